@@ -1,0 +1,141 @@
+// SPDX-FileCopyrightText: 2026 The roundpipe authors
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#pragma once
+
+/// \file
+/// \brief What a set of devices must offer: streams, events, fences, memory and copies.
+
+#include <roundpipe/core/bytes.hpp>
+#include <roundpipe/core/dtype.hpp>
+#include <roundpipe/core/id.hpp>
+#include <roundpipe/core/span.hpp>
+
+#include <concepts>
+#include <cstddef>
+#include <cstdint>
+#include <string>
+
+namespace roundpipe {
+
+/// What a stream of a device is for; a backend may map kinds to priorities and copy engines.
+enum class LaneKind : std::uint8_t {
+  compute,
+  activation_up,
+  activation_down,
+  parameter_up,
+  gradient_down,
+  accumulate,  ///< On the host: sums downloaded gradients.
+  optimizer,   ///< On the host: G copies, optimizer steps, P copies.
+};
+
+inline constexpr std::size_t device_lane_count = 5;  ///< The kinds before \c accumulate.
+inline constexpr std::size_t host_lane_count = 2;
+
+[[nodiscard]] constexpr char const* name_of(LaneKind kind) noexcept {
+  constexpr char const* names[] = {"compute",
+                                   "activation up",
+                                   "activation down",
+                                   "parameter up",
+                                   "gradient down",
+                                   "accumulate",
+                                   "optimizer"};
+  return names[static_cast<std::size_t>(kind)];
+}
+
+/// What a plan needs to know of a device.
+struct DeviceProperties {
+  std::string name;
+  Bytes memory_bytes = 0;           ///< What arenas may take.
+  double flops_per_second = 1e12;   ///< A rough peak, for estimated costs only.
+  double upload_bytes_per_second = 0;    ///< 0: unknown or unlimited.
+  double download_bytes_per_second = 0;  ///< 0: unknown or unlimited.
+};
+
+/// \brief A point in a stream's work.
+///
+/// Semantics:
+/// 1. An event that was never recorded counts as complete: waiting for it returns at once; reason:
+///    so do CUDA's, and what must not happen early has to be issued first.
+/// 2. A wait captures the latest record at the time of the call; later records do not move it.
+/// 3. `wait()` blocks the calling host thread; `ready()` does not. Both throw the backend's first
+///    error once it has failed.
+/// 4. `seconds_since(earlier)` is the device time between two completed records of events of one
+///    device.
+template <class E>
+concept BackendEvent = std::movable<E> && requires(E& event, E const& other) {
+  event.wait();
+  { event.ready() } -> std::same_as<bool>;
+  { other.seconds_since(other) } -> std::convertible_to<double>;
+};
+
+/// \brief A counter that the host raises and streams wait for.
+///
+/// Semantics:
+/// 1. `signal(n)` raises the value to n; values only grow.
+/// 2. After the backend's `abort()` a fence lets every waiter pass; reason: teardown must not hang.
+template <class F>
+concept BackendFence = std::movable<F> && requires(F& fence, std::uint64_t value) {
+  fence.signal(value);
+};
+
+/// \brief A FIFO of work on one device.
+///
+/// Semantics:
+/// 1. Every member enqueues and returns; work starts in order, each piece after the one before it.
+/// 2. `copy` moves the source's bytes to a destination of equal size; host memory comes from
+///    `allocate_host`; both must live until the copy has run.
+/// 3. `fill` sets every byte.
+/// 4. `round` rounds fp32 to bf16, to nearest, ties to even.
+/// 5. Copies of one direction on one device share a copy engine, and one in flight is never
+///    preempted.
+template <class S, class Event, class Fence>
+concept BackendStream =
+    std::movable<S> && requires(S& stream,
+                                Event& event,
+                                Fence const& fence,
+                                std::uint64_t value,
+                                DeviceBytes device,
+                                DeviceSpan<std::byte const> device_source,
+                                HostBytes host,
+                                HostSpan<std::byte const> host_source,
+                                DeviceSpan<float const> wide,
+                                DeviceSpan<BFloat16> narrow) {
+      stream.record(event);
+      stream.wait(event);
+      stream.wait(fence, value);
+      stream.copy(device, host_source);
+      stream.copy(host, device_source);
+      stream.fill(device, std::byte{});
+      stream.round(narrow, wide);
+    };
+
+/// \brief A set of devices, numbered from 0.
+///
+/// Semantics:
+/// 1. `make_stream(device, kind)` serves one lane. `make_event(device)` may be recorded on that
+///    device's streams only, and waited for by any device's streams and by the host.
+/// 2. `allocate_device` and `allocate_host` return owners of one slab each, aligned to 256 bytes
+///    and touched, with `bytes()` (a `DeviceBytes` or `HostBytes`); they throw `Error` with a code
+///    equal to `std::errc::not_enough_memory` when there is no such slab.
+/// 3. Errors of enqueued work are sticky: every later wait throws the first one. `abort()` makes
+///    all pending waits end, lets streams drain without running their work, and is final.
+/// 4. Everything made by a backend is destroyed before the backend.
+template <class B>
+concept Backend = requires(B& backend, DeviceId device, LaneKind kind, Bytes bytes) {
+  typename B::Stream;
+  typename B::Event;
+  typename B::Fence;
+  requires BackendEvent<typename B::Event>;
+  requires BackendFence<typename B::Fence>;
+  requires BackendStream<typename B::Stream, typename B::Event, typename B::Fence>;
+  { backend.device_count() } -> std::convertible_to<std::size_t>;
+  { backend.device_properties(device) } -> std::convertible_to<DeviceProperties>;
+  { backend.make_stream(device, kind) } -> std::same_as<typename B::Stream>;
+  { backend.make_event(device) } -> std::same_as<typename B::Event>;
+  { backend.make_fence() } -> std::same_as<typename B::Fence>;
+  { backend.allocate_device(device, bytes).bytes() } -> std::convertible_to<DeviceBytes>;
+  { backend.allocate_host(bytes).bytes() } -> std::convertible_to<HostBytes>;
+  backend.abort();
+};
+
+}  // namespace roundpipe

@@ -1,0 +1,73 @@
+// SPDX-FileCopyrightText: 2026 The roundpipe authors
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#pragma once
+
+/// \file
+/// \brief What deals stages to devices.
+
+#include <roundpipe/core/id.hpp>
+
+#include <concepts>
+#include <cstddef>
+#include <vector>
+
+namespace roundpipe {
+
+/// What a task computes for one micro-batch.
+enum class TaskKind {
+  forward,          ///< All layers of a forward stage.
+  recompute,        ///< The saving forward of a backward stage's layers.
+  backward,         ///< The backward of a stage's layers, last layer first.
+  fused,            ///< Saving forward, loss and backward of the first backward stage.
+  input_gradient,   ///< The half of a split backward that the previous stage waits for.
+  weight_gradient,  ///< The other half.
+};
+
+/// One stage's work on one micro-batch.
+struct Task {
+  StageId stage;             ///< Forward stages first, then backward stages, in execution order.
+  TaskKind kind = TaskKind::forward;
+  RoundId round;
+  MicroBatchId micro_batch;  ///< Within its round.
+
+  friend bool operator==(Task const&, Task const&) = default;
+};
+
+/// The size of the problem that a schedule solves.
+struct ScheduleShape {
+  std::size_t forward_stages = 0;
+  std::size_t backward_stages = 0;  ///< The first of them is fused.
+  std::size_t devices = 1;          ///< N
+  std::size_t micro_batches = 1;    ///< M_R: of one round.
+  std::size_t rounds = 1;           ///< R: of one call.
+
+  [[nodiscard]] constexpr std::size_t stages() const noexcept {
+    return forward_stages + backward_stages;
+  }
+};
+
+/// For each relative device its tasks, in the order in which it runs them.
+using DeviceTasks = std::vector<std::vector<Task>>;
+
+/// \brief A pure function from the problem's size to tasks by device.
+///
+/// Semantics:
+/// 1. `tasks(shape)` holds one list a device. Every forward stage has one `forward` task a
+///    micro-batch and round; the first backward stage one `fused`; every other backward stage one
+///    `recompute` and, later on the same device, one `backward` (or its two halves).
+/// 2. Devices are relative: device i of a call is device (g0 + i) mod N. `advance(shape)` says by
+///    how much g0 moves after the call; a schedule that binds stages to devices returns 0.
+/// 3. The lists can be run: taking tasks in list order, no device waits forever for another.
+///
+/// To be *run* (not only simulated), all micro-batches of a stage in one round must be consecutive
+/// on one device, in order; reason: their gradients accumulate there and are rounded once.
+///
+/// Satisfied by: `RoundRobinSchedule`.
+template <class S>
+concept Schedule =
+    std::copy_constructible<S> && requires(S const& schedule, ScheduleShape const& shape) {
+      { schedule.tasks(shape) } -> std::same_as<DeviceTasks>;
+      { schedule.advance(shape) } -> std::convertible_to<std::size_t>;
+    };
+
+}  // namespace roundpipe

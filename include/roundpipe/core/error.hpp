@@ -1,0 +1,121 @@
+// SPDX-FileCopyrightText: 2026 The roundpipe authors
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#pragma once
+
+/// \file
+/// \brief The exception that every throwing part of the library throws, and its typed codes.
+
+#include <source_location>
+#include <string>
+#include <system_error>
+#include <type_traits>
+#include <utility>
+
+namespace roundpipe {
+
+/// What went wrong, as a code that a program can act on.
+enum class Errc {
+  invalid_argument = 1,  ///< An argument or option is out of its domain.
+  boundary_mismatch,     ///< A layer hands over tensors that the next one does not take.
+  over_budget,           ///< A plan needs more bytes than its budget holds.
+  not_finite,            ///< A loss or a gradient norm is NaN or infinite.
+  device_fault,          ///< Work on a device failed.
+  aborted,               ///< Another failure stopped this work first.
+  unsupported,           ///< A legal combination that this version does not run.
+};
+
+}  // namespace roundpipe
+
+template <>
+struct std::is_error_code_enum<roundpipe::Errc> : std::true_type {};
+
+namespace roundpipe {
+
+namespace detail {
+
+class ErrorCategory final : public std::error_category {
+ public:
+  [[nodiscard]] char const* name() const noexcept override { return "roundpipe"; }
+  [[nodiscard]] std::string message(int code) const override {
+    switch (static_cast<Errc>(code)) {
+      case Errc::invalid_argument:
+        return "invalid argument";
+      case Errc::boundary_mismatch:
+        return "boundary mismatch";
+      case Errc::over_budget:
+        return "over budget";
+      case Errc::not_finite:
+        return "not finite";
+      case Errc::device_fault:
+        return "device fault";
+      case Errc::aborted:
+        return "aborted";
+      case Errc::unsupported:
+        return "unsupported";
+    }
+    return "unknown roundpipe error";
+  }
+  [[nodiscard]] std::error_condition default_error_condition(int code) const noexcept override {
+    switch (static_cast<Errc>(code)) {
+      case Errc::invalid_argument:
+      case Errc::boundary_mismatch:
+        return std::errc::invalid_argument;
+      case Errc::over_budget:
+        return std::errc::not_enough_memory;
+      case Errc::aborted:
+        return std::errc::operation_canceled;
+      case Errc::unsupported:
+        return std::errc::not_supported;
+      default:
+        return {code, *this};
+    }
+  }
+};
+
+}  // namespace detail
+
+/// The category of codes made from \ref Errc.
+inline std::error_category const& category() noexcept {
+  static detail::ErrorCategory const instance;
+  return instance;
+}
+
+inline std::error_code make_error_code(Errc code) noexcept {
+  return {static_cast<int>(code), category()};
+}
+
+/// A failure with its code, a message for the user and the place of the call that met it.
+class Error : public std::system_error {
+ public:
+  Error(std::error_code code,
+        std::string message,
+        std::source_location where = std::source_location::current())
+      : std::system_error(code, message), message_(std::move(message)), where_(where) {}
+
+  Error(Errc code,
+        std::string message,
+        std::source_location where = std::source_location::current())
+      : Error(make_error_code(code), std::move(message), where) {}
+
+  /// The message alone, without the code's own words that \c what() appends.
+  [[nodiscard]] std::string const& message() const noexcept { return message_; }
+
+  /// Where in the source the failure was met.
+  [[nodiscard]] std::source_location const& where() const noexcept { return where_; }
+
+ private:
+  std::string message_;
+  std::source_location where_;
+};
+
+/// Throws \ref Error with \p code and \p message unless \p holds.
+constexpr void require(bool holds,
+                    Errc code,
+                    char const* message,
+                    std::source_location where = std::source_location::current()) {
+  if (!holds) [[unlikely]] {
+    throw Error(code, message, where);
+  }
+}
+
+}  // namespace roundpipe

@@ -1,0 +1,52 @@
+// SPDX-FileCopyrightText: 2026 The roundpipe authors
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#pragma once
+
+/// \file
+/// \brief Spans of host memory and of device memory, as types that can not be mixed up.
+
+#include <cassert>
+#include <cstddef>
+#include <span>
+#include <type_traits>
+
+namespace roundpipe {
+
+/// Memory that the CPU may read and write now.
+template <class T>
+using HostSpan = std::span<T>;
+
+/// Memory of a device: an address and a size, and no way to read it from the host.
+///
+/// \ref device_pointer() is for kernels (and for the host backend's, which run on the CPU when the
+/// stream reaches them, not when they are enqueued).
+template <class T>
+class DeviceSpan {
+ public:
+  constexpr DeviceSpan() noexcept = default;
+  constexpr DeviceSpan(T* pointer, std::size_t size) noexcept : pointer_(pointer), size_(size) {}
+  template <class U>
+    requires std::is_convertible_v<U (*)[], T (*)[]>
+  constexpr DeviceSpan(DeviceSpan<U> other) noexcept  // as std::span: adding const is implicit
+      : pointer_(other.device_pointer()), size_(other.size()) {}
+
+  [[nodiscard]] constexpr T* device_pointer() const noexcept { return pointer_; }
+  [[nodiscard]] constexpr std::size_t size() const noexcept { return size_; }
+  [[nodiscard]] constexpr std::size_t size_bytes() const noexcept { return size_ * sizeof(T); }
+  [[nodiscard]] constexpr bool empty() const noexcept { return size_ == 0; }
+
+  /// The part of \p count elements that begins at \p offset. Precondition: it lies inside.
+  [[nodiscard]] constexpr DeviceSpan subspan(std::size_t offset, std::size_t count) const noexcept {
+    assert(offset + count <= size_);
+    return {pointer_ + offset, count};
+  }
+
+ private:
+  T* pointer_ = nullptr;
+  std::size_t size_ = 0;
+};
+
+using HostBytes = HostSpan<std::byte>;
+using DeviceBytes = DeviceSpan<std::byte>;
+
+}  // namespace roundpipe

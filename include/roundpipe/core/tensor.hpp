@@ -1,0 +1,209 @@
+// SPDX-FileCopyrightText: 2026 The roundpipe authors
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#pragma once
+
+/// \file
+/// \brief Shapes, tables of named tensors that pack into one block, and views of device tensors.
+
+#include <roundpipe/core/bytes.hpp>
+#include <roundpipe/core/dtype.hpp>
+#include <roundpipe/core/error.hpp>
+#include <roundpipe/core/span.hpp>
+
+#include <array>
+#include <cassert>
+#include <cstdint>
+#include <initializer_list>
+#include <span>
+#include <string>
+#include <utility>
+#include <vector>
+
+namespace roundpipe {
+
+/// Up to six extents, outermost first; tensors are dense and row-major.
+class Shape {
+ public:
+  static constexpr std::size_t max_rank = 6;
+
+  constexpr Shape() noexcept = default;
+  /// \throws Error (invalid_argument) for more than \ref max_rank extents or a negative one.
+  constexpr Shape(std::initializer_list<std::int64_t> extents) {
+    require(extents.size() <= max_rank, Errc::invalid_argument, "a shape has at most 6 extents");
+    for (auto const extent : extents) {
+      require(extent >= 0, Errc::invalid_argument, "an extent of a shape is negative");
+      extents_[rank_++] = extent;
+    }
+  }
+
+  [[nodiscard]] constexpr std::size_t rank() const noexcept { return rank_; }
+  [[nodiscard]] constexpr std::int64_t operator[](std::size_t i) const noexcept {
+    assert(i < rank_);
+    return extents_[i];
+  }
+  /// The number of elements: the product of the extents, 1 for rank 0.
+  [[nodiscard]] constexpr std::size_t size() const noexcept {
+    std::size_t product = 1;
+    for (std::size_t i = 0; i < rank_; ++i) {
+      product *= static_cast<std::size_t>(extents_[i]);
+    }
+    return product;
+  }
+  friend constexpr bool operator==(Shape const&, Shape const&) noexcept = default;
+
+ private:
+  std::array<std::int64_t, max_rank> extents_{};
+  std::size_t rank_ = 0;
+};
+
+[[nodiscard]] inline std::string to_string(Shape const& shape) {
+  std::string text = "[";
+  for (std::size_t i = 0; i < shape.rank(); ++i) {
+    text += (i == 0 ? "" : ", ") + std::to_string(shape[i]);
+  }
+  return text + "]";
+}
+
+/// A tensor's name, shape and element type.
+struct TensorSpec {
+  std::string name;
+  Shape shape;
+  DType dtype = DType::f32;
+
+  [[nodiscard]] Bytes bytes() const noexcept { return shape.size() * size_of(dtype); }
+  friend bool operator==(TensorSpec const&, TensorSpec const&) = default;
+};
+
+/// Named tensors that lie one after another in one block, each aligned to
+/// \ref tensor_alignment_bytes.
+class TensorTable {
+ public:
+  TensorTable() = default;
+  TensorTable(std::initializer_list<TensorSpec> specs) {
+    for (auto const& spec : specs) {
+      add(spec);
+    }
+  }
+
+  /// Appends \p spec and returns its index.
+  std::size_t add(TensorSpec spec) {
+    offsets_.push_back(bytes_);
+    bytes_ += align_up(spec.bytes());
+    specs_.push_back(std::move(spec));
+    return specs_.size() - 1;
+  }
+
+  [[nodiscard]] std::size_t size() const noexcept { return specs_.size(); }
+  [[nodiscard]] bool empty() const noexcept { return specs_.empty(); }
+  [[nodiscard]] TensorSpec const& operator[](std::size_t i) const noexcept { return specs_[i]; }
+  /// Where tensor \p i begins in the block.
+  [[nodiscard]] Bytes offset(std::size_t i) const noexcept { return offsets_[i]; }
+  /// The block's bytes, padding included.
+  [[nodiscard]] Bytes bytes() const noexcept { return bytes_; }
+
+  [[nodiscard]] auto begin() const noexcept { return specs_.begin(); }
+  [[nodiscard]] auto end() const noexcept { return specs_.end(); }
+
+  friend bool operator==(TensorTable const&, TensorTable const&) = default;
+
+ private:
+  std::vector<TensorSpec> specs_;
+  std::vector<Bytes> offsets_;
+  Bytes bytes_ = 0;
+};
+
+[[nodiscard]] inline std::string to_string(TensorTable const& table) {
+  std::string text = "{";
+  for (std::size_t i = 0; i < table.size(); ++i) {
+    text += (i == 0 ? "" : ", ") + table[i].name + " " + std::string(name_of(table[i].dtype)) +
+            to_string(table[i].shape);
+  }
+  return text + "}";
+}
+
+/// A device tensor, not owned: where it lies, its shape and its element type.
+class DeviceTensor {
+ public:
+  constexpr DeviceTensor() noexcept = default;
+  /// Precondition: \p memory holds at least the tensor's bytes.
+  constexpr DeviceTensor(DeviceBytes memory, Shape const& shape, DType dtype) noexcept
+      : memory_(memory), shape_(shape), dtype_(dtype) {
+    assert(memory.size() >= shape.size() * size_of(dtype));
+  }
+
+  [[nodiscard]] constexpr Shape const& shape() const noexcept { return shape_; }
+  [[nodiscard]] constexpr DType dtype() const noexcept { return dtype_; }
+  [[nodiscard]] constexpr std::size_t size() const noexcept { return shape_.size(); }
+  [[nodiscard]] constexpr Bytes size_bytes() const noexcept { return size() * size_of(dtype_); }
+  [[nodiscard]] constexpr std::byte* device_pointer() const noexcept {
+    return memory_.device_pointer();
+  }
+  [[nodiscard]] constexpr bool present() const noexcept {
+    return memory_.device_pointer() != nullptr;
+  }
+
+  /// The elements as \p T. \throws Error (invalid_argument) when the dtype is another.
+  template <class T>
+  [[nodiscard]] DeviceSpan<T> as() const {
+    require(dtype_of<std::remove_const_t<T>> == dtype_,
+            Errc::invalid_argument,
+            "a device tensor was read as another element type than it has");
+    return {reinterpret_cast<T*>(memory_.device_pointer()), size()};
+  }
+
+  /// The same elements under another shape. \throws Error when the sizes differ.
+  [[nodiscard]] DeviceTensor reshaped(Shape const& shape) const {
+    require(shape.size() == size(), Errc::invalid_argument, "reshape to another number of elements");
+    return {memory_, shape, dtype_};
+  }
+
+ private:
+  DeviceBytes memory_;
+  Shape shape_;
+  DType dtype_ = DType::f32;
+};
+
+/// Views of the tensors of \p table in the block at \p block.
+[[nodiscard]] inline std::vector<DeviceTensor> views(TensorTable const& table, DeviceBytes block) {
+  std::vector<DeviceTensor> result;
+  result.reserve(table.size());
+  for (std::size_t i = 0; i < table.size(); ++i) {
+    result.emplace_back(block.subspan(table.offset(i), table[i].bytes()),
+                        table[i].shape,
+                        table[i].dtype);
+  }
+  return result;
+}
+
+/// Hands out tensors from one block of memory, one after another; without a block it only counts,
+/// so that a layer's footprint and its use of the block are one piece of code.
+class TensorCarver {
+ public:
+  /// Counts only: the tensors that it returns are not \c present().
+  constexpr TensorCarver() noexcept = default;
+  constexpr explicit TensorCarver(DeviceBytes block) noexcept : block_(block), counts_(false) {}
+
+  /// The next tensor, aligned. \throws Error (over_budget) when the block is used up.
+  DeviceTensor take(Shape const& shape, DType dtype) {
+    auto const bytes = shape.size() * size_of(dtype);
+    auto const offset = used_;
+    used_ += align_up(bytes);
+    if (counts_) {
+      return {};
+    }
+    require(offset + bytes <= block_.size(),
+            Errc::over_budget,
+            "a layer takes more memory than its footprint says");
+    return {block_.subspan(offset, bytes), shape, dtype};
+  }
+
+  /// Bytes handed out so far, padding included.
+  [[nodiscard]] constexpr Bytes used_bytes() const noexcept { return used_; }
+
+ private:
+  DeviceBytes block_;
+  Bytes used_ = 0;
+  bool counts_ = true;
+};
+
+}  // namespace roundpipe
