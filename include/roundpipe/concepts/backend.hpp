@@ -47,6 +47,7 @@ struct DeviceProperties {
   std::string name;
   Bytes memory_bytes = 0;           ///< What arenas may take.
   double flops_per_second = 1e12;   ///< A rough peak, for estimated costs only.
+  double memory_bytes_per_second = 1e11;  ///< The same of its memory.
   double upload_bytes_per_second = 0;    ///< 0: unknown or unlimited.
   double download_bytes_per_second = 0;  ///< 0: unknown or unlimited.
 };

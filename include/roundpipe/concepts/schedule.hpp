@@ -36,7 +36,7 @@ struct Task {
 /// The size of the problem that a schedule solves.
 struct ScheduleShape {
   std::size_t forward_stages = 0;
-  std::size_t backward_stages = 0;  ///< The first of them is fused.
+  std::size_t backward_stages = 0;  ///< The first of them is fused; none: a forward-only call.
   std::size_t devices = 1;          ///< N
   std::size_t micro_batches = 1;    ///< M_R: of one round.
   std::size_t rounds = 1;           ///< R: of one call.

@@ -5,6 +5,7 @@
 /// \file
 /// \brief The extents of a micro-batch, from which a layer derives the shapes of its tensors.
 
+#include <compare>
 #include <cstdint>
 
 namespace roundpipe {
@@ -24,7 +25,7 @@ struct BatchShape {
   [[nodiscard]] constexpr bool fits(BatchShape const& capacity) const noexcept {
     return rows >= 1 && length >= 1 && rows <= capacity.rows && length <= capacity.length;
   }
-  friend constexpr bool operator==(BatchShape const&, BatchShape const&) noexcept = default;
+  friend constexpr auto operator<=>(BatchShape const&, BatchShape const&) noexcept = default;
 };
 
 }  // namespace roundpipe

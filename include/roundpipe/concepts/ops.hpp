@@ -1,0 +1,187 @@
+// SPDX-FileCopyrightText: 2026 The roundpipe authors
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#pragma once
+
+/// \file
+/// \brief The operations from which layers are built once and run on every kind of device.
+///
+/// An `Ops` is a cheap handle, made for one call of a layer: `O ops{ctx.stream(), scratch}`. The
+/// scratch is device memory that an operation may use while it runs; since operations of one stream
+/// run one after another, all of a layer's share it, and a layer reserves the largest
+/// `..._scratch_bytes` of those that it calls (0 where there is no such function).
+///
+/// In signatures the tensors written come first, then those read, then optional ones, then numbers.
+
+#include <roundpipe/core/bytes.hpp>
+#include <roundpipe/core/dtype.hpp>
+#include <roundpipe/core/random.hpp>
+#include <roundpipe/core/span.hpp>
+#include <roundpipe/core/tensor.hpp>
+
+#include <concepts>
+#include <cstdint>
+
+namespace roundpipe {
+
+/// Stands for an optional tensor that is not there.
+inline constexpr DeviceTensor absent{};
+
+/// The extents of causal self-attention over \c rows sequences of \c length positions each.
+struct AttentionShape {
+  std::int64_t rows = 1;
+  std::int64_t length = 1;
+  std::int64_t heads = 1;     ///< Of the queries.
+  std::int64_t kv_heads = 1;  ///< Of keys and values; divides \c heads.
+  std::int64_t head_dim = 1;
+  DType dtype = DType::f32;   ///< Of queries, keys and values.
+};
+
+/// The constants of rotary position embedding and of the norm that may precede it.
+struct RotaryOptions {
+  double theta = 10000;   ///< The base of the geometric series of wave lengths.
+  double epsilon = 1e-6;  ///< Of the norm.
+};
+
+/// How a dropout draws.
+struct DropoutOptions {
+  double rate = 0;  ///< The probability that an element is dropped, in [0, 1).
+  RandomKey key;    ///< Word i of this stream decides on element i, in row-major order.
+};
+
+/// \brief Products with a weight of shape [out, in], as stored by the common checkpoints.
+///
+/// Semantics, where a tensor with a trailing extent `in` (or whose trailing extents multiply to it)
+/// counts as a matrix of `size / in` rows:
+/// 1. `linear(y, x, w, c)`: y = x wᵀ + c. c is optional; it may be y, which then accumulates.
+/// 2. `linear_input_gradient(dx, dy, w, c)`: dx = dy w + c, likewise.
+/// 3. `linear_weight_gradient(dw, dy, x)`: dw += dyᵀ x, in the accumulation type; reason: it sums
+///    over the micro-batches of a slot.
+/// 4. Sums form in at least the accumulation type and are rounded once, to the output's type; that
+///    may differ from the inputs' (logits do).
+template <class O>
+concept LinearOps = requires(O const& ops, DeviceTensor const& t) {
+  { O::linear_scratch_bytes() } -> std::same_as<Bytes>;
+  ops.linear(t, t, t, t);
+  ops.linear_input_gradient(t, t, t, t);
+  ops.linear_weight_gradient(t, t, t);
+};
+
+/// \brief Root-mean-square norms over the last `width` elements (Zhang & Sennrich 2019, eq. 4).
+///
+/// Semantics, with n(x) = x / sqrt(mean(x²) + epsilon) over each `width` = gain.size() elements:
+/// 1. `rms_norm(y, x, gain, epsilon)`: y = gain n(x).
+/// 2. `rms_norm_backward(dx, dgain, dy, x, gain, c, epsilon)`: dx = the gradient + c, and
+///    dgain += the gradient's sum over all vectors, in an order that depends on extents alone. c is
+///    optional (the gradient of a residual branch); dx is optional, and may be dy or c.
+/// 3. `rotary(y, x, gain, options)` takes x of shape [rows, length, heads, d], applies
+///    `rms_norm` with a gain of size d to each head where gain is present, and then rotates the
+///    pair (i, i + d/2) of position t (counted from 0 in each row) by t theta^(-2i/d) (Su et al.
+///    2021, eq. 34, pairs as in Hugging Face's `rotate_half`). y may be x.
+/// 4. `rotary_backward(dx, dgain, dy, x, gain, options)` is its gradient; dgain and x are read and
+///    written only where gain is present. dx may be dy.
+template <class O>
+concept NormOps =
+    requires(O const& ops, DeviceTensor const& t, std::int64_t n, RotaryOptions options) {
+      { O::norm_scratch_bytes(n, n) } -> std::same_as<Bytes>;  // vectors, width
+      ops.rms_norm(t, t, t, double{});
+      ops.rms_norm_backward(t, t, t, t, t, t, double{});
+      ops.rotary(t, t, t, options);
+      ops.rotary_backward(t, t, t, t, t, options);
+    };
+
+/// \brief Causal attention with grouped queries (Ainslie et al. 2023).
+///
+/// Semantics, with q, o of shape [rows, length, heads, d] and k, v [rows, length, kv_heads, d]:
+/// 1. `attention(o, lse, q, k, v)`: position t attends to positions 0 to t of its row; query head h
+///    reads key head h / (heads / kv_heads); scores are scaled by 1/sqrt(d). lse, of shape
+///    [rows, heads, length] in the accumulation type, is the logarithm of the sum of the
+///    exponentials of each query's scaled scores.
+/// 2. `attention_backward(dq, dk, dv, d_o, q, k, v, o, lse)` recomputes probabilities from lse
+///    (Dao et al. 2022, section 3.1); reason: what is saved is proportional to the positions, never
+///    to their square. Sums over query heads and positions have a fixed order.
+/// 3. `attention_scratch_bytes(shape)` is enough for either.
+template <class O>
+concept AttentionOps = requires(O const& ops, DeviceTensor const& t, AttentionShape shape) {
+  { O::attention_scratch_bytes(shape) } -> std::same_as<Bytes>;
+  ops.attention(t, t, t, t, t);
+  ops.attention_backward(t, t, t, t, t, t, t, t, t);
+};
+
+/// \brief Element-wise operations.
+///
+/// Semantics:
+/// 1. `swiglu(y, gate, up)`: y = silu(gate) up, silu(z) = z / (1 + exp(-z)) (Shazeer 2020, eq. 5).
+///    y may be gate.
+/// 2. `swiglu_backward(dgate, dup, y, dy, gate, up)` yields both gradients, and y again; reason:
+///    the weight gradient behind it needs y, and this pass has all that it takes. dup may be dy.
+/// 3. `dropout(y, x, c, options)`: y = x m / (1 - rate) + c, where element i of m is 0 when
+///    `uniform(random_word(key, i)) < rate` and else 1; no mask is stored, and the gradient is the
+///    same operation with the same options. c is optional. y may be x or c.
+template <class O>
+concept ElementwiseOps = requires(O const& ops, DeviceTensor const& t, DropoutOptions options) {
+  ops.swiglu(t, t, t);
+  ops.swiglu_backward(t, t, t, t, t, t);
+  ops.dropout(t, t, t, options);
+};
+
+/// \brief Look-ups by token. Tokens are i32; table has shape [vocabulary, width].
+///
+/// Semantics:
+/// 1. `embedding(y, tokens, table)`: y[i] = table[tokens[i]].
+/// 2. `embedding_backward(dtable, dy, tokens)`: dtable[tokens[i]] += dy[i], in the order of i for
+///    each token; reason: atomic additions would make the sum depend on timing.
+/// 3. A token outside the vocabulary must not touch memory outside the table. Operations on the
+///    host throw `Error` (invalid_argument) in the stream.
+template <class O>
+concept EmbeddingOps = requires(O const& ops, DeviceTensor const& t, std::int64_t n) {
+  { O::embedding_scratch_bytes(n, n, n) } -> std::same_as<Bytes>;  // tokens, vocabulary, width
+  ops.embedding(t, t, t);
+  ops.embedding_backward(t, t, t);
+};
+
+/// \brief Cross-entropy over logits of shape [positions, vocabulary]; labels are i32.
+///
+/// Semantics:
+/// 1. `cross_entropy(losses, lse, logits, labels, padding)`: for each position, lse = the logarithm
+///    of the sum of the exponentials of its logits, losses = lse - logits[label], or 0 where the
+///    label is `padding`. Both are in the accumulation type.
+/// 2. `cross_entropy_backward(dlogits, logits, lse, labels, padding, scale)`:
+///    dlogits = scale (exp(logits - lse) - onehot(label)), or 0 where the label is `padding`.
+///    dlogits may be logits.
+/// 3. `sum(total, terms, factor)`: the one number total = factor times the sum of all terms, in
+///    f64 and in an order that depends on the size alone.
+/// 4. Labels outside the vocabulary are treated as tokens outside it are.
+template <class O>
+concept LossOps = requires(O const& ops,
+                           DeviceTensor const& t,
+                           DeviceSpan<double> total,
+                           std::int32_t padding,
+                           double number) {
+  ops.cross_entropy(t, t, t, t, padding);
+  ops.cross_entropy_backward(t, t, t, t, padding, number);
+  ops.sum(total, t, number);
+};
+
+/// \brief All operations of the reference layers, on one kind of device.
+///
+/// Semantics:
+/// 1. Every operation only enqueues, on the stream that the handle was made with; the tensors'
+///    memory must live until it has run. Tensors are captured by value.
+/// 2. Shapes and types are checked when an operation is enqueued; it throws `Error`
+///    (invalid_argument) for operands that do not fit, and (unsupported) for a combination of
+///    element types that this device does not compute.
+/// 3. Tensors that are written share no memory with others of the same call, except where an
+///    operation says that one "may be" another.
+/// 4. Equal inputs give equal bits, whatever the time, the thread or the address, as long as
+///    tensors begin at multiples of 256 bytes or at fixed distances from one; reason: a
+///    recomputation, perhaps elsewhere, must repeat the forward.
+/// 5. The scratch functions do not grow when an argument shrinks; the scratch is aligned to 256
+///    bytes, and its content is undefined.
+///
+/// Satisfied by: `nn::HostOps`.
+template <class O>
+concept Ops = std::copy_constructible<O> &&
+              std::constructible_from<O, typename O::Stream&, DeviceBytes> && LinearOps<O> &&
+              NormOps<O> && AttentionOps<O> && ElementwiseOps<O> && EmbeddingOps<O> && LossOps<O>;
+
+}  // namespace roundpipe

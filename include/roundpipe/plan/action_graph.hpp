@@ -1,0 +1,167 @@
+// SPDX-FileCopyrightText: 2026 The roundpipe authors
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#pragma once
+
+/// \file
+/// \brief The graph of actions: everything that one call does, on which lane, after what.
+
+#include <roundpipe/concepts/backend.hpp>
+#include <roundpipe/concepts/event_protocol.hpp>
+#include <roundpipe/core/bytes.hpp>
+#include <roundpipe/core/id.hpp>
+
+#include <compare>
+#include <cstddef>
+#include <cstdint>
+#include <map>
+#include <vector>
+
+namespace roundpipe {
+
+/// What an action does.
+enum class ActionKind : std::uint8_t {
+  upload_parameters,    ///< A chunk of a stage's parameters, to the device.
+  upload_activation,    ///< A stage's input boundary and side inputs of a micro-batch.
+  upload_gradient,      ///< The gradient of a stage's output boundary of a micro-batch.
+  forward,              ///< One layer, one micro-batch; nothing is saved.
+  recompute,            ///< The saving forward of one layer in a backward stage.
+  backward,             ///< The backward of one layer.
+  download_activation,  ///< Boundaries, loss and results of a micro-batch, to the host.
+  download_gradients,   ///< A chunk of a stage's rounded parameter gradients.
+  accumulate_gradient,  ///< Adds a block's landed gradient to its sum on the host.
+  copy_gradient,        ///< G copy of a block.
+  gradient_norm,        ///< The sum of squares of a block's gradient.
+  optimizer_step,       ///< The update of a block's optimizer copy.
+  copy_parameters,      ///< P copy of a block: optimizer copy to master copy.
+};
+
+[[nodiscard]] constexpr char const* name_of(ActionKind kind) noexcept {
+  constexpr char const* names[] = {"upload parameters",
+                                   "upload activation",
+                                   "upload gradient",
+                                   "forward",
+                                   "recompute",
+                                   "backward",
+                                   "download activation",
+                                   "download gradients",
+                                   "accumulate gradient",
+                                   "copy gradient",
+                                   "gradient norm",
+                                   "optimizer step",
+                                   "copy parameters"};
+  return names[static_cast<std::size_t>(kind)];
+}
+
+/// A FIFO of actions: one of a device's five, or one of the host's two.
+struct Lane {
+  LaneKind kind = LaneKind::compute;
+  DeviceId device;  ///< None for the host's lanes.
+
+  friend constexpr auto operator<=>(Lane const&, Lane const&) noexcept = default;
+};
+
+/// What a buffer holds. The first seven are rings: entries are used in turn, across calls.
+enum class BufferKind : std::uint8_t {
+  parameters,         ///< Device: a slot's transient copy.
+  gradients,          ///< Device: a slot's accumulated and rounded gradients.
+  activations_in,     ///< Device: a micro-batch's input boundary, side inputs, output gradient.
+  activations_out,    ///< Device: a micro-batch's output boundaries or input gradient, loss.
+  checkpoint,         ///< Host: a boundary of a micro-batch.
+  boundary_gradient,  ///< Host: its gradient.
+  landing,            ///< Host: a use's rounded gradient.
+  master,             ///< Host: a block in the parameters' declared types.
+  optimizer_copy,     ///< Host: a block in fp32, with the optimizer's state.
+  gradient,           ///< Host: a block's gradient sum.
+  gradient_copy,      ///< Host: the optimizer's own copy of it.
+  side_input,         ///< Host: the batch.
+  loss,               ///< Host: a micro-batch's loss.
+  results,            ///< Host: a micro-batch's results.
+};
+
+inline constexpr std::size_t device_ring_count = 4;
+
+/// A ring of buffers. \c index tells rings of one kind apart: for checkpoints and boundary
+/// gradients `boundary * micro-batches of a round + micro-batch`, for landings the use.
+struct Ring {
+  BufferKind kind = BufferKind::parameters;
+  DeviceId device;  ///< None for host rings.
+  std::size_t index = 0;
+
+  friend constexpr auto operator<=>(Ring const&, Ring const&) noexcept = default;
+};
+
+/// One entry of a ring, or (sequence 0) a plain buffer: \c index then is the block or micro-batch.
+struct Buffer {
+  Ring ring;
+  /// The entry's number in the order of acquisition, counted from the call's beginning.
+  std::size_t sequence = 0;
+
+  friend constexpr auto operator<=>(Buffer const&, Buffer const&) noexcept = default;
+};
+
+/// Consecutive bytes of a tensor of a use's block, in its declared type.
+struct BlockPiece {
+  std::size_t use = 0;
+  std::size_t tensor = 0;
+  Bytes offset = 0;  ///< From the tensor's beginning.
+  Bytes bytes = 0;
+};
+
+/// One thing that happens on one lane.
+struct Action {
+  ActionKind kind = ActionKind::forward;
+  Lane lane;
+  SlotId slot;               ///< The slot that it serves; none in step graphs.
+  StageId stage;
+  RoundId round;
+  MicroBatchId micro_batch;  ///< Within the round; for parameter and gradient chunks: the window.
+  LayerId layer;             ///< Of compute actions.
+  BlockId block;             ///< Of the host's actions.
+  std::size_t use = 0;       ///< Of `accumulate_gradient`.
+  Bytes bytes = 0;           ///< Copied bytes at capacity.
+  bool first = false;  ///< Compute: the slot's first micro-batch; accumulate: the block's first.
+  bool last = false;   ///< Compute: the slot's last micro-batch.
+
+  std::vector<Buffer> reads;
+  std::vector<Buffer> writes;
+  std::vector<BlockPiece> pieces;  ///< Of parameter and gradient chunks.
+
+  std::vector<ActionId> waits;          ///< Actions of this graph, all before this one.
+  std::vector<BlockEvent> block_waits;  ///< Events of earlier graphs.
+  std::vector<Buffer> ring_waits;       ///< Entries that earlier graphs' actions may still use.
+};
+
+/// How a graph uses one ring.
+struct RingUse {
+  std::size_t count = 1;         ///< Entries of the ring.
+  std::size_t acquisitions = 0;  ///< By this graph.
+  /// By acquisition: the actions that write or read the entry.
+  std::vector<std::vector<ActionId>> users;
+};
+
+/// The actions of one call, or of one step, in issue order: every wait points backwards.
+///
+/// Devices are relative: device d is device (g0 + d) mod N when the graph runs, and g0 moves on by
+/// \c advance. Rings are relative too: entry sequence s lies where the ring stands plus s.
+struct ActionGraph {
+  std::vector<Action> actions;
+  std::size_t devices = 0;
+  std::size_t advance = 0;
+  std::map<Ring, RingUse> rings;
+  /// By event: the actions that later graphs wait for.
+  std::map<BlockEvent, std::vector<ActionId>> block_events;
+};
+
+/// The entry of \p kind that \p action writes or reads, or null.
+[[nodiscard]] inline Buffer const* find_buffer(Action const& action, BufferKind kind) noexcept {
+  for (auto const* list : {&action.writes, &action.reads}) {
+    for (auto const& buffer : *list) {
+      if (buffer.ring.kind == kind) {
+        return &buffer;
+      }
+    }
+  }
+  return nullptr;
+}
+
+}  // namespace roundpipe

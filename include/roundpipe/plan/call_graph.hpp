@@ -1,0 +1,538 @@
+// SPDX-FileCopyrightText: 2026 The roundpipe authors
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#pragma once
+
+/// \file
+/// \brief Builds the graph of one call from stages, slots, chunks and the ordering rules.
+
+#include <roundpipe/concepts/event_protocol.hpp>
+#include <roundpipe/concepts/schedule.hpp>
+#include <roundpipe/concepts/transfer_policy.hpp>
+#include <roundpipe/core/error.hpp>
+#include <roundpipe/plan/graph_builder.hpp>
+#include <roundpipe/plan/memory_plan.hpp>
+#include <roundpipe/plan/parameter_blocks.hpp>
+#include <roundpipe/plan/slot_order.hpp>
+#include <roundpipe/plan/stage_layout.hpp>
+
+#include <algorithm>
+#include <cstddef>
+#include <functional>
+#include <map>
+#include <optional>
+#include <span>
+#include <utility>
+#include <vector>
+
+namespace roundpipe {
+
+/// How many rounds' boundaries the host holds: one is written while the round before is read.
+inline constexpr std::size_t host_ring_entries = 2;
+
+/// What a call's graph is built from. The references must live until the graph is built.
+struct CallGraphInput {
+  ParameterBlocks const& blocks;
+  std::span<StageLayout const> stages;  ///< In execution order; the last one of an evaluation is
+                                        ///< of kind `evaluate`.
+  ScheduleShape shape;
+  DeviceTasks const& tasks;
+  std::size_t advance = 0;
+  Buffering buffering;
+  /// A slot's chunks from its tensors' bytes and the number of windows (`TransferPolicy::chunks`).
+  std::function<std::vector<Chunk>(std::span<Bytes const>, std::size_t)> chunks;
+  /// What an event waits for (`EventProtocol::before`).
+  std::function<std::vector<BlockEvent>(BlockEvent)> before;
+};
+
+namespace detail {
+
+class CallGraphBuilder {
+ public:
+  explicit CallGraphBuilder(CallGraphInput const& input)
+      : in_(input),
+        graph_(input.shape.devices),
+        slots_(order_slots(input.shape, input.tasks)),
+        work_(slots_.size()) {
+    for (auto const& stage : in_.stages) {
+      cut_stage(stage);
+    }
+  }
+
+  [[nodiscard]] ActionGraph build() && {
+    for (std::size_t s = 0; s < slots_.size(); ++s) {
+      add_slot(SlotId(s));
+    }
+    return std::move(graph_).finish(in_.advance);
+  }
+
+ private:
+  struct CutStage {
+    std::vector<Chunk> chunks;
+    std::vector<std::vector<BlockPiece>> pieces;  // the chunks' pieces, in terms of blocks
+  };
+
+  /// What a slot has brought into the graph so far.
+  struct SlotWork {
+    std::optional<Buffer> parameters;
+    std::optional<Buffer> gradients;
+    std::map<std::size_t, ActionId> uploaded;       // by use: the last chunk with a piece of it
+    std::vector<std::optional<Buffer>> entries_in;  // by micro-batch
+    std::vector<std::optional<Buffer>> entries_out;
+    std::vector<ActionId> activation_up;
+    std::vector<ActionId> gradient_up;
+    std::vector<ActionId> last_compute;
+    std::vector<ActionId> activation_down;
+    std::map<std::size_t, ActionId> last_backward;  // by layer, of the last micro-batch
+    std::size_t gradient_chunks = 0;                // added so far
+  };
+
+  using Producers = std::map<Buffer, ActionId>;
+
+  [[nodiscard]] std::size_t micro_batches() const noexcept { return in_.shape.micro_batches; }
+  [[nodiscard]] StageLayout const& stage_of(SlotId slot) const {
+    return in_.stages[slots_[slot.index()].stage.index()];
+  }
+
+  /// Cuts the tensors of a stage's blocks into chunks, for parameters and gradients alike.
+  void cut_stage(StageLayout const& stage) {
+    std::vector<std::pair<std::size_t, std::size_t>> tensors;  // use, tensor of its block
+    std::vector<Bytes> bytes;
+    for (auto const& place : stage.uses) {
+      auto const& table = in_.blocks.block_of(place.use).master;
+      for (std::size_t t = 0; t < table.size(); ++t) {
+        tensors.emplace_back(place.use, t);
+        bytes.push_back(table[t].bytes());
+      }
+    }
+    CutStage cut;
+    cut.chunks = in_.chunks(bytes, micro_batches());
+    std::erase_if(cut.chunks, [](Chunk const& chunk) { return chunk.pieces.empty(); });
+    for (auto const& chunk : cut.chunks) {
+      require(chunk.window < micro_batches(),
+              Errc::invalid_argument,
+              "a transfer policy placed a chunk behind its slot's last window");
+      auto& pieces = cut.pieces.emplace_back();
+      for (auto const& piece : chunk.pieces) {
+        auto const [use, tensor] = tensors.at(piece.tensor);
+        pieces.push_back({use, tensor, piece.offset, piece.bytes});
+      }
+    }
+    cut_.push_back(std::move(cut));
+  }
+
+  [[nodiscard]] Action make(SlotId slot, ActionKind kind, LaneKind lane, std::size_t micro) const {
+    auto const& s = slots_[slot.index()];
+    Action action;
+    action.kind = kind;
+    action.lane = {lane, s.device};
+    action.slot = slot;
+    action.stage = s.stage;
+    action.round = s.round;
+    action.micro_batch = MicroBatchId(micro);
+    return action;
+  }
+
+  [[nodiscard]] Ring host_ring(BufferKind kind, std::size_t boundary, std::size_t micro) const {
+    return {kind, DeviceId::none(), boundary * micro_batches() + micro};
+  }
+
+  static void wait_for(Action& action, ActionId id) {
+    if (id.valid()) {
+      action.waits.push_back(id);
+    }
+  }
+
+  void wait_for_rules(Action& action, BlockEvent event) const {
+    auto const events = in_.before(event);
+    action.block_waits.insert(action.block_waits.end(), events.begin(), events.end());
+  }
+
+  void add_slot(SlotId id) {
+    auto const& slot = slots_[id.index()];
+    auto& work = work_[id.index()];
+    work.entries_in.resize(micro_batches());
+    work.entries_out.resize(micro_batches());
+    work.activation_up.resize(micro_batches());
+    work.gradient_up.resize(micro_batches());
+    work.last_compute.resize(micro_batches());
+    work.activation_down.resize(micro_batches());
+
+    auto const ahead = in_.buffering.activations;  // this micro-batch and those behind it
+    for (std::size_t w = 0; w < micro_batches(); ++w) {
+      for (auto m = w == 0 ? 0 : w + ahead - 1; m < std::min(w + ahead, micro_batches()); ++m) {
+        add_activation_up(id, m);
+      }
+      if (w == 0 && (!slot.previous.valid() || in_.buffering.parameters < 2)) {
+        for (std::size_t c = 0; c < cut_of(id).chunks.size(); ++c) {
+          add_parameter_chunk(id, c, {});
+        }
+      }
+      if (slot.next.valid() && in_.buffering.parameters >= 2) {
+        add_parameter_window(id, w);
+      }
+      if (slot.previous.valid() && in_.buffering.gradients >= 2) {
+        add_gradient_window(id, w);
+      }
+      add_compute(id, w);
+      add_activation_down(id, w);
+    }
+    if (stage_of(id).has_backward() && (!slot.next.valid() || in_.buffering.gradients < 2)) {
+      for (std::size_t c = 0; c < cut_of(id).chunks.size(); ++c) {
+        add_gradient_chunk(id, c, {});
+      }
+    }
+  }
+
+  [[nodiscard]] CutStage const& cut_of(SlotId slot) const {
+    return cut_[slots_[slot.index()].stage.index()];
+  }
+
+  /// The end of the compute before window \p w of slot \p id on its device, or none.
+  [[nodiscard]] ActionId window_start(SlotId id, std::size_t w) const {
+    if (w > 0) {
+      return work_[id.index()].last_compute[w - 1];
+    }
+    auto const previous = slots_[id.index()].previous;
+    return previous.valid() ? work_[previous.index()].last_compute.back() : ActionId::none();
+  }
+
+  /// Parameters of the device's next slot, in window \p w of slot \p id: behind the activation
+  /// copies that go up in this window.
+  void add_parameter_window(SlotId id, std::size_t w) {
+    auto const& slot = slots_[id.index()];
+    auto const& work = work_[id.index()];
+    auto const up = std::min(w + in_.buffering.activations, micro_batches()) - 1;
+    auto const& chunks = cut_of(slot.next).chunks;
+    for (std::size_t c = 0; c < chunks.size(); ++c) {
+      if (chunks[c].window == w) {
+        std::vector<ActionId> gates;
+        if (chunks[c].gated) {
+          gates = {window_start(id, w), work.activation_up[up], work.gradient_up[up]};
+        }
+        add_parameter_chunk(slot.next, c, gates);
+      }
+    }
+  }
+
+  /// Gradients of the device's previous slot, in window \p w of slot \p id: behind the activation
+  /// copy that goes down in this window.
+  void add_gradient_window(SlotId id, std::size_t w) {
+    auto const previous = slots_[id.index()].previous;
+    if (!stage_of(previous).has_backward()) {
+      return;
+    }
+    auto const& chunks = cut_of(previous).chunks;
+    for (std::size_t c = 0; c < chunks.size(); ++c) {
+      if (chunks[c].window == w) {
+        std::vector<ActionId> gates;
+        if (chunks[c].gated) {
+          gates = {window_start(id, w),
+                   w > 0 ? work_[id.index()].activation_down[w - 1]
+                         : work_[previous.index()].activation_down.back()};
+        }
+        add_gradient_chunk(previous, c, gates);
+      }
+    }
+  }
+
+  void add_parameter_chunk(SlotId id, std::size_t c, std::vector<ActionId> const& gates) {
+    auto const& cut = cut_of(id);
+    auto& work = work_[id.index()];
+    auto action =
+        make(id, ActionKind::upload_parameters, LaneKind::parameter_up, cut.chunks[c].window);
+    action.pieces = cut.pieces[c];
+    for (auto const gate : gates) {
+      wait_for(action, gate);
+    }
+    if (!work.parameters) {
+      work.parameters = graph_.acquire(
+          {BufferKind::parameters, action.lane.device, 0}, in_.buffering.parameters, action);
+    }
+    action.writes.push_back(*work.parameters);
+    std::vector<BlockId> blocks;
+    for (auto const& piece : action.pieces) {
+      action.bytes += piece.bytes;
+      auto const block = in_.blocks.uses[piece.use].block;
+      if (std::find(blocks.begin(), blocks.end(), block) == blocks.end()) {
+        blocks.push_back(block);
+        action.reads.push_back({{BufferKind::master, DeviceId::none(), block.index()}, 0});
+        wait_for_rules(action, {block, BlockEventKind::upload});
+      }
+    }
+    auto const pieces = action.pieces;
+    auto const added = graph_.add(std::move(action));
+    for (auto const& piece : pieces) {
+      work.uploaded[piece.use] = added;
+    }
+    for (auto const block : blocks) {
+      graph_.publish({block, BlockEventKind::upload}, added);
+    }
+  }
+
+  void add_gradient_chunk(SlotId id, std::size_t c, std::vector<ActionId> const& gates) {
+    auto const& cut = cut_of(id);
+    auto& work = work_[id.index()];
+    auto action =
+        make(id, ActionKind::download_gradients, LaneKind::gradient_down, cut.chunks[c].window);
+    action.pieces = cut.pieces[c];
+    for (auto const gate : gates) {
+      wait_for(action, gate);
+    }
+    action.reads.push_back(work.gradients.value());
+    std::vector<std::size_t> uses;
+    for (auto const& piece : action.pieces) {
+      action.bytes += piece.bytes;
+      wait_for(action, work.last_backward.at(in_.blocks.uses[piece.use].layer.index()));
+      if (std::find(uses.begin(), uses.end(), piece.use) == uses.end()) {
+        uses.push_back(piece.use);
+        auto& landing = landings_[{piece.use, action.round.index()}];
+        if (!landing.buffer) {
+          require(landings_waiting_[piece.use] == 0,
+                  Errc::unsupported,
+                  "the schedule lands a gradient before the round before is summed");
+          ++landings_waiting_[piece.use];
+          landing.buffer =
+              graph_.acquire({BufferKind::landing, DeviceId::none(), piece.use}, 1, action);
+          landing.pieces = pieces_of(cut, piece.use);
+        }
+        action.writes.push_back(*landing.buffer);
+      }
+    }
+    auto const round = action.round;
+    auto const pieces = action.pieces;
+    auto const added = graph_.add(std::move(action));
+    for (auto const& piece : pieces) {
+      auto& landing = landings_[{piece.use, round.index()}];
+      landing.landed = added;
+      if (--landing.pieces == 0) {
+        add_accumulations(in_.blocks.uses[piece.use].block, round);
+      }
+    }
+  }
+
+  [[nodiscard]] static std::size_t pieces_of(CutStage const& cut, std::size_t use) {
+    std::size_t count = 0;
+    for (auto const& pieces : cut.pieces) {
+      count += static_cast<std::size_t>(
+          std::count_if(pieces.begin(), pieces.end(), [&](auto const& p) { return p.use == use; }));
+    }
+    return count;
+  }
+
+  /// Adds the accumulations of \p block in \p round that are due: a block's uses in layer order.
+  void add_accumulations(BlockId block, RoundId round) {
+    auto const& uses = in_.blocks.blocks[block.index()].uses;
+    auto& next = accumulated_[{block.index(), round.index()}];
+    for (; next < uses.size(); ++next) {
+      auto const found = landings_.find({uses[next], round.index()});
+      if (found == landings_.end() || !found->second.buffer || found->second.pieces > 0) {
+        return;
+      }
+      Action action;
+      action.kind = ActionKind::accumulate_gradient;
+      action.lane = {LaneKind::accumulate, DeviceId::none()};
+      action.round = round;
+      action.block = block;
+      action.use = uses[next];
+      action.layer = in_.blocks.uses[uses[next]].layer;
+      action.first = next == 0 && round.index() == 0;
+      action.bytes = in_.blocks.blocks[block.index()].master.bytes();
+      action.reads.push_back(*found->second.buffer);
+      action.writes.push_back({{BufferKind::gradient, DeviceId::none(), block.index()}, 0});
+      wait_for(action, found->second.landed);
+      wait_for_rules(action, {block, BlockEventKind::gradient_write});
+      auto const added = graph_.add(std::move(action));
+      graph_.publish({block, BlockEventKind::gradient_write}, added);
+      --landings_waiting_[uses[next]];
+    }
+  }
+
+  /// The micro-batch's entry for what comes in, acquired by the first action that needs it.
+  Buffer entry_in(SlotId id, std::size_t m, Action& action) {
+    auto& entry = work_[id.index()].entries_in[m];
+    if (!entry) {
+      entry = graph_.acquire({BufferKind::activations_in, slots_[id.index()].device, 0},
+                             in_.buffering.activations,
+                             action);
+    }
+    return *entry;
+  }
+
+  Buffer entry_out(SlotId id, std::size_t m, Action& action) {
+    auto& entry = work_[id.index()].entries_out[m];
+    if (!entry) {
+      entry = graph_.acquire({BufferKind::activations_out, slots_[id.index()].device, 0},
+                             in_.buffering.activations,
+                             action);
+    }
+    return *entry;
+  }
+
+  void add_activation_up(SlotId id, std::size_t m) {
+    auto const& stage = stage_of(id);
+    auto& work = work_[id.index()];
+    auto activation = make(id, ActionKind::upload_activation, LaneKind::activation_up, m);
+    for (auto const& layer : stage.layers) {
+      activation.bytes += layer.side_inputs.bytes;
+    }
+    if (activation.bytes > 0) {
+      activation.reads.push_back({{BufferKind::side_input, DeviceId::none(), m}, 0});
+    }
+    if (stage.range.first > 0 && stage.layers.front().input.bytes > 0) {
+      activation.bytes += stage.layers.front().input.bytes;
+      read_boundary(activation, BufferKind::checkpoint, stage.range.first - 1);
+    }
+    if (activation.bytes > 0) {
+      activation.writes.push_back(entry_in(id, m, activation));
+      work.activation_up[m] = graph_.add(std::move(activation));
+    }
+    auto const gradient_bytes = stage.layers.back().output_gradient.bytes;
+    if (stage.kind == StageKind::backward && gradient_bytes > 0) {
+      auto gradient = make(id, ActionKind::upload_gradient, LaneKind::activation_up, m);
+      gradient.bytes = gradient_bytes;
+      read_boundary(gradient, BufferKind::boundary_gradient, stage.range.end() - 1);
+      gradient.writes.push_back(entry_in(id, m, gradient));
+      work.gradient_up[m] = graph_.add(std::move(gradient));
+    }
+  }
+
+  void read_boundary(Action& action, BufferKind kind, std::size_t boundary) {
+    auto const ring = host_ring(kind, boundary, action.micro_batch.index());
+    Buffer const buffer{ring, action.round.index()};
+    action.reads.push_back(buffer);
+    wait_for(action, producers_.at(buffer));
+  }
+
+  void write_boundary(Action& action, BufferKind kind, std::size_t boundary) {
+    auto const ring = host_ring(kind, boundary, action.micro_batch.index());
+    auto const buffer = graph_.acquire(ring, host_ring_entries, action);
+    require(buffer.sequence == action.round.index(),
+            Errc::unsupported,
+            "the schedule runs a stage's rounds out of order");
+    action.writes.push_back(buffer);
+  }
+
+  void add_compute(SlotId id, std::size_t m) {
+    auto const& stage = stage_of(id);
+    auto& work = work_[id.index()];
+    auto const recomputes = stage.has_backward();
+    for (std::size_t i = 0; i < stage.range.count; ++i) {
+      auto action = make(
+          id, recomputes ? ActionKind::recompute : ActionKind::forward, LaneKind::compute, m);
+      auto const& places = stage.layers[i];
+      auto const is_loss = stage.has_loss() && i + 1 == stage.range.count;
+      if (i == 0) {
+        wait_for(action, work.activation_up[m]);
+      }
+      if (is_loss || places.output.area == Area::activations_out) {
+        action.writes.push_back(entry_out(id, m, action));
+      }
+      add_layer(id, m, i, std::move(action));
+    }
+    for (std::size_t i = stage.range.count; recomputes && i-- > 0;) {
+      auto action = make(id, ActionKind::backward, LaneKind::compute, m);
+      auto const& places = stage.layers[i];
+      if (i + 1 == stage.range.count) {
+        wait_for(action, work.gradient_up[m]);
+      }
+      if (places.input_gradient.area == Area::activations_out) {
+        action.writes.push_back(entry_out(id, m, action));
+      }
+      if (!in_.blocks.layer_uses[stage.range.first + i].empty()) {
+        if (!work.gradients) {
+          work.gradients = graph_.acquire(
+              {BufferKind::gradients, action.lane.device, 0}, in_.buffering.gradients, action);
+        }
+        action.writes.push_back(*work.gradients);
+      }
+      auto const added = add_layer(id, m, i, std::move(action));
+      if (m + 1 == micro_batches()) {
+        work.last_backward[stage.range.first + i] = added;
+      }
+    }
+  }
+
+  /// Completes a compute action of the stage's layer \p i and adds it.
+  ActionId add_layer(SlotId id, std::size_t m, std::size_t i, Action action) {
+    auto const& stage = stage_of(id);
+    auto& work = work_[id.index()];
+    auto const& places = stage.layers[i];
+    auto const layer = stage.range.first + i;
+    action.layer = LayerId(layer);
+    action.first = m == 0;
+    action.last = m + 1 == micro_batches();
+    auto const& uses = in_.blocks.layer_uses[layer];
+    for (auto const use : uses) {
+      if (m == 0 && work.uploaded.contains(use)) {
+        wait_for(action, work.uploaded.at(use));
+      }
+    }
+    if (!uses.empty() && work.parameters) {
+      action.reads.push_back(*work.parameters);
+    }
+    auto const reads_entry = (places.input.area == Area::activations_in && places.input.bytes > 0) ||
+                             places.side_inputs.bytes > 0 ||
+                             (action.kind == ActionKind::backward &&
+                              places.output_gradient.area == Area::activations_in);
+    if (reads_entry && work.entries_in[m]) {
+      action.reads.push_back(*work.entries_in[m]);
+    }
+    work.last_compute[m] = graph_.add(std::move(action));
+    return work.last_compute[m];
+  }
+
+  void add_activation_down(SlotId id, std::size_t m) {
+    auto const& stage = stage_of(id);
+    auto& work = work_[id.index()];
+    if (!work.entries_out[m]) {
+      return;
+    }
+    auto action = make(id, ActionKind::download_activation, LaneKind::activation_down, m);
+    action.reads.push_back(*work.entries_out[m]);
+    action.bytes = stage.out_bytes;
+    wait_for(action, work.last_compute[m]);
+    for (auto const& kept : stage.kept) {
+      write_boundary(action, BufferKind::checkpoint, kept.boundary);
+    }
+    if (stage.has_backward() && stage.range.first > 0) {
+      write_boundary(action, BufferKind::boundary_gradient, stage.range.first - 1);
+    }
+    if (stage.has_loss()) {
+      action.writes.push_back({{BufferKind::loss, DeviceId::none(), m}, 0});
+      if (stage.kind == StageKind::evaluate) {
+        action.writes.push_back({{BufferKind::results, DeviceId::none(), m}, 0});
+      }
+    }
+    auto const writes = action.writes;
+    work.activation_down[m] = graph_.add(std::move(action));
+    for (auto const& buffer : writes) {
+      producers_[buffer] = work.activation_down[m];
+    }
+  }
+
+  struct Landing {
+    std::optional<Buffer> buffer;
+    std::size_t pieces = 0;  // still to be downloaded
+    ActionId landed;         // the latest chunk
+  };
+
+  CallGraphInput const& in_;
+  GraphBuilder graph_;
+  std::vector<Slot> slots_;
+  std::vector<CutStage> cut_;
+  std::vector<SlotWork> work_;
+  Producers producers_;
+  std::map<std::pair<std::size_t, std::size_t>, Landing> landings_;         // by use, round
+  std::map<std::pair<std::size_t, std::size_t>, std::size_t> accumulated_;  // by block, round
+  std::map<std::size_t, std::size_t> landings_waiting_;                     // by use
+};
+
+}  // namespace detail
+
+/// Builds the graph of one call.
+/// \throws Error (unsupported, invalid_argument) as \ref order_slots does.
+[[nodiscard]] inline ActionGraph build_call_graph(CallGraphInput const& input) {
+  return detail::CallGraphBuilder(input).build();
+}
+
+}  // namespace roundpipe

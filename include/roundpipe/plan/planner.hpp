@@ -1,0 +1,236 @@
+// SPDX-FileCopyrightText: 2026 The roundpipe authors
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#pragma once
+
+/// \file
+/// \brief Makes a plan: partition, memory and graphs, from a model, costs, a budget and policies.
+
+#include <roundpipe/concepts/event_protocol.hpp>
+#include <roundpipe/concepts/partition_policy.hpp>
+#include <roundpipe/concepts/schedule.hpp>
+#include <roundpipe/concepts/transfer_policy.hpp>
+#include <roundpipe/core/error.hpp>
+#include <roundpipe/plan/call_graph.hpp>
+#include <roundpipe/plan/cost_model.hpp>
+#include <roundpipe/plan/memory_plan.hpp>
+#include <roundpipe/plan/model_description.hpp>
+#include <roundpipe/plan/parameter_blocks.hpp>
+#include <roundpipe/plan/stage_budget.hpp>
+#include <roundpipe/plan/stage_layout.hpp>
+#include <roundpipe/plan/step_graph.hpp>
+
+#include <algorithm>
+#include <cstddef>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+namespace roundpipe {
+
+/// The size of what is planned.
+struct PlanOptions {
+  std::size_t devices = 1;        ///< N
+  std::size_t micro_batches = 1;  ///< M_R: of a round.
+  std::size_t rounds = 1;         ///< R: of a call.
+  Bytes device_memory = 0;        ///< Budget of each device.
+};
+
+/// Stages and where they lie.
+struct StagePlan {
+  Partition partition;
+  std::vector<StageLayout> train;     ///< Forward stages, then backward stages.
+  std::vector<StageLayout> evaluate;  ///< Forward stages, then the fused one without backward.
+  DeviceMemoryPlan memory;
+};
+
+/// Makes plans with one set of policies.
+template <Schedule S, TransferPolicy T, EventProtocol E, PartitionPolicy P>
+class Planner {
+ public:
+  Planner(S schedule, T transfers, E protocol, P partitioner)
+      : schedule_(std::move(schedule)),
+        transfers_(std::move(transfers)),
+        protocol_(std::move(protocol)),
+        partitioner_(std::move(partitioner)) {}
+
+  [[nodiscard]] S const& schedule() const noexcept { return schedule_; }
+  [[nodiscard]] E const& protocol() const noexcept { return protocol_; }
+
+  /// Partitions \p model so that it fits the budget, with as much double buffering as that leaves.
+  /// \throws Error (over_budget) when nothing fits; the message names the layer that needs most,
+  ///         the bytes, and the smallest budget with which this planner finds a plan.
+  [[nodiscard]] StagePlan plan_stages(ModelDescription const& model,
+                                      ParameterBlocks const& blocks,
+                                      CostModel const& costs,
+                                      PlanOptions const& options) const {
+    require(options.devices > 0 && options.micro_batches > 0 && options.rounds > 0,
+            Errc::invalid_argument,
+            "devices, micro-batches and rounds are at least 1");
+    StageBudget const sizes(model, blocks);
+    if (auto plan = try_budget(model, blocks, sizes, costs, options, options.device_memory)) {
+      return *std::move(plan);
+    }
+    auto const frugal = buffering_modes().back();
+    auto const [layer, bytes] = sizes.largest_layer(frugal);
+    throw Error(Errc::over_budget,
+                "the device budget of " + format_bytes(options.device_memory) +
+                    " is too small: " + model.name_of(layer) + " alone needs " +
+                    format_bytes(bytes) + " (" + std::to_string(bytes) +
+                    " bytes); the smallest budget that works is " +
+                    std::to_string(smallest_budget(model, blocks, sizes, costs, options)) +
+                    " bytes");
+  }
+
+  /// The graph of a training call.
+  [[nodiscard]] ActionGraph call_graph(ParameterBlocks const& blocks,
+                                       StagePlan const& plan,
+                                       PlanOptions const& options) const {
+    return build(blocks,
+                 plan.train,
+                 {plan.partition.forward.size(),
+                  plan.partition.backward.size(),
+                  options.devices,
+                  options.micro_batches,
+                  options.rounds},
+                 plan.memory.buffering);
+  }
+
+  /// The graph of an evaluation of \p micro_batches micro-batches, at most a round's.
+  [[nodiscard]] ActionGraph evaluation_graph(ParameterBlocks const& blocks,
+                                             StagePlan const& plan,
+                                             std::size_t devices,
+                                             std::size_t micro_batches) const {
+    return build(blocks,
+                 plan.evaluate,
+                 {plan.evaluate.size(), 0, devices, micro_batches, 1},
+                 plan.memory.buffering);
+  }
+
+  [[nodiscard]] ActionGraph step_graph(ParameterBlocks const& blocks, StepOptions options) const {
+    return build_step_graph(blocks, protocol_, options);
+  }
+  [[nodiscard]] ActionGraph flush_graph(ParameterBlocks const& blocks) const {
+    return build_flush_graph(blocks, protocol_);
+  }
+
+ private:
+  [[nodiscard]] ActionGraph build(ParameterBlocks const& blocks,
+                                  std::vector<StageLayout> const& stages,
+                                  ScheduleShape const& shape,
+                                  Buffering buffering) const {
+    auto const tasks = schedule_.tasks(shape);
+    return build_call_graph({blocks,
+                             stages,
+                             shape,
+                             tasks,
+                             static_cast<std::size_t>(schedule_.advance(shape)),
+                             buffering,
+                             [&](std::span<Bytes const> tensors, std::size_t windows) {
+                               return transfers_.chunks(tensors, windows);
+                             },
+                             [&](BlockEvent event) {
+                               return protocol_.before(event, blocks.blocks.size());
+                             }});
+  }
+
+  /// From the fastest to the most frugal.
+  [[nodiscard]] std::vector<Buffering> buffering_modes() const {
+    auto const depth = static_cast<std::size_t>(transfers_.activations_in_flight());
+    return {{2, 2, depth}, {2, 1, depth}, {1, 1, depth}, {1, 1, 1}};
+  }
+
+  [[nodiscard]] std::optional<StagePlan> try_budget(ModelDescription const& model,
+                                                    ParameterBlocks const& blocks,
+                                                    StageBudget const& sizes,
+                                                    CostModel const& costs,
+                                                    PlanOptions const& options,
+                                                    Bytes budget) const {
+    for (auto const& buffering : buffering_modes()) {
+      // Each ring is as large as its largest stage needs, so stages that fit one by one may not fit
+      // together: then the limit of one stage is lowered by what was too much.
+      for (auto limit = budget;;) {
+        PartitionProblem const problem{
+            costs.layers(),
+            options.devices,
+            options.micro_batches * options.rounds,
+            [&](StageDirection direction, LayerRange range) {
+              return sizes.bytes(direction, range, buffering) <= limit;
+            }};
+        std::optional<Partition> partition;
+        try {
+          partition = partitioner_.partition(problem);
+        } catch (Error const& error) {
+          if (error.code() != Errc::over_budget) {
+            throw;
+          }
+          break;
+        }
+        auto plan = lay_out(model, blocks, *std::move(partition), buffering);
+        if (plan.memory.bytes <= budget) {
+          return plan;
+        }
+        auto const excess = plan.memory.bytes - budget;
+        if (excess >= limit) {
+          break;
+        }
+        limit -= excess;
+      }
+    }
+    return std::nullopt;
+  }
+
+  [[nodiscard]] static StagePlan lay_out(ModelDescription const& model,
+                                         ParameterBlocks const& blocks,
+                                         Partition partition,
+                                         Buffering buffering) {
+    StagePlan plan;
+    plan.partition = std::move(partition);
+    auto const& backward = plan.partition.backward;
+    auto const keeps = [&](std::size_t boundary) {
+      return std::any_of(backward.begin(), backward.end(), [&](LayerRange const& range) {
+        return range.first == boundary + 1;
+      });
+    };
+    for (auto const& range : plan.partition.forward) {
+      plan.train.push_back(lay_out_stage(model, blocks, StageKind::forward, range, keeps));
+    }
+    plan.evaluate = plan.train;
+    for (std::size_t i = 0; i < backward.size(); ++i) {
+      auto const kind = i == 0 ? StageKind::fused : StageKind::backward;
+      plan.train.push_back(lay_out_stage(model, blocks, kind, backward[i], keeps));
+    }
+    plan.evaluate.push_back(
+        lay_out_stage(model, blocks, StageKind::evaluate, backward.front(), keeps));
+    auto all = plan.train;
+    all.push_back(plan.evaluate.back());
+    plan.memory = plan_device_memory(all, buffering);
+    return plan;
+  }
+
+  /// By bisection over what \ref try_budget finds, to 256 bytes.
+  [[nodiscard]] Bytes smallest_budget(ModelDescription const& model,
+                                      ParameterBlocks const& blocks,
+                                      StageBudget const& sizes,
+                                      CostModel const& costs,
+                                      PlanOptions const& options) const {
+    Bytes low = options.device_memory;
+    Bytes high = std::max<Bytes>(2 * low, 1_MiB);
+    while (!try_budget(model, blocks, sizes, costs, options, high)) {
+      low = high;
+      high *= 2;
+    }
+    while (high - low > tensor_alignment_bytes) {
+      auto const middle = low + (high - low) / 2;
+      (try_budget(model, blocks, sizes, costs, options, middle) ? high : low) = middle;
+    }
+    return align_up(high);
+  }
+
+  S schedule_;
+  T transfers_;
+  E protocol_;
+  P partitioner_;
+};
+
+}  // namespace roundpipe

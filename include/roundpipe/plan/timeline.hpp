@@ -1,0 +1,43 @@
+// SPDX-FileCopyrightText: 2026 The roundpipe authors
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#pragma once
+
+/// \file
+/// \brief What happened when: one entry an action, measured or simulated.
+
+#include <roundpipe/plan/action_graph.hpp>
+
+#include <cstddef>
+#include <vector>
+
+namespace roundpipe {
+
+/// One action in time.
+struct TimelineEntry {
+  std::size_t call = 0;  ///< Numbers the graphs in the order in which they were run.
+  ActionId id;           ///< Within its graph.
+  ActionKind kind = ActionKind::forward;
+  Lane lane;             ///< With the physical device.
+  SlotId slot;
+  StageId stage;
+  RoundId round;
+  MicroBatchId micro_batch;
+  LayerId layer;
+  BlockId block;
+  Bytes bytes = 0;
+  double start_s = 0;  ///< When its waits were over and its lane was free.
+  double end_s = 0;
+
+  [[nodiscard]] double seconds() const noexcept { return end_s - start_s; }
+};
+
+/// Actions in time, from a common origin. It is a range of its entries.
+struct Timeline {
+  std::size_t devices = 0;
+  std::vector<TimelineEntry> entries;
+
+  [[nodiscard]] auto begin() const noexcept { return entries.begin(); }
+  [[nodiscard]] auto end() const noexcept { return entries.end(); }
+};
+
+}  // namespace roundpipe

@@ -1,0 +1,73 @@
+// SPDX-FileCopyrightText: 2026 The roundpipe authors
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#pragma once
+
+/// \file
+/// \brief The data of one call: named tensors, and the extents of each micro-batch.
+
+#include <roundpipe/core/batch_shape.hpp>
+#include <roundpipe/core/dtype.hpp>
+#include <roundpipe/core/error.hpp>
+#include <roundpipe/core/span.hpp>
+
+#include <cstddef>
+#include <map>
+#include <string>
+#include <utility>
+#include <vector>
+
+namespace roundpipe {
+
+/// Views of a call's tensors. The memory is the caller's and must live until `forward_backward` or
+/// `evaluate` returns; they copy it.
+class Batch {
+ public:
+  /// Micro-batches of these extents, all rounds of a call one after another.
+  /// \throws Error (invalid_argument) when there is none.
+  explicit Batch(std::vector<BatchShape> micro_batches) : shapes_(std::move(micro_batches)) {
+    require(!shapes_.empty(), Errc::invalid_argument, "a batch has at least one micro-batch");
+  }
+  /// \p count micro-batches of equal extents.
+  Batch(std::size_t count, BatchShape shape) : Batch(std::vector<BatchShape>(count, shape)) {}
+
+  /// Names \p values: the tensors of all micro-batches, each as its reader declares it for the
+  /// micro-batch's extents, one after another without padding.
+  template <class T>
+  Batch& set(std::string name, HostSpan<T const> values) {
+    tensors_[std::move(name)] = {std::as_bytes(values), dtype_of<T>};
+    return *this;
+  }
+  template <class T>
+  Batch& set(std::string name, std::vector<T> const& values) {
+    return set(std::move(name), HostSpan<T const>(values));
+  }
+
+  [[nodiscard]] std::size_t size() const noexcept { return shapes_.size(); }
+  [[nodiscard]] BatchShape shape(std::size_t micro_batch) const { return shapes_.at(micro_batch); }
+
+  /// The bytes named \p name, of all micro-batches.
+  /// \throws Error (invalid_argument) when there are none, or of another type than \p dtype.
+  [[nodiscard]] HostSpan<std::byte const> bytes(std::string const& name, DType dtype) const {
+    auto const found = tensors_.find(name);
+    if (found == tensors_.end()) {
+      throw Error(Errc::invalid_argument, "the batch has no tensor named '" + name + "'");
+    }
+    if (found->second.dtype != dtype) {
+      throw Error(Errc::invalid_argument,
+                  "the batch's tensor '" + name + "' is " +
+                      std::string(name_of(found->second.dtype)) + ", the model reads " +
+                      std::string(name_of(dtype)));
+    }
+    return found->second.bytes;
+  }
+
+ private:
+  struct Named {
+    HostSpan<std::byte const> bytes;
+    DType dtype = DType::f32;
+  };
+  std::vector<BatchShape> shapes_;
+  std::map<std::string, Named> tensors_;
+};
+
+}  // namespace roundpipe

@@ -1,0 +1,46 @@
+// SPDX-FileCopyrightText: 2026 The roundpipe authors
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#pragma once
+
+/// \file
+/// \brief The first values of parameters: a function of the seed and the parameter's place alone.
+
+#include <roundpipe/core/parameter.hpp>
+#include <roundpipe/core/random.hpp>
+#include <roundpipe/core/span.hpp>
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+
+namespace roundpipe {
+
+/// Fills \p values with the first values of tensor \p tensor of block \p block.
+inline void initialize(ParameterSpec const& spec,
+                       std::uint64_t seed,
+                       std::size_t block,
+                       std::size_t tensor,
+                       HostSpan<float> values) {
+  switch (spec.initial.kind) {
+    case Initial::Kind::zeros:
+      std::fill(values.begin(), values.end(), 0.0F);
+      break;
+    case Initial::Kind::ones:
+      std::fill(values.begin(), values.end(), 1.0F);
+      break;
+    case Initial::Kind::normal: {
+      constexpr std::uint32_t initialization = 0xFFFFFFFFU;  // no micro-batch has this number
+      RandomKey const key{seed,
+                          0,
+                          static_cast<std::uint32_t>(block),
+                          initialization,
+                          static_cast<std::uint32_t>(tensor)};
+      for (std::size_t i = 0; i < values.size(); ++i) {
+        values[i] = spec.initial.deviation * normal(key, i);
+      }
+      break;
+    }
+  }
+}
+
+}  // namespace roundpipe
