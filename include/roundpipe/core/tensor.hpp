@@ -163,15 +163,20 @@ class DeviceTensor {
   DType dtype_ = DType::f32;
 };
 
-/// Views of the tensors of \p table in the block at \p block.
+/// Replaces \p list by views of the tensors of \p table in \p block.
+inline void views(std::vector<DeviceTensor>& list, TensorTable const& table, DeviceBytes block) {
+  list.clear();
+  for (std::size_t i = 0; i < table.size(); ++i) {
+    list.emplace_back(block.subspan(table.offset(i), table[i].bytes()),
+                      table[i].shape,
+                      table[i].dtype);
+  }
+}
+
+/// Views of the tensors of \p table in \p block.
 [[nodiscard]] inline std::vector<DeviceTensor> views(TensorTable const& table, DeviceBytes block) {
   std::vector<DeviceTensor> result;
-  result.reserve(table.size());
-  for (std::size_t i = 0; i < table.size(); ++i) {
-    result.emplace_back(block.subspan(table.offset(i), table[i].bytes()),
-                        table[i].shape,
-                        table[i].dtype);
-  }
+  views(result, table, block);
   return result;
 }
 

@@ -81,7 +81,7 @@ enum class BufferKind : std::uint8_t {
 inline constexpr std::size_t device_ring_count = 4;
 
 /// A ring of buffers. \c index tells rings of one kind apart: for checkpoints and boundary
-/// gradients `boundary * micro-batches of a round + micro-batch`, for landings the use.
+/// gradients `boundary * micro-batches of a planned round + micro-batch`, for landings the use.
 struct Ring {
   BufferKind kind = BufferKind::parameters;
   DeviceId device;  ///< None for host rings.

@@ -37,6 +37,7 @@ struct CallGraphInput {
   ScheduleShape shape;
   DeviceTasks const& tasks;
   std::size_t advance = 0;
+  std::size_t ring_stride = 1;  ///< Micro-batches of a *planned* round: numbers the host's rings.
   Buffering buffering;
   /// A slot's chunks from its tensors' bytes and the number of windows (`TransferPolicy::chunks`).
   std::function<std::vector<Chunk>(std::span<Bytes const>, std::size_t)> chunks;
@@ -133,7 +134,7 @@ class CallGraphBuilder {
   }
 
   [[nodiscard]] Ring host_ring(BufferKind kind, std::size_t boundary, std::size_t micro) const {
-    return {kind, DeviceId::none(), boundary * micro_batches() + micro};
+    return {kind, DeviceId::none(), boundary * in_.ring_stride + micro};
   }
 
   static void wait_for(Action& action, ActionId id) {
@@ -476,6 +477,9 @@ class CallGraphBuilder {
                               places.output_gradient.area == Area::activations_in);
     if (reads_entry && work.entries_in[m]) {
       action.reads.push_back(*work.entries_in[m]);
+    }
+    if (places.input.area == Area::activations_out) {
+      action.reads.push_back(work.entries_out[m].value());
     }
     work.last_compute[m] = graph_.add(std::move(action));
     return work.last_compute[m];

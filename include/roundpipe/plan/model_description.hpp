@@ -138,4 +138,25 @@ template <class Model>
   return gradients;
 }
 
+/// The bytes of \ref gradient_table, without making it.
+[[nodiscard]] inline Bytes gradient_bytes(TensorTable const& boundary) {
+  Bytes bytes = 0;
+  for (auto const& spec : boundary) {
+    bytes += is_floating(spec.dtype) ? align_up(spec.bytes()) : 0;
+  }
+  return bytes;
+}
+
+/// Replaces \p list by views of the gradients of \p boundary in \p block, which holds
+/// \ref gradient_table: one a tensor, not \c present() for integers.
+inline void gradient_views(std::vector<DeviceTensor>& list,
+                           TensorTable const& boundary,
+                           DeviceBytes block) {
+  list.clear();
+  TensorCarver carver(block);
+  for (auto const& spec : boundary) {
+    list.push_back(is_floating(spec.dtype) ? carver.take(spec.shape, spec.dtype) : DeviceTensor{});
+  }
+}
+
 }  // namespace roundpipe

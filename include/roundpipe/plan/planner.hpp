@@ -93,17 +93,19 @@ class Planner {
                   options.devices,
                   options.micro_batches,
                   options.rounds},
+                 options.micro_batches,
                  plan.memory.buffering);
   }
 
   /// The graph of an evaluation of \p micro_batches micro-batches, at most a round's.
   [[nodiscard]] ActionGraph evaluation_graph(ParameterBlocks const& blocks,
                                              StagePlan const& plan,
-                                             std::size_t devices,
+                                             PlanOptions const& options,
                                              std::size_t micro_batches) const {
     return build(blocks,
                  plan.evaluate,
-                 {plan.evaluate.size(), 0, devices, micro_batches, 1},
+                 {plan.evaluate.size(), 0, options.devices, micro_batches, 1},
+                 options.micro_batches,
                  plan.memory.buffering);
   }
 
@@ -118,6 +120,7 @@ class Planner {
   [[nodiscard]] ActionGraph build(ParameterBlocks const& blocks,
                                   std::vector<StageLayout> const& stages,
                                   ScheduleShape const& shape,
+                                  std::size_t ring_stride,
                                   Buffering buffering) const {
     auto const tasks = schedule_.tasks(shape);
     return build_call_graph({blocks,
@@ -125,6 +128,7 @@ class Planner {
                              shape,
                              tasks,
                              static_cast<std::size_t>(schedule_.advance(shape)),
+                             ring_stride,
                              buffering,
                              [&](std::span<Bytes const> tensors, std::size_t windows) {
                                return transfers_.chunks(tensors, windows);

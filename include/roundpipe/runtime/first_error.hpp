@@ -1,0 +1,45 @@
+// SPDX-FileCopyrightText: 2026 The roundpipe authors
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#pragma once
+
+/// \file
+/// \brief Keeps the first error of several threads for the caller's next call.
+
+#include <atomic>
+#include <exception>
+#include <mutex>
+#include <utility>
+
+namespace roundpipe {
+
+/// The first error wins; later ones are dropped.
+class FirstError {
+ public:
+  /// Keeps \p error if it is the first, and says whether it is.
+  bool set(std::exception_ptr error) noexcept {
+    std::lock_guard const lock(mutex_);
+    if (error_) {
+      return false;
+    }
+    error_ = std::move(error);
+    is_set_.store(true, std::memory_order_release);
+    return true;
+  }
+
+  [[nodiscard]] bool is_set() const noexcept { return is_set_.load(std::memory_order_acquire); }
+
+  /// Throws the error, if there is one.
+  void rethrow() const {
+    if (is_set()) {
+      std::lock_guard const lock(mutex_);
+      std::rethrow_exception(error_);
+    }
+  }
+
+ private:
+  mutable std::mutex mutex_;
+  std::exception_ptr error_;
+  std::atomic<bool> is_set_{false};
+};
+
+}  // namespace roundpipe

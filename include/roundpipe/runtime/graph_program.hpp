@@ -1,0 +1,112 @@
+// SPDX-FileCopyrightText: 2026 The roundpipe authors
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#pragma once
+
+/// \file
+/// \brief A graph made ready to run: its actions by issuing thread, and what later graphs need.
+
+#include <roundpipe/plan/action_graph.hpp>
+
+#include <algorithm>
+#include <array>
+#include <cstddef>
+#include <map>
+#include <string>
+#include <utility>
+#include <vector>
+
+namespace roundpipe {
+
+/// An \ref ActionGraph with the look-ups that running it takes. Made once, run many times.
+class GraphProgram {
+ public:
+  explicit GraphProgram(ActionGraph graph) : graph_(std::move(graph)) {
+    devices_.resize(graph_.devices);
+    position_.resize(graph_.actions.size());
+    for (std::size_t i = 0; i < graph_.actions.size(); ++i) {
+      auto const& action = graph_.actions[i];
+      auto& list = list_of(action.lane);
+      position_[i] = list.size();
+      list.push_back(ActionId(i));
+      labels_.push_back(describe(action));
+      if (action.kind == ActionKind::download_activation &&
+          find_buffer(action, BufferKind::loss) != nullptr) {
+        losses_.push_back(ActionId(i));
+      }
+    }
+    for (auto& [ring, use] : graph_.rings) {
+      for (auto& users : use.users) {
+        keep_latest(users);
+      }
+    }
+    for (std::size_t i = 0; i < graph_.actions.size(); ++i) {
+      tails_[graph_.actions[i].lane] = ActionId(i);
+    }
+  }
+
+  [[nodiscard]] ActionGraph const& graph() const noexcept { return graph_; }
+  [[nodiscard]] Action const& operator[](ActionId id) const { return graph_.actions[id.index()]; }
+
+  /// The actions of a relative device, over all its lanes, in issue order.
+  [[nodiscard]] std::vector<ActionId> const& of_device(std::size_t device) const {
+    return devices_[device];
+  }
+  /// The actions of one of the host's lanes.
+  [[nodiscard]] std::vector<ActionId> const& of_host(LaneKind kind) const {
+    return hosts_[host_index(kind)];
+  }
+  /// Where an action stands in its thread's list.
+  [[nodiscard]] std::size_t position(ActionId id) const { return position_[id.index()]; }
+  /// The last action of each lane.
+  [[nodiscard]] std::map<Lane, ActionId> const& tails() const noexcept { return tails_; }
+  /// The downloads that bring losses.
+  [[nodiscard]] std::vector<ActionId> const& losses() const noexcept { return losses_; }
+  /// What errors and traces call an action, for example "backward of layer 3, stage 5".
+  [[nodiscard]] std::string const& label(ActionId id) const { return labels_[id.index()]; }
+
+  [[nodiscard]] static constexpr std::size_t host_index(LaneKind kind) noexcept {
+    return static_cast<std::size_t>(kind) - device_lane_count;
+  }
+
+ private:
+  [[nodiscard]] std::vector<ActionId>& list_of(Lane const& lane) {
+    return lane.device.valid() ? devices_[lane.device.index()] : hosts_[host_index(lane.kind)];
+  }
+
+  void keep_latest(std::vector<ActionId>& users) const {
+    std::map<Lane, ActionId> latest;
+    for (auto const user : users) {
+      auto& kept = latest[graph_.actions[user.index()].lane];
+      kept = std::max(kept, user);
+    }
+    users.clear();
+    for (auto const& [lane, user] : latest) {
+      users.push_back(user);
+    }
+  }
+
+  [[nodiscard]] static std::string describe(Action const& action) {
+    std::string text = name_of(action.kind);
+    auto const add = [&](char const* what, auto id) {
+      if (id.valid()) {
+        text += what + std::to_string(id.value());
+      }
+    };
+    add(" of layer ", action.layer);
+    add(" of block ", action.block);
+    add(", stage ", action.stage);
+    add(", round ", action.round);
+    add(", micro-batch ", action.micro_batch);
+    return text;
+  }
+
+  ActionGraph graph_;
+  std::vector<std::vector<ActionId>> devices_;
+  std::array<std::vector<ActionId>, host_lane_count> hosts_;
+  std::vector<std::size_t> position_;
+  std::map<Lane, ActionId> tails_;
+  std::vector<ActionId> losses_;
+  std::vector<std::string> labels_;
+};
+
+}  // namespace roundpipe

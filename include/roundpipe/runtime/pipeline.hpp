@@ -1,0 +1,511 @@
+// SPDX-FileCopyrightText: 2026 The roundpipe authors
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#pragma once
+
+/// \file
+/// \brief Trains a model whose weights, gradients, states and activations live on the host.
+
+#include <roundpipe/concepts/backend.hpp>
+#include <roundpipe/concepts/event_protocol.hpp>
+#include <roundpipe/concepts/optimizer.hpp>
+#include <roundpipe/concepts/partition_policy.hpp>
+#include <roundpipe/concepts/schedule.hpp>
+#include <roundpipe/concepts/transfer_policy.hpp>
+#include <roundpipe/core/error.hpp>
+#include <roundpipe/plan/host_memory_plan.hpp>
+#include <roundpipe/plan/layer_event_protocol.hpp>
+#include <roundpipe/plan/partitioner.hpp>
+#include <roundpipe/plan/planner.hpp>
+#include <roundpipe/plan/priority_transfer_engine.hpp>
+#include <roundpipe/plan/round_robin_schedule.hpp>
+#include <roundpipe/runtime/batch.hpp>
+#include <roundpipe/runtime/batch_staging.hpp>
+#include <roundpipe/runtime/boundary_store.hpp>
+#include <roundpipe/runtime/device_actions.hpp>
+#include <roundpipe/runtime/evaluation.hpp>
+#include <roundpipe/runtime/executor.hpp>
+#include <roundpipe/runtime/host_memory_limit.hpp>
+#include <roundpipe/runtime/measure_costs.hpp>
+#include <roundpipe/runtime/parameter_store.hpp>
+#include <roundpipe/runtime/pipeline_options.hpp>
+#include <roundpipe/runtime/report.hpp>
+#include <roundpipe/runtime/shape_cache.hpp>
+
+#include <algorithm>
+#include <cmath>
+#include <cstddef>
+#include <cstdint>
+#include <deque>
+#include <map>
+#include <memory>
+#include <span>
+#include <string>
+#include <utility>
+#include <vector>
+
+namespace roundpipe {
+
+/// What a pipeline has planned.
+struct PipelinePlan {
+  ModelDescription model;
+  ParameterBlocks blocks;
+  CostModel costs;
+  StagePlan stages;
+  HostMemoryPlan host;
+  std::vector<LedgerLine> ledger;  ///< The device's and the host's.
+  ActionGraph graph;               ///< Of a training call.
+};
+
+/// \brief Trains \p Model on the devices of \p B, which hold no state of it.
+///
+/// One thread, the controller, calls all members. Errors of the devices' and the host's threads
+/// stop the pipeline, and the controller's next call throws the first of them; the pipeline can then
+/// only be destroyed. Arguments that are refused change nothing.
+///
+/// \tparam S deals stages to devices. \tparam T cuts and places copies. \tparam E orders the
+/// optimizer. \tparam P cuts the model into stages.
+template <class Model,
+          Optimizer O,
+          Backend B,
+          Schedule S = RoundRobinSchedule,
+          TransferPolicy T = PriorityTransferEngine,
+          EventProtocol E = LayerEventProtocol,
+          PartitionPolicy P = Partitioner>
+class Pipeline {
+ public:
+  /// Plans, reserves all memory, and sets first values. \p backend must outlive the pipeline.
+  /// \throws Error (invalid_argument, boundary_mismatch) for a model or options that make no sense,
+  ///         (over_budget) when the plan does not fit a device or the host.
+  Pipeline(Model model,
+           O optimizer,
+           B& backend,
+           PipelineOptions options,
+           S schedule = {},
+           T transfers = {},
+           E protocol = {},
+           P partitioner = {})
+      : model_(std::move(model)),
+        options_(complete(options, backend)),
+        planner_(std::move(schedule),
+                 std::move(transfers),
+                 std::move(protocol),
+                 std::move(partitioner)),
+        shapes_(model_, options_.capacity),
+        plan_(make_plan(backend, optimizer.state_arrays())),
+        arena_(backend),
+        parameters_(expect_all(), std::move(optimizer), store_options(), arena_),
+        boundaries_(plan_.host, options_.micro_batches, arena_),
+        actions_(model_,
+                 backend,
+                 options_.devices,
+                 plan_.stages.memory,
+                 parameters_,
+                 boundaries_),
+        work_{actions_, parameters_},
+        call_program_(plan_.graph),
+        step_program_(planner_.step_graph(plan_.blocks, {options_.clip_norm > 0})),
+        flush_program_(planner_.flush_graph(plan_.blocks)),
+        meter_(options_.devices),
+        executor_(backend, work_, options_.devices) {
+    executor_.on_complete = [this](auto const& run, auto const& entries) {
+      if (&run.program() == &call_program_) {
+        meter_.add(entries);
+      }
+      if (options_.timeline_calls > 0) {
+        timeline_.push_back(entries);
+        if (timeline_.size() > options_.timeline_calls) {
+          timeline_.pop_front();
+        }
+      }
+    };
+    for (std::size_t i = 0; i < calls_in_flight; ++i) {
+      calls_.push_back(make_slot(call_program_, plan_.stages.train));
+      take_staging(calls_.back().data(), options_.micro_batches * options_.rounds, 0);
+      steps_.push_back(make_slot(step_program_, {}));
+    }
+    flush_ = make_slot(flush_program_, {});
+    take_staging(
+        evaluation_, options_.micro_batches, plan_.model.layers.back().results.bytes());
+    evaluation_.stages = plan_.stages.evaluate;
+    evaluation_.micro_batches = options_.micro_batches;
+    evaluation_.evaluating = true;
+  }
+
+  Pipeline(Pipeline const&) = delete;
+  Pipeline& operator=(Pipeline const&) = delete;
+
+  /// Runs forward and backward of \p batch, micro_batches times rounds micro-batches, and adds to
+  /// the gradients of this iteration. Returns the loss as soon as it is there; the backward goes
+  /// on. The batch is copied.
+  /// \throws Error (invalid_argument) for a batch that does not fit the options, (not_finite) for a
+  ///         loss that is NaN or infinite; this stops the pipeline.
+  double forward_backward(Batch const& batch) {
+    executor_.rethrow();
+    require_size(batch);
+    auto const slices = slice_batch(batch, layout_at());
+    auto const terms = count_loss_terms(model_, batch, shapes_.capacity().batch, slices);
+    auto& slot = calls_[calls_made_ % calls_in_flight];
+    executor_.begin(*slot.run);
+    auto& call = slot.data();
+    stage(batch, slices, 0, batch.size(), call);
+    call.gradient_scale = gradient_scale_of(terms);
+    call.number = static_cast<std::uint32_t>(calls_made_);
+    call.begins_gradients = !gradients_pending_;
+    executor_.post(*slot.run);
+    ++calls_made_;
+    gradients_pending_ = true;
+    return wait_for_loss(slot, "step " + std::to_string(steps_made_ + 1));
+  }
+
+  /// Updates the weights with the gradients of the calls since the last step, on the optimizer's
+  /// worker; returns at once.
+  /// \throws Error (invalid_argument) when there was no such call.
+  void step() {
+    executor_.rethrow();
+    require(gradients_pending_, Errc::invalid_argument, "a step follows at least one call");
+    auto& slot = steps_[steps_made_ % calls_in_flight];
+    executor_.begin(*slot.run);
+    slot.data().step = ++steps_made_;
+    executor_.post(*slot.run);
+    gradients_pending_ = false;
+  }
+
+  /// Runs forward of \p batch, any number of micro-batches, with the newest weights: it
+  /// synchronizes first, so that with staleness 1 the next iteration, too, begins with them.
+  /// \throws Error as \ref forward_backward does.
+  Evaluation evaluate(Batch const& batch) {
+    auto const slices = slice_batch(batch, layout_at());
+    auto const scale = gradient_scale_of(
+        count_loss_terms(model_, batch, shapes_.capacity().batch, slices));
+    synchronize();
+    Evaluation evaluation;
+    for (std::size_t first = 0; first < batch.size(); first += options_.micro_batches) {
+      auto const count = std::min(options_.micro_batches, batch.size() - first);
+      auto& slot = evaluation_slot(count);
+      executor_.begin(*slot.run);
+      slot.data() = evaluation_;
+      stage(batch, slices, first, count, slot.data());
+      slot.data().gradient_scale = scale;
+      executor_.post(*slot.run);
+      evaluation.loss += wait_for_loss(slot, "an evaluation");
+      for (std::size_t m = 0; m < count; ++m) {
+        auto const& table = slot.data().shapes[m]->model.layers.back().results;
+        auto const bytes = slot.data().results[m].first(table.bytes());
+        evaluation.tables.push_back(table);
+        evaluation.results.emplace_back(bytes.begin(), bytes.end());
+      }
+    }
+    return evaluation;
+  }
+
+  /// Returns when all calls and steps are finished and the master copies hold the newest weights.
+  void synchronize() {
+    executor_.rethrow();
+    if (planner_.protocol().staleness() == 1) {
+      executor_.begin(*flush_.run);
+      executor_.post(*flush_.run);
+    }
+    executor_.synchronize();
+  }
+
+  [[nodiscard]] PipelinePlan const& plan() const noexcept { return plan_; }
+  [[nodiscard]] PipelineOptions const& options() const noexcept { return options_; }
+
+  /// What has been done so far. It waits for the calls and steps under way.
+  [[nodiscard]] Report report() {
+    executor_.synchronize();
+    Report report;
+    report.calls = calls_made_;
+    report.steps = steps_made_;
+    meter_.fill(report);
+    report.device_bytes_peak = plan_.stages.memory.bytes;
+    report.host_bytes_peak = arena_.bytes();
+    return report;
+  }
+
+  /// The measured timeline of the latest `options.timeline_calls` runs. It waits for those under
+  /// way.
+  [[nodiscard]] Timeline timeline() {
+    executor_.synchronize();
+    Timeline timeline{options_.devices, {}};
+    for (auto const& entries : timeline_) {
+      timeline.entries.insert(timeline.entries.end(), entries.begin(), entries.end());
+    }
+    return timeline;
+  }
+
+  /// Calls \p f(name, shape, values) for every parameter, in layer order, shared ones once, with
+  /// the fp32 weights as of the last step; they live until the next call. It waits for the step
+  /// under way.
+  template <class F>
+  void for_each_parameter(F&& f) {
+    executor_.synchronize();
+    for (std::size_t b = 0; b < plan_.blocks.blocks.size(); ++b) {
+      auto const& specs = plan_.blocks.blocks[b].specs;
+      for (std::size_t t = 0; t < specs.size(); ++t) {
+        f(specs[t].tensor.name,
+          specs[t].tensor.shape,
+          HostSpan<float const>(parameters_.weights(BlockId(b), t)));
+      }
+    }
+  }
+
+  /// Copies parameter \p index of \p layer to \p values, of its size.
+  /// \throws Error (invalid_argument) when there is no such parameter, or for another size.
+  void read_parameter(LayerId layer, std::size_t index, HostSpan<float> values) {
+    executor_.synchronize();
+    auto const weights = parameter(layer, index, values.size());
+    std::copy(weights.begin(), weights.end(), values.begin());
+  }
+
+  /// Replaces parameter \p index of \p layer, its master copy too. It synchronizes first.
+  /// \throws Error (invalid_argument) as \ref read_parameter does.
+  void write_parameter(LayerId layer, std::size_t index, HostSpan<float const> values) {
+    synchronize();
+    auto const weights = parameter(layer, index, values.size());
+    std::copy(values.begin(), values.end(), weights.begin());
+    parameters_.copy_parameters(block_of(layer, index));
+  }
+
+ private:
+  using Store = ParameterStore<B, O>;
+
+  /// Runs of a program, and what they are about.
+  struct Slot {
+    std::unique_ptr<CallData> call;
+    GraphRun<B>* run = nullptr;
+
+    [[nodiscard]] CallData& data() const { return *call; }
+  };
+  struct EvaluationSlot {
+    std::unique_ptr<GraphProgram> program;
+    Slot slot;
+  };
+
+  /// Calls and steps that may be under way at once.
+  static constexpr std::size_t calls_in_flight = 2;
+
+  /// What the executor asks for.
+  struct Work {
+    DeviceActions<Model, B, Store>& devices;
+    Store& parameters;
+
+    void issue(GraphRun<B>& run, ActionId id, typename B::Stream& stream, DeviceId device) {
+      devices.issue(run, id, stream, device);
+    }
+    void run(GraphRun<B>& run, ActionId id) {
+      auto const& action = run.program()[id];
+      switch (action.kind) {
+        case ActionKind::accumulate_gradient:
+          return parameters.accumulate(action.use, action.first && run.call().begins_gradients);
+        case ActionKind::copy_gradient:
+          return parameters.copy_gradient(action.block);
+        case ActionKind::gradient_norm:
+          return parameters.measure_gradient(action.block);
+        case ActionKind::optimizer_step:
+          return parameters.update(action.block, run.call().step);
+        case ActionKind::copy_parameters:
+          return parameters.copy_parameters(action.block);
+        default:
+          throw Error(Errc::unsupported, "a device's action stands on a host's lane");
+      }
+    }
+  };
+
+  [[nodiscard]] static PipelineOptions complete(PipelineOptions options, B& backend) {
+    if (options.devices == 0) {
+      options.devices = backend.device_count();
+    }
+    require(options.devices <= backend.device_count(),
+            Errc::invalid_argument,
+            "more devices are asked for than the backend has");
+    if (options.device_memory == 0) {
+      options.device_memory = backend.device_properties(DeviceId(0)).memory_bytes;
+      for (std::size_t d = 1; d < options.devices; ++d) {
+        options.device_memory = std::min(
+            options.device_memory, backend.device_properties(DeviceId(d)).memory_bytes);
+      }
+    }
+    if (options.host_memory == 0) {
+      options.host_memory = host_memory_limit();
+    }
+    return options;
+  }
+
+  [[nodiscard]] PlanOptions plan_options() const {
+    return {options_.devices, options_.micro_batches, options_.rounds, options_.device_memory};
+  }
+
+  [[nodiscard]] PipelinePlan make_plan(B& backend, std::size_t state_arrays) const {
+    auto const& model = shapes_.capacity().model;
+    auto blocks = form_blocks(model);
+    auto costs = options_.costs == CostSource::measured
+                     ? measure_costs(model_, backend, model)
+                     : CostModel::estimate(model, backend.device_properties(DeviceId(0)));
+    auto const options = plan_options();
+    auto stages = planner_.plan_stages(model, blocks, costs, options);
+    auto graph = planner_.call_graph(blocks, stages, options);
+    auto host = plan_host_memory(model,
+                                 blocks,
+                                 shapes_.capacity().batch,
+                                 stages.train,
+                                 {state_arrays,
+                                  static_cast<bool>(planner_.protocol().copies_gradients()),
+                                  options_.micro_batches,
+                                  options_.rounds,
+                                  calls_in_flight});
+    auto ledger = stages.memory.ledger();
+    ledger.insert(ledger.end(), host.ledger.begin(), host.ledger.end());
+    auto const host_bytes = total_bytes(ledger, LedgerLine::Space::host);
+    if (host_bytes > options_.host_memory) {
+      throw Error(Errc::over_budget,
+                  "the host budget of " + format_bytes(options_.host_memory) +
+                      " is too small: the plan holds " + format_bytes(host_bytes) + " (" +
+                      std::to_string(host_bytes) + " bytes) in host memory");
+    }
+    return {model,
+            std::move(blocks),
+            std::move(costs),
+            std::move(stages),
+            std::move(host),
+            std::move(ledger),
+            std::move(graph)};
+  }
+
+  [[nodiscard]] ParameterBlocks const& expect_all() {
+    arena_.expect(total_bytes(plan_.ledger, LedgerLine::Space::host));
+    return plan_.blocks;
+  }
+  [[nodiscard]] typename Store::Options store_options() const {
+    return {static_cast<bool>(planner_.protocol().copies_gradients()),
+            options_.clip_norm,
+            options_.seed,
+            options_.optimizer_threads};
+  }
+
+  [[nodiscard]] auto layout_at() {
+    return [this](BatchShape shape) -> BatchLayout const& { return shapes_.at(shape).batch; };
+  }
+
+  /// Runs of \p program, one at a time.
+  [[nodiscard]] Slot make_slot(GraphProgram const& program, std::span<StageLayout const> stages) {
+    Slot slot{std::make_unique<CallData>(), nullptr};
+    slot.data().stages = stages;
+    slot.data().micro_batches = options_.micro_batches;
+    slot.data().seed = options_.seed;
+    slot.run = &executor_.make_run(program, slot.data());
+    return slot;
+  }
+
+  /// Host memory that copies read and write, for \p micro_batches micro-batches.
+  void take_staging(CallData& call, std::size_t micro_batches, Bytes result_bytes) {
+    for (std::size_t m = 0; m < micro_batches; ++m) {
+      call.batch.push_back(arena_.take(shapes_.capacity().batch.tensors.bytes()));
+      call.losses.push_back(arena_.take(sizeof(double)));
+      call.results.push_back(arena_.take(result_bytes));
+    }
+  }
+
+  /// The slot of evaluations of \p micro_batches micro-batches, made when it is first needed. All
+  /// of them share the staging, for evaluations do not overlap.
+  [[nodiscard]] Slot& evaluation_slot(std::size_t micro_batches) {
+    auto const found = evaluations_.find(micro_batches);
+    if (found != evaluations_.end()) {
+      return found->second.slot;
+    }
+    auto& made = evaluations_[micro_batches];
+    made.program = std::make_unique<GraphProgram>(planner_.evaluation_graph(
+        plan_.blocks, plan_.stages, plan_options(), micro_batches));
+    made.slot = make_slot(*made.program, plan_.stages.evaluate);
+    return made.slot;
+  }
+
+  void require_size(Batch const& batch) const {
+    auto const wanted = options_.micro_batches * options_.rounds;
+    if (batch.size() != wanted) {
+      throw Error(Errc::invalid_argument,
+                  "the batch has " + std::to_string(batch.size()) +
+                      " micro-batches; the pipeline runs " + std::to_string(wanted) +
+                      " a call: " + std::to_string(options_.micro_batches) + " in each of " +
+                      std::to_string(options_.rounds) + " rounds");
+    }
+  }
+
+  /// Copies micro-batches [first, first + count) to the call's staging.
+  void stage(Batch const& batch,
+             BatchSlices const& slices,
+             std::size_t first,
+             std::size_t count,
+             CallData& call) {
+    call.shapes.clear();
+    for (std::size_t m = 0; m < count; ++m) {
+      auto const& shaped = shapes_.at(batch.shape(first + m));
+      call.shapes.push_back(&shaped);
+      stage_tensors(slices[first + m], shaped.batch.tensors, call.batch[m]);
+    }
+  }
+
+  /// The sum of the micro-batches' losses, in their order.
+  double wait_for_loss(Slot& slot, std::string const& where) {
+    for (auto const id : slot.run->program().losses()) {
+      executor_.wait(*slot.run, id);
+    }
+    double sum = 0;
+    for (std::size_t m = 0; m < slot.data().shapes.size(); ++m) {
+      sum += *reinterpret_cast<double const*>(slot.data().losses[m].data());
+    }
+    if (!std::isfinite(sum)) {
+      auto const stage = plan_.stages.partition.forward.size();
+      executor_.fail(std::make_exception_ptr(
+          Error(Errc::not_finite,
+                "the loss of " + where + " is not finite: stage " + std::to_string(stage) + ", " +
+                    plan_.model.name_of(plan_.model.size() - 1))));
+      executor_.rethrow();
+    }
+    return sum;
+  }
+
+  [[nodiscard]] BlockId block_of(LayerId layer, std::size_t index) const {
+    return plan_.blocks.uses[plan_.blocks.places[layer.index()][index].use].block;
+  }
+
+  [[nodiscard]] HostSpan<float> parameter(LayerId layer, std::size_t index, std::size_t size) {
+    require(layer.valid() && layer.index() < plan_.model.size() &&
+                index < plan_.blocks.places[layer.index()].size(),
+            Errc::invalid_argument,
+            "there is no such parameter");
+    auto const& place = plan_.blocks.places[layer.index()][index];
+    auto const weights = parameters_.weights(block_of(layer, index), place.tensor);
+    require(weights.size() == size,
+            Errc::invalid_argument,
+            "the values of a parameter are as many as its elements");
+    return weights;
+  }
+
+  Model model_;
+  PipelineOptions options_;
+  Planner<S, T, E, P> planner_;
+  ShapeCache<Model> shapes_;
+  PipelinePlan plan_;
+  HostArena<B> arena_;
+  Store parameters_;
+  BoundaryStore<B> boundaries_;
+  DeviceActions<Model, B, Store> actions_;
+  Work work_;
+  GraphProgram call_program_;
+  GraphProgram step_program_;
+  GraphProgram flush_program_;
+  BusyMeter meter_;
+  std::deque<std::vector<TimelineEntry>> timeline_;
+  CallData evaluation_;  // what all evaluations have in common
+  std::vector<Slot> calls_;
+  std::vector<Slot> steps_;
+  Slot flush_;
+  std::map<std::size_t, EvaluationSlot> evaluations_;
+  std::size_t calls_made_ = 0;
+  std::uint64_t steps_made_ = 0;
+  bool gradients_pending_ = false;
+  Executor<B, Work> executor_;  // last: its threads use all of the above
+};
+
+}  // namespace roundpipe
