@@ -1,0 +1,67 @@
+// SPDX-FileCopyrightText: 2026 The roundpipe authors
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#pragma once
+
+/// \file
+/// \brief What a host backend emulates: devices, their memory and links, delays and faults.
+
+#include <roundpipe/concepts/backend.hpp>
+#include <roundpipe/core/bytes.hpp>
+#include <roundpipe/core/error.hpp>
+#include <roundpipe/core/id.hpp>
+
+#include <chrono>
+#include <cmath>
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+
+namespace roundpipe {
+
+/// The link between the host and each device. A copy of n bytes takes latency + n / rate seconds.
+struct HostLinkOptions {
+  double upload_bytes_per_second = 0;    ///< 0: as fast as the host copies memory.
+  double download_bytes_per_second = 0;  ///< 0: as fast as the host copies memory.
+  double latency_seconds = 0;            ///< Of every copy, which holds its engine then.
+};
+
+/// What a \ref HostBackend is made of.
+struct HostBackendOptions {
+  std::size_t devices = 1;
+  Bytes device_memory_bytes = Bytes{1} << 30;  ///< A hard budget for each device's slabs.
+  Bytes host_memory_bytes = 0;                 ///< A hard budget for host slabs; 0: none.
+  HostLinkOptions link;                        ///< Every device has one such link.
+  /// What the transfers of all devices in both directions share: each of n transfers in flight
+  /// gets the n-th part of it, or its link's rate if that is less. 0: unlimited.
+  double root_bytes_per_second = 0;
+  /// What \c device_properties says; nothing is slowed to these two.
+  double flops_per_second = 1e10;
+  double memory_bytes_per_second = 1e10;
+
+  /// The pause before each piece of work (launch, copy, fill, round) of a stream, up to a day;
+  /// empty: none.
+  /// Called on the streams' threads, several at once.
+  std::function<std::chrono::nanoseconds(DeviceId, LaneKind)> delay;
+  /// Called before each piece of work with its number on the stream, from 0, on the streams'
+  /// threads, several at once; what it throws becomes the failure of that piece. Empty: none.
+  std::function<void(DeviceId, LaneKind, std::uint64_t)> fault;
+};
+
+namespace detail {
+
+/// \throws Error (invalid_argument) for options that describe no backend.
+inline void check_options(HostBackendOptions const& options) {
+  auto const sane = [](double value) { return std::isfinite(value) && value >= 0; };
+  require(options.devices > 0, Errc::invalid_argument, "a host backend has at least one device");
+  require(sane(options.link.upload_bytes_per_second) &&
+              sane(options.link.download_bytes_per_second) && sane(options.root_bytes_per_second),
+          Errc::invalid_argument,
+          "a transfer rate is negative or not finite; 0 means unlimited");
+  require(sane(options.link.latency_seconds) && options.link.latency_seconds <= 86400,
+          Errc::invalid_argument,
+          "the latency of a link is negative or more than a day");
+}
+
+}  // namespace detail
+
+}  // namespace roundpipe

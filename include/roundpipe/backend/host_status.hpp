@@ -1,0 +1,177 @@
+// SPDX-FileCopyrightText: 2026 The roundpipe authors
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#pragma once
+
+/// \file
+/// \brief Whether a host backend still runs, what stopped it, and waiting that a stop ends.
+
+#include <roundpipe/concepts/backend.hpp>
+#include <roundpipe/core/error.hpp>
+#include <roundpipe/core/id.hpp>
+
+#include <atomic>
+#include <chrono>
+#include <condition_variable>
+#include <cstddef>
+#include <exception>
+#include <memory>
+#include <mutex>
+#include <source_location>
+#include <string>
+#include <system_error>
+#include <unordered_set>
+#include <utility>
+
+namespace roundpipe::detail {
+
+using HostClock = std::chrono::steady_clock;
+
+class HostMonitor;
+
+/// The first failure or abort of a backend, and those who must hear of it.
+///
+/// Once stopped, it stays so: streams drop their work, waits end, and what stopped it never
+/// changes.
+class HostStatus {
+ public:
+  HostStatus() = default;
+  HostStatus(HostStatus const&) = delete;
+  HostStatus& operator=(HostStatus const&) = delete;
+
+  [[nodiscard]] bool stopped() const noexcept { return stopped_.load(std::memory_order_acquire); }
+
+  /// \throws Error with what stopped the backend, if it is stopped; a new object each time, so that
+  /// threads share none.
+  void throw_if_stopped() const {
+    if (stopped()) {
+      throw Error(cause_.code, cause_.message, cause_.where);
+    }
+  }
+
+  /// Stops with Errc::aborted, unless something stopped the backend before.
+  void abort() {
+    stop({make_error_code(Errc::aborted),
+          "the host backend was aborted",
+          std::source_location::current()});
+  }
+
+  /// Stops with the exception that is being handled, which work of \p device and \p lane threw: an
+  /// \ref Error with its own code, others as Errc::device_fault. \p label, if any, names the work.
+  void fail(DeviceId device, LaneKind lane, char const* label) {
+    auto const what = [&](char const* reason) {
+      return (label != nullptr ? std::string(label)
+                               : std::string("work on the ") + name_of(lane) + " lane") +
+             ", device " + std::to_string(device.value()) + ": " + reason;
+    };
+    auto const code = make_error_code(Errc::device_fault);
+    try {
+      throw;
+    } catch (Error const& error) {
+      stop({error.code(), what(error.message().c_str()), error.where()});
+    } catch (std::exception const& error) {
+      stop({code, what(error.what()), std::source_location::current()});
+    } catch (...) {
+      stop({code, what("something that is no std::exception"), std::source_location::current()});
+    }
+  }
+
+  /// Counts what is enqueued and has neither run nor been dropped.
+  void add_pending() noexcept { pending_.fetch_add(1, std::memory_order_relaxed); }
+  void remove_pending() noexcept { pending_.fetch_sub(1, std::memory_order_release); }
+  [[nodiscard]] bool idle() const noexcept { return pending_.load(std::memory_order_acquire) == 0; }
+
+ private:
+  friend class HostMonitor;
+
+  struct Cause {
+    std::error_code code;
+    std::string message;
+    std::source_location where;
+  };
+
+  inline void stop(Cause cause);
+
+  std::atomic<bool> stopped_ = false;
+  std::atomic<std::size_t> pending_ = 0;
+  std::mutex mutex_;  // locked before a monitor's, never after
+  Cause cause_;       // written once, before stopped_ is set
+  std::unordered_set<HostMonitor*> monitors_;
+};
+
+/// A mutex and a condition variable whose waiters a stop wakes.
+class HostMonitor {
+ public:
+  using Lock = std::unique_lock<std::mutex>;
+
+  /// \param status Whose stop ends waits; may be null: then only what is waited for ends them.
+  explicit HostMonitor(std::shared_ptr<HostStatus> status) : status_(std::move(status)) {
+    if (status_) {
+      std::lock_guard const guard(status_->mutex_);
+      status_->monitors_.insert(this);
+    }
+  }
+  HostMonitor(HostMonitor const&) = delete;
+  HostMonitor& operator=(HostMonitor const&) = delete;
+  ~HostMonitor() {
+    if (status_) {
+      std::lock_guard const guard(status_->mutex_);
+      status_->monitors_.erase(this);
+    }
+  }
+
+  [[nodiscard]] Lock lock() const { return Lock(mutex_); }
+  [[nodiscard]] std::shared_ptr<HostStatus> const& status() const noexcept { return status_; }
+  [[nodiscard]] bool stopped() const noexcept { return status_ && status_->stopped(); }
+  void notify() const noexcept { changed_.notify_all(); }
+
+  /// Waits until \p holds() or a stop, and returns the former.
+  template <class Predicate>
+  bool wait(Lock& lock, Predicate holds) const {
+    changed_.wait(lock, [&] { return holds() || stopped(); });
+    return holds();
+  }
+
+  /// Waits until \p holds(), also after a stop.
+  template <class Predicate>
+  void wait_through_stop(Lock& lock, Predicate holds) const {
+    changed_.wait(lock, std::move(holds));
+  }
+
+  /// Waits until \p time, a notification or a stop, and may return for no reason.
+  void wait_until(Lock& lock, HostClock::time_point time) const {
+    if (!stopped()) {
+      changed_.wait_until(lock, time);
+    }
+  }
+
+  /// Waits until \p time or a stop, and returns whether it was the former.
+  bool sleep_until(HostClock::time_point time) const {
+    auto guard = lock();
+    return !changed_.wait_until(guard, time, [&] { return stopped(); });
+  }
+
+ private:
+  friend class HostStatus;
+
+  std::shared_ptr<HostStatus> status_;
+  mutable std::mutex mutex_;
+  mutable std::condition_variable changed_;
+};
+
+inline void HostStatus::stop(Cause cause) {
+  std::lock_guard const guard(mutex_);
+  if (stopped()) {
+    return;
+  }
+  cause_ = std::move(cause);
+  stopped_.store(true, std::memory_order_release);
+  for (auto* const monitor : monitors_) {
+    // Whoever has seen stopped() false under this mutex waits by now, and is notified.
+    {
+      auto const lock = monitor->lock();
+    }
+    monitor->notify();
+  }
+}
+
+}  // namespace roundpipe::detail
