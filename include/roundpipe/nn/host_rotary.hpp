@@ -1,0 +1,146 @@
+// SPDX-FileCopyrightText: 2026 The roundpipe authors
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#pragma once
+
+/// \file
+/// \brief Rotary position embedding on the host, with the norm of queries and keys before it.
+
+#include <roundpipe/concepts/ops.hpp>
+#include <roundpipe/core/tensor.hpp>
+#include <roundpipe/nn/host_linear.hpp>
+#include <roundpipe/nn/host_norm.hpp>
+#include <roundpipe/nn/host_scratch.hpp>
+
+#include <cmath>
+#include <cstdint>
+#include <vector>
+
+namespace roundpipe::nn::detail {
+
+/// Cosines and sines of position times frequency, [length, d/2] each, kept by the calling thread.
+template <class T>
+class RotaryTable {
+ public:
+  /// The thread's table for \p theta and \p head_dim, of at least \p length positions.
+  static RotaryTable const& get(double theta, std::int64_t head_dim, std::int64_t length) {
+    static thread_local RotaryTable table;
+    if (table.theta_ != theta || table.half_ != head_dim / 2) {
+      table = RotaryTable{};
+      table.theta_ = theta;
+      table.half_ = head_dim / 2;
+    }
+    table.grow(length);
+    return table;
+  }
+  [[nodiscard]] ConstArrayMap<T> cosine(std::int64_t position) const {
+    return {cosine_.data() + position * half_, half_};
+  }
+  [[nodiscard]] ConstArrayMap<T> sine(std::int64_t position) const {
+    return {sine_.data() + position * half_, half_};
+  }
+
+ private:
+  void grow(std::int64_t length) {
+    for (; length_ < length; ++length_) {
+      for (std::int64_t i = 0; i < half_; ++i) {
+        auto const frequency =
+            std::pow(theta_, -static_cast<double>(i) / static_cast<double>(half_));
+        auto const angle = static_cast<double>(length_) * frequency;
+        cosine_.push_back(static_cast<T>(std::cos(angle)));
+        sine_.push_back(static_cast<T>(std::sin(angle)));
+      }
+    }
+  }
+
+  double theta_ = 0;
+  std::int64_t half_ = 0;
+  std::int64_t length_ = 0;
+  std::vector<T> cosine_;
+  std::vector<T> sine_;
+};
+
+/// Calls \p f(offset, cosines, sines) for each head of each position of a tensor of \p shape.
+template <class T, class F>
+void for_each_head(Shape const& shape, double theta, F&& f) {
+  auto const length = shape[1];
+  auto const heads = shape[2];
+  auto const width = shape[3];
+  auto const& table = RotaryTable<T>::get(theta, width, length);
+  for (std::int64_t position = 0; position < shape[0] * length; ++position) {
+    auto const cosine = table.cosine(position % length);
+    auto const sine = table.sine(position % length);
+    for (std::int64_t head = 0; head < heads; ++head) {
+      f((position * heads + head) * width, cosine, sine);
+    }
+  }
+}
+
+/// y = rotation of x, or of gain n(x) where there is a gain.
+template <class T>
+void run_rotary(DeviceTensor const& y,
+                DeviceTensor const& x,
+                DeviceTensor const& gain,
+                RotaryOptions options) {
+  HostScratch scratch;
+  auto const width = x.shape()[3];
+  auto const half = width / 2;
+  T const* const from = load<T>(scratch, x);
+  T const* const g = load_optional<T>(scratch, gain);
+  T* const to = output<T>(scratch, y);
+  ArrayMap<T> head(scratch.take<T>(static_cast<std::size_t>(width)), width);  // y may be x
+  for_each_head<T>(x.shape(), options.theta, [&](auto at, auto const& cosine, auto const& sine) {
+    ConstArrayMap<T> const v(from + at, width);
+    if (g != nullptr) {
+      head = v * inverse_rms<T>(v, static_cast<T>(options.epsilon)) * ConstArrayMap<T>(g, width);
+    } else {
+      head = v;
+    }
+    ArrayMap<T>(to + at, half) = head.head(half) * cosine - head.tail(half) * sine;
+    ArrayMap<T>(to + at + half, half) = head.tail(half) * cosine + head.head(half) * sine;
+  });
+  store(y, to);
+}
+
+/// The gradient of \ref run_rotary.
+template <class T>
+void run_rotary_backward(DeviceTensor const& dx,
+                         DeviceTensor const& dgain,
+                         DeviceTensor const& dy,
+                         DeviceTensor const& x,
+                         DeviceTensor const& gain,
+                         RotaryOptions options) {
+  HostScratch scratch;
+  auto const width = dy.shape()[3];
+  auto const half = width / 2;
+  bool const normed = gain.present();
+  T const* const gradient = load<T>(scratch, dy);
+  T const* const from = normed ? load<T>(scratch, x) : nullptr;
+  T const* const g = load_optional<T>(scratch, gain);
+  T* const to = output<T>(scratch, dx);
+  auto part = zeroed<T>(scratch, width);
+  ArrayMap<T> head(scratch.take<T>(static_cast<std::size_t>(width)), width);  // dx may be dy
+  for_each_head<T>(dy.shape(), options.theta, [&](auto at, auto const& cosine, auto const& sine) {
+    ConstArrayMap<T> const first(gradient + at, half);
+    ConstArrayMap<T> const second(gradient + at + half, half);
+    head.head(half) = first * cosine + second * sine;
+    head.tail(half) = second * cosine - first * sine;
+    ArrayMap<T> result(to + at, width);
+    if (normed) {
+      result.setZero();
+      add_norm_gradient<T>(result.data(),
+                           part,
+                           ConstArrayMap<T>(head.data(), width),
+                           ConstArrayMap<T>(from + at, width),
+                           ConstArrayMap<T>(g, width),
+                           static_cast<T>(options.epsilon));
+    } else {
+      result = head;
+    }
+  });
+  if (normed) {
+    add_to<T>(scratch, dgain, part);
+  }
+  store(dx, to);
+}
+
+}  // namespace roundpipe::nn::detail

@@ -1,0 +1,29 @@
+// SPDX-FileCopyrightText: 2026 The roundpipe authors
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#pragma once
+
+/// \file
+/// \brief A whole decoder-only transformer as a model.
+
+#include <roundpipe/concepts/ops.hpp>
+#include <roundpipe/nn/language_model_head.hpp>
+#include <roundpipe/nn/token_embedding.hpp>
+#include <roundpipe/nn/transformer_block.hpp>
+#include <roundpipe/nn/transformer_config.hpp>
+#include <roundpipe/plan/sequential.hpp>
+
+#include <cstddef>
+
+namespace roundpipe::nn {
+
+/// The model TokenEmbedding, `config.layers` times TransformerBlock, LanguageModelHead. The batch
+/// brings `tokens` and `labels`, both i32 [rows, length].
+/// \throws Error (invalid_argument) as TransformerConfig::resolved().
+template <Ops O>
+[[nodiscard]] auto transformer(TransformerConfig const& config) {
+  return Sequential{TokenEmbedding<O>{config},
+                    repeat(static_cast<std::size_t>(config.layers), TransformerBlock<O>{config}),
+                    LanguageModelHead<O>{config}};
+}
+
+}  // namespace roundpipe::nn

@@ -1,0 +1,161 @@
+// SPDX-FileCopyrightText: 2026 The roundpipe authors
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#pragma once
+
+/// \file
+/// \brief How a transformer block cuts its memory: what it saves, and the workspace of either pass.
+
+#include <roundpipe/concepts/layer.hpp>
+#include <roundpipe/concepts/ops.hpp>
+#include <roundpipe/core/batch_shape.hpp>
+#include <roundpipe/core/dtype.hpp>
+#include <roundpipe/core/tensor.hpp>
+#include <roundpipe/nn/carve.hpp>
+#include <roundpipe/nn/transformer_config.hpp>
+
+#include <algorithm>
+#include <cstdint>
+
+namespace roundpipe::nn::detail {
+
+/// The shapes of a block's intermediates.
+struct BlockShapes {
+  BlockShapes(TransformerConfig const& c, BatchShape s)
+      : hidden{s.rows, s.length, c.hidden},
+        q{s.rows, s.length, c.heads, c.head_dim},
+        k{s.rows, s.length, c.kv_heads, c.head_dim},
+        lse{s.rows, c.heads, s.length},
+        wide{s.rows, s.length, c.intermediate} {}
+
+  Shape hidden;
+  Shape q;
+  Shape k;
+  Shape lse;
+  Shape wide;
+};
+
+/// What the saving forward leaves to the backward. Queries and keys are rotated, unless there is a
+/// norm before the rotation, whose gradient needs them as they were projected.
+struct BlockSaved {
+  BlockSaved(TensorCarver& carver, TransformerConfig const& c, BatchShape shape) {
+    BlockShapes const s(c, shape);
+    q = carver.take(s.q, c.storage);
+    k = carver.take(s.k, c.storage);
+    v = carver.take(s.k, c.storage);
+    attended = carver.take(s.q, c.storage);
+    lse = carver.take(s.lse, accumulation_type(c.storage));
+    middle = carver.take(s.hidden, c.storage);
+    gate = carver.take(s.wide, c.storage);
+    up = carver.take(s.wide, c.storage);
+  }
+
+  DeviceTensor q;
+  DeviceTensor k;
+  DeviceTensor v;
+  DeviceTensor attended;
+  DeviceTensor lse;
+  DeviceTensor middle;
+  DeviceTensor gate;
+  DeviceTensor up;
+};
+
+/// Scratch for whatever a block calls.
+template <Ops O>
+[[nodiscard]] DeviceBytes take_block_scratch(TensorCarver& work,
+                                             TransformerConfig const& c,
+                                             BatchShape s) {
+  AttentionShape const attention{s.rows, s.length, c.heads, c.kv_heads, c.head_dim, c.storage};
+  return take_scratch(work,
+                      std::max({O::linear_scratch_bytes(),
+                                O::norm_scratch_bytes(s.positions(), c.hidden),
+                                O::norm_scratch_bytes(s.positions() * c.heads, c.head_dim),
+                                O::attention_scratch_bytes(attention)}));
+}
+
+/// The workspace of the forward. When nothing is saved, what would be lies in the workspace, too.
+template <Ops O>
+struct BlockForward {
+  BlockForward(TensorCarver& work,
+               TransformerConfig const& c,
+               BatchShape shape,
+               BlockSaved const& saved,
+               bool saving) {
+    BlockShapes const s(c, shape);
+    scratch = take_block_scratch<O>(work, c, shape);
+    normed = work.take(s.hidden, c.storage);
+    rotated_q = c.query_key_norm && saving ? work.take(s.q, c.storage) : saved.q;
+    rotated_k = c.query_key_norm && saving ? work.take(s.k, c.storage) : saved.k;
+    activation = saving ? work.take(s.wide, c.storage) : saved.gate;
+    projected = normed;  // no norm is needed any more when a projection is to be dropped from
+  }
+
+  DeviceBytes scratch;
+  DeviceTensor normed;
+  DeviceTensor rotated_q;
+  DeviceTensor rotated_k;
+  DeviceTensor activation;
+  DeviceTensor projected;
+};
+
+/// The workspace of the backward. Its halves run one after the other in the same memory.
+template <Ops O>
+struct BlockBackward {
+  BlockBackward(TensorCarver& work,
+                TransformerConfig const& c,
+                BatchShape shape,
+                BlockSaved const& saved) {
+    BlockShapes const s(c, shape);
+    scratch = take_block_scratch<O>(work, c, shape);
+    middle = work.take(s.hidden, c.storage);
+
+    auto mlp = work;
+    gate = mlp.take(s.wide, c.storage);
+    up = mlp.take(s.wide, c.storage);
+    activation = mlp.take(s.wide, c.storage);
+    mlp_projected = c.dropout > 0 ? mlp.take(s.hidden, c.storage) : absent;
+
+    auto attention = work;
+    attended = attention.take(s.q, c.storage);
+    q = attention.take(s.q, c.storage);
+    k = attention.take(s.k, c.storage);
+    v = attention.take(s.k, c.storage);
+    rotated_q = c.query_key_norm ? attention.take(s.q, c.storage) : saved.q;
+    rotated_k = c.query_key_norm ? attention.take(s.k, c.storage) : saved.k;
+    normed = attention.take(s.hidden, c.storage);
+    attention_projected = normed;  // the one is done before the other begins
+
+    work = mlp.used_bytes() > attention.used_bytes() ? mlp : attention;
+  }
+
+  DeviceBytes scratch;
+  DeviceTensor middle;  // the norm of middle, its gradient, then that of middle
+  DeviceTensor gate;    // from here on gradients, except where told
+  DeviceTensor up;
+  DeviceTensor activation;  // computed again
+  DeviceTensor mlp_projected;
+  DeviceTensor attended;
+  DeviceTensor q;
+  DeviceTensor k;
+  DeviceTensor v;
+  DeviceTensor rotated_q;  // computed again
+  DeviceTensor rotated_k;  // computed again
+  DeviceTensor normed;     // the norm of the input, then its gradient
+  DeviceTensor attention_projected;
+};
+
+/// The bytes that the structures above take.
+template <Ops O>
+[[nodiscard]] Footprint block_footprint(TransformerConfig const& c, BatchShape shape) {
+  TensorCarver keep;
+  BlockSaved const saved(keep, c, shape);
+  TensorCarver saving;
+  BlockForward<O>(saving, c, shape, saved, true);
+  TensorCarver forgetting;
+  BlockForward<O>(forgetting, c, shape, BlockSaved(forgetting, c, shape), false);
+  TensorCarver backward;
+  BlockBackward<O>(backward, c, shape, saved);
+  return {keep.used_bytes(),
+          std::max({saving.used_bytes(), forgetting.used_bytes(), backward.used_bytes()})};
+}
+
+}  // namespace roundpipe::nn::detail

@@ -1,0 +1,119 @@
+// SPDX-FileCopyrightText: 2026 The roundpipe authors
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#pragma once
+
+/// \file
+/// \brief The constants of a decoder-only transformer of the Llama 3 and Qwen3 shape.
+
+#include <roundpipe/core/bytes.hpp>
+#include <roundpipe/core/dtype.hpp>
+#include <roundpipe/core/error.hpp>
+
+#include <cmath>
+#include <cstdint>
+#include <limits>
+#include <string>
+
+namespace roundpipe::nn {
+
+/// The constants that all layers of one transformer share. Three sizes have no default; a size of 0
+/// asks for the default that its comment names.
+struct TransformerConfig {
+  std::int64_t vocabulary = 0;    ///< Tokens are 0 to vocabulary - 1.
+  std::int64_t hidden = 0;        ///< The width of the boundary.
+  std::int64_t layers = 1;        ///< How many blocks; residual projections start smaller by it.
+  std::int64_t heads = 0;         ///< Query heads.
+  std::int64_t kv_heads = 0;      ///< Key and value heads. Default: heads.
+  std::int64_t head_dim = 0;      ///< Even. Default: hidden / heads.
+  std::int64_t intermediate = 0;  ///< Default: 8/3 hidden, up to a multiple of 64 (Shazeer 2020).
+  double rope_theta = 10000;      ///< Llama 3: 500000; Qwen3: 1000000.
+  double norm_epsilon = 1e-5;
+  bool query_key_norm = false;  ///< RMSNorm of each query and key head, as in Qwen3.
+  double dropout = 0;           ///< Rate in [0, 1), on the embedding and both residual branches.
+  bool tied = false;            ///< The head projects with the embedding's table.
+  DType storage = DType::f32;  ///< Of boundaries and of everything that is kept between operations.
+  DType parameter = DType::f32;       ///< Of parameters.
+  std::int32_t padding_label = -100;  ///< Positions with this label have no loss.
+  std::int64_t loss_chunk = 1024;     ///< Positions whose logits exist at a time.
+  double initial_deviation = 0.02;    ///< Of matrices; residual projections: over sqrt(2 layers).
+
+  /// The same constants with every default filled in.
+  /// \throws Error (invalid_argument) for constants that make no transformer.
+  [[nodiscard]] TransformerConfig resolved() const;
+
+  /// The width of the concatenated query heads. Precondition: resolved.
+  [[nodiscard]] constexpr std::int64_t query_width() const noexcept { return heads * head_dim; }
+  /// The width of the concatenated key (or value) heads. Precondition: resolved.
+  [[nodiscard]] constexpr std::int64_t kv_width() const noexcept { return kv_heads * head_dim; }
+};
+
+namespace detail {
+
+inline void check_config_size(std::int64_t value, char const* name) {
+  if (value < 1 || value > std::numeric_limits<std::int32_t>::max()) {
+    throw Error(Errc::invalid_argument,
+                "TransformerConfig::" + std::string(name) + " is " + std::to_string(value) +
+                    ", but must be positive and fit 32 bits");
+  }
+}
+
+inline void check_config_divides(std::int64_t divisor,
+                                 char const* divisor_name,
+                                 std::int64_t value,
+                                 char const* name,
+                                 char const* advice) {
+  if (value % divisor != 0) {
+    throw Error(Errc::invalid_argument,
+                "TransformerConfig: " + std::string(divisor_name) + " = " +
+                    std::to_string(divisor) + " does not divide " + name + " = " +
+                    std::to_string(value) + advice);
+  }
+}
+
+}  // namespace detail
+
+inline TransformerConfig TransformerConfig::resolved() const {
+  auto config = *this;
+  detail::check_config_size(vocabulary, "vocabulary");
+  detail::check_config_size(hidden, "hidden");
+  detail::check_config_size(layers, "layers");
+  detail::check_config_size(heads, "heads");
+  detail::check_config_size(loss_chunk, "loss_chunk");
+  if (kv_heads == 0) {
+    config.kv_heads = heads;
+  }
+  detail::check_config_size(config.kv_heads, "kv_heads");
+  detail::check_config_divides(config.kv_heads, "kv_heads", heads, "heads", "");
+  if (head_dim == 0) {
+    detail::check_config_divides(heads, "heads", hidden, "hidden", "; or name a head_dim");
+    config.head_dim = hidden / heads;
+  }
+  detail::check_config_size(config.head_dim, "head_dim");
+  if (config.head_dim % 2 != 0) {
+    throw Error(Errc::invalid_argument,
+                "TransformerConfig::head_dim is " + std::to_string(config.head_dim) +
+                    ", but rotary embedding rotates pairs: it must be even");
+  }
+  if (intermediate == 0) {
+    config.intermediate = (hidden * 8 / 3 + 63) / 64 * 64;
+  }
+  detail::check_config_size(config.intermediate, "intermediate");
+  require(dropout >= 0 && dropout < 1,
+          Errc::invalid_argument,
+          "TransformerConfig::dropout must be in [0, 1)");
+  require(std::isfinite(rope_theta) && rope_theta > 0,
+          Errc::invalid_argument,
+          "TransformerConfig::rope_theta must be positive");
+  require(std::isfinite(norm_epsilon) && norm_epsilon > 0,
+          Errc::invalid_argument,
+          "TransformerConfig::norm_epsilon must be positive");
+  require(std::isfinite(initial_deviation) && initial_deviation >= 0,
+          Errc::invalid_argument,
+          "TransformerConfig::initial_deviation must not be negative");
+  require(is_floating(storage) && is_floating(parameter),
+          Errc::invalid_argument,
+          "TransformerConfig::storage and parameter must be f64, f32 or bf16");
+  return config;
+}
+
+}  // namespace roundpipe::nn
