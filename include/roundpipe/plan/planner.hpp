@@ -71,15 +71,13 @@ class Planner {
     if (auto plan = try_budget(model, blocks, sizes, costs, options, options.device_memory)) {
       return *std::move(plan);
     }
-    auto const frugal = buffering_modes().back();
-    auto const [layer, bytes] = sizes.largest_layer(frugal);
+    auto const [layer, bytes] = sizes.largest_layer(buffering_modes().back());
+    auto const smallest = smallest_budget(model, blocks, sizes, costs, options);
     throw Error(Errc::over_budget,
-                "the device budget of " + format_bytes(options.device_memory) +
-                    " is too small: " + model.name_of(layer) + " alone needs " +
-                    format_bytes(bytes) + " (" + std::to_string(bytes) +
-                    " bytes); the smallest budget that works is " +
-                    std::to_string(smallest_budget(model, blocks, sizes, costs, options)) +
-                    " bytes");
+                "the device budget of " + std::to_string(options.device_memory) +
+                    " bytes is too small: " + model.name_of(layer) + " alone needs " +
+                    std::to_string(bytes) + " bytes; the smallest budget that works is " +
+                    std::to_string(smallest) + " bytes (" + format_bytes(smallest) + ")");
   }
 
   /// The graph of a training call.
@@ -212,23 +210,28 @@ class Planner {
     return plan;
   }
 
-  /// By bisection over what \ref try_budget finds, to 256 bytes.
+  /// By bisection over what \ref try_budget finds; all sizes are multiples of 256 bytes.
   [[nodiscard]] Bytes smallest_budget(ModelDescription const& model,
                                       ParameterBlocks const& blocks,
                                       StageBudget const& sizes,
                                       CostModel const& costs,
                                       PlanOptions const& options) const {
-    Bytes low = options.device_memory;
-    Bytes high = std::max<Bytes>(2 * low, 1_MiB);
-    while (!try_budget(model, blocks, sizes, costs, options, high)) {
+    auto const fits = [&](Bytes units) {
+      return try_budget(
+                 model, blocks, sizes, costs, options, units * tensor_alignment_bytes)
+          .has_value();
+    };
+    auto low = options.device_memory / tensor_alignment_bytes;
+    auto high = 2 * low + 1;
+    while (!fits(high)) {
       low = high;
       high *= 2;
     }
-    while (high - low > tensor_alignment_bytes) {
+    while (high - low > 1) {
       auto const middle = low + (high - low) / 2;
-      (try_budget(model, blocks, sizes, costs, options, middle) ? high : low) = middle;
+      (fits(middle) ? high : low) = middle;
     }
-    return align_up(high);
+    return high * tensor_alignment_bytes;
   }
 
   S schedule_;

@@ -54,18 +54,15 @@ class StepGraphBuilder {
         add_event({BlockId(b), BlockEventKind::parameter_copy});
       }
     }
-    if (options_.clips) {
-      for (std::size_t b = 0; b < count; ++b) {
-        add_norm(BlockId(b));
-      }
+    for (std::size_t b = count; b-- > 0;) {  // as gradients land
+      add_event({BlockId(b), BlockEventKind::gradient_copy});
     }
-    for (std::size_t i = 0; i < count; ++i) {
-      // Gradients land from the last layer on; once clipping has waited for all of them, the
-      // layers that the next iteration needs first go first.
-      auto const b = BlockId(options_.clips ? i : count - 1 - i);
-      for (auto const kind : ranks_) {
-        add_event({b, kind});
-      }
+    for (std::size_t b = 0; options_.clips && b < count; ++b) {
+      add_norm(BlockId(b));
+    }
+    for (std::size_t b = 0; b < count; ++b) {  // as the next iteration needs them
+      add_event({BlockId(b), BlockEventKind::optimizer_step});
+      add_event({BlockId(b), BlockEventKind::parameter_copy});
     }
     return std::move(graph_).finish(0);
   }
@@ -146,6 +143,7 @@ class StepGraphBuilder {
         for (auto const norm : norms_) {
           action.waits.push_back(norm);
         }
+        wait_for_all_gradients(action);
         break;
       default:
         action.reads.push_back(buffer(BufferKind::optimizer_copy, event.block));
@@ -157,7 +155,14 @@ class StepGraphBuilder {
     return id;
   }
 
-  /// The norm reads what the optimizer will read, so it waits for the same.
+  /// A step is all or nothing: no block is updated before every gradient of the iteration is there,
+  /// so that an error in the iteration leaves all weights as they were.
+  void wait_for_all_gradients(Action& action) const {
+    for (std::size_t b = 0; !copies_gradients() && b < blocks_.blocks.size(); ++b) {
+      action.block_waits.push_back({BlockId(b), BlockEventKind::gradient_write});
+    }
+  }
+
   void add_norm(BlockId block) {
     auto action = make(ActionKind::gradient_norm, block);
     if (copies_gradients()) {
@@ -166,7 +171,7 @@ class StepGraphBuilder {
       BlockEvent const step{block, BlockEventKind::optimizer_step};
       for (auto const& before : protocol_.before(step, blocks_.blocks.size())) {
         if (before.kind == BlockEventKind::gradient_write) {
-          action.block_waits.push_back(before);
+          action.block_waits.push_back(before);  // it reads what the update will read
         }
       }
     }
@@ -196,9 +201,10 @@ class StepGraphBuilder {
 
 }  // namespace detail
 
-/// The graph of one optimizer step: for each block, in the order that the mode asks for, G copy
-/// (when the protocol copies gradients), update, and P copy. With staleness 1 the P copy is that of
-/// the step before and comes first.
+/// The graph of one optimizer step: G copies of all blocks (when the protocol copies gradients), in
+/// the order in which gradients land; then for each block, in the order in which the next iteration
+/// needs them, update and P copy. With staleness 1 the P copies are those of the step before and
+/// come first. No block is updated before all gradients of the iteration have landed.
 /// \throws Error (invalid_argument) when the protocol's rules form a cycle.
 template <EventProtocol P>
 [[nodiscard]] ActionGraph build_step_graph(ParameterBlocks const& blocks,

@@ -1,0 +1,103 @@
+// SPDX-FileCopyrightText: 2026 The roundpipe authors
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#pragma once
+
+/// \file
+/// \brief The norm of gradients, the same bits however the work is split, and the factor that
+/// clips it.
+
+#include <roundpipe/core/error.hpp>
+#include <roundpipe/core/span.hpp>
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <cstddef>
+#include <limits>
+
+namespace roundpipe {
+
+/// Elements whose squares are summed in one go. A gradient's blocks begin at its first element, so
+/// work may be split at multiples of this, and nowhere else.
+inline constexpr std::size_t norm_block_size = 4096;
+
+/// How many blocks \p elements elements make.
+[[nodiscard]] constexpr std::size_t norm_blocks(std::size_t elements) noexcept {
+  return elements / norm_block_size + (elements % norm_block_size != 0 ? 1 : 0);
+}
+
+namespace detail {
+
+/// Sums in eight lanes, in a fixed order. A float's square is exact in double, so that it does not
+/// matter whether the compiler fuses multiplication and addition.
+[[nodiscard]] inline double sum_of_block_squares(HostSpan<float const> block) noexcept {
+  constexpr std::size_t lanes = 8;
+  std::array<double, lanes> sums{};
+  std::size_t i = 0;
+  for (; i + lanes <= block.size(); i += lanes) {
+    for (std::size_t lane = 0; lane < lanes; ++lane) {
+      auto const g = static_cast<double>(block[i + lane]);
+      sums[lane] += g * g;
+    }
+  }
+  for (std::size_t lane = 0; i < block.size(); ++i, ++lane) {
+    auto const g = static_cast<double>(block[i]);
+    sums[lane] += g * g;
+  }
+  return ((sums[0] + sums[1]) + (sums[2] + sums[3])) + ((sums[4] + sums[5]) + (sums[6] + sums[7]));
+}
+
+}  // namespace detail
+
+/// Writes to \p sums the sum of squares of each block of \p gradients. Parts of a gradient that
+/// begin at multiples of \ref norm_block_size may be summed at once by several threads, each to its
+/// own part of the sums.
+/// \throws Error (invalid_argument) unless there are \ref norm_blocks sums.
+inline void sum_squares_by_block(HostSpan<float const> gradients, HostSpan<double> sums) {
+  require(sums.size() == norm_blocks(gradients.size()),
+          Errc::invalid_argument,
+          "a gradient has one sum of squares for each norm block");
+  for (std::size_t block = 0; block < sums.size(); ++block) {
+    auto const first = block * norm_block_size;
+    sums[block] = detail::sum_of_block_squares(
+        gradients.subspan(first, std::min(norm_block_size, gradients.size() - first)));
+  }
+}
+
+/// The sum of \p values, one after another.
+[[nodiscard]] inline double sum_in_order(HostSpan<double const> values) noexcept {
+  double sum = 0;
+  for (auto const value : values) {
+    sum += value;
+  }
+  return sum;
+}
+
+/// The sum of squares of \p gradients: what \ref sum_squares_by_block and \ref sum_in_order make of
+/// it, bit by bit. NaN or infinite when an element is.
+[[nodiscard]] inline double sum_of_squares(HostSpan<float const> gradients) noexcept {
+  double sum = 0;
+  for (std::size_t first = 0; first < gradients.size(); first += norm_block_size) {
+    sum += detail::sum_of_block_squares(
+        gradients.subspan(first, std::min(norm_block_size, gradients.size() - first)));
+  }
+  return sum;
+}
+
+/// What gradients of norm \p norm (all of them together) are multiplied with so that it is at most
+/// \p max_norm: 1, or exactly \p max_norm / \p norm (Pascanu et al. 2013, algorithm 1). Gradients
+/// within the limit keep their bits. An infinite \p max_norm clips nothing.
+///
+/// \returns NaN for a norm that is NaN or infinite: there is no such factor. Whoever sees it must
+/// not update; `Pipeline` throws Errc::not_finite.
+/// \throws Error (invalid_argument) when \p norm is negative or \p max_norm is not positive.
+[[nodiscard]] inline double clip_factor(double norm, double max_norm) {
+  require(!(norm < 0), Errc::invalid_argument, "a norm is not negative");
+  require(max_norm > 0, Errc::invalid_argument, "the largest norm to be allowed is positive");
+  if (!std::isfinite(norm)) {
+    return std::numeric_limits<double>::quiet_NaN();
+  }
+  return norm <= max_norm ? 1 : max_norm / norm;
+}
+
+}  // namespace roundpipe

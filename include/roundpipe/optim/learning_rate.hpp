@@ -1,0 +1,70 @@
+// SPDX-FileCopyrightText: 2026 The roundpipe authors
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#pragma once
+
+/// \file
+/// \brief Learning rates as functions of the step's number.
+
+#include <roundpipe/core/error.hpp>
+
+#include <cmath>
+#include <cstdint>
+#include <numbers>
+
+namespace roundpipe {
+
+/// \brief The learning rate of each step: constant, or a linear warm-up and then half a cosine.
+///
+/// Steps count from 1, so that the first step of a warm-up already learns.
+class LearningRate {
+ public:
+  /// The same \p rate in every step.
+  /// \throws Error (invalid_argument) when it is negative or not finite.
+  [[nodiscard]] static LearningRate constant(double rate) { return {rate, 0, 0, rate}; }
+
+  /// \p peak s / \p warmup_steps in each step s up to \p warmup_steps; then half a cosine (SGDR,
+  /// Loshchilov & Hutter 2017, equation 5, without restarts) from \p peak down, or up, to \p final
+  /// in step \p total_steps; and \p final ever after.
+  /// \throws Error (invalid_argument) when a rate is negative or not finite, there are no steps, or
+  /// the warm-up is longer than all steps.
+  [[nodiscard]] static LearningRate warmup_cosine(double peak,
+                                                  std::uint64_t warmup_steps,
+                                                  std::uint64_t total_steps,
+                                                  double final = 0) {
+    require(total_steps > 0 && warmup_steps <= total_steps,
+            Errc::invalid_argument,
+            "a learning rate's warm-up must not be longer than its steps, of which there is one");
+    return {peak, warmup_steps, total_steps, final};
+  }
+
+  /// The rate of step \p step. \throws Error (invalid_argument) for step 0.
+  [[nodiscard]] double operator()(std::uint64_t step) const {
+    require(step > 0, Errc::invalid_argument, "steps are counted from 1");
+    if (step <= warmup_steps_) {
+      return peak_ * (static_cast<double>(step) / static_cast<double>(warmup_steps_));
+    }
+    if (step >= total_steps_) {
+      return final_;
+    }
+    auto const progress = static_cast<double>(step - warmup_steps_) /
+                          static_cast<double>(total_steps_ - warmup_steps_);
+    return final_ + (peak_ - final_) * (0.5 * (1 + std::cos(std::numbers::pi * progress)));
+  }
+
+  friend constexpr bool operator==(LearningRate const&, LearningRate const&) noexcept = default;
+
+ private:
+  LearningRate(double peak, std::uint64_t warmup_steps, std::uint64_t total_steps, double final)
+      : peak_(peak), final_(final), warmup_steps_(warmup_steps), total_steps_(total_steps) {
+    require(std::isfinite(peak) && peak >= 0 && std::isfinite(final) && final >= 0,
+            Errc::invalid_argument,
+            "a learning rate is finite and not negative");
+  }
+
+  double peak_;
+  double final_;
+  std::uint64_t warmup_steps_;
+  std::uint64_t total_steps_;
+};
+
+}  // namespace roundpipe

@@ -1,0 +1,44 @@
+// SPDX-FileCopyrightText: 2026 The roundpipe authors
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#pragma once
+
+/// \file
+/// \brief Transfers as a program makes them that does not plan: the baseline of the benches.
+
+#include <roundpipe/concepts/transfer_policy.hpp>
+
+#include <cstddef>
+#include <span>
+#include <utility>
+#include <vector>
+
+namespace roundpipe {
+
+/// Copies all parameters of the next slot, and all gradients of the previous one, at once, as early
+/// as the buffers allow; an activation copy that comes later waits behind them. Activations go up
+/// one micro-batch early as with \ref PriorityTransferEngine, so that only the planning differs.
+class UnplannedTransfers {
+ public:
+  /// One chunk in window 0 that waits for nothing.
+  [[nodiscard]] std::vector<Chunk> chunks(std::span<Bytes const> tensors,
+                                          std::size_t /*windows*/) const {
+    Chunk chunk;
+    chunk.gated = false;
+    for (std::size_t i = 0; i < tensors.size(); ++i) {
+      if (tensors[i] > 0) {
+        chunk.pieces.push_back({i, 0, tensors[i]});
+      }
+    }
+    std::vector<Chunk> chunks;
+    if (!chunk.pieces.empty()) {
+      chunks.push_back(std::move(chunk));
+    }
+    return chunks;
+  }
+
+  [[nodiscard]] std::size_t activations_in_flight() const noexcept { return 2; }
+};
+
+static_assert(TransferPolicy<UnplannedTransfers>);
+
+}  // namespace roundpipe
