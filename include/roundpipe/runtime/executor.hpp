@@ -32,12 +32,15 @@
 namespace roundpipe {
 
 /// What the actions of a graph mean: `issue` enqueues a device's action on its stream, `run` does a
-/// host's action. Both are called from the executor's threads, in the lanes' order.
+/// host's action. Both are called from the executor's threads, in the lanes' order. `abandon` is
+/// called once on a host lane's thread that an error stops, with the first action that it leaves
+/// out.
 template <class W, class B>
 concept ActionWork =
     requires(W& work, GraphRun<B>& run, ActionId id, typename B::Stream& stream, DeviceId device) {
       work.issue(run, id, stream, device);
       work.run(run, id);
+      work.abandon(run, id);
     };
 
 /// Runs graphs in the order in which they are posted. All members are for one thread, the
@@ -82,19 +85,8 @@ class Executor {
 
   /// Lets posted work finish, unless an error has stopped it.
   ~Executor() {
-    try {
-      synchronize();
-    } catch (...) {  // it was the controller's to ask
-    }
-    for (auto& queue : device_queues_) {
-      queue.close();
-    }
-    for (auto& queue : host_queues_) {
-      queue.close();
-    }
-    for (auto& thread : threads_) {
-      thread.join();
-    }
+    settle();
+    join();
   }
 
   /// Makes a slot for runs of \p program about \p call; both must outlive the executor. Change
@@ -169,6 +161,15 @@ class Executor {
     rethrow();
   }
 
+  /// Blocks until nothing is under way any more, be it for an error; throws none.
+  void settle() noexcept {
+    try {
+      synchronize();
+    } catch (...) {  // the controller's next call throws it
+      join();
+    }
+  }
+
   /// Stops everything with \p error, unless another one came first.
   void fail(std::exception_ptr error) noexcept {
     if (!error_.set(std::move(error))) {
@@ -213,6 +214,19 @@ class Executor {
     rethrow();
   }
 
+  void join() {
+    for (auto& queue : device_queues_) {
+      queue.close();
+    }
+    for (auto& queue : host_queues_) {
+      queue.close();
+    }
+    for (auto& thread : threads_) {
+      thread.join();
+    }
+    threads_.clear();
+  }
+
   void wait_host(std::size_t lane, std::uint64_t sequence) const {
     auto const& done = host_done_[lane];
     for (auto seen = done.load(std::memory_order_acquire); seen < sequence;
@@ -221,22 +235,18 @@ class Executor {
     }
   }
 
-  /// Adds the action's place to an error that is met while it is issued or run.
-  [[nodiscard]] static std::exception_ptr located(GraphRun<B> const& run,
-                                                  ActionId id,
-                                                  std::string const& device) {
+  /// Calls \p f and adds the action's place to what it throws.
+  template <class F>
+  static void locate(GraphRun<B> const& run, ActionId id, std::string const& device, F&& f) {
+    auto const placed = [&](char const* reason) {
+      return run.program().label(id) + device + ": " + reason;
+    };
     try {
-      throw;
+      f();
     } catch (Error const& error) {
-      return std::make_exception_ptr(
-          Error(error.code(),
-                run.program().label(id) + device + ": " + error.message(),
-                error.where()));
+      throw Error(error.code(), placed(error.message().c_str()), error.where());
     } catch (std::exception const& error) {
-      return std::make_exception_ptr(
-          Error(Errc::device_fault, run.program().label(id) + device + ": " + error.what()));
-    } catch (...) {
-      return std::current_exception();
+      throw Error(Errc::device_fault, placed(error.what()));
     }
   }
 
@@ -252,7 +262,7 @@ class Executor {
         try {
           issue(run, actions[i], device);
         } catch (...) {
-          fail(located(run, actions[i], ", device " + std::to_string(device.value())));
+          fail(std::current_exception());
           return;
         }
         run.set_issued(relative, i);
@@ -285,7 +295,9 @@ class Executor {
       stream.annotate(run.program().label(id).c_str());
     }
     stream.record(run.start_event(id));
-    work_.issue(run, id, stream, device);
+    locate(run, id, ", device " + std::to_string(device.value()), [&] {
+      work_.issue(run, id, stream, device);
+    });
     stream.record(run.end_event(id));
   }
 
@@ -297,14 +309,16 @@ class Executor {
         try {
           wait_for_all(run, id);
           if (error_.is_set()) {
+            work_.abandon(run, id);
             return;
           }
           auto& times = run.host_times(id);
           times.start = RunClock::now();
-          work_.run(run, id);
+          locate(run, id, "", [&] { work_.run(run, id); });
           times.end = RunClock::now();
         } catch (...) {
-          fail(located(run, id, ""));
+          fail(std::current_exception());
+          work_.abandon(run, id);
           return;
         }
         auto const sequence = run.host_sequence(id);

@@ -121,7 +121,14 @@ class ParameterStore {
                           states);
       });
     }
+    if (++updated_ == blocks_.blocks.size()) {
+      updated_ = 0;
+      finished_steps_ = step;
+    }
   }
+
+  /// The number of the last step that has updated every block.
+  [[nodiscard]] std::uint64_t finished_steps() const noexcept { return finished_steps_; }
 
   /// P copy.
   void copy_parameters(BlockId block) {
@@ -177,7 +184,9 @@ class ParameterStore {
   WorkerPool pool_;
   std::vector<Memory> memory_;
   std::vector<HostBytes> landings_;
-  std::vector<double> squares_;  // by block
+  std::vector<double> squares_;   // by block
+  std::size_t updated_ = 0;       // blocks of the step under way
+  std::uint64_t finished_steps_ = 0;
 };
 
 }  // namespace roundpipe

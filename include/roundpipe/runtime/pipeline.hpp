@@ -59,8 +59,9 @@ struct PipelinePlan {
 /// \brief Trains \p Model on the devices of \p B, which hold no state of it.
 ///
 /// One thread, the controller, calls all members. Errors of the devices' and the host's threads
-/// stop the pipeline, and the controller's next call throws the first of them; the pipeline can then
-/// only be destroyed. Arguments that are refused change nothing.
+/// stop the pipeline, and the controller's next call throws the first of them. What still works then
+/// is reading the weights, which are those of the last finished step, and the report. Arguments that
+/// are refused change nothing.
 ///
 /// \tparam S deals stages to devices. \tparam T cuts and places copies. \tparam E orders the
 /// optimizer. \tparam P cuts the model into stages.
@@ -80,10 +81,10 @@ class Pipeline {
            O optimizer,
            B& backend,
            PipelineOptions options,
-           S schedule = {},
-           T transfers = {},
-           E protocol = {},
-           P partitioner = {})
+           S schedule = S{},
+           T transfers = T{},
+           E protocol = E{},
+           P partitioner = P{})
       : model_(std::move(model)),
         options_(complete(options, backend)),
         planner_(std::move(schedule),
@@ -213,10 +214,10 @@ class Pipeline {
 
   /// What has been done so far. It waits for the calls and steps under way.
   [[nodiscard]] Report report() {
-    executor_.synchronize();
+    executor_.settle();
     Report report;
     report.calls = calls_made_;
-    report.steps = steps_made_;
+    report.steps = parameters_.finished_steps();
     meter_.fill(report);
     report.device_bytes_peak = plan_.stages.memory.bytes;
     report.host_bytes_peak = arena_.bytes();
@@ -239,7 +240,7 @@ class Pipeline {
   /// under way.
   template <class F>
   void for_each_parameter(F&& f) {
-    executor_.synchronize();
+    executor_.settle();
     for (std::size_t b = 0; b < plan_.blocks.blocks.size(); ++b) {
       auto const& specs = plan_.blocks.blocks[b].specs;
       for (std::size_t t = 0; t < specs.size(); ++t) {
@@ -253,7 +254,7 @@ class Pipeline {
   /// Copies parameter \p index of \p layer to \p values, of its size.
   /// \throws Error (invalid_argument) when there is no such parameter, or for another size.
   void read_parameter(LayerId layer, std::size_t index, HostSpan<float> values) {
-    executor_.synchronize();
+    executor_.settle();
     auto const weights = parameter(layer, index, values.size());
     std::copy(weights.begin(), weights.end(), values.begin());
   }
@@ -308,6 +309,20 @@ class Pipeline {
           return parameters.copy_parameters(action.block);
         default:
           throw Error(Errc::unsupported, "a device's action stands on a host's lane");
+      }
+    }
+    /// A step that has begun is finished: its gradients are all there.
+    void abandon(GraphRun<B>& run, ActionId id) {
+      auto const& actions = run.program().graph().actions;
+      auto const updates = [&](std::size_t i) {
+        return actions[i].kind == ActionKind::optimizer_step;
+      };
+      bool begun = false;
+      for (std::size_t i = 0; i < actions.size(); ++i) {
+        begun = begun || (i < id.index() && updates(i));
+        if (begun && i >= id.index() && updates(i)) {
+          parameters.update(actions[i].block, run.call().step);
+        }
       }
     }
   };

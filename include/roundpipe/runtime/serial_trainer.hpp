@@ -36,7 +36,7 @@ namespace roundpipe {
 
 /// The size and the rules of a serial training; what the pipeline has in common with it.
 struct SerialOptions {
-  BatchShape capacity;            ///< What micro-batches fit into.
+  BatchShape capacity{};          ///< What micro-batches fit into.
   std::size_t micro_batches = 1;  ///< M_R: of a round.
   std::size_t rounds = 1;         ///< R: of a call.
   double clip_norm = 0;           ///< The largest norm of all gradients together; 0: not clipped.

@@ -1,0 +1,60 @@
+// SPDX-FileCopyrightText: 2026 The roundpipe authors
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#pragma once
+
+/// \file
+/// \brief The smallest models of Layer and of its opt-ins: nothing that the concepts do not ask
+/// for.
+
+#include <roundpipe/concepts/layer.hpp>
+
+#include <cstdint>
+#include <span>
+#include <string>
+
+namespace roundpipe::test {
+
+/// Is no T, but turns into one.
+template <class T>
+struct ConvertsTo {
+  operator T() const { return {}; }
+};
+
+/// Copyable, not assignable, not default-constructible.
+class CopyOnly {
+ public:
+  explicit CopyOnly(int) {}
+  CopyOnly(CopyOnly const&) = default;
+  CopyOnly& operator=(CopyOnly const&) = delete;
+};
+
+/// A layer that takes nothing, does nothing and hands on nothing.
+template <class Stream>
+struct LayerArchetype : CopyOnly {
+  using CopyOnly::CopyOnly;
+  ConvertsTo<ParameterTable> parameters() const { return {}; }
+  ConvertsTo<TensorTable> input(BatchShape) const { return {}; }
+  ConvertsTo<TensorTable> boundary(BatchShape) const { return {}; }
+  ConvertsTo<Footprint> footprint(BatchShape) const { return {}; }
+  void forward(ForwardContext<Stream>&) const {}
+  void backward(BackwardContext<Stream>&) const {}
+};
+
+/// The same with a loss of no terms: the smallest last layer.
+template <class Stream>
+struct LossLayerArchetype : LayerArchetype<Stream> {
+  using LayerArchetype<Stream>::LayerArchetype;
+  ConvertsTo<std::int64_t> loss_terms(std::span<HostTensor const>, BatchShape) const { return {}; }
+};
+
+/// The same with every opt-in.
+template <class Stream>
+struct FullLayerArchetype : LossLayerArchetype<Stream> {
+  using LossLayerArchetype<Stream>::LossLayerArchetype;
+  ConvertsTo<TensorTable> side_inputs(BatchShape) const { return {}; }
+  ConvertsTo<TensorTable> results(BatchShape) const { return {}; }
+  ConvertsTo<Work> work(BatchShape) const { return {}; }
+  ConvertsTo<std::string> name() const { return {}; }
+};
+
+}  // namespace roundpipe::test

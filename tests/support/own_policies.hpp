@@ -1,0 +1,109 @@
+// SPDX-FileCopyrightText: 2026 The roundpipe authors
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#pragma once
+
+/// \file
+/// \brief Policies that a user might write instead of the library's.
+
+#include <roundpipe/concepts/event_protocol.hpp>
+#include <roundpipe/concepts/schedule.hpp>
+#include <roundpipe/concepts/transfer_policy.hpp>
+
+#include <cstddef>
+#include <span>
+#include <vector>
+
+namespace roundpipe::test {
+
+/// Looped breadth-first pipeline with weights bound to devices: stage i forward, and the backward
+/// stage that holds the same place from the end, run on a fixed device, whatever the call.
+class LoopedBfs {
+ public:
+  [[nodiscard]] DeviceTasks tasks(ScheduleShape const& shape) const {
+    DeviceTasks tasks(shape.devices);
+    for (std::size_t round = 0; round < shape.rounds; ++round) {
+      for (std::size_t stage = 0; stage < shape.stages(); ++stage) {
+        auto const backward = stage >= shape.forward_stages;
+        auto const loop = backward ? shape.stages() - 1 - stage : stage;
+        auto& list = tasks[loop % shape.devices];
+        for (std::size_t m = 0; m < shape.micro_batches; ++m) {
+          auto const add = [&](TaskKind kind) {
+            list.push_back({StageId(stage), kind, RoundId(round), MicroBatchId(m)});
+          };
+          if (!backward) {
+            add(TaskKind::forward);
+          } else if (stage == shape.forward_stages) {
+            add(TaskKind::fused);
+          } else {
+            add(TaskKind::recompute);
+            add(TaskKind::backward);
+          }
+        }
+      }
+    }
+    return tasks;
+  }
+  [[nodiscard]] std::size_t advance(ScheduleShape const& /*shape*/) const { return 0; }
+};
+
+/// One copy a slot, and activations only when they are needed.
+class CopyAtOnce {
+ public:
+  [[nodiscard]] std::vector<Chunk> chunks(std::span<Bytes const> tensors,
+                                          std::size_t windows) const {
+    Chunk chunk;
+    chunk.window = windows - 1;
+    chunk.gated = false;
+    for (std::size_t i = 0; i < tensors.size(); ++i) {
+      chunk.pieces.push_back({i, 0, tensors[i]});
+    }
+    return {chunk};
+  }
+  [[nodiscard]] std::size_t activations_in_flight() const { return 1; }
+};
+
+/// A barrier for the whole model: nothing of one kind begins before everything of the kind before
+/// it has ended, on every block.
+class ModelBarrier {
+ public:
+  explicit ModelBarrier(int staleness = 0) : staleness_(staleness) {}
+
+  [[nodiscard]] std::vector<BlockEvent> before(BlockEvent action, std::size_t blocks) const {
+    std::vector<BlockEvent> events;
+    auto const all = [&](BlockEventKind kind) {
+      for (std::size_t b = 0; b < blocks; ++b) {
+        events.push_back({BlockId(b), kind});
+      }
+    };
+    switch (action.kind) {
+      case BlockEventKind::upload:
+        all(BlockEventKind::parameter_copy);
+        break;
+      case BlockEventKind::gradient_write:
+        all(BlockEventKind::optimizer_step);
+        break;
+      case BlockEventKind::gradient_copy:
+        break;  // there are none
+      case BlockEventKind::optimizer_step:
+        all(BlockEventKind::gradient_write);
+        all(BlockEventKind::parameter_copy);
+        break;
+      case BlockEventKind::parameter_copy:
+        all(BlockEventKind::upload);
+        all(BlockEventKind::optimizer_step);
+        break;
+    }
+    return events;
+  }
+  [[nodiscard]] int staleness() const { return staleness_; }
+  [[nodiscard]] bool copies_gradients() const { return false; }
+
+ private:
+  int staleness_;
+};
+
+static_assert(Schedule<LoopedBfs>);
+static_assert(TransferPolicy<CopyAtOnce>);
+static_assert(EventProtocol<ModelBarrier>);
+
+}  // namespace roundpipe::test

@@ -1,0 +1,30 @@
+// SPDX-FileCopyrightText: 2026 The roundpipe authors
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#pragma once
+
+/// \file
+/// \brief RapidCheck's properties as doctest's assertions.
+
+#include <doctest/doctest.h>
+#include <rapidcheck.h>
+
+#include <sstream>
+#include <utility>
+
+namespace roundpipe::test {
+
+/// Fails the test case unless RapidCheck finds \p testable to hold; says the counterexample.
+/// Giving up (too many cases discarded) is a failure too.
+///
+/// CTest runs `property.*` with a fixed seed; run by hand, the program draws a new one. The
+/// environment variable RC_PARAMS says otherwise: `RC_PARAMS="seed=7 max_success=1000"`.
+template <class Testable>
+void check_property(Testable&& testable) {
+  auto const result = rc::detail::checkTestable(std::forward<Testable>(testable));
+  std::ostringstream message;
+  rc::detail::printResultMessage(result, message);
+  INFO(message.str());
+  CHECK(result.template is<rc::detail::SuccessResult>());
+}
+
+}  // namespace roundpipe::test

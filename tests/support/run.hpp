@@ -1,0 +1,52 @@
+// SPDX-FileCopyrightText: 2026 The roundpipe authors
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#pragma once
+
+/// \file
+/// \brief What the \c main of every test program does: run, and fail a run of no test case.
+/// Included once a program, with \c DOCTEST_CONFIG_IMPLEMENT defined.
+
+#include <doctest/doctest.h>
+
+#include <cstdio>
+
+namespace roundpipe::test {
+
+/// Counts the test cases that were run: doctest itself is content with none.
+class Counter final : public doctest::IReporter {
+ public:
+  explicit Counter(doctest::ContextOptions const&) {}
+  void report_query(doctest::QueryData const&) override {}
+  void test_run_start() override {}
+  void test_run_end(doctest::TestRunStats const& stats) override {
+    cases_run = stats.numTestCasesPassingFilters;
+  }
+  void test_case_start(doctest::TestCaseData const&) override {}
+  void test_case_reenter(doctest::TestCaseData const&) override {}
+  void test_case_end(doctest::CurrentTestCaseStats const&) override {}
+  void test_case_exception(doctest::TestCaseException const&) override {}
+  void subcase_start(doctest::SubcaseSignature const&) override {}
+  void subcase_end() override {}
+  void log_assert(doctest::AssertData const&) override {}
+  void log_message(doctest::MessageData const&) override {}
+  void test_case_skipped(doctest::TestCaseData const&) override {}
+
+  static inline unsigned cases_run = 0;
+};
+
+/// Runs doctest with the program's arguments. \returns the program's exit status.
+inline int run(int argc, char** argv) {
+  doctest::registerReporter<Counter>("counter", 0, false);
+  doctest::Context context(argc, argv);
+  int const status = context.run();
+  if (context.shouldExit()) {  // --help, --list-test-cases and the like
+    return status;
+  }
+  if (Counter::cases_run == 0) {
+    std::fputs("no test case was run\n", stderr);
+    return 1;
+  }
+  return status;
+}
+
+}  // namespace roundpipe::test

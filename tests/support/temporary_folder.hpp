@@ -1,0 +1,32 @@
+// SPDX-FileCopyrightText: 2026 The roundpipe authors
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#pragma once
+
+/// \file
+/// \brief A folder for one test case's files, removed at its end.
+
+#include <filesystem>
+#include <random>
+#include <string>
+#include <system_error>
+
+namespace roundpipe::test {
+
+class TemporaryFolder {
+ public:
+  TemporaryFolder()
+      : path(std::filesystem::temp_directory_path() /
+             ("roundpipe_test_" + std::to_string(std::random_device()()))) {
+    std::filesystem::create_directories(path);
+  }
+  TemporaryFolder(TemporaryFolder const&) = delete;
+  TemporaryFolder& operator=(TemporaryFolder const&) = delete;
+  ~TemporaryFolder() {
+    std::error_code ignored;
+    std::filesystem::remove_all(path, ignored);
+  }
+
+  std::filesystem::path const path;
+};
+
+}  // namespace roundpipe::test

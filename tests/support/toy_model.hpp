@@ -1,0 +1,86 @@
+// SPDX-FileCopyrightText: 2026 The roundpipe authors
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#pragma once
+
+/// \file
+/// \brief A model of toy layers with every kind of boundary, and data for it.
+
+#include <roundpipe/core/random.hpp>
+#include <roundpipe/plan/sequential.hpp>
+#include <roundpipe/runtime/batch.hpp>
+
+#include <cstddef>
+#include <cstdint>
+#include <string>
+#include <utility>
+#include <support/toy_layers.hpp>
+#include <vector>
+
+namespace roundpipe::test {
+
+/// What a \ref toy_model is made of; the counts may be 0.
+struct ToyModelOptions {
+  ToyTypes types{};
+  std::size_t dense = 2;    ///< \ref ToyDense
+  bool drops = false;       ///< A \ref ToyDropout and a \ref ToyScale follow.
+  std::size_t crosses = 0;  ///< \ref ToyCross layers between a ToyTwoOut and a ToyTwoIn, if any.
+  bool tied = false;        ///< First and last layer share their matrix.
+  bool dense_tied = false;  ///< All dense layers share theirs.
+};
+
+/// Input, dense layers, what the options say, and the loss.
+inline auto toy_model(ToyModelOptions const& options) {
+  auto const& types = options.types;
+  std::string const outer_key = options.tied ? "outer" : "";
+  std::string const dense_key = options.dense_tied ? "dense" : "";
+  std::size_t const drops = options.drops ? 1 : 0;
+  std::size_t const pairs = options.crosses > 0 ? 1 : 0;
+  return Sequential{ToyInput{types, 3, outer_key},
+                    repeat(options.dense, ToyDense{types, dense_key}),
+                    repeat(drops, ToyDropout{types}),
+                    repeat(drops, ToyScale{types}),
+                    repeat(pairs, ToyTwoOut{types}),
+                    repeat(options.crosses, ToyCross{types}),
+                    repeat(pairs, ToyTwoIn{types}),
+                    ToyLoss{types, 3, outer_key}};
+}
+
+/// Values, targets and masks for a \ref toy_model, drawn from a seed.
+class ToyData {
+ public:
+  ToyData(std::vector<BatchShape> shapes, std::uint64_t seed) : shapes_(std::move(shapes)) {
+    std::size_t positions = 0;
+    for (auto const shape : shapes_) {
+      positions += static_cast<std::size_t>(shape.positions());
+    }
+    RandomKey const key{seed, 0, 0, 0, 0};
+    for (std::size_t i = 0; i < 3 * positions; ++i) {
+      values_.push_back(normal(key.with_stream(1), i));
+      targets_.push_back(normal(key.with_stream(2), i));
+    }
+    for (std::size_t p = 0; p < positions; ++p) {
+      mask_.push_back(random_word(key.with_stream(3), p) % 4 == 0 ? 0 : 1);
+    }
+  }
+  ToyData(std::size_t count, BatchShape shape, std::uint64_t seed)
+      : ToyData(std::vector<BatchShape>(count, shape), seed) {}
+
+  /// Views of this object's arrays.
+  [[nodiscard]] Batch batch() const {
+    Batch result(shapes_);
+    result.set("values", values_).set("targets", targets_).set("mask", mask_);
+    return result;
+  }
+
+  [[nodiscard]] std::vector<float>& values() noexcept { return values_; }
+  [[nodiscard]] std::vector<float>& targets() noexcept { return targets_; }
+  [[nodiscard]] std::vector<std::uint8_t>& mask() noexcept { return mask_; }
+
+ private:
+  std::vector<BatchShape> shapes_;
+  std::vector<float> values_;
+  std::vector<float> targets_;
+  std::vector<std::uint8_t> mask_;
+};
+
+}  // namespace roundpipe::test
