@@ -89,6 +89,8 @@ concept BackendFence = std::movable<F> && requires(F& fence, std::uint64_t value
 /// 4. `round` rounds fp32 to bf16, to nearest, ties to even.
 /// 5. Copies of one direction on one device share a copy engine, and one in flight is never
 ///    preempted.
+///
+/// Opt-in: `annotate(char const* label)` names the work that follows, for errors and profilers.
 template <class S, class Event, class Fence>
 concept BackendStream =
     std::movable<S> && requires(S& stream,

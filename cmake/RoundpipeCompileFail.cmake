@@ -1,0 +1,13 @@
+# roundpipe_add_compile_fail_test(<file>)
+# The file says in one or more lines `// expect-error: <regex>` what the compiler must say of it.
+# With ROUNDPIPE_CONTROL defined, the same file must compile.
+function(roundpipe_add_compile_fail_test file)
+  get_filename_component(name "${file}" NAME_WE)
+  add_test(NAME compile_fail.${name}
+    COMMAND ${CMAKE_COMMAND}
+      -DCXX=${CMAKE_CXX_COMPILER}
+      -DINCLUDE_DIR=${PROJECT_SOURCE_DIR}/include
+      -DFILE=${file}
+      -P ${PROJECT_SOURCE_DIR}/cmake/RunCompileFail.cmake)
+  set_tests_properties(compile_fail.${name} PROPERTIES LABELS house)
+endfunction()

@@ -1,0 +1,127 @@
+# Every header, one by one, in the order of the floors. The test `header_lists` compares these
+# lists with include/, both ways. Also read by scripts (cmake -P).
+
+# Floors 0 to 5 less io/ and trace/, and the umbrella: the standard library alone.
+set(ROUNDPIPE_CORE_HEADERS
+  include/roundpipe/version.hpp
+  include/roundpipe/core/batch_shape.hpp
+  include/roundpipe/core/bytes.hpp
+  include/roundpipe/core/convert.hpp
+  include/roundpipe/core/dtype.hpp
+  include/roundpipe/core/error.hpp
+  include/roundpipe/core/host_tensor.hpp
+  include/roundpipe/core/id.hpp
+  include/roundpipe/core/layer_context.hpp
+  include/roundpipe/core/parameter.hpp
+  include/roundpipe/core/random.hpp
+  include/roundpipe/core/span.hpp
+  include/roundpipe/core/tensor.hpp
+  include/roundpipe/concepts/backend.hpp
+  include/roundpipe/concepts/event_protocol.hpp
+  include/roundpipe/concepts/layer.hpp
+  include/roundpipe/concepts/ops.hpp
+  include/roundpipe/concepts/optimizer.hpp
+  include/roundpipe/concepts/partition_policy.hpp
+  include/roundpipe/concepts/schedule.hpp
+  include/roundpipe/concepts/transfer_policy.hpp
+  include/roundpipe/plan/action_graph.hpp
+  include/roundpipe/plan/batch_layout.hpp
+  include/roundpipe/plan/busy.hpp
+  include/roundpipe/plan/call_graph.hpp
+  include/roundpipe/plan/cost_model.hpp
+  include/roundpipe/plan/graph_builder.hpp
+  include/roundpipe/plan/host_memory_plan.hpp
+  include/roundpipe/plan/layer_event_protocol.hpp
+  include/roundpipe/plan/memory_plan.hpp
+  include/roundpipe/plan/model_description.hpp
+  include/roundpipe/plan/parameter_blocks.hpp
+  include/roundpipe/plan/partition_objective.hpp
+  include/roundpipe/plan/partition_search.hpp
+  include/roundpipe/plan/partitioner.hpp
+  include/roundpipe/plan/planner.hpp
+  include/roundpipe/plan/priority_transfer_engine.hpp
+  include/roundpipe/plan/round_robin_schedule.hpp
+  include/roundpipe/plan/sequential.hpp
+  include/roundpipe/plan/slot_order.hpp
+  include/roundpipe/plan/stage_budget.hpp
+  include/roundpipe/plan/stage_layout.hpp
+  include/roundpipe/plan/step_graph.hpp
+  include/roundpipe/plan/timeline.hpp
+  include/roundpipe/backend/host_backend.hpp
+  include/roundpipe/backend/host_event.hpp
+  include/roundpipe/backend/host_fence.hpp
+  include/roundpipe/backend/host_lane.hpp
+  include/roundpipe/backend/host_link.hpp
+  include/roundpipe/backend/host_memory.hpp
+  include/roundpipe/backend/host_options.hpp
+  include/roundpipe/backend/host_root.hpp
+  include/roundpipe/backend/host_status.hpp
+  include/roundpipe/backend/host_stream.hpp
+  include/roundpipe/backend/host_task.hpp
+  include/roundpipe/optim/adamw.hpp
+  include/roundpipe/optim/clipping.hpp
+  include/roundpipe/optim/element_blocks.hpp
+  include/roundpipe/optim/learning_rate.hpp
+  include/roundpipe/optim/sgd.hpp
+  include/roundpipe/runtime/aligned_memory.hpp
+  include/roundpipe/runtime/batch.hpp
+  include/roundpipe/runtime/batch_staging.hpp
+  include/roundpipe/runtime/boundary_store.hpp
+  include/roundpipe/runtime/call_data.hpp
+  include/roundpipe/runtime/device_actions.hpp
+  include/roundpipe/runtime/evaluation.hpp
+  include/roundpipe/runtime/executor.hpp
+  include/roundpipe/runtime/first_error.hpp
+  include/roundpipe/runtime/graph_program.hpp
+  include/roundpipe/runtime/graph_run.hpp
+  include/roundpipe/runtime/host_arena.hpp
+  include/roundpipe/runtime/host_memory_limit.hpp
+  include/roundpipe/runtime/initialize.hpp
+  include/roundpipe/runtime/measure_costs.hpp
+  include/roundpipe/runtime/parameter_store.hpp
+  include/roundpipe/runtime/pipeline.hpp
+  include/roundpipe/runtime/pipeline_options.hpp
+  include/roundpipe/runtime/report.hpp
+  include/roundpipe/runtime/run_history.hpp
+  include/roundpipe/runtime/run_queue.hpp
+  include/roundpipe/runtime/serial_parameters.hpp
+  include/roundpipe/runtime/serial_passes.hpp
+  include/roundpipe/runtime/serial_trainer.hpp
+  include/roundpipe/runtime/shape_cache.hpp
+  include/roundpipe/runtime/weights_digest.hpp
+  include/roundpipe/runtime/worker_pool.hpp
+)
+
+# io/, trace/ and nn/: the user brings nlohmann/json or Eigen for those that want them.
+set(ROUNDPIPE_EXTRA_HEADERS
+  include/roundpipe/trace/chrome_trace.hpp
+  include/roundpipe/nn/carve.hpp
+  include/roundpipe/nn/host_attention.hpp
+  include/roundpipe/nn/host_elementwise.hpp
+  include/roundpipe/nn/host_linear.hpp
+  include/roundpipe/nn/host_norm.hpp
+  include/roundpipe/nn/host_ops.hpp
+  include/roundpipe/nn/host_random.hpp
+  include/roundpipe/nn/host_rotary.hpp
+  include/roundpipe/nn/host_scratch.hpp
+  include/roundpipe/nn/host_tokens.hpp
+  include/roundpipe/nn/language_model_head.hpp
+  include/roundpipe/nn/op_checks.hpp
+  include/roundpipe/nn/token_embedding.hpp
+  include/roundpipe/nn/transformer.hpp
+  include/roundpipe/nn/transformer_block.hpp
+  include/roundpipe/nn/transformer_block_memory.hpp
+  include/roundpipe/nn/transformer_config.hpp
+)
+
+# CUDA for g++ with the toolkit's headers.
+set(ROUNDPIPE_CUDA_HOST_HEADERS
+  include/roundpipe/cuda/error.hpp
+  include/roundpipe/cuda/event.hpp
+  include/roundpipe/cuda/stream.hpp
+)
+
+# CUDA for nvcc.
+set(ROUNDPIPE_CUDA_DEVICE_HEADERS
+  include/roundpipe/roundpipe_cuda.cuh
+)

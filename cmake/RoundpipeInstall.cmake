@@ -1,0 +1,22 @@
+# Installs the headers and a package for find_package(roundpipe CONFIG). The CUDA target has an
+# export file of its own, so that a machine without the CUDA Toolkit can use the package too.
+include(GNUInstallDirs)
+include(CMakePackageConfigHelpers)
+set(_dir ${CMAKE_INSTALL_LIBDIR}/cmake/roundpipe)
+
+install(TARGETS roundpipe EXPORT roundpipeTargets FILE_SET HEADERS FILE_SET extra_headers)
+install(EXPORT roundpipeTargets NAMESPACE roundpipe:: DESTINATION ${_dir})
+if(TARGET roundpipe_cuda)
+  install(TARGETS roundpipe_cuda EXPORT roundpipeCudaTargets FILE_SET HEADERS)
+  install(EXPORT roundpipeCudaTargets NAMESPACE roundpipe:: DESTINATION ${_dir})
+endif()
+
+configure_package_config_file(cmake/roundpipeConfig.cmake.in roundpipeConfig.cmake
+  INSTALL_DESTINATION ${_dir})
+# Before 1.0 a minor version may break its users.
+write_basic_package_version_file(roundpipeConfigVersion.cmake
+  COMPATIBILITY SameMinorVersion ARCH_INDEPENDENT)
+install(FILES
+    ${CMAKE_CURRENT_BINARY_DIR}/roundpipeConfig.cmake
+    ${CMAKE_CURRENT_BINARY_DIR}/roundpipeConfigVersion.cmake
+  DESTINATION ${_dir})

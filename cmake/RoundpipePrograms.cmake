@@ -1,0 +1,22 @@
+# roundpipe_program: what every test, example and bench of ours is compiled with. It never reaches
+# the library's own targets, so users keep their own flags.
+add_library(roundpipe_program INTERFACE)
+target_compile_options(roundpipe_program INTERFACE
+  $<$<COMPILE_LANGUAGE:CXX>:-Wall;-Wextra;-Wpedantic;-Wconversion;-Wshadow;-Werror>
+  # What nvcc hands to g++ is code of its own making: it does not survive -Wpedantic, -Wconversion
+  # and -Wshadow, and puts parentheses around every array of member pointers.
+  $<$<COMPILE_LANGUAGE:CUDA>:-Xcompiler=-Wall,-Wextra,-Wno-parentheses,-Werror;-Werror=all-warnings>)
+
+if(ROUNDPIPE_NATIVE)
+  include(CheckCXXCompilerFlag)
+  check_cxx_compiler_flag(-march=native ROUNDPIPE_HAS_MARCH_NATIVE)
+  if(ROUNDPIPE_HAS_MARCH_NATIVE)
+    # GCC 12 takes the undefined vectors in its own AVX-512 header for uninitialized ones (GCC bug
+    # 105593), wherever Eigen is inlined.
+    target_compile_options(roundpipe_program INTERFACE
+      $<$<COMPILE_LANGUAGE:CXX>:-march=native>
+      $<$<COMPILE_LANG_AND_ID:CXX,GNU>:-Wno-maybe-uninitialized>)
+  endif()
+endif()
+
+set(CMAKE_CXX_EXTENSIONS OFF)

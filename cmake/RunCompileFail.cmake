@@ -1,0 +1,52 @@
+# cmake -DCXX=<compiler> -DINCLUDE_DIR=<include> -DFILE=<file.cpp> -P RunCompileFail.cmake
+# Passes only when the control compiles, the file itself does not, and each `// expect-error:`
+# matches one error or note that the compiler gives. The compiler's output is read without the
+# source lines that it likes to echo, so that no expectation can match itself.
+cmake_minimum_required(VERSION 3.25)
+get_filename_component(name "${FILE}" NAME)
+
+file(STRINGS "${FILE}" expected REGEX "// expect-error: ")
+if(NOT expected)
+  message(FATAL_ERROR "${name} has no line '// expect-error: <regex>'")
+endif()
+
+set(ENV{LC_ALL} C)
+set(command "${CXX}" -std=c++20 -fsyntax-only -Wall -Wextra -I "${INCLUDE_DIR}")
+
+execute_process(COMMAND ${command} -DROUNDPIPE_CONTROL "${FILE}"
+  RESULT_VARIABLE status OUTPUT_VARIABLE out ERROR_VARIABLE out)
+if(NOT status EQUAL 0)
+  message(FATAL_ERROR "the control of ${name} (with ROUNDPIPE_CONTROL) does not compile:\n${out}")
+endif()
+
+execute_process(
+  COMMAND ${command} -fmessage-length=0 -fdiagnostics-color=never -fno-diagnostics-show-caret
+    "${FILE}"
+  RESULT_VARIABLE status OUTPUT_VARIABLE out ERROR_VARIABLE out)
+if(status EQUAL 0)
+  message(FATAL_ERROR "${name} compiles, and must not")
+endif()
+
+# Line by line by hand: brackets and semicolons in C++ diagnostics do not survive CMake's lists.
+foreach(line IN LISTS expected)
+  string(REGEX REPLACE ".*// expect-error: (.*)" "\\1" regex "${line}")
+  set(found FALSE)
+  set(rest "${out}")
+  while(NOT found AND NOT rest STREQUAL "")
+    string(FIND "${rest}\n" "\n" end)
+    string(SUBSTRING "${rest}" 0 ${end} diagnostic)
+    math(EXPR end "${end} + 1")
+    string(LENGTH "${rest}" length)
+    if(end LESS length)
+      string(SUBSTRING "${rest}" ${end} -1 rest)
+    else()
+      set(rest "")
+    endif()
+    if(diagnostic MATCHES "(error|note|required).*" AND CMAKE_MATCH_0 MATCHES "${regex}")
+      set(found TRUE)
+    endif()
+  endwhile()
+  if(NOT found)
+    message(FATAL_ERROR "${name} fails for another reason than '${regex}':\n${out}")
+  endif()
+endforeach()

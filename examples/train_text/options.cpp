@@ -1,0 +1,195 @@
+// SPDX-FileCopyrightText: 2026 The roundpipe authors
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+
+#include "options.hpp"
+
+#include <roundpipe/core/error.hpp>
+
+#include <CLI/CLI.hpp>
+
+#include <cmath>
+#include <cstdint>
+#include <limits>
+#include <optional>
+#include <string>
+
+namespace train_text {
+
+namespace {
+
+[[noreturn]] void refuse(std::string const& message) {
+  throw roundpipe::Error(roundpipe::Errc::invalid_argument, message);
+}
+
+void check_options(Options const& o) {
+  auto const at_least_one = [](char const* name, std::int64_t value) {
+    if (value < 1 || value > std::numeric_limits<std::int32_t>::max()) {
+      refuse(std::string(name) + " is " + std::to_string(value) + ", but must be at least 1" +
+             (value > 1 ? " and fit 32 bits" : ""));
+    }
+  };
+  auto const divides = [](char const* name, std::int64_t n, std::string const& of, std::int64_t m) {
+    if (m % n != 0) {
+      refuse(of + " is " + std::to_string(m) + ", which " + name + ", " + std::to_string(n) +
+             ", do not divide");
+    }
+  };
+  auto const at_least_zero = [](char const* name, double value) {
+    if (!std::isfinite(value) || value < 0) {
+      refuse(std::string(name) + " must be a finite number and not negative");
+    }
+  };
+  at_least_one("--layers", o.layers);
+  at_least_one("--hidden", o.hidden);
+  at_least_one("--heads", o.heads);
+  at_least_one("--kv-heads", o.kv_heads);
+  at_least_one("--context", o.context);
+  at_least_one("--batch", o.batch);
+  at_least_one("--micro-batches", o.micro_batches);
+  at_least_one("--rounds", o.rounds);
+  at_least_one("--steps", o.steps);
+  at_least_one("--devices", o.devices);
+  divides("--heads", o.heads, "--hidden", o.hidden);
+  divides("--kv-heads", o.kv_heads, "--heads", o.heads);
+  if (o.hidden / o.heads % 2 != 0) {
+    refuse("--hidden over --heads is " + std::to_string(o.hidden / o.heads) +
+           ", but a head's size must be even");
+  }
+  divides("--micro-batches times --rounds", o.micro_batches_of_call(), "--batch", o.batch);
+  if (o.seed < 0) {
+    refuse("--seed must not be negative");
+  }
+  at_least_zero("--seconds", o.seconds);
+  at_least_zero("--clip", o.clip);
+  at_least_zero("--link-gbps", o.link_gbps);
+  if (!std::isfinite(o.highest_rate()) || o.highest_rate() <= 0) {
+    refuse("--lr must be a positive, finite number");
+  }
+  if (!(o.dropout >= 0 && o.dropout < 1)) {
+    refuse("--dropout must be at least 0 and below 1");
+  }
+  if (o.device_memory == 0) {
+    refuse("--device-memory must be more than 0 bytes");
+  }
+  if (!o.json.empty() && o.json == o.trace) {
+    refuse("--json and --trace name the same file");
+  }
+  if (o.serial && !o.trace.empty()) {
+    refuse("--trace wants a timeline, and --serial has none");
+  }
+  if (o.backend == "cuda") {
+    throw roundpipe::Error(roundpipe::Errc::unsupported,
+                           "--backend cuda: this build of train_text has no CUDA backend; "
+                           "--backend host emulates devices on the CPU");
+  }
+}
+
+}  // namespace
+
+std::optional<Options> parse_options(int argc, char const* const* argv) {
+  Options o;
+  std::string memory = "1GiB";
+  CLI::App app{
+      "Trains a byte-level transformer on text through the whole offloaded pipeline, on emulated "
+      "devices.\n"
+      "Sizes take KiB, MiB and GiB.\n",
+      "train_text"};
+  app.option_defaults()->always_capture_default();
+
+  app.add_option("--data",
+                 o.data,
+                 "Files or folders to learn from (default: the project's own sources and docs). Of "
+                 "a folder: all text files below it, hidden ones excepted. Of the text, the last "
+                 "tenth of each stretch of about 40 KiB is held out for validation")
+      ->type_name("PATH...")
+      ->group("Text");
+
+  auto const model = [&](char const* name, auto& value, char const* help) {
+    return app.add_option(name, value, help)->group("Model");
+  };
+  model("--layers", o.layers, "Transformer blocks, between the embedding and the head");
+  model("--hidden", o.hidden, "Width of the vectors between layers");
+  model("--heads", o.heads, "Query heads; must divide --hidden");
+  model("--kv-heads", o.kv_heads, "Key and value heads; must divide --heads");
+  model("--context", o.context, "Bytes of one sequence");
+  app.add_flag("--tied,!--untied",
+               o.tied,
+               "Whether the embedding and the head share one table (default: tied)")
+      ->group("Model");
+  model("--precision",
+        o.precision,
+        "Of the master weights, of what passes between layers and of rounded gradients; sums and "
+        "the optimizer's weights are fp32 always")
+      ->check(CLI::IsMember({"fp32", "bf16"}));
+
+  auto const training = [&](char const* name, auto& value, char const* help) {
+    return app.add_option(name, value, help)->group("Training");
+  };
+  training("--batch",
+           o.batch,
+           "Sequences of one iteration; --micro-batches times --rounds must divide it");
+  training("--micro-batches", o.micro_batches, "Micro-batches of a round");
+  training("--rounds", o.rounds, "Rounds of an iteration");
+  training("--steps", o.steps, "Iterations");
+  training(
+      "--seconds", o.seconds, "Stop after this long, if --steps are not done by then; 0: no limit");
+  training("--optimizer", o.optimizer, "Update rule")->check(CLI::IsMember({"adamw", "sgd"}));
+  training(
+      "--lr",
+      o.lr,
+      "Highest learning rate (default: 0.003 for adamw, 0.1 for sgd), reached after a twentieth "
+      "of --steps and falling to a tenth of it along a cosine");
+  training("--dropout", o.dropout, "Dropout rate; 0: off");
+  training("--clip", o.clip, "Largest global norm of the gradient; 0: off");
+  training("--seed", o.seed, "Of first weights, batches, dropout and the sample");
+  app.add_flag("--sync",
+               o.sync,
+               "Let each iteration wait for the optimizer (otherwise it computes with the weights "
+               "of one step before, while the optimizer runs beside it)")
+      ->group("Training");
+  app.add_flag("--serial",
+               o.serial,
+               "Do the same training in a plain loop, without stages, transfers and threads: the "
+               "oracle. It has no devices: of the report, stages are empty and the figures of "
+               "devices and memory 0")
+      ->group("Training");
+
+  auto const devices = [&](char const* name, auto& value, char const* help) {
+    return app.add_option(name, value, help)->group("Devices");
+  };
+  devices("--backend", o.backend, "host: devices emulated by threads; cuda: GPUs")
+      ->check(CLI::IsMember({"host", "cuda"}));
+  devices("--devices", o.devices, "Emulated devices");
+  devices("--device-memory", memory, "Memory budget of each device")->type_name("SIZE");
+  devices("--link-gbps",
+          o.link_gbps,
+          "Gigabytes a second between the host and each device, in each direction; 0: unlimited");
+
+  auto const output = [&](char const* name, std::string& value, char const* help) {
+    app.add_option(name, value, help)->type_name("FILE")->group("Output");
+  };
+  output("--json", o.json, "Write the report there");
+  output("--trace",
+         o.trace,
+         "Write the measured timeline of the last iterations there, for Perfetto or "
+         "chrome://tracing");
+  app.add_flag("--quiet", o.quiet, "Print errors only")->group("Output");
+
+  try {
+    app.parse(argc, argv);
+  } catch (CLI::CallForHelp const& help) {
+    static_cast<void>(app.exit(help));
+    return std::nullopt;
+  } catch (CLI::ParseError const& error) {
+    refuse(std::string(error.what()) + " (--help lists all options)");
+  }
+  try {
+    o.device_memory = roundpipe::parse_bytes(memory);
+  } catch (roundpipe::Error const& error) {
+    refuse("--device-memory: " + error.message());
+  }
+  check_options(o);
+  return o;
+}
+
+}  // namespace train_text

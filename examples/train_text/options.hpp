@@ -1,0 +1,69 @@
+// SPDX-FileCopyrightText: 2026 The roundpipe authors
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#pragma once
+
+/// \file
+/// \brief What the command line of train_text says.
+
+#include <roundpipe/core/bytes.hpp>
+
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace train_text {
+
+using namespace roundpipe::literals;
+using roundpipe::Bytes;
+
+/// Everything that can be chosen, with its default.
+struct Options {
+  std::vector<std::string> data;  ///< Empty: the project's own sources and docs.
+
+  std::int64_t layers = 4;
+  std::int64_t hidden = 128;
+  std::int64_t heads = 4;
+  std::int64_t kv_heads = 2;
+  std::int64_t context = 128;
+  bool tied = true;
+  std::string precision = "fp32";
+
+  std::int64_t batch = 16;
+  std::int64_t micro_batches = 4;
+  std::int64_t rounds = 1;
+  std::int64_t steps = 500;
+  double seconds = 150;
+  std::string optimizer = "adamw";
+  std::optional<double> lr;  ///< Default: by optimizer.
+  double dropout = 0;
+  double clip = 1;
+  std::int64_t seed = 1;
+  bool sync = false;
+  bool serial = false;
+
+  std::string backend = "host";
+  std::int64_t devices = 4;
+  Bytes device_memory = 1_GiB;
+  double link_gbps = 0;
+
+  std::string json;   ///< Empty: none.
+  std::string trace;  ///< Empty: none.
+  bool quiet = false;
+
+  [[nodiscard]] double highest_rate() const { return lr.value_or(optimizer == "sgd" ? 0.1 : 3e-3); }
+  /// Micro-batches of one call.
+  [[nodiscard]] std::int64_t micro_batches_of_call() const noexcept {
+    return micro_batches * rounds;
+  }
+  /// Sequences of one micro-batch.
+  [[nodiscard]] std::int64_t rows() const noexcept { return batch / micro_batches_of_call(); }
+};
+
+/// Reads and checks the command line. \returns nothing when it asked for help, which was printed.
+/// \throws roundpipe::Error (invalid_argument) for what can not be read or makes no training,
+///         (unsupported) for a backend that this build has not.
+[[nodiscard]] std::optional<Options> parse_options(int argc, char const* const* argv);
+
+}  // namespace train_text

@@ -1,0 +1,219 @@
+// SPDX-FileCopyrightText: 2026 The roundpipe authors
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+
+#include "report.hpp"
+
+#include <roundpipe/concepts/partition_policy.hpp>
+#include <roundpipe/core/error.hpp>
+#include <roundpipe/plan/memory_plan.hpp>
+#include <roundpipe/plan/model_description.hpp>
+#include <roundpipe/trace/chrome_trace.hpp>
+
+#include <fmt/format.h>
+#include <nlohmann/json.hpp>
+
+#include <cstddef>
+#include <exception>
+#include <ostream>
+#include <string>
+#include <utility>
+
+#include "sampling.hpp"
+
+namespace train_text {
+
+namespace {
+
+/// "layers 0-2: token embedding, 2 x transformer block".
+std::string layers_text(roundpipe::ModelDescription const& model, roundpipe::LayerRange range) {
+  auto text = range.count == 1 ? fmt::format("layer {}: ", range.first)
+                               : fmt::format("layers {}-{}: ", range.first, range.end() - 1);
+  for (std::size_t i = range.first; i < range.end();) {
+    auto const first = i;
+    auto const& name = model.layers[first].name;
+    while (i < range.end() && model.layers[i].name == name) {
+      ++i;
+    }
+    text += first == range.first ? "" : ", ";
+    text += i - first == 1 ? name : fmt::format("{} x {}", i - first, name);
+  }
+  return text;
+}
+
+/// Shows the sample, each line behind a bar.
+void print_sample(Outcome const& outcome) {
+  auto const print_quoted = [](std::string const& text) {
+    std::string lines = "  | ";
+    for (auto const c : printable(text)) {
+      lines += c == '\n' ? std::string("\n  | ") : std::string(1, c);
+    }
+    fmt::print("{}\n", lines);
+  };
+  fmt::print("sample      held-out text:\n");
+  print_quoted(outcome.prompt);
+  fmt::print("            as the model goes on:\n");
+  print_quoted(outcome.continuation);
+}
+
+}  // namespace
+
+void print_text(Outcome const& outcome, Options const& o) {
+  fmt::print("text        {} {}: {} to train on, {} held out\n",
+             outcome.files,
+             o.data.empty() ? "of the project's own files" : "files",
+             roundpipe::format_bytes(outcome.training_bytes),
+             roundpipe::format_bytes(outcome.held_out_bytes));
+}
+
+void print_plan(roundpipe::PipelinePlan const& plan, Options const& o) {
+  auto const& forward = plan.stages.partition.forward;
+  auto const& backward = plan.stages.partition.backward;
+  fmt::print(
+      "model       {} parameters in {} layers\n", plan.blocks.parameter_count(), plan.model.size());
+  fmt::print(
+      "plan        {} slots a round, dealt to {} devices round robin; rounds a call: {}, "
+      "micro-batches a round: {}\n",
+      plan.stages.partition.size(),
+      o.devices,
+      o.rounds,
+      o.micro_batches);
+  std::size_t slot = 0;
+  auto const print_slot = [&](char const* kind, roundpipe::LayerRange layers) {
+    fmt::print("  slot {:<4} {:<9} {}\n", slot++, kind, layers_text(plan.model, layers));
+  };
+  for (auto const& stage : forward) {
+    print_slot("forward", stage);
+  }
+  for (auto const& stage : backward) {
+    print_slot(&stage == &backward.front() ? "fused" : "backward", stage);
+  }
+  using Space = roundpipe::LedgerLine::Space;
+  auto const print_ledger = [&](Space space, std::string const& title) {
+    fmt::print("{:<11} {} {}\n",
+               space == Space::device ? "memory" : "",
+               roundpipe::format_bytes(total_bytes(plan.ledger, space)),
+               title);
+    for (auto const& line : plan.ledger) {
+      if (line.space == space && line.bytes > 0) {
+        fmt::print("  {:>12}  {}\n", roundpipe::format_bytes(line.bytes), line.name);
+      }
+    }
+  };
+  print_ledger(Space::device,
+               "on each device, of a budget of " + roundpipe::format_bytes(o.device_memory));
+  print_ledger(Space::host, "on the host");
+}
+
+void print_outcome(Outcome const& outcome) {
+  fmt::print("trained     {} steps in {:.1f} s, {:.0f} tokens/s\n",
+             outcome.losses.size(),
+             outcome.seconds,
+             outcome.tokens_per_second);
+  auto const gain = outcome.bigram - outcome.validation;
+  fmt::print(
+      "validation  {:.4f} nats per byte, on {} held-out bytes\n"
+      "            {:.4f} unigram entropy of the training text\n"
+      "            {:.4f} its bigram entropy; the model is {:.4f} {}\n",
+      outcome.validation,
+      outcome.validated_bytes,
+      outcome.unigram,
+      outcome.bigram,
+      gain < 0 ? -gain : gain,
+      gain > 0 ? "below" : "above");
+  for (std::size_t device = 0; device < outcome.device_busy.size(); ++device) {
+    auto const busy = 100 * outcome.device_busy[device];
+    fmt::print("{:<11} {}: {:4.1f} % busy, {:4.1f} % idle\n",
+               device == 0 ? "devices" : "",
+               device,
+               busy,
+               100 - busy);
+  }
+  if (!outcome.device_busy.empty()) {
+    fmt::print("peak        {} on a device, {} on the host\n",
+               roundpipe::format_bytes(outcome.device_bytes_peak),
+               roundpipe::format_bytes(outcome.host_bytes_peak));
+  }
+  fmt::print("weights     digest {:016x}\n", outcome.weights_digest);
+  print_sample(outcome);
+}
+
+void print_files(Options const& o) {
+  if (!o.json.empty()) {
+    fmt::print("report      {}\n", o.json);
+  }
+  if (!o.trace.empty()) {
+    fmt::print("trace       {} (open it with ui.perfetto.dev or chrome://tracing)\n", o.trace);
+  }
+}
+
+void write_trace(std::ostream& out, roundpipe::Timeline const& timeline) {
+  roundpipe::write_chrome_trace(timeline, out);
+}
+
+std::string one_line(std::exception const& error) {
+  std::string text = error.what();
+  if (auto const* ours = dynamic_cast<roundpipe::Error const*>(&error);
+      ours != nullptr && ours->code().category() == roundpipe::category()) {
+    text = ours->message();  // its code says no more
+  }
+  for (auto& c : text) {
+    c = static_cast<unsigned char>(c) < ' ' ? ' ' : c;
+  }
+  return text;
+}
+
+void write_json(std::ostream& out, Options const& o, Outcome const& outcome) {
+  using Json = nlohmann::ordered_json;
+  Json options = {{"data", o.data},
+                  {"layers", o.layers},
+                  {"hidden", o.hidden},
+                  {"heads", o.heads},
+                  {"kv_heads", o.kv_heads},
+                  {"context", o.context},
+                  {"tied", o.tied},
+                  {"precision", o.precision},
+                  {"batch", o.batch},
+                  {"micro_batches", o.micro_batches},
+                  {"rounds", o.rounds},
+                  {"steps", o.steps},
+                  {"seconds", o.seconds},
+                  {"optimizer", o.optimizer},
+                  {"lr", o.highest_rate()},
+                  {"dropout", o.dropout},
+                  {"clip", o.clip},
+                  {"seed", o.seed},
+                  {"sync", o.sync},
+                  {"serial", o.serial},
+                  {"backend", o.backend},
+                  {"devices", o.devices},
+                  {"device_memory", o.device_memory},
+                  {"link_gbps", o.link_gbps}};
+  Json idle = Json::array();
+  for (auto const busy : outcome.device_busy) {
+    idle.push_back(1 - busy);
+  }
+  Json const report = {{"options", std::move(options)},
+                       {"files", outcome.files},
+                       {"training_bytes", outcome.training_bytes},
+                       {"held_out_bytes", outcome.held_out_bytes},
+                       {"validation_nats_per_byte", outcome.validation},
+                       {"unigram_nats_per_byte", outcome.unigram},
+                       {"bigram_nats_per_byte", outcome.bigram},
+                       {"steps", outcome.losses.size()},
+                       {"seconds", outcome.seconds},
+                       {"tokens_per_second", outcome.tokens_per_second},
+                       {"losses", outcome.losses},
+                       {"weights_digest", fmt::format("{:016x}", outcome.weights_digest)},
+                       {"forward_stages", outcome.forward_stages},
+                       {"backward_stages", outcome.backward_stages},
+                       {"devices", outcome.device_busy.size()},
+                       {"device_busy", outcome.device_busy},
+                       {"device_idle", std::move(idle)},
+                       {"device_bytes_peak", outcome.device_bytes_peak},
+                       {"host_bytes_peak", outcome.host_bytes_peak},
+                       {"prompt", outcome.prompt},
+                       {"continuation", outcome.continuation}};
+  out << report.dump(2, ' ', false, Json::error_handler_t::replace) << '\n';
+}
+
+}  // namespace train_text

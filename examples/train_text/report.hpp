@@ -1,0 +1,71 @@
+// SPDX-FileCopyrightText: 2026 The roundpipe authors
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#pragma once
+
+/// \file
+/// \brief The plan and the outcome of a training, for people and as JSON.
+
+#include <roundpipe/core/bytes.hpp>
+#include <roundpipe/plan/timeline.hpp>
+#include <roundpipe/runtime/pipeline.hpp>
+
+#include <cstddef>
+#include <cstdint>
+#include <exception>
+#include <ostream>
+#include <string>
+#include <vector>
+
+#include "options.hpp"
+
+namespace train_text {
+
+/// What came out.
+struct Outcome {
+  std::size_t files = 0;
+  std::size_t training_bytes = 0;
+  std::size_t held_out_bytes = 0;
+  double unigram = 0;  ///< Entropy of the training text, in nats per byte; so are the next two.
+  double bigram = 0;
+  double validation = 0;
+  std::size_t validated_bytes = 0;
+
+  std::vector<double> losses;  ///< One a step.
+  double seconds = 0;          ///< Of all steps, the optimizer's last work included.
+  double tokens_per_second = 0;
+  std::uint64_t weights_digest = 0;
+  std::string prompt;
+  std::string continuation;
+
+  // Of the pipeline alone:
+  std::vector<std::size_t> forward_stages;   ///< Layer counts, in execution order.
+  std::vector<std::size_t> backward_stages;  ///< The same; the first is fused.
+  std::vector<double> device_busy;           ///< One share in [0, 1] a device.
+  roundpipe::Bytes device_bytes_peak = 0;    ///< Of the device with the most.
+  roundpipe::Bytes host_bytes_peak = 0;
+};
+
+/// Shows what is learned from.
+void print_text(Outcome const& outcome, Options const& o);
+
+/// Shows which layers run where, and what memory is for.
+void print_plan(roundpipe::PipelinePlan const& plan, Options const& o);
+
+/// Shows what is known when the training is over, a sample included.
+void print_outcome(Outcome const& outcome);
+
+/// Shows where the files went.
+void print_files(Options const& o);
+
+/// The report as JSON. `weights_digest` is a hexadecimal string; with `--serial` the stages are
+/// empty lists, and `devices` and both peaks are 0. Bytes of the sample that are no UTF-8 are
+/// replaced.
+void write_json(std::ostream& out, Options const& o, Outcome const& outcome);
+
+/// The timeline, for Perfetto or chrome://tracing.
+void write_trace(std::ostream& out, roundpipe::Timeline const& timeline);
+
+/// What \p error says, for a user, in one line.
+[[nodiscard]] std::string one_line(std::exception const& error);
+
+}  // namespace train_text

@@ -1,0 +1,15 @@
+// SPDX-FileCopyrightText: 2026 The roundpipe authors
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#pragma once
+
+#ifndef __CUDACC__
+#  error "roundpipe/roundpipe_cuda.cuh holds device code: include it from a .cu file only"
+#endif
+
+/// \file
+/// \brief The CUDA parts in one include, for files that nvcc compiles.
+
+#include <roundpipe/cuda/error.hpp>
+#include <roundpipe/cuda/event.hpp>
+#include <roundpipe/cuda/stream.hpp>
+#include <roundpipe/version.hpp>

@@ -1,0 +1,166 @@
+// SPDX-FileCopyrightText: 2026 The roundpipe authors
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#pragma once
+
+/// \file
+/// \brief Writes a timeline in the Trace Event Format, which Perfetto and chrome://tracing read.
+
+#include <roundpipe/concepts/backend.hpp>
+#include <roundpipe/core/error.hpp>
+#include <roundpipe/core/id.hpp>
+#include <roundpipe/plan/action_graph.hpp>
+#include <roundpipe/plan/timeline.hpp>
+
+#include <nlohmann/json.hpp>
+
+#include <cerrno>
+#include <cstddef>
+#include <filesystem>
+#include <fstream>
+#include <ostream>
+#include <set>
+#include <string>
+#include <string_view>
+#include <system_error>
+
+namespace roundpipe {
+
+namespace detail {
+
+/// The writer's numbers: viewers read process 0 and thread 0 as an idle CPU, and some take a thread
+/// number for unique among all processes.
+struct TraceIds {
+  std::size_t process = 0;
+  std::size_t thread = 0;
+
+  /// Devices come first, then the host.
+  TraceIds(Lane lane, std::size_t devices)
+      : process(1 + (lane.device.valid() ? lane.device.index() : devices)),
+        thread((device_lane_count + host_lane_count) * process +
+               static_cast<std::size_t>(lane.kind)) {}
+};
+
+/// "forward of layer 3", "copy gradient of block 2", "upload activation of stage 1".
+[[nodiscard]] inline std::string action_title(TimelineEntry const& entry) {
+  std::string const kind = name_of(entry.kind);
+  auto const of = [&](char const* noun, auto id) {
+    return kind + " of " + noun + " " + std::to_string(id.value());
+  };
+  return entry.layer.valid()   ? of("layer", entry.layer)
+         : entry.block.valid() ? of("block", entry.block)
+         : entry.stage.valid() ? of("stage", entry.stage)
+                               : kind;
+}
+
+[[nodiscard]] inline nlohmann::ordered_json action_event(TimelineEntry const& entry,
+                                                         std::size_t devices) {
+  auto args = nlohmann::ordered_json::object();
+  auto const add = [&](char const* key, auto id) {
+    if (id.valid()) {
+      args[key] = id.value();
+    }
+  };
+  args["call"] = entry.call;
+  add("action", entry.id);
+  add("slot", entry.slot);
+  add("stage", entry.stage);
+  add("round", entry.round);
+  bool const is_chunk =
+      entry.kind == ActionKind::upload_parameters || entry.kind == ActionKind::download_gradients;
+  add(is_chunk ? "window" : "micro_batch", entry.micro_batch);
+  add("layer", entry.layer);
+  add("block", entry.block);
+  if (entry.bytes > 0) {
+    args["bytes"] = entry.bytes;
+  }
+  TraceIds const ids(entry.lane, devices);
+  return {{"name", action_title(entry)},
+          {"cat", name_of(entry.lane.kind)},
+          {"ph", "X"},
+          {"ts", entry.start_s * 1e6},
+          {"dur", entry.seconds() * 1e6},
+          {"pid", ids.process},
+          {"tid", ids.thread},
+          {"args", std::move(args)}};
+}
+
+/// A metadata event: \p what is "process_name", "thread_sort_index" and the like.
+[[nodiscard]] inline nlohmann::ordered_json naming_event(TraceIds const& ids,
+                                                         char const* what,
+                                                         char const* key,
+                                                         nlohmann::ordered_json value) {
+  return {{"name", what},
+          {"ph", "M"},
+          {"pid", ids.process},
+          {"tid", ids.thread},
+          {"args", {{key, std::move(value)}}}};
+}
+
+}  // namespace detail
+
+/// Writes \p timeline to \p out as one JSON object, one event a line: every device is a process
+/// "device 0", its lanes are threads; the host's lanes are threads of the process "host". An
+/// action is a complete event with its times in microseconds, named for what it does and to what;
+/// its arguments are call, action, slot, stage, round, micro_batch (of a parameter or gradient
+/// chunk: window), layer, block and bytes, as far as it has them.
+/// \throws Error (invalid_argument) when an entry names a device that the timeline has not;
+///         (std::errc::io_error) when \p out fails.
+inline void write_chrome_trace(Timeline const& timeline, std::ostream& out) {
+  char const* separator = "\n";
+  auto const write = [&](nlohmann::ordered_json const& event) {
+    out << separator << event.dump();
+    separator = ",\n";
+  };
+  std::set<Lane> lanes;
+  for (auto const& entry : timeline) {
+    require(!entry.lane.device.valid() || entry.lane.device.index() < timeline.devices,
+            Errc::invalid_argument,
+            "an entry of a timeline names a device that the timeline has not");
+    lanes.insert(entry.lane);
+  }
+  out << R"({"displayTimeUnit":"ms","traceEvents":[)";
+  std::set<DeviceId> named;
+  for (auto const& lane : lanes) {
+    detail::TraceIds const ids(lane, timeline.devices);
+    if (named.insert(lane.device).second) {
+      auto const name = lane.device.valid() ? "device " + std::to_string(lane.device.value())
+                                            : std::string("host");
+      write(detail::naming_event(ids, "process_name", "name", name));
+      write(detail::naming_event(ids, "process_sort_index", "sort_index", ids.process));
+    }
+    write(detail::naming_event(ids, "thread_name", "name", name_of(lane.kind)));
+    write(detail::naming_event(ids, "thread_sort_index", "sort_index", ids.thread));
+  }
+  for (auto const& entry : timeline) {
+    write(detail::action_event(entry, timeline.devices));
+  }
+  out << "\n]}\n";
+  if (!out.flush()) {
+    throw Error(std::make_error_code(std::errc::io_error), "a trace could not be written");
+  }
+}
+
+/// Writes \p timeline to the file \p path, replacing it.
+/// \throws Error (with the system's code) when the file can not be written, and as above. A file
+///         that could not be finished is removed.
+inline void write_chrome_trace(Timeline const& timeline, std::filesystem::path const& path) {
+  errno = 0;
+  std::ofstream file(path, std::ios::binary | std::ios::trunc);
+  if (!file) {
+    auto const code = errno != 0 ? std::error_code(errno, std::generic_category())
+                                 : std::make_error_code(std::errc::io_error);
+    throw Error(code, "can not write the trace to '" + path.string() + "'");
+  }
+  try {
+    write_chrome_trace(timeline, file);
+  } catch (...) {
+    file.close();
+    std::error_code ignored;
+    if (std::filesystem::is_regular_file(path, ignored)) {
+      std::filesystem::remove(path, ignored);
+    }
+    throw;
+  }
+}
+
+}  // namespace roundpipe

@@ -1,0 +1,58 @@
+# cmake -DKIND=<find_package|add_subdirectory> -DCUDA=<ON|OFF> -DNVCC=<nvcc, or empty>
+#   -DROUNDPIPE_SOURCE_DIR=... -DWORK_DIR=... -DGENERATOR=... -DCXX=... -DVERSION=...
+#   -P RunConsumer.cmake
+cmake_minimum_required(VERSION 3.25)
+
+function(run)
+  execute_process(COMMAND ${ARGN} RESULT_VARIABLE status OUTPUT_VARIABLE out ERROR_VARIABLE out)
+  list(JOIN ARGN " " command)
+  if(NOT status EQUAL 0)
+    message(FATAL_ERROR "${command}\n${out}")
+  endif()
+  set(out "${out}" PARENT_SCOPE)
+endfunction()
+
+file(REMOVE_RECURSE "${WORK_DIR}")
+set(arguments -G "${GENERATOR}" -DCMAKE_BUILD_TYPE=Debug "-DCMAKE_CXX_COMPILER=${CXX}")
+# Nothing but the standard library: a look for any of these is an error or finds nothing.
+foreach(package benchmark CLI11 doctest Eigen3 fmt nlohmann_json range-v3 rapidcheck)
+  list(APPEND arguments -DCMAKE_DISABLE_FIND_PACKAGE_${package}=ON)
+endforeach()
+list(APPEND arguments -DFETCHCONTENT_FULLY_DISCONNECTED=ON)
+if(NOT CUDA)
+  list(APPEND arguments -DCMAKE_DISABLE_FIND_PACKAGE_CUDAToolkit=ON)
+endif()
+
+set(consumer_arguments ${arguments} -DCONSUMER_CUDA=${CUDA})
+if(CUDA AND NVCC)
+  list(APPEND consumer_arguments "-DCMAKE_CUDA_COMPILER=${NVCC}" -DCMAKE_CUDA_ARCHITECTURES=90)
+endif()
+if(KIND STREQUAL "find_package")
+  run("${CMAKE_COMMAND}" -S "${ROUNDPIPE_SOURCE_DIR}" -B "${WORK_DIR}/roundpipe" ${arguments}
+    -DROUNDPIPE_BUILD_TESTS=OFF -DROUNDPIPE_BUILD_EXAMPLES=OFF -DROUNDPIPE_BUILD_BENCH=OFF
+    -DROUNDPIPE_ENABLE_CUDA=${CUDA})
+  run("${CMAKE_COMMAND}" --install "${WORK_DIR}/roundpipe" --prefix "${WORK_DIR}/staging")
+  file(RENAME "${WORK_DIR}/staging" "${WORK_DIR}/prefix") # an installed package may be moved
+  list(APPEND consumer_arguments "-DCMAKE_PREFIX_PATH=${WORK_DIR}/prefix")
+else()
+  list(APPEND consumer_arguments
+    "-DROUNDPIPE_SOURCE_DIR=${ROUNDPIPE_SOURCE_DIR}" -DROUNDPIPE_ENABLE_CUDA=${CUDA})
+endif()
+
+run("${CMAKE_COMMAND}" -S "${CMAKE_CURRENT_LIST_DIR}/${KIND}" -B "${WORK_DIR}/consumer"
+  ${consumer_arguments})
+run("${CMAKE_COMMAND}" --build "${WORK_DIR}/consumer" --config Debug)
+
+set(programs consumer)
+if(CUDA)
+  list(APPEND programs consumer_cuda)
+  if(NVCC)
+    list(APPEND programs consumer_nvcc)
+  endif()
+endif()
+foreach(program IN LISTS programs)
+  run("${WORK_DIR}/consumer/bin/${program}")
+  if(NOT out MATCHES "^roundpipe ${VERSION}\n")
+    message(FATAL_ERROR "${program} printed '${out}', not 'roundpipe ${VERSION}'")
+  endif()
+endforeach()

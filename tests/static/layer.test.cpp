@@ -1,0 +1,158 @@
+// SPDX-FileCopyrightText: 2026 The roundpipe authors
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+
+#include <roundpipe/backend/host_stream.hpp>
+#include <roundpipe/concepts/layer.hpp>
+
+#include <concepts>
+#include <cstdint>
+#include <span>
+#include <support/layer_archetype.hpp>
+#include <support/toy_layers.hpp>
+
+namespace {
+
+using namespace roundpipe;
+using test::FullLayerArchetype;
+using test::LayerArchetype;
+using test::LossLayerArchetype;
+
+struct AnyStream {};
+struct OtherStream {};
+using Smallest = LayerArchetype<AnyStream>;
+using Full = FullLayerArchetype<AnyStream>;
+
+static_assert(Layer<Smallest, AnyStream>);
+static_assert(Layer<LossLayerArchetype<AnyStream>, AnyStream>);
+static_assert(Layer<Full, AnyStream>);
+static_assert(Layer<test::ToyDense, HostStream>, "a user's own");
+
+static_assert(!Layer<int, AnyStream>);
+static_assert(!Layer<AnyStream, AnyStream>);
+static_assert(!Layer<Smallest, OtherStream>, "a layer runs on the streams that it was written for");
+static_assert(!Layer<test::ToyDense, AnyStream>);
+static_assert(LayerDescription<Smallest>, "a description needs no stream");
+
+// The opt-ins: each is absent from the smallest layer, and present in the full one.
+static_assert(!LossLayer<Smallest> && LossLayer<LossLayerArchetype<AnyStream>> && LossLayer<Full>);
+static_assert(!HasSideInputs<Smallest> && HasSideInputs<Full>);
+static_assert(!HasResults<Smallest> && HasResults<Full>);
+static_assert(!HasWork<Smallest> && HasWork<Full>);
+static_assert(!HasName<Smallest> && HasName<Full>);
+
+// Each lacks, or has in another form, one member of the smallest layer.
+struct LayerThatStays : Smallest {
+  using Smallest::Smallest;
+  LayerThatStays(LayerThatStays const&) = delete;
+};
+struct LayerWithoutParameters : Smallest {
+  using Smallest::Smallest;
+  void parameters() const = delete;
+};
+struct LayerWithParametersAsTensors : Smallest {
+  using Smallest::Smallest;
+  TensorTable parameters() const;
+};
+struct LayerWithoutInput : Smallest {
+  using Smallest::Smallest;
+  void input(BatchShape) const = delete;
+};
+struct LayerWithoutBoundary : Smallest {
+  using Smallest::Smallest;
+  void boundary(BatchShape) const = delete;
+};
+struct LayerWithOneShapeAsBoundary : Smallest {
+  using Smallest::Smallest;
+  Shape boundary(BatchShape) const;
+};
+struct LayerWithFixedBoundary : Smallest {
+  using Smallest::Smallest;
+  TensorTable boundary() const;
+};
+struct LayerWithoutFootprint : Smallest {
+  using Smallest::Smallest;
+  void footprint(BatchShape) const = delete;
+};
+struct LayerWithBareFootprint : Smallest {
+  using Smallest::Smallest;
+  Bytes footprint(BatchShape) const;
+};
+struct LayerWithoutForward : Smallest {
+  using Smallest::Smallest;
+  void forward(ForwardContext<AnyStream>&) const = delete;
+};
+struct LayerWithoutBackward : Smallest {
+  using Smallest::Smallest;
+  void backward(BackwardContext<AnyStream>&) const = delete;
+};
+struct LayerThatChangesInForward : Smallest {
+  using Smallest::Smallest;
+  void forward(ForwardContext<AnyStream>&);
+};
+struct LayerThatChangesInBackward : Smallest {
+  using Smallest::Smallest;
+  void backward(BackwardContext<AnyStream>&);
+};
+struct LayerWithMutableDescription : Smallest {
+  using Smallest::Smallest;
+  ParameterTable parameters();
+};
+struct LayerThatSwapsContexts : Smallest {
+  using Smallest::Smallest;
+  void forward(BackwardContext<AnyStream>&) const;
+};
+static_assert(!Layer<LayerThatStays, AnyStream>);
+static_assert(!Layer<LayerWithoutParameters, AnyStream>);
+static_assert(!Layer<LayerWithParametersAsTensors, AnyStream>);
+static_assert(!Layer<LayerWithoutInput, AnyStream>);
+static_assert(!Layer<LayerWithoutBoundary, AnyStream>);
+static_assert(!Layer<LayerWithOneShapeAsBoundary, AnyStream>);
+static_assert(!Layer<LayerWithFixedBoundary, AnyStream>);
+static_assert(!Layer<LayerWithoutFootprint, AnyStream>);
+static_assert(!Layer<LayerWithBareFootprint, AnyStream>);
+static_assert(!Layer<LayerWithoutForward, AnyStream>);
+static_assert(!Layer<LayerWithoutBackward, AnyStream>);
+static_assert(!Layer<LayerThatChangesInForward, AnyStream>);
+static_assert(!Layer<LayerThatChangesInBackward, AnyStream>);
+static_assert(!Layer<LayerWithMutableDescription, AnyStream>);
+static_assert(!Layer<LayerThatSwapsContexts, AnyStream>);
+
+// Opt-ins of another form do not count.
+struct LossWithoutCount : Smallest {
+  using Smallest::Smallest;
+  void loss_terms(std::span<HostTensor const>, BatchShape) const;
+};
+struct LossOfMutableTensors : Smallest {
+  using Smallest::Smallest;
+  std::int64_t loss_terms(std::span<HostTensor>, BatchShape) const;
+};
+struct SideInputsWithoutShape : Smallest {
+  using Smallest::Smallest;
+  TensorTable side_inputs() const;
+};
+struct ResultsAsShape : Smallest {
+  using Smallest::Smallest;
+  Shape results(BatchShape) const;
+};
+struct WorkAsOneNumber : Smallest {
+  using Smallest::Smallest;
+  double work(BatchShape) const;
+};
+struct NameAsNumber : Smallest {
+  using Smallest::Smallest;
+  int name() const;
+};
+static_assert(!LossLayer<LossWithoutCount>);
+static_assert(!LossLayer<LossOfMutableTensors>);
+static_assert(!HasSideInputs<SideInputsWithoutShape>);
+static_assert(!HasResults<ResultsAsShape>);
+static_assert(!HasWork<WorkAsOneNumber>);
+static_assert(!HasName<NameAsNumber>);
+
+// What layers see: device memory cannot be taken for host memory, nor the other way round.
+static_assert(!std::convertible_to<DeviceSpan<float>, HostSpan<float>>);
+static_assert(!std::convertible_to<HostSpan<float>, DeviceSpan<float>>);
+static_assert(std::convertible_to<DeviceSpan<float>, DeviceSpan<float const>>);
+static_assert(!std::convertible_to<DeviceSpan<float const>, DeviceSpan<float>>);
+
+}  // namespace

@@ -1,0 +1,186 @@
+// SPDX-FileCopyrightText: 2026 The roundpipe authors
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#include <roundpipe/core/error.hpp>
+#include <roundpipe/optim/adamw.hpp>
+#include <support/optimizer_check.hpp>
+
+#include <doctest/doctest.h>
+
+#include <algorithm>
+#include <cmath>
+#include <cstddef>
+#include <cstdint>
+#include <limits>
+#include <vector>
+
+namespace {
+
+using roundpipe::AdamW;
+using roundpipe::AdamWOptions;
+using roundpipe::DecayGroup;
+using roundpipe::Error;
+using roundpipe::HostSpan;
+using roundpipe::LearningRate;
+using roundpipe::UpdateContext;
+using roundpipe::test::gradients;
+using roundpipe::test::Parameter;
+
+/// The same in double, as the paper writes it.
+struct Reference {
+  AdamWOptions options;
+  std::vector<double> w;
+  std::vector<double> m;
+  std::vector<double> v;
+
+  void step(UpdateContext const& context, std::vector<float> const& gradient) {
+    auto const t = static_cast<double>(context.step);
+    auto const rate = options.rate(context.step);
+    for (std::size_t i = 0; i < w.size(); ++i) {
+      auto const g =
+          static_cast<double>(gradient[i]) * static_cast<double>(context.gradient_factor);
+      m[i] = options.beta1 * m[i] + (1 - options.beta1) * g;
+      v[i] = options.beta2 * v[i] + (1 - options.beta2) * g * g;
+      auto const m_hat = m[i] / (1 - std::pow(options.beta1, t));
+      auto const v_hat = v[i] / (1 - std::pow(options.beta2, t));
+      auto const decay = context.decay == DecayGroup::decayed ? options.weight_decay * w[i] : 0;
+      w[i] -= rate * (m_hat / (std::sqrt(v_hat) + options.epsilon) + decay);
+    }
+  }
+};
+
+}  // namespace
+
+TEST_CASE("AdamW follows a double-precision reference") {
+  constexpr std::size_t size = 777;
+  for (auto const decay : {DecayGroup::decayed, DecayGroup::exempt}) {
+    for (auto const beta2 : {0.999, 0.95, 0.0}) {
+      AdamWOptions const options{.rate = LearningRate::warmup_cosine(1e-2, 5, 60, 1e-3),
+                                 .beta2 = beta2,
+                                 .weight_decay = 0.1};
+      AdamW const adamw(options);
+      Parameter parameter(size, adamw.state_arrays(), 3);
+      Reference reference{options,
+                          {parameter.weights().begin(), parameter.weights().end()},
+                          std::vector<double>(size),
+                          std::vector<double>(size)};
+      for (std::uint64_t step = 1; step <= 60; ++step) {
+        UpdateContext const context{.step = step, .gradient_factor = 0.5F, .decay = decay};
+        auto const gradient = gradients(size, step);
+        parameter.update(adamw, context, gradient, size);
+        reference.step(context, gradient);
+      }
+      double worst = 0;
+      for (std::size_t i = 0; i < size; ++i) {
+        auto const off = std::abs(static_cast<double>(parameter.weights()[i]) - reference.w[i]);
+        if (off / (1 + std::abs(reference.w[i])) > 2e-5) {
+        }
+        worst = std::max(worst, off / (1 + std::abs(reference.w[i])));
+      }
+      CHECK(worst < 2e-5);  // rounded in each of 60 steps
+    }
+  }
+}
+
+TEST_CASE("the first step moves by the rate against the gradient's sign") {
+  AdamW const adamw({.rate = LearningRate::constant(0.25), .weight_decay = 0});
+  std::vector<float> weights{1, 1, 1};
+  std::vector<float> const gradient{1e-3F, -4, 0};
+  std::vector<float> m(3);
+  std::vector<float> v(3);
+  std::vector<HostSpan<float>> const states{m, v};
+  adamw.update({.step = 1}, weights, gradient, states);
+  CHECK(weights[0] == doctest::Approx(0.75).epsilon(1e-4));
+  CHECK(weights[1] == doctest::Approx(1.25));
+  CHECK(weights[2] == 1);
+  CHECK(m[1] == doctest::Approx(-0.4));
+  CHECK(v[1] == doctest::Approx(0.016));
+}
+
+TEST_CASE("weight decay is decoupled: it shrinks decayed weights by rate times decay") {
+  AdamW const adamw({.rate = LearningRate::constant(0.5), .weight_decay = 0.5});
+  std::vector<float> const gradient{0};
+  for (auto const decay : {DecayGroup::decayed, DecayGroup::exempt}) {
+    std::vector<float> weights{8};
+    std::vector<float> m(1);
+    std::vector<float> v(1);
+    std::vector<HostSpan<float>> const states{m, v};
+    adamw.update({.step = 1, .gradient_factor = 1, .decay = decay}, weights, gradient, states);
+    CHECK(weights[0] == (decay == DecayGroup::decayed ? 6 : 8));
+    CHECK(m[0] == 0);
+    CHECK(v[0] == 0);
+  }
+}
+
+TEST_CASE("scaling gradients by the factor is scaling the gradients") {
+  AdamW const adamw;
+  std::vector<float> const gradient{1, 2, 3};
+  std::vector<float> const half{0.5F, 1, 1.5F};
+  Parameter a(3, 2, 1);
+  Parameter b(3, 2, 1);
+  a.update(adamw, {.step = 1, .gradient_factor = 0.5F}, gradient, 3);
+  b.update(adamw, {.step = 1}, half, 3);
+  CHECK(a.same_bits(b));
+}
+
+TEST_CASE("AdamW gives the same bits however a parameter is cut") {
+  CHECK(roundpipe::test::parts_do_not_matter(AdamW{}));
+  CHECK(roundpipe::test::parts_do_not_matter(
+      AdamW({.rate = LearningRate::constant(0.1), .beta1 = 0.5, .weight_decay = 0.3})));
+}
+
+TEST_CASE("an element that is not finite spoils no other") {
+  AdamW const adamw;
+  std::vector<float> gradient(100, 1);
+  gradient[40] = std::numeric_limits<float>::quiet_NaN();
+  Parameter spoilt(100, 2, 1);
+  spoilt.update(adamw, {.step = 1}, gradient, 100);
+  gradient[40] = 1;
+  Parameter clean(100, 2, 1);
+  clean.update(adamw, {.step = 1}, gradient, 100);
+  for (std::size_t i = 0; i < 100; ++i) {
+    if (i == 40) {
+      CHECK(std::isnan(spoilt.weights()[i]));
+    } else {
+      CHECK(spoilt.weights()[i] == clean.weights()[i]);
+    }
+  }
+}
+
+TEST_CASE("late steps have no bias left to correct") {
+  AdamW const adamw({.rate = LearningRate::constant(1), .weight_decay = 0});
+  std::vector<float> weights{0};
+  std::vector<float> const gradient{1};
+  std::vector<float> m{1};
+  std::vector<float> v{1};
+  std::vector<HostSpan<float>> const states{m, v};
+  adamw.update({.step = 1'000'000'000}, weights, gradient, states);
+  CHECK(weights[0] == doctest::Approx(-1));
+}
+
+TEST_CASE("an empty part is left alone") {
+  std::vector<HostSpan<float>> const states(2);
+  CHECK_NOTHROW(AdamW{}.update({.step = 1}, {}, {}, states));
+}
+
+TEST_CASE("AdamW's constants and arguments are checked") {
+  auto const nan = std::numeric_limits<double>::quiet_NaN();
+  for (auto const bad : {-0.1, 1.0, nan}) {
+    CHECK_THROWS_AS(AdamW({.beta1 = bad}), Error);
+    CHECK_THROWS_AS(AdamW({.beta2 = bad}), Error);
+  }
+  for (auto const bad : {-1.0, nan, std::numeric_limits<double>::infinity()}) {
+    CHECK_THROWS_AS(AdamW({.epsilon = bad}), Error);
+    CHECK_THROWS_AS(AdamW({.weight_decay = bad}), Error);
+  }
+  std::vector<float> three(3);
+  std::vector<float> two(2);
+  std::vector<HostSpan<float>> const good{three, three};
+  std::vector<HostSpan<float>> const one{three};
+  std::vector<HostSpan<float>> const uneven{three, two};
+  AdamW const adamw{LearningRate::constant(1e-4)};
+  CHECK(adamw.options().rate(1) == 1e-4);
+  CHECK_THROWS_AS(adamw.update({.step = 1}, three, three, one), Error);
+  CHECK_THROWS_AS(adamw.update({.step = 1}, three, three, uneven), Error);
+  CHECK_THROWS_AS(adamw.update({.step = 1}, three, two, good), Error);
+  CHECK_THROWS_AS(adamw.update({.step = 0}, three, three, good), Error);
+}

@@ -1,0 +1,122 @@
+// SPDX-FileCopyrightText: 2026 The roundpipe authors
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#include <roundpipe/core/error.hpp>
+#include <roundpipe/optim/clipping.hpp>
+#include <support/optimizer_check.hpp>
+
+#include <doctest/doctest.h>
+
+#include <bit>
+#include <cmath>
+#include <cstddef>
+#include <cstdint>
+#include <limits>
+#include <vector>
+
+namespace {
+
+using roundpipe::clip_factor;
+using roundpipe::Error;
+using roundpipe::HostSpan;
+using roundpipe::norm_block_size;
+using roundpipe::norm_blocks;
+using roundpipe::sum_in_order;
+using roundpipe::sum_of_squares;
+using roundpipe::sum_squares_by_block;
+using roundpipe::test::gradients;
+
+constexpr auto infinity = std::numeric_limits<double>::infinity();
+constexpr auto not_a_number = std::numeric_limits<double>::quiet_NaN();
+
+}  // namespace
+
+TEST_CASE("the sum of squares is right, for every size around a block's") {
+  for (std::size_t const size : {0, 1, 7, 8, 9, 4095, 4096, 4097, 10'000, 100'000}) {
+    auto const gradient = gradients(size, 1);
+    long double sum = 0;
+    for (auto const g : gradient) {
+      sum += static_cast<long double>(g) * static_cast<long double>(g);
+    }
+    CHECK(sum_of_squares(gradient) == doctest::Approx(static_cast<double>(sum)).epsilon(1e-13));
+  }
+  std::vector<float> const threes(5000, 3);
+  CHECK(sum_of_squares(threes) == 45'000);
+}
+
+TEST_CASE("the sum of squares has the same bits however blocks are shared out") {
+  auto const gradient = gradients(10 * norm_block_size + 17, 2);
+  std::vector<double> whole(norm_blocks(gradient.size()));
+  sum_squares_by_block(gradient, whole);
+  CHECK(whole.size() == 11);
+  for (std::size_t step = 1; step <= whole.size(); ++step) {  // blocks a worker
+    std::vector<double> sums(whole.size());
+    for (std::size_t first = 0; first < sums.size(); first += step) {
+      auto const count = std::min(step, sums.size() - first);
+      auto const begin = first * norm_block_size;
+      sum_squares_by_block(HostSpan<float const>(gradient).subspan(
+                               begin, std::min(count * norm_block_size, gradient.size() - begin)),
+                           HostSpan<double>(sums).subspan(first, count));
+    }
+    CHECK(sums == whole);
+  }
+  CHECK(std::bit_cast<std::uint64_t>(sum_in_order(whole)) ==
+        std::bit_cast<std::uint64_t>(sum_of_squares(gradient)));
+}
+
+TEST_CASE("the sum of squares does not depend on where the gradient lies") {
+  auto const gradient = gradients(9001, 3);
+  for (std::size_t shift = 0; shift < 16; ++shift) {
+    std::vector<float> moved(shift);
+    moved.insert(moved.end(), gradient.begin(), gradient.end());
+    CHECK(sum_of_squares(HostSpan<float const>(moved).subspan(shift)) == sum_of_squares(gradient));
+  }
+}
+
+TEST_CASE("large and tiny gradients neither overflow nor vanish") {
+  std::vector<float> const large(100, std::numeric_limits<float>::max());
+  CHECK(std::isfinite(sum_of_squares(large)));
+  std::vector<float> const tiny(4, std::numeric_limits<float>::denorm_min());
+  CHECK(std::sqrt(sum_of_squares(tiny)) == 0x1p-148);
+}
+
+TEST_CASE("an element that is not finite makes the sum so") {
+  auto gradient = gradients(5000, 4);
+  gradient[4321] = std::numeric_limits<float>::quiet_NaN();
+  CHECK(std::isnan(sum_of_squares(gradient)));
+  gradient[4321] = -std::numeric_limits<float>::infinity();
+  CHECK(sum_of_squares(gradient) == infinity);
+}
+
+TEST_CASE("there is one sum for each block") {
+  std::vector<float> const gradient(norm_block_size + 1);
+  std::vector<double> one(1);
+  CHECK_THROWS_AS(sum_squares_by_block(gradient, one), Error);
+  CHECK(norm_blocks(0) == 0);
+  CHECK(norm_blocks(1) == 1);
+  CHECK(norm_blocks(norm_block_size) == 1);
+  CHECK(norm_blocks(norm_block_size + 1) == 2);
+}
+
+TEST_CASE("norms within the limit are not touched, others are brought to it") {
+  CHECK(clip_factor(0, 1) == 1);
+  CHECK(clip_factor(0.5, 1) == 1);
+  CHECK(clip_factor(1, 1) == 1);
+  CHECK(clip_factor(4, 1) == 0.25);
+  CHECK(clip_factor(4, infinity) == 1);
+  for (auto norm = 1e-300; norm < 1e300; norm *= 977) {
+    CHECK(clip_factor(norm, 2.5) * norm <= 2.5 * (1 + 1e-15));
+  }
+}
+
+TEST_CASE("a norm that is not finite has no factor") {
+  CHECK(std::isnan(clip_factor(not_a_number, 1)));
+  CHECK(std::isnan(clip_factor(infinity, 1)));
+  CHECK(std::isnan(clip_factor(infinity, infinity)));
+}
+
+TEST_CASE("limits that make no sense are refused") {
+  CHECK_THROWS_AS((void)clip_factor(1, 0), Error);
+  CHECK_THROWS_AS((void)clip_factor(1, -1), Error);
+  CHECK_THROWS_AS((void)clip_factor(1, not_a_number), Error);
+  CHECK_THROWS_AS((void)clip_factor(-1, 1), Error);
+}
