@@ -1,6 +1,6 @@
 # cmake -DSOURCE_DIR=<root> -P CheckHeaderLists.cmake
 # Every file under include/ is in exactly one list of RoundpipeHeaders.cmake, in the right one,
-# and every header listed exists.
+# and every header listed exists. The umbrella includes all of ROUNDPIPE_CORE_HEADERS.
 cmake_minimum_required(VERSION 3.25)
 include("${CMAKE_CURRENT_LIST_DIR}/RoundpipeHeaders.cmake")
 
@@ -38,5 +38,15 @@ foreach(header IN LISTS listed)
     message(SEND_ERROR "RoundpipeHeaders.cmake lists ${header}, which does not exist")
   endif()
 endforeach()
+
+file(READ "${SOURCE_DIR}/include/roundpipe/roundpipe.hpp" umbrella)
+foreach(header IN LISTS ROUNDPIPE_CORE_HEADERS)
+  string(REGEX REPLACE "^include/" "" header "${header}")
+  string(FIND "${umbrella}" "#include <${header}>" position)
+  if(position EQUAL -1 AND NOT header STREQUAL "roundpipe/roundpipe.hpp")
+    message(SEND_ERROR "roundpipe.hpp does not include ${header}")
+  endif()
+endforeach()
+
 list(LENGTH present count)
 message(STATUS "${count} headers")

@@ -47,6 +47,7 @@ set(ROUNDPIPE_CORE_HEADERS
   include/roundpipe/plan/stage_layout.hpp
   include/roundpipe/plan/step_graph.hpp
   include/roundpipe/plan/timeline.hpp
+  include/roundpipe/plan/unplanned_transfers.hpp
   include/roundpipe/backend/host_backend.hpp
   include/roundpipe/backend/host_event.hpp
   include/roundpipe/backend/host_fence.hpp
@@ -90,6 +91,7 @@ set(ROUNDPIPE_CORE_HEADERS
   include/roundpipe/runtime/shape_cache.hpp
   include/roundpipe/runtime/weights_digest.hpp
   include/roundpipe/runtime/worker_pool.hpp
+  include/roundpipe/roundpipe.hpp
 )
 
 # io/, trace/ and nn/: the user brings nlohmann/json or Eigen for those that want them.

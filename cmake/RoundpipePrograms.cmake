@@ -11,11 +11,11 @@ if(ROUNDPIPE_NATIVE)
   include(CheckCXXCompilerFlag)
   check_cxx_compiler_flag(-march=native ROUNDPIPE_HAS_MARCH_NATIVE)
   if(ROUNDPIPE_HAS_MARCH_NATIVE)
-    # GCC 12 takes the undefined vectors in its own AVX-512 header for uninitialized ones (GCC bug
-    # 105593), wherever Eigen is inlined.
+    # GCC before 13 takes the undefined vectors in its own AVX-512 header for uninitialized ones
+    # (GCC bug 105593), wherever Eigen is inlined. Builds without ROUNDPIPE_NATIVE keep the warnings.
     target_compile_options(roundpipe_program INTERFACE
       $<$<COMPILE_LANGUAGE:CXX>:-march=native>
-      $<$<COMPILE_LANG_AND_ID:CXX,GNU>:-Wno-maybe-uninitialized>)
+      $<$<AND:$<COMPILE_LANG_AND_ID:CXX,GNU>,$<VERSION_LESS:$<CXX_COMPILER_VERSION>,13>>:-Wno-uninitialized;-Wno-maybe-uninitialized>)
   endif()
 endif()
 

@@ -4,70 +4,76 @@
 
 #include <cmath>
 #include <cstdio>
-#include <vector>
 
 using namespace roundpipe;
-using Forward = ForwardContext<HostStream>;
-using Backward = BackwardContext<HostStream>;
 
-std::span<float> on_device(DeviceTensor const& t) { return {t.as<float>().device_pointer(), t.size()}; }
+auto const data = [](DeviceTensor const& tensor) { return tensor.as<float>().device_pointer(); };
 
-struct Bend {  // A layer of your own: y = x + a tanh(b x + c).
-  bool first = false;  // The first layer reads x from the batch.
-  ParameterTable parameters() const {
-    return {{{"abc", {3}}, Initial::normal(0.5F), DecayGroup::decayed, {}}};
-  }
-  TensorTable boundary(BatchShape batch) const { return {{"x", {batch.rows}}}; }
-  TensorTable input(BatchShape batch) const { return first ? TensorTable{} : boundary(batch); }
-  TensorTable side_inputs(BatchShape batch) const { return first ? boundary(batch) : TensorTable{}; }
+void enqueue(auto& ctx, auto kernel) {  // It runs on each row, when the device comes to it.
+  ctx.stream().launch([kernel, rows = ctx.shape().rows] {
+    for (int row = 0; row < rows; ++row) {
+      kernel(row);
+    }
+  });
+}
+
+struct Wave {  // A layer of your own, y = x + w sin(x): tables of its tensors, and two functions.
+  bool first = false;  // The first layer takes x from the batch.
+  ParameterTable parameters() const { return {{{"w", {1}}, Initial::normal(0.1F), {}, {}}}; }
+  TensorTable boundary(BatchShape s) const { return {{"x", {s.rows}}}; }
+  TensorTable input(BatchShape s) const { return first ? TensorTable{} : boundary(s); }
+  TensorTable side_inputs(BatchShape s) const { return first ? boundary(s) : TensorTable{}; }
   Footprint footprint(BatchShape) const { return {}; }
-  void forward(Forward& ctx) const {
-    auto x = on_device(first ? ctx.side_input(0) : ctx.input(0));
-    auto y = on_device(ctx.output(0)), w = on_device(ctx.parameter(0));
-    ctx.stream().launch([=] {
-      for (std::size_t i = 0; i < x.size(); ++i) {
-        y[i] = x[i] + w[0] * std::tanh(w[1] * x[i] + w[2]);
-      }
-    });
+  void forward(auto& ctx) const {
+    auto x = data(first ? ctx.side_input(0) : ctx.input(0)), w = data(ctx.parameter(0));
+    auto y = data(ctx.output(0));
+    enqueue(ctx, [=](int i) { y[i] = x[i] + *w * std::sin(x[i]); });
   }
-  void backward(Backward& ctx) const {
-    auto x = on_device(first ? ctx.side_input(0) : ctx.input(0)), w = on_device(ctx.parameter(0));
-    auto dy = on_device(ctx.output_gradient(0)), dw = on_device(ctx.parameter_gradient(0));
-    auto dx = first ? dy : on_device(ctx.input_gradient(0));
-    ctx.stream().launch([=] {
-      for (std::size_t i = 0; i < x.size(); ++i) {
-        auto const t = std::tanh(w[1] * x[i] + w[2]), dz = dy[i] * w[0] * (1 - t * t);
-        dw[0] += dy[i] * t;
-        dw[1] += dz * x[i];
-        dw[2] += dz;
-        dx[i] = dy[i] + dz * w[1];
+  void backward(auto& ctx) const {
+    auto x = data(first ? ctx.side_input(0) : ctx.input(0)), w = data(ctx.parameter(0));
+    auto dy = data(ctx.output_gradient(0)), dw = data(ctx.parameter_gradient(0));
+    auto dx = first ? nullptr : data(ctx.input_gradient(0));
+    enqueue(ctx, [=](int i) {
+      *dw += dy[i] * std::sin(x[i]);  // Added to: it sums over micro-batches.
+      if (dx != nullptr) {
+        dx[i] = dy[i] * (1 + *w * std::cos(x[i]));  // Overwritten.
       }
     });
   }
 };
 
-struct SquaredError {  // The last layer makes the loss.
+struct SquaredError {  // The last layer makes the loss: half the mean of (x - y)^2.
   ParameterTable parameters() const { return {}; }
-  TensorTable input(BatchShape batch) const { return {{"x", {batch.rows}}}; }
-  TensorTable side_inputs(BatchShape batch) const { return {{"target", {batch.rows}}}; }
+  TensorTable input(BatchShape s) const { return {{"x", {s.rows}}}; }
+  TensorTable side_inputs(BatchShape s) const { return {{"y", {s.rows}}}; }
   TensorTable boundary(BatchShape) const { return {}; }
   Footprint footprint(BatchShape) const { return {}; }
-  auto loss_terms(std::span<HostTensor const>, BatchShape batch) const { return batch.rows; }
-  void forward(Forward& ctx) const {
-    auto x = on_device(ctx.input(0)), target = on_device(ctx.side_input(0));
-    ctx.stream().launch([=, loss = ctx.loss().device_pointer(), scale = ctx.gradient_scale()] {
-      *loss = 0;
-      for (std::size_t i = 0; i < x.size(); ++i) {
-        *loss += scale * std::pow(x[i] - target[i], 2) / 2;
-      }
+  auto loss_terms(HostSpan<HostTensor const>, BatchShape s) const { return s.rows; }
+  void forward(auto& ctx) const {
+    auto x = data(ctx.input(0)), y = data(ctx.side_input(0));
+    enqueue(ctx, [=, loss = ctx.loss().device_pointer(), scale = ctx.gradient_scale()](int i) {
+      *loss = (i == 0 ? 0 : *loss) + scale / 2 * (x[i] - y[i]) * (x[i] - y[i]);
     });
   }
-  void backward(Backward& ctx) const {
-    auto x = on_device(ctx.input(0)), target = on_device(ctx.side_input(0));
-    ctx.stream().launch([=, dx = on_device(ctx.input_gradient(0)), scale = ctx.gradient_scale()] {
-      for (std::size_t i = 0; i < x.size(); ++i) {
-        dx[i] = static_cast<float>(scale) * (x[i] - target[i]);
-      }
-    });
+  void backward(auto& ctx) const {
+    auto x = data(ctx.input(0)), y = data(ctx.side_input(0)), dx = data(ctx.input_gradient(0));
+    auto scale = static_cast<float>(ctx.gradient_scale());
+    enqueue(ctx, [=](int i) { dx[i] = scale * (x[i] - y[i]); });
   }
 };
+
+int main() {
+  float const x[] = {-4, -3, -2, -1, 1, 2, 3, 4}, y[] = {-3, -4, -4, -2, 2, 4, 4, 3};
+  HostBackendOptions machine;
+  machine.devices = 3;
+  HostBackend backend(machine);
+  Pipeline pipeline{Sequential{Wave{true}, repeat(7, Wave{}), SquaredError{}},
+                    Sgd({LearningRate::constant(0.03)}),
+                    backend,
+                    PipelineOptions{.capacity = {4}, .micro_batches = 2}};
+  for (int step = 1; step <= 10; ++step) {
+    auto const batch = Batch(2, {4}).set<float>("x", x).set<float>("y", y);
+    std::printf("step %2d: loss %.4f\n", step, pipeline.forward_backward(batch));
+    pipeline.step();  // On the host, while the next iteration runs.
+  }
+}

@@ -23,6 +23,7 @@
 #include <exception>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "train_text/chosen_optimizer.hpp"
@@ -169,13 +170,12 @@ void run_serial(Options const& o, Text const& text, Outcome& outcome) {
 
 /// Trains through the pipeline. \returns the timeline of the last iterations, if one is wanted.
 rp::Timeline run_pipeline(Options const& o, Text const& text, Outcome& outcome) {
-  auto const bytes_per_second = o.link_gbps * 1e9;
-  rp::HostBackend backend({
-      .devices = static_cast<std::size_t>(o.devices),
-      .device_memory_bytes = o.device_memory,
-      .link = {.upload_bytes_per_second = bytes_per_second,
-               .download_bytes_per_second = bytes_per_second},
-  });
+  rp::HostBackendOptions devices;
+  devices.devices = static_cast<std::size_t>(o.devices);
+  devices.device_memory_bytes = o.device_memory;
+  devices.link.upload_bytes_per_second = o.link_gbps * 1e9;
+  devices.link.download_bytes_per_second = o.link_gbps * 1e9;
+  rp::HostBackend backend(std::move(devices));
   rp::Pipeline pipeline{rp::nn::transformer<Ops>(model_config(o)),
                         ChosenOptimizer(o),
                         backend,

@@ -1,6 +1,7 @@
 // SPDX-FileCopyrightText: 2026 The roundpipe authors
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include <roundpipe/plan/priority_transfer_engine.hpp>
+#include <support/property.hpp>
 
 #include <doctest/doctest.h>
 #include <rapidcheck.h>
@@ -20,6 +21,7 @@ using roundpipe::Chunk;
 using roundpipe::Piece;
 using roundpipe::PriorityTransferEngine;
 using roundpipe::tensor_alignment_bytes;
+using roundpipe::test::check_property;
 
 struct Slot {
   std::vector<Bytes> tensors;
@@ -47,7 +49,7 @@ Slot any_slot() {
 }  // namespace
 
 TEST_CASE("chunks hold every byte of every tensor exactly once") {
-  CHECK(rc::check([] {
+  check_property([] {
     auto const slot = any_slot();
     std::vector<std::vector<std::pair<Bytes, Bytes>>> covered(slot.tensors.size());
     for (auto const& chunk : slot.chunks) {
@@ -65,23 +67,23 @@ TEST_CASE("chunks hold every byte of every tensor exactly once") {
       }
       RC_ASSERT(next == slot.tensors[tensor]);
     }
-  }));
+  });
 }
 
 TEST_CASE("no window exceeds the mean by more than the largest part") {
-  CHECK(rc::check([] {
+  check_property([] {
     auto const slot = any_slot();
     auto const largest_part = std::max(tensor_alignment_bytes, slot.mean());
     for (auto const& chunk : slot.chunks) {
       RC_ASSERT(chunk.bytes() <= slot.mean() + largest_part);
     }
-  }));
+  });
 }
 
 TEST_CASE("windows are at most a third above the best that whole parts allow") {
   // Graham's bound (1969) for longest processing time first: 4/3 - 1/(3 windows) times the optimum,
   // which is no less than the mean and than the largest part.
-  CHECK(rc::check([] {
+  check_property([] {
     auto const windows = *rc::gen::inRange<std::size_t>(1, 5);
     auto const tensors = *rc::gen::resize(
         7, rc::gen::container<std::vector<Bytes>>(rc::gen::inRange<Bytes>(1, 200)));
@@ -107,11 +109,11 @@ TEST_CASE("windows are at most a third above the best that whole parts allow") {
       best = std::min(best, *std::ranges::max_element(loads));
     }
     RC_ASSERT(3 * windows * longest <= (4 * windows - 1) * best);
-  }));
+  });
 }
 
 TEST_CASE("chunks are gated, ordered by window, one a window, and in tensor order inside") {
-  CHECK(rc::check([] {
+  check_property([] {
     auto const slot = any_slot();
     RC_ASSERT(slot.chunks.size() <= slot.windows);
     std::set<std::size_t> windows;
@@ -128,11 +130,11 @@ TEST_CASE("chunks are gated, ordered by window, one a window, and in tensor orde
                    (before.tensor == piece.tensor && before.offset + before.bytes < piece.offset)));
       }
     }
-  }));
+  });
 }
 
 TEST_CASE("pieces begin aligned, and a tensor that fits into a window stays whole") {
-  CHECK(rc::check([] {
+  check_property([] {
     auto const slot = any_slot();
     for (auto const& chunk : slot.chunks) {
       for (auto const& piece : chunk.pieces) {
@@ -142,20 +144,20 @@ TEST_CASE("pieces begin aligned, and a tensor that fits into a window stays whol
         }
       }
     }
-  }));
+  });
 }
 
 TEST_CASE("equal tensors make equal chunks") {
-  CHECK(rc::check([] {
+  check_property([] {
     auto const slot = any_slot();
     auto const tensors = slot.tensors;
     RC_ASSERT(PriorityTransferEngine{1}.chunks(tensors, slot.windows) == slot.chunks);
-  }));
+  });
 }
 
 TEST_CASE("there are at most as many more pieces as parts of a window") {
   // A split tensor of b bytes has at most b / part + 1 parts; small copies must not multiply.
-  CHECK(rc::check([] {
+  check_property([] {
     auto const slot = any_slot();
     auto const part =
         std::max(slot.mean() / tensor_alignment_bytes, Bytes{1}) * tensor_alignment_bytes;
@@ -168,5 +170,5 @@ TEST_CASE("there are at most as many more pieces as parts of a window") {
       most += 1 + bytes / part;
     }
     RC_ASSERT(pieces <= most);
-  }));
+  });
 }

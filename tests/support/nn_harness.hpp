@@ -21,6 +21,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
+#include <functional>
 #include <new>
 #include <string>
 #include <utility>
@@ -121,6 +122,24 @@ inline double relative_difference(std::vector<double> const& a, std::vector<doub
   return norm > 0 ? std::sqrt(difference / norm) : std::sqrt(difference);
 }
 
+/// A stream that runs nothing until it is told to.
+class DeferredStream {
+ public:
+  template <class F>
+  void launch(F f) {
+    work_.push_back(std::move(f));
+  }
+  void run() {
+    for (auto const& f : work_) {
+      f();
+    }
+    work_.clear();
+  }
+
+ private:
+  std::vector<std::function<void()>> work_;
+};
+
 /// One layer with its memory for one micro-batch.
 template <class L>
 class LayerRunner {
@@ -180,9 +199,10 @@ class LayerRunner {
     if (wants_results) {
       tensors.results = views(result_table(call.shape), results.device());
     }
-    ForwardContext<Stream> ctx(stream, call, tensors);
-    layer.forward(ctx);
-    finish();
+    finish([&] {
+      ForwardContext<Stream> ctx(stream, call, tensors);
+      layer.forward(ctx);
+    });
     CHECK(watched(false) == constant);
     check_guards();
     return loss;
@@ -194,9 +214,10 @@ class LayerRunner {
     outputs.poison();
     input_gradients.poison();
     workspace.poison();
-    BackwardContext<Stream> ctx(stream, call, tensors);
-    layer.backward(ctx);
-    finish();
+    finish([&] {
+      BackwardContext<Stream> ctx(stream, call, tensors);
+      layer.backward(ctx);
+    });
     CHECK(watched(true) == constant);
     check_guards();
   }
@@ -252,10 +273,24 @@ class LayerRunner {
     }
     return {};
   }
-  void finish() {
+  /// Enqueues, and runs a deferred stream, which must not have written anything before.
+  template <class F>
+  void finish(F&& enqueue) {
     if constexpr (requires { stream.run(); }) {
+      auto const before = written();
+      enqueue();
+      CHECK(written() == before);
       stream.run();
+    } else {
+      enqueue();
     }
+  }
+  [[nodiscard]] std::vector<std::vector<std::byte>> written() const {
+    return {outputs.content(),
+            input_gradients.content(),
+            parameter_gradients.content(),
+            saved.content(),
+            workspace.content()};
   }
   /// What a pass may only read.
   [[nodiscard]] std::vector<std::vector<std::byte>> watched(bool backward) const {

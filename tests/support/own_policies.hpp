@@ -6,6 +6,7 @@
 /// \brief Policies that a user might write instead of the library's.
 
 #include <roundpipe/concepts/event_protocol.hpp>
+#include <roundpipe/concepts/partition_policy.hpp>
 #include <roundpipe/concepts/schedule.hpp>
 #include <roundpipe/concepts/transfer_policy.hpp>
 
@@ -102,6 +103,22 @@ class ModelBarrier {
   int staleness_;
 };
 
+/// Every layer a stage of its own.
+class OneLayerStages {
+ public:
+  [[nodiscard]] Partition partition(PartitionProblem const& problem) const {
+    Partition partition;
+    for (std::size_t i = 0; i < problem.costs.size(); ++i) {
+      if (i + 1 < problem.costs.size()) {
+        partition.forward.push_back({i, 1});
+      }
+      partition.backward.insert(partition.backward.begin(), {i, 1});
+    }
+    return partition;
+  }
+};
+
+static_assert(PartitionPolicy<OneLayerStages>);
 static_assert(Schedule<LoopedBfs>);
 static_assert(TransferPolicy<CopyAtOnce>);
 static_assert(EventProtocol<ModelBarrier>);

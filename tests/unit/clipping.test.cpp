@@ -66,8 +66,8 @@ TEST_CASE("the sum of squares has the same bits however blocks are shared out") 
 TEST_CASE("the sum of squares does not depend on where the gradient lies") {
   auto const gradient = gradients(9001, 3);
   for (std::size_t shift = 0; shift < 16; ++shift) {
-    std::vector<float> moved(shift);
-    moved.insert(moved.end(), gradient.begin(), gradient.end());
+    std::vector<float> moved(shift + gradient.size());
+    std::ranges::copy(gradient, moved.begin() + static_cast<std::ptrdiff_t>(shift));
     CHECK(sum_of_squares(HostSpan<float const>(moved).subspan(shift)) == sum_of_squares(gradient));
   }
 }

@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include <roundpipe/core/error.hpp>
 #include <roundpipe/plan/layer_event_protocol.hpp>
+#include <support/error_of.hpp>
 
 #include <doctest/doctest.h>
 
@@ -9,6 +10,7 @@
 #include <iterator>
 #include <map>
 #include <set>
+#include <system_error>
 #include <vector>
 
 namespace {
@@ -17,8 +19,8 @@ using roundpipe::BlockEvent;
 using roundpipe::BlockEventKind;
 using roundpipe::BlockId;
 using roundpipe::Errc;
-using roundpipe::Error;
 using roundpipe::LayerEventProtocol;
+using roundpipe::test::error_of;
 using enum roundpipe::BlockEventKind;
 
 using Edges = std::map<BlockEventKind, std::set<BlockEventKind>>;
@@ -49,15 +51,6 @@ Edges edges(LayerEventProtocol const& protocol) {
     }
   }
   return result;
-}
-
-Errc code_of(auto&& f) {
-  try {
-    (void)f();
-  } catch (Error const& error) {
-    return static_cast<Errc>(error.code().value());
-  }
-  return Errc{};
 }
 
 }  // namespace
@@ -201,21 +194,24 @@ TEST_CASE("with staleness 0 the next iteration waits for the step") {
 }
 
 TEST_CASE("a staleness of neither 0 nor 1 is refused") {
-  CHECK(code_of([] { return LayerEventProtocol({.staleness = 2}); }) == Errc::invalid_argument);
+  CHECK(error_of([] { return LayerEventProtocol({.staleness = 2}); }).code() ==
+        Errc::invalid_argument);
   CHECK(LayerEventProtocol{0}.staleness() == 0);
   CHECK(LayerEventProtocol{1}.copies_gradients());
-  CHECK(code_of([] { return LayerEventProtocol{2}; }) == Errc::invalid_argument);
-  CHECK(code_of([] { return LayerEventProtocol({.staleness = -1}); }) == Errc::invalid_argument);
+  CHECK(error_of([] { return LayerEventProtocol{2}; }).code() == Errc::invalid_argument);
+  CHECK(error_of([] { return LayerEventProtocol({.staleness = -1}); }).code() ==
+        Errc::invalid_argument);
 }
 
 TEST_CASE("blocks that the model has not, and copies that are not made, are refused") {
-  CHECK(code_of([] { return asynchronous.before({BlockId(3), upload}, 3); }) ==
+  CHECK(error_of([] { return asynchronous.before({BlockId(3), upload}, 3); }).code() ==
         Errc::invalid_argument);
-  CHECK(code_of([] { return asynchronous.before({BlockId::none(), upload}, 3); }) ==
+  CHECK(error_of([] { return asynchronous.before({BlockId::none(), upload}, 3); }).code() ==
         Errc::invalid_argument);
-  CHECK(code_of([] { return without_copy.before({BlockId(0), gradient_copy}, 3); }) ==
+  CHECK(error_of([] { return without_copy.before({BlockId(0), gradient_copy}, 3); }).code() ==
         Errc::invalid_argument);
-  CHECK(code_of([] { return synchronous.before({BlockId(0), gradient_copy}, 3); }) ==
+  CHECK(error_of([] { return synchronous.before({BlockId(0), gradient_copy}, 3); }).code() ==
         Errc::invalid_argument);
-  CHECK(code_of([] { return asynchronous.before({BlockId(0), gradient_copy}, 3); }) == Errc{});
+  CHECK(error_of([] { return asynchronous.before({BlockId(0), gradient_copy}, 3); }).code() ==
+        std::error_code{});
 }

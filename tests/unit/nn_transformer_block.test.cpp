@@ -224,6 +224,16 @@ TEST_CASE("a block writes the same bits again, in another thread and without sav
   CHECK(runner.outputs.content() == first[0]);
 }
 
+TEST_CASE("a block only enqueues, and nothing that it captures dies with the call") {
+  auto config = small(DType::f32, DType::f32);
+  config.dropout = 0.1;
+  config.query_key_norm = true;
+  LayerRunner<Block32> at_once(Block32(config), {2, 5});
+  using Deferred = nn::TransformerBlock<nn::HostOps<float, test::DeferredStream>>;
+  LayerRunner<Deferred> deferred(Deferred(config), {2, 5});
+  CHECK(bits_of_passes(deferred) == bits_of_passes(at_once));
+}
+
 TEST_CASE("a block takes smaller extents than its memory was planned for") {
   auto config = small(DType::f32, DType::f32);
   config.dropout = 0.1;

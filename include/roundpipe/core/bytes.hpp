@@ -52,8 +52,9 @@ inline constexpr Bytes tensor_alignment_bytes = 256;
 /// \throws Error (invalid_argument) when \p text is no such size, or is negative.
 [[nodiscard]] inline Bytes parse_bytes(std::string_view text) {
   auto const fail = [&]() -> Error {
-    return {Errc::invalid_argument,
-            "'" + std::string(text) + "' is no size; write for example 512MiB or 4GiB"};
+    std::string message = "'";  // GCC 12 warns of "'" + std::string(text) when it optimizes
+    message.append(text).append("' is no size; write for example 512MiB or 4GiB");
+    return {Errc::invalid_argument, message};
   };
   double value = 0;
   auto const [rest, status] = std::from_chars(text.data(), text.data() + text.size(), value);

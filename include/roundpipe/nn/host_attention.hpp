@@ -23,11 +23,10 @@ namespace roundpipe::nn::detail {
 inline constexpr std::int64_t query_block = 64;
 
 /// One (row, head) of queries with their keys and values, and a block's part of them.
-template <class T>
 class AttentionHead {
  public:
   AttentionHead(AttentionShape const& shape, std::int64_t row, std::int64_t head)
-      : shape_(shape),
+      : head_dim_(shape.head_dim),
         query_stride_(shape.heads * shape.head_dim),
         key_stride_(shape.kv_heads * shape.head_dim),
         query_offset_(row * shape.length * query_stride_ + head * shape.head_dim),
@@ -35,32 +34,32 @@ class AttentionHead {
                     head / (shape.heads / shape.kv_heads) * shape.head_dim),
         lse_offset_((row * shape.heads + head) * shape.length) {}
 
-  /// \p count queries (outputs, or gradients of either) from \p first on.
-  [[nodiscard]] ConstStridedMap<T> queries(T const* q, std::int64_t first, std::int64_t n) const {
-    return {q + query_offset_ + first * query_stride_, n, shape_.head_dim, stride(query_stride_)};
-  }
-  [[nodiscard]] StridedMap<T> queries(T* q, std::int64_t first, std::int64_t n) const {
-    return {q + query_offset_ + first * query_stride_, n, shape_.head_dim, stride(query_stride_)};
+  /// \p n queries (outputs, or gradients of either) from \p first on.
+  template <class U>
+  [[nodiscard]] MatrixView<U> queries(U* q, std::int64_t first, std::int64_t n) const {
+    return {q + query_offset_ + first * query_stride_, n, head_dim_, query_stride_};
   }
   /// The first \p n keys (or values, or gradients of either).
-  [[nodiscard]] ConstStridedMap<T> keys(T const* k, std::int64_t n) const {
-    return {k + key_offset_, n, shape_.head_dim, stride(key_stride_)};
-  }
-  [[nodiscard]] StridedMap<T> keys(T* k, std::int64_t n) const {
-    return {k + key_offset_, n, shape_.head_dim, stride(key_stride_)};
+  template <class U>
+  [[nodiscard]] MatrixView<U> keys(U* k, std::int64_t n) const {
+    return {k + key_offset_, n, head_dim_, key_stride_};
   }
   [[nodiscard]] std::int64_t lse(std::int64_t query) const { return lse_offset_ + query; }
 
  private:
-  static Eigen::OuterStride<> stride(std::int64_t n) { return Eigen::OuterStride<>(n); }
-
-  AttentionShape shape_;
+  std::int64_t head_dim_;
   std::int64_t query_stride_;
   std::int64_t key_stride_;
   std::int64_t query_offset_;
   std::int64_t key_offset_;
   std::int64_t lse_offset_;
 };
+
+template <class T>
+[[nodiscard]] MatrixView<T> zeroed_matrix(T* memory, std::int64_t rows, std::int64_t cols) {
+  std::fill_n(memory, rows * cols, T{0});
+  return MatrixView<T>::dense(memory, rows, cols);
+}
 
 /// Calls \p f(first, count, keys) for each block of queries of a sequence.
 template <class F>
@@ -83,17 +82,15 @@ void run_attention(AttentionShape const& s,
   T const* const queries = load<T>(scratch, q);
   T const* const keys = load<T>(scratch, k);
   T const* const values = load<T>(scratch, v);
-  T* const result = output<T>(scratch, out);
+  T* const result = output_with_addend<T>(scratch, out, absent);
   T* const log_sums = output<T>(scratch, lse);
   T* const memory = scratch.take<T>(static_cast<std::size_t>(query_block * s.length));
   auto const scale = T{1} / std::sqrt(static_cast<T>(s.head_dim));
   for (std::int64_t i = 0; i < s.rows * s.heads; ++i) {
-    AttentionHead<T> const head(s, i / s.heads, i % s.heads);
+    AttentionHead const head(s, i / s.heads, i % s.heads);
     for_each_query_block(s.length, [&](auto first, auto count, auto n) {
-      MatrixMap<T> scores(memory, count, n);
-      scores.noalias() =
-          (head.queries(queries, first, count) * scale) * head.keys(keys, n).transpose();
-      auto block = head.queries(result, first, count);
+      auto const scores = zeroed_matrix(memory, count, n);
+      add_product_nt<T>(scores, head.queries(queries, first, count), head.keys(keys, n), scale);
       Eigen::Array<T, query_block, 1> factor;
       for (std::int64_t j = 0; j < count; ++j) {
         auto const visible = first + j + 1;
@@ -105,8 +102,9 @@ void run_attention(AttentionShape const& s,
         factor[j] = T{1} / sum;
         log_sums[head.lse(first + j)] = largest + std::log(sum);
       }
-      block.noalias() = scores * head.keys(values, n);
-      block.array().colwise() *= factor.head(count);
+      auto block = head.queries(result, first, count);
+      add_product_nn<T>(block, scores, head.keys(values, n));
+      block.map().array().colwise() *= factor.head(count);
     });
   }
   store(out, result);
@@ -132,29 +130,27 @@ void run_attention_backward(AttentionShape const& s,
   T const* const results = load<T>(scratch, out);
   T const* const gradients = load<T>(scratch, dout);
   T const* const log_sums = load<T>(scratch, lse);
-  T* const query_gradient = output<T>(scratch, dq);
-  T* const key_gradient = output<T>(scratch, dk);
-  T* const value_gradient = output<T>(scratch, dv);
+  T* const query_gradient = output_with_addend<T>(scratch, dq, absent);
+  T* const key_gradient = output_with_addend<T>(scratch, dk, absent);
+  T* const value_gradient = output_with_addend<T>(scratch, dv, absent);
   auto const area = static_cast<std::size_t>(query_block * s.length);
   T* const memory = scratch.take<T>(area);
   T* const gradient_memory = scratch.take<T>(area);
   auto const scale = T{1} / std::sqrt(static_cast<T>(s.head_dim));
   for (std::int64_t i = 0; i < s.rows * s.heads; ++i) {
-    AttentionHead<T> const head(s, i / s.heads, i % s.heads);
-    if (i % s.heads % (s.heads / s.kv_heads) == 0) {  // a group's first head
-      head.keys(key_gradient, s.length).setZero();
-      head.keys(value_gradient, s.length).setZero();
-    }
+    AttentionHead const head(s, i / s.heads, i % s.heads);
     for_each_query_block(s.length, [&](auto first, auto count, auto n) {
       auto const block = head.queries(queries, first, count);
       auto const gradient = head.queries(gradients, first, count);
-      MatrixMap<T> weights(memory, count, n);
-      MatrixMap<T> changes(gradient_memory, count, n);
-      weights.noalias() = (block * scale) * head.keys(keys, n).transpose();
-      changes.noalias() = gradient * head.keys(values, n).transpose();
+      auto const weights = zeroed_matrix(memory, count, n);
+      auto const changes = zeroed_matrix(gradient_memory, count, n);
+      add_product_nt<T>(weights, block, head.keys(keys, n), scale);
+      add_product_nt<T>(changes, gradient, head.keys(values, n));
       Eigen::Array<T, query_block, 1> mean;  // of the changes, by weight: the row sum of dO O
       mean.head(count) =
-          (gradient.array() * head.queries(results, first, count).array()).rowwise().sum();
+          (gradient.map().array() * head.queries(results, first, count).map().array())
+              .rowwise()
+              .sum();
       for (std::int64_t j = 0; j < count; ++j) {
         auto const visible = first + j + 1;
         ArrayMap<T> weight(memory + j * n, visible);
@@ -164,9 +160,10 @@ void run_attention_backward(AttentionShape const& s,
         ArrayMap<T>(memory + j * n + visible, n - visible).setZero();
         ArrayMap<T>(gradient_memory + j * n + visible, n - visible).setZero();
       }
-      head.keys(value_gradient, n).noalias() += weights.transpose() * gradient;
-      head.queries(query_gradient, first, count).noalias() = (changes * scale) * head.keys(keys, n);
-      head.keys(key_gradient, n).noalias() += (changes.transpose() * scale) * block;
+      add_product_tn<T>(head.keys(value_gradient, n), weights, gradient);
+      add_product_nn<T>(
+          head.queries(query_gradient, first, count), changes, head.keys(keys, n), scale);
+      add_product_tn<T>(head.keys(key_gradient, n), changes, block, scale);
     });
   }
   store(dq, query_gradient);

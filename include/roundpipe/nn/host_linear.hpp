@@ -11,24 +11,70 @@
 
 #include <Eigen/Core>
 
+#include <algorithm>
 #include <cstdint>
+#include <type_traits>
 
 namespace roundpipe::nn::detail {
 
 template <class T>
-using RowMatrix = Eigen::Matrix<T, Eigen::Dynamic, Eigen::Dynamic, Eigen::RowMajor>;
-template <class T>
-using MatrixMap = Eigen::Map<RowMatrix<T>>;
-template <class T>
-using ConstMatrixMap = Eigen::Map<RowMatrix<T> const>;
-template <class T>
-using StridedMap = Eigen::Map<RowMatrix<T>, 0, Eigen::OuterStride<>>;
-template <class T>
-using ConstStridedMap = Eigen::Map<RowMatrix<T> const, 0, Eigen::OuterStride<>>;
-template <class T>
 using ArrayMap = Eigen::Map<Eigen::Array<T, 1, Eigen::Dynamic>>;
 template <class T>
 using ConstArrayMap = Eigen::Map<Eigen::Array<T, 1, Eigen::Dynamic> const>;
+
+/// A matrix in host memory, not owned; its rows begin \c stride elements apart.
+template <class T>
+struct MatrixView {
+  T* data = nullptr;
+  std::int64_t rows = 0;
+  std::int64_t cols = 0;
+  std::int64_t stride = 0;
+
+  /// \p m_rows rows of \p m_cols elements that lie one after another.
+  static MatrixView dense(T* memory, std::int64_t m_rows, std::int64_t m_cols) {
+    return {memory, m_rows, m_cols, m_cols};
+  }
+  operator MatrixView<T const>() const { return {data, rows, cols, stride}; }
+  [[nodiscard]] auto map() const {
+    using Value = std::remove_const_t<T>;
+    using Matrix = Eigen::Matrix<Value, Eigen::Dynamic, Eigen::Dynamic, Eigen::RowMajor>;
+    using Like = std::conditional_t<std::is_const_v<T>, Matrix const, Matrix>;
+    return Eigen::Map<Like, 0, Eigen::OuterStride<>>(
+        data, rows, cols, Eigen::OuterStride<>(stride));
+  }
+};
+
+// All products go through the next three functions: Eigen's kernels take long to compile.
+
+/// c += scale a bᵀ.
+template <class T>
+void add_product_nt(MatrixView<T> c, MatrixView<T const> a, MatrixView<T const> b, T scale = 1) {
+  c.map().noalias() += (a.map() * scale) * b.map().transpose();
+}
+/// c += scale a b.
+template <class T>
+void add_product_nn(MatrixView<T> c, MatrixView<T const> a, MatrixView<T const> b, T scale = 1) {
+  c.map().noalias() += (a.map() * scale) * b.map();
+}
+/// c += scale aᵀ b.
+template <class T>
+void add_product_tn(MatrixView<T> c, MatrixView<T const> a, MatrixView<T const> b, T scale = 1) {
+  c.map().noalias() += (a.map().transpose() * scale) * b.map();
+}
+
+/// Where to form \p y, beginning with \p addend, or with zeros where that is absent.
+template <class T>
+[[nodiscard]] T* output_with_addend(HostScratch& scratch,
+                                    DeviceTensor const& y,
+                                    DeviceTensor const& addend) {
+  T* const values = output<T>(scratch, y);
+  if (addend.present()) {
+    load_to(addend, values);
+  } else {
+    std::fill_n(values, y.size(), T{0});
+  }
+  return values;
+}
 
 /// y = x weightᵀ + addend.
 template <class T>
@@ -38,16 +84,11 @@ void run_linear(LinearExtents e,
                 DeviceTensor const& weight,
                 DeviceTensor const& addend) {
   HostScratch scratch;
-  ConstMatrixMap<T> const a(load<T>(scratch, x), e.rows, e.in);
-  ConstMatrixMap<T> const b(load<T>(scratch, weight), e.out, e.in);
-  MatrixMap<T> c(output<T>(scratch, y), e.rows, e.out);
-  if (addend.present()) {
-    load_to(addend, c.data());
-    c.noalias() += a * b.transpose();
-  } else {
-    c.noalias() = a * b.transpose();
-  }
-  store(y, c.data());
+  auto const a = MatrixView<T const>::dense(load<T>(scratch, x), e.rows, e.in);
+  auto const b = MatrixView<T const>::dense(load<T>(scratch, weight), e.out, e.in);
+  auto const c = MatrixView<T>::dense(output_with_addend<T>(scratch, y, addend), e.rows, e.out);
+  add_product_nt<T>(c, a, b);
+  store(y, c.data);
 }
 
 /// dx = dy weight + addend.
@@ -58,16 +99,11 @@ void run_linear_input_gradient(LinearExtents e,
                                DeviceTensor const& weight,
                                DeviceTensor const& addend) {
   HostScratch scratch;
-  ConstMatrixMap<T> const a(load<T>(scratch, dy), e.rows, e.out);
-  ConstMatrixMap<T> const b(load<T>(scratch, weight), e.out, e.in);
-  MatrixMap<T> c(output<T>(scratch, dx), e.rows, e.in);
-  if (addend.present()) {
-    load_to(addend, c.data());
-    c.noalias() += a * b;
-  } else {
-    c.noalias() = a * b;
-  }
-  store(dx, c.data());
+  auto const a = MatrixView<T const>::dense(load<T>(scratch, dy), e.rows, e.out);
+  auto const b = MatrixView<T const>::dense(load<T>(scratch, weight), e.out, e.in);
+  auto const c = MatrixView<T>::dense(output_with_addend<T>(scratch, dx, addend), e.rows, e.in);
+  add_product_nn<T>(c, a, b);
+  store(dx, c.data);
 }
 
 /// dweight += dyᵀ x.
@@ -77,11 +113,11 @@ void run_linear_weight_gradient(LinearExtents e,
                                 DeviceTensor const& dy,
                                 DeviceTensor const& x) {
   HostScratch scratch;
-  ConstMatrixMap<T> const a(load<T>(scratch, dy), e.rows, e.out);
-  ConstMatrixMap<T> const b(load<T>(scratch, x), e.rows, e.in);
-  MatrixMap<T> c(in_out<T>(scratch, dweight), e.out, e.in);
-  c.noalias() += a.transpose() * b;
-  store(dweight, c.data());
+  auto const a = MatrixView<T const>::dense(load<T>(scratch, dy), e.rows, e.out);
+  auto const b = MatrixView<T const>::dense(load<T>(scratch, x), e.rows, e.in);
+  auto const c = MatrixView<T>::dense(in_out<T>(scratch, dweight), e.out, e.in);
+  add_product_tn<T>(c, a, b);
+  store(dweight, c.data);
 }
 
 }  // namespace roundpipe::nn::detail

@@ -146,7 +146,8 @@ class HostOps {
                           DeviceTensor const& out,
                           DeviceTensor const& lse) const {
     auto const shape = detail::check_attention("attention_backward", out, lse, q, k, v);
-    detail::check_attention("attention_backward", dout, lse, dq, dk, dv);
+    detail::check_same("attention_backward", {&q, &dq, &dout});
+    detail::check_same("attention_backward", {&k, &dk, &dv});
     stream_->launch([=] {
       detail::run_attention_backward<Scalar>(shape, dq, dk, dv, dout, q, k, v, out, lse);
     });

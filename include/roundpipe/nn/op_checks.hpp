@@ -111,6 +111,7 @@ inline RowExtents check_norm(char const* operation,
   return extents;
 }
 
+/// Checks that all have as many elements as the first.
 inline void check_same(char const* operation, std::initializer_list<DeviceTensor const*> tensors) {
   for (auto const* tensor : tensors) {
     check_size(operation, *tensor, extent((*tensors.begin())->size()));

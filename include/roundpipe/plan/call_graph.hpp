@@ -163,10 +163,8 @@ class CallGraphBuilder {
       for (auto m = w == 0 ? 0 : w + ahead - 1; m < std::min(w + ahead, micro_batches()); ++m) {
         add_activation_up(id, m);
       }
-      if (w == 0 && (!slot.previous.valid() || in_.buffering.parameters < 2)) {
-        for (std::size_t c = 0; c < cut_of(id).chunks.size(); ++c) {
-          add_parameter_chunk(id, c, {});
-        }
+      if (w == 0) {
+        add_own_parameters(id);
       }
       if (slot.next.valid() && in_.buffering.parameters >= 2) {
         add_parameter_window(id, w);
@@ -188,6 +186,38 @@ class CallGraphBuilder {
     return cut_[slots_[slot.index()].stage.index()];
   }
 
+  /// Whether the chunks of the last window wait for the first activation copy of the slot that they
+  /// belong to. With more micro-batches than devices that activation is there by then; with fewer,
+  /// the chunks would stand exposed behind it.
+  [[nodiscard]] bool last_window_waits() const noexcept {
+    return micro_batches() > in_.shape.devices;
+  }
+
+  /// What is left of the parameters of slot \p id when its first activations go up: all of them
+  /// where there were no windows to go up in, else the chunks of the last window.
+  void add_own_parameters(SlotId id) {
+    auto const& slot = slots_[id.index()];
+    auto const& work = work_[id.index()];
+    auto const& chunks = cut_of(id).chunks;
+    if (slot.previous.valid() && in_.buffering.parameters >= 2) {
+      for (std::size_t c = 0; last_window_waits() && c < chunks.size(); ++c) {
+        if (chunks[c].gated && chunks[c].window + 1 == micro_batches()) {
+          add_parameter_chunk(id,
+                              c,
+                              {window_start(slot.previous, chunks[c].window),
+                               work.activation_up.front(),
+                               work.gradient_up.front()});
+        }
+      }
+      return;
+    }
+    // The first layers wait for no other device: their activations go first.
+    auto const gates = stage_of(id).range.first == 0 ? work.activation_up : std::vector<ActionId>{};
+    for (std::size_t c = 0; c < chunks.size(); ++c) {
+      add_parameter_chunk(id, c, chunks[c].gated ? gates : std::vector<ActionId>{});
+    }
+  }
+
   /// The end of the compute before window \p w of slot \p id on its device, or none.
   [[nodiscard]] ActionId window_start(SlotId id, std::size_t w) const {
     if (w > 0) {
@@ -195,6 +225,18 @@ class CallGraphBuilder {
     }
     auto const previous = slots_[id.index()].previous;
     return previous.valid() ? work_[previous.index()].last_compute.back() : ActionId::none();
+  }
+
+  /// The end of the compute that makes room for what goes up for micro-batch \p m: a window begins
+  /// with it, so that activations go up as early as planned, and no earlier.
+  [[nodiscard]] ActionId upload_window_start(SlotId id, std::size_t m) const {
+    auto back = in_.buffering.activations;
+    while (id.valid() && m < back) {
+      back -= m;
+      m = micro_batches();
+      id = slots_[id.index()].previous;
+    }
+    return id.valid() ? work_[id.index()].last_compute[m - back] : ActionId::none();
   }
 
   /// Parameters of the device's next slot, in window \p w of slot \p id: behind the activation
@@ -205,7 +247,8 @@ class CallGraphBuilder {
     auto const up = std::min(w + in_.buffering.activations, micro_batches()) - 1;
     auto const& chunks = cut_of(slot.next).chunks;
     for (std::size_t c = 0; c < chunks.size(); ++c) {
-      if (chunks[c].window == w) {
+      auto const later = chunks[c].gated && w + 1 == micro_batches() && last_window_waits();
+      if (chunks[c].window == w && !later) {
         std::vector<ActionId> gates;
         if (chunks[c].gated) {
           gates = {window_start(id, w), work.activation_up[up], work.gradient_up[up]};
@@ -373,6 +416,7 @@ class CallGraphBuilder {
     auto const& stage = stage_of(id);
     auto& work = work_[id.index()];
     auto activation = make(id, ActionKind::upload_activation, LaneKind::activation_up, m);
+    wait_for(activation, upload_window_start(id, m));
     for (auto const& layer : stage.layers) {
       activation.bytes += layer.side_inputs.bytes;
     }
@@ -390,6 +434,7 @@ class CallGraphBuilder {
     auto const gradient_bytes = stage.layers.back().output_gradient.bytes;
     if (stage.kind == StageKind::backward && gradient_bytes > 0) {
       auto gradient = make(id, ActionKind::upload_gradient, LaneKind::activation_up, m);
+      wait_for(gradient, upload_window_start(id, m));
       gradient.bytes = gradient_bytes;
       read_boundary(gradient, BufferKind::boundary_gradient, stage.range.end() - 1);
       gradient.writes.push_back(entry_in(id, m, gradient));

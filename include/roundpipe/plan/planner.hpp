@@ -15,13 +15,16 @@
 #include <roundpipe/plan/memory_plan.hpp>
 #include <roundpipe/plan/model_description.hpp>
 #include <roundpipe/plan/parameter_blocks.hpp>
+#include <roundpipe/plan/partition_objective.hpp>
 #include <roundpipe/plan/stage_budget.hpp>
 #include <roundpipe/plan/stage_layout.hpp>
 #include <roundpipe/plan/step_graph.hpp>
 
 #include <algorithm>
 #include <cstddef>
+#include <limits>
 #include <optional>
+#include <span>
 #include <string>
 #include <utility>
 #include <vector>
@@ -149,37 +152,55 @@ class Planner {
                                                     PlanOptions const& options,
                                                     Bytes budget) const {
     for (auto const& buffering : buffering_modes()) {
-      // Each ring is as large as its largest stage needs, so stages that fit one by one may not fit
-      // together: then the limit of one stage is lowered by what was too much.
-      for (auto limit = budget;;) {
-        PartitionProblem const problem{
-            costs.layers(),
-            options.devices,
-            options.micro_batches * options.rounds,
-            [&](StageDirection direction, LayerRange range) {
-              return sizes.bytes(direction, range, buffering) <= limit;
-            }};
-        std::optional<Partition> partition;
-        try {
-          partition = partitioner_.partition(problem);
-        } catch (Error const& error) {
-          if (error.code() != Errc::over_budget) {
-            throw;
-          }
-          break;
-        }
+      std::optional<StagePlan> found;
+      auto limit = budget;
+      auto longest_s = std::numeric_limits<double>::infinity();
+      while (auto partition = try_partition(sizes, costs, options, buffering, limit, longest_s)) {
         auto plan = lay_out(model, blocks, *std::move(partition), buffering);
-        if (plan.memory.bytes <= budget) {
-          return plan;
+        if (plan.memory.bytes > budget) {
+          // Each ring is as large as its largest stage needs, so stages that fit one by one may not
+          // fit together: then the limit of one stage is lowered by what was too much.
+          limit -= std::min(limit, plan.memory.bytes - budget);
+          continue;
         }
-        auto const excess = plan.memory.bytes - budget;
-        if (excess >= limit) {
+        found = std::move(plan);
+        if (found->partition.size() * options.rounds >= options.devices) {
           break;
         }
-        limit -= excess;
+        // The objective takes devices to be busy from call to call; but a call with fewer slots than
+        // devices leaves some idle, so its stages must become shorter.
+        longest_s = slowest_stage_seconds(costs.layers(), found->partition);
+      }
+      if (found) {
+        return found;
       }
     }
     return std::nullopt;
+  }
+
+  /// Stages that need no more than \p limit bytes each and take less than \p longest_s.
+  [[nodiscard]] std::optional<Partition> try_partition(StageBudget const& sizes,
+                                                       CostModel const& costs,
+                                                       PlanOptions const& options,
+                                                       Buffering const& buffering,
+                                                       Bytes limit,
+                                                       double longest_s) const {
+    PartitionProblem const problem{
+        costs.layers(),
+        options.devices,
+        options.micro_batches * options.rounds,
+        [&](StageDirection direction, LayerRange range) {
+          return sizes.bytes(direction, range, buffering) <= limit &&
+                 stage_seconds(costs.layers(), direction, range) < longest_s;
+        }};
+    try {
+      return partitioner_.partition(problem);
+    } catch (Error const& error) {
+      if (error.code() != Errc::over_budget) {
+        throw;
+      }
+      return std::nullopt;
+    }
   }
 
   [[nodiscard]] static StagePlan lay_out(ModelDescription const& model,

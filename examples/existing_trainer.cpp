@@ -1,0 +1,317 @@
+// SPDX-FileCopyrightText: 2026 The roundpipe authors
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+
+/// \file
+/// \brief A trainer with its own loop, data, weight buffers and compute functions, and the same
+/// trainer on three (emulated) devices that hold none of them. Both end with equal weights, bit by
+/// bit; the program fails when they do not.
+
+#include <roundpipe/roundpipe.hpp>
+
+#include <algorithm>
+#include <cmath>
+#include <cstddef>
+#include <cstdint>
+#include <cstdio>
+#include <cstring>
+#include <iterator>
+#include <random>
+#include <vector>
+
+namespace {
+
+using Floats = std::vector<float>;
+
+// What the trainer has: a multi-layer perceptron, its compute functions, its data. Arrays are dense
+// and row-major. Sums form in double, where a product of two floats is exact: no compiler flag that
+// fuses a product with a sum changes a bit.
+
+constexpr std::int64_t widths[] = {4, 16, 16, 16, 16, 1};  // of what goes in, and of each layer
+constexpr std::size_t layers = std::size(widths) - 1;
+constexpr std::int64_t rows = 32;  // of a batch
+constexpr std::size_t batches = 10;
+constexpr std::size_t steps = 200;
+constexpr float rate = 0x1p-3F;  // exact too: a power of two
+
+double product(float a, float b) {
+  return double{a} * double{b};
+}
+
+/// y = tanh(x w), where x is [n, in], w [in, out] and y [n, out].
+void dense(
+    std::int64_t n, std::int64_t in, std::int64_t out, float const* x, float const* w, float* y) {
+  for (std::int64_t r = 0; r < n; ++r) {
+    for (std::int64_t j = 0; j < out; ++j) {
+      double sum = 0;
+      for (std::int64_t i = 0; i < in; ++i) {
+        sum += product(x[r * in + i], w[i * out + j]);
+      }
+      y[r * out + j] = static_cast<float>(std::tanh(sum));
+    }
+  }
+}
+
+/// Adds the gradient of w to dw, row after row, and writes that of x to dx unless it is null.
+void dense_gradient(std::int64_t n,
+                    std::int64_t in,
+                    std::int64_t out,
+                    float const* x,
+                    float const* w,
+                    float const* y,
+                    float const* dy,
+                    float* dx,
+                    float* dw) {
+  Floats dz(static_cast<std::size_t>(out));
+  for (std::int64_t r = 0; r < n; ++r) {
+    for (std::int64_t j = 0; j < out; ++j) {
+      auto const k = r * out + j;
+      dz[j] = static_cast<float>(dy[k] * (1 - product(y[k], y[k])));
+    }
+    for (std::int64_t i = 0; i < in; ++i) {
+      double sum = 0;
+      for (std::int64_t j = 0; j < out; ++j) {
+        auto& g = dw[i * out + j];
+        g = static_cast<float>(g + product(x[r * in + i], dz[j]));
+        sum += product(dz[j], w[i * out + j]);
+      }
+      if (dx != nullptr) {
+        dx[r * in + i] = static_cast<float>(sum);
+      }
+    }
+  }
+}
+
+/// scale times half the squared distance between y and target.
+double squared_error(std::int64_t n, float const* y, float const* target, double scale) {
+  double sum = 0;
+  for (std::int64_t i = 0; i < n; ++i) {
+    sum += product(y[i] - target[i], y[i] - target[i]) / 2;
+  }
+  return scale * sum;
+}
+
+void squared_error_gradient(
+    std::int64_t n, float const* y, float const* target, double scale, float* dy) {
+  for (std::int64_t i = 0; i < n; ++i) {
+    dy[i] = static_cast<float>(scale * (y[i] - target[i]));
+  }
+}
+
+struct Data {
+  std::vector<Floats> x;  // by batch: [rows, widths[0]]
+  std::vector<Floats> y;  // by batch: [rows, 1]
+};
+
+// The trainer as it was. Four places will change.
+namespace before {
+
+double train(Data const& data, std::vector<Floats>& weights) {
+  // 1. Memory.
+  std::vector<Floats> gradients = weights;
+  std::vector<Floats> h;   // by layer: what goes in; then what comes out of the last one
+  std::vector<Floats> dh;  // their gradients
+  for (auto const width : widths) {
+    dh.push_back(h.emplace_back(rows * width));
+  }
+  double loss = 0;
+  for (std::size_t step = 0; step < steps; ++step) {
+    // 2. The batch.
+    h[0] = data.x[step % batches];
+    auto const* const y = data.y[step % batches].data();
+    // 3. Forward and backward.
+    for (std::size_t l = 0; l < layers; ++l) {
+      dense(rows, widths[l], widths[l + 1], h[l].data(), weights[l].data(), h[l + 1].data());
+    }
+    loss = squared_error(rows, h[layers].data(), y, 1.0 / rows);
+    squared_error_gradient(rows, h[layers].data(), y, 1.0 / rows, dh[layers].data());
+    for (std::size_t l = layers; l-- > 0;) {
+      std::fill(gradients[l].begin(), gradients[l].end(), 0.0F);
+      dense_gradient(rows,
+                     widths[l],
+                     widths[l + 1],
+                     h[l].data(),
+                     weights[l].data(),
+                     h[l + 1].data(),
+                     dh[l + 1].data(),
+                     l == 0 ? nullptr : dh[l].data(),
+                     gradients[l].data());
+    }
+    // 4. The update.
+    for (std::size_t l = 0; l < layers; ++l) {
+      for (std::size_t i = 0; i < weights[l].size(); ++i) {
+        weights[l][i] -= rate * gradients[l][i];
+      }
+    }
+  }
+  return loss;
+}
+
+}  // namespace before
+
+// The same trainer on devices. New are two layers, which say what their tensors are and enqueue the
+// compute functions above.
+namespace after {
+
+using namespace roundpipe;
+
+float* data_of(DeviceTensor const& tensor) {
+  return tensor.as<float>().device_pointer();
+}
+
+struct Dense {
+  std::int64_t in = 1;
+  std::int64_t out = 1;
+  bool first = false;  // then x comes from the batch, else from the layer before
+
+  ParameterTable parameters() const {
+    return {{{"w", {in, out}}, Initial::zeros(), DecayGroup::decayed, {}}};
+  }
+  TensorTable x(BatchShape batch) const { return {{"x", {batch.rows, in}}}; }
+  TensorTable y(BatchShape batch) const { return {{"y", {batch.rows, out}}}; }
+  TensorTable input(BatchShape batch) const { return first ? TensorTable{} : x(batch); }
+  TensorTable side_inputs(BatchShape batch) const { return first ? x(batch) : TensorTable{}; }
+  TensorTable boundary(BatchShape batch) const { return y(batch); }
+  Footprint footprint(BatchShape batch) const { return {y(batch).bytes(), 0}; }
+
+  void forward(ForwardContext<HostStream>& ctx) const {
+    ctx.stream().launch([layer = *this,
+                         n = ctx.shape().rows,
+                         x = data_of(first ? ctx.side_input(0) : ctx.input(0)),
+                         w = data_of(ctx.parameter(0)),
+                         y = data_of(ctx.output(0)),
+                         kept = ctx.saving() ? kept_y(ctx) : nullptr] {
+      dense(n, layer.in, layer.out, x, w, y);
+      if (kept != nullptr) {
+        std::copy(y, y + n * layer.out, kept);
+      }
+    });
+  }
+  void backward(BackwardContext<HostStream>& ctx) const {
+    ctx.stream().launch([layer = *this,
+                         n = ctx.shape().rows,
+                         x = data_of(first ? ctx.side_input(0) : ctx.input(0)),
+                         w = data_of(ctx.parameter(0)),
+                         y = kept_y(ctx),
+                         dy = data_of(ctx.output_gradient(0)),
+                         dx = first ? nullptr : data_of(ctx.input_gradient(0)),
+                         dw = data_of(ctx.parameter_gradient(0))] {
+      dense_gradient(n, layer.in, layer.out, x, w, y, dy, dx, dw);
+    });
+  }
+
+ private:
+  // The backward finds no outputs, so the forward leaves a copy for it.
+  float* kept_y(LayerContext<HostStream>& ctx) const {
+    return data_of(ctx.saved().take({ctx.shape().rows, out}, DType::f32));
+  }
+};
+
+struct SquaredError {
+  ParameterTable parameters() const { return {}; }
+  TensorTable input(BatchShape batch) const { return {{"prediction", {batch.rows, 1}}}; }
+  TensorTable side_inputs(BatchShape batch) const { return {{"y", {batch.rows, 1}}}; }
+  TensorTable boundary(BatchShape) const { return {}; }
+  Footprint footprint(BatchShape) const { return {}; }
+  std::int64_t loss_terms(HostSpan<HostTensor const>, BatchShape batch) const { return batch.rows; }
+
+  void forward(ForwardContext<HostStream>& ctx) const {
+    ctx.stream().launch(
+        [n = ctx.shape().rows,
+         y = data_of(ctx.input(0)),
+         target = data_of(ctx.side_input(0)),
+         scale = ctx.gradient_scale(),
+         loss = ctx.loss().device_pointer()] { *loss = squared_error(n, y, target, scale); });
+  }
+  void backward(BackwardContext<HostStream>& ctx) const {
+    ctx.stream().launch(
+        [n = ctx.shape().rows,
+         y = data_of(ctx.input(0)),
+         target = data_of(ctx.side_input(0)),
+         scale = ctx.gradient_scale(),
+         dy = data_of(ctx.input_gradient(0))] { squared_error_gradient(n, y, target, scale, dy); });
+  }
+};
+
+double train(Data const& data, std::vector<Floats>& weights) {
+  // 1. Memory: the devices', and the pipeline's copy of the weights.
+  HostBackendOptions machine;
+  machine.devices = 3;
+  HostBackend backend(machine);
+  Pipeline pipeline{Sequential{Dense{widths[0], widths[1], true},
+                               repeat(layers - 2, Dense{widths[1], widths[1]}),
+                               Dense{widths[1], 1},
+                               SquaredError{}},
+                    Sgd({LearningRate::constant(rate)}),
+                    backend,
+                    PipelineOptions{.capacity = {rows / 4}, .micro_batches = 4},
+                    RoundRobinSchedule{},
+                    PriorityTransferEngine{},
+                    LayerEventProtocol({.staleness = 0})};  // each step waits for the one before
+  for (std::size_t l = 0; l < layers; ++l) {
+    pipeline.write_parameter(LayerId(l), 0, weights[l]);
+  }
+  double loss = 0;
+  for (std::size_t step = 0; step < steps; ++step) {
+    // 2. The batch: four micro-batches.
+    Batch batch(4, {rows / 4});
+    batch.set("x", data.x[step % batches]).set("y", data.y[step % batches]);
+    // 3. Forward and backward.
+    loss = pipeline.forward_backward(batch);
+    // 4. The update.
+    pipeline.step();
+  }
+  for (std::size_t l = 0; l < layers; ++l) {
+    pipeline.read_parameter(LayerId(l), 0, weights[l]);  // the trained weights, back in their place
+  }
+  return loss;
+}
+
+}  // namespace after
+
+/// Something to learn: y = sin(x0 + x1 x2 - x3) / 2.
+Data make_data() {
+  std::mt19937 random(1);
+  auto const draw = [&] { return static_cast<float>(random()) * 0x1p-31F - 1; };
+  Data data;
+  for (std::size_t b = 0; b < batches; ++b) {
+    auto& x = data.x.emplace_back();
+    auto& y = data.y.emplace_back();
+    for (std::int64_t r = 0; r < rows; ++r) {
+      float const v[] = {draw(), draw(), draw(), draw()};
+      x.insert(x.end(), std::begin(v), std::end(v));
+      y.push_back(std::sin(v[0] + v[1] * v[2] - v[3]) / 2);
+    }
+  }
+  return data;
+}
+
+std::vector<Floats> make_weights() {
+  std::mt19937 random(2);
+  std::vector<Floats> weights;
+  for (std::size_t l = 0; l < layers; ++l) {
+    auto const bound = 1 / std::sqrt(static_cast<float>(widths[l]));
+    for (auto& w : weights.emplace_back(widths[l] * widths[l + 1])) {
+      w = bound * (static_cast<float>(random()) * 0x1p-31F - 1);
+    }
+  }
+  return weights;
+}
+
+}  // namespace
+
+int main() {
+  auto const data = make_data();
+  auto weights_before = make_weights();
+  auto weights_after = make_weights();
+  std::printf("before: loss %.6f\n", before::train(data, weights_before));
+  std::printf("after:  loss %.6f\n", after::train(data, weights_after));
+  for (std::size_t l = 0; l < layers; ++l) {
+    auto const& b = weights_before[l];
+    auto const& a = weights_after[l];
+    if (std::memcmp(b.data(), a.data(), b.size() * sizeof(float)) != 0) {
+      std::printf("the weights of layer %zu differ\n", l);
+      return 1;
+    }
+  }
+  std::printf("all weights are equal, bit by bit\n");
+}

@@ -1,0 +1,410 @@
+// SPDX-FileCopyrightText: 2026 The roundpipe authors
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+
+// The code of docs/01_layers.md: `docs.code_is_tested` finds each of its blocks here.
+
+#include <roundpipe/roundpipe.hpp>
+
+#include <doctest/doctest.h>
+
+#include <algorithm>
+#include <cmath>
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <string>
+#include <vector>
+
+namespace {
+
+using namespace roundpipe;
+
+// For enqueued work only: the data is not there before.
+std::span<float> elements(DeviceTensor const& tensor) {
+  return {tensor.as<float>().device_pointer(), tensor.size()};
+}
+
+struct Squash {
+  std::int64_t width = 4;
+
+  std::string name() const { return "squash"; }
+  ParameterTable parameters() const {
+    return {{{"gain", {width}, DType::f32}, Initial::ones(), DecayGroup::exempt, {}}};
+  }
+  TensorTable input(BatchShape shape) const { return {{"x", extents(shape), DType::f32}}; }
+  TensorTable boundary(BatchShape shape) const { return {{"y", extents(shape), DType::f32}}; }
+  Footprint footprint(BatchShape shape) const {
+    TensorCarver saved;  // it has no memory, so it only counts
+    take_kept(saved, shape);
+    return {.saved_bytes = saved.used_bytes(), .workspace_bytes = 0};
+  }
+
+  void forward(ForwardContext<HostStream>& ctx) const {
+    auto saved = ctx.saved();
+    auto const kept = ctx.saving() ? take_kept(saved, ctx.shape()) : DeviceTensor{};
+    ctx.stream().launch([kept, x = ctx.input(0), gain = ctx.parameter(0), y = ctx.output(0)] {
+      for (std::size_t i = 0; i < x.size(); ++i) {
+        elements(y)[i] = std::tanh(elements(gain)[i % gain.size()] * elements(x)[i]);
+      }
+      if (kept.present()) {
+        std::ranges::copy(elements(y), elements(kept).begin());
+      }
+    });
+  }
+
+  void backward(BackwardContext<HostStream>& ctx) const {
+    auto saved = ctx.saved();
+    auto const y = take_kept(saved, ctx.shape());
+    ctx.stream().launch([y,
+                         x = ctx.input(0),
+                         gain = ctx.parameter(0),
+                         dy = ctx.output_gradient(0),
+                         dx = ctx.input_gradient(0),
+                         dgain = ctx.parameter_gradient(0)] {
+      for (std::size_t i = 0; i < x.size(); ++i) {
+        auto const dz = elements(dy)[i] * (1 - elements(y)[i] * elements(y)[i]);
+        elements(dgain)[i % gain.size()] += dz * elements(x)[i];  // added to
+        elements(dx)[i] = dz * elements(gain)[i % gain.size()];   // overwritten
+      }
+    });
+  }
+
+ private:
+  Shape extents(BatchShape shape) const { return {shape.rows, shape.length, width}; }
+  // The footprint and both functions agree, for they carve by the same code.
+  DeviceTensor take_kept(TensorCarver& saved, BatchShape shape) const {
+    return saved.take(extents(shape), DType::f32);
+  }
+};
+
+struct Dropout {
+  std::int64_t width = 4;
+  float rate = 0.25F;
+
+  ParameterTable parameters() const { return {}; }
+  TensorTable input(BatchShape shape) const { return boundary(shape); }
+  TensorTable boundary(BatchShape shape) const {
+    return {{"x", {shape.rows, shape.length, width}, DType::f32}};
+  }
+  Footprint footprint(BatchShape) const { return {}; }
+  void forward(ForwardContext<HostStream>& ctx) const { drop(ctx, ctx.input(0), ctx.output(0)); }
+  void backward(BackwardContext<HostStream>& ctx) const {
+    drop(ctx, ctx.output_gradient(0), ctx.input_gradient(0));
+  }
+
+ private:
+  void drop(LayerContext<HostStream>& ctx, DeviceTensor const& x, DeviceTensor const& y) const {
+    auto const r = ctx.evaluating() ? 0.0F : rate;
+    ctx.stream().launch([x, y, r, key = ctx.random().with_stream(0)] {
+      for (std::size_t i = 0; i < x.size(); ++i) {
+        elements(y)[i] = uniform(random_word(key, i)) < r ? 0.0F : elements(x)[i] / (1 - r);
+      }
+    });
+  }
+};
+
+struct Lookup {
+  std::int64_t vocabulary = 5;
+  std::int64_t width = 4;
+
+  ParameterTable parameters() const {
+    return {{{"table", {vocabulary, width}, DType::f32},
+             Initial::normal(0.5F),
+             DecayGroup::decayed,
+             "token table"}};
+  }
+  TensorTable input(BatchShape) const { return {}; }
+  TensorTable side_inputs(BatchShape shape) const {
+    return {{"tokens", {shape.rows, shape.length}, DType::i32}};
+  }
+  TensorTable boundary(BatchShape shape) const {
+    return {{"x", {shape.rows, shape.length, width}, DType::f32}};
+  }
+  Footprint footprint(BatchShape) const { return {}; }
+  void forward(ForwardContext<HostStream>& ctx) const {
+    ctx.stream().launch([tokens = ctx.side_input(0).as<std::int32_t const>(),
+                         table = ctx.parameter(0),
+                         y = ctx.output(0),
+                         w = static_cast<std::size_t>(width)] {
+      for (std::size_t i = 0; i < y.size(); ++i) {
+        auto const token = static_cast<std::size_t>(tokens.device_pointer()[i / w]);
+        elements(y)[i] = elements(table)[token * w + i % w];
+      }
+    });
+  }
+  void backward(BackwardContext<HostStream>& ctx) const {
+    ctx.stream().launch([tokens = ctx.side_input(0).as<std::int32_t const>(),
+                         dy = ctx.output_gradient(0),
+                         dtable = ctx.parameter_gradient(0),
+                         w = static_cast<std::size_t>(width)] {
+      for (std::size_t i = 0; i < dy.size(); ++i) {
+        auto const token = static_cast<std::size_t>(tokens.device_pointer()[i / w]);
+        elements(dtable)[token * w + i % w] += elements(dy)[i];
+      }
+    });
+  }
+};
+
+struct Guess {
+  std::int64_t vocabulary = 5;
+  std::int64_t width = 4;
+
+  std::string name() const { return "guess"; }
+  ParameterTable parameters() const { return Lookup{vocabulary, width}.parameters(); }  // tied
+  TensorTable input(BatchShape shape) const {
+    return {{"x", {shape.rows, shape.length, width}, DType::f32}};
+  }
+  TensorTable boundary(BatchShape) const { return {}; }
+  TensorTable side_inputs(BatchShape shape) const {
+    return {{"labels", {shape.rows, shape.length}, DType::i32}};  // -1: not counted
+  }
+  TensorTable results(BatchShape shape) const {
+    return {{"guesses", {shape.rows, shape.length}, DType::i32}};
+  }
+  Footprint footprint(BatchShape) const {
+    TensorCarver workspace;
+    workspace.take({vocabulary}, DType::f32);
+    return {.saved_bytes = 0, .workspace_bytes = workspace.used_bytes()};
+  }
+  // Runs on the host before the call, so it reads the batch: side inputs are host tensors here.
+  std::int64_t loss_terms(std::span<HostTensor const> side_inputs, BatchShape) const {
+    return std::ranges::count_if(side_inputs[0].as<std::int32_t>(),
+                                 [](std::int32_t label) { return label >= 0; });
+  }
+
+  void forward(ForwardContext<HostStream>& ctx) const {
+    ctx.stream().launch([this_layer = *this,
+                         p = ctx.workspace().take({vocabulary}, DType::f32),
+                         x = ctx.input(0),
+                         table = ctx.parameter(0),
+                         labels = ctx.side_input(0).as<std::int32_t const>(),
+                         guesses = ctx.wants_results() ? ctx.result(0) : DeviceTensor{},
+                         loss = ctx.loss(),
+                         scale = ctx.gradient_scale()] {
+      double sum = 0;
+      for (std::size_t i = 0; i < labels.size(); ++i) {
+        this_layer.probabilities(i, elements(x), elements(table), elements(p));
+        if (auto const label = labels.device_pointer()[i]; label >= 0) {
+          sum -= std::log(static_cast<double>(elements(p)[static_cast<std::size_t>(label)]));
+        }
+        if (guesses.present()) {
+          guesses.as<std::int32_t>().device_pointer()[i] = static_cast<std::int32_t>(
+              std::ranges::max_element(elements(p)) - elements(p).begin());
+        }
+      }
+      *loss.device_pointer() = sum * scale;
+    });
+  }
+
+  void backward(BackwardContext<HostStream>& ctx) const {
+    ctx.stream().launch([this_layer = *this,
+                         p = ctx.workspace().take({vocabulary}, DType::f32),
+                         x = ctx.input(0),
+                         table = ctx.parameter(0),
+                         labels = ctx.side_input(0).as<std::int32_t const>(),
+                         dx = ctx.input_gradient(0),
+                         dtable = ctx.parameter_gradient(0),
+                         scale = static_cast<float>(ctx.gradient_scale())] {
+      auto const w = static_cast<std::size_t>(this_layer.width);
+      std::ranges::fill(elements(dx), 0.0F);
+      for (std::size_t i = 0; i < labels.size(); ++i) {
+        auto const label = labels.device_pointer()[i];
+        if (label < 0) {
+          continue;
+        }
+        this_layer.probabilities(i, elements(x), elements(table), elements(p));
+        elements(p)[static_cast<std::size_t>(label)] -= 1;
+        for (std::size_t k = 0; k < p.size() * w; ++k) {
+          auto const d = scale * elements(p)[k / w];
+          elements(dx)[i * w + k % w] += d * elements(table)[k];
+          elements(dtable)[k] += d * elements(x)[i * w + k % w];
+        }
+      }
+    });
+  }
+
+ private:
+  // The softmax of position i's products with all rows of the table.
+  void probabilities(std::size_t i,
+                     std::span<float const> x,
+                     std::span<float const> table,
+                     std::span<float> p) const {
+    auto const w = static_cast<std::size_t>(width);
+    std::ranges::fill(p, 0.0F);
+    for (std::size_t k = 0; k < p.size() * w; ++k) {
+      p[k / w] += table[k] * x[i * w + k % w];
+    }
+    auto const largest = std::ranges::max(p);
+    float sum = 0;
+    for (auto& value : p) {
+      sum += value = std::exp(value - largest);
+    }
+    for (auto& value : p) {
+      value /= sum;
+    }
+  }
+};
+
+static_assert(Layer<Squash, HostStream>);
+static_assert(LossLayer<Guess> && HasResults<Guess>);
+
+struct Mark {
+  std::int64_t width = 4;
+
+  ParameterTable parameters() const { return {}; }
+  TensorTable input(BatchShape shape) const {
+    return {{"x", {shape.rows, shape.length, width}, DType::f32}};
+  }
+  TensorTable boundary(BatchShape shape) const {
+    return {{"x", {shape.rows, shape.length, width}, DType::f32},
+            {"negative", {shape.rows, shape.length, width}, DType::u8}};
+  }
+  Footprint footprint(BatchShape) const { return {}; }
+  void forward(ForwardContext<HostStream>& ctx) const {
+    ctx.stream().launch([x = ctx.input(0), y = ctx.output(0), negative = ctx.output(1)] {
+      for (std::size_t i = 0; i < x.size(); ++i) {
+        elements(y)[i] = elements(x)[i];
+        negative.as<std::uint8_t>().device_pointer()[i] = elements(x)[i] < 0 ? 1 : 0;
+      }
+    });
+  }
+  void backward(BackwardContext<HostStream>& ctx) const {
+    // ctx.output_gradient(1) is not present(): integers have no gradient.
+    ctx.stream().launch([dx = ctx.input_gradient(0), dy = ctx.output_gradient(0)] {
+      std::ranges::copy(elements(dy), elements(dx).begin());
+    });
+  }
+};
+
+/// Takes what Mark hands over, and turns the marked numbers around.
+struct Absolute {
+  std::int64_t width = 4;
+
+  ParameterTable parameters() const { return {}; }
+  TensorTable input(BatchShape shape) const { return Mark{width}.boundary(shape); }
+  TensorTable boundary(BatchShape shape) const { return Mark{width}.input(shape); }
+  Footprint footprint(BatchShape) const { return {}; }
+  void forward(ForwardContext<HostStream>& ctx) const {
+    turn(ctx, ctx.input(0), ctx.input(1), ctx.output(0));
+  }
+  void backward(BackwardContext<HostStream>& ctx) const {
+    CHECK_FALSE(ctx.input_gradient(1).present());
+    turn(ctx, ctx.output_gradient(0), ctx.input(1), ctx.input_gradient(0));
+  }
+
+ private:
+  static void turn(LayerContext<HostStream>& ctx,
+                   DeviceTensor const& from,
+                   DeviceTensor const& negative,
+                   DeviceTensor const& to) {
+    ctx.stream().launch([from, to, marks = negative.as<std::uint8_t const>()] {
+      for (std::size_t i = 0; i < from.size(); ++i) {
+        elements(to)[i] = marks.device_pointer()[i] != 0 ? -elements(from)[i] : elements(from)[i];
+      }
+    });
+  }
+};
+
+// Four micro-batches of 2 x 3 positions.
+std::vector<std::int32_t> const tokens{0, 1, 2, 3, 4, 0, 2, 2, 1, 0, 3, 4,
+                                       4, 1, 3, 0, 2, 1, 1, 3, 0, 4, 4, 2};
+std::vector<std::int32_t> const labels{1, 2, 3,  -1, 0, 1, 2, 1, 0, 3, 4, 4,
+                                       1, 3, -1, 2,  1, 0, 3, 0, 4, 4, 2, -1};
+
+Batch batch() {
+  Batch result(4, {.rows = 2, .length = 3});
+  result.set("tokens", tokens).set("labels", labels);
+  return result;
+}
+
+TEST_CASE("a layer can be called by hand on an inline stream") {
+  BatchShape const shape{.rows = 1, .length = 2};
+  Squash const layer{.width = 2};
+  auto const facts = facts_of(layer, shape);
+  AlignedMemory const gain(facts.parameters[0].tensor.bytes());
+  AlignedMemory const x(facts.input.bytes());
+  AlignedMemory const y(facts.boundary.bytes());
+  AlignedMemory const saved(facts.footprint.saved_bytes);
+
+  LayerTensors tensors;
+  tensors.parameters = {{gain.device_bytes(), {2}, DType::f32}};
+  tensors.inputs = views(facts.input, x.device_bytes());
+  tensors.outputs = views(facts.boundary, y.device_bytes());
+  tensors.saved = saved.device_bytes();
+  std::ranges::fill(elements(tensors.parameters[0]), 2.0F);
+  std::ranges::fill(elements(tensors.inputs[0]), 0.5F);
+
+  HostStream stream;  // inline: what is launched runs at once, on this thread
+  LayerCall call;
+  call.shape = shape;
+  call.saving = true;
+  ForwardContext<HostStream> ctx(stream, call, tensors);
+  layer.forward(ctx);
+  CHECK(elements(tensors.outputs[0])[3] == doctest::Approx(std::tanh(1.0)));
+}
+
+TEST_CASE("gradients agree with differences of the loss") {
+  Sequential const model{
+      Lookup{}, Squash{}, Mark{}, Absolute{}, repeat(2, Squash{}), Dropout{.rate = 0}, Guess{}};
+  SerialOptions const options{.capacity = {.rows = 2, .length = 3}, .micro_batches = 4};
+  SerialTrainer trainer{model, Sgd({.rate = LearningRate::constant(1)}), options};
+  std::vector<float> before(20);  // Lookup's table, 5 x 4
+  trainer.read_parameter(LayerId(0), 0, before);
+  trainer.forward_backward(batch());
+  trainer.step();
+  std::vector<float> after(20);
+  trainer.read_parameter(LayerId(0), 0, after);
+  auto const loss_at = [&](std::size_t i, float difference) {
+    auto moved = before;
+    moved[i] += difference;
+    trainer.write_parameter(LayerId(0), 0, moved);
+    return trainer.evaluate(batch()).loss;
+  };
+  auto const gains = [&](std::vector<float> const& values) {
+    for (int layer : {1, 4, 5}) {
+      trainer.write_parameter(LayerId(layer), 0, values);
+    }
+  };
+  gains({1, 1, 1, 1});  // as before the step
+  for (std::size_t i = 0; i < before.size(); ++i) {
+    auto const gradient = before[i] - after[i];  // for the rate is 1
+    auto const slope = (loss_at(i, 0.01F) - loss_at(i, -0.01F)) / 0.02;
+    CHECK(gradient == doctest::Approx(slope).epsilon(0.01));
+  }
+}
+
+TEST_CASE("a pipeline ends with the bits of the serial trainer") {
+  Sequential const model{Lookup{}, repeat(3, Squash{}), Dropout{}, Guess{}};
+  BatchShape const capacity{.rows = 2, .length = 3};
+  SerialTrainer serial{
+      model,
+      AdamW(),
+      SerialOptions{.capacity = capacity, .micro_batches = 4, .seed = 7, .staleness = 1}};
+  HostBackendOptions machine;
+  machine.devices = 3;
+  HostBackend backend(machine);
+  Pipeline pipeline{model,
+                    AdamW(),
+                    backend,
+                    PipelineOptions{.capacity = capacity, .micro_batches = 4, .seed = 7}};
+  for (int step = 0; step < 5; ++step) {
+    CHECK(serial.forward_backward(batch()) == pipeline.forward_backward(batch()));
+    serial.step();
+    pipeline.step();
+  }
+  CHECK(weights_digest(serial) == weights_digest(pipeline));
+}
+
+TEST_CASE("an evaluation holds the last layer's results") {
+  HostBackend backend;
+  Pipeline pipeline{Sequential{Lookup{}, Squash{}, Guess{}},
+                    Sgd(),
+                    backend,
+                    PipelineOptions{.capacity = {.rows = 2, .length = 3}, .micro_batches = 2}};
+  auto const evaluation = pipeline.evaluate(batch());
+  auto const guesses = evaluation.result<std::int32_t>(3, 0);  // of the fourth micro-batch
+  CHECK(guesses.size() == 6);
+  CHECK(std::ranges::all_of(guesses, [](auto guess) { return guess >= 0 && guess < 5; }));
+}
+
+}  // namespace

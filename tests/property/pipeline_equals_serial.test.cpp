@@ -1,0 +1,333 @@
+// SPDX-FileCopyrightText: 2026 The roundpipe authors
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#include <roundpipe/backend/host_backend.hpp>
+#include <roundpipe/nn/host_ops.hpp>
+#include <roundpipe/nn/transformer.hpp>
+#include <roundpipe/optim/adamw.hpp>
+#include <roundpipe/optim/sgd.hpp>
+#include <roundpipe/runtime/pipeline.hpp>
+#include <roundpipe/runtime/serial_trainer.hpp>
+#include <roundpipe/runtime/weights_digest.hpp>
+#include <support/error_of.hpp>
+#include <support/pipeline_runs.hpp>
+#include <support/toy_model.hpp>
+
+#include <doctest/doctest.h>
+#include <rapidcheck.h>
+
+#include <algorithm>
+#include <array>
+#include <atomic>
+#include <chrono>
+#include <cmath>
+#include <cstddef>
+#include <cstdint>
+#include <cstdlib>
+#include <memory>
+#include <span>
+#include <sstream>
+#include <string>
+#include <utility>
+#include <variant>
+#include <vector>
+
+namespace {
+
+using namespace roundpipe;
+
+/// Either of the library's optimizers, so that one pipeline type runs both.
+class AnyOptimizer {
+ public:
+  explicit AnyOptimizer(bool adam) {
+    if (adam) {
+      rule_ = AdamW({.rate = LearningRate::constant(0.01), .weight_decay = 0.1});
+    } else {
+      rule_ = Sgd({.rate = LearningRate::constant(0.05), .momentum = 0.5, .weight_decay = 0.01});
+    }
+  }
+  [[nodiscard]] std::size_t state_arrays() const {
+    return std::visit([](auto const& rule) -> std::size_t { return rule.state_arrays(); }, rule_);
+  }
+  void update(UpdateContext const& context,
+              HostSpan<float> weights,
+              HostSpan<float const> gradients,
+              std::span<HostSpan<float> const> states) const {
+    std::visit([&](auto const& rule) { rule.update(context, weights, gradients, states); }, rule_);
+  }
+
+ private:
+  std::variant<AdamW, Sgd> rule_;
+};
+
+/// How much memory a device has.
+enum class Budget { loose, between, smallest };
+
+/// One training.
+struct Mix {
+  std::size_t devices = 1;
+  std::size_t layers = 1;
+  std::size_t micro_batches = 1;
+  std::size_t rounds = 1;
+  std::size_t calls = 1;  ///< In each step.
+  std::size_t steps = 3;
+  std::size_t evaluated = 0;  ///< Micro-batches of an evaluation after the first step, if any.
+  std::size_t optimizer_threads = 1;
+  int staleness = 0;
+  Budget budget = Budget::loose;
+  DType dtype = DType::f32;
+  bool gradient_copy = true;
+  bool tied = false;
+  bool drops = false;
+  bool clips = false;
+  bool adam = false;
+  bool varied = false;   ///< Micro-batches differ in their extents.
+  bool watched = false;  ///< Weights are looked at after each step.
+  std::uint64_t seed = 0;
+};
+
+/// A number from \p first to \p last, all equally likely in every case.
+std::size_t any_number(char const* name, std::size_t first, std::size_t last) {
+  return *rc::gen::resize(rc::kNominalSize, rc::gen::inRange(first, last + 1)).as(name);
+}
+bool any_flag(char const* name) {
+  return *rc::gen::arbitrary<bool>().as(name);
+}
+
+Mix any_mix() {
+  Mix mix;
+  mix.devices = any_number("devices", 1, 5);
+  mix.layers = any_number("layers", 1, 9);
+  mix.micro_batches = any_number("micro-batches", 1, 6);
+  mix.rounds = any_number("rounds", 1, 3);
+  mix.calls = any_number("calls", 1, 2);
+  mix.evaluated = any_flag("evaluates") ? any_number("evaluated", 1, 8) : 0;
+  mix.optimizer_threads = any_number("optimizer threads", 1, 3);
+  mix.staleness = static_cast<int>(any_number("staleness", 0, 1));
+  mix.budget = static_cast<Budget>(any_number("budget", 0, 2));
+  mix.dtype = any_flag("bf16") ? DType::bf16 : DType::f32;
+  mix.gradient_copy = any_flag("gradient copy");
+  mix.tied = any_flag("tied");
+  mix.drops = any_flag("drops");
+  mix.clips = any_flag("clips");
+  mix.adam = any_flag("adam");
+  mix.varied = any_flag("varied");
+  mix.watched = any_flag("watched");
+  mix.seed = any_number("seed", 0, 999);
+  return mix;
+}
+
+/// The number of cases: ROUNDPIPE_TEST_CASES, or \p otherwise.
+int case_count(int otherwise) {
+  auto const* const cases = std::getenv("ROUNDPIPE_TEST_CASES");
+  return cases == nullptr ? otherwise : std::atoi(cases);
+}
+
+/// Fails the test case unless \p testable holds in all of \p cases cases.
+template <class Testable>
+void check_cases(int cases, Testable&& testable) {
+  auto params = rc::detail::configuration().testParams;
+  params.maxSuccess = case_count(cases);
+  auto const result = rc::detail::checkTestable(
+      std::forward<Testable>(testable), rc::detail::TestMetadata{}, params);
+  std::ostringstream message;
+  rc::detail::printResultMessage(result, message);
+  INFO(message.str());
+  CHECK(result.template is<rc::detail::SuccessResult>());
+}
+
+/// Pauses of up to 300 us before one piece of work in eight, drawn from \p seed for each lane.
+auto random_delays(std::uint64_t seed) {
+  using Counts = std::array<std::array<std::atomic<std::uint64_t>, device_lane_count>, 5>;
+  return [seed, counts = std::make_shared<Counts>()](DeviceId device, LaneKind lane) {
+    auto const kind = static_cast<std::size_t>(lane);
+    RandomKey const key{
+        seed, 0, static_cast<std::uint32_t>(device.index()), static_cast<std::uint32_t>(kind), 0};
+    auto const words = random_block(key, (*counts)[device.index()][kind]++);
+    return std::chrono::nanoseconds(words[0] % 8 == 0 ? words[1] % 300'000 : 0);
+  };
+}
+
+/// The extents of the micro-batches of call number \p call.
+std::vector<BatchShape> extents(Mix const& mix,
+                                BatchShape capacity,
+                                std::size_t count,
+                                std::uint32_t call) {
+  std::vector<BatchShape> result(count, capacity);
+  for (std::size_t m = 0; mix.varied && m < count; ++m) {
+    auto const words = random_block({mix.seed, call, 0, 0, 77}, m);
+    result[m] = {1 + words[0] % capacity.rows, 1 + words[1] % capacity.length};
+  }
+  return result;
+}
+
+/// What a training shows of itself.
+struct Outcome {
+  std::vector<double> losses;
+  std::vector<std::uint64_t> digests;
+  double evaluation_loss = 0;
+  std::vector<TensorTable> result_tables;
+  std::vector<std::uint64_t> result_digests;
+};
+
+template <class Data, class Trainer>
+Outcome outcome_of(Mix const& mix, BatchShape capacity, Trainer& trainer) {
+  Outcome outcome;
+  std::uint32_t call = 0;
+  for (std::size_t step = 0; step < mix.steps; ++step) {
+    for (std::size_t c = 0; c < mix.calls; ++c, ++call) {
+      auto const count = mix.micro_batches * mix.rounds;
+      Data const data(extents(mix, capacity, count, call), mix.seed + 1000 * call);
+      outcome.losses.push_back(trainer.forward_backward(data.batch()));
+    }
+    trainer.step();
+    if (mix.watched) {
+      outcome.digests.push_back(weights_digest(trainer));
+    }
+    if (step == 0 && mix.evaluated > 0) {
+      Data const data(extents(mix, capacity, mix.evaluated, 99), mix.seed + 99);
+      auto const evaluation = trainer.evaluate(data.batch());
+      outcome.evaluation_loss = evaluation.loss;
+      outcome.result_tables = evaluation.tables;
+      for (std::size_t m = 0; m < mix.evaluated; ++m) {
+        Digest digest;  // of the tensor; what lies between tensors is nobody's
+        digest.add(std::as_bytes(evaluation.template result<float>(m, 0)));
+        outcome.result_digests.push_back(digest.value());
+      }
+    }
+  }
+  trainer.synchronize();
+  outcome.digests.push_back(weights_digest(trainer));
+  return outcome;
+}
+
+template <class Model>
+using TestedPipeline = Pipeline<Model, AnyOptimizer, HostBackend>;
+
+template <class Model>
+auto make_pipeline(Mix const& mix,
+                   Model const& model,
+                   HostBackend& backend,
+                   PipelineOptions const& options) {
+  return std::make_unique<TestedPipeline<Model>>(
+      model,
+      AnyOptimizer(mix.adam),
+      backend,
+      options,
+      RoundRobinSchedule{},
+      PriorityTransferEngine{},
+      LayerEventProtocol({.staleness = mix.staleness, .gradient_copy = mix.gradient_copy}));
+}
+
+/// What an error says is the smallest budget that works.
+template <class Model>
+Bytes smallest_budget(Mix const& mix, Model const& model, PipelineOptions options) {
+  HostBackend backend(test::host_devices(mix.devices));
+  options.device_memory = 256;
+  auto const error = test::error_of([&] { make_pipeline(mix, model, backend, options); }).message();
+  std::string const before = "smallest budget that works is ";
+  auto const found = error.find(before);
+  RC_ASSERT(found != std::string::npos);
+  return std::stoull(error.substr(found + before.size()));
+}
+
+/// The property: the pipeline trains \p model as the oracle does, to the bit.
+template <class Data, class Model>
+void check_equal(Mix const& mix, Model const& model, BatchShape capacity) {
+  PipelineOptions options;
+  options.capacity = capacity;
+  options.micro_batches = mix.micro_batches;
+  options.rounds = mix.rounds;
+  options.clip_norm = mix.clips ? 0.5 : 0;
+  options.seed = mix.seed;
+  options.optimizer_threads = mix.optimizer_threads;
+
+  SerialTrainer serial{model, AnyOptimizer(mix.adam), test::serial_options(options, mix.staleness)};
+  auto const expected = outcome_of<Data>(mix, capacity, serial);
+
+  auto devices = test::host_devices(mix.devices);
+  if (mix.budget != Budget::loose) {
+    devices.device_memory_bytes = smallest_budget(mix, model, options);
+    if (mix.budget == Budget::between) {
+      devices.device_memory_bytes += mix.seed * devices.device_memory_bytes / 1000;
+    }
+  }
+  if (std::getenv("ROUNDPIPE_TEST_DELAYS") != nullptr) {
+    devices.delay = random_delays(mix.seed);
+  }
+  HostBackend backend(devices);
+  auto const pipeline = make_pipeline(mix, model, backend, options);
+  auto const actual = outcome_of<Data>(mix, capacity, *pipeline);
+
+  RC_ASSERT(actual.losses == expected.losses);
+  RC_ASSERT(actual.digests == expected.digests);
+  RC_ASSERT(actual.result_tables == expected.result_tables);
+  RC_ASSERT(actual.result_digests == expected.result_digests);
+  // The losses of an evaluation's micro-batches may be summed in another order.
+  RC_ASSERT(std::abs(actual.evaluation_loss - expected.evaluation_loss) < 1e-9);
+  RC_TAG(mix.staleness == 0 ? "sync" : "staleness 1", pipeline->plan().stages.train.size() > 2);
+}
+
+/// Tokens and labels, some of them padding.
+class Text {
+ public:
+  static constexpr std::int32_t vocabulary = 11;
+
+  Text(std::vector<BatchShape> shapes, std::uint64_t seed) : shapes_(std::move(shapes)) {
+    std::uint64_t position = 0;
+    for (auto const shape : shapes_) {
+      for (std::int64_t p = 0; p < shape.positions(); ++p, ++position) {
+        auto const words = random_block({seed, 0, 0, 0, 0}, position);
+        tokens_.push_back(static_cast<std::int32_t>(words[0] % vocabulary));
+        labels_.push_back(words[1] % 5 == 0 ? -100
+                                            : static_cast<std::int32_t>(words[2] % vocabulary));
+      }
+    }
+  }
+  [[nodiscard]] Batch batch() const {
+    Batch result(shapes_);
+    result.set("tokens", tokens_).set("labels", labels_);
+    return result;
+  }
+
+ private:
+  std::vector<BatchShape> shapes_;
+  std::vector<std::int32_t> tokens_;
+  std::vector<std::int32_t> labels_;
+};
+
+}  // namespace
+
+TEST_CASE("a pipeline trains toy models as the serial oracle does, bit for bit") {
+  check_cases(60, [] {
+    auto const mix = any_mix();
+    test::ToyModelOptions model;
+    model.types = {5, mix.dtype, mix.dtype};
+    model.crosses = any_number("crosses", 0, std::min<std::size_t>(mix.layers, 4));
+    model.dense = mix.layers - model.crosses;
+    model.drops = mix.drops;
+    model.tied = mix.tied;
+    model.dense_tied = any_flag("dense tied");
+    check_equal<test::ToyData>(mix, toy_model(model), {2, 3});
+  });
+}
+
+TEST_CASE("a pipeline trains transformers as the serial oracle does, bit for bit") {
+  check_cases(60, [] {
+    auto const mix = any_mix();
+    nn::TransformerConfig config;
+    config.vocabulary = Text::vocabulary;
+    config.hidden = 8;
+    config.layers = static_cast<std::int64_t>(mix.layers);
+    config.heads = 2;
+    config.kv_heads = 1;
+    config.intermediate = 12;
+    config.query_key_norm = any_flag("query key norm");
+    config.dropout = mix.drops ? 0.2 : 0;
+    config.tied = mix.tied;
+    config.storage = mix.dtype;
+    config.parameter = mix.dtype;
+    config.loss_chunk = 4;
+    config.initial_deviation = 0.3;
+    check_equal<Text>(mix, nn::transformer<nn::HostOps<float>>(config), {2, 5});
+  });
+}

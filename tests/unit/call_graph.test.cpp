@@ -1,0 +1,298 @@
+// SPDX-FileCopyrightText: 2026 The roundpipe authors
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+
+#include <roundpipe/plan/layer_event_protocol.hpp>
+#include <roundpipe/plan/partitioner.hpp>
+#include <roundpipe/plan/planner.hpp>
+#include <roundpipe/plan/priority_transfer_engine.hpp>
+#include <roundpipe/plan/round_robin_schedule.hpp>
+#include <roundpipe/plan/unplanned_transfers.hpp>
+
+#include <doctest/doctest.h>
+#include <range/v3/view/cartesian_product.hpp>
+#include <range/v3/view/filter.hpp>
+#include <range/v3/view/iota.hpp>
+#include <range/v3/view/sliding.hpp>
+
+#include <algorithm>
+#include <cstddef>
+#include <map>
+#include <set>
+#include <support/graph_order.hpp>
+#include <support/own_policies.hpp>
+#include <support/toy_model.hpp>
+#include <vector>
+
+using namespace roundpipe;
+using namespace roundpipe::test;
+
+namespace {
+
+/// A model's plan and call graph.
+struct Planned {
+  ModelDescription model;
+  ParameterBlocks blocks;
+  StagePlan stages;
+  ActionGraph graph;
+};
+
+template <class S = RoundRobinSchedule, class T = PriorityTransferEngine, class P = OneLayerStages>
+Planned plan(PlanOptions options, S schedule = S{}, T transfers = T{}, P partitioner = P{}) {
+  auto const toy = toy_model({.dense = 3, .drops = true, .crosses = 1, .tied = true});
+  Planned planned{describe(toy, {2, 3}), {}, {}, {}};
+  planned.blocks = form_blocks(planned.model);
+  std::vector<LayerCost> const costs(planned.model.size(), LayerCost{1, 2});
+  Planner const planner{schedule, transfers, LayerEventProtocol{}, partitioner};
+  planned.stages =
+      planner.plan_stages(planned.model, planned.blocks, CostModel(costs), options);
+  planned.graph = planner.call_graph(planned.blocks, planned.stages, options);
+  return planned;
+}
+
+/// The uses of parameter blocks that an action reads or writes on the device.
+std::set<std::size_t> uses_of(Planned const& planned, Action const& action) {
+  std::set<std::size_t> uses;
+  for (auto const& piece : action.pieces) {
+    uses.insert(piece.use);
+  }
+  if (action.layer.valid()) {
+    auto const& of_layer = planned.blocks.layer_uses[action.layer.index()];
+    uses.insert(of_layer.begin(), of_layer.end());
+  }
+  return uses;
+}
+
+/// Whether two actions that use one buffer touch the same bytes of it.
+bool overlap(Planned const& planned, BufferKind kind, Action const& a, Action const& b) {
+  if (kind == BufferKind::parameters || kind == BufferKind::gradients) {
+    auto const of_b = uses_of(planned, b);
+    auto const chunks = !a.pieces.empty() && !b.pieces.empty();
+    return !chunks && std::ranges::any_of(uses_of(planned, a), [&](std::size_t use) {
+      return of_b.contains(use);
+    });
+  }
+  if (kind == BufferKind::activations_in && a.kind == ActionKind::upload_gradient) {
+    return b.kind == ActionKind::backward;  // recomputation may start before the gradient is there
+  }
+  return kind != BufferKind::landing || a.pieces.empty() || b.pieces.empty();
+}
+
+/// Every access to a buffer is ordered against every write to it, and an entry of a ring is written
+/// again only when all users of its former content are over.
+void check_buffers(Planned const& planned) {
+  auto const& graph = planned.graph;
+  GraphOrder const order(graph);
+  std::map<Buffer, std::vector<ActionId>> users;
+  std::map<Buffer, std::vector<ActionId>> writers;
+  for (std::size_t i = 0; i < graph.actions.size(); ++i) {
+    for (auto const& buffer : graph.actions[i].writes) {
+      writers[buffer].push_back(ActionId(i));
+      users[buffer].push_back(ActionId(i));
+    }
+    for (auto const& buffer : graph.actions[i].reads) {
+      users[buffer].push_back(ActionId(i));
+    }
+  }
+  std::size_t unordered = 0;
+  for (auto const& [buffer, ids] : writers) {
+    auto const ring = graph.rings.find(buffer.ring);
+    if (ring == graph.rings.end()) {
+      continue;  // plain buffers are the event protocol's
+    }
+    for (auto const writer : ids) {
+      for (auto const user : users[buffer]) {
+        if (user != writer &&
+            overlap(planned,
+                    buffer.ring.kind,
+                    graph.actions[writer.index()],
+                    graph.actions[user.index()])) {
+          unordered += order.holds(writer, user) || order.holds(user, writer) ? 0 : 1;
+        }
+      }
+      if (buffer.sequence >= ring->second.count) {
+        auto former = buffer;
+        former.sequence -= ring->second.count;
+        for (auto const user : users[former]) {
+          unordered += order.holds(user, writer) ? 0 : 1;
+        }
+      }
+    }
+  }
+  CHECK(unordered == 0);
+}
+
+}  // namespace
+
+TEST_CASE("all accesses to buffers are ordered, for every size, policy and buffering") {
+  using namespace ranges;
+  for (auto const [devices, micro_batches, rounds] :
+       views::cartesian_product(views::iota(1, 4), views::iota(1, 5), views::iota(1, 4))) {
+    CAPTURE(devices);
+    CAPTURE(micro_batches);
+    CAPTURE(rounds);
+    PlanOptions options{static_cast<std::size_t>(devices),
+                        static_cast<std::size_t>(micro_batches),
+                        static_cast<std::size_t>(rounds),
+                        1_GiB};
+    check_buffers(plan(options));
+    check_buffers(plan(options, RoundRobinSchedule{}, PriorityTransferEngine{}, Partitioner{}));
+    check_buffers(plan(options, LoopedBfs{}));
+    check_buffers(plan(options, RoundRobinSchedule{}, CopyAtOnce{}));
+    check_buffers(plan(options, RoundRobinSchedule{}, UnplannedTransfers{}));
+  }
+}
+
+TEST_CASE("a tight budget takes single buffers, and all accesses stay ordered") {
+  PlanOptions options{2, 3, 2, 1_GiB};
+  auto const tight = [&] {
+    return plan(options, RoundRobinSchedule{}, PriorityTransferEngine{}, Partitioner{});
+  };
+  for (auto bytes = tight().stages.memory.bytes; bytes > 0; bytes -= 256) {
+    options.device_memory = bytes;
+    try {
+      auto const planned = tight();
+      CHECK(planned.stages.memory.bytes <= bytes);
+      check_buffers(planned);
+      bytes = std::min(bytes, planned.stages.memory.bytes);
+    } catch (Error const& error) {
+      CHECK(error.code() == Errc::over_budget);
+      return;
+    }
+  }
+  FAIL("a plan needs no memory");
+}
+
+TEST_CASE("every wait points backwards, so that the issue order is topological") {
+  auto const graph = plan({3, 4, 2, 1_GiB}).graph;
+  for (std::size_t i = 0; i < graph.actions.size(); ++i) {
+    for (auto const wait : graph.actions[i].waits) {
+      CHECK(wait.index() < i);
+    }
+  }
+}
+
+TEST_CASE("activations go up one micro-batch early and come down one late") {
+  auto const graph = plan({2, 4, 2, 1_GiB}).graph;
+  GraphOrder const order(graph);
+  auto const find = [&](ActionKind kind, SlotId slot, std::size_t m) {
+    ActionId first;
+    ActionId last;
+    for (std::size_t i = 0; i < graph.actions.size(); ++i) {
+      auto const& action = graph.actions[i];
+      if (action.kind == kind && action.slot == slot && action.micro_batch == MicroBatchId(m)) {
+        first = first.valid() ? first : ActionId(i);
+        last = ActionId(i);
+      }
+    }
+    return std::pair{first, last};
+  };
+  for (std::size_t slot = 0; slot < 2; ++slot) {  // forward stages
+    for (std::size_t m = 1; m < 4; ++m) {
+      auto const up = find(ActionKind::upload_activation, SlotId(slot), m).first;
+      REQUIRE(up.valid());
+      auto const before = find(ActionKind::forward, SlotId(slot), m - 1).second;
+      CHECK_FALSE(order.holds(before, up));  // not after the compute of the one before
+      if (m > 1) {  // but after that of the one before that
+        CHECK(order.holds(find(ActionKind::forward, SlotId(slot), m - 2).second, up));
+      }
+      auto const here = find(ActionKind::forward, SlotId(slot), m).first;
+      auto const down = find(ActionKind::download_activation, SlotId(slot), m - 1).first;
+      REQUIRE(down.valid());
+      CHECK_FALSE(order.holds(down, here));  // compute does not wait for the one before
+    }
+  }
+}
+
+TEST_CASE("a window's chunks wait for its start and for its activation copy") {
+  auto const graph = plan({2, 4, 2, 1_GiB}).graph;
+  GraphOrder const order(graph);
+  std::size_t gated = 0;
+  for (std::size_t i = 0; i < graph.actions.size(); ++i) {
+    auto const& chunk = graph.actions[i];
+    if (chunk.kind != ActionKind::upload_parameters || chunk.waits.empty()) {
+      continue;
+    }
+    // The slot in whose windows the chunk goes up: the one before on the device.
+    SlotId host;
+    for (auto const& action : graph.actions) {
+      if (action.lane.device == chunk.lane.device && action.lane.kind == LaneKind::compute &&
+          action.slot < chunk.slot) {
+        host = std::max(host, action.slot);
+      }
+    }
+    for (std::size_t j = 0; j < i; ++j) {
+      auto const& other = graph.actions[j];
+      auto const goes_up = other.kind == ActionKind::upload_activation ||
+                           other.kind == ActionKind::upload_gradient;
+      if (other.slot == host && goes_up &&
+          other.micro_batch.value() <= chunk.micro_batch.value() + 1) {
+        CHECK(order.holds(ActionId(j), ActionId(i)));
+        ++gated;
+      }
+      if (other.slot == host && other.lane.kind == LaneKind::compute &&
+          other.micro_batch < chunk.micro_batch) {
+        CHECK(order.holds(ActionId(j), ActionId(i)));
+      }
+    }
+  }
+  CHECK(gated > 0);
+}
+
+TEST_CASE("every parameter goes up, and every gradient down, once a slot") {
+  auto const planned = plan({3, 3, 2, 1_GiB});
+  std::map<std::pair<ActionKind, SlotId>, Bytes> copied;
+  std::map<SlotId, StageId> stages;
+  for (auto const& action : planned.graph.actions) {
+    if (action.slot.valid()) {
+      stages[action.slot] = action.stage;
+    }
+    if (!action.pieces.empty()) {
+      copied[{action.kind, action.slot}] += action.bytes;
+    }
+  }
+  for (auto const& [slot, stage] : stages) {
+    auto const& layout = planned.stages.train[stage.index()];
+    Bytes wanted = 0;
+    for (auto const& use : layout.uses) {
+      for (auto const& spec : planned.blocks.block_of(use.use).master) {
+        wanted += spec.bytes();
+      }
+    }
+    CHECK(copied[{ActionKind::upload_parameters, slot}] == wanted);
+    CHECK(copied[{ActionKind::download_gradients, slot}] == (layout.has_backward() ? wanted : 0));
+  }
+}
+
+TEST_CASE("slots that follow each other run on devices that follow each other") {
+  auto const planned = plan({3, 2, 2, 1_GiB});
+  std::vector<Action> firsts;  // of each slot
+  for (auto const& action : planned.graph.actions) {
+    if (action.lane.kind == LaneKind::compute &&
+        (firsts.empty() || firsts.back().slot < action.slot)) {
+      firsts.push_back(action);
+    }
+  }
+  CHECK(firsts.size() == 2 * planned.stages.partition.size());
+  for (auto&& pair : firsts | ranges::views::sliding(2)) {
+    CHECK(pair[1].lane.device.value() == (pair[0].lane.device.value() + 1) % 3);
+  }
+  CHECK(planned.graph.advance == firsts.size() % 3);
+}
+
+TEST_CASE("a shared block's uses are summed in layer order, round by round") {
+  auto const planned = plan({2, 2, 3, 1_GiB});
+  std::map<BlockId, std::vector<std::pair<RoundId, LayerId>>> sums;
+  for (auto const& action : planned.graph.actions) {
+    if (action.kind == ActionKind::accumulate_gradient) {
+      sums[action.block].emplace_back(action.round, action.layer);
+      CHECK(action.first == (sums[action.block].size() == 1));
+    }
+  }
+  std::size_t shared = 0;
+  for (auto const& [block, order] : sums) {
+    CHECK(std::is_sorted(order.begin(), order.end()));
+    shared += planned.blocks.blocks[block.index()].uses.size() > 1 ? 1 : 0;
+    CHECK(order.size() == 3 * planned.blocks.blocks[block.index()].uses.size());
+  }
+  CHECK(shared == 1);
+}
