@@ -65,6 +65,7 @@
 #include <roundpipe/plan/stage_layout.hpp>
 #include <roundpipe/plan/step_graph.hpp>
 #include <roundpipe/plan/timeline.hpp>
+#include <roundpipe/plan/unplanned_transfers.hpp>
 #include <roundpipe/runtime/aligned_memory.hpp>
 #include <roundpipe/runtime/batch.hpp>
 #include <roundpipe/runtime/batch_staging.hpp>

@@ -1,7 +1,8 @@
 // SPDX-FileCopyrightText: 2026 The roundpipe authors
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 
-// The code of docs/01_layers.md: `docs.code_is_tested` finds each of its blocks here.
+// The code of docs/00_quickstart.md (what is not in examples/quickstart.cpp) and docs/01_layers.md:
+// the tests docs.* look for each of their blocks here.
 
 #include <roundpipe/roundpipe.hpp>
 
@@ -11,6 +12,7 @@
 #include <cmath>
 #include <cstddef>
 #include <cstdint>
+#include <cstdio>
 #include <span>
 #include <string>
 #include <vector>
@@ -395,16 +397,41 @@ TEST_CASE("a pipeline ends with the bits of the serial trainer") {
   CHECK(weights_digest(serial) == weights_digest(pipeline));
 }
 
-TEST_CASE("an evaluation holds the last layer's results") {
-  HostBackend backend;
-  Pipeline pipeline{Sequential{Lookup{}, Squash{}, Guess{}},
-                    Sgd(),
+TEST_CASE("a pipeline tells its plan, its losses, its results and its weights") {
+  Sequential const model{Lookup{}, repeat(3, Squash{}), Guess{}};
+
+  HostBackendOptions machine;
+  machine.devices = 3;
+  machine.device_memory_bytes = 64_MiB;        // a hard budget
+  machine.link.upload_bytes_per_second = 1e9;  // 0, the default: as fast as memory
+  machine.link.download_bytes_per_second = 1e9;
+  HostBackend backend(machine);
+
+  Pipeline pipeline{model,
+                    AdamW({.rate = LearningRate::warmup_cosine(1e-2, 10, 100)}),
                     backend,
-                    PipelineOptions{.capacity = {.rows = 2, .length = 3}, .micro_batches = 2}};
+                    PipelineOptions{.capacity = {.rows = 2, .length = 3}, .micro_batches = 2},
+                    RoundRobinSchedule{},
+                    PriorityTransferEngine{},
+                    LayerEventProtocol({.staleness = 0})};
+
+  auto const& stages = pipeline.plan().stages.partition;
+  std::printf(
+      "%zu forward and %zu backward stages\n", stages.forward.size(), stages.backward.size());
+  for (auto const& line : pipeline.plan().ledger) {
+    std::printf("%-50s %s\n", line.name.c_str(), format_bytes(line.bytes).c_str());
+  }
+
   auto const evaluation = pipeline.evaluate(batch());
+  auto const loss = evaluation.loss;
   auto const guesses = evaluation.result<std::int32_t>(3, 0);  // of the fourth micro-batch
+  std::vector<float> table(20);
+  pipeline.read_parameter(LayerId(0), 0, table);  // the first parameter of the first layer
+
+  CHECK(loss > 0);
   CHECK(guesses.size() == 6);
   CHECK(std::ranges::all_of(guesses, [](auto guess) { return guess >= 0 && guess < 5; }));
+  CHECK(std::ranges::any_of(table, [](float value) { return value != 0; }));
 }
 
 }  // namespace

@@ -1,0 +1,43 @@
+# cmake -DPAGE=<page.md> -DSOURCES=<file;...> -P code_is_tested.cmake
+# Every block of C++ in the page stands in one of the files, which are compiled and run by tests.
+# Indentation is free, so that a block can come from inside a function.
+cmake_minimum_required(VERSION 3.25)
+
+function(read_flat file out)
+  file(READ "${file}" text)
+  string(REGEX REPLACE "\n +" "\n" text "\n${text}")
+  set(${out} "${text}" PARENT_SCOPE)
+endfunction()
+
+set(sources)
+foreach(file IN LISTS SOURCES)
+  read_flat("${file}" text)
+  string(APPEND sources "${text}")
+endforeach()
+
+read_flat("${PAGE}" rest)
+set(count 0)
+while(TRUE)
+  string(FIND "${rest}" "\n```cpp\n" begin)
+  if(begin EQUAL -1)
+    break()
+  endif()
+  math(EXPR begin "${begin} + 7") # the block, with the line break before it
+  string(SUBSTRING "${rest}" ${begin} -1 rest)
+  string(FIND "${rest}" "\n```\n" end)
+  if(end EQUAL -1)
+    message(FATAL_ERROR "${PAGE}: a block of C++ has no end")
+  endif()
+  math(EXPR end "${end} + 1")
+  string(SUBSTRING "${rest}" 0 ${end} block)
+  string(FIND "${sources}" "${block}" found)
+  if(found EQUAL -1)
+    message(SEND_ERROR "${PAGE}: no test holds this block:${block}")
+  endif()
+  string(SUBSTRING "${rest}" ${end} -1 rest)
+  math(EXPR count "${count} + 1")
+endwhile()
+if(count EQUAL 0)
+  message(FATAL_ERROR "${PAGE} holds no C++")
+endif()
+message(STATUS "${count} blocks")
