@@ -163,9 +163,7 @@ struct Dense {
   std::int64_t out = 1;
   bool first = false;  // then x comes from the batch, else from the layer before
 
-  ParameterTable parameters() const {
-    return {{{"w", {in, out}}, Initial::zeros(), DecayGroup::decayed, {}}};
-  }
+  ParameterTable parameters() const { return {{{"w", {in, out}}, Initial::zeros()}}; }
   TensorTable x(BatchShape batch) const { return {{"x", {batch.rows, in}}}; }
   TensorTable y(BatchShape batch) const { return {{"y", {batch.rows, out}}}; }
   TensorTable input(BatchShape batch) const { return first ? TensorTable{} : x(batch); }

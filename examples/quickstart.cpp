@@ -19,7 +19,7 @@ void enqueue(auto& ctx, auto kernel) {  // It runs on each row, when the device 
 
 struct Wave {  // A layer of your own, y = x + w sin(x): tables of its tensors, and two functions.
   bool first = false;  // The first layer takes x from the batch.
-  ParameterTable parameters() const { return {{{"w", {1}}, Initial::normal(0.1F), {}, {}}}; }
+  ParameterTable parameters() const { return {{{"w", {1}}, Initial::normal(0.1F)}}; }
   TensorTable boundary(BatchShape s) const { return {{"x", {s.rows}}}; }
   TensorTable input(BatchShape s) const { return first ? TensorTable{} : boundary(s); }
   TensorTable side_inputs(BatchShape s) const { return first ? boundary(s) : TensorTable{}; }

@@ -91,7 +91,9 @@ rp::nn::TransformerConfig model_config(Options const& o) {
           .dropout = o.dropout,
           .tied = o.tied,
           .storage = type,
-          .parameter = type};
+          .parameter = type,
+          // Products then keep the size of their input, and steps are small beside the weights.
+          .initial_deviation = 1 / std::sqrt(static_cast<double>(o.hidden))};
 }
 
 /// The training loop: the same for the pipeline and for the serial oracle.

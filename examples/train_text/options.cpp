@@ -8,6 +8,7 @@
 #include <CLI/CLI.hpp>
 
 #include <cmath>
+#include <cstddef>
 #include <cstdint>
 #include <limits>
 #include <optional>
@@ -84,38 +85,58 @@ void check_options(Options const& o) {
   }
 }
 
+/// \p text in lines that fit beside the options' names.
+std::string wrapped(std::string text) {
+  constexpr std::size_t width = 68;
+  for (std::size_t begin = 0; text.size() - begin > width;) {
+    auto const space = text.rfind(' ', begin + width);
+    text[space] = '\n';
+    begin = space + 1;
+  }
+  return text;
+}
+
 }  // namespace
 
 std::optional<Options> parse_options(int argc, char const* const* argv) {
   Options o;
   std::string memory = "1GiB";
   CLI::App app{
-      "Trains a byte-level transformer on text through the whole offloaded pipeline, on emulated "
-      "devices.\n"
-      "Sizes take KiB, MiB and GiB.\n",
+      "Trains a byte-level transformer on text: weights, gradients and optimizer states live on "
+      "the\n"
+      "host, and devices (emulated by threads) only compute. Sizes take KiB, MiB and GiB.\n",
       "train_text"};
-  app.option_defaults()->always_capture_default();
+  app.get_formatter()->column_width(28);
+  app.option_defaults()->multi_option_policy(CLI::MultiOptionPolicy::TakeLast);
+  auto const option = [&](char const* group, char const* name, auto& value, char const* help) {
+    return app.add_option(name, value, wrapped(help))->capture_default_str()->group(group);
+  };
+  auto const flag = [&](char const* group, char const* name, bool& value, char const* help) {
+    app.add_flag(name, value, wrapped(help))->group(group);
+  };
 
-  app.add_option("--data",
-                 o.data,
-                 "Files or folders to learn from (default: the project's own sources and docs). Of "
-                 "a folder: all text files below it, hidden ones excepted. Of the text, the last "
-                 "tenth of each stretch of about 40 KiB is held out for validation")
-      ->type_name("PATH...")
-      ->group("Text");
+  option("Text",
+         "--data",
+         o.data,
+         "Files or folders to learn from (default: the project's own sources and docs). Of a "
+         "folder: all text files below it, hidden ones excepted. Of the text, the last tenth of "
+         "each stretch of about 40 KiB is held out for validation")
+      ->type_name("PATH")
+      ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll)
+      ->default_str("");
 
   auto const model = [&](char const* name, auto& value, char const* help) {
-    return app.add_option(name, value, help)->group("Model");
+    return option("Model", name, value, help);
   };
   model("--layers", o.layers, "Transformer blocks, between the embedding and the head");
   model("--hidden", o.hidden, "Width of the vectors between layers");
   model("--heads", o.heads, "Query heads; must divide --hidden");
   model("--kv-heads", o.kv_heads, "Key and value heads; must divide --heads");
   model("--context", o.context, "Bytes of one sequence");
-  app.add_flag("--tied,!--untied",
-               o.tied,
-               "Whether the embedding and the head share one table (default: tied)")
-      ->group("Model");
+  flag("Model",
+       "--tied,!--untied",
+       o.tied,
+       "Whether the embedding and the head share one table (default: tied)");
   model("--precision",
         o.precision,
         "Of the master weights, of what passes between layers and of rounded gradients; sums and "
@@ -123,7 +144,7 @@ std::optional<Options> parse_options(int argc, char const* const* argv) {
       ->check(CLI::IsMember({"fp32", "bf16"}));
 
   auto const training = [&](char const* name, auto& value, char const* help) {
-    return app.add_option(name, value, help)->group("Training");
+    return option("Training", name, value, help);
   };
   training("--batch",
            o.batch,
@@ -131,31 +152,33 @@ std::optional<Options> parse_options(int argc, char const* const* argv) {
   training("--micro-batches", o.micro_batches, "Micro-batches of a round");
   training("--rounds", o.rounds, "Rounds of an iteration");
   training("--steps", o.steps, "Iterations");
-  training(
-      "--seconds", o.seconds, "Stop after this long, if --steps are not done by then; 0: no limit");
+  training("--seconds",
+           o.seconds,
+           "Stop after this long, if --steps are not done by then; 0: no limit, so that equal "
+           "options give equal weights on machines of any speed");
   training("--optimizer", o.optimizer, "Update rule")->check(CLI::IsMember({"adamw", "sgd"}));
   training(
       "--lr",
       o.lr,
-      "Highest learning rate (default: 0.003 for adamw, 0.1 for sgd), reached after a twentieth "
+      "Highest learning rate (default: 0.002 for adamw, 0.1 for sgd), reached after a twentieth "
       "of --steps and falling to a tenth of it along a cosine");
   training("--dropout", o.dropout, "Dropout rate; 0: off");
   training("--clip", o.clip, "Largest global norm of the gradient; 0: off");
   training("--seed", o.seed, "Of first weights, batches, dropout and the sample");
-  app.add_flag("--sync",
-               o.sync,
-               "Let each iteration wait for the optimizer (otherwise it computes with the weights "
-               "of one step before, while the optimizer runs beside it)")
-      ->group("Training");
-  app.add_flag("--serial",
-               o.serial,
-               "Do the same training in a plain loop, without stages, transfers and threads: the "
-               "oracle. It has no devices: of the report, stages are empty and the figures of "
-               "devices and memory 0")
-      ->group("Training");
+  flag("Training",
+       "--sync",
+       o.sync,
+       "Let each iteration wait for the optimizer (otherwise it computes with the weights "
+       "of one step before, while the optimizer runs beside it)");
+  flag("Training",
+       "--serial",
+       o.serial,
+       "Do the same training in a plain loop, without stages, transfers and threads: the "
+       "oracle. It has no devices: of the report, stages are empty and the figures of "
+       "devices and memory 0");
 
   auto const devices = [&](char const* name, auto& value, char const* help) {
-    return app.add_option(name, value, help)->group("Devices");
+    return option("Devices", name, value, help);
   };
   devices("--backend", o.backend, "host: devices emulated by threads; cuda: GPUs")
       ->check(CLI::IsMember({"host", "cuda"}));
@@ -166,14 +189,14 @@ std::optional<Options> parse_options(int argc, char const* const* argv) {
           "Gigabytes a second between the host and each device, in each direction; 0: unlimited");
 
   auto const output = [&](char const* name, std::string& value, char const* help) {
-    app.add_option(name, value, help)->type_name("FILE")->group("Output");
+    option("Output", name, value, help)->type_name("FILE");
   };
   output("--json", o.json, "Write the report there");
   output("--trace",
          o.trace,
          "Write the measured timeline of the last iterations there, for Perfetto or "
          "chrome://tracing");
-  app.add_flag("--quiet", o.quiet, "Print errors only")->group("Output");
+  flag("Output", "--quiet", o.quiet, "Print errors only");
 
   try {
     app.parse(argc, argv);

@@ -30,11 +30,11 @@ struct Options {
   bool tied = true;
   std::string precision = "fp32";
 
-  std::int64_t batch = 16;
+  std::int64_t batch = 8;
   std::int64_t micro_batches = 4;
   std::int64_t rounds = 1;
-  std::int64_t steps = 500;
-  double seconds = 150;
+  std::int64_t steps = 600;
+  double seconds = 120;
   std::string optimizer = "adamw";
   std::optional<double> lr;  ///< Default: by optimizer.
   double dropout = 0;
@@ -52,7 +52,7 @@ struct Options {
   std::string trace;  ///< Empty: none.
   bool quiet = false;
 
-  [[nodiscard]] double highest_rate() const { return lr.value_or(optimizer == "sgd" ? 0.1 : 3e-3); }
+  [[nodiscard]] double highest_rate() const { return lr.value_or(optimizer == "sgd" ? 0.1 : 2e-3); }
   /// Micro-batches of one call.
   [[nodiscard]] std::int64_t micro_batches_of_call() const noexcept {
     return micro_batches * rounds;

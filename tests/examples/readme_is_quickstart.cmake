@@ -5,8 +5,7 @@ cmake_minimum_required(VERSION 3.25)
 file(READ "${SOURCE_DIR}/README.md" readme)
 file(READ "${SOURCE_DIR}/examples/quickstart.cpp" code)
 
-string(REPLACE "```cpp\n" "\a" marked "${readme}") # a letter that neither file holds
-string(REGEX MATCHALL "\a" blocks "${marked}")
+string(REGEX MATCHALL "```cpp\n" blocks "${readme}")
 list(LENGTH blocks count)
 if(NOT count EQUAL 1)
   message(FATAL_ERROR "README.md: want one block of C++, have ${count}")

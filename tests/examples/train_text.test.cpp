@@ -4,6 +4,13 @@
 #include <roundpipe/core/error.hpp>
 #include <roundpipe/runtime/evaluation.hpp>
 #include <support/temporary_folder.hpp>
+#include <train_text/corpus.hpp>
+#include <train_text/entropy.hpp>
+#include <train_text/options.hpp>
+#include <train_text/output_file.hpp>
+#include <train_text/progress.hpp>
+#include <train_text/sampling.hpp>
+#include <train_text/windows.hpp>
 
 #include <doctest/doctest.h>
 
@@ -19,13 +26,6 @@
 #include <set>
 #include <string>
 #include <string_view>
-#include <train_text/corpus.hpp>
-#include <train_text/entropy.hpp>
-#include <train_text/options.hpp>
-#include <train_text/output_file.hpp>
-#include <train_text/progress.hpp>
-#include <train_text/sampling.hpp>
-#include <train_text/windows.hpp>
 #include <vector>
 
 namespace {

@@ -5,6 +5,8 @@
 #include <roundpipe/nn/transformer.hpp>
 #include <roundpipe/optim/adamw.hpp>
 #include <roundpipe/optim/sgd.hpp>
+#include <roundpipe/plan/cost_model.hpp>
+#include <roundpipe/plan/planner.hpp>
 #include <roundpipe/runtime/pipeline.hpp>
 #include <roundpipe/runtime/serial_trainer.hpp>
 #include <roundpipe/runtime/weights_digest.hpp>
@@ -116,23 +118,24 @@ Mix any_mix() {
   return mix;
 }
 
-/// The number of cases: ROUNDPIPE_TEST_CASES, or \p otherwise.
-int case_count(int otherwise) {
-  auto const* const cases = std::getenv("ROUNDPIPE_TEST_CASES");
-  return cases == nullptr ? otherwise : std::atoi(cases);
-}
-
-/// Fails the test case unless \p testable holds in all of \p cases cases.
+/// Fails the test case unless \p testable holds \p times times.
 template <class Testable>
-void check_cases(int cases, Testable&& testable) {
+void check_times(int times, Testable&& testable) {
   auto params = rc::detail::configuration().testParams;
-  params.maxSuccess = case_count(cases);
+  params.maxSuccess = times;
   auto const result = rc::detail::checkTestable(
       std::forward<Testable>(testable), rc::detail::TestMetadata{}, params);
   std::ostringstream message;
   rc::detail::printResultMessage(result, message);
   INFO(message.str());
   CHECK(result.template is<rc::detail::SuccessResult>());
+}
+
+/// The same in 60 cases, or as many as ROUNDPIPE_TEST_CASES says.
+template <class Testable>
+void check_cases(Testable&& testable) {
+  auto const* const cases = std::getenv("ROUNDPIPE_TEST_CASES");
+  check_times(cases == nullptr ? 60 : std::atoi(cases), std::forward<Testable>(testable));
 }
 
 /// Pauses of up to 300 us before one piece of work in eight, drawn from \p seed for each lane.
@@ -218,12 +221,10 @@ auto make_pipeline(Mix const& mix,
       LayerEventProtocol({.staleness = mix.staleness, .gradient_copy = mix.gradient_copy}));
 }
 
-/// What an error says is the smallest budget that works.
-template <class Model>
-Bytes smallest_budget(Mix const& mix, Model const& model, PipelineOptions options) {
-  HostBackend backend(test::host_devices(mix.devices));
-  options.device_memory = 256;
-  auto const error = test::error_of([&] { make_pipeline(mix, model, backend, options); }).message();
+/// What the error of \p plan, which a tiny budget fails, says is the smallest that works.
+template <class F>
+Bytes smallest_budget(F&& plan) {
+  auto const error = test::error_of(std::forward<F>(plan)).message();
   std::string const before = "smallest budget that works is ";
   auto const found = error.find(before);
   RC_ASSERT(found != std::string::npos);
@@ -246,7 +247,12 @@ void check_equal(Mix const& mix, Model const& model, BatchShape capacity) {
 
   auto devices = test::host_devices(mix.devices);
   if (mix.budget != Budget::loose) {
-    devices.device_memory_bytes = smallest_budget(mix, model, options);
+    devices.device_memory_bytes = smallest_budget([&] {
+      HostBackend backend(test::host_devices(mix.devices));
+      auto tiny = options;
+      tiny.device_memory = 256;
+      make_pipeline(mix, model, backend, tiny);
+    });
     if (mix.budget == Budget::between) {
       devices.device_memory_bytes += mix.seed * devices.device_memory_bytes / 1000;
     }
@@ -295,24 +301,32 @@ class Text {
   std::vector<std::int32_t> labels_;
 };
 
+test::ToyModelOptions toy_options(Mix const& mix, std::size_t crosses, bool dense_tied) {
+  test::ToyModelOptions model;
+  model.types = {5, mix.dtype, mix.dtype};
+  model.crosses = crosses;
+  model.dense = mix.layers - crosses;
+  model.drops = mix.drops;
+  model.tied = mix.tied;
+  model.dense_tied = dense_tied;
+  return model;
+}
+std::size_t any_crosses(Mix const& mix) {
+  return any_number("crosses", 0, std::min<std::size_t>(mix.layers, 4));
+}
+
 }  // namespace
 
 TEST_CASE("a pipeline trains toy models as the serial oracle does, bit for bit") {
-  check_cases(60, [] {
+  check_cases([] {
     auto const mix = any_mix();
-    test::ToyModelOptions model;
-    model.types = {5, mix.dtype, mix.dtype};
-    model.crosses = any_number("crosses", 0, std::min<std::size_t>(mix.layers, 4));
-    model.dense = mix.layers - model.crosses;
-    model.drops = mix.drops;
-    model.tied = mix.tied;
-    model.dense_tied = any_flag("dense tied");
+    auto const model = toy_options(mix, any_crosses(mix), any_flag("dense tied"));
     check_equal<test::ToyData>(mix, toy_model(model), {2, 3});
   });
 }
 
 TEST_CASE("a pipeline trains transformers as the serial oracle does, bit for bit") {
-  check_cases(60, [] {
+  check_cases([] {
     auto const mix = any_mix();
     nn::TransformerConfig config;
     config.vocabulary = Text::vocabulary;
@@ -329,5 +343,37 @@ TEST_CASE("a pipeline trains transformers as the serial oracle does, bit for bit
     config.loss_chunk = 4;
     config.initial_deviation = 0.3;
     check_equal<Text>(mix, nn::transformer<nn::HostOps<float>>(config), {2, 5});
+  });
+}
+
+TEST_CASE("rounds are summed in order, also where the last of them have no later slot") {
+  check_times(1, [] {
+    Mix mix;
+    for (mix.devices = 1; mix.devices <= 5; ++mix.devices) {
+      for (mix.rounds = 2; mix.rounds <= 4; ++mix.rounds) {
+        RC_LOG() << mix.devices << " devices, " << mix.rounds << " rounds\n";
+        check_equal<test::ToyData>(mix, toy_model(toy_options(mix, 0, false)), {2, 3});
+      }
+    }
+  });
+}
+
+TEST_CASE("every budget above the smallest works") {
+  check_cases([] {
+    auto const mix = any_mix();
+    auto const model = toy_model(toy_options(mix, any_crosses(mix), false));
+    auto const description = describe(model, {2, 3});
+    auto const blocks = form_blocks(description);
+    auto const costs = CostModel::estimate(description, DeviceProperties{});
+    Planner const planner(
+        RoundRobinSchedule{}, PriorityTransferEngine{}, LayerEventProtocol{}, Partitioner{});
+    PlanOptions options{mix.devices, mix.micro_batches, mix.rounds, 256};
+    auto const smallest =
+        smallest_budget([&] { return planner.plan_stages(description, blocks, costs, options); });
+    for (options.device_memory = smallest; options.device_memory < smallest + 40 * 256;
+         options.device_memory += 256) {
+      auto const plan = planner.plan_stages(description, blocks, costs, options);
+      RC_ASSERT(plan.memory.bytes <= options.device_memory);
+    }
   });
 }

@@ -3,12 +3,12 @@
 
 #include <roundpipe/backend/host_stream.hpp>
 #include <roundpipe/concepts/layer.hpp>
+#include <support/layer_archetype.hpp>
+#include <support/toy_layers.hpp>
 
 #include <concepts>
 #include <cstdint>
 #include <span>
-#include <support/layer_archetype.hpp>
-#include <support/toy_layers.hpp>
 
 namespace {
 

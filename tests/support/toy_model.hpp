@@ -8,12 +8,12 @@
 #include <roundpipe/core/random.hpp>
 #include <roundpipe/plan/sequential.hpp>
 #include <roundpipe/runtime/batch.hpp>
+#include <support/toy_layers.hpp>
 
 #include <cstddef>
 #include <cstdint>
 #include <string>
 #include <utility>
-#include <support/toy_layers.hpp>
 #include <vector>
 
 namespace roundpipe::test {

@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 
 #include <roundpipe/backend/host_backend.hpp>
+#include <support/error_of.hpp>
 
 #include <doctest/doctest.h>
 
@@ -17,7 +18,6 @@
 #include <optional>
 #include <stdexcept>
 #include <string>
-#include <support/error_of.hpp>
 #include <system_error>
 #include <thread>
 #include <utility>
@@ -333,15 +333,27 @@ TEST_CASE("work that throws becomes the backend's error, with device and lane na
   CHECK(error_of([&] { event.wait(); }).code() == Errc::device_fault);
 }
 
-TEST_CASE("an Error that work throws arrives as it is") {
+TEST_CASE("an Error that work throws keeps its code and place, and names lane and device") {
   HostBackend backend;
   auto stream = backend.make_stream(d0, LaneKind::compute);
   std::source_location const where = std::source_location::current();
   stream.launch([where] { throw Error(Errc::not_finite, "the loss is not finite", where); });
   auto const error = error_of([&] { stream.synchronize(); });
   CHECK(error.code() == Errc::not_finite);
-  CHECK(error.message() == "the loss is not finite");
+  CHECK(error.message() == "work on the compute lane, device 0: the loss is not finite");
   CHECK(error.where().line() == where.line());
+}
+
+TEST_CASE("an annotation names the work that follows it in the error") {
+  HostBackend backend;
+  auto stream = backend.make_stream(d0, LaneKind::compute);
+  stream.annotate("forward of layer 3");
+  stream.launch([] {});
+  stream.annotate("forward of layer 4");
+  stream.launch([] { throw std::runtime_error("no"); });
+  stream.annotate("forward of layer 5");
+  auto const error = error_of([&] { stream.synchronize(); });
+  CHECK(error.message() == "forward of layer 4, device 0: no");
 }
 
 TEST_CASE("work may throw anything") {
@@ -427,7 +439,7 @@ TEST_CASE(
   auto const error = error_of([&] { bad.synchronize(); });
   CHECK(calls == 4);
   CHECK(error.code() == Errc::device_fault);
-  CHECK(contains(error.message(), "compute lane of device 1"));
+  CHECK(contains(error.message(), "compute lane, device 1"));
   CHECK(contains(error.message(), "injected"));
 }
 

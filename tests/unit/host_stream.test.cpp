@@ -3,19 +3,16 @@
 
 #include <roundpipe/backend/host_backend.hpp>
 #include <roundpipe/backend/host_stream.hpp>
+#include <support/error_of.hpp>
 
 #include <doctest/doctest.h>
 
 #include <array>
 #include <cmath>
 #include <cstddef>
-#include <cstdint>
-#include <limits>
 #include <numeric>
 #include <span>
 #include <stdexcept>
-#include <string>
-#include <support/error_of.hpp>
 #include <thread>
 #include <utility>
 #include <vector>
@@ -116,17 +113,20 @@ TEST_CASE("empty copies, fills and roundings do nothing") {
 
 TEST_CASE("copies and roundings between unequal sizes are refused at the call") {
   HostBackend backend;
-  auto stream = backend.make_stream(d0, LaneKind::compute);
-  std::array<std::byte, 4> host{};
-  std::array<std::byte, 8> device{};
-  CHECK(error_of([&] { stream.copy(as_device(device), host); }).code() == Errc::invalid_argument);
-  CHECK(error_of([&] { stream.copy(HostBytes(host), as_device(device)); }).code() ==
-        Errc::invalid_argument);
-  std::array<float, 2> wide{};
-  std::array<BFloat16, 3> narrow{};
-  CHECK(error_of([&] { stream.round(as_device(narrow), as_device(wide)); }).code() ==
-        Errc::invalid_argument);
-  stream.synchronize();
+  auto threaded = backend.make_stream(d0, LaneKind::compute);
+  HostStream inlined;
+  auto const host = backend.allocate_host(4);
+  auto const device = backend.allocate_device(d0, 8);
+  auto* const pointer = device.bytes().device_pointer();
+  DeviceSpan<float> const wide(reinterpret_cast<float*>(pointer), 2);
+  DeviceSpan<BFloat16> const narrow(reinterpret_cast<BFloat16*>(pointer), 3);
+  for (auto* const stream : {&threaded, &inlined}) {
+    auto const code = [](auto&& f) { return error_of(f).code(); };
+    CHECK(code([&] { stream->copy(device.bytes(), host.bytes()); }) == Errc::invalid_argument);
+    CHECK(code([&] { stream->copy(host.bytes(), device.bytes()); }) == Errc::invalid_argument);
+    CHECK(code([&] { stream->round(narrow, wide); }) == Errc::invalid_argument);
+    stream->synchronize();
+  }
 }
 
 TEST_CASE("a stream runs its work in order, on one thread that is not the caller's") {
@@ -375,7 +375,6 @@ TEST_CASE("work may enqueue work on its own stream and on others, and signal fen
       });
     });
   });
-  HostStream blocking;
   auto third = backend.make_stream(d2, LaneKind::compute);
   third.wait(fence, 1);
   third.synchronize();

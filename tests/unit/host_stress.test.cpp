@@ -5,6 +5,7 @@
 // fences, and on an inline stream, one after another; all memory must be equal in the end.
 
 #include <roundpipe/backend/host_backend.hpp>
+#include <support/error_of.hpp>
 
 #include <doctest/doctest.h>
 
@@ -18,7 +19,6 @@
 #include <memory>
 #include <random>
 #include <span>
-#include <support/error_of.hpp>
 #include <thread>
 #include <utility>
 #include <vector>

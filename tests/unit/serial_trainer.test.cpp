@@ -324,7 +324,7 @@ TEST_CASE(
           loss += 1.0 / static_cast<double>(micro_batches * rounds) *
                   static_cast<double>(last[m * size]);
         }
-        CHECK(trainer.forward_backward(batch) == loss);
+        CHECK(trainer.forward_backward(batch) == doctest::Approx(loss).epsilon(1e-12));
         for (std::size_t round = 0; round < rounds; ++round) {
           auto const overwrites = call == 0 && round == 0;
           add_round(shared, first, round, overwrites);

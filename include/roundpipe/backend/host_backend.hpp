@@ -36,8 +36,8 @@ namespace roundpipe {
 /// 3. Device slabs start as 0xFF bytes, which are NaNs, so that what is read before it is written
 ///    shows. Host slabs start as zeros.
 /// 4. What enqueued work (or a hook of the options) throws stops the backend and becomes its first
-///    error: an \ref Error as it is, anything else as Errc::device_fault with device and lane
-///    named.
+///    error: an \ref Error with its code and place, anything else as Errc::device_fault; the
+///    message names the device, and the work's annotation or the lane.
 ///
 /// Once stopped, by an error or by \ref abort(), it stays so: no piece of work starts any more,
 /// copies in flight end early, records complete without their work, streams pass all waits, and

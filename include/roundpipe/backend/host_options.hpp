@@ -30,7 +30,7 @@ struct HostBackendOptions {
   std::size_t devices = 1;
   Bytes device_memory_bytes = Bytes{1} << 30;  ///< A hard budget for each device's slabs.
   Bytes host_memory_bytes = 0;                 ///< A hard budget for host slabs; 0: none.
-  HostLinkOptions link;                        ///< Every device has one such link.
+  HostLinkOptions link{};                        ///< Every device has one such link.
   /// What the transfers of all devices in both directions share: each of n transfers in flight
   /// gets the n-th part of it, or its link's rate if that is less. 0: unlimited.
   double root_bytes_per_second = 0;
@@ -41,10 +41,10 @@ struct HostBackendOptions {
   /// The pause before each piece of work (launch, copy, fill, round) of a stream, up to a day;
   /// empty: none.
   /// Called on the streams' threads, several at once.
-  std::function<std::chrono::nanoseconds(DeviceId, LaneKind)> delay;
+  std::function<std::chrono::nanoseconds(DeviceId, LaneKind)> delay{};
   /// Called before each piece of work with its number on the stream, from 0, on the streams'
   /// threads, several at once; what it throws becomes the failure of that piece. Empty: none.
-  std::function<void(DeviceId, LaneKind, std::uint64_t)> fault;
+  std::function<void(DeviceId, LaneKind, std::uint64_t)> fault{};
 };
 
 namespace detail {

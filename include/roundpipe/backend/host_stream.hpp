@@ -61,7 +61,7 @@ class HostStream {
     if (lane_) {
       lane_->enqueue(detail::HostTaskKind::work, detail::HostTask(std::move(f)));
     } else {
-      static_cast<void>(std::invoke(f));
+      detail::call_kernel(f);
     }
   }
 

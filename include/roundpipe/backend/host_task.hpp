@@ -15,6 +15,19 @@
 
 namespace roundpipe::detail {
 
+/// Calls \p f through code that exists once in a program. Reason: a compiler may fuse or vectorize
+/// the sums of a kernel differently in two places where it is inlined, and an inline stream must
+/// give the same bits as a stream with a thread.
+template <class F>
+#if defined(__GNUC__) && !defined(__clang__)
+[[gnu::noinline, gnu::noclone]]
+#elif defined(__clang__)
+[[gnu::noinline]]
+#endif
+void call_kernel(F& f) {
+  static_cast<void>(std::invoke(f));
+}
+
 /// A callable without arguments or result. One of up to \ref inline_bytes costs no allocation.
 class HostTask {
  public:
@@ -30,7 +43,7 @@ class HostTask {
       ::new (static_cast<void*>(storage_)) F(std::forward<G>(callable));
       table_ = &table_of<F>;
     } else {
-      auto boxed = [box = std::make_unique<F>(std::forward<G>(callable))] { std::invoke(*box); };
+      auto boxed = [box = std::make_unique<F>(std::forward<G>(callable))] { call_kernel(*box); };
       ::new (static_cast<void*>(storage_)) decltype(boxed)(std::move(boxed));
       table_ = &table_of<decltype(boxed)>;
     }
@@ -75,7 +88,7 @@ class HostTask {
   }
 
   template <class F>
-  static constexpr Table table_of{[](void* f) { static_cast<void>(std::invoke(target<F>(f))); },
+  static constexpr Table table_of{[](void* f) { call_kernel(target<F>(f)); },
                                   [](void* from, void* to) noexcept {
                                     ::new (to) F(std::move(target<F>(from)));
                                     target<F>(from).~F();

@@ -31,6 +31,7 @@ struct BlockEvent {
   BlockEventKind kind = BlockEventKind::upload;
 
   friend constexpr auto operator<=>(BlockEvent const&, BlockEvent const&) noexcept = default;
+  friend constexpr bool operator==(BlockEvent const&, BlockEvent const&) noexcept = default;
 };
 
 /// \brief The ordering rules, as the events that each action waits for.

@@ -26,6 +26,7 @@ struct BatchShape {
     return rows >= 1 && length >= 1 && rows <= capacity.rows && length <= capacity.length;
   }
   friend constexpr auto operator<=>(BatchShape const&, BatchShape const&) noexcept = default;
+  friend constexpr bool operator==(BatchShape const&, BatchShape const&) noexcept = default;
 };
 
 }  // namespace roundpipe

@@ -32,6 +32,7 @@ class Id {
   [[nodiscard]] constexpr std::int32_t value() const noexcept { return value_; }
 
   friend constexpr auto operator<=>(Id const&, Id const&) noexcept = default;
+  friend constexpr bool operator==(Id const&, Id const&) noexcept = default;
 
  private:
   std::int32_t value_ = -1;

@@ -35,7 +35,7 @@ struct ParameterSpec {
   DecayGroup decay = DecayGroup::decayed;
   /// Layers that name the same key share one tensor: same shape and type, one master copy, one
   /// optimizer state, gradients summed in layer order. Empty: the layer's own.
-  std::string sharing_key;
+  std::string sharing_key = {};
 };
 
 /// The parameters of a layer, in the order in which its \c forward and \c backward see them.

@@ -58,6 +58,7 @@ struct Lane {
   DeviceId device;  ///< None for the host's lanes.
 
   friend constexpr auto operator<=>(Lane const&, Lane const&) noexcept = default;
+  friend constexpr bool operator==(Lane const&, Lane const&) noexcept = default;
 };
 
 /// What a buffer holds. The first seven are rings: entries are used in turn, across calls.
@@ -88,6 +89,7 @@ struct Ring {
   std::size_t index = 0;
 
   friend constexpr auto operator<=>(Ring const&, Ring const&) noexcept = default;
+  friend constexpr bool operator==(Ring const&, Ring const&) noexcept = default;
 };
 
 /// One entry of a ring, or (sequence 0) a plain buffer: \c index then is the block or micro-batch.
@@ -97,6 +99,7 @@ struct Buffer {
   std::size_t sequence = 0;
 
   friend constexpr auto operator<=>(Buffer const&, Buffer const&) noexcept = default;
+  friend constexpr bool operator==(Buffer const&, Buffer const&) noexcept = default;
 };
 
 /// Consecutive bytes of a tensor of a use's block, in its declared type.

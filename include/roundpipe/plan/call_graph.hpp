@@ -63,6 +63,12 @@ class CallGraphBuilder {
     for (std::size_t s = 0; s < slots_.size(); ++s) {
       add_slot(SlotId(s));
     }
+    // The last slots of the devices, in their order, so that rounds are summed in theirs.
+    for (std::size_t s = 0; s < slots_.size(); ++s) {
+      if (!slots_[s].next.valid() && in_.buffering.gradients >= 2) {
+        add_own_gradients(SlotId(s));
+      }
+    }
     return std::move(graph_).finish(in_.advance);
   }
 
@@ -175,10 +181,15 @@ class CallGraphBuilder {
       add_compute(id, w);
       add_activation_down(id, w);
     }
-    if (stage_of(id).has_backward() && (!slot.next.valid() || in_.buffering.gradients < 2)) {
-      for (std::size_t c = 0; c < cut_of(id).chunks.size(); ++c) {
-        add_gradient_chunk(id, c, {});
-      }
+    if (in_.buffering.gradients < 2) {
+      add_own_gradients(id);
+    }
+  }
+
+  /// The gradients of slot \p id where there are no windows to come down in.
+  void add_own_gradients(SlotId id) {
+    for (std::size_t c = 0; stage_of(id).has_backward() && c < cut_of(id).chunks.size(); ++c) {
+      add_gradient_chunk(id, c, {});
     }
   }
 

@@ -81,10 +81,10 @@ class PartitionSearch {
         best = value;
       }
     }
-    auto const fused = choice.fused_first;
-    Partition result{even(StageDirection::forward, fused, choice.forward, t_max),
-                     even(StageDirection::backward, fused, choice.backward, t_max)};
-    result.backward.insert(result.backward.begin(), {fused, layers_ - fused});
+    auto const first = choice.fused_first;
+    Partition result{even(StageDirection::forward, first, choice.forward, t_max),
+                     even(StageDirection::backward, first, choice.backward, t_max)};
+    result.backward.insert(result.backward.begin(), {first, layers_ - first});
     return result;
   }
 
@@ -136,7 +136,8 @@ class PartitionSearch {
     std::vector<std::size_t> fewest(layers_, unreachable);
     fewest[0] = 0;
     for (std::size_t end = 1; end < layers_; ++end) {
-      for (auto first = end; first-- > 0 && seconds(direction, first, end) <= t_max;) {
+      for (std::size_t n = 1; n <= end && seconds(direction, end - n, end) <= t_max; ++n) {
+        auto const first = end - n;
         if (fewest[first] + 1 < fewest[end] && fits(direction, first, end)) {
           fewest[end] = fewest[first] + 1;
         }
@@ -163,17 +164,15 @@ class PartitionSearch {
 
   /// Every t_max that a partition of at least \p fewest stages can have, the least bound first.
   [[nodiscard]] std::vector<Candidate> candidates(std::size_t fewest) {
-    double slowest_layer = 0;  // a backward stage runs it
-    for (std::size_t layer = 0; layer < layers_; ++layer) {
-      slowest_layer = std::max(slowest_layer, seconds(StageDirection::backward, layer, layer + 1));
+    double slowest = 0;  // of the layers: a backward stage runs it
+    for (std::size_t i = 0; i < layers_; ++i) {
+      slowest = std::max(slowest, seconds(StageDirection::backward, i, i + 1));
     }
-    std::vector<double> times;
-    for (auto const* const sums : {&forward_.seconds, &backward_.seconds}) {
-      std::ranges::copy_if(
-          *sums, std::back_inserter(times), [&](double s) { return s >= slowest_layer; });
-    }
+    auto times = forward_.seconds;
+    times.insert(times.end(), backward_.seconds.begin(), backward_.seconds.end());
+    std::erase_if(times, [&](double s) { return s < slowest; });
     std::ranges::sort(times);
-    times.erase(std::unique(times.begin(), times.end()), times.end());
+    times.erase(std::ranges::unique(times).begin(), times.end());
 
     std::vector<Candidate> result;
     std::size_t fused_first = layers_ - 1;  // of the largest fused stage that is not too slow
@@ -186,9 +185,8 @@ class PartitionSearch {
         // Sums are rounded: a bound must not claim a stage for the last digit's sake.
         return total > 0 ? static_cast<std::size_t>(std::ceil(total / t * (1 - 1e-12))) : 0;
       };
-      auto const stages =
-          at_least(StageDirection::forward) + 1 + at_least(StageDirection::backward);
-      result.push_back({t, weight(std::max(stages, fewest)) * t});
+      auto const both = at_least(StageDirection::forward) + at_least(StageDirection::backward);
+      result.push_back({t, weight(std::max(both + 1, fewest)) * t});
     }
     std::ranges::sort(result, {}, [](Candidate const& c) { return std::pair{c.bound, c.seconds}; });
     return result;

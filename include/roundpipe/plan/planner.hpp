@@ -159,8 +159,9 @@ class Planner {
         auto plan = lay_out(model, blocks, *std::move(partition), buffering);
         if (plan.memory.bytes > budget) {
           // Each ring is as large as its largest stage needs, so stages that fit one by one may not
-          // fit together: then the limit of one stage is lowered by what was too much.
-          limit -= std::min(limit, plan.memory.bytes - budget);
+          // fit together. A lower limit for one stage gives the next partition to try; none between
+          // is left out, so that a larger budget never fails where a smaller one works.
+          limit = largest_stage(sizes, plan.partition, buffering) - 1;
           continue;
         }
         found = std::move(plan);
@@ -201,6 +202,20 @@ class Planner {
       }
       return std::nullopt;
     }
+  }
+
+  /// What the stage needs that needs most.
+  [[nodiscard]] static Bytes largest_stage(StageBudget const& sizes,
+                                           Partition const& partition,
+                                           Buffering const& buffering) {
+    Bytes largest = 1;
+    for (auto const& range : partition.forward) {
+      largest = std::max(largest, sizes.bytes(StageDirection::forward, range, buffering));
+    }
+    for (auto const& range : partition.backward) {
+      largest = std::max(largest, sizes.bytes(StageDirection::backward, range, buffering));
+    }
+    return largest;
   }
 
   [[nodiscard]] static StagePlan lay_out(ModelDescription const& model,

@@ -188,7 +188,7 @@ class Pipeline {
       stage(batch, slices, first, count, slot.data());
       slot.data().gradient_scale = scale;
       executor_.post(*slot.run);
-      evaluation.loss += wait_for_loss(slot, "an evaluation");
+      evaluation.loss = wait_for_loss(slot, "an evaluation", evaluation.loss);
       for (std::size_t m = 0; m < count; ++m) {
         auto const& table = slot.data().shapes[m]->model.layers.back().results;
         auto const bytes = slot.data().results[m].first(table.bytes());
@@ -328,6 +328,9 @@ class Pipeline {
   };
 
   [[nodiscard]] static PipelineOptions complete(PipelineOptions options, B& backend) {
+    require(options.clip_norm >= 0 && std::isfinite(options.clip_norm),
+            Errc::invalid_argument,
+            "the norm to clip at is finite and not negative; 0 is off");
     if (options.devices == 0) {
       options.devices = backend.device_count();
     }
@@ -460,12 +463,11 @@ class Pipeline {
     }
   }
 
-  /// The sum of the micro-batches' losses, in their order.
-  double wait_for_loss(Slot& slot, std::string const& where) {
+  /// Adds the micro-batches' losses to \p sum, in their order.
+  double wait_for_loss(Slot& slot, std::string const& where, double sum = 0) {
     for (auto const id : slot.run->program().losses()) {
       executor_.wait(*slot.run, id);
     }
-    double sum = 0;
     for (std::size_t m = 0; m < slot.data().shapes.size(); ++m) {
       sum += *reinterpret_cast<double const*>(slot.data().losses[m].data());
     }

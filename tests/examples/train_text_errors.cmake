@@ -1,0 +1,124 @@
+# cmake [-DPROGRAM=<train_text>] -P train_text_errors.cmake
+# Bad input ends train_text with exit status 2 and one line on stderr that names what is wrong,
+# prints nothing else, and leaves no file behind.
+# CTest runs this in build/tests, from where the program is found; a build without examples has none.
+# Its files go to a folder train_text_errors there.
+cmake_minimum_required(VERSION 3.25)
+
+if(NOT PROGRAM)
+  set(PROGRAM "${CMAKE_CURRENT_BINARY_DIR}/../examples/train_text")
+  if(NOT EXISTS "${PROGRAM}")
+    message(STATUS "there is no ${PROGRAM}")
+    return()
+  endif()
+endif()
+set(WORK_DIR "${CMAKE_CURRENT_BINARY_DIR}/train_text_errors")
+file(REMOVE_RECURSE "${WORK_DIR}")
+file(MAKE_DIRECTORY "${WORK_DIR}/in/nothing" "${WORK_DIR}/out")
+string(REPEAT "All happy families are alike. " 100 text)
+file(WRITE "${WORK_DIR}/in/text" "${text}")
+file(WRITE "${WORK_DIR}/in/empty" "")
+file(WRITE "${WORK_DIR}/in/short" "Too few bytes.")
+
+# What all runs are given first; of --data all count, of other options the last.
+set(sizes --layers 2 --hidden 16 --heads 2 --kv-heads 1 --context 16 --batch 4
+  --micro-batches 2 --steps 3 --devices 2)
+set(small --data in/text ${sizes})
+set(outputs --json out/report.json --trace out/trace.json)
+
+function(expect_refusal pattern)
+  execute_process(COMMAND "${PROGRAM}" ${ARGN} WORKING_DIRECTORY "${WORK_DIR}"
+    RESULT_VARIABLE status OUTPUT_VARIABLE out ERROR_VARIABLE err)
+  list(JOIN ARGN " " command)
+  if(NOT status EQUAL 2)
+    message(SEND_ERROR "train_text ${command}\nended with ${status}, not 2:\n${out}${err}")
+  elseif(NOT err MATCHES "^train_text: [^\n]+\n$")
+    message(SEND_ERROR "train_text ${command}\nwant one line on stderr, have:\n${err}")
+  elseif(NOT err MATCHES "${pattern}")
+    message(SEND_ERROR "train_text ${command}\nwant '${pattern}' in:\n${err}")
+  endif()
+  file(GLOB_RECURSE left LIST_DIRECTORIES TRUE "${WORK_DIR}/out/*")
+  if(left)
+    file(REMOVE_RECURSE ${left})
+    message(SEND_ERROR "train_text ${command}\nleft ${left}")
+  endif()
+endfunction()
+function(expect_small_refusal pattern)
+  expect_refusal("${pattern}" ${small} ${outputs} ${ARGN})
+endfunction()
+
+# The text
+expect_small_refusal("can not read 'in/missing'" --data in/missing)
+expect_small_refusal("'in/empty' is empty" --data in/empty)
+expect_small_refusal("'in/nothing' holds no text" --data in/nothing)
+expect_refusal("14 bytes, too few for the context: at least 34"
+  ${sizes} ${outputs} --data in/short)
+expect_small_refusal("3000 bytes, too few" --context 1500)
+# Root reads everything.
+execute_process(COMMAND id -u OUTPUT_VARIABLE user OUTPUT_STRIP_TRAILING_WHITESPACE ERROR_QUIET)
+if(NOT user STREQUAL "0")
+  file(WRITE "${WORK_DIR}/in/secret" "${text}")
+  file(CHMOD "${WORK_DIR}/in/secret" PERMISSIONS OWNER_WRITE)
+  expect_small_refusal("can not read 'in/secret'" --data in/secret)
+endif()
+
+# The parser's own errors
+expect_small_refusal("--unheard" --unheard)
+expect_small_refusal("--steps" --steps many)
+expect_small_refusal("--layers" --layers)
+expect_small_refusal("--precision.*fp8" --precision fp8)
+expect_small_refusal("--optimizer.*lion" --optimizer lion)
+expect_small_refusal("--help" --unheard)
+
+# Sizes
+foreach(size layers hidden heads kv-heads context batch micro-batches rounds steps devices)
+  expect_small_refusal("--${size} is 0" --${size} 0)
+  expect_small_refusal("--${size} is -3" --${size} -3)
+endforeach()
+expect_small_refusal("--hidden is 16, which --heads, 3, do not divide" --heads 3)
+expect_small_refusal("--heads is 4, which --kv-heads, 3, do not divide" --heads 4 --kv-heads 3)
+expect_small_refusal("--batch is 4, which .* 3, do not divide" --micro-batches 3)
+expect_small_refusal("--batch is 4, which .* 6, do not divide" --rounds 3)
+expect_small_refusal("--lr" --lr -1)
+expect_small_refusal("--dropout" --dropout 1.5)
+expect_small_refusal("--seconds" --seconds -1)
+expect_small_refusal("--link-gbps" --link-gbps -1)
+expect_small_refusal("--device-memory: '1 parsec'" --device-memory "1 parsec")
+expect_small_refusal("--device-memory" --device-memory 0)
+
+# The plan: what needs most, what it needs, and what would do
+expect_small_refusal("layer [0-9]+ \\(.+\\) alone needs .*bytes; the smallest budget that works is"
+  --device-memory 8KiB)
+
+expect_small_refusal("no CUDA" --backend cuda)
+
+# Output
+expect_refusal("can not write 'missing/report.json'" ${small} --json missing/report.json)
+expect_refusal("can not write 'missing/trace.json'"
+  ${small} --json out/report.json --trace missing/trace.json)
+expect_refusal("can not write 'in'" ${small} --json in)
+expect_refusal("same file" ${small} --json out/a.json --trace out/a.json)
+expect_refusal("--serial" ${small} --serial --trace out/trace.json)
+
+# A loss that is no number: the first steps still print their progress.
+foreach(mode "" --serial)
+  expect_refusal("loss .*step [0-9]+" ${small} --json out/report.json ${mode} --quiet
+    --optimizer sgd --lr 1e30 --clip 0 --steps 50)
+endforeach()
+
+# Help is no error, and a good run leaves what it was asked for, whole.
+execute_process(COMMAND "${PROGRAM}" --help RESULT_VARIABLE status OUTPUT_VARIABLE out)
+if(NOT status EQUAL 0 OR NOT out MATCHES "--micro-batches")
+  message(SEND_ERROR "--help ended with ${status}:\n${out}")
+endif()
+execute_process(COMMAND "${PROGRAM}" ${small} ${outputs} WORKING_DIRECTORY "${WORK_DIR}"
+  RESULT_VARIABLE status OUTPUT_VARIABLE out ERROR_VARIABLE out)
+file(GLOB left RELATIVE "${WORK_DIR}/out" "${WORK_DIR}/out/*")
+if(NOT status EQUAL 0 OR NOT left STREQUAL "report.json;trace.json")
+  message(SEND_ERROR "a good run ended with ${status} and left '${left}':\n${out}")
+endif()
+file(READ "${WORK_DIR}/out/trace.json" trace)
+string(JSON events LENGTH "${trace}" traceEvents)
+if(events LESS 10)
+  message(SEND_ERROR "the trace has ${events} events")
+endif()
