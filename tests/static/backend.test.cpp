@@ -3,11 +3,11 @@
 
 #include <roundpipe/backend/host_backend.hpp>
 #include <roundpipe/concepts/backend.hpp>
+#include <support/backend_archetype.hpp>
 
 #include <concepts>
 #include <cstddef>
 #include <cstdint>
-#include <support/backend_archetype.hpp>
 #include <type_traits>
 
 namespace {

@@ -30,7 +30,7 @@ struct HostBackendOptions {
   std::size_t devices = 1;
   Bytes device_memory_bytes = Bytes{1} << 30;  ///< A hard budget for each device's slabs.
   Bytes host_memory_bytes = 0;                 ///< A hard budget for host slabs; 0: none.
-  HostLinkOptions link{};                        ///< Every device has one such link.
+  HostLinkOptions link{};                      ///< Every device has one such link.
   /// What the transfers of all devices in both directions share: each of n transfers in flight
   /// gets the n-th part of it, or its link's rate if that is less. 0: unlimited.
   double root_bytes_per_second = 0;

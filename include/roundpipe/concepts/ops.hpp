@@ -33,7 +33,7 @@ struct AttentionShape {
   std::int64_t heads = 1;     ///< Of the queries.
   std::int64_t kv_heads = 1;  ///< Of keys and values; divides \c heads.
   std::int64_t head_dim = 1;
-  DType dtype = DType::f32;   ///< Of queries, keys and values.
+  DType dtype = DType::f32;  ///< Of queries, keys and values.
 };
 
 /// The constants of rotary position embedding and of the norm that may precede it.

@@ -226,4 +226,6 @@ class HostOps {
   Stream* stream_;
 };
 
+static_assert(Ops<HostOps<float>> && Ops<HostOps<double>>);
+
 }  // namespace roundpipe::nn

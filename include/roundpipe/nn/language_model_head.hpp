@@ -18,6 +18,7 @@
 #include <roundpipe/nn/transformer_config.hpp>
 
 #include <algorithm>
+#include <cstddef>
 #include <cstdint>
 #include <span>
 #include <string>

@@ -7,6 +7,7 @@
 /// operation is enqueued, and the extents that it reads off them.
 
 #include <roundpipe/concepts/ops.hpp>
+#include <roundpipe/core/dtype.hpp>
 #include <roundpipe/core/error.hpp>
 #include <roundpipe/core/tensor.hpp>
 

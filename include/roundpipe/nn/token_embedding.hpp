@@ -8,14 +8,12 @@
 #include <roundpipe/concepts/layer.hpp>
 #include <roundpipe/concepts/ops.hpp>
 #include <roundpipe/core/batch_shape.hpp>
-#include <roundpipe/core/bytes.hpp>
 #include <roundpipe/core/layer_context.hpp>
 #include <roundpipe/core/parameter.hpp>
 #include <roundpipe/core/tensor.hpp>
 #include <roundpipe/nn/carve.hpp>
 #include <roundpipe/nn/transformer_config.hpp>
 
-#include <algorithm>
 #include <cstdint>
 #include <string>
 

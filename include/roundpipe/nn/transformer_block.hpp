@@ -14,7 +14,6 @@
 #include <roundpipe/nn/transformer_block_memory.hpp>
 #include <roundpipe/nn/transformer_config.hpp>
 
-#include <algorithm>
 #include <cmath>
 #include <cstddef>
 #include <cstdint>

@@ -5,7 +5,6 @@
 /// \file
 /// \brief The constants of a decoder-only transformer of the Llama 3 and Qwen3 shape.
 
-#include <roundpipe/core/bytes.hpp>
 #include <roundpipe/core/dtype.hpp>
 #include <roundpipe/core/error.hpp>
 

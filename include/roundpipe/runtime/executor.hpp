@@ -121,11 +121,16 @@ class Executor {
     }
     history_.remember(run);
     run.start();
+    // Threads without an action of the run do not get it: nobody would wait for them.
     for (std::size_t d = 0; d < program.graph().devices; ++d) {
-      device_queues_[d].push(&run);
+      if (!program.of_device(run.relative(DeviceId(d)).index()).empty()) {
+        device_queues_[d].push(&run);
+      }
     }
-    for (auto& queue : host_queues_) {
-      queue.push(&run);
+    for (std::size_t k = 0; k < host_lane_count; ++k) {
+      if (!program.of_host(static_cast<LaneKind>(device_lane_count + k)).empty()) {
+        host_queues_[k].push(&run);
+      }
     }
   }
 
