@@ -16,7 +16,7 @@ namespace roundpipe {
 /// Names one stream of random numbers.
 struct RandomKey {
   std::uint64_t seed = 0;         ///< The run's seed.
-  std::uint32_t step = 0;         ///< Finished optimizer steps and calls since: new for each call.
+  std::uint32_t step = 0;         ///< The training calls made before: new for each call.
   std::uint32_t layer = 0;        ///< The layer's index.
   std::uint32_t micro_batch = 0;  ///< The micro-batch of the call.
   std::uint32_t stream = 0;       ///< Free for the layer: one number a use.

@@ -242,10 +242,10 @@ class Pipeline {
   void for_each_parameter(F&& f) {
     executor_.settle();
     for (std::size_t b = 0; b < plan_.blocks.blocks.size(); ++b) {
-      auto const& specs = plan_.blocks.blocks[b].specs;
-      for (std::size_t t = 0; t < specs.size(); ++t) {
-        f(specs[t].tensor.name,
-          specs[t].tensor.shape,
+      auto const& block = plan_.blocks.blocks[b];
+      for (std::size_t t = 0; t < block.specs.size(); ++t) {
+        f(block.name + "." + block.specs[t].tensor.name,
+          block.specs[t].tensor.shape,
           HostSpan<float const>(parameters_.weights(BlockId(b), t)));
       }
     }

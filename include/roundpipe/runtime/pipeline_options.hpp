@@ -21,7 +21,7 @@ enum class CostSource {
 
 /// Options of \ref Pipeline.
 struct PipelineOptions {
-  BatchShape capacity;            ///< Largest extents of a micro-batch.
+  BatchShape capacity{};          ///< Largest extents of a micro-batch.
   std::size_t micro_batches = 1;  ///< M_R: micro-batches of a round.
   std::size_t rounds = 1;         ///< R: rounds of a call.
   std::size_t devices = 0;        ///< Devices to use; 0: all of the backend.
