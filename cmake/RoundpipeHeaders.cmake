@@ -26,7 +26,6 @@ set(ROUNDPIPE_CORE_HEADERS
   include/roundpipe/concepts/transfer_policy.hpp
   include/roundpipe/plan/action_graph.hpp
   include/roundpipe/plan/batch_layout.hpp
-  include/roundpipe/plan/busy.hpp
   include/roundpipe/plan/call_graph.hpp
   include/roundpipe/plan/cost_model.hpp
   include/roundpipe/plan/graph_builder.hpp

@@ -44,7 +44,6 @@
 #include <roundpipe/optim/sgd.hpp>
 #include <roundpipe/plan/action_graph.hpp>
 #include <roundpipe/plan/batch_layout.hpp>
-#include <roundpipe/plan/busy.hpp>
 #include <roundpipe/plan/call_graph.hpp>
 #include <roundpipe/plan/cost_model.hpp>
 #include <roundpipe/plan/graph_builder.hpp>

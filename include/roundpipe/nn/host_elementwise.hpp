@@ -63,7 +63,7 @@ void run_swiglu_backward(DeviceTensor const& dgate,
     ConstArrayMap<T> const u(factor + at, n);
     ConstArrayMap<T> const d(gradient + at, n);
     ArrayMap<T> product(to + at, n);
-    product = T{1} / (T{1} + (-g).exp());  // the sigmoid, for now
+    product = T{1} / (T{1} + (-g).exp());  // first the sigmoid
     ArrayMap<T>(to_gate + at, n) = d * u * product * (T{1} + g * (T{1} - product));
     product *= g;
     ArrayMap<T>(to_up + at, n) = d * product;
