@@ -30,6 +30,7 @@
 #include <roundpipe/core/convert.hpp>
 #include <roundpipe/core/dtype.hpp>
 #include <roundpipe/core/error.hpp>
+#include <roundpipe/core/half.hpp>
 #include <roundpipe/core/host_tensor.hpp>
 #include <roundpipe/core/id.hpp>
 #include <roundpipe/core/layer_context.hpp>

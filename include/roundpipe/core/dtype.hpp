@@ -3,49 +3,18 @@
 #pragma once
 
 /// \file
-/// \brief Element types of tensors, and bfloat16 with round-to-nearest-even.
+/// \brief Element types of tensors.
 
 #include <roundpipe/core/bytes.hpp>
+#include <roundpipe/core/half.hpp>
 
-#include <bit>
-#include <concepts>
 #include <cstdint>
 #include <string_view>
 
 namespace roundpipe {
 
 /// The element type of a tensor.
-enum class DType : std::uint8_t { f64, f32, bf16, i64, i32, u8 };
-
-/// A bfloat16 number: the upper half of an IEEE binary32.
-class BFloat16 {
- public:
-  constexpr BFloat16() noexcept = default;
-
-  /// Rounds to nearest, ties to even; NaN stays NaN.
-  constexpr explicit BFloat16(float value) noexcept {
-    auto const bits = std::bit_cast<std::uint32_t>(value);
-    if ((bits & 0x7fffffffU) > 0x7f800000U) {
-      bits_ = static_cast<std::uint16_t>((bits >> 16) | 0x40U);
-    } else {
-      bits_ = static_cast<std::uint16_t>((bits + 0x7fffU + ((bits >> 16) & 1U)) >> 16);
-    }
-  }
-
-  constexpr operator float() const noexcept {  // widening is exact
-    return std::bit_cast<float>(static_cast<std::uint32_t>(bits_) << 16);
-  }
-
-  [[nodiscard]] static constexpr BFloat16 from_bits(std::uint16_t bits) noexcept {
-    BFloat16 result;
-    result.bits_ = bits;
-    return result;
-  }
-  [[nodiscard]] constexpr std::uint16_t bits() const noexcept { return bits_; }
-
- private:
-  std::uint16_t bits_ = 0;
-};
+enum class DType : std::uint8_t { f64, f32, bf16, f16, i64, i32, u8 };
 
 /// Bytes of one element.
 [[nodiscard]] constexpr Bytes size_of(DType type) noexcept {
@@ -57,6 +26,7 @@ class BFloat16 {
     case DType::i32:
       return 4;
     case DType::bf16:
+    case DType::f16:
       return 2;
     case DType::u8:
       return 1;
@@ -72,6 +42,8 @@ class BFloat16 {
       return "f32";
     case DType::bf16:
       return "bf16";
+    case DType::f16:
+      return "f16";
     case DType::i64:
       return "i64";
     case DType::i32:
@@ -84,7 +56,7 @@ class BFloat16 {
 
 /// Whether elements are real numbers, so that a gradient exists.
 [[nodiscard]] constexpr bool is_floating(DType type) noexcept {
-  return type == DType::f64 || type == DType::f32 || type == DType::bf16;
+  return type == DType::f64 || type == DType::f32 || type == DType::bf16 || type == DType::f16;
 }
 
 /// The type in which gradients of parameters of \p type accumulate: f64 for f64, else f32.
@@ -105,6 +77,8 @@ inline constexpr DType dtype_of<float> = DType::f32;
 template <>
 inline constexpr DType dtype_of<BFloat16> = DType::bf16;
 template <>
+inline constexpr DType dtype_of<Float16> = DType::f16;
+template <>
 inline constexpr DType dtype_of<std::int64_t> = DType::i64;
 template <>
 inline constexpr DType dtype_of<std::int32_t> = DType::i32;
@@ -119,6 +93,8 @@ constexpr decltype(auto) visit_floating(DType type, F&& f) {
       return f(double{});
     case DType::bf16:
       return f(BFloat16{});
+    case DType::f16:
+      return f(Float16{});
     default:
       return f(float{});
   }

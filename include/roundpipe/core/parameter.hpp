@@ -36,6 +36,8 @@ struct ParameterSpec {
   /// Layers that name the same key share one tensor: same shape and type, one master copy, one
   /// optimizer state, gradients summed in layer order. Empty: the layer's own.
   std::string sharing_key = {};
+  /// Frozen: never updated; it has no optimizer state and no gradient.
+  bool frozen = false;
 };
 
 /// The parameters of a layer, in the order in which its \c forward and \c backward see them.
