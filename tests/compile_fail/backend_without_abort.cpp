@@ -25,6 +25,7 @@ struct Stream {
   void copy(roundpipe::HostBytes, roundpipe::DeviceSpan<std::byte const>) {}
   void fill(roundpipe::DeviceBytes, std::byte) {}
   void round(roundpipe::DeviceSpan<roundpipe::BFloat16>, roundpipe::DeviceSpan<float const>) {}
+  void round(roundpipe::DeviceSpan<roundpipe::Float16>, roundpipe::DeviceSpan<float const>) {}
 };
 
 template <class Bytes>

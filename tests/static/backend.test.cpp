@@ -93,6 +93,12 @@ struct StreamWithoutFill : StreamArchetype {
 struct StreamWithoutRound : StreamArchetype {
   void round(DeviceSpan<float>, DeviceSpan<BFloat16 const>);
 };
+struct StreamThatRoundsToBFloat16Alone : StreamArchetype {
+  void round(DeviceSpan<BFloat16>, DeviceSpan<float const>);
+};
+struct StreamThatRoundsToFloat16Alone : StreamArchetype {
+  void round(DeviceSpan<Float16>, DeviceSpan<float const>);
+};
 static_assert(StreamOfArchetypes<StreamArchetype>);
 static_assert(!StreamOfArchetypes<StreamWithoutRecord>);
 static_assert(!StreamOfArchetypes<StreamWithoutFences>);
@@ -102,6 +108,8 @@ static_assert(!StreamOfArchetypes<StreamWithoutUpload>);
 static_assert(!StreamOfArchetypes<StreamThatWritesToItsSource>);
 static_assert(!StreamOfArchetypes<StreamWithoutFill>);
 static_assert(!StreamOfArchetypes<StreamWithoutRound>);
+static_assert(!StreamOfArchetypes<StreamThatRoundsToBFloat16Alone>);
+static_assert(!StreamOfArchetypes<StreamThatRoundsToFloat16Alone>);
 
 // Backends.
 struct BackendWithoutAbort : BackendArchetype {

@@ -46,6 +46,7 @@ struct StreamArchetype : MoveOnly {
   void copy(HostBytes, DeviceSpan<std::byte const>) {}
   void fill(DeviceBytes, std::byte) {}
   void round(DeviceSpan<BFloat16>, DeviceSpan<float const>) {}
+  void round(DeviceSpan<Float16>, DeviceSpan<float const>) {}
 };
 
 /// Not movable: nobody has to move a backend.

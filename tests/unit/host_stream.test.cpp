@@ -10,6 +10,7 @@
 #include <array>
 #include <cmath>
 #include <cstddef>
+#include <limits>
 #include <numeric>
 #include <span>
 #include <stdexcept>
@@ -77,6 +78,13 @@ TEST_CASE("an inline stream copies, fills and rounds") {
   CHECK(static_cast<float>(narrow[2]) == 1.0F);  // a tie goes to even
   CHECK(static_cast<float>(narrow[3]) == 3.0F);
 
+  std::array<Float16, 4> half{};
+  stream.round(as_device(half), as_device(device));
+  CHECK(static_cast<float>(half[0]) == 1.0F);
+  CHECK(static_cast<float>(half[1]) == -2.5F);
+  CHECK(half[2].bits() == Float16(device[2]).bits());
+  CHECK(static_cast<float>(half[3]) == 3.0F);
+
   stream.fill(as_device_bytes(device), std::byte{0xFF});
   CHECK(std::isnan(device[0]));
   CHECK(std::isnan(device[3]));
@@ -107,6 +115,7 @@ TEST_CASE("empty copies, fills and roundings do nothing") {
     stream->copy(HostBytes{}, DeviceSpan<std::byte const>{});
     stream->fill(DeviceBytes{}, std::byte{});
     stream->round(DeviceSpan<BFloat16>{}, DeviceSpan<float const>{});
+    stream->round(DeviceSpan<Float16>{}, DeviceSpan<float const>{});
     stream->synchronize();
   }
 }
@@ -120,11 +129,13 @@ TEST_CASE("copies and roundings between unequal sizes are refused at the call") 
   auto* const pointer = device.bytes().device_pointer();
   DeviceSpan<float> const wide(reinterpret_cast<float*>(pointer), 2);
   DeviceSpan<BFloat16> const narrow(reinterpret_cast<BFloat16*>(pointer), 3);
+  DeviceSpan<Float16> const half(reinterpret_cast<Float16*>(pointer), 3);
   for (auto* const stream : {&threaded, &inlined}) {
     auto const code = [](auto&& f) { return error_of(f).code(); };
     CHECK(code([&] { stream->copy(device.bytes(), host.bytes()); }) == Errc::invalid_argument);
     CHECK(code([&] { stream->copy(host.bytes(), device.bytes()); }) == Errc::invalid_argument);
     CHECK(code([&] { stream->round(narrow, wide); }) == Errc::invalid_argument);
+    CHECK(code([&] { stream->round(half, wide); }) == Errc::invalid_argument);
     stream->synchronize();
   }
 }
@@ -167,6 +178,20 @@ TEST_CASE("a stream copies, fills and rounds in order") {
   CHECK(static_cast<float>(result[0]) == 0.0F);
   for (std::size_t i = 1; i < 8; ++i) {
     CHECK(static_cast<float>(result[i]) == static_cast<float>(i + 1));
+  }
+}
+
+TEST_CASE("a stream rounds to f16 to nearest, ties to even, and to infinity beyond its range") {
+  HostBackend backend;
+  auto stream = backend.make_stream(d0, LaneKind::compute);
+  std::array const numbers{1.0F + 0x1p-11F, 1.0F + 0x1.8p-10F, 65519.0F, -65520.0F, 0x1p-25F, 3.0F};
+  std::array<Float16, numbers.size()> rounded{};
+  stream.round(as_device(rounded), DeviceSpan<float const>(numbers.data(), numbers.size()));
+  stream.synchronize();
+  auto const infinity = std::numeric_limits<float>::infinity();
+  std::array const expected{1.0F, 1.0F + 0x1p-9F, 65504.0F, -infinity, 0.0F, 3.0F};
+  for (std::size_t i = 0; i < numbers.size(); ++i) {
+    CHECK(static_cast<float>(rounded[i]) == expected[i]);
   }
 }
 

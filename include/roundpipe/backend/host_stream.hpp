@@ -130,16 +130,9 @@ class HostStream {
 
   /// Rounds every number of \p from, to nearest, ties to even.
   /// \throws Error (invalid_argument) when the sizes differ.
-  void round(DeviceSpan<BFloat16> to, DeviceSpan<float const> from) {
-    require(to.size() == from.size(), Errc::invalid_argument, "a rounding between unequal sizes");
-    launch([to, from] {
-      auto* const narrow = to.device_pointer();
-      auto const* const wide = from.device_pointer();
-      for (std::size_t i = 0; i < to.size(); ++i) {
-        narrow[i] = BFloat16(wide[i]);
-      }
-    });
-  }
+  void round(DeviceSpan<BFloat16> to, DeviceSpan<float const> from) { round_all(to, from); }
+  /// Likewise; magnitudes from 65520 on become infinite.
+  void round(DeviceSpan<Float16> to, DeviceSpan<float const> from) { round_all(to, from); }
 
   /// Names the work that is enqueued from now on in the message of its errors. \p label must live
   /// until that work has run.
@@ -165,6 +158,18 @@ class HostStream {
 
   void require_own(detail::HostMonitor const& monitor, char const* message) const {
     require(monitor.status() == lane_->shared().status, Errc::invalid_argument, message);
+  }
+
+  template <class Narrow>
+  void round_all(DeviceSpan<Narrow> to, DeviceSpan<float const> from) {
+    require(to.size() == from.size(), Errc::invalid_argument, "a rounding between unequal sizes");
+    launch([to, from] {
+      auto* const narrow = to.device_pointer();
+      auto const* const wide = from.device_pointer();
+      for (std::size_t i = 0; i < to.size(); ++i) {
+        narrow[i] = Narrow(wide[i]);
+      }
+    });
   }
 
   template <class F>

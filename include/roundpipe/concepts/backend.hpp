@@ -86,7 +86,8 @@ concept BackendFence = std::movable<F> && requires(F& fence, std::uint64_t value
 /// 2. `copy` moves the source's bytes to a destination of equal size; host memory comes from
 ///    `allocate_host`; both must live until the copy has run.
 /// 3. `fill` sets every byte.
-/// 4. `round` rounds fp32 to bf16, to nearest, ties to even.
+/// 4. `round` rounds fp32 to bf16 or to f16, to nearest, ties to even; what is beyond the narrow
+///    type's range becomes infinite.
 /// 5. Copies of one direction on one device share a copy engine, and one in flight is never
 ///    preempted.
 ///
@@ -102,7 +103,8 @@ concept BackendStream =
                                 HostBytes host,
                                 HostSpan<std::byte const> host_source,
                                 DeviceSpan<float const> wide,
-                                DeviceSpan<BFloat16> narrow) {
+                                DeviceSpan<BFloat16> narrow,
+                                DeviceSpan<Float16> half) {
       stream.record(event);
       stream.wait(event);
       stream.wait(fence, value);
@@ -110,6 +112,7 @@ concept BackendStream =
       stream.copy(host, device_source);
       stream.fill(device, std::byte{});
       stream.round(narrow, wide);
+      stream.round(half, wide);
     };
 
 /// \brief A set of devices, numbered from 0.

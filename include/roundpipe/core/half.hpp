@@ -74,12 +74,6 @@ class Float16 {
   [[nodiscard]] constexpr std::uint16_t bits() const noexcept { return bits_; }
 
  private:
-  /// \p value / 2^\p shift, to nearest, ties to even. A carry out of a mantissa is the next
-  /// exponent, and out of the largest exponent infinity.
-  static constexpr std::uint32_t shifted(std::uint32_t value, std::uint32_t shift) noexcept {
-    return (value + (1U << (shift - 1)) - 1 + ((value >> shift) & 1U)) >> shift;
-  }
-
   /// The bits of the half nearest to the binary32 magnitude \p bits.
   static constexpr std::uint32_t rounded(std::uint32_t bits) noexcept {
     if (bits > 0x7f800000U) {  // NaN: quiet, with what is left of its payload
@@ -89,13 +83,11 @@ class Float16 {
       return 0x7c00U;
     }
     if (bits >= 0x38800000U) {  // 2^-14 and above: another bias, a shorter mantissa
-      return shifted(bits - ((127U - 15U) << 23), 13);
+      auto const biased = bits - ((127U - 15U) << 23);  // a carry is the next exponent, or infinity
+      return (biased + 0xfffU + ((biased >> 13) & 1U)) >> 13;
     }
-    auto const exponent = bits >> 23;
-    if (exponent < 127 - 25) {  // below 2^-25; the tie at 2^-25 itself goes to the even 0 below
-      return 0;
-    }
-    return shifted((bits & 0x7fffffU) | 0x800000U, 126 - exponent);  // in units of 2^-24
+    // From 0.5 on floats are 2^-24 apart, as subnormal halves are: the addition rounds.
+    return std::bit_cast<std::uint32_t>(std::bit_cast<float>(bits) + 0.5F) - 0x3f000000U;
   }
 
   std::uint16_t bits_ = 0;
