@@ -6,6 +6,7 @@
 /// \brief Runs one layer on the host in memory of exactly the size that it declares, watches what
 /// it may not touch, and compares its gradients with finite differences.
 
+#include <roundpipe/backend/host_stream.hpp>
 #include <roundpipe/concepts/layer.hpp>
 #include <roundpipe/core/batch_shape.hpp>
 #include <roundpipe/core/bytes.hpp>
@@ -69,7 +70,11 @@ class GuardedMemory {
   std::vector<Unit> storage_;
 };
 
+/// The elements of \p t; none where it is absent.
 inline std::vector<double> read(DeviceTensor const& t) {
+  if (!t.present()) {
+    return {};
+  }
   std::vector<double> result(t.size());
   visit_floating(t.dtype(), [&](auto element) {
     auto const* const from = t.as<decltype(element)>().device_pointer();
@@ -83,8 +88,8 @@ inline std::vector<double> read(DeviceTensor const& t) {
 inline void write_one(DeviceTensor const& t, std::size_t i, double value) {
   visit_floating(t.dtype(), [&](auto element) {
     using T = decltype(element);
-    if constexpr (std::is_same_v<T, BFloat16>) {
-      t.as<T>().device_pointer()[i] = BFloat16(static_cast<float>(value));
+    if constexpr (sizeof(T) == 2) {
+      t.as<T>().device_pointer()[i] = T(static_cast<float>(value));
     } else {
       t.as<T>().device_pointer()[i] = static_cast<T>(value);
     }
@@ -140,14 +145,26 @@ class DeferredStream {
   std::vector<std::function<void()>> work_;
 };
 
-/// One layer with its memory for one micro-batch.
+/// The stream that a layer names, or else the host's.
+template <class L>
+struct StreamOfLayer {
+  using type = HostStream;
+};
+template <class L>
+  requires requires { typename L::Stream; }
+struct StreamOfLayer<L> {
+  using type = typename L::Stream;
+};
+
+/// One layer with its memory for one micro-batch. Frozen parameters have no gradient.
 template <class L>
 class LayerRunner {
  public:
-  using Stream = typename L::Stream;
+  using Stream = typename StreamOfLayer<L>::type;
 
   LayerRunner(L const& l, BatchShape shape) : LayerRunner(l, shape, shape) {}
-  /// Memory is that of \p capacity. Parameters, inputs and output gradients are random.
+  /// Memory is that of \p capacity. Parameters, inputs and output gradients are random;
+  /// integer inputs are not written.
   LayerRunner(L const& l, BatchShape shape, BatchShape capacity)
       : layer(l),
         parameters(table_of(false).bytes()),
@@ -174,13 +191,28 @@ class LayerRunner {
     for (std::size_t i = 0; i < specs.size(); ++i) {
       auto const mean = specs[i].initial.kind == Initial::Kind::ones ? 1.0 : 0.0;
       write_random(tensors.parameters[i], ++name, 0.3, mean);
+      if (specs[i].frozen) {
+        tensors.parameter_gradients[i] = DeviceTensor{};
+        continue;
+      }
       write(tensors.parameter_gradients[i], std::vector<double>(specs[i].tensor.shape.size()));
     }
     for (auto const& t : tensors.inputs) {
-      write_random(t, ++name, 1.0, 0.0);
+      ++name;
+      if (is_floating(t.dtype())) {
+        write_random(t, name, 1.0, 0.0);
+      }
     }
     for (auto const& t : tensors.output_gradients) {
-      write_random(t, ++name, 1.0, 0.0);
+      ++name;
+      if (is_floating(t.dtype())) {
+        write_random(t, name, 1.0, 0.0);
+      }
+    }
+    for (auto* const gradients : {&tensors.input_gradients, &tensors.output_gradients}) {
+      for (auto& t : *gradients) {
+        t = is_floating(t.dtype()) ? t : DeviceTensor{};
+      }
     }
   }
 
@@ -226,6 +258,9 @@ class LayerRunner {
   double objective() {
     auto sum = forward(true);
     for (std::size_t i = 0; i < tensors.outputs.size(); ++i) {
+      if (!tensors.output_gradients[i].present()) {
+        continue;
+      }
       auto const y = read(tensors.outputs[i]);
       auto const weight = read(tensors.output_gradients[i]);
       for (std::size_t j = 0; j < y.size(); ++j) {

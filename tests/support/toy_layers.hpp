@@ -18,22 +18,42 @@
 
 namespace roundpipe::test {
 
-/// Element \p i of an f32 or bf16 tensor. For enqueued work only.
+/// Element \p i of an f32, bf16 or f16 tensor. For enqueued work only.
 inline float load(DeviceTensor const& tensor, std::size_t i) {
   auto const* const bytes = tensor.device_pointer();
-  return tensor.dtype() == DType::bf16 ? float{reinterpret_cast<BFloat16 const*>(bytes)[i]}
-                                       : reinterpret_cast<float const*>(bytes)[i];
+  switch (tensor.dtype()) {
+    case DType::bf16:
+      return reinterpret_cast<BFloat16 const*>(bytes)[i];
+    case DType::f16:
+      return reinterpret_cast<Float16 const*>(bytes)[i];
+    default:
+      return reinterpret_cast<float const*>(bytes)[i];
+  }
 }
 inline void store(DeviceTensor const& tensor, std::size_t i, float value) {
   auto* const bytes = tensor.device_pointer();
-  if (tensor.dtype() == DType::bf16) {
-    reinterpret_cast<BFloat16*>(bytes)[i] = BFloat16(value);
-  } else {
-    reinterpret_cast<float*>(bytes)[i] = value;
+  switch (tensor.dtype()) {
+    case DType::bf16:
+      reinterpret_cast<BFloat16*>(bytes)[i] = BFloat16(value);
+      break;
+    case DType::f16:
+      reinterpret_cast<Float16*>(bytes)[i] = Float16(value);
+      break;
+    default:
+      reinterpret_cast<float*>(bytes)[i] = value;
   }
 }
+/// Stores to an input gradient, which may be absent.
+inline void store_if(DeviceTensor const& tensor, std::size_t i, float value) {
+  if (tensor.present()) {
+    store(tensor, i, value);
+  }
+}
+/// Adds to a parameter gradient, which is absent where the parameter is frozen.
 inline void add(DeviceTensor const& tensor, std::size_t i, float value) {
-  store(tensor, i, load(tensor, i) + value);
+  if (tensor.present()) {
+    store(tensor, i, load(tensor, i) + value);
+  }
 }
 
 /// y[p, j] = sum over i of x[p, i] w[i, j], or of x[p, i] w[j, i] when \p transposed.
@@ -55,8 +75,11 @@ inline void multiply(DeviceTensor const& y,
     }
   }
 }
-/// dw[i, j] += sum over p of x[p, i] dy[p, j].
+/// dw[i, j] += sum over p of x[p, i] dy[p, j], unless dw is absent.
 inline void add_products(DeviceTensor const& dw, DeviceTensor const& x, DeviceTensor const& dy) {
+  if (!dw.present()) {
+    return;
+  }
   auto const rows = static_cast<std::size_t>(dw.shape()[0]);
   auto const columns = static_cast<std::size_t>(dw.shape()[1]);
   for (std::size_t p = 0; p < x.size() / rows; ++p) {
@@ -68,11 +91,14 @@ inline void add_products(DeviceTensor const& dw, DeviceTensor const& x, DeviceTe
   }
 }
 
-/// What toy layers have in common: the width of their boundaries, and the types.
+/// What toy layers have in common: the width of their boundaries, the types, and what is frozen.
 struct ToyTypes {
   std::int64_t width = 4;
-  DType parameter = DType::f32;  ///< f32 or bf16
-  DType boundary = DType::f32;   ///< f32 or bf16
+  DType parameter = DType::f32;  ///< f32, bf16 or f16
+  DType boundary = DType::f32;   ///< f32, bf16 or f16
+  std::uint32_t frozen = 0;      ///< Bit i: each layer's parameter i is frozen.
+
+  static constexpr std::uint32_t all = ~std::uint32_t{0};
 
   [[nodiscard]] Shape shape(BatchShape batch) const { return {batch.rows, batch.length, width}; }
   [[nodiscard]] TensorTable hidden(BatchShape batch) const {
@@ -90,6 +116,13 @@ struct ToyTypes {
             DecayGroup::decayed,
             std::move(key)};
   }
+  /// \p table with what is frozen.
+  [[nodiscard]] ParameterTable with_frozen(ParameterTable table) const {
+    for (std::size_t i = 0; i < table.size(); ++i) {
+      table[i].frozen = (frozen >> i & 1U) != 0;
+    }
+    return table;
+  }
 };
 
 /// hidden = values W, where `values` [rows, length, inputs] comes from the batch.
@@ -99,7 +132,9 @@ struct ToyInput {
   std::string sharing_key{};  ///< Of W.
 
   std::string name() const { return "toy input"; }
-  ParameterTable parameters() const { return {types.matrix("weight", inputs, sharing_key)}; }
+  ParameterTable parameters() const {
+    return types.with_frozen({types.matrix("weight", inputs, sharing_key)});
+  }
   TensorTable input(BatchShape) const { return {}; }
   TensorTable boundary(BatchShape shape) const { return types.hidden(shape); }
   TensorTable side_inputs(BatchShape shape) const {
@@ -121,13 +156,18 @@ struct ToyInput {
 /// hidden' = tanh(hidden W + b).
 struct ToyDense {
   ToyTypes types{};
-  std::string sharing_key{};  ///< Of W.
+  std::string sharing_key{};     ///< Of W.
+  bool empty_parameter = false;  ///< There is a third parameter, without elements.
 
   std::string name() const { return "toy dense"; }
   ParameterTable parameters() const {
-    return {
+    ParameterTable table{
         types.matrix("weight", types.width, sharing_key),
         {{"bias", {types.width}, types.parameter}, Initial::normal(0.1F), DecayGroup::exempt, {}}};
+    if (empty_parameter) {
+      table.push_back({{"nothing", {0, types.width}, types.parameter}, Initial::normal(1)});
+    }
+    return types.with_frozen(std::move(table));
   }
   TensorTable input(BatchShape shape) const { return types.hidden(shape); }
   TensorTable boundary(BatchShape shape) const { return types.hidden(shape); }
@@ -164,7 +204,7 @@ struct ToyDense {
                          db = ctx.parameter_gradient(1)] {
       for (std::size_t i = 0; i < t.size(); ++i) {
         store(dz, i, load(dy, i) * (1 - load(t, i) * load(t, i)));
-        add(db, i % db.size(), load(dz, i));
+        add(db, i % db.size(), load(dz, i));  // an absent tensor has a size, too
       }
       add_products(dw, x, dz);
       if (dx.present()) {
@@ -186,7 +226,9 @@ struct ToyScale {
   Footprint footprint(BatchShape) const { return {}; }
   void forward(ForwardContext<HostStream>& ctx) const { scale(ctx, ctx.output(0), ctx.input(0)); }
   void backward(BackwardContext<HostStream>& ctx) const {
-    scale(ctx, ctx.input_gradient(0), ctx.output_gradient(0));
+    if (ctx.input_gradient(0).present()) {
+      scale(ctx, ctx.input_gradient(0), ctx.output_gradient(0));
+    }
   }
 
  private:
@@ -211,7 +253,9 @@ struct ToyDropout {
   Footprint footprint(BatchShape) const { return {}; }
   void forward(ForwardContext<HostStream>& ctx) const { drop(ctx, ctx.output(0), ctx.input(0)); }
   void backward(BackwardContext<HostStream>& ctx) const {
-    drop(ctx, ctx.input_gradient(0), ctx.output_gradient(0));
+    if (ctx.input_gradient(0).present()) {
+      drop(ctx, ctx.input_gradient(0), ctx.output_gradient(0));
+    }
   }
 
  private:
@@ -231,7 +275,8 @@ struct ToyTwoOut {
 
   std::string name() const { return "toy two out"; }
   ParameterTable parameters() const {
-    return {{{"gain", {types.width}, types.parameter}, Initial::ones(), DecayGroup::exempt, {}}};
+    return types.with_frozen(
+        {{{"gain", {types.width}, types.parameter}, Initial::ones(), DecayGroup::exempt, {}}});
   }
   TensorTable input(BatchShape shape) const { return types.hidden(shape); }
   TensorTable boundary(BatchShape shape) const { return types.pair(shape); }
@@ -260,7 +305,7 @@ struct ToyTwoOut {
                          dright = ctx.output_gradient(2)] {
       for (std::size_t i = 0; i < x.size(); ++i) {
         add(dg, i % g.size(), load(dleft, i) * load(x, i));
-        store(dx, i, load(g, i % g.size()) * load(dleft, i) + load(dright, i));
+        store_if(dx, i, load(g, i % g.size()) * load(dleft, i) + load(dright, i));
       }
     });
   }
@@ -272,7 +317,8 @@ struct ToyCross {
 
   std::string name() const { return "toy cross"; }
   ParameterTable parameters() const {
-    return {{{"gain", {types.width}, types.parameter}, Initial::ones(), DecayGroup::decayed, {}}};
+    return types.with_frozen(
+        {{{"gain", {types.width}, types.parameter}, Initial::ones(), DecayGroup::decayed, {}}});
   }
   TensorTable input(BatchShape shape) const { return types.pair(shape); }
   TensorTable boundary(BatchShape shape) const { return types.pair(shape); }
@@ -311,10 +357,10 @@ struct ToyCross {
         auto const dl = load(new_dleft, i);
         auto const dr = load(new_dright, i);
         add(dg, i % width, dr * load(right, i));
-        store(dleft, i, dl - dr);
-        store(dright,
-              i,
-              load(g, i % width) * dr + (mark.device_pointer()[i / width] == 1 ? dl : 0.0F));
+        store_if(dleft, i, dl - dr);
+        store_if(dright,
+                 i,
+                 load(g, i % width) * dr + (mark.device_pointer()[i / width] == 1 ? dl : 0.0F));
       }
     });
   }
@@ -341,8 +387,8 @@ struct ToyTwoIn {
                          dleft = ctx.input_gradient(0),
                          dright = ctx.input_gradient(2)] {
       for (std::size_t i = 0; i < dy.size(); ++i) {
-        store(dleft, i, load(dy, i));
-        store(dright, i, -load(dy, i));
+        store_if(dleft, i, load(dy, i));
+        store_if(dright, i, -load(dy, i));
       }
     });
   }
@@ -358,8 +404,9 @@ struct ToyLoss {
 
   std::string name() const { return "toy loss"; }
   ParameterTable parameters() const {
-    return {{{"shift", {outputs}, types.parameter}, Initial::zeros(), DecayGroup::exempt, {}},
-            types.matrix("weight", outputs, sharing_key)};
+    return types.with_frozen(
+        {{{"shift", {outputs}, types.parameter}, Initial::zeros(), DecayGroup::exempt, {}},
+         types.matrix("weight", outputs, sharing_key)});
   }
   TensorTable input(BatchShape shape) const { return types.hidden(shape); }
   TensorTable boundary(BatchShape) const { return {}; }
@@ -424,7 +471,9 @@ struct ToyLoss {
         add(dc, i % dc.size(), load(dy, i));
       }
       add_products(dw, dy, x);
-      multiply(dx, dy, w, false);
+      if (dx.present()) {
+        multiply(dx, dy, w, false);
+      }
     });
   }
 

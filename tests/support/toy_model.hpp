@@ -10,6 +10,7 @@
 #include <roundpipe/runtime/batch.hpp>
 #include <support/toy_layers.hpp>
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <string>
@@ -26,23 +27,36 @@ struct ToyModelOptions {
   std::size_t crosses = 0;  ///< \ref ToyCross layers between a ToyTwoOut and a ToyTwoIn, if any.
   bool tied = false;        ///< First and last layer share their matrix.
   bool dense_tied = false;  ///< All dense layers share theirs.
+  std::size_t frozen_dense =
+      0;  ///< So many of the first dense layers are frozen; not with dense_tied.
+  bool frozen_input = false;      ///< The first layer is frozen, and the last one's matrix if tied.
+  bool empty_parameters = false;  ///< Each dense layer has a parameter without elements, too.
 };
 
 /// Input, dense layers, what the options say, and the loss.
 inline auto toy_model(ToyModelOptions const& options) {
   auto const& types = options.types;
+  auto frozen = types;
+  frozen.frozen = ToyTypes::all;
+  auto loss = types;
+  if (options.frozen_input && options.tied) {
+    loss.frozen |= 2U;  // bit 1: the matrix
+  }
+  auto const frozen_dense = std::min(options.frozen_dense, options.dense);
+  bool const empty = options.empty_parameters;
   std::string const outer_key = options.tied ? "outer" : "";
   std::string const dense_key = options.dense_tied ? "dense" : "";
   std::size_t const drops = options.drops ? 1 : 0;
   std::size_t const pairs = options.crosses > 0 ? 1 : 0;
-  return Sequential{ToyInput{types, 3, outer_key},
-                    repeat(options.dense, ToyDense{types, dense_key}),
+  return Sequential{ToyInput{options.frozen_input ? frozen : types, 3, outer_key},
+                    repeat(frozen_dense, ToyDense{frozen, dense_key, empty}),
+                    repeat(options.dense - frozen_dense, ToyDense{types, dense_key, empty}),
                     repeat(drops, ToyDropout{types}),
                     repeat(drops, ToyScale{types}),
                     repeat(pairs, ToyTwoOut{types}),
                     repeat(options.crosses, ToyCross{types}),
                     repeat(pairs, ToyTwoIn{types}),
-                    ToyLoss{types, 3, outer_key}};
+                    ToyLoss{loss, 3, outer_key}};
 }
 
 /// Values, targets and masks for a \ref toy_model, drawn from a seed.

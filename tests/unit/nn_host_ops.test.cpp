@@ -95,6 +95,29 @@ TEST_CASE("doubles are rounded to bf16 once, to nearest, ties to even") {
   CHECK(std::signbit(static_cast<float>(nn::detail::convert<BFloat16>(-0.0))));
 }
 
+TEST_CASE("doubles are rounded to f16 once, to nearest, ties to even") {
+  auto const rounded = [](double value) { return nn::detail::convert<Float16>(value).bits(); };
+  for (std::uint16_t bits = 0; bits < 0x7c00; ++bits) {
+    auto const next = static_cast<std::uint16_t>(bits + 1);
+    auto const low = static_cast<double>(Float16::from_bits(bits));
+    auto const high = next == 0x7c00 ? 0x1p16 : static_cast<double>(Float16::from_bits(next));
+    auto const tie = (low + high) / 2;
+    auto const even = bits % 2 == 0 ? bits : next;
+    REQUIRE(rounded(tie) == even);
+    REQUIRE(rounded(-tie) == (even | 0x8000));
+    for (double const nudge : {0x1p-52, 0x1p-40, 0x1p-25}) {  // a float would be the tie
+      REQUIRE(rounded(tie * (1 - nudge)) == bits);
+      REQUIRE(rounded(tie * (1 + nudge)) == next);
+      REQUIRE(rounded(-tie * (1 + nudge)) == (next | 0x8000));
+    }
+    REQUIRE(nn::detail::convert<double>(Float16::from_bits(bits)) == low);
+  }
+  CHECK(rounded(1e300) == 0x7c00);
+  CHECK(rounded(1e-300) == 0);
+  CHECK(std::isnan(
+      static_cast<float>(nn::detail::convert<Float16>(std::numeric_limits<double>::quiet_NaN()))));
+}
+
 TEST_CASE("scratch is aligned, distinct and as long as asked for") {
   for (int round = 0; round < 3; ++round) {
     nn::detail::HostScratch scratch;
@@ -153,7 +176,7 @@ TEST_CASE("products agree with plain loops for every combination of types") {
   HostStream stream;
   nn::HostOps<double> const wide(stream);
   nn::HostOps<float> const narrow(stream);
-  DType const types[] = {DType::f64, DType::f32, DType::bf16};
+  DType const types[] = {DType::f64, DType::f32, DType::bf16, DType::f16};
   for (auto const type : types) {
     for (auto const out_type : types) {
       auto const x = random({2, 3, 5}, 1, type);
@@ -170,7 +193,7 @@ TEST_CASE("products agree with plain loops for every combination of types") {
           }
         }
       }
-      auto const tolerance = out_type == DType::bf16 ? 4e-3 : 3e-7;
+      auto const tolerance = out_type == DType::bf16 ? 4e-3 : out_type == DType::f16 ? 5e-4 : 3e-7;
       wide.linear(y, x, w, c);
       CHECK(relative_difference(read(y), expected) < tolerance);
       narrow.linear(y, x, w, c);
@@ -229,6 +252,37 @@ TEST_CASE("operations only enqueue, and capture what they need") {
   CHECK(read(y) != before);
 }
 
+TEST_CASE_FIXTURE(Fixture, "sums of gradients may be absent, and the rest has the same bits") {
+  auto const x = random({4, 6}, 1);
+  auto const dy = random({4, 6}, 2);
+  auto const gain = random({6}, 3);
+  auto const dgain = random({6}, 4);
+  Owned const dx({4, 6}, DType::f32);
+  Owned const alone({4, 6}, DType::f32);
+  ops.rms_norm_backward(dx, dgain, dy, x, gain, absent, 1e-5);
+  ops.rms_norm_backward(alone, absent, dy, x, gain, absent, 1e-5);
+  CHECK(read(dx) == read(alone));
+  auto const sum = read(dgain);
+  write_random(dgain, 4, 1.0, 0.0);
+  ops.rms_norm_backward(absent, dgain, dy, x, gain, absent, 1e-5);
+  CHECK(read(dgain) == sum);
+  ops.rms_norm_backward(absent, absent, dy, x, gain, absent, 1e-5);
+
+  auto const q = random({2, 3, 4, 2}, 5);
+  auto const dq = random({2, 3, 4, 2}, 6);
+  auto const head_gain = random({2}, 7);
+  auto const dhead_gain = random({2}, 8);
+  Owned const first({2, 3, 4, 2}, DType::f32);
+  Owned const second({2, 3, 4, 2}, DType::f32);
+  ops.rotary_backward(first, dhead_gain, dq, q, head_gain, {});
+  ops.rotary_backward(second, absent, dq, q, head_gain, {});
+  CHECK(read(first) == read(second));
+
+  Owned const tokens({4}, DType::i32);
+  ops.linear_weight_gradient(absent, dy, x);
+  ops.embedding_backward(absent, dy, tokens);
+}
+
 TEST_CASE_FIXTURE(Fixture, "operands that do not fit are refused when they are enqueued") {
   auto const x = random({4, 6}, 1);
   auto const w = random({3, 6}, 2);
@@ -254,7 +308,8 @@ TEST_CASE_FIXTURE(Fixture, "operands that do not fit are refused when they are e
   check_misfit([&] { ops.rotary(q, w, absent, {}); }, "[rows, length, heads, head_dim]");
   check_misfit([&] { ops.rotary(odd, odd, absent, {}); }, "head_dim must be even");
   check_misfit([&] { ops.rotary(q, q, gain, {}); }, "2 elements, not f32[6]");
-  check_misfit([&] { ops.rotary_backward(q, absent, q, q, random({2}, 1), {}); }, "no tensor");
+  check_misfit([&] { ops.rotary_backward(q, gain, q, q, random({2}, 1), {}); }, "2 elements");
+  check_misfit([&] { ops.rotary_backward(absent, absent, q, q, absent, {}); }, "no tensor");
   check_misfit([&] { ops.attention(q, lse, q, three, three); }, "keys do not go with queries");
   check_misfit([&] { ops.attention(q, lse, q, k, q); }, "attention: an operand must have 24");
   check_misfit([&] { ops.attention(q, w, q, k, k); }, "24 elements, not f32[3, 6]");

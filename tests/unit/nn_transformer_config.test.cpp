@@ -78,6 +78,8 @@ TEST_CASE("a configuration that makes no transformer is refused by name") {
   check_refused([](auto& c) { c.initial_deviation = -1; }, "initial_deviation");
   check_refused([](auto& c) { c.storage = DType::i32; }, "storage");
   check_refused([](auto& c) { c.parameter = DType::u8; }, "parameter");
+  check_refused([](auto& c) { c.frozen_blocks = -1; }, "frozen_blocks is -1");
+  check_refused([](auto& c) { c.frozen_blocks = 2; }, "from 0 to layers = 1");
 }
 
 TEST_CASE("a configuration may name heads that do not divide hidden when it names head_dim") {

@@ -112,8 +112,9 @@ concept HasName = requires(L const& layer) {
 ///    `ctx.saving()`, it also writes to `ctx.saved()` what `backward` will need; reason: `backward`
 ///    finds parameters, inputs, side inputs and `saved()`, but no outputs.
 /// 4. `backward` overwrites every input gradient that is present and *adds* to every parameter
-///    gradient; reason: parameter gradients accumulate over the micro-batches of a slot, in their
-///    order, in the accumulation type.
+///    gradient that is present; reason: parameter gradients accumulate over the micro-batches of a
+///    slot, in their order, in the accumulation type, and frozen parameters have none. What is
+///    present does not change the bits of the rest.
 /// 5. `forward` may run several times for one micro-batch (recomputation), on different devices,
 ///    and must write the same bits each time; random numbers come from `ctx.random()` alone.
 /// 6. The tables for smaller extents pack into no more bytes than those for the capacity, and the

@@ -55,7 +55,7 @@ struct DropoutOptions {
 /// 1. `linear(y, x, w, c)`: y = x wᵀ + c. c is optional; it may be y, which then accumulates.
 /// 2. `linear_input_gradient(dx, dy, w, c)`: dx = dy w + c, likewise.
 /// 3. `linear_weight_gradient(dw, dy, x)`: dw += dyᵀ x, in the accumulation type; reason: it sums
-///    over the micro-batches of a slot.
+///    over the micro-batches of a slot. dw is optional.
 /// 4. Sums form in at least the accumulation type and are rounded once, to the output's type; that
 ///    may differ from the inputs' (logits do).
 template <class O>
@@ -72,13 +72,14 @@ concept LinearOps = requires(O const& ops, DeviceTensor const& t) {
 /// 1. `rms_norm(y, x, gain, epsilon)`: y = gain n(x).
 /// 2. `rms_norm_backward(dx, dgain, dy, x, gain, c, epsilon)`: dx = the gradient + c, and
 ///    dgain += the gradient's sum over all vectors, in an order that depends on extents alone. c is
-///    optional (the gradient of a residual branch); dx is optional, and may be dy or c.
+///    optional (the gradient of a residual branch); dx is optional, and may be dy or c; dgain is
+///    optional.
 /// 3. `rotary(y, x, gain, options)` takes x of shape [rows, length, heads, d], applies
 ///    `rms_norm` with a gain of size d to each head where gain is present, and then rotates the
 ///    pair (i, i + d/2) of position t (counted from 0 in each row) by t theta^(-2i/d) (Su et al.
 ///    2021, eq. 34, pairs as in Hugging Face's `rotate_half`). y may be x.
 /// 4. `rotary_backward(dx, dgain, dy, x, gain, options)` is its gradient; dgain and x are read and
-///    written only where gain is present. dx may be dy.
+///    written only where gain is present; dgain is optional there, too. dx may be dy.
 template <class O>
 concept NormOps =
     requires(O const& ops, DeviceTensor const& t, std::int64_t n, RotaryOptions options) {
@@ -129,7 +130,7 @@ concept ElementwiseOps = requires(O const& ops, DeviceTensor const& t, DropoutOp
 /// Semantics:
 /// 1. `embedding(y, tokens, table)`: y[i] = table[tokens[i]].
 /// 2. `embedding_backward(dtable, dy, tokens)`: dtable[tokens[i]] += dy[i], in the order of i for
-///    each token; reason: atomic additions would make the sum depend on timing.
+///    each token; reason: atomic additions would make the sum depend on timing. dtable is optional.
 /// 3. A token outside the vocabulary must not touch memory outside the table. Operations on the
 ///    host throw `Error` (invalid_argument) in the stream.
 template <class O>
@@ -171,7 +172,8 @@ concept LossOps = requires(O const& ops,
 ///    (invalid_argument) for operands that do not fit, and (unsupported) for a combination of
 ///    element types that this device does not compute.
 /// 3. Tensors that are written share no memory with others of the same call, except where an
-///    operation says that one "may be" another.
+///    operation says that one "may be" another. An optional sum of gradients that is not present
+///    (of a frozen parameter) costs no work, and the other results have the same bits without it.
 /// 4. Equal inputs give equal bits, whatever the time, the thread or the address, as long as
 ///    tensors begin at multiples of 256 bytes or at fixed distances from one; reason: a
 ///    recomputation, perhaps elsewhere, must repeat the forward.

@@ -26,7 +26,7 @@ struct LayerTensors {
   std::vector<DeviceTensor> results;              ///< Forward of \c evaluate only.
   std::vector<DeviceTensor> output_gradients;     ///< Backward only.
   std::vector<DeviceTensor> input_gradients;      ///< Backward only; not present() where unwanted.
-  std::vector<DeviceTensor> parameter_gradients;  ///< Backward only; of the accumulation type.
+  std::vector<DeviceTensor> parameter_gradients;  ///< Backward only; not present() where frozen.
   DeviceBytes saved;                              ///< Empty when nothing is to be saved.
   DeviceBytes workspace;
   DeviceSpan<double> loss;                        ///< Forward of a loss layer only: one element.
@@ -34,11 +34,11 @@ struct LayerTensors {
 
 /// What is known of a call besides its tensors.
 struct LayerCall {
-  BatchShape shape;            ///< The micro-batch's actual extents.
-  RandomKey random;            ///< The same in forward, recomputation and backward.
-  double gradient_scale = 1;   ///< One over the loss terms of the whole call, times any loss scale.
-  bool saving = false;         ///< Forward only: \c backward will follow and needs \c saved().
-  bool evaluating = false;     ///< No dropout; declared results are wanted.
+  BatchShape shape;           ///< The micro-batch's actual extents.
+  RandomKey random;           ///< The same in forward, recomputation and backward.
+  double gradient_scale = 1;  ///< One over the loss terms of the whole call, times any loss scale.
+  bool saving = false;        ///< Forward only: \c backward will follow and needs \c saved().
+  bool evaluating = false;    ///< No dropout; declared results are wanted.
 };
 
 /// What \c forward and \c backward have in common.
@@ -114,7 +114,8 @@ class BackwardContext : public LayerContext<Stream> {
   [[nodiscard]] DeviceTensor const& input_gradient(std::size_t i) const {
     return this->tensors().input_gradients.at(i);
   }
-  /// To be added to: it holds the sum over the slot's earlier micro-batches.
+  /// To be added to: it holds the sum over the slot's earlier micro-batches, in the accumulation
+  /// type. Not present() for a frozen parameter, whose gradient nobody needs.
   [[nodiscard]] DeviceTensor const& parameter_gradient(std::size_t i) const {
     return this->tensors().parameter_gradients.at(i);
   }

@@ -36,7 +36,7 @@ struct ParameterSpec {
   /// Layers that name the same key share one tensor: same shape and type, one master copy, one
   /// optimizer state, gradients summed in layer order. Empty: the layer's own.
   std::string sharing_key = {};
-  /// Frozen: never updated; it has no optimizer state and no gradient.
+  /// Frozen: never updated; it has no optimizer state and no gradient. Layers that share it agree.
   bool frozen = false;
 };
 

@@ -138,6 +138,7 @@ class DeviceTensor {
   [[nodiscard]] constexpr std::byte* device_pointer() const noexcept {
     return memory_.device_pointer();
   }
+  /// Whether there is a tensor. One without elements may lie nowhere, and then counts as absent.
   [[nodiscard]] constexpr bool present() const noexcept {
     return memory_.device_pointer() != nullptr;
   }
@@ -153,7 +154,8 @@ class DeviceTensor {
 
   /// The same elements under another shape. \throws Error when the sizes differ.
   [[nodiscard]] DeviceTensor reshaped(Shape const& shape) const {
-    require(shape.size() == size(), Errc::invalid_argument, "reshape to another number of elements");
+    require(
+        shape.size() == size(), Errc::invalid_argument, "reshape to another number of elements");
     return {memory_, shape, dtype_};
   }
 
@@ -167,9 +169,8 @@ class DeviceTensor {
 inline void views(std::vector<DeviceTensor>& list, TensorTable const& table, DeviceBytes block) {
   list.clear();
   for (std::size_t i = 0; i < table.size(); ++i) {
-    list.emplace_back(block.subspan(table.offset(i), table[i].bytes()),
-                      table[i].shape,
-                      table[i].dtype);
+    list.emplace_back(
+        block.subspan(table.offset(i), table[i].bytes()), table[i].shape, table[i].dtype);
   }
 }
 

@@ -12,6 +12,7 @@
 
 #include <Eigen/Core>
 
+#include <algorithm>
 #include <cmath>
 #include <cstdint>
 
@@ -23,36 +24,50 @@ template <class T>
   return T{1} / std::sqrt(x.square().sum() / static_cast<T>(x.size()) + epsilon);
 }
 
-/// Adds to \p dx the gradient of gain n(x) with respect to x, and to \p dgain that to the gain.
+/// Adds to \p dx the gradient of gain n(x) with respect to x, and to \p dgain that to the gain;
+/// either may be null.
 template <class T>
 void add_norm_gradient(T* dx,
-                       ArrayMap<T>& dgain,
+                       T* dgain,
                        ConstArrayMap<T> const& dy,
                        ConstArrayMap<T> const& x,
                        ConstArrayMap<T> const& gain,
                        T epsilon) {
   auto const r = inverse_rms<T>(x, epsilon);
-  dgain += dy * x * r;
+  if (dgain != nullptr) {
+    ArrayMap<T>(dgain, x.size()) += dy * x * r;
+  }
   if (dx != nullptr) {
     auto const projection = (dy * gain * x).sum() * r * r * r / static_cast<T>(x.size());
     ArrayMap<T>(dx, x.size()) += dy * gain * r - x * projection;
   }
 }
 
-/// A zeroed row in which a gain's gradient gathers before it is added to the accumulator.
+/// A zeroed row in which a gain's gradient gathers before it is added to the accumulator; nothing
+/// where there is none.
 template <class T>
-[[nodiscard]] ArrayMap<T> zeroed(HostScratch& scratch, std::int64_t width) {
-  ArrayMap<T> row(scratch.take<T>(static_cast<std::size_t>(width)), width);
-  row.setZero();
-  return row;
-}
+class GainGradient {
+ public:
+  GainGradient(HostScratch& scratch, DeviceTensor const& sum) : sum_(sum) {
+    if (sum.present()) {
+      row_ = scratch.take<T>(sum.size());
+      std::fill_n(row_, sum.size(), T{0});
+    }
+  }
+  /// The row, or null.
+  [[nodiscard]] T* row() const noexcept { return row_; }
+  void add_to_sum(HostScratch& scratch) const {
+    if (row_ != nullptr) {
+      T* const total = in_out<T>(scratch, sum_);
+      ArrayMap<T>(total, extent(sum_.size())) += ConstArrayMap<T>(row_, extent(sum_.size()));
+      store(sum_, total);
+    }
+  }
 
-template <class T>
-void add_to(HostScratch& scratch, DeviceTensor const& sum, ArrayMap<T> const& part) {
-  ArrayMap<T> total(in_out<T>(scratch, sum), part.size());
-  total += part;
-  store(sum, total.data());
-}
+ private:
+  DeviceTensor sum_;
+  T* row_ = nullptr;
+};
 
 /// y = gain n(x).
 template <class T>
@@ -72,7 +87,7 @@ void run_rms_norm(RowExtents e,
   store(y, to);
 }
 
-/// dx = gradient + addend; dgain += its sum over rows.
+/// dx = gradient + addend; dgain += its sum over rows. Either may be absent.
 template <class T>
 void run_rms_norm_backward(RowExtents e,
                            DeviceTensor const& dx,
@@ -88,7 +103,7 @@ void run_rms_norm_backward(RowExtents e,
   T const* const from = load<T>(scratch, x);
   T const* const other = load_optional<T>(scratch, addend);
   ConstArrayMap<T> const g(load<T>(scratch, gain), e.width);
-  auto part = zeroed<T>(scratch, e.width);
+  GainGradient<T> gain_gradient(scratch, dgain);
   T* const to = dx.present() ? output<T>(scratch, dx) : nullptr;
   ArrayMap<T> row(scratch.take<T>(width), e.width);  // dx may be dy
   for (std::int64_t i = 0; i < e.rows; ++i) {
@@ -99,7 +114,7 @@ void run_rms_norm_backward(RowExtents e,
       row.setZero();
     }
     add_norm_gradient<T>(to != nullptr ? row.data() : nullptr,
-                         part,
+                         gain_gradient.row(),
                          ConstArrayMap<T>(gradient + at, e.width),
                          ConstArrayMap<T>(from + at, e.width),
                          g,
@@ -108,7 +123,7 @@ void run_rms_norm_backward(RowExtents e,
       ArrayMap<T>(to + at, e.width) = row;
     }
   }
-  add_to<T>(scratch, dgain, part);
+  gain_gradient.add_to_sum(scratch);
   if (to != nullptr) {
     store(dx, to);
   }

@@ -26,10 +26,10 @@ namespace roundpipe::nn {
 /// stream's thread runs; see the concept for what the operations mean, and for what they throw.
 ///
 /// Computes in \p Scalar. Tensors of another floating type are converted when an operation loads
-/// them, and rounded to nearest even when it stores them: bf16 goes well with float; tensors of
-/// type \p Scalar are used where they lie. Products run in the stream's thread alone (build without
-/// OpenMP, or Eigen would use its threads), so equal inputs give equal bits on one machine; on
-/// another, with other caches, Eigen may cut sums differently.
+/// them, and rounded to nearest even when it stores them: bf16 and f16 go well with float; tensors
+/// of type \p Scalar are used where they lie. Products run in the stream's thread alone (build
+/// without OpenMP, or Eigen would use its threads), so equal inputs give equal bits on one machine;
+/// on another, with other caches, Eigen may cut sums differently.
 ///
 /// \tparam Stream has `launch(f)`, which runs f when the work before it has run.
 template <std::floating_point Scalar, class StreamType = HostStream>
@@ -75,6 +75,9 @@ class HostOps {
   void linear_weight_gradient(DeviceTensor const& dweight,
                               DeviceTensor const& dy,
                               DeviceTensor const& x) const {
+    if (!dweight.present()) {
+      return;
+    }
     auto const e = detail::check_linear("linear_weight_gradient", dy, x, dweight);
     detail::check_sum("linear_weight_gradient", dweight, e.in * e.out);
     stream_->launch([=] { detail::run_linear_weight_gradient<Scalar>(e, dweight, dy, x); });
@@ -96,7 +99,7 @@ class HostOps {
                          DeviceTensor const& addend,
                          double epsilon) const {
     auto const e = detail::check_norm("rms_norm_backward", dy, x, gain);
-    detail::check_sum("rms_norm_backward", dgain, e.width);
+    detail::check_optional_sum("rms_norm_backward", dgain, e.width);
     detail::check_optional("rms_norm_backward", dx, e.rows * e.width);
     detail::check_optional("rms_norm_backward", addend, e.rows * e.width);
     stream_->launch([=] {
@@ -122,7 +125,7 @@ class HostOps {
     detail::check_rotary("rotary_backward", dx, dy, gain);
     if (gain.present()) {
       detail::check_size("rotary_backward", x, detail::extent(dy.size()));
-      detail::check_sum("rotary_backward", dgain, detail::extent(gain.size()));
+      detail::check_optional_sum("rotary_backward", dgain, detail::extent(gain.size()));
     }
     stream_->launch([=] { detail::run_rotary_backward<Scalar>(dx, dgain, dy, x, gain, options); });
   }
@@ -186,6 +189,9 @@ class HostOps {
   void embedding_backward(DeviceTensor const& dtable,
                           DeviceTensor const& dy,
                           DeviceTensor const& tokens) const {
+    if (!dtable.present()) {
+      return;
+    }
     auto const e = detail::check_embedding("embedding_backward", dy, tokens, dtable);
     detail::check_sum("embedding_backward", dtable, detail::extent(dtable.size()));
     stream_->launch([=] { detail::run_embedding_backward(e, dtable, dy, tokens); });

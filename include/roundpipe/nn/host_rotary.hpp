@@ -117,7 +117,7 @@ void run_rotary_backward(DeviceTensor const& dx,
   T const* const from = normed ? load<T>(scratch, x) : nullptr;
   T const* const g = load_optional<T>(scratch, gain);
   T* const to = output<T>(scratch, dx);
-  auto part = zeroed<T>(scratch, width);
+  GainGradient<T> gain_gradient(scratch, normed ? dgain : absent);
   ArrayMap<T> head(scratch.take<T>(static_cast<std::size_t>(width)), width);  // dx may be dy
   for_each_head<T>(dy.shape(), options.theta, [&](auto at, auto const& cosine, auto const& sine) {
     ConstArrayMap<T> const first(gradient + at, half);
@@ -128,7 +128,7 @@ void run_rotary_backward(DeviceTensor const& dx,
     if (normed) {
       result.setZero();
       add_norm_gradient<T>(result.data(),
-                           part,
+                           gain_gradient.row(),
                            ConstArrayMap<T>(head.data(), width),
                            ConstArrayMap<T>(from + at, width),
                            ConstArrayMap<T>(g, width),
@@ -137,9 +137,7 @@ void run_rotary_backward(DeviceTensor const& dx,
       result = head;
     }
   });
-  if (normed) {
-    add_to<T>(scratch, dgain, part);
-  }
+  gain_gradient.add_to_sum(scratch);
   store(dx, to);
 }
 

@@ -91,7 +91,7 @@ class HostScratch {
 /// \p value as \p To, rounded to nearest, ties to even.
 template <class To, class From>
 [[nodiscard]] inline To convert(From value) noexcept {
-  if constexpr (std::is_same_v<To, BFloat16> && std::is_same_v<From, double>) {
+  if constexpr (sizeof(To) == 2 && std::is_same_v<From, double>) {
     // To float by rounding to odd, so that the second rounding decides as a single one would.
     auto narrow = static_cast<float>(value);
     auto bits = std::bit_cast<std::uint32_t>(narrow);
@@ -102,7 +102,7 @@ template <class To, class From>
       bits = beyond ? bits - 1 : bits + 1;
       narrow = std::bit_cast<float>(bits);
     }
-    return BFloat16(narrow);
+    return To(narrow);
   } else {
     return static_cast<To>(value);
   }

@@ -38,10 +38,12 @@ namespace roundpipe::nn {
 /// A label is what its own position shall predict: shifting is the batch's business.
 ///
 /// Logits exist for `config.loss_chunk` positions at a time and have the accumulation type, so that
-/// the loss is not rounded to bf16. The saving forward keeps one number a position, the
-/// log-sum-exp; the backward computes the norm and the logits again: a third product beside the two
-/// of the gradients, for memory that does not grow with the vocabulary. (Gradients can not be made
-/// during the forward, which has no parameter gradients.)
+/// the loss is not rounded to 16 bits. Their gradients have config.storage, except that f16 would
+/// not hold them: a scaled loss's can exceed its range, and an unscaled one's vanish in it. The
+/// saving forward keeps one number a position, the log-sum-exp; the backward computes the norm and
+/// the logits again: a third product beside the two of the gradients, for memory that does not grow
+/// with the vocabulary. (Gradients can not be made during the forward, which has no parameter
+/// gradients.)
 template <Ops O>
 class LanguageModelHead {
  public:
@@ -61,7 +63,8 @@ class LanguageModelHead {
         {{"lm_head.weight", {c.vocabulary, c.hidden}, c.parameter},
          Initial::normal(static_cast<float>(c.initial_deviation)),
          c.tied ? DecayGroup::exempt : DecayGroup::decayed,
-         c.tied ? token_embedding_key : ""},
+         c.tied ? token_embedding_key : "",
+         c.tied && c.frozen_embedding},
     };
   }
   [[nodiscard]] TensorTable input(BatchShape shape) const {
@@ -190,7 +193,7 @@ class LanguageModelHead {
       if (pass == Pass::forward) {
         losses = work.take({positions}, wide);
       } else {
-        dlogits = c.storage == wide ? logits : work.take({chunk, c.vocabulary}, c.storage);
+        dlogits = c.storage == DType::bf16 ? work.take({chunk, c.vocabulary}, c.storage) : logits;
       }
     }
 

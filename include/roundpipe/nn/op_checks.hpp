@@ -66,11 +66,18 @@ inline void check_indices(char const* operation, DeviceTensor const& t, std::int
   }
 }
 
-/// A gradient sum may not be narrower than f32.
+/// A gradient sum has an accumulation type.
 inline void check_sum(char const* operation, DeviceTensor const& t, std::int64_t size) {
   check_size(operation, t, size);
-  if (t.dtype() == DType::bf16) {
+  if (t.dtype() != accumulation_type(t.dtype())) {
     misfit(operation, "a sum of gradients must have an accumulation type", t);
+  }
+}
+
+/// The same of one that is not there for a frozen parameter.
+inline void check_optional_sum(char const* operation, DeviceTensor const& t, std::int64_t size) {
+  if (t.present()) {
+    check_sum(operation, t, size);
   }
 }
 

@@ -49,7 +49,8 @@ class TokenEmbedding {
     return {{{"embed_tokens.weight", {config_.vocabulary, config_.hidden}, config_.parameter},
              Initial::normal(deviation),
              DecayGroup::exempt,
-             config_.tied ? token_embedding_key : ""}};
+             config_.tied ? token_embedding_key : "",
+             config_.frozen_embedding}};
   }
   [[nodiscard]] TensorTable input(BatchShape) const { return {}; }
   [[nodiscard]] TensorTable boundary(BatchShape shape) const {
@@ -79,6 +80,9 @@ class TokenEmbedding {
   }
 
   void backward(BackwardContext<Stream>& ctx) const {
+    if (!ctx.parameter_gradient(0).present()) {  // frozen
+      return;
+    }
     auto work = ctx.workspace();
     auto const memory = carve(work, ctx.shape());
     O const ops(ctx.stream(), memory.scratch);

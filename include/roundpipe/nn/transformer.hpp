@@ -16,13 +16,18 @@
 
 namespace roundpipe::nn {
 
-/// The model TokenEmbedding, `config.layers` times TransformerBlock, LanguageModelHead. The batch
-/// brings `tokens` and `labels`, both i32 [rows, length].
+/// The model TokenEmbedding, `config.layers` times TransformerBlock, of which the first
+/// `config.frozen_blocks` are frozen, LanguageModelHead. The batch brings `tokens` and `labels`,
+/// both i32 [rows, length].
 /// \throws Error (invalid_argument) as TransformerConfig::resolved().
 template <Ops O>
 [[nodiscard]] auto transformer(TransformerConfig const& config) {
+  auto const resolved = config.resolved();  // so that the counts are sound
+  auto const layers = static_cast<std::size_t>(resolved.layers);
+  auto const frozen = static_cast<std::size_t>(resolved.frozen_blocks);
   return Sequential{TokenEmbedding<O>{config},
-                    repeat(static_cast<std::size_t>(config.layers), TransformerBlock<O>{config}),
+                    repeat(frozen, TransformerBlock<O>{config, true}),
+                    repeat(layers - frozen, TransformerBlock<O>{config}),
                     LanguageModelHead<O>{config}};
 }
 

@@ -39,8 +39,11 @@ class TransformerBlock {
  public:
   using Stream = typename O::Stream;
 
+  /// \param frozen says that none of the block's parameters is trained; `config.frozen_blocks`,
+  /// which is about a whole transformer, is not asked.
   /// \throws Error (invalid_argument) as TransformerConfig::resolved().
-  explicit TransformerBlock(TransformerConfig const& config) : config_(config.resolved()) {}
+  explicit TransformerBlock(TransformerConfig const& config, bool frozen = false)
+      : config_(config.resolved()), frozen_(frozen) {}
 
   [[nodiscard]] TransformerConfig const& config() const noexcept { return config_; }
   [[nodiscard]] std::string name() const { return "transformer block"; }
@@ -54,10 +57,11 @@ class TransformerBlock {
     ParameterTable table;
     auto const matrix = [&](char const* name, std::int64_t out, std::int64_t in, float d) {
       table.push_back(
-          {{name, {out, in}, c.parameter}, Initial::normal(d), DecayGroup::decayed, {}});
+          {{name, {out, in}, c.parameter}, Initial::normal(d), DecayGroup::decayed, {}, frozen_});
     };
     auto const gain = [&](char const* name, std::int64_t width) {
-      table.push_back({{name, {width}, c.parameter}, Initial::ones(), DecayGroup::exempt, {}});
+      table.push_back(
+          {{name, {width}, c.parameter}, Initial::ones(), DecayGroup::exempt, {}, frozen_});
     };
     gain("input_layernorm.weight", c.hidden);
     matrix("self_attn.q_proj.weight", c.query_width(), c.hidden, deviation);
@@ -128,6 +132,7 @@ class TransformerBlock {
     O const ops(ctx.stream(), m.scratch);
     auto const weight = [&](Parameter p) -> auto const& { return ctx.parameter(p); };
     auto const sum = [&](Parameter p) -> auto const& { return ctx.parameter_gradient(p); };
+    auto const trains = [&](Parameter p) { return sum(p).present(); };
     auto const epsilon = c.norm_epsilon;
 
     // y = middle + dropout(down_proj(activation))
@@ -137,7 +142,9 @@ class TransformerBlock {
     ops.swiglu_backward(m.gate, m.up, m.activation, m.up, saved.gate, saved.up);
     ops.linear_weight_gradient(sum(down_proj), dprojected, m.activation);
     // gate, up of norm(middle); `middle` holds the norm, then its gradient, then middle's
-    ops.rms_norm(m.middle, saved.middle, weight(middle_norm), epsilon);
+    if (trains(gate_proj) || trains(up_proj)) {
+      ops.rms_norm(m.middle, saved.middle, weight(middle_norm), epsilon);
+    }
     ops.linear_weight_gradient(sum(gate_proj), m.gate, m.middle);
     ops.linear_weight_gradient(sum(up_proj), m.up, m.middle);
     ops.linear_input_gradient(m.middle, m.gate, weight(gate_proj), absent);
@@ -163,10 +170,15 @@ class TransformerBlock {
     unrotate(k_norm, m.k, saved.k);
     // q, k, v of norm(x)
     auto const& x = ctx.input(0);
-    ops.rms_norm(m.normed, x, weight(input_norm), epsilon);
+    if (trains(q_proj) || trains(k_proj) || trains(v_proj)) {
+      ops.rms_norm(m.normed, x, weight(input_norm), epsilon);
+    }
     ops.linear_weight_gradient(sum(q_proj), m.q, m.normed);
     ops.linear_weight_gradient(sum(k_proj), m.k, m.normed);
     ops.linear_weight_gradient(sum(v_proj), m.v, m.normed);
+    if (!ctx.input_gradient(0).present() && !trains(input_norm)) {
+      return;
+    }
     ops.linear_input_gradient(m.normed, m.q, weight(q_proj), absent);
     ops.linear_input_gradient(m.normed, m.k, weight(k_proj), m.normed);
     ops.linear_input_gradient(m.normed, m.v, weight(v_proj), m.normed);
@@ -238,6 +250,7 @@ class TransformerBlock {
   }
 
   TransformerConfig config_;
+  bool frozen_;
   RotaryOptions rotary_{config_.rope_theta, config_.norm_epsilon};
 };
 

@@ -35,6 +35,8 @@ struct TransformerConfig {
   std::int32_t padding_label = -100;  ///< Positions with this label have no loss.
   std::int64_t loss_chunk = 1024;     ///< Positions whose logits exist at a time.
   double initial_deviation = 0.02;    ///< Of matrices; residual projections: over sqrt(2 layers).
+  bool frozen_embedding = false;   ///< The embedding's table is not trained, nor a head tied to it.
+  std::int64_t frozen_blocks = 0;  ///< So many of the first blocks are not trained.
 
   /// The same constants with every default filled in.
   /// \throws Error (invalid_argument) for constants that make no transformer.
@@ -111,7 +113,12 @@ inline TransformerConfig TransformerConfig::resolved() const {
           "TransformerConfig::initial_deviation must not be negative");
   require(is_floating(storage) && is_floating(parameter),
           Errc::invalid_argument,
-          "TransformerConfig::storage and parameter must be f64, f32 or bf16");
+          "TransformerConfig::storage and parameter must be f64, f32, bf16 or f16");
+  if (frozen_blocks < 0 || frozen_blocks > layers) {
+    throw Error(Errc::invalid_argument,
+                "TransformerConfig::frozen_blocks is " + std::to_string(frozen_blocks) +
+                    ", but must be from 0 to layers = " + std::to_string(layers));
+  }
   return config;
 }
 

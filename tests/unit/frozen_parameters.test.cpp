@@ -1,0 +1,210 @@
+// SPDX-FileCopyrightText: 2026 The roundpipe authors
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+
+#include <roundpipe/concepts/layer.hpp>
+#include <roundpipe/nn/host_ops.hpp>
+#include <roundpipe/nn/transformer.hpp>
+#include <support/nn_harness.hpp>
+#include <support/toy_model.hpp>
+
+#include <doctest/doctest.h>
+
+#include <cstddef>
+#include <cstdint>
+#include <string>
+#include <vector>
+
+namespace {
+
+using namespace roundpipe;
+using namespace roundpipe::test;
+
+using Ops32 = nn::HostOps<float>;
+
+BatchShape const shape{2, 3};
+
+nn::TransformerConfig small() {
+  nn::TransformerConfig config;
+  config.vocabulary = 11;
+  config.hidden = 12;
+  config.layers = 3;
+  config.heads = 4;
+  config.kv_heads = 2;
+  config.head_dim = 4;
+  config.intermediate = 10;
+  return config;
+}
+
+/// Gives a runner's side inputs something to read: small numbers, which are tokens, too.
+template <class L>
+void fill_side_inputs(LayerRunner<L>& runner) {
+  std::uint32_t name = 500;
+  for (DeviceTensor const& t : runner.tensors.side_inputs) {
+    ++name;
+    if (is_floating(t.dtype())) {
+      write_random(t, name, 1.0, 0.0);
+      continue;
+    }
+    for (std::size_t i = 0; i < t.size(); ++i) {
+      auto const value = static_cast<std::uint8_t>(i % 3);
+      if (t.dtype() == DType::i32) {
+        t.as<std::int32_t>().device_pointer()[i] = value;
+      } else {
+        t.as<std::uint8_t>().device_pointer()[i] = value;
+      }
+    }
+  }
+  for (DeviceTensor const& t : runner.tensors.inputs) {
+    if (!is_floating(t.dtype())) {
+      write(t, std::vector<std::int32_t>(t.size(), 1));
+    }
+  }
+}
+
+/// Checks, for many sets of parameter gradients that are absent, that the others and the input's
+/// have the bits that they have when all are present, and that nothing else is written.
+template <class L>
+void check_absent_gradients(L const& layer) {
+  LayerRunner<L> runner(layer, shape);
+  fill_side_inputs(runner);
+  INFO(layer.name());
+  auto const all = runner.tensors.parameter_gradients;
+  auto const input_gradients = runner.tensors.input_gradients;
+  auto const run = [&] {
+    runner.parameter_gradients.zero();
+    runner.backward();
+    std::vector<std::vector<double>> sums;
+    for (auto const& t : all) {
+      sums.push_back(read(t));
+    }
+    return sums;
+  };
+  static_cast<void>(runner.forward(true));
+  auto const expected = run();
+  auto const expected_input = runner.input_gradients.content();
+
+  std::uint32_t const everything = (1U << all.size()) - 1;
+  std::vector<std::uint32_t> sets{everything};
+  for (std::size_t i = 0; i < all.size(); ++i) {
+    sets.push_back(1U << i);
+    sets.push_back(everything & ~(1U << i));
+    sets.push_back(random_word({4, 4, 4, 4, 4}, i) & everything);
+  }
+  for (auto const set : sets) {
+    CAPTURE(set);
+    for (std::size_t i = 0; i < all.size(); ++i) {
+      runner.tensors.parameter_gradients[i] = (set >> i & 1U) != 0 ? DeviceTensor{} : all[i];
+    }
+    auto const check_sums = [&](std::vector<std::vector<double>> const& sums) {
+      for (std::size_t i = 0; i < all.size(); ++i) {
+        CHECK(sums[i] == ((set >> i & 1U) != 0 ? std::vector<double>(all[i].size()) : expected[i]));
+      }
+    };
+    check_sums(run());
+    CHECK(runner.input_gradients.content() == expected_input);
+    for (auto& t : runner.tensors.input_gradients) {
+      t = DeviceTensor{};
+    }
+    check_sums(run());  // and so where nobody needs the input's
+    runner.tensors.input_gradients = input_gradients;
+  }
+}
+
+/// Which parameters of the model's layers are frozen: a letter each, a word a layer.
+template <class Model>
+std::string frozen_of(Model const& model) {
+  std::string words;
+  for (int i = 0; i < static_cast<int>(model.layer_count()); ++i) {
+    model.visit(LayerId{i}, [&](auto const& layer) {
+      words += i == 0 ? "" : " ";
+      for (auto const& spec : layer.parameters()) {
+        words += spec.frozen ? 'f' : 't';
+      }
+    });
+  }
+  return words;
+}
+
+}  // namespace
+
+TEST_CASE("toy layers make the gradients that are wanted, whichever they are") {
+  ToyTypes types;
+  SUBCASE("f32") {}
+  SUBCASE("f16") {
+    types.parameter = types.boundary = DType::f16;
+  }
+  check_absent_gradients(ToyInput{types});
+  check_absent_gradients(ToyDense{types});
+  check_absent_gradients(ToyDense{types, "", true});
+  check_absent_gradients(ToyTwoOut{types});
+  check_absent_gradients(ToyCross{types});
+  check_absent_gradients(ToyLoss{types});
+}
+
+TEST_CASE("the transformer's layers make the gradients that are wanted, whichever they are") {
+  auto config = small();
+  SUBCASE("plain") {}
+  SUBCASE("with dropout, and norms of queries and keys") {
+    config.dropout = 0.1;
+    config.query_key_norm = true;
+  }
+  SUBCASE("with tensors of bf16") {
+    config.storage = config.parameter = DType::bf16;
+    config.query_key_norm = true;
+  }
+  check_absent_gradients(nn::TokenEmbedding<Ops32>(config));
+  check_absent_gradients(nn::TransformerBlock<Ops32>(config));
+  check_absent_gradients(nn::LanguageModelHead<Ops32>(config));
+}
+
+TEST_CASE("a toy model is frozen as its options say") {
+  ToyModelOptions options;
+  options.dense = 3;
+  CHECK(frozen_of(toy_model(options)) == "t tt tt tt tt");
+  options.frozen_dense = 2;
+  CHECK(frozen_of(toy_model(options)) == "t ff ff tt tt");
+  options.frozen_input = true;
+  CHECK(frozen_of(toy_model(options)) == "f ff ff tt tt");
+  options.tied = true;
+  CHECK(frozen_of(toy_model(options)) == "f ff ff tt tf");
+  options.empty_parameters = true;
+  options.frozen_dense = 7;
+  CHECK(frozen_of(toy_model(options)) == "f fff fff fff tf");
+  ToyModelOptions mixed;
+  mixed.types.frozen = 0b10;  // of each layer the second
+  mixed.crosses = 1;
+  CHECK(frozen_of(toy_model(mixed)) == "t tf tf t t  tf");
+}
+
+TEST_CASE("a transformer is frozen as its configuration says") {
+  auto config = small();
+  auto const frozen = [&] { return frozen_of(nn::transformer<Ops32>(config)); };
+  CHECK(frozen() == "t ttttttttt ttttttttt ttttttttt tt");
+  config.frozen_blocks = 2;
+  CHECK(frozen() == "t fffffffff fffffffff ttttttttt tt");
+  config.frozen_embedding = true;
+  CHECK(frozen() == "f fffffffff fffffffff ttttttttt tt");
+  config.tied = true;
+  CHECK(frozen() == "f fffffffff fffffffff ttttttttt tf");
+  config.frozen_blocks = 3;
+  CHECK(frozen() == "f fffffffff fffffffff fffffffff tf");
+}
+
+TEST_CASE("freezing changes nothing of a layer but what its table says is frozen") {
+  nn::TransformerBlock<Ops32> const trained(small());
+  nn::TransformerBlock<Ops32> const frozen(small(), true);
+  auto const before = trained.parameters();
+  auto const after = frozen.parameters();
+  REQUIRE(before.size() == after.size());
+  for (std::size_t i = 0; i < before.size(); ++i) {
+    CHECK(before[i].tensor == after[i].tensor);
+    CHECK(before[i].initial.kind == after[i].initial.kind);
+    CHECK(before[i].initial.deviation == after[i].initial.deviation);
+    CHECK(before[i].decay == after[i].decay);
+    CHECK(before[i].sharing_key == after[i].sharing_key);
+    CHECK_FALSE(before[i].frozen);
+    CHECK(after[i].frozen);
+  }
+  CHECK(trained.footprint(shape).saved_bytes == frozen.footprint(shape).saved_bytes);
+  CHECK(trained.footprint(shape).workspace_bytes == frozen.footprint(shape).workspace_bytes);
+}
