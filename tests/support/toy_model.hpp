@@ -27,10 +27,9 @@ struct ToyModelOptions {
   std::size_t crosses = 0;  ///< \ref ToyCross layers between a ToyTwoOut and a ToyTwoIn, if any.
   bool tied = false;        ///< First and last layer share their matrix.
   bool dense_tied = false;  ///< All dense layers share theirs.
-  std::size_t frozen_dense =
-      0;  ///< So many of the first dense layers are frozen; not with dense_tied.
-  bool frozen_input = false;      ///< The first layer is frozen, and the last one's matrix if tied.
   bool empty_parameters = false;  ///< Each dense layer has a parameter without elements, too.
+  bool frozen_input = false;      ///< The first layer is frozen, and the last one's matrix if tied.
+  std::size_t frozen_dense = 0;   ///< How many first dense layers are frozen; all if dense_tied.
 };
 
 /// Input, dense layers, what the options say, and the loss.
@@ -42,7 +41,9 @@ inline auto toy_model(ToyModelOptions const& options) {
   if (options.frozen_input && options.tied) {
     loss.frozen |= 2U;  // bit 1: the matrix
   }
-  auto const frozen_dense = std::min(options.frozen_dense, options.dense);
+  auto const frozen_dense = options.dense_tied && options.frozen_dense > 0
+                                ? options.dense
+                                : std::min(options.frozen_dense, options.dense);
   bool const empty = options.empty_parameters;
   std::string const outer_key = options.tied ? "outer" : "";
   std::string const dense_key = options.dense_tied ? "dense" : "";

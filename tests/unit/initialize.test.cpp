@@ -62,6 +62,12 @@ TEST_CASE("normal values depend on the seed, the block and the tensor, and on no
   CHECK(some == more);
 }
 
+TEST_CASE("a parameter without elements has no values") {
+  for (auto const initial : {Initial::zeros(), Initial::ones(), Initial::normal(1)}) {
+    CHECK(values(initial, 0).empty());
+  }
+}
+
 TEST_CASE("no value is infinite") {
   for (auto const value : values(Initial::normal(1), 100'000, 5)) {
     REQUIRE(std::abs(value) < 8);

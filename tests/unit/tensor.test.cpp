@@ -93,6 +93,54 @@ TEST_CASE("the tensors of a table follow one another, each aligned") {
   CHECK(end <= table.bytes());
 }
 
+TEST_CASE("tensors without elements take no bytes of a table, wherever they stand") {
+  TensorTable const table{{"first", {0, 4}, DType::f32},
+                          {"a", {3}, DType::f16},
+                          {"between", {4, 0, 2}, DType::f64},
+                          {"again", {0}, DType::u8},
+                          {"b", {65}, DType::f32},
+                          {"last", {0, 0}, DType::i64}};
+  std::size_t const offsets[] = {0, 0, 256, 256, 256, 768};
+  std::size_t elements = 0;
+  for (std::size_t i = 0; i < table.size(); ++i) {
+    CHECK(table.offset(i) == offsets[i]);
+    elements += table[i].shape.size();
+    CHECK((table[i].bytes() == 0) == (table[i].shape.size() == 0));
+  }
+  CHECK(elements == 3 + 65);
+  CHECK(table.bytes() == 768);
+  Block block;
+  auto const tensors = views(table, block.bytes(table.bytes()));
+  REQUIRE(tensors.size() == table.size());
+  TensorCarver carver(block.bytes(table.bytes()));
+  for (std::size_t i = 0; i < table.size(); ++i) {
+    CHECK(tensors[i].present());
+    CHECK(tensors[i].shape() == table[i].shape);
+    CHECK(tensors[i].size_bytes() == table[i].bytes());
+    CHECK(carver.take(table[i].shape, table[i].dtype).device_pointer() ==
+          tensors[i].device_pointer());
+  }
+  CHECK(carver.used_bytes() == table.bytes());
+  CHECK(to_string(table[0].shape) == "[0, 4]");
+}
+
+TEST_CASE("a table of nothing but tensors without elements needs no memory") {
+  TensorTable const table{{"a", {0, 4}, DType::f32}, {"b", {2, 0}, DType::bf16}};
+  CHECK(table.bytes() == 0);
+  auto const tensors = views(table, DeviceBytes{});
+  REQUIRE(tensors.size() == 2);
+  CHECK(tensors[0].shape() == Shape{0, 4});
+  CHECK(tensors[1].as<BFloat16>().empty());
+  CHECK(tensors[0].reshaped({7, 0}).shape() == Shape{7, 0});
+  TensorCarver carver{DeviceBytes{}};
+  CHECK(carver.take({0, 4}, DType::f32).size() == 0);
+  CHECK(carver.used_bytes() == 0);
+  Block block;
+  TensorCarver full(block.bytes(256));
+  (void)full.take({64}, DType::f32);
+  CHECK(full.take({0}, DType::f32).size() == 0);  // at the end, where there is room for nothing
+}
+
 TEST_CASE("an empty table takes no bytes") {
   TensorTable const table;
   CHECK(table.empty());

@@ -155,6 +155,7 @@ class LanguageModelHead {
     Memory const m(work, c, ctx.shape(), Pass::backward);
     O const ops(ctx.stream(), m.scratch);
     auto const& weight = ctx.parameter(1);
+    bool const goes_on = ctx.input_gradient(0).present() || ctx.parameter_gradient(0).present();
 
     ops.rms_norm(m.normed, ctx.input(0), ctx.parameter(0), c.norm_epsilon);
     for_each_chunk(m, ctx.shape(), [&](Chunk const& chunk, auto const& part) {
@@ -167,15 +168,19 @@ class LanguageModelHead {
                                  ctx.gradient_scale());
       ops.linear_weight_gradient(ctx.parameter_gradient(1), chunk.dlogits, chunk.normed);
       // The chunk's part of the norm is needed no more: its gradient takes the place.
-      ops.linear_input_gradient(chunk.normed, chunk.dlogits, weight, absent);
+      if (goes_on) {
+        ops.linear_input_gradient(chunk.normed, chunk.dlogits, weight, absent);
+      }
     });
-    ops.rms_norm_backward(ctx.input_gradient(0),
-                          ctx.parameter_gradient(0),
-                          m.normed,
-                          ctx.input(0),
-                          ctx.parameter(0),
-                          absent,
-                          c.norm_epsilon);
+    if (goes_on) {
+      ops.rms_norm_backward(ctx.input_gradient(0),
+                            ctx.parameter_gradient(0),
+                            m.normed,
+                            ctx.input(0),
+                            ctx.parameter(0),
+                            absent,
+                            c.norm_epsilon);
+    }
   }
 
  private:
