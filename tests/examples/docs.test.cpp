@@ -250,6 +250,40 @@ struct Guess {
 static_assert(Layer<Squash, HostStream>);
 static_assert(LossLayer<Guess> && HasResults<Guess>);
 
+/// y = x + shift, which may be frozen.
+struct Shift {
+  std::int64_t width = 4;
+  bool frozen = false;
+
+  ParameterTable parameters() const {
+    return {{{"shift", {width}, DType::f32}, Initial::zeros(), DecayGroup::exempt, {}, frozen}};
+  }
+  TensorTable input(BatchShape shape) const {
+    return {{"x", {shape.rows, shape.length, width}, DType::f32}};
+  }
+  TensorTable boundary(BatchShape shape) const { return input(shape); }
+  Footprint footprint(BatchShape) const { return {}; }
+  void forward(ForwardContext<HostStream>& ctx) const {
+    ctx.stream().launch([x = ctx.input(0), shift = ctx.parameter(0), y = ctx.output(0)] {
+      for (std::size_t i = 0; i < x.size(); ++i) {
+        elements(y)[i] = elements(x)[i] + elements(shift)[i % shift.size()];
+      }
+    });
+  }
+  void backward(BackwardContext<HostStream>& ctx) const {
+    ctx.stream().launch([dy = ctx.output_gradient(0),
+                         dx = ctx.input_gradient(0),
+                         dshift = ctx.parameter_gradient(0)] {
+      std::ranges::copy(elements(dy), elements(dx).begin());
+      if (dshift.present()) {
+        for (std::size_t i = 0; i < dy.size(); ++i) {
+          elements(dshift)[i % dshift.size()] += elements(dy)[i];
+        }
+      }
+    });
+  }
+};
+
 struct Mark {
   std::int64_t width = 4;
 
@@ -343,6 +377,33 @@ TEST_CASE("a layer can be called by hand on an inline stream") {
   ForwardContext<HostStream> ctx(stream, call, tensors);
   layer.forward(ctx);
   CHECK(elements(tensors.outputs[0])[3] == doctest::Approx(std::tanh(1.0)));
+}
+
+TEST_CASE("a frozen parameter has no gradient, and the input's is the same") {
+  CHECK_FALSE(Shift{}.parameters()[0].frozen);
+  CHECK(Shift{.frozen = true}.parameters()[0].frozen);
+  BatchShape const shape{.rows = 1, .length = 2};
+  Shift const layer{.width = 2};
+  AlignedMemory const gradients(3 * 256);
+  TensorTable const table{
+      {"dy", {4}, DType::f32}, {"dx", {4}, DType::f32}, {"ds", {2}, DType::f32}};
+  auto const d = views(table, gradients.device_bytes());
+  HostStream stream;
+  LayerCall call;
+  call.shape = shape;
+  for (bool const frozen : {false, true}) {
+    std::ranges::fill(elements(d[0]), 0.5F);
+    std::ranges::fill(elements(d[1]), 0.0F);
+    std::ranges::fill(elements(d[2]), 1.0F);
+    LayerTensors tensors;
+    tensors.output_gradients = {d[0]};
+    tensors.input_gradients = {d[1]};
+    tensors.parameter_gradients = {frozen ? DeviceTensor{} : d[2]};
+    BackwardContext<HostStream> ctx(stream, call, tensors);
+    layer.backward(ctx);
+    CHECK(elements(d[1])[3] == 0.5F);
+    CHECK(elements(d[2])[1] == (frozen ? 1.0F : 2.0F));
+  }
 }
 
 TEST_CASE("gradients agree with differences of the loss") {
