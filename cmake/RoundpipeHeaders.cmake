@@ -10,11 +10,14 @@ set(ROUNDPIPE_CORE_HEADERS
   include/roundpipe/core/dtype.hpp
   include/roundpipe/core/error.hpp
   include/roundpipe/core/half.hpp
+  include/roundpipe/core/host_array.hpp
   include/roundpipe/core/host_tensor.hpp
   include/roundpipe/core/id.hpp
   include/roundpipe/core/layer_context.hpp
   include/roundpipe/core/parameter.hpp
   include/roundpipe/core/random.hpp
+  include/roundpipe/core/simd.hpp
+  include/roundpipe/core/simd_level.hpp
   include/roundpipe/core/span.hpp
   include/roundpipe/core/tensor.hpp
   include/roundpipe/concepts/backend.hpp
@@ -61,9 +64,10 @@ set(ROUNDPIPE_CORE_HEADERS
   include/roundpipe/backend/host_task.hpp
   include/roundpipe/optim/adamw.hpp
   include/roundpipe/optim/clipping.hpp
-  include/roundpipe/optim/element_blocks.hpp
   include/roundpipe/optim/learning_rate.hpp
   include/roundpipe/optim/sgd.hpp
+  include/roundpipe/optim/stochastic_rounding.hpp
+  include/roundpipe/optim/update_pass.hpp
   include/roundpipe/runtime/aligned_memory.hpp
   include/roundpipe/runtime/batch.hpp
   include/roundpipe/runtime/batch_staging.hpp

@@ -7,49 +7,137 @@
 
 #include <roundpipe/core/dtype.hpp>
 #include <roundpipe/core/error.hpp>
+#include <roundpipe/core/simd.hpp>
 #include <roundpipe/core/span.hpp>
 
 #include <cstddef>
+#include <cstdint>
 #include <cstring>
 
 namespace roundpipe {
 
-/// Writes \p values to \p memory as elements of \p type (f32 or bf16), rounding to nearest even.
+namespace detail {
+
+/// fp32 to a type of 16 bits. With \p Streams, past the caches: \p to is aligned to 64 bytes.
+template <DType Type, bool Streams>
+struct Narrow {
+  float const* from;
+  std::uint16_t* to;
+
+  template <class S>
+  [[gnu::always_inline]] void at(std::size_t i, std::size_t count) const noexcept {
+    typename S::Floats values;
+    typename S::Halves rounded;
+    S::load(values, from + i, count);
+    if constexpr (Type == DType::bf16) {
+      S::to_bf16(rounded, values);
+    } else {
+      S::to_f16(rounded, values);
+    }
+    if (Streams && count == S::lanes) {
+      S::stream(to + i, rounded);
+    } else {
+      S::store(to + i, rounded, count);
+    }
+  }
+};
+
+/// A type of 16 bits to fp32, written or added.
+template <DType Type, bool Adds>
+struct Widen {
+  std::uint16_t const* from;
+  float* to;
+
+  template <class S>
+  [[gnu::always_inline]] void at(std::size_t i, std::size_t count) const noexcept {
+    S::prefetch(from, i);
+    typename S::Halves halves;
+    typename S::Floats values;
+    S::load(halves, from + i, count);
+    if constexpr (Type == DType::bf16) {
+      S::from_bf16(values, halves);
+    } else {
+      S::from_f16(values, halves);
+    }
+    if constexpr (Adds) {
+      typename S::Floats sums;
+      S::load(sums, to + i, count);
+      values = sums + values;
+    }
+    S::store(to + i, values, count);
+  }
+};
+
+struct Add {
+  float const* from;
+  float* to;
+
+  template <class S>
+  [[gnu::always_inline]] void at(std::size_t i, std::size_t count) const noexcept {
+    typename S::Floats values;
+    typename S::Floats sums;
+    S::load(values, from + i, count);
+    S::load(sums, to + i, count);
+    sums = sums + values;
+    S::store(to + i, sums, count);
+  }
+};
+
+/// Whether \ref narrow and \ref widen know \p type.
+[[nodiscard]] constexpr bool is_convertible(DType type) noexcept {
+  return type == DType::f32 || type == DType::bf16 || type == DType::f16;
+}
+
+}  // namespace detail
+
+/// Writes \p values to \p memory as elements of \p type (f32, bf16 or f16), rounding to nearest,
+/// ties to even, as \ref BFloat16 and \ref Float16 do: what is too large becomes infinite, NaN
+/// stays NaN. \p memory may be \p values' own for f32 alone, and otherwise does not overlap it.
 /// \throws Error (invalid_argument) for another type or when \p memory is too small.
 inline void narrow(HostSpan<float const> values, DType type, HostBytes memory) {
-  require((type == DType::f32 || type == DType::bf16) &&
-              memory.size() >= values.size() * size_of(type),
+  require(detail::is_convertible(type) && memory.size() >= values.size() * size_of(type),
           Errc::invalid_argument,
-          "narrow() writes f32 or bf16 to memory that holds them");
-  if (type == DType::f32) {
-    if (!values.empty()) {
-      std::memcpy(memory.data(), values.data(), values.size_bytes());
-    }
+          "narrow() writes f32, bf16 or f16 to memory that holds them");
+  if (values.empty()) {
     return;
   }
-  auto* const to = reinterpret_cast<BFloat16*>(memory.data());
-  for (std::size_t i = 0; i < values.size(); ++i) {
-    to[i] = BFloat16(values[i]);
+  auto* const halves = reinterpret_cast<std::uint16_t*>(memory.data());
+  if (type == DType::f32) {
+    std::memmove(memory.data(), values.data(), values.size_bytes());
+  } else if (type == DType::bf16) {
+    detail::for_each_element(values.size(),
+                             detail::Narrow<DType::bf16, false>{values.data(), halves});
+  } else {
+    detail::for_each_element(values.size(),
+                             detail::Narrow<DType::f16, false>{values.data(), halves});
   }
 }
 
-/// Writes to \p sums, or adds to it when \p adds, the elements of \p type (f32 or bf16) in
-/// \p memory. \throws Error (invalid_argument) as \ref narrow does.
+/// Writes to \p sums, or adds to it when \p adds, the elements of \p type (f32, bf16 or f16) in
+/// \p memory, which does not overlap it. Exact, but for the addition; a signalling NaN of f16
+/// becomes quiet.
+/// \throws Error (invalid_argument) as \ref narrow does.
 inline void widen(HostSpan<std::byte const> memory, DType type, HostSpan<float> sums, bool adds) {
-  require((type == DType::f32 || type == DType::bf16) &&
-              memory.size() >= sums.size() * size_of(type),
+  require(detail::is_convertible(type) && memory.size() >= sums.size() * size_of(type),
           Errc::invalid_argument,
-          "widen() reads f32 or bf16 from memory that holds them");
-  auto const run = [&](auto const* from) {
-    for (std::size_t i = 0; i < sums.size(); ++i) {
-      auto const value = static_cast<float>(from[i]);
-      sums[i] = adds ? sums[i] + value : value;
-    }
-  };
+          "widen() reads f32, bf16 or f16 from memory that holds them");
+  if (sums.empty()) {
+    return;
+  }
+  auto const* const halves = reinterpret_cast<std::uint16_t const*>(memory.data());
+  auto const run = [&](auto const& body) { detail::for_each_element(sums.size(), body); };
   if (type == DType::f32) {
-    run(reinterpret_cast<float const*>(memory.data()));
+    if (adds) {
+      run(detail::Add{reinterpret_cast<float const*>(memory.data()), sums.data()});
+    } else {
+      std::memmove(sums.data(), memory.data(), sums.size_bytes());
+    }
+  } else if (type == DType::bf16) {
+    adds ? run(detail::Widen<DType::bf16, true>{halves, sums.data()})
+         : run(detail::Widen<DType::bf16, false>{halves, sums.data()});
   } else {
-    run(reinterpret_cast<BFloat16 const*>(memory.data()));
+    adds ? run(detail::Widen<DType::f16, true>{halves, sums.data()})
+         : run(detail::Widen<DType::f16, false>{halves, sums.data()});
   }
 }
 

@@ -7,15 +7,70 @@
 
 #include <roundpipe/concepts/optimizer.hpp>
 #include <roundpipe/core/error.hpp>
-#include <roundpipe/optim/element_blocks.hpp>
+#include <roundpipe/core/simd.hpp>
 #include <roundpipe/optim/learning_rate.hpp>
 
-#include <array>
 #include <cmath>
 #include <cstddef>
 #include <span>
 
 namespace roundpipe {
+
+namespace detail {
+
+/// The elements' part of AdamW's step. Rounds as its formula does in float, operation by operation.
+struct AdamWElements {
+  float const* gradients = nullptr;
+  float* weights = nullptr;
+  float* means = nullptr;
+  float* squares = nullptr;
+  float factor, keep1, add1, keep2, add2, step, root_scale, epsilon, decay;
+
+  template <class S>
+  [[gnu::always_inline]] void at(std::size_t i, std::size_t count) const noexcept {
+    using Floats = typename S::Floats;
+    S::prefetch(means, i);
+    S::prefetch(squares, i);
+    S::prefetch(weights, i);
+    Floats g, w, m, v;
+    S::load(g, gradients + i, count);
+    S::load(m, means + i, count);
+    S::load(v, squares + i, count);
+    S::load(w, weights + i, count);
+
+    g = g * factor;
+    S::rounded(g);
+    m = keep1 * m;
+    Floats added = add1 * g;
+    S::rounded(m);
+    S::rounded(added);
+    m = m + added;
+
+    v = keep2 * v;
+    added = g * g;
+    S::rounded(added);
+    added = add2 * added;
+    S::rounded(v);
+    S::rounded(added);
+    v = v + added;
+
+    Floats root = v;
+    S::square_roots(root);
+    root = root * root_scale;
+    S::rounded(root);
+    Floats move = step * (m / (root + epsilon));
+    Floats shrink = decay * w;
+    S::rounded(move);
+    S::rounded(shrink);
+    w = w - (move + shrink);
+
+    S::store(means + i, m, count);
+    S::store(squares + i, v, count);
+    S::store(weights + i, w, count);
+  }
+};
+
+}  // namespace detail
 
 struct AdamWOptions {
   LearningRate rate = LearningRate::constant(1e-3);
@@ -57,42 +112,46 @@ class AdamW {
 
   [[nodiscard]] constexpr std::size_t state_arrays() const noexcept { return 2; }
 
+  /// A step as a function of weights, gradients and states: what depends on \p context alone is
+  /// computed once for many parts. \throws Error (invalid_argument) for step 0.
+  [[nodiscard]] auto prepared(UpdateContext const& context) const {
+    auto const rate = options_.rate(context.step);
+    auto const t = static_cast<double>(context.step);
+    auto const decays = context.decay == DecayGroup::decayed;
+    detail::AdamWElements const elements{
+        .factor = context.gradient_factor,
+        .keep1 = static_cast<float>(options_.beta1),
+        .add1 = static_cast<float>(1 - options_.beta1),
+        .keep2 = static_cast<float>(options_.beta2),
+        .add2 = static_cast<float>(1 - options_.beta2),
+        .step = static_cast<float>(rate / (1 - std::pow(options_.beta1, t))),
+        .root_scale = static_cast<float>(1 / std::sqrt(1 - std::pow(options_.beta2, t))),
+        .epsilon = static_cast<float>(options_.epsilon),
+        .decay = static_cast<float>(decays ? rate * options_.weight_decay : 0)};
+    return [elements](HostSpan<float> weights,
+                      HostSpan<float const> gradients,
+                      std::span<HostSpan<float> const> states) {
+      auto const size = weights.size();
+      require(states.size() == 2, Errc::invalid_argument, "AdamW has two state arrays");
+      require(gradients.size() == size && states[0].size() == size && states[1].size() == size,
+              Errc::invalid_argument,
+              "an update's weights, gradients and states are equally many");
+      auto part = elements;
+      part.gradients = gradients.data();
+      part.weights = weights.data();
+      part.means = states[0].data();
+      part.squares = states[1].data();
+      detail::for_each_element(size, part);
+    };
+  }
+
   /// One step of a part of a parameter. The same bits however a parameter is cut into parts.
   /// \throws Error (invalid_argument) when sizes differ, there are not two states, or step is 0.
   void update(UpdateContext const& context,
               HostSpan<float> weights,
               HostSpan<float const> gradients,
               std::span<HostSpan<float> const> states) const {
-    require(states.size() == state_arrays(), Errc::invalid_argument, "AdamW has two state arrays");
-    auto const rate = options_.rate(context.step);
-    auto const t = static_cast<double>(context.step);
-    auto const keep1 = static_cast<float>(options_.beta1);
-    auto const add1 = static_cast<float>(1 - options_.beta1);
-    auto const keep2 = static_cast<float>(options_.beta2);
-    auto const add2 = static_cast<float>(1 - options_.beta2);
-    auto const step = static_cast<float>(rate / (1 - std::pow(options_.beta1, t)));
-    auto const root_scale = static_cast<float>(1 / std::sqrt(1 - std::pow(options_.beta2, t)));
-    auto const epsilon = static_cast<float>(options_.epsilon);
-    auto const decays = context.decay == DecayGroup::decayed;
-    auto const decay = static_cast<float>(decays ? rate * options_.weight_decay : 0);
-    auto const factor = context.gradient_factor;
-    detail::for_each_block(
-        gradients,
-        std::array{weights, states[0], states[1]},
-        [&](detail::ElementBlock const& gradient, std::array<detail::ElementBlock, 3>& blocks) {
-          auto& [w, m, v] = blocks;
-          detail::ElementBlock root;
-          for (std::size_t i = 0; i < detail::element_block_size; ++i) {
-            auto const g = gradient[i] * factor;
-            m[i] = keep1 * m[i] + add1 * g;
-            v[i] = keep2 * v[i] + add2 * (g * g);
-            root[i] = v[i];
-          }
-          detail::square_roots(root);
-          for (std::size_t i = 0; i < detail::element_block_size; ++i) {
-            w[i] -= step * (m[i] / (root[i] * root_scale + epsilon)) + decay * w[i];
-          }
-        });
+    prepared(context)(weights, gradients, states);
   }
 
  private:

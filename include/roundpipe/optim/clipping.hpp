@@ -7,12 +7,14 @@
 /// clips it.
 
 #include <roundpipe/core/error.hpp>
+#include <roundpipe/core/simd.hpp>
 #include <roundpipe/core/span.hpp>
 
 #include <algorithm>
 #include <array>
 #include <cmath>
 #include <cstddef>
+#include <cstring>
 #include <limits>
 
 namespace roundpipe {
@@ -28,22 +30,41 @@ inline constexpr std::size_t norm_block_size = 4096;
 
 namespace detail {
 
-/// Sums in eight lanes, in a fixed order. A float's square is exact in double, so that it does not
-/// matter whether the compiler fuses multiplication and addition.
-[[nodiscard]] inline double sum_of_block_squares(HostSpan<float const> block) noexcept {
-  constexpr std::size_t lanes = 8;
-  std::array<double, lanes> sums{};
-  std::size_t i = 0;
-  for (; i + lanes <= block.size(); i += lanes) {
-    for (std::size_t lane = 0; lane < lanes; ++lane) {
-      auto const g = static_cast<double>(block[i + lane]);
+/// Sums in eight lanes, each in order: lane l takes elements l, l + 8, l + 16, ... A float's square
+/// is exact in double, so that it does not matter whether the compiler fuses multiplication and
+/// addition.
+struct SquareSums {
+  static constexpr std::size_t lanes = 8;
+  HostSpan<float const> block;
+  double* sums;  ///< One a lane.
+
+  template <class S>
+  [[gnu::always_inline]] void run() const noexcept {
+    using Doubles = typename S::Doubles;
+    constexpr auto wide = sizeof(Doubles) / sizeof(double);
+    Doubles totals[lanes / wide] = {};
+    auto const* const values = block.data();
+    auto const size = block.size();
+    std::size_t i = 0;
+    for (; i + lanes <= size; i += lanes) {
+      for (std::size_t k = 0; k < lanes / wide; ++k) {
+        typename S::FewFloats few;
+        std::memcpy(&few, values + i + k * wide, sizeof few);
+        Doubles const g = __builtin_convertvector(few, Doubles);
+        totals[k] = totals[k] + g * g;
+      }
+    }
+    std::memcpy(sums, totals, sizeof totals);
+    for (std::size_t lane = 0; i < size; ++i, ++lane) {
+      auto const g = static_cast<double>(values[i]);
       sums[lane] += g * g;
     }
   }
-  for (std::size_t lane = 0; i < block.size(); ++i, ++lane) {
-    auto const g = static_cast<double>(block[i]);
-    sums[lane] += g * g;
-  }
+};
+
+[[nodiscard]] inline double sum_of_block_squares(HostSpan<float const> block) noexcept {
+  std::array<double, SquareSums::lanes> sums;
+  run_simd(SquareSums{block, sums.data()});
   return ((sums[0] + sums[1]) + (sums[2] + sums[3])) + ((sums[4] + sums[5]) + (sums[6] + sums[7]));
 }
 

@@ -7,15 +7,62 @@
 
 #include <roundpipe/concepts/optimizer.hpp>
 #include <roundpipe/core/error.hpp>
-#include <roundpipe/optim/element_blocks.hpp>
+#include <roundpipe/core/simd.hpp>
 #include <roundpipe/optim/learning_rate.hpp>
 
-#include <array>
 #include <cmath>
 #include <cstddef>
 #include <span>
+#include <type_traits>
 
 namespace roundpipe {
+
+namespace detail {
+
+/// The elements' part of SGD's step. Rounds as its formula does in float, operation by operation.
+template <bool Momentum>
+struct SgdElements {
+  float const* gradients;
+  float* weights;
+  float* velocities;  ///< Without momentum, none.
+  float factor, rate, decay, momentum;
+  float of_gradient, of_velocity;  ///< What the step is made of.
+
+  template <class S>
+  [[gnu::always_inline]] void at(std::size_t i, std::size_t count) const noexcept {
+    using Floats = typename S::Floats;
+    S::prefetch(weights, i);
+    Floats g, w;
+    S::load(g, gradients + i, count);
+    S::load(w, weights + i, count);
+    g = g * factor;
+    Floats shrink = decay * w;
+    S::rounded(g);
+    S::rounded(shrink);
+    g = g + shrink;
+    Floats move = g;
+    if constexpr (Momentum) {
+      S::prefetch(velocities, i);
+      Floats u;
+      S::load(u, velocities + i, count);
+      u = momentum * u;
+      S::rounded(u);
+      u = u + g;
+      S::store(velocities + i, u, count);
+      move = of_gradient * g;
+      u = of_velocity * u;
+      S::rounded(move);
+      S::rounded(u);
+      move = move + u;
+    }
+    move = rate * move;
+    S::rounded(move);
+    w = w - move;
+    S::store(weights + i, w, count);
+  }
+};
+
+}  // namespace detail
 
 struct SgdOptions {
   LearningRate rate = LearningRate::constant(1e-2);
@@ -65,36 +112,27 @@ class Sgd {
     require(states.size() == state_arrays(),
             Errc::invalid_argument,
             "SGD has one state array with momentum, else none");
-    auto const rate = static_cast<float>(options_.rate(context.step));
-    auto const momentum = static_cast<float>(options_.momentum);
-    auto const of_gradient = options_.nesterov ? 1.0F : 0.0F;  // and not a branch in the loop
-    auto const of_velocity = options_.nesterov ? momentum : 1.0F;
+    auto const size = weights.size();
+    require(gradients.size() == size && (states.empty() || states[0].size() == size),
+            Errc::invalid_argument,
+            "an update's weights, gradients and states are equally many");
     auto const decays = context.decay == DecayGroup::decayed;
-    auto const decay = static_cast<float>(decays ? options_.weight_decay : 0);
-    auto const factor = context.gradient_factor;
-    if (states.empty()) {
-      detail::for_each_block(
-          gradients,
-          std::array{weights},
-          [&](detail::ElementBlock const& gradient, std::array<detail::ElementBlock, 1>& blocks) {
-            auto& [w] = blocks;
-            for (std::size_t i = 0; i < detail::element_block_size; ++i) {
-              w[i] -= rate * (gradient[i] * factor + decay * w[i]);
-            }
-          });
-      return;
-    }
-    detail::for_each_block(
-        gradients,
-        std::array{weights, states[0]},
-        [&](detail::ElementBlock const& gradient, std::array<detail::ElementBlock, 2>& blocks) {
-          auto& [w, u] = blocks;
-          for (std::size_t i = 0; i < detail::element_block_size; ++i) {
-            auto const g = gradient[i] * factor + decay * w[i];
-            u[i] = momentum * u[i] + g;
-            w[i] -= rate * (of_gradient * g + of_velocity * u[i]);
-          }
-        });
+    auto const run = [&]<bool Momentum>(std::bool_constant<Momentum>) {
+      auto const momentum = static_cast<float>(options_.momentum);
+      detail::for_each_element(
+          size,
+          detail::SgdElements<Momentum>{
+              .gradients = gradients.data(),
+              .weights = weights.data(),
+              .velocities = Momentum ? states[0].data() : nullptr,
+              .factor = context.gradient_factor,
+              .rate = static_cast<float>(options_.rate(context.step)),
+              .decay = static_cast<float>(decays ? options_.weight_decay : 0),
+              .momentum = momentum,
+              .of_gradient = options_.nesterov ? 1.0F : 0.0F,  // and not a branch in the loop
+              .of_velocity = options_.nesterov ? momentum : 1.0F});
+    };
+    states.empty() ? run(std::false_type{}) : run(std::true_type{});
   }
 
  private:

@@ -1,0 +1,126 @@
+// SPDX-FileCopyrightText: 2026 The roundpipe authors
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#pragma once
+
+/// \file
+/// \brief fp32 to bf16, up or down at random, so that the mean is the value: small updates of bf16
+/// weights are not lost.
+///
+/// A value between two neighbouring bf16 numbers becomes the one or the other with probabilities as
+/// its distances to them have it (in steps of 2^-16 of their distance: exact). The random bits of
+/// an element are a function of a key, the array's number and the element's index in its whole
+/// array, so that neither cuts nor threads matter. What bf16 can hold keeps its bits, infinity with
+/// it; NaN stays NaN. Magnitudes beyond the largest finite bf16 number are rounded to nearest:
+/// those up to 2^128 - 2^119 (exclusive) stay finite, and no value becomes infinite by chance.
+
+#include <roundpipe/core/random.hpp>
+#include <roundpipe/core/simd.hpp>
+#include <roundpipe/core/span.hpp>
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+
+namespace roundpipe {
+
+namespace detail {
+
+/// Where the random bits of 2^32 consecutive elements come from.
+struct RoundingStream {
+  std::uint32_t first_key = 0;
+  std::uint32_t second_key = 0;
+
+  RoundingStream() noexcept = default;
+
+  /// Of the elements of array \p array_index around \p index.
+  RoundingStream(RandomKey const& rounding, std::size_t array_index, std::uint64_t index) noexcept {
+    auto const words = random_block(rounding, std::uint64_t{array_index} << 32 | index >> 32);
+    first_key = words[0];
+    second_key = words[1];
+  }
+};
+
+/// Rounds to bf16: to \p to as bf16, or to \p in_place as float. Element 0 has the index \p first,
+/// and all indices lie below 2^32.
+template <bool InPlace, bool Streams>
+struct StochasticNarrow {
+  float const* from;
+  std::uint16_t* to;
+  float* in_place;
+  RoundingStream stream;
+  std::uint32_t first;
+
+  template <class S>
+  [[gnu::always_inline]] void at(std::size_t i, std::size_t count) const noexcept {
+    using Words = typename S::Words;
+    typename S::Floats values;
+    typename S::Halves rounded;
+    S::load(values, from + i, count);
+    // Two multiplications and shifts hash an index: Wellons's "lowbias32" (hash-prospector, 2018),
+    // less its last shift, which leaves the upper half that is taken as it is. The keys make the
+    // streams of two arrays more than each other's permutation.
+    Words x;
+    S::count_up(x);
+    x = x + (first + static_cast<std::uint32_t>(i) + stream.first_key);
+    x = (x ^ (x >> 16)) * 0x7feb352dU;
+    x = (x ^ (x >> 15)) + stream.second_key;
+    Words noise = (x * 0x846ca68bU) >> 16;
+
+    auto const bits = reinterpret_cast<Words>(values);
+    auto const top = reinterpret_cast<typename S::Ints>((bits << 1) >> 17) == 0x7f7f;
+    S::choose(noise, top, Words{} + 0x8000U, noise);
+    S::to_bf16(rounded, bits, noise);
+    if constexpr (InPlace) {
+      S::from_bf16(values, rounded);
+      S::store(in_place + i, values, count);
+    } else if (Streams && count == S::lanes) {
+      S::stream(to + i, rounded);
+    } else {
+      S::store(to + i, rounded, count);
+    }
+  }
+};
+
+/// Calls `f(stream, first, begin, end)` for the parts [begin, end) of \p size elements from index
+/// \p first_element on that have a \ref RoundingStream of their own.
+template <class F>
+void for_each_stream(RandomKey const& rounding,
+                     std::size_t array_index,
+                     std::uint64_t first_element,
+                     std::size_t size,
+                     F const& f) {
+  for (std::size_t begin = 0; begin < size;) {
+    auto const index = first_element + begin;
+    auto const first = static_cast<std::uint32_t>(index);
+    auto const there = (std::uint64_t{1} << 32) - first;
+    auto const end = begin + static_cast<std::size_t>(std::min<std::uint64_t>(size - begin, there));
+    f(RoundingStream(rounding, array_index, index), first, begin, end);
+    begin = end;
+  }
+}
+
+}  // namespace detail
+
+/// Rounds \p values in place to numbers that bf16 holds, with the bits that \ref update_pass draws
+/// for an array of that number: 0 is the weights, 1 and on the states. \p first_element is the
+/// index of the first value in its whole array.
+inline void round_stochastically(HostSpan<float> values,
+                                 RandomKey const& rounding,
+                                 std::size_t array_index,
+                                 std::size_t first_element = 0) {
+  detail::for_each_stream(
+      rounding,
+      array_index,
+      first_element,
+      values.size(),
+      [&](detail::RoundingStream const& stream,
+          std::uint32_t first,
+          std::size_t begin,
+          std::size_t end) {
+        auto* const part = values.data() + begin;
+        detail::for_each_element(
+            end - begin, detail::StochasticNarrow<true, false>{part, nullptr, part, stream, first});
+      });
+}
+
+}  // namespace roundpipe
