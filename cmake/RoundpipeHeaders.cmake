@@ -73,6 +73,7 @@ set(ROUNDPIPE_CORE_HEADERS
   include/roundpipe/runtime/batch_staging.hpp
   include/roundpipe/runtime/boundary_store.hpp
   include/roundpipe/runtime/call_data.hpp
+  include/roundpipe/runtime/cpu_set.hpp
   include/roundpipe/runtime/device_actions.hpp
   include/roundpipe/runtime/evaluation.hpp
   include/roundpipe/runtime/executor.hpp
