@@ -4,6 +4,7 @@
 // member, has it non-const, or returns something else.
 #include <roundpipe/optim/adamw.hpp>
 #include <roundpipe/optim/sgd.hpp>
+#include <roundpipe/plan/blocking_protocol.hpp>
 #include <roundpipe/plan/layer_event_protocol.hpp>
 #include <roundpipe/plan/partitioner.hpp>
 #include <roundpipe/plan/priority_transfer_engine.hpp>
@@ -106,34 +107,46 @@ static_assert(!TransferPolicy<TransfersOfNamedDepth>);
 
 static_assert(EventProtocol<EventProtocolArchetype>);
 static_assert(EventProtocol<LayerEventProtocol>);
+static_assert(EventProtocol<BlockingProtocol>);
 
 struct ProtocolWithoutBefore {
   int staleness() const;
-  bool copies_gradients() const;
+  std::size_t master_copies() const;
+  std::size_t gradient_buffers() const;
 };
 struct ProtocolWithoutStaleness {
   std::vector<BlockEvent> before(BlockEvent, std::size_t) const;
-  bool copies_gradients() const;
+  std::size_t master_copies() const;
+  std::size_t gradient_buffers() const;
 };
 struct ProtocolWithoutCopies {
   std::vector<BlockEvent> before(BlockEvent, std::size_t) const;
   int staleness() const;
+  std::size_t gradient_buffers() const;
+};
+struct ProtocolWithoutBuffers {
+  std::vector<BlockEvent> before(BlockEvent, std::size_t) const;
+  int staleness() const;
+  std::size_t master_copies() const;
 };
 struct ProtocolOfKinds {
   std::vector<BlockEventKind> before(BlockEvent, std::size_t) const;
   int staleness() const;
-  bool copies_gradients() const;
+  std::size_t master_copies() const;
+  std::size_t gradient_buffers() const;
 };
 struct ProtocolThatChanges {
   std::vector<BlockEvent> before(BlockEvent, std::size_t);
   int staleness() const;
-  bool copies_gradients() const;
+  std::size_t master_copies() const;
+  std::size_t gradient_buffers() const;
 };
 static_assert(!EventProtocol<int>);
 static_assert(!EventProtocol<Uncopyable<EventProtocolArchetype>>);
 static_assert(!EventProtocol<ProtocolWithoutBefore>);
 static_assert(!EventProtocol<ProtocolWithoutStaleness>);
 static_assert(!EventProtocol<ProtocolWithoutCopies>);
+static_assert(!EventProtocol<ProtocolWithoutBuffers>);
 static_assert(!EventProtocol<ProtocolOfKinds>);
 static_assert(!EventProtocol<ProtocolThatChanges>);
 

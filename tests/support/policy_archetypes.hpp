@@ -108,7 +108,8 @@ class EventProtocolArchetype : CopyOnly {
     return result;
   }
   [[nodiscard]] Converts<int> staleness() const { return Converts<int>(0); }
-  [[nodiscard]] Converts<bool> copies_gradients() const { return Converts<bool>(false); }
+  [[nodiscard]] Converts<std::size_t> master_copies() const { return Converts<std::size_t>(1); }
+  [[nodiscard]] Converts<std::size_t> gradient_buffers() const { return Converts<std::size_t>(1); }
 };
 
 /// One stage for each layer and direction, whether it fits or not.

@@ -7,6 +7,10 @@
 #include <roundpipe/plan/priority_transfer_engine.hpp>
 #include <roundpipe/plan/round_robin_schedule.hpp>
 #include <roundpipe/plan/unplanned_transfers.hpp>
+#include <roundpipe/plan/verify.hpp>
+#include <support/graph_order.hpp>
+#include <support/own_policies.hpp>
+#include <support/training_graphs.hpp>
 
 #include <doctest/doctest.h>
 #include <range/v3/view/cartesian_product.hpp>
@@ -18,9 +22,6 @@
 #include <cstddef>
 #include <map>
 #include <set>
-#include <support/graph_order.hpp>
-#include <support/own_policies.hpp>
-#include <support/toy_model.hpp>
 #include <vector>
 
 using namespace roundpipe;
@@ -28,97 +29,19 @@ using namespace roundpipe::test;
 
 namespace {
 
-/// A model's plan and call graph.
-struct Planned {
-  ModelDescription model;
-  ParameterBlocks blocks;
-  StagePlan stages;
-  ActionGraph graph;
-};
-
 template <class S = RoundRobinSchedule, class T = PriorityTransferEngine, class P = OneLayerStages>
-Planned plan(PlanOptions options, S schedule = S{}, T transfers = T{}, P partitioner = P{}) {
-  auto const toy = toy_model({.dense = 3, .drops = true, .crosses = 1, .tied = true});
-  Planned planned{describe(toy, {2, 3}), {}, {}, {}};
-  planned.blocks = form_blocks(planned.model);
-  std::vector<LayerCost> const costs(planned.model.size(), LayerCost{1, 2});
-  Planner const planner{schedule, transfers, LayerEventProtocol{}, partitioner};
-  planned.stages =
-      planner.plan_stages(planned.model, planned.blocks, CostModel(costs), options);
-  planned.graph = planner.call_graph(planned.blocks, planned.stages, options);
-  return planned;
+TrainingGraphs plan(PlanOptions options, S schedule = S{}, T transfers = T{}, P partitioner = P{}) {
+  Training training;
+  training.model = {.dense = 3, .drops = true, .crosses = 1, .tied = true};
+  training.plan = options;
+  return plan_training(training, schedule, transfers, LayerEventProtocol{}, partitioner);
 }
 
-/// The uses of parameter blocks that an action reads or writes on the device.
-std::set<std::size_t> uses_of(Planned const& planned, Action const& action) {
-  std::set<std::size_t> uses;
-  for (auto const& piece : action.pieces) {
-    uses.insert(piece.use);
+/// Rings and blocks are used in order, also by the calls that follow.
+void check_order(TrainingGraphs const& graphs) {
+  for (auto const& violation : verify(sequence_of(graphs, issue_iterations(3, 1, false)))) {
+    FAIL_CHECK(violation.text);
   }
-  if (action.layer.valid()) {
-    auto const& of_layer = planned.blocks.layer_uses[action.layer.index()];
-    uses.insert(of_layer.begin(), of_layer.end());
-  }
-  return uses;
-}
-
-/// Whether two actions that use one buffer touch the same bytes of it.
-bool overlap(Planned const& planned, BufferKind kind, Action const& a, Action const& b) {
-  if (kind == BufferKind::parameters || kind == BufferKind::gradients) {
-    auto const of_b = uses_of(planned, b);
-    auto const chunks = !a.pieces.empty() && !b.pieces.empty();
-    return !chunks && std::ranges::any_of(uses_of(planned, a), [&](std::size_t use) {
-      return of_b.contains(use);
-    });
-  }
-  if (kind == BufferKind::activations_in && a.kind == ActionKind::upload_gradient) {
-    return b.kind == ActionKind::backward;  // recomputation may start before the gradient is there
-  }
-  return kind != BufferKind::landing || a.pieces.empty() || b.pieces.empty();
-}
-
-/// Every access to a buffer is ordered against every write to it, and an entry of a ring is written
-/// again only when all users of its former content are over.
-void check_buffers(Planned const& planned) {
-  auto const& graph = planned.graph;
-  GraphOrder const order(graph);
-  std::map<Buffer, std::vector<ActionId>> users;
-  std::map<Buffer, std::vector<ActionId>> writers;
-  for (std::size_t i = 0; i < graph.actions.size(); ++i) {
-    for (auto const& buffer : graph.actions[i].writes) {
-      writers[buffer].push_back(ActionId(i));
-      users[buffer].push_back(ActionId(i));
-    }
-    for (auto const& buffer : graph.actions[i].reads) {
-      users[buffer].push_back(ActionId(i));
-    }
-  }
-  std::size_t unordered = 0;
-  for (auto const& [buffer, ids] : writers) {
-    auto const ring = graph.rings.find(buffer.ring);
-    if (ring == graph.rings.end()) {
-      continue;  // plain buffers are the event protocol's
-    }
-    for (auto const writer : ids) {
-      for (auto const user : users[buffer]) {
-        if (user != writer &&
-            overlap(planned,
-                    buffer.ring.kind,
-                    graph.actions[writer.index()],
-                    graph.actions[user.index()])) {
-          unordered += order.holds(writer, user) || order.holds(user, writer) ? 0 : 1;
-        }
-      }
-      if (buffer.sequence >= ring->second.count) {
-        auto former = buffer;
-        former.sequence -= ring->second.count;
-        for (auto const user : users[former]) {
-          unordered += order.holds(user, writer) ? 0 : 1;
-        }
-      }
-    }
-  }
-  CHECK(unordered == 0);
 }
 
 }  // namespace
@@ -134,11 +57,11 @@ TEST_CASE("all accesses to buffers are ordered, for every size, policy and buffe
                         static_cast<std::size_t>(micro_batches),
                         static_cast<std::size_t>(rounds),
                         1_GiB};
-    check_buffers(plan(options));
-    check_buffers(plan(options, RoundRobinSchedule{}, PriorityTransferEngine{}, Partitioner{}));
-    check_buffers(plan(options, LoopedBfs{}));
-    check_buffers(plan(options, RoundRobinSchedule{}, CopyAtOnce{}));
-    check_buffers(plan(options, RoundRobinSchedule{}, UnplannedTransfers{}));
+    check_order(plan(options));
+    check_order(plan(options, RoundRobinSchedule{}, PriorityTransferEngine{}, Partitioner{}));
+    check_order(plan(options, LoopedBfs{}));
+    check_order(plan(options, RoundRobinSchedule{}, CopyAtOnce{}));
+    check_order(plan(options, RoundRobinSchedule{}, UnplannedTransfers{}));
   }
 }
 
@@ -152,7 +75,7 @@ TEST_CASE("a tight budget takes single buffers, and all accesses stay ordered") 
     try {
       auto const planned = tight();
       CHECK(planned.stages.memory.bytes <= bytes);
-      check_buffers(planned);
+      check_order(planned);
       bytes = std::min(bytes, planned.stages.memory.bytes);
     } catch (Error const& error) {
       CHECK(error.code() == Errc::over_budget);
@@ -163,7 +86,7 @@ TEST_CASE("a tight budget takes single buffers, and all accesses stay ordered") 
 }
 
 TEST_CASE("every wait points backwards, so that the issue order is topological") {
-  auto const graph = plan({3, 4, 2, 1_GiB}).graph;
+  auto const graph = plan({3, 4, 2, 1_GiB}).call;
   for (std::size_t i = 0; i < graph.actions.size(); ++i) {
     for (auto const wait : graph.actions[i].waits) {
       CHECK(wait.index() < i);
@@ -172,7 +95,7 @@ TEST_CASE("every wait points backwards, so that the issue order is topological")
 }
 
 TEST_CASE("activations go up one micro-batch early and come down one late") {
-  auto const graph = plan({2, 4, 2, 1_GiB}).graph;
+  auto const graph = plan({2, 4, 2, 1_GiB}).call;
   GraphOrder const order(graph);
   auto const find = [&](ActionKind kind, SlotId slot, std::size_t m) {
     ActionId first;
@@ -192,7 +115,7 @@ TEST_CASE("activations go up one micro-batch early and come down one late") {
       REQUIRE(up.valid());
       auto const before = find(ActionKind::forward, SlotId(slot), m - 1).second;
       CHECK_FALSE(order.holds(before, up));  // not after the compute of the one before
-      if (m > 1) {  // but after that of the one before that
+      if (m > 1) {                           // but after that of the one before that
         CHECK(order.holds(find(ActionKind::forward, SlotId(slot), m - 2).second, up));
       }
       auto const here = find(ActionKind::forward, SlotId(slot), m).first;
@@ -204,7 +127,7 @@ TEST_CASE("activations go up one micro-batch early and come down one late") {
 }
 
 TEST_CASE("a window's chunks wait for its start and for its activation copy") {
-  auto const graph = plan({2, 4, 2, 1_GiB}).graph;
+  auto const graph = plan({2, 4, 2, 1_GiB}).call;
   GraphOrder const order(graph);
   std::size_t gated = 0;
   for (std::size_t i = 0; i < graph.actions.size(); ++i) {
@@ -222,8 +145,8 @@ TEST_CASE("a window's chunks wait for its start and for its activation copy") {
     }
     for (std::size_t j = 0; j < i; ++j) {
       auto const& other = graph.actions[j];
-      auto const goes_up = other.kind == ActionKind::upload_activation ||
-                           other.kind == ActionKind::upload_gradient;
+      auto const goes_up =
+          other.kind == ActionKind::upload_activation || other.kind == ActionKind::upload_gradient;
       if (other.slot == host && goes_up &&
           other.micro_batch.value() <= chunk.micro_batch.value() + 1) {
         CHECK(order.holds(ActionId(j), ActionId(i)));
@@ -242,7 +165,7 @@ TEST_CASE("every parameter goes up, and every gradient down, once a slot") {
   auto const planned = plan({3, 3, 2, 1_GiB});
   std::map<std::pair<ActionKind, SlotId>, Bytes> copied;
   std::map<SlotId, StageId> stages;
-  for (auto const& action : planned.graph.actions) {
+  for (auto const& action : planned.call.actions) {
     if (action.slot.valid()) {
       stages[action.slot] = action.stage;
     }
@@ -266,7 +189,7 @@ TEST_CASE("every parameter goes up, and every gradient down, once a slot") {
 TEST_CASE("slots that follow each other run on devices that follow each other") {
   auto const planned = plan({3, 2, 2, 1_GiB});
   std::vector<Action> firsts;  // of each slot
-  for (auto const& action : planned.graph.actions) {
+  for (auto const& action : planned.call.actions) {
     if (action.lane.kind == LaneKind::compute &&
         (firsts.empty() || firsts.back().slot < action.slot)) {
       firsts.push_back(action);
@@ -276,13 +199,13 @@ TEST_CASE("slots that follow each other run on devices that follow each other") 
   for (auto&& pair : firsts | ranges::views::sliding(2)) {
     CHECK(pair[1].lane.device.value() == (pair[0].lane.device.value() + 1) % 3);
   }
-  CHECK(planned.graph.advance == firsts.size() % 3);
+  CHECK(planned.call.advance == firsts.size() % 3);
 }
 
 TEST_CASE("a shared block's uses are summed in layer order, round by round") {
   auto const planned = plan({2, 2, 3, 1_GiB});
   std::map<BlockId, std::vector<std::pair<RoundId, LayerId>>> sums;
-  for (auto const& action : planned.graph.actions) {
+  for (auto const& action : planned.call.actions) {
     if (action.kind == ActionKind::accumulate_gradient) {
       sums[action.block].emplace_back(action.round, action.layer);
       CHECK(action.first == (sums[action.block].size() == 1));

@@ -120,23 +120,56 @@ TEST_CASE("a layer may share several tensors, and one of them with itself") {
   CHECK(blocks.parameter_count() == 11);
 }
 
-TEST_CASE("sharing layers agree in shape and type") {
+TEST_CASE("sharing layers agree in shape, type and being frozen") {
+  auto frozen = parameter("b", 8, DType::f32, "x");
+  frozen.frozen = true;
   for (auto const& other :
-       {parameter("b", 9, DType::f32, "x"), parameter("b", 8, DType::bf16, "x")}) {
+       {parameter("b", 9, DType::f32, "x"), parameter("b", 8, DType::bf16, "x"), frozen}) {
     auto const error = error_of(
         [&] { return form_blocks(model_of({{parameter("a", 8, DType::f32, "x")}, {other}})); });
     CHECK(error.code() == Errc::invalid_argument);
-    CHECK(error.message() ==
-          "layer 1 (toy): parameter b differs in shape or type from the one it shares as 'x'");
+    CHECK(
+        error.message() ==
+        "layer 1 (toy): parameter b differs in shape, type or being frozen from the one it shares "
+        "as 'x'");
   }
 }
 
-TEST_CASE("what is no fp32 or bf16 number is not trained") {
+TEST_CASE("what is no fp32, bf16 or fp16 number is no parameter") {
   for (auto const dtype : {DType::f64, DType::i32, DType::i64, DType::u8}) {
     auto const error =
         error_of([&] { return form_blocks(model_of({{parameter("a", 8, dtype)}})); });
     CHECK(error.code() == Errc::invalid_argument);
     CHECK(error.message() == "layer 0 (toy): parameter a is " + std::string(name_of(dtype)) +
-                                 "; trained are f32 and bf16");
+                                 "; parameters are f32, bf16 or f16");
   }
+}
+
+TEST_CASE("a layer's frozen parameters are a block of their own, which has no gradient to sum") {
+  auto frozen = parameter("b", 4, DType::f16);
+  frozen.frozen = true;
+  auto const blocks = form_blocks(
+      model_of({{parameter("a", 8), frozen, parameter("c", 2)}, {parameter("d", 8)}}), true);
+  REQUIRE(blocks.blocks.size() == 3);
+  CHECK(blocks.layer_uses[0].size() == 2);
+  CHECK(blocks.trains(0));
+  CHECK_FALSE(blocks.trains(1));
+  CHECK(blocks.blocks[0].specs.size() == 2);
+  CHECK(blocks.blocks[1].specs.front().tensor.name == "b");
+  CHECK(blocks.blocks[0].sums_gradient);
+  CHECK_FALSE(blocks.blocks[1].sums_gradient);
+  CHECK(blocks.blocks[2].sums_gradient);
+}
+
+TEST_CASE("only gradients that are sums are kept in the accumulation type") {
+  ModelDescription const model = model_of({{parameter("a", 8, DType::bf16, "x")},
+                                           {parameter("b", 8, DType::bf16)},
+                                           {parameter("c", 8, DType::bf16, "x")}});
+  auto const type_of = [](ParameterBlock const& block) { return block.host_gradient()[0].dtype; };
+  auto const once = form_blocks(model);
+  CHECK(type_of(once.blocks[0]) == DType::f32);  // of two uses
+  CHECK(type_of(once.blocks[1]) == DType::bf16);
+  auto const often = form_blocks(model, true);
+  CHECK(type_of(often.blocks[0]) == DType::f32);
+  CHECK(type_of(often.blocks[1]) == DType::f32);
 }

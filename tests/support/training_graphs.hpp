@@ -1,0 +1,138 @@
+// SPDX-FileCopyrightText: 2026 The roundpipe authors
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#pragma once
+
+/// \file
+/// \brief All graphs of a training of a toy model, and the sequences in which they are issued.
+
+#include <roundpipe/plan/action_graph.hpp>
+#include <roundpipe/plan/cost_model.hpp>
+#include <roundpipe/plan/graph_sequence.hpp>
+#include <roundpipe/plan/planner.hpp>
+#include <support/toy_model.hpp>
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <utility>
+#include <vector>
+
+namespace roundpipe::test {
+
+/// What is trained, in which sizes.
+struct Training {
+  ToyModelOptions model;
+  PlanOptions plan{.device_memory = 1_GiB};
+  StepOptions step;
+  std::size_t calls = 1;      ///< Of an iteration.
+  std::size_t evaluated = 0;  ///< Micro-batches of an evaluation; 0: as many as of a round.
+};
+
+struct TrainingGraphs {
+  std::size_t devices = 1;
+  ParameterBlocks blocks;
+  StagePlan stages;
+  ActionGraph call;
+  ActionGraph evaluation;
+  ActionGraph step;
+  ActionGraph flush;
+
+  [[nodiscard]] ActionGraph& of(GraphRole role) noexcept {
+    switch (role) {
+      case GraphRole::call:
+        return call;
+      case GraphRole::evaluation:
+        return evaluation;
+      case GraphRole::step:
+        return step;
+      default:
+        return flush;
+    }
+  }
+  [[nodiscard]] ActionGraph const& of(GraphRole role) const noexcept {
+    return const_cast<TrainingGraphs&>(*this).of(role);
+  }
+};
+
+inline constexpr GraphRole all_graph_roles[] = {
+    GraphRole::call, GraphRole::evaluation, GraphRole::step, GraphRole::flush};
+
+/// \throws Error (over_budget) as `Planner::plan_stages` does.
+template <Schedule S, TransferPolicy T, EventProtocol E, PartitionPolicy P>
+TrainingGraphs plan_training(
+    Training const& training, S schedule, T transfers, E protocol, P partitioner) {
+  auto const model = describe(toy_model(training.model), {2, 3});
+  TrainingGraphs graphs;
+  graphs.devices = training.plan.devices;
+  graphs.blocks = form_blocks(model, training.plan.rounds > 1 || training.calls > 1);
+  std::vector<LayerCost> const costs(model.size(), LayerCost{1, 2});
+  Planner const planner{
+      std::move(schedule), std::move(transfers), std::move(protocol), std::move(partitioner)};
+  graphs.stages = planner.plan_stages(model, graphs.blocks, CostModel(costs), training.plan);
+  graphs.call = planner.call_graph(graphs.blocks, graphs.stages, training.plan);
+  graphs.evaluation = planner.evaluation_graph(
+      graphs.blocks,
+      graphs.stages,
+      training.plan,
+      training.evaluated > 0 ? training.evaluated : training.plan.micro_batches);
+  graphs.step = planner.step_graph(graphs.blocks, training.step);
+  graphs.flush = planner.flush_graph(graphs.blocks);
+  return graphs;
+}
+
+/// What a pipeline does, one thing after another. An evaluation is issued after a flush and a
+/// synchronization.
+enum class Issue : std::uint8_t { call, step, flush, synchronize, evaluation };
+
+/// \p iterations iterations of \p calls calls and a step; behind the second, and every second one
+/// after it, an evaluation, or two, if \p evaluates.
+inline std::vector<Issue> issue_iterations(std::size_t iterations,
+                                           std::size_t calls,
+                                           bool evaluates) {
+  std::vector<Issue> issues;
+  for (std::size_t t = 1; t <= iterations; ++t) {
+    issues.insert(issues.end(), calls, Issue::call);
+    issues.push_back(Issue::step);
+    if (evaluates && t % 2 == 0) {
+      issues.insert(issues.end(), {Issue::flush, Issue::synchronize});
+      issues.insert(issues.end(), t / 2, Issue::evaluation);
+    }
+  }
+  return issues;
+}
+
+/// \p issues with the graphs of \p even in iterations 2, 4, …, and of \p odd in 1, 3, …; both must
+/// outlive the sequence.
+inline GraphSequence sequence_of(TrainingGraphs const& odd,
+                                 TrainingGraphs const& even,
+                                 std::span<Issue const> issues) {
+  GraphSequence sequence(odd.devices);
+  std::size_t iteration = 1;
+  for (auto const issue : issues) {
+    auto const& graphs = iteration % 2 == 0 ? even : odd;
+    switch (issue) {
+      case Issue::call:
+        sequence.add(graphs.call);
+        break;
+      case Issue::step:
+        sequence.add(graphs.step);
+        ++iteration;
+        break;
+      case Issue::flush:
+        sequence.add(graphs.flush);
+        break;
+      case Issue::synchronize:
+        sequence.synchronize();
+        break;
+      case Issue::evaluation:
+        sequence.add(graphs.evaluation);
+        break;
+    }
+  }
+  return sequence;
+}
+inline GraphSequence sequence_of(TrainingGraphs const& graphs, std::span<Issue const> issues) {
+  return sequence_of(graphs, graphs, issues);
+}
+
+}  // namespace roundpipe::test
