@@ -1,0 +1,374 @@
+// SPDX-FileCopyrightText: 2026 The roundpipe authors
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+
+// How near to memory speed is an update on the CPU?
+//
+// The yardstick is STREAM's triad, a = b + s c in double (McCalpin 1995), over memory of the same
+// size with the same threads in the same run, with plain stores (whose lines are read first,
+// uncounted) and past the caches; the better of the two counts. Beside the one-pass update of fp32
+// arrays from bf16 gradients to a bf16 master copy: the same with the master copy written in a
+// second pass, the same as a person writes it (three plain loops, not vectorized), and weights and
+// states in bf16.
+//
+// bytes_per_second counts what the one-pass update must move, 28 bytes a parameter (14 when all is
+// bf16), for its slower rivals, too: ratios are ratios of time. Names are
+// NAME/parameters/threads/real_time. Triad's arrays have the size of one fp32 array.
+//
+// Sizes are small unless ROUNDPIPE_BENCH_LARGE is set and not 0: then up to 256 Mi parameters, 1
+// GiB for each fp32 array, 4.5 GiB in all:
+//
+//     ROUNDPIPE_BENCH_LARGE=1 build/bench/bench.optimizer --benchmark_repetitions=7
+//         --benchmark_enable_random_interleaving=true --benchmark_report_aggregates_only=true
+
+#include <roundpipe/core/host_array.hpp>
+#include <roundpipe/core/simd.hpp>
+#include <roundpipe/optim/adamw.hpp>
+#include <roundpipe/optim/update_pass.hpp>
+#include <roundpipe/runtime/cpu_set.hpp>
+#include <roundpipe/runtime/worker_pool.hpp>
+
+#include <benchmark/benchmark.h>
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <cstddef>
+#include <cstdint>
+#include <cstdlib>
+#include <cstring>
+#include <memory>
+#include <new>
+#include <string_view>
+#include <vector>
+
+#ifdef __linux__
+#  include <sys/mman.h>
+#endif
+
+namespace {
+
+using namespace roundpipe;
+
+constexpr std::size_t grain = 4096;  // parameters: whole tiles, whole cache lines
+constexpr std::size_t huge_page = std::size_t{2} << 20U;
+
+bool is_large() {
+  auto const* const text = std::getenv("ROUNDPIPE_BENCH_LARGE");
+  return text != nullptr && *text != '\0' && std::string_view(text) != "0";
+}
+
+struct Free {
+  void operator()(std::byte* memory) const { std::free(memory); }
+};
+using Memory = std::unique_ptr<std::byte[], Free>;
+
+/// Memory in huge pages where the system has them, touched by nobody yet.
+Memory allocate(std::size_t bytes) {
+  auto const rounded = (bytes + huge_page - 1) / huge_page * huge_page;
+  Memory memory(static_cast<std::byte*>(std::aligned_alloc(huge_page, rounded)));
+  if (!memory) {
+    throw std::bad_alloc();
+  }
+#ifdef __linux__
+  (void)madvise(memory.get(), rounded, MADV_HUGEPAGE);
+#endif
+  return memory;
+}
+
+/// A parameter's first weight and its gradient: never 0, of both signs.
+float weight_of(std::size_t i) {
+  return static_cast<float>(i % 1021) * 0x1p-9F - 0.9F;
+}
+float gradient_of(std::size_t i) {
+  return static_cast<float>(i % 127) * 0x1p-8F - 0.3F;
+}
+
+/// The arrays of an update, of one type but for gradient and master copy.
+class Arrays {
+ public:
+  Arrays(std::size_t size, DType type) : size_(size), type_(type) {
+    for (std::size_t k = 0; k < 3; ++k) {
+      memory_[k] = allocate(size * size_of(type));
+    }
+    memory_[3] = allocate(size * 2);
+    memory_[4] = allocate(size * 2);
+  }
+
+  /// Weights 0, states 1 and 2, gradient 3, master copy 4.
+  [[nodiscard]] HostArray array(std::size_t k) const {
+    return {memory_[k].get(), size_, k < 3 ? type_ : DType::bf16};
+  }
+
+  /// Writes elements [\p begin, \p end) anew, as of the elements from \p index on.
+  void fill(std::size_t begin, std::size_t end, std::size_t index) const {
+    for (auto i = begin; i < end; i += std::min(end - i, grain)) {
+      auto const count = std::min(end - i, grain);
+      std::vector<float> weights(count);
+      std::vector<float> gradients(count);
+      for (std::size_t j = 0; j < count; ++j) {
+        weights[j] = weight_of(index + i + j);
+        gradients[j] = gradient_of(index + i + j);
+      }
+      auto const part = [&](std::size_t k) { return array(k).part(i, i + count).bytes(); };
+      narrow(weights, type_, part(0));
+      std::ranges::fill(part(1), std::byte{});
+      std::ranges::fill(part(2), std::byte{});
+      narrow(gradients, DType::bf16, part(3));
+      narrow(weights, DType::bf16, part(4));
+    }
+  }
+
+  /// Calls `f(arrays)` with elements [\p begin, \p end). bf16 weights are their own master copy.
+  template <class F>
+  void with_part(std::size_t begin, std::size_t end, bool has_master, F const& f) const {
+    auto const part = [&](std::size_t k) { return array(k).part(begin, end); };
+    std::array const states{part(1), part(2)};
+    auto const master = type_ == DType::bf16 ? part(0) : has_master ? part(4) : HostArray{};
+    f(UpdateArrays{part(0), part(3), states, master});
+  }
+
+ private:
+  std::size_t size_;
+  DType type_;
+  std::array<Memory, 5> memory_;
+};
+
+/// The threads, and arrays that they touched first. Kept for the next bench of the same kind.
+struct Setting {
+  std::size_t size;
+  std::size_t threads;
+  DType type;
+  WorkerPool pool{threads, usable_cpus()};
+  Arrays arrays{size, type};
+
+  static Setting& of(benchmark::State const& state, DType type = DType::f32) {
+    static std::unique_ptr<Setting> kept;
+    auto const size = static_cast<std::size_t>(state.range(0));
+    auto const threads = static_cast<std::size_t>(state.range(1));
+    if (!kept || kept->size != size || kept->threads != threads || kept->type != type) {
+      kept.reset();
+      kept = std::make_unique<Setting>(size, threads, type);
+    }
+    kept->each([](Arrays const& arrays, std::size_t begin, std::size_t end) {
+      arrays.fill(begin, end, 0);
+    });
+    return *kept;
+  }
+
+  Setting(std::size_t n, std::size_t workers, DType weights)
+      : size(n), threads(workers), type(weights) {}
+
+  template <class F>
+  void each(F const& f) {
+    pool.for_each_part(
+        size, grain, [&](std::size_t begin, std::size_t end) { f(arrays, begin, end); });
+  }
+};
+
+// ----- triad
+
+constexpr double triad_factor = 3;
+
+template <bool Streams>
+struct TriadElements {
+  double* a;
+  double const* b;
+  double const* c;
+
+  template <class S>  // S::lanes floats have the size of half as many doubles
+  [[gnu::always_inline]] void at(std::size_t i, std::size_t count) const {
+    S::prefetch(b, i / 2);  // as the update does
+    S::prefetch(c, i / 2);
+    if constexpr (!Streams) {
+      S::prefetch(a, i / 2);
+    }
+    typename S::Doubles x;
+    typename S::Doubles y;
+    if (count == S::lanes) {
+      std::memcpy(&x, b + i / 2, sizeof x);
+      std::memcpy(&y, c + i / 2, sizeof y);
+      x = x + triad_factor * y;
+      if constexpr (Streams) {
+        auto const as_floats = reinterpret_cast<typename S::Floats>(x);
+        S::stream(reinterpret_cast<float*>(a) + i, as_floats);
+      } else {
+        std::memcpy(a + i / 2, &x, sizeof x);
+      }
+    }
+  }
+};
+
+template <bool Streams>
+void triad(benchmark::State& state) {
+  auto& setting = Setting::of(state);
+  auto const doubles = [&](std::size_t k, std::size_t begin) {
+    return reinterpret_cast<double*>(setting.arrays.array(k).part(begin, begin).data);
+  };
+  setting.each([&](Arrays const&, std::size_t begin, std::size_t end) {
+    for (std::size_t i = 0; i < (end - begin) / 2; ++i) {
+      doubles(0, begin)[i] = 0;
+      doubles(1, begin)[i] = static_cast<double>(begin + i);
+      doubles(2, begin)[i] = 2;
+    }
+  });
+  for (auto _ : state) {
+    setting.each([&](Arrays const&, std::size_t begin, std::size_t end) {
+      detail::for_each_element(
+          end - begin,
+          TriadElements<Streams>{doubles(0, begin), doubles(1, begin), doubles(2, begin)});
+      detail::stream_fence();
+    });
+    benchmark::ClobberMemory();
+  }
+  std::size_t wrong = 0;
+  for (std::size_t i = 0; i < setting.size / 2; i += 1009) {
+    wrong += doubles(0, 2 * i)[0] != doubles(1, 2 * i)[0] + triad_factor * 2 ? 1U : 0U;
+  }
+  if (wrong != 0) {
+    state.SkipWithError("triad: a is not b + s c");
+  }
+  state.SetBytesProcessed(state.iterations() * static_cast<std::int64_t>(setting.size * 12));
+}
+
+// ----- updates
+
+AdamW const adamw({.rate = LearningRate::constant(1e-4), .weight_decay = 0.1});
+RandomKey const rounding{.seed = 1};
+
+/// An update of elements [begin, end) in step `step`.
+using Update = void (*)(Arrays const&, std::uint64_t step, std::size_t begin, std::size_t end);
+
+void one_pass(Arrays const& arrays, std::uint64_t step, std::size_t begin, std::size_t end) {
+  arrays.with_part(begin, end, true, [&](UpdateArrays const& part) {
+    update_pass(adamw, {.step = step}, part, rounding, begin);
+  });
+}
+
+void two_passes(Arrays const& arrays, std::uint64_t step, std::size_t begin, std::size_t end) {
+  arrays.with_part(begin, end, false, [&](UpdateArrays const& part) {
+    update_pass(adamw, {.step = step}, part, rounding, begin);
+  });
+  arrays.with_part(begin, end, true, [](UpdateArrays const& part) { copy_pass(part); });
+}
+
+/// The same as a person writes it.
+#if defined(__GNUC__) && !defined(__clang__)
+[[gnu::optimize("no-tree-vectorize")]]
+#endif
+void plain_loops(Arrays const& arrays, std::uint64_t step, std::size_t begin, std::size_t end) {
+  auto* const w = reinterpret_cast<float*>(arrays.array(0).data);
+  auto* const m = reinterpret_cast<float*>(arrays.array(1).data);
+  auto* const v = reinterpret_cast<float*>(arrays.array(2).data);
+  auto const* const g = reinterpret_cast<BFloat16 const*>(arrays.array(3).data);
+  auto* const master = reinterpret_cast<BFloat16*>(arrays.array(4).data);
+  auto const& options = adamw.options();
+  auto const t = static_cast<double>(step);
+  auto const beta1 = static_cast<float>(options.beta1);
+  auto const beta2 = static_cast<float>(options.beta2);
+  auto const rate = static_cast<float>(options.rate(step));
+  auto const bias1 = static_cast<float>(1 - std::pow(options.beta1, t));
+  auto const bias2 = static_cast<float>(1 - std::pow(options.beta2, t));
+  auto const epsilon = static_cast<float>(options.epsilon);
+  auto const decay = static_cast<float>(options.weight_decay);
+  for (auto i = begin; i < end; ++i) {
+    m[i] = beta1 * m[i] + (1 - beta1) * g[i];
+  }
+  for (auto i = begin; i < end; ++i) {
+    v[i] = beta2 * v[i] + (1 - beta2) * g[i] * g[i];
+  }
+  for (auto i = begin; i < end; ++i) {
+    w[i] -= rate * ((m[i] / bias1) / (std::sqrt(v[i] / bias2) + epsilon) + decay * w[i]);
+    master[i] = BFloat16(w[i]);
+  }
+}
+
+/// Whether a few parts are what a lone thread makes of them with the simplest instructions: bit by
+/// bit, or to within \p tolerance.
+bool is_right(Setting const& setting, std::uint64_t steps, float tolerance) {
+  SimdLevelOverride const simplest(SimdLevel::portable);
+  constexpr std::size_t count = 19;
+  for (auto const at : {std::size_t{0}, setting.size / 3, setting.size - count}) {
+    Arrays const expected(count, setting.type);
+    expected.fill(0, count, at);
+    for (std::uint64_t step = 1; step <= steps; ++step) {
+      expected.with_part(0, count, true, [&](UpdateArrays const& part) {
+        update_pass(adamw, {.step = step}, part, rounding, at);
+      });
+    }
+    for (std::size_t k = 0; k < 5; ++k) {
+      auto const is = setting.arrays.array(k).part(at, at + count);
+      auto const should = expected.array(k);
+      std::array<float, count> a;
+      std::array<float, count> b;
+      widen(is.bytes(), is.dtype, a, false);
+      widen(should.bytes(), should.dtype, b, false);
+      for (std::size_t i = 0; i < count; ++i) {
+        if (!(std::abs(a[i] - b[i]) <= tolerance * (1 + std::abs(b[i])))) {
+          return false;
+        }
+      }
+    }
+  }
+  return true;
+}
+
+void run(benchmark::State& state, DType type, Update update, float tolerance) {
+  auto& setting = Setting::of(state, type);
+  std::uint64_t step = 0;
+  for (auto _ : state) {
+    ++step;
+    setting.each([&](Arrays const& arrays, std::size_t begin, std::size_t end) {
+      update(arrays, step, begin, end);
+    });
+  }
+  if (!is_right(setting, step, tolerance)) {
+    state.SkipWithError("the update is not what one thread makes of it");
+  }
+  auto const bytes = type == DType::f32 ? 28U : 14U;
+  state.SetBytesProcessed(state.iterations() * static_cast<std::int64_t>(setting.size * bytes));
+  state.SetItemsProcessed(state.iterations() * static_cast<std::int64_t>(setting.size));
+}
+
+void adamw_one_pass(benchmark::State& state) {
+  run(state, DType::f32, one_pass, 0);
+}
+void adamw_two_passes(benchmark::State& state) {
+  run(state, DType::f32, two_passes, 0);
+}
+void adamw_bf16(benchmark::State& state) {
+  run(state, DType::bf16, one_pass, 0);
+}
+void scalar_adamw(benchmark::State& state) {
+  run(state, DType::f32, plain_loops, 0x1p-7F);
+}
+void triad_plain(benchmark::State& state) {
+  triad<false>(state);
+}
+void triad_streaming(benchmark::State& state) {
+  triad<true>(state);
+}
+
+/// Sizes and threads, each size's and thread count's benches one after another.
+void all(benchmark::internal::Benchmark* bench) {
+  auto const most = usable_cpus().threads;
+  std::vector<std::int64_t> sizes{std::int64_t{1} << 20, std::int64_t{4} << 20};
+  if (is_large()) {
+    sizes = {std::int64_t{4} << 20, std::int64_t{64} << 20, std::int64_t{256} << 20};
+  }
+  for (auto const size : sizes) {
+    for (std::size_t threads = 1; threads < most; threads *= 2) {
+      bench->Args({size, static_cast<std::int64_t>(threads)});
+    }
+    bench->Args({size, static_cast<std::int64_t>(most)});
+  }
+  bench->ArgNames({"parameters", "threads"})->UseRealTime();
+}
+
+BENCHMARK(triad_plain)->Apply(all);
+BENCHMARK(triad_streaming)->Apply(all);
+BENCHMARK(adamw_one_pass)->Apply(all);
+BENCHMARK(adamw_two_passes)->Apply(all);
+BENCHMARK(scalar_adamw)->Apply(all);
+BENCHMARK(adamw_bf16)->Apply(all);
+
+}  // namespace
