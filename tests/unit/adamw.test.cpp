@@ -1,6 +1,7 @@
 // SPDX-FileCopyrightText: 2026 The roundpipe authors
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include <roundpipe/core/error.hpp>
+#include <roundpipe/core/simd_level.hpp>
 #include <roundpipe/optim/adamw.hpp>
 #include <support/optimizer_check.hpp>
 
@@ -11,6 +12,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <limits>
+#include <random>
 #include <vector>
 
 namespace {
@@ -72,13 +74,90 @@ TEST_CASE("AdamW follows a double-precision reference") {
       double worst = 0;
       for (std::size_t i = 0; i < size; ++i) {
         auto const off = std::abs(static_cast<double>(parameter.weights()[i]) - reference.w[i]);
-        if (off / (1 + std::abs(reference.w[i])) > 2e-5) {
-        }
         worst = std::max(worst, off / (1 + std::abs(reference.w[i])));
       }
       CHECK(worst < 2e-5);  // rounded in each of 60 steps
     }
   }
+}
+
+TEST_CASE("one step is right to a few units in the last place") {
+  // Each operation is rounded once, by at most half a unit (u = 2^-24, relative). With constants of
+  // one rounding each: m is a sum of two terms of the same sign here, with two roundings (constant,
+  // product) and g's own, then the sum's: 4 u. v has g twice: constant, product, square, 2 of g,
+  // sum: 6 u. The move: m 4, v 6 / 2 under the root, root 1, its scale 1 and product 1, sum with
+  // epsilon 1 (and epsilon's own), quotient 1, step 1 and product 1: 15 u. The new weight: those of
+  // the move and of the decay (3 u), weighted, one for their sum and one for its own.
+  constexpr double u = 0x1p-24;
+  constexpr std::size_t size = 3000;
+  AdamWOptions const options{.rate = LearningRate::constant(1e-2), .weight_decay = 0.1};
+  AdamW const adamw(options);
+  std::mt19937_64 random(11);
+  std::uniform_real_distribution<float> exponent(-30, 4);
+  std::uniform_real_distribution<float> sign(-1, 1);
+  std::vector<float> w(size);
+  std::vector<float> m(size);
+  std::vector<float> v(size);
+  std::vector<float> g(size);
+  for (std::size_t i = 0; i < size; ++i) {
+    w[i] = std::copysign(std::exp2(exponent(random)), sign(random));
+    g[i] = std::copysign(std::exp2(exponent(random)), sign(random));
+    m[i] = std::copysign(std::exp2(exponent(random)), g[i]);
+    v[i] = std::exp2(exponent(random));
+  }
+  Reference reference{options, {w.begin(), w.end()}, {m.begin(), m.end()}, {v.begin(), v.end()}};
+  auto const before = w;
+  UpdateContext const context{.step = 7, .gradient_factor = 0.3F};
+  reference.step(context, g);
+  for (auto const level : roundpipe::simd_levels()) {
+    roundpipe::SimdLevelOverride const use(level);
+    auto w1 = before;
+    auto m1 = m;
+    auto v1 = v;
+    std::vector<HostSpan<float>> const states{m1, v1};
+    adamw.update(context, w1, g, states);
+    for (std::size_t i = 0; i < size; ++i) {
+      auto const move = reference.w[i] - static_cast<double>(before[i]);
+      auto const decay = 1e-3 * std::abs(static_cast<double>(before[i]));
+      auto const moved = std::abs(move) + 2 * decay;
+      auto const is = [](float value) { return static_cast<double>(value); };
+      REQUIRE(std::abs(is(m1[i]) - reference.m[i]) <= 4.01 * u * std::abs(reference.m[i]));
+      REQUIRE(std::abs(is(v1[i]) - reference.v[i]) <= 6.01 * u * std::abs(reference.v[i]));
+      REQUIRE(std::abs(is(w1[i]) - reference.w[i]) <=
+              17.01 * u * moved + u * std::abs(reference.w[i]));
+    }
+  }
+}
+
+TEST_CASE("subnormal gradients and states are not flushed") {
+  AdamW const adamw({.beta1 = 0.5, .beta2 = 0.5});
+  for (auto const level : roundpipe::simd_levels()) {
+    roundpipe::SimdLevelOverride const use(level);
+    std::vector<float> w(20, 1);
+    std::vector<float> m(20, 0x1p-140F);
+    std::vector<float> v(20, 0x1p-140F);
+    std::vector<float> const g(20, 0x1p-141F);
+    std::vector<HostSpan<float>> const states{m, v};
+    adamw.update({.step = 1}, w, g, states);
+    for (std::size_t i = 0; i < 20; ++i) {
+      CHECK(m[i] == 0x1.8p-141F);
+      CHECK(v[i] == 0x1p-141F);
+      CHECK(w[i] < 1);
+    }
+  }
+}
+
+TEST_CASE("a prepared step is the update") {
+  AdamW const adamw;
+  auto const gradient = gradients(100, 1);
+  Parameter a(100, 2, 1);
+  Parameter b(100, 2, 1);
+  UpdateContext const context{.step = 3, .gradient_factor = 0.5F};
+  std::vector<HostSpan<float>> const of_a{a.array(1), a.array(2)};
+  std::vector<HostSpan<float>> const of_b{b.array(1), b.array(2)};
+  adamw.update(context, a.weights(), gradient, of_a);
+  adamw.prepared(context)(b.weights(), gradient, of_b);
+  CHECK(a.same_bits(b));
 }
 
 TEST_CASE("the first step moves by the rate against the gradient's sign") {

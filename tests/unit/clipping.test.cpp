@@ -1,6 +1,7 @@
 // SPDX-FileCopyrightText: 2026 The roundpipe authors
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include <roundpipe/core/error.hpp>
+#include <roundpipe/core/simd_level.hpp>
 #include <roundpipe/optim/clipping.hpp>
 #include <support/optimizer_check.hpp>
 
@@ -61,6 +62,25 @@ TEST_CASE("the sum of squares has the same bits however blocks are shared out") 
   }
   CHECK(std::bit_cast<std::uint64_t>(sum_in_order(whole)) ==
         std::bit_cast<std::uint64_t>(sum_of_squares(gradient)));
+}
+
+TEST_CASE(
+    "the sum of squares is of eight lanes, summed pairwise, with every kind of instructions") {
+  for (std::size_t const size : {0, 1, 5, 8, 15, 16, 100, 4096}) {  // a block
+    auto const gradient = gradients(size, 5);
+    double lanes[8] = {};
+    for (std::size_t i = 0; i < size; ++i) {
+      auto const g = static_cast<double>(gradient[i]);
+      lanes[i % 8] += g * g;
+    }
+    auto const expected = ((lanes[0] + lanes[1]) + (lanes[2] + lanes[3])) +
+                          ((lanes[4] + lanes[5]) + (lanes[6] + lanes[7]));
+    for (auto const level : roundpipe::simd_levels()) {
+      roundpipe::SimdLevelOverride const use(level);
+      CHECK(std::bit_cast<std::uint64_t>(sum_of_squares(gradient)) ==
+            std::bit_cast<std::uint64_t>(expected));
+    }
+  }
 }
 
 TEST_CASE("the sum of squares does not depend on where the gradient lies") {

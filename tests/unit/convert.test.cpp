@@ -6,6 +6,7 @@
 #include <doctest/doctest.h>
 
 #include <cstddef>
+#include <limits>
 #include <span>
 #include <vector>
 
@@ -14,6 +15,7 @@ namespace {
 using roundpipe::BFloat16;
 using roundpipe::DType;
 using roundpipe::Errc;
+using roundpipe::Float16;
 using roundpipe::HostSpan;
 using roundpipe::narrow;
 using roundpipe::widen;
@@ -51,6 +53,19 @@ TEST_CASE("widening overwrites or adds") {
   CHECK(sums == std::vector<float>{2.5F, -3.75F});
 }
 
+TEST_CASE("f16 is narrowed to and widened from, too") {
+  std::vector<float> const some{1, -2.5F, 70000, 0x1p-24F, 1 + 0x1p-11F};
+  std::vector<Float16> rounded(some.size());
+  narrow(some, DType::f16, bytes_of(rounded));
+  for (std::size_t i = 0; i < some.size(); ++i) {
+    CHECK(rounded[i].bits() == Float16(some[i]).bits());
+  }
+  std::vector<float> sums(some.size(), 1);
+  widen(bytes_of(rounded), DType::f16, sums, true);
+  CHECK(sums[1] == -1.5F);
+  CHECK(sums[2] == std::numeric_limits<float>::infinity());
+}
+
 TEST_CASE("memory may be larger than its elements, not smaller") {
   std::vector<BFloat16> memory(values.size() + 3, BFloat16(7.0F));
   narrow(values, DType::bf16, bytes_of(memory));
@@ -63,7 +78,7 @@ TEST_CASE("memory may be larger than its elements, not smaller") {
         Errc::invalid_argument);
 }
 
-TEST_CASE("only f32 and bf16 are converted") {
+TEST_CASE("only f32, bf16 and f16 are converted") {
   std::vector<std::byte> memory(1000);
   std::vector<float> sums(4);
   for (auto const type : {DType::f64, DType::i64, DType::i32, DType::u8}) {
