@@ -111,10 +111,12 @@ TEST_CASE("products are rounded before they are added, at every level, size and 
         std::vector<float> to(size + shift + 1, -7);
         detail::for_each_element(size, Square{from.data() + shift, to.data() + shift});
         auto const expected = std::sqrt(0x1p-12F);
+        std::size_t wrong = 0;
         for (std::size_t i = 0; i < to.size(); ++i) {
           auto const inside = i >= shift && i < size + shift;
-          REQUIRE(to[i] == (inside ? expected : -7));
+          wrong += to[i] == (inside ? expected : -7) ? 0U : 1U;
         }
+        REQUIRE(wrong == 0);
       }
     }
   }
@@ -193,10 +195,12 @@ TEST_CASE("floats at, beside and between all f16 and bf16 numbers are rounded to
     SimdLevelOverride const use(level);
     auto const f16 = narrowed(values, DType::f16);
     auto const bf16 = narrowed(values, DType::bf16);
+    std::size_t wrong = 0;
     for (std::size_t i = 0; i < values.size(); ++i) {
-      REQUIRE(f16[i] == Float16(values[i]).bits());
-      REQUIRE(bf16[i] == BFloat16(values[i]).bits());
+      wrong += f16[i] == Float16(values[i]).bits() ? 0U : 1U;
+      wrong += bf16[i] == BFloat16(values[i]).bits() ? 0U : 1U;
     }
+    CHECK(wrong == 0);
   }
 }
 
