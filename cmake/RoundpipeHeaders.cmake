@@ -30,9 +30,12 @@ set(ROUNDPIPE_CORE_HEADERS
   include/roundpipe/concepts/transfer_policy.hpp
   include/roundpipe/plan/action_graph.hpp
   include/roundpipe/plan/batch_layout.hpp
+  include/roundpipe/plan/blocking_protocol.hpp
   include/roundpipe/plan/call_graph.hpp
   include/roundpipe/plan/cost_model.hpp
   include/roundpipe/plan/graph_builder.hpp
+  include/roundpipe/plan/graph_history.hpp
+  include/roundpipe/plan/graph_sequence.hpp
   include/roundpipe/plan/host_memory_plan.hpp
   include/roundpipe/plan/layer_event_protocol.hpp
   include/roundpipe/plan/memory_plan.hpp
@@ -44,13 +47,16 @@ set(ROUNDPIPE_CORE_HEADERS
   include/roundpipe/plan/planner.hpp
   include/roundpipe/plan/priority_transfer_engine.hpp
   include/roundpipe/plan/round_robin_schedule.hpp
+  include/roundpipe/plan/sequence_order.hpp
   include/roundpipe/plan/sequential.hpp
   include/roundpipe/plan/slot_order.hpp
   include/roundpipe/plan/stage_budget.hpp
+  include/roundpipe/plan/stage_chunks.hpp
   include/roundpipe/plan/stage_layout.hpp
   include/roundpipe/plan/step_graph.hpp
   include/roundpipe/plan/timeline.hpp
   include/roundpipe/plan/unplanned_transfers.hpp
+  include/roundpipe/plan/verify.hpp
   include/roundpipe/backend/host_backend.hpp
   include/roundpipe/backend/host_event.hpp
   include/roundpipe/backend/host_fence.hpp
@@ -65,6 +71,7 @@ set(ROUNDPIPE_CORE_HEADERS
   include/roundpipe/optim/adamw.hpp
   include/roundpipe/optim/clipping.hpp
   include/roundpipe/optim/learning_rate.hpp
+  include/roundpipe/optim/loss_scale.hpp
   include/roundpipe/optim/sgd.hpp
   include/roundpipe/optim/stochastic_rounding.hpp
   include/roundpipe/optim/update_pass.hpp
@@ -73,6 +80,7 @@ set(ROUNDPIPE_CORE_HEADERS
   include/roundpipe/runtime/batch_staging.hpp
   include/roundpipe/runtime/boundary_store.hpp
   include/roundpipe/runtime/call_data.hpp
+  include/roundpipe/runtime/cpu_plan.hpp
   include/roundpipe/runtime/cpu_set.hpp
   include/roundpipe/runtime/device_actions.hpp
   include/roundpipe/runtime/evaluation.hpp
@@ -87,13 +95,16 @@ set(ROUNDPIPE_CORE_HEADERS
   include/roundpipe/runtime/parameter_store.hpp
   include/roundpipe/runtime/pipeline.hpp
   include/roundpipe/runtime/pipeline_options.hpp
+  include/roundpipe/runtime/pipeline_work.hpp
   include/roundpipe/runtime/report.hpp
+  include/roundpipe/runtime/rounding_key.hpp
   include/roundpipe/runtime/run_history.hpp
   include/roundpipe/runtime/run_queue.hpp
   include/roundpipe/runtime/serial_parameters.hpp
   include/roundpipe/runtime/serial_passes.hpp
   include/roundpipe/runtime/serial_trainer.hpp
   include/roundpipe/runtime/shape_cache.hpp
+  include/roundpipe/runtime/step_verdict.hpp
   include/roundpipe/runtime/weights_digest.hpp
   include/roundpipe/runtime/worker_pool.hpp
   include/roundpipe/roundpipe.hpp

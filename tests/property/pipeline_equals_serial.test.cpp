@@ -77,7 +77,13 @@ struct Mix {
   int staleness = 0;
   Budget budget = Budget::loose;
   DType dtype = DType::f32;
-  bool gradient_copy = true;
+  std::size_t master_copies = 2;
+  std::size_t gradient_buffers = 1;
+  bool declared_state = false;   ///< The optimizer keeps everything in the parameters' type.
+  bool scales = false;           ///< The loss, by a factor that overflows f16 at first.
+  bool starts_with_all = false;  ///< No update before the last gradient.
+  bool frozen = false;           ///< Some layers are.
+  bool empty = false;            ///< Toy layers have a parameter without elements, too.
   bool tied = false;
   bool drops = false;
   bool clips = false;
@@ -106,8 +112,15 @@ Mix any_mix() {
   mix.optimizer_threads = any_number("optimizer threads", 1, 3);
   mix.staleness = static_cast<int>(any_number("staleness", 0, 1));
   mix.budget = static_cast<Budget>(any_number("budget", 0, 2));
-  mix.dtype = any_flag("bf16") ? DType::bf16 : DType::f32;
-  mix.gradient_copy = any_flag("gradient copy");
+  mix.dtype = std::array{DType::f32, DType::bf16, DType::f16}[any_number("type", 0, 2)];
+  mix.master_copies = any_number("master copies", 1, 2);
+  mix.gradient_buffers = any_number("gradient buffers", 1, 2);
+  mix.declared_state = mix.dtype != DType::f16 && any_flag("declared state") &&
+                       (mix.master_copies == 2 || mix.staleness == 0);
+  mix.scales = mix.dtype == DType::f16 || any_flag("scales");
+  mix.starts_with_all = any_flag("starts with all");
+  mix.frozen = any_flag("frozen");
+  mix.empty = any_flag("empty");
   mix.tied = any_flag("tied");
   mix.drops = any_flag("drops");
   mix.clips = any_flag("clips");
@@ -140,12 +153,14 @@ void check_cases(Testable&& testable) {
 
 /// Pauses of up to 300 us before one piece of work in eight, drawn from \p seed for each lane.
 auto random_delays(std::uint64_t seed) {
-  using Counts = std::array<std::array<std::atomic<std::uint64_t>, device_lane_count>, 5>;
+  constexpr std::size_t lane_count = device_lane_count + host_lane_count;
+  using Counts = std::array<std::array<std::atomic<std::uint64_t>, lane_count>, 6>;
   return [seed, counts = std::make_shared<Counts>()](DeviceId device, LaneKind lane) {
     auto const kind = static_cast<std::size_t>(lane);
+    std::size_t const place = device.valid() ? device.index() : 5;
     RandomKey const key{
-        seed, 0, static_cast<std::uint32_t>(device.index()), static_cast<std::uint32_t>(kind), 0};
-    auto const words = random_block(key, (*counts)[device.index()][kind]++);
+        seed, 0, static_cast<std::uint32_t>(place), static_cast<std::uint32_t>(kind), 0};
+    auto const words = random_block(key, (*counts)[place][kind]++);
     return std::chrono::nanoseconds(words[0] % 8 == 0 ? words[1] % 300'000 : 0);
   };
 }
@@ -218,7 +233,9 @@ auto make_pipeline(Mix const& mix,
       options,
       RoundRobinSchedule{},
       PriorityTransferEngine{},
-      LayerEventProtocol({.staleness = mix.staleness, .gradient_copy = mix.gradient_copy}));
+      LayerEventProtocol({.staleness = mix.staleness,
+                          .master_copies = mix.master_copies,
+                          .gradient_buffers = mix.gradient_buffers}));
 }
 
 /// What the error of \p plan, which a tiny budget fails, says is the smallest that works.
@@ -241,6 +258,13 @@ void check_equal(Mix const& mix, Model const& model, BatchShape capacity) {
   options.clip_norm = mix.clips ? 0.5 : 0;
   options.seed = mix.seed;
   options.optimizer_threads = mix.optimizer_threads;
+  options.calls_per_step = mix.calls;
+  options.state_type = mix.declared_state ? StateType::declared : StateType::fp32;
+  options.step_start = mix.starts_with_all ? StepStart::all_blocks : StepStart::each_block;
+  if (mix.scales) {
+    options.loss_scale =
+        LossScaleOptions{.initial = 0x1p24, .backoff = 1.0 / 64, .growth_interval = 2};
+  }
 
   SerialTrainer serial{model, AnyOptimizer(mix.adam), test::serial_options(options, mix.staleness)};
   auto const expected = outcome_of<Data>(mix, capacity, serial);
@@ -309,6 +333,9 @@ test::ToyModelOptions toy_options(Mix const& mix, std::size_t crosses, bool dens
   model.drops = mix.drops;
   model.tied = mix.tied;
   model.dense_tied = dense_tied;
+  model.empty_parameters = mix.empty;
+  model.frozen_input = mix.frozen && mix.seed % 2 == 0;
+  model.frozen_dense = mix.frozen ? model.dense / 2 : 0;
   return model;
 }
 std::size_t any_crosses(Mix const& mix) {
@@ -342,6 +369,8 @@ TEST_CASE("a pipeline trains transformers as the serial oracle does, bit for bit
     config.parameter = mix.dtype;
     config.loss_chunk = 4;
     config.initial_deviation = 0.3;
+    config.frozen_embedding = mix.frozen && mix.seed % 2 == 0;
+    config.frozen_blocks = mix.frozen ? config.layers / 2 : 0;
     check_equal<Text>(mix, nn::transformer<nn::HostOps<float>>(config), {2, 5});
   });
 }

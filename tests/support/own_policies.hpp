@@ -5,7 +5,6 @@
 /// \file
 /// \brief Policies that a user might write instead of the library's.
 
-#include <roundpipe/concepts/event_protocol.hpp>
 #include <roundpipe/concepts/partition_policy.hpp>
 #include <roundpipe/concepts/schedule.hpp>
 #include <roundpipe/concepts/transfer_policy.hpp>
@@ -63,46 +62,6 @@ class CopyAtOnce {
   [[nodiscard]] std::size_t activations_in_flight() const { return 1; }
 };
 
-/// A barrier for the whole model: nothing of one kind begins before everything of the kind before
-/// it has ended, on every block.
-class ModelBarrier {
- public:
-  explicit ModelBarrier(int staleness = 0) : staleness_(staleness) {}
-
-  [[nodiscard]] std::vector<BlockEvent> before(BlockEvent action, std::size_t blocks) const {
-    std::vector<BlockEvent> events;
-    auto const all = [&](BlockEventKind kind) {
-      for (std::size_t b = 0; b < blocks; ++b) {
-        events.push_back({BlockId(b), kind});
-      }
-    };
-    switch (action.kind) {
-      case BlockEventKind::upload:
-        all(BlockEventKind::parameter_copy);
-        break;
-      case BlockEventKind::gradient_write:
-        all(BlockEventKind::optimizer_step);
-        break;
-      case BlockEventKind::gradient_copy:
-        break;  // there are none
-      case BlockEventKind::optimizer_step:
-        all(BlockEventKind::gradient_write);
-        all(BlockEventKind::parameter_copy);
-        break;
-      case BlockEventKind::parameter_copy:
-        all(BlockEventKind::upload);
-        all(BlockEventKind::optimizer_step);
-        break;
-    }
-    return events;
-  }
-  [[nodiscard]] int staleness() const { return staleness_; }
-  [[nodiscard]] bool copies_gradients() const { return false; }
-
- private:
-  int staleness_;
-};
-
 /// Every layer a stage of its own.
 class OneLayerStages {
  public:
@@ -121,6 +80,5 @@ class OneLayerStages {
 static_assert(PartitionPolicy<OneLayerStages>);
 static_assert(Schedule<LoopedBfs>);
 static_assert(TransferPolicy<CopyAtOnce>);
-static_assert(EventProtocol<ModelBarrier>);
 
 }  // namespace roundpipe::test

@@ -32,6 +32,8 @@ inline SerialOptions serial_options(PipelineOptions const& options, int stalenes
   serial.clip_norm = options.clip_norm;
   serial.seed = options.seed;
   serial.staleness = staleness;
+  serial.state_type = options.state_type;
+  serial.loss_scale = options.loss_scale;
   return serial;
 }
 

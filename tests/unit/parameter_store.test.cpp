@@ -4,14 +4,17 @@
 #include <roundpipe/backend/host_backend.hpp>
 #include <roundpipe/optim/sgd.hpp>
 #include <roundpipe/runtime/parameter_store.hpp>
+#include <support/error_of.hpp>
+#include <support/toy_model.hpp>
 
 #include <doctest/doctest.h>
 
 #include <cmath>
 #include <cstddef>
+#include <cstdint>
 #include <limits>
-#include <support/error_of.hpp>
-#include <support/toy_model.hpp>
+#include <string>
+#include <utility>
 #include <vector>
 
 using namespace roundpipe;
@@ -21,20 +24,36 @@ namespace {
 
 using Store = ParameterStore<HostBackend, Sgd>;
 
-/// A store of a tied model, with SGD of rate 1.
+/// A store of a model that may be tied, with SGD of rate 1.
 struct Fixture {
-  explicit Fixture(Store::Options options, DType type = DType::f32)
-      : blocks(form_blocks(describe(
-            toy_model({.types = {.parameter = type}, .dense = 1, .tied = true}), {1, 1}))),
+  explicit Fixture(Store::Options options, DType type = DType::f32, bool tied = false)
+      : blocks(form_blocks(
+            describe(toy_model({.types = {.parameter = type}, .dense = 1, .tied = tied}), {1, 1}))),
         store(blocks, Sgd{LearningRate::constant(1)}, options, arena) {}
 
-  /// Lets gradients of all ones land for \p use.
-  void land(std::size_t use, float value) {
+  /// Lets gradients land for \p use in \p iteration, all elements \p value.
+  void land(std::size_t use, float value, std::uint64_t iteration = 1) {
     auto const& table = blocks.block_of(use).master;
     for (std::size_t t = 0; t < table.size(); ++t) {
-      std::vector<float> const ones(table[t].shape.size(), value);
-      narrow(ones, table[t].dtype, store.landing(use).subspan(table.offset(t), table[t].bytes()));
+      std::vector<float> const values(table[t].shape.size(), value);
+      narrow(values,
+             table[t].dtype,
+             store.landing(use, iteration).subspan(table.offset(t), table[t].bytes()));
     }
+  }
+  void land_all(float value, std::uint64_t iteration = 1) {
+    for (std::size_t use = 0; use < blocks.uses.size(); ++use) {
+      land(use, value, iteration);
+    }
+  }
+  void measure_all(std::uint64_t step) {
+    for (std::size_t b = 0; b < blocks.blocks.size(); ++b) {
+      store.measure_gradient(BlockId(b), step);
+    }
+  }
+  /// The first element of a master copy of bf16.
+  float master(std::uint64_t version) {
+    return *reinterpret_cast<BFloat16 const*>(store.master(BlockId(0), version).data());
   }
 
   HostBackend backend{HostBackendOptions{}};
@@ -46,85 +65,128 @@ struct Fixture {
 }  // namespace
 
 TEST_CASE("gradients of a shared block's uses are summed, and the update subtracts them") {
-  Fixture f({.seed = 1});
+  Fixture f({.seed = 1}, DType::f32, true);
   auto const block = f.blocks.uses[0].block;
   REQUIRE(f.blocks.blocks[block.index()].uses.size() == 2);
-  auto const [first, second] = std::pair{f.blocks.blocks[block.index()].uses[0],
-                                         f.blocks.blocks[block.index()].uses[1]};
-  auto const weights = f.store.weights(block, 0);
-  std::vector<float> const before(weights.begin(), weights.end());
+  auto const [first, second] =
+      std::pair{f.blocks.blocks[block.index()].uses[0], f.blocks.blocks[block.index()].uses[1]};
+  auto const before = f.store.read_weights(block, 0);
   f.land(first, 2);
   f.land(second, 3);
-  f.store.accumulate(first, true);
-  f.store.accumulate(second, false);
-  f.store.update(block, 1);
+  f.store.accumulate(first, true, 1);
+  f.store.accumulate(second, false, 1);
+  f.store.update(block, 1, 1);
+  auto const once = f.store.read_weights(block, 0);
+  f.store.accumulate(first, true, 2);  // begins anew
+  f.store.update(block, 2, 1);
+  auto const twice = f.store.read_weights(block, 0);
   for (std::size_t i = 0; i < before.size(); ++i) {
-    CHECK(weights[i] == before[i] - 5);
-  }
-  f.store.accumulate(first, true);  // begins anew
-  f.store.update(block, 2);
-  for (std::size_t i = 0; i < before.size(); ++i) {
-    CHECK(weights[i] == before[i] - 5 - 2);
+    CHECK(once[i] == before[i] - 5);
+    CHECK(twice[i] == once[i] - 2);
   }
 }
 
-TEST_CASE("the master copy changes with the P copy only, rounded to its type") {
-  Fixture f({}, DType::bf16);
-  BlockId const block(0);
-  auto const master = reinterpret_cast<BFloat16 const*>(f.store.master(block).data());
-  auto const weights = f.store.weights(block, 0);
-  CHECK(static_cast<float>(master[0]) == static_cast<float>(BFloat16(weights[0])));
-  weights[0] = 1.00390625F;  // halfway between two bf16 numbers
-  CHECK(static_cast<float>(master[0]) != 1.0F);
-  f.store.copy_parameters(block);
-  CHECK(static_cast<float>(master[0]) == 1.0F);  // ties to even
+TEST_CASE("where P copies write the master copy, updates leave it as it is") {
+  Fixture f({.copies_parameters = true}, DType::bf16);
+  auto const before = f.master(0);
+  f.land_all(1);
+  f.store.update(BlockId(0), 1, 1);
+  CHECK(f.master(0) == before);
+  f.store.copy_parameters(BlockId(0));
+  CHECK(f.master(0) == static_cast<float>(BFloat16(f.store.read_weights(BlockId(0), 0)[0])));
+  CHECK(f.master(0) != before);
 }
 
-TEST_CASE("with G copies the optimizer does not see later gradients") {
-  Fixture f({.copies_gradients = true});
-  BlockId const block(0);
-  auto const use = f.blocks.blocks[0].uses[0];
-  auto const weights = f.store.weights(block, 0);
-  auto const before = weights[0];
-  f.land(use, 1);
-  f.store.accumulate(use, true);
-  f.store.copy_gradient(block);
-  f.land(use, 100);
-  f.store.accumulate(use, true);
-  f.store.update(block, 1);
-  CHECK(weights[0] == before - 1);
+TEST_CASE("with two master copies step T writes copy T mod 2 and leaves the other") {
+  Fixture f({.master_copies = 2}, DType::bf16);
+  auto const first = f.master(0);
+  CHECK(f.master(1) == first);
+  f.land_all(1);
+  f.store.update(BlockId(0), 1, 1);
+  CHECK(f.master(0) == first);
+  CHECK(f.master(1) == static_cast<float>(BFloat16(f.store.read_weights(BlockId(0), 0)[0])));
+  f.store.update(BlockId(0), 2, 1);
+  CHECK(f.master(2) == f.master(0));
+  CHECK(f.master(0) != first);
+}
+
+TEST_CASE("with two gradient buffers a step does not see the next iteration's gradients") {
+  Fixture f({.gradient_buffers = 2});
+  auto const before = f.store.read_weights(BlockId(0), 0)[0];
+  f.land_all(1, 1);
+  f.land_all(100, 2);
+  f.store.update(BlockId(0), 1, 1);
+  CHECK(f.store.read_weights(BlockId(0), 0)[0] == before - 1);
+}
+
+TEST_CASE("weights without an optimizer copy go from one master copy to the other") {
+  for (auto const type : {DType::bf16, DType::f32}) {
+    Fixture f({.master_copies = 2, .state_type = StateType::declared}, type);
+    auto const before = f.store.read_weights(BlockId(0), 0)[0];
+    f.land_all(64);  // far more than rounding takes away
+    for (std::size_t b = 0; b < f.blocks.blocks.size(); ++b) {
+      f.store.update(BlockId(b), 1, 1);
+    }
+    auto const after = f.store.read_weights(BlockId(0), 0)[0];
+    CHECK(after == doctest::Approx(before - 64).epsilon(0.01));
+    CHECK(f.store.finished_steps() == 1);
+  }
+}
+
+TEST_CASE("f16 parameters without fp32 weights are refused") {
+  CHECK(error_of([] { Fixture({.state_type = StateType::declared}, DType::f16); }).code() ==
+        Errc::invalid_argument);
 }
 
 TEST_CASE("clipping scales by the norm of all blocks, and refuses one that is not finite") {
-  Fixture f({.clip_norm = 0.5});
-  std::size_t elements = 0;
-  for (std::size_t b = 0; b < f.blocks.blocks.size(); ++b) {
-    for (auto const& spec : f.blocks.blocks[b].specs) {
-      elements += spec.tensor.shape.size();
-    }
-    f.land(f.blocks.blocks[b].uses[0], 1);
-    f.store.accumulate(f.blocks.blocks[b].uses[0], true);
-    f.store.measure_gradient(BlockId(b));
-  }
-  auto const weights = f.store.weights(BlockId(0), 0);
-  auto const before = weights[0];
-  f.store.update(BlockId(0), 1);
-  CHECK(weights[0] ==
+  Fixture f({.verdict = {.clip_norm = 0.5}});
+  auto const elements = f.blocks.parameter_count();
+  f.land_all(1);
+  f.measure_all(1);
+  auto const before = f.store.read_weights(BlockId(0), 0)[0];
+  f.store.update(BlockId(0), 1, 1);
+  CHECK(f.store.read_weights(BlockId(0), 0)[0] ==
         doctest::Approx(before - 0.5 / std::sqrt(static_cast<double>(elements))).epsilon(1e-5));
 
-  f.land(f.blocks.blocks[0].uses[0], std::numeric_limits<float>::infinity());
-  f.store.accumulate(f.blocks.blocks[0].uses[0], true);
-  f.store.measure_gradient(BlockId(0));
-  auto const error = error_of([&] { f.store.update(BlockId(0), 7); });
+  f.land_all(std::numeric_limits<float>::infinity());
+  f.measure_all(7);
+  auto const error = error_of([&] { f.store.update(BlockId(0), 7, 1); });
   CHECK(error.code() == Errc::not_finite);
   CHECK(error.message().find("step 7") != std::string::npos);
 }
 
-TEST_CASE("a step is finished when every block is updated") {
+TEST_CASE("gradients are divided by the loss scale that made them, before they are clipped") {
+  Fixture f({.verdict = {.clip_norm = 1e6, .skips_overflows = true}});
+  f.land_all(1024);
+  f.measure_all(1);
+  auto const before = f.store.read_weights(BlockId(0), 0)[0];
+  f.store.update(BlockId(0), 1, 1024);
+  CHECK(f.store.read_weights(BlockId(0), 0)[0] == before - 1);
+}
+
+TEST_CASE("a step that overflows leaves the weights, and its master copy is those of the last") {
+  Fixture f({.master_copies = 2, .verdict = {.skips_overflows = true}}, DType::bf16);
+  f.land_all(1);
+  f.measure_all(1);
+  f.store.update(BlockId(0), 1, 1);
+  CHECK_FALSE(f.store.has_overflowed(1));
+  auto const before = f.store.read_weights(BlockId(0), 0);
+  f.land_all(std::numeric_limits<float>::infinity(), 2);
+  f.measure_all(2);
+  f.store.update(BlockId(0), 2, 1);
+  CHECK(f.store.has_overflowed(2));
+  CHECK_FALSE(f.store.has_overflowed(1));
+  CHECK(f.store.read_weights(BlockId(0), 0) == before);
+  CHECK(f.master(2) == f.master(1));
+}
+
+TEST_CASE("a step is finished when every block is updated, and torn before") {
   Fixture f({});
   for (std::size_t b = 0; b < f.blocks.blocks.size(); ++b) {
     CHECK(f.store.finished_steps() == 0);
-    f.store.update(BlockId(b), 1);
+    CHECK(f.store.is_torn() == (b > 0));
+    f.store.update(BlockId(b), 1, 1);
   }
   CHECK(f.store.finished_steps() == 1);
+  CHECK_FALSE(f.store.is_torn());
 }

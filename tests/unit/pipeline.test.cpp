@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 
 #include <roundpipe/optim/sgd.hpp>
+#include <roundpipe/plan/blocking_protocol.hpp>
 #include <roundpipe/plan/unplanned_transfers.hpp>
 #include <roundpipe/runtime/pipeline.hpp>
 
@@ -74,9 +75,9 @@ TEST_CASE("own schedule, transfers and protocol give the oracle's weights") {
     CHECK(piped(devices, batch, LoopedBfs{}, planned, synchronous) == oracle(0));
     CHECK(piped(devices, batch, round_robin, CopyAtOnce{}, synchronous) == oracle(0));
     CHECK(piped(devices, batch, round_robin, UnplannedTransfers{}, synchronous) == oracle(0));
-    CHECK(piped(devices, batch, round_robin, planned, ModelBarrier{0}) == oracle(0));
-    CHECK(piped(devices, batch, round_robin, planned, ModelBarrier{1}) == oracle(1));
-    CHECK(piped(devices, batch, LoopedBfs{}, CopyAtOnce{}, ModelBarrier{1}, Partitioner{}) ==
+    CHECK(piped(devices, batch, round_robin, planned, BlockingProtocol{0}) == oracle(0));
+    CHECK(piped(devices, batch, round_robin, planned, BlockingProtocol{1}) == oracle(1));
+    CHECK(piped(devices, batch, LoopedBfs{}, CopyAtOnce{}, BlockingProtocol{1}, Partitioner{}) ==
           oracle(1));
   }
 }
@@ -102,12 +103,14 @@ TEST_CASE("micro-batches of different lengths train as in the oracle") {
 TEST_CASE("a step made of two calls sums their gradients as the oracle does") {
   ToyData const data(6, {2, 3}, 4);
   auto const model = toy_model({.dense = 3, .tied = true});
+  auto options = small_options();
+  options.calls_per_step = 2;
   for (int const staleness : {0, 1}) {
     HostBackend backend{host_devices(2)};
     Pipeline pipeline{model,
                       momentum(),
                       backend,
-                      small_options(),
+                      options,
                       RoundRobinSchedule{},
                       PriorityTransferEngine{},
                       LayerEventProtocol(staleness)};

@@ -146,7 +146,7 @@ TEST_CASE("in the measured timeline, a lane's actions follow each other") {
   for (auto const& entry : planned()) {
     lanes[entry.lane].push_back(entry);
   }
-  CHECK(lanes.size() == 2 * device_lane_count + 1);  // and accumulation
+  CHECK(lanes.size() == 2 * device_lane_count);
   for (auto& [lane, entries] : lanes) {
     for (auto&& pair : entries | ranges::views::sliding(2)) {
       CHECK(pair[0].id < pair[1].id);

@@ -607,7 +607,7 @@ TEST_CASE("a loss or a norm that is not finite stops the training and names the 
     trainer.forward_backward(batch);  // the loss halves both
     auto const error = error_of([&] { trainer.step(); });
     CHECK(error.code() == Errc::not_finite);
-    CHECK(error.message() == "the norm of all gradients is inf in step 2");
+    CHECK(error.message() == "the gradient's norm at step 2 is not finite");
   }
   CHECK(all_weights(trainer) == weights);
   values = {1, 1};

@@ -130,6 +130,13 @@ class HostBackend {
     return {host_memory_, bytes, std::byte{0}};
   }
 
+  /// Pauses the calling thread, which serves a lane of the host, as the options' \c delay says.
+  void before_host_action(LaneKind kind) const {
+    if (shared_->options.delay) {
+      std::this_thread::sleep_for(shared_->options.delay(DeviceId::none(), kind));
+    }
+  }
+
   /// Stops the backend, unless it has stopped; does not wait for the pieces of work in flight, as
   /// \ref Stream::synchronize() and the destructors of streams do.
   void abort() { shared_->status->abort(); }

@@ -38,9 +38,9 @@ struct HostBackendOptions {
   double flops_per_second = 1e10;
   double memory_bytes_per_second = 1e10;
 
-  /// The pause before each piece of work (launch, copy, fill, round) of a stream, up to a day;
-  /// empty: none.
-  /// Called on the streams' threads, several at once.
+  /// The pause before each piece of work (launch, copy, fill, round) of a stream, up to a day, and
+  /// (with no device) before each action of a lane of the host; empty: none.
+  /// Called on the streams' threads and the host lanes', several at once.
   std::function<std::chrono::nanoseconds(DeviceId, LaneKind)> delay{};
   /// Called before each piece of work with its number on the stream, from 0, on the streams'
   /// threads, several at once; what it throws becomes the failure of that piece. Empty: none.

@@ -24,12 +24,13 @@ enum class LaneKind : std::uint8_t {
   activation_down,
   parameter_up,
   gradient_down,
-  accumulate,  ///< On the host: sums downloaded gradients.
-  optimizer,   ///< On the host: G copies, optimizer steps, P copies.
+  accumulate,      ///< On the host: sums downloaded gradients.
+  parameter_copy,  ///< On the host: P copies.
+  optimizer,       ///< On the host: gradient norms, optimizer steps.
 };
 
 inline constexpr std::size_t device_lane_count = 5;  ///< The kinds before \c accumulate.
-inline constexpr std::size_t host_lane_count = 2;
+inline constexpr std::size_t host_lane_count = 3;
 
 [[nodiscard]] constexpr char const* name_of(LaneKind kind) noexcept {
   constexpr char const* names[] = {"compute",
@@ -38,6 +39,7 @@ inline constexpr std::size_t host_lane_count = 2;
                                    "parameter up",
                                    "gradient down",
                                    "accumulate",
+                                   "parameter copy",
                                    "optimizer"};
   return names[static_cast<std::size_t>(kind)];
 }
@@ -45,11 +47,11 @@ inline constexpr std::size_t host_lane_count = 2;
 /// What a plan needs to know of a device.
 struct DeviceProperties {
   std::string name;
-  Bytes memory_bytes = 0;           ///< What arenas may take.
-  double flops_per_second = 1e12;   ///< A rough peak, for estimated costs only.
+  Bytes memory_bytes = 0;                 ///< What arenas may take.
+  double flops_per_second = 1e12;         ///< A rough peak, for estimated costs only.
   double memory_bytes_per_second = 1e11;  ///< The same of its memory.
-  double upload_bytes_per_second = 0;    ///< 0: unknown or unlimited.
-  double download_bytes_per_second = 0;  ///< 0: unknown or unlimited.
+  double upload_bytes_per_second = 0;     ///< 0: unknown or unlimited.
+  double download_bytes_per_second = 0;   ///< 0: unknown or unlimited.
 };
 
 /// \brief A point in a stream's work.
@@ -75,9 +77,8 @@ concept BackendEvent = std::movable<E> && requires(E& event, E const& other) {
 /// 1. `signal(n)` raises the value to n; values only grow.
 /// 2. After the backend's `abort()` a fence lets every waiter pass; reason: teardown must not hang.
 template <class F>
-concept BackendFence = std::movable<F> && requires(F& fence, std::uint64_t value) {
-  fence.signal(value);
-};
+concept BackendFence =
+    std::movable<F> && requires(F& fence, std::uint64_t value) { fence.signal(value); };
 
 /// \brief A FIFO of work on one device.
 ///
@@ -93,27 +94,26 @@ concept BackendFence = std::movable<F> && requires(F& fence, std::uint64_t value
 ///
 /// Opt-in: `annotate(char const* label)` names the work that follows, for errors and profilers.
 template <class S, class Event, class Fence>
-concept BackendStream =
-    std::movable<S> && requires(S& stream,
-                                Event& event,
-                                Fence const& fence,
-                                std::uint64_t value,
-                                DeviceBytes device,
-                                DeviceSpan<std::byte const> device_source,
-                                HostBytes host,
-                                HostSpan<std::byte const> host_source,
-                                DeviceSpan<float const> wide,
-                                DeviceSpan<BFloat16> narrow,
-                                DeviceSpan<Float16> half) {
-      stream.record(event);
-      stream.wait(event);
-      stream.wait(fence, value);
-      stream.copy(device, host_source);
-      stream.copy(host, device_source);
-      stream.fill(device, std::byte{});
-      stream.round(narrow, wide);
-      stream.round(half, wide);
-    };
+concept BackendStream = std::movable<S> && requires(S& stream,
+                                                    Event& event,
+                                                    Fence const& fence,
+                                                    std::uint64_t value,
+                                                    DeviceBytes device,
+                                                    DeviceSpan<std::byte const> device_source,
+                                                    HostBytes host,
+                                                    HostSpan<std::byte const> host_source,
+                                                    DeviceSpan<float const> wide,
+                                                    DeviceSpan<BFloat16> narrow,
+                                                    DeviceSpan<Float16> half) {
+  stream.record(event);
+  stream.wait(event);
+  stream.wait(fence, value);
+  stream.copy(device, host_source);
+  stream.copy(host, device_source);
+  stream.fill(device, std::byte{});
+  stream.round(narrow, wide);
+  stream.round(half, wide);
+};
 
 /// \brief A set of devices, numbered from 0.
 ///
@@ -126,6 +126,9 @@ concept BackendStream =
 /// 3. Errors of enqueued work are sticky: every later wait throws the first one. `abort()` makes
 ///    all pending waits end, lets streams drain without running their work, and is final.
 /// 4. Everything made by a backend is destroyed before the backend.
+///
+/// Opt-in: `before_host_action(LaneKind)` is called on the thread of a host's lane before each of
+/// its actions; a test double may delay it there.
 template <class B>
 concept Backend = requires(B& backend, DeviceId device, LaneKind kind, Bytes bytes) {
   typename B::Stream;

@@ -17,18 +17,20 @@ namespace roundpipe {
 /// What can happen to a parameter block, as far as the ordering rules see it.
 enum class BlockEventKind : std::uint8_t {
   upload,          ///< A device has read the master copy.
-  gradient_write,  ///< A round's gradient has been added on the host.
-  gradient_copy,   ///< G copy: the optimizer's own copy of the gradient is made.
-  optimizer_step,  ///< The optimizer copy is updated.
-  parameter_copy,  ///< P copy: the master copy is updated.
+  gradient_write,  ///< A gradient has landed on the host, or has been added to the sum there.
+  optimizer_step,  ///< The gradient is read and the optimizer copy is updated.
+  parameter_copy,  ///< P copy: the master copy is updated; often part of the optimizer step.
 };
 
-inline constexpr std::size_t block_event_kind_count = 5;
+inline constexpr std::size_t block_event_kind_count = 4;
 
-/// An edge's far end: *every* action of this kind on this block that was issued before.
+/// An edge's far end: *every* action of this kind on this block that was issued before, in
+/// iterations that are at least \c age older than the waiting action's own. Iteration t ends with
+/// step t; a call belongs to the iteration of the step that follows it.
 struct BlockEvent {
   BlockId block;
   BlockEventKind kind = BlockEventKind::upload;
+  std::size_t age = 0;
 
   friend constexpr auto operator<=>(BlockEvent const&, BlockEvent const&) noexcept = default;
   friend constexpr bool operator==(BlockEvent const&, BlockEvent const&) noexcept = default;
@@ -38,22 +40,35 @@ struct BlockEvent {
 ///
 /// Semantics:
 /// 1. `before(action, blocks)` lists what an action of kind `action.kind` on block `action.block`
-///    waits for, of a model with `blocks` blocks. The graph's builders add an edge for each entry;
-///    actions of the same block in the same step that come earlier in the order upload,
-///    gradient write, P copy of the step before, G copy, optimizer step, P copy of this step,
-///    are meant, and where there are none in the same graph, those of earlier graphs.
+///    waits for, of a model with `blocks` blocks. The graphs' builders add an edge for each entry.
+///    Where actions of this kind and block come earlier in the same graph (of a step: first all P
+///    copies, then all optimizer steps), they are meant; else those of earlier graphs.
 /// 2. `staleness()` is 0 (iteration T+1 computes with the weights of step T) or 1 (with those of
-///    step T-1, while step T runs). With staleness 1 the P copy of step T belongs to step T+1.
-/// 3. `copies_gradients()`: whether the optimizer works on a G copy, so that the next iteration's
-///    gradients may be written while it runs.
+///    step T-1, while step T runs).
+/// 3. `master_copies()` is 1 or 2. With 2 and staleness 1, step T writes copy T mod 2 while
+///    iteration T+1 reads the other.
+/// 4. `gradient_buffers()` is 1 or 2. With 2, iteration T writes buffer T mod 2, so that iteration
+///    T+1 may write gradients while step T still reads.
+/// 5. Only with staleness 1 and one master copy (see \ref copies_parameters) P copies are actions
+/// of
+///    their own, and that of step T belongs to step T+1. Else the optimizer step writes the master
+///    copy itself: it is the event `parameter_copy`, too, and `before` is asked about
+///    `optimizer_step` only.
 ///
-/// Satisfied by: `LayerEventProtocol`.
+/// Satisfied by: `LayerEventProtocol`, `BlockingProtocol`.
 template <class P>
 concept EventProtocol =
     std::copy_constructible<P> && requires(P const& protocol, BlockEvent action, std::size_t n) {
       { protocol.before(action, n) } -> std::same_as<std::vector<BlockEvent>>;
       { protocol.staleness() } -> std::convertible_to<int>;
-      { protocol.copies_gradients() } -> std::convertible_to<bool>;
+      { protocol.master_copies() } -> std::convertible_to<std::size_t>;
+      { protocol.gradient_buffers() } -> std::convertible_to<std::size_t>;
     };
+
+/// Whether P copies are actions of their own.
+template <EventProtocol P>
+[[nodiscard]] constexpr bool copies_parameters(P const& protocol) {
+  return protocol.staleness() == 1 && protocol.master_copies() == 1;
+}
 
 }  // namespace roundpipe

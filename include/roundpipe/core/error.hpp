@@ -22,6 +22,7 @@ enum class Errc {
   device_fault,          ///< Work on a device failed.
   aborted,               ///< Another failure stopped this work first.
   unsupported,           ///< A legal combination that this version does not run.
+  unsafe_graph,          ///< A schedule, transfer policy or protocol leaves an order to chance.
 };
 
 }  // namespace roundpipe
@@ -52,6 +53,8 @@ class ErrorCategory final : public std::error_category {
         return "aborted";
       case Errc::unsupported:
         return "unsupported";
+      case Errc::unsafe_graph:
+        return "unsafe graph";
     }
     return "unknown roundpipe error";
   }

@@ -14,6 +14,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <map>
+#include <string>
 #include <vector>
 
 namespace roundpipe {
@@ -29,9 +30,8 @@ enum class ActionKind : std::uint8_t {
   download_activation,  ///< Boundaries, loss and results of a micro-batch, to the host.
   download_gradients,   ///< A chunk of a stage's rounded parameter gradients.
   accumulate_gradient,  ///< Adds a block's landed gradient to its sum on the host.
-  copy_gradient,        ///< G copy of a block.
   gradient_norm,        ///< The sum of squares of a block's gradient.
-  optimizer_step,       ///< The update of a block's optimizer copy.
+  optimizer_step,       ///< The update of a block's optimizer copy, often of its master copy too.
   copy_parameters,      ///< P copy of a block: optimizer copy to master copy.
 };
 
@@ -45,14 +45,13 @@ enum class ActionKind : std::uint8_t {
                                    "download activation",
                                    "download gradients",
                                    "accumulate gradient",
-                                   "copy gradient",
                                    "gradient norm",
                                    "optimizer step",
                                    "copy parameters"};
   return names[static_cast<std::size_t>(kind)];
 }
 
-/// A FIFO of actions: one of a device's five, or one of the host's two.
+/// A FIFO of actions: one of a device's five, or one of the host's three.
 struct Lane {
   LaneKind kind = LaneKind::compute;
   DeviceId device;  ///< None for the host's lanes.
@@ -70,10 +69,10 @@ enum class BufferKind : std::uint8_t {
   checkpoint,         ///< Host: a boundary of a micro-batch.
   boundary_gradient,  ///< Host: its gradient.
   landing,            ///< Host: a use's rounded gradient.
-  master,             ///< Host: a block in the parameters' declared types.
-  optimizer_copy,     ///< Host: a block in fp32, with the optimizer's state.
-  gradient,           ///< Host: a block's gradient sum.
-  gradient_copy,      ///< Host: the optimizer's own copy of it.
+  master,             ///< Host: a block in the parameters' declared types; one copy or two.
+  optimizer_copy,     ///< Host: the optimizer's own weights and states of a block.
+  gradient,           ///< Host: a block's gradient, or its sum; one buffer or two.
+  norm,               ///< Host: the sum of squares of a block's gradient.
   side_input,         ///< Host: the batch.
   loss,               ///< Host: a micro-batch's loss.
   results,            ///< Host: a micro-batch's results.
@@ -93,6 +92,7 @@ struct Ring {
 };
 
 /// One entry of a ring, or (sequence 0) a plain buffer: \c index then is the block or micro-batch.
+/// Which copy of a master copy or gradient is meant depends on the iteration, see \ref GraphRole.
 struct Buffer {
   Ring ring;
   /// The entry's number in the order of acquisition, counted from the call's beginning.
@@ -110,29 +110,61 @@ struct BlockPiece {
   Bytes bytes = 0;
 };
 
+/// What a lane of the same device did last in earlier graphs: everything up to its last slot's
+/// last micro-batch but \c back.
+struct LaneWait {
+  LaneKind kind = LaneKind::activation_up;
+  std::size_t back = 0;
+};
+
 /// One thing that happens on one lane.
 struct Action {
   ActionKind kind = ActionKind::forward;
   Lane lane;
-  SlotId slot;               ///< The slot that it serves; none in step graphs.
+  SlotId slot;  ///< The slot that it serves; none in step graphs.
   StageId stage;
   RoundId round;
   MicroBatchId micro_batch;  ///< Within the round; for parameter and gradient chunks: the window.
   LayerId layer;             ///< Of compute actions.
   BlockId block;             ///< Of the host's actions.
   std::size_t use = 0;       ///< Of `accumulate_gradient`.
-  Bytes bytes = 0;           ///< Copied bytes at capacity.
+  /// Of chunks: whether no activation copy may queue behind it that is due before, or in its
+  /// window.
+  bool gated = false;
+  /// Of gated chunks: the slot whose window \c micro_batch it goes in; none: outside of the call's
+  /// windows, before its first or after its last slot.
+  SlotId window_slot;
+  Bytes bytes = 0;     ///< Copied bytes at capacity.
   bool first = false;  ///< Compute: the slot's first micro-batch; accumulate: the block's first.
   bool last = false;   ///< Compute: the slot's last micro-batch.
 
   std::vector<Buffer> reads;
   std::vector<Buffer> writes;
   std::vector<BlockPiece> pieces;  ///< Of parameter and gradient chunks.
+  std::vector<std::size_t> uses;   ///< Of compute actions: the uses of blocks that they touch.
 
   std::vector<ActionId> waits;          ///< Actions of this graph, all before this one.
   std::vector<BlockEvent> block_waits;  ///< Events of earlier graphs.
   std::vector<Buffer> ring_waits;       ///< Entries that earlier graphs' actions may still use.
+  std::vector<LaneWait> lane_waits;     ///< Copies of earlier graphs that go first.
 };
+
+/// What errors, traces and checks call an action, for example "backward of layer 3, stage 5, round
+/// 0, micro-batch 1".
+[[nodiscard]] inline std::string to_string(Action const& action) {
+  std::string text = name_of(action.kind);
+  auto const add = [&](char const* what, auto id) {
+    if (id.valid()) {
+      text += what + std::to_string(id.value());
+    }
+  };
+  add(" of layer ", action.layer);
+  add(" of block ", action.block);
+  add(", stage ", action.stage);
+  add(", round ", action.round);
+  add(", micro-batch ", action.micro_batch);
+  return text;
+}
 
 /// How a graph uses one ring.
 struct RingUse {
@@ -142,18 +174,38 @@ struct RingUse {
   std::vector<std::vector<ActionId>> users;
 };
 
+/// What a graph is, which says how it uses copies and buffers of which there may be two.
+///
+/// With s steps issued before it and iteration t = s + 1: a training call writes gradient buffer
+/// t mod n; its uploads read the weights of the newest step that the staleness shows, W_v, from
+/// master copy v mod m; a step reads gradient buffer t mod n and writes W_t, a P copy W_s.
+enum class GraphRole : std::uint8_t { call, evaluation, step, flush };
+
 /// The actions of one call, or of one step, in issue order: every wait points backwards.
 ///
 /// Devices are relative: device d is device (g0 + d) mod N when the graph runs, and g0 moves on by
 /// \c advance. Rings are relative too: entry sequence s lies where the ring stands plus s.
 struct ActionGraph {
+  GraphRole role = GraphRole::call;
   std::vector<Action> actions;
   std::size_t devices = 0;
   std::size_t advance = 0;
   std::map<Ring, RingUse> rings;
   /// By event: the actions that later graphs wait for.
   std::map<BlockEvent, std::vector<ActionId>> block_events;
+  int staleness = 0;
+  std::size_t master_copies = 1;     ///< m
+  std::size_t gradient_buffers = 1;  ///< n
 };
+
+/// Says what \p graph is, under \p protocol.
+template <EventProtocol P>
+void set_role(ActionGraph& graph, GraphRole role, P const& protocol) {
+  graph.role = role;
+  graph.staleness = protocol.staleness();
+  graph.master_copies = protocol.master_copies();
+  graph.gradient_buffers = protocol.gradient_buffers();
+}
 
 /// The entry of \p kind that \p action writes or reads, or null.
 [[nodiscard]] inline Buffer const* find_buffer(Action const& action, BufferKind kind) noexcept {

@@ -13,6 +13,7 @@
 #include <roundpipe/plan/memory_plan.hpp>
 #include <roundpipe/plan/parameter_blocks.hpp>
 #include <roundpipe/plan/slot_order.hpp>
+#include <roundpipe/plan/stage_chunks.hpp>
 #include <roundpipe/plan/stage_layout.hpp>
 
 #include <algorithm>
@@ -20,6 +21,7 @@
 #include <functional>
 #include <map>
 #include <optional>
+#include <set>
 #include <span>
 #include <utility>
 #include <vector>
@@ -39,8 +41,7 @@ struct CallGraphInput {
   std::size_t advance = 0;
   std::size_t ring_stride = 1;  ///< Micro-batches of a *planned* round: numbers the host's rings.
   Buffering buffering;
-  /// A slot's chunks from its tensors' bytes and the number of windows (`TransferPolicy::chunks`).
-  std::function<std::vector<Chunk>(std::span<Bytes const>, std::size_t)> chunks;
+  ChunkFunction chunks;
   /// What an event waits for (`EventProtocol::before`).
   std::function<std::vector<BlockEvent>(BlockEvent)> before;
 };
@@ -55,7 +56,12 @@ class CallGraphBuilder {
         slots_(order_slots(input.shape, input.tasks)),
         work_(slots_.size()) {
     for (auto const& stage : in_.stages) {
-      cut_stage(stage);
+      auto const cut = [&](auto const& wanted) {
+        return cut_stage(in_.blocks, stage, micro_batches(), in_.chunks, wanted);
+      };
+      parameter_chunks_.push_back(cut([](UsePlace const&) { return true; }));
+      gradient_chunks_.push_back(
+          cut([&](UsePlace const& place) { return stage.has_backward() && place.trains; }));
     }
   }
 
@@ -73,11 +79,6 @@ class CallGraphBuilder {
   }
 
  private:
-  struct CutStage {
-    std::vector<Chunk> chunks;
-    std::vector<std::vector<BlockPiece>> pieces;  // the chunks' pieces, in terms of blocks
-  };
-
   /// What a slot has brought into the graph so far.
   struct SlotWork {
     std::optional<Buffer> parameters;
@@ -90,7 +91,6 @@ class CallGraphBuilder {
     std::vector<ActionId> last_compute;
     std::vector<ActionId> activation_down;
     std::map<std::size_t, ActionId> last_backward;  // by layer, of the last micro-batch
-    std::size_t gradient_chunks = 0;                // added so far
   };
 
   using Producers = std::map<Buffer, ActionId>;
@@ -98,33 +98,6 @@ class CallGraphBuilder {
   [[nodiscard]] std::size_t micro_batches() const noexcept { return in_.shape.micro_batches; }
   [[nodiscard]] StageLayout const& stage_of(SlotId slot) const {
     return in_.stages[slots_[slot.index()].stage.index()];
-  }
-
-  /// Cuts the tensors of a stage's blocks into chunks, for parameters and gradients alike.
-  void cut_stage(StageLayout const& stage) {
-    std::vector<std::pair<std::size_t, std::size_t>> tensors;  // use, tensor of its block
-    std::vector<Bytes> bytes;
-    for (auto const& place : stage.uses) {
-      auto const& table = in_.blocks.block_of(place.use).master;
-      for (std::size_t t = 0; t < table.size(); ++t) {
-        tensors.emplace_back(place.use, t);
-        bytes.push_back(table[t].bytes());
-      }
-    }
-    CutStage cut;
-    cut.chunks = in_.chunks(bytes, micro_batches());
-    std::erase_if(cut.chunks, [](Chunk const& chunk) { return chunk.pieces.empty(); });
-    for (auto const& chunk : cut.chunks) {
-      require(chunk.window < micro_batches(),
-              Errc::invalid_argument,
-              "a transfer policy placed a chunk behind its slot's last window");
-      auto& pieces = cut.pieces.emplace_back();
-      for (auto const& piece : chunk.pieces) {
-        auto const [use, tensor] = tensors.at(piece.tensor);
-        pieces.push_back({use, tensor, piece.offset, piece.bytes});
-      }
-    }
-    cut_.push_back(std::move(cut));
   }
 
   [[nodiscard]] Action make(SlotId slot, ActionKind kind, LaneKind lane, std::size_t micro) const {
@@ -186,15 +159,20 @@ class CallGraphBuilder {
     }
   }
 
-  /// The gradients of slot \p id where there are no windows to come down in.
+  /// The gradients of slot \p id where there are no windows to come down in: behind the slot's last
+  /// activation copy.
   void add_own_gradients(SlotId id) {
-    for (std::size_t c = 0; stage_of(id).has_backward() && c < cut_of(id).chunks.size(); ++c) {
-      add_gradient_chunk(id, c, {});
+    auto const& work = work_[id.index()];
+    for (auto const& chunk : gradient_chunks(id)) {
+      add_gradient_chunk(id, chunk, {work.activation_down.back()}, SlotId::none());
     }
   }
 
-  [[nodiscard]] CutStage const& cut_of(SlotId slot) const {
-    return cut_[slots_[slot.index()].stage.index()];
+  [[nodiscard]] std::vector<StageChunk> const& parameter_chunks(SlotId slot) const {
+    return parameter_chunks_[slots_[slot.index()].stage.index()];
+  }
+  [[nodiscard]] std::vector<StageChunk> const& gradient_chunks(SlotId slot) const {
+    return gradient_chunks_[slots_[slot.index()].stage.index()];
   }
 
   /// Whether the chunks of the last window wait for the first activation copy of the slot that they
@@ -209,23 +187,23 @@ class CallGraphBuilder {
   void add_own_parameters(SlotId id) {
     auto const& slot = slots_[id.index()];
     auto const& work = work_[id.index()];
-    auto const& chunks = cut_of(id).chunks;
     if (slot.previous.valid() && in_.buffering.parameters >= 2) {
-      for (std::size_t c = 0; last_window_waits() && c < chunks.size(); ++c) {
-        if (chunks[c].gated && chunks[c].window + 1 == micro_batches()) {
+      for (auto const& chunk : parameter_chunks(id)) {
+        if (last_window_waits() && chunk.gated && chunk.window + 1 == micro_batches()) {
           add_parameter_chunk(id,
-                              c,
-                              {window_start(slot.previous, chunks[c].window),
+                              chunk,
+                              {window_start(slot.previous, chunk.window),
                                work.activation_up.front(),
-                               work.gradient_up.front()});
+                               work.gradient_up.front()},
+                              slot.previous);
         }
       }
       return;
     }
     // The first layers wait for no other device: their activations go first.
     auto const gates = stage_of(id).range.first == 0 ? work.activation_up : std::vector<ActionId>{};
-    for (std::size_t c = 0; c < chunks.size(); ++c) {
-      add_parameter_chunk(id, c, chunks[c].gated ? gates : std::vector<ActionId>{});
+    for (auto const& chunk : parameter_chunks(id)) {
+      add_parameter_chunk(id, chunk, chunk.gated ? gates : std::vector<ActionId>{}, SlotId::none());
     }
   }
 
@@ -256,15 +234,14 @@ class CallGraphBuilder {
     auto const& slot = slots_[id.index()];
     auto const& work = work_[id.index()];
     auto const up = std::min(w + in_.buffering.activations, micro_batches()) - 1;
-    auto const& chunks = cut_of(slot.next).chunks;
-    for (std::size_t c = 0; c < chunks.size(); ++c) {
-      auto const later = chunks[c].gated && w + 1 == micro_batches() && last_window_waits();
-      if (chunks[c].window == w && !later) {
+    for (auto const& chunk : parameter_chunks(slot.next)) {
+      auto const later = chunk.gated && w + 1 == micro_batches() && last_window_waits();
+      if (chunk.window == w && !later) {
         std::vector<ActionId> gates;
-        if (chunks[c].gated) {
+        if (chunk.gated) {
           gates = {window_start(id, w), work.activation_up[up], work.gradient_up[up]};
         }
-        add_parameter_chunk(slot.next, c, gates);
+        add_parameter_chunk(slot.next, chunk, gates, id);
       }
     }
   }
@@ -273,105 +250,131 @@ class CallGraphBuilder {
   /// copy that goes down in this window.
   void add_gradient_window(SlotId id, std::size_t w) {
     auto const previous = slots_[id.index()].previous;
-    if (!stage_of(previous).has_backward()) {
-      return;
-    }
-    auto const& chunks = cut_of(previous).chunks;
-    for (std::size_t c = 0; c < chunks.size(); ++c) {
-      if (chunks[c].window == w) {
+    for (auto const& chunk : gradient_chunks(previous)) {
+      if (chunk.window == w) {
         std::vector<ActionId> gates;
-        if (chunks[c].gated) {
+        if (chunk.gated) {
           gates = {window_start(id, w),
                    w > 0 ? work_[id.index()].activation_down[w - 1]
                          : work_[previous.index()].activation_down.back()};
         }
-        add_gradient_chunk(previous, c, gates);
+        add_gradient_chunk(previous, chunk, gates, id);
       }
     }
   }
 
-  void add_parameter_chunk(SlotId id, std::size_t c, std::vector<ActionId> const& gates) {
-    auto const& cut = cut_of(id);
-    auto& work = work_[id.index()];
-    auto action =
-        make(id, ActionKind::upload_parameters, LaneKind::parameter_up, cut.chunks[c].window);
-    action.pieces = cut.pieces[c];
+  [[nodiscard]] Action make_chunk(SlotId id,
+                                  ActionKind kind,
+                                  LaneKind lane,
+                                  StageChunk const& chunk,
+                                  std::vector<ActionId> const& gates,
+                                  SlotId window_slot) const {
+    auto action = make(id, kind, lane, chunk.window);
+    action.pieces = chunk.pieces;
+    action.bytes = chunk.bytes;
+    action.gated = chunk.gated;
+    action.window_slot = window_slot;
     for (auto const gate : gates) {
       wait_for(action, gate);
+    }
+    return action;
+  }
+
+  /// The blocks of \p chunk's pieces that change, each once: nothing orders the uploads of others.
+  [[nodiscard]] std::set<BlockId> trained_blocks_of(StageChunk const& chunk) const {
+    std::set<BlockId> blocks;
+    for (auto const use : chunk.uses) {
+      if (in_.blocks.trains(use)) {
+        blocks.insert(in_.blocks.uses[use].block);
+      }
+    }
+    return blocks;
+  }
+
+  [[nodiscard]] static Buffer of_block(BufferKind kind, BlockId block) {
+    return {{kind, DeviceId::none(), block.index()}, 0};
+  }
+
+  /// Adds a chunk of the parameters of slot \p id. \p window_slot: in whose windows it goes up;
+  /// none: outside of this call's, so that it goes up in those of the device's last slot before.
+  void add_parameter_chunk(SlotId id,
+                           StageChunk const& chunk,
+                           std::vector<ActionId> const& gates,
+                           SlotId window_slot) {
+    auto& work = work_[id.index()];
+    auto action = make_chunk(
+        id, ActionKind::upload_parameters, LaneKind::parameter_up, chunk, gates, window_slot);
+    if (chunk.gated && !window_slot.valid()) {  // the windows of the call before, from their end
+      auto const up = std::min(chunk.window + in_.buffering.activations, micro_batches());
+      action.lane_waits.push_back({LaneKind::activation_up, micro_batches() - up});
     }
     if (!work.parameters) {
       work.parameters = graph_.acquire(
           {BufferKind::parameters, action.lane.device, 0}, in_.buffering.parameters, action);
     }
     action.writes.push_back(*work.parameters);
-    std::vector<BlockId> blocks;
-    for (auto const& piece : action.pieces) {
-      action.bytes += piece.bytes;
-      auto const block = in_.blocks.uses[piece.use].block;
-      if (std::find(blocks.begin(), blocks.end(), block) == blocks.end()) {
-        blocks.push_back(block);
-        action.reads.push_back({{BufferKind::master, DeviceId::none(), block.index()}, 0});
-        wait_for_rules(action, {block, BlockEventKind::upload});
-      }
+    auto const blocks = trained_blocks_of(chunk);
+    for (auto const block : blocks) {
+      action.reads.push_back(of_block(BufferKind::master, block));
+      wait_for_rules(action, {block, BlockEventKind::upload});
     }
-    auto const pieces = action.pieces;
     auto const added = graph_.add(std::move(action));
-    for (auto const& piece : pieces) {
-      work.uploaded[piece.use] = added;
+    for (auto const use : chunk.uses) {
+      work.uploaded[use] = added;
     }
     for (auto const block : blocks) {
       graph_.publish({block, BlockEventKind::upload}, added);
     }
   }
 
-  void add_gradient_chunk(SlotId id, std::size_t c, std::vector<ActionId> const& gates) {
-    auto const& cut = cut_of(id);
+  /// Adds a chunk of the gradients of slot \p id, to where the optimizer reads them or, where they
+  /// are summed, to their landings. \p window_slot: as for parameters.
+  void add_gradient_chunk(SlotId id,
+                          StageChunk const& chunk,
+                          std::vector<ActionId> const& gates,
+                          SlotId window_slot) {
     auto& work = work_[id.index()];
-    auto action =
-        make(id, ActionKind::download_gradients, LaneKind::gradient_down, cut.chunks[c].window);
-    action.pieces = cut.pieces[c];
-    for (auto const gate : gates) {
-      wait_for(action, gate);
-    }
+    auto action = make_chunk(
+        id, ActionKind::download_gradients, LaneKind::gradient_down, chunk, gates, window_slot);
     action.reads.push_back(work.gradients.value());
-    std::vector<std::size_t> uses;
-    for (auto const& piece : action.pieces) {
-      action.bytes += piece.bytes;
-      wait_for(action, work.last_backward.at(in_.blocks.uses[piece.use].layer.index()));
-      if (std::find(uses.begin(), uses.end(), piece.use) == uses.end()) {
-        uses.push_back(piece.use);
-        auto& landing = landings_[{piece.use, action.round.index()}];
-        if (!landing.buffer) {
-          require(landings_waiting_[piece.use] == 0,
-                  Errc::unsupported,
-                  "the schedule lands a gradient before the round before is summed");
-          ++landings_waiting_[piece.use];
-          landing.buffer =
-              graph_.acquire({BufferKind::landing, DeviceId::none(), piece.use}, 1, action);
-          landing.pieces = pieces_of(cut, piece.use);
-        }
-        action.writes.push_back(*landing.buffer);
+    for (auto const use : chunk.uses) {
+      wait_for(action, work.last_backward.at(in_.blocks.uses[use].layer.index()));
+      if (in_.blocks.block_of(use).sums_gradient) {
+        action.writes.push_back(landing_of(id, use, action));
+      } else {
+        auto const block = in_.blocks.uses[use].block;
+        action.writes.push_back(of_block(BufferKind::gradient, block));
+        wait_for_rules(action, {block, BlockEventKind::gradient_write});
       }
     }
     auto const round = action.round;
-    auto const pieces = action.pieces;
     auto const added = graph_.add(std::move(action));
-    for (auto const& piece : pieces) {
-      auto& landing = landings_[{piece.use, round.index()}];
+    for (auto const use : chunk.uses) {
+      auto const block = in_.blocks.uses[use].block;
+      if (!in_.blocks.block_of(use).sums_gradient) {
+        graph_.publish({block, BlockEventKind::gradient_write}, added);
+        continue;
+      }
+      auto& landing = landings_[{use, round.index()}];
       landing.landed = added;
-      if (--landing.pieces == 0) {
-        add_accumulations(in_.blocks.uses[piece.use].block, round);
+      if (--landing.chunks == 0) {
+        add_accumulations(block, round);
       }
     }
   }
 
-  [[nodiscard]] static std::size_t pieces_of(CutStage const& cut, std::size_t use) {
-    std::size_t count = 0;
-    for (auto const& pieces : cut.pieces) {
-      count += static_cast<std::size_t>(
-          std::count_if(pieces.begin(), pieces.end(), [&](auto const& p) { return p.use == use; }));
+  /// Where the gradient of \p use lands; \p action, its first chunk, waits until the place is free.
+  [[nodiscard]] Buffer landing_of(SlotId id, std::size_t use, Action& action) {
+    auto& landing = landings_[{use, action.round.index()}];
+    if (!landing.buffer) {
+      require(landings_waiting_[use] == 0,
+              Errc::unsupported,
+              "the schedule lands a gradient before the round before is summed");
+      ++landings_waiting_[use];
+      landing.buffer = graph_.acquire({BufferKind::landing, DeviceId::none(), use}, 1, action);
+      landing.chunks = count_chunks(gradient_chunks(id), use);
     }
-    return count;
+    return *landing.buffer;
   }
 
   /// Adds the accumulations of \p block in \p round that are due: a block's uses in layer order.
@@ -380,7 +383,7 @@ class CallGraphBuilder {
     auto& next = accumulated_[{block.index(), round.index()}];
     for (; next < uses.size(); ++next) {
       auto const found = landings_.find({uses[next], round.index()});
-      if (found == landings_.end() || !found->second.buffer || found->second.pieces > 0) {
+      if (found == landings_.end() || !found->second.buffer || found->second.chunks > 0) {
         return;
       }
       Action action;
@@ -393,7 +396,7 @@ class CallGraphBuilder {
       action.first = next == 0 && round.index() == 0;
       action.bytes = in_.blocks.blocks[block.index()].master.bytes();
       action.reads.push_back(*found->second.buffer);
-      action.writes.push_back({{BufferKind::gradient, DeviceId::none(), block.index()}, 0});
+      action.writes.push_back(of_block(BufferKind::gradient, block));
       wait_for(action, found->second.landed);
       wait_for_rules(action, {block, BlockEventKind::gradient_write});
       auto const added = graph_.add(std::move(action));
@@ -474,8 +477,8 @@ class CallGraphBuilder {
     auto& work = work_[id.index()];
     auto const recomputes = stage.has_backward();
     for (std::size_t i = 0; i < stage.range.count; ++i) {
-      auto action = make(
-          id, recomputes ? ActionKind::recompute : ActionKind::forward, LaneKind::compute, m);
+      auto action =
+          make(id, recomputes ? ActionKind::recompute : ActionKind::forward, LaneKind::compute, m);
       auto const& places = stage.layers[i];
       auto const is_loss = stage.has_loss() && i + 1 == stage.range.count;
       if (i == 0) {
@@ -495,7 +498,8 @@ class CallGraphBuilder {
       if (places.input_gradient.area == Area::activations_out) {
         action.writes.push_back(entry_out(id, m, action));
       }
-      if (!in_.blocks.layer_uses[stage.range.first + i].empty()) {
+      auto const& uses = in_.blocks.layer_uses[stage.range.first + i];
+      if (std::any_of(uses.begin(), uses.end(), [&](auto use) { return in_.blocks.trains(use); })) {
         if (!work.gradients) {
           work.gradients = graph_.acquire(
               {BufferKind::gradients, action.lane.device, 0}, in_.buffering.gradients, action);
@@ -519,6 +523,7 @@ class CallGraphBuilder {
     action.first = m == 0;
     action.last = m + 1 == micro_batches();
     auto const& uses = in_.blocks.layer_uses[layer];
+    action.uses = uses;
     for (auto const use : uses) {
       if (m == 0 && work.uploaded.contains(use)) {
         wait_for(action, work.uploaded.at(use));
@@ -527,10 +532,11 @@ class CallGraphBuilder {
     if (!uses.empty() && work.parameters) {
       action.reads.push_back(*work.parameters);
     }
-    auto const reads_entry = (places.input.area == Area::activations_in && places.input.bytes > 0) ||
-                             places.side_inputs.bytes > 0 ||
-                             (action.kind == ActionKind::backward &&
-                              places.output_gradient.area == Area::activations_in);
+    auto const reads_entry =
+        (places.input.area == Area::activations_in && places.input.bytes > 0) ||
+        places.side_inputs.bytes > 0 ||
+        (action.kind == ActionKind::backward &&
+         places.output_gradient.area == Area::activations_in);
     if (reads_entry && work.entries_in[m]) {
       action.reads.push_back(*work.entries_in[m]);
     }
@@ -572,14 +578,15 @@ class CallGraphBuilder {
 
   struct Landing {
     std::optional<Buffer> buffer;
-    std::size_t pieces = 0;  // still to be downloaded
-    ActionId landed;         // the latest chunk
+    std::size_t chunks = 0;  // still to be downloaded
+    ActionId landed;         // the latest of them
   };
 
   CallGraphInput const& in_;
   GraphBuilder graph_;
   std::vector<Slot> slots_;
-  std::vector<CutStage> cut_;
+  std::vector<std::vector<StageChunk>> parameter_chunks_;  // by stage
+  std::vector<std::vector<StageChunk>> gradient_chunks_;  // by stage; none where nothing is trained
   std::vector<SlotWork> work_;
   Producers producers_;
   std::map<std::pair<std::size_t, std::size_t>, Landing> landings_;         // by use, round

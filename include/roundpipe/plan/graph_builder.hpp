@@ -67,9 +67,7 @@ class GraphBuilder {
   void publish(BlockEvent event, ActionId id) {
     auto& ids = graph_.block_events[event];
     auto const& lane = graph_.actions[id.index()].lane;
-    std::erase_if(ids, [&](ActionId other) {
-      return graph_.actions[other.index()].lane == lane;
-    });
+    std::erase_if(ids, [&](ActionId other) { return graph_.actions[other.index()].lane == lane; });
     ids.push_back(id);
   }
 

@@ -14,19 +14,29 @@
 #include <roundpipe/plan/stage_layout.hpp>
 
 #include <cstddef>
+#include <cstdint>
 #include <map>
 #include <span>
 #include <vector>
 
 namespace roundpipe {
 
+/// In which type the optimizer keeps weights and states between steps.
+enum class StateType : std::uint8_t {
+  fp32,      ///< Weights and states of its own in fp32; the master copy is the weights, rounded.
+  declared,  ///< States in the parameter's type, and no weights but the master copy; bf16 is
+             ///< rounded stochastically.
+};
+
 /// What the host holds besides the boundaries.
 struct HostNeeds {
-  std::size_t state_arrays = 0;      ///< Of the optimizer.
-  bool copies_gradients = false;     ///< G copies.
-  std::size_t micro_batches = 1;     ///< M_R
-  std::size_t rounds = 1;            ///< R
-  std::size_t calls_in_flight = 2;   ///< Each holds a copy of its batch.
+  std::size_t state_arrays = 0;  ///< Of the optimizer.
+  StateType state_type = StateType::fp32;
+  std::size_t master_copies = 1;
+  std::size_t gradient_buffers = 1;
+  std::size_t micro_batches = 1;    ///< M_R
+  std::size_t rounds = 1;           ///< R
+  std::size_t calls_in_flight = 2;  ///< Each holds a copy of its batch.
 };
 
 /// The plan of the host's memory.
@@ -35,6 +45,9 @@ struct HostMemoryPlan {
   std::map<std::size_t, Bytes> checkpoints;
   std::map<std::size_t, Bytes> boundary_gradients;
   std::vector<LedgerLine> ledger;
+  /// Master copies, optimizer copies, states and gradients: what every parameter costs. Staging for
+  /// sums is not among it.
+  Bytes state_bytes = 0;
 };
 
 /// Plans what the host holds for \p stages.
@@ -52,13 +65,26 @@ struct HostMemoryPlan {
       plan.boundary_gradients[stage.range.first - 1] = stage.layers.front().input_gradient.bytes;
     }
   }
-  Bytes master = 0;
-  Bytes wide = 0;
-  Bytes landings = 0;
+  Bytes masters = 0;
+  Bytes states = 0;
+  Bytes gradients = 0;
+  Bytes sums = 0;
   for (auto const& block : blocks.blocks) {
-    master += block.master.bytes();
-    wide += block.gradient.bytes();
-    landings += block.master.bytes() * block.uses.size();
+    auto const declared = block.master.bytes();
+    auto const wide = block.gradient.bytes();
+    if (block.frozen) {
+      masters += declared;
+      continue;
+    }
+    masters += declared * needs.master_copies;
+    states += needs.state_type == StateType::fp32 ? wide * (1 + needs.state_arrays)
+                                                  : declared * needs.state_arrays;
+    if (block.sums_gradient) {  // each use has one landing
+      gradients += declared;
+      sums += wide * needs.gradient_buffers + declared * (block.uses.size() - 1);
+    } else {
+      gradients += declared * needs.gradient_buffers;
+    }
   }
   auto const rings = [&](std::map<std::size_t, Bytes> const& boundaries) {
     Bytes bytes = 0;
@@ -70,11 +96,11 @@ struct HostMemoryPlan {
   auto const add = [&](char const* name, Bytes bytes) {
     plan.ledger.push_back({LedgerLine::Space::host, name, bytes});
   };
-  add("master copies", master);
-  add("optimizer copies and states", wide * (1 + needs.state_arrays));
-  add("gradient sums", wide);
-  add("gradient copies", needs.copies_gradients ? wide : 0);
-  add("gradient landings", landings);
+  add("master copies", masters);
+  add("optimizer copies and states", states);
+  add("gradients", gradients);
+  add("gradient sums of rounds, calls, shared parameters", sums);
+  plan.state_bytes = masters + states + gradients;
   add("checkpoints", rings(plan.checkpoints));
   add("boundary gradients", rings(plan.boundary_gradients));
   auto const micro_batches = needs.micro_batches * needs.rounds;

@@ -3,8 +3,8 @@
 #pragma once
 
 /// \file
-/// \brief The parameters of a model as blocks: one for each layer's own tensors, one for each
-/// tensor that layers share.
+/// \brief The parameters of a model as blocks: one for each layer's own tensors that are trained,
+/// one for those that are frozen, one for each tensor that layers share.
 
 #include <roundpipe/core/error.hpp>
 #include <roundpipe/core/id.hpp>
@@ -24,9 +24,18 @@ namespace roundpipe {
 struct ParameterBlock {
   std::string name;
   std::vector<ParameterSpec> specs;
-  TensorTable master;    ///< As declared: the master copy, and a slot's rounded gradient.
-  TensorTable gradient;  ///< The same tensors in the accumulation type.
+  TensorTable master;             ///< As declared: the master copy, and a slot's rounded gradient.
+  TensorTable gradient;           ///< The same tensors in the accumulation type.
   std::vector<std::size_t> uses;  ///< Indices into \ref ParameterBlocks::uses, in layer order.
+  bool frozen = false;            ///< Never updated: no gradient, no optimizer state.
+  /// Whether an iteration's gradient is a sum over uses, rounds or calls: it then is kept in the
+  /// accumulation type, else as it lands.
+  bool sums_gradient = false;
+
+  /// The gradient as the optimizer reads it.
+  [[nodiscard]] TensorTable const& host_gradient() const noexcept {
+    return sums_gradient ? gradient : master;
+  }
 };
 
 /// A layer's use of a block.
@@ -48,6 +57,8 @@ struct ParameterBlocks {
   std::vector<std::vector<std::size_t>> layer_uses;  ///< By layer: indices into \c uses.
   std::vector<std::vector<ParameterPlace>> places;   ///< By layer, by parameter.
 
+  [[nodiscard]] bool trains(std::size_t use) const { return !block_of(use).frozen; }
+
   [[nodiscard]] ParameterBlock const& block_of(std::size_t use) const {
     return blocks[uses[use].block.index()];
   }
@@ -63,28 +74,35 @@ struct ParameterBlocks {
   }
 };
 
-/// Forms the blocks of \p model.
-/// \throws Error (invalid_argument) when a parameter is no f32 or bf16 tensor, or when tensors that
-///         share a key differ in shape or type.
-[[nodiscard]] inline ParameterBlocks form_blocks(ModelDescription const& model) {
+/// Forms the blocks of \p model. \p sums_gradients says that an iteration has several rounds or
+/// calls, so that all gradients are sums.
+/// \throws Error (invalid_argument) when a parameter is no f32, bf16 or f16 tensor, or when tensors
+///         that share a key differ in shape, type, or in being frozen.
+[[nodiscard]] inline ParameterBlocks form_blocks(ModelDescription const& model,
+                                                 bool sums_gradients = false) {
   ParameterBlocks result;
   std::map<std::string, std::size_t> shared;  // sharing key to block
-  auto const add_block = [&](std::string name) {
-    result.blocks.push_back({std::move(name), {}, {}, {}, {}});
+  auto const add_block = [&](std::string name, bool frozen) {
+    auto& block = result.blocks.emplace_back();
+    block.name = std::move(name);
+    block.frozen = frozen;
     return result.blocks.size() - 1;
   };
   for (std::size_t layer = 0; layer < model.size(); ++layer) {
     std::map<std::size_t, std::size_t> use_of;  // this layer's block to its use
-    std::size_t own = static_cast<std::size_t>(-1);
+    constexpr auto none = static_cast<std::size_t>(-1);
+    std::size_t own[] = {none, none};  // trained, frozen
     auto& uses = result.layer_uses.emplace_back();
     auto& places = result.places.emplace_back();
     for (auto const& spec : model.layers[layer].parameters) {
-      if (spec.tensor.dtype != DType::f32 && spec.tensor.dtype != DType::bf16) {
+      auto const type = spec.tensor.dtype;
+      if (type != DType::f32 && type != DType::bf16 && type != DType::f16) {
         throw Error(Errc::invalid_argument,
                     model.name_of(layer) + ": parameter " + spec.tensor.name + " is " +
-                        std::string(name_of(spec.tensor.dtype)) + "; trained are f32 and bf16");
+                        std::string(name_of(type)) + "; parameters are f32, bf16 or f16");
       }
-      std::size_t block = own;
+      auto& own_block = own[spec.frozen ? 1 : 0];
+      std::size_t block = own_block;
       std::size_t tensor = 0;
       bool is_new_tensor = true;
       if (!spec.sharing_key.empty()) {
@@ -92,18 +110,19 @@ struct ParameterBlocks {
         block = found->second;
         is_new_tensor = inserted;
         if (inserted) {
-          add_block(spec.sharing_key);
+          add_block(spec.sharing_key, spec.frozen);
         } else {
-          auto const& first = result.blocks[block].specs.front().tensor;
-          if (first.shape != spec.tensor.shape || first.dtype != spec.tensor.dtype) {
+          auto const& first = result.blocks[block].specs.front();
+          if (first.tensor.shape != spec.tensor.shape || first.tensor.dtype != spec.tensor.dtype ||
+              first.frozen != spec.frozen) {
             throw Error(Errc::invalid_argument,
                         model.name_of(layer) + ": parameter " + spec.tensor.name +
-                            " differs in shape or type from the one it shares as '" +
+                            " differs in shape, type or being frozen from the one it shares as '" +
                             spec.sharing_key + "'");
           }
         }
-      } else if (own == static_cast<std::size_t>(-1)) {
-        block = own = add_block(model.name_of(layer));
+      } else if (own_block == none) {
+        block = own_block = add_block(model.name_of(layer), spec.frozen);
       }
       if (is_new_tensor) {
         auto wide = spec.tensor;
@@ -120,6 +139,9 @@ struct ParameterBlocks {
       }
       places.push_back({use->second, tensor});
     }
+  }
+  for (auto& block : result.blocks) {
+    block.sums_gradient = !block.frozen && (sums_gradients || block.uses.size() > 1);
   }
   return result;
 }

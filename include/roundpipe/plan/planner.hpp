@@ -87,7 +87,8 @@ class Planner {
   [[nodiscard]] ActionGraph call_graph(ParameterBlocks const& blocks,
                                        StagePlan const& plan,
                                        PlanOptions const& options) const {
-    return build(blocks,
+    return build(GraphRole::call,
+                 blocks,
                  plan.train,
                  {plan.partition.forward.size(),
                   plan.partition.backward.size(),
@@ -103,7 +104,8 @@ class Planner {
                                              StagePlan const& plan,
                                              PlanOptions const& options,
                                              std::size_t micro_batches) const {
-    return build(blocks,
+    return build(GraphRole::evaluation,
+                 blocks,
                  plan.evaluate,
                  {plan.evaluate.size(), 0, options.devices, micro_batches, 1},
                  options.micro_batches,
@@ -118,25 +120,27 @@ class Planner {
   }
 
  private:
-  [[nodiscard]] ActionGraph build(ParameterBlocks const& blocks,
+  [[nodiscard]] ActionGraph build(GraphRole role,
+                                  ParameterBlocks const& blocks,
                                   std::vector<StageLayout> const& stages,
                                   ScheduleShape const& shape,
                                   std::size_t ring_stride,
                                   Buffering buffering) const {
     auto const tasks = schedule_.tasks(shape);
-    return build_call_graph({blocks,
-                             stages,
-                             shape,
-                             tasks,
-                             static_cast<std::size_t>(schedule_.advance(shape)),
-                             ring_stride,
-                             buffering,
-                             [&](std::span<Bytes const> tensors, std::size_t windows) {
-                               return transfers_.chunks(tensors, windows);
-                             },
-                             [&](BlockEvent event) {
-                               return protocol_.before(event, blocks.blocks.size());
-                             }});
+    auto graph = build_call_graph(
+        {blocks,
+         stages,
+         shape,
+         tasks,
+         static_cast<std::size_t>(schedule_.advance(shape)),
+         ring_stride,
+         buffering,
+         [&](std::span<Bytes const> tensors, std::size_t windows) {
+           return transfers_.chunks(tensors, windows);
+         },
+         [&](BlockEvent event) { return protocol_.before(event, blocks.blocks.size()); }});
+    set_role(graph, role, protocol_);
+    return graph;
   }
 
   /// From the fastest to the most frugal.
@@ -168,8 +172,8 @@ class Planner {
         if (found->partition.size() * options.rounds >= options.devices) {
           break;
         }
-        // The objective takes devices to be busy from call to call; but a call with fewer slots than
-        // devices leaves some idle, so its stages must become shorter.
+        // The objective takes devices to be busy from call to call; but a call with fewer slots
+        // than devices leaves some idle, so its stages must become shorter.
         longest_s = slowest_stage_seconds(costs.layers(), found->partition);
       }
       if (found) {
@@ -186,14 +190,14 @@ class Planner {
                                                        Buffering const& buffering,
                                                        Bytes limit,
                                                        double longest_s) const {
-    PartitionProblem const problem{
-        costs.layers(),
-        options.devices,
-        options.micro_batches * options.rounds,
-        [&](StageDirection direction, LayerRange range) {
-          return sizes.bytes(direction, range, buffering) <= limit &&
-                 stage_seconds(costs.layers(), direction, range) < longest_s;
-        }};
+    PartitionProblem const problem{costs.layers(),
+                                   options.devices,
+                                   options.micro_batches * options.rounds,
+                                   [&](StageDirection direction, LayerRange range) {
+                                     return sizes.bytes(direction, range, buffering) <= limit &&
+                                            stage_seconds(costs.layers(), direction, range) <
+                                                longest_s;
+                                   }};
     try {
       return partitioner_.partition(problem);
     } catch (Error const& error) {
@@ -253,8 +257,7 @@ class Planner {
                                       CostModel const& costs,
                                       PlanOptions const& options) const {
     auto const fits = [&](Bytes units) {
-      return try_budget(
-                 model, blocks, sizes, costs, options, units * tensor_alignment_bytes)
+      return try_budget(model, blocks, sizes, costs, options, units * tensor_alignment_bytes)
           .has_value();
     };
     auto low = options.device_memory / tensor_alignment_bytes;

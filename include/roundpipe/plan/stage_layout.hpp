@@ -20,10 +20,10 @@ namespace roundpipe {
 
 /// How a stage's layers run.
 enum class StageKind : std::uint8_t {
-  forward,    ///< Forward; the last boundary, and those where backward stages begin, are kept.
-  fused,      ///< Saving forward, loss, backward.
-  backward,   ///< Recomputation (a saving forward of all layers), then backward.
-  evaluate,   ///< The fused stage's layers in a call without backward: loss and results.
+  forward,   ///< Forward; the last boundary, and those where backward stages begin, are kept.
+  fused,     ///< Saving forward, loss, backward.
+  backward,  ///< Recomputation (a saving forward of all layers), then backward.
+  evaluate,  ///< The fused stage's layers in a call without backward: loss and results.
 };
 
 /// A part of a device's memory.
@@ -50,11 +50,12 @@ struct LayerPlaces {
 /// Where a layer's use of a block lies in the stage's parameter and gradient entries.
 struct UsePlace {
   std::size_t use = 0;
-  Bytes parameters = 0;  ///< The block's master table, in the parameter entry.
-  Bytes gradients = 0;   ///< The block's gradient table, in the gradient entry.
-  Bytes rounded = 0;     ///< \c rounded_table, in the gradient entry.
+  Bytes parameters = 0;                     ///< The block's master table, in the parameter entry.
+  Bytes gradients = 0;                      ///< The block's gradient table, in the gradient entry.
+  Bytes rounded = 0;                        ///< \c rounded_table, in the gradient entry.
   TensorTable rounded_table;                ///< The block's bf16 tensors.
   std::vector<std::size_t> rounded_tensor;  ///< By tensor of the block: its index there, or none.
+  bool trains = true;                       ///< Frozen blocks have no place in the gradient entry.
   static constexpr std::size_t not_rounded = static_cast<std::size_t>(-1);
 };
 
@@ -68,10 +69,10 @@ struct KeptBoundary {
 struct StageLayout {
   StageKind kind = StageKind::forward;
   LayerRange range;
-  std::vector<LayerPlaces> layers;    ///< By layer of the range.
-  std::vector<UsePlace> uses;         ///< In layer order.
-  std::vector<KeptBoundary> kept;     ///< Of forward stages.
-  Place loss;                         ///< One double.
+  std::vector<LayerPlaces> layers;  ///< By layer of the range.
+  std::vector<UsePlace> uses;       ///< In layer order.
+  std::vector<KeptBoundary> kept;   ///< Of forward stages.
+  Place loss;                       ///< One double.
   Place results;
   Bytes parameter_bytes = 0;
   Bytes gradient_bytes = 0;
@@ -109,6 +110,7 @@ inline void place_uses(StageLayout& layout, ParameterBlocks const& blocks) {
       auto const& block = blocks.block_of(use);
       UsePlace place;
       place.use = use;
+      place.trains = blocks.trains(use);
       place.parameters = layout.parameter_bytes;
       layout.parameter_bytes += block.master.bytes();
       for (auto const& spec : block.master) {
@@ -116,7 +118,7 @@ inline void place_uses(StageLayout& layout, ParameterBlocks const& blocks) {
         place.rounded_tensor.push_back(rounds ? place.rounded_table.add(spec)
                                               : UsePlace::not_rounded);
       }
-      if (layout.has_backward()) {
+      if (layout.has_backward() && place.trains) {
         place.gradients = layout.gradient_bytes;
         place.rounded = place.gradients + block.gradient.bytes();
         layout.gradient_bytes = place.rounded + place.rounded_table.bytes();

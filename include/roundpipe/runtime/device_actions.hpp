@@ -90,9 +90,7 @@ class DeviceActions {
 
   // Addresses.
 
-  [[nodiscard]] DeviceBytes arena(DeviceId device) const {
-    return arenas_[device.index()].bytes();
-  }
+  [[nodiscard]] DeviceBytes arena(DeviceId device) const { return arenas_[device.index()].bytes(); }
 
   /// The entry of a device's ring that the action uses; empty when it uses none.
   [[nodiscard]] DeviceBytes entry(Issue const& here, BufferKind kind) const {
@@ -144,9 +142,9 @@ class DeviceActions {
       auto const& block = blocks().block_of(piece.use);
       auto const offset = block.master.offset(piece.tensor) + piece.offset;
       auto const base = use_place(here.stage(), piece.use).parameters;
-      here.stream.copy(
-          to.subspan(base + offset, piece.bytes),
-          as_source(parameters_.master(blocks().uses[piece.use].block), offset, piece.bytes));
+      auto const master = parameters_.master(blocks().uses[piece.use].block, here.call().version);
+      here.stream.copy(to.subspan(base + offset, piece.bytes),
+                       as_source(master, offset, piece.bytes));
     }
   }
 
@@ -159,9 +157,9 @@ class DeviceActions {
       auto const base = rounded == UsePlace::not_rounded
                             ? place.gradients + block.gradient.offset(piece.tensor)
                             : place.rounded + place.rounded_table.offset(rounded);
+      auto const landing = parameters_.landing(piece.use, here.call().iteration);
       here.stream.copy(
-          parameters_.landing(piece.use)
-              .subspan(block.master.offset(piece.tensor) + piece.offset, piece.bytes),
+          landing.subspan(block.master.offset(piece.tensor) + piece.offset, piece.bytes),
           DeviceSpan<std::byte const>(from.subspan(base + piece.offset, piece.bytes)));
     }
   }
@@ -208,9 +206,7 @@ class DeviceActions {
     for (auto const& buffer : here.action.writes) {
       switch (buffer.ring.kind) {
         case BufferKind::checkpoint:
-          to_host(kept->place,
-                  here.facts(kept->boundary).boundary.bytes(),
-                  boundary(here, buffer));
+          to_host(kept->place, here.facts(kept->boundary).boundary.bytes(), boundary(here, buffer));
           ++kept;
           break;
         case BufferKind::boundary_gradient:
@@ -222,7 +218,8 @@ class DeviceActions {
           to_host(stage.loss, sizeof(double), call.losses[m]);
           break;
         case BufferKind::results:
-          to_host(stage.results, here.shaped().model.layers.back().results.bytes(), call.results[m]);
+          to_host(
+              stage.results, here.shaped().model.layers.back().results.bytes(), call.results[m]);
           break;
         default:
           break;
@@ -249,9 +246,8 @@ class DeviceActions {
       }
     }
     ForwardContext<Stream> context(here.stream, call, tensors);
-    model_.visit(here.action.layer, [&]<Layer<Stream> L>(L const& layer) {
-      layer.forward(context);
-    });
+    model_.visit(here.action.layer,
+                 [&]<Layer<Stream> L>(L const& layer) { layer.forward(context); });
   }
 
   void backward(Issue const& here) {
@@ -270,18 +266,21 @@ class DeviceActions {
     auto const gradients = entry(here, BufferKind::gradients);
     if (here.action.first) {
       for (auto const use : blocks().layer_uses[layer]) {
-        here.stream.fill(gradients.subspan(use_place(here.stage(), use).gradients,
-                                           blocks().block_of(use).gradient.bytes()),
-                         std::byte{0});
+        if (blocks().trains(use)) {
+          here.stream.fill(gradients.subspan(use_place(here.stage(), use).gradients,
+                                             blocks().block_of(use).gradient.bytes()),
+                           std::byte{0});
+        }
       }
     }
     tensors.parameter_gradients.clear();
     for (auto const& place : blocks().places[layer]) {
       tensors.parameter_gradients.push_back(
-          tensor(gradients,
-                 use_place(here.stage(), place.use).gradients,
-                 blocks().block_of(place.use).gradient,
-                 place.tensor));
+          blocks().trains(place.use) ? tensor(gradients,
+                                              use_place(here.stage(), place.use).gradients,
+                                              blocks().block_of(place.use).gradient,
+                                              place.tensor)
+                                     : DeviceTensor{});
     }
     BackwardContext<Stream> context(here.stream, call, tensors);
     model_.visit(here.action.layer, [&]<Layer<Stream> L>(L const& l) { l.backward(context); });
@@ -297,10 +296,15 @@ class DeviceActions {
       auto const& wide = blocks().block_of(use).gradient;
       for (std::size_t t = 0; t < wide.size(); ++t) {
         auto const rounded = place.rounded_tensor[t];
-        if (rounded != UsePlace::not_rounded) {
-          here.stream.round(
-              tensor(gradients, place.rounded, place.rounded_table, rounded).template as<BFloat16>(),
-              tensor(gradients, place.gradients, wide, t).template as<float>());
+        if (rounded == UsePlace::not_rounded || !place.trains) {
+          continue;
+        }
+        auto const to = tensor(gradients, place.rounded, place.rounded_table, rounded);
+        auto const from = tensor(gradients, place.gradients, wide, t).template as<float>();
+        if (to.dtype() == DType::f16) {
+          here.stream.round(to.template as<Float16>(), from);
+        } else {
+          here.stream.round(to.template as<BFloat16>(), from);
         }
       }
     }
@@ -349,7 +353,8 @@ class DeviceActions {
                                            Bytes base,
                                            TensorTable const& table,
                                            std::size_t t) {
-    return {entry.subspan(base + table.offset(t), table[t].bytes()), table[t].shape, table[t].dtype};
+    return {
+        entry.subspan(base + table.offset(t), table[t].bytes()), table[t].shape, table[t].dtype};
   }
   [[nodiscard]] static HostSpan<std::byte const> as_source(HostBytes memory,
                                                            Bytes offset,

@@ -9,6 +9,7 @@
 #include <roundpipe/core/error.hpp>
 #include <roundpipe/core/id.hpp>
 #include <roundpipe/plan/timeline.hpp>
+#include <roundpipe/runtime/cpu_set.hpp>
 #include <roundpipe/runtime/first_error.hpp>
 #include <roundpipe/runtime/graph_run.hpp>
 #include <roundpipe/runtime/run_history.hpp>
@@ -24,6 +25,7 @@
 #include <limits>
 #include <memory>
 #include <mutex>
+#include <span>
 #include <string>
 #include <thread>
 #include <utility>
@@ -54,9 +56,10 @@ class Executor {
  public:
   using Stream = typename B::Stream;
 
-  /// \p backend and \p work must outlive the executor.
-  Executor(B& backend, W& work, std::size_t devices)
-      : backend_(backend), work_(work), device_queues_(devices) {
+  /// \p backend and \p work must outlive the executor. \p cpus: what the issuing threads are pinned
+  /// to, by device; none: nothing.
+  Executor(B& backend, W& work, std::size_t devices, std::vector<std::size_t> cpus = {})
+      : backend_(backend), work_(work), cpus_(std::move(cpus)), device_queues_(devices) {
     for (std::size_t d = 0; d < devices; ++d) {
       auto& lanes = streams_.emplace_back();
       for (std::size_t k = 0; k < device_lane_count; ++k) {
@@ -98,14 +101,15 @@ class Executor {
     return *runs_.back();
   }
 
-  /// Waits until the run before in this slot is over, and begins the next.
-  void begin(GraphRun<B>& run) {
+  /// Waits until the run before in this slot is over, and begins the next, in iteration
+  /// \p iteration (the steps that were posted, plus 1).
+  void begin(GraphRun<B>& run, std::size_t iteration) {
     rethrow();
     if (run.in_flight()) {
       wait_complete(run);
     }
     run.wait_unpinned();
-    run.begin(posted_++, first_device_);
+    run.begin(posted_++, {first_device_, device_queues_.size(), iteration});
   }
 
   /// Hands the run that has begun to the threads and returns.
@@ -113,7 +117,7 @@ class Executor {
     auto const& program = run.program();
     auto const devices = device_queues_.size();
     first_device_ = (first_device_ + program.graph().advance) % devices;
-    history_.resolve(run);
+    guard([&] { history_.resolve(run); });
     for (std::size_t k = 0; k < host_lane_count; ++k) {
       auto const kind = static_cast<LaneKind>(device_lane_count + k);
       run.set_host_base(kind, host_posted_[k]);
@@ -134,8 +138,14 @@ class Executor {
     }
   }
 
-  /// Blocks until action \p id of \p run, on a device's lane, is complete.
+  /// Blocks until action \p id of \p run is complete.
   void wait(GraphRun<B>& run, ActionId id) {
+    auto const& lane = run.program()[id].lane;
+    if (!lane.device.valid()) {
+      wait_host(GraphProgram::host_index(lane.kind), run.host_sequence(id));
+      rethrow();
+      return;
+    }
     guard([&] {
       run.wait_issued(id);
       run.end_event(id).wait();
@@ -145,11 +155,7 @@ class Executor {
   /// Blocks until all of \p run is complete, and adds it to the timeline.
   void wait_complete(GraphRun<B>& run) {
     for (auto const& [lane, id] : run.program().tails()) {
-      if (lane.device.valid()) {
-        wait(run, id);
-      } else {
-        wait_host(GraphProgram::host_index(lane.kind), run.host_sequence(id));
-      }
+      wait(run, id);
     }
     rethrow();
     run.finish();
@@ -256,6 +262,9 @@ class Executor {
   }
 
   void issue_all(DeviceId device) {
+    if (device.index() < cpus_.size()) {
+      pin_this_thread(std::span(&cpus_[device.index()], 1));
+    }
     while (auto const next = device_queues_[device.index()].pop()) {
       auto& run = **next;
       auto const relative = run.relative(device);
@@ -317,6 +326,9 @@ class Executor {
             work_.abandon(run, id);
             return;
           }
+          if constexpr (requires { backend_.before_host_action(kind); }) {
+            backend_.before_host_action(kind);
+          }
           auto& times = run.host_times(id);
           times.start = RunClock::now();
           locate(run, id, "", [&] { work_.run(run, id); });
@@ -365,9 +377,18 @@ class Executor {
     auto const& actions = run.program().graph().actions;
     for (std::size_t i = 0; i < actions.size(); ++i) {
       auto const& action = actions[i];
-      TimelineEntry entry{run.number(),  ActionId(i),  action.kind,        action.lane,
-                          action.slot,   action.stage, action.round,       action.micro_batch,
-                          action.layer,  action.block, action.bytes,       0,
+      TimelineEntry entry{run.number(),
+                          ActionId(i),
+                          action.kind,
+                          action.lane,
+                          action.slot,
+                          action.stage,
+                          action.round,
+                          action.micro_batch,
+                          action.layer,
+                          action.block,
+                          action.bytes,
+                          0,
                           0};
       if (action.lane.device.valid()) {
         entry.lane.device = run.physical(action.lane.device);
@@ -386,11 +407,12 @@ class Executor {
 
   B& backend_;
   W& work_;
+  std::vector<std::size_t> cpus_;
   FirstError error_;
   std::vector<std::vector<Stream>> streams_;  // by device, by kind
   std::vector<typename B::Event> origins_;    // by device: time zero
   RunClock::time_point origin_;
-  std::vector<typename B::Fence> fences_;     // by host lane
+  std::vector<typename B::Fence> fences_;  // by host lane
   std::array<std::atomic<std::uint64_t>, host_lane_count> host_done_{};
   std::array<std::uint64_t, host_lane_count> host_posted_{};
   std::mutex runs_mutex_;  // fail() may come from any thread

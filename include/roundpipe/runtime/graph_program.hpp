@@ -28,10 +28,13 @@ class GraphProgram {
       auto& list = list_of(action.lane);
       position_[i] = list.size();
       list.push_back(ActionId(i));
-      labels_.push_back(describe(action));
+      labels_.push_back(to_string(action));
       if (action.kind == ActionKind::download_activation &&
           find_buffer(action, BufferKind::loss) != nullptr) {
         losses_.push_back(ActionId(i));
+      }
+      if (action.kind == ActionKind::gradient_norm) {
+        norms_.push_back(ActionId(i));
       }
     }
     for (auto& [ring, use] : graph_.rings) {
@@ -61,7 +64,9 @@ class GraphProgram {
   [[nodiscard]] std::map<Lane, ActionId> const& tails() const noexcept { return tails_; }
   /// The downloads that bring losses.
   [[nodiscard]] std::vector<ActionId> const& losses() const noexcept { return losses_; }
-  /// What errors and traces call an action, for example "backward of layer 3, stage 5".
+  /// The actions that measure gradients.
+  [[nodiscard]] std::vector<ActionId> const& norms() const noexcept { return norms_; }
+  /// What errors and traces call an action.
   [[nodiscard]] std::string const& label(ActionId id) const { return labels_[id.index()]; }
 
   [[nodiscard]] static constexpr std::size_t host_index(LaneKind kind) noexcept {
@@ -85,27 +90,13 @@ class GraphProgram {
     }
   }
 
-  [[nodiscard]] static std::string describe(Action const& action) {
-    std::string text = name_of(action.kind);
-    auto const add = [&](char const* what, auto id) {
-      if (id.valid()) {
-        text += what + std::to_string(id.value());
-      }
-    };
-    add(" of layer ", action.layer);
-    add(" of block ", action.block);
-    add(", stage ", action.stage);
-    add(", round ", action.round);
-    add(", micro-batch ", action.micro_batch);
-    return text;
-  }
-
   ActionGraph graph_;
   std::vector<std::vector<ActionId>> devices_;
   std::array<std::vector<ActionId>, host_lane_count> hosts_;
   std::vector<std::size_t> position_;
   std::map<Lane, ActionId> tails_;
   std::vector<ActionId> losses_;
+  std::vector<ActionId> norms_;
   std::vector<std::string> labels_;
 };
 

@@ -7,6 +7,7 @@
 
 #include <roundpipe/concepts/backend.hpp>
 #include <roundpipe/core/id.hpp>
+#include <roundpipe/plan/graph_history.hpp>
 #include <roundpipe/runtime/call_data.hpp>
 #include <roundpipe/runtime/graph_program.hpp>
 
@@ -70,14 +71,16 @@ class GraphRun {
   /// Counts the runs in this slot; an action of an older one is complete.
   [[nodiscard]] std::uint64_t generation() const noexcept { return generation_; }
   [[nodiscard]] std::size_t number() const noexcept { return number_; }
+  /// Where the run stands among others.
+  [[nodiscard]] GraphPlace const& place() const noexcept { return place_; }
   [[nodiscard]] bool in_flight() const noexcept { return in_flight_; }
 
   /// The device that plays a relative one.
   [[nodiscard]] DeviceId physical(DeviceId relative) const noexcept {
-    return DeviceId((relative.index() + first_device_) % devices());
+    return place_.physical(relative);
   }
   [[nodiscard]] DeviceId relative(DeviceId physical) const noexcept {
-    return DeviceId((physical.index() + devices() - first_device_) % devices());
+    return DeviceId((physical.index() + devices() - place_.first_device) % devices());
   }
 
   /// The events around an action of a device.
@@ -95,6 +98,11 @@ class GraphRun {
       issued.compare_exchange_strong(seen, issue_mark(position), std::memory_order_release);
     }
     issued.notify_all();
+  }
+  [[nodiscard]] bool is_issued(ActionId id) const {
+    auto const device = (*program_)[id].lane.device;
+    return issued_[device.index()].value.load(std::memory_order_acquire) >=
+           issue_mark(program_->position(id));
   }
   /// Blocks until \p id is issued (or the pipeline stops).
   void wait_issued(ActionId id) const {
@@ -148,10 +156,10 @@ class GraphRun {
 
   // What the executor's controller sets when it posts the run.
 
-  void begin(std::size_t number, std::size_t first_device) {
+  void begin(std::size_t number, GraphPlace const& place) {
     ++generation_;
     number_ = number;
-    first_device_ = first_device;
+    place_ = place;
     for (auto& tickets : external_) {
       tickets.clear();
     }
@@ -190,7 +198,7 @@ class GraphRun {
   std::atomic<std::uint32_t> pins_{0};
   std::uint64_t generation_ = 0;
   std::size_t number_ = 0;
-  std::size_t first_device_ = 0;
+  GraphPlace place_;
   bool in_flight_ = false;
 };
 

@@ -10,183 +10,358 @@
 #include <roundpipe/concepts/optimizer.hpp>
 #include <roundpipe/core/convert.hpp>
 #include <roundpipe/core/error.hpp>
+#include <roundpipe/core/host_array.hpp>
 #include <roundpipe/optim/clipping.hpp>
+#include <roundpipe/optim/update_pass.hpp>
+#include <roundpipe/plan/host_memory_plan.hpp>
 #include <roundpipe/plan/parameter_blocks.hpp>
 #include <roundpipe/runtime/host_arena.hpp>
 #include <roundpipe/runtime/initialize.hpp>
+#include <roundpipe/runtime/rounding_key.hpp>
+#include <roundpipe/runtime/step_verdict.hpp>
 #include <roundpipe/runtime/worker_pool.hpp>
 
 #include <algorithm>
-#include <cmath>
+#include <array>
+#include <atomic>
 #include <cstddef>
 #include <cstdint>
-#include <string>
+#include <span>
 #include <utility>
 #include <vector>
 
 namespace roundpipe {
 
-/// All blocks in host memory. Members are called in the order that the graphs' edges keep.
+/// All blocks in host memory. Members are called in the order that the graphs' edges keep, those of
+/// one lane by one thread.
 template <Backend B, Optimizer O>
 class ParameterStore {
  public:
   struct Options {
-    bool copies_gradients = false;  ///< Whether the optimizer works on G copies.
-    double clip_norm = 0;           ///< Largest global norm of a step's gradient; 0: no clipping.
+    std::size_t master_copies = 1;
+    std::size_t gradient_buffers = 1;
+    bool copies_parameters = false;  ///< Whether P copies, not updates, write master copies.
+    StateType state_type = StateType::fp32;
+    VerdictOptions verdict{};
     std::uint64_t seed = 0;
-    std::size_t threads = 1;        ///< Of the optimizer's worker.
+    std::size_t threads = 1;  ///< Of each lane of the host.
+    UsableCpus cpus{};        ///< What they are pinned to, if to any.
   };
 
   /// Takes memory from \p arena and sets first values. \p blocks must outlive the store.
+  /// \throws Error (invalid_argument) for f16 parameters without fp32 weights.
   ParameterStore(ParameterBlocks const& blocks, O optimizer, Options options, HostArena<B>& arena)
       : blocks_(blocks),
         optimizer_(std::move(optimizer)),
         options_(options),
-        pool_(options.threads),
-        squares_(blocks.blocks.size()) {
+        update_pool_(options.threads, options.cpus),
+        copy_pool_(options.copies_parameters ? options.threads : 1, options.cpus),
+        sum_pool_(sums_any(blocks) ? options.threads : 1, options.cpus),
+        verdict_(blocks, options.verdict) {
+    require(optimizer_.state_arrays() <= max_update_states,
+            Errc::unsupported,
+            "an optimizer has at most 8 state arrays");
+    std::size_t largest = 0;
     for (std::size_t b = 0; b < blocks.blocks.size(); ++b) {
-      auto const& block = blocks.blocks[b];
-      auto const wide = block.gradient.bytes();
-      Memory memory{arena.take(block.master.bytes()), arena.take(wide), {}, arena.take(wide), {}};
-      memory.gradient_copy = options.copies_gradients ? arena.take(wide) : memory.gradient;
-      for (std::size_t s = 0; s < optimizer_.state_arrays(); ++s) {
-        memory.states.push_back(arena.take(wide));
+      take_memory(blocks.blocks[b], arena);
+      place_shards(BlockId(b));
+      set_first_values(BlockId(b));
+      trained_ += blocks.blocks[b].frozen ? 0 : 1;
+      for (auto const& spec : blocks.blocks[b].master) {
+        largest = std::max(largest, spec.shape.size());
       }
-      memory_.push_back(std::move(memory));
-      for (std::size_t t = 0; t < block.specs.size(); ++t) {
-        initialize(block.specs[t], options.seed, b, t, weights(BlockId(b), t));
-      }
-      copy_parameters(BlockId(b));
     }
+    norm_sums_.resize(options.verdict.measures() ? norm_blocks(largest) : 0);
     for (auto const& use : blocks.uses) {
-      landings_.push_back(arena.take(blocks.blocks[use.block.index()].master.bytes()));
+      auto const& block = blocks.blocks[use.block.index()];
+      landings_.push_back(block.sums_gradient ? arena.take(block.master.bytes()) : HostBytes{});
     }
   }
 
   [[nodiscard]] ParameterBlocks const& blocks() const noexcept { return blocks_; }
 
-  /// A block as uploads read it.
-  [[nodiscard]] HostBytes master(BlockId block) const { return memory_[block.index()].master; }
-  /// A use's rounded gradient, as downloads leave it.
-  [[nodiscard]] HostBytes landing(std::size_t use) const { return landings_[use]; }
-  /// A tensor of the optimizer copy.
-  [[nodiscard]] HostSpan<float> weights(BlockId block, std::size_t tensor) const {
-    return part(block, tensor, memory_[block.index()].weights);
+  /// A block as uploads that read the weights of step \p version find it.
+  [[nodiscard]] HostBytes master(BlockId block, std::uint64_t version) const {
+    auto const& copies = memory_[block.index()].masters;
+    return copies[version % copies.size()];
+  }
+  /// Where downloads leave a use's gradient in \p iteration: where the optimizer reads it, unless
+  /// it is to be added to a sum.
+  [[nodiscard]] HostBytes landing(std::size_t use, std::uint64_t iteration) const {
+    return blocks_.block_of(use).sums_gradient ? landings_[use]
+                                               : gradient(blocks_.uses[use].block, iteration);
+  }
+
+  /// The newest weights of a tensor.
+  [[nodiscard]] std::vector<float> read_weights(BlockId block, std::size_t tensor) const {
+    auto const from = weights(block, tensor);
+    std::vector<float> values(from.size);
+    widen(from.bytes(), from.dtype, values, false);
+    return values;
+  }
+  /// Replaces a tensor's weights, and all its master copies. Nothing else is under way.
+  void write_weights(BlockId block, std::size_t tensor, HostSpan<float const> values) {
+    auto const& table = blocks_.blocks[block.index()].master;
+    if (has_optimizer_copy(block)) {
+      auto const to = weights(block, tensor);
+      narrow(values, to.dtype, to.bytes());
+    }
+    for (auto const& copy : memory_[block.index()].masters) {
+      narrow(values, table[tensor].dtype, part(table, tensor, copy));
+    }
   }
 
   /// Adds what has landed for \p use to its block's gradient sum, or begins the sum with it.
-  void accumulate(std::size_t use, bool begins) {
+  void accumulate(std::size_t use, bool begins, std::uint64_t iteration) {
     auto const block = blocks_.uses[use].block;
     auto const& table = blocks_.blocks[block.index()].master;
     for (std::size_t t = 0; t < table.size(); ++t) {
-      widen(landings_[use].subspan(table.offset(t), table[t].bytes()),
-            table[t].dtype,
-            part(block, t, memory_[block.index()].gradient),
-            !begins);
-    }
-  }
-
-  /// G copy.
-  void copy_gradient(BlockId block) {
-    auto const& memory = memory_[block.index()];
-    std::copy(memory.gradient.begin(), memory.gradient.end(), memory.gradient_copy.begin());
-  }
-
-  /// Prepares the block's part of the global norm.
-  void measure_gradient(BlockId block) {
-    double sum = 0;
-    for (std::size_t t = 0; t < tensors(block); ++t) {
-      sum += sum_of_squares(part(block, t, memory_[block.index()].gradient_copy));
-    }
-    squares_[block.index()] = sum;
-  }
-
-  /// The update number \p step (from 1) of a block.
-  /// \throws Error (not_finite) when the global norm is none.
-  void update(BlockId block, std::uint64_t step) {
-    auto const& memory = memory_[block.index()];
-    UpdateContext context{step, gradient_factor(step), DecayGroup::decayed};
-    for (std::size_t t = 0; t < tensors(block); ++t) {
-      context.decay = blocks_.blocks[block.index()].specs[t].decay;
-      auto const weights = part(block, t, memory.weights);
-      auto const gradient = part(block, t, memory.gradient_copy);
-      pool_.for_each_part(weights.size(), grain, [&](std::size_t begin, std::size_t end) {
-        std::vector<HostSpan<float>> states;
-        for (auto const& state : memory.states) {
-          states.push_back(part(block, t, state).subspan(begin, end - begin));
-        }
-        optimizer_.update(context,
-                          weights.subspan(begin, end - begin),
-                          gradient.subspan(begin, end - begin),
-                          states);
+      auto const sum = gradient_of(block, t, iteration);
+      auto const landed = array(table, t, landings_[use]);
+      sum_pool_.for_each_part(sum.size, grain, [&](std::size_t begin, std::size_t end) {
+        widen(landed.part(begin, end).bytes(),
+              landed.dtype,
+              {reinterpret_cast<float*>(sum.data) + begin, end - begin},
+              !begins);
       });
     }
-    if (++updated_ == blocks_.blocks.size()) {
-      updated_ = 0;
-      finished_steps_ = step;
+  }
+
+  /// Measures the block's part of the global norm.
+  void measure_gradient(BlockId block, std::uint64_t step) {
+    double sum = 0;
+    for (std::size_t t = 0; t < tensors(block); ++t) {
+      auto const gradient = gradient_of(block, t, step);
+      HostSpan<double> const sums(norm_sums_.data(), norm_blocks(gradient.size));
+      update_pool_.for_each_part(gradient.size, grain, [&](std::size_t begin, std::size_t end) {
+        sum_squares(gradient.part(begin, end), sums.data() + begin / norm_block_size);
+      });
+      sum += sum_in_order(sums);
+    }
+    verdict_.add(block, step, sum);
+  }
+
+  /// Step \p step (from 1) of a block: what updates the optimizer copy, and unless P copies do,
+  /// writes the master copy. \p loss_scale made the gradients. A step whose gradients overflowed
+  /// leaves the weights as they are.
+  /// \throws Error (not_finite) when the norm is not finite and there is no loss scale to blame.
+  void update(BlockId block, std::uint64_t step, double loss_scale) {
+    auto const factor = verdict_.factor(step, loss_scale);
+    for (std::size_t t = 0; t < tensors(block); ++t) {
+      update_tensor(block, t, step, factor);
+    }
+    if (updated_.fetch_add(1, std::memory_order_acq_rel) + 1 == trained_) {
+      updated_.store(0, std::memory_order_release);
+      finished_steps_.store(step, std::memory_order_release);
+    }
+  }
+
+  /// P copy: the only master copy becomes the optimizer copy, rounded.
+  void copy_parameters(BlockId block) {
+    auto const& table = blocks_.blocks[block.index()].master;
+    for (std::size_t t = 0; t < table.size(); ++t) {
+      UpdateArrays const arrays{
+          weights(block, t), {}, {}, array(table, t, memory_[block.index()].masters.front())};
+      copy_pool_.for_each_part(arrays.weights.size, grain, [&](std::size_t begin, std::size_t end) {
+        copy_pass(part_of(arrays, {}, begin, end));
+      });
     }
   }
 
   /// The number of the last step that has updated every block.
-  [[nodiscard]] std::uint64_t finished_steps() const noexcept { return finished_steps_; }
-
-  /// P copy.
-  void copy_parameters(BlockId block) {
-    auto const& memory = memory_[block.index()];
-    auto const& table = blocks_.blocks[block.index()].master;
-    for (std::size_t t = 0; t < table.size(); ++t) {
-      narrow(part(block, t, memory.weights),
-             table[t].dtype,
-             memory.master.subspan(table.offset(t), table[t].bytes()));
-    }
+  [[nodiscard]] std::uint64_t finished_steps() const noexcept {
+    return finished_steps_.load(std::memory_order_acquire);
+  }
+  /// Whether an error has stopped a step between two blocks, so that the weights are of no step.
+  [[nodiscard]] bool is_torn() const noexcept {
+    return updated_.load(std::memory_order_acquire) != 0;
+  }
+  /// Whether step \p step, one of the last two that were measured, has overflowed.
+  [[nodiscard]] bool has_overflowed(std::uint64_t step) const {
+    return verdict_.has_overflowed(step);
   }
 
  private:
   static constexpr std::size_t grain = 1U << 14U;  // elements
 
+  using States = std::array<HostArray, max_update_states>;
+
   struct Memory {
-    HostBytes master;
-    HostBytes weights;
+    std::vector<HostBytes> masters;
+    HostBytes weights;  // the optimizer's own, if it has them
     std::vector<HostBytes> states;
-    HostBytes gradient;
-    HostBytes gradient_copy;  // the gradient itself when there are no G copies
+    std::vector<HostBytes> gradients;
   };
+
+  [[nodiscard]] bool has_optimizer_copy(BlockId block) const {
+    return options_.state_type == StateType::fp32 && !blocks_.blocks[block.index()].frozen;
+  }
+  [[nodiscard]] TensorTable const& state_table(ParameterBlock const& block) const {
+    return options_.state_type == StateType::fp32 ? block.gradient : block.master;
+  }
+
+  [[nodiscard]] static bool sums_any(ParameterBlocks const& blocks) {
+    return std::any_of(blocks.blocks.begin(), blocks.blocks.end(), [](auto const& block) {
+      return block.sums_gradient;
+    });
+  }
+
+  void take_memory(ParameterBlock const& block, HostArena<B>& arena) {
+    auto& memory = memory_.emplace_back();
+    for (std::size_t i = 0; i < (block.frozen ? 1 : options_.master_copies); ++i) {
+      memory.masters.push_back(arena.take(block.master.bytes()));
+    }
+    if (block.frozen) {
+      return;
+    }
+    for (auto const& spec : block.master) {
+      require(options_.state_type == StateType::fp32 || spec.dtype != DType::f16,
+              Errc::invalid_argument,
+              "f16 parameters need fp32 weights beside them: they can not hold small updates");
+    }
+    if (options_.state_type == StateType::fp32) {
+      memory.weights = arena.take(block.gradient.bytes());
+    }
+    for (std::size_t s = 0; s < optimizer_.state_arrays(); ++s) {
+      memory.states.push_back(arena.take(state_table(block).bytes()));
+    }
+    for (std::size_t i = 0; i < options_.gradient_buffers; ++i) {
+      memory.gradients.push_back(arena.take(block.host_gradient().bytes()));
+    }
+  }
+
+  /// Moves what the optimizer's threads work on to where they run.
+  void place_shards(BlockId block) {
+    auto const& described = blocks_.blocks[block.index()];
+    auto const& memory = memory_[block.index()];
+    auto const place = [&](TensorTable const& table, HostBytes bytes) {
+      for (std::size_t t = 0; !bytes.empty() && t < table.size(); ++t) {
+        update_pool_.place_shards(part(table, t, bytes), size_of(table[t].dtype), grain);
+      }
+    };
+    place(described.gradient, memory.weights);
+    for (auto const& master : memory.masters) {
+      place(described.master, master);
+    }
+    for (auto const& state : memory.states) {
+      place(state_table(described), state);
+    }
+    for (auto const& gradient : memory.gradients) {
+      place(described.host_gradient(), gradient);
+    }
+  }
+
+  void set_first_values(BlockId block) {
+    auto const& specs = blocks_.blocks[block.index()].specs;
+    for (std::size_t t = 0; t < specs.size(); ++t) {
+      std::vector<float> values(specs[t].tensor.shape.size());
+      initialize(specs[t], options_.seed, block.index(), t, values);
+      write_weights(block, t, values);
+    }
+  }
 
   [[nodiscard]] std::size_t tensors(BlockId block) const {
     return blocks_.blocks[block.index()].specs.size();
   }
-
-  /// Tensor \p t of a block in the accumulation type.
-  [[nodiscard]] HostSpan<float> part(BlockId block, std::size_t t, HostBytes memory) const {
-    auto const& table = blocks_.blocks[block.index()].gradient;
-    return {reinterpret_cast<float*>(memory.data() + table.offset(t)), table[t].shape.size()};
+  [[nodiscard]] HostBytes gradient(BlockId block, std::uint64_t iteration) const {
+    auto const& buffers = memory_[block.index()].gradients;
+    return buffers[iteration % buffers.size()];
+  }
+  [[nodiscard]] HostArray gradient_of(BlockId block, std::size_t t, std::uint64_t iteration) const {
+    return array(blocks_.blocks[block.index()].host_gradient(), t, gradient(block, iteration));
   }
 
-  [[nodiscard]] float gradient_factor(std::uint64_t step) const {
-    if (options_.clip_norm <= 0) {
-      return 1;
+  [[nodiscard]] static HostBytes part(TensorTable const& table, std::size_t t, HostBytes memory) {
+    return memory.subspan(table.offset(t), table[t].bytes());
+  }
+  [[nodiscard]] static HostArray array(TensorTable const& table, std::size_t t, HostBytes memory) {
+    return {part(table, t, memory).data(), table[t].shape.size(), table[t].dtype};
+  }
+
+  /// The newest weights of a tensor: the optimizer copy, or the master copy of the last step.
+  [[nodiscard]] HostArray weights(BlockId block, std::size_t t) const {
+    return weights_before(block, t, finished_steps() + 1);
+  }
+  /// What step \p step begins with.
+  [[nodiscard]] HostArray weights_before(BlockId block, std::size_t t, std::uint64_t step) const {
+    auto const& described = blocks_.blocks[block.index()];
+    return has_optimizer_copy(block) ? array(described.gradient, t, memory_[block.index()].weights)
+                                     : array(described.master, t, master(block, step - 1));
+  }
+
+  void update_tensor(BlockId block, std::size_t t, std::uint64_t step, StepFactor factor) {
+    auto const& described = blocks_.blocks[block.index()];
+    auto const& memory = memory_[block.index()];
+    States states;
+    for (std::size_t s = 0; s < memory.states.size(); ++s) {
+      states[s] = array(state_table(described), t, memory.states[s]);
     }
-    double sum = 0;
-    for (auto const square : squares_) {
-      sum += square;
+    UpdateArrays const arrays{
+        weights_before(block, t, step),
+        gradient_of(block, t, step),
+        {},
+        options_.copies_parameters ? HostArray{} : array(described.master, t, master(block, step))};
+    UpdateContext const context{step, factor.gradient, described.specs[t].decay};
+    auto const key = rounding_key(options_.seed, step, block, t);
+    update_pool_.for_each_part(arrays.weights.size, grain, [&](std::size_t begin, std::size_t end) {
+      States parts;
+      for (std::size_t s = 0; s < memory.states.size(); ++s) {
+        parts[s] = states[s].part(begin, end);
+      }
+      auto shard = part_of(arrays, {parts.data(), memory.states.size()}, begin, end);
+      if (!factor.skips && is_own_f32_copy(block, shard)) {
+        copy_pass(shard);  // f32 is updated in place, and uploads may still read the old copy
+        shard.weights = shard.master;
+      }
+      if (!factor.skips) {
+        update_pass(optimizer_, context, shard, key, begin);
+      } else if (shard.master.present()) {
+        copy_pass(shard);
+      }
+    });
+  }
+
+  /// Writes the sum of squares of each norm block of \p gradient, which begins with one, to \p
+  /// sums.
+  static void sum_squares(HostArray const& gradient, double* sums) {
+    std::array<float, norm_block_size> block;
+    for (std::size_t first = 0; first < gradient.size; first += norm_block_size, ++sums) {
+      auto const part = gradient.part(first, std::min(first + norm_block_size, gradient.size));
+      HostSpan<float> const values(block.data(), part.size);
+      widen(part.bytes(), part.dtype, values, false);
+      *sums = sum_of_squares(values);
     }
-    auto const norm = std::sqrt(sum);
-    if (!std::isfinite(norm)) {
-      throw Error(Errc::not_finite,
-                  "the gradient's norm at step " + std::to_string(step) + " is not finite");
-    }
-    return static_cast<float>(clip_factor(norm, options_.clip_norm));
+  }
+
+  /// Whether the weights are f32 in one master copy and go to the other.
+  [[nodiscard]] bool is_own_f32_copy(BlockId block, UpdateArrays const& arrays) const {
+    return !has_optimizer_copy(block) && arrays.weights.dtype == DType::f32 &&
+           arrays.weights.data != arrays.master.data;
+  }
+
+  [[nodiscard]] static UpdateArrays part_of(UpdateArrays const& arrays,
+                                            std::span<HostArray const> states,
+                                            std::size_t begin,
+                                            std::size_t end) {
+    auto const cut = [&](HostArray const& array) {
+      return array.present() ? array.part(begin, end) : array;
+    };
+    return {cut(arrays.weights), cut(arrays.gradient), states, cut(arrays.master)};
   }
 
   ParameterBlocks const& blocks_;
   O optimizer_;
   Options options_;
-  WorkerPool pool_;
+  WorkerPool update_pool_;
+  WorkerPool copy_pool_;
+  WorkerPool sum_pool_;
+  StepVerdict verdict_;
   std::vector<Memory> memory_;
-  std::vector<HostBytes> landings_;
-  std::vector<double> squares_;   // by block
-  std::size_t updated_ = 0;       // blocks of the step under way
-  std::uint64_t finished_steps_ = 0;
+  std::vector<HostBytes> landings_;      // by use; empty where gradients land in their place
+  std::vector<double> norm_sums_;        // of one tensor's gradient, by norm block
+  std::size_t trained_ = 0;              // blocks
+  std::atomic<std::size_t> updated_{0};  // blocks of the step under way
+  std::atomic<std::uint64_t> finished_steps_{0};
 };
 
 }  // namespace roundpipe

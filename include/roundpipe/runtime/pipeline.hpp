@@ -18,9 +18,11 @@
 #include <roundpipe/plan/planner.hpp>
 #include <roundpipe/plan/priority_transfer_engine.hpp>
 #include <roundpipe/plan/round_robin_schedule.hpp>
+#include <roundpipe/plan/verify.hpp>
 #include <roundpipe/runtime/batch.hpp>
 #include <roundpipe/runtime/batch_staging.hpp>
 #include <roundpipe/runtime/boundary_store.hpp>
+#include <roundpipe/runtime/cpu_plan.hpp>
 #include <roundpipe/runtime/device_actions.hpp>
 #include <roundpipe/runtime/evaluation.hpp>
 #include <roundpipe/runtime/executor.hpp>
@@ -28,6 +30,7 @@
 #include <roundpipe/runtime/measure_costs.hpp>
 #include <roundpipe/runtime/parameter_store.hpp>
 #include <roundpipe/runtime/pipeline_options.hpp>
+#include <roundpipe/runtime/pipeline_work.hpp>
 #include <roundpipe/runtime/report.hpp>
 #include <roundpipe/runtime/shape_cache.hpp>
 
@@ -38,6 +41,7 @@
 #include <deque>
 #include <map>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <utility>
@@ -59,9 +63,10 @@ struct PipelinePlan {
 /// \brief Trains \p Model on the devices of \p B, which hold no state of it.
 ///
 /// One thread, the controller, calls all members. Errors of the devices' and the host's threads
-/// stop the pipeline, and the controller's next call throws the first of them. What still works then
-/// is reading the weights, which are those of the last finished step, and the report. Arguments that
-/// are refused change nothing.
+/// stop the pipeline, and the controller's next call throws the first of them. What still works
+/// then is the report and reading the weights, which are those of the last finished step; where an
+/// error has stopped a step half way (see \ref StepStart), reading them throws. Arguments that are
+/// refused change nothing.
 ///
 /// \tparam S deals stages to devices. \tparam T cuts and places copies. \tparam E orders the
 /// optimizer. \tparam P cuts the model into stages.
@@ -76,7 +81,8 @@ class Pipeline {
  public:
   /// Plans, reserves all memory, and sets first values. \p backend must outlive the pipeline.
   /// \throws Error (invalid_argument, boundary_mismatch) for a model or options that make no sense,
-  ///         (over_budget) when the plan does not fit a device or the host.
+  ///         (over_budget) when the plan does not fit a device or the host, (unsafe_graph) when a
+  ///         policy leaves an order of actions to chance, see \ref verify.
   Pipeline(Model model,
            O optimizer,
            B& backend,
@@ -87,27 +93,27 @@ class Pipeline {
            P partitioner = P{})
       : model_(std::move(model)),
         options_(complete(options, backend)),
-        planner_(std::move(schedule),
-                 std::move(transfers),
-                 std::move(protocol),
-                 std::move(partitioner)),
+        cpus_(plan_cpus(usable_cpus(), options_.devices, options_.optimizer_threads)),
+        planner_(
+            std::move(schedule), std::move(transfers), std::move(protocol), std::move(partitioner)),
         shapes_(model_, options_.capacity),
         plan_(make_plan(backend, optimizer.state_arrays())),
         arena_(backend),
         parameters_(expect_all(), std::move(optimizer), store_options(), arena_),
         boundaries_(plan_.host, options_.micro_batches, arena_),
-        actions_(model_,
-                 backend,
-                 options_.devices,
-                 plan_.stages.memory,
-                 parameters_,
-                 boundaries_),
-        work_{actions_, parameters_},
+        actions_(model_, backend, options_.devices, plan_.stages.memory, parameters_, boundaries_),
+        work_{actions_, parameters_, waits_for_all()},
         call_program_(plan_.graph),
-        step_program_(planner_.step_graph(plan_.blocks, {options_.clip_norm > 0})),
+        step_program_(planner_.step_graph(plan_.blocks, step_options())),
         flush_program_(planner_.flush_graph(plan_.blocks)),
         meter_(options_.devices),
-        executor_(backend, work_, options_.devices) {
+        executor_(backend, work_, options_.devices, cpus_.issuing) {
+    if (options_.verify) {
+      verify_graphs();
+    }
+    if (options_.loss_scale) {
+      loss_scale_.emplace(*options_.loss_scale, planner_.protocol().staleness());
+    }
     executor_.on_complete = [this](auto const& run, auto const& entries) {
       if (&run.program() == &call_program_) {
         meter_.add(entries);
@@ -125,8 +131,7 @@ class Pipeline {
       steps_.push_back(make_slot(step_program_, {}));
     }
     flush_ = make_slot(flush_program_, {});
-    take_staging(
-        evaluation_, options_.micro_batches, plan_.model.layers.back().results.bytes());
+    take_staging(evaluation_, options_.micro_batches, plan_.model.layers.back().results.bytes());
     evaluation_.stages = plan_.stages.evaluate;
     evaluation_.micro_batches = options_.micro_batches;
     evaluation_.evaluating = true;
@@ -138,23 +143,31 @@ class Pipeline {
   /// Runs forward and backward of \p batch, micro_batches times rounds micro-batches, and adds to
   /// the gradients of this iteration. Returns the loss as soon as it is there; the backward goes
   /// on. The batch is copied.
-  /// \throws Error (invalid_argument) for a batch that does not fit the options, (not_finite) for a
-  ///         loss that is NaN or infinite; this stops the pipeline.
+  /// \throws Error (invalid_argument) for a batch that does not fit the options, or for more calls
+  ///         than `options.calls_per_step` without a step, (not_finite) for a loss that is NaN or
+  ///         infinite, which stops the pipeline.
   double forward_backward(Batch const& batch) {
     executor_.rethrow();
     require_size(batch);
+    require(pending_calls_ < options_.calls_per_step,
+            Errc::invalid_argument,
+            "there were as many calls since the last step as calls_per_step allows");
     auto const slices = slice_batch(batch, layout_at());
     auto const terms = count_loss_terms(model_, batch, shapes_.capacity().batch, slices);
+    if (pending_calls_ == 0) {
+      adapt_loss_scale();
+    }
     auto& slot = calls_[calls_made_ % calls_in_flight];
-    executor_.begin(*slot.run);
+    begin(slot);
     auto& call = slot.data();
     stage(batch, slices, 0, batch.size(), call);
-    call.gradient_scale = gradient_scale_of(terms);
+    call.loss_scale = scale_;
+    call.gradient_scale = gradient_scale_of(terms) * scale_;
     call.number = static_cast<std::uint32_t>(calls_made_);
-    call.begins_gradients = !gradients_pending_;
+    call.begins_gradients = pending_calls_ == 0;
     executor_.post(*slot.run);
     ++calls_made_;
-    gradients_pending_ = true;
+    ++pending_calls_;
     return wait_for_loss(slot, "step " + std::to_string(steps_made_ + 1));
   }
 
@@ -163,12 +176,15 @@ class Pipeline {
   /// \throws Error (invalid_argument) when there was no such call.
   void step() {
     executor_.rethrow();
-    require(gradients_pending_, Errc::invalid_argument, "a step follows at least one call");
-    auto& slot = steps_[steps_made_ % calls_in_flight];
-    executor_.begin(*slot.run);
-    slot.data().step = ++steps_made_;
+    require(pending_calls_ > 0, Errc::invalid_argument, "a step follows at least one call");
+    auto& slot = step_slot(steps_made_ + 1);
+    begin(slot);
+    slot.data().loss_scale = scale_;
     executor_.post(*slot.run);
-    gradients_pending_ = false;
+    ++steps_made_;
+    auto const stale = static_cast<std::uint64_t>(planner_.protocol().staleness());
+    visible_version_ = std::max(visible_version_, steps_made_ - stale);
+    pending_calls_ = 0;
   }
 
   /// Runs forward of \p batch, any number of micro-batches, with the newest weights: it
@@ -176,19 +192,18 @@ class Pipeline {
   /// \throws Error as \ref forward_backward does.
   Evaluation evaluate(Batch const& batch) {
     auto const slices = slice_batch(batch, layout_at());
-    auto const scale = gradient_scale_of(
-        count_loss_terms(model_, batch, shapes_.capacity().batch, slices));
+    auto const scale =
+        gradient_scale_of(count_loss_terms(model_, batch, shapes_.capacity().batch, slices));
     synchronize();
     Evaluation evaluation;
     for (std::size_t first = 0; first < batch.size(); first += options_.micro_batches) {
       auto const count = std::min(options_.micro_batches, batch.size() - first);
       auto& slot = evaluation_slot(count);
-      executor_.begin(*slot.run);
-      slot.data() = evaluation_;
+      begin(slot, evaluation_);
       stage(batch, slices, first, count, slot.data());
       slot.data().gradient_scale = scale;
       executor_.post(*slot.run);
-      evaluation.loss = wait_for_loss(slot, "an evaluation", evaluation.loss);
+      evaluation.loss += wait_for_loss(slot, "an evaluation");
       for (std::size_t m = 0; m < count; ++m) {
         auto const& table = slot.data().shapes[m]->model.layers.back().results;
         auto const bytes = slot.data().results[m].first(table.bytes());
@@ -202,11 +217,12 @@ class Pipeline {
   /// Returns when all calls and steps are finished and the master copies hold the newest weights.
   void synchronize() {
     executor_.rethrow();
-    if (planner_.protocol().staleness() == 1) {
-      executor_.begin(*flush_.run);
+    if (copies_parameters(planner_.protocol())) {
+      begin(flush_);
       executor_.post(*flush_.run);
     }
     executor_.synchronize();
+    visible_version_ = steps_made_;
   }
 
   [[nodiscard]] PipelinePlan const& plan() const noexcept { return plan_; }
@@ -236,17 +252,18 @@ class Pipeline {
   }
 
   /// Calls \p f(name, shape, values) for every parameter, in layer order, shared ones once, with
-  /// the fp32 weights as of the last step; they live until the next call. It waits for the step
+  /// the weights as of the last step as fp32; they live until \p f returns. It waits for the step
   /// under way.
+  /// \throws Error (aborted) when an error has stopped a step half way; so do the next two.
   template <class F>
   void for_each_parameter(F&& f) {
-    executor_.settle();
+    settle_weights();
     for (std::size_t b = 0; b < plan_.blocks.blocks.size(); ++b) {
       auto const& block = plan_.blocks.blocks[b];
       for (std::size_t t = 0; t < block.specs.size(); ++t) {
         f(block.name + "." + block.specs[t].tensor.name,
           block.specs[t].tensor.shape,
-          HostSpan<float const>(parameters_.weights(BlockId(b), t)));
+          HostSpan<float const>(parameters_.read_weights(BlockId(b), t)));
       }
     }
   }
@@ -254,8 +271,9 @@ class Pipeline {
   /// Copies parameter \p index of \p layer to \p values, of its size.
   /// \throws Error (invalid_argument) when there is no such parameter, or for another size.
   void read_parameter(LayerId layer, std::size_t index, HostSpan<float> values) {
-    executor_.settle();
-    auto const weights = parameter(layer, index, values.size());
+    settle_weights();
+    auto const place = parameter(layer, index, values.size());
+    auto const weights = parameters_.read_weights(block_of(place), place.tensor);
     std::copy(weights.begin(), weights.end(), values.begin());
   }
 
@@ -263,9 +281,9 @@ class Pipeline {
   /// \throws Error (invalid_argument) as \ref read_parameter does.
   void write_parameter(LayerId layer, std::size_t index, HostSpan<float const> values) {
     synchronize();
-    auto const weights = parameter(layer, index, values.size());
-    std::copy(values.begin(), values.end(), weights.begin());
-    parameters_.copy_parameters(block_of(layer, index));
+    settle_weights();
+    auto const place = parameter(layer, index, values.size());
+    parameters_.write_weights(block_of(place), place.tensor, values);
   }
 
  private:
@@ -286,46 +304,8 @@ class Pipeline {
   /// Calls and steps that may be under way at once.
   static constexpr std::size_t calls_in_flight = 2;
 
-  /// What the executor asks for.
-  struct Work {
-    DeviceActions<Model, B, Store>& devices;
-    Store& parameters;
-
-    void issue(GraphRun<B>& run, ActionId id, typename B::Stream& stream, DeviceId device) {
-      devices.issue(run, id, stream, device);
-    }
-    void run(GraphRun<B>& run, ActionId id) {
-      auto const& action = run.program()[id];
-      switch (action.kind) {
-        case ActionKind::accumulate_gradient:
-          return parameters.accumulate(action.use, action.first && run.call().begins_gradients);
-        case ActionKind::copy_gradient:
-          return parameters.copy_gradient(action.block);
-        case ActionKind::gradient_norm:
-          return parameters.measure_gradient(action.block);
-        case ActionKind::optimizer_step:
-          return parameters.update(action.block, run.call().step);
-        case ActionKind::copy_parameters:
-          return parameters.copy_parameters(action.block);
-        default:
-          throw Error(Errc::unsupported, "a device's action stands on a host's lane");
-      }
-    }
-    /// A step that has begun is finished: its gradients are all there.
-    void abandon(GraphRun<B>& run, ActionId id) {
-      auto const& actions = run.program().graph().actions;
-      auto const updates = [&](std::size_t i) {
-        return actions[i].kind == ActionKind::optimizer_step;
-      };
-      bool begun = false;
-      for (std::size_t i = 0; i < actions.size(); ++i) {
-        begun = begun || (i < id.index() && updates(i));
-        if (begun && i >= id.index() && updates(i)) {
-          parameters.update(actions[i].block, run.call().step);
-        }
-      }
-    }
-  };
+  using Devices = DeviceActions<Model, B, Store>;
+  using Work = PipelineWork<Devices, Store>;
 
   [[nodiscard]] static PipelineOptions complete(PipelineOptions options, B& backend) {
     require(options.clip_norm >= 0 && std::isfinite(options.clip_norm),
@@ -340,10 +320,12 @@ class Pipeline {
     if (options.device_memory == 0) {
       options.device_memory = backend.device_properties(DeviceId(0)).memory_bytes;
       for (std::size_t d = 1; d < options.devices; ++d) {
-        options.device_memory = std::min(
-            options.device_memory, backend.device_properties(DeviceId(d)).memory_bytes);
+        options.device_memory =
+            std::min(options.device_memory, backend.device_properties(DeviceId(d)).memory_bytes);
       }
     }
+    require(
+        options.calls_per_step > 0, Errc::invalid_argument, "there is at least one call in a step");
     if (options.host_memory == 0) {
       options.host_memory = host_memory_limit();
     }
@@ -355,8 +337,12 @@ class Pipeline {
   }
 
   [[nodiscard]] PipelinePlan make_plan(B& backend, std::size_t state_arrays) const {
+    require(
+        options_.state_type == StateType::fp32 || !copies_parameters(planner_.protocol()),
+        Errc::invalid_argument,
+        "without fp32 weights a staleness of 1 takes two master copies: one is read, one written");
     auto const& model = shapes_.capacity().model;
-    auto blocks = form_blocks(model);
+    auto blocks = form_blocks(model, options_.rounds > 1 || options_.calls_per_step > 1);
     auto costs = options_.costs == CostSource::measured
                      ? measure_costs(model_, backend, model)
                      : CostModel::estimate(model, backend.device_properties(DeviceId(0)));
@@ -368,7 +354,9 @@ class Pipeline {
                                  shapes_.capacity().batch,
                                  stages.train,
                                  {state_arrays,
-                                  static_cast<bool>(planner_.protocol().copies_gradients()),
+                                  options_.state_type,
+                                  planner_.protocol().master_copies(),
+                                  planner_.protocol().gradient_buffers(),
                                   options_.micro_batches,
                                   options_.rounds,
                                   calls_in_flight});
@@ -395,10 +383,84 @@ class Pipeline {
     return plan_.blocks;
   }
   [[nodiscard]] typename Store::Options store_options() const {
-    return {static_cast<bool>(planner_.protocol().copies_gradients()),
-            options_.clip_norm,
+    auto const& protocol = planner_.protocol();
+    return {protocol.master_copies(),
+            protocol.gradient_buffers(),
+            copies_parameters(protocol),
+            options_.state_type,
+            verdict_options(),
             options_.seed,
-            options_.optimizer_threads};
+            cpus_.optimizer_threads,
+            cpus_.optimizer};
+  }
+  [[nodiscard]] VerdictOptions verdict_options() const {
+    return {options_.clip_norm, options_.loss_scale.has_value()};
+  }
+  /// Whether no block is updated before all gradients of the iteration are there.
+  [[nodiscard]] bool waits_for_all() const {
+    return verdict_options().measures() || options_.step_start == StepStart::all_blocks;
+  }
+  [[nodiscard]] StepOptions step_options() const {
+    return {
+        verdict_options().measures(), waits_for_all(), options_.state_type == StateType::declared};
+  }
+
+  /// Checks all that happens between two calls that are alike, before and after an evaluation.
+  void verify_graphs() const {
+    auto const evaluation = planner_.evaluation_graph(
+        plan_.blocks, plan_.stages, plan_options(), options_.micro_batches);
+    GraphSequence sequence(options_.devices);
+    constexpr int iterations = 3;
+    for (int i = 0; i < 2 * iterations; ++i) {
+      if (i == iterations) {
+        sequence.add(flush_program_.graph()).synchronize().add(evaluation);
+      }
+      for (std::size_t c = 0; c < std::min<std::size_t>(options_.calls_per_step, 2); ++c) {
+        sequence.add(plan_.graph);
+      }
+      sequence.add(step_program_.graph());
+    }
+    require_safe(sequence);
+  }
+
+  /// Begins a run of \p slot, about \p call or what the slot is about anyway.
+  void begin(Slot const& slot) { begin(slot, slot.data()); }
+  void begin(Slot const& slot, CallData const& call) {
+    executor_.begin(*slot.run, static_cast<std::size_t>(steps_made_ + 1));
+    if (&call != &slot.data()) {
+      slot.data() = call;
+    }
+    slot.data().iteration = steps_made_ + 1;
+    slot.data().version = visible_version_;
+  }
+  [[nodiscard]] Slot& step_slot(std::uint64_t step) { return steps_[step % calls_in_flight]; }
+
+  /// Tells the loss scale which steps have overflowed, and takes its value for this iteration.
+  void adapt_loss_scale() {
+    if (!loss_scale_) {
+      return;
+    }
+    auto const newest = loss_scale_->newest_step(static_cast<std::size_t>(steps_made_ + 1));
+    while (loss_scale_->recorded() < newest) {
+      auto const step = loss_scale_->recorded() + 1;
+      auto const& slot = step_slot(step);
+      if (slot.run->in_flight() && slot.data().iteration == step) {
+        for (auto const id : slot.run->program().norms()) {
+          executor_.wait(*slot.run, id);
+        }
+      }
+      loss_scale_->record(parameters_.has_overflowed(step));
+    }
+    scale_ = loss_scale_->value();
+  }
+
+  /// Waits until no step is under way. \throws Error (aborted) when one will never be finished.
+  void settle_weights() {
+    executor_.settle();
+    require(!parameters_.is_torn(),
+            Errc::aborted,
+            "an error has stopped an optimizer step half way, so that the weights are of no step; "
+            "with StepStart::all_blocks this can not happen");
   }
 
   [[nodiscard]] auto layout_at() {
@@ -432,8 +494,8 @@ class Pipeline {
       return found->second.slot;
     }
     auto& made = evaluations_[micro_batches];
-    made.program = std::make_unique<GraphProgram>(planner_.evaluation_graph(
-        plan_.blocks, plan_.stages, plan_options(), micro_batches));
+    made.program = std::make_unique<GraphProgram>(
+        planner_.evaluation_graph(plan_.blocks, plan_.stages, plan_options(), micro_batches));
     made.slot = make_slot(*made.program, plan_.stages.evaluate);
     return made.slot;
   }
@@ -463,15 +525,22 @@ class Pipeline {
     }
   }
 
-  /// Adds the micro-batches' losses to \p sum, in their order.
-  double wait_for_loss(Slot& slot, std::string const& where, double sum = 0) {
+  /// The sum of the micro-batches' losses, in their order.
+  double wait_for_loss(Slot& slot, std::string const& where) {
+    double sum = 0;
     for (auto const id : slot.run->program().losses()) {
       executor_.wait(*slot.run, id);
     }
     for (std::size_t m = 0; m < slot.data().shapes.size(); ++m) {
       sum += *reinterpret_cast<double const*>(slot.data().losses[m].data());
     }
+    sum /= slot.data().loss_scale;
     if (!std::isfinite(sum)) {
+      for (auto const& step : steps_) {  // they need nothing of this call
+        if (step.run->in_flight()) {
+          executor_.wait_complete(*step.run);
+        }
+      }
       auto const stage = plan_.stages.partition.forward.size();
       executor_.fail(std::make_exception_ptr(
           Error(Errc::not_finite,
@@ -482,32 +551,32 @@ class Pipeline {
     return sum;
   }
 
-  [[nodiscard]] BlockId block_of(LayerId layer, std::size_t index) const {
-    return plan_.blocks.uses[plan_.blocks.places[layer.index()][index].use].block;
+  [[nodiscard]] BlockId block_of(ParameterPlace place) const {
+    return plan_.blocks.uses[place.use].block;
   }
 
-  [[nodiscard]] HostSpan<float> parameter(LayerId layer, std::size_t index, std::size_t size) {
+  [[nodiscard]] ParameterPlace parameter(LayerId layer, std::size_t index, std::size_t size) const {
     require(layer.valid() && layer.index() < plan_.model.size() &&
                 index < plan_.blocks.places[layer.index()].size(),
             Errc::invalid_argument,
             "there is no such parameter");
-    auto const& place = plan_.blocks.places[layer.index()][index];
-    auto const weights = parameters_.weights(block_of(layer, index), place.tensor);
-    require(weights.size() == size,
+    auto const place = plan_.blocks.places[layer.index()][index];
+    require(plan_.blocks.block_of(place.use).master[place.tensor].shape.size() == size,
             Errc::invalid_argument,
             "the values of a parameter are as many as its elements");
-    return weights;
+    return place;
   }
 
   Model model_;
   PipelineOptions options_;
+  CpuPlan cpus_;
   Planner<S, T, E, P> planner_;
   ShapeCache<Model> shapes_;
   PipelinePlan plan_;
   HostArena<B> arena_;
   Store parameters_;
   BoundaryStore<B> boundaries_;
-  DeviceActions<Model, B, Store> actions_;
+  Devices actions_;
   Work work_;
   GraphProgram call_program_;
   GraphProgram step_program_;
@@ -521,7 +590,10 @@ class Pipeline {
   std::map<std::size_t, EvaluationSlot> evaluations_;
   std::size_t calls_made_ = 0;
   std::uint64_t steps_made_ = 0;
-  bool gradients_pending_ = false;
+  std::uint64_t visible_version_ = 0;  // the step whose weights the next call reads
+  std::size_t pending_calls_ = 0;      // since the last step
+  std::optional<DynamicLossScale> loss_scale_;
+  double scale_ = 1;            // of the iteration
   Executor<B, Work> executor_;  // last: its threads use all of the above
 };
 

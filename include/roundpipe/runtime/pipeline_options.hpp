@@ -7,9 +7,12 @@
 
 #include <roundpipe/core/batch_shape.hpp>
 #include <roundpipe/core/bytes.hpp>
+#include <roundpipe/optim/loss_scale.hpp>
+#include <roundpipe/plan/host_memory_plan.hpp>
 
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 
 namespace roundpipe {
 
@@ -19,18 +22,36 @@ enum class CostSource {
   measured,   ///< By running every layer a few times before step 1.
 };
 
+/// When a step's updates begin.
+enum class StepStart {
+  /// Each block's as soon as its gradient has landed, while backward goes on. An error of a device
+  /// in that time leaves the step half done: the weights are lost.
+  each_block,
+  /// All after the last gradient of the iteration, so that after any error the weights are those of
+  /// the last finished step.
+  all_blocks,
+};
+
 /// Options of \ref Pipeline.
 struct PipelineOptions {
   BatchShape capacity{};          ///< Largest extents of a micro-batch.
   std::size_t micro_batches = 1;  ///< M_R: micro-batches of a round.
   std::size_t rounds = 1;         ///< R: rounds of a call.
-  std::size_t devices = 0;        ///< Devices to use; 0: all of the backend.
-  Bytes device_memory = 0;        ///< Budget of each device; 0: what the backend says it has.
-  Bytes host_memory = 0;          ///< Budget of the host; 0: what this process may take.
-  double clip_norm = 0;           ///< Largest global norm of a step's gradient; 0: no clipping.
-  std::uint64_t seed = 0;         ///< Of first values and of dropout.
+  /// Most calls between two steps. More than 1 takes host memory: gradients then are summed there.
+  std::size_t calls_per_step = 1;
+  std::size_t devices = 0;  ///< Devices to use; 0: all of the backend.
+  Bytes device_memory = 0;  ///< Budget of each device; 0: what the backend says it has.
+  Bytes host_memory = 0;    ///< Budget of the host; 0: what this process may take.
+  double clip_norm = 0;     ///< Largest global norm of a step's gradient; 0: no clipping.
+  std::uint64_t seed = 0;   ///< Of first values, of dropout, and of stochastic rounding.
+  StateType state_type = StateType::fp32;        ///< What the optimizer keeps.
+  std::optional<LossScaleOptions> loss_scale{};  ///< For f16; a step that overflows is skipped.
+  /// Steps that clip or have a loss scale begin with all blocks in any case.
+  StepStart step_start = StepStart::each_block;
   CostSource costs = CostSource::estimated;
-  std::size_t optimizer_threads = 1;
+  /// Threads that update parameters. 0: one for each usable core that no issuing thread needs.
+  std::size_t optimizer_threads = 0;
+  bool verify = true;              ///< Whether the plan's graphs are checked before step 1.
   std::size_t timeline_calls = 0;  ///< How many of the latest runs `timeline()` keeps; 0: none.
 };
 

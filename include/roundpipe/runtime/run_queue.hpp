@@ -37,13 +37,9 @@ class RunQueue {
   }
 
   /// No more values will come; those that are there are still taken.
-  void close() {
-    set(closed_);
-  }
+  void close() { set(closed_); }
   /// Drops what is there, too.
-  void cut_off() {
-    set(cut_off_);
-  }
+  void cut_off() { set(cut_off_); }
 
  private:
   void set(bool& flag) {

@@ -11,9 +11,12 @@
 #include <roundpipe/core/span.hpp>
 #include <roundpipe/core/tensor.hpp>
 #include <roundpipe/optim/clipping.hpp>
+#include <roundpipe/optim/update_pass.hpp>
+#include <roundpipe/plan/host_memory_plan.hpp>
 #include <roundpipe/plan/parameter_blocks.hpp>
 #include <roundpipe/runtime/aligned_memory.hpp>
 #include <roundpipe/runtime/initialize.hpp>
+#include <roundpipe/runtime/rounding_key.hpp>
 
 #include <cstddef>
 #include <cstdint>
@@ -22,13 +25,17 @@
 
 namespace roundpipe {
 
-/// The master copy, the fp32 optimizer copy and its states, and two levels of gradient sums: over
-/// the micro-batches of a round, by use; and over rounds and calls, by block.
+/// The master copy, the optimizer copy and its states as floats (whatever type they are kept in),
+/// and two levels of gradient sums: over the micro-batches of a round, by use; and over rounds and
+/// calls, by block.
 class SerialParameters {
  public:
   /// Master and optimizer copy begin with the first values that \p seed gives.
-  SerialParameters(ParameterBlocks blocks, std::size_t state_arrays, std::uint64_t seed)
-      : blocks_(std::move(blocks)) {
+  SerialParameters(ParameterBlocks blocks,
+                   std::size_t state_arrays,
+                   StateType state_type,
+                   std::uint64_t seed)
+      : blocks_(std::move(blocks)), state_type_(state_type), seed_(seed) {
     for (std::size_t b = 0; b < blocks_.blocks.size(); ++b) {
       auto const& block = blocks_.blocks[b];
       masters_.emplace_back(block.master.bytes());
@@ -40,10 +47,13 @@ class SerialParameters {
                    std::vector<float>(size),
                    std::vector<std::vector<float>>(state_arrays, std::vector<float>(size))});
         initialize(block.specs[t], seed, b, t, tensor.weights);
+        if (block.frozen || state_type == StateType::declared) {
+          round(block.master[t].dtype, tensor.weights);
+        }
       }
     }
     for (std::size_t use = 0; use < blocks_.uses.size(); ++use) {
-      round_sums_.emplace_back(blocks_.block_of(use).gradient.bytes());
+      round_sums_.emplace_back(blocks_.trains(use) ? blocks_.block_of(use).gradient.bytes() : 0);
     }
     copy_parameters();
   }
@@ -65,13 +75,19 @@ class SerialParameters {
     std::vector<DeviceTensor> result;
     for (auto const& place : blocks_.places[layer]) {
       auto const& table = blocks_.block_of(place.use).gradient;
-      result.push_back(view(table, place.tensor, round_sums_[place.use]));
+      result.push_back(blocks_.trains(place.use) ? view(table, place.tensor, round_sums_[place.use])
+                                                 : DeviceTensor{});
     }
     return result;
   }
-  /// The optimizer copy of a layer's parameter.
-  [[nodiscard]] HostSpan<float> weights(ParameterPlace place) {
-    return tensors_[blocks_.uses[place.use].block.index()][place.tensor].weights;
+  /// Overwrites the optimizer copy of a layer's parameter.
+  void write_weights(ParameterPlace place, HostSpan<float const> values) {
+    auto const b = blocks_.uses[place.use].block.index();
+    auto& weights = tensors_[b][place.tensor].weights;
+    weights.assign(values.begin(), values.end());
+    if (blocks_.blocks[b].frozen || state_type_ == StateType::declared) {
+      round(blocks_.blocks[b].master[place.tensor].dtype, weights);
+    }
   }
   [[nodiscard]] HostSpan<float const> weights(BlockId block, std::size_t tensor) const {
     return tensors_[block.index()][tensor].weights;
@@ -103,7 +119,7 @@ class SerialParameters {
     for (std::size_t use = 0; use < blocks_.uses.size(); ++use) {
       auto const b = blocks_.uses[use].block.index();
       auto const& block = blocks_.blocks[b];
-      for (std::size_t t = 0; t < block.specs.size(); ++t) {
+      for (std::size_t t = 0; !block.frozen && t < block.specs.size(); ++t) {
         auto const& sums = view(block.gradient, t, round_sums_[use]).as<float>();
         rounded_.resize(block.master[t].bytes());
         narrow({sums.device_pointer(), sums.size()}, block.master[t].dtype, rounded_);
@@ -126,15 +142,23 @@ class SerialParameters {
     return sum;
   }
 
-  /// One optimizer step over the optimizer copy.
+  /// One optimizer step over the optimizer copy. What is kept in bf16 is rounded stochastically.
   template <Optimizer O>
   void update(O const& optimizer, std::uint64_t step, float gradient_factor) {
     for (std::size_t b = 0; b < tensors_.size(); ++b) {
-      for (std::size_t t = 0; t < tensors_[b].size(); ++t) {
+      for (std::size_t t = 0; !blocks_.blocks[b].frozen && t < tensors_[b].size(); ++t) {
         auto& tensor = tensors_[b][t];
         std::vector<HostSpan<float>> const states(tensor.states.begin(), tensor.states.end());
         UpdateContext const context{step, gradient_factor, blocks_.blocks[b].specs[t].decay};
         optimizer.update(context, HostSpan<float>(tensor.weights), tensor.gradient, states);
+        if (state_type_ == StateType::declared &&
+            blocks_.blocks[b].master[t].dtype == DType::bf16) {
+          auto const key = rounding_key(seed_, step, BlockId(b), t);
+          round_stochastically(tensor.weights, key, 0);
+          for (std::size_t s = 0; s < states.size(); ++s) {
+            round_stochastically(states[s], key, s + 1);
+          }
+        }
       }
     }
   }
@@ -146,6 +170,13 @@ class SerialParameters {
     std::vector<std::vector<float>> states;
   };
 
+  /// Rounds \p values to nearest numbers of \p type.
+  static void round(DType type, std::vector<float>& values) {
+    std::vector<std::byte> rounded(values.size() * size_of(type));
+    narrow(values, type, rounded);
+    widen(rounded, type, values, false);
+  }
+
   [[nodiscard]] static DeviceTensor view(TensorTable const& table,
                                          std::size_t tensor,
                                          AlignedMemory const& memory) {
@@ -155,6 +186,8 @@ class SerialParameters {
   }
 
   ParameterBlocks blocks_;
+  StateType state_type_;
+  std::uint64_t seed_;
   std::vector<AlignedMemory> masters_;        // by block
   std::vector<std::vector<Tensor>> tensors_;  // by block, by tensor
   std::vector<AlignedMemory> round_sums_;     // by use

@@ -13,7 +13,7 @@
 #include <roundpipe/core/layer_context.hpp>
 #include <roundpipe/core/span.hpp>
 #include <roundpipe/core/tensor.hpp>
-#include <roundpipe/optim/clipping.hpp>
+#include <roundpipe/optim/loss_scale.hpp>
 #include <roundpipe/plan/batch_layout.hpp>
 #include <roundpipe/plan/parameter_blocks.hpp>
 #include <roundpipe/runtime/aligned_memory.hpp>
@@ -23,11 +23,13 @@
 #include <roundpipe/runtime/serial_parameters.hpp>
 #include <roundpipe/runtime/serial_passes.hpp>
 #include <roundpipe/runtime/shape_cache.hpp>
+#include <roundpipe/runtime/step_verdict.hpp>
 
 #include <algorithm>
 #include <cmath>
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -42,6 +44,8 @@ struct SerialOptions {
   double clip_norm = 0;           ///< The largest norm of all gradients together; 0: not clipped.
   std::uint64_t seed = 0;
   int staleness = 0;  ///< 1: iteration T+1 computes with the weights of step T-1.
+  StateType state_type = StateType::fp32;
+  std::optional<LossScaleOptions> loss_scale{};  ///< None: gradients are not scaled.
 };
 
 /// \brief Trains a model with no stages, transfers or threads.
@@ -63,8 +67,13 @@ class SerialTrainer {
         shapes_(model_, options_.capacity),
         parameters_(form_blocks(shapes_.capacity().model),
                     static_cast<std::size_t>(optimizer_.state_arrays()),
+                    options_.state_type,
                     options_.seed),
-        passes_(model_, shapes_.capacity().model, std::move(stream)) {}
+        passes_(model_, shapes_.capacity().model, std::move(stream)) {
+    if (options.loss_scale) {
+      loss_scale_.emplace(*options.loss_scale, options.staleness);
+    }
+  }
 
   /// Adds the gradients of one call. \returns its loss.
   /// \throws Error (invalid_argument) when \p batch does not have micro-batches x rounds
@@ -81,11 +90,15 @@ class SerialTrainer {
     }
     auto const slices = slice(batch);
     auto call = LayerCall{};
-    call.gradient_scale = scale(batch, slices);
+    auto overwrites = !std::exchange(has_gradients_, false);
+    if (loss_scale_ && overwrites) {
+      record_overflows();
+      scale_ = loss_scale_->value();
+    }
+    call.gradient_scale = scale(batch, slices) * scale_;
     call.random.seed = options_.seed;
     call.random.step = calls_++;
     call.saving = true;
-    auto overwrites = !std::exchange(has_gradients_, false);
     double loss = 0;
     for (std::size_t round = 0; round < options_.rounds; ++round) {
       parameters_.begin_round();
@@ -102,7 +115,7 @@ class SerialTrainer {
       overwrites = false;
     }
     has_gradients_ = true;
-    return loss;
+    return loss / scale_;
   }
 
   /// One optimizer step with the gradients of all calls since the last one.
@@ -112,16 +125,17 @@ class SerialTrainer {
     require(std::exchange(has_gradients_, false),
             Errc::invalid_argument,
             "step() needs a forward_backward() since the step before");
-    float factor = 1;
-    if (options_.clip_norm > 0) {
-      auto const norm = std::sqrt(parameters_.gradient_sum_of_squares());
-      require_finite(norm, "the norm of all gradients");
-      factor = static_cast<float>(clip_factor(norm, options_.clip_norm));
-    }
+    VerdictOptions const verdict{options_.clip_norm, loss_scale_.has_value()};
+    auto const squares = verdict.measures() ? parameters_.gradient_sum_of_squares() : 0.0;
+    auto const factor = step_factor(verdict, steps_ + 1, squares, scale_);
+    ++steps_;
+    overflows_.push_back(factor.skips);
     if (options_.staleness == 1) {
       synchronize();  // the weights of the step before reach the master copy only now
     }
-    parameters_.update(optimizer_, ++steps_, factor);
+    if (!factor.skips) {
+      parameters_.update(optimizer_, steps_, factor.gradient);
+    }
     if (options_.staleness == 0) {
       synchronize();
     }
@@ -178,7 +192,8 @@ class SerialTrainer {
   /// Overwrites a layer's parameter, in both copies, from \p values.
   /// \throws Error (invalid_argument) as \ref read_parameter does.
   void write_parameter(LayerId layer, std::size_t index, HostSpan<float const> values) {
-    std::copy(values.begin(), values.end(), find(layer, index, values.size()).begin());
+    static_cast<void>(find(layer, index, values.size()));
+    parameters_.write_weights(parameters_.blocks().places[layer.index()][index], values);
     synchronize();
   }
 
@@ -210,12 +225,21 @@ class SerialTrainer {
     }
   }
 
-  [[nodiscard]] HostSpan<float> find(LayerId layer, std::size_t index, std::size_t size) {
+  /// Tells the loss scale which steps overflowed, as far as this iteration may know.
+  void record_overflows() {
+    while (loss_scale_->recorded() < loss_scale_->newest_step(steps_ + 1)) {
+      loss_scale_->record(overflows_[loss_scale_->recorded()]);
+    }
+  }
+
+  [[nodiscard]] HostSpan<float const> find(LayerId layer, std::size_t index, std::size_t size) {
     auto const& places = parameters_.blocks().places;
     require(layer.valid() && layer.index() < places.size() && index < places[layer.index()].size(),
             Errc::invalid_argument,
             "the model has no such parameter");
-    auto const weights = parameters_.weights(places[layer.index()][index]);
+    auto const place = places[layer.index()][index];
+    auto const weights =
+        parameters_.weights(parameters_.blocks().uses[place.use].block, place.tensor);
     require(weights.size() == size,
             Errc::invalid_argument,
             "a parameter is read or written as another number of values than it has");
@@ -237,7 +261,10 @@ class SerialTrainer {
   SerialPasses<Model, Stream> passes_;
   std::uint32_t calls_ = 0;
   std::uint64_t steps_ = 0;
-  bool has_gradients_ = false;  // of calls since the last step
+  std::optional<DynamicLossScale> loss_scale_;
+  std::vector<bool> overflows_;  // by step
+  double scale_ = 1;             // of the iteration
+  bool has_gradients_ = false;   // of calls since the last step
 };
 
 }  // namespace roundpipe

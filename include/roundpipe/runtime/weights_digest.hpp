@@ -33,10 +33,9 @@ class Digest {
 template <class Trainer>
 [[nodiscard]] std::uint64_t weights_digest(Trainer& trainer) {
   Digest digest;
-  trainer.for_each_parameter(
-      [&](std::string const&, auto const&, HostSpan<float const> values) {
-        digest.add(std::as_bytes(values));
-      });
+  trainer.for_each_parameter([&](std::string const&, auto const&, HostSpan<float const> values) {
+    digest.add(std::as_bytes(values));
+  });
   return digest.value();
 }
 

@@ -1,0 +1,81 @@
+// SPDX-FileCopyrightText: 2026 The roundpipe authors
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#pragma once
+
+/// \file
+/// \brief The factor that keeps small half-precision gradients from vanishing, adapted as they
+/// overflow.
+
+#include <roundpipe/core/error.hpp>
+
+#include <algorithm>
+#include <cmath>
+#include <cstddef>
+
+namespace roundpipe {
+
+/// How a loss scale adapts (Micikevicius et al., "Mixed precision training", ICLR 2018,
+/// section 3.2; the numbers are what is customary).
+struct LossScaleOptions {
+  double initial = 65536;
+  double growth = 2;     ///< Above 1: after \c growth_interval steps without overflow.
+  double backoff = 0.5;  ///< In (0, 1): after an overflow.
+  std::size_t growth_interval = 2000;
+  double smallest = 1;  ///< An overflow at this scale is an error: it is not the scale's.
+};
+
+/// \brief The loss scale of each iteration: a function of which steps overflowed, never of when
+/// this became known.
+///
+/// The scale of iteration t follows from steps 1 to t - 1 - staleness. Powers of two as factors
+/// keep scaling exact.
+class DynamicLossScale {
+ public:
+  /// \throws Error (invalid_argument) for options out of their domain.
+  DynamicLossScale(LossScaleOptions const& options, int staleness)
+      : options_(options), scale_(options.initial), lag_(1 + static_cast<std::size_t>(staleness)) {
+    require(std::isfinite(options.initial) && options.smallest > 0 &&
+                options.initial >= options.smallest,
+            Errc::invalid_argument,
+            "a loss scale begins at a finite number, not below its smallest");
+    require(options.growth > 1 && options.backoff > 0 && options.backoff < 1 &&
+                options.growth_interval > 0,
+            Errc::invalid_argument,
+            "a loss scale's growth is above 1, its backoff in (0, 1), its interval positive");
+  }
+
+  /// The step whose verdict the scale of iteration \p iteration needs, besides all before; 0: none.
+  [[nodiscard]] std::size_t newest_step(std::size_t iteration) const noexcept {
+    return iteration > lag_ ? iteration - lag_ : 0;
+  }
+
+  /// Whether the next step, in order, overflowed.
+  /// \throws Error (not_finite) when it did at the smallest scale.
+  void record(bool overflowed) {
+    ++recorded_;
+    if (!overflowed) {
+      if (++clean_ == options_.growth_interval && std::isfinite(scale_ * options_.growth)) {
+        scale_ *= options_.growth;
+        clean_ = 0;
+      }
+      return;
+    }
+    clean_ = 0;
+    require(scale_ > options_.smallest,
+            Errc::not_finite,
+            "gradients are NaN or infinite at the smallest loss scale");
+    scale_ = std::max(options_.smallest, scale_ * options_.backoff);
+  }
+
+  [[nodiscard]] std::size_t recorded() const noexcept { return recorded_; }
+  [[nodiscard]] double value() const noexcept { return scale_; }
+
+ private:
+  LossScaleOptions options_;
+  double scale_;
+  std::size_t lag_;
+  std::size_t clean_ = 0;
+  std::size_t recorded_ = 0;
+};
+
+}  // namespace roundpipe
