@@ -17,8 +17,8 @@ namespace roundpipe {
 
 /// The named tensors of a batch, per micro-batch, and which layer reads which.
 struct BatchLayout {
-  TensorTable tensors;                               ///< At capacity.
-  std::vector<std::vector<std::size_t>> of_layer;    ///< By layer, by side input: index above.
+  TensorTable tensors;                             ///< At capacity.
+  std::vector<std::vector<std::size_t>> of_layer;  ///< By layer, by side input: index above.
 };
 
 /// Collects the side inputs of all layers by name.

@@ -30,7 +30,7 @@ struct Buffering {
 
 /// A ring in a device's arena.
 struct RingLayout {
-  Bytes offset = 0;       ///< From the arena's beginning.
+  Bytes offset = 0;  ///< From the arena's beginning.
   Bytes entry_bytes = 0;
   std::size_t count = 0;
 };

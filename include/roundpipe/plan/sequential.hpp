@@ -49,7 +49,7 @@ template <class... Layers>
 class Sequential {
  public:
   template <class... Parts>
-    requires (sizeof...(Parts) == sizeof...(Layers) && sizeof...(Parts) > 0)
+    requires(sizeof...(Parts) == sizeof...(Layers) && sizeof...(Parts) > 0)
   explicit Sequential(Parts... parts) : runs_{detail::RunOf<Parts>::make(std::move(parts))...} {
     std::size_t run = 0;
     std::apply(

@@ -32,9 +32,7 @@ namespace detail {
                                                   RoundId round) {
   std::vector<Task> tasks;
   for (std::size_t m = 0; m < shape.micro_batches; ++m) {
-    auto const add = [&](TaskKind kind) {
-      tasks.push_back({stage, kind, round, MicroBatchId(m)});
-    };
+    auto const add = [&](TaskKind kind) { tasks.push_back({stage, kind, round, MicroBatchId(m)}); };
     if (stage.index() < shape.forward_stages) {
       add(TaskKind::forward);
     } else if (stage.index() == shape.forward_stages) {

@@ -17,7 +17,7 @@ struct TimelineEntry {
   std::size_t call = 0;  ///< Numbers the graphs in the order in which they were run.
   ActionId id;           ///< Within its graph.
   ActionKind kind = ActionKind::forward;
-  Lane lane;             ///< With the physical device.
+  Lane lane;  ///< With the physical device.
   SlotId slot;
   StageId stage;
   RoundId round;
