@@ -5,6 +5,8 @@
 /// \file
 /// \brief All graphs of a training of a toy model, and the sequences in which they are issued.
 
+#include <roundpipe/core/bytes.hpp>
+#include <roundpipe/core/error.hpp>
 #include <roundpipe/plan/action_graph.hpp>
 #include <roundpipe/plan/cost_model.hpp>
 #include <roundpipe/plan/graph_sequence.hpp>
@@ -80,23 +82,52 @@ TrainingGraphs plan_training(
   return graphs;
 }
 
+/// The smallest device memory with which \p training can be planned.
+template <Schedule S, TransferPolicy T, EventProtocol E, PartitionPolicy P>
+Bytes smallest_device_memory(Training training,
+                             S const& schedule,
+                             T const& transfers,
+                             E const& protocol,
+                             P const& partitioner) {
+  auto const fits = [&](Bytes bytes) {
+    training.plan.device_memory = bytes;
+    try {
+      plan_training(training, schedule, transfers, protocol, partitioner);
+      return true;
+    } catch (Error const& error) {
+      require(error.code() == Errc::over_budget, Errc::invalid_argument, error.what());
+      return false;
+    }
+  };
+  Bytes low = 0;
+  Bytes high = tensor_alignment_bytes;
+  while (!fits(high)) {
+    low = std::exchange(high, 2 * high);
+  }
+  while (high - low > tensor_alignment_bytes) {
+    auto const middle = low + (high - low) / 2;
+    (fits(middle) ? high : low) = middle;
+  }
+  return high;
+}
+
 /// What a pipeline does, one thing after another. An evaluation is issued after a flush and a
 /// synchronization.
 enum class Issue : std::uint8_t { call, step, flush, synchronize, evaluation };
 
-/// \p iterations iterations of \p calls calls and a step; behind the second, and every second one
-/// after it, an evaluation, or two, if \p evaluates.
+/// \p iterations iterations of \p calls calls and a step; before the last two of them, two
+/// evaluations if \p evaluates.
 inline std::vector<Issue> issue_iterations(std::size_t iterations,
                                            std::size_t calls,
                                            bool evaluates) {
   std::vector<Issue> issues;
   for (std::size_t t = 1; t <= iterations; ++t) {
+    if (evaluates && t + 1 == iterations) {
+      using enum Issue;
+      issues.insert(issues.end(), {flush, synchronize, evaluation, evaluation});
+    }
     issues.insert(issues.end(), calls, Issue::call);
     issues.push_back(Issue::step);
-    if (evaluates && t % 2 == 0) {
-      issues.insert(issues.end(), {Issue::flush, Issue::synchronize});
-      issues.insert(issues.end(), t / 2, Issue::evaluation);
-    }
   }
   return issues;
 }
