@@ -15,7 +15,7 @@
 // NAME/parameters/threads/real_time. Triad's arrays have the size of one fp32 array.
 //
 // Sizes are small unless ROUNDPIPE_BENCH_LARGE is set and not 0: then up to 256 Mi parameters, 1
-// GiB for each fp32 array, 4.5 GiB in all:
+// GiB for each fp32 array, 4 GiB in all:
 //
 //     ROUNDPIPE_BENCH_LARGE=1 build/bench/bench.optimizer --benchmark_repetitions=7
 //         --benchmark_enable_random_interleaving=true --benchmark_report_aggregates_only=true
