@@ -26,6 +26,7 @@
 #include <cstdint>
 #include <cstdlib>
 #include <memory>
+#include <optional>
 #include <span>
 #include <sstream>
 #include <string>
@@ -88,6 +89,8 @@ struct Mix {
   bool drops = false;
   bool clips = false;
   bool adam = false;
+  bool delays = false;   ///< On all lanes, and most on one.
+  std::optional<LaneKind> slow_lane{};
   bool varied = false;   ///< Micro-batches differ in their extents.
   bool watched = false;  ///< Weights are looked at after each step.
   std::uint64_t seed = 0;
@@ -151,17 +154,18 @@ void check_cases(Testable&& testable) {
   check_times(cases == nullptr ? 60 : std::atoi(cases), std::forward<Testable>(testable));
 }
 
-/// Pauses of up to 300 us before one piece of work in eight, drawn from \p seed for each lane.
-auto random_delays(std::uint64_t seed) {
+/// Pauses of up to 300 us before one piece of work in eight, drawn from \p seed for each lane, and
+/// on the lanes of kind \p slow, if any, before each.
+auto random_delays(std::uint64_t seed, std::optional<LaneKind> slow) {
   constexpr std::size_t lane_count = device_lane_count + host_lane_count;
   using Counts = std::array<std::array<std::atomic<std::uint64_t>, lane_count>, 6>;
-  return [seed, counts = std::make_shared<Counts>()](DeviceId device, LaneKind lane) {
+  return [seed, slow, counts = std::make_shared<Counts>()](DeviceId device, LaneKind lane) {
     auto const kind = static_cast<std::size_t>(lane);
     std::size_t const place = device.valid() ? device.index() : 5;
     RandomKey const key{
         seed, 0, static_cast<std::uint32_t>(place), static_cast<std::uint32_t>(kind), 0};
     auto const words = random_block(key, (*counts)[place][kind]++);
-    return std::chrono::nanoseconds(words[0] % 8 == 0 ? words[1] % 300'000 : 0);
+    return std::chrono::nanoseconds(words[0] % 8 == 0 || lane == slow ? words[1] % 300'000 : 0);
   };
 }
 
@@ -281,8 +285,8 @@ void check_equal(Mix const& mix, Model const& model, BatchShape capacity) {
       devices.device_memory_bytes += mix.seed * devices.device_memory_bytes / 1000;
     }
   }
-  if (std::getenv("ROUNDPIPE_TEST_DELAYS") != nullptr) {
-    devices.delay = random_delays(mix.seed);
+  if (mix.delays || std::getenv("ROUNDPIPE_TEST_DELAYS") != nullptr) {
+    devices.delay = random_delays(mix.seed, mix.slow_lane);
   }
   HostBackend backend(devices);
   auto const pipeline = make_pipeline(mix, model, backend, options);
@@ -372,6 +376,21 @@ TEST_CASE("a pipeline trains transformers as the serial oracle does, bit for bit
     config.frozen_embedding = mix.frozen && mix.seed % 2 == 0;
     config.frozen_blocks = mix.frozen ? config.layers / 2 : 0;
     check_equal<Text>(mix, nn::transformer<nn::HostOps<float>>(config), {2, 5});
+  });
+}
+
+TEST_CASE("delays on any lane never change the weights of staleness 1") {
+  auto const* const cases = std::getenv("ROUNDPIPE_TEST_CASES");
+  check_times(cases == nullptr ? 200 : std::atoi(cases), [] {
+    auto mix = any_mix();
+    mix.staleness = 1;
+    mix.declared_state = mix.declared_state && mix.master_copies == 2;
+    mix.devices = any_number("few devices", 1, 3);
+    mix.layers = any_number("few layers", 1, 4);
+    mix.delays = true;
+    mix.slow_lane =
+        static_cast<LaneKind>(any_number("slow lane", 0, device_lane_count + host_lane_count - 1));
+    check_equal<test::ToyData>(mix, toy_model(toy_options(mix, 0, false)), {2, 3});
   });
 }
 

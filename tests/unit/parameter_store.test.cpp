@@ -51,6 +51,13 @@ struct Fixture {
       store.measure_gradient(BlockId(b), step);
     }
   }
+  std::vector<float> weights(BlockId block, std::size_t tensor) {
+    std::vector<float> result;
+    store.with_weights(block, tensor, [&](HostSpan<float const> values) {
+      result.assign(values.begin(), values.end());
+    });
+    return result;
+  }
   /// The first element of a master copy of bf16.
   float master(std::uint64_t version) {
     return *reinterpret_cast<BFloat16 const*>(store.master(BlockId(0), version).data());
@@ -70,16 +77,16 @@ TEST_CASE("gradients of a shared block's uses are summed, and the update subtrac
   REQUIRE(f.blocks.blocks[block.index()].uses.size() == 2);
   auto const [first, second] =
       std::pair{f.blocks.blocks[block.index()].uses[0], f.blocks.blocks[block.index()].uses[1]};
-  auto const before = f.store.read_weights(block, 0);
+  auto const before = f.weights(block, 0);
   f.land(first, 2);
   f.land(second, 3);
   f.store.accumulate(first, true, 1);
   f.store.accumulate(second, false, 1);
   f.store.update(block, 1, 1);
-  auto const once = f.store.read_weights(block, 0);
+  auto const once = f.weights(block, 0);
   f.store.accumulate(first, true, 2);  // begins anew
   f.store.update(block, 2, 1);
-  auto const twice = f.store.read_weights(block, 0);
+  auto const twice = f.weights(block, 0);
   for (std::size_t i = 0; i < before.size(); ++i) {
     CHECK(once[i] == before[i] - 5);
     CHECK(twice[i] == once[i] - 2);
@@ -93,7 +100,7 @@ TEST_CASE("where P copies write the master copy, updates leave it as it is") {
   f.store.update(BlockId(0), 1, 1);
   CHECK(f.master(0) == before);
   f.store.copy_parameters(BlockId(0));
-  CHECK(f.master(0) == static_cast<float>(BFloat16(f.store.read_weights(BlockId(0), 0)[0])));
+  CHECK(f.master(0) == static_cast<float>(BFloat16(f.weights(BlockId(0), 0)[0])));
   CHECK(f.master(0) != before);
 }
 
@@ -104,7 +111,7 @@ TEST_CASE("with two master copies step T writes copy T mod 2 and leaves the othe
   f.land_all(1);
   f.store.update(BlockId(0), 1, 1);
   CHECK(f.master(0) == first);
-  CHECK(f.master(1) == static_cast<float>(BFloat16(f.store.read_weights(BlockId(0), 0)[0])));
+  CHECK(f.master(1) == static_cast<float>(BFloat16(f.weights(BlockId(0), 0)[0])));
   f.store.update(BlockId(0), 2, 1);
   CHECK(f.master(2) == f.master(0));
   CHECK(f.master(0) != first);
@@ -112,22 +119,22 @@ TEST_CASE("with two master copies step T writes copy T mod 2 and leaves the othe
 
 TEST_CASE("with two gradient buffers a step does not see the next iteration's gradients") {
   Fixture f({.gradient_buffers = 2});
-  auto const before = f.store.read_weights(BlockId(0), 0)[0];
+  auto const before = f.weights(BlockId(0), 0)[0];
   f.land_all(1, 1);
   f.land_all(100, 2);
   f.store.update(BlockId(0), 1, 1);
-  CHECK(f.store.read_weights(BlockId(0), 0)[0] == before - 1);
+  CHECK(f.weights(BlockId(0), 0)[0] == before - 1);
 }
 
 TEST_CASE("weights without an optimizer copy go from one master copy to the other") {
   for (auto const type : {DType::bf16, DType::f32}) {
     Fixture f({.master_copies = 2, .state_type = StateType::declared}, type);
-    auto const before = f.store.read_weights(BlockId(0), 0)[0];
+    auto const before = f.weights(BlockId(0), 0)[0];
     f.land_all(64);  // far more than rounding takes away
     for (std::size_t b = 0; b < f.blocks.blocks.size(); ++b) {
       f.store.update(BlockId(b), 1, 1);
     }
-    auto const after = f.store.read_weights(BlockId(0), 0)[0];
+    auto const after = f.weights(BlockId(0), 0)[0];
     CHECK(after == doctest::Approx(before - 64).epsilon(0.01));
     CHECK(f.store.finished_steps() == 1);
   }
@@ -143,9 +150,9 @@ TEST_CASE("clipping scales by the norm of all blocks, and refuses one that is no
   auto const elements = f.blocks.parameter_count();
   f.land_all(1);
   f.measure_all(1);
-  auto const before = f.store.read_weights(BlockId(0), 0)[0];
+  auto const before = f.weights(BlockId(0), 0)[0];
   f.store.update(BlockId(0), 1, 1);
-  CHECK(f.store.read_weights(BlockId(0), 0)[0] ==
+  CHECK(f.weights(BlockId(0), 0)[0] ==
         doctest::Approx(before - 0.5 / std::sqrt(static_cast<double>(elements))).epsilon(1e-5));
 
   f.land_all(std::numeric_limits<float>::infinity());
@@ -159,9 +166,9 @@ TEST_CASE("gradients are divided by the loss scale that made them, before they a
   Fixture f({.verdict = {.clip_norm = 1e6, .skips_overflows = true}});
   f.land_all(1024);
   f.measure_all(1);
-  auto const before = f.store.read_weights(BlockId(0), 0)[0];
+  auto const before = f.weights(BlockId(0), 0)[0];
   f.store.update(BlockId(0), 1, 1024);
-  CHECK(f.store.read_weights(BlockId(0), 0)[0] == before - 1);
+  CHECK(f.weights(BlockId(0), 0)[0] == before - 1);
 }
 
 TEST_CASE("a step that overflows leaves the weights, and its master copy is those of the last") {
@@ -170,13 +177,13 @@ TEST_CASE("a step that overflows leaves the weights, and its master copy is thos
   f.measure_all(1);
   f.store.update(BlockId(0), 1, 1);
   CHECK_FALSE(f.store.has_overflowed(1));
-  auto const before = f.store.read_weights(BlockId(0), 0);
+  auto const before = f.weights(BlockId(0), 0);
   f.land_all(std::numeric_limits<float>::infinity(), 2);
   f.measure_all(2);
   f.store.update(BlockId(0), 2, 1);
   CHECK(f.store.has_overflowed(2));
   CHECK_FALSE(f.store.has_overflowed(1));
-  CHECK(f.store.read_weights(BlockId(0), 0) == before);
+  CHECK(f.weights(BlockId(0), 0) == before);
   CHECK(f.master(2) == f.master(1));
 }
 

@@ -250,6 +250,8 @@ TEST_CASE("a loss that is NaN stops the pipeline and names step and stage") {
 TEST_CASE("a fault names layer, stage and device, and leaves the weights of a finished step") {
   ToyData const data(6, {2, 3}, 11);
   auto const model = toy_model({.dense = 4});
+  auto planned = small_options();
+  planned.step_start = StepStart::all_blocks;
   for (int const staleness : {0, 1}) {
     auto const oracle =
         train_serially(model, momentum(), small_options(), staleness, data.batch(), 8);
@@ -265,7 +267,7 @@ TEST_CASE("a fault names layer, stage and device, and leaves the weights of a fi
       Pipeline pipeline{model,
                         momentum(),
                         backend,
-                        small_options(),
+                        planned,
                         RoundRobinSchedule{},
                         PriorityTransferEngine{},
                         LayerEventProtocol(staleness)};

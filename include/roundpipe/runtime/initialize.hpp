@@ -15,12 +15,14 @@
 
 namespace roundpipe {
 
-/// Fills \p values with the first values of tensor \p tensor of block \p block.
+/// Fills \p values with the first values of tensor \p tensor of block \p block: elements from number
+/// \p first on.
 inline void initialize(ParameterSpec const& spec,
                        std::uint64_t seed,
                        std::size_t block,
                        std::size_t tensor,
-                       HostSpan<float> values) {
+                       HostSpan<float> values,
+                       std::size_t first = 0) {
   switch (spec.initial.kind) {
     case Initial::Kind::zeros:
       std::fill(values.begin(), values.end(), 0.0F);
@@ -36,7 +38,7 @@ inline void initialize(ParameterSpec const& spec,
                           initialization,
                           static_cast<std::uint32_t>(tensor)};
       for (std::size_t i = 0; i < values.size(); ++i) {
-        values[i] = spec.initial.deviation * normal(key, i);
+        values[i] = spec.initial.deviation * normal(key, first + i);
       }
       break;
     }

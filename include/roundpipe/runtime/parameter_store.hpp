@@ -92,22 +92,31 @@ class ParameterStore {
                                                : gradient(blocks_.uses[use].block, iteration);
   }
 
-  /// The newest weights of a tensor.
-  [[nodiscard]] std::vector<float> read_weights(BlockId block, std::size_t tensor) const {
+  /// Calls `f(values)` with the newest weights of a tensor as fp32, which live until \p f returns.
+  template <class F>
+  void with_weights(BlockId block, std::size_t tensor, F&& f) const {
     auto const from = weights(block, tensor);
+    if (from.dtype == DType::f32) {
+      f(HostSpan<float const>(reinterpret_cast<float const*>(from.data), from.size));
+      return;
+    }
     std::vector<float> values(from.size);
     widen(from.bytes(), from.dtype, values, false);
-    return values;
+    f(HostSpan<float const>(values));
   }
-  /// Replaces a tensor's weights, and all its master copies. Nothing else is under way.
-  void write_weights(BlockId block, std::size_t tensor, HostSpan<float const> values) {
-    auto const& table = blocks_.blocks[block.index()].master;
+  /// Replaces a tensor's weights from element \p first on, in all copies. Nothing else is under way.
+  void write_weights(BlockId block,
+                     std::size_t tensor,
+                     HostSpan<float const> values,
+                     std::size_t first = 0) {
+    auto const write = [&](HostArray const& to) {
+      narrow(values, to.dtype, to.part(first, first + values.size()).bytes());
+    };
     if (has_optimizer_copy(block)) {
-      auto const to = weights(block, tensor);
-      narrow(values, to.dtype, to.bytes());
+      write(weights(block, tensor));
     }
     for (auto const& copy : memory_[block.index()].masters) {
-      narrow(values, table[tensor].dtype, part(table, tensor, copy));
+      write(array(blocks_.blocks[block.index()].master, tensor, copy));
     }
   }
 
@@ -253,10 +262,14 @@ class ParameterStore {
 
   void set_first_values(BlockId block) {
     auto const& specs = blocks_.blocks[block.index()].specs;
+    std::array<float, 4096> values;
     for (std::size_t t = 0; t < specs.size(); ++t) {
-      std::vector<float> values(specs[t].tensor.shape.size());
-      initialize(specs[t], options_.seed, block.index(), t, values);
-      write_weights(block, t, values);
+      auto const size = specs[t].tensor.shape.size();
+      for (std::size_t first = 0; first < size; first += values.size()) {
+        HostSpan<float> const some(values.data(), std::min(values.size(), size - first));
+        initialize(specs[t], options_.seed, block.index(), t, some, first);
+        write_weights(block, t, some, first);
+      }
     }
   }
 

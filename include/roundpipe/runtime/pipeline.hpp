@@ -261,9 +261,9 @@ class Pipeline {
     for (std::size_t b = 0; b < plan_.blocks.blocks.size(); ++b) {
       auto const& block = plan_.blocks.blocks[b];
       for (std::size_t t = 0; t < block.specs.size(); ++t) {
-        f(block.name + "." + block.specs[t].tensor.name,
-          block.specs[t].tensor.shape,
-          HostSpan<float const>(parameters_.read_weights(BlockId(b), t)));
+        parameters_.with_weights(BlockId(b), t, [&](HostSpan<float const> values) {
+          f(block.name + "." + block.specs[t].tensor.name, block.specs[t].tensor.shape, values);
+        });
       }
     }
   }
@@ -273,8 +273,9 @@ class Pipeline {
   void read_parameter(LayerId layer, std::size_t index, HostSpan<float> values) {
     settle_weights();
     auto const place = parameter(layer, index, values.size());
-    auto const weights = parameters_.read_weights(block_of(place), place.tensor);
-    std::copy(weights.begin(), weights.end(), values.begin());
+    parameters_.with_weights(block_of(place), place.tensor, [&](HostSpan<float const> weights) {
+      std::copy(weights.begin(), weights.end(), values.begin());
+    });
   }
 
   /// Replaces parameter \p index of \p layer, its master copy too. It synchronizes first.
