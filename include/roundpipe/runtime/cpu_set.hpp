@@ -81,9 +81,10 @@ inline constexpr double no_quota = std::numeric_limits<double>::infinity();
 }
 
 /// The smallest quota of the groups from \p group, a path below \p mount, up to the root.
-[[nodiscard]] inline double quota_along(std::filesystem::path const& mount,
-                                        std::string_view group,
-                                        auto const& quota_of) {
+template <class F>
+[[nodiscard]] double quota_along(std::filesystem::path const& mount,
+                                 std::string_view group,
+                                 F const& quota_of) {
   auto quota = no_quota;
   for (;;) {
     while (group.ends_with('/')) {
@@ -153,12 +154,12 @@ inline constexpr double no_quota = std::numeric_limits<double>::infinity();
 [[nodiscard]] inline std::vector<std::size_t> affinity_cpus() {
   std::vector<std::size_t> cpus;
 #ifdef __linux__
-  constexpr std::size_t most = 8192;  // Linux has no more
-  std::vector<cpu_set_t> mask(most / CPU_SETSIZE);
-  auto const bytes = mask.size() * sizeof(cpu_set_t);
-  if (sched_getaffinity(0, bytes, mask.data()) == 0) {
+  constexpr std::size_t most = 8192;   // Linux has no more
+  cpu_set_t mask[most / CPU_SETSIZE];  // no vector: nvcc 13.0 fails on one of an unnamed struct
+  auto const bytes = sizeof mask;
+  if (sched_getaffinity(0, bytes, mask) == 0) {
     for (std::size_t cpu = 0; cpu < most; ++cpu) {
-      if (CPU_ISSET_S(cpu, bytes, mask.data())) {
+      if (CPU_ISSET_S(cpu, bytes, mask)) {
         cpus.push_back(cpu);
       }
     }
