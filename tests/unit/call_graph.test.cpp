@@ -22,6 +22,7 @@
 #include <cstddef>
 #include <map>
 #include <set>
+#include <span>
 #include <vector>
 
 using namespace roundpipe;
@@ -36,6 +37,16 @@ TrainingGraphs plan(PlanOptions options, S schedule = S{}, T transfers = T{}, P 
   training.plan = options;
   return plan_training(training, schedule, transfers, LayerEventProtocol{}, partitioner);
 }
+
+/// All of a slot in its last window, behind the activations that are due by then.
+struct CopyInLastWindow : CopyAtOnce {
+  [[nodiscard]] std::vector<Chunk> chunks(std::span<Bytes const> tensors,
+                                          std::size_t windows) const {
+    auto result = CopyAtOnce::chunks(tensors, windows);
+    result.front().gated = true;
+    return result;
+  }
+};
 
 /// Rings and blocks are used in order, also by the calls that follow.
 void check_order(TrainingGraphs const& graphs) {
@@ -218,4 +229,11 @@ TEST_CASE("a shared block's uses are summed in layer order, round by round") {
     CHECK(order.size() == 3 * planned.blocks.blocks[block.index()].uses.size());
   }
   CHECK(shared == 1);
+}
+
+TEST_CASE("gradients wait for the activations before them also in windows without activations") {
+  // The last slot hands on nothing; the one before it does, up to its last micro-batch.
+  for (std::size_t micro_batches = 1; micro_batches <= 4; ++micro_batches) {
+    check_order(plan({1, micro_batches, 1, 1_GiB}, RoundRobinSchedule{}, CopyInLastWindow{}));
+  }
 }

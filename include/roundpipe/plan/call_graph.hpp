@@ -162,9 +162,8 @@ class CallGraphBuilder {
   /// The gradients of slot \p id where there are no windows to come down in: behind the slot's last
   /// activation copy.
   void add_own_gradients(SlotId id) {
-    auto const& work = work_[id.index()];
     for (auto const& chunk : gradient_chunks(id)) {
-      add_gradient_chunk(id, chunk, {work.activation_down.back()}, SlotId::none());
+      add_gradient_chunk(id, chunk, {last_down(id, micro_batches())}, SlotId::none());
     }
   }
 
@@ -246,6 +245,22 @@ class CallGraphBuilder {
     }
   }
 
+  /// The last activation copy down that is due in window \p w of slot \p id or before, or none.
+  /// Slots at the end of the backward hand on nothing.
+  [[nodiscard]] ActionId last_down(SlotId id, std::size_t w) const {
+    while (id.valid()) {
+      auto const& down = work_[id.index()].activation_down;
+      while (w > 0) {
+        if (down[--w].valid()) {
+          return down[w];
+        }
+      }
+      id = slots_[id.index()].previous;
+      w = micro_batches();
+    }
+    return ActionId::none();
+  }
+
   /// Gradients of the device's previous slot, in window \p w of slot \p id: behind the activation
   /// copy that goes down in this window.
   void add_gradient_window(SlotId id, std::size_t w) {
@@ -254,9 +269,7 @@ class CallGraphBuilder {
       if (chunk.window == w) {
         std::vector<ActionId> gates;
         if (chunk.gated) {
-          gates = {window_start(id, w),
-                   w > 0 ? work_[id.index()].activation_down[w - 1]
-                         : work_[previous.index()].activation_down.back()};
+          gates = {window_start(id, w), last_down(id, w)};
         }
         add_gradient_chunk(previous, chunk, gates, id);
       }
