@@ -31,6 +31,7 @@
 #include "train_text/entropy.hpp"
 #include "train_text/options.hpp"
 #include "train_text/output_file.hpp"
+#include "train_text/precision.hpp"
 #include "train_text/progress.hpp"
 #include "train_text/report.hpp"
 #include "train_text/sampling.hpp"
@@ -82,7 +83,6 @@ void describe_text(Text const& text, Outcome& outcome) {
 }
 
 rp::nn::TransformerConfig model_config(Options const& o) {
-  auto const type = o.precision == "bf16" ? rp::DType::bf16 : rp::DType::f32;
   return {.vocabulary = vocabulary,
           .hidden = o.hidden,
           .layers = o.layers,
@@ -90,8 +90,8 @@ rp::nn::TransformerConfig model_config(Options const& o) {
           .kv_heads = o.kv_heads,
           .dropout = o.dropout,
           .tied = o.tied,
-          .storage = type,
-          .parameter = type,
+          .storage = declared_type(o),
+          .parameter = declared_type(o),
           // Products then keep the size of their input, and steps are small beside the weights.
           .initial_deviation = 1 / std::sqrt(static_cast<double>(o.hidden))};
 }
@@ -164,7 +164,9 @@ void run_serial(Options const& o, Text const& text, Outcome& outcome) {
                                 .rounds = static_cast<std::size_t>(o.rounds),
                                 .clip_norm = o.clip,
                                 .seed = static_cast<std::uint64_t>(o.seed),
-                                .staleness = o.sync ? 0 : 1,
+                                .staleness = event_protocol(o).staleness,
+                                .state_type = state_type(o),
+                                .loss_scale = loss_scale(o),
                             }};
   train(trainer, o, text, outcome);
   assess(trainer, o, text, outcome);
@@ -188,15 +190,21 @@ rp::Timeline run_pipeline(Options const& o, Text const& text, Outcome& outcome) 
                             .device_memory = o.device_memory,
                             .clip_norm = o.clip,
                             .seed = static_cast<std::uint64_t>(o.seed),
+                            .state_type = state_type(o),
+                            .loss_scale = loss_scale(o),
+                            .optimizer_threads = static_cast<std::size_t>(o.optimizer_threads),
                             // An iteration is two runs: a call and a step.
                             .timeline_calls = o.trace.empty() ? 0 : 2 * traced_iterations,
                         },
                         rp::RoundRobinSchedule{},
                         rp::PriorityTransferEngine{},
-                        rp::LayerEventProtocol{o.sync ? 0 : 1}};
+                        rp::LayerEventProtocol{event_protocol(o)}};
   auto const& plan = pipeline.plan();
   outcome.forward_stages = layer_counts(plan.stages.partition.forward);
   outcome.backward_stages = layer_counts(plan.stages.partition.backward);
+  outcome.parameters = plan.blocks.parameter_count();
+  outcome.state_bytes = plan.host.state_bytes;
+  outcome.ledger = plan.ledger;
   if (!o.quiet) {
     print_plan(plan, o);
   }

@@ -22,6 +22,21 @@ namespace {
   throw roundpipe::Error(roundpipe::Errc::invalid_argument, message);
 }
 
+constexpr std::int64_t most_threads = 1024;
+
+void check_precision(Options const& o) {
+  if (o.master == "bf16" && o.precision != "bf16") {
+    refuse("--master bf16 keeps all weights as bf16: it wants --precision bf16, not " +
+           o.precision);
+  }
+  if (o.loss_scale && o.precision != "fp16") {
+    refuse("--loss-scale is for --precision fp16; " + o.precision + " needs none");
+  }
+  if (o.loss_scale && !(std::isfinite(*o.loss_scale) && *o.loss_scale >= 1)) {
+    refuse("--loss-scale must be a finite number, at least 1");
+  }
+}
+
 void check_options(Options const& o) {
   auto const at_least_one = [](char const* name, std::int64_t value) {
     if (value < 1 || value > std::numeric_limits<std::int32_t>::max()) {
@@ -63,6 +78,14 @@ void check_options(Options const& o) {
   at_least_zero("--seconds", o.seconds);
   at_least_zero("--clip", o.clip);
   at_least_zero("--link-gbps", o.link_gbps);
+  check_precision(o);
+  if (o.gradient_buffers != 1 && o.gradient_buffers != 2) {
+    refuse("--gradient-buffers is " + std::to_string(o.gradient_buffers) + ", but must be 1 or 2");
+  }
+  if (o.optimizer_threads < 0 || o.optimizer_threads > most_threads) {
+    refuse("--optimizer-threads is " + std::to_string(o.optimizer_threads) +
+           ", but must be 0 (automatic) to " + std::to_string(most_threads));
+  }
   if (!std::isfinite(o.highest_rate()) || o.highest_rate() <= 0) {
     refuse("--lr must be a positive, finite number");
   }
@@ -139,9 +162,16 @@ std::optional<Options> parse_options(int argc, char const* const* argv) {
        "Whether the embedding and the head share one table (default: tied)");
   model("--precision",
         o.precision,
-        "Of the master weights, of what passes between layers and of rounded gradients; sums and "
-        "the optimizer's weights are fp32 always")
-      ->check(CLI::IsMember({"fp32", "bf16"}));
+        "Of the master copies, of what passes between layers and of rounded gradients; sums are "
+        "fp32 always. fp16 comes with a loss scale that adapts: steps that overflow are skipped")
+      ->check(CLI::IsMember({"fp32", "bf16", "fp16"}));
+  model("--master",
+        o.master,
+        "Copies of the weights that devices upload: single and double are made from the "
+        "optimizer's own fp32 weights, double while older ones still go up; bf16 is double with "
+        "no weights besides, and optimizer states as bf16 too, rounded at random (wants "
+        "--precision bf16). With --sync there is one copy in any case")
+      ->check(CLI::IsMember({"single", "double", "bf16"}));
 
   auto const training = [&](char const* name, auto& value, char const* help) {
     return option("Training", name, value, help);
@@ -164,6 +194,9 @@ std::optional<Options> parse_options(int argc, char const* const* argv) {
       "of --steps and falling to a tenth of it along a cosine");
   training("--dropout", o.dropout, "Dropout rate; 0: off");
   training("--clip", o.clip, "Largest global norm of the gradient; 0: off");
+  training("--loss-scale",
+           o.loss_scale,
+           "What the first losses are multiplied by (default: 65536; for --precision fp16 alone)");
   training("--seed", o.seed, "Of first weights, batches, dropout and the sample");
   flag("Training",
        "--sync",
@@ -175,7 +208,8 @@ std::optional<Options> parse_options(int argc, char const* const* argv) {
        o.serial,
        "Do the same training in a plain loop, without stages, transfers and threads: the "
        "oracle. It has no devices: of the report, stages are empty and the figures of "
-       "devices and memory 0");
+       "devices and memory 0, and --master single and double, --gradient-buffers and "
+       "--optimizer-threads make no difference");
 
   auto const devices = [&](char const* name, auto& value, char const* help) {
     return option("Devices", name, value, help);
@@ -187,6 +221,14 @@ std::optional<Options> parse_options(int argc, char const* const* argv) {
   devices("--link-gbps",
           o.link_gbps,
           "Gigabytes a second between the host and each device, in each direction; 0: unlimited");
+  devices("--gradient-buffers",
+          o.gradient_buffers,
+          "On the host, for each gradient: with 2, an iteration may write while the optimizer "
+          "still reads those of the one before. With --sync there is one in any case");
+  devices("--optimizer-threads",
+          o.optimizer_threads,
+          "Threads that update parameters; 0: one for each core that no device needs, pinned to it "
+          "where cores are not shared");
 
   auto const output = [&](char const* name, std::string& value, char const* help) {
     option("Output", name, value, help)->type_name("FILE");

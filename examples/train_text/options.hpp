@@ -29,6 +29,7 @@ struct Options {
   std::int64_t context = 128;
   bool tied = true;
   std::string precision = "fp32";
+  std::string master = "double";
 
   std::int64_t batch = 8;
   std::int64_t micro_batches = 4;
@@ -39,6 +40,7 @@ struct Options {
   std::optional<double> lr;  ///< Default: by optimizer.
   double dropout = 0;
   double clip = 1;
+  std::optional<double> loss_scale;  ///< Default: the library's; for fp16 alone.
   std::int64_t seed = 1;
   bool sync = false;
   bool serial = false;
@@ -47,6 +49,8 @@ struct Options {
   std::int64_t devices = 4;
   Bytes device_memory = 1_GiB;
   double link_gbps = 0;
+  std::int64_t gradient_buffers = 1;
+  std::int64_t optimizer_threads = 0;
 
   std::string json;   ///< Empty: none.
   std::string trace;  ///< Empty: none.

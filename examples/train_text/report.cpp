@@ -18,6 +18,7 @@
 #include <string>
 #include <utility>
 
+#include "precision.hpp"
 #include "sampling.hpp"
 
 namespace train_text {
@@ -38,6 +39,10 @@ std::string layers_text(roundpipe::ModelDescription const& model, roundpipe::Lay
     text += i - first == 1 ? name : fmt::format("{} x {}", i - first, name);
   }
   return text;
+}
+
+double bytes_per_parameter(roundpipe::Bytes state_bytes, std::size_t parameters) {
+  return parameters == 0 ? 0 : static_cast<double>(state_bytes) / static_cast<double>(parameters);
 }
 
 /// Shows the sample, each line behind a bar.
@@ -102,6 +107,8 @@ void print_plan(roundpipe::PipelinePlan const& plan, Options const& o) {
   print_ledger(Space::device,
                "on each device, of a budget of " + roundpipe::format_bytes(o.device_memory));
   print_ledger(Space::host, "on the host");
+  fmt::print("  {:>12.2f}  bytes a parameter of master copies, optimizer and gradients\n",
+             bytes_per_parameter(plan.host.state_bytes, plan.blocks.parameter_count()));
 }
 
 void print_outcome(Outcome const& outcome) {
@@ -164,6 +171,8 @@ std::string one_line(std::exception const& error) {
 
 void write_json(std::ostream& out, Options const& o, Outcome const& outcome) {
   using Json = nlohmann::ordered_json;
+  auto const scale = loss_scale(o);
+  Json first_scale = scale ? Json(scale->initial) : Json(nullptr);
   Json options = {{"data", o.data},
                   {"layers", o.layers},
                   {"hidden", o.hidden},
@@ -172,6 +181,7 @@ void write_json(std::ostream& out, Options const& o, Outcome const& outcome) {
                   {"context", o.context},
                   {"tied", o.tied},
                   {"precision", o.precision},
+                  {"master", o.master},
                   {"batch", o.batch},
                   {"micro_batches", o.micro_batches},
                   {"rounds", o.rounds},
@@ -181,38 +191,52 @@ void write_json(std::ostream& out, Options const& o, Outcome const& outcome) {
                   {"lr", o.highest_rate()},
                   {"dropout", o.dropout},
                   {"clip", o.clip},
+                  {"loss_scale", std::move(first_scale)},
                   {"seed", o.seed},
                   {"sync", o.sync},
                   {"serial", o.serial},
                   {"backend", o.backend},
                   {"devices", o.devices},
                   {"device_memory", o.device_memory},
-                  {"link_gbps", o.link_gbps}};
+                  {"link_gbps", o.link_gbps},
+                  {"gradient_buffers", o.gradient_buffers},
+                  {"optimizer_threads", o.optimizer_threads}};
   Json idle = Json::array();
   for (auto const busy : outcome.device_busy) {
     idle.push_back(1 - busy);
   }
-  Json const report = {{"options", std::move(options)},
-                       {"files", outcome.files},
-                       {"training_bytes", outcome.training_bytes},
-                       {"held_out_bytes", outcome.held_out_bytes},
-                       {"validation_nats_per_byte", outcome.validation},
-                       {"unigram_nats_per_byte", outcome.unigram},
-                       {"bigram_nats_per_byte", outcome.bigram},
-                       {"steps", outcome.losses.size()},
-                       {"seconds", outcome.seconds},
-                       {"tokens_per_second", outcome.tokens_per_second},
-                       {"losses", outcome.losses},
-                       {"weights_digest", fmt::format("{:016x}", outcome.weights_digest)},
-                       {"forward_stages", outcome.forward_stages},
-                       {"backward_stages", outcome.backward_stages},
-                       {"devices", outcome.device_busy.size()},
-                       {"device_busy", outcome.device_busy},
-                       {"device_idle", std::move(idle)},
-                       {"device_bytes_peak", outcome.device_bytes_peak},
-                       {"host_bytes_peak", outcome.host_bytes_peak},
-                       {"prompt", outcome.prompt},
-                       {"continuation", outcome.continuation}};
+  Json ledger = Json::array();
+  for (auto const& line : outcome.ledger) {
+    auto const on_device = line.space == roundpipe::LedgerLine::Space::device;
+    ledger.push_back(
+        {{"space", on_device ? "device" : "host"}, {"name", line.name}, {"bytes", line.bytes}});
+  }
+  Json const report = {
+      {"options", std::move(options)},
+      {"files", outcome.files},
+      {"training_bytes", outcome.training_bytes},
+      {"held_out_bytes", outcome.held_out_bytes},
+      {"validation_nats_per_byte", outcome.validation},
+      {"unigram_nats_per_byte", outcome.unigram},
+      {"bigram_nats_per_byte", outcome.bigram},
+      {"steps", outcome.losses.size()},
+      {"seconds", outcome.seconds},
+      {"tokens_per_second", outcome.tokens_per_second},
+      {"losses", outcome.losses},
+      {"weights_digest", fmt::format("{:016x}", outcome.weights_digest)},
+      {"forward_stages", outcome.forward_stages},
+      {"backward_stages", outcome.backward_stages},
+      {"devices", outcome.device_busy.size()},
+      {"device_busy", outcome.device_busy},
+      {"device_idle", std::move(idle)},
+      {"device_bytes_peak", outcome.device_bytes_peak},
+      {"host_bytes_peak", outcome.host_bytes_peak},
+      {"parameters", outcome.parameters},
+      {"state_bytes", outcome.state_bytes},
+      {"state_bytes_per_parameter", bytes_per_parameter(outcome.state_bytes, outcome.parameters)},
+      {"ledger", std::move(ledger)},
+      {"prompt", outcome.prompt},
+      {"continuation", outcome.continuation}};
   out << report.dump(2, ' ', false, Json::error_handler_t::replace) << '\n';
 }
 

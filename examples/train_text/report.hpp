@@ -6,6 +6,7 @@
 /// \brief The plan and the outcome of a training, for people and as JSON.
 
 #include <roundpipe/core/bytes.hpp>
+#include <roundpipe/plan/memory_plan.hpp>
 #include <roundpipe/plan/timeline.hpp>
 #include <roundpipe/runtime/pipeline.hpp>
 
@@ -43,6 +44,9 @@ struct Outcome {
   std::vector<double> device_busy;           ///< One share in [0, 1] a device.
   roundpipe::Bytes device_bytes_peak = 0;    ///< Of the device with the most.
   roundpipe::Bytes host_bytes_peak = 0;
+  std::size_t parameters = 0;
+  roundpipe::Bytes state_bytes = 0;  ///< Of master copies, the optimizer's own, and gradients.
+  std::vector<roundpipe::LedgerLine> ledger;
 };
 
 /// Shows what is learned from.
@@ -57,9 +61,9 @@ void print_outcome(Outcome const& outcome);
 /// Shows where the files went.
 void print_files(Options const& o);
 
-/// The report as JSON. `weights_digest` is a hexadecimal string; with `--serial` the stages are
-/// empty lists, and `devices` and both peaks are 0. Bytes of the sample that are no UTF-8 are
-/// replaced.
+/// The report as JSON. `weights_digest` is a hexadecimal string; with `--serial` the stages
+/// and the ledger are empty lists, and `devices`, `parameters` and all bytes of memory are 0. Bytes
+/// of the sample that are no UTF-8 are replaced.
 void write_json(std::ostream& out, Options const& o, Outcome const& outcome);
 
 /// The timeline, for Perfetto or chrome://tracing.

@@ -8,6 +8,7 @@
 #include <train_text/entropy.hpp>
 #include <train_text/options.hpp>
 #include <train_text/output_file.hpp>
+#include <train_text/precision.hpp>
 #include <train_text/progress.hpp>
 #include <train_text/sampling.hpp>
 #include <train_text/windows.hpp>
@@ -428,6 +429,18 @@ TEST_CASE("Options that make no training are refused, by name") {
                          {{"--device-memory", "-1MiB"}, "--device-memory"},
                          {{"--device-memory", "lots"}, "--device-memory"},
                          {{"--precision", "fp8"}, "--precision"},
+                         {{"--master", "triple"}, "--master"},
+                         {{"--master", "bf16"}, "--precision bf16"},
+                         {{"--master", "bf16", "--precision", "fp16"}, "--precision bf16"},
+                         {{"--loss-scale", "1024"}, "--precision fp16"},
+                         {{"--precision", "bf16", "--loss-scale", "1024"}, "--precision fp16"},
+                         {{"--precision", "fp16", "--loss-scale", "0.5"}, "--loss-scale"},
+                         {{"--precision", "fp16", "--loss-scale", "inf"}, "--loss-scale"},
+                         {{"--precision", "fp16", "--loss-scale", "nan"}, "--loss-scale"},
+                         {{"--gradient-buffers", "0"}, "--gradient-buffers"},
+                         {{"--gradient-buffers", "3"}, "--gradient-buffers"},
+                         {{"--optimizer-threads", "-1"}, "--optimizer-threads"},
+                         {{"--optimizer-threads", "5000"}, "--optimizer-threads"},
                          {{"--optimizer", "lion"}, "--optimizer"},
                          {{"--backend", "cuda"}, "--backend"},
                          {{"--backend", "tpu"}, "--backend"},
@@ -447,6 +460,46 @@ TEST_CASE("Options that make no training are refused, by name") {
       CHECK(error.message().find(named) != std::string::npos);
       CHECK(error.message().find('\n') == std::string::npos);
     }
+  }
+}
+
+TEST_CASE("The precision is the type of everything that is not a sum or the optimizer's own") {
+  using roundpipe::DType;
+  using roundpipe::StateType;
+  CHECK(declared_type(parse({})) == DType::f32);
+  CHECK(declared_type(parse({"--precision", "bf16"})) == DType::bf16);
+  CHECK(declared_type(parse({"--precision", "fp16"})) == DType::f16);
+  CHECK(state_type(parse({"--precision", "bf16"})) == StateType::fp32);
+  CHECK(state_type(parse({"--precision", "bf16", "--master", "bf16"})) == StateType::declared);
+}
+
+TEST_CASE("Losses are scaled for fp16 alone") {
+  CHECK_FALSE(loss_scale(parse({})).has_value());
+  CHECK_FALSE(loss_scale(parse({"--precision", "bf16"})).has_value());
+  auto const scale = [](std::vector<char const*> const& arguments) {
+    return loss_scale(parse(arguments)).value().initial;
+  };
+  CHECK(scale({"--precision", "fp16"}) == roundpipe::LossScaleOptions{}.initial);
+  CHECK(scale({"--precision", "fp16", "--loss-scale", "512"}) == 512);
+}
+
+TEST_CASE("Copies and buffers are what was asked for, and one each with --sync") {
+  struct Case {
+    std::vector<char const*> arguments;
+    int staleness;
+    std::size_t copies;
+    std::size_t buffers;
+  };
+  for (auto const& wanted :
+       std::vector<Case>{{{}, 1, 2, 1},
+                         {{"--master", "single"}, 1, 1, 1},
+                         {{"--master", "bf16", "--precision", "bf16"}, 1, 2, 1},
+                         {{"--master", "single", "--gradient-buffers", "2"}, 1, 1, 2},
+                         {{"--sync", "--gradient-buffers", "2"}, 0, 1, 1}}) {
+    roundpipe::LayerEventProtocol const protocol(event_protocol(parse(wanted.arguments)));
+    CHECK(protocol.staleness() == wanted.staleness);
+    CHECK(protocol.master_copies() == wanted.copies);
+    CHECK(protocol.gradient_buffers() == wanted.buffers);
   }
 }
 

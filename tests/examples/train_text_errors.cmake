@@ -85,6 +85,15 @@ expect_small_refusal("--seconds" --seconds -1)
 expect_small_refusal("--link-gbps" --link-gbps -1)
 expect_small_refusal("--device-memory: '1 parsec'" --device-memory "1 parsec")
 expect_small_refusal("--device-memory" --device-memory 0)
+expect_small_refusal("--gradient-buffers is 3, but must be 1 or 2" --gradient-buffers 3)
+expect_small_refusal("--optimizer-threads is -1" --optimizer-threads -1)
+
+# Types and copies that do not go together
+expect_small_refusal("--master.*triple" --master triple)
+expect_small_refusal("--master bf16 .*wants --precision bf16, not fp32" --master bf16)
+expect_small_refusal("--precision bf16, not fp16" --master bf16 --precision fp16 --serial)
+expect_small_refusal("--loss-scale is for --precision fp16" --loss-scale 1024)
+expect_small_refusal("--loss-scale must be .* at least 1" --precision fp16 --loss-scale 0)
 
 # The plan: what needs most, what it needs, and what would do
 expect_small_refusal("layer [0-9]+ \\(.+\\) alone needs .*bytes; the smallest budget that works is"
@@ -100,10 +109,12 @@ expect_refusal("can not write 'in'" ${small} --json in)
 expect_refusal("same file" ${small} --json out/a.json --trace out/a.json)
 expect_refusal("--serial" ${small} --serial --trace out/trace.json)
 
-# A loss that is no number: the first steps still print their progress.
+# A loss that is no number: the first steps still print their progress. No loss scale can help.
 foreach(mode "" --serial)
-  expect_refusal("loss .*step [0-9]+" ${small} --json out/report.json ${mode} --quiet
-    --optimizer sgd --lr 1e30 --clip 0 --steps 50)
+  foreach(precision fp32 fp16)
+    expect_refusal("loss .*step [0-9]+" ${small} --json out/report.json ${mode} --quiet
+      --optimizer sgd --lr 1e30 --clip 0 --steps 50 --precision ${precision})
+  endforeach()
 endforeach()
 
 # Help is no error, and a good run leaves what it was asked for, whole.
