@@ -14,6 +14,7 @@
 #include <cstddef>
 #include <deque>
 #include <map>
+#include <optional>
 #include <utility>
 #include <vector>
 
@@ -85,8 +86,9 @@ class GraphHistory {
       }
       for (auto const& wait : action.lane_waits) {
         auto const found = slots_.find({wait.kind, lane.device});
-        if (found != slots_.end() && wait.back < found->second.latest.size()) {
-          wait_for(found->second.latest.rbegin()[static_cast<std::ptrdiff_t>(wait.back)]);
+        auto const* const past = found == slots_.end() ? nullptr : found->second.find(wait.back);
+        if (past != nullptr) {
+          wait_for(*past);
         }
       }
     }
@@ -137,11 +139,21 @@ class GraphHistory {
   struct PastSlot {
     SlotId slot;
     MicroBatchId micro_batch;
+    std::optional<PastAction> before;  // the last one of the slot before
     std::vector<PastAction> latest;
+
+    /// The last action but those of \p back micro-batches; null when there is none.
+    [[nodiscard]] PastAction const* find(std::size_t back) const {
+      if (back < latest.size()) {
+        return &latest.rbegin()[static_cast<std::ptrdiff_t>(back)];
+      }
+      return before ? &*before : nullptr;
+    }
 
     void add(Action const& action, PastAction past, Run const& run) {
       auto const goes_on = !latest.empty() && latest.back().run == run && slot == action.slot;
-      if (!goes_on) {
+      if (!goes_on && !latest.empty()) {
+        before = latest.back();
         latest.clear();
       }
       if (goes_on && micro_batch == action.micro_batch) {
