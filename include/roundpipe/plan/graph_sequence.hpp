@@ -192,4 +192,32 @@ inline std::vector<UnrolledAction> GraphSequence::unroll() const {
   return result;
 }
 
+/// The graphs that a training issues; they must outlive what refers to them.
+struct TrainingSteps {
+  ActionGraph const& call;
+  ActionGraph const& step;
+  ActionGraph const& flush;
+  ActionGraph const& evaluation;
+  std::size_t calls_per_step = 1;
+};
+
+/// Three iterations, an evaluation with the newest weights, and three more: every pair of graphs
+/// that can follow each other, with both master copies and gradient buffers in both roles.
+[[nodiscard]] inline GraphSequence training_sequence(TrainingSteps const& graphs,
+                                                     std::size_t devices) {
+  GraphSequence sequence(devices);
+  for (int half = 0; half < 2; ++half) {
+    for (int iteration = 0; iteration < 3; ++iteration) {
+      for (std::size_t c = 0; c < graphs.calls_per_step; ++c) {
+        sequence.add(graphs.call);
+      }
+      sequence.add(graphs.step);
+    }
+    if (half == 0) {
+      sequence.add(graphs.flush).synchronize().add(graphs.evaluation);
+    }
+  }
+  return sequence;
+}
+
 }  // namespace roundpipe

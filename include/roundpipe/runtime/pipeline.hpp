@@ -406,22 +406,16 @@ class Pipeline {
         verdict_options().measures(), waits_for_all(), options_.state_type == StateType::declared};
   }
 
-  /// Checks all that happens between two calls that are alike, before and after an evaluation.
+  /// \throws Error (unsafe_graph) when a policy leaves an order to chance.
   void verify_graphs() const {
     auto const evaluation = planner_.evaluation_graph(
         plan_.blocks, plan_.stages, plan_options(), options_.micro_batches);
-    GraphSequence sequence(options_.devices);
-    constexpr int iterations = 3;
-    for (int i = 0; i < 2 * iterations; ++i) {
-      if (i == iterations) {
-        sequence.add(flush_program_.graph()).synchronize().add(evaluation);
-      }
-      for (std::size_t c = 0; c < std::min<std::size_t>(options_.calls_per_step, 2); ++c) {
-        sequence.add(plan_.graph);
-      }
-      sequence.add(step_program_.graph());
-    }
-    require_safe(sequence);
+    require_safe(training_sequence({plan_.graph,
+                                    step_program_.graph(),
+                                    flush_program_.graph(),
+                                    evaluation,
+                                    std::min<std::size_t>(options_.calls_per_step, 2)},
+                                   options_.devices));
   }
 
   /// Begins a run of \p slot, about \p call or what the slot is about anyway.

@@ -1,0 +1,203 @@
+// SPDX-FileCopyrightText: 2026 The roundpipe authors
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+
+// What the optimizer costs an iteration: ordered by events of each block, or by barriers over the
+// whole model; by the number of layers and by the optimizer's time. And what `verify` costs.
+//
+// On the host backend compute and updates are sleeps, so that any number of devices fits two cores.
+// Times are the emulation's: only the ratios within one run mean anything. `stall` is the share of
+// an iteration that it would not take if the optimizer took no time.
+//
+// ROUNDPIPE_BENCH_LARGE=1 asks for all sizes; without it the run is short.
+
+#include <roundpipe/backend/host_backend.hpp>
+#include <roundpipe/optim/sgd.hpp>
+#include <roundpipe/plan/blocking_protocol.hpp>
+#include <roundpipe/plan/layer_event_protocol.hpp>
+#include <roundpipe/plan/verify.hpp>
+#include <roundpipe/runtime/pipeline.hpp>
+
+#include <benchmark/benchmark.h>
+
+#include <algorithm>
+#include <chrono>
+#include <cstddef>
+#include <cstdint>
+#include <cstdlib>
+#include <thread>
+#include <vector>
+
+#include "support/timed_layer.hpp"
+
+namespace {
+
+using namespace roundpipe;
+using namespace roundpipe::bench;
+using Clock = std::chrono::steady_clock;
+
+struct Busy {
+  static void spend(HostStream& stream, std::chrono::microseconds duration) {
+    stream.launch([duration] { std::this_thread::sleep_for(duration); });
+  }
+  static void write(HostStream& stream, DeviceSpan<double> place, double value) {
+    stream.launch([place, value] { *place.device_pointer() = value; });
+  }
+};
+
+constexpr std::size_t device_count = 2;
+constexpr std::size_t micro_batches = 4;
+constexpr std::chrono::microseconds forward_time{1000};  // a layer's; its backward takes twice that
+
+/// What all devices together compute in an iteration, but for recomputation, over the devices.
+std::chrono::duration<double> compute_time(std::size_t layers) {
+  return 3.0 * static_cast<double>(micro_batches * layers) *
+         std::chrono::duration<double>(forward_time) / static_cast<double>(device_count);
+}
+
+/// Seconds an iteration in the steady state, when the updates of all \p layers layers together take
+/// \p optimizer_share of \ref compute_time. 0: the loss was wrong.
+template <EventProtocol P>
+double iteration_seconds(P const& protocol, std::size_t layers, double optimizer_share) {
+  constexpr int warm_up = 3;
+  constexpr int measured = 6;
+  // A P copy moves 6 bytes a parameter, an update 28.
+  auto const update = optimizer_share * compute_time(layers) / static_cast<double>(layers);
+  auto const copy = copies_parameters(protocol) ? update * 6 / 28 : 0 * update;
+  HostBackendOptions devices;
+  devices.devices = device_count;
+  devices.link = {20e9, 20e9, 10e-6};
+  devices.delay = [=](DeviceId, LaneKind kind) {
+    auto const pause = kind == LaneKind::optimizer        ? update
+                       : kind == LaneKind::parameter_copy ? copy
+                                                          : 0 * update;
+    return std::chrono::duration_cast<std::chrono::nanoseconds>(pause);
+  };
+  HostBackend backend{devices};
+  PipelineOptions options;
+  options.micro_batches = micro_batches;
+  Pipeline pipeline{timed_model<Busy>({64_KiB, 64_KiB, forward_time}, layers),
+                    Sgd{},
+                    backend,
+                    options,
+                    RoundRobinSchedule{},
+                    PriorityTransferEngine{},
+                    protocol};
+  Batch const batch(micro_batches, {1, 1});
+  auto start = Clock::now();
+  for (int i = 0; i < warm_up + measured; ++i) {
+    if (i == warm_up) {
+      start = Clock::now();
+    }
+    if (pipeline.forward_backward(batch) != static_cast<double>(micro_batches)) {  // one from each
+      return 0;
+    }
+    pipeline.step();
+  }
+  return std::chrono::duration<double>(Clock::now() - start).count() / measured;
+}
+
+template <class P>
+void iteration(benchmark::State& state, EventProtocolOptions options) {
+  auto const layers = static_cast<std::size_t>(state.range(0));
+  auto const share = static_cast<double>(state.range(1)) / 100;
+  double stall = 0;
+  for (auto _ : state) {
+    auto const without = iteration_seconds(P(options), layers, 0);
+    auto const with = iteration_seconds(P(options), layers, share);
+    if (without == 0 || with == 0) {
+      state.SkipWithError("the loss is wrong");
+      return;
+    }
+    state.SetIterationTime(with);
+    stall += 1 - without / with;
+  }
+  state.counters["stall"] = benchmark::Counter(stall, benchmark::Counter::kAvgIterations);
+}
+
+void event_based(benchmark::State& state, EventProtocolOptions options) {
+  iteration<LayerEventProtocol>(state, options);
+}
+void blocking(benchmark::State& state, EventProtocolOptions options) {
+  iteration<BlockingProtocol>(state, options);
+}
+
+/// \c verify of a plan, as the pipeline calls it before step 1.
+void verify_plan(benchmark::State& state) {
+  auto const layers = static_cast<std::size_t>(state.range(0));
+  PlanOptions const options{
+      static_cast<std::size_t>(state.range(1)), static_cast<std::size_t>(state.range(2)), 1, 1_GiB};
+  auto const model = describe(timed_model<Busy>({64_KiB, 64_KiB, forward_time}, layers), {1, 1});
+  auto const blocks = form_blocks(model);
+  auto const costs = CostModel::estimate(model, DeviceProperties{});
+  Planner const planner{
+      RoundRobinSchedule{}, PriorityTransferEngine{}, LayerEventProtocol{}, Partitioner{}};
+  auto const stages = planner.plan_stages(model, blocks, costs, options);
+  auto const call = planner.call_graph(blocks, stages, options);
+  auto const step = planner.step_graph(blocks, {});
+  auto const flush = planner.flush_graph(blocks);
+  auto const evaluation = planner.evaluation_graph(blocks, stages, options, options.micro_batches);
+  auto const sequence = training_sequence({call, step, flush, evaluation}, options.devices);
+  auto const start = Clock::now();
+  for (auto _ : state) {
+    if (!verify(sequence).empty()) {
+      state.SkipWithError("the plan is not safe");
+      return;
+    }
+  }
+  auto const seconds = std::chrono::duration<double>(Clock::now() - start).count();
+  state.counters["actions"] = static_cast<double>(sequence.unroll().size());
+  state.counters["share_of_minute"] = seconds / static_cast<double>(state.iterations()) / 60;
+}
+
+constexpr EventProtocolOptions double_master{.master_copies = 2};
+constexpr EventProtocolOptions single_master{.master_copies = 1};
+constexpr EventProtocolOptions two_gradients{.master_copies = 2, .gradient_buffers = 2};
+constexpr EventProtocolOptions synchronous{.staleness = 0};
+
+bool is_large() {
+  return std::getenv("ROUNDPIPE_BENCH_LARGE") != nullptr;
+}
+
+void by_layers_and_cost(benchmark::internal::Benchmark* bench) {
+  auto const all = is_large();
+  bench->ArgNames({"layers", "optimizer_percent"})
+      ->ArgsProduct({all ? std::vector<std::int64_t>{8, 32} : std::vector<std::int64_t>{8},
+                     all ? std::vector<std::int64_t>{10, 25, 50} : std::vector<std::int64_t>{50}})
+      ->UseManualTime()
+      ->Iterations(1)
+      ->Unit(benchmark::kMillisecond);
+}
+
+void by_plan(benchmark::internal::Benchmark* bench) {
+  bench->ArgNames({"layers", "devices", "micro_batches"})
+      ->Args({10, 2, 4})
+      ->Unit(benchmark::kMillisecond);
+  if (is_large()) {
+    bench->Args({34, 4, 8})->Args({66, 8, 16});
+  }
+}
+
+BENCHMARK_CAPTURE(event_based, doubled, double_master)
+    ->Name("protocol/event/double")
+    ->Apply(by_layers_and_cost);
+BENCHMARK_CAPTURE(event_based, single, single_master)
+    ->Name("protocol/event/single")
+    ->Apply(by_layers_and_cost);
+BENCHMARK_CAPTURE(event_based, gradients, two_gradients)
+    ->Name("protocol/event/double_two_gradients")
+    ->Apply(by_layers_and_cost);
+BENCHMARK_CAPTURE(event_based, sync, synchronous)
+    ->Name("protocol/event/synchronous")
+    ->Apply(by_layers_and_cost);
+BENCHMARK_CAPTURE(blocking, doubled, double_master)
+    ->Name("protocol/blocking/double")
+    ->Apply(by_layers_and_cost);
+BENCHMARK_CAPTURE(blocking, single, single_master)
+    ->Name("protocol/blocking/single")
+    ->Apply(by_layers_and_cost);
+BENCHMARK_CAPTURE(blocking, sync, synchronous)
+    ->Name("protocol/blocking/synchronous")
+    ->Apply(by_layers_and_cost);
+BENCHMARK(verify_plan)->Name("protocol/verify")->Apply(by_plan);
+
+}  // namespace
