@@ -203,7 +203,7 @@ class Pipeline {
       stage(batch, slices, first, count, slot.data());
       slot.data().gradient_scale = scale;
       executor_.post(*slot.run);
-      evaluation.loss += wait_for_loss(slot, "an evaluation");
+      evaluation.loss = wait_for_loss(slot, "an evaluation", evaluation.loss);
       for (std::size_t m = 0; m < count; ++m) {
         auto const& table = slot.data().shapes[m]->model.layers.back().results;
         auto const bytes = slot.data().results[m].first(table.bytes());
@@ -520,9 +520,8 @@ class Pipeline {
     }
   }
 
-  /// The sum of the micro-batches' losses, in their order.
-  double wait_for_loss(Slot& slot, std::string const& where) {
-    double sum = 0;
+  /// Adds the micro-batches' losses to \p sum, in their order, and takes the loss scale away.
+  double wait_for_loss(Slot& slot, std::string const& where, double sum = 0) {
     for (auto const id : slot.run->program().losses()) {
       executor_.wait(*slot.run, id);
     }
