@@ -1,0 +1,341 @@
+// SPDX-FileCopyrightText: 2026 The roundpipe authors
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#include <roundpipe/core/error.hpp>
+#include <roundpipe/plan/layer_event_protocol.hpp>
+#include <roundpipe/plan/priority_transfer_engine.hpp>
+#include <roundpipe/plan/round_robin_schedule.hpp>
+#include <roundpipe/plan/verify.hpp>
+#include <support/error_of.hpp>
+#include <support/hand_made_graph.hpp>
+#include <support/own_policies.hpp>
+#include <support/training_graphs.hpp>
+
+#include <doctest/doctest.h>
+
+#include <cstddef>
+#include <string>
+#include <vector>
+
+using namespace roundpipe;
+using namespace roundpipe::test;
+
+namespace {
+
+using enum BlockEventKind;
+
+/// An upload of block 0 and a download of its gradient, one behind the other; what a call is to the
+/// five rules.
+struct Parts {
+  Made up{ActionKind::upload_parameters, LaneKind::parameter_up, 0};
+  Made down{ActionKind::download_gradients, LaneKind::gradient_down, 0};
+  Made step{ActionKind::optimizer_step, LaneKind::optimizer};
+  Made copy{ActionKind::copy_parameters, LaneKind::parameter_copy};
+
+  Parts() {
+    up.reads(of_block(BufferKind::master));
+    down.writes(of_block(BufferKind::gradient));
+    step.reads(of_block(BufferKind::gradient)).writes(of_block(BufferKind::optimizer_copy));
+    copy.reads(of_block(BufferKind::optimizer_copy)).writes(of_block(BufferKind::master));
+  }
+};
+
+/// Those parts as graphs, with staleness 1 and P copies, or synchronous.
+struct Graphs {
+  ActionGraph call;
+  ActionGraph step;
+
+  Graphs(Parts parts, int staleness) {
+    call = graph_of({parts.up, parts.down});
+    call.block_events[{BlockId(0), upload}] = {ActionId(0)};
+    call.block_events[{BlockId(0), gradient_write}] = {ActionId(1)};
+    if (staleness == 1) {
+      step = graph_of({parts.copy, parts.step}, GraphRole::step);
+      step.block_events[{BlockId(0), parameter_copy}] = {ActionId(0)};
+      step.block_events[{BlockId(0), optimizer_step}] = {ActionId(1)};
+    } else {
+      parts.step.writes(of_block(BufferKind::master));
+      step = graph_of({parts.step}, GraphRole::step);
+      step.block_events[{BlockId(0), parameter_copy}] = {ActionId(0)};
+      step.block_events[{BlockId(0), optimizer_step}] = {ActionId(0)};
+    }
+    call.staleness = step.staleness = staleness;
+  }
+
+  [[nodiscard]] std::vector<Violation> check() const {
+    return verify(GraphSequence(2).add(call).add(step).add(call).add(step).add(call).add(step));
+  }
+};
+
+/// All edges of the rules, with P copies.
+Parts safe_parts() {
+  Parts parts;
+  parts.up.after(parameter_copy);
+  parts.down.after(optimizer_step).after({0});
+  parts.step.after(gradient_write).after({0});
+  parts.copy.after(upload).after(optimizer_step);
+  return parts;
+}
+
+/// The one violation there is, at the least of its rule.
+Violation only(std::vector<Violation> const& violations, Rule rule) {
+  REQUIRE_FALSE(violations.empty());
+  for (auto const& violation : violations) {
+    CHECK(violation.rule == rule);
+    CHECK(violation.text.starts_with(name_of(rule)));
+  }
+  return violations.front();
+}
+
+bool names(Violation const& violation, std::string const& what) {
+  INFO(violation.text);
+  return violation.text.find(what) != std::string::npos;
+}
+
+Ring const activations{BufferKind::activations_in, DeviceId(0), 0};
+
+}  // namespace
+
+TEST_CASE("with the edges of all five rules nothing is violated") {
+  CHECK(Graphs(safe_parts(), 1).check().empty());
+}
+
+TEST_CASE("rule 1: a P copy that does not wait for uploads is named") {
+  auto parts = safe_parts();
+  parts.copy.action.block_waits = {{BlockId(0), optimizer_step}};
+  parts.down.action.waits.clear();  // else gradients, and so steps, come after uploads
+  auto const violation = only(Graphs(parts, 1).check(), Rule::upload_before_copy);
+  CHECK(names(violation, "graph 0: upload parameters, device 0"));
+  CHECK(names(violation, "graph 1: copy parameters of block 0"));
+}
+
+TEST_CASE("rule 2: an upload that does not wait for the P copy is named") {
+  auto parts = safe_parts();
+  parts.up.action.block_waits.clear();
+  auto const violation = only(Graphs(parts, 1).check(), Rule::copy_before_upload);
+  CHECK(names(violation, "copy parameters of block 0"));
+  CHECK(names(violation, "upload parameters, device 0"));
+}
+
+TEST_CASE("rule 3: a step that does not wait for the gradient is named") {
+  auto parts = safe_parts();
+  parts.step.action.block_waits.clear();
+  auto const violation = only(Graphs(parts, 1).check(), Rule::gradient_before_reader);
+  CHECK(names(violation, "graph 0: download gradients, device 0"));
+  CHECK(names(violation, "graph 1: optimizer step of block 0"));
+}
+
+TEST_CASE("rule 4: a gradient that does not wait for its reader is named") {
+  auto parts = safe_parts();
+  parts.down.action.block_waits.clear();
+  auto const violation = only(Graphs(parts, 1).check(), Rule::reader_before_gradient);
+  CHECK(names(violation, "graph 1: optimizer step of block 0"));
+  CHECK(names(violation, "graph 2: download gradients, device 0"));
+}
+
+TEST_CASE("rule 5: a P copy before the step that it copies is named") {
+  auto parts = safe_parts();
+  parts.copy.action.block_waits = {{BlockId(0), upload}};
+  auto const violation = only(Graphs(parts, 1).check(), Rule::copy_between_steps);
+  CHECK(names(violation, "graph 1: optimizer step of block 0"));
+  CHECK(names(violation, "graph 3: copy parameters of block 0"));
+}
+
+TEST_CASE("rule 5: a step that does not wait for the P copy of its source is named") {
+  auto parts = safe_parts();
+  parts.step.action.waits.clear();
+  auto const violation = only(Graphs(parts, 1).check(), Rule::copy_between_steps);
+  CHECK(names(violation, "copy parameters of block 0"));
+  CHECK(names(violation, "may come after"));
+}
+
+TEST_CASE("where steps write the master copy, rules 1 and 2 bind the step") {
+  auto parts = safe_parts();
+  parts.step.action.waits.clear();
+  CHECK(Graphs(parts, 0).check().empty());
+  auto early = parts;
+  early.up.action.block_waits.clear();
+  only(Graphs(early, 0).check(), Rule::copy_before_upload);
+  auto late = parts;
+  late.down.action.waits.clear();
+  auto const violation = only(Graphs(late, 0).check(), Rule::upload_before_copy);
+  CHECK(names(violation, "upload parameters"));
+  CHECK(names(violation, "optimizer step of block 0"));
+}
+
+TEST_CASE("a read before, or while, another buffer is written is named") {
+  Ring const boundary{BufferKind::checkpoint, DeviceId::none(), 0};
+  auto const sequence = [&](bool waits) {
+    Made write(ActionKind::download_activation, LaneKind::activation_down, 0);
+    Made read(ActionKind::upload_activation, LaneKind::activation_up, 1);
+    write.writes({boundary, 0}).after_users({boundary, 0});
+    read.reads({boundary, 0});
+    if (waits) {
+      read.after({0});
+    }
+    auto graph = graph_of({write, read});
+    add_ring(graph, boundary, 2, {{ActionId(0), ActionId(1)}});
+    return verify(graph);
+  };
+  CHECK(sequence(true).empty());
+  auto const violation = only(sequence(false), Rule::data);
+  CHECK(names(violation, "graph 0: download activation, device 0 may come after"));
+  CHECK(names(violation, "upload activation, device 1"));
+}
+
+TEST_CASE("an entry that is written while its former content is in use is named") {
+  auto const sequence = [&](bool waits) {
+    Made up(ActionKind::upload_activation, LaneKind::activation_up, 0);
+    Made compute(ActionKind::forward, LaneKind::compute, 0);
+    up.writes({activations, 0});
+    if (waits) {
+      up.after_users({activations, 0});
+    }
+    compute.reads({activations, 0}).after({0});
+    auto graph = graph_of({up, compute}, GraphRole::call, 1);
+    add_ring(graph, activations, 1, {{ActionId(0), ActionId(1)}});
+    return verify(graph);
+  };
+  CHECK(sequence(true).empty());
+  auto const violation = only(sequence(false), Rule::slot_reuse);
+  CHECK(names(violation, "graph 0: forward, device 0"));
+  CHECK(names(violation, "graph 1: upload activation, device 0"));
+}
+
+TEST_CASE("chunks of one content need no order, and layers only that of their own blocks") {
+  Ring const ring{BufferKind::parameters, DeviceId(0), 0};
+  Made first(ActionKind::upload_parameters, LaneKind::parameter_up, 0);
+  Made second(ActionKind::upload_parameters, LaneKind::activation_up, 0);  // on any other lane
+  Made compute(ActionKind::forward, LaneKind::compute, 0);
+  first.writes({ring, 0}).after_users({ring, 0}).action.pieces = {{0, 0, 0, 256}};
+  second.writes({ring, 0}).after_users({ring, 0}).action.pieces = {{1, 0, 0, 256}};
+  compute.reads({ring, 0}).after({0});  // of use 0
+  auto graph = graph_of({first, second, compute}, GraphRole::call, 1);
+  add_ring(graph, ring, 1, {{ActionId(0), ActionId(1), ActionId(2)}});
+  CHECK(verify(GraphSequence(1).add(graph)).empty());
+  graph.actions[2].uses = {1};
+  auto const violations = verify(GraphSequence(1).add(graph));
+  CHECK(names(only(violations, Rule::data), "upload parameters"));
+}
+
+TEST_CASE("an activation copy that may queue behind a gated chunk is named") {
+  auto const sequence = [](bool gated, bool waits) {
+    Made copy(ActionKind::upload_activation, LaneKind::activation_up, 0);
+    Made chunk(ActionKind::upload_parameters, LaneKind::parameter_up, 0);
+    copy.in_slot(0, 0);
+    chunk.gated(0, 0).action.gated = gated;
+    if (waits) {
+      chunk.after({0});
+    }
+    return verify(GraphSequence(1).add(graph_of({copy, chunk}, GraphRole::call, 1)));
+  };
+  CHECK(sequence(true, true).empty());
+  CHECK(sequence(false, false).empty());  // it makes no claim
+  auto const violation = only(sequence(true, false), Rule::queueing);
+  CHECK(names(violation, "upload activation"));
+  CHECK(names(violation, "may queue behind graph 0: upload parameters"));
+}
+
+TEST_CASE("copies that are due after its window may queue behind a chunk") {
+  Made copy(ActionKind::upload_activation, LaneKind::activation_up, 0);
+  Made chunk(ActionKind::upload_parameters, LaneKind::parameter_up, 0);
+  copy.in_slot(0, 1);
+  chunk.gated(0, 0);
+  CHECK(verify(GraphSequence(1).add(graph_of({copy, chunk}, GraphRole::call, 1))).empty());
+}
+
+TEST_CASE("a circle of waits on two lanes is named") {
+  auto const graph = graph_of({Made(ActionKind::forward, LaneKind::compute, 0).after({1}),
+                               Made(ActionKind::forward, LaneKind::compute, 1).after({0})});
+  auto const violation = only(verify(graph), Rule::deadlock);
+  CHECK(names(violation, "forward, device 0 waits for"));
+  CHECK(names(violation, "forward, device 1 waits for"));
+}
+
+TEST_CASE("a circle through a lane's order is named") {
+  auto const graph =
+      graph_of({Made(ActionKind::optimizer_step, LaneKind::optimizer).after({2}),
+                Made(ActionKind::gradient_norm, LaneKind::optimizer),
+                Made(ActionKind::copy_parameters, LaneKind::parameter_copy).after({1})});
+  auto const violation = only(verify(graph), Rule::deadlock);
+  CHECK(names(violation, "optimizer step of block 0"));
+  CHECK(names(violation, "gradient norm of block 0"));
+  CHECK(names(violation, "copy parameters of block 0"));
+}
+
+TEST_CASE("a circle through the order in which devices issue is named") {
+  // No lane and no wait closes it: device 0 issues its copy only behind its compute.
+  auto const graph =
+      graph_of({Made(ActionKind::forward, LaneKind::compute, 0).after({3}),
+                Made(ActionKind::upload_activation, LaneKind::activation_up, 0),
+                Made(ActionKind::forward, LaneKind::compute, 1).after({1}),
+                Made(ActionKind::download_activation, LaneKind::activation_down, 1)});
+  auto const violation = only(verify(graph), Rule::deadlock);
+  CHECK(names(violation, "upload activation, device 0"));
+  CHECK(names(violation, "download activation, device 1"));
+}
+
+TEST_CASE("a wait for an action that is not there is a deadlock") {
+  for (auto const wait : {ActionId(7), ActionId::none()}) {
+    auto graph = graph_of({Made(ActionKind::forward, LaneKind::compute, 0)});
+    graph.actions[0].waits = {wait};
+    CHECK(names(only(verify(graph), Rule::deadlock), "forward, device 0"));
+  }
+}
+
+TEST_CASE("an evaluation without a flush reads older weights than it must") {
+  Training training;
+  training.plan = {2, 2, 1, 1_GiB};
+  auto const graphs = plan_training(training,
+                                    RoundRobinSchedule{},
+                                    PriorityTransferEngine{},
+                                    LayerEventProtocol({.master_copies = 1}),
+                                    OneLayerStages{});
+  using enum Issue;
+  CHECK(
+      verify(sequence_of(graphs, std::vector{call, step, flush, synchronize, evaluation})).empty());
+  auto const violations =
+      verify(sequence_of(graphs, std::vector{call, step, synchronize, evaluation}));
+  CHECK(names(only(violations, Rule::copy_before_upload),
+              "leaves weights of another step than are to be read by graph 2: upload parameters"));
+}
+
+TEST_CASE("several calls an iteration need gradients that are summed") {
+  auto parts = safe_parts();
+  parts.step.action.waits.clear();
+  Graphs const graphs(parts, 0);
+  CHECK(verify(GraphSequence(2).add(graphs.call).add(graphs.step)).empty());
+  auto other_device = graphs.call;
+  other_device.actions[1].lane.device = DeviceId(1);
+  auto const violations =
+      verify(GraphSequence(2).add(graphs.call).add(other_device).add(graphs.step));
+  only(violations, Rule::data);
+}
+
+TEST_CASE("no more violations are listed than are asked for, and each once") {
+  auto parts = safe_parts();
+  parts.step.action.block_waits.clear();
+  Graphs const graphs(parts, 1);
+  GraphSequence sequence(2);
+  for (int i = 0; i < 10; ++i) {
+    sequence.add(graphs.call).add(graphs.step);
+  }
+  auto const all = verify(sequence, 1000);
+  CHECK(all.size() > 3);
+  for (std::size_t i = 1; i < all.size(); ++i) {
+    CHECK(all[i] != all[i - 1]);
+  }
+  CHECK(verify(sequence, 3).size() == 3);
+}
+
+TEST_CASE("an unsafe sequence is refused with what can go wrong") {
+  auto parts = safe_parts();
+  Graphs const safe(parts, 1);
+  CHECK_NOTHROW(require_safe(GraphSequence(2).add(safe.call).add(safe.step)));
+  parts.step.action.block_waits.clear();
+  Graphs const graphs(parts, 1);
+  auto const error =
+      error_of([&] { require_safe(GraphSequence(2).add(graphs.call).add(graphs.step)); });
+  CHECK(error.code() == Errc::unsafe_graph);
+  CHECK(error.message().find("rule 3") != std::string::npos);
+  CHECK(error.message().find("optimizer step of block 0") != std::string::npos);
+}
