@@ -6,6 +6,7 @@
 #include <roundpipe/plan/round_robin_schedule.hpp>
 #include <roundpipe/plan/verify.hpp>
 #include <support/explorer.hpp>
+#include <support/hand_made_graph.hpp>
 #include <support/mutants.hpp>
 #include <support/own_policies.hpp>
 #include <support/training_graphs.hpp>
@@ -67,6 +68,43 @@ Exploration explore(GraphSequence const& sequence, std::size_t most) {
 }
 
 }  // namespace
+
+TEST_CASE("the explorer visits each order of two actions' beginnings and ends") {
+  auto const graph = graph_of({Made(ActionKind::forward, LaneKind::compute, 0),
+                               Made(ActionKind::forward, LaneKind::compute, 1)});
+  auto const result = explore(GraphSequence(2).add(graph), 100);
+  CHECK(result.states == 9);
+  CHECK(result.interleavings == 6);
+  CHECK(result.is_exhaustive);
+  CHECK_FALSE(explore(GraphSequence(2).add(graph), 8).is_exhaustive);
+}
+
+TEST_CASE("the explorer finds the circle of a mutant whose wait was turned round") {
+  auto const circle = graph_of({Made(ActionKind::forward, LaneKind::compute, 0).after({1}),
+                                Made(ActionKind::forward, LaneKind::compute, 1).after({0})});
+  CHECK(explore(GraphSequence(2).add(circle), 100).deadlocks);
+}
+
+TEST_CASE("the explorer finds torn and early reads, and writes in another order") {
+  auto const buffer = of_block(BufferKind::optimizer_copy);
+  auto const differs = [&](Made first, Made second, bool waits) {
+    if (waits) {
+      second.after({0});
+    }
+    auto const graph = graph_of({first, second}, GraphRole::flush);
+    return explore(GraphSequence(2).add(graph), 1000).differs;
+  };
+  // Of any kind and lane: what they do is what they read and write.
+  Made const writer = Made(ActionKind::copy_parameters, LaneKind::parameter_copy).writes(buffer);
+  Made const other_writer = Made(ActionKind::forward, LaneKind::compute, 1).writes(buffer);
+  Made const reader = Made(ActionKind::forward, LaneKind::compute, 0).reads(buffer);
+  for (auto const& [first, second] :
+       {std::pair(writer, reader), std::pair(reader, writer), std::pair(writer, other_writer)}) {
+    CHECK_FALSE(differs(first, second, true));
+    CHECK(differs(first, second, false));
+  }
+  CHECK_FALSE(differs(reader, reader, false));
+}
 
 TEST_CASE("every interleaving of the graphs as built ends as in issue order") {
   constexpr std::size_t most = 400'000;  // states; with one micro-batch there are less
