@@ -365,8 +365,7 @@ class MutantLab {
   /// Edges of one action in ascending order, or of several.
   [[nodiscard]] MutantEffect without(std::span<Edge const> edges, Scope scope) {
     drop_all(edges, scope);
-    auto const sequence = sequence_of(odd_, even_, issues_);
-    auto const actions = sequence.unroll();
+    auto const actions = sequence_of(odd_, even_, issues_).unroll();
     SequenceOrder const order(actions);
     MutantEffect effect;
     for (std::size_t i = 0; i < actions.size() && effect.is_implied; ++i) {
@@ -378,7 +377,7 @@ class MutantLab {
       for (auto const& open : open_conflicts(order)) {
         (open.of_content ? effect.changes_result : effect.changes_queues) = true;
       }
-      auto const violations = verify(sequence, actions.size());
+      auto const violations = verify(actions, actions.size());
       for (auto const& violation : violations) {
         effect.found.insert(violation.rule);
       }

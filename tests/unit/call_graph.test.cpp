@@ -6,9 +6,9 @@
 #include <roundpipe/plan/planner.hpp>
 #include <roundpipe/plan/priority_transfer_engine.hpp>
 #include <roundpipe/plan/round_robin_schedule.hpp>
+#include <roundpipe/plan/sequence_order.hpp>
 #include <roundpipe/plan/unplanned_transfers.hpp>
 #include <roundpipe/plan/verify.hpp>
-#include <support/graph_order.hpp>
 #include <support/own_policies.hpp>
 #include <support/training_graphs.hpp>
 
@@ -107,7 +107,8 @@ TEST_CASE("every wait points backwards, so that the issue order is topological")
 
 TEST_CASE("activations go up one micro-batch early and come down one late") {
   auto const graph = plan({2, 4, 2, 1_GiB}).call;
-  GraphOrder const order(graph);
+  auto const actions = GraphSequence(2).add(graph).unroll();
+  SequenceOrder const order(actions);
   auto const find = [&](ActionKind kind, SlotId slot, std::size_t m) {
     ActionId first;
     ActionId last;
@@ -125,21 +126,25 @@ TEST_CASE("activations go up one micro-batch early and come down one late") {
       auto const up = find(ActionKind::upload_activation, SlotId(slot), m).first;
       REQUIRE(up.valid());
       auto const before = find(ActionKind::forward, SlotId(slot), m - 1).second;
-      CHECK_FALSE(order.holds(before, up));  // not after the compute of the one before
-      if (m > 1) {                           // but after that of the one before that
-        CHECK(order.holds(find(ActionKind::forward, SlotId(slot), m - 2).second, up));
+      CHECK_FALSE(
+          order.holds(before.index(), up.index()));  // not after the compute of the one before
+      if (m > 1) {                                   // but after that of the one before that
+        CHECK(
+            order.holds(find(ActionKind::forward, SlotId(slot), m - 2).second.index(), up.index()));
       }
       auto const here = find(ActionKind::forward, SlotId(slot), m).first;
       auto const down = find(ActionKind::download_activation, SlotId(slot), m - 1).first;
       REQUIRE(down.valid());
-      CHECK_FALSE(order.holds(down, here));  // compute does not wait for the one before
+      CHECK_FALSE(
+          order.holds(down.index(), here.index()));  // compute does not wait for the one before
     }
   }
 }
 
 TEST_CASE("a window's chunks wait for its start and for its activation copy") {
   auto const graph = plan({2, 4, 2, 1_GiB}).call;
-  GraphOrder const order(graph);
+  auto const actions = GraphSequence(2).add(graph).unroll();
+  SequenceOrder const order(actions);
   std::size_t gated = 0;
   for (std::size_t i = 0; i < graph.actions.size(); ++i) {
     auto const& chunk = graph.actions[i];
@@ -160,12 +165,12 @@ TEST_CASE("a window's chunks wait for its start and for its activation copy") {
           other.kind == ActionKind::upload_activation || other.kind == ActionKind::upload_gradient;
       if (other.slot == host && goes_up &&
           other.micro_batch.value() <= chunk.micro_batch.value() + 1) {
-        CHECK(order.holds(ActionId(j), ActionId(i)));
+        CHECK(order.holds(j, i));
         ++gated;
       }
       if (other.slot == host && other.lane.kind == LaneKind::compute &&
           other.micro_batch < chunk.micro_batch) {
-        CHECK(order.holds(ActionId(j), ActionId(i)));
+        CHECK(order.holds(j, i));
       }
     }
   }

@@ -347,6 +347,12 @@ class Verifier {
 
 }  // namespace detail
 
+/// Checks a sequence that is unrolled already; see below.
+[[nodiscard]] inline std::vector<Violation> verify(std::vector<UnrolledAction> const& actions,
+                                                   std::size_t most = 16) {
+  return detail::Verifier(actions, most).run();
+}
+
 /// \brief Checks \p sequence and names what it violates, at most \p most times: an order of \ref
 /// Rule that nothing keeps, or a circle of waits. None means that no timing changes what is
 /// computed.
@@ -363,8 +369,7 @@ class Verifier {
 /// `synchronize`), and iterations enough that every device has every part.
 [[nodiscard]] inline std::vector<Violation> verify(GraphSequence const& sequence,
                                                    std::size_t most = 16) {
-  auto const actions = sequence.unroll();
-  return detail::Verifier(actions, most).run();
+  return verify(sequence.unroll(), most);
 }
 
 /// Checks two runs of \p graph in a row.
