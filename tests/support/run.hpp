@@ -20,6 +20,7 @@ class Counter final : public doctest::IReporter {
   void test_run_start() override {}
   void test_run_end(doctest::TestRunStats const& stats) override {
     cases_run = stats.numTestCasesPassingFilters;
+    cases = stats.numTestCases;
   }
   void test_case_start(doctest::TestCaseData const&) override {}
   void test_case_reenter(doctest::TestCaseData const&) override {}
@@ -32,15 +33,23 @@ class Counter final : public doctest::IReporter {
   void test_case_skipped(doctest::TestCaseData const&) override {}
 
   static inline unsigned cases_run = 0;
+  static inline unsigned cases = 0;
 };
 
-/// Runs doctest with the program's arguments. \returns the program's exit status.
+/// What CTest takes for a skipped test.
+inline constexpr int skipped = 77;
+
+/// Runs doctest with the program's arguments. \returns the program's exit status: \ref skipped when
+/// this kind of build can run none of its test cases.
 inline int run(int argc, char** argv) {
   doctest::registerReporter<Counter>("counter", 0, false);
   doctest::Context context(argc, argv);
   int const status = context.run();
   if (context.shouldExit()) {  // --help, --list-test-cases and the like
     return status;
+  }
+  if (Counter::cases_run == 0 && Counter::cases > 0 && argc == 1) {
+    return skipped;  // by doctest::skip, for nothing was filtered
   }
   if (Counter::cases_run == 0) {
     std::fputs("no test case was run\n", stderr);
