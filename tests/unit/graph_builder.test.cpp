@@ -33,6 +33,17 @@ TEST_CASE("of several waits for one lane the latest stays, and the own lane's ar
   CHECK(builder[d].waits == std::vector{b});
 }
 
+TEST_CASE("events that are waited for more than once are waited for once, those of each age") {
+  GraphBuilder builder(1);
+  BlockEvent const upload{BlockId(0), BlockEventKind::upload};
+  BlockEvent const older{BlockId(0), BlockEventKind::upload, 2};
+  BlockEvent const other{BlockId(1), BlockEventKind::upload};
+  auto action = on(LaneKind::optimizer, -1);
+  action.block_waits = {other, older, upload, other, upload};
+  auto const id = builder.add(action);
+  CHECK(builder[id].block_waits == std::vector{upload, older, other});
+}
+
 TEST_CASE("an entry is acquired after all users of its former content") {
   GraphBuilder builder(1);
   Ring const ring{BufferKind::parameters, DeviceId(0), 0};
