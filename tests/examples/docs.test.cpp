@@ -1,8 +1,8 @@
 // SPDX-FileCopyrightText: 2026 The roundpipe authors
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 
-// The code of docs/00_quickstart.md (what is not in examples/quickstart.cpp) and docs/01_layers.md:
-// docs_are_tested.cmake looks for each of their blocks here.
+// The code of docs/00_quickstart.md (what is not in examples/quickstart.cpp), docs/01_layers.md and
+// docs/04_event_protocol.md: docs_are_tested.cmake looks for each of their blocks here.
 
 #include <roundpipe/roundpipe.hpp>
 
@@ -404,6 +404,26 @@ TEST_CASE("a frozen parameter has no gradient, and the input's is the same") {
     CHECK(elements(d[1])[3] == 0.5F);
     CHECK(elements(d[2])[1] == (frozen ? 1.0F : 2.0F));
   }
+}
+
+TEST_CASE("a protocol is chosen, and a plan is verified") {
+  Sequential const model{Lookup{}, repeat(2, Squash{}), Guess{}};
+  HostBackend backend;
+  PipelineOptions const options{.capacity = {.rows = 2, .length = 3}, .micro_batches = 4};
+  Pipeline pipeline{model,
+                    AdamW{},
+                    backend,
+                    options,
+                    RoundRobinSchedule{},
+                    PriorityTransferEngine{},
+                    BlockingProtocol{0}};
+  pipeline.forward_backward(batch());
+  pipeline.step();
+  auto const& call = pipeline.plan().graph;
+  auto const devices = call.devices;
+  auto const step = build_step_graph(pipeline.plan().blocks, BlockingProtocol{0}, {});
+  auto const violations = verify(GraphSequence(devices).add(call).add(step).add(call).add(step));
+  CHECK(violations.empty());
 }
 
 TEST_CASE("gradients agree with differences of the loss") {

@@ -45,3 +45,4 @@ endfunction()
 
 check_page(docs/00_quickstart.md tests/examples/docs.test.cpp examples/quickstart.cpp)
 check_page(docs/01_layers.md tests/examples/docs.test.cpp)
+check_page(docs/04_event_protocol.md tests/examples/docs.test.cpp)
