@@ -264,6 +264,8 @@ TEST_CASE("f16 gradients that overflow skip the step and lower the scale, as in 
     auto const digests = train(pipeline, data.batch(), 8);
     CHECK(digests == train_serially(model, adam(), options, staleness, data.batch(), 8));
     CHECK(digests[1] == digests[0]);  // the first scale is far too large
+    CHECK(pipeline.report().skipped_steps > 0);
+    CHECK(pipeline.report().skipped_steps < pipeline.report().steps);
     CHECK(digests[8] != digests[7]);
   }
 }

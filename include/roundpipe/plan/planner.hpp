@@ -165,7 +165,11 @@ class Planner {
           // Each ring is as large as its largest stage needs, so stages that fit one by one may not
           // fit together. A lower limit for one stage gives the next partition to try; none between
           // is left out, so that a larger budget never fails where a smaller one works.
-          limit = largest_stage(sizes, plan.partition, buffering) - 1;
+          auto const lower = largest_stage(sizes, plan.partition, buffering) - 1;
+          if (lower >= limit) {
+            break;  // the policy does not heed limits
+          }
+          limit = lower;
           continue;
         }
         found = std::move(plan);

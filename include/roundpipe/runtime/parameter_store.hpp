@@ -104,7 +104,8 @@ class ParameterStore {
     widen(from.bytes(), from.dtype, values, false);
     f(HostSpan<float const>(values));
   }
-  /// Replaces a tensor's weights from element \p first on, in all copies. Nothing else is under way.
+  /// Replaces a tensor's weights from element \p first on, in all copies. Nothing else is under
+  /// way.
   void write_weights(BlockId block,
                      std::size_t tensor,
                      HostSpan<float const> values,
@@ -161,6 +162,7 @@ class ParameterStore {
     }
     if (updated_.fetch_add(1, std::memory_order_acq_rel) + 1 == trained_) {
       updated_.store(0, std::memory_order_release);
+      skipped_steps_.fetch_add(factor.skips ? 1 : 0, std::memory_order_acq_rel);
       finished_steps_.store(step, std::memory_order_release);
     }
   }
@@ -180,6 +182,10 @@ class ParameterStore {
   /// The number of the last step that has updated every block.
   [[nodiscard]] std::uint64_t finished_steps() const noexcept {
     return finished_steps_.load(std::memory_order_acquire);
+  }
+  /// How many of them were skipped, for their gradients had overflowed.
+  [[nodiscard]] std::uint64_t skipped_steps() const noexcept {
+    return skipped_steps_.load(std::memory_order_acquire);
   }
   /// Whether an error has stopped a step between two blocks, so that the weights are of no step.
   [[nodiscard]] bool is_torn() const noexcept {
@@ -375,6 +381,7 @@ class ParameterStore {
   std::size_t trained_ = 0;              // blocks
   std::atomic<std::size_t> updated_{0};  // blocks of the step under way
   std::atomic<std::uint64_t> finished_steps_{0};
+  std::atomic<std::uint64_t> skipped_steps_{0};
 };
 
 }  // namespace roundpipe

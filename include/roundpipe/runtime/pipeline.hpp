@@ -234,6 +234,7 @@ class Pipeline {
     Report report;
     report.calls = calls_made_;
     report.steps = parameters_.finished_steps();
+    report.skipped_steps = parameters_.skipped_steps();
     meter_.fill(report);
     report.device_bytes_peak = plan_.stages.memory.bytes;
     report.host_bytes_peak = arena_.bytes();

@@ -18,9 +18,10 @@ namespace roundpipe {
 
 /// Figures of a pipeline's life; shares are of the time in which training calls ran.
 struct Report {
-  std::size_t calls = 0;    ///< Training calls.
-  std::uint64_t steps = 0;  ///< Finished steps.
-  double training_s = 0;    ///< From first to last action of the training calls, overlaps once.
+  std::size_t calls = 0;            ///< Training calls.
+  std::uint64_t steps = 0;          ///< Finished steps.
+  std::uint64_t skipped_steps = 0;  ///< Those among them whose gradients overflowed.
+  double training_s = 0;  ///< From first to last action of the training calls, overlaps once.
   std::vector<double> device_busy;  ///< By device: the share in which it computed.
   Bytes device_bytes_peak = 0;      ///< Of each device; everything is reserved at the start.
   Bytes host_bytes_peak = 0;        ///< Of the host's arenas.
