@@ -30,7 +30,7 @@ inline constexpr std::size_t block_event_kind_count = 4;
 struct BlockEvent {
   BlockId block;
   BlockEventKind kind = BlockEventKind::upload;
-  std::size_t age = 0;
+  std::size_t age = 0;  ///< 0, 1 or 2.
 
   friend constexpr auto operator<=>(BlockEvent const&, BlockEvent const&) noexcept = default;
   friend constexpr bool operator==(BlockEvent const&, BlockEvent const&) noexcept = default;
@@ -49,8 +49,7 @@ struct BlockEvent {
 ///    iteration T+1 reads the other.
 /// 4. `gradient_buffers()` is 1 or 2. With 2, iteration T writes buffer T mod 2, so that iteration
 ///    T+1 may write gradients while step T still reads.
-/// 5. Only with staleness 1 and one master copy (see \ref copies_parameters) P copies are actions
-/// of
+/// 5. With staleness 1 and one master copy (see \ref copies_parameters) P copies are actions of
 ///    their own, and that of step T belongs to step T+1. Else the optimizer step writes the master
 ///    copy itself: it is the event `parameter_copy`, too, and `before` is asked about
 ///    `optimizer_step` only.

@@ -25,7 +25,9 @@ struct UpdateContext {
 /// \brief An element-wise update rule.
 ///
 /// Semantics:
-/// 1. `state_arrays()` fp32 arrays of a parameter's size belong to it; they begin as zeros.
+/// 1. `state_arrays()` arrays of a parameter's size belong to it, at most 8; they begin as zeros.
+///    `update` sees them as fp32. Where states are kept in the parameter's type (see `StateType`),
+///    they are rounded from one step to the next.
 /// 2. `update(context, weights, gradients, states)` may be called for any consecutive part of a
 ///    parameter, for different parts at once from several threads, and gives the same bits however
 ///    the parts are cut; reason: the optimizer worker is parallel.

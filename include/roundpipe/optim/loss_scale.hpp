@@ -50,8 +50,11 @@ class DynamicLossScale {
   }
 
   /// Whether the next step, in order, overflowed.
-  /// \throws Error (not_finite) when it did at the smallest scale.
+  /// \throws Error (not_finite) when it did at the smallest scale, and does not count it.
   void record(bool overflowed) {
+    require(!overflowed || scale_ > options_.smallest,
+            Errc::not_finite,
+            "gradients are NaN or infinite at the smallest loss scale");
     ++recorded_;
     if (!overflowed) {
       if (++clean_ == options_.growth_interval && std::isfinite(scale_ * options_.growth)) {
@@ -61,9 +64,6 @@ class DynamicLossScale {
       return;
     }
     clean_ = 0;
-    require(scale_ > options_.smallest,
-            Errc::not_finite,
-            "gradients are NaN or infinite at the smallest loss scale");
     scale_ = std::max(options_.smallest, scale_ * options_.backoff);
   }
 

@@ -5,6 +5,7 @@
 /// \file
 /// \brief Appends actions to a graph and derives their waits from the buffers that they use.
 
+#include <roundpipe/core/error.hpp>
 #include <roundpipe/plan/action_graph.hpp>
 
 #include <algorithm>
@@ -99,6 +100,9 @@ class GraphBuilder {
       action.waits.push_back(wait);
     }
     std::sort(action.waits.begin(), action.waits.end());
+    for (auto const& event : action.block_waits) {
+      require(event.age <= 2, Errc::invalid_argument, "the age of a protocol's event is at most 2");
+    }
     std::sort(action.block_waits.begin(), action.block_waits.end());
     auto const repeated = std::unique(action.block_waits.begin(), action.block_waits.end());
     action.block_waits.erase(repeated, action.block_waits.end());

@@ -201,21 +201,27 @@ struct TrainingSteps {
   std::size_t calls_per_step = 1;
 };
 
-/// Three iterations, an evaluation with the newest weights, and three more: every pair of graphs
-/// that can follow each other, with both master copies and gradient buffers in both roles.
+/// Three iterations, an evaluation of two rounds with the newest weights, and three iterations
+/// more, so that both master copies and gradient buffers come in both roles. With several calls a
+/// step there is another evaluation between the last two calls.
 [[nodiscard]] inline GraphSequence training_sequence(TrainingSteps const& graphs,
                                                      std::size_t devices) {
   GraphSequence sequence(devices);
-  for (int half = 0; half < 2; ++half) {
-    for (int iteration = 0; iteration < 3; ++iteration) {
-      for (std::size_t c = 0; c < graphs.calls_per_step; ++c) {
-        sequence.add(graphs.call);
+  auto const evaluate = [&] {
+    sequence.add(graphs.flush).synchronize().add(graphs.evaluation).add(graphs.evaluation);
+  };
+  constexpr int iterations = 6;
+  for (int iteration = 0; iteration < iterations; ++iteration) {
+    if (2 * iteration == iterations) {
+      evaluate();
+    }
+    for (std::size_t c = 0; c < graphs.calls_per_step; ++c) {
+      if (c > 0 && c + 1 == graphs.calls_per_step && iteration + 1 == iterations) {
+        evaluate();
       }
-      sequence.add(graphs.step);
+      sequence.add(graphs.call);
     }
-    if (half == 0) {
-      sequence.add(graphs.flush).synchronize().add(graphs.evaluation);
-    }
+    sequence.add(graphs.step);
   }
   return sequence;
 }

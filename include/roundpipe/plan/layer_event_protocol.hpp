@@ -50,7 +50,7 @@ namespace detail {
 }  // namespace detail
 
 /// \brief Five rules for each block b and iteration T, each an edge to the *same* block only, so
-/// that no layer ever waits for another's optimizer (RoundPipe, arXiv:2604.27085):
+/// that no layer ever has an edge to another's optimizer (RoundPipe, arXiv:2604.27085):
 ///
 /// 1. P copy(b, T) after the uploads of b that must still see the weights that it overwrites.
 /// 2. Uploads of b that must see them after P copy(b, T).

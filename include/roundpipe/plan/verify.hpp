@@ -139,6 +139,9 @@ class Verifier {
     auto& state = states_[access.location];
     auto const begins_content =
         !state.is_used || (access.writes && state.content != access.content);
+    if (!access.writes && !state.is_used && is_ring(kind)) {
+      report(Rule::data, i, i, "is written by nothing before it is read by");
+    }
     if (!access.writes && state.is_used && state.content != access.content) {
       report_content(i, state, access);  // a read of what is no longer, or not yet, there
     }
@@ -246,8 +249,7 @@ class Verifier {
     }
   }
 
-  /// The last of \p copies, which are in order, that is due before or in the window of chunk \p c,
-  /// or
+  /// The last of \p copies, which are in order, that is due before or in the window of chunk \p c;
   /// \p c when there is none. A slot's own parameters may go before its activations, for it needs
   /// both.
   [[nodiscard]] std::size_t last_due(std::vector<std::size_t> const& copies, std::size_t c) const {

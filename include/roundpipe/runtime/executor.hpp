@@ -9,7 +9,7 @@
 #include <roundpipe/core/error.hpp>
 #include <roundpipe/core/id.hpp>
 #include <roundpipe/plan/timeline.hpp>
-#include <roundpipe/runtime/cpu_set.hpp>
+#include <roundpipe/runtime/cpu_plan.hpp>
 #include <roundpipe/runtime/first_error.hpp>
 #include <roundpipe/runtime/graph_run.hpp>
 #include <roundpipe/runtime/run_history.hpp>
@@ -35,8 +35,8 @@ namespace roundpipe {
 
 /// What the actions of a graph mean: `issue` enqueues a device's action on its stream, `run` does a
 /// host's action. Both are called from the executor's threads, in the lanes' order. `abandon` is
-/// called once on a host lane's thread that an error stops, with the first action that it leaves
-/// out.
+/// called once on a host lane's thread that another thread's error stops, with the first action
+/// that it leaves out.
 template <class W, class B>
 concept ActionWork =
     requires(W& work, GraphRun<B>& run, ActionId id, typename B::Stream& stream, DeviceId device) {
@@ -56,9 +56,8 @@ class Executor {
  public:
   using Stream = typename B::Stream;
 
-  /// \p backend and \p work must outlive the executor. \p cpus: what the issuing threads are pinned
-  /// to, by device; none: nothing.
-  Executor(B& backend, W& work, std::size_t devices, std::vector<std::size_t> cpus = {})
+  /// \p backend and \p work must outlive the executor. \p cpus says what threads are pinned to.
+  Executor(B& backend, W& work, std::size_t devices, CpuPlan cpus = {})
       : backend_(backend), work_(work), cpus_(std::move(cpus)), device_queues_(devices) {
     for (std::size_t d = 0; d < devices; ++d) {
       auto& lanes = streams_.emplace_back();
@@ -109,6 +108,7 @@ class Executor {
       wait_complete(run);
     }
     run.wait_unpinned();
+    rethrow();
     run.begin(posted_++, {first_device_, device_queues_.size(), iteration});
   }
 
@@ -159,7 +159,7 @@ class Executor {
     }
     rethrow();
     run.finish();
-    collect(run);
+    guard([&] { collect(run); });
   }
 
   /// Blocks until all that was posted is complete.
@@ -262,8 +262,8 @@ class Executor {
   }
 
   void issue_all(DeviceId device) {
-    if (device.index() < cpus_.size()) {
-      pin_this_thread(std::span(&cpus_[device.index()], 1));
+    if (device.index() < cpus_.issuing.size()) {
+      pin_this_thread(std::span(&cpus_.issuing[device.index()], 1));
     }
     while (auto const next = device_queues_[device.index()].pop()) {
       auto& run = **next;
@@ -317,15 +317,18 @@ class Executor {
 
   void work_all(std::size_t lane) {
     auto const kind = static_cast<LaneKind>(device_lane_count + lane);
+    if (auto const& cpus = cpus_.optimizer.cpus; !cpus.empty()) {
+      // The optimizer's lane is the first of the threads that share its work.
+      pin_this_thread(kind == LaneKind::optimizer ? std::span(cpus).first(1) : std::span(cpus));
+    }
     while (auto const next = host_queues_[lane].pop()) {
       auto& run = **next;
       for (auto const id : run.program().of_host(kind)) {
+        if (!may_run(run, id)) {
+          abandon(run, id);
+          return;
+        }
         try {
-          wait_for_all(run, id);
-          if (error_.is_set()) {
-            work_.abandon(run, id);
-            return;
-          }
           if constexpr (requires { backend_.before_host_action(kind); }) {
             backend_.before_host_action(kind);
           }
@@ -333,17 +336,34 @@ class Executor {
           times.start = RunClock::now();
           locate(run, id, "", [&] { work_.run(run, id); });
           times.end = RunClock::now();
+          auto const sequence = run.host_sequence(id);
+          auto expected = sequence - 1;
+          host_done_[lane].compare_exchange_strong(expected, sequence, std::memory_order_release);
+          host_done_[lane].notify_all();
+          fences_[lane].signal(sequence);
         } catch (...) {
           fail(std::current_exception());
-          work_.abandon(run, id);
           return;
         }
-        auto const sequence = run.host_sequence(id);
-        auto expected = sequence - 1;
-        host_done_[lane].compare_exchange_strong(expected, sequence, std::memory_order_release);
-        host_done_[lane].notify_all();
-        fences_[lane].signal(sequence);
       }
+    }
+  }
+
+  /// Waits for what a host's action waits for. \returns whether nothing has failed.
+  bool may_run(GraphRun<B>& run, ActionId id) {
+    try {
+      wait_for_all(run, id);
+    } catch (...) {
+      fail(std::current_exception());
+    }
+    return !error_.is_set();
+  }
+
+  /// What it throws comes after an error that is known.
+  void abandon(GraphRun<B>& run, ActionId id) noexcept {
+    try {
+      work_.abandon(run, id);
+    } catch (...) {  // NOLINT(bugprone-empty-catch)
     }
   }
 
@@ -407,7 +427,7 @@ class Executor {
 
   B& backend_;
   W& work_;
-  std::vector<std::size_t> cpus_;
+  CpuPlan cpus_;
   FirstError error_;
   std::vector<std::vector<Stream>> streams_;  // by device, by kind
   std::vector<typename B::Event> origins_;    // by device: time zero

@@ -114,12 +114,14 @@ class GraphRun {
       issued.wait(seen, std::memory_order_acquire);
     }
   }
-  /// Lets every \ref wait_issued pass, for good.
+  /// Lets every \ref wait_issued and \ref wait_unpinned pass, for good.
   void release_waiters() {
     for (auto& issued : issued_) {
       issued.value.store(released, std::memory_order_release);
       issued.value.notify_all();
     }
+    pins_.store(unpinned_for_good, std::memory_order_release);
+    pins_.notify_all();
   }
 
   /// What \p id waits for besides its own run's actions.
@@ -139,9 +141,9 @@ class GraphRun {
       pins_.notify_all();
     }
   }
-  /// Blocks until no ticket for this run is out.
+  /// Blocks until no ticket for this run is out (or the pipeline stops).
   void wait_unpinned() const {
-    for (auto pins = pins_.load(std::memory_order_acquire); pins != 0;
+    for (auto pins = pins_.load(std::memory_order_acquire); pins > 0;
          pins = pins_.load(std::memory_order_acquire)) {
       pins_.wait(pins, std::memory_order_acquire);
     }
@@ -174,6 +176,7 @@ class GraphRun {
 
  private:
   static constexpr auto released = std::numeric_limits<std::uint64_t>::max();
+  static constexpr auto unpinned_for_good = std::numeric_limits<std::int64_t>::min() / 2;
 
   struct Issued {
     std::atomic<std::uint64_t> value{0};
@@ -195,7 +198,7 @@ class GraphRun {
   std::vector<HostTimes> host_times_;
   std::map<Ring, std::size_t> ring_bases_;
   std::array<std::uint64_t, host_lane_count> host_bases_{};
-  std::atomic<std::uint32_t> pins_{0};
+  std::atomic<std::int64_t> pins_{0};
   std::uint64_t generation_ = 0;
   std::size_t number_ = 0;
   GraphPlace place_;

@@ -26,6 +26,7 @@
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
+#include <mutex>
 #include <span>
 #include <utility>
 #include <vector>
@@ -49,7 +50,9 @@ class ParameterStore {
   };
 
   /// Takes memory from \p arena and sets first values. \p blocks must outlive the store.
-  /// \throws Error (invalid_argument) for f16 parameters without fp32 weights.
+  /// \throws Error (invalid_argument) for f16 parameters without fp32 weights, (unsupported) for
+  /// more
+  ///         states than \ref max_update_states.
   ParameterStore(ParameterBlocks const& blocks, O optimizer, Options options, HostArena<B>& arena)
       : blocks_(blocks),
         optimizer_(std::move(optimizer)),
@@ -157,11 +160,13 @@ class ParameterStore {
   /// \throws Error (not_finite) when the norm is not finite and there is no loss scale to blame.
   void update(BlockId block, std::uint64_t step, double loss_scale) {
     auto const factor = verdict_.factor(step, loss_scale);
+    is_torn_.store(true, std::memory_order_release);
     for (std::size_t t = 0; t < tensors(block); ++t) {
       update_tensor(block, t, step, factor);
     }
-    if (updated_.fetch_add(1, std::memory_order_acq_rel) + 1 == trained_) {
-      updated_.store(0, std::memory_order_release);
+    if (++updated_ == trained_) {
+      updated_ = 0;
+      is_torn_.store(false, std::memory_order_release);
       skipped_steps_.fetch_add(factor.skips ? 1 : 0, std::memory_order_acq_rel);
       finished_steps_.store(step, std::memory_order_release);
     }
@@ -169,6 +174,7 @@ class ParameterStore {
 
   /// P copy: the only master copy becomes the optimizer copy, rounded.
   void copy_parameters(BlockId block) {
+    std::lock_guard const lock(copies_);
     auto const& table = blocks_.blocks[block.index()].master;
     for (std::size_t t = 0; t < table.size(); ++t) {
       UpdateArrays const arrays{
@@ -187,10 +193,12 @@ class ParameterStore {
   [[nodiscard]] std::uint64_t skipped_steps() const noexcept {
     return skipped_steps_.load(std::memory_order_acquire);
   }
-  /// Whether an error has stopped a step between two blocks, so that the weights are of no step.
-  [[nodiscard]] bool is_torn() const noexcept {
-    return updated_.load(std::memory_order_acquire) != 0;
-  }
+  /// Whether a step is under way: when an error has stopped it there, the weights are of no step.
+  [[nodiscard]] bool is_torn() const noexcept { return is_torn_.load(std::memory_order_acquire); }
+  /// Whether there is anything to update.
+  [[nodiscard]] bool trains() const noexcept { return trained_ > 0; }
+  /// Held while a P copy runs, which an error leaves beside a step that is finished all the same.
+  [[nodiscard]] std::mutex& copies() noexcept { return copies_; }
   /// Whether step \p step, one of the last two that were measured, has overflowed.
   [[nodiscard]] bool has_overflowed(std::uint64_t step) const {
     return verdict_.has_overflowed(step);
@@ -376,10 +384,12 @@ class ParameterStore {
   WorkerPool sum_pool_;
   StepVerdict verdict_;
   std::vector<Memory> memory_;
-  std::vector<HostBytes> landings_;      // by use; empty where gradients land in their place
-  std::vector<double> norm_sums_;        // of one tensor's gradient, by norm block
-  std::size_t trained_ = 0;              // blocks
-  std::atomic<std::size_t> updated_{0};  // blocks of the step under way
+  std::vector<HostBytes> landings_;  // by use; empty where gradients land in their place
+  std::vector<double> norm_sums_;    // of one tensor's gradient, by norm block
+  std::size_t trained_ = 0;          // blocks
+  std::size_t updated_ = 0;          // blocks of the step under way
+  std::atomic<bool> is_torn_{false};
+  std::mutex copies_;
   std::atomic<std::uint64_t> finished_steps_{0};
   std::atomic<std::uint64_t> skipped_steps_{0};
 };

@@ -39,6 +39,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <deque>
+#include <exception>
 #include <map>
 #include <memory>
 #include <optional>
@@ -107,9 +108,10 @@ class Pipeline {
         step_program_(planner_.step_graph(plan_.blocks, step_options())),
         flush_program_(planner_.flush_graph(plan_.blocks)),
         meter_(options_.devices),
-        executor_(backend, work_, options_.devices, cpus_.issuing) {
+        executor_(backend, work_, options_.devices, cpus_) {
     if (options_.verify) {
-      verify_graphs();
+      verify_graphs(planner_.evaluation_graph(
+          plan_.blocks, plan_.stages, plan_options(), options_.micro_batches));
     }
     if (options_.loss_scale) {
       loss_scale_.emplace(*options_.loss_scale, planner_.protocol().staleness());
@@ -233,7 +235,7 @@ class Pipeline {
     executor_.settle();
     Report report;
     report.calls = calls_made_;
-    report.steps = parameters_.finished_steps();
+    report.steps = parameters_.trains() ? parameters_.finished_steps() : steps_made_;
     report.skipped_steps = parameters_.skipped_steps();
     meter_.fill(report);
     report.device_bytes_peak = plan_.stages.memory.bytes;
@@ -408,9 +410,7 @@ class Pipeline {
   }
 
   /// \throws Error (unsafe_graph) when a policy leaves an order to chance.
-  void verify_graphs() const {
-    auto const evaluation = planner_.evaluation_graph(
-        plan_.blocks, plan_.stages, plan_options(), options_.micro_batches);
+  void verify_graphs(ActionGraph const& evaluation) const {
     require_safe(training_sequence({plan_.graph,
                                     step_program_.graph(),
                                     flush_program_.graph(),
@@ -445,7 +445,12 @@ class Pipeline {
           executor_.wait(*slot.run, id);
         }
       }
-      loss_scale_->record(parameters_.has_overflowed(step));
+      try {
+        loss_scale_->record(parameters_.has_overflowed(step));
+      } catch (...) {
+        executor_.fail(std::current_exception());
+        executor_.rethrow();
+      }
     }
     scale_ = loss_scale_->value();
   }
@@ -492,6 +497,9 @@ class Pipeline {
     auto& made = evaluations_[micro_batches];
     made.program = std::make_unique<GraphProgram>(
         planner_.evaluation_graph(plan_.blocks, plan_.stages, plan_options(), micro_batches));
+    if (options_.verify) {
+      verify_graphs(made.program->graph());
+    }
     made.slot = make_slot(*made.program, plan_.stages.evaluate);
     return made.slot;
   }

@@ -12,6 +12,7 @@
 #include <roundpipe/runtime/graph_run.hpp>
 
 #include <cstddef>
+#include <mutex>
 
 namespace roundpipe {
 
@@ -55,6 +56,7 @@ struct PipelineWork {
       return actions[i].kind == ActionKind::optimizer_step;
     };
     bool begun = false;
+    std::lock_guard const lock(parameters.copies());
     for (std::size_t i = 0; finishes_steps && i < actions.size(); ++i) {
       begun = begun || (i < id.index() && updates(i));
       if (begun && i >= id.index() && updates(i)) {
