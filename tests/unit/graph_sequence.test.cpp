@@ -184,7 +184,7 @@ TEST_CASE("an unrolled action is named by its graph, what it is and its physical
   CHECK(to_string(actions[2]) == "graph 2: optimizer step of block 0");
 }
 
-TEST_CASE("a training's sequence has every role, and three steps before and after an evaluation") {
+TEST_CASE("a training's sequence has every role, and evaluations between steps and between calls") {
   auto const call = graph_of({upload()});
   auto const step = with(graph_of({update()}, GraphRole::step), 1, 1);
   auto const flush = graph_of({}, GraphRole::flush);
@@ -196,8 +196,11 @@ TEST_CASE("a training's sequence has every role, and three steps before and afte
   }
   auto const c = GraphRole::call;
   auto const s = GraphRole::step;
-  CHECK(roles ==
-        std::vector{c, c, s, c, c, s, c, c, s, GraphRole::evaluation, c, c, s, c, c, s, c, c, s});
+  auto const e = GraphRole::evaluation;
+  CHECK(roles == std::vector{c, c, s, c, c, s, c, c, s, e, e, c, c, s, c, c, s, c, e, e, c, s});
   CHECK(actions[9].epoch == 1);
   CHECK(contents(actions[9]) == Contents{3});
+  CHECK(actions[18].epoch == 2);
+  CHECK(contents(actions[18]) == Contents{5});  // newer than what the call before it reads
+  CHECK(contents(actions[17]) == Contents{4});
 }
