@@ -52,6 +52,7 @@
 #include <roundpipe/plan/batch_layout.hpp>
 #include <roundpipe/plan/blocking_protocol.hpp>
 #include <roundpipe/plan/call_graph.hpp>
+#include <roundpipe/plan/copy_queues.hpp>
 #include <roundpipe/plan/cost_model.hpp>
 #include <roundpipe/plan/graph_builder.hpp>
 #include <roundpipe/plan/graph_history.hpp>
