@@ -682,3 +682,12 @@ TEST_CASE("the smallest layers and the smallest optimizer can be trained") {
   CHECK(trainer.evaluate(Batch(2, {})).tables.size() == 2);
   CHECK(weights_digest(trainer) == Digest{}.value());
 }
+
+TEST_CASE("f16 parameters without fp32 weights are refused, as by the pipeline") {
+  auto const model = test::toy_model({.types = {.parameter = DType::f16}, .dense = 1});
+  auto const error = error_of([&] {
+    SerialTrainer(
+        model, Descent{}, SerialOptions{.capacity = {1, 1}, .state_type = StateType::declared});
+  });
+  CHECK(error.code() == Errc::invalid_argument);
+}

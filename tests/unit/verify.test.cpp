@@ -299,6 +299,16 @@ TEST_CASE("an evaluation without a flush reads older weights than it must") {
               "leaves weights of another step than are to be read by graph 2: upload parameters"));
 }
 
+TEST_CASE("a read of an entry that nothing has written is named") {
+  Ring const boundary{BufferKind::checkpoint, DeviceId::none(), 0};
+  Made read(ActionKind::upload_activation, LaneKind::activation_up, 0);
+  read.reads({boundary, 0});
+  auto graph = graph_of({read});
+  add_ring(graph, boundary, 1, {{ActionId(0)}});
+  auto const violation = only(verify(GraphSequence(1).add(graph)), Rule::data);
+  CHECK(names(violation, "upload activation, device 0 reads what nothing has written"));
+}
+
 TEST_CASE("several calls an iteration need gradients that are summed") {
   auto parts = safe_parts();
   parts.step.action.waits.clear();

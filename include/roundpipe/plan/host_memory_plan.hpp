@@ -6,6 +6,8 @@
 /// \brief The host's memory: which boundaries are kept there, and the ledger of all of it.
 
 #include <roundpipe/core/bytes.hpp>
+#include <roundpipe/core/dtype.hpp>
+#include <roundpipe/core/error.hpp>
 #include <roundpipe/plan/batch_layout.hpp>
 #include <roundpipe/plan/call_graph.hpp>
 #include <roundpipe/plan/memory_plan.hpp>
@@ -27,6 +29,19 @@ enum class StateType : std::uint8_t {
   declared,  ///< States in the parameter's type, and no weights but the master copy; bf16 is
              ///< rounded stochastically.
 };
+
+/// \throws Error (invalid_argument) when \p type can not hold what \p blocks train: f16 parameters
+/// can
+///         not hold small updates, and need fp32 weights beside them.
+inline void require_state_type(ParameterBlocks const& blocks, StateType type) {
+  for (auto const& block : blocks.blocks) {
+    for (auto const& spec : block.master) {
+      require(type == StateType::fp32 || block.frozen || spec.dtype != DType::f16,
+              Errc::invalid_argument,
+              "f16 parameters need fp32 weights beside them: they can not hold small updates");
+    }
+  }
+}
 
 /// What the host holds besides the boundaries.
 struct HostNeeds {

@@ -142,7 +142,11 @@ class Verifier {
     auto const begins_content =
         !state.is_used || (access.writes && state.content != access.content);
     if (!access.writes && !state.is_used && is_ring(kind)) {
-      report(Rule::data, i, i, "is written by nothing before it is read by");
+      add({Rule::data,
+           i,
+           i,
+           std::string(name_of(Rule::data)) + ": " + to_string(actions_[i]) +
+               " reads what nothing has written"});
     }
     if (!access.writes && state.is_used && state.content != access.content) {
       report_content(i, state, access);  // a read of what is no longer, or not yet, there

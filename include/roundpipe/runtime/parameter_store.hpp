@@ -61,6 +61,7 @@ class ParameterStore {
         copy_pool_(options.copies_parameters ? options.threads : 1, options.cpus),
         sum_pool_(sums_any(blocks) ? options.threads : 1, options.cpus),
         verdict_(blocks, options.verdict) {
+    require_state_type(blocks, options.state_type);
     require(optimizer_.state_arrays() <= max_update_states,
             Errc::unsupported,
             "an optimizer has at most 8 state arrays");
@@ -236,11 +237,6 @@ class ParameterStore {
     }
     if (block.frozen) {
       return;
-    }
-    for (auto const& spec : block.master) {
-      require(options_.state_type == StateType::fp32 || spec.dtype != DType::f16,
-              Errc::invalid_argument,
-              "f16 parameters need fp32 weights beside them: they can not hold small updates");
     }
     if (options_.state_type == StateType::fp32) {
       memory.weights = arena.take(block.gradient.bytes());

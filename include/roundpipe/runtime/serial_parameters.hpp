@@ -36,6 +36,7 @@ class SerialParameters {
                    StateType state_type,
                    std::uint64_t seed)
       : blocks_(std::move(blocks)), state_type_(state_type), seed_(seed) {
+    require_state_type(blocks_, state_type);
     for (std::size_t b = 0; b < blocks_.blocks.size(); ++b) {
       auto const& block = blocks_.blocks[b];
       masters_.emplace_back(block.master.bytes());
