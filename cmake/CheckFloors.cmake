@@ -46,7 +46,7 @@ function(floor_of header folder_out floor_out)
 endfunction()
 
 # The regular expression of the third-party headers that a header may include itself.
-set(cuda_headers "^(cooperative_groups|cub|cublas|cublasLt|cuda|cudnn|cudnn_frontend|nv|nvtx3|thrust)([/._]|$)")
+set(cuda_headers "^(cooperative_groups|cub|cublas|cublasLt|cuda|cudaTypedefs|cudnn|cudnn_frontend|nv|nvtx3|thrust)([/._]|$)")
 function(third_party_of header out)
   if(header MATCHES "^(io|trace)/")
     set(${out} "^nlohmann/" PARENT_SCOPE)

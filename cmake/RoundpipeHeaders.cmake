@@ -136,9 +136,19 @@ set(ROUNDPIPE_EXTRA_HEADERS
 
 # CUDA for g++ with the toolkit's headers.
 set(ROUNDPIPE_CUDA_HOST_HEADERS
+  include/roundpipe/cuda/cuda_backend.hpp
+  include/roundpipe/cuda/cuda_event.hpp
+  include/roundpipe/cuda/cuda_fence.hpp
+  include/roundpipe/cuda/cuda_status.hpp
+  include/roundpipe/cuda/cuda_stream.hpp
+  include/roundpipe/cuda/device.hpp
+  include/roundpipe/cuda/device_memory.hpp
   include/roundpipe/cuda/error.hpp
   include/roundpipe/cuda/event.hpp
+  include/roundpipe/cuda/pinned_memory.hpp
+  include/roundpipe/cuda/rounding.hpp
   include/roundpipe/cuda/stream.hpp
+  include/roundpipe/cuda/stream_memory_ops.hpp
 )
 
 # CUDA for nvcc.

@@ -9,7 +9,17 @@
 /// \file
 /// \brief The CUDA parts in one include, for files that nvcc compiles.
 
+#include <roundpipe/cuda/cuda_backend.hpp>
+#include <roundpipe/cuda/cuda_event.hpp>
+#include <roundpipe/cuda/cuda_fence.hpp>
+#include <roundpipe/cuda/cuda_status.hpp>
+#include <roundpipe/cuda/cuda_stream.hpp>
+#include <roundpipe/cuda/device.hpp>
+#include <roundpipe/cuda/device_memory.hpp>
 #include <roundpipe/cuda/error.hpp>
 #include <roundpipe/cuda/event.hpp>
+#include <roundpipe/cuda/pinned_memory.hpp>
+#include <roundpipe/cuda/rounding.hpp>
 #include <roundpipe/cuda/stream.hpp>
+#include <roundpipe/cuda/stream_memory_ops.hpp>
 #include <roundpipe/version.hpp>

@@ -135,9 +135,9 @@ class HostStream {
   void round(DeviceSpan<Float16> to, DeviceSpan<float const> from) { round_all(to, from); }
 
   /// Names the work that is enqueued from now on in the message of its errors. \p label must live
-  /// until that work has run.
+  /// until that work has run; null changes nothing.
   void annotate(char const* label) {
-    if (lane_) {
+    if (lane_ && label != nullptr) {
       lane_->annotate(label);
     }
   }

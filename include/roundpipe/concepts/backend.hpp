@@ -92,7 +92,8 @@ concept BackendFence =
 /// 5. Copies of one direction on one device share a copy engine, and one in flight is never
 ///    preempted.
 ///
-/// Opt-in: `annotate(char const* label)` names the work that follows, for errors and profilers.
+/// Opt-in: `annotate(char const* label)` names the work that follows, for errors and profilers; null
+/// says that the named work ends.
 template <class S, class Event, class Fence>
 concept BackendStream = std::movable<S> && requires(S& stream,
                                                     Event& event,

@@ -305,14 +305,19 @@ class Executor {
         stream.wait(fences_[GraphProgram::host_index(ticket.lane)], ticket.sequence);
       }
     }
-    if constexpr (requires { stream.annotate(run.program().label(id).c_str()); }) {
-      stream.annotate(run.program().label(id).c_str());
-    }
+    annotate(stream, run.program().label(id).c_str());
     stream.record(run.start_event(id));
     locate(run, id, ", device " + std::to_string(device.value()), [&] {
       work_.issue(run, id, stream, device);
     });
     stream.record(run.end_event(id));
+    annotate(stream, nullptr);
+  }
+
+  static void annotate(Stream& stream, char const* label) {
+    if constexpr (requires { stream.annotate(label); }) {
+      stream.annotate(label);
+    }
   }
 
   void work_all(std::size_t lane) {

@@ -1,0 +1,87 @@
+// SPDX-FileCopyrightText: 2026 The roundpipe authors
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#pragma once
+
+/// \file
+/// \brief Fences of the CUDA backend: a number in pinned host memory that streams wait for.
+
+#include <roundpipe/concepts/backend.hpp>
+#include <roundpipe/cuda/cuda_status.hpp>
+#include <roundpipe/cuda/error.hpp>
+
+#include <cuda_runtime_api.h>
+
+#include <atomic>
+#include <cstdint>
+#include <memory>
+#include <utility>
+
+namespace roundpipe::cu {
+
+class CudaBackend;
+class CudaStream;
+
+/// \brief A counter, at first 0, that the host raises and streams wait for; models BackendFence.
+///
+/// Fences come from \ref CudaBackend::make_fence(). A fence must outlive the waits for it.
+class CudaFence {
+ public:
+  CudaFence(CudaFence&& other) noexcept
+      : status_(std::move(other.status_)), flag_(std::exchange(other.flag_, nullptr)) {}
+  CudaFence& operator=(CudaFence&& other) noexcept {
+    CudaFence taken(std::move(other));
+    std::swap(status_, taken.status_);
+    std::swap(flag_, taken.flag_);
+    return *this;
+  }
+  ~CudaFence() {
+    if (flag_ != nullptr) {
+      status_->remove_fence(*flag_);
+      (void)::cudaFreeHost(flag_);
+    }
+  }
+
+  /// Raises the value to \p value, and lets pass who waits for that or less; a smaller value than
+  /// the present one changes nothing. May be called from several threads at once.
+  void signal(std::uint64_t value) {
+    std::atomic_ref flag(*flag_);
+    auto seen = flag.load(std::memory_order_relaxed);
+    while (seen < value && !flag.compare_exchange_weak(seen, value, std::memory_order_release)) {
+    }
+    flag.notify_all();
+  }
+
+ private:
+  friend class CudaBackend;
+  friend class CudaStream;
+
+  explicit CudaFence(std::shared_ptr<detail::CudaStatus> status) : status_(std::move(status)) {
+    void* memory = nullptr;
+    check(::cudaHostAlloc(
+              &memory, sizeof(std::uint64_t), cudaHostAllocPortable | cudaHostAllocMapped),
+          "cudaHostAlloc");
+    flag_ = new (memory) std::uint64_t{0};
+    status_->add_fence(*flag_);
+  }
+
+  [[nodiscard]] bool reached(std::uint64_t value) const noexcept {
+    return std::atomic_ref(*flag_).load(std::memory_order_acquire) >= value;
+  }
+  /// Blocks the calling thread until the value is at least \p value.
+  void wait(std::uint64_t value) const noexcept {
+    std::atomic_ref const flag(*flag_);
+    for (auto seen = flag.load(std::memory_order_acquire); seen < value;
+         seen = flag.load(std::memory_order_acquire)) {
+      flag.wait(seen, std::memory_order_acquire);
+    }
+  }
+  /// The number as devices see it.
+  [[nodiscard]] std::uint64_t* flag() const noexcept { return flag_; }
+
+  std::shared_ptr<detail::CudaStatus> status_;
+  std::uint64_t* flag_ = nullptr;
+};
+
+static_assert(BackendFence<CudaFence>);
+
+}  // namespace roundpipe::cu

@@ -1,0 +1,198 @@
+// SPDX-FileCopyrightText: 2026 The roundpipe authors
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#pragma once
+
+/// \file
+/// \brief Streams of the CUDA backend.
+
+#include <roundpipe/concepts/backend.hpp>
+#include <roundpipe/core/error.hpp>
+#include <roundpipe/core/half.hpp>
+#include <roundpipe/core/id.hpp>
+#include <roundpipe/core/span.hpp>
+#include <roundpipe/cuda/cuda_event.hpp>
+#include <roundpipe/cuda/cuda_fence.hpp>
+#include <roundpipe/cuda/cuda_status.hpp>
+#include <roundpipe/cuda/device.hpp>
+#include <roundpipe/cuda/error.hpp>
+#include <roundpipe/cuda/event.hpp>
+#include <roundpipe/cuda/rounding.hpp>
+#include <roundpipe/cuda/stream.hpp>
+#include <roundpipe/cuda/stream_memory_ops.hpp>
+
+#include <cuda/stream_ref>
+#include <cuda_runtime_api.h>
+#include <nvtx3/nvToolsExt.h>
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <utility>
+
+namespace roundpipe::cu {
+
+/// \brief A FIFO of work on one device; models BackendStream.
+///
+/// Streams come from \ref CudaBackend::make_stream(). Every member but \ref synchronize() enqueues
+/// and returns; what it names must live until the work has run. One thread at a time.
+///
+/// After the backend's \c abort() nothing more is enqueued. The destructor waits for what is, so
+/// that memory may be given back after it.
+class CudaStream {
+ public:
+  CudaStream(CudaStream&& other) noexcept
+      : status_(std::move(other.status_)),
+        device_(other.device_),
+        own_(std::move(other.own_)),
+        handle_(std::exchange(other.handle_, nullptr)),
+        waits_on_device_(other.waits_on_device_),
+        range_(std::exchange(other.range_, no_range)) {}
+  CudaStream& operator=(CudaStream&& other) noexcept {
+    CudaStream taken(std::move(other));
+    std::swap(status_, taken.status_);
+    std::swap(device_, taken.device_);
+    std::swap(own_, taken.own_);
+    std::swap(handle_, taken.handle_);
+    std::swap(waits_on_device_, taken.waits_on_device_);
+    std::swap(range_, taken.range_);
+    return *this;
+  }
+  ~CudaStream() {
+    if (handle_ != nullptr) {
+      annotate(nullptr);
+      (void)::cudaStreamSynchronize(handle_);
+    }
+  }
+
+  /// The device, by CUDA's number of it.
+  [[nodiscard]] DeviceId device() const noexcept { return device_; }
+
+  /// The handle, for launches of kernels and calls of libraries: it makes the stream's device the
+  /// calling thread's current one, as these need. It stays owned.
+  [[nodiscard]] ::cudaStream_t get() const {
+    make_current(device_);
+    return handle_;
+  }
+  /// The same as a parameter of CCCL's kind.
+  operator ::cuda::stream_ref() const { return ::cuda::stream_ref(get()); }
+
+  /// Marks the end of what the stream holds now. The event must be of the stream's device.
+  void record(CudaEvent& event) {
+    check(::cudaEventRecord(event.get(), handle_), "cudaEventRecord");
+  }
+
+  /// Lets what is enqueued later wait for \p event's latest record, of any device.
+  void wait(CudaEvent const& event) {
+    check(::cudaStreamWaitEvent(handle_, event.get()), "cudaStreamWaitEvent");
+  }
+
+  /// Lets what is enqueued later wait until \p fence is at least \p value. Where the driver cannot
+  /// let a stream wait for host memory, the calling thread waits instead.
+  void wait(CudaFence const& fence, std::uint64_t value) {
+    if (fence.reached(value)) {
+      return;
+    }
+    if (waits_on_device_) {
+      detail::StreamMemoryOps::instance().wait(handle_, fence.flag(), value);
+    } else {
+      fence.wait(value);
+    }
+  }
+
+  /// Copies \p from, which is pinned, to the device. \throws Error (invalid_argument) when the
+  /// sizes differ.
+  void copy(DeviceBytes to, HostSpan<std::byte const> from) {
+    require(to.size() == from.size(), Errc::invalid_argument, "a copy between unequal sizes");
+    copy(to.device_pointer(), from.data(), to.size(), ::cudaMemcpyHostToDevice);
+  }
+  /// Copies \p from to pinned host memory. \throws Error (invalid_argument) when the sizes differ.
+  void copy(HostBytes to, DeviceSpan<std::byte const> from) {
+    require(to.size() == from.size(), Errc::invalid_argument, "a copy between unequal sizes");
+    copy(to.data(), from.device_pointer(), to.size(), ::cudaMemcpyDeviceToHost);
+  }
+
+  /// Sets every byte of \p to.
+  void fill(DeviceBytes to, std::byte value) {
+    if (!to.empty() && !status_->aborted()) {
+      check(::cudaMemsetAsync(to.device_pointer(), std::to_integer<int>(value), to.size(), handle_),
+            "cudaMemsetAsync");
+    }
+  }
+
+  /// Rounds every number of \p from, to nearest, ties to even.
+  /// \throws Error (invalid_argument) when the sizes differ.
+  void round(DeviceSpan<BFloat16> to, DeviceSpan<float const> from) {
+    round(detail::RoundingKernels::instance().to_bf16(), to, from);
+  }
+  /// Likewise; magnitudes from 65520 on become infinite.
+  void round(DeviceSpan<Float16> to, DeviceSpan<float const> from) {
+    round(detail::RoundingKernels::instance().to_f16(), to, from);
+  }
+
+  /// Names what is enqueued from now on as an NVTX range, until the next name; null ends the last.
+  void annotate(char const* label) noexcept {
+    if (range_ != no_range) {
+      ::nvtxRangeEnd(range_);
+      range_ = no_range;
+    }
+    if (label != nullptr) {
+      range_ = ::nvtxRangeStartA(label);
+    }
+  }
+
+  /// Blocks until all that was enqueued has run. \throws Error with the first failure of enqueued
+  /// work, or (aborted) after an abort.
+  void synchronize() const {
+    check(::cudaStreamSynchronize(handle_), "cudaStreamSynchronize");
+    status_->throw_if_aborted();
+  }
+
+ private:
+  friend class CudaBackend;
+
+  static constexpr ::nvtxRangeId_t no_range = 0;
+
+  /// Owns a new stream, or borrows \p borrowed, when that is not null.
+  CudaStream(std::shared_ptr<detail::CudaStatus> status,
+             DeviceId device,
+             int priority,
+             ::cudaStream_t borrowed,
+             bool waits_on_device)
+      : status_(std::move(status)),
+        device_(device),
+        handle_(borrowed),
+        waits_on_device_(waits_on_device) {
+    if (borrowed == nullptr) {
+      CurrentDevice const current(device);
+      own_.emplace(priority);
+      handle_ = own_->get();
+    }
+  }
+
+  void copy(void* to, void const* from, Bytes bytes, ::cudaMemcpyKind kind) {
+    if (bytes > 0 && !status_->aborted()) {
+      check(::cudaMemcpyAsync(to, from, bytes, kind, handle_), "cudaMemcpyAsync");
+    }
+  }
+
+  template <class Narrow>
+  void round(::cudaKernel_t kernel, DeviceSpan<Narrow> to, DeviceSpan<float const> from) {
+    require(to.size() == from.size(), Errc::invalid_argument, "a rounding between unequal sizes");
+    if (!status_->aborted()) {
+      detail::RoundingKernels::launch(
+          kernel, get(), to.device_pointer(), from.device_pointer(), to.size());
+    }
+  }
+
+  std::shared_ptr<detail::CudaStatus> status_;
+  DeviceId device_;
+  std::optional<Stream> own_;
+  ::cudaStream_t handle_ = nullptr;
+  bool waits_on_device_ = false;
+  ::nvtxRangeId_t range_ = no_range;
+};
+
+static_assert(BackendStream<CudaStream, CudaEvent, CudaFence>);
+
+}  // namespace roundpipe::cu
