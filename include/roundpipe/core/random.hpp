@@ -45,18 +45,26 @@ struct RandomKey {
   return counter;
 }
 
+/// \p key in the form that \ref random_block reads: to be made once for many blocks. A key has more
+/// bits than Philox's own, so one pass hashes it to a key (the first half) and half a counter.
+[[nodiscard]] constexpr std::array<std::uint32_t, 4> hash_key(RandomKey const& key) noexcept {
+  return philox({key.step, key.layer, key.micro_batch, key.stream},
+                {static_cast<std::uint32_t>(key.seed), static_cast<std::uint32_t>(key.seed >> 32)});
+}
+
+/// The four words number \p block of the stream whose key was hashed to \p hash.
+[[nodiscard]] constexpr std::array<std::uint32_t, 4> random_block(
+    std::array<std::uint32_t, 4> const& hash, std::uint64_t block) noexcept {
+  return philox({static_cast<std::uint32_t>(block),
+                 static_cast<std::uint32_t>(block >> 32),
+                 hash[2],
+                 hash[3]},
+                {hash[0], hash[1]});
+}
 /// The four words number \p block of the stream \p key.
 [[nodiscard]] constexpr std::array<std::uint32_t, 4> random_block(RandomKey const& key,
                                                                   std::uint64_t block) noexcept {
-  // A key has more bits than Philox's own, so one pass hashes it to a key and half a counter.
-  auto const derived = philox({key.step, key.layer, key.micro_batch, key.stream},
-                              {static_cast<std::uint32_t>(key.seed),
-                               static_cast<std::uint32_t>(key.seed >> 32)});
-  return philox({static_cast<std::uint32_t>(block),
-                 static_cast<std::uint32_t>(block >> 32),
-                 derived[2],
-                 derived[3]},
-                {derived[0], derived[1]});
+  return random_block(hash_key(key), block);
 }
 
 /// Word number \p index of the stream \p key.
@@ -70,13 +78,21 @@ struct RandomKey {
   return static_cast<float>(word >> 8) * 0x1p-24F;
 }
 
-/// Standard normal number \p index of the stream \p key (Box and Muller 1958).
+/// Standard normal numbers 2 \p pair and 2 \p pair + 1 of the stream of \p hash (Box and Muller
+/// 1958; each takes two words, and the cosine alone).
+[[nodiscard]] inline std::array<float, 2> normal_pair(std::array<std::uint32_t, 4> const& hash,
+                                                      std::uint64_t pair) {
+  auto const words = random_block(hash, pair);
+  auto const from = [](std::uint32_t first, std::uint32_t second) {
+    auto const u = (static_cast<double>(first) + 1.0) * 0x1p-32;  // in (0, 1]
+    auto const v = static_cast<double>(second) * 0x1p-32;
+    return static_cast<float>(std::sqrt(-2.0 * std::log(u)) * std::cos(2.0 * std::numbers::pi * v));
+  };
+  return {from(words[0], words[1]), from(words[2], words[3])};
+}
+/// Standard normal number \p index of the stream \p key.
 [[nodiscard]] inline float normal(RandomKey const& key, std::uint64_t index) {
-  auto const words = random_block(key, index / 2);
-  auto const pair = index % 2 * 2;
-  auto const u = (static_cast<double>(words[pair]) + 1.0) * 0x1p-32;  // in (0, 1]
-  auto const v = static_cast<double>(words[pair + 1]) * 0x1p-32;
-  return static_cast<float>(std::sqrt(-2.0 * std::log(u)) * std::cos(2.0 * std::numbers::pi * v));
+  return normal_pair(hash_key(key), index / 2)[index % 2];
 }
 
 }  // namespace roundpipe

@@ -18,10 +18,7 @@ class RandomWords {
  public:
   static constexpr std::size_t batch = 256;
 
-  explicit RandomWords(RandomKey const& key) noexcept
-      : key_(philox(
-            {key.step, key.layer, key.micro_batch, key.stream},
-            {static_cast<std::uint32_t>(key.seed), static_cast<std::uint32_t>(key.seed >> 32)})) {}
+  explicit RandomWords(RandomKey const& key) noexcept : key_(hash_key(key)) {}
 
   /// The words from number \p first on, \ref batch of them, until the next call.
   /// Precondition: \p first is a multiple of 4.

@@ -72,11 +72,17 @@ class Sequential {
       return std::array<Call, sizeof...(Layers)>{
           +[](Runs const& runs, Function& g) -> Result { return g(std::get<I>(runs).layer); }...};
     }(std::index_sequence_for<Layers...>{});
+    return table[run_of(id)](runs_, f);
+  }
+
+  /// The number of the run that holds layer \p id; the layers of one are copies of each other.
+  /// Precondition: the layer exists.
+  [[nodiscard]] std::size_t run_of(LayerId id) const noexcept {
     std::size_t run = 0;
     while (id.index() >= ends_[run]) {
       ++run;
     }
-    return table[run](runs_, f);
+    return run;
   }
 
  private:

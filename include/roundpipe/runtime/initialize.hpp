@@ -15,7 +15,8 @@
 
 namespace roundpipe {
 
-/// Fills \p values with the first values of tensor \p tensor of block \p block: elements from number
+/// Fills \p values with the first values of tensor \p tensor of block \p block: elements from
+/// number
 /// \p first on.
 inline void initialize(ParameterSpec const& spec,
                        std::uint64_t seed,
@@ -37,8 +38,12 @@ inline void initialize(ParameterSpec const& spec,
                           static_cast<std::uint32_t>(block),
                           initialization,
                           static_cast<std::uint32_t>(tensor)};
-      for (std::size_t i = 0; i < values.size(); ++i) {
-        values[i] = spec.initial.deviation * normal(key, first + i);
+      auto const hash = hash_key(key);
+      for (std::size_t i = 0; i < values.size();) {
+        auto const pair = normal_pair(hash, (first + i) / 2);
+        for (auto at = (first + i) % 2; at < 2 && i < values.size(); ++at, ++i) {
+          values[i] = spec.initial.deviation * pair[at];
+        }
       }
       break;
     }

@@ -7,11 +7,15 @@
 
 #include <roundpipe/concepts/backend.hpp>
 #include <roundpipe/concepts/layer.hpp>
+#include <roundpipe/core/dtype.hpp>
+#include <roundpipe/core/random.hpp>
 #include <roundpipe/plan/cost_model.hpp>
 #include <roundpipe/plan/model_description.hpp>
 
 #include <algorithm>
 #include <cstddef>
+#include <cstdint>
+#include <map>
 #include <utility>
 #include <vector>
 
@@ -19,7 +23,7 @@ namespace roundpipe {
 
 namespace detail {
 
-/// The tensors of one layer in a device block of its own, all bytes zero.
+/// The tensors of one layer in a device block of its own.
 template <class Stream>
 class LayerBench {
  public:
@@ -28,6 +32,21 @@ class LayerBench {
   [[nodiscard]] Bytes bytes() const noexcept { return bytes_; }
   void use(DeviceBytes block) { place(TensorCarver{block}); }
   [[nodiscard]] LayerTensors const& tensors() const noexcept { return tensors_; }
+
+  /// Calls \p f with every tensor that a layer only reads and whose elements are real numbers.
+  template <class F>
+  void for_each_operand(F&& f) const {
+    for (auto const* list : {&tensors_.parameters,
+                             &tensors_.inputs,
+                             &tensors_.side_inputs,
+                             &tensors_.output_gradients}) {
+      for (auto const& tensor : *list) {
+        if (tensor.present() && is_floating(tensor.dtype())) {
+          f(tensor);
+        }
+      }
+    }
+  }
 
  private:
   void place(TensorCarver carver) {
@@ -67,10 +86,54 @@ class LayerBench {
   Bytes bytes_ = 0;
 };
 
+/// Small random numbers in pinned memory, of one floating type after another: matrix units draw
+/// less power on zeros, and so run faster than they ever will again.
+template <Backend B>
+class RandomOperands {
+ public:
+  explicit RandomOperands(B& backend) {
+    for (auto const type : {DType::f64, DType::f32, DType::bf16, DType::f16}) {
+      slabs_.emplace(type, backend.allocate_host(count * size_of(type)));
+      visit_floating(type, [&]<class T>(T) {
+        auto* const numbers = reinterpret_cast<T*>(slabs_.at(type).bytes().data());
+        for (std::size_t i = 0; i < count; ++i) {
+          numbers[i] = T(0.1F * uniform(random_word({}, i)) - 0.05F);
+        }
+      });
+    }
+  }
+
+  /// Enqueues copies to all of \p tensor.
+  void fill(typename B::Stream& stream, DeviceTensor const& tensor) const {
+    HostSpan<std::byte const> const source = slabs_.at(tensor.dtype()).bytes();
+    DeviceBytes const to{tensor.device_pointer(), tensor.size_bytes()};
+    for (Bytes at = 0; at < to.size(); at += source.size()) {
+      auto const bytes = std::min(source.size(), to.size() - at);
+      stream.copy(to.subspan(at, bytes), source.first(bytes));
+    }
+  }
+
+ private:
+  static constexpr std::size_t count = std::size_t{1} << 18;
+
+  std::map<DType, decltype(std::declval<B&>().allocate_host(Bytes{}))> slabs_;
+};
+
+/// Whether two layers of \p model are known to be copies of each other.
+template <class Model>
+[[nodiscard]] bool are_equal(Model const& model, LayerId a, LayerId b) {
+  if constexpr (requires { model.run_of(a) == model.run_of(b); }) {
+    return model.run_of(a) == model.run_of(b);
+  } else {
+    return false;
+  }
+}
+
 }  // namespace detail
 
-/// Runs forward and backward of every layer of \p model \p repetitions times on device 0, on zeros,
-/// and takes the shortest times. Device memory for the largest layer is taken and given back.
+/// Runs forward and backward of every layer of \p model \p repetitions times on device 0, on small
+/// random numbers (integers are 0), after one run that does not count, and takes the median times.
+/// Of equal layers the first is run. Memory for the largest layer is taken and given back.
 /// \throws Error as the layers and the backend do.
 template <class Model, Backend B>
 [[nodiscard]] CostModel measure_costs(Model const& model,
@@ -89,28 +152,38 @@ template <class Model, Backend B>
     end.wait();
     return end.seconds_since(start);
   };
+  detail::RandomOperands<B> const operands(backend);
   std::vector<LayerCost> costs;
   for (std::size_t i = 0; i < description.size(); ++i) {
+    if (i > 0 && detail::are_equal(model, LayerId(i - 1), LayerId(i))) {
+      costs.push_back(costs.back());
+      continue;
+    }
     detail::LayerBench<Stream> bench(description.layers[i]);
     auto const memory = backend.allocate_device(device, bench.bytes());
     bench.use(memory.bytes());
     stream.fill(memory.bytes(), std::byte{0});
+    bench.for_each_operand([&](DeviceTensor const& tensor) { operands.fill(stream, tensor); });
     LayerCall call;
     call.shape = description.capacity;
     call.random.layer = static_cast<std::uint32_t>(i);
     call.saving = true;
     ForwardContext<Stream> forward(stream, call, bench.tensors());
     BackwardContext<Stream> backward(stream, call, bench.tensors());
-    LayerCost best;
-    for (std::size_t r = 0; r < std::max<std::size_t>(repetitions, 1); ++r) {
-      model.visit(LayerId(i), [&]<Layer<Stream> L>(L const& layer) {
-        auto const forward_s = timed([&] { layer.forward(forward); });
-        auto const backward_s = timed([&] { layer.backward(backward); });
-        best.forward_s = r == 0 ? forward_s : std::min(best.forward_s, forward_s);
-        best.backward_s = r == 0 ? backward_s : std::min(best.backward_s, backward_s);
-      });
-    }
-    costs.push_back(best);
+    std::vector<double> forward_s;
+    std::vector<double> backward_s;
+    model.visit(LayerId(i), [&]<Layer<Stream> L>(L const& layer) {
+      for (std::size_t r = 0; r <= std::max<std::size_t>(repetitions, 1); ++r) {
+        forward_s.push_back(timed([&] { layer.forward(forward); }));
+        backward_s.push_back(timed([&] { layer.backward(backward); }));
+      }
+    });
+    auto const median = [](std::vector<double>& times) {
+      auto const middle = times.begin() + 1 + static_cast<std::ptrdiff_t>(times.size() - 1) / 2;
+      std::nth_element(times.begin() + 1, middle, times.end());
+      return *middle;
+    };
+    costs.push_back({median(forward_s), median(backward_s)});
   }
   return CostModel(std::move(costs));
 }

@@ -272,14 +272,16 @@ class ParameterStore {
 
   void set_first_values(BlockId block) {
     auto const& specs = blocks_.blocks[block.index()].specs;
-    std::array<float, 4096> values;
     for (std::size_t t = 0; t < specs.size(); ++t) {
       auto const size = specs[t].tensor.shape.size();
-      for (std::size_t first = 0; first < size; first += values.size()) {
-        HostSpan<float> const some(values.data(), std::min(values.size(), size - first));
-        initialize(specs[t], options_.seed, block.index(), t, some, first);
-        write_weights(block, t, some, first);
-      }
+      update_pool_.for_each_part(size, grain, [&](std::size_t begin, std::size_t end) {
+        std::array<float, 4096> values;
+        for (auto first = begin; first < end; first += values.size()) {
+          HostSpan<float> const some(values.data(), std::min(values.size(), end - first));
+          initialize(specs[t], options_.seed, block.index(), t, some, first);
+          write_weights(block, t, some, first);
+        }
+      });
     }
   }
 
