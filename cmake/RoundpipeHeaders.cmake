@@ -136,6 +136,7 @@ set(ROUNDPIPE_EXTRA_HEADERS
 
 # CUDA for g++ with the toolkit's headers.
 set(ROUNDPIPE_CUDA_HOST_HEADERS
+  include/roundpipe/cuda/blas.hpp
   include/roundpipe/cuda/cuda_backend.hpp
   include/roundpipe/cuda/cuda_event.hpp
   include/roundpipe/cuda/cuda_fence.hpp
@@ -145,6 +146,10 @@ set(ROUNDPIPE_CUDA_HOST_HEADERS
   include/roundpipe/cuda/device_memory.hpp
   include/roundpipe/cuda/error.hpp
   include/roundpipe/cuda/event.hpp
+  include/roundpipe/cuda/matmul.hpp
+  include/roundpipe/cuda/matmul_algorithms.hpp
+  include/roundpipe/cuda/matmul_plan.hpp
+  include/roundpipe/cuda/matmul_timing.hpp
   include/roundpipe/cuda/pinned_memory.hpp
   include/roundpipe/cuda/rounding.hpp
   include/roundpipe/cuda/stream.hpp

@@ -9,6 +9,7 @@
 /// \file
 /// \brief The CUDA parts in one include, for files that nvcc compiles.
 
+#include <roundpipe/cuda/blas.hpp>
 #include <roundpipe/cuda/cuda_backend.hpp>
 #include <roundpipe/cuda/cuda_event.hpp>
 #include <roundpipe/cuda/cuda_fence.hpp>
@@ -18,6 +19,10 @@
 #include <roundpipe/cuda/device_memory.hpp>
 #include <roundpipe/cuda/error.hpp>
 #include <roundpipe/cuda/event.hpp>
+#include <roundpipe/cuda/matmul.hpp>
+#include <roundpipe/cuda/matmul_algorithms.hpp>
+#include <roundpipe/cuda/matmul_plan.hpp>
+#include <roundpipe/cuda/matmul_timing.hpp>
 #include <roundpipe/cuda/pinned_memory.hpp>
 #include <roundpipe/cuda/rounding.hpp>
 #include <roundpipe/cuda/stream.hpp>

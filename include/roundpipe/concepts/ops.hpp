@@ -26,6 +26,13 @@ namespace roundpipe {
 /// Stands for an optional tensor that is not there.
 inline constexpr DeviceTensor absent{};
 
+/// The extents of a product with a weight: x [rows, in], weight [out, in], y [rows, out].
+struct LinearExtents {
+  std::int64_t rows = 0;
+  std::int64_t in = 0;
+  std::int64_t out = 0;
+};
+
 /// The extents of causal self-attention over \c rows sequences of \c length positions each.
 struct AttentionShape {
   std::int64_t rows = 1;

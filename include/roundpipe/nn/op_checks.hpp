@@ -17,12 +17,7 @@
 
 namespace roundpipe::nn {
 
-/// A product's extents: x [rows, in], weight [out, in], y [rows, out].
-struct LinearExtents {
-  std::int64_t rows = 0;
-  std::int64_t in = 0;
-  std::int64_t out = 0;
-};
+using roundpipe::LinearExtents;
 
 /// \p rows vectors of \p width elements.
 struct RowExtents {

@@ -1,0 +1,54 @@
+// SPDX-FileCopyrightText: 2026 The roundpipe authors
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+
+#include <roundpipe/cuda/blas.hpp>
+#include <roundpipe/cuda/matmul_plan.hpp>
+#include <support/error_of.hpp>
+
+#include <doctest/doctest.h>
+
+#include <sstream>
+#include <system_error>
+
+namespace cu = roundpipe::cu;
+using roundpipe::DType;
+
+TEST_CASE("a problem that is written and read is the same") {
+  cu::MatmulProblem const problem{.m = 5,
+                                  .n = 1LL << 33,
+                                  .k = 7,
+                                  .operands = DType::f16,
+                                  .result = DType::f32,
+                                  .transpose_b = true,
+                                  .adds = true,
+                                  .alignments = {2, 4, 8, 256}};
+  std::stringstream text;
+  cu::write(text, problem);
+  cu::MatmulProblem copy;
+  CHECK(cu::read(text, copy));
+  CHECK(copy == problem);
+  CHECK(cu::hash_of(copy) == cu::hash_of(problem));
+  copy.adds = false;
+  CHECK(cu::hash_of(copy) != cu::hash_of(problem));
+}
+
+TEST_CASE("a problem of impossible extents or types is not read") {
+  for (char const* const line : {"",
+                                 "0 1 1 1 1 0 0 0 2 2 2 2",
+                                 "1 1 1 0 1 0 0 0 2 2 2 2",
+                                 "1 1 1 1 99 0 0 0 2 2 2 2",
+                                 "1 1 1 1 1 0 0 0 2 2 2"}) {
+    std::istringstream text(line);
+    cu::MatmulProblem problem;
+    CHECK_FALSE(cu::read(text, problem));
+  }
+}
+
+TEST_CASE("a status of cuBLAS becomes an error that says the same as others do") {
+  auto const error =
+      roundpipe::test::error_of([] { cu::check(CUBLAS_STATUS_ALLOC_FAILED, "cublasLtCreate"); });
+  CHECK(error.code() == std::errc::not_enough_memory);
+  CHECK(error.message() == "cublasLtCreate");
+  CHECK(error.code().message() == "CUBLAS_STATUS_ALLOC_FAILED");
+  cu::check(CUBLAS_STATUS_SUCCESS, "nothing");
+}
