@@ -31,6 +31,8 @@ set(ROUNDPIPE_CORE_HEADERS
   include/roundpipe/plan/action_graph.hpp
   include/roundpipe/plan/batch_layout.hpp
   include/roundpipe/plan/blocking_protocol.hpp
+  include/roundpipe/plan/bubble_meter.hpp
+  include/roundpipe/plan/bubbles.hpp
   include/roundpipe/plan/call_graph.hpp
   include/roundpipe/plan/copy_queues.hpp
   include/roundpipe/plan/cost_model.hpp
@@ -39,6 +41,7 @@ set(ROUNDPIPE_CORE_HEADERS
   include/roundpipe/plan/graph_sequence.hpp
   include/roundpipe/plan/host_memory_plan.hpp
   include/roundpipe/plan/layer_event_protocol.hpp
+  include/roundpipe/plan/looped_bfs_schedule.hpp
   include/roundpipe/plan/memory_plan.hpp
   include/roundpipe/plan/model_description.hpp
   include/roundpipe/plan/parameter_blocks.hpp
@@ -56,6 +59,7 @@ set(ROUNDPIPE_CORE_HEADERS
   include/roundpipe/plan/stage_layout.hpp
   include/roundpipe/plan/step_graph.hpp
   include/roundpipe/plan/timeline.hpp
+  include/roundpipe/plan/uniform_partitioner.hpp
   include/roundpipe/plan/unplanned_transfers.hpp
   include/roundpipe/plan/verify.hpp
   include/roundpipe/backend/host_backend.hpp
@@ -76,6 +80,7 @@ set(ROUNDPIPE_CORE_HEADERS
   include/roundpipe/optim/sgd.hpp
   include/roundpipe/optim/stochastic_rounding.hpp
   include/roundpipe/optim/update_pass.hpp
+  include/roundpipe/simulate/forecast.hpp
   include/roundpipe/runtime/aligned_memory.hpp
   include/roundpipe/runtime/batch.hpp
   include/roundpipe/runtime/batch_staging.hpp

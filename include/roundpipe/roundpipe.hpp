@@ -51,6 +51,8 @@
 #include <roundpipe/plan/action_graph.hpp>
 #include <roundpipe/plan/batch_layout.hpp>
 #include <roundpipe/plan/blocking_protocol.hpp>
+#include <roundpipe/plan/bubble_meter.hpp>
+#include <roundpipe/plan/bubbles.hpp>
 #include <roundpipe/plan/call_graph.hpp>
 #include <roundpipe/plan/copy_queues.hpp>
 #include <roundpipe/plan/cost_model.hpp>
@@ -59,6 +61,7 @@
 #include <roundpipe/plan/graph_sequence.hpp>
 #include <roundpipe/plan/host_memory_plan.hpp>
 #include <roundpipe/plan/layer_event_protocol.hpp>
+#include <roundpipe/plan/looped_bfs_schedule.hpp>
 #include <roundpipe/plan/memory_plan.hpp>
 #include <roundpipe/plan/model_description.hpp>
 #include <roundpipe/plan/parameter_blocks.hpp>
@@ -76,6 +79,7 @@
 #include <roundpipe/plan/stage_layout.hpp>
 #include <roundpipe/plan/step_graph.hpp>
 #include <roundpipe/plan/timeline.hpp>
+#include <roundpipe/plan/uniform_partitioner.hpp>
 #include <roundpipe/plan/unplanned_transfers.hpp>
 #include <roundpipe/plan/verify.hpp>
 #include <roundpipe/runtime/aligned_memory.hpp>
@@ -110,4 +114,5 @@
 #include <roundpipe/runtime/step_verdict.hpp>
 #include <roundpipe/runtime/weights_digest.hpp>
 #include <roundpipe/runtime/worker_pool.hpp>
+#include <roundpipe/simulate/forecast.hpp>
 #include <roundpipe/version.hpp>

@@ -6,8 +6,8 @@
 /// \brief Policies that a user might write instead of the library's.
 
 #include <roundpipe/concepts/partition_policy.hpp>
-#include <roundpipe/concepts/schedule.hpp>
 #include <roundpipe/concepts/transfer_policy.hpp>
+#include <roundpipe/plan/looped_bfs_schedule.hpp>
 
 #include <cstddef>
 #include <span>
@@ -15,36 +15,7 @@
 
 namespace roundpipe::test {
 
-/// Looped breadth-first pipeline with weights bound to devices: stage i forward, and the backward
-/// stage that holds the same place from the end, run on a fixed device, whatever the call.
-class LoopedBfs {
- public:
-  [[nodiscard]] DeviceTasks tasks(ScheduleShape const& shape) const {
-    DeviceTasks tasks(shape.devices);
-    for (std::size_t round = 0; round < shape.rounds; ++round) {
-      for (std::size_t stage = 0; stage < shape.stages(); ++stage) {
-        auto const backward = stage >= shape.forward_stages;
-        auto const loop = backward ? shape.stages() - 1 - stage : stage;
-        auto& list = tasks[loop % shape.devices];
-        for (std::size_t m = 0; m < shape.micro_batches; ++m) {
-          auto const add = [&](TaskKind kind) {
-            list.push_back({StageId(stage), kind, RoundId(round), MicroBatchId(m)});
-          };
-          if (!backward) {
-            add(TaskKind::forward);
-          } else if (stage == shape.forward_stages) {
-            add(TaskKind::fused);
-          } else {
-            add(TaskKind::recompute);
-            add(TaskKind::backward);
-          }
-        }
-      }
-    }
-    return tasks;
-  }
-  [[nodiscard]] std::size_t advance(ScheduleShape const& /*shape*/) const { return 0; }
-};
+using LoopedBfs = LoopedBfsSchedule;
 
 /// One copy a slot, and activations only when they are needed.
 class CopyAtOnce {
@@ -78,7 +49,6 @@ class OneLayerStages {
 };
 
 static_assert(PartitionPolicy<OneLayerStages>);
-static_assert(Schedule<LoopedBfs>);
 static_assert(TransferPolicy<CopyAtOnce>);
 
 }  // namespace roundpipe::test

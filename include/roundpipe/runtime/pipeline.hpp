@@ -12,6 +12,7 @@
 #include <roundpipe/concepts/schedule.hpp>
 #include <roundpipe/concepts/transfer_policy.hpp>
 #include <roundpipe/core/error.hpp>
+#include <roundpipe/plan/bubble_meter.hpp>
 #include <roundpipe/plan/host_memory_plan.hpp>
 #include <roundpipe/plan/layer_event_protocol.hpp>
 #include <roundpipe/plan/partitioner.hpp>
@@ -108,6 +109,7 @@ class Pipeline {
         step_program_(planner_.step_graph(plan_.blocks, step_options())),
         flush_program_(planner_.flush_graph(plan_.blocks)),
         meter_(options_.devices),
+        bubbles_(options_.devices),
         executor_(backend, work_, options_.devices, cpus_) {
     if (options_.verify) {
       verify_graphs(planner_.evaluation_graph(
@@ -119,6 +121,7 @@ class Pipeline {
     executor_.on_complete = [this](auto const& run, auto const& entries) {
       if (&run.program() == &call_program_) {
         meter_.add(entries);
+        bubbles_.add(run.program().graph(), entries, [&](ActionId id) { return external(run, id); });
       }
       if (options_.timeline_calls > 0) {
         timeline_.push_back(entries);
@@ -238,6 +241,7 @@ class Pipeline {
     report.steps = parameters_.trains() ? parameters_.finished_steps() : steps_made_;
     report.skipped_steps = parameters_.skipped_steps();
     meter_.fill(report);
+    report.bubbles = bubbles_.bubbles();
     report.device_bytes_peak = plan_.stages.memory.bytes;
     report.host_bytes_peak = arena_.bytes();
     return report;
@@ -310,6 +314,17 @@ class Pipeline {
 
   using Devices = DeviceActions<Model, B, Store>;
   using Work = PipelineWork<Devices, Store>;
+
+  /// What \p id waits for besides its own run.
+  [[nodiscard]] static BubbleMeter::External external(GraphRun<B> const& run, ActionId id) {
+    auto const& tickets = run.external(id);
+    if (tickets.empty()) {
+      return BubbleMeter::External::none;
+    }
+    auto const is_host = [](Ticket<B> const& ticket) { return ticket.run == nullptr; };
+    return std::ranges::any_of(tickets, is_host) ? BubbleMeter::External::host
+                                                 : BubbleMeter::External::device;
+  }
 
   [[nodiscard]] static PipelineOptions complete(PipelineOptions options, B& backend) {
     require(options.clip_norm >= 0 && std::isfinite(options.clip_norm),
@@ -585,6 +600,7 @@ class Pipeline {
   GraphProgram step_program_;
   GraphProgram flush_program_;
   BusyMeter meter_;
+  BubbleMeter bubbles_;
   std::deque<std::vector<TimelineEntry>> timeline_;
   CallData evaluation_;  // what all evaluations have in common
   std::vector<Slot> calls_;

@@ -6,6 +6,7 @@
 /// \brief What a pipeline has done so far, and how busy its devices were.
 
 #include <roundpipe/core/bytes.hpp>
+#include <roundpipe/plan/bubbles.hpp>
 #include <roundpipe/plan/timeline.hpp>
 
 #include <algorithm>
@@ -23,6 +24,7 @@ struct Report {
   std::uint64_t skipped_steps = 0;  ///< Those among them whose gradients overflowed.
   double training_s = 0;  ///< From first to last action of the training calls, overlaps once.
   std::vector<double> device_busy;  ///< By device: the share in which it computed.
+  Bubbles bubbles;                  ///< Idle time between the training calls' work, by cause.
   Bytes device_bytes_peak = 0;      ///< Of each device; everything is reserved at the start.
   Bytes host_bytes_peak = 0;        ///< Of the host's arenas.
 };

@@ -1,0 +1,60 @@
+// SPDX-FileCopyrightText: 2026 The roundpipe authors
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#pragma once
+
+/// \file
+/// \brief Idle time of devices, by what it was spent waiting for.
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+
+namespace roundpipe {
+
+/// What a device that does not compute waits for.
+enum class BubbleCause : std::uint8_t {
+  fill,             ///< The call's first work has not come to it yet.
+  drain,            ///< The call's last work has left it, and no other call has begun.
+  imbalance,        ///< Another device still computes what it needs.
+  transfer_stall,   ///< A copy that could have been made earlier is under way.
+  memory_stall,     ///< A copy is under way whose place was in use until now.
+  optimizer_stall,  ///< The optimizer, or what it reads or writes.
+  dispatch,         ///< Nothing: the work was not issued yet, or had just been.
+};
+
+inline constexpr std::size_t bubble_cause_count = 7;
+
+[[nodiscard]] constexpr char const* name_of(BubbleCause cause) noexcept {
+  constexpr char const* names[] = {"fill",
+                                   "drain",
+                                   "imbalance",
+                                   "transfer stall",
+                                   "memory stall",
+                                   "optimizer stall",
+                                   "dispatch"};
+  return names[static_cast<std::size_t>(cause)];
+}
+
+/// Idle seconds by cause, of all devices together.
+class Bubbles {
+ public:
+  [[nodiscard]] double& operator[](BubbleCause cause) noexcept {
+    return seconds_[static_cast<std::size_t>(cause)];
+  }
+  [[nodiscard]] double operator[](BubbleCause cause) const noexcept {
+    return seconds_[static_cast<std::size_t>(cause)];
+  }
+  [[nodiscard]] double total() const noexcept {
+    double sum = 0;
+    for (auto const seconds : seconds_) {
+      sum += seconds;
+    }
+    return sum;
+  }
+  friend bool operator==(Bubbles const&, Bubbles const&) = default;
+
+ private:
+  std::array<double, bubble_cause_count> seconds_{};
+};
+
+}  // namespace roundpipe

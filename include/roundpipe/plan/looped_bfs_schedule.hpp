@@ -1,0 +1,52 @@
+// SPDX-FileCopyrightText: 2026 The roundpipe authors
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#pragma once
+
+/// \file
+/// \brief Looped breadth-first schedule: stages bound to devices, all micro-batches of one at once.
+
+#include <roundpipe/concepts/schedule.hpp>
+#include <roundpipe/core/id.hpp>
+
+#include <cstddef>
+
+namespace roundpipe {
+
+/// \brief Stage i, and the backward stage that holds the same place from the end, run on device
+/// i mod N, whatever the call (breadth-first pipeline parallelism, Lamy-Poirier 2023).
+///
+/// The baseline that \ref RoundRobinSchedule is compared with in the same runtime: its bubbles come
+/// from forward stages that take less time than backward ones on the same devices.
+class LoopedBfsSchedule {
+ public:
+  [[nodiscard]] DeviceTasks tasks(ScheduleShape const& shape) const {
+    DeviceTasks tasks(shape.devices);
+    for (std::size_t round = 0; round < shape.rounds; ++round) {
+      for (std::size_t stage = 0; stage < shape.stages(); ++stage) {
+        auto const backward = stage >= shape.forward_stages;
+        auto const loop = backward ? shape.stages() - 1 - stage : stage;
+        auto& list = tasks[loop % shape.devices];
+        for (std::size_t m = 0; m < shape.micro_batches; ++m) {
+          auto const add = [&](TaskKind kind) {
+            list.push_back({StageId(stage), kind, RoundId(round), MicroBatchId(m)});
+          };
+          if (!backward) {
+            add(TaskKind::forward);
+          } else if (stage == shape.forward_stages) {
+            add(TaskKind::fused);
+          } else {
+            add(TaskKind::recompute);
+            add(TaskKind::backward);
+          }
+        }
+      }
+    }
+    return tasks;
+  }
+  /// Devices keep their stages from call to call.
+  [[nodiscard]] std::size_t advance(ScheduleShape const& /*shape*/) const noexcept { return 0; }
+};
+
+static_assert(Schedule<LoopedBfsSchedule>);
+
+}  // namespace roundpipe
