@@ -163,5 +163,21 @@ set(ROUNDPIPE_CUDA_HOST_HEADERS
 
 # CUDA for nvcc.
 set(ROUNDPIPE_CUDA_DEVICE_HEADERS
+  include/roundpipe/cuda/kernels/cross_entropy.cuh
+  include/roundpipe/cuda/kernels/dropout.cuh
+  include/roundpipe/cuda/kernels/embedding.cuh
+  include/roundpipe/cuda/kernels/launch.cuh
+  include/roundpipe/cuda/kernels/packs.cuh
+  include/roundpipe/cuda/kernels/partial_sums.cuh
+  include/roundpipe/cuda/kernels/philox.cuh
+  include/roundpipe/cuda/kernels/rms_norm.cuh
+  include/roundpipe/cuda/kernels/rms_norm_backward.cuh
+  include/roundpipe/cuda/kernels/rotary.cuh
+  include/roundpipe/cuda/kernels/rotary_backward.cuh
+  include/roundpipe/cuda/kernels/rotary_plan.cuh
+  include/roundpipe/cuda/kernels/scatter_add.cuh
+  include/roundpipe/cuda/kernels/sum.cuh
+  include/roundpipe/cuda/kernels/swiglu.cuh
+  include/roundpipe/cuda/kernels/teams.cuh
   include/roundpipe/roundpipe_cuda.cuh
 )

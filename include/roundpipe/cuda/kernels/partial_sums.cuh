@@ -1,0 +1,97 @@
+// SPDX-FileCopyrightText: 2026 The roundpipe authors
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#pragma once
+
+#ifndef __CUDACC__
+#  error "roundpipe/cuda/kernels/*.cuh hold device code: include them from a .cu file only"
+#endif
+
+/// \file
+/// \brief Sums over rows in an order that depends on extents alone: every block leaves a partial
+/// sum in scratch, and one kernel adds these in the order of the blocks.
+
+#include <roundpipe/core/bytes.hpp>
+#include <roundpipe/core/error.hpp>
+#include <roundpipe/core/span.hpp>
+#include <roundpipe/core/tensor.hpp>
+#include <roundpipe/cuda/kernels/launch.cuh>
+
+#include <cuda/std/mdspan>
+#include <cuda/std/span>
+#include <cuda/stream_ref>
+
+#include <algorithm>
+#include <cstdint>
+
+namespace roundpipe::cu::detail {
+
+/// The most blocks that gather the gradient of a gain: as many as run at a time on the largest
+/// parts, 4 on each of 132 multiprocessors. A constant, so that sums do not depend on the device.
+inline constexpr std::int64_t most_partials = 528;
+
+/// Partial sums, [blocks, width].
+using Partials = ::cuda::std::mdspan<float, ::cuda::std::dextents<std::int64_t, 2>>;
+
+/// Bytes of the partial sums of \p vectors vectors, in however few blocks.
+[[nodiscard]] inline Bytes partials_bytes(std::int64_t vectors, std::int64_t width) noexcept {
+  auto const rows = std::clamp<std::int64_t>(vectors, 0, most_partials);
+  return align_up(static_cast<Bytes>(rows) * static_cast<Bytes>(width) * sizeof(float));
+}
+
+/// \p scratch as partial sums. \throws Error (over_budget) when it is too small.
+[[nodiscard]] inline Partials partials_in(DeviceBytes scratch,
+                                          std::int64_t blocks,
+                                          std::int64_t width) {
+  require(scratch.size() >= static_cast<Bytes>(blocks * width) * sizeof(float),
+          Errc::over_budget,
+          "a norm's gradient has less scratch than norm_scratch_bytes() says");
+  return Partials(reinterpret_cast<float*>(scratch.device_pointer()), blocks, width);
+}
+
+/// sum[j] += the partials of column j, \p Columns of them a block. Each of as many lanes adds a run
+/// of consecutive partials, then one adds the runs.
+template <int Columns>
+__global__ void __launch_bounds__(Columns* Columns)
+    add_partials_kernel(::cuda::std::span<float> sum, Partials partials) {
+  __shared__ float runs[Columns][Columns + 1];
+  auto const blocks = partials.extent(0);
+  auto const column = std::int64_t{blockIdx.x} * Columns + threadIdx.x;
+  auto const run = (blocks + Columns - 1) / Columns;
+  auto const first = run * threadIdx.y;
+  auto const last = first + run < blocks ? first + run : blocks;
+  float total = 0;
+  if (column < partials.extent(1)) {
+#pragma unroll 8
+    for (auto block = first; block < last; ++block) {
+      total += partials(block, column);
+    }
+  }
+  runs[threadIdx.y][threadIdx.x] = total;
+  __syncthreads();
+  if (threadIdx.y == 0 && column < partials.extent(1)) {
+    total = 0;
+    for (int i = 0; i < Columns; ++i) {
+      total += runs[i][threadIdx.x];
+    }
+    sum[static_cast<std::size_t>(column)] += total;
+  }
+}
+
+/// Enqueues sum += the sum of \p partials over blocks. \p sum is f32 of partials.extent(1).
+template <OnUse = OnUse::compiled>
+void add_partials(char const* operation,
+                  ::cuda::stream_ref stream,
+                  DeviceTensor const& sum,
+                  Partials partials) {
+  constexpr int columns = 32;
+  launch(operation,
+         stream,
+         grid_of(divide_up(partials.extent(1), columns)),
+         dim3(columns, columns),
+         0,
+         add_partials_kernel<columns>,
+         elements<float>(sum),
+         partials);
+}
+
+}  // namespace roundpipe::cu::detail

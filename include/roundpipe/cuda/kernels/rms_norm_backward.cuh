@@ -1,0 +1,202 @@
+// SPDX-FileCopyrightText: 2026 The roundpipe authors
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#pragma once
+
+#ifndef __CUDACC__
+#  error "roundpipe/cuda/kernels/*.cuh hold device code: include them from a .cu file only"
+#endif
+
+/// \file
+/// \brief The gradients of root-mean-square norms on the GPU.
+
+#include <roundpipe/core/span.hpp>
+#include <roundpipe/core/tensor.hpp>
+#include <roundpipe/cuda/kernels/launch.cuh>
+#include <roundpipe/cuda/kernels/packs.cuh>
+#include <roundpipe/cuda/kernels/partial_sums.cuh>
+#include <roundpipe/cuda/kernels/teams.cuh>
+#include <roundpipe/nn/op_checks.hpp>
+
+#include <cuda/stream_ref>
+#include <cuda_runtime_api.h>
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+
+namespace roundpipe::cu {
+
+namespace detail {
+
+/// dx = the gradient + c, where dx is present, and partials = each block's part of the gain's
+/// gradient, where these are. Lanes keep their columns of it in registers; what does not fit there
+/// gathers in \p partials. Teams of one block add theirs up in dynamic shared memory of
+/// [teams, width] floats.
+template <class X, class G>
+__global__ void __launch_bounds__(team_lanes, 2) rms_norm_backward_kernel(
+    nn::RowExtents e, X dx, Partials partials, X dy, X x, G gain, X c, float epsilon) {
+  constexpr int held = lane_elements / X::size;
+  __shared__ TeamSum::Slots slots[2];
+  extern __shared__ float team_sums[];
+  bool const sums = partials.data_handle() != nullptr;
+  auto const width = static_cast<float>(e.width);
+  std::int64_t const step = blockDim.x * X::size;
+  std::int64_t const first = threadIdx.x * X::size;
+  std::int64_t const rows_apart = std::int64_t{gridDim.x} * blockDim.y;
+  auto const row_0 = std::int64_t{blockIdx.x} * blockDim.y + threadIdx.y;
+  Pack<X::size> dgain[held] = {};
+  int parity = 0;
+  for (auto row = row_0; row < e.rows; row += rows_apart, parity ^= 1) {
+    auto const begin = row * e.width;
+    typename X::Raw gradients[held];
+    typename X::Raw values[held];
+    float2 both = make_float2(0, 0);  // the sums of x² and of dy gain x
+    auto const add = [&](std::int64_t at, Pack<X::size> const& d, Pack<X::size> const& v) {
+      auto const g = load_pack(gain, at, count_at<X>(at, e.width));
+#pragma unroll
+      for (int i = 0; i < X::size; ++i) {
+        both.x = fmaf(v[i], v[i], both.x);
+        both.y = fmaf(d[i] * g[i], v[i], both.y);
+      }
+    };
+#pragma unroll
+    for (int k = 0; k < held; ++k) {
+      if (auto const at = first + k * step; at < e.width) {
+        gradients[k] = dy.load(begin + at, count_at<X>(at, e.width));
+        values[k] = x.load(begin + at, count_at<X>(at, e.width));
+      }
+    }
+#pragma unroll
+    for (int k = 0; k < held; ++k) {
+      if (auto const at = first + k * step; at < e.width) {
+        add(at, X::widen(gradients[k]), X::widen(values[k]));
+      }
+    }
+    for (auto at = first + held * step; at < e.width; at += step) {
+      auto const count = count_at<X>(at, e.width);
+      add(at, load_pack(dy, begin + at, count), load_pack(x, begin + at, count));
+    }
+    both = TeamSum::of(both, slots[parity]);
+    float const r = rsqrtf(both.x / width + epsilon);
+    float const projection = both.y * r * r * r / width;
+    auto const finish = [&](std::int64_t at, Pack<X::size> const& d, Pack<X::size> const& v) {
+      auto const count = count_at<X>(at, e.width);
+      if (!dx.present()) {
+        return;
+      }
+      auto const g = load_pack(gain, at, count);
+      auto result = c.present() ? load_pack(c, begin + at, count) : Pack<X::size>{};
+#pragma unroll
+      for (int i = 0; i < X::size; ++i) {
+        result[i] += fmaf(d[i] * g[i], r, -(v[i] * projection));
+      }
+      dx.store(begin + at, result, count);
+    };
+#pragma unroll
+    for (int k = 0; k < held; ++k) {
+      if (auto const at = first + k * step; at < e.width) {
+        auto const d = X::widen(gradients[k]);
+        auto const v = X::widen(values[k]);
+        if (sums) {
+#pragma unroll
+          for (int i = 0; i < X::size; ++i) {
+            dgain[k][i] = fmaf(d[i] * v[i], r, dgain[k][i]);
+          }
+        }
+        finish(at, d, v);
+      }
+    }
+    for (auto at = first + held * step; at < e.width; at += step) {
+      auto const count = count_at<X>(at, e.width);
+      auto const d = load_pack(dy, begin + at, count);
+      auto const v = load_pack(x, begin + at, count);
+      if (sums) {
+        for (int i = 0; i < count; ++i) {
+          auto& sum = partials(blockIdx.x, at + i);
+          sum = fmaf(d[i] * v[i], r, row == row_0 ? 0.0F : sum);
+        }
+      }
+      finish(at, d, v);
+    }
+  }
+  if (!sums) {
+    return;
+  }
+  bool const alone = blockDim.y == 1;
+#pragma unroll
+  for (int k = 0; k < held; ++k) {
+#pragma unroll
+    for (int i = 0; i < X::size; ++i) {
+      if (auto const at = first + k * step + i; at < e.width) {
+        (alone ? partials(blockIdx.x, at) : team_sums[threadIdx.y * e.width + at]) = dgain[k][i];
+      }
+    }
+  }
+  if (alone) {
+    return;
+  }
+  __syncthreads();
+  for (std::int64_t at = threadIdx.y * blockDim.x + threadIdx.x; at < e.width;
+       at += blockDim.x * blockDim.y) {
+    float sum = 0;
+    for (unsigned team = 0; team < blockDim.y; ++team) {
+      sum += team_sums[team * e.width + at];
+    }
+    partials(blockIdx.x, at) = sum;
+  }
+}
+
+}  // namespace detail
+
+/// Enqueues dx = gradient + c, dgain += its sum over vectors; dx, dgain and c are optional, dgain
+/// is of f32, and dx may be dy or c. Tensors and \p scratch must live until it has run, and
+/// \p scratch holds detail::partials_bytes(). Does not synchronize.
+/// \throws Error (unsupported) for other types, (over_budget) for less scratch.
+template <detail::OnUse = detail::OnUse::compiled>
+void rms_norm_backward(::cuda::stream_ref stream,
+                       DeviceBytes scratch,
+                       nn::RowExtents e,
+                       DeviceTensor const& dx,
+                       DeviceTensor const& dgain,
+                       DeviceTensor const& dy,
+                       DeviceTensor const& x,
+                       DeviceTensor const& gain,
+                       DeviceTensor const& c,
+                       double epsilon) {
+  detail::check_types("rms_norm_backward", {&dx, &dgain, &dy, &x, &gain, &c});
+  detail::check_f32("rms_norm_backward", dgain);
+  if (e.rows == 0 || (!dx.present() && !dgain.present())) {
+    return;
+  }
+  auto const teams = detail::teams_for(e.width);
+  auto const blocks =
+      std::min(detail::divide_up(e.rows, teams.rows_per_block), detail::most_partials);
+  auto const partials =
+      dgain.present() ? detail::partials_in(scratch, blocks, e.width) : detail::Partials();
+  auto const shared =
+      teams.rows_per_block == 1
+          ? 0
+          : static_cast<std::size_t>(teams.rows_per_block * e.width) * sizeof(float);
+  detail::visit_views(
+      {&dy, &x, &dx, &c}, {&gain}, e.width, [&]<class X, class G>(detail::Tag<X>, detail::Tag<G>) {
+        detail::launch("rms_norm_backward",
+                       stream,
+                       detail::grid_of(blocks),
+                       teams.block,
+                       shared,
+                       detail::rms_norm_backward_kernel<X, G>,
+                       e,
+                       X(dx),
+                       partials,
+                       X(dy),
+                       X(x),
+                       G(gain),
+                       X(c),
+                       static_cast<float>(epsilon));
+      });
+  if (dgain.present()) {
+    detail::add_partials("rms_norm_backward", stream, dgain, partials);
+  }
+}
+
+}  // namespace roundpipe::cu

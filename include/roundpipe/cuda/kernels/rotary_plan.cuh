@@ -1,0 +1,142 @@
+// SPDX-FileCopyrightText: 2026 The roundpipe authors
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#pragma once
+
+#ifndef __CUDACC__
+#  error "roundpipe/cuda/kernels/*.cuh hold device code: include them from a .cu file only"
+#endif
+
+/// \file
+/// \brief What rotary position embedding and its gradient share on the GPU: the plan of a launch,
+/// the angles, and the walk over heads.
+
+#include <roundpipe/concepts/ops.hpp>
+#include <roundpipe/core/error.hpp>
+#include <roundpipe/core/tensor.hpp>
+#include <roundpipe/cuda/kernels/launch.cuh>
+#include <roundpipe/cuda/kernels/packs.cuh>
+#include <roundpipe/cuda/kernels/teams.cuh>
+
+#include <cuda_runtime_api.h>
+
+#include <algorithm>
+#include <bit>
+#include <cmath>
+#include <cstddef>
+#include <cstdint>
+#include <string>
+
+namespace roundpipe::cu::detail {
+
+inline constexpr int rotary_threads = 256;
+inline constexpr int rotary_elements = 8;  ///< Of one half of a head, that a lane holds.
+inline constexpr int rotary_most_width = 2 * rotary_elements * warp_lanes;
+
+/// How blocks share the work: each takes runs of consecutive positions, computes the angles of a
+/// run once in shared memory, and has teams of lanes for the heads.
+struct RotaryPlan {
+  std::int64_t positions = 0;  ///< Of all rows.
+  std::int64_t length = 0;     ///< Of a row.
+  std::int64_t runs = 0;
+  int heads = 0;
+  int half = 0;         ///< Of head_dim.
+  int run = 0;          ///< Positions of one.
+  int lanes = 0;        ///< Of a team; a power of two.
+  double exponent = 0;  ///< The wave numbers, in half turns, are 2^(i exponent) / pi.
+  float epsilon = 0;
+};
+
+/// cos and sin of all pairs of the positions of run number \p run, in shared memory.
+__device__ inline void fill_turns(float2* turns, RotaryPlan const& plan, std::int64_t run) {
+  constexpr double inverse_pi = 0.318309886183790671538;
+  for (int i = static_cast<int>(threadIdx.x); i < plan.run * plan.half; i += rotary_threads) {
+    auto const position = (run * plan.run + i / plan.half) % plan.length;
+    // In double: a position of 10^5 leaves a float angle no more than two digits.
+    auto const wave = exp2(i % plan.half * plan.exponent) * inverse_pi;
+    auto const half_turns = static_cast<double>(position) * wave;
+    sincospif(static_cast<float>(half_turns - 2 * rint(half_turns / 2)), &turns[i].y, &turns[i].x);
+  }
+}
+
+/// What a lane holds of one head: packs of the first half, and those that turn with them.
+template <class View>
+struct HeadPacks {
+  static constexpr int held = rotary_elements / View::size;
+
+  typename View::Raw first[held];
+  typename View::Raw second[held];
+
+  /// What \p lane holds of the head at \p begin; zeros where \p there is false.
+  __device__ void load(
+      View const& from, std::int64_t begin, RotaryPlan const& plan, int lane, bool there = true) {
+#pragma unroll
+    for (int k = 0; k < held; ++k) {
+      auto const at = (lane + k * plan.lanes) * View::size;
+      if (auto const count = count_at<View>(at, plan.half); there && count > 0) {
+        first[k] = from.load(begin + at, count);
+        second[k] = from.load(begin + plan.half + at, count);
+      } else {
+        first[k] = second[k] = typename View::Raw{};
+      }
+    }
+  }
+};
+
+/// Calls \p f(begin, turn, lane, active) for every head of the block's runs, where begin is its
+/// offset, turn[i] the cos and sin of its pair i, and active says whether there is a head for the
+/// lane's team. All lanes of a warp call alike.
+template <class F>
+__device__ inline void for_each_head(float2* turns, RotaryPlan const& plan, F&& f) {
+  int const teams = rotary_threads / plan.lanes;
+  int const team = static_cast<int>(threadIdx.x) / plan.lanes;
+  int const lane = static_cast<int>(threadIdx.x) % plan.lanes;
+  for (std::int64_t run = blockIdx.x; run < plan.runs; run += gridDim.x) {
+    __syncthreads();  // the last run's turns are read
+    fill_turns(turns, plan, run);
+    __syncthreads();
+    auto const first = run * plan.run;
+    auto const left = plan.positions - first;
+    int const items = static_cast<int>(left < plan.run ? left : plan.run) * plan.heads;
+    for (int base = 0; base < items; base += teams) {
+      int const item = base + team;
+      bool const active = item < items;
+      auto const begin = (first * plan.heads + (active ? item : 0)) * (2 * plan.half);
+      f(begin, turns + (active ? item / plan.heads : 0) * plan.half, lane, active);
+    }
+  }
+}
+
+/// \throws Error (unsupported) for heads that no team can hold.
+template <class View>
+[[nodiscard]] RotaryPlan rotary_plan(char const* operation,
+                                     Shape const& shape,
+                                     RotaryOptions const& options) {
+  if (shape[3] > rotary_most_width) {
+    throw Error(Errc::unsupported,
+                std::string(operation) + ": a GPU turns heads of up to " +
+                    std::to_string(rotary_most_width) + " elements, not of " +
+                    std::to_string(shape[3]));
+  }
+  RotaryPlan plan;
+  plan.positions = shape[0] * shape[1];
+  plan.length = shape[1];
+  plan.heads = static_cast<int>(shape[2]);
+  plan.half = static_cast<int>(shape[3] / 2);
+  plan.run = std::max(1, rotary_threads / plan.half);
+  plan.runs = divide_up(plan.positions, plan.run);
+  auto const packs = divide_up(plan.half, View::size);
+  plan.lanes = static_cast<int>(
+      std::bit_ceil(static_cast<unsigned>(divide_up(packs, HeadPacks<View>::held))));
+  plan.exponent = -std::log2(options.theta) / plan.half;
+  plan.epsilon = static_cast<float>(options.epsilon);
+  return plan;
+}
+
+/// Shared memory of a block: the turns, and after them the warps' sums of the gain's gradient.
+[[nodiscard]] inline std::size_t rotary_shared_bytes(RotaryPlan const& plan) noexcept {
+  auto const half = static_cast<std::size_t>(plan.half);
+  return std::max(static_cast<std::size_t>(plan.run) * half * sizeof(float2),
+                  rotary_threads / warp_lanes * 2 * half * sizeof(float));
+}
+
+}  // namespace roundpipe::cu::detail

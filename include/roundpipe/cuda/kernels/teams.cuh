@@ -1,0 +1,81 @@
+// SPDX-FileCopyrightText: 2026 The roundpipe authors
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#pragma once
+
+#ifndef __CUDACC__
+#  error "roundpipe/cuda/kernels/*.cuh hold device code: include them from a .cu file only"
+#endif
+
+/// \file
+/// \brief Teams of lanes that compute one row together, and their sums.
+
+#include <roundpipe/cuda/kernels/launch.cuh>
+
+#include <cuda_runtime_api.h>
+
+#include <algorithm>
+#include <cstdint>
+
+namespace roundpipe::cu::detail {
+
+inline constexpr int warp_lanes = 32;
+
+/// The sum over each \p lanes neighbours, a power of two, in all of them. All of a warp must call.
+[[nodiscard]] __device__ inline float sum_over_lanes(float value, int lanes = warp_lanes) {
+  for (int step = lanes / 2; step > 0; step /= 2) {
+    value += __shfl_xor_sync(~0U, value, step);
+  }
+  return value;
+}
+
+/// The most lanes of a team, and the elements of a row that each holds in registers.
+inline constexpr int team_lanes = 512;
+inline constexpr int lane_elements = 16;
+
+/// Teams of `blockDim.x` lanes, a number of warps, one a row; `blockDim.y` teams in a block, where
+/// more than one only if each is a single warp.
+struct Teams {
+  dim3 block;
+  std::int64_t rows_per_block = 1;
+};
+
+/// Teams for rows of \p width elements.
+[[nodiscard]] inline Teams teams_for(std::int64_t width) noexcept {
+  constexpr int threads = 256;
+  auto const warps = std::clamp<std::int64_t>(
+      divide_up(width, lane_elements * warp_lanes), 1, team_lanes / warp_lanes);
+  unsigned const rows = warps == 1 ? threads / warp_lanes : 1;
+  return {dim3(static_cast<unsigned>(warps) * warp_lanes, rows), rows};
+}
+
+/// Sums over a team. Consecutive sums of a block must name different \p Slots.
+class TeamSum {
+ public:
+  /// Shared memory of one sum.
+  struct Slots {
+    float2 warps[team_lanes / warp_lanes];
+  };
+
+  /// Both sums, in every lane of the team. All of the block must call.
+  [[nodiscard]] __device__ static float2 of(float2 value, Slots& slots) {
+    value = over_warp(value);
+    if (blockDim.x > warp_lanes) {
+      int const lane = static_cast<int>(threadIdx.x) % warp_lanes;
+      if (lane == 0) {
+        slots.warps[threadIdx.x / warp_lanes] = value;
+      }
+      __syncthreads();
+      value =
+          lane < static_cast<int>(blockDim.x) / warp_lanes ? slots.warps[lane] : make_float2(0, 0);
+      value = over_warp(value);
+    }
+    return value;
+  }
+
+ private:
+  [[nodiscard]] __device__ static float2 over_warp(float2 value) {
+    return make_float2(sum_over_lanes(value.x), sum_over_lanes(value.y));
+  }
+};
+
+}  // namespace roundpipe::cu::detail
