@@ -5,7 +5,6 @@
 /// \file
 /// \brief What cuts a model into forward and backward stages.
 
-
 #include <concepts>
 #include <cstddef>
 #include <functional>
@@ -47,9 +46,9 @@ enum class StageDirection { forward, backward };
 
 /// What a partition policy is given.
 struct PartitionProblem {
-  std::vector<LayerCost> costs;     ///< One a layer.
-  std::size_t devices = 1;          ///< N
-  std::size_t micro_batches = 1;    ///< M: of a whole call, all rounds.
+  std::vector<LayerCost> costs;   ///< One a layer.
+  std::size_t devices = 1;        ///< N
+  std::size_t micro_batches = 1;  ///< M: of a whole call, all rounds.
   /// Whether a stage of these layers fits into a device; empty: every stage does.
   std::function<bool(StageDirection, LayerRange)> fits;
 };
@@ -61,7 +60,7 @@ struct PartitionProblem {
 /// 2. It throws `Error` (over_budget) when no partition does.
 /// 3. Equal problems give equal partitions; reason: a plan can be made again elsewhere.
 ///
-/// Satisfied by: `Partitioner`.
+/// Satisfied by: `Partitioner`, `UniformPartitioner`.
 template <class P>
 concept PartitionPolicy =
     std::copy_constructible<P> && requires(P const& policy, PartitionProblem const& problem) {

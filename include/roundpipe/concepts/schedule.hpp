@@ -5,6 +5,7 @@
 /// \file
 /// \brief What deals stages to devices.
 
+#include <roundpipe/core/error.hpp>
 #include <roundpipe/core/id.hpp>
 
 #include <concepts>
@@ -25,7 +26,7 @@ enum class TaskKind {
 
 /// One stage's work on one micro-batch.
 struct Task {
-  StageId stage;             ///< Forward stages first, then backward stages, in execution order.
+  StageId stage;  ///< Forward stages first, then backward stages, in execution order.
   TaskKind kind = TaskKind::forward;
   RoundId round;
   MicroBatchId micro_batch;  ///< Within its round.
@@ -46,6 +47,16 @@ struct ScheduleShape {
   }
 };
 
+/// \throws Error (invalid_argument) when there are no stages, devices, micro-batches or rounds.
+inline void check(ScheduleShape const& shape) {
+  require(shape.stages() > 0, Errc::invalid_argument, "a schedule needs at least one stage");
+  require(shape.devices > 0, Errc::invalid_argument, "a schedule needs at least one device");
+  require(shape.micro_batches > 0,
+          Errc::invalid_argument,
+          "a schedule needs at least one micro-batch in a round");
+  require(shape.rounds > 0, Errc::invalid_argument, "a schedule needs at least one round");
+}
+
 /// For each relative device its tasks, in the order in which it runs them.
 using DeviceTasks = std::vector<std::vector<Task>>;
 
@@ -62,7 +73,7 @@ using DeviceTasks = std::vector<std::vector<Task>>;
 /// To be *run* (not only simulated), all micro-batches of a stage in one round must be consecutive
 /// on one device, in order; reason: their gradients accumulate there and are rounded once.
 ///
-/// Satisfied by: `RoundRobinSchedule`.
+/// Satisfied by: `RoundRobinSchedule`, `LoopedBfsSchedule`.
 template <class S>
 concept Schedule =
     std::copy_constructible<S> && requires(S const& schedule, ScheduleShape const& shape) {

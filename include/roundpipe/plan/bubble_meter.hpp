@@ -129,19 +129,22 @@ class BubbleMeter {
                                    : BubbleCause::imbalance;
     }
     auto const blocker = last_to_end(graph, entries, before, id);
-    return blocker && waits_for_place(graph.actions[id.index()], graph.actions[blocker->index()])
-               ? BubbleCause::memory_stall
-               : BubbleCause::transfer_stall;
+    return blocker && waits_for_place(graph, id, *blocker) ? BubbleCause::memory_stall
+                                                           : BubbleCause::transfer_stall;
   }
 
-  /// Whether \p user used an earlier entry of a device's ring that \p copy writes.
-  static bool waits_for_place(Action const& copy, Action const& user) {
-    return std::ranges::any_of(copy.writes, [&](Buffer const& written) {
-      auto const is_earlier = [&](Buffer const& used) {
-        return used.ring == written.ring && used.sequence < written.sequence;
+  /// Whether \p user used what lay before in an entry of a device's ring that \p copy writes. The
+  /// lane's copy before, into the entry next to it, is no such user.
+  static bool waits_for_place(ActionGraph const& graph, ActionId copy, ActionId user) {
+    auto const& used = graph.actions[user.index()];
+    return std::ranges::any_of(graph.actions[copy.index()].writes, [&](Buffer const& written) {
+      auto const found = graph.rings.find(written.ring);
+      auto const count = found == graph.rings.end() ? 1 : found->second.count;
+      auto const is_place = [&](Buffer const& buffer) {
+        return buffer.ring == written.ring && buffer.sequence + count <= written.sequence;
       };
-      return written.ring.device.valid() && (std::ranges::any_of(user.reads, is_earlier) ||
-                                             std::ranges::any_of(user.writes, is_earlier));
+      return written.ring.device.valid() && (std::ranges::any_of(used.reads, is_place) ||
+                                             std::ranges::any_of(used.writes, is_place));
     });
   }
 

@@ -19,7 +19,10 @@ namespace roundpipe {
 /// from forward stages that take less time than backward ones on the same devices.
 class LoopedBfsSchedule {
  public:
+  /// The tasks of each device, in its order. \throws Error (invalid_argument) when there are no
+  /// stages, devices, micro-batches or rounds.
   [[nodiscard]] DeviceTasks tasks(ScheduleShape const& shape) const {
+    check(shape);
     DeviceTasks tasks(shape.devices);
     for (std::size_t round = 0; round < shape.rounds; ++round) {
       for (std::size_t stage = 0; stage < shape.stages(); ++stage) {
@@ -43,8 +46,12 @@ class LoopedBfsSchedule {
     }
     return tasks;
   }
-  /// Devices keep their stages from call to call.
-  [[nodiscard]] std::size_t advance(ScheduleShape const& /*shape*/) const noexcept { return 0; }
+
+  /// Devices keep their stages from call to call. \throws Error (invalid_argument) as \ref tasks().
+  [[nodiscard]] std::size_t advance(ScheduleShape const& shape) const {
+    check(shape);
+    return 0;
+  }
 };
 
 static_assert(Schedule<LoopedBfsSchedule>);

@@ -6,6 +6,7 @@
 /// \brief How long a training call takes in the steady state, lane by lane, from costs and links.
 
 #include <roundpipe/concepts/backend.hpp>
+#include <roundpipe/concepts/partition_policy.hpp>
 #include <roundpipe/core/error.hpp>
 #include <roundpipe/core/id.hpp>
 #include <roundpipe/plan/action_graph.hpp>
@@ -13,6 +14,7 @@
 
 #include <algorithm>
 #include <cstddef>
+#include <iterator>
 #include <map>
 #include <vector>
 
@@ -34,12 +36,18 @@ namespace detail {
   auto const copy = [&](double rate) {
     return link.latency_s + (rate > 0 ? static_cast<double>(action.bytes) / rate : 0);
   };
+  auto const layer = [&]() -> LayerCost const& {
+    require(action.layer.valid() && action.layer.index() < costs.layers().size(),
+            Errc::invalid_argument,
+            "a forecast was asked for with costs of fewer layers than the graph has");
+    return costs.layers()[action.layer.index()];
+  };
   switch (action.kind) {
     case ActionKind::forward:
     case ActionKind::recompute:
-      return costs.layers().at(action.layer.index()).forward_s;
+      return layer().forward_s;
     case ActionKind::backward:
-      return costs.layers().at(action.layer.index()).backward_s;
+      return layer().backward_s;
     case ActionKind::upload_parameters:
     case ActionKind::upload_activation:
     case ActionKind::upload_gradient:
@@ -52,19 +60,52 @@ namespace detail {
   }
 }
 
+/// When a copy engine is busy: it makes one copy at a time, each as early as it can.
+class CopyEngine {
+ public:
+  /// Takes the first free time of \p seconds from \p ready_s on. \returns when that begins.
+  [[nodiscard]] double take(double ready_s, double seconds) {
+    if (seconds <= 0) {
+      return ready_s;
+    }
+    auto start_s = ready_s;
+    auto next = busy_.upper_bound(ready_s);
+    if (next != busy_.begin()) {
+      start_s = std::max(start_s, std::prev(next)->second);
+    }
+    for (; next != busy_.end() && next->first < start_s + seconds; ++next) {
+      start_s = std::max(start_s, next->second);
+    }
+    busy_.emplace(start_s, start_s + seconds);
+    return start_s;
+  }
+
+ private:
+  std::map<double, double> busy_;  // from, until
+};
+
+/// The copy engine that \p kind's copies go through, as the kind of one of its two lanes; of other
+/// lanes the kind itself.
+[[nodiscard]] constexpr LaneKind engine_of(LaneKind kind) noexcept {
+  return kind == LaneKind::parameter_up    ? LaneKind::activation_up
+         : kind == LaneKind::gradient_down ? LaneKind::activation_down
+                                           : kind;
+}
+
 }  // namespace detail
 
 /// The seconds of one of many training calls in a row: each lane runs its actions in issue order,
-/// each action when its waits of the same graph are over; devices rotate as the graph says. The
-/// host's work takes no time: it is a forecast of a pipeline whose optimizer is hidden. Calls are
-/// posted early enough never to be waited for.
+/// each action when its waits of the same graph are over; the two lanes of a direction share one
+/// copy engine; devices rotate as the graph says. The host's work takes no time: it is a forecast
+/// of a pipeline whose optimizer is hidden. Calls are posted early enough never to be waited for.
 /// \throws Error (invalid_argument) when \p costs lacks a layer.
 [[nodiscard]] inline double forecast_call_seconds(ActionGraph const& graph,
                                                   CostModel const& costs,
                                                   LinkRates const& link = {}) {
   constexpr std::size_t warm_up = 4;
   constexpr std::size_t measured = 8;
-  std::map<Lane, double> free_s;  // by physical lane
+  std::map<Lane, double> free_s;               // by physical lane
+  std::map<Lane, detail::CopyEngine> engines;  // likewise
   std::vector<double> end_s(graph.actions.size());
   std::size_t first_device = 0;
   auto const latest_compute_s = [&] {
@@ -86,7 +127,12 @@ namespace detail {
       for (auto const wait : action.waits) {
         start_s = std::max(start_s, end_s[wait.index()]);
       }
-      end_s[i] = start_s + detail::action_seconds(action, costs, link);
+      auto const seconds = detail::action_seconds(action, costs, link);
+      auto const engine = detail::engine_of(lane.kind);
+      if (engine == LaneKind::activation_up || engine == LaneKind::activation_down) {
+        start_s = engines[{engine, lane.device}].take(start_s, seconds);
+      }
+      end_s[i] = start_s + seconds;
       free_s[lane] = end_s[i];
     }
     first_device = (first_device + graph.advance) % graph.devices;

@@ -1,0 +1,178 @@
+// SPDX-FileCopyrightText: 2026 The roundpipe authors
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#include <roundpipe/plan/layer_event_protocol.hpp>
+#include <roundpipe/plan/priority_transfer_engine.hpp>
+#include <roundpipe/plan/round_robin_schedule.hpp>
+#include <roundpipe/simulate/forecast.hpp>
+#include <support/error_of.hpp>
+#include <support/hand_made_graph.hpp>
+#include <support/training_graphs.hpp>
+
+#include <doctest/doctest.h>
+
+#include <algorithm>
+#include <cstddef>
+#include <initializer_list>
+#include <utility>
+#include <vector>
+
+namespace {
+
+using namespace roundpipe;
+using test::graph_of;
+using test::Made;
+
+/// Ten layers in 13 stages: forward stages of three layers, backward stages of one. With layers of
+/// 1 s forward and 2 s backward all stages take 3 s.
+class EqualStages {
+ public:
+  static constexpr std::size_t layers = 10;
+  static constexpr double stage_s = 3;
+  static constexpr std::size_t stages = 13;
+
+  [[nodiscard]] Partition partition(PartitionProblem const& problem) const {
+    REQUIRE(problem.costs.size() == layers);
+    Partition partition{{{0, 3}, {3, 3}, {6, 3}}, {}};
+    for (auto layer = layers; layer > 0; --layer) {
+      partition.backward.push_back({layer - 1, 1});
+    }
+    return partition;
+  }
+};
+
+CostModel const costs{std::vector<LayerCost>(EqualStages::layers, LayerCost{1, 2})};
+
+ActionGraph call_of(std::size_t devices, std::size_t micro_batches) {
+  test::Training training;
+  training.model.dense = EqualStages::layers - 2;
+  training.plan.devices = devices;
+  training.plan.micro_batches = micro_batches;
+  return test::plan_training(training,
+                             RoundRobinSchedule{},
+                             PriorityTransferEngine{},
+                             LayerEventProtocol{},
+                             EqualStages{})
+      .call;
+}
+
+/// The bytes that a call moves over all links, and the copies that it makes.
+std::pair<double, double> traffic_of(ActionGraph const& graph,
+                                     std::initializer_list<LaneKind> lanes) {
+  std::pair<double, double> traffic{0, 0};
+  for (auto const& action : graph.actions) {
+    if (std::ranges::find(lanes, action.lane.kind) != lanes.end()) {
+      traffic.first += static_cast<double>(action.bytes);
+      traffic.second += 1;
+    }
+  }
+  return traffic;
+}
+
+Made copy_of(LaneKind lane, Bytes bytes) {
+  Made made(lane == LaneKind::parameter_up    ? ActionKind::upload_parameters
+            : lane == LaneKind::activation_up ? ActionKind::upload_activation
+                                              : ActionKind::download_activation,
+            lane,
+            0);
+  made.action.bytes = bytes;
+  return made;
+}
+
+Made compute(std::size_t device = 0) {
+  Made made(ActionKind::forward, LaneKind::compute, device);
+  made.action.layer = LayerId(0);
+  return made;
+}
+
+}  // namespace
+
+TEST_CASE("one device takes the sum of its stages") {
+  for (std::size_t micro_batches = 1; micro_batches <= 4; ++micro_batches) {
+    auto const seconds = forecast_call_seconds(call_of(1, micro_batches), costs);
+    auto const sum = EqualStages::stage_s * EqualStages::stages;
+    CHECK(seconds == doctest::Approx(static_cast<double>(micro_batches) * sum));
+  }
+}
+
+TEST_CASE("N devices, dealt equal stages round robin, take an N-th of it") {
+  std::pair<std::size_t, std::size_t> const cases[] = {{2, 2}, {3, 3}, {4, 4}, {2, 6}, {4, 12}};
+  for (auto const& [devices, micro_batches] : cases) {
+    auto const seconds = forecast_call_seconds(call_of(devices, micro_batches), costs);
+    auto const sum = EqualStages::stage_s * EqualStages::stages;
+    CHECK(seconds ==
+          doctest::Approx(static_cast<double>(micro_batches) * sum / static_cast<double>(devices)));
+  }
+}
+
+TEST_CASE("fewer micro-batches than devices leave devices idle") {
+  auto const sum = 2 * EqualStages::stage_s * EqualStages::stages;
+  auto const seconds = forecast_call_seconds(call_of(4, 2), costs);
+  CHECK(seconds > 1.2 * sum / 4);
+  CHECK(seconds < sum / 2 + 1e-9);
+}
+
+TEST_CASE("on a slow link a call takes what its uploads take, both lanes together") {
+  auto const graph = call_of(1, 4);
+  auto const [bytes, copies] = traffic_of(graph, {LaneKind::parameter_up, LaneKind::activation_up});
+  auto const compute_s = forecast_call_seconds(graph, costs);
+  for (double const share : {1e-2, 1e-3}) {  // of what compute takes of the uploads' time
+    LinkRates link;
+    link.upload_bytes_per_second = share * bytes / compute_s;
+    auto const seconds = forecast_call_seconds(graph, costs, link);
+    auto const uploads_s = bytes / link.upload_bytes_per_second;
+    CHECK(seconds >= doctest::Approx(uploads_s));
+    CHECK(seconds <= uploads_s + compute_s);
+  }
+  LinkRates link;
+  link.latency_s = 1000;
+  CHECK(forecast_call_seconds(graph, costs, link) >= doctest::Approx(link.latency_s * copies));
+}
+
+TEST_CASE("a link that is fast enough hides") {
+  auto const graph = call_of(2, 6);
+  auto const compute_s = forecast_call_seconds(graph, costs);
+  auto const up = traffic_of(graph, {LaneKind::parameter_up, LaneKind::activation_up}).first;
+  auto const down = traffic_of(graph, {LaneKind::gradient_down, LaneKind::activation_down}).first;
+  LinkRates const link{1000 * up / compute_s, 1000 * down / compute_s, 0};
+  CHECK(forecast_call_seconds(graph, costs, link) <= 1.01 * compute_s);
+}
+
+TEST_CASE("the lanes of one direction share a copy engine, the two directions do not") {
+  CostModel const one{{LayerCost{1, 0}}};
+  LinkRates const link{10, 10, 0};
+  auto const up = graph_of({copy_of(LaneKind::parameter_up, 60),
+                            copy_of(LaneKind::activation_up, 40),
+                            compute().after({0, 1})});
+  CHECK(forecast_call_seconds(up, one, link) == doctest::Approx(10));
+  auto const both = graph_of({copy_of(LaneKind::parameter_up, 60),
+                              copy_of(LaneKind::activation_down, 40),
+                              compute().after({0, 1})});
+  CHECK(forecast_call_seconds(both, one, link) == doctest::Approx(6));
+}
+
+TEST_CASE("a copy that is not ready yet does not hold up one that is") {
+  CostModel const one{{LayerCost{8, 0}}};
+  LinkRates const link{10, 10, 0};
+  // The chunk waits for 8 s of compute; the activation goes up meanwhile, though it is issued
+  // later.
+  auto const graph = graph_of({compute(),
+                               copy_of(LaneKind::parameter_up, 10).after({0}),
+                               copy_of(LaneKind::activation_up, 40),
+                               compute().after({1, 2})});
+  CHECK(forecast_call_seconds(graph, one, link) == doctest::Approx(17));
+}
+
+TEST_CASE("devices rotate from call to call") {
+  CostModel const one{{LayerCost{1, 0}}};
+  auto graph = graph_of({compute()});  // one slot, two devices
+  graph.advance = 1;
+  CHECK(forecast_call_seconds(graph, one) == doctest::Approx(0.5));
+  graph.advance = 0;
+  CHECK(forecast_call_seconds(graph, one) == doctest::Approx(1));
+}
+
+TEST_CASE("costs of fewer layers than the graph has are refused") {
+  auto const graph = graph_of({compute()});
+  CHECK(test::error_of([&] { (void)forecast_call_seconds(graph, CostModel{{}}); }).code() ==
+        Errc::invalid_argument);
+}

@@ -1,0 +1,173 @@
+// SPDX-FileCopyrightText: 2026 The roundpipe authors
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#include <roundpipe/core/error.hpp>
+#include <roundpipe/plan/looped_bfs_schedule.hpp>
+#include <support/error_of.hpp>
+
+#include <doctest/doctest.h>
+#include <range/v3/algorithm/count.hpp>
+#include <range/v3/algorithm/is_sorted.hpp>
+#include <range/v3/view/cartesian_product.hpp>
+#include <range/v3/view/enumerate.hpp>
+#include <range/v3/view/iota.hpp>
+#include <range/v3/view/join.hpp>
+#include <range/v3/view/transform.hpp>
+
+#include <cstddef>
+#include <set>
+#include <tuple>
+#include <vector>
+
+namespace {
+
+namespace views = ranges::views;
+using roundpipe::DeviceTasks;
+using roundpipe::Errc;
+using roundpipe::LoopedBfsSchedule;
+using roundpipe::MicroBatchId;
+using roundpipe::RoundId;
+using roundpipe::ScheduleShape;
+using roundpipe::StageId;
+using roundpipe::Task;
+using roundpipe::TaskKind;
+using roundpipe::test::error_of;
+
+/// Forward stages, backward stages, devices, micro-batches, rounds: all small ones.
+auto shapes() {
+  auto const upto = [](std::size_t low, std::size_t high) { return views::closed_iota(low, high); };
+  return views::cartesian_product(upto(0, 4), upto(1, 5), upto(1, 5), upto(1, 3), upto(1, 3)) |
+         views::transform([](auto const& t) {
+           auto const [forward, backward, devices, micro_batches, rounds] = t;
+           return ScheduleShape{forward, backward, devices, micro_batches, rounds};
+         });
+}
+
+/// Runs the lists as devices would. \returns the tasks left over.
+std::size_t stuck(ScheduleShape const& shape, DeviceTasks const& tasks) {
+  std::set<std::tuple<std::size_t, std::size_t, std::size_t>> done;  // round, stage, micro-batch
+  std::vector<std::size_t> next(tasks.size());
+  for (bool moved = true; moved;) {
+    moved = false;
+    for (std::size_t device = 0; device < tasks.size(); ++device) {
+      for (; next[device] < tasks[device].size(); ++next[device]) {
+        auto const& task = tasks[device][next[device]];
+        auto const stage = task.stage.index();
+        auto const after = task.kind == TaskKind::recompute ? shape.forward_stages : stage;
+        if (after > 0 &&
+            !done.contains({task.round.index(), after - 1, task.micro_batch.index()})) {
+          break;
+        }
+        if (task.kind != TaskKind::recompute) {
+          done.insert({task.round.index(), stage, task.micro_batch.index()});
+        }
+        moved = true;
+      }
+    }
+  }
+  std::size_t left = 0;
+  for (std::size_t device = 0; device < tasks.size(); ++device) {
+    left += tasks[device].size() - next[device];
+  }
+  return left;
+}
+
+}  // namespace
+
+TEST_CASE("every stage does every micro-batch of every round exactly once") {
+  for (auto const shape : shapes()) {
+    auto const tasks = LoopedBfsSchedule{}.tasks(shape);
+    REQUIRE(tasks.size() == shape.devices);
+    std::size_t expected = 0;
+    for (auto const [stage, round, i] :
+         views::cartesian_product(views::iota(std::size_t{0}, shape.stages()),
+                                  views::iota(std::size_t{0}, shape.rounds),
+                                  views::iota(std::size_t{0}, shape.micro_batches))) {
+      auto const kinds = stage < shape.forward_stages ? std::vector{TaskKind::forward}
+                         : stage == shape.forward_stages
+                             ? std::vector{TaskKind::fused}
+                             : std::vector{TaskKind::recompute, TaskKind::backward};
+      for (auto const kind : kinds) {
+        Task const task{StageId(stage), kind, RoundId(round), MicroBatchId(i)};
+        REQUIRE(ranges::count(tasks | views::join, task) == 1);
+        ++expected;
+      }
+    }
+    std::size_t dealt = 0;
+    for (auto const& list : tasks) {
+      dealt += list.size();
+    }
+    CHECK(dealt == expected);
+  }
+}
+
+TEST_CASE("a stage and the one that mirrors it stay on one device, in every round") {
+  for (auto const shape : shapes()) {
+    auto const tasks = LoopedBfsSchedule{}.tasks(shape);
+    for (auto const [device, list] : views::enumerate(tasks)) {
+      for (auto const& task : list) {
+        auto const stage = task.stage.index();
+        auto const place = stage < shape.forward_stages ? stage : shape.stages() - 1 - stage;
+        CHECK(place % shape.devices == device);
+      }
+    }
+    CHECK(LoopedBfsSchedule{}.advance(shape) == 0);
+  }
+}
+
+TEST_CASE("a device takes all micro-batches of a stage at once, stages in order") {
+  for (auto const shape : shapes()) {
+    for (auto const& list : LoopedBfsSchedule{}.tasks(shape)) {
+      CHECK(ranges::is_sorted(list, {}, [](Task const& task) {
+        return std::tuple(task.round, task.stage, task.micro_batch, task.kind);
+      }));
+    }
+  }
+}
+
+TEST_CASE("two devices loop over the forward stages and come back over the backward ones") {
+  ScheduleShape const shape{
+      .forward_stages = 3, .backward_stages = 4, .devices = 2, .micro_batches = 1, .rounds = 1};
+  auto const tasks = LoopedBfsSchedule{}.tasks(shape);
+  auto const task = [](int stage, TaskKind kind) {
+    return Task{StageId(stage), kind, RoundId(0), MicroBatchId(0)};
+  };
+  // Layers 0 1 2 3, one a stage: forward on devices 0 1 0, the fused stage 3 on 1, back on 0 1 0.
+  CHECK(tasks[0] == std::vector<Task>{task(0, TaskKind::forward),
+                                      task(2, TaskKind::forward),
+                                      task(4, TaskKind::recompute),
+                                      task(4, TaskKind::backward),
+                                      task(6, TaskKind::recompute),
+                                      task(6, TaskKind::backward)});
+  CHECK(tasks[1] == std::vector<Task>{task(1, TaskKind::forward),
+                                      task(3, TaskKind::fused),
+                                      task(5, TaskKind::recompute),
+                                      task(5, TaskKind::backward)});
+}
+
+TEST_CASE("running the lists in order never waits forever") {
+  for (auto const shape : shapes()) {
+    REQUIRE(stuck(shape, LoopedBfsSchedule{}.tasks(shape)) == 0);
+  }
+}
+
+TEST_CASE("empty shapes are refused") {
+  ScheduleShape const good{
+      .forward_stages = 1, .backward_stages = 2, .devices = 2, .micro_batches = 2, .rounds = 2};
+  auto const refused = [](ScheduleShape const& shape) {
+    auto const code_of = [](auto&& f) { return error_of(f).code(); };
+    CHECK(code_of([&] { (void)LoopedBfsSchedule{}.tasks(shape); }) == Errc::invalid_argument);
+    CHECK(code_of([&] { (void)LoopedBfsSchedule{}.advance(shape); }) == Errc::invalid_argument);
+  };
+  auto bad = good;
+  bad.forward_stages = bad.backward_stages = 0;
+  refused(bad);
+  bad = good;
+  bad.devices = 0;
+  refused(bad);
+  bad = good;
+  bad.micro_batches = 0;
+  refused(bad);
+  bad = good;
+  bad.rounds = 0;
+  refused(bad);
+}
