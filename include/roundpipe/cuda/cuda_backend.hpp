@@ -37,7 +37,8 @@ namespace roundpipe::cu {
 /// Options of \ref CudaBackend.
 struct CudaBackendOptions {
   /// CUDA's numbers of the devices; the backend numbers them from 0 in this order. Empty: all that
-  /// the process sees. One named twice is two workers that share it, each with the whole budget.
+  /// the process sees. One named twice is two workers that share it, each with the whole budget;
+  /// their streams wait for fences on the host, since a device runs but so many streams at once.
   std::vector<DeviceId> devices{};
   /// What allocations may take of each device, whatever the card has. Context, modules and handles
   /// of libraries come on top. 0: what is free, less \ref device_reserve_bytes.
@@ -254,7 +255,10 @@ class CudaBackend {
   }
 
   [[nodiscard]] bool waits_on_device(DeviceId device) const {
-    return options_.waits_on_device && detail::StreamMemoryOps::instance().supported(device);
+    // The streams of two workers may share a hardware queue, where one that waits for what the host
+    // does later holds up the other, whose work the host may be waiting for.
+    return options_.waits_on_device && std::ranges::count(options_.devices, device) == 1 &&
+           detail::StreamMemoryOps::instance().supported(device);
   }
 
   [[nodiscard]] static int priority(DeviceId device, LaneKind kind) {

@@ -121,7 +121,8 @@ class Pipeline {
     executor_.on_complete = [this](auto const& run, auto const& entries) {
       if (&run.program() == &call_program_) {
         meter_.add(entries);
-        bubbles_.add(run.program().graph(), entries, [&](ActionId id) { return external(run, id); });
+        bubbles_.add(
+            run.program().graph(), entries, [&](ActionId id) { return external(run, id); });
       }
       if (options_.timeline_calls > 0) {
         timeline_.push_back(entries);
@@ -245,6 +246,13 @@ class Pipeline {
     report.device_bytes_peak = plan_.stages.memory.bytes;
     report.host_bytes_peak = arena_.bytes();
     return report;
+  }
+
+  /// Lets the report's figures of time begin with the training calls that are under way now. It
+  /// waits for nothing.
+  void restart_report() {
+    meter_ = BusyMeter(options_.devices);
+    bubbles_ = BubbleMeter(options_.devices);
   }
 
   /// The measured timeline of the latest `options.timeline_calls` runs. It waits for those under

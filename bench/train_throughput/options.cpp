@@ -1,0 +1,100 @@
+// SPDX-FileCopyrightText: 2026 The roundpipe authors
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+
+#include "options.hpp"
+
+#include <roundpipe/core/error.hpp>
+
+#include <CLI/CLI.hpp>
+
+#include <algorithm>
+
+namespace train_throughput {
+
+namespace {
+
+[[noreturn]] void refuse(std::string const& message) {
+  throw roundpipe::Error(roundpipe::Errc::invalid_argument, message);
+}
+
+void complete(Options& o) {
+  constexpr std::int64_t usual_tokens = 16384;
+  if (o.context < 1 || o.batch < 1 || o.layers < 0 || o.loss_chunk < 1) {
+    refuse("--context, --batch and --loss-chunk must be positive, --layers not negative");
+  }
+  if (o.devices == 0 || o.rounds == 0 || o.steps == 0) {
+    refuse("--devices, --rounds and --steps must be at least 1");
+  }
+  if (o.micro_batches == 0) {
+    auto const rows = std::max<std::int64_t>(usual_tokens / o.context, 1);
+    auto const rounds = static_cast<std::int64_t>(o.rounds);
+    o.micro_batches = static_cast<std::size_t>(std::max<std::int64_t>(o.batch / rows / rounds, 1));
+  }
+  auto const micro_batches = static_cast<std::int64_t>(o.micro_batches * o.rounds);
+  if (o.batch % micro_batches != 0) {
+    refuse("--batch is " + std::to_string(o.batch) + ", but must be a multiple of the " +
+           std::to_string(micro_batches) + " micro-batches of an iteration");
+  }
+  if (o.peak_tflops < 0) {
+    refuse("--peak-tflops must not be negative");
+  }
+}
+
+}  // namespace
+
+std::optional<Options> parse_options(int argc, char const* const* argv) {
+  Options o;
+  std::string memory = "24GiB";
+  CLI::App app{
+      "Trains a transformer of a given shape on random tokens and reports its throughput.\n"
+      "Weights, gradients, optimizer states and activations live in host memory.\n",
+      "train_throughput"};
+  app.get_formatter()->column_width(30);
+  auto const add = [&](char const* name, auto& value, char const* help) {
+    return app.add_option(name, value, help)->capture_default_str();
+  };
+  add("--shape", o.shape, "qwen3-1.7b, llama3.1-8b, qwen3-32b, or a config.json of that kind");
+  add("--layers", o.layers, "Transformer blocks; 0: as the shape has");
+  add("--devices", o.devices, "GPUs");
+  add("--context", o.context, "Tokens of a sequence");
+  add("--batch", o.batch, "Sequences of an iteration");
+  add("--micro-batches",
+      o.micro_batches,
+      "Micro-batches of a round; 0: the batch in micro-batches of 16,384 tokens");
+  add("--rounds", o.rounds, "Rounds of an iteration");
+  add("--device-memory", memory, "Budget of each GPU, whatever the card has")->type_name("SIZE");
+  add("--steps", o.steps, "Measured iterations");
+  add("--warmup", o.warmup, "Iterations before them");
+  add("--precision", o.precision, "Of weights, boundaries and products")
+      ->check(CLI::IsMember({"bf16", "fp16"}));
+  app.add_flag("--sync", o.sync, "Let each iteration wait for the optimizer");
+  add("--schedule", o.schedule, "How stages are dealt to GPUs")
+      ->check(CLI::IsMember({"roundpipe", "looped-bfs"}));
+  add("--protocol", o.protocol, "What orders the optimizer")
+      ->check(CLI::IsMember({"event", "blocking"}));
+  add("--transfers", o.transfers, "Whether copies are cut and placed in windows")
+      ->check(CLI::IsMember({"planned", "unplanned"}));
+  add("--partition", o.partition, "Balanced stages, or stages of equally many layers")
+      ->check(CLI::IsMember({"auto", "uniform"}));
+  add("--peak-tflops", o.peak_tflops, "Of one GPU, for the MFU; 0: a matrix product is measured");
+  add("--loss-chunk", o.loss_chunk, "Positions whose logits exist at a time");
+  add("--json", o.json, "Write the report there; -: to the standard output")->type_name("FILE");
+  add("--trace", o.trace, "Write the timeline of the last iterations there")->type_name("FILE");
+  try {
+    app.parse(argc, argv);
+  } catch (CLI::CallForHelp const& help) {
+    static_cast<void>(app.exit(help));
+    return std::nullopt;
+  } catch (CLI::ParseError const& error) {
+    refuse(std::string(error.what()) + " (--help lists all options)");
+  }
+  try {
+    o.device_memory = roundpipe::parse_bytes(memory);
+  } catch (roundpipe::Error const& error) {
+    refuse("--device-memory: " + error.message());
+  }
+  complete(o);
+  return o;
+}
+
+}  // namespace train_throughput

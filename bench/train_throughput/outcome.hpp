@@ -1,0 +1,70 @@
+// SPDX-FileCopyrightText: 2026 The roundpipe authors
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+
+#pragma once
+
+/// \file
+/// \brief What a run of train_throughput found, and how it is written.
+
+#include <roundpipe/core/bytes.hpp>
+#include <roundpipe/nn/transformer_config.hpp>
+#include <roundpipe/plan/bubbles.hpp>
+#include <roundpipe/plan/memory_plan.hpp>
+#include <roundpipe/plan/timeline.hpp>
+
+#include <cstddef>
+#include <cstdint>
+#include <iosfwd>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "options.hpp"
+
+namespace train_throughput {
+
+/// The memory of one device, as its driver says.
+struct DeviceUse {
+  Bytes used_bytes = 0;      ///< By everything, while training ran.
+  Bytes overhead_bytes = 0;  ///< Of that, what the arena is not: context, modules, libraries.
+};
+
+struct Outcome {
+  std::string device;
+  std::uint64_t parameters = 0;
+  std::vector<std::size_t> forward_stages;  ///< Layers of each.
+  std::vector<std::size_t> backward_stages;
+  double t_max_s = 0;  ///< Of the slowest stage, one micro-batch.
+  double setup_s = 0;
+  std::vector<double> iterations_s;   ///< Measured ones.
+  std::optional<double> predicted_s;  ///< Asynchronous round robin alone.
+  double loss = 0;                    ///< Of the last iteration.
+  double peak_flops = 0;              ///< Of one device.
+  std::string peak_source;
+  double window_s = 0;              ///< All measured iterations.
+  double training_s = 0;            ///< Of the calls that the next two are about.
+  std::vector<double> device_busy;  ///< Shares of it.
+  roundpipe::Bubbles bubbles;       ///< Device seconds.
+  std::vector<DeviceUse> device_memory;
+  Bytes device_arena_bytes = 0;
+  Bytes host_bytes = 0;
+  std::vector<roundpipe::LedgerLine> ledger;
+  roundpipe::Timeline timeline;  ///< Of the last iterations, if a trace is wanted.
+};
+
+/// FLOPs that training one iteration takes at least: 6 for each weight of a product and token, and
+/// causal attention's two products of half the square of the context, forward and twice backward.
+[[nodiscard]] double model_flops(roundpipe::nn::TransformerConfig const& config, Options const& o);
+
+/// For people.
+void print(std::ostream& out,
+           Options const& o,
+           roundpipe::nn::TransformerConfig const& config,
+           Outcome const& outcome);
+/// For programs: one object.
+void write_json(std::ostream& out,
+                Options const& o,
+                roundpipe::nn::TransformerConfig const& config,
+                Outcome const& outcome);
+
+}  // namespace train_throughput

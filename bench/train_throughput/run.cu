@@ -1,0 +1,198 @@
+// SPDX-FileCopyrightText: 2026 The roundpipe authors
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+
+#include <roundpipe/cuda/cuda_backend.hpp>
+#include <roundpipe/cuda/device.hpp>
+#include <roundpipe/cuda/ops/cuda_ops.cuh>
+#include <roundpipe/nn/transformer.hpp>
+#include <roundpipe/optim/adamw.hpp>
+#include <roundpipe/plan/partition_objective.hpp>
+#include <roundpipe/runtime/pipeline.hpp>
+#include <roundpipe/simulate/forecast.hpp>
+
+#include <algorithm>
+#include <chrono>
+#include <utility>
+
+#include "policies.hpp"
+#include "run.hpp"
+
+namespace train_throughput {
+
+namespace {
+
+namespace cu = rp::cu;
+using Clock = std::chrono::steady_clock;
+
+double seconds_since(Clock::time_point begin) {
+  return std::chrono::duration<double>(Clock::now() - begin).count();
+}
+
+/// Batches of random tokens, used in turn.
+class Batches {
+ public:
+  Batches(Options const& o, std::int64_t vocabulary)
+      : count_(o.micro_batches * o.rounds), shape_{o.rows(), o.context} {
+    auto const tokens = static_cast<std::size_t>(o.batch * o.context);
+    for (auto& set : sets_) {
+      std::uint32_t state = static_cast<std::uint32_t>(&set - sets_) + 1;
+      for (auto* const list : {&set.tokens, &set.labels}) {
+        list->resize(tokens);
+        for (auto& token : *list) {
+          state = state * 1664525U + 1013904223U;
+          token = static_cast<std::int32_t>((state >> 8) % static_cast<std::uint32_t>(vocabulary));
+        }
+      }
+    }
+  }
+
+  [[nodiscard]] rp::Batch operator[](std::size_t i) const {
+    auto const& set = sets_[i % std::size(sets_)];
+    rp::Batch batch(count_, shape_);
+    batch.set("tokens", set.tokens).set("labels", set.labels);
+    return batch;
+  }
+
+ private:
+  struct Set {
+    std::vector<std::int32_t> tokens;
+    std::vector<std::int32_t> labels;
+  };
+  std::size_t count_;
+  rp::BatchShape shape_;
+  Set sets_[2];
+};
+
+/// FLOPs a second of a product of 8,192 x 8,192 matrices in \p type, the median of some.
+double measure_peak(cu::CudaBackend& backend, rp::DType type) {
+  constexpr std::int64_t extent = 8192;
+  constexpr std::size_t repetitions = 15;
+  rp::DeviceId const device(0);
+  auto stream = backend.make_stream(device, rp::LaneKind::compute);
+  rp::detail::RandomOperands<cu::CudaBackend> const operands(backend);
+  auto const bytes = static_cast<Bytes>(extent * extent) * rp::size_of(type);
+  auto const memory =
+      backend.allocate_device(device, 3 * bytes + cu::CudaOps::linear_scratch_bytes());
+  rp::TensorCarver carver(memory.bytes());
+  auto const take = [&] { return carver.take({extent, extent}, type); };
+  auto const x = take();
+  auto const weight = take();
+  auto const y = take();
+  operands.fill(stream, x);
+  operands.fill(stream, weight);
+  cu::CudaOps const ops(
+      stream, memory.bytes().subspan(carver.used_bytes(), cu::CudaOps::linear_scratch_bytes()));
+  auto begin = backend.make_event(device);
+  auto end = backend.make_event(device);
+  std::vector<double> times;
+  for (std::size_t i = 0; i < repetitions; ++i) {
+    stream.record(begin);
+    ops.linear(y, x, weight, rp::absent);
+    stream.record(end);
+    end.wait();
+    times.push_back(end.seconds_since(begin));
+  }
+  std::ranges::sort(times);
+  return 2.0 * static_cast<double>(extent) * static_cast<double>(extent) *
+         static_cast<double>(extent) / times[times.size() / 2];
+}
+
+std::vector<std::size_t> layer_counts(std::vector<rp::LayerRange> const& stages) {
+  std::vector<std::size_t> counts;
+  for (auto const& stage : stages) {
+    counts.push_back(stage.count);
+  }
+  return counts;
+}
+
+}  // namespace
+
+Outcome run(Options const& o, rp::nn::TransformerConfig const& shape) {
+  auto const begin = Clock::now();
+  auto config = shape;
+  config.storage = config.parameter = o.precision == "fp16" ? rp::DType::f16 : rp::DType::bf16;
+  config.loss_chunk = o.loss_chunk;
+  Outcome outcome;
+
+  cu::CudaBackend backend(cu::CudaBackendOptions{
+      .devices = cu::first_devices(o.devices),
+      .device_memory_bytes = o.device_memory,
+  });
+  outcome.device = backend.device_properties(rp::DeviceId(0)).name;
+  outcome.peak_flops = 1e12 * o.peak_tflops;
+  outcome.peak_source = "given";
+  if (o.peak_tflops == 0) {
+    outcome.peak_flops = measure_peak(backend, config.storage);
+    outcome.peak_source = "measured: a product of 8192 x 8192 matrices";
+  }
+
+  std::optional<rp::LossScaleOptions> loss_scale;
+  if (o.precision == "fp16") {
+    loss_scale.emplace();
+  }
+  rp::Pipeline pipeline{rp::nn::transformer<cu::CudaOps>(config),
+                        rp::AdamW{},
+                        backend,
+                        rp::PipelineOptions{
+                            .capacity = {o.rows(), o.context},
+                            .micro_batches = o.micro_batches,
+                            .rounds = o.rounds,
+                            .device_memory = o.device_memory,
+                            .loss_scale = loss_scale,
+                            .costs = rp::CostSource::measured,
+                            .timeline_calls = o.trace.empty() ? 0U : 4U,
+                        },
+                        ChosenSchedule(o),
+                        ChosenTransfers(o),
+                        ChosenProtocol(o),
+                        ChosenPartitioner(o)};
+  auto const& plan = pipeline.plan();
+  outcome.parameters = plan.blocks.parameter_count();
+  outcome.forward_stages = layer_counts(plan.stages.partition.forward);
+  outcome.backward_stages = layer_counts(plan.stages.partition.backward);
+  outcome.t_max_s = rp::slowest_stage_seconds(plan.costs.layers(), plan.stages.partition);
+  outcome.device_arena_bytes = plan.stages.memory.bytes;
+  outcome.ledger = plan.ledger;
+  if (!o.sync) {
+    auto const device = backend.device_properties(rp::DeviceId(0));
+    outcome.predicted_s = rp::forecast_call_seconds(
+        plan.graph,
+        plan.costs,
+        {device.upload_bytes_per_second, device.download_bytes_per_second, 0});
+  }
+  Batches const batches(o, config.vocabulary);
+  outcome.setup_s = seconds_since(begin);
+
+  // A loss returns at the same point of every iteration, so that the time between two is a period.
+  Clock::time_point last;
+  for (std::size_t i = 0; i < o.warmup + o.steps; ++i) {
+    if (i == o.warmup) {
+      pipeline.restart_report();
+    }
+    outcome.loss = pipeline.forward_backward(batches[i]);
+    pipeline.step();
+    auto const now = Clock::now();
+    if (i >= o.warmup && i > 0) {
+      outcome.iterations_s.push_back(std::chrono::duration<double>(now - last).count());
+      outcome.window_s += outcome.iterations_s.back();
+    }
+    last = now;
+  }
+  pipeline.synchronize();
+  for (std::size_t d = 0; d < o.devices; ++d) {
+    auto const memory = cu::memory_info(backend.ordinal(rp::DeviceId(d)));
+    auto const used = memory.total_bytes - memory.free_bytes;
+    outcome.device_memory.push_back({used, used - std::min(used, outcome.device_arena_bytes)});
+  }
+  auto const report = pipeline.report();
+  outcome.device_busy = report.device_busy;
+  outcome.training_s = report.training_s;
+  outcome.bubbles = report.bubbles;
+  outcome.host_bytes = report.host_bytes_peak;
+  if (!o.trace.empty()) {
+    outcome.timeline = pipeline.timeline();
+  }
+  return outcome;
+}
+
+}  // namespace train_throughput

@@ -1,0 +1,185 @@
+// SPDX-FileCopyrightText: 2026 The roundpipe authors
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+
+#include <roundpipe/cuda/ops/cuda_ops.cuh>
+#include <roundpipe/nn/transformer.hpp>
+#include <roundpipe/optim/adamw.hpp>
+#include <roundpipe/roundpipe_cuda.cuh>
+#include <roundpipe/runtime/pipeline.hpp>
+#include <roundpipe/runtime/weights_digest.hpp>
+#include <support/error_of.hpp>
+
+#include <doctest/doctest.h>
+
+#include <algorithm>
+#include <cmath>
+#include <cstddef>
+#include <cstdint>
+#include <string>
+#include <vector>
+
+namespace {
+
+using namespace roundpipe;
+using test::error_of;
+
+/// Small, with everything that a transformer of the reference layers can have.
+nn::TransformerConfig small_model() {
+  return {.vocabulary = 96,
+          .hidden = 64,
+          .layers = 5,
+          .heads = 4,
+          .kv_heads = 2,
+          .head_dim = 32,
+          .intermediate = 160,
+          .query_key_norm = true,
+          .dropout = 0.1,
+          .tied = true,
+          .storage = DType::bf16,
+          .parameter = DType::bf16,
+          .loss_chunk = 48,
+          .initial_deviation = 0.1};
+}
+
+/// Tokens that follow a rule, so that there is something to learn.
+std::vector<std::int32_t> tokens_of(std::size_t count, std::uint32_t seed) {
+  std::vector<std::int32_t> tokens(count);
+  for (std::size_t i = 0; i < count; ++i) {
+    tokens[i] = static_cast<std::int32_t>((i * i / 3 + 7 * seed) % 96);
+  }
+  return tokens;
+}
+
+struct Run {
+  std::vector<double> losses;
+  std::string digest;
+};
+
+struct Training {
+  std::size_t workers = 1;
+  int staleness = 1;
+  std::size_t micro_batches = 4;
+  std::size_t rounds = 1;
+  std::size_t steps = 6;
+  CostSource costs = CostSource::estimated;
+  nn::TransformerConfig config = small_model();
+};
+
+/// On the first devices of the machine, as many as there are; workers beyond share them.
+std::vector<DeviceId> spread(std::size_t workers) {
+  auto const present = cu::device_count();
+  std::vector<DeviceId> devices;
+  for (std::size_t w = 0; w < workers; ++w) {
+    devices.emplace_back(w % present);
+  }
+  return devices;
+}
+
+Run train(Training const& t) {
+  cu::CudaBackend backend(cu::CudaBackendOptions{
+      .devices = spread(t.workers),
+      .device_memory_bytes = 256_MiB,
+  });
+  BatchShape const shape{2, 32};
+  Pipeline pipeline{nn::transformer<cu::CudaOps>(t.config),
+                    AdamW{{.rate = LearningRate::constant(3e-3)}},
+                    backend,
+                    PipelineOptions{.capacity = shape,
+                                    .micro_batches = t.micro_batches,
+                                    .rounds = t.rounds,
+                                    .clip_norm = 1,
+                                    .seed = 3,
+                                    .costs = t.costs,
+                                    .optimizer_threads = 2},
+                    RoundRobinSchedule{},
+                    PriorityTransferEngine{},
+                    LayerEventProtocol{t.staleness}};
+  auto const count = t.micro_batches * t.rounds;
+  auto const tokens_in_batch = count * static_cast<std::size_t>(shape.positions());
+  Run run;
+  for (std::size_t step = 0; step < t.steps; ++step) {
+    auto const tokens = tokens_of(tokens_in_batch, static_cast<std::uint32_t>(step % 3));
+    auto labels = tokens;
+    std::rotate(labels.begin(), labels.begin() + 1, labels.end());
+    labels[5] = -100;
+    Batch batch(count, shape);
+    batch.set("tokens", tokens).set("labels", labels);
+    run.losses.push_back(pipeline.forward_backward(batch));
+    pipeline.step();
+  }
+  run.digest = weights_digest(pipeline);
+  return run;
+}
+
+}  // namespace
+
+TEST_CASE("training on CUDA learns, and its weights do not depend on how many devices share it") {
+  for (int const staleness : {0, 1}) {
+    CAPTURE(staleness);
+    Training training;
+    training.staleness = staleness;
+    auto const one = train(training);
+    for (auto const loss : one.losses) {
+      CHECK(std::isfinite(loss));
+    }
+    CHECK(one.losses.front() > 4);
+    for (std::size_t const workers : {std::size_t{2}, std::size_t{3}, std::size_t{4}}) {
+      CAPTURE(workers);
+      training.workers = workers;
+      auto const many = train(training);
+      CHECK(many.losses == one.losses);
+      CHECK(many.digest == one.digest);
+    }
+  }
+}
+
+TEST_CASE("measured costs and rounds change times, not weights") {
+  Training training;
+  training.micro_batches = 2;
+  training.rounds = 2;
+  training.workers = 2;
+  auto const estimated = train(training);
+  training.costs = CostSource::measured;
+  auto const measured = train(training);
+  CHECK(measured.digest == estimated.digest);
+}
+
+TEST_CASE("a small model learns a rule on CUDA") {
+  Training training;
+  training.steps = 60;
+  training.config.dropout = 0;
+  auto const run = train(training);
+  CHECK(run.losses.back() < 0.7 * run.losses.front());
+}
+
+TEST_CASE("evaluation on CUDA gives the loss and the last logits") {
+  cu::CudaBackend backend(
+      cu::CudaBackendOptions{.devices = spread(2), .device_memory_bytes = 256_MiB});
+  BatchShape const shape{2, 32};
+  Pipeline pipeline{nn::transformer<cu::CudaOps>(small_model()),
+                    AdamW{},
+                    backend,
+                    PipelineOptions{.capacity = shape, .micro_batches = 2}};
+  auto const tokens = tokens_of(3 * 64, 1);
+  Batch batch(3, shape);
+  batch.set("tokens", tokens).set("labels", tokens);
+  auto const first = pipeline.evaluate(batch);
+  auto const again = pipeline.evaluate(batch);
+  CHECK(std::isfinite(first.loss));
+  CHECK(first.loss == again.loss);
+  CHECK(first.results.size() == 3);
+  CHECK(first.results == again.results);
+}
+
+TEST_CASE("a budget that no plan fits is refused before anything runs") {
+  cu::CudaBackend backend(
+      cu::CudaBackendOptions{.devices = spread(1), .device_memory_bytes = 1_MiB});
+  auto const error = error_of([&] {
+    Pipeline const pipeline{nn::transformer<cu::CudaOps>(small_model()),
+                            AdamW{},
+                            backend,
+                            PipelineOptions{.capacity = {2, 32}, .micro_batches = 2}};
+  });
+  CHECK(error.code() == Errc::over_budget);
+  CHECK(error.message().find("smallest budget that works") != std::string::npos);
+}
