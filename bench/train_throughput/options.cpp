@@ -74,8 +74,10 @@ std::optional<Options> parse_options(int argc, char const* const* argv) {
       ->check(CLI::IsMember({"event", "blocking"}));
   add("--transfers", o.transfers, "Whether copies are cut and placed in windows")
       ->check(CLI::IsMember({"planned", "unplanned"}));
-  add("--partition", o.partition, "Balanced stages, or stages of equally many layers")
-      ->check(CLI::IsMember({"auto", "uniform"}));
+  add("--partition",
+      o.partition,
+      "Stages by simulation, by the least bound, or of equally many layers")
+      ->check(CLI::IsMember({"auto", "bound", "uniform"}));
   add("--peak-tflops", o.peak_tflops, "Of one GPU, for the MFU; 0: a matrix product is measured");
   add("--loss-chunk", o.loss_chunk, "Positions whose logits exist at a time");
   add("--json", o.json, "Write the report there; -: to the standard output")->type_name("FILE");

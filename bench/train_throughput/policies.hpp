@@ -16,6 +16,7 @@
 #include <roundpipe/plan/partitioner.hpp>
 #include <roundpipe/plan/priority_transfer_engine.hpp>
 #include <roundpipe/plan/round_robin_schedule.hpp>
+#include <roundpipe/plan/simulated_partitioner.hpp>
 #include <roundpipe/plan/uniform_partitioner.hpp>
 #include <roundpipe/plan/unplanned_transfers.hpp>
 
@@ -101,6 +102,8 @@ class ChosenPartitioner {
   explicit ChosenPartitioner(Options const& o) {
     if (o.partition == "uniform") {
       choice_ = rp::UniformPartitioner{};
+    } else if (o.partition == "bound") {
+      choice_ = rp::Partitioner{};
     }
   }
   [[nodiscard]] rp::Partition partition(rp::PartitionProblem const& problem) const {
@@ -108,7 +111,7 @@ class ChosenPartitioner {
   }
 
  private:
-  std::variant<rp::Partitioner, rp::UniformPartitioner> choice_;
+  std::variant<rp::SimulatedPartitioner, rp::Partitioner, rp::UniformPartitioner> choice_;
 };
 static_assert(rp::PartitionPolicy<ChosenPartitioner>);
 

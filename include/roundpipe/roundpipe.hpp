@@ -73,6 +73,7 @@
 #include <roundpipe/plan/round_robin_schedule.hpp>
 #include <roundpipe/plan/sequence_order.hpp>
 #include <roundpipe/plan/sequential.hpp>
+#include <roundpipe/plan/simulated_partitioner.hpp>
 #include <roundpipe/plan/slot_order.hpp>
 #include <roundpipe/plan/stage_budget.hpp>
 #include <roundpipe/plan/stage_chunks.hpp>

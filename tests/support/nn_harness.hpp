@@ -216,13 +216,14 @@ class LayerRunner {
     }
   }
 
-  /// Runs the forward; \returns the loss, 0 for a layer without one.
+  /// Runs the forward; \returns the loss, 0 for a layer without one, and where a saving one leaves
+  /// it to the backward.
   double forward(bool saving, bool wants_results = false) {
     auto const constant = watched(false);
     outputs.poison();
     saved.poison();
     workspace.poison();
-    double loss = 0;
+    loss = 0;
     call.saving = saving;
     tensors.saved = saving ? saved.device() : DeviceBytes{};
     tensors.workspace = workspace.device();
@@ -240,8 +241,8 @@ class LayerRunner {
     return loss;
   }
 
-  /// Runs the backward after a saving forward.
-  void backward() {
+  /// Runs the backward after a saving forward; \returns the loss, 0 for a layer without one.
+  double backward() {
     auto const constant = watched(true);
     outputs.poison();
     input_gradients.poison();
@@ -252,11 +253,13 @@ class LayerRunner {
     });
     CHECK(watched(true) == constant);
     check_guards();
+    return loss;
   }
 
   /// The weighted sum of the outputs, by the output gradients, plus the loss.
   double objective() {
-    auto sum = forward(true);
+    // A saving forward may leave the loss to the backward.
+    auto sum = forward(!LossLayer<L>);
     for (std::size_t i = 0; i < tensors.outputs.size(); ++i) {
       if (!tensors.output_gradients[i].present()) {
         continue;
@@ -274,6 +277,7 @@ class LayerRunner {
   Stream stream;
   LayerCall call;
   LayerTensors tensors;
+  double loss = 0;
   GuardedMemory parameters;
   GuardedMemory parameter_gradients;
   GuardedMemory inputs;

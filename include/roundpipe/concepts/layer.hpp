@@ -110,7 +110,9 @@ concept HasName = requires(L const& layer) {
 ///    never enqueue elsewhere, and reach device memory from enqueued work only.
 /// 3. `forward` reads parameters, inputs and side inputs and writes every output. When
 ///    `ctx.saving()`, it also writes to `ctx.saved()` what `backward` will need; reason: `backward`
-///    finds parameters, inputs, side inputs and `saved()`, but no outputs.
+///    finds parameters, inputs, side inputs and `saved()`, but no outputs. A loss layer's saving
+///    forward may leave the loss to `backward`; reason: where both form the same products, one of
+///    them can do it all.
 /// 4. `backward` overwrites every input gradient that is present and *adds* to every parameter
 ///    gradient that is present; reason: parameter gradients accumulate over the micro-batches of a
 ///    slot, in their order, in the accumulation type, and frozen parameters have none. What is

@@ -29,7 +29,7 @@ struct LayerTensors {
   std::vector<DeviceTensor> parameter_gradients;  ///< Backward only; not present() where frozen.
   DeviceBytes saved;                              ///< Empty when nothing is to be saved.
   DeviceBytes workspace;
-  DeviceSpan<double> loss;                        ///< Forward of a loss layer only: one element.
+  DeviceSpan<double> loss;  ///< Of a loss layer only: one element.
 };
 
 /// What is known of a call besides its tensors.
@@ -55,6 +55,9 @@ class LayerContext {
   [[nodiscard]] bool evaluating() const noexcept { return call_->evaluating; }
   /// The factor of the loss: a loss layer's loss and gradients are its sum of terms times this.
   [[nodiscard]] double gradient_scale() const noexcept { return call_->gradient_scale; }
+  /// Where a loss layer writes the micro-batch's loss, gradient_scale() applied: one number. The
+  /// saving forward may leave it to the backward.
+  [[nodiscard]] DeviceSpan<double> loss() const noexcept { return tensors_->loss; }
 
   [[nodiscard]] DeviceTensor const& parameter(std::size_t i) const {
     return tensors_->parameters.at(i);
@@ -97,8 +100,6 @@ class ForwardContext : public LayerContext<Stream> {
   [[nodiscard]] DeviceTensor const& result(std::size_t i) const {
     return this->tensors().results.at(i);
   }
-  /// Where a loss layer writes the micro-batch's loss, gradient_scale() applied: one number.
-  [[nodiscard]] DeviceSpan<double> loss() const noexcept { return this->tensors().loss; }
 };
 
 /// What \c backward finds.

@@ -38,12 +38,10 @@ namespace roundpipe::nn {
 /// A label is what its own position shall predict: shifting is the batch's business.
 ///
 /// Logits exist for `config.loss_chunk` positions at a time and have the accumulation type, so that
-/// the loss is not rounded to 16 bits. Their gradients have config.storage, except that f16 would
-/// not hold them: a scaled loss's can exceed its range, and an unscaled one's vanish in it. The
-/// saving forward keeps one number a position, the log-sum-exp; the backward computes the norm and
-/// the logits again: a third product beside the two of the gradients, for memory that does not grow
-/// with the vocabulary. (Gradients can not be made during the forward, which has no parameter
-/// gradients.)
+/// the loss is not rounded to 16 bits; their gradients have config.storage. The saving forward does
+/// nothing: the backward makes each chunk's logits, its part of the loss, and from both the
+/// gradients, so that training takes three products, and memory that does not grow with the
+/// vocabulary.
 template <Ops O>
 class LanguageModelHead {
  public:
@@ -103,28 +101,24 @@ class LanguageModelHead {
   }
 
   [[nodiscard]] Footprint footprint(BatchShape shape) const {
-    TensorCarver saved;
-    static_cast<void>(take_lse(saved, shape));
-    TensorCarver forward;
-    static_cast<void>(take_lse(forward, shape));
-    static_cast<void>(Memory(forward, config_, shape, Pass::forward));
-    TensorCarver backward;
-    static_cast<void>(Memory(backward, config_, shape, Pass::backward));
-    return {saved.used_bytes(), std::max(forward.used_bytes(), backward.used_bytes())};
+    TensorCarver work;
+    static_cast<void>(Memory(work, config_, shape, Pass::backward));
+    return {0, work.used_bytes()};
   }
-  /// The backward counts the logits, which it computes again.
+  /// Of training: the saving forward does nothing.
   [[nodiscard]] Work work(BatchShape shape) const {
     auto const product = 2 * static_cast<double>(shape.positions()) *
                          static_cast<double>(config_.hidden) *
                          static_cast<double>(config_.vocabulary);
-    return {product, 3 * product};
+    return {0, 3 * product};
   }
 
   void forward(ForwardContext<Stream>& ctx) const {
+    if (ctx.saving()) {
+      return;
+    }
     auto const& c = config_;
-    auto keep = ctx.saved();
     auto work = ctx.workspace();
-    auto const lse = take_lse(ctx.saving() ? keep : work, ctx.shape());
     Memory const m(work, c, ctx.shape(), Pass::forward);
     O const ops(ctx.stream(), m.scratch);
     auto const& weight = ctx.parameter(1);
@@ -133,7 +127,7 @@ class LanguageModelHead {
     for_each_chunk(m, ctx.shape(), [&](Chunk const& chunk, auto const& part) {
       ops.linear(chunk.logits, chunk.normed, weight, absent);
       ops.cross_entropy(
-          part(m.losses), part(lse), chunk.logits, part(ctx.side_input(0)), c.padding_label);
+          part(m.losses), part(m.lse), chunk.logits, part(ctx.side_input(0)), c.padding_label);
     });
     ops.sum(ctx.loss(), m.losses, ctx.gradient_scale());
     if (ctx.wants_results()) {
@@ -149,9 +143,7 @@ class LanguageModelHead {
 
   void backward(BackwardContext<Stream>& ctx) const {
     auto const& c = config_;
-    auto keep = ctx.saved();
     auto work = ctx.workspace();
-    auto const lse = take_lse(keep, ctx.shape());
     Memory const m(work, c, ctx.shape(), Pass::backward);
     O const ops(ctx.stream(), m.scratch);
     auto const& weight = ctx.parameter(1);
@@ -160,9 +152,11 @@ class LanguageModelHead {
     ops.rms_norm(m.normed, ctx.input(0), ctx.parameter(0), c.norm_epsilon);
     for_each_chunk(m, ctx.shape(), [&](Chunk const& chunk, auto const& part) {
       ops.linear(chunk.logits, chunk.normed, weight, absent);
+      ops.cross_entropy(
+          part(m.losses), part(m.lse), chunk.logits, part(ctx.side_input(0)), c.padding_label);
       ops.cross_entropy_backward(chunk.dlogits,
                                  chunk.logits,
-                                 part(lse),
+                                 part(m.lse),
                                  part(ctx.side_input(0)),
                                  c.padding_label,
                                  ctx.gradient_scale());
@@ -172,6 +166,7 @@ class LanguageModelHead {
         ops.linear_input_gradient(chunk.normed, chunk.dlogits, weight, absent);
       }
     });
+    ops.sum(ctx.loss(), m.losses, ctx.gradient_scale());
     if (goes_on) {
       ops.rms_norm_backward(ctx.input_gradient(0),
                             ctx.parameter_gradient(0),
@@ -195,10 +190,10 @@ class LanguageModelHead {
           work, std::max(O::linear_scratch_bytes(), O::norm_scratch_bytes(positions, c.hidden)));
       normed = work.take({positions, c.hidden}, c.storage);
       logits = work.take({chunk, c.vocabulary}, wide);
-      if (pass == Pass::forward) {
-        losses = work.take({positions}, wide);
-      } else {
-        dlogits = c.storage == DType::bf16 ? work.take({chunk, c.vocabulary}, c.storage) : logits;
+      losses = work.take({positions}, wide);
+      lse = work.take({positions}, wide);
+      if (pass == Pass::backward) {
+        dlogits = c.storage == wide ? logits : work.take({chunk, c.vocabulary}, c.storage);
       }
     }
 
@@ -206,7 +201,8 @@ class LanguageModelHead {
     DeviceTensor normed;
     DeviceTensor logits;   // of one chunk
     DeviceTensor dlogits;  // of one chunk
-    DeviceTensor losses;
+    DeviceTensor losses;   // of all positions
+    DeviceTensor lse;
   };
 
   /// The tensors of one chunk.
@@ -229,10 +225,6 @@ class LanguageModelHead {
       }
       f(chunk, [&](DeviceTensor const& t) { return detail::row_range(t, 1, first, count); });
     }
-  }
-
-  [[nodiscard]] DeviceTensor take_lse(TensorCarver& carver, BatchShape shape) const {
-    return carver.take({shape.positions()}, accumulation_type(config_.storage));
   }
 
   TransformerConfig config_;

@@ -505,10 +505,11 @@ class CallGraphBuilder {
     for (std::size_t i = stage.range.count; recomputes && i-- > 0;) {
       auto action = make(id, ActionKind::backward, LaneKind::compute, m);
       auto const& places = stage.layers[i];
+      auto const is_loss = stage.has_loss() && i + 1 == stage.range.count;
       if (i + 1 == stage.range.count) {
         wait_for(action, work.gradient_up[m]);
       }
-      if (places.input_gradient.area == Area::activations_out) {
+      if (is_loss || places.input_gradient.area == Area::activations_out) {
         action.writes.push_back(entry_out(id, m, action));
       }
       auto const& uses = in_.blocks.layer_uses[stage.range.first + i];

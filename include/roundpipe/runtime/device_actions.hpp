@@ -238,12 +238,8 @@ class DeviceActions {
     tensors.saved = call.saving ? at(here, places.saved) : DeviceBytes{};
     views(tensors.outputs, facts.boundary, at(here, places.output));
     tensors.results.clear();
-    tensors.loss = {};
-    if (facts.is_loss) {
-      tensors.loss = {reinterpret_cast<double*>(at(here, here.stage().loss).device_pointer()), 1};
-      if (here.stage().kind == StageKind::evaluate) {
-        views(tensors.results, facts.results, at(here, here.stage().results));
-      }
+    if (facts.is_loss && here.stage().kind == StageKind::evaluate) {
+      views(tensors.results, facts.results, at(here, here.stage().results));
     }
     ForwardContext<Stream> context(here.stream, call, tensors);
     model_.visit(here.action.layer,
@@ -327,6 +323,10 @@ class DeviceActions {
     views(tensors.inputs, facts.input, at(here, places.input));
     views(tensors.side_inputs, facts.side_inputs, at(here, places.side_inputs));
     tensors.workspace = at(here, places.workspace);
+    tensors.loss = {};
+    if (facts.is_loss) {
+      tensors.loss = {reinterpret_cast<double*>(at(here, here.stage().loss).device_pointer()), 1};
+    }
     return tensors;
   }
 

@@ -21,6 +21,7 @@
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
+#include <memory>
 #include <utility>
 #include <vector>
 
@@ -48,14 +49,13 @@ class SerialPasses {
 
   /// Runs all layers on a micro-batch, whose tensors of the batch are \p batch_tensors.
   /// \param results where the last layer's results go; empty: they are not wanted.
-  /// \returns the micro-batch's loss.
+  /// \returns the micro-batch's loss, which a saving forward may leave to \ref backward.
   double forward(ShapedModel const& shaped,
                  SerialParameters const& parameters,
                  LayerCall call,
                  std::vector<HostTensor> const& batch_tensors,
                  std::vector<DeviceTensor> const& results) {
     auto const& model = shaped.model;
-    double loss = 0;
     for (std::size_t i = 0; i < model.size(); ++i) {
       std::vector<HostTensor> side_inputs;
       for (auto const t : shaped.batch.of_layer[i]) {
@@ -66,18 +66,20 @@ class SerialPasses {
       tensors.outputs = views(model.layers[i].boundary, layers_[i].boundary.device_bytes());
       if (i + 1 == model.size()) {
         tensors.results = results;
-        tensors.loss = {&loss, 1};
+        tensors.loss = {loss_.get(), 1};
       }
       call.random.layer = static_cast<std::uint32_t>(i);
       ForwardContext<Stream> context(stream_, call, tensors);
       model_->visit(LayerId(i), [&]<Layer<Stream> L>(L const& layer) { layer.forward(context); });
     }
-    return loss;
+    return *loss_;
   }
 
   /// The backward of the micro-batch whose saving forward has just run: adds to the round's sums
-  /// of \p parameters.
-  void backward(ModelDescription const& model, SerialParameters const& parameters, LayerCall call) {
+  /// of \p parameters. \returns the micro-batch's loss.
+  double backward(ModelDescription const& model,
+                  SerialParameters const& parameters,
+                  LayerCall call) {
     for (std::size_t i = model.size(); i-- > 0;) {
       auto tensors = common_tensors(model, parameters, i, true);
       tensors.output_gradients = gradient_views(model.layers[i].boundary, layers_[i]);
@@ -85,10 +87,14 @@ class SerialPasses {
         tensors.input_gradients = gradient_views(model.layers[i].input, layers_[i - 1]);
       }
       tensors.parameter_gradients = parameters.gradients(i);
+      if (i + 1 == model.size()) {
+        tensors.loss = {loss_.get(), 1};
+      }
       call.random.layer = static_cast<std::uint32_t>(i);
       BackwardContext<Stream> context(stream_, call, tensors);
       model_->visit(LayerId(i), [&]<Layer<Stream> L>(L const& layer) { layer.backward(context); });
     }
+    return *loss_;
   }
 
  private:
@@ -136,6 +142,7 @@ class SerialPasses {
   Stream stream_;
   std::vector<LayerMemory> layers_;
   AlignedMemory workspace_;
+  std::unique_ptr<double> loss_ = std::make_unique<double>(0.0);
 };
 
 }  // namespace roundpipe

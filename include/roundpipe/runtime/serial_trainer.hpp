@@ -106,10 +106,10 @@ class SerialTrainer {
         auto const m = round * options_.micro_batches + i;
         auto const micro_call = at(call, batch.shape(m), m);
         auto const& shaped = shapes_.at(batch.shape(m));
-        auto const micro_loss = passes_.forward(shaped, parameters_, micro_call, slices[m], {});
+        static_cast<void>(passes_.forward(shaped, parameters_, micro_call, slices[m], {}));
+        auto const micro_loss = passes_.backward(shaped.model, parameters_, micro_call);
         require_finite(micro_loss, "the loss of micro-batch " + std::to_string(m));
         loss += micro_loss;
-        passes_.backward(shaped.model, parameters_, micro_call);
       }
       parameters_.end_round(overwrites);
       overwrites = false;
