@@ -1,6 +1,7 @@
-# Finds the CUDA Toolkit (headers and runtime) and, apart from it, the CUDA language (nvcc).
+# Finds the CUDA Toolkit (headers and runtime) and, apart from it, the CUDA language (nvcc) and cuDNN.
 set(ROUNDPIPE_HAS_CUDA_TOOLKIT OFF)
 set(ROUNDPIPE_HAS_NVCC OFF)
+set(ROUNDPIPE_HAS_CUDNN OFF)
 if(NOT ROUNDPIPE_ENABLE_CUDA MATCHES "^(AUTO|ON|OFF)$")
   message(FATAL_ERROR "ROUNDPIPE_ENABLE_CUDA is '${ROUNDPIPE_ENABLE_CUDA}': want AUTO, ON or OFF")
 endif()
@@ -34,5 +35,9 @@ if(ROUNDPIPE_HAS_CUDA_TOOLKIT AND ROUNDPIPE_NEEDS_NVCC)
       "ROUNDPIPE_ENABLE_CUDA is ON, but no nvcc was found. Name it with -DCMAKE_CUDA_COMPILER=..., or set ROUNDPIPE_ENABLE_CUDA=OFF.")
   endif()
 endif()
+if(ROUNDPIPE_HAS_CUDA_TOOLKIT)
+  include(${CMAKE_CURRENT_LIST_DIR}/RoundpipeCudnn.cmake)
+  roundpipe_find_cudnn(${ROUNDPIPE_ENABLE_CUDNN})
+endif()
 message(STATUS
-  "roundpipe: CUDA toolkit ${ROUNDPIPE_HAS_CUDA_TOOLKIT}, nvcc ${ROUNDPIPE_HAS_NVCC}")
+  "roundpipe: CUDA toolkit ${ROUNDPIPE_HAS_CUDA_TOOLKIT}, nvcc ${ROUNDPIPE_HAS_NVCC}, cuDNN ${ROUNDPIPE_HAS_CUDNN}")

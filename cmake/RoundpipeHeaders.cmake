@@ -141,6 +141,8 @@ set(ROUNDPIPE_EXTRA_HEADERS
 
 # CUDA for g++ with the toolkit's headers.
 set(ROUNDPIPE_CUDA_HOST_HEADERS
+  include/roundpipe/cuda/attention_cudnn.hpp
+  include/roundpipe/cuda/attention_plan.hpp
   include/roundpipe/cuda/blas.hpp
   include/roundpipe/cuda/cuda_backend.hpp
   include/roundpipe/cuda/cuda_event.hpp
@@ -163,6 +165,7 @@ set(ROUNDPIPE_CUDA_HOST_HEADERS
 
 # CUDA for nvcc.
 set(ROUNDPIPE_CUDA_DEVICE_HEADERS
+  include/roundpipe/cuda/kernels/attention.cuh
   include/roundpipe/cuda/kernels/cross_entropy.cuh
   include/roundpipe/cuda/kernels/dropout.cuh
   include/roundpipe/cuda/kernels/embedding.cuh
@@ -179,5 +182,6 @@ set(ROUNDPIPE_CUDA_DEVICE_HEADERS
   include/roundpipe/cuda/kernels/sum.cuh
   include/roundpipe/cuda/kernels/swiglu.cuh
   include/roundpipe/cuda/kernels/teams.cuh
+  include/roundpipe/cuda/ops/attention.cuh
   include/roundpipe/roundpipe_cuda.cuh
 )

@@ -19,4 +19,5 @@ write_basic_package_version_file(roundpipeConfigVersion.cmake
 install(FILES
     ${CMAKE_CURRENT_BINARY_DIR}/roundpipeConfig.cmake
     ${CMAKE_CURRENT_BINARY_DIR}/roundpipeConfigVersion.cmake
+    cmake/RoundpipeCudnn.cmake
   DESTINATION ${_dir})

@@ -9,6 +9,8 @@
 /// \file
 /// \brief The CUDA parts in one include, for files that nvcc compiles.
 
+#include <roundpipe/cuda/attention_cudnn.hpp>
+#include <roundpipe/cuda/attention_plan.hpp>
 #include <roundpipe/cuda/blas.hpp>
 #include <roundpipe/cuda/cuda_backend.hpp>
 #include <roundpipe/cuda/cuda_event.hpp>
@@ -19,6 +21,7 @@
 #include <roundpipe/cuda/device_memory.hpp>
 #include <roundpipe/cuda/error.hpp>
 #include <roundpipe/cuda/event.hpp>
+#include <roundpipe/cuda/kernels/attention.cuh>
 #include <roundpipe/cuda/kernels/cross_entropy.cuh>
 #include <roundpipe/cuda/kernels/dropout.cuh>
 #include <roundpipe/cuda/kernels/embedding.cuh>
@@ -39,6 +42,7 @@
 #include <roundpipe/cuda/matmul_algorithms.hpp>
 #include <roundpipe/cuda/matmul_plan.hpp>
 #include <roundpipe/cuda/matmul_timing.hpp>
+#include <roundpipe/cuda/ops/attention.cuh>
 #include <roundpipe/cuda/pinned_memory.hpp>
 #include <roundpipe/cuda/rounding.hpp>
 #include <roundpipe/cuda/stream.hpp>

@@ -1,0 +1,141 @@
+// SPDX-FileCopyrightText: 2026 The roundpipe authors
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#pragma once
+
+/// \file
+/// \brief How attention is computed on a CUDA device: the process's options, the scratch that this
+/// takes, and the slices in which a backward fits in it. Needs no device.
+
+#include <roundpipe/concepts/ops.hpp>
+#include <roundpipe/core/bytes.hpp>
+#include <roundpipe/core/dtype.hpp>
+#include <roundpipe/core/error.hpp>
+
+#include <algorithm>
+#include <atomic>
+#include <cstdint>
+#include <string>
+
+namespace roundpipe::cu {
+
+#if defined(ROUNDPIPE_HAS_CUDNN) && ROUNDPIPE_HAS_CUDNN
+/// Whether this program was built with cuDNN. CMake's target roundpipe::cuda decides.
+inline constexpr bool has_cudnn = true;
+#else
+inline constexpr bool has_cudnn = false;
+#endif
+
+/// What a process may choose about attention; see \ref set_attention_options.
+struct AttentionOptions {
+  /// Equal inputs give equal gradients, bit by bit, as `Ops` wants. Without it, cuDNN's backward
+  /// adds in an order left to chance, and is faster and content with less scratch.
+  bool deterministic = true;
+  /// Whether cuDNN is asked, where the program was built with it; else our own kernels compute all.
+  bool cudnn = true;
+
+  friend bool operator==(AttentionOptions const&, AttentionOptions const&) = default;
+};
+
+namespace detail {
+
+inline std::atomic<AttentionOptions>& attention_options_now() noexcept {
+  static std::atomic<AttentionOptions> options{AttentionOptions{}};
+  return options;
+}
+
+}  // namespace detail
+
+/// Sets the process's options. Call it before anything is planned: scratch depends on them, and so
+/// do the last bits of results.
+inline void set_attention_options(AttentionOptions options) noexcept {
+  detail::attention_options_now() = options;
+}
+[[nodiscard]] inline AttentionOptions attention_options() noexcept {
+  return detail::attention_options_now();
+}
+
+/// The largest head that any kernel here computes.
+inline constexpr std::int64_t max_head_dim = 256;
+
+/// \throws Error (unsupported) for a head that no kernel here computes.
+inline void check_head_dim(char const* operation, AttentionShape const& shape) {
+  if (shape.head_dim % 2 != 0 || shape.head_dim > max_head_dim || shape.head_dim < 2) {
+    throw Error(Errc::unsupported,
+                std::string(operation) + ": heads of " + std::to_string(shape.head_dim) +
+                    " elements; a GPU computes even sizes up to 256");
+  }
+}
+
+namespace detail {
+
+[[nodiscard]] inline Bytes bytes_of(std::int64_t n) noexcept {
+  return static_cast<Bytes>(n);
+}
+
+/// For each query, the sum of the products of its output and the output's gradient, in f32.
+[[nodiscard]] inline Bytes row_sums_bytes(AttentionShape const& s) noexcept {
+  return align_up(bytes_of(s.rows) * bytes_of(s.heads) * bytes_of(s.length) * sizeof(float));
+}
+
+/// A bound of what cuDNN's backward takes for one head of one row: the queries' gradient in f32,
+/// keys' and values' in 16 bits for each query head, and row sums; deterministic, the 16-bit
+/// gradients of all scores, too, from which it then forms the queries' gradient by a product of its
+/// own.
+[[nodiscard]] inline Bytes cudnn_head_bytes(AttentionShape const& s, bool deterministic) noexcept {
+  auto const length = align_up(bytes_of(s.length), 128);
+  auto const linear = length * (8 * align_up(bytes_of(s.head_dim), 16) + 8);
+  return linear + (deterministic ? 2 * length * length : 0);
+}
+
+/// What cuDNN takes besides, whatever the extents.
+inline constexpr Bytes cudnn_fixed_bytes = Bytes{1} << 20;
+
+/// The scratch for cuDNN's backward: for all heads at once, or, to keep it small, for as many as
+/// have room in half a gibibyte, and for 8 at least.
+[[nodiscard]] inline Bytes cudnn_scratch_bytes(AttentionShape const& s,
+                                               bool deterministic) noexcept {
+  constexpr Bytes enough = Bytes{1} << 29;
+  constexpr Bytes heads_at_least = 8;
+  auto const head = cudnn_head_bytes(s, deterministic);
+  auto const all = bytes_of(s.rows) * bytes_of(s.heads) * head;
+  return cudnn_fixed_bytes + std::min(all, std::max(enough, heads_at_least * head));
+}
+
+/// The part of a backward that cuDNN computes at once: some rows, or some key heads of one row
+/// (with the query heads that read them).
+struct AttentionSlice {
+  std::int64_t rows = 0;
+  std::int64_t kv_heads = 0;
+};
+
+/// The largest slices, all equal but the last, that fit in \ref cudnn_scratch_bytes; none, with 0
+/// rows, where a single key head's query heads do not.
+[[nodiscard]] inline AttentionSlice attention_slice(AttentionShape const& s,
+                                                    bool deterministic) noexcept {
+  auto const head = cudnn_head_bytes(s, deterministic);
+  auto const heads =
+      static_cast<std::int64_t>((cudnn_scratch_bytes(s, deterministic) - cudnn_fixed_bytes) / head);
+  auto const even = [](std::int64_t all, std::int64_t most) {
+    auto const parts = (all + most - 1) / most;
+    return (all + parts - 1) / parts;
+  };
+  if (heads >= s.heads) {
+    return {even(s.rows, heads / s.heads), s.kv_heads};
+  }
+  auto const groups = heads / (s.heads / s.kv_heads);
+  return groups == 0 ? AttentionSlice{} : AttentionSlice{1, even(s.kv_heads, groups)};
+}
+
+}  // namespace detail
+
+/// Scratch for \c attention and \c attention_backward under the process's options.
+[[nodiscard]] inline Bytes attention_scratch_bytes(AttentionShape const& shape) noexcept {
+  auto const options = attention_options();
+  auto bytes = detail::row_sums_bytes(shape);
+  if (has_cudnn && options.cudnn && size_of(shape.dtype) == 2) {
+    bytes = std::max(bytes, detail::cudnn_scratch_bytes(shape, options.deterministic));
+  }
+  return align_up(bytes);
+}
+
+}  // namespace roundpipe::cu
