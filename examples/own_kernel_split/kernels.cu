@@ -1,0 +1,81 @@
+// SPDX-FileCopyrightText: 2026 The roundpipe authors
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+
+// All that nvcc has to compile: kernels and their launches, and nothing of roundpipe but its check.
+#include <roundpipe/cuda/error.hpp>
+
+#include <cub/block/block_reduce.cuh>
+
+#include "kernels.hpp"
+
+namespace own_kernel {
+
+namespace {
+
+constexpr int threads = columns;  // of a block
+
+__global__ void bend_rows(float* y, float const* x, float const* w) {
+  auto const i = blockIdx.x * columns + threadIdx.x;
+  y[i] = x[i] + w[threadIdx.x] * tanhf(x[i]);
+}
+
+// A thread a column: sums over rows have the same order, and so the same bits, in every run.
+__global__ void bend_rows_back(
+    float* dx, float* dw, float const* dy, float const* x, float const* w, std::int64_t size) {
+  auto const column = threadIdx.x;
+  for (std::int64_t i = column; i < size; i += columns) {
+    auto const t = tanhf(x[i]);
+    dw[column] += dy[i] * t;
+    if (dx != nullptr) {
+      dx[i] = dy[i] * (1 + w[column] * (1 - t * t));
+    }
+  }
+}
+
+__global__ void half_square_of_all(
+    double* loss, float* dx, float const* x, float const* y, double scale, std::int64_t size) {
+  double sum = 0;
+  for (std::int64_t i = threadIdx.x; i < size; i += threads) {
+    double const difference = x[i] - y[i];
+    sum += scale / 2 * difference * difference;
+    if (dx != nullptr) {
+      dx[i] = static_cast<float>(scale * difference);
+    }
+  }
+  __shared__ cub::BlockReduce<double, threads>::TempStorage memory;
+  auto const total = cub::BlockReduce<double, threads>(memory).Sum(sum);
+  if (threadIdx.x == 0 && loss != nullptr) {
+    *loss = total;
+  }
+}
+
+}  // namespace
+
+void bend(cudaStream_t stream, float* y, float const* x, float const* w, std::int64_t rows) {
+  bend_rows<<<static_cast<unsigned>(rows), threads, 0, stream>>>(y, x, w);
+  roundpipe::cu::check(cudaGetLastError(), "bend");
+}
+
+void bend_back(cudaStream_t stream,
+               float* dx,
+               float* dw,
+               float const* dy,
+               float const* x,
+               float const* w,
+               std::int64_t rows) {
+  bend_rows_back<<<1, threads, 0, stream>>>(dx, dw, dy, x, w, rows * columns);
+  roundpipe::cu::check(cudaGetLastError(), "bend_back");
+}
+
+void half_square(cudaStream_t stream,
+                 double* loss,
+                 float* dx,
+                 float const* x,
+                 float const* y,
+                 double scale,
+                 std::int64_t rows) {
+  half_square_of_all<<<1, threads, 0, stream>>>(loss, dx, x, y, scale, rows * columns);
+  roundpipe::cu::check(cudaGetLastError(), "half_square");
+}
+
+}  // namespace own_kernel
