@@ -183,5 +183,6 @@ set(ROUNDPIPE_CUDA_DEVICE_HEADERS
   include/roundpipe/cuda/kernels/swiglu.cuh
   include/roundpipe/cuda/kernels/teams.cuh
   include/roundpipe/cuda/ops/attention.cuh
+  include/roundpipe/cuda/ops/cuda_ops.cuh
   include/roundpipe/roundpipe_cuda.cuh
 )

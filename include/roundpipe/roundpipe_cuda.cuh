@@ -43,6 +43,7 @@
 #include <roundpipe/cuda/matmul_plan.hpp>
 #include <roundpipe/cuda/matmul_timing.hpp>
 #include <roundpipe/cuda/ops/attention.cuh>
+#include <roundpipe/cuda/ops/cuda_ops.cuh>
 #include <roundpipe/cuda/pinned_memory.hpp>
 #include <roundpipe/cuda/rounding.hpp>
 #include <roundpipe/cuda/stream.hpp>

@@ -53,6 +53,8 @@ class DeviceValues {
               "cudaMemset");
     auto const bytes = memory_.bytes().subspan(offset, memory_.bytes().size() - offset);
     tensor_ = DeviceTensor(bytes, shape, type);
+    // A copy or fill of the default stream may still run, and streams of tests do not wait for it.
+    cu::check(cudaDeviceSynchronize(), "cudaDeviceSynchronize");
   }
   DeviceValues(Shape const& shape, DType type, std::vector<double> const& values, Bytes offset = 0)
       : DeviceValues(shape, type, offset) {
@@ -65,6 +67,7 @@ class DeviceValues {
     });
     cu::check(cudaMemcpy(tensor_.device_pointer(), bytes.data(), bytes.size(), cudaMemcpyDefault),
               "cudaMemcpy");
+    cu::check(cudaDeviceSynchronize(), "cudaDeviceSynchronize");
   }
 
   [[nodiscard]] DeviceTensor const& tensor() const noexcept { return tensor_; }

@@ -37,7 +37,9 @@ struct AddExponentialSums {
   [[nodiscard]] __device__ ExponentialSum operator()(ExponentialSum a, ExponentialSum b) const {
     auto const largest = fmaxf(a.largest, b.largest);
     return {largest,
-            fmaf(a.factor, __expf(a.largest - largest), b.factor * __expf(b.largest - largest))};
+            fmaf(a.factor,
+                 exponential(a.largest - largest),
+                 b.factor * exponential(b.largest - largest))};
   }
 };
 
@@ -71,22 +73,24 @@ __global__ void __launch_bounds__(loss_threads, 2)
       auto largest = sum.largest;
 #pragma unroll
       for (int k = 0; k < packs; ++k) {
-        auto const count = count_at<X>(first + k * step, e.width);
-        auto const v = X::widen(raw[k]);
+        if (auto const count = count_at<X>(first + k * step, e.width); count > 0) {
+          auto const v = X::widen(raw[k]);
 #pragma unroll
-        for (int i = 0; i < X::size; ++i) {
-          largest = i < count ? fmaxf(largest, v[i]) : largest;
+          for (int i = 0; i < X::size; ++i) {
+            largest = i < count ? fmaxf(largest, v[i]) : largest;
+          }
         }
       }
-      sum.factor *= __expf(sum.largest - largest);
+      sum.factor *= exponential(sum.largest - largest);
       sum.largest = largest;
 #pragma unroll
       for (int k = 0; k < packs; ++k) {
-        auto const count = count_at<X>(first + k * step, e.width);
-        auto const v = X::widen(raw[k]);
+        if (auto const count = count_at<X>(first + k * step, e.width); count > 0) {
+          auto const v = X::widen(raw[k]);
 #pragma unroll
-        for (int i = 0; i < X::size; ++i) {
-          sum.factor += i < count ? __expf(v[i] - largest) : 0.0F;
+          for (int i = 0; i < X::size; ++i) {
+            sum.factor += i < count ? exponential(v[i] - largest) : 0.0F;
+          }
         }
       }
     }
@@ -130,7 +134,7 @@ __global__ void __launch_bounds__(flat_threads)
         v = load_pack(logits, row * e.width + at, count);
 #pragma unroll
         for (int i = 0; i < D::size; ++i) {
-          v[i] = scale * (__expf(v[i] - total) - (at + i == label ? 1.0F : 0.0F));
+          v[i] = scale * (exponential(v[i] - total) - (at + i == label ? 1.0F : 0.0F));
         }
       }
       dlogits.store(row * e.width + at, v, count);

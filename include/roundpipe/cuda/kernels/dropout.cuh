@@ -32,7 +32,11 @@ __global__ void __launch_bounds__(flat_threads) dropout_kernel(
   static_assert(X::size % 4 == 0);  // whole blocks of words
   for_each_pack<X>(size, [&](std::int64_t at, int count) {
     auto const values = x.load(at, count);
-    auto const addend = c.present() ? load_pack(c, at, count) : Pack<X::size>{};
+    Pack<X::size> addend;
+    addend.fill(-0.0F);  // which added changes nothing, not the sign of a zero either
+    if (c.present()) {
+      addend = load_pack(c, at, count);
+    }
     auto v = X::widen(values);
 #pragma unroll
     for (int block = 0; block < X::size / 4; ++block) {

@@ -25,25 +25,30 @@
 
 namespace roundpipe::cu::detail {
 
-/// The most blocks that gather the gradient of a gain: as many as run at a time on the largest
-/// parts, 4 on each of 132 multiprocessors. A constant, so that sums do not depend on the device.
-inline constexpr std::int64_t most_partials = 528;
+/// The most blocks that gather the gradient of a gain, of which \p per_multiprocessor run on one
+/// multiprocessor: as many as run at a time on the largest parts, which have 132. A constant, so
+/// that sums do not depend on the device.
+[[nodiscard]] constexpr std::int64_t most_partials(std::int64_t per_multiprocessor) noexcept {
+  return 132 * per_multiprocessor;
+}
 
 /// Partial sums, [blocks, width].
 using Partials = ::cuda::std::mdspan<float, ::cuda::std::dextents<std::int64_t, 2>>;
 
-/// Bytes of the partial sums of \p vectors vectors, in however few blocks.
+/// Bytes that the partial sums of \p vectors vectors take at most: no more than one sum a vector,
+/// nor than 16 elements of each of 1024 threads of a multiprocessor, unless one block has them all.
 [[nodiscard]] inline Bytes partials_bytes(std::int64_t vectors, std::int64_t width) noexcept {
-  auto const rows = std::clamp<std::int64_t>(vectors, 0, most_partials);
-  return align_up(static_cast<Bytes>(rows) * static_cast<Bytes>(width) * sizeof(float));
+  auto const of_vectors = static_cast<Bytes>(vectors) * static_cast<Bytes>(width);
+  auto const of_blocks = most_partials(1) * std::max<std::int64_t>(1024 * 16, width);
+  return align_up(std::min(of_vectors, static_cast<Bytes>(of_blocks)) * sizeof(float));
 }
 
-/// \p scratch as partial sums. \throws Error (over_budget) when it is too small.
+/// \p scratch as partial sums. \throws Error (invalid_argument) when it is too small.
 [[nodiscard]] inline Partials partials_in(DeviceBytes scratch,
                                           std::int64_t blocks,
                                           std::int64_t width) {
   require(scratch.size() >= static_cast<Bytes>(blocks * width) * sizeof(float),
-          Errc::over_budget,
+          Errc::invalid_argument,
           "a norm's gradient has less scratch than norm_scratch_bytes() says");
   return Partials(reinterpret_cast<float*>(scratch.device_pointer()), blocks, width);
 }

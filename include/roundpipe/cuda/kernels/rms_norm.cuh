@@ -24,11 +24,15 @@ namespace roundpipe::cu {
 
 namespace detail {
 
+/// The most lanes of a row, and how many of its elements each holds in registers.
+inline constexpr int norm_lanes = 512;
+inline constexpr int norm_elements = 16;
+
 /// y = gain n(x). A team reads a row once, as far as registers hold it, and the rest twice.
 template <class X, class G>
-__global__ void __launch_bounds__(team_lanes, 2)
+__global__ void __launch_bounds__(norm_lanes, 2)
     rms_norm_kernel(nn::RowExtents e, X y, X x, G gain, float epsilon) {
-  constexpr int held = lane_elements / X::size;
+  constexpr int held = norm_elements / X::size;
   __shared__ TeamSum::Slots slots[2];
   std::int64_t const step = blockDim.x * X::size;
   std::int64_t const first = threadIdx.x * X::size;
@@ -99,7 +103,7 @@ void rms_norm(::cuda::stream_ref stream,
   if (e.rows == 0) {
     return;
   }
-  auto const teams = detail::teams_for(e.width);
+  auto const teams = detail::teams_for(e.width, detail::norm_elements, detail::norm_lanes);
   detail::visit_views(
       {&y, &x}, {&gain}, e.width, [&]<class X, class G>(detail::Tag<X>, detail::Tag<G>) {
         detail::launch("rms_norm",

@@ -28,16 +28,21 @@ namespace roundpipe::cu {
 
 namespace detail {
 
+/// The most lanes of a row, and how many of its packs each holds in registers. The kernel's
+/// registers let 1024 threads run on a multiprocessor.
+inline constexpr int norm_gradient_lanes = 1024;
+inline constexpr int norm_gradient_packs = 2;
+
 /// dx = the gradient + c, where dx is present, and partials = each block's part of the gain's
 /// gradient, where these are. Lanes keep their columns of it in registers; what does not fit there
 /// gathers in \p partials. Teams of one block add theirs up in dynamic shared memory of
 /// [teams, width] floats.
 template <class X, class G>
-__global__ void __launch_bounds__(team_lanes, 2) rms_norm_backward_kernel(
+__global__ void __launch_bounds__(norm_gradient_lanes) rms_norm_backward_kernel(
     nn::RowExtents e, X dx, Partials partials, X dy, X x, G gain, X c, float epsilon) {
-  constexpr int held = lane_elements / X::size;
+  constexpr int held = norm_gradient_packs;
   __shared__ TeamSum::Slots slots[2];
-  extern __shared__ float team_sums[];
+  extern __shared__ __align__(16) float team_sums[];
   bool const sums = partials.data_handle() != nullptr;
   auto const width = static_cast<float>(e.width);
   std::int64_t const step = blockDim.x * X::size;
@@ -123,12 +128,24 @@ __global__ void __launch_bounds__(team_lanes, 2) rms_norm_backward_kernel(
     return;
   }
   bool const alone = blockDim.y == 1;
+  auto* const to = alone ? &partials(blockIdx.x, 0) : team_sums + threadIdx.y * e.width;
 #pragma unroll
   for (int k = 0; k < held; ++k) {
+    auto const at = first + k * step;
+    if constexpr (X::whole) {
+      if (at < e.width) {
 #pragma unroll
-    for (int i = 0; i < X::size; ++i) {
-      if (auto const at = first + k * step + i; at < e.width) {
-        (alone ? partials(blockIdx.x, at) : team_sums[threadIdx.y * e.width + at]) = dgain[k][i];
+        for (int i = 0; i < X::size; i += 4) {
+          *reinterpret_cast<float4*>(to + at + i) =
+              make_float4(dgain[k][i], dgain[k][i + 1], dgain[k][i + 2], dgain[k][i + 3]);
+        }
+      }
+    } else {
+#pragma unroll
+      for (int i = 0; i < X::size; ++i) {
+        if (at + i < e.width) {
+          to[at + i] = dgain[k][i];
+        }
       }
     }
   }
@@ -151,7 +168,7 @@ __global__ void __launch_bounds__(team_lanes, 2) rms_norm_backward_kernel(
 /// Enqueues dx = gradient + c, dgain += its sum over vectors; dx, dgain and c are optional, dgain
 /// is of f32, and dx may be dy or c. Tensors and \p scratch must live until it has run, and
 /// \p scratch holds detail::partials_bytes(). Does not synchronize.
-/// \throws Error (unsupported) for other types, (over_budget) for less scratch.
+/// \throws Error (unsupported) for other types, (invalid_argument) for less scratch.
 template <detail::OnUse = detail::OnUse::compiled>
 void rms_norm_backward(::cuda::stream_ref stream,
                        DeviceBytes scratch,
@@ -168,22 +185,22 @@ void rms_norm_backward(::cuda::stream_ref stream,
   if (e.rows == 0 || (!dx.present() && !dgain.present())) {
     return;
   }
-  auto const teams = detail::teams_for(e.width);
-  auto const blocks =
-      std::min(detail::divide_up(e.rows, teams.rows_per_block), detail::most_partials);
-  auto const partials =
-      dgain.present() ? detail::partials_in(scratch, blocks, e.width) : detail::Partials();
-  auto const shared =
-      teams.rows_per_block == 1
-          ? 0
-          : static_cast<std::size_t>(teams.rows_per_block * e.width) * sizeof(float);
+  detail::Partials partials;
   detail::visit_views(
       {&dy, &x, &dx, &c}, {&gain}, e.width, [&]<class X, class G>(detail::Tag<X>, detail::Tag<G>) {
+        auto const teams = detail::teams_for(
+            e.width, detail::norm_gradient_packs * X::size, detail::norm_gradient_lanes);
+        auto const blocks = std::min(detail::divide_up(e.rows, teams.rows_per_block),
+                                     detail::most_partials(1024 / (teams.block.x * teams.block.y)));
+        if (dgain.present()) {
+          partials = detail::partials_in(scratch, blocks, e.width);
+        }
+        auto const shared = teams.rows_per_block == 1 ? 0 : teams.rows_per_block * e.width;
         detail::launch("rms_norm_backward",
                        stream,
                        detail::grid_of(blocks),
                        teams.block,
-                       shared,
+                       static_cast<std::size_t>(shared) * sizeof(float),
                        detail::rms_norm_backward_kernel<X, G>,
                        e,
                        X(dx),

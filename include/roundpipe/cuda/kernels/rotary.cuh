@@ -29,13 +29,13 @@ namespace detail {
 template <class X, class G>
 __global__ void __launch_bounds__(rotary_threads, 4)
     rotary_kernel(RotaryPlan plan, X y, X x, G gain) {
-  extern __shared__ float2 turns[];
+  extern __shared__ __align__(16) float turns[];
   constexpr int held = HeadPacks<X>::held;
   HeadPacks<G> gains;
   if (gain.present()) {
     gains.load(gain, 0, plan, static_cast<int>(threadIdx.x) % plan.lanes);
   }
-  for_each_head(turns, plan, [&](std::int64_t begin, float2 const* turn, int lane, bool active) {
+  for_each_head(turns, plan, [&](std::int64_t begin, float const* turn, int lane, bool active) {
     HeadPacks<X> packs;
     packs.load(x, begin, plan, lane, active);
     float r = 1;
@@ -69,12 +69,12 @@ __global__ void __launch_bounds__(rotary_threads, 4)
             b[i] = b[i] * r * h[i];
           }
         }
+        Turn<X> const t(turn, at, count, plan);
 #pragma unroll
         for (int i = 0; i < X::size; ++i) {
-          auto const t = turn[i < count ? at + i : at];
           auto const v = a[i];
-          a[i] = fmaf(v, t.x, -(b[i] * t.y));
-          b[i] = fmaf(b[i], t.x, v * t.y);
+          a[i] = fmaf(v, t.cosine[i], -(b[i] * t.sine[i]));
+          b[i] = fmaf(b[i], t.cosine[i], v * t.sine[i]);
         }
         y.store(begin + at, a, count);
         y.store(begin + plan.half + at, b, count);

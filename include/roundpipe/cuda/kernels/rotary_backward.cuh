@@ -28,11 +28,13 @@ namespace roundpipe::cu {
 
 namespace detail {
 
+inline constexpr int rotary_gradient_blocks = 3;  ///< Of a multiprocessor, by their registers.
+
 /// The gradient of rotary_kernel; x, gain and partials count only where gain is present.
 template <class X, class G>
-__global__ void __launch_bounds__(rotary_threads, 4)
+__global__ void __launch_bounds__(rotary_threads, rotary_gradient_blocks)
     rotary_backward_kernel(RotaryPlan plan, X dx, Partials partials, X dy, X x, G gain) {
-  extern __shared__ float2 turns[];
+  extern __shared__ __align__(16) float turns[];
   constexpr int held = HeadPacks<X>::held;
   auto const width = static_cast<float>(2 * plan.half);
   bool const sums = partials.data_handle() != nullptr;
@@ -41,7 +43,7 @@ __global__ void __launch_bounds__(rotary_threads, 4)
     gains.load(gain, 0, plan, static_cast<int>(threadIdx.x) % plan.lanes);
   }
   Pack<X::size> dgain[2 * held] = {};
-  for_each_head(turns, plan, [&](std::int64_t begin, float2 const* turn, int lane, bool active) {
+  for_each_head(turns, plan, [&](std::int64_t begin, float const* turn, int lane, bool active) {
     HeadPacks<X> gradients;
     HeadPacks<X> values;
     gradients.load(dy, begin, plan, lane, active);
@@ -59,12 +61,12 @@ __global__ void __launch_bounds__(rotary_threads, 4)
       auto& b = turned[2 * k + 1];
       a = X::widen(gradients.first[k]);
       b = X::widen(gradients.second[k]);
+      Turn<X> const t(turn, at, count, plan);
 #pragma unroll
       for (int i = 0; i < X::size; ++i) {
-        auto const t = turn[i < count ? at + i : 0];
         auto const v = a[i];
-        a[i] = fmaf(v, t.x, b[i] * t.y);
-        b[i] = fmaf(b[i], t.x, -(v * t.y));
+        a[i] = fmaf(v, t.cosine[i], b[i] * t.sine[i]);
+        b[i] = fmaf(b[i], t.cosine[i], -(v * t.sine[i]));
       }
       if (gain.present()) {
         auto const v = X::widen(values.first[k]);
@@ -85,6 +87,8 @@ __global__ void __launch_bounds__(rotary_threads, 4)
       float const projection = product * r * r * r / width;
 #pragma unroll
       for (int k = 0; k < held; ++k) {
+        auto const at = (lane + k * plan.lanes) * X::size;
+        auto const count = count_at<X>(at, plan.half);
         auto const v = X::widen(values.first[k]);
         auto const w = X::widen(values.second[k]);
         auto const g = G::widen(gains.first[k]);
@@ -117,7 +121,7 @@ __global__ void __launch_bounds__(rotary_threads, 4)
   // Teams of a warp add theirs up by shuffles, then warps in order in shared memory, [warps,
   // width].
   __syncthreads();
-  auto* const warp_sums = reinterpret_cast<float*>(turns);
+  auto* const warp_sums = turns;
   int const lane = static_cast<int>(threadIdx.x) % warp_lanes;
   int const warp = static_cast<int>(threadIdx.x) / warp_lanes;
 #pragma unroll
@@ -149,7 +153,7 @@ __global__ void __launch_bounds__(rotary_threads, 4)
 /// Enqueues the gradient of rotary(). dx may be dy; x is read and dgain += the gain's gradient
 /// only where \p gain is present; dgain is optional, and of f32. Tensors and \p scratch must live
 /// until it has run; \p scratch holds detail::partials_bytes() of the heads of all positions.
-/// \throws Error (unsupported) as rotary(), (over_budget) for less scratch.
+/// \throws Error (unsupported) as rotary(), (invalid_argument) for less scratch.
 template <detail::OnUse = detail::OnUse::compiled>
 void rotary_backward(::cuda::stream_ref stream,
                      DeviceBytes scratch,
@@ -171,7 +175,10 @@ void rotary_backward(::cuda::stream_ref stream,
   detail::visit_views(
       {&dy, &dx, &value}, {&gain}, half, [&]<class X, class G>(detail::Tag<X>, detail::Tag<G>) {
         auto const plan = detail::rotary_plan<X>("rotary_backward", dy.shape(), options);
-        auto const blocks = sum.present() ? std::min(plan.runs, detail::most_partials) : plan.runs;
+        auto const blocks =
+            sum.present()
+                ? std::min(plan.runs, detail::most_partials(detail::rotary_gradient_blocks))
+                : plan.runs;
         if (sum.present()) {
           partials = detail::partials_in(scratch, blocks, 2 * half);
         }

@@ -46,15 +46,19 @@ struct RotaryPlan {
   float epsilon = 0;
 };
 
-/// cos and sin of all pairs of the positions of run number \p run, in shared memory.
-__device__ inline void fill_turns(float2* turns, RotaryPlan const& plan, std::int64_t run) {
+/// For each position of run number \p run, the cosines of all pairs and then their sines, in shared
+/// memory.
+__device__ inline void fill_turns(float* turns, RotaryPlan const& plan, std::int64_t run) {
   constexpr double inverse_pi = 0.318309886183790671538;
   for (int i = static_cast<int>(threadIdx.x); i < plan.run * plan.half; i += rotary_threads) {
+    auto const pair = i % plan.half;
     auto const position = (run * plan.run + i / plan.half) % plan.length;
+    auto* const cosine = turns + 2 * i - pair;
     // In double: a position of 10^5 leaves a float angle no more than two digits.
-    auto const wave = exp2(i % plan.half * plan.exponent) * inverse_pi;
+    auto const wave = exp2(pair * plan.exponent) * inverse_pi;
     auto const half_turns = static_cast<double>(position) * wave;
-    sincospif(static_cast<float>(half_turns - 2 * rint(half_turns / 2)), &turns[i].y, &turns[i].x);
+    auto const within_one = static_cast<float>(half_turns - 2 * rint(half_turns / 2));
+    sincospif(within_one, cosine + plan.half, cosine);
   }
 }
 
@@ -82,11 +86,41 @@ struct HeadPacks {
   }
 };
 
+/// Cosines and sines of the pairs of a pack.
+template <class View>
+struct Turn {
+  Pack<View::size> cosine{};
+  Pack<View::size> sine{};
+
+  /// Those of the pairs from \p at on, \p count of them, of the position that \p turn begins.
+  __device__ Turn(float const* turn, int at, int count, RotaryPlan const& plan) {
+    if constexpr (View::whole) {
+      if (count > 0) {
+#pragma unroll
+        for (int i = 0; i < View::size; i += 4) {
+          auto const c = *reinterpret_cast<float4 const*>(turn + at + i);
+          auto const s = *reinterpret_cast<float4 const*>(turn + plan.half + at + i);
+          cosine[i] = c.x, cosine[i + 1] = c.y, cosine[i + 2] = c.z, cosine[i + 3] = c.w;
+          sine[i] = s.x, sine[i + 1] = s.y, sine[i + 2] = s.z, sine[i + 3] = s.w;
+        }
+      }
+    } else {
+#pragma unroll
+      for (int i = 0; i < View::size; ++i) {
+        if (i < count) {
+          cosine[i] = turn[at + i];
+          sine[i] = turn[plan.half + at + i];
+        }
+      }
+    }
+  }
+};
+
 /// Calls \p f(begin, turn, lane, active) for every head of the block's runs, where begin is its
-/// offset, turn[i] the cos and sin of its pair i, and active says whether there is a head for the
-/// lane's team. All lanes of a warp call alike.
+/// offset, turn the cosines and sines of its position, and active says whether there is a head for
+/// the lane's team. All lanes of a warp call alike.
 template <class F>
-__device__ inline void for_each_head(float2* turns, RotaryPlan const& plan, F&& f) {
+__device__ inline void for_each_head(float* turns, RotaryPlan const& plan, F&& f) {
   int const teams = rotary_threads / plan.lanes;
   int const team = static_cast<int>(threadIdx.x) / plan.lanes;
   int const lane = static_cast<int>(threadIdx.x) % plan.lanes;
@@ -101,7 +135,7 @@ __device__ inline void for_each_head(float2* turns, RotaryPlan const& plan, F&& 
       int const item = base + team;
       bool const active = item < items;
       auto const begin = (first * plan.heads + (active ? item : 0)) * (2 * plan.half);
-      f(begin, turns + (active ? item / plan.heads : 0) * plan.half, lane, active);
+      f(begin, turns + (active ? item / plan.heads : 0) * 2 * plan.half, lane, active);
     }
   }
 }
@@ -135,7 +169,7 @@ template <class View>
 /// Shared memory of a block: the turns, and after them the warps' sums of the gain's gradient.
 [[nodiscard]] inline std::size_t rotary_shared_bytes(RotaryPlan const& plan) noexcept {
   auto const half = static_cast<std::size_t>(plan.half);
-  return std::max(static_cast<std::size_t>(plan.run) * half * sizeof(float2),
+  return std::max(static_cast<std::size_t>(plan.run) * 2 * half * sizeof(float),
                   rotary_threads / warp_lanes * 2 * half * sizeof(float));
 }
 

@@ -17,9 +17,11 @@
 #include <roundpipe/cuda/error.hpp>
 #include <roundpipe/cuda/kernels/launch.cuh>
 #include <roundpipe/cuda/kernels/packs.cuh>
+#include <roundpipe/cuda/kernels/teams.cuh>
 #include <roundpipe/nn/op_checks.hpp>
 
 #include <cuda/std/span>
+#include <cuda/std/type_traits>
 #include <cuda/stream_ref>
 #include <cuda_runtime_api.h>
 #include <thrust/sort.h>
@@ -41,11 +43,11 @@ class BlockAllocator {
 
   explicit BlockAllocator(DeviceBytes block) noexcept : block_(block) {}
 
-  /// \throws Error (over_budget) when the block is used up.
+  /// \throws Error (invalid_argument) when the block is used up.
   char* allocate(std::ptrdiff_t bytes) {
     auto const size = align_up(static_cast<Bytes>(bytes));
     require(used_ + size <= block_.size(),
-            Errc::over_budget,
+            Errc::invalid_argument,
             "embedding_backward has less scratch than embedding_scratch_bytes() says");
     auto* const result = block_.device_pointer() + used_;
     used_ += size;
@@ -81,10 +83,10 @@ __global__ void __launch_bounds__(flat_threads)
 
 inline constexpr int scatter_threads = 128;
 
-/// table[keys[i]] += dy[rows[i]] in the order of i, for sorted keys. The blocks at the first of
+/// table[keys[i]] += dy[rows[i]] in the order of i, for sorted keys. The warps at the first of
 /// equal keys, each with its own columns, add for all of them.
 template <class S, class X>
-__global__ void __launch_bounds__(scatter_threads)
+__global__ void __launch_bounds__(scatter_threads, 6)
     scatter_add_kernel(std::int64_t width,
                        std::int64_t vocabulary,
                        std::int64_t blocks_per_row,
@@ -92,36 +94,60 @@ __global__ void __launch_bounds__(scatter_threads)
                        ::cuda::std::span<std::uint32_t const> keys,
                        ::cuda::std::span<std::uint32_t const> rows,
                        X dy) {
-  constexpr int batch = 8;  // loads in flight
+  auto const lane = threadIdx.x % warp_lanes;
   auto const blocks = static_cast<std::int64_t>(keys.size()) * blocks_per_row;
   for (std::int64_t block = blockIdx.x; block < blocks; block += gridDim.x) {
     auto const first = static_cast<std::size_t>(block / blocks_per_row);
-    auto const at = (block % blocks_per_row * scatter_threads + threadIdx.x) * X::size;
     auto const key = keys[first];
-    if (key >= vocabulary || (first > 0 && keys[first - 1] == key) || at >= width) {
+    if (key >= vocabulary || (first > 0 && keys[first - 1] == key)) {
       continue;
     }
+    auto const at = (block % blocks_per_row * scatter_threads + threadIdx.x) * X::size;
     auto const count = count_at<X>(at, width);
     auto const to = static_cast<std::int64_t>(key) * width + at;
-    auto sum = load_pack(table, to, count);
-    bool more = true;
-    for (auto i = first; more; i += batch) {
-      typename X::Raw raw[batch];
+    Pack<X::size> sum{};
+    if (count > 0) {
+      sum = load_pack(table, to, X::whole ? X::size : count);
+    }
+    // Adds the rows that lanes from \p from on name: \p number of \p batch that load at a time.
+    auto const add =
+        [&]<int batch>(
+            ::cuda::std::integral_constant<int, batch>, std::uint32_t row, int from, int number) {
+          typename X::Raw raw[batch];
 #pragma unroll
-      for (int k = 0; k < batch; ++k) {
-        more = i + k < keys.size() && keys[i + k] == key;
-        raw[k] = more ? dy.load(rows[i + k] * width + at, count) : typename X::Raw{};
+          for (int k = 0; k < batch; ++k) {
+            auto const source = __shfl_sync(~0U, row, from + k);
+            if (k < number && count > 0) {
+              raw[k] = dy.load(source * width + at, X::whole ? X::size : count);
+            }
+          }
+#pragma unroll
+          for (int k = 0; k < batch; ++k) {
+            if (k < number && count > 0) {
+              auto const v = X::widen(raw[k]);
+#pragma unroll
+              for (int j = 0; j < X::size; ++j) {
+                sum[j] += v[j];
+              }
+            }
+          }
+        };
+    int found = warp_lanes;
+    for (auto i = first; found == warp_lanes; i += warp_lanes) {
+      bool const mine = i + lane < keys.size() && keys[i + lane] == key;
+      auto const row = mine ? rows[i + lane] : 0;
+      found = __popc(__ballot_sync(~0U, mine));
+      int done = 0;
+      for (; done + 8 <= found; done += 8) {
+        add(::cuda::std::integral_constant<int, 8>{}, row, done, 8);
       }
-#pragma unroll
-      for (int k = 0; k < batch; ++k) {
-        auto const v = X::widen(raw[k]);
-#pragma unroll
-        for (int j = 0; j < X::size; ++j) {
-          sum[j] += v[j];  // + 0 behind the last
-        }
+      for (; done < found; done += 4) {
+        add(::cuda::std::integral_constant<int, 4>{}, row, done, found - done);
       }
     }
-    table.store(to, sum, count);
+    if (count > 0) {
+      table.store(to, sum, X::whole ? X::size : count);
+    }
   }
 }
 
@@ -131,7 +157,7 @@ __global__ void __launch_bounds__(scatter_threads)
 /// rows of \p e.width elements; tokens outside the vocabulary are left out. dtable is of f32, dy of
 /// f32, bf16 or f16. Tensors and \p scratch must live until it has run, and \p scratch holds
 /// detail::scatter_add_bytes(). Does not synchronize, and allocates nothing.
-/// \throws Error (unsupported) for other types or 2^32 tokens, (over_budget) for less scratch.
+/// \throws Error (unsupported) for other types or 2^32 tokens, (invalid_argument) for less scratch.
 template <detail::OnUse = detail::OnUse::compiled>
 void embedding_backward(::cuda::stream_ref stream,
                         DeviceBytes scratch,
@@ -149,7 +175,7 @@ void embedding_backward(::cuda::stream_ref stream,
           Errc::unsupported,
           "embedding_backward: a GPU takes fewer than 2^32 tokens at a time");
   require(scratch.size() >= detail::scatter_add_bytes(e.rows),
-          Errc::over_budget,
+          Errc::invalid_argument,
           "embedding_backward has less scratch than embedding_scratch_bytes() says");
   auto const count = static_cast<std::size_t>(e.rows);
   detail::BlockAllocator memory(scratch);

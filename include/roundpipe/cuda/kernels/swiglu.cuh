@@ -25,7 +25,7 @@ namespace detail {
 /// 1 / (1 + exp(-z)). Fast functions: their error, a few ulp times |z|, is far below a 16-bit
 /// type's rounding, and about 1e-6 in f32 where the result is not negligible.
 [[nodiscard]] __device__ inline float sigmoid(float z) {
-  return __fdividef(1.0F, 1.0F + __expf(-z));
+  return __fdividef(1.0F, 1.0F + exponential(-z));
 }
 
 template <class X>

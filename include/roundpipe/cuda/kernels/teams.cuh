@@ -28,10 +28,6 @@ inline constexpr int warp_lanes = 32;
   return value;
 }
 
-/// The most lanes of a team, and the elements of a row that each holds in registers.
-inline constexpr int team_lanes = 512;
-inline constexpr int lane_elements = 16;
-
 /// Teams of `blockDim.x` lanes, a number of warps, one a row; `blockDim.y` teams in a block, where
 /// more than one only if each is a single warp.
 struct Teams {
@@ -39,11 +35,12 @@ struct Teams {
   std::int64_t rows_per_block = 1;
 };
 
-/// Teams for rows of \p width elements.
-[[nodiscard]] inline Teams teams_for(std::int64_t width) noexcept {
+/// Teams for rows of \p width elements, of which each lane is to hold \p elements; of \p most_lanes
+/// lanes at most, so that longer rows do not fit.
+[[nodiscard]] inline Teams teams_for(std::int64_t width, int elements, int most_lanes) noexcept {
   constexpr int threads = 256;
-  auto const warps = std::clamp<std::int64_t>(
-      divide_up(width, lane_elements * warp_lanes), 1, team_lanes / warp_lanes);
+  auto const warps =
+      std::clamp<std::int64_t>(divide_up(width, elements * warp_lanes), 1, most_lanes / warp_lanes);
   unsigned const rows = warps == 1 ? threads / warp_lanes : 1;
   return {dim3(static_cast<unsigned>(warps) * warp_lanes, rows), rows};
 }
@@ -53,7 +50,7 @@ class TeamSum {
  public:
   /// Shared memory of one sum.
   struct Slots {
-    float2 warps[team_lanes / warp_lanes];
+    float2 warps[warp_lanes];
   };
 
   /// Both sums, in every lane of the team. All of the block must call.

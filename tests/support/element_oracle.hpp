@@ -1,0 +1,139 @@
+// SPDX-FileCopyrightText: 2026 The roundpipe authors
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#pragma once
+
+/// \file
+/// \brief The operations by element of \c Ops in plain loops over doubles, and what tests of their
+/// GPU kernels share.
+
+#include <roundpipe/core/bytes.hpp>
+#include <roundpipe/core/dtype.hpp>
+#include <roundpipe/core/id.hpp>
+#include <roundpipe/core/span.hpp>
+#include <roundpipe/cuda/device_memory.hpp>
+#include <roundpipe/cuda/error.hpp>
+#include <support/device_values.hpp>
+
+#include <cuda_runtime_api.h>
+
+#include <cmath>
+#include <cstddef>
+#include <cstdint>
+#include <vector>
+
+namespace roundpipe::test {
+
+using Values = std::vector<double>;
+
+/// The types of stored tensors, and of a gain or table.
+struct ElementTypes {
+  DType storage;
+  DType parameter;
+};
+
+/// What kernels are made for, and one mix that takes the slow way.
+inline constexpr ElementTypes element_types[] = {{DType::f32, DType::f32},
+                                                 {DType::bf16, DType::bf16},
+                                                 {DType::bf16, DType::f32},
+                                                 {DType::f16, DType::f16},
+                                                 {DType::f16, DType::f32},
+                                                 {DType::f32, DType::bf16}};
+
+/// Scratch whose content is NaN to begin with.
+class PoisonedScratch {
+ public:
+  explicit PoisonedScratch(Bytes bytes) : memory_(DeviceId(0), bytes) {
+    if (bytes > 0) {
+      cu::check(cudaMemset(memory_.bytes().device_pointer(), 0xff, bytes), "cudaMemset");
+      cu::check(cudaDeviceSynchronize(), "cudaDeviceSynchronize");
+    }
+  }
+  operator DeviceBytes() const noexcept { return memory_.bytes(); }
+
+ private:
+  cu::DeviceMemory memory_;
+};
+
+/// \p indices as a tensor of i32.
+inline DeviceValues device_indices(std::vector<std::int32_t> const& indices) {
+  DeviceValues tensor({static_cast<std::int64_t>(indices.size())}, DType::i32);
+  cu::check(cudaMemcpy(tensor.tensor().device_pointer(),
+                       indices.data(),
+                       indices.size() * sizeof(std::int32_t),
+                       cudaMemcpyDefault),
+            "cudaMemcpy");
+  cu::check(cudaDeviceSynchronize(), "cudaDeviceSynchronize");
+  return tensor;
+}
+
+/// gain n(x) for each vector of gain.size() elements.
+inline Values norm_of(Values const& x, Values const& gain, double epsilon) {
+  auto y = x;
+  auto const width = gain.size();
+  for (std::size_t row = 0; row < x.size() / width; ++row) {
+    double square = 0;
+    for (std::size_t j = 0; j < width; ++j) {
+      square += x[row * width + j] * x[row * width + j];
+    }
+    for (std::size_t j = 0; j < width; ++j) {
+      y[row * width + j] *= gain[j] / std::sqrt(square / static_cast<double>(width) + epsilon);
+    }
+  }
+  return y;
+}
+
+/// Gradients of an operation on vectors with a gain.
+struct NormGradients {
+  Values x;
+  Values gain;
+};
+
+inline NormGradients norm_gradients(Values const& dy,
+                                    Values const& x,
+                                    Values const& gain,
+                                    double epsilon) {
+  NormGradients d{Values(x.size()), Values(gain.size())};
+  auto const width = gain.size();
+  for (std::size_t row = 0; row < x.size() / width; ++row) {
+    double square = 0;
+    double product = 0;
+    for (std::size_t j = 0; j < width; ++j) {
+      auto const at = row * width + j;
+      square += x[at] * x[at];
+      product += dy[at] * gain[j] * x[at];
+    }
+    auto const r = 1 / std::sqrt(square / static_cast<double>(width) + epsilon);
+    for (std::size_t j = 0; j < width; ++j) {
+      auto const at = row * width + j;
+      d.gain[j] += dy[at] * x[at] * r;
+      d.x[at] = dy[at] * gain[j] * r - x[at] * product * r * r * r / static_cast<double>(width);
+    }
+  }
+  return d;
+}
+
+/// Turns the pairs of each head of \p x, [rows, length, heads, width], by \p direction times their
+/// angles.
+inline Values turned(Values const& x,
+                     std::size_t length,
+                     std::size_t heads,
+                     std::size_t width,
+                     double theta,
+                     double direction) {
+  auto y = x;
+  auto const half = width / 2;
+  for (std::size_t head = 0; head < x.size() / width; ++head) {
+    auto const position = static_cast<double>(head / heads % length);
+    for (std::size_t i = 0; i < half; ++i) {
+      auto const angle = direction * position *
+                         std::pow(theta, -2 * static_cast<double>(i) / static_cast<double>(width));
+      auto const a = x[head * width + i];
+      auto const b = x[head * width + half + i];
+      y[head * width + i] = a * std::cos(angle) - b * std::sin(angle);
+      y[head * width + half + i] = b * std::cos(angle) + a * std::sin(angle);
+    }
+  }
+  return y;
+}
+
+}  // namespace roundpipe::test
