@@ -3,6 +3,9 @@
 
 #include <roundpipe/optim/sgd.hpp>
 #include <roundpipe/runtime/pipeline.hpp>
+#include <support/own_policies.hpp>
+#include <support/pipeline_runs.hpp>
+#include <support/toy_model.hpp>
 
 #include <doctest/doctest.h>
 #include <range/v3/view/filter.hpp>
@@ -13,9 +16,6 @@
 #include <cstddef>
 #include <map>
 #include <optional>
-#include <support/own_policies.hpp>
-#include <support/pipeline_runs.hpp>
-#include <support/toy_model.hpp>
 #include <vector>
 
 using namespace roundpipe;
@@ -74,14 +74,14 @@ std::size_t count_overtaken(Timeline const& timeline) {
     auto const copy_begins_s = copy.end_s - static_cast<double>(copy.bytes) / rate;
     for (auto const& chunk : timeline) {
       auto const chunk_begins_s = chunk.end_s - static_cast<double>(chunk.bytes) / rate;
-      overtaken += chunk.lane.device == copy.lane.device &&
-                           chunk.lane.kind ==
-                               (up ? LaneKind::parameter_up : LaneKind::gradient_down) &&
-                           chunk.start_s + tolerance_s < copy.start_s &&     // it was there first,
-                           chunk_begins_s + tolerance_s > copy.start_s &&    // but not in flight,
-                           chunk_begins_s < copy_begins_s                    // and went first
-                       ? 1
-                       : 0;
+      overtaken +=
+          chunk.lane.device == copy.lane.device &&
+                  chunk.lane.kind == (up ? LaneKind::parameter_up : LaneKind::gradient_down) &&
+                  chunk.start_s + tolerance_s < copy.start_s &&   // it was there first,
+                  chunk_begins_s + tolerance_s > copy.start_s &&  // but not in flight,
+                  chunk_begins_s < copy_begins_s                  // and went first
+              ? 1
+              : 0;
     }
   }
   return overtaken;
@@ -92,8 +92,9 @@ template <class F>
 std::optional<std::pair<double, double>> span_of(Timeline const& timeline, F&& f) {
   std::optional<std::pair<double, double>> span;
   for (auto const& entry : timeline | ranges::views::filter(f)) {
-    span = span ? std::pair{std::min(span->first, entry.start_s), std::max(span->second, entry.end_s)}
-                : std::pair{entry.start_s, entry.end_s};
+    span =
+        span ? std::pair{std::min(span->first, entry.start_s), std::max(span->second, entry.end_s)}
+             : std::pair{entry.start_s, entry.end_s};
   }
   return span;
 }
@@ -125,7 +126,8 @@ TEST_CASE("in the measured timeline, activations go up one micro-batch early and
 TEST_CASE("in the measured timeline, no parameter chunk is queued ahead of an activation copy") {
   CHECK(count_overtaken(planned()) == 0);
 
-  // The count can find some: a chunk that came beside one activation copy, and went before the next.
+  // The count can find some: a chunk that came beside one activation copy, and went before the
+  // next.
   auto const entry = [](LaneKind lane, double start_s, double end_s) {
     TimelineEntry e;
     e.lane = {lane, DeviceId(0)};
@@ -152,5 +154,28 @@ TEST_CASE("in the measured timeline, a lane's actions follow each other") {
       CHECK(pair[0].id < pair[1].id);
       CHECK(pair[0].end_s <= pair[1].start_s);
     }
+  }
+}
+
+TEST_CASE("runs are reported in the order in which they were made, however many are under way") {
+  for (std::size_t calls = 1; calls <= 5; ++calls) {
+    HostBackend backend{host_devices(2)};
+    PipelineOptions options;
+    options.capacity = {2, 3};
+    options.micro_batches = 2;
+    options.timeline_calls = 2 * calls;
+    ToyData const data(2, {2, 3}, 1);
+    Pipeline pipeline{toy_model({.dense = 2}), Sgd{}, backend, options};
+    for (std::size_t i = 0; i < calls; ++i) {
+      pipeline.forward_backward(data.batch());
+      pipeline.step();
+    }
+    auto const report = pipeline.report();
+    for (auto const share : report.device_busy) {
+      CHECK(share <= 1);
+    }
+    auto const timeline = pipeline.timeline();
+    CHECK(std::ranges::is_sorted(timeline, {}, &TimelineEntry::call));
+    CHECK(timeline.entries.back().call + 1 == 2 * calls);
   }
 }

@@ -162,12 +162,11 @@ class Executor {
     guard([&] { collect(run); });
   }
 
-  /// Blocks until all that was posted is complete.
+  /// Blocks until all that was posted is complete; adds runs to the timeline in the order in which
+  /// they were posted.
   void synchronize() {
-    for (auto const& run : runs_) {
-      if (run->in_flight()) {
-        wait_complete(*run);
-      }
+    while (auto* const run = earliest_in_flight()) {
+      wait_complete(*run);
     }
     rethrow();
   }
@@ -223,6 +222,16 @@ class Executor {
       fail(std::current_exception());
     }
     rethrow();
+  }
+
+  [[nodiscard]] GraphRun<B>* earliest_in_flight() const noexcept {
+    GraphRun<B>* earliest = nullptr;
+    for (auto const& run : runs_) {
+      if (run->in_flight() && (earliest == nullptr || run->number() < earliest->number())) {
+        earliest = run.get();
+      }
+    }
+    return earliest;
   }
 
   void join() {
