@@ -187,7 +187,7 @@ concept LossOps = requires(O const& ops,
 /// 5. The scratch functions do not grow when an argument shrinks; the scratch is aligned to 256
 ///    bytes, and its content is undefined.
 ///
-/// Satisfied by: `nn::HostOps`.
+/// Satisfied by: `nn::HostOps`, `cu::CudaOps`.
 template <class O>
 concept Ops = std::copy_constructible<O> &&
               std::constructible_from<O, typename O::Stream&, DeviceBytes> && LinearOps<O> &&
