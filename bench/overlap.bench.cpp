@@ -2,37 +2,30 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 
 // How much transfer time stays exposed beside compute: by micro-batches of a round, by link speed,
-// with planned windows against unplanned copies; and what a small copy waits for behind a large one.
+// with planned windows against unplanned copies; and what a small copy waits for behind a large
+// one.
 //
 // On the host backend compute is a sleep, so that any number of devices fits two cores. Times are
-// the emulation's: only the ratios within one run mean anything.
+// the emulation's: only the ratios within one run mean anything. overlap_cuda.bench.cu asks GPUs.
+
+#include "support/overlap.hpp"
 
 #include <roundpipe/backend/host_backend.hpp>
-#include <roundpipe/optim/sgd.hpp>
+#include <roundpipe/plan/partitioner.hpp>
 #include <roundpipe/plan/priority_transfer_engine.hpp>
 #include <roundpipe/plan/unplanned_transfers.hpp>
-#include <roundpipe/runtime/pipeline.hpp>
-
-#include "support/timed_layer.hpp"
 
 #include <benchmark/benchmark.h>
 
 #include <algorithm>
 #include <chrono>
 #include <cstddef>
-#include <string>
+#include <cstdint>
 #include <thread>
-#include <vector>
 
-namespace {
+#include "support/timed_layer.hpp"
 
-using namespace roundpipe;
-using namespace roundpipe::bench;
-using Clock = std::chrono::steady_clock;
-
-/// What the benches need of a backend besides its concept.
-template <class B>
-struct Bench;
+namespace roundpipe::bench {
 
 template <>
 struct Bench<HostBackend> {
@@ -44,87 +37,33 @@ struct Bench<HostBackend> {
       stream.launch([place, value] { *place.device_pointer() = value; });
     }
   };
-  static HostBackendOptions options(std::size_t devices, double link_gbps) {
+  using Stages = Partitioner;
+  static constexpr char const* load_name = "link_MBps";
+  static std::size_t devices() { return 2; }
+  static HostBackendOptions options(std::size_t devices, std::int64_t link_megabytes) {
+    auto const rate = 1e6 * static_cast<double>(link_megabytes);
     HostBackendOptions options;
     options.devices = devices;
-    options.link = {link_gbps * 1e9, link_gbps * 1e9, 10e-6};
+    options.link = {rate, rate, 10e-6};
     return options;
+  }
+  static TimedOptions timed(std::int64_t /*link_megabytes*/) {
+    return {1_MiB, 64_KiB, std::chrono::microseconds(500)};
   }
 };
 
-double seconds_since(Clock::time_point start) {
-  return std::chrono::duration<double>(Clock::now() - start).count();
-}
+}  // namespace roundpipe::bench
 
-double median(std::vector<double> values) {
-  std::sort(values.begin(), values.end());
-  return values[values.size() / 2];
-}
+namespace {
 
-/// The steady state of training 7 layers on two devices: seconds an iteration.
-template <class B, class T>
-double iteration_seconds(double link_gbps, std::size_t micro_batches, double* busy) {
-  constexpr std::size_t devices = 2;
-  constexpr int warm_up = 2;
-  constexpr int measured = 5;
-  B backend{Bench<B>::options(devices, link_gbps)};
-  TimedOptions const timed{1_MiB, 64_KiB, std::chrono::microseconds(500)};
-  PipelineOptions options;
-  options.micro_batches = micro_batches;
-  Pipeline pipeline{timed_model<typename Bench<B>::Busy>(timed, 6),
-                    Sgd{},
-                    backend,
-                    options,
-                    RoundRobinSchedule{},
-                    T{},
-                    LayerEventProtocol(1)};
-  Batch const batch(micro_batches, {1, 1});
-  std::vector<double> times;
-  auto start = Clock::now();
-  for (int i = 0; i < warm_up + measured; ++i) {
-    auto const loss = pipeline.forward_backward(batch);
-    pipeline.step();
-    if (loss != static_cast<double>(micro_batches)) {  // one from each
-      return 0;
-    }
-    if (i >= warm_up) {
-      times.push_back(seconds_since(start));
-    }
-    start = Clock::now();
-  }
-  auto const shares = pipeline.report().device_busy;
-  *busy = 0;
-  for (auto const share : shares) {
-    *busy += share / static_cast<double>(shares.size());
-  }
-  return median(times);
-}
-
-/// Exposed: the share of an iteration in which a device does not compute.
-template <class B, class T>
-void iteration(benchmark::State& state) {
-  auto const link_gbps = static_cast<double>(state.range(0)) / 1000;
-  auto const micro_batches = static_cast<std::size_t>(state.range(1));
-  double busy = 0;
-  std::vector<double> times;
-  for (auto _ : state) {
-    auto const seconds = iteration_seconds<B, T>(link_gbps, micro_batches, &busy);
-    if (seconds == 0) {
-      state.SkipWithError("the loss is wrong");
-      return;
-    }
-    state.SetIterationTime(seconds);
-    times.push_back(seconds);
-  }
-  state.counters["exposed"] = 1 - busy;
-  state.counters["micro_batches_per_s"] = static_cast<double>(micro_batches) / median(times);
-}
+using namespace roundpipe;
+using namespace roundpipe::bench;
 
 /// A small upload on the activation lane while parameters go up on theirs, in copies of
 /// \p piece_bytes, each waiting until the one before is over as windows make it.
 template <class B>
 double small_copy_seconds(Bytes parameter_bytes, Bytes piece_bytes) {
-  B backend{Bench<B>::options(1, 1)};
+  B backend{Bench<B>::options(1, 1000)};
   DeviceId const device(0);
   auto const on_device = backend.allocate_device(device, parameter_bytes + 64_KiB);
   auto const on_host = backend.allocate_host(parameter_bytes + 64_KiB);
@@ -158,27 +97,19 @@ void small_copy(benchmark::State& state) {
   constexpr Bytes parameter_bytes = 32_MiB;
   auto const pieces = static_cast<Bytes>(state.range(0));  // 0: no parameters at all
   for (auto _ : state) {
-    state.SetIterationTime(
-        pieces == 0 ? small_copy_seconds<B>(0, 1)
-                    : small_copy_seconds<B>(parameter_bytes, parameter_bytes / pieces));
+    state.SetIterationTime(pieces == 0
+                               ? small_copy_seconds<B>(0, 1)
+                               : small_copy_seconds<B>(parameter_bytes, parameter_bytes / pieces));
   }
 }
 
-constexpr int fast = 20000;  // MB/s: transfers hide
-constexpr int slow = 60;     // transfers are the limit
+// MB/s: transfers hide; transfers are the limit.
+void links(benchmark::internal::Benchmark* bench) {
+  over_loads<HostBackend>(bench, {20000, 60, 30});
+}
 
-BENCHMARK(iteration<HostBackend, PriorityTransferEngine>)
-    ->Name("overlap/planned")
-    ->ArgNames({"link_MBps", "micro_batches"})
-    ->ArgsProduct({{fast, slow, slow / 2}, {2, 4, 8}})
-    ->UseManualTime()
-    ->Unit(benchmark::kMillisecond);
-BENCHMARK(iteration<HostBackend, UnplannedTransfers>)
-    ->Name("overlap/unplanned")
-    ->ArgNames({"link_MBps", "micro_batches"})
-    ->ArgsProduct({{fast, slow, slow / 2}, {2, 4, 8}})
-    ->UseManualTime()
-    ->Unit(benchmark::kMillisecond);
+BENCHMARK(iteration<HostBackend, PriorityTransferEngine>)->Name("overlap/planned")->Apply(links);
+BENCHMARK(iteration<HostBackend, UnplannedTransfers>)->Name("overlap/unplanned")->Apply(links);
 BENCHMARK(small_copy<HostBackend>)
     ->Name("overlap/small_copy")
     ->ArgName("pieces")

@@ -19,9 +19,10 @@ namespace roundpipe::bench {
 
 /// What all layers of a timed model have in common.
 struct TimedOptions {
-  Bytes parameter_bytes = 1_MiB;             ///< Of each layer.
-  Bytes boundary_bytes = 64_KiB;             ///< Of a micro-batch.
-  std::chrono::microseconds forward{1000};   ///< Of a micro-batch; a backward takes twice as long.
+  Bytes parameter_bytes = 1_MiB;            ///< Of each layer.
+  Bytes boundary_bytes = 64_KiB;            ///< Of a micro-batch.
+  std::chrono::microseconds forward{1000};  ///< Of a micro-batch; a backward takes twice as long.
+  bool trained = true;                      ///< Whether layers have gradients and are updated.
 };
 
 /// \tparam Busy Keeps a stream busy: `Busy::spend(stream, duration)` enqueues it.
@@ -33,7 +34,11 @@ struct TimedLayer {
   std::string name() const { return "timed layer"; }
   ParameterTable parameters() const {
     auto const elements = static_cast<std::int64_t>(options.parameter_bytes / sizeof(float));
-    return {{{"weight", {elements}, DType::f32}, Initial::zeros(), DecayGroup::exempt, {}}};
+    return {{{"weight", {elements}, DType::f32},
+             Initial::zeros(),
+             DecayGroup::exempt,
+             {},
+             !options.trained}};
   }
   TensorTable input(BatchShape shape) const { return is_first ? TensorTable{} : boundary(shape); }
   TensorTable boundary(BatchShape) const {
