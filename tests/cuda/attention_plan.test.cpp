@@ -40,17 +40,20 @@ struct Options {
   explicit Options(cu::AttentionOptions options) { cu::set_attention_options(options); }
   Options(Options const&) = delete;
   Options& operator=(Options const&) = delete;
-  ~Options() { cu::set_attention_options({}); }
+  ~Options() { cu::set_attention_options(former); }
+
+  cu::AttentionOptions const former = cu::attention_options();
 };
 
 }  // namespace
 
 TEST_CASE("scratch does not grow when an extent shrinks") {
   for (bool const deterministic : {false, true}) {
-    Options const options({deterministic, true});
+    cu::AttentionOptions const chosen{.deterministic = deterministic};
+    Options const options(chosen);
     for_each_shape([&](AttentionShape const& s) {
       auto const bytes = cu::attention_scratch_bytes(s);
-      auto const cudnn = cu::detail::cudnn_scratch_bytes(s, deterministic);
+      auto const cudnn = cu::detail::cudnn_scratch_bytes(s, chosen);
       for (auto const extent : {&AttentionShape::rows,
                                 &AttentionShape::length,
                                 &AttentionShape::heads,
@@ -59,7 +62,7 @@ TEST_CASE("scratch does not grow when an extent shrinks") {
         auto smaller = s;
         smaller.*extent = (s.*extent + 1) / 2;
         CHECK(cu::attention_scratch_bytes(smaller) <= bytes);
-        CHECK(cu::detail::cudnn_scratch_bytes(smaller, deterministic) <= cudnn);
+        CHECK(cu::detail::cudnn_scratch_bytes(smaller, chosen) <= cudnn);
       }
     });
   }
@@ -73,10 +76,11 @@ TEST_CASE("scratch holds the row sums of our own kernels") {
 
 TEST_CASE("slices fit in the scratch and are as few as they can be") {
   for (bool const deterministic : {false, true}) {
+    cu::AttentionOptions const chosen{.deterministic = deterministic, .scratch_mib = 200};
     for_each_shape([&](AttentionShape const& s) {
-      auto const slice = cu::detail::attention_slice(s, deterministic);
+      auto const slice = cu::detail::attention_slice(s, chosen);
       auto const head = cu::detail::cudnn_head_bytes(s, deterministic);
-      auto const room = cu::detail::cudnn_scratch_bytes(s, deterministic);
+      auto const room = cu::detail::cudnn_scratch_bytes(s, chosen);
       auto const group = s.heads / s.kv_heads;
       REQUIRE(slice.rows >= 1);  // a group has no more than 8 heads here
       CHECK(slice.rows <= s.rows);
@@ -94,15 +98,15 @@ TEST_CASE("slices fit in the scratch and are as few as they can be") {
 
 TEST_CASE("a group of many long heads does not fit in any slice") {
   AttentionShape const s{1, 32768, 32, 1, 128, DType::bf16};
-  CHECK(cu::detail::attention_slice(s, true).rows == 0);
-  CHECK(cu::detail::attention_slice(s, false).rows == 0);
+  CHECK(cu::detail::attention_slice(s, {.deterministic = true}).rows == 0);
+  CHECK(cu::detail::attention_slice(s, {.deterministic = false, .scratch_mib = 512}).rows == 0);
 }
 
 TEST_CASE("options are those that were set last") {
-  CHECK(cu::attention_options() == cu::AttentionOptions{true, true});
+  CHECK(cu::attention_options() == cu::AttentionOptions{.deterministic = true, .cudnn = true});
   {
-    Options const options({false, false});
-    CHECK(cu::attention_options() == cu::AttentionOptions{false, false});
+    Options const options({.deterministic = false, .cudnn = false});
+    CHECK(cu::attention_options() == cu::AttentionOptions{.deterministic = false, .cudnn = false});
     AttentionShape const s{1, 256, 2, 2, 64, DType::bf16};
     CHECK(cu::attention_scratch_bytes(s) == cu::detail::row_sums_bytes(s));
   }

@@ -67,7 +67,10 @@ class CudnnAttention {
     }
     auto& on = devices_.at(device);
     std::lock_guard const lock(on.mutex);
-    auto const* const plan = find(on, device, {false, false, shape, {shape.rows, shape.kv_heads}});
+    auto const* const plan = find(on,
+                                  device,
+                                  {false, false, shape, {shape.rows, shape.kv_heads}},
+                                  attention_scratch_bytes(shape));
     if (plan == nullptr) {
       return false;
     }
@@ -88,7 +91,7 @@ class CudnnAttention {
                               DeviceId device,
                               DeviceBytes scratch,
                               AttentionShape const& shape,
-                              bool deterministic,
+                              AttentionOptions options,
                               DeviceTensor const& dq,
                               DeviceTensor const& dk,
                               DeviceTensor const& dv,
@@ -98,7 +101,7 @@ class CudnnAttention {
                               DeviceTensor const& v,
                               DeviceTensor const& out,
                               DeviceTensor const& lse) {
-    auto const slice = detail::attention_slice(shape, deterministic);
+    auto const slice = detail::attention_slice(shape, options);
     if (slice.rows == 0 || !suits(shape, {&dq, &dk, &dv, &dout, &q, &k, &v, &out, &lse})) {
       return false;
     }
@@ -108,7 +111,10 @@ class CudnnAttention {
     std::lock_guard const lock(on.mutex);
     // Of all slices before the first is enqueued.
     auto const plan_of = [&](std::int64_t rows, std::int64_t kv_heads) {
-      return find(on, device, {true, deterministic, shape, {rows, kv_heads}});
+      return find(on,
+                  device,
+                  {true, options.deterministic, shape, {rows, kv_heads}},
+                  detail::cudnn_scratch_bytes(shape, options));
     };
     auto const last = [](std::int64_t all, std::int64_t part) { return (all - 1) % part + 1; };
     if (plan_of(slice.rows, slice.kv_heads) == nullptr ||
@@ -145,11 +151,14 @@ class CudnnAttention {
   /// \ref attention_scratch_bytes is made of; 0 where it has none.
   [[nodiscard]] Bytes backward_workspace_bytes(DeviceId device,
                                                AttentionShape const& shape,
-                                               bool deterministic) {
+                                               AttentionOptions options) {
     auto& on = devices_.at(device);
     std::lock_guard const lock(on.mutex);
-    auto const* const plan = find(
-        on, device, {true, deterministic, shape, detail::attention_slice(shape, deterministic)});
+    auto const* const plan =
+        find(on,
+             device,
+             {true, options.deterministic, shape, detail::attention_slice(shape, options)},
+             detail::cudnn_scratch_bytes(shape, options));
     return plan == nullptr ? 0 : plan->workspace_bytes;
   }
 
@@ -215,28 +224,31 @@ class CudnnAttention {
            });
   }
 
-  /// Null where cuDNN does not compute it, or not within the scratch.
-  [[nodiscard]] static Plan const* find(OnDevice& on, DeviceId device, Key const& key) {
-    if (auto const place = on.plans.find(key); place != on.plans.end()) {
-      return place->second.get();
+  /// Null where cuDNN does not compute it, or not within \p most bytes.
+  [[nodiscard]] static Plan const* find(OnDevice& on, DeviceId device, Key const& key, Bytes most) {
+    auto place = on.plans.find(key);
+    if (place == on.plans.end()) {
+      place = on.plans.emplace(key, make(on, device, key)).first;
     }
+    auto const* const plan = place->second.get();
+    return plan != nullptr && plan->workspace_bytes <= most ? plan : nullptr;
+  }
+
+  [[nodiscard]] static std::unique_ptr<Plan> make(OnDevice& on, DeviceId device, Key const& key) {
+    namespace fe = ::cudnn_frontend;
     CurrentDevice const current(device);
     if (on.handle == nullptr) {
       check(::cudnnCreate(&on.handle), "cudnnCreate");
     }
     auto plan = std::make_unique<Plan>();
     describe(plan->graph, key);
-    namespace fe = ::cudnn_frontend;
     std::int64_t bytes = 0;
-    bool const good =
-        plan->graph.build(on.handle, {fe::HeurMode_t::A, fe::HeurMode_t::FALLBACK}).is_good() &&
-        plan->graph.get_workspace_size(bytes).is_good() &&
-        static_cast<Bytes>(bytes) <= detail::cudnn_scratch_bytes(key.shape, key.deterministic);
-    plan->workspace_bytes = static_cast<Bytes>(bytes);
-    if (!good) {
-      plan.reset();
+    if (plan->graph.build(on.handle, {fe::HeurMode_t::A, fe::HeurMode_t::FALLBACK}).is_bad() ||
+        plan->graph.get_workspace_size(bytes).is_bad()) {
+      return nullptr;
     }
-    return on.plans.emplace(key, std::move(plan)).first->second.get();
+    plan->workspace_bytes = static_cast<Bytes>(bytes);
+    return plan;
   }
 
   static void describe(::cudnn_frontend::graph::Graph& graph, Key const& key) {

@@ -32,6 +32,9 @@ struct AttentionOptions {
   bool deterministic = true;
   /// Whether cuDNN is asked, where the program was built with it; else our own kernels compute all.
   bool cudnn = true;
+  /// Above this, in MiB, a backward by cuDNN is cut into slices that run one after another. Smaller
+  /// slices fill a GPU less well.
+  std::uint32_t scratch_mib = 1280;
 
   friend bool operator==(AttentionOptions const&, AttentionOptions const&) = default;
 };
@@ -77,28 +80,28 @@ namespace detail {
   return align_up(bytes_of(s.rows) * bytes_of(s.heads) * bytes_of(s.length) * sizeof(float));
 }
 
-/// A bound of what cuDNN's backward takes for one head of one row: the queries' gradient in f32,
-/// keys' and values' in 16 bits for each query head, and row sums; deterministic, the 16-bit
-/// gradients of all scores, too, from which it then forms the queries' gradient by a product of its
-/// own.
+/// A bound of what cuDNN's backward takes for one head of one row: row sums, keys' and values'
+/// gradients in 16 bits for each query head, and the queries' gradient in f32; or, deterministic
+/// and before Blackwell, instead of that the 16-bit gradients of all scores, from which it then
+/// forms the queries' gradient by a product of its own.
 [[nodiscard]] inline Bytes cudnn_head_bytes(AttentionShape const& s, bool deterministic) noexcept {
   auto const length = align_up(bytes_of(s.length), 128);
-  auto const linear = length * (8 * align_up(bytes_of(s.head_dim), 16) + 8);
-  return linear + (deterministic ? 2 * length * length : 0);
+  auto const vector = 4 * align_up(bytes_of(s.head_dim), 16);
+  return length * (8 + vector + (deterministic ? std::max(vector, 2 * length) : vector));
 }
 
 /// What cuDNN takes besides, whatever the extents.
 inline constexpr Bytes cudnn_fixed_bytes = Bytes{1} << 20;
 
 /// The scratch for cuDNN's backward: for all heads at once, or, to keep it small, for as many as
-/// have room in half a gibibyte, and for 8 at least.
+/// the options leave room for, and for 8 at least.
 [[nodiscard]] inline Bytes cudnn_scratch_bytes(AttentionShape const& s,
-                                               bool deterministic) noexcept {
-  constexpr Bytes enough = Bytes{1} << 29;
+                                               AttentionOptions options) noexcept {
   constexpr Bytes heads_at_least = 8;
-  auto const head = cudnn_head_bytes(s, deterministic);
+  auto const head = cudnn_head_bytes(s, options.deterministic);
   auto const all = bytes_of(s.rows) * bytes_of(s.heads) * head;
-  return cudnn_fixed_bytes + std::min(all, std::max(enough, heads_at_least * head));
+  return cudnn_fixed_bytes +
+         std::min(all, std::max(Bytes{options.scratch_mib} << 20, heads_at_least * head));
 }
 
 /// The part of a backward that cuDNN computes at once: some rows, or some key heads of one row
@@ -111,10 +114,9 @@ struct AttentionSlice {
 /// The largest slices, all equal but the last, that fit in \ref cudnn_scratch_bytes; none, with 0
 /// rows, where a single key head's query heads do not.
 [[nodiscard]] inline AttentionSlice attention_slice(AttentionShape const& s,
-                                                    bool deterministic) noexcept {
-  auto const head = cudnn_head_bytes(s, deterministic);
-  auto const heads =
-      static_cast<std::int64_t>((cudnn_scratch_bytes(s, deterministic) - cudnn_fixed_bytes) / head);
+                                                    AttentionOptions options) noexcept {
+  auto const room = cudnn_scratch_bytes(s, options) - cudnn_fixed_bytes;
+  auto const heads = static_cast<std::int64_t>(room / cudnn_head_bytes(s, options.deterministic));
   auto const even = [](std::int64_t all, std::int64_t most) {
     auto const parts = (all + most - 1) / most;
     return (all + parts - 1) / parts;
@@ -133,7 +135,7 @@ struct AttentionSlice {
   auto const options = attention_options();
   auto bytes = detail::row_sums_bytes(shape);
   if (has_cudnn && options.cudnn && size_of(shape.dtype) == 2) {
-    bytes = std::max(bytes, detail::cudnn_scratch_bytes(shape, options.deterministic));
+    bytes = std::max(bytes, detail::cudnn_scratch_bytes(shape, options));
   }
   return align_up(bytes);
 }

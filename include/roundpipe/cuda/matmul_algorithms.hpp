@@ -50,9 +50,10 @@ namespace roundpipe::cu {
 /// Only algorithms whose sums have a fixed order are candidates; those that split a sum over
 /// blocks do so through a workspace, in fp32.
 ///
-/// The first meeting of a shape should not fall between work that waits for the host: the driver
-/// loads kernels when they are first used, and may wait for the device to do so. Run each layer
-/// once before, as the measurement of its costs does.
+/// The first meeting of a shape must not come while a stream of the device waits for the host, if
+/// the host cannot go on without the meeting's end: the driver loads a kernel at its first launch,
+/// any kernel, and waits for all that the device has begun. So run each layer once with each extent
+/// before, or load all kernels at the start of the process (`CUDA_MODULE_LOADING=EAGER`).
 class MatmulAlgorithms {
  public:
   static MatmulAlgorithms& instance() {
@@ -67,7 +68,8 @@ class MatmulAlgorithms {
   [[nodiscard]] bool measures() const noexcept { return measures_; }
 
   /// How \p device computes \p problem. A shape that was met costs one look-up; a new one allocates
-  /// and waits for its own measurements, but never for a stream of the caller's.
+  /// and waits for its own measurements, but not for streams of the caller's, unless the driver
+  /// does, to load kernels.
   /// \throws Error (unsupported) when cuBLASLt has no algorithm for it.
   [[nodiscard]] std::shared_ptr<MatmulPlan const> find(DeviceId device,
                                                        MatmulProblem const& problem) {

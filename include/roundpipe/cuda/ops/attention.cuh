@@ -113,20 +113,9 @@ inline void attention_backward(::cuda::stream_ref stream,
   }
 #if defined(ROUNDPIPE_HAS_CUDNN) && ROUNDPIPE_HAS_CUDNN
   auto const options = attention_options();
-  if (options.cudnn && CudnnAttention::instance().backward(stream,
-                                                           device,
-                                                           scratch,
-                                                           shape,
-                                                           options.deterministic,
-                                                           dq,
-                                                           dk,
-                                                           dv,
-                                                           dout,
-                                                           q,
-                                                           k,
-                                                           v,
-                                                           out,
-                                                           lse)) {
+  if (options.cudnn &&
+      CudnnAttention::instance().backward(
+          stream, device, scratch, shape, options, dq, dk, dv, dout, q, k, v, out, lse)) {
     return;
   }
 #endif
