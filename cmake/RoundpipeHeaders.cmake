@@ -53,6 +53,7 @@ set(ROUNDPIPE_CORE_HEADERS
   include/roundpipe/plan/round_robin_schedule.hpp
   include/roundpipe/plan/sequence_order.hpp
   include/roundpipe/plan/sequential.hpp
+  include/roundpipe/plan/simulated_partitioner.hpp
   include/roundpipe/plan/slot_order.hpp
   include/roundpipe/plan/stage_budget.hpp
   include/roundpipe/plan/stage_chunks.hpp
@@ -153,12 +154,14 @@ set(ROUNDPIPE_CUDA_HOST_HEADERS
   include/roundpipe/cuda/device_memory.hpp
   include/roundpipe/cuda/error.hpp
   include/roundpipe/cuda/event.hpp
+  include/roundpipe/cuda/link_speed.hpp
   include/roundpipe/cuda/matmul.hpp
   include/roundpipe/cuda/matmul_algorithms.hpp
   include/roundpipe/cuda/matmul_plan.hpp
   include/roundpipe/cuda/matmul_timing.hpp
   include/roundpipe/cuda/pinned_memory.hpp
   include/roundpipe/cuda/rounding.hpp
+  include/roundpipe/cuda/stopwatch.hpp
   include/roundpipe/cuda/stream.hpp
   include/roundpipe/cuda/stream_memory_ops.hpp
 )

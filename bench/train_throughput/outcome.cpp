@@ -93,6 +93,12 @@ void print(std::ostream& out,
        fmt::format("forward {}, backward {} (layers)",
                    fmt::join(outcome.forward_stages, " "),
                    fmt::join(outcome.backward_stages, " ")));
+  for (auto const& cost : outcome.costs) {
+    line(fmt::format("cost from layer {} on", cost.layer),
+         fmt::format("forward {:.3f} ms, backward {:.3f} ms a micro-batch",
+                     1e3 * cost.forward_s,
+                     1e3 * cost.backward_s));
+  }
   line("set-up", fmt::format("{:.1f} s", outcome.setup_s));
   line("iteration time",
        fmt::format("{:.4f} s (median {:.4f}, {} measured)",
@@ -112,6 +118,10 @@ void print(std::ostream& out,
                    100 * f.mfu,
                    1e-12 * outcome.peak_flops,
                    outcome.peak_source));
+  line("computing",
+       fmt::format("{:.4f} s an iteration and device, {:.4f} by the costs",
+                   f.busy_s / static_cast<double>(outcome.calls * o.devices),
+                   outcome.computing_s));
   line("busy", fmt::format("{:.2f} %", percent(f.busy_s, f.device_seconds)));
   for (std::size_t i = 0; i < roundpipe::bubble_cause_count; ++i) {
     auto const cause = static_cast<BubbleCause>(i);
@@ -154,6 +164,11 @@ void write_json(std::ostream& out,
   json["partition"] = o.partition;
   json["forward_stages"] = outcome.forward_stages;
   json["backward_stages"] = outcome.backward_stages;
+  for (auto const& cost : outcome.costs) {
+    json["costs"].push_back({{"first_layer", cost.layer},
+                             {"forward_ms", 1e3 * cost.forward_s},
+                             {"backward_ms", 1e3 * cost.backward_s}});
+  }
   json["t_max_ms"] = 1e3 * outcome.t_max_s;
   json["setup_s"] = outcome.setup_s;
   json["iterations_s"] = outcome.iterations_s;

@@ -34,6 +34,13 @@ struct Outcome {
   std::uint64_t parameters = 0;
   std::vector<std::size_t> forward_stages;  ///< Layers of each.
   std::vector<std::size_t> backward_stages;
+  /// The costs of a layer that differs from the one before, one micro-batch.
+  struct Cost {
+    std::size_t layer = 0;
+    double forward_s = 0;
+    double backward_s = 0;
+  };
+  std::vector<Cost> costs;
   double t_max_s = 0;  ///< Of the slowest stage, one micro-batch.
   double setup_s = 0;
   std::vector<double> iterations_s;   ///< Measured ones.
@@ -42,6 +49,8 @@ struct Outcome {
   double peak_flops = 0;              ///< Of one device.
   std::string peak_source;
   double window_s = 0;              ///< All measured iterations.
+  std::size_t calls = 0;            ///< That the next three are about.
+  double computing_s = 0;           ///< What the costs say of a call's work, by device.
   double training_s = 0;            ///< Of the calls that the next two are about.
   std::vector<double> device_busy;  ///< Shares of it.
   roundpipe::Bubbles bubbles;       ///< Device seconds.

@@ -151,14 +151,27 @@ Outcome run(Options const& o, rp::nn::TransformerConfig const& shape) {
   outcome.forward_stages = layer_counts(plan.stages.partition.forward);
   outcome.backward_stages = layer_counts(plan.stages.partition.backward);
   outcome.t_max_s = rp::slowest_stage_seconds(plan.costs.layers(), plan.stages.partition);
+  auto const& costs = plan.costs.layers();
+  for (std::size_t i = 0; i < costs.size(); ++i) {
+    if (i == 0 || costs[i].backward_s != costs[i - 1].backward_s) {
+      outcome.costs.push_back({i, costs[i].forward_s, costs[i].backward_s});
+    }
+  }
   outcome.device_arena_bytes = plan.stages.memory.bytes;
   outcome.ledger = plan.ledger;
+  for (auto const& range : plan.stages.partition.forward) {
+    outcome.computing_s += rp::stage_seconds(costs, rp::StageDirection::forward, range);
+  }
+  outcome.computing_s += rp::stage_seconds(costs, rp::StageDirection::backward, {0, costs.size()});
+  outcome.computing_s *=
+      static_cast<double>(o.micro_batches * o.rounds) / static_cast<double>(o.devices);
   if (!o.sync) {
     auto const device = backend.device_properties(rp::DeviceId(0));
-    outcome.predicted_s = rp::forecast_call_seconds(
+    outcome.predicted_s = rp::forecast_iteration_seconds(
         plan.graph,
+        plan.step,
         plan.costs,
-        {device.upload_bytes_per_second, device.download_bytes_per_second, 0});
+        {device.upload_bytes_per_second, device.download_bytes_per_second, 0, 0});
   }
   Batches const batches(o, config.vocabulary);
   outcome.setup_s = seconds_since(begin);
@@ -185,6 +198,7 @@ Outcome run(Options const& o, rp::nn::TransformerConfig const& shape) {
     outcome.device_memory.push_back({used, used - std::min(used, outcome.device_arena_bytes)});
   }
   auto const report = pipeline.report();
+  outcome.calls = o.steps;
   outcome.device_busy = report.device_busy;
   outcome.training_s = report.training_s;
   outcome.bubbles = report.bubbles;

@@ -38,6 +38,7 @@
 #include <roundpipe/cuda/kernels/sum.cuh>
 #include <roundpipe/cuda/kernels/swiglu.cuh>
 #include <roundpipe/cuda/kernels/teams.cuh>
+#include <roundpipe/cuda/link_speed.hpp>
 #include <roundpipe/cuda/matmul.hpp>
 #include <roundpipe/cuda/matmul_algorithms.hpp>
 #include <roundpipe/cuda/matmul_plan.hpp>
@@ -46,6 +47,7 @@
 #include <roundpipe/cuda/ops/cuda_ops.cuh>
 #include <roundpipe/cuda/pinned_memory.hpp>
 #include <roundpipe/cuda/rounding.hpp>
+#include <roundpipe/cuda/stopwatch.hpp>
 #include <roundpipe/cuda/stream.hpp>
 #include <roundpipe/cuda/stream_memory_ops.hpp>
 #include <roundpipe/version.hpp>

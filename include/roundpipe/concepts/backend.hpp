@@ -92,8 +92,8 @@ concept BackendFence =
 /// 5. Copies of one direction on one device share a copy engine, and one in flight is never
 ///    preempted.
 ///
-/// Opt-in: `annotate(char const* label)` names the work that follows, for errors and profilers; null
-/// says that the named work ends.
+/// Opt-in: `annotate(char const* label)` names the work that follows, for errors and profilers;
+/// null says that the named work ends.
 template <class S, class Event, class Fence>
 concept BackendStream = std::movable<S> && requires(S& stream,
                                                     Event& event,
@@ -128,8 +128,13 @@ concept BackendStream = std::movable<S> && requires(S& stream,
 ///    all pending waits end, lets streams drain without running their work, and is final.
 /// 4. Everything made by a backend is destroyed before the backend.
 ///
-/// Opt-in: `before_host_action(LaneKind)` is called on the thread of a host's lane before each of
-/// its actions; a test double may delay it there.
+/// Opt-ins:
+/// - `before_host_action(LaneKind)` is called on the thread of a host's lane before each of its
+///   actions; a test double may delay it there.
+/// - `static constexpr double warm_up_seconds` says that a device must work for so long before it
+/// is
+///   as fast as it stays, and that work of a new kind may wait for all that the device does: then a
+///   pipeline runs every layer once on every device before step 1.
 template <class B>
 concept Backend = requires(B& backend, DeviceId device, LaneKind kind, Bytes bytes) {
   typename B::Stream;

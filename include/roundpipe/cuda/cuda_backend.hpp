@@ -16,6 +16,7 @@
 #include <roundpipe/cuda/cuda_stream.hpp>
 #include <roundpipe/cuda/device.hpp>
 #include <roundpipe/cuda/device_memory.hpp>
+#include <roundpipe/cuda/link_speed.hpp>
 #include <roundpipe/cuda/pinned_memory.hpp>
 #include <roundpipe/cuda/stream.hpp>
 #include <roundpipe/cuda/stream_memory_ops.hpp>
@@ -50,6 +51,7 @@ struct CudaBackendOptions {
   /// Host memory that the caller has pinned (weights' slabs, say), each aligned to 256 bytes. Slabs
   /// are cut from it first; it must outlive them. It need not be zero.
   std::vector<HostBytes> pinned{};
+  bool measures_links = true;   ///< How fast copies are, for plans and forecasts.
   bool waits_on_device = true;  ///< False: issuing threads wait for fences, as with old drivers.
 };
 
@@ -82,6 +84,10 @@ struct CudaBackendOptions {
 /// it.
 class CudaBackend {
  public:
+  /// Power limits and clocks settle, and the first launch of a kernel loads it, which may wait for
+  /// the whole device: for a stream too that waits for what the host would only do later.
+  static constexpr double warm_up_seconds = 0.3;
+
   using Options = CudaBackendOptions;
   using Stream = CudaStream;
   using Event = CudaEvent;
@@ -162,7 +168,8 @@ class CudaBackend {
     return options_.devices[device.index()];
   }
 
-  /// Name, budget and rough peaks. \throws Error (invalid_argument) when there is no such device.
+  /// Name, budget, the link's speed and rough peaks. \throws Error (invalid_argument) when there is
+  /// no such device.
   [[nodiscard]] DeviceProperties device_properties(DeviceId device) const {
     check_device(device);
     return properties_[device.index()];
@@ -240,6 +247,11 @@ class CudaBackend {
                       " is above the " + format_bytes(usable) + " that can be had (" +
                       format_bytes(free) + " free, " + format_bytes(options_.device_reserve_bytes) +
                       " reserved for the context)");
+    }
+    if (options_.measures_links) {
+      auto const link = measure_link(device);
+      properties.upload_bytes_per_second = link.upload_bytes_per_second;
+      properties.download_bytes_per_second = link.download_bytes_per_second;
     }
     properties.memory_bytes =
         options_.device_memory_bytes == 0 ? usable : options_.device_memory_bytes;

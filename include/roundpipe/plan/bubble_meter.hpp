@@ -65,6 +65,9 @@ class BubbleMeter {
 
   [[nodiscard]] Bubbles const& bubbles() const noexcept { return bubbles_; }
 
+  /// Begins anew with what comes after all that was added.
+  void forget() noexcept { bubbles_ = {}; }
+
  private:
   void trace(ActionGraph const& graph,
              std::span<TimelineEntry const> entries,

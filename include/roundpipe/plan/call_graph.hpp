@@ -185,8 +185,8 @@ class CallGraphBuilder {
   /// where there were no windows to go up in, else the chunks of the last window.
   void add_own_parameters(SlotId id) {
     auto const& slot = slots_[id.index()];
-    auto const& work = work_[id.index()];
     if (slot.previous.valid() && in_.buffering.parameters >= 2) {
+      auto const& work = work_[id.index()];
       for (auto const& chunk : parameter_chunks(id)) {
         if (last_window_waits() && chunk.gated && chunk.window + 1 == micro_batches()) {
           add_parameter_chunk(id,
@@ -199,10 +199,8 @@ class CallGraphBuilder {
       }
       return;
     }
-    // The first layers wait for no other device: their activations go first.
-    auto const gates = stage_of(id).range.first == 0 ? work.activation_up : std::vector<ActionId>{};
     for (auto const& chunk : parameter_chunks(id)) {
-      add_parameter_chunk(id, chunk, chunk.gated ? gates : std::vector<ActionId>{}, SlotId::none());
+      add_parameter_chunk(id, chunk, {}, SlotId::none());
     }
   }
 

@@ -3,7 +3,8 @@
 #pragma once
 
 /// \file
-/// \brief Measures what every layer costs on a device, before the first step.
+/// \brief Runs every layer before the first step: to measure what it costs, and so that devices
+/// have seen all of their work.
 
 #include <roundpipe/concepts/backend.hpp>
 #include <roundpipe/concepts/layer.hpp>
@@ -129,63 +130,133 @@ template <class Model>
   }
 }
 
+/// One layer on one device, ready to run for one micro-batch at capacity, on small random numbers
+/// (integers are 0).
+template <class Model, Backend B>
+class LayerTrial {
+ public:
+  using Stream = typename B::Stream;
+
+  LayerTrial(Model const& model,
+             B& backend,
+             DeviceId device,
+             ModelDescription const& description,
+             LayerId layer,
+             RandomOperands<B> const& operands)
+      : model_(model),
+        layer_(layer),
+        stream_(backend.make_stream(device, LaneKind::compute)),
+        start_(backend.make_event(device)),
+        end_(backend.make_event(device)),
+        bench_(description.layers[layer.index()]),
+        memory_(backend.allocate_device(device, bench_.bytes())) {
+    bench_.use(memory_.bytes());
+    stream_.fill(memory_.bytes(), std::byte{0});
+    bench_.for_each_operand([&](DeviceTensor const& tensor) { operands.fill(stream_, tensor); });
+    call_.shape = description.capacity;
+    call_.random.layer = static_cast<std::uint32_t>(layer.index());
+  }
+
+  /// The seconds of one forward.
+  [[nodiscard]] double forward(bool saving) {
+    call_.saving = saving;
+    ForwardContext<Stream> context(stream_, call_, bench_.tensors());
+    return timed([&](auto const& layer) { layer.forward(context); });
+  }
+  /// The seconds of one backward, after a saving forward.
+  [[nodiscard]] double backward() {
+    BackwardContext<Stream> context(stream_, call_, bench_.tensors());
+    return timed([&](auto const& layer) { layer.backward(context); });
+  }
+
+ private:
+  template <class F>
+  double timed(F&& enqueue) {
+    stream_.record(start_);
+    model_.visit(layer_, [&]<Layer<Stream> L>(L const& layer) { enqueue(layer); });
+    stream_.record(end_);
+    end_.wait();
+    return end_.seconds_since(start_);
+  }
+
+  Model const& model_;
+  LayerId layer_;
+  Stream stream_;
+  typename B::Event start_;
+  typename B::Event end_;
+  LayerBench<Stream> bench_;
+  decltype(std::declval<B&>().allocate_device(DeviceId{}, Bytes{})) memory_;
+  LayerCall call_;
+};
+
+/// Calls \p f(layer) for the first layer of each run of equal ones.
+template <class Model, class F>
+void for_each_different_layer(Model const& model, std::size_t layers, F&& f) {
+  for (std::size_t i = 0; i < layers; ++i) {
+    if (i == 0 || !are_equal(model, LayerId(i - 1), LayerId(i))) {
+      f(LayerId(i));
+    }
+  }
+}
+
 }  // namespace detail
 
-/// Runs forward and backward of every layer of \p model \p repetitions times on device 0, on small
-/// random numbers (integers are 0), after one run that does not count, and takes the median times.
-/// Of equal layers the first is run. Memory for the largest layer is taken and given back.
+/// Runs forward and backward of every layer of \p model on device 0: once without counting, then
+/// \p repetitions times, and on until \p seconds have passed (a device that has worked for a while
+/// may be slower than one that begins). \returns the medians of the latter half. Of equal layers
+/// the first is run. Memory for one layer is taken and given back.
 /// \throws Error as the layers and the backend do.
 template <class Model, Backend B>
 [[nodiscard]] CostModel measure_costs(Model const& model,
                                       B& backend,
                                       ModelDescription const& description,
-                                      std::size_t repetitions = 3) {
-  using Stream = typename B::Stream;
-  DeviceId const device(0);
-  auto stream = backend.make_stream(device, LaneKind::compute);
-  auto start = backend.make_event(device);
-  auto end = backend.make_event(device);
-  auto const timed = [&](auto&& enqueue) {
-    stream.record(start);
-    enqueue();
-    stream.record(end);
-    end.wait();
-    return end.seconds_since(start);
-  };
+                                      std::size_t repetitions = 3,
+                                      double seconds = 0) {
   detail::RandomOperands<B> const operands(backend);
-  std::vector<LayerCost> costs;
-  for (std::size_t i = 0; i < description.size(); ++i) {
-    if (i > 0 && detail::are_equal(model, LayerId(i - 1), LayerId(i))) {
-      costs.push_back(costs.back());
-      continue;
-    }
-    detail::LayerBench<Stream> bench(description.layers[i]);
-    auto const memory = backend.allocate_device(device, bench.bytes());
-    bench.use(memory.bytes());
-    stream.fill(memory.bytes(), std::byte{0});
-    bench.for_each_operand([&](DeviceTensor const& tensor) { operands.fill(stream, tensor); });
-    LayerCall call;
-    call.shape = description.capacity;
-    call.random.layer = static_cast<std::uint32_t>(i);
-    call.saving = true;
-    ForwardContext<Stream> forward(stream, call, bench.tensors());
-    BackwardContext<Stream> backward(stream, call, bench.tensors());
+  std::vector<LayerCost> costs(description.size());
+  detail::for_each_different_layer(model, description.size(), [&](LayerId layer) {
+    detail::LayerTrial<Model, B> trial(model, backend, DeviceId(0), description, layer, operands);
     std::vector<double> forward_s;
     std::vector<double> backward_s;
-    model.visit(LayerId(i), [&]<Layer<Stream> L>(L const& layer) {
-      for (std::size_t r = 0; r <= std::max<std::size_t>(repetitions, 1); ++r) {
-        forward_s.push_back(timed([&] { layer.forward(forward); }));
-        backward_s.push_back(timed([&] { layer.backward(backward); }));
-      }
-    });
+    double sum_s = 0;
+    while (forward_s.size() < repetitions + 1 || sum_s < seconds) {
+      forward_s.push_back(trial.forward(true));
+      backward_s.push_back(trial.backward());
+      sum_s += forward_s.size() > 1 ? forward_s.back() + backward_s.back() : 0;
+    }
     auto const median = [](std::vector<double>& times) {
-      auto const middle = times.begin() + 1 + static_cast<std::ptrdiff_t>(times.size() - 1) / 2;
-      std::nth_element(times.begin() + 1, middle, times.end());
+      auto const first = times.begin() + static_cast<std::ptrdiff_t>((times.size() + 1) / 2);
+      auto const middle = first + (times.end() - first - 1) / 2;
+      std::nth_element(first, middle, times.end());
       return *middle;
     };
-    costs.push_back({median(forward_s), median(backward_s)});
+    costs[layer.index()] = {median(forward_s), median(backward_s)};
+  });
+  for (std::size_t i = 1; i < costs.size(); ++i) {
+    if (detail::are_equal(model, LayerId(i - 1), LayerId(i))) {
+      costs[i] = costs[i - 1];
+    }
   }
   return CostModel(std::move(costs));
+}
+
+/// Runs every layer of \p model once on each of \p devices devices, in every way that a pipeline
+/// runs it. Of equal layers the first is run. Memory for one layer is taken and given back.
+/// \throws Error as the layers and the backend do.
+template <class Model, Backend B>
+void warm_up(Model const& model,
+             B& backend,
+             ModelDescription const& description,
+             std::size_t devices) {
+  detail::RandomOperands<B> const operands(backend);
+  for (std::size_t d = 0; d < devices; ++d) {
+    detail::for_each_different_layer(model, description.size(), [&](LayerId layer) {
+      detail::LayerTrial<Model, B> trial(model, backend, DeviceId(d), description, layer, operands);
+      static_cast<void>(trial.forward(false));
+      static_cast<void>(trial.forward(true));
+      static_cast<void>(trial.backward());
+    });
+  }
 }
 
 }  // namespace roundpipe

@@ -60,6 +60,7 @@ struct PipelinePlan {
   HostMemoryPlan host;
   std::vector<LedgerLine> ledger;  ///< The device's and the host's.
   ActionGraph graph;               ///< Of a training call.
+  ActionGraph step;                ///< Of a step.
 };
 
 /// \brief Trains \p Model on the devices of \p B, which hold no state of it.
@@ -106,7 +107,7 @@ class Pipeline {
         actions_(model_, backend, options_.devices, plan_.stages.memory, parameters_, boundaries_),
         work_{actions_, parameters_, waits_for_all()},
         call_program_(plan_.graph),
-        step_program_(planner_.step_graph(plan_.blocks, step_options())),
+        step_program_(plan_.step),
         flush_program_(planner_.flush_graph(plan_.blocks)),
         meter_(options_.devices),
         bubbles_(options_.devices),
@@ -123,6 +124,10 @@ class Pipeline {
         meter_.add(entries);
         bubbles_.add(
             run.program().graph(), entries, [&](ActionId id) { return external(run, id); });
+        if (++counted_calls_ <= uncounted_calls_) {
+          meter_.forget();
+          bubbles_.forget();
+        }
       }
       if (options_.timeline_calls > 0) {
         timeline_.push_back(entries);
@@ -248,12 +253,8 @@ class Pipeline {
     return report;
   }
 
-  /// Lets the report's figures of time begin with the training calls that are under way now. It
-  /// waits for nothing.
-  void restart_report() {
-    meter_ = BusyMeter(options_.devices);
-    bubbles_ = BubbleMeter(options_.devices);
-  }
+  /// Lets the report's figures of time begin with the next training call. It waits for nothing.
+  void restart_report() noexcept { uncounted_calls_ = calls_made_; }
 
   /// The measured timeline of the latest `options.timeline_calls` runs. It waits for those under
   /// way.
@@ -359,6 +360,13 @@ class Pipeline {
     return options;
   }
 
+  [[nodiscard]] static constexpr double warm_up_seconds() {
+    if constexpr (requires { B::warm_up_seconds; }) {
+      return B::warm_up_seconds;
+    }
+    return 0;
+  }
+
   [[nodiscard]] PlanOptions plan_options() const {
     return {options_.devices, options_.micro_batches, options_.rounds, options_.device_memory};
   }
@@ -370,12 +378,18 @@ class Pipeline {
         "without fp32 weights a staleness of 1 takes two master copies: one is read, one written");
     auto const& model = shapes_.capacity().model;
     auto blocks = form_blocks(model, options_.rounds > 1 || options_.calls_per_step > 1);
-    auto costs = options_.costs == CostSource::measured
-                     ? measure_costs(model_, backend, model)
-                     : CostModel::estimate(model, backend.device_properties(DeviceId(0)));
     auto const options = plan_options();
+    auto costs = CostModel::estimate(model, backend.device_properties(DeviceId(0)));
     auto stages = planner_.plan_stages(model, blocks, costs, options);
+    if constexpr (requires { B::warm_up_seconds; }) {
+      warm_up(model_, backend, model, options_.devices);
+    }
+    if (options_.costs == CostSource::measured) {
+      costs = measure_costs(model_, backend, model, 3, warm_up_seconds());
+      stages = planner_.plan_stages(model, blocks, costs, options);
+    }
     auto graph = planner_.call_graph(blocks, stages, options);
+    auto step = planner_.step_graph(blocks, step_options());
     auto host = plan_host_memory(model,
                                  blocks,
                                  shapes_.capacity().batch,
@@ -402,7 +416,8 @@ class Pipeline {
             std::move(stages),
             std::move(host),
             std::move(ledger),
-            std::move(graph)};
+            std::move(graph),
+            std::move(step)};
   }
 
   [[nodiscard]] ParameterBlocks const& expect_all() {
@@ -619,6 +634,8 @@ class Pipeline {
   std::uint64_t steps_made_ = 0;
   std::uint64_t visible_version_ = 0;  // the step whose weights the next call reads
   std::size_t pending_calls_ = 0;      // since the last step
+  std::size_t counted_calls_ = 0;      // by the meters
+  std::size_t uncounted_calls_ = 0;    // the first ones, which the report is not about
   std::optional<DynamicLossScale> loss_scale_;
   double scale_ = 1;            // of the iteration
   Executor<B, Work> executor_;  // last: its threads use all of the above

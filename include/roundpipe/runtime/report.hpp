@@ -55,6 +55,12 @@ class BusyMeter {
     }
   }
 
+  /// Begins anew with what comes after all that was added.
+  void forget() noexcept {
+    std::ranges::fill(busy_s_, 0.0);
+    training_s_ = 0;
+  }
+
   void fill(Report& report) const {
     report.training_s = training_s_;
     for (auto const busy : busy_s_) {

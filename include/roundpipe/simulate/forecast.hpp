@@ -11,25 +11,28 @@
 #include <roundpipe/core/id.hpp>
 #include <roundpipe/plan/action_graph.hpp>
 #include <roundpipe/plan/cost_model.hpp>
+#include <roundpipe/plan/graph_sequence.hpp>
 
 #include <algorithm>
 #include <cstddef>
+#include <initializer_list>
 #include <iterator>
 #include <map>
 #include <vector>
 
 namespace roundpipe {
 
-/// Rates of each device's link; 0 is unlimited.
+/// Rates of each device's link, and of the host; 0 is unlimited.
 struct LinkRates {
   double upload_bytes_per_second = 0;
   double download_bytes_per_second = 0;
-  double latency_s = 0;  ///< Of a copy.
+  double latency_s = 0;              ///< Of a copy.
+  double host_bytes_per_second = 0;  ///< Of what the actions of the host's lanes go through.
 };
 
 namespace detail {
 
-/// The time of a device's action.
+/// The time of an action.
 [[nodiscard]] inline double action_seconds(Action const& action,
                                            CostModel const& costs,
                                            LinkRates const& link) {
@@ -56,7 +59,9 @@ namespace detail {
     case ActionKind::download_gradients:
       return copy(link.download_bytes_per_second);
     default:
-      return 0;
+      return link.host_bytes_per_second > 0
+                 ? static_cast<double>(action.bytes) / link.host_bytes_per_second
+                 : 0;
   }
 }
 
@@ -92,55 +97,97 @@ class CopyEngine {
                                            : kind;
 }
 
-}  // namespace detail
+/// When the actions of a sequence run: each lane takes its own in issue order, each action when all
+/// that it waits for is over; the two lanes of a direction share one copy engine.
+class SequenceForecast {
+ public:
+  SequenceForecast(CostModel const& costs, LinkRates const& link) : costs_(costs), link_(link) {}
 
-/// The seconds of one of many training calls in a row: each lane runs its actions in issue order,
-/// each action when its waits of the same graph are over; the two lanes of a direction share one
-/// copy engine; devices rotate as the graph says. The host's work takes no time: it is a forecast
-/// of a pipeline whose optimizer is hidden. Calls are posted early enough never to be waited for.
-/// \throws Error (invalid_argument) when \p costs lacks a layer.
-[[nodiscard]] inline double forecast_call_seconds(ActionGraph const& graph,
-                                                  CostModel const& costs,
-                                                  LinkRates const& link = {}) {
+  /// The end of the compute of each graph of \p sequence; 0 for those without. A graph is issued
+  /// when the losses of all calls before it are there.
+  [[nodiscard]] std::vector<double> ends(GraphSequence const& sequence) {
+    auto const actions = sequence.unroll();
+    std::vector<double> action_ends_s(actions.size());
+    std::vector<double> ends_s;
+    double losses_s = 0;  // of all calls so far
+    double posted_s = 0;
+    for (std::size_t i = 0; i < actions.size(); ++i) {
+      auto const& action = actions[i];
+      if (action.graph >= ends_s.size()) {
+        ends_s.resize(action.graph + 1);
+        posted_s = losses_s;
+      }
+      auto start_s = std::max(free_s_[action.lane], posted_s);
+      for (auto const wait : action.waits) {
+        start_s = std::max(start_s, action_ends_s[wait]);
+      }
+      auto const seconds = action_seconds(*action.action, costs_, link_);
+      auto const engine = engine_of(action.lane.kind);
+      if (engine == LaneKind::activation_up || engine == LaneKind::activation_down) {
+        start_s = engines_[{engine, action.lane.device}].take(start_s, seconds);
+      }
+      auto const end_s = start_s + seconds;
+      action_ends_s[i] = end_s;
+      free_s_[action.lane] = end_s;
+      if (action.lane.kind == LaneKind::compute) {
+        ends_s[action.graph] = std::max(ends_s[action.graph], end_s);
+      } else if (action.lane.kind == LaneKind::activation_down &&
+                 find_buffer(*action.action, BufferKind::loss) != nullptr) {
+        losses_s = std::max(losses_s, end_s);
+      }
+    }
+    return ends_s;
+  }
+
+ private:
+  CostModel const& costs_;
+  LinkRates const& link_;
+  std::map<Lane, double> free_s_;       // by physical lane
+  std::map<Lane, CopyEngine> engines_;  // likewise
+};
+
+/// The seconds from one turn of \p graphs to the next, of many in a row in \p sequence, which is
+/// empty.
+[[nodiscard]] inline double steady_seconds(GraphSequence& sequence,
+                                           std::initializer_list<ActionGraph const*> graphs,
+                                           CostModel const& costs,
+                                           LinkRates const& link) {
   constexpr std::size_t warm_up = 4;
   constexpr std::size_t measured = 8;
-  std::map<Lane, double> free_s;               // by physical lane
-  std::map<Lane, detail::CopyEngine> engines;  // likewise
-  std::vector<double> end_s(graph.actions.size());
-  std::size_t first_device = 0;
-  auto const latest_compute_s = [&] {
-    double latest = 0;
-    for (auto const& [lane, at] : free_s) {
-      latest = lane.kind == LaneKind::compute ? std::max(latest, at) : latest;
-    }
-    return latest;
-  };
-  double warm_s = 0;
-  for (std::size_t call = 0; call < warm_up + measured; ++call) {
-    for (std::size_t i = 0; i < graph.actions.size(); ++i) {
-      auto const& action = graph.actions[i];
-      auto lane = action.lane;
-      if (lane.device.valid()) {
-        lane.device = DeviceId((first_device + lane.device.index()) % graph.devices);
-      }
-      auto start_s = free_s[lane];
-      for (auto const wait : action.waits) {
-        start_s = std::max(start_s, end_s[wait.index()]);
-      }
-      auto const seconds = detail::action_seconds(action, costs, link);
-      auto const engine = detail::engine_of(lane.kind);
-      if (engine == LaneKind::activation_up || engine == LaneKind::activation_down) {
-        start_s = engines[{engine, lane.device}].take(start_s, seconds);
-      }
-      end_s[i] = start_s + seconds;
-      free_s[lane] = end_s[i];
-    }
-    first_device = (first_device + graph.advance) % graph.devices;
-    if (call + 1 == warm_up) {
-      warm_s = latest_compute_s();
+  for (std::size_t i = 0; i < warm_up + measured; ++i) {
+    for (auto const* graph : graphs) {
+      sequence.add(*graph);
     }
   }
-  return (latest_compute_s() - warm_s) / measured;
+  auto const ends_s = SequenceForecast(costs, link).ends(sequence);
+  auto const end_of = [&](std::size_t call) {
+    auto const last = std::min((call + 1) * graphs.size(), ends_s.size());
+    return *std::max_element(ends_s.begin(), ends_s.begin() + static_cast<std::ptrdiff_t>(last));
+  };
+  return (end_of(warm_up + measured - 1) - end_of(warm_up - 1)) / measured;
+}
+
+}  // namespace detail
+
+/// The seconds of one of many training calls in a row, without steps between them: lane by lane, in
+/// issue order. A call is issued when the losses of the one before are there.
+/// \throws Error (invalid_argument) when \p costs lacks a layer.
+[[nodiscard]] inline double forecast_call_seconds(ActionGraph const& call,
+                                                  CostModel const& costs,
+                                                  LinkRates const& link = {}) {
+  GraphSequence sequence(call.devices);
+  return detail::steady_seconds(sequence, {&call}, costs, link);
+}
+
+/// The seconds of one of many iterations in a row, each a \p call and a \p step, with all that
+/// later graphs wait for in earlier ones.
+/// \throws Error (invalid_argument) when \p costs lacks a layer.
+[[nodiscard]] inline double forecast_iteration_seconds(ActionGraph const& call,
+                                                       ActionGraph const& step,
+                                                       CostModel const& costs,
+                                                       LinkRates const& link = {}) {
+  GraphSequence sequence(call.devices);
+  return detail::steady_seconds(sequence, {&call, &step}, costs, link);
 }
 
 }  // namespace roundpipe

@@ -47,12 +47,18 @@ inline void write_text_timeline(std::ostream& out,
       }
     }
   }
-  for (auto const& [lane, row] : cells) {
+  auto const name_of_lane = [](Lane const& lane) {
     std::string name = name_of(lane.kind);
-    if (lane.device.valid()) {
-      name = "device " + std::to_string(lane.device.value()) + " " + name;
-    }
-    name.resize(20, ' ');
+    return lane.device.valid() ? "device " + std::to_string(lane.device.value()) + " " + name
+                               : name;
+  };
+  std::size_t width = 20;
+  for (auto const& [lane, row] : cells) {
+    width = std::max(width, name_of_lane(lane).size() + 1);
+  }
+  for (auto const& [lane, row] : cells) {
+    auto name = name_of_lane(lane);
+    name.resize(width, ' ');
     out << name;
     for (std::size_t column = 0; column < options.columns; ++column) {
       char drawn = '.';
