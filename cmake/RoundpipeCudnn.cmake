@@ -17,7 +17,7 @@ function(roundpipe_find_cudnn enable)
   find_path(ROUNDPIPE_CUDNN_INCLUDE_DIR cudnn.h
     HINTS ${hints} PATH_SUFFIXES include nvidia/cudnn/include
     DOC "The folder of cuDNN's headers.")
-  find_library(ROUNDPIPE_CUDNN_LIBRARY NAMES cudnn libcudnn.so.9
+  find_library(ROUNDPIPE_CUDNN_LIBRARY NAMES cudnn libcudnn.so.9 NAMES_PER_DIR
     HINTS ${hints} PATH_SUFFIXES lib lib64 nvidia/cudnn/lib
     DOC "cuDNN's library.")
   find_path(ROUNDPIPE_CUDNN_FRONTEND_INCLUDE_DIR cudnn_frontend.h
