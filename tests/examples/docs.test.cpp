@@ -1,20 +1,27 @@
 // SPDX-FileCopyrightText: 2026 The roundpipe authors
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 
-// The code of docs/00_quickstart.md (what is not in examples/quickstart.cpp), docs/01_layers.md and
-// docs/04_event_protocol.md: docs_are_tested.cmake looks for each of their blocks here.
+// The code of docs/00_quickstart.md (what is not in examples/quickstart.cpp), docs/01_layers.md,
+// docs/03_transfers.md, docs/04_event_protocol.md and docs/07_own_backend.md (what is not for
+// GPUs): docs_are_tested.cmake looks for each of their blocks here.
 
 #include <roundpipe/roundpipe.hpp>
+#include <roundpipe/trace/chrome_trace.hpp>
+#include <support/temporary_folder.hpp>
 
 #include <doctest/doctest.h>
 
 #include <algorithm>
+#include <atomic>
+#include <chrono>
 #include <cmath>
 #include <cstddef>
 #include <cstdint>
 #include <cstdio>
+#include <filesystem>
 #include <span>
 #include <string>
+#include <utility>
 #include <vector>
 
 namespace {
@@ -507,6 +514,214 @@ TEST_CASE("a pipeline tells its plan, its losses, its results and its weights") 
   CHECK(guesses.size() == 6);
   CHECK(std::ranges::all_of(guesses, [](auto guess) { return guess >= 0 && guess < 5; }));
   CHECK(std::ranges::any_of(table, [](float value) { return value != 0; }));
+}
+
+/// A part of every tensor in every window; activations only when they are needed.
+struct EvenParts {
+  std::vector<Chunk> chunks(std::span<Bytes const> tensors, std::size_t windows) const {
+    std::vector<Chunk> chunks(windows);
+    for (std::size_t w = 0; w < windows; ++w) {
+      chunks[w].window = w;
+      for (std::size_t t = 0; t < tensors.size(); ++t) {
+        auto const begin = cut(tensors[t], w, windows), end = cut(tensors[t], w + 1, windows);
+        if (begin < end) {
+          chunks[w].pieces.push_back({t, begin, end - begin});
+        }
+      }
+    }
+    return chunks;
+  }
+  std::size_t activations_in_flight() const { return 1; }
+
+ private:
+  // Whole multiples of 256 bytes, so that no element lies in two pieces.
+  static Bytes cut(Bytes bytes, std::size_t part, std::size_t parts) {
+    return part == parts ? bytes : bytes / 256 * part / parts * 256;
+  }
+};
+
+TEST_CASE("copies are planned by a policy of one's own") {
+  PriorityTransferEngine const engine;
+  std::vector<Bytes> const tensors{96_MiB, 32_MiB, 1_MiB};
+  for (auto const& chunk : engine.chunks(tensors, 4)) {
+    std::printf("window %zu: %s\n", chunk.window, format_bytes(chunk.bytes()).c_str());
+  }
+
+  Bytes covered = 0;
+  for (auto const& chunk : EvenParts{}.chunks(tensors, 3)) {
+    covered += chunk.bytes();
+  }
+  CHECK(covered == 129_MiB);
+
+  Sequential const model{Lookup{}, repeat(3, Squash{}), Guess{}};
+  HostBackend backend;
+  PipelineOptions const options{
+      .capacity = {.rows = 2, .length = 3}, .micro_batches = 4, .timeline_calls = 6};
+  Pipeline planned{model, Sgd{}, backend, options};
+  Pipeline pipeline{model, Sgd{}, backend, options, RoundRobinSchedule{}, EvenParts{}};
+  for (int i = 0; i < 3; ++i) {
+    CHECK(planned.forward_backward(batch()) == pipeline.forward_backward(batch()));
+    planned.step();
+    pipeline.step();
+  }
+
+  auto const report = pipeline.report();
+  for (auto const share : report.device_busy) {
+    std::printf("a device computed for %.0f %% of the time\n", 100 * share);
+  }
+  auto const device_s = report.training_s * static_cast<double>(report.device_busy.size());
+  for (auto const cause : {BubbleCause::transfer_stall, BubbleCause::memory_stall}) {
+    std::printf("%s: %.1f %%\n", name_of(cause), 100 * report.bubbles[cause] / device_s);
+  }
+
+  test::TemporaryFolder const folder;
+  auto const path = folder.path / "trace.json";
+  write_chrome_trace(pipeline.timeline(), path);  // for ui.perfetto.dev
+  CHECK(std::filesystem::file_size(path) > 0);
+}
+
+/// Counts the bytes that go up, and leaves everything else to the host backend.
+class CountingBackend {
+ public:
+  using Event = HostBackend::Event;
+  using Fence = HostBackend::Fence;
+
+  class Stream {
+   public:
+    Stream(HostStream stream, std::atomic<Bytes>& uploaded)
+        : stream_(std::move(stream)), uploaded_(&uploaded) {}
+    void record(Event& event) { stream_.record(event); }
+    void wait(Event const& event) { stream_.wait(event); }
+    void wait(Fence const& fence, std::uint64_t value) { stream_.wait(fence, value); }
+    void copy(DeviceBytes to, HostSpan<std::byte const> from) {
+      *uploaded_ += from.size();
+      stream_.copy(to, from);
+    }
+    void copy(HostBytes to, DeviceSpan<std::byte const> from) { stream_.copy(to, from); }
+    void fill(DeviceBytes to, std::byte value) { stream_.fill(to, value); }
+    void round(DeviceSpan<BFloat16> to, DeviceSpan<float const> from) { stream_.round(to, from); }
+    void round(DeviceSpan<Float16> to, DeviceSpan<float const> from) { stream_.round(to, from); }
+    template <class F>
+    void launch(F work) {  // the concept does not ask for it, its layers do
+      stream_.launch(std::move(work));
+    }
+
+   private:
+    HostStream stream_;
+    std::atomic<Bytes>* uploaded_;
+  };
+
+  explicit CountingBackend(HostBackendOptions options = {}) : backend_(std::move(options)) {}
+
+  std::size_t device_count() const { return backend_.device_count(); }
+  DeviceProperties device_properties(DeviceId device) const {
+    return backend_.device_properties(device);
+  }
+  Stream make_stream(DeviceId device, LaneKind kind) {
+    return {backend_.make_stream(device, kind), uploaded_};
+  }
+  Event make_event(DeviceId device) { return backend_.make_event(device); }
+  Fence make_fence() { return backend_.make_fence(); }
+  auto allocate_device(DeviceId device, Bytes bytes) {
+    return backend_.allocate_device(device, bytes);
+  }
+  auto allocate_host(Bytes bytes) { return backend_.allocate_host(bytes); }
+  void abort() { backend_.abort(); }
+
+  Bytes uploaded() const { return uploaded_; }
+
+ private:
+  HostBackend backend_;
+  std::atomic<Bytes> uploaded_{0};  // several issuing threads add to it
+};
+
+static_assert(Backend<CountingBackend>);
+
+/// y = x, on any stream that can launch.
+struct Hand {
+  bool first = false;
+  ParameterTable parameters() const { return {{{"unused", {64}}, Initial::zeros()}}; }
+  TensorTable boundary(BatchShape s) const { return {{"x", {s.rows}}}; }
+  TensorTable input(BatchShape s) const { return first ? TensorTable{} : boundary(s); }
+  TensorTable side_inputs(BatchShape s) const { return first ? boundary(s) : TensorTable{}; }
+  Footprint footprint(BatchShape) const { return {}; }
+  void forward(auto& ctx) const {
+    ctx.stream().launch([x = first ? ctx.side_input(0) : ctx.input(0), y = ctx.output(0)] {
+      std::ranges::copy(elements(x), elements(y).begin());
+    });
+  }
+  void backward(auto& ctx) const {
+    if (!first) {
+      ctx.stream().launch([dy = ctx.output_gradient(0), dx = ctx.input_gradient(0)] {
+        std::ranges::copy(elements(dy), elements(dx).begin());
+      });
+    }
+  }
+};
+
+/// The mean of all numbers.
+struct Mean {
+  ParameterTable parameters() const { return {}; }
+  TensorTable input(BatchShape s) const { return {{"x", {s.rows}}}; }
+  TensorTable boundary(BatchShape) const { return {}; }
+  Footprint footprint(BatchShape) const { return {}; }
+  std::int64_t loss_terms(HostSpan<HostTensor const>, BatchShape s) const { return s.rows; }
+  void forward(auto& ctx) const {
+    ctx.stream().launch([x = ctx.input(0), loss = ctx.loss(), scale = ctx.gradient_scale()] {
+      *loss.device_pointer() = 0;
+      for (auto const value : elements(x)) {
+        *loss.device_pointer() += scale * value;
+      }
+    });
+  }
+  void backward(auto& ctx) const {
+    ctx.stream().launch([dx = ctx.input_gradient(0), scale = ctx.gradient_scale()] {
+      std::ranges::fill(elements(dx), static_cast<float>(scale));
+    });
+  }
+};
+
+TEST_CASE("a pipeline runs on a backend of one's own") {
+  HostBackendOptions machine;
+  machine.devices = 2;
+  CountingBackend backend(machine);
+  PipelineOptions const options{.capacity = {.rows = 2}, .micro_batches = 2};
+  std::vector<float> const x{1, 2, 3, 6};
+  {
+    Pipeline pipeline{Sequential{Hand{true}, repeat(3, Hand{}), Mean{}}, Sgd{}, backend, options};
+    CHECK(pipeline.forward_backward(Batch(2, {2}).set<float>("x", x)) == 3);
+    pipeline.step();
+    pipeline.synchronize();
+  }
+  CHECK(backend.uploaded() >= 4 * 64 * sizeof(float));  // the parameters of four layers
+}
+
+TEST_CASE("a test double delays and fails") {
+  HostBackendOptions machine;
+  machine.devices = 2;
+  machine.link = {.upload_bytes_per_second = 1e9, .download_bytes_per_second = 1e9};
+  machine.root_bytes_per_second = 1.5e9;  // all devices and both directions together
+  machine.delay = [](DeviceId, LaneKind kind) {
+    return std::chrono::microseconds(kind == LaneKind::compute ? 100 : 0);
+  };
+  machine.fault = [](DeviceId device, LaneKind kind, std::uint64_t number) {
+    if (device == DeviceId(1) && kind == LaneKind::parameter_up && number == 2) {
+      throw Error(Errc::device_fault, "the link is down");
+    }
+  };
+  HostBackend backend(machine);
+
+  PipelineOptions const options{.capacity = {.rows = 2, .length = 3}, .micro_batches = 4};
+  Sequential const model{Lookup{}, repeat(3, Squash{}), Guess{}};
+  auto const train = [&] {
+    Pipeline pipeline{model, Sgd{}, backend, options};
+    for (int i = 0; i < 10; ++i) {
+      pipeline.forward_backward(batch());
+      pipeline.step();
+    }
+    pipeline.synchronize();
+  };
+  CHECK_THROWS_AS(train(), Error);
 }
 
 }  // namespace

@@ -45,4 +45,7 @@ endfunction()
 
 check_page(docs/00_quickstart.md tests/examples/docs.test.cpp examples/quickstart.cpp)
 check_page(docs/01_layers.md tests/examples/docs.test.cpp)
+check_page(docs/03_transfers.md tests/examples/docs.test.cpp)
 check_page(docs/04_event_protocol.md tests/examples/docs.test.cpp)
+check_page(docs/07_own_backend.md
+  tests/examples/docs.test.cpp tests/cuda/docs.test.cpp examples/own_kernel.cu)
