@@ -98,6 +98,7 @@ set(ROUNDPIPE_CORE_HEADERS
   include/roundpipe/runtime/host_arena.hpp
   include/roundpipe/runtime/host_memory_limit.hpp
   include/roundpipe/runtime/initialize.hpp
+  include/roundpipe/runtime/issue_pace.hpp
   include/roundpipe/runtime/measure_costs.hpp
   include/roundpipe/runtime/parameter_store.hpp
   include/roundpipe/runtime/pipeline.hpp

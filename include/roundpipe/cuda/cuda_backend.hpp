@@ -88,6 +88,9 @@ class CudaBackend {
   /// the whole device: for a stream too that waits for what the host would only do later.
   static constexpr double warm_up_seconds = 0.3;
 
+  /// A layer takes 10 to 20 launches, and a device's queue holds about a thousand.
+  static constexpr std::size_t compute_actions_ahead = 32;
+
   using Options = CudaBackendOptions;
   using Stream = CudaStream;
   using Event = CudaEvent;

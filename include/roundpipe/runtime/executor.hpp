@@ -12,6 +12,7 @@
 #include <roundpipe/runtime/cpu_plan.hpp>
 #include <roundpipe/runtime/first_error.hpp>
 #include <roundpipe/runtime/graph_run.hpp>
+#include <roundpipe/runtime/issue_pace.hpp>
 #include <roundpipe/runtime/run_history.hpp>
 #include <roundpipe/runtime/run_queue.hpp>
 
@@ -65,6 +66,7 @@ class Executor {
         lanes.push_back(backend.make_stream(DeviceId(d), static_cast<LaneKind>(k)));
       }
       origins_.push_back(backend.make_event(DeviceId(d)));
+      paces_.emplace_back(backend, DeviceId(d));
       lanes.front().record(origins_.back());
     }
     for (auto& origin : origins_) {
@@ -162,6 +164,14 @@ class Executor {
     guard([&] { collect(run); });
   }
 
+  /// Adds the runs that are complete by now to the timeline; blocks for none.
+  void collect_complete() {
+    for (auto* run = earliest_in_flight(); run != nullptr && is_complete(*run);
+         run = earliest_in_flight()) {
+      wait_complete(*run);
+    }
+  }
+
   /// Blocks until all that was posted is complete; adds runs to the timeline in the order in which
   /// they were posted.
   void synchronize() {
@@ -247,6 +257,20 @@ class Executor {
     threads_.clear();
   }
 
+  [[nodiscard]] bool is_complete(GraphRun<B>& run) {
+    bool complete = true;
+    guard([&] {
+      for (auto const& [lane, id] : run.program().tails()) {
+        auto const done = lane.device.valid()
+                              ? run.is_issued(id) && run.end_event(id).ready()
+                              : host_done_[GraphProgram::host_index(lane.kind)].load(
+                                    std::memory_order_acquire) >= run.host_sequence(id);
+        complete = complete && done;
+      }
+    });
+    return complete;
+  }
+
   void wait_host(std::size_t lane, std::uint64_t sequence) const {
     auto const& done = host_done_[lane];
     for (auto seen = done.load(std::memory_order_acquire); seen < sequence;
@@ -314,6 +338,11 @@ class Executor {
         stream.wait(fences_[GraphProgram::host_index(ticket.lane)], ticket.sequence);
       }
     }
+    auto& pace = paces_[device.index()];
+    bool const computes = action.lane.kind == LaneKind::compute;
+    if (computes) {
+      pace.before();
+    }
     annotate(stream, run.program().label(id).c_str());
     stream.record(run.start_event(id));
     locate(run, id, ", device " + std::to_string(device.value()), [&] {
@@ -321,6 +350,9 @@ class Executor {
     });
     stream.record(run.end_event(id));
     annotate(stream, nullptr);
+    if (computes) {
+      pace.after(stream);
+    }
   }
 
   static void annotate(Stream& stream, char const* label) {
@@ -444,6 +476,7 @@ class Executor {
   CpuPlan cpus_;
   FirstError error_;
   std::vector<std::vector<Stream>> streams_;  // by device, by kind
+  std::vector<IssuePace<B>> paces_;           // by device
   std::vector<typename B::Event> origins_;    // by device: time zero
   RunClock::time_point origin_;
   std::vector<typename B::Fence> fences_;  // by host lane

@@ -570,6 +570,7 @@ class Pipeline {
   /// Adds the micro-batches' losses to \p sum, in their order, and takes the loss scale away.
   double wait_for_loss(Slot& slot, std::string const& where, double sum = 0) {
     for (auto const id : slot.run->program().losses()) {
+      executor_.collect_complete();  // there is time for it now, and none before the next call
       executor_.wait(*slot.run, id);
     }
     for (std::size_t m = 0; m < slot.data().shapes.size(); ++m) {
