@@ -3,59 +3,38 @@
 
 /// \file
 /// \brief Trains a byte-level transformer on text: weights, gradients and optimizer states live on
-/// the host, and devices (here emulated) only compute. `train_text --help` lists what can be
-/// chosen.
+/// the host, and devices (emulated ones, or GPUs) only compute. `train_text --help` lists what can
+/// be chosen.
 
 #include <roundpipe/backend/host_backend.hpp>
+#include <roundpipe/core/error.hpp>
 #include <roundpipe/nn/host_ops.hpp>
 #include <roundpipe/nn/transformer.hpp>
-#include <roundpipe/runtime/pipeline.hpp>
 #include <roundpipe/runtime/serial_trainer.hpp>
-#include <roundpipe/runtime/weights_digest.hpp>
 
 #include <fmt/format.h>
 
-#include <chrono>
-#include <cmath>
 #include <cstddef>
 #include <cstdint>
 #include <cstdio>
 #include <exception>
 #include <optional>
-#include <string>
 #include <utility>
-#include <vector>
 
 #include "train_text/chosen_optimizer.hpp"
-#include "train_text/corpus.hpp"
 #include "train_text/entropy.hpp"
 #include "train_text/options.hpp"
 #include "train_text/output_file.hpp"
 #include "train_text/precision.hpp"
-#include "train_text/progress.hpp"
 #include "train_text/report.hpp"
-#include "train_text/sampling.hpp"
-#include "train_text/windows.hpp"
+#include "train_text/run_cuda.hpp"
+#include "train_text/text.hpp"
+#include "train_text/training.hpp"
 
 namespace {
 
 using namespace train_text;
-namespace rp = roundpipe;
 using Ops = rp::nn::HostOps<float>;
-
-constexpr std::int64_t vocabulary = 256;         // all bytes
-constexpr std::size_t validation_windows = 256;  // at most
-constexpr std::size_t traced_iterations = 20;    // the last ones
-constexpr std::size_t prompt_bytes = 64;         // of held-out text
-constexpr std::size_t continuation_bytes = 256;
-constexpr double temperature = 0.8;
-
-/// The text and its parts.
-struct Text {
-  Corpus corpus;
-  TextSplit split;
-  std::size_t window = 0;  ///< Bytes of a sequence and its last label.
-};
 
 Text read_text(Options const& o) {
   Text text;
@@ -82,78 +61,6 @@ void describe_text(Text const& text, Outcome& outcome) {
   outcome.bigram = counts.bigram_entropy();
 }
 
-rp::nn::TransformerConfig model_config(Options const& o) {
-  return {.vocabulary = vocabulary,
-          .hidden = o.hidden,
-          .layers = o.layers,
-          .heads = o.heads,
-          .kv_heads = o.kv_heads,
-          .dropout = o.dropout,
-          .tied = o.tied,
-          .storage = declared_type(o),
-          .parameter = declared_type(o),
-          // Products then keep the size of their input, and steps are small beside the weights.
-          .initial_deviation = 1 / std::sqrt(static_cast<double>(o.hidden))};
-}
-
-/// The training loop: the same for the pipeline and for the serial oracle.
-template <class Trainer>
-void train(Trainer& trainer, Options const& o, Text const& text, Outcome& outcome) {
-  auto const sequences = static_cast<std::size_t>(o.batch);
-  auto const rows = static_cast<std::size_t>(o.rows());
-  auto const context = static_cast<std::size_t>(o.context);
-  WindowDraw const draw(text.split.training, text.window, static_cast<std::uint64_t>(o.seed));
-  Progress progress(o.steps, o.seconds, o.batch * o.context, o.quiet);
-  auto const begin = std::chrono::steady_clock::now();
-  auto const elapsed_s = [&] {
-    return std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
-  };
-  for (std::int64_t step = 0; step < o.steps; ++step) {
-    auto const starts = draw.starts(static_cast<std::uint64_t>(step), sequences);
-    WindowBatch const windows(text.corpus.text, starts, rows, context);
-    outcome.losses.push_back(trainer.forward_backward(windows.view()));
-    trainer.step();
-    progress.show(step + 1, outcome.losses.back(), elapsed_s());
-    if (o.seconds > 0 && elapsed_s() >= o.seconds) {
-      break;
-    }
-  }
-  trainer.synchronize();
-  outcome.seconds = elapsed_s();
-  outcome.tokens_per_second =
-      static_cast<double>(outcome.losses.size() * sequences * context) / outcome.seconds;
-}
-
-/// What the trained model is worth: its loss on held-out text, and a sample.
-template <class Trainer>
-void assess(Trainer& trainer, Options const& o, Text const& text, Outcome& outcome) {
-  auto const context = static_cast<std::size_t>(o.context);
-  auto const starts = validation_starts(text.split.validation, text.window, validation_windows);
-  WindowBatch const windows(text.corpus.text, starts, static_cast<std::size_t>(o.rows()), context);
-  outcome.validated_bytes = windows.size();
-  outcome.validation = trainer.evaluate(windows.view()).loss;
-  if (!std::isfinite(outcome.validation)) {
-    throw rp::Error(rp::Errc::not_finite,
-                    "the validation loss is not finite; a lower --lr may help");
-  }
-  outcome.prompt = text.corpus.view(text.split.validation.front()).substr(0, prompt_bytes);
-  outcome.continuation = continue_text(trainer,
-                                       outcome.prompt,
-                                       continuation_bytes,
-                                       context,
-                                       temperature,
-                                       static_cast<std::uint64_t>(o.seed));
-  outcome.weights_digest = rp::weights_digest(trainer);
-}
-
-std::vector<std::size_t> layer_counts(std::vector<rp::LayerRange> const& stages) {
-  std::vector<std::size_t> counts;
-  for (auto const& stage : stages) {
-    counts.push_back(stage.count);
-  }
-  return counts;
-}
-
 /// Trains in a plain loop.
 void run_serial(Options const& o, Text const& text, Outcome& outcome) {
   rp::SerialTrainer trainer{rp::nn::transformer<Ops>(model_config(o)),
@@ -172,53 +79,21 @@ void run_serial(Options const& o, Text const& text, Outcome& outcome) {
   assess(trainer, o, text, outcome);
 }
 
-/// Trains through the pipeline. \returns the timeline of the last iterations, if one is wanted.
-rp::Timeline run_pipeline(Options const& o, Text const& text, Outcome& outcome) {
+/// Trains on emulated devices.
+rp::Timeline run_host(Options const& o, Text const& text, Outcome& outcome) {
   rp::HostBackendOptions devices;
   devices.devices = static_cast<std::size_t>(o.devices);
   devices.device_memory_bytes = o.device_memory;
   devices.link.upload_bytes_per_second = o.link_gbps * 1e9;
   devices.link.download_bytes_per_second = o.link_gbps * 1e9;
   rp::HostBackend backend(std::move(devices));
-  rp::Pipeline pipeline{rp::nn::transformer<Ops>(model_config(o)),
-                        ChosenOptimizer(o),
-                        backend,
-                        rp::PipelineOptions{
-                            .capacity = {o.rows(), o.context},
-                            .micro_batches = static_cast<std::size_t>(o.micro_batches),
-                            .rounds = static_cast<std::size_t>(o.rounds),
-                            .device_memory = o.device_memory,
-                            .clip_norm = o.clip,
-                            .seed = static_cast<std::uint64_t>(o.seed),
-                            .state_type = state_type(o),
-                            .loss_scale = loss_scale(o),
-                            .optimizer_threads = static_cast<std::size_t>(o.optimizer_threads),
-                            // An iteration is two runs: a call and a step.
-                            .timeline_calls = o.trace.empty() ? 0 : 2 * traced_iterations,
-                        },
-                        rp::RoundRobinSchedule{},
-                        rp::PriorityTransferEngine{},
-                        rp::LayerEventProtocol{event_protocol(o)}};
-  auto const& plan = pipeline.plan();
-  outcome.forward_stages = layer_counts(plan.stages.partition.forward);
-  outcome.backward_stages = layer_counts(plan.stages.partition.backward);
-  outcome.parameters = plan.blocks.parameter_count();
-  outcome.state_bytes = plan.host.state_bytes;
-  outcome.ledger = plan.ledger;
-  if (!o.quiet) {
-    print_plan(plan, o);
-  }
-  train(pipeline, o, text, outcome);
-  auto timeline = o.trace.empty() ? rp::Timeline{} : pipeline.timeline();
-  auto const report = pipeline.report();
-  outcome.device_busy = report.device_busy;
-  outcome.device_bytes_peak = report.device_bytes_peak;
-  outcome.host_bytes_peak = report.host_bytes_peak;
-  assess(pipeline, o, text, outcome);
-  return timeline;
+  return run_pipeline<Ops>(backend, o, text, outcome);
 }
 
-void run(Options const& o) {
+void run(Options o) {
+  if (o.backend == "cuda") {
+    o.devices = cuda_devices(o);
+  }
   auto const text = read_text(o);
   std::optional<OutputFile> json;
   std::optional<OutputFile> trace;
@@ -238,7 +113,7 @@ void run(Options const& o) {
   if (o.serial) {
     run_serial(o, text, outcome);
   } else {
-    timeline = run_pipeline(o, text, outcome);
+    timeline = o.backend == "cuda" ? run_cuda(o, text, outcome) : run_host(o, text, outcome);
   }
   if (!o.quiet) {
     print_outcome(outcome);

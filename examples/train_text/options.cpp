@@ -101,10 +101,11 @@ void check_options(Options const& o) {
   if (o.serial && !o.trace.empty()) {
     refuse("--trace wants a timeline, and --serial has none");
   }
-  if (o.backend == "cuda") {
-    throw roundpipe::Error(roundpipe::Errc::unsupported,
-                           "--backend cuda: this build of train_text has no CUDA backend; "
-                           "--backend host emulates devices on the CPU");
+  if (o.backend == "cuda" && o.serial) {
+    refuse("--serial trains on the CPU, without --backend cuda");
+  }
+  if (o.backend == "cuda" && o.link_gbps > 0) {
+    refuse("--link-gbps is for emulated devices, not for --backend cuda");
   }
 }
 
@@ -127,7 +128,8 @@ std::optional<Options> parse_options(int argc, char const* const* argv) {
   CLI::App app{
       "Trains a byte-level transformer on text: weights, gradients and optimizer states live on "
       "the\n"
-      "host, and devices (emulated by threads) only compute. Sizes take KiB, MiB and GiB.\n",
+      "host, and devices (emulated by threads, or GPUs) only compute. Sizes take KiB, MiB and "
+      "GiB.\n",
       "train_text"};
   app.get_formatter()->column_width(28);
   app.option_defaults()->multi_option_policy(CLI::MultiOptionPolicy::TakeLast);
@@ -216,7 +218,7 @@ std::optional<Options> parse_options(int argc, char const* const* argv) {
   };
   devices("--backend", o.backend, "host: devices emulated by threads; cuda: GPUs")
       ->check(CLI::IsMember({"host", "cuda"}));
-  devices("--devices", o.devices, "Emulated devices");
+  devices("--devices", o.wanted_devices, "Devices (default: 4 emulated ones, or all GPUs)");
   devices("--device-memory", memory, "Memory budget of each device")->type_name("SIZE");
   devices("--link-gbps",
           o.link_gbps,
@@ -253,6 +255,7 @@ std::optional<Options> parse_options(int argc, char const* const* argv) {
   } catch (roundpipe::Error const& error) {
     refuse("--device-memory: " + error.message());
   }
+  o.devices = o.wanted_devices.value_or(o.devices);
   check_options(o);
   return o;
 }

@@ -46,7 +46,8 @@ struct Options {
   bool serial = false;
 
   std::string backend = "host";
-  std::int64_t devices = 4;
+  std::optional<std::int64_t> wanted_devices;  ///< Default: 4 emulated ones, or all GPUs.
+  std::int64_t devices = 4;                    ///< Those that are used.
   Bytes device_memory = 1_GiB;
   double link_gbps = 0;
   std::int64_t gradient_buffers = 1;
@@ -66,8 +67,7 @@ struct Options {
 };
 
 /// Reads and checks the command line. \returns nothing when it asked for help, which was printed.
-/// \throws roundpipe::Error (invalid_argument) for what can not be read or makes no training,
-///         (unsupported) for a backend that this build has not.
+/// \throws roundpipe::Error (invalid_argument) for what can not be read or makes no training.
 [[nodiscard]] std::optional<Options> parse_options(int argc, char const* const* argv);
 
 }  // namespace train_text

@@ -99,7 +99,10 @@ expect_small_refusal("--loss-scale must be .* at least 1" --precision fp16 --los
 expect_small_refusal("layer [0-9]+ \\(.+\\) alone needs .*bytes; the smallest budget that works is"
   --device-memory 8KiB)
 
-expect_small_refusal("no CUDA" --backend cuda)
+# More GPUs than any machine has, so that all builds and machines refuse.
+expect_small_refusal("CUDA" --backend cuda --devices 1000)
+expect_small_refusal("--serial trains on the CPU" --backend cuda --serial)
+expect_small_refusal("--link-gbps is for emulated" --backend cuda --link-gbps 1)
 
 # Output
 expect_refusal("can not write 'missing/report.json'" ${small} --json missing/report.json)

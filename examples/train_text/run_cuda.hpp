@@ -1,0 +1,28 @@
+// SPDX-FileCopyrightText: 2026 The roundpipe authors
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#pragma once
+
+/// \file
+/// \brief Training on GPUs: the part of train_text that nvcc compiles, where there is one.
+
+#include <roundpipe/plan/timeline.hpp>
+
+#include <cstdint>
+
+#include "options.hpp"
+#include "report.hpp"
+#include "text.hpp"
+
+namespace train_text {
+
+/// How many GPUs to use: as many as the options name, or all.
+/// \throws roundpipe::Error (unsupported) in a build without CUDA, (no such device) without a GPU
+/// or
+///         a driver, (invalid_argument) when there are fewer.
+[[nodiscard]] std::int64_t cuda_devices(Options const& o);
+
+/// Trains through the pipeline. \returns the timeline of the last iterations, if one is wanted.
+/// \throws roundpipe::Error as \ref cuda_devices and the pipeline do.
+[[nodiscard]] roundpipe::Timeline run_cuda(Options const& o, Text const& text, Outcome& outcome);
+
+}  // namespace train_text

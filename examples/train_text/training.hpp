@@ -1,0 +1,152 @@
+// SPDX-FileCopyrightText: 2026 The roundpipe authors
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#pragma once
+
+/// \file
+/// \brief The training: the same on every backend, and for the serial oracle.
+
+#include <roundpipe/nn/transformer.hpp>
+#include <roundpipe/runtime/pipeline.hpp>
+#include <roundpipe/runtime/weights_digest.hpp>
+
+#include <chrono>
+#include <cmath>
+#include <cstddef>
+#include <cstdint>
+#include <vector>
+
+#include "chosen_optimizer.hpp"
+#include "options.hpp"
+#include "precision.hpp"
+#include "progress.hpp"
+#include "report.hpp"
+#include "sampling.hpp"
+#include "text.hpp"
+#include "windows.hpp"
+
+namespace train_text {
+
+namespace rp = roundpipe;
+
+inline constexpr std::int64_t vocabulary = 256;         // all bytes
+inline constexpr std::size_t validation_windows = 256;  // at most
+inline constexpr std::size_t traced_iterations = 20;    // the last ones
+inline constexpr std::size_t prompt_bytes = 64;         // of held-out text
+inline constexpr std::size_t continuation_bytes = 256;
+inline constexpr double temperature = 0.8;
+
+/// The constants of the model.
+inline rp::nn::TransformerConfig model_config(Options const& o) {
+  return {.vocabulary = vocabulary,
+          .hidden = o.hidden,
+          .layers = o.layers,
+          .heads = o.heads,
+          .kv_heads = o.kv_heads,
+          .dropout = o.dropout,
+          .tied = o.tied,
+          .storage = declared_type(o),
+          .parameter = declared_type(o),
+          // Products then keep the size of their input, and steps are small beside the weights.
+          .initial_deviation = 1 / std::sqrt(static_cast<double>(o.hidden))};
+}
+
+/// The training loop: the same for the pipeline and for the serial oracle.
+template <class Trainer>
+void train(Trainer& trainer, Options const& o, Text const& text, Outcome& outcome) {
+  auto const sequences = static_cast<std::size_t>(o.batch);
+  auto const rows = static_cast<std::size_t>(o.rows());
+  auto const context = static_cast<std::size_t>(o.context);
+  WindowDraw const draw(text.split.training, text.window, static_cast<std::uint64_t>(o.seed));
+  Progress progress(o.steps, o.seconds, o.batch * o.context, o.quiet);
+  auto const begin = std::chrono::steady_clock::now();
+  auto const elapsed_s = [&] {
+    return std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
+  };
+  for (std::int64_t step = 0; step < o.steps; ++step) {
+    auto const starts = draw.starts(static_cast<std::uint64_t>(step), sequences);
+    WindowBatch const windows(text.corpus.text, starts, rows, context);
+    outcome.losses.push_back(trainer.forward_backward(windows.view()));
+    trainer.step();
+    progress.show(step + 1, outcome.losses.back(), elapsed_s());
+    if (o.seconds > 0 && elapsed_s() >= o.seconds) {
+      break;
+    }
+  }
+  trainer.synchronize();
+  outcome.seconds = elapsed_s();
+  outcome.tokens_per_second =
+      static_cast<double>(outcome.losses.size() * sequences * context) / outcome.seconds;
+}
+
+/// What the trained model is worth: its loss on held-out text, and a sample.
+template <class Trainer>
+void assess(Trainer& trainer, Options const& o, Text const& text, Outcome& outcome) {
+  auto const context = static_cast<std::size_t>(o.context);
+  auto const starts = validation_starts(text.split.validation, text.window, validation_windows);
+  WindowBatch const windows(text.corpus.text, starts, static_cast<std::size_t>(o.rows()), context);
+  outcome.validated_bytes = windows.size();
+  outcome.validation = trainer.evaluate(windows.view()).loss;
+  if (!std::isfinite(outcome.validation)) {
+    throw rp::Error(rp::Errc::not_finite,
+                    "the validation loss is not finite; a lower --lr may help");
+  }
+  outcome.prompt = text.corpus.view(text.split.validation.front()).substr(0, prompt_bytes);
+  outcome.continuation = continue_text(trainer,
+                                       outcome.prompt,
+                                       continuation_bytes,
+                                       context,
+                                       temperature,
+                                       static_cast<std::uint64_t>(o.seed));
+  outcome.weights_digest = rp::weights_digest(trainer);
+}
+
+inline std::vector<std::size_t> layer_counts(std::vector<rp::LayerRange> const& stages) {
+  std::vector<std::size_t> counts;
+  for (auto const& stage : stages) {
+    counts.push_back(stage.count);
+  }
+  return counts;
+}
+
+/// Trains through the pipeline. \returns the timeline of the last iterations, if one is wanted.
+template <class Ops, class Backend>
+rp::Timeline run_pipeline(Backend& backend, Options const& o, Text const& text, Outcome& outcome) {
+  rp::Pipeline pipeline{rp::nn::transformer<Ops>(model_config(o)),
+                        ChosenOptimizer(o),
+                        backend,
+                        rp::PipelineOptions{
+                            .capacity = {o.rows(), o.context},
+                            .micro_batches = static_cast<std::size_t>(o.micro_batches),
+                            .rounds = static_cast<std::size_t>(o.rounds),
+                            .device_memory = o.device_memory,
+                            .clip_norm = o.clip,
+                            .seed = static_cast<std::uint64_t>(o.seed),
+                            .state_type = state_type(o),
+                            .loss_scale = loss_scale(o),
+                            .optimizer_threads = static_cast<std::size_t>(o.optimizer_threads),
+                            // An iteration is two runs: a call and a step.
+                            .timeline_calls = o.trace.empty() ? 0 : 2 * traced_iterations,
+                        },
+                        rp::RoundRobinSchedule{},
+                        rp::PriorityTransferEngine{},
+                        rp::LayerEventProtocol{event_protocol(o)}};
+  auto const& plan = pipeline.plan();
+  outcome.forward_stages = layer_counts(plan.stages.partition.forward);
+  outcome.backward_stages = layer_counts(plan.stages.partition.backward);
+  outcome.parameters = plan.blocks.parameter_count();
+  outcome.state_bytes = plan.host.state_bytes;
+  outcome.ledger = plan.ledger;
+  if (!o.quiet) {
+    print_plan(plan, o);
+  }
+  train(pipeline, o, text, outcome);
+  auto timeline = o.trace.empty() ? rp::Timeline{} : pipeline.timeline();
+  auto const report = pipeline.report();
+  outcome.device_busy = report.device_busy;
+  outcome.device_bytes_peak = report.device_bytes_peak;
+  outcome.host_bytes_peak = report.host_bytes_peak;
+  assess(pipeline, o, text, outcome);
+  return timeline;
+}
+
+}  // namespace train_text
