@@ -89,7 +89,7 @@ class CudaBackend {
   static constexpr double warm_up_seconds = 0.3;
 
   /// A layer takes 10 to 20 launches, and a device's queue holds about a thousand.
-  static constexpr std::size_t compute_actions_ahead = 32;
+  static constexpr std::size_t compute_actions_ahead = 48;
 
   using Options = CudaBackendOptions;
   using Stream = CudaStream;

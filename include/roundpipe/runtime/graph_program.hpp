@@ -84,9 +84,19 @@ class GraphProgram {
       auto& kept = latest[graph_.actions[user.index()].lane];
       kept = std::max(kept, user);
     }
+    // Who waits for a user waits for those that it has waited for: a ticket for them would only
+    // keep their run from being used again.
+    auto const is_implied = [&](ActionId user) {
+      return std::ranges::any_of(latest, [&](auto const& other) {
+        auto const& waits = graph_.actions[other.second.index()].waits;
+        return std::ranges::find(waits, user) != waits.end();
+      });
+    };
     users.clear();
     for (auto const& [lane, user] : latest) {
-      users.push_back(user);
+      if (!is_implied(user)) {
+        users.push_back(user);
+      }
     }
   }
 
