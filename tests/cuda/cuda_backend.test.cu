@@ -1,7 +1,8 @@
 // SPDX-FileCopyrightText: 2026 The roundpipe authors
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 
-#include <roundpipe/roundpipe_cuda.cuh>
+#include <roundpipe/cuda/cuda_backend.hpp>
+#include <roundpipe/cuda/pinned_memory.hpp>
 #include <support/error_of.hpp>
 
 #include <doctest/doctest.h>

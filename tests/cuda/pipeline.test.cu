@@ -1,10 +1,10 @@
 // SPDX-FileCopyrightText: 2026 The roundpipe authors
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 
+#include <roundpipe/cuda/cuda_backend.hpp>
 #include <roundpipe/cuda/ops/cuda_ops.cuh>
 #include <roundpipe/nn/transformer.hpp>
 #include <roundpipe/optim/adamw.hpp>
-#include <roundpipe/roundpipe_cuda.cuh>
 #include <roundpipe/runtime/pipeline.hpp>
 #include <roundpipe/runtime/weights_digest.hpp>
 #include <support/error_of.hpp>
