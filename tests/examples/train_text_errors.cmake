@@ -101,7 +101,7 @@ expect_small_refusal("layer [0-9]+ \\(.+\\) alone needs .*bytes; the smallest bu
 
 # More GPUs than any machine has, so that all builds and machines refuse.
 expect_small_refusal("CUDA" --backend cuda --devices 1000)
-expect_small_refusal("--serial trains on the CPU" --backend cuda --serial)
+expect_refusal("--serial trains on the CPU" ${small} --backend cuda --serial)
 expect_small_refusal("--link-gbps is for emulated" --backend cuda --link-gbps 1)
 
 # Output
