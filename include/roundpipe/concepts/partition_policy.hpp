@@ -8,6 +8,7 @@
 #include <concepts>
 #include <cstddef>
 #include <functional>
+#include <optional>
 #include <vector>
 
 namespace roundpipe {
@@ -24,10 +25,15 @@ struct LayerRange {
   friend constexpr bool operator==(LayerRange const&, LayerRange const&) noexcept = default;
 };
 
-/// The time of one layer for one micro-batch, in seconds.
+/// The times of one layer in seconds; of passes: for one micro-batch.
 struct LayerCost {
   double forward_s = 0;
   double backward_s = 0;  ///< Without recomputation.
+  /// Of the saving forward that a backward stage runs once more; none: as long as the forward.
+  std::optional<double> recompute_s = std::nullopt;
+  double optimizer_s = 0;  ///< Of the layer's update on the host.
+
+  [[nodiscard]] double recomputing_s() const noexcept { return recompute_s.value_or(forward_s); }
 };
 
 /// The stages of a model, in execution order. `backward.front()` is the *fused* stage: it runs its

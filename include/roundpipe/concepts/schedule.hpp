@@ -37,10 +37,13 @@ struct Task {
 /// The size of the problem that a schedule solves.
 struct ScheduleShape {
   std::size_t forward_stages = 0;
-  std::size_t backward_stages = 0;  ///< The first of them is fused; none: a forward-only call.
+  std::size_t backward_stages = 0;  ///< None: a forward-only call.
   std::size_t devices = 1;          ///< N
   std::size_t micro_batches = 1;    ///< M_R: of one round.
   std::size_t rounds = 1;           ///< R: of one call.
+  /// Whether the first backward stage is fused with the forward of its layers, which then are in no
+  /// forward stage. Else the forward stages hold all layers.
+  bool fused = true;
 
   [[nodiscard]] constexpr std::size_t stages() const noexcept {
     return forward_stages + backward_stages;
@@ -64,14 +67,19 @@ using DeviceTasks = std::vector<std::vector<Task>>;
 ///
 /// Semantics:
 /// 1. `tasks(shape)` holds one list a device. Every forward stage has one `forward` task a
-///    micro-batch and round; the first backward stage one `fused`; every other backward stage one
-///    `recompute` and, later on the same device, one `backward` (or its two halves).
+///    micro-batch and round; the first backward stage one `fused`, where `shape.fused`; every other
+///    backward stage one `recompute` and, later on the same device, one `backward` or its two
+///    halves, the input gradient first.
 /// 2. Devices are relative: device i of a call is device (g0 + i) mod N. `advance(shape)` says by
 ///    how much g0 moves after the call; a schedule that binds stages to devices returns 0.
 /// 3. The lists can be run: taking tasks in list order, no device waits forever for another.
 ///
 /// To be *run* (not only simulated), all micro-batches of a stage in one round must be consecutive
 /// on one device, in order; reason: their gradients accumulate there and are rounded once.
+///
+/// Opt-in: `static bool fuses()`, whether it wants the first backward stage fused (else it does,
+/// see
+/// \ref fuses); a schedule refuses a shape that says otherwise, where that matters to it.
 ///
 /// Satisfied by: `RoundRobinSchedule`, `LoopedBfsSchedule`.
 template <class S>
@@ -80,5 +88,17 @@ concept Schedule =
       { schedule.tasks(shape) } -> std::same_as<DeviceTasks>;
       { schedule.advance(shape) } -> std::convertible_to<std::size_t>;
     };
+
+/// Whether \p schedule wants the first backward stage fused with the forward of its layers.
+template <Schedule S>
+[[nodiscard]] constexpr bool fuses(S const& schedule) {
+  if constexpr (requires {
+                  { schedule.fuses() } -> std::convertible_to<bool>;
+                }) {
+    return schedule.fuses();
+  } else {
+    return true;
+  }
+}
 
 }  // namespace roundpipe

@@ -27,6 +27,8 @@ enum class ActionKind : std::uint8_t {
   forward,              ///< One layer, one micro-batch; nothing is saved.
   recompute,            ///< The saving forward of one layer in a backward stage.
   backward,             ///< The backward of one layer.
+  input_gradient,       ///< The half of a split backward that the layer before waits for.
+  weight_gradient,      ///< The other half.
   download_activation,  ///< Boundaries, loss and results of a micro-batch, to the host.
   download_gradients,   ///< A chunk of a stage's rounded parameter gradients.
   accumulate_gradient,  ///< Adds a block's landed gradient to its sum on the host.
@@ -42,6 +44,8 @@ enum class ActionKind : std::uint8_t {
                                    "forward",
                                    "recompute",
                                    "backward",
+                                   "input gradient",
+                                   "weight gradient",
                                    "download activation",
                                    "download gradients",
                                    "accumulate gradient",

@@ -14,7 +14,8 @@
 namespace roundpipe {
 
 /// The time of a stage of \p layers for one micro-batch, in seconds: a forward stage runs their
-/// forward, a backward stage (the fused one too) their forward once more and their backward.
+/// forward, a backward stage recomputes and runs their backward. The backward stage that holds the
+/// last layer is the fused one: it runs their forward for the first time.
 /// \throws Error (invalid_argument) when \p costs has no such layers.
 [[nodiscard]] inline double stage_seconds(std::span<LayerCost const> costs,
                                           StageDirection direction,
@@ -24,7 +25,9 @@ namespace roundpipe {
           "a stage has layers that the model has not");
   double sum = 0;
   for (auto const& cost : costs.subspan(layers.first, layers.count)) {
-    sum += direction == StageDirection::forward ? cost.forward_s : cost.forward_s + cost.backward_s;
+    sum += direction == StageDirection::forward ? cost.forward_s
+           : layers.end() == costs.size()       ? cost.forward_s + cost.backward_s
+                                                : cost.recomputing_s() + cost.backward_s;
   }
   return sum;
 }
