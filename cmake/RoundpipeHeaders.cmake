@@ -81,7 +81,13 @@ set(ROUNDPIPE_CORE_HEADERS
   include/roundpipe/optim/sgd.hpp
   include/roundpipe/optim/stochastic_rounding.hpp
   include/roundpipe/optim/update_pass.hpp
+  include/roundpipe/simulate/action_times.hpp
+  include/roundpipe/simulate/copy_engines.hpp
   include/roundpipe/simulate/forecast.hpp
+  include/roundpipe/simulate/link_model.hpp
+  include/roundpipe/simulate/link_sharing.hpp
+  include/roundpipe/simulate/simulated_bubbles.hpp
+  include/roundpipe/simulate/simulator.hpp
   include/roundpipe/runtime/aligned_memory.hpp
   include/roundpipe/runtime/batch.hpp
   include/roundpipe/runtime/batch_staging.hpp

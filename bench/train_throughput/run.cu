@@ -167,11 +167,12 @@ Outcome run(Options const& o, rp::nn::TransformerConfig const& shape) {
       static_cast<double>(o.micro_batches * o.rounds) / static_cast<double>(o.devices);
   if (!o.sync) {
     auto const device = backend.device_properties(rp::DeviceId(0));
-    outcome.predicted_s = rp::forecast_iteration_seconds(
-        plan.graph,
-        plan.step,
-        plan.costs,
-        {device.upload_bytes_per_second, device.download_bytes_per_second, 0, 0});
+    rp::SimulationOptions simulated;
+    simulated.compute.layers = costs;
+    simulated.link.upload_bytes_per_second = device.upload_bytes_per_second;
+    simulated.link.download_bytes_per_second = device.download_bytes_per_second;
+    simulated.waits_for_losses = true;
+    outcome.predicted_s = rp::forecast_iteration_seconds(plan.graph, plan.step, simulated);
   }
   Batches const batches(o, config.vocabulary);
   outcome.setup_s = seconds_since(begin);

@@ -116,5 +116,11 @@
 #include <roundpipe/runtime/step_verdict.hpp>
 #include <roundpipe/runtime/weights_digest.hpp>
 #include <roundpipe/runtime/worker_pool.hpp>
+#include <roundpipe/simulate/action_times.hpp>
+#include <roundpipe/simulate/copy_engines.hpp>
 #include <roundpipe/simulate/forecast.hpp>
+#include <roundpipe/simulate/link_model.hpp>
+#include <roundpipe/simulate/link_sharing.hpp>
+#include <roundpipe/simulate/simulated_bubbles.hpp>
+#include <roundpipe/simulate/simulator.hpp>
 #include <roundpipe/version.hpp>

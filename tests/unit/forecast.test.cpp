@@ -40,7 +40,25 @@ class EqualStages {
   }
 };
 
-CostModel const costs{std::vector<LayerCost>(EqualStages::layers, LayerCost{1, 2})};
+/// What a caller who waits for losses sees, with \p layers on links like \p link.
+SimulationOptions options_of(std::vector<LayerCost> layers, LinkModel const& link = {}) {
+  SimulationOptions options;
+  options.compute.layers = std::move(layers);
+  options.link = link;
+  options.waits_for_losses = true;
+  return options;
+}
+
+/// The seconds of a call of the model above.
+double call_seconds(ActionGraph const& call, LinkModel const& link = {}) {
+  std::vector<LayerCost> const layers(EqualStages::layers, LayerCost{1, 2});
+  return forecast_call_seconds(call, options_of(layers, link));
+}
+
+/// Those of a call of one layer with a forward of \p forward_s.
+double one_layer_seconds(ActionGraph const& call, double forward_s, LinkModel const& link = {}) {
+  return forecast_call_seconds(call, options_of({LayerCost{forward_s, 0}}, link));
+}
 
 ActionGraph call_of(std::size_t devices, std::size_t micro_batches) {
   test::Training training;
@@ -88,7 +106,7 @@ Made compute(std::size_t device = 0) {
 
 TEST_CASE("one device takes the sum of its stages") {
   for (std::size_t micro_batches = 1; micro_batches <= 4; ++micro_batches) {
-    auto const seconds = forecast_call_seconds(call_of(1, micro_batches), costs);
+    auto const seconds = call_seconds(call_of(1, micro_batches));
     auto const sum = EqualStages::stage_s * EqualStages::stages;
     CHECK(seconds == doctest::Approx(static_cast<double>(micro_batches) * sum));
   }
@@ -97,7 +115,7 @@ TEST_CASE("one device takes the sum of its stages") {
 TEST_CASE("N devices, dealt equal stages round robin, take an N-th of it") {
   std::pair<std::size_t, std::size_t> const cases[] = {{2, 2}, {3, 3}, {4, 4}, {2, 6}, {4, 12}};
   for (auto const& [devices, micro_batches] : cases) {
-    auto const seconds = forecast_call_seconds(call_of(devices, micro_batches), costs);
+    auto const seconds = call_seconds(call_of(devices, micro_batches));
     auto const sum = EqualStages::stage_s * EqualStages::stages;
     CHECK(seconds ==
           doctest::Approx(static_cast<double>(micro_batches) * sum / static_cast<double>(devices)));
@@ -106,7 +124,7 @@ TEST_CASE("N devices, dealt equal stages round robin, take an N-th of it") {
 
 TEST_CASE("fewer micro-batches than devices leave devices idle") {
   auto const sum = 2 * EqualStages::stage_s * EqualStages::stages;
-  auto const seconds = forecast_call_seconds(call_of(4, 2), costs);
+  auto const seconds = call_seconds(call_of(4, 2));
   CHECK(seconds > 1.2 * sum / 4);
   CHECK(seconds < sum / 2 + 1e-9);
 }
@@ -114,65 +132,62 @@ TEST_CASE("fewer micro-batches than devices leave devices idle") {
 TEST_CASE("on a slow link a call takes what its uploads take, both lanes together") {
   auto const graph = call_of(1, 4);
   auto const [bytes, copies] = traffic_of(graph, {LaneKind::parameter_up, LaneKind::activation_up});
-  auto const compute_s = forecast_call_seconds(graph, costs);
+  auto const compute_s = call_seconds(graph);
   for (double const share : {1e-2, 1e-3}) {  // of what compute takes of the uploads' time
-    LinkRates link;
+    LinkModel link;
     link.upload_bytes_per_second = share * bytes / compute_s;
-    auto const seconds = forecast_call_seconds(graph, costs, link);
+    auto const seconds = call_seconds(graph, link);
     auto const uploads_s = bytes / link.upload_bytes_per_second;
     CHECK(seconds >= doctest::Approx(uploads_s));
     CHECK(seconds <= uploads_s + compute_s);
   }
-  LinkRates link;
+  LinkModel link;
   link.latency_s = 1000;
-  CHECK(forecast_call_seconds(graph, costs, link) >= doctest::Approx(link.latency_s * copies));
+  CHECK(call_seconds(graph, link) >= doctest::Approx(link.latency_s * copies));
 }
 
 TEST_CASE("a link that is fast enough hides") {
   auto const graph = call_of(2, 6);
-  auto const compute_s = forecast_call_seconds(graph, costs);
+  auto const compute_s = call_seconds(graph);
   auto const up = traffic_of(graph, {LaneKind::parameter_up, LaneKind::activation_up}).first;
   auto const down = traffic_of(graph, {LaneKind::gradient_down, LaneKind::activation_down}).first;
-  LinkRates const link{1000 * up / compute_s, 1000 * down / compute_s, 0};
-  CHECK(forecast_call_seconds(graph, costs, link) <= 1.01 * compute_s);
+  LinkModel const link{1000 * up / compute_s, 1000 * down / compute_s};
+  CHECK(call_seconds(graph, link) <= 1.01 * compute_s);
 }
 
 TEST_CASE("the lanes of one direction share a copy engine, the two directions do not") {
-  CostModel const one{{LayerCost{1, 0}}};
-  LinkRates const link{10, 10, 0};
+  LinkModel const link{10, 10};
   auto const up = graph_of({copy_of(LaneKind::parameter_up, 60),
                             copy_of(LaneKind::activation_up, 40),
                             compute().after({0, 1})});
-  CHECK(forecast_call_seconds(up, one, link) == doctest::Approx(10));
+  CHECK(one_layer_seconds(up, 1, link) == doctest::Approx(10));
   auto const both = graph_of({copy_of(LaneKind::parameter_up, 60),
                               copy_of(LaneKind::activation_down, 40),
                               compute().after({0, 1})});
-  CHECK(forecast_call_seconds(both, one, link) == doctest::Approx(6));
+  CHECK(one_layer_seconds(both, 1, link) == doctest::Approx(6));
 }
 
 TEST_CASE("a copy that is not ready yet does not hold up one that is") {
-  CostModel const one{{LayerCost{8, 0}}};
-  LinkRates const link{10, 10, 0};
+  LinkModel const link{10, 10};
   // The chunk waits for 8 s of compute; the activation goes up meanwhile, though it is issued
   // later.
   auto const graph = graph_of({compute(),
                                copy_of(LaneKind::parameter_up, 10).after({0}),
                                copy_of(LaneKind::activation_up, 40),
                                compute().after({1, 2})});
-  CHECK(forecast_call_seconds(graph, one, link) == doctest::Approx(17));
+  CHECK(one_layer_seconds(graph, 8, link) == doctest::Approx(17));
 }
 
 TEST_CASE("devices rotate from call to call") {
-  CostModel const one{{LayerCost{1, 0}}};
   auto graph = graph_of({compute()});  // one slot, two devices
   graph.advance = 1;
-  CHECK(forecast_call_seconds(graph, one) == doctest::Approx(0.5));
+  CHECK(one_layer_seconds(graph, 1) == doctest::Approx(0.5));
   graph.advance = 0;
-  CHECK(forecast_call_seconds(graph, one) == doctest::Approx(1));
+  CHECK(one_layer_seconds(graph, 1) == doctest::Approx(1));
 }
 
 TEST_CASE("costs of fewer layers than the graph has are refused") {
   auto const graph = graph_of({compute()});
-  CHECK(test::error_of([&] { (void)forecast_call_seconds(graph, CostModel{{}}); }).code() ==
+  CHECK(test::error_of([&] { (void)forecast_call_seconds(graph, options_of({})); }).code() ==
         Errc::invalid_argument);
 }

@@ -63,6 +63,20 @@ class BubbleMeter {
     }
   }
 
+  /// Takes all devices for idle from \p from_s on, where nothing was added before; else a device's
+  /// time counts from its first action on.
+  void begin(double from_s) { std::ranges::fill(busy_until_s_, from_s); }
+
+  /// Takes all devices for drained from their last action on, until \p until_s.
+  void finish(double until_s) {
+    for (auto& busy_until_s : busy_until_s_) {
+      if (busy_until_s && *busy_until_s < until_s) {
+        bubbles_[BubbleCause::drain] += until_s - *busy_until_s;
+        busy_until_s = until_s;
+      }
+    }
+  }
+
   [[nodiscard]] Bubbles const& bubbles() const noexcept { return bubbles_; }
 
   /// Begins anew with what comes after all that was added.
