@@ -273,6 +273,10 @@ class TaskGraphBuilder {
     if (made.device == device) {
       return made.by;
     }
+    auto const [brought, is_new] = brought_.try_emplace({boundary, device});
+    if (!is_new) {
+      return brought->second;
+    }
     if (!made.downloaded) {
       download(task, boundary, made);
     }
@@ -283,7 +287,7 @@ class TaskGraphBuilder {
              device);
     action.bytes = in_.boundary_bytes[boundary.layer];
     action.waits = {*made.downloaded};
-    return graph_.add(std::move(action));
+    return brought->second = graph_.add(std::move(action));
   }
 
   TaskGraphInput const& in_;
@@ -291,6 +295,7 @@ class TaskGraphBuilder {
   std::vector<LayerRange> stages_;
   std::map<Key, std::size_t> devices_;  // that run the tasks
   std::map<Boundary, Made> made_;
+  std::map<std::pair<Boundary, std::size_t>, ActionId> brought_;  // to a device, which keeps it
   std::set<std::tuple<BlockId, BlockEventKind, std::size_t>> begun_;  // by device
 };
 
