@@ -39,20 +39,25 @@ set(ROUNDPIPE_CORE_HEADERS
   include/roundpipe/plan/graph_builder.hpp
   include/roundpipe/plan/graph_history.hpp
   include/roundpipe/plan/graph_sequence.hpp
+  include/roundpipe/plan/hardware.hpp
   include/roundpipe/plan/host_memory_plan.hpp
+  include/roundpipe/plan/layer_bytes.hpp
   include/roundpipe/plan/layer_event_protocol.hpp
   include/roundpipe/plan/looped_bfs_schedule.hpp
   include/roundpipe/plan/memory_plan.hpp
   include/roundpipe/plan/model_description.hpp
+  include/roundpipe/plan/model_shape.hpp
   include/roundpipe/plan/parameter_blocks.hpp
   include/roundpipe/plan/partition_objective.hpp
   include/roundpipe/plan/partition_search.hpp
   include/roundpipe/plan/partitioner.hpp
   include/roundpipe/plan/planner.hpp
   include/roundpipe/plan/priority_transfer_engine.hpp
+  include/roundpipe/plan/roofline.hpp
   include/roundpipe/plan/round_robin_schedule.hpp
   include/roundpipe/plan/sequence_order.hpp
   include/roundpipe/plan/sequential.hpp
+  include/roundpipe/plan/shape_costs.hpp
   include/roundpipe/plan/simulated_partitioner.hpp
   include/roundpipe/plan/slot_order.hpp
   include/roundpipe/plan/stage_budget.hpp
@@ -60,6 +65,7 @@ set(ROUNDPIPE_CORE_HEADERS
   include/roundpipe/plan/stage_layout.hpp
   include/roundpipe/plan/step_graph.hpp
   include/roundpipe/plan/timeline.hpp
+  include/roundpipe/plan/transfer_warning.hpp
   include/roundpipe/plan/uniform_partitioner.hpp
   include/roundpipe/plan/unplanned_transfers.hpp
   include/roundpipe/plan/verify.hpp
