@@ -122,6 +122,7 @@ set(ROUNDPIPE_CORE_HEADERS
 set(ROUNDPIPE_EXTRA_HEADERS
   include/roundpipe/trace/chrome_trace.hpp
   include/roundpipe/trace/text_timeline.hpp
+  include/roundpipe/trace/trace_file.hpp
   include/roundpipe/nn/carve.hpp
   include/roundpipe/nn/host_attention.hpp
   include/roundpipe/nn/host_elementwise.hpp
