@@ -133,7 +133,9 @@ set(ROUNDPIPE_CORE_HEADERS
 # io/, trace/ and nn/: the user brings nlohmann/json or Eigen for those that want them.
 set(ROUNDPIPE_EXTRA_HEADERS
   include/roundpipe/trace/chrome_trace.hpp
+  include/roundpipe/trace/csv_timeline.hpp
   include/roundpipe/trace/text_timeline.hpp
+  include/roundpipe/trace/trace_file.hpp
   include/roundpipe/nn/carve.hpp
   include/roundpipe/nn/host_attention.hpp
   include/roundpipe/nn/host_elementwise.hpp

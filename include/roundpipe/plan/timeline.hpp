@@ -3,7 +3,7 @@
 #pragma once
 
 /// \file
-/// \brief What happened when: one entry an action, measured or simulated.
+/// \brief What happened when: one entry an action, measured or simulated, and what waited for what.
 
 #include <roundpipe/plan/action_graph.hpp>
 
@@ -31,10 +31,21 @@ struct TimelineEntry {
   [[nodiscard]] double seconds() const noexcept { return end_s - start_s; }
 };
 
+/// One entry waited for another; both are indices of a timeline's entries.
+struct TimelineFlow {
+  std::size_t from = 0;
+  /// The one that waited: it starts no earlier than \c from; at the same instant, it stands later
+  /// in the entries.
+  std::size_t to = 0;
+
+  friend bool operator==(TimelineFlow const&, TimelineFlow const&) = default;
+};
+
 /// Actions in time, from a common origin. It is a range of its entries.
 struct Timeline {
   std::size_t devices = 0;
   std::vector<TimelineEntry> entries;
+  std::vector<TimelineFlow> flows = {};  ///< As many as are wanted in pictures; may be empty.
 
   [[nodiscard]] auto begin() const noexcept { return entries.begin(); }
   [[nodiscard]] auto end() const noexcept { return entries.end(); }

@@ -10,18 +10,18 @@
 #include <roundpipe/core/id.hpp>
 #include <roundpipe/plan/action_graph.hpp>
 #include <roundpipe/plan/timeline.hpp>
+#include <roundpipe/trace/trace_file.hpp>
 
 #include <nlohmann/json.hpp>
 
-#include <cerrno>
+#include <algorithm>
 #include <cstddef>
 #include <filesystem>
-#include <fstream>
+#include <map>
 #include <ostream>
 #include <set>
 #include <string>
-#include <string_view>
-#include <system_error>
+#include <utility>
 
 namespace roundpipe {
 
@@ -96,26 +96,71 @@ struct TraceIds {
           {"args", {{key, std::move(value)}}}};
 }
 
+/// One end of a flow, in the slice of \p entry: an arrow leads from phase "s" to phase "f" of one
+/// id, name and category.
+[[nodiscard]] inline nlohmann::ordered_json flow_event(char const* phase,
+                                                       std::size_t id,
+                                                       TimelineEntry const& entry,
+                                                       double at_s,
+                                                       std::size_t devices) {
+  TraceIds const ids(entry.lane, devices);
+  return {{"name", "waits for"},
+          {"cat", "flow"},
+          {"ph", phase},
+          {"id", id},
+          {"ts", at_s * 1e6},
+          {"pid", ids.process},
+          {"tid", ids.thread}};
+}
+
+/// The events of a timeline's flows, by the entry in whose slice they lie.
+/// \throws Error (invalid_argument) as \ref write_chrome_trace does.
+[[nodiscard]] inline std::multimap<std::size_t, nlohmann::ordered_json> flow_events(
+    Timeline const& timeline) {
+  std::multimap<std::size_t, nlohmann::ordered_json> events;
+  for (std::size_t id = 0; id < timeline.flows.size(); ++id) {
+    auto const& flow = timeline.flows[id];
+    require(flow.from < timeline.entries.size() && flow.to < timeline.entries.size(),
+            Errc::invalid_argument,
+            "a flow of a timeline names an entry that the timeline has not");
+    auto const& from = timeline.entries[flow.from];
+    auto const& to = timeline.entries[flow.to];
+    require(from.start_s <= to.start_s,
+            Errc::invalid_argument,
+            "a flow of a timeline leads to an entry that starts before the one it waited for");
+    // A slice does not hold its own end: the next slice may begin there. Of the middle and the
+    // other slice's start, the earlier one lies in both this slice and the other's past, even where
+    // measured times of two devices overlap a little.
+    auto const leaves_s = std::min(from.start_s + from.seconds() / 2, to.start_s);
+    events.emplace(flow.from, flow_event("s", id, from, leaves_s, timeline.devices));
+    auto arrives = flow_event("f", id, to, to.start_s, timeline.devices);
+    arrives["bp"] = "e";  // bind to the enclosing slice, not to the next one
+    events.emplace(flow.to, std::move(arrives));
+  }
+  return events;
+}
+
 }  // namespace detail
 
 /// Writes \p timeline to \p out as one JSON object, one event a line: every device is a process
 /// "device 0", its lanes are threads; the host's lanes are threads of the process "host". An
 /// action is a complete event with its times in microseconds, named for what it does and to what;
 /// its arguments are call, action, slot, stage, round, micro_batch (of a parameter or gradient
-/// chunk: window), layer, block and bytes, as far as it has them.
-/// \throws Error (invalid_argument) when an entry names a device that the timeline has not;
-///         (std::errc::io_error) when \p out fails.
+/// chunk: window), layer, block and bytes, as far as it has them. A flow is an arrow from an action
+/// to the one that waited for it.
+/// \throws Error (invalid_argument) when an entry names a device that the timeline has not, or a
+///         flow an entry, or when a flow leads back in time; (std::errc::io_error) when \p out
+///         fails.
 inline void write_chrome_trace(Timeline const& timeline, std::ostream& out) {
   char const* separator = "\n";
   auto const write = [&](nlohmann::ordered_json const& event) {
     out << separator << event.dump();
     separator = ",\n";
   };
+  detail::require_known_devices(timeline);
+  auto const flow_events = detail::flow_events(timeline);
   std::set<Lane> lanes;
   for (auto const& entry : timeline) {
-    require(!entry.lane.device.valid() || entry.lane.device.index() < timeline.devices,
-            Errc::invalid_argument,
-            "an entry of a timeline names a device that the timeline has not");
     lanes.insert(entry.lane);
   }
   out << R"({"displayTimeUnit":"ms","traceEvents":[)";
@@ -131,36 +176,24 @@ inline void write_chrome_trace(Timeline const& timeline, std::ostream& out) {
     write(detail::naming_event(ids, "thread_name", "name", name_of(lane.kind)));
     write(detail::naming_event(ids, "thread_sort_index", "sort_index", ids.thread));
   }
-  for (auto const& entry : timeline) {
-    write(detail::action_event(entry, timeline.devices));
+  for (std::size_t i = 0; i < timeline.entries.size(); ++i) {
+    write(detail::action_event(timeline.entries[i], timeline.devices));
+    // Readers sort by time and keep the order of equals: behind its own slice, before any other
+    // that begins at the same time, an event binds to its own.
+    auto const [first, last] = flow_events.equal_range(i);
+    for (auto event = first; event != last; ++event) {
+      write(event->second);
+    }
   }
   out << "\n]}\n";
-  if (!out.flush()) {
-    throw Error(std::make_error_code(std::errc::io_error), "a trace could not be written");
-  }
+  detail::require_written(out);
 }
 
 /// Writes \p timeline to the file \p path, replacing it.
 /// \throws Error (with the system's code) when the file can not be written, and as above. A file
 ///         that could not be finished is removed.
 inline void write_chrome_trace(Timeline const& timeline, std::filesystem::path const& path) {
-  errno = 0;
-  std::ofstream file(path, std::ios::binary | std::ios::trunc);
-  if (!file) {
-    auto const code = errno != 0 ? std::error_code(errno, std::generic_category())
-                                 : std::make_error_code(std::errc::io_error);
-    throw Error(code, "can not write the trace to '" + path.string() + "'");
-  }
-  try {
-    write_chrome_trace(timeline, file);
-  } catch (...) {
-    file.close();
-    std::error_code ignored;
-    if (std::filesystem::is_regular_file(path, ignored)) {
-      std::filesystem::remove(path, ignored);
-    }
-    throw;
-  }
+  detail::write_trace_file(path, [&](std::ostream& out) { write_chrome_trace(timeline, out); });
 }
 
 }  // namespace roundpipe
