@@ -47,6 +47,35 @@ struct StagePlan {
   DeviceMemoryPlan memory;
 };
 
+/// Lays out the stages of \p partition, and plans the memory of a device that runs any of them.
+[[nodiscard]] inline StagePlan lay_out_stages(ModelDescription const& model,
+                                              ParameterBlocks const& blocks,
+                                              Partition partition,
+                                              Buffering buffering) {
+  StagePlan plan;
+  plan.partition = std::move(partition);
+  auto const& backward = plan.partition.backward;
+  auto const keeps = [&](std::size_t boundary) {
+    return std::any_of(backward.begin(), backward.end(), [&](LayerRange const& range) {
+      return range.first == boundary + 1;
+    });
+  };
+  for (auto const& range : plan.partition.forward) {
+    plan.train.push_back(lay_out_stage(model, blocks, StageKind::forward, range, keeps));
+  }
+  plan.evaluate = plan.train;
+  for (std::size_t i = 0; i < backward.size(); ++i) {
+    auto const kind = i == 0 ? StageKind::fused : StageKind::backward;
+    plan.train.push_back(lay_out_stage(model, blocks, kind, backward[i], keeps));
+  }
+  plan.evaluate.push_back(
+      lay_out_stage(model, blocks, StageKind::evaluate, backward.front(), keeps));
+  auto all = plan.train;
+  all.push_back(plan.evaluate.back());
+  plan.memory = plan_device_memory(all, buffering);
+  return plan;
+}
+
 /// Makes plans with one set of policies.
 template <Schedule S, TransferPolicy T, EventProtocol E, PartitionPolicy P>
 class Planner {
@@ -160,7 +189,7 @@ class Planner {
       auto limit = budget;
       auto longest_s = std::numeric_limits<double>::infinity();
       while (auto partition = try_partition(sizes, costs, options, buffering, limit, longest_s)) {
-        auto plan = lay_out(model, blocks, *std::move(partition), buffering);
+        auto plan = lay_out_stages(model, blocks, *std::move(partition), buffering);
         if (plan.memory.bytes > budget) {
           // Each ring is as large as its largest stage needs, so stages that fit one by one may not
           // fit together. A lower limit for one stage gives the next partition to try; none between
@@ -224,34 +253,6 @@ class Planner {
       largest = std::max(largest, sizes.bytes(StageDirection::backward, range, buffering));
     }
     return largest;
-  }
-
-  [[nodiscard]] static StagePlan lay_out(ModelDescription const& model,
-                                         ParameterBlocks const& blocks,
-                                         Partition partition,
-                                         Buffering buffering) {
-    StagePlan plan;
-    plan.partition = std::move(partition);
-    auto const& backward = plan.partition.backward;
-    auto const keeps = [&](std::size_t boundary) {
-      return std::any_of(backward.begin(), backward.end(), [&](LayerRange const& range) {
-        return range.first == boundary + 1;
-      });
-    };
-    for (auto const& range : plan.partition.forward) {
-      plan.train.push_back(lay_out_stage(model, blocks, StageKind::forward, range, keeps));
-    }
-    plan.evaluate = plan.train;
-    for (std::size_t i = 0; i < backward.size(); ++i) {
-      auto const kind = i == 0 ? StageKind::fused : StageKind::backward;
-      plan.train.push_back(lay_out_stage(model, blocks, kind, backward[i], keeps));
-    }
-    plan.evaluate.push_back(
-        lay_out_stage(model, blocks, StageKind::evaluate, backward.front(), keeps));
-    auto all = plan.train;
-    all.push_back(plan.evaluate.back());
-    plan.memory = plan_device_memory(all, buffering);
-    return plan;
   }
 
   /// By bisection over what \ref try_budget finds; all sizes are multiples of 256 bytes.

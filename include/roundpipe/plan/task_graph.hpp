@@ -100,6 +100,7 @@ class TaskGraphBuilder {
     std::optional<ActionId> downloaded;
   };
   using Key = std::tuple<StageId, TaskKind, RoundId, MicroBatchId>;
+  static constexpr std::size_t task_kind_count = 6;
 
   [[nodiscard]] static Key key(Task const& task) {
     return {task.stage, task.kind, task.round, task.micro_batch};
@@ -219,8 +220,7 @@ class TaskGraphBuilder {
     return id;
   }
 
-  /// Says that \p boundary is there, and sends it to the host if the task that takes it next runs
-  /// on another device.
+  /// Says that \p boundary is there, and sends it to the host if another device takes it.
   void hand_on(Task const& task, Boundary const& boundary, ActionId by, std::size_t device) {
     auto& made = made_[boundary] = {by, device, std::nullopt};
     if (boundary.layer + 1 == layers() && !boundary.is_gradient) {
@@ -230,46 +230,36 @@ class TaskGraphBuilder {
       graph_.add(std::move(loss));
       return;
     }
-    if (auto const next = taker_of(boundary); next && *next != device) {
-      download(task, boundary, made);
+    if (leaves(boundary, device)) {
+      auto action = make(task, ActionKind::download_activation, LaneKind::activation_down, device);
+      action.bytes = in_.boundary_bytes[boundary.layer];
+      action.waits = {by};
+      made.downloaded = graph_.add(std::move(action));
     }
   }
 
-  /// The device on which the task runs that takes \p boundary next.
-  [[nodiscard]] std::optional<std::size_t> taker_of(Boundary const& boundary) const {
-    auto const forward = in_.shape.forward_stages;
+  /// Whether a task that takes \p boundary runs on another device than \p device.
+  [[nodiscard]] bool leaves(Boundary const& boundary, std::size_t device) const {
     for (std::size_t stage = 0; stage < stages_.size(); ++stage) {
       auto const range = stages_[stage];
-      auto const takes = boundary.is_gradient
-                             ? stage >= forward && range.end() == boundary.layer + 1
-                             : (stage < forward || (stage == forward && in_.shape.fused)) &&
-                                   range.first == boundary.layer + 1;
-      if (!takes || range.count == 0) {
-        continue;
-      }
-      for (auto const kind :
-           {TaskKind::forward, TaskKind::fused, TaskKind::backward, TaskKind::input_gradient}) {
-        auto const found =
-            devices_.find({StageId(stage), kind, boundary.round, boundary.micro_batch});
-        if (found != devices_.end()) {
-          return found->second;
+      auto const takes =
+          range.count > 0 && (boundary.is_gradient ? stage >= in_.shape.forward_stages &&
+                                                         range.end() == boundary.layer + 1
+                                                   : range.first == boundary.layer + 1);
+      for (std::size_t kind = 0; takes && kind < task_kind_count; ++kind) {
+        auto const taker = devices_.find(
+            {StageId(stage), static_cast<TaskKind>(kind), boundary.round, boundary.micro_batch});
+        if (taker != devices_.end() && taker->second != device) {
+          return true;
         }
       }
     }
-    return std::nullopt;
-  }
-
-  void download(Task const& task, Boundary const& boundary, Made& made) {
-    auto action =
-        make(task, ActionKind::download_activation, LaneKind::activation_down, made.device);
-    action.bytes = in_.boundary_bytes[boundary.layer];
-    action.waits = {made.by};
-    made.downloaded = graph_.add(std::move(action));
+    return false;
   }
 
   /// What a task on \p device waits for to have \p boundary.
   ActionId bring(Task const& task, Boundary const& boundary, std::size_t device) {
-    auto& made = made_.at(boundary);
+    auto const& made = made_.at(boundary);
     if (made.device == device) {
       return made.by;
     }
@@ -277,16 +267,13 @@ class TaskGraphBuilder {
     if (!is_new) {
       return brought->second;
     }
-    if (!made.downloaded) {
-      download(task, boundary, made);
-    }
     auto action =
         make(task,
              boundary.is_gradient ? ActionKind::upload_gradient : ActionKind::upload_activation,
              LaneKind::activation_up,
              device);
     action.bytes = in_.boundary_bytes[boundary.layer];
-    action.waits = {*made.downloaded};
+    action.waits = {made.downloaded.value()};
     return brought->second = graph_.add(std::move(action));
   }
 
@@ -295,7 +282,7 @@ class TaskGraphBuilder {
   std::vector<LayerRange> stages_;
   std::map<Key, std::size_t> devices_;  // that run the tasks
   std::map<Boundary, Made> made_;
-  std::map<std::pair<Boundary, std::size_t>, ActionId> brought_;  // to a device, which keeps it
+  std::map<std::pair<Boundary, std::size_t>, ActionId> brought_;      // to a device, which keeps it
   std::set<std::tuple<BlockId, BlockEventKind, std::size_t>> begun_;  // by device
 };
 

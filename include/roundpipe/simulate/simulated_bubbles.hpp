@@ -6,13 +6,15 @@
 /// \brief How long simulated iterations take, and how much of it devices idle, by cause.
 
 #include <roundpipe/plan/action_graph.hpp>
-#include <roundpipe/plan/bubble_meter.hpp>
+#include <roundpipe/plan/bubble_trace.hpp>
 #include <roundpipe/plan/bubbles.hpp>
 #include <roundpipe/simulate/simulator.hpp>
 
 #include <algorithm>
 #include <cstddef>
-#include <span>
+#include <map>
+#include <optional>
+#include <utility>
 #include <vector>
 
 namespace roundpipe {
@@ -36,82 +38,96 @@ struct SimulatedBubbles {
 
 namespace detail {
 
-/// The actions of one graph of a simulation.
-struct SimulatedGraph {
-  std::size_t first = 0;
-  std::size_t count = 0;
-  std::size_t iteration = 0;  ///< Steps before it.
+/// A simulation, as \ref trace_bubble sees it: all that an action waited for is known.
+class SimulationView {
+ public:
+  explicit SimulationView(Simulation const& simulation)
+      : simulation_(simulation), before_(simulation.actions.size()) {
+    std::map<Lane, std::size_t> latest;
+    for (std::size_t i = 0; i < before_.size(); ++i) {
+      auto const& lane = simulation.actions[i].lane;
+      if (auto const found = latest.find(lane); found != latest.end()) {
+        before_[i] = found->second;
+      }
+      latest[lane] = i;
+    }
+  }
+
+  [[nodiscard]] TimelineEntry const& entry(std::size_t i) const {
+    return simulation_.timeline.entries[i];
+  }
+
+  [[nodiscard]] std::optional<std::size_t> last_to_end(std::size_t i) const {
+    auto latest = before_[i];
+    for (auto const wait : simulation_.actions[i].waits) {
+      if (!latest || entry(wait).end_s > entry(*latest).end_s) {
+        latest = wait;
+      }
+    }
+    return latest;
+  }
+
+  [[nodiscard]] bool waits_for_place(std::size_t copy, std::size_t user) const {
+    auto const& used = simulation_.actions[user].accesses;
+    return std::ranges::any_of(simulation_.actions[copy].accesses, [&](Access const& written) {
+      return written.writes && written.location.ring.device.valid() &&
+             std::ranges::any_of(used, [&](Access const& access) {
+               return access.location == written.location && access.content < written.content;
+             });
+    });
+  }
+
+  [[nodiscard]] BubbleCause rest(std::size_t /*i*/, bool /*first*/) const {
+    return BubbleCause::dispatch;
+  }
+
+ private:
+  Simulation const& simulation_;
+  std::vector<std::optional<std::size_t>> before_;  // on the same lane
 };
-
-[[nodiscard]] inline std::vector<SimulatedGraph> graphs_of(Simulation const& simulation) {
-  std::vector<SimulatedGraph> graphs;
-  std::size_t steps = 0;
-  auto const& actions = simulation.actions;
-  for (std::size_t i = 0; i < actions.size(); ++i) {
-    if (i == 0 || actions[i].graph != actions[i - 1].graph) {
-      steps += i > 0 && actions[i - 1].source->role == GraphRole::step ? 1 : 0;
-      graphs.push_back({i, 0, steps});
-    }
-    ++graphs.back().count;
-  }
-  return graphs;
-}
-
-/// What action \p i waited for last, if that was an action of an earlier graph.
-[[nodiscard]] inline BubbleMeter::External external_of(Simulation const& simulation,
-                                                       std::size_t i) {
-  auto const& actions = simulation.actions;
-  auto result = BubbleMeter::External::none;
-  double latest_s = 0;
-  for (auto const wait : actions[i].waits) {
-    auto const end_s = simulation.timeline.entries[wait].end_s;
-    if (end_s > latest_s) {
-      latest_s = end_s;
-      result = actions[wait].graph == actions[i].graph ? BubbleMeter::External::none
-               : actions[wait].lane.device.valid()     ? BubbleMeter::External::device
-                                                       : BubbleMeter::External::host;
-    }
-  }
-  return result;
-}
 
 }  // namespace detail
 
 /// Accounts for all of \p simulation.
 [[nodiscard]] inline SimulatedBubbles account_bubbles(Simulation const& simulation) {
   constexpr std::size_t warm_up = 2;  // iterations before the steady state
-  auto const graphs = detail::graphs_of(simulation);
-  auto const& timeline = simulation.timeline;
+  auto const& actions = simulation.actions;
+  auto const is_step = [&](std::size_t i) { return actions[i].source->role == GraphRole::step; };
+  auto const ends_graph = [&](std::size_t i) {
+    return i + 1 == actions.size() || actions[i + 1].graph != actions[i].graph;
+  };
   SimulatedBubbles result;
-  result.iterations = graphs.empty() ? 0 : graphs.back().iteration + 1;
+  for (std::size_t i = 0; i < actions.size(); ++i) {
+    result.iterations += ends_graph(i) && (is_step(i) || i + 1 == actions.size()) ? 1 : 0;
+  }
   auto const is_steady = result.iterations > warm_up;
 
-  BubbleMeter meter(timeline.devices);
-  meter.begin(0);
+  detail::SimulationView const view(simulation);
+  std::vector<double> busy_until_s(simulation.timeline.devices, 0.0);
+  std::vector<std::size_t> latest_graph(simulation.timeline.devices, actions.size());
   double warm_s = 0;
-  bool warm = false;
-  for (auto const& graph : graphs) {
-    if (is_steady && !warm && graph.iteration == warm_up) {
-      warm = true;
+  std::size_t iteration = 0;
+  for (std::size_t i = 0; i < actions.size(); ++i) {
+    auto const& entry = view.entry(i);
+    if (entry.lane.kind == LaneKind::compute) {
+      auto const device = entry.lane.device.index();
+      auto const first = std::exchange(latest_graph[device], entry.call) != entry.call;
+      detail::trace_bubble(view, i, busy_until_s[device], first, result.bubbles);
+      busy_until_s[device] = entry.end_s;
+      result.busy_s += entry.seconds();
+      result.makespan_s = std::max(result.makespan_s, entry.end_s);
+    }
+    if (is_step(i) && ends_graph(i) && ++iteration == warm_up && is_steady) {
       warm_s = result.makespan_s;
       result.busy_s = 0;
-      meter.forget();
-    }
-    std::span const entries(timeline.entries.data() + graph.first, graph.count);
-    meter.add(*simulation.actions[graph.first].source, entries, [&](ActionId id) {
-      return detail::external_of(simulation, graph.first + id.index());
-    });
-    for (auto const& entry : entries) {
-      if (entry.lane.kind == LaneKind::compute) {
-        result.busy_s += entry.seconds();
-        result.makespan_s = std::max(result.makespan_s, entry.end_s);
-      }
+      result.bubbles = {};
     }
   }
-  if (!is_steady) {
-    meter.finish(result.makespan_s);
+  for (auto const busy_s : busy_until_s) {
+    if (!is_steady) {
+      result.bubbles[BubbleCause::drain] += result.makespan_s - busy_s;
+    }
   }
-  result.bubbles = meter.bubbles();
   auto const counted = result.iterations - (is_steady ? warm_up : 0);
   result.iteration_s =
       (result.makespan_s - warm_s) / static_cast<double>(std::max<std::size_t>(1, counted));
