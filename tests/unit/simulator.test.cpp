@@ -1,0 +1,206 @@
+// SPDX-FileCopyrightText: 2026 The roundpipe authors
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#include <roundpipe/simulate/simulator.hpp>
+#include <support/error_of.hpp>
+#include <support/hand_made_graph.hpp>
+
+#include <doctest/doctest.h>
+
+#include <cstddef>
+#include <utility>
+#include <vector>
+
+namespace {
+
+using namespace roundpipe;
+using test::graph_of;
+using test::Made;
+
+Made compute(std::size_t device = 0, std::size_t layer = 0) {
+  Made made(ActionKind::forward, LaneKind::compute, device);
+  made.action.layer = LayerId(layer);
+  return made;
+}
+Made copy(ActionKind kind, LaneKind lane, Bytes bytes, std::size_t device = 0) {
+  Made made(kind, lane, device);
+  made.action.bytes = bytes;
+  return made;
+}
+Made chunk_up(Bytes bytes, std::size_t device = 0) {
+  return copy(ActionKind::upload_parameters, LaneKind::parameter_up, bytes, device);
+}
+Made boundary_up(Bytes bytes, std::size_t device = 0) {
+  return copy(ActionKind::upload_activation, LaneKind::activation_up, bytes, device);
+}
+Made boundary_down(Bytes bytes, std::size_t device = 0) {
+  return copy(ActionKind::download_activation, LaneKind::activation_down, bytes, device);
+}
+
+/// One layer of 1 s forward and 2 s backward, on links of 10 bytes a second.
+SimulationOptions example_options() {
+  SimulationOptions options;
+  options.compute.layers = {{1, 2}};
+  options.link.upload_bytes_per_second = 10;
+  options.link.download_bytes_per_second = 10;
+  return options;
+}
+
+using Times = std::vector<std::pair<double, double>>;
+
+/// When the actions of \p turns turns of \p graph begin and end.
+Times times_of(ActionGraph const& graph, SimulationOptions const& options, std::size_t turns = 1) {
+  GraphSequence sequence(graph.devices);
+  for (std::size_t i = 0; i < turns; ++i) {
+    sequence.add(graph);
+  }
+  Times times;
+  for (auto const& entry : simulate(sequence, options).timeline) {
+    times.emplace_back(entry.start_s, entry.end_s);
+  }
+  return times;
+}
+
+}  // namespace
+
+TEST_CASE("a lane takes its actions in order, each when all that it waits for is over") {
+  auto const graph = graph_of({compute(),
+                               boundary_down(5).after({0}),
+                               boundary_up(20, 1).after({1}),
+                               compute(),
+                               compute(1).after({2})});
+  CHECK(times_of(graph, example_options()) ==
+        Times{{0, 1}, {1, 1.5}, {1.5, 3.5}, {1, 2}, {3.5, 4.5}});
+}
+
+TEST_CASE(
+    "the two lanes of a direction share an engine, first come, first served; the directions "
+    "do not") {
+  auto const graph = graph_of({chunk_up(60), boundary_up(40), boundary_down(30)});
+  CHECK(times_of(graph, example_options()) == Times{{0, 6}, {0, 10}, {0, 3}});
+}
+
+TEST_CASE("a copy that waits holds up nobody on the other lane") {
+  auto const graph = graph_of({compute(), chunk_up(10).after({0}), boundary_up(40)});
+  auto const times = times_of(graph, example_options());
+  CHECK(times[2].second == doctest::Approx(4));
+  CHECK(times[1].second == doctest::Approx(5));  // it came while the other one was made
+}
+
+TEST_CASE("copies that share a link go on at the new rate when one ends") {
+  auto options = example_options();
+  options.link.groups = {{0, 1}};
+  auto const graph = graph_of({chunk_up(20, 0), chunk_up(60, 1)});
+  auto const times = times_of(graph, options);
+  CHECK(times[0].second == doctest::Approx(4));  // 20 bytes at 5 a second
+  CHECK(times[1].second == doctest::Approx(8));  // 20 by then, 40 at 10 a second
+}
+
+TEST_CASE("a latency keeps the engine busy, not the link") {
+  auto options = example_options();
+  options.link.latency_s = 1;
+  options.link.groups = {{0, 1}};
+  auto const graph = graph_of({chunk_up(20, 0), chunk_up(0, 1), chunk_up(10, 1)});
+  auto const times = times_of(graph, options);
+  CHECK(times[1].second == doctest::Approx(1));
+  // The second copy of device 1 moves from 2 s on, when 10 bytes of device 0's are left.
+  CHECK(times[0].second == doctest::Approx(4));
+  CHECK(times[2].second == doctest::Approx(4));
+}
+
+TEST_CASE("a hand-over delays what another device takes, and keeps no lane busy") {
+  SimulationOptions options;
+  options.compute.layers = {{1, 2}};
+  options.hand_over_s = 0.25;
+  auto const graph = graph_of({compute(),
+                               boundary_down(5).after({0}),
+                               compute(),
+                               boundary_down(5).after({2}),
+                               boundary_up(5, 1).after({1}),
+                               boundary_up(5, 1).after({3}),
+                               boundary_up(5).after({3}),
+                               compute(1).after({5}),
+                               compute().after({6})});
+  auto const times = times_of(graph, options);
+  CHECK(times[4] == std::pair(1.0, 1.25));
+  CHECK(times[5] == std::pair(2.0, 2.25));
+  CHECK(times[6] == std::pair(2.0, 2.0));  // its own
+  CHECK(times[7].first == 2.25);
+  CHECK(times[8].first == 2);
+}
+
+TEST_CASE("slower devices take longer, for compute alone") {
+  auto options = example_options();
+  options.compute.device_speeds = {1, 0.5};
+  auto const graph = graph_of({compute(0), compute(1), chunk_up(10, 1)});
+  CHECK(times_of(graph, options) == Times{{0, 1}, {0, 2}, {0, 1}});
+}
+
+TEST_CASE("passes have times of their own") {
+  auto options = example_options();
+  options.compute.layers = {{1, 4, 3.0}, {1, 4}, {1, 4, 3.0}};
+  auto const pass = [](ActionKind kind, std::size_t layer) {
+    Made made(kind, LaneKind::compute, 0);
+    made.action.layer = LayerId(layer);
+    return made;
+  };
+  auto const times = times_of(graph_of({pass(ActionKind::forward, 0),
+                                        pass(ActionKind::forward, 1),
+                                        pass(ActionKind::recompute, 2),
+                                        pass(ActionKind::backward, 2),
+                                        pass(ActionKind::recompute, 1),
+                                        pass(ActionKind::recompute, 0),
+                                        pass(ActionKind::input_gradient, 0),
+                                        pass(ActionKind::weight_gradient, 0)}),
+                              options);
+  std::vector<double> seconds;
+  for (auto const& [start_s, end_s] : times) {
+    seconds.push_back(end_s - start_s);
+  }
+  // Layer 2 is in the fused stage: it runs forward for the first time.
+  CHECK(seconds == std::vector<double>{1, 1, 1, 4, 1, 3, 2, 2});
+}
+
+TEST_CASE("a device's actions are issued one after another, each at a cost") {
+  auto options = example_options();
+  options.dispatch_s = 0.75;
+  auto const graph = graph_of({chunk_up(0), compute(), compute(), compute(1)});
+  CHECK(times_of(graph, options) == Times{{0.75, 0.75}, {1.5, 2.5}, {2.5, 3.5}, {0.75, 1.75}});
+}
+
+TEST_CASE("a caller who waits for losses issues the next graph when they are there") {
+  auto const loss = Buffer{{BufferKind::loss, DeviceId::none(), 0}, 0};
+  auto const graph = graph_of({compute(), boundary_down(5).after({0}).writes(loss), compute(1)});
+  auto options = example_options();
+  CHECK(times_of(graph, options, 2) == Times{{0, 1}, {1, 1.5}, {0, 1}, {1, 2}, {2, 2.5}, {1, 2}});
+  options.waits_for_losses = true;
+  CHECK(times_of(graph, options, 2) ==
+        Times{{0, 1}, {1, 1.5}, {0, 1}, {1.5, 2.5}, {2.5, 3}, {1.5, 2.5}});
+}
+
+TEST_CASE("an optimizer step takes its block's time, other work of the host its bytes'") {
+  auto options = example_options();
+  Made step(ActionKind::optimizer_step, LaneKind::optimizer);
+  step.action.bytes = 80;
+  auto const graph = graph_of({step}, GraphRole::step);
+  CHECK(times_of(graph, options) == Times{{0, 0}});
+  options.compute.host_bytes_per_second = 20;
+  CHECK(times_of(graph, options) == Times{{0, 4}});
+  options.compute.step_s = {7};
+  CHECK(times_of(graph, options) == Times{{0, 7}});
+}
+
+TEST_CASE("what can not be simulated is refused") {
+  auto const code = [](ActionGraph const& graph, SimulationOptions const& options) {
+    return test::error_of([&] { (void)times_of(graph, options); }).code();
+  };
+  auto options = example_options();
+  CHECK(code(graph_of({compute(0, 1)}), options) == Errc::invalid_argument);
+  CHECK(code(graph_of({compute().after({0})}), options) == Errc::invalid_argument);  // for ever
+  options.dispatch_s = -1;
+  CHECK(code(graph_of({compute()}), options) == Errc::invalid_argument);
+  options = example_options();
+  options.compute.device_speeds = {1, 0};
+  CHECK(code(graph_of({compute()}), options) == Errc::invalid_argument);
+  options.compute.device_speeds = {1};
+  CHECK(code(graph_of({compute()}), options) == Errc::invalid_argument);
+}
