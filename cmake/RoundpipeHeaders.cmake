@@ -31,11 +31,13 @@ set(ROUNDPIPE_CORE_HEADERS
   include/roundpipe/plan/action_graph.hpp
   include/roundpipe/plan/batch_layout.hpp
   include/roundpipe/plan/blocking_protocol.hpp
+  include/roundpipe/plan/bound_tasks.hpp
   include/roundpipe/plan/bubble_meter.hpp
   include/roundpipe/plan/bubbles.hpp
   include/roundpipe/plan/call_graph.hpp
   include/roundpipe/plan/copy_queues.hpp
   include/roundpipe/plan/cost_model.hpp
+  include/roundpipe/plan/gpipe_schedule.hpp
   include/roundpipe/plan/graph_builder.hpp
   include/roundpipe/plan/graph_history.hpp
   include/roundpipe/plan/graph_sequence.hpp
@@ -44,6 +46,8 @@ set(ROUNDPIPE_CORE_HEADERS
   include/roundpipe/plan/looped_bfs_schedule.hpp
   include/roundpipe/plan/memory_plan.hpp
   include/roundpipe/plan/model_description.hpp
+  include/roundpipe/plan/naive_schedule.hpp
+  include/roundpipe/plan/one_f_one_b_schedule.hpp
   include/roundpipe/plan/parameter_blocks.hpp
   include/roundpipe/plan/partition_objective.hpp
   include/roundpipe/plan/partition_search.hpp
