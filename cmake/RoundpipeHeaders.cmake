@@ -29,6 +29,7 @@ set(ROUNDPIPE_CORE_HEADERS
   include/roundpipe/concepts/schedule.hpp
   include/roundpipe/concepts/transfer_policy.hpp
   include/roundpipe/plan/action_graph.hpp
+  include/roundpipe/plan/balanced_partition.hpp
   include/roundpipe/plan/batch_layout.hpp
   include/roundpipe/plan/blocking_protocol.hpp
   include/roundpipe/plan/bound_tasks.hpp
@@ -42,6 +43,7 @@ set(ROUNDPIPE_CORE_HEADERS
   include/roundpipe/plan/graph_history.hpp
   include/roundpipe/plan/graph_sequence.hpp
   include/roundpipe/plan/host_memory_plan.hpp
+  include/roundpipe/plan/interleaved_schedule.hpp
   include/roundpipe/plan/layer_event_protocol.hpp
   include/roundpipe/plan/looped_bfs_schedule.hpp
   include/roundpipe/plan/memory_plan.hpp

@@ -49,6 +49,7 @@
 #include <roundpipe/optim/stochastic_rounding.hpp>
 #include <roundpipe/optim/update_pass.hpp>
 #include <roundpipe/plan/action_graph.hpp>
+#include <roundpipe/plan/balanced_partition.hpp>
 #include <roundpipe/plan/batch_layout.hpp>
 #include <roundpipe/plan/blocking_protocol.hpp>
 #include <roundpipe/plan/bound_tasks.hpp>
@@ -62,6 +63,7 @@
 #include <roundpipe/plan/graph_history.hpp>
 #include <roundpipe/plan/graph_sequence.hpp>
 #include <roundpipe/plan/host_memory_plan.hpp>
+#include <roundpipe/plan/interleaved_schedule.hpp>
 #include <roundpipe/plan/layer_event_protocol.hpp>
 #include <roundpipe/plan/looped_bfs_schedule.hpp>
 #include <roundpipe/plan/memory_plan.hpp>

@@ -28,7 +28,7 @@ inline std::vector<ScheduleShape> bound_shapes(
       shapes.push_back(shape);
     }
   };
-  for (std::size_t places = 1; places <= 7; ++places) {
+  for (std::size_t places = 1; places <= 8; ++places) {
     for (std::size_t devices = 1; devices <= 5; ++devices) {
       for (std::size_t micro_batches = 1; micro_batches <= 6; ++micro_batches) {
         for (std::size_t rounds = 1; rounds <= 2; ++rounds) {

@@ -38,6 +38,7 @@ struct TaskRun {
   /// By stage, forward stages first, then the fused one: the most micro-batches whose forward was
   /// done and whose backward (its last half) was not; a fused task counts while it runs.
   std::vector<int> peak_in_flight;
+  std::vector<int> peak_on_device;  ///< Likewise, all stages of a device together.
 
   /// The share of device time that is idle.
   [[nodiscard]] double bubble() const {
@@ -105,6 +106,7 @@ inline TaskRun run_tasks(ScheduleShape const& shape,
   struct Event {
     double at;
     std::size_t place;
+    std::size_t device;
     int change;
   };
   std::vector<Event> events;
@@ -200,23 +202,23 @@ inline TaskRun run_tasks(ScheduleShape const& shape,
             prepared[key] = end;
             break;
           case TaskKind::weight_gradient:
-            events.push_back({end, place, -1});
+            events.push_back({end, place, device, -1});
             break;
           case TaskKind::input_gradient:
             halved[key] = end;
             done[key] = {end, device};
             break;
           case TaskKind::forward:
-            events.push_back({end, place, +1});
+            events.push_back({end, place, device, +1});
             done[key] = {end, device};
             break;
           case TaskKind::backward:
-            events.push_back({end, place, -1});
+            events.push_back({end, place, device, -1});
             done[key] = {end, device};
             break;
           case TaskKind::fused:
-            events.push_back({start, place, +1});
-            events.push_back({end, place, -1});
+            events.push_back({start, place, device, +1});
+            events.push_back({end, place, device, -1});
             done[key] = {end, device};
             break;
         }
@@ -229,11 +231,16 @@ inline TaskRun run_tasks(ScheduleShape const& shape,
   }
   std::ranges::stable_sort(events, {}, &Event::at);
   run.peak_in_flight.resize(std::max(shape.forward_stages, shape.backward_stages));
+  run.peak_on_device.resize(tasks.size());
   std::vector<int> in_flight(run.peak_in_flight.size());
+  std::vector<int> on_device(tasks.size());
+  auto const count = [](int& now, int change, int& peak) {
+    now += change;
+    peak = std::max(peak, now);
+  };
   for (auto const& event : events) {
-    in_flight[event.place] += event.change;
-    run.peak_in_flight[event.place] =
-        std::max(run.peak_in_flight[event.place], in_flight[event.place]);
+    count(in_flight[event.place], event.change, run.peak_in_flight[event.place]);
+    count(on_device[event.device], event.change, run.peak_on_device[event.device]);
   }
   return run;
 }
