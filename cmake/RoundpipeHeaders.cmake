@@ -3,7 +3,25 @@
 
 # Floors 0 to 5 less io/ and trace/, and the umbrella: the standard library alone.
 set(ROUNDPIPE_CORE_HEADERS
-  include/roundpipe/version.hpp
+  include/roundpipe/backend/host_backend.hpp
+  include/roundpipe/backend/host_event.hpp
+  include/roundpipe/backend/host_fence.hpp
+  include/roundpipe/backend/host_lane.hpp
+  include/roundpipe/backend/host_link.hpp
+  include/roundpipe/backend/host_memory.hpp
+  include/roundpipe/backend/host_options.hpp
+  include/roundpipe/backend/host_root.hpp
+  include/roundpipe/backend/host_status.hpp
+  include/roundpipe/backend/host_stream.hpp
+  include/roundpipe/backend/host_task.hpp
+  include/roundpipe/concepts/backend.hpp
+  include/roundpipe/concepts/event_protocol.hpp
+  include/roundpipe/concepts/layer.hpp
+  include/roundpipe/concepts/ops.hpp
+  include/roundpipe/concepts/optimizer.hpp
+  include/roundpipe/concepts/partition_policy.hpp
+  include/roundpipe/concepts/schedule.hpp
+  include/roundpipe/concepts/transfer_policy.hpp
   include/roundpipe/core/batch_shape.hpp
   include/roundpipe/core/bytes.hpp
   include/roundpipe/core/convert.hpp
@@ -20,33 +38,39 @@ set(ROUNDPIPE_CORE_HEADERS
   include/roundpipe/core/simd_level.hpp
   include/roundpipe/core/span.hpp
   include/roundpipe/core/tensor.hpp
-  include/roundpipe/concepts/backend.hpp
-  include/roundpipe/concepts/event_protocol.hpp
-  include/roundpipe/concepts/layer.hpp
-  include/roundpipe/concepts/ops.hpp
-  include/roundpipe/concepts/optimizer.hpp
-  include/roundpipe/concepts/partition_policy.hpp
-  include/roundpipe/concepts/schedule.hpp
-  include/roundpipe/concepts/transfer_policy.hpp
+  include/roundpipe/optim/adamw.hpp
+  include/roundpipe/optim/clipping.hpp
+  include/roundpipe/optim/learning_rate.hpp
+  include/roundpipe/optim/loss_scale.hpp
+  include/roundpipe/optim/sgd.hpp
+  include/roundpipe/optim/stochastic_rounding.hpp
+  include/roundpipe/optim/update_pass.hpp
   include/roundpipe/plan/action_graph.hpp
+  include/roundpipe/plan/balanced_partition.hpp
   include/roundpipe/plan/batch_layout.hpp
   include/roundpipe/plan/blocking_protocol.hpp
+  include/roundpipe/plan/bound_tasks.hpp
   include/roundpipe/plan/bubble_meter.hpp
   include/roundpipe/plan/bubbles.hpp
   include/roundpipe/plan/call_graph.hpp
   include/roundpipe/plan/copy_queues.hpp
   include/roundpipe/plan/cost_model.hpp
+  include/roundpipe/plan/dualpipe_schedule.hpp
+  include/roundpipe/plan/gpipe_schedule.hpp
   include/roundpipe/plan/graph_builder.hpp
   include/roundpipe/plan/graph_history.hpp
   include/roundpipe/plan/graph_sequence.hpp
   include/roundpipe/plan/hardware.hpp
   include/roundpipe/plan/host_memory_plan.hpp
+  include/roundpipe/plan/interleaved_schedule.hpp
   include/roundpipe/plan/layer_bytes.hpp
   include/roundpipe/plan/layer_event_protocol.hpp
   include/roundpipe/plan/looped_bfs_schedule.hpp
   include/roundpipe/plan/memory_plan.hpp
   include/roundpipe/plan/model_description.hpp
   include/roundpipe/plan/model_shape.hpp
+  include/roundpipe/plan/naive_schedule.hpp
+  include/roundpipe/plan/one_f_one_b_schedule.hpp
   include/roundpipe/plan/parameter_blocks.hpp
   include/roundpipe/plan/partition_objective.hpp
   include/roundpipe/plan/partition_search.hpp
@@ -69,31 +93,8 @@ set(ROUNDPIPE_CORE_HEADERS
   include/roundpipe/plan/uniform_partitioner.hpp
   include/roundpipe/plan/unplanned_transfers.hpp
   include/roundpipe/plan/verify.hpp
-  include/roundpipe/backend/host_backend.hpp
-  include/roundpipe/backend/host_event.hpp
-  include/roundpipe/backend/host_fence.hpp
-  include/roundpipe/backend/host_lane.hpp
-  include/roundpipe/backend/host_link.hpp
-  include/roundpipe/backend/host_memory.hpp
-  include/roundpipe/backend/host_options.hpp
-  include/roundpipe/backend/host_root.hpp
-  include/roundpipe/backend/host_status.hpp
-  include/roundpipe/backend/host_stream.hpp
-  include/roundpipe/backend/host_task.hpp
-  include/roundpipe/optim/adamw.hpp
-  include/roundpipe/optim/clipping.hpp
-  include/roundpipe/optim/learning_rate.hpp
-  include/roundpipe/optim/loss_scale.hpp
-  include/roundpipe/optim/sgd.hpp
-  include/roundpipe/optim/stochastic_rounding.hpp
-  include/roundpipe/optim/update_pass.hpp
-  include/roundpipe/simulate/action_times.hpp
-  include/roundpipe/simulate/copy_engines.hpp
-  include/roundpipe/simulate/forecast.hpp
-  include/roundpipe/simulate/link_model.hpp
-  include/roundpipe/simulate/link_sharing.hpp
-  include/roundpipe/simulate/simulated_bubbles.hpp
-  include/roundpipe/simulate/simulator.hpp
+  include/roundpipe/plan/zb_h1_schedule.hpp
+  include/roundpipe/roundpipe.hpp
   include/roundpipe/runtime/aligned_memory.hpp
   include/roundpipe/runtime/batch.hpp
   include/roundpipe/runtime/batch_staging.hpp
@@ -127,15 +128,18 @@ set(ROUNDPIPE_CORE_HEADERS
   include/roundpipe/runtime/step_verdict.hpp
   include/roundpipe/runtime/weights_digest.hpp
   include/roundpipe/runtime/worker_pool.hpp
-  include/roundpipe/roundpipe.hpp
+  include/roundpipe/simulate/action_times.hpp
+  include/roundpipe/simulate/copy_engines.hpp
+  include/roundpipe/simulate/forecast.hpp
+  include/roundpipe/simulate/link_model.hpp
+  include/roundpipe/simulate/link_sharing.hpp
+  include/roundpipe/simulate/simulated_bubbles.hpp
+  include/roundpipe/simulate/simulator.hpp
+  include/roundpipe/version.hpp
 )
 
 # io/, trace/ and nn/: the user brings nlohmann/json or Eigen for those that want them.
 set(ROUNDPIPE_EXTRA_HEADERS
-  include/roundpipe/trace/chrome_trace.hpp
-  include/roundpipe/trace/csv_timeline.hpp
-  include/roundpipe/trace/text_timeline.hpp
-  include/roundpipe/trace/trace_file.hpp
   include/roundpipe/nn/carve.hpp
   include/roundpipe/nn/host_attention.hpp
   include/roundpipe/nn/host_elementwise.hpp
@@ -153,6 +157,10 @@ set(ROUNDPIPE_EXTRA_HEADERS
   include/roundpipe/nn/transformer_block.hpp
   include/roundpipe/nn/transformer_block_memory.hpp
   include/roundpipe/nn/transformer_config.hpp
+  include/roundpipe/trace/chrome_trace.hpp
+  include/roundpipe/trace/csv_timeline.hpp
+  include/roundpipe/trace/text_timeline.hpp
+  include/roundpipe/trace/trace_file.hpp
 )
 
 # CUDA for g++ with the toolkit's headers.

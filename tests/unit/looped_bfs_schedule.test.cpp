@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include <roundpipe/core/error.hpp>
 #include <roundpipe/plan/looped_bfs_schedule.hpp>
+#include <support/bound_schedules.hpp>
 #include <support/error_of.hpp>
 
 #include <doctest/doctest.h>
@@ -170,4 +171,54 @@ TEST_CASE("empty shapes are refused") {
   bad = good;
   bad.rounds = 0;
   refused(bad);
+}
+
+TEST_CASE("fused or not, with any number of stages: everything runs once and in order") {
+  namespace test = roundpipe::test;
+  test::check_grid(LoopedBfsSchedule{}, test::bound_shapes());
+}
+
+TEST_CASE("without a fused stage, the last stage's backwards follow all its forwards") {
+  auto const shape = roundpipe::test::bound_shape(2, 2, 2, false);
+  auto const task = [](int stage, TaskKind kind, int m) {
+    return Task{StageId(stage), kind, RoundId(0), MicroBatchId(m)};
+  };
+  CHECK(LoopedBfsSchedule{}.tasks(shape)[1] == std::vector<Task>{task(1, TaskKind::forward, 0),
+                                                                 task(1, TaskKind::forward, 1),
+                                                                 task(2, TaskKind::recompute, 0),
+                                                                 task(2, TaskKind::backward, 0),
+                                                                 task(2, TaskKind::recompute, 1),
+                                                                 task(2, TaskKind::backward, 1)});
+}
+
+TEST_CASE("the bubble of v N equal stages is (N - 1) / (v M + N - 1)") {
+  namespace test = roundpipe::test;
+  for (auto const [n, v, extra] : views::cartesian_product(
+           views::closed_iota(1, 5), views::closed_iota(1, 4), views::closed_iota(0, 4))) {
+    auto const m = n + extra;
+    for (auto const fused : {false, true}) {
+      auto const shape = test::bound_shape(static_cast<std::size_t>(n * v),
+                                           static_cast<std::size_t>(n),
+                                           static_cast<std::size_t>(m),
+                                           fused);
+      auto const run = test::run_equal(LoopedBfsSchedule{}, shape, {1, 0, 2});
+      CHECK(run.bubble() == doctest::Approx(static_cast<double>(n - 1) / (v * m + n - 1)));
+    }
+  }
+}
+
+TEST_CASE("stages without layers in the last loop cost nothing but what handing over takes") {
+  namespace test = roundpipe::test;
+  // 5 stages on 3 devices, then 6 of which the last has no layers.
+  auto const run = [](std::size_t places) {
+    auto const shape = test::bound_shape(places, 3, 4, false);
+    auto times = test::equal_times(shape, {1, 1, 2});
+    if (places == 6) {
+      times[5] = times[6] = {};
+    }
+    return test::run_tasks(shape, LoopedBfsSchedule{}.tasks(shape), times);
+  };
+  CHECK(run(6).complete);
+  CHECK(run(6).makespan == run(5).makespan);
+  CHECK(run(6).busy == run(5).busy);
 }

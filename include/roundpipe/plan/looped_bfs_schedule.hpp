@@ -7,13 +7,20 @@
 
 #include <roundpipe/concepts/schedule.hpp>
 #include <roundpipe/core/id.hpp>
+#include <roundpipe/plan/slot_order.hpp>
 
 #include <cstddef>
 
 namespace roundpipe {
 
 /// \brief Stage i, and the backward stage that holds the same place from the end, run on device
-/// i mod N, whatever the call (breadth-first pipeline parallelism, Lamy-Poirier 2023).
+/// i mod N, all micro-batches of a round one after another (breadth-first pipeline parallelism,
+/// Lamy-Poirier 2023, arXiv:2211.05953).
+///
+/// Any number of stages loops over the devices, a multiple of N or not; stages without layers are
+/// stages like others that take no time. The first backward stage may be fused or not. The rounds
+/// of a call run one after another. In flight: all M_R micro-batches of each stage. Bubble of v N
+/// equal stages and M_R >= N: (N - 1) / (v M_R + N - 1).
 ///
 /// The baseline that \ref RoundRobinSchedule is compared with in the same runtime: its bubbles come
 /// from forward stages that take less time than backward ones on the same devices.
@@ -26,22 +33,10 @@ class LoopedBfsSchedule {
     DeviceTasks tasks(shape.devices);
     for (std::size_t round = 0; round < shape.rounds; ++round) {
       for (std::size_t stage = 0; stage < shape.stages(); ++stage) {
-        auto const backward = stage >= shape.forward_stages;
-        auto const loop = backward ? shape.stages() - 1 - stage : stage;
-        auto& list = tasks[loop % shape.devices];
-        for (std::size_t m = 0; m < shape.micro_batches; ++m) {
-          auto const add = [&](TaskKind kind) {
-            list.push_back({StageId(stage), kind, RoundId(round), MicroBatchId(m)});
-          };
-          if (!backward) {
-            add(TaskKind::forward);
-          } else if (stage == shape.forward_stages) {
-            add(TaskKind::fused);
-          } else {
-            add(TaskKind::recompute);
-            add(TaskKind::backward);
-          }
-        }
+        auto const place = stage < shape.forward_stages ? stage : shape.stages() - 1 - stage;
+        auto const slot = detail::slot_tasks(shape, StageId(stage), RoundId(round));
+        auto& list = tasks[place % shape.devices];
+        list.insert(list.end(), slot.begin(), slot.end());
       }
     }
     return tasks;

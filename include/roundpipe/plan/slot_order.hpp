@@ -35,7 +35,7 @@ namespace detail {
     auto const add = [&](TaskKind kind) { tasks.push_back({stage, kind, round, MicroBatchId(m)}); };
     if (stage.index() < shape.forward_stages) {
       add(TaskKind::forward);
-    } else if (stage.index() == shape.forward_stages) {
+    } else if (shape.fused && stage.index() == shape.forward_stages) {
       add(TaskKind::fused);
     } else {
       add(TaskKind::recompute);

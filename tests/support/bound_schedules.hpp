@@ -1,0 +1,105 @@
+// SPDX-FileCopyrightText: 2026 The roundpipe authors
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#pragma once
+
+/// \file
+/// \brief What the tests of schedules that bind stages to devices have in common.
+
+#include <roundpipe/concepts/schedule.hpp>
+#include <roundpipe/core/error.hpp>
+#include <support/error_of.hpp>
+#include <support/task_simulation.hpp>
+
+#include <doctest/doctest.h>
+
+#include <cstddef>
+#include <functional>
+#include <vector>
+
+namespace roundpipe::test {
+
+/// All small shapes whose backward stages mirror the forward ones, fused and not, and forward-only
+/// ones, of which \p wanted.
+inline std::vector<ScheduleShape> bound_shapes(
+    std::function<bool(ScheduleShape const&)> const& wanted = [](auto const&) { return true; }) {
+  std::vector<ScheduleShape> shapes;
+  auto const add = [&](ScheduleShape const& shape) {
+    if (wanted(shape)) {
+      shapes.push_back(shape);
+    }
+  };
+  for (std::size_t places = 1; places <= 8; ++places) {
+    for (std::size_t devices = 1; devices <= 5; ++devices) {
+      for (std::size_t micro_batches = 1; micro_batches <= 6; ++micro_batches) {
+        for (std::size_t rounds = 1; rounds <= 2; ++rounds) {
+          add(bound_shape(places, devices, micro_batches, true, rounds));
+          add(bound_shape(places, devices, micro_batches, false, rounds));
+          add({places, 0, devices, micro_batches, rounds});
+        }
+      }
+    }
+  }
+  return shapes;
+}
+
+inline bool stage_per_device(ScheduleShape const& shape) {
+  return shape.forward_stages <= shape.devices && shape.backward_stages <= shape.devices;
+}
+
+/// The run of a schedule whose stages all take \p times.
+template <Schedule S>
+TaskRun run_equal(S const& schedule,
+                  ScheduleShape const& shape,
+                  StageTimes const& times,
+                  double hand_over = 0) {
+  return run_tasks(shape, schedule.tasks(shape), equal_times(shape, times), hand_over);
+}
+
+/// Checks that all tasks of \p shapes run, each once, on devices that keep their stages.
+template <Schedule S>
+void check_grid(S const& schedule, std::vector<ScheduleShape> const& shapes) {
+  REQUIRE_FALSE(shapes.empty());
+  for (auto const& shape : shapes) {
+    CAPTURE(shape.forward_stages);
+    CAPTURE(shape.backward_stages);
+    CAPTURE(shape.devices);
+    CAPTURE(shape.micro_batches);
+    CAPTURE(shape.rounds);
+    CAPTURE(shape.fused);
+    REQUIRE(run_equal(schedule, shape, {1, 1, 2}, 0.5).complete);
+    REQUIRE(schedule.advance(shape) == 0);
+  }
+}
+
+/// Whether \p schedule says that \p shape is an invalid argument.
+template <Schedule S>
+bool refuses(S const& schedule, ScheduleShape const& shape) {
+  return error_of([&] { (void)schedule.tasks(shape); }).code() == Errc::invalid_argument;
+}
+
+/// Checks that changes of \p good that make no sense are refused.
+template <Schedule S>
+void check_refusals(S const& schedule, ScheduleShape const& good) {
+  CHECK_FALSE(refuses(schedule, good));
+  auto const empty = [&](ScheduleShape const& shape) {
+    CHECK(refuses(schedule, shape));
+    CHECK(error_of([&] { (void)schedule.advance(shape); }).code() == Errc::invalid_argument);
+  };
+  auto bad = good;
+  bad.forward_stages = bad.backward_stages = 0;
+  empty(bad);
+  bad = good;
+  bad.devices = 0;
+  empty(bad);
+  bad = good;
+  bad.micro_batches = 0;
+  empty(bad);
+  bad = good;
+  bad.rounds = 0;
+  empty(bad);
+  bad = good;
+  --bad.backward_stages;  // no longer as many as forward ones
+  CHECK(refuses(schedule, bad));
+}
+
+}  // namespace roundpipe::test
