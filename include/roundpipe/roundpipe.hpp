@@ -56,6 +56,9 @@
 #include <roundpipe/plan/call_graph.hpp>
 #include <roundpipe/plan/copy_queues.hpp>
 #include <roundpipe/plan/cost_model.hpp>
+#include <roundpipe/plan/even_stages.hpp>
+#include <roundpipe/plan/fewest_stages.hpp>
+#include <roundpipe/plan/fitting_stages.hpp>
 #include <roundpipe/plan/graph_builder.hpp>
 #include <roundpipe/plan/graph_history.hpp>
 #include <roundpipe/plan/graph_sequence.hpp>
@@ -78,6 +81,7 @@
 #include <roundpipe/plan/stage_budget.hpp>
 #include <roundpipe/plan/stage_chunks.hpp>
 #include <roundpipe/plan/stage_layout.hpp>
+#include <roundpipe/plan/stage_ticks.hpp>
 #include <roundpipe/plan/step_graph.hpp>
 #include <roundpipe/plan/timeline.hpp>
 #include <roundpipe/plan/uniform_partitioner.hpp>
