@@ -63,8 +63,10 @@
 #include <roundpipe/plan/graph_history.hpp>
 #include <roundpipe/plan/graph_sequence.hpp>
 #include <roundpipe/plan/host_memory_plan.hpp>
+#include <roundpipe/plan/layer_bytes.hpp>
 #include <roundpipe/plan/layer_event_protocol.hpp>
 #include <roundpipe/plan/looped_bfs_schedule.hpp>
+#include <roundpipe/plan/memory_limit.hpp>
 #include <roundpipe/plan/memory_plan.hpp>
 #include <roundpipe/plan/model_description.hpp>
 #include <roundpipe/plan/parameter_blocks.hpp>
@@ -81,6 +83,7 @@
 #include <roundpipe/plan/stage_budget.hpp>
 #include <roundpipe/plan/stage_chunks.hpp>
 #include <roundpipe/plan/stage_layout.hpp>
+#include <roundpipe/plan/stage_memory.hpp>
 #include <roundpipe/plan/stage_ticks.hpp>
 #include <roundpipe/plan/step_graph.hpp>
 #include <roundpipe/plan/timeline.hpp>
