@@ -51,11 +51,16 @@ set(ROUNDPIPE_CORE_HEADERS
   include/roundpipe/plan/blocking_protocol.hpp
   include/roundpipe/plan/bound_tasks.hpp
   include/roundpipe/plan/bubble_meter.hpp
+  include/roundpipe/plan/bubble_trace.hpp
   include/roundpipe/plan/bubbles.hpp
+  include/roundpipe/plan/byte_description.hpp
   include/roundpipe/plan/call_graph.hpp
   include/roundpipe/plan/copy_queues.hpp
   include/roundpipe/plan/cost_model.hpp
   include/roundpipe/plan/dualpipe_schedule.hpp
+  include/roundpipe/plan/even_stages.hpp
+  include/roundpipe/plan/fewest_stages.hpp
+  include/roundpipe/plan/fitting_stages.hpp
   include/roundpipe/plan/gpipe_schedule.hpp
   include/roundpipe/plan/graph_builder.hpp
   include/roundpipe/plan/graph_history.hpp
@@ -66,6 +71,7 @@ set(ROUNDPIPE_CORE_HEADERS
   include/roundpipe/plan/layer_bytes.hpp
   include/roundpipe/plan/layer_event_protocol.hpp
   include/roundpipe/plan/looped_bfs_schedule.hpp
+  include/roundpipe/plan/memory_limit.hpp
   include/roundpipe/plan/memory_plan.hpp
   include/roundpipe/plan/model_description.hpp
   include/roundpipe/plan/model_shape.hpp
@@ -87,7 +93,10 @@ set(ROUNDPIPE_CORE_HEADERS
   include/roundpipe/plan/stage_budget.hpp
   include/roundpipe/plan/stage_chunks.hpp
   include/roundpipe/plan/stage_layout.hpp
+  include/roundpipe/plan/stage_memory.hpp
+  include/roundpipe/plan/stage_ticks.hpp
   include/roundpipe/plan/step_graph.hpp
+  include/roundpipe/plan/task_graph.hpp
   include/roundpipe/plan/timeline.hpp
   include/roundpipe/plan/transfer_warning.hpp
   include/roundpipe/plan/uniform_partitioner.hpp

@@ -3,20 +3,18 @@
 #pragma once
 
 /// \file
-/// \brief The search behind `Partitioner`: dynamic programming for each t_max, best bound first.
+/// \brief The search behind `Partitioner`: the shortest t_max for each number of stages that could
+/// be the best.
 
 #include <roundpipe/concepts/partition_policy.hpp>
-#include <roundpipe/plan/partition_objective.hpp>
+#include <roundpipe/plan/even_stages.hpp>
+#include <roundpipe/plan/fewest_stages.hpp>
+#include <roundpipe/plan/stage_ticks.hpp>
 
 #include <algorithm>
-#include <cmath>
 #include <cstddef>
 #include <cstdint>
-#include <iterator>
-#include <limits>
-#include <map>
 #include <optional>
-#include <utility>
 #include <vector>
 
 namespace roundpipe::detail {
@@ -24,224 +22,185 @@ namespace roundpipe::detail {
 /// One search for the best partition of one problem.
 class PartitionSearch {
  public:
+  /// \p problem must outlive it.
   explicit PartitionSearch(PartitionProblem const& problem)
-      : problem_(problem), layers_(problem.costs.size()) {
-    for (auto const direction : {StageDirection::forward, StageDirection::backward}) {
-      auto& seconds = table(direction).seconds;
-      seconds.resize(layers_ * (layers_ + 1));
-      table(direction).fits.resize(seconds.size());
-      for (std::size_t first = 0; first < layers_; ++first) {
-        for (auto end = first + 1; end <= layers_; ++end) {  // sums of prefixes: from left to right
-          seconds[at(first, end)] = (end - 1 == first ? 0 : seconds[at(first, end - 1)]) +
-                                    stage_seconds(problem.costs, direction, {end - 1, 1});
-        }
-      }
-    }
-  }
+      : problem_(problem),
+        ticks_(problem.costs),
+        forward_(problem, ticks_, StageDirection::forward),
+        backward_(problem, ticks_, StageDirection::backward),
+        fused_fits_(problem.costs.size(), Fit::unknown) {}
 
   /// The first layer that does not even fit alone; nothing when each of them does.
   [[nodiscard]] std::optional<std::size_t> misfit(StageDirection direction) {
-    for (std::size_t layer = 0; layer < layers_; ++layer) {
-      if (!fits(direction, layer, layer + 1)) {
+    auto& stages = direction == StageDirection::forward ? forward_ : backward_;
+    for (std::size_t layer = 0; layer + 1 < ticks_.layers(); ++layer) {
+      if (!stages.fits(layer, layer + 1)) {
         return layer;
       }
     }
-    return std::nullopt;
+    auto const last = ticks_.layers() - 1;  // it is always in the fused stage
+    auto const fits = direction == StageDirection::forward || fused_fits(last);
+    return fits ? std::nullopt : std::optional(last);
   }
 
   /// The best partition; nothing when none fits.
   [[nodiscard]] std::optional<Partition> run() {
-    // Any stage takes at most as long as the whole model: what does not fit then never fits.
-    auto const longest = seconds(StageDirection::backward, 0, layers_);
-    auto const fewest = stages_for(longest);
-    if (!fewest) {
+    begin();
+    if (!best_) {
       return std::nullopt;
     }
-    auto choice = *fewest;
-    auto t_max = longest;
-    auto best = weight(choice.stages()) * longest;
-    std::map<double, std::size_t> known{{longest, choice.stages()}};  // stages by t_max
-    for (auto const& candidate : candidates(choice.stages())) {  // the most promising one first
-      auto const t = candidate.seconds;
-      if (candidate.bound > best) {
+    // With more stages, t_max has to be shorter to be as good: t_max is bounded by `promising`,
+    // which falls. If that takes s stages, then no number below s will do.
+    for (std::size_t stages = 1; stages < 2 * ticks_.layers();) {
+      auto const t_max = promising(stages);
+      if (t_max < ticks_.slowest_layer()) {
         break;
       }
-      // The longer stages may take, the fewer are needed: what is known bounds the rest.
-      auto const above = known.lower_bound(t);
-      if (above->first == t || weight(above->second) * t > best ||
-          (above != known.begin() && std::prev(above)->second == above->second)) {
+      if (auto const least = at_least(t_max); least > stages) {
+        stages = least;
         continue;
       }
-      auto const found = stages_for(t);
-      known[t] = found ? found->stages() : unreachable;
-      auto const value = found ? weight(found->stages()) * t : best;
-      if (found && (value < best || (value == best && t < t_max))) {
-        choice = *found;
-        t_max = t;
-        best = value;
+      auto const found = cut(t_max);
+      if (!found) {
+        break;  // what does not fit now does not with shorter stages
+      }
+      if (found->stages() <= stages) {
+        consider(shortest(stages, *found));
+        ++stages;
+      } else {
+        stages = found->stages();
       }
     }
-    auto const first = choice.fused_first;
-    Partition result{even(StageDirection::forward, first, choice.forward, t_max),
-                     even(StageDirection::backward, first, choice.backward, t_max)};
-    result.backward.insert(result.backward.begin(), {first, layers_ - first});
-    return result;
+    return result();
   }
 
  private:
-  static constexpr std::size_t unreachable = std::numeric_limits<std::size_t>::max() / 4;
   enum class Fit : std::uint8_t { unknown, no, yes };
-  struct Table {
-    std::vector<double> seconds;
-    std::vector<Fit> fits;
-  };
-  struct Candidate {
-    double seconds;  ///< t_max
-    double bound;    ///< No partition with this t_max has a smaller objective.
-  };
-  struct Choice {
-    std::size_t fused_first;
-    std::size_t forward;   ///< How many forward stages.
-    std::size_t backward;  ///< How many backward stages, without the fused one.
+
+  /// The fewest stages for some t_max, with the largest fused stage.
+  struct Cut {
+    std::size_t fused_first = 0;
+    std::size_t forward = 0;   ///< How many forward stages.
+    std::size_t backward = 0;  ///< How many backward stages, without the fused one.
+    Ticks t_max = 0;           ///< Of these stages: what was asked for, or less.
 
     [[nodiscard]] std::size_t stages() const noexcept { return forward + 1 + backward; }
   };
 
-  [[nodiscard]] std::size_t at(std::size_t first, std::size_t end) const noexcept {
-    return first * (layers_ + 1) + end;
-  }
-  [[nodiscard]] Table& table(StageDirection direction) noexcept {
-    return direction == StageDirection::forward ? forward_ : backward_;
-  }
-  [[nodiscard]] double seconds(StageDirection direction, std::size_t first, std::size_t end) {
-    return first == end ? 0 : table(direction).seconds[at(first, end)];
-  }
   /// M S + N (N - 1)
   [[nodiscard]] double weight(std::size_t stages) const noexcept {
     auto const n = static_cast<double>(problem_.devices);
     return static_cast<double>(problem_.micro_batches) * static_cast<double>(stages) + n * (n - 1);
   }
+  [[nodiscard]] double value(Cut const& cut) const noexcept {
+    return weight(cut.stages()) * static_cast<double>(cut.t_max);
+  }
 
-  /// Whether these layers fit into a device; asks the problem once for each stage.
-  [[nodiscard]] bool fits(StageDirection direction, std::size_t first, std::size_t end) {
-    auto& fit = table(direction).fits[at(first, end)];
+  /// The longest t_max with which \p stages stages are as good as the best so far, or a bit more.
+  [[nodiscard]] Ticks promising(std::size_t stages) const {
+    auto const whole = ticks_.whole_model();
+    auto const t_max = value(*best_) / weight(stages) * (1 + 1e-14);
+    return t_max < static_cast<double>(whole) ? static_cast<Ticks>(t_max) + 1 : whole;
+  }
+
+  /// No partition has fewer stages that take no longer than \p t_max.
+  [[nodiscard]] std::size_t at_least(Ticks t_max) const {
+    auto const before = std::min(ticks_.first_fused(t_max), ticks_.layers() - 1);
+    auto const parts = [&](StageDirection direction) {
+      auto const sum = ticks_.stage(direction, 0, before);
+      return sum > 0 ? static_cast<std::size_t>((sum - 1) / t_max + 1) : 0;
+    };
+    return parts(StageDirection::forward) + 1 + parts(StageDirection::backward);
+  }
+
+  void consider(Cut const& cut) {
+    if (!best_ || value(cut) < value(*best_) ||
+        (value(cut) == value(*best_) && cut.t_max < best_->t_max)) {
+      best_ = cut;
+    }
+  }
+
+  /// Finds a good partition, if there is any at all.
+  void begin() {
+    auto const whole = ticks_.whole_model();
+    for (auto t_max = ticks_.slowest_layer();; t_max += t_max / 8 + 1) {
+      t_max = std::min(t_max, whole);
+      if (!best_ || weight(at_least(t_max)) * static_cast<double>(t_max) < value(*best_)) {
+        if (auto const found = cut(t_max)) {
+          consider(*found);
+        }
+      }
+      if (t_max == whole) {
+        break;
+      }
+    }
+  }
+
+  /// The cut into at most as many stages as \p enough, which is one, with the shortest t_max.
+  [[nodiscard]] Cut shortest(std::size_t stages, Cut enough) {
+    auto low = ticks_.slowest_layer();
+    while (low < enough.t_max) {
+      auto const t_max = low + (enough.t_max - low) / 2;
+      auto const found = cut(t_max);
+      if (found && found->stages() <= stages) {
+        enough = *found;
+      } else {
+        low = next_;
+      }
+    }
+    return enough;
+  }
+
+  [[nodiscard]] bool fused_fits(std::size_t first) {
+    auto& fit = fused_fits_[first];
     if (fit == Fit::unknown) {
-      fit = !problem_.fits || problem_.fits(direction, {first, end - first}) ? Fit::yes : Fit::no;
+      LayerRange const range{first, ticks_.layers() - first};
+      fit = !problem_.fits || problem_.fits(StageDirection::backward, range) ? Fit::yes : Fit::no;
     }
     return fit == Fit::yes;
   }
 
-  /// For each layer k: the least number of stages that cover the layers before k.
-  [[nodiscard]] std::vector<std::size_t> fewest_stages(StageDirection direction, double t_max) {
-    std::vector<std::size_t> fewest(layers_, unreachable);
-    fewest[0] = 0;
-    for (std::size_t end = 1; end < layers_; ++end) {
-      for (std::size_t n = 1; n <= end && seconds(direction, end - n, end) <= t_max; ++n) {
-        auto const first = end - n;
-        if (fewest[first] + 1 < fewest[end] && fits(direction, first, end)) {
-          fewest[end] = fewest[first] + 1;
+  /// The fewest stages none of which takes longer than \p t_max; nothing when there are none.
+  /// Sets \c next_: for what is shorter, the answer is the same.
+  [[nodiscard]] std::optional<Cut> cut(Ticks t_max) {
+    auto const first_fused = ticks_.first_fused(t_max);
+    next_ = std::min(forward_.cover(t_max), backward_.cover(t_max));
+    if (first_fused > 0) {
+      next_ = std::min(next_, ticks_.fused(first_fused - 1));
+    }
+    std::optional<Cut> best;
+    for (auto first = first_fused; first < ticks_.layers(); ++first) {
+      if (forward_.reaches(first) && backward_.reaches(first)) {
+        Cut const cut{first, forward_.stages(first), backward_.stages(first), t_max};
+        if ((!best || cut.stages() < best->stages()) && fused_fits(first)) {
+          best = cut;
         }
       }
     }
-    return fewest;
+    if (best) {
+      best->t_max = std::max({ticks_.fused(best->fused_first),
+                              forward_.slowest(best->fused_first),
+                              backward_.slowest(best->fused_first)});
+    }
+    return best;
   }
 
-  /// The fewest stages none of which takes longer than \p t_max, with the largest fused stage.
-  [[nodiscard]] std::optional<Choice> stages_for(double t_max) {
-    auto const forward = fewest_stages(StageDirection::forward, t_max);
-    auto const backward = fewest_stages(StageDirection::backward, t_max);
-    Choice best{0, unreachable, 0};
-    for (std::size_t first = 0; first < layers_; ++first) {
-      Choice const choice{first, forward[first], backward[first]};
-      if (choice.stages() < best.stages() &&
-          seconds(StageDirection::backward, first, layers_) <= t_max &&
-          fits(StageDirection::backward, first, layers_)) {
-        best = choice;
-      }
-    }
-    return best.stages() < unreachable ? std::optional{best} : std::nullopt;
-  }
-
-  /// Every t_max that a partition of at least \p fewest stages can have, the least bound first.
-  [[nodiscard]] std::vector<Candidate> candidates(std::size_t fewest) {
-    double slowest = 0;  // of the layers: a backward stage runs it
-    for (std::size_t i = 0; i < layers_; ++i) {
-      slowest = std::max(slowest, seconds(StageDirection::backward, i, i + 1));
-    }
-    auto times = forward_.seconds;
-    times.insert(times.end(), backward_.seconds.begin(), backward_.seconds.end());
-    std::erase_if(times, [&](double s) { return s < slowest; });
-    std::ranges::sort(times);
-    times.erase(std::ranges::unique(times).begin(), times.end());
-
-    std::vector<Candidate> result;
-    std::size_t fused_first = layers_ - 1;  // of the largest fused stage that is not too slow
-    for (auto const t : times) {
-      while (fused_first > 0 && seconds(StageDirection::backward, fused_first - 1, layers_) <= t) {
-        --fused_first;
-      }
-      auto const at_least = [&](StageDirection direction) {
-        auto const total = seconds(direction, 0, fused_first);
-        // Sums are rounded: a bound must not claim a stage for the last digit's sake.
-        return total > 0 ? static_cast<std::size_t>(std::ceil(total / t * (1 - 1e-12))) : 0;
-      };
-      auto const both = at_least(StageDirection::forward) + at_least(StageDirection::backward);
-      result.push_back({t, weight(std::max(both + 1, fewest)) * t});
-    }
-    std::ranges::sort(result, {}, [](Candidate const& c) { return std::pair{c.bound, c.seconds}; });
-    return result;
-  }
-
-  /// Cuts the layers before \p count into \p stages stages, in execution order, as evenly as can
-  /// be: with the least sum of squared times. Of equals, forward stages become longer and backward
-  /// stages shorter in execution order, for the sake of fill and drain.
-  [[nodiscard]] std::vector<LayerRange> even(StageDirection direction,
-                                             std::size_t count,
-                                             std::size_t stages,
-                                             double t_max) {
-    auto const forward = direction == StageDirection::forward;
-    // The next stage takes `taken` of the `left` layers that are left.
-    auto const next = [&](std::size_t left, std::size_t taken) {
-      return LayerRange{forward ? count - left : left - taken, taken};
-    };
-    struct Step {
-      double squares = std::numeric_limits<double>::infinity();
-      std::size_t taken = 0;
-    };
-    std::vector<std::vector<Step>> steps(stages + 1, std::vector<Step>(count + 1));  // by left
-    steps[0][0].squares = 0;
-    for (std::size_t stage = 1; stage <= stages; ++stage) {
-      for (std::size_t left = 1; left <= count; ++left) {
-        auto& step = steps[stage][left];
-        for (std::size_t taken = 1; taken <= left; ++taken) {
-          auto const range = next(left, taken);
-          auto const s = seconds(direction, range.first, range.end());
-          if (s > t_max) {
-            break;
-          }
-          auto const share = s > 0 ? s / t_max : 0;
-          auto const squares = share * share + steps[stage - 1][left - taken].squares;
-          // Sums are rounded: what differs in the last digits only is equal.
-          auto const better =
-              forward ? squares < step.squares * (1 - 1e-9) : squares <= step.squares * (1 + 1e-9);
-          if (better && std::isfinite(squares) && fits(direction, range.first, range.end())) {
-            step = {squares, taken};
-          }
-        }
-      }
-    }
-    std::vector<LayerRange> result;
-    for (auto left = count; stages > 0; --stages) {
-      result.push_back(next(left, steps[stages][left].taken));
-      left -= result.back().count;
-    }
+  [[nodiscard]] Partition result() {
+    auto const chosen = *cut(best_->t_max);  // fills the tables for this t_max
+    auto const first = chosen.fused_first;
+    Partition result{even_stages(forward_, first, chosen.t_max),
+                     even_stages(backward_, first, chosen.t_max)};
+    result.backward.insert(result.backward.begin(), {first, ticks_.layers() - first});
     return result;
   }
 
   PartitionProblem const& problem_;
-  std::size_t layers_;
-  Table forward_;
-  Table backward_;
+  StageTicks ticks_;
+  FewestStages forward_;
+  FewestStages backward_;
+  std::vector<Fit> fused_fits_;
+  std::optional<Cut> best_;
+  Ticks next_ = 0;
 };
 
 }  // namespace roundpipe::detail

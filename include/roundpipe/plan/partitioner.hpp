@@ -20,11 +20,14 @@ namespace roundpipe {
 /// \brief Finds the least (M S + N (N - 1)) t_max over all forward and backward partitions
 /// (RoundPipe, arXiv:2604.27085), exactly.
 ///
-/// For each t_max, a sum of consecutive layers' times, dynamic programming finds the fewest stages
-/// that fit; `fits` need not be monotone, and is asked at most once for each stage. Among equals
-/// the smallest t_max wins, then the largest fused stage, then the most even stages: the objective
-/// takes them all for as slow as the slowest, but fill, drain and imbalance shrink with their
-/// variance.
+/// For a number of stages, bisection finds the shortest t_max among the sums of consecutive layers'
+/// times; for a t_max, a search finds the fewest stages that fit. What cannot be better than the
+/// best so far is left out, which is nearly all. `fits` need not be monotone, is asked at most once
+/// for each stage, and only for stages that are no longer than a t_max that is searched.
+///
+/// Among equals the smallest t_max wins, then the largest fused stage, then the most even stages:
+/// the objective takes them all for as slow as the slowest, but fill, drain and imbalance shrink
+/// with their variance.
 class Partitioner {
  public:
   /// \throws Error (invalid_argument) for no layers, devices or micro-batches or a cost that is
@@ -36,7 +39,8 @@ class Partitioner {
             Errc::invalid_argument,
             "a partition needs at least one micro-batch");
     for (std::size_t layer = 0; layer < problem.costs.size(); ++layer) {
-      for (auto const s : {problem.costs[layer].forward_s, problem.costs[layer].backward_s}) {
+      auto const& cost = problem.costs[layer];
+      for (auto const s : {cost.forward_s, cost.recomputing_s(), cost.backward_s}) {
         if (!(s >= 0) || !std::isfinite(s)) {
           throw Error(Errc::invalid_argument,
                       "the cost of layer " + std::to_string(layer) + " is " + std::to_string(s) +
