@@ -144,6 +144,7 @@ set(ROUNDPIPE_CORE_HEADERS
   include/roundpipe/simulate/link_sharing.hpp
   include/roundpipe/simulate/simulated_bubbles.hpp
   include/roundpipe/simulate/simulator.hpp
+  include/roundpipe/simulate/stage_activity.hpp
   include/roundpipe/version.hpp
 )
 

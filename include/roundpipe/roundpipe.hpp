@@ -146,4 +146,5 @@
 #include <roundpipe/simulate/link_sharing.hpp>
 #include <roundpipe/simulate/simulated_bubbles.hpp>
 #include <roundpipe/simulate/simulator.hpp>
+#include <roundpipe/simulate/stage_activity.hpp>
 #include <roundpipe/version.hpp>

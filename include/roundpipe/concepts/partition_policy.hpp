@@ -56,7 +56,7 @@ struct PartitionProblem {
   std::size_t devices = 1;        ///< N
   std::size_t micro_batches = 1;  ///< M: of a whole call, all rounds.
   /// Whether a stage of these layers fits into a device; empty: every stage does.
-  std::function<bool(StageDirection, LayerRange)> fits;
+  std::function<bool(StageDirection, LayerRange)> fits = {};
 };
 
 /// \brief A pure function from costs and limits to stages.

@@ -208,7 +208,7 @@ class TaskGraphBuilder {
       }
     }
     for (auto const block : blocks) {
-      if (begun_.insert({block, event, device}).second) {  // later ones are behind it on its lane
+      if (reads_only && begun_.insert({block, device}).second) {  // others are behind on its lane
         auto const events = in_.before({block, event, 0});
         action.block_waits.insert(action.block_waits.end(), events.begin(), events.end());
       }
@@ -282,15 +282,17 @@ class TaskGraphBuilder {
   std::vector<LayerRange> stages_;
   std::map<Key, std::size_t> devices_;  // that run the tasks
   std::map<Boundary, Made> made_;
-  std::map<std::pair<Boundary, std::size_t>, ActionId> brought_;      // to a device, which keeps it
-  std::set<std::tuple<BlockId, BlockEventKind, std::size_t>> begun_;  // by device
+  std::map<std::pair<Boundary, std::size_t>, ActionId> brought_;  // to a device, which keeps it
+  std::set<std::pair<BlockId, std::size_t>> begun_;               // blocks that a device has used
 };
 
 }  // namespace detail
 
 /// Builds the graph of a call whose tasks run on devices that keep the weights of their stages:
 /// boundaries go through the host where the next task runs on another device, nothing else is
-/// copied. For schedules that bind stages to devices, to be verified, simulated and drawn; what
+/// copied. Compute reads the weights, as uploads do elsewhere, and makes the gradients that the
+/// step waits for; it has its own place for them, and so waits for no earlier step's reading. For
+/// schedules that bind stages to devices, to be verified, simulated and drawn; what
 /// \ref Pipeline runs is made by \ref build_call_graph.
 /// \throws Error (invalid_argument) when shape, partition and tasks do not belong together, a task
 /// is missing, or devices wait for each other.
