@@ -122,7 +122,14 @@ set(ROUNDPIPE_CORE_HEADERS
 set(ROUNDPIPE_EXTRA_HEADERS
   include/roundpipe/trace/chrome_trace.hpp
   include/roundpipe/trace/csv_timeline.hpp
+  include/roundpipe/trace/svg_canvas.hpp
+  include/roundpipe/trace/svg_guides.hpp
+  include/roundpipe/trace/svg_options.hpp
+  include/roundpipe/trace/svg_palette.hpp
+  include/roundpipe/trace/svg_timeline.hpp
   include/roundpipe/trace/text_timeline.hpp
+  include/roundpipe/trace/time_axis.hpp
+  include/roundpipe/trace/timeline_boxes.hpp
   include/roundpipe/trace/trace_file.hpp
   include/roundpipe/nn/carve.hpp
   include/roundpipe/nn/host_attention.hpp
