@@ -267,7 +267,7 @@ TEST_CASE("Texts overlap no other text, and nothing leaves the picture") {
     std::size_t const devices = 1 + random() % 12;
     auto const timeline = random_timeline(random, devices, 20 + random() % 200);
     SvgOptions options;
-    options.width = 300 + static_cast<double>(random() % 1200);
+    options.width = 400 + static_cast<double>(i % 2 == 0 ? 0 : random() % 1200);
     options.row_height = 4 + static_cast<double>(random() % 40);
     options.title = std::string(random() % 200, 'm');
     options.labels = static_cast<SvgLabels>(random() % 4);
@@ -314,7 +314,7 @@ TEST_CASE("What can not be drawn is refused, and leaves no file") {
     change(options);
     CHECK_THROWS_AS(written(example(), options), Error);
   };
-  refuses([](SvgOptions& options) { options.width = 299; });
+  refuses([](SvgOptions& options) { options.width = 399; });
   refuses([](SvgOptions& options) { options.width = std::numeric_limits<double>::infinity(); });
   refuses([](SvgOptions& options) { options.row_height = 3; });
   refuses([](SvgOptions& options) { options.from_s = 10; });

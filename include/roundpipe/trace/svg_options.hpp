@@ -29,7 +29,7 @@ enum class SvgTurns : std::uint8_t { none, calls, rounds };
 
 /// What `write_svg_timeline` draws.
 struct SvgOptions {
-  double width = 1000;                   ///< Of the picture, in pixels, from 300.
+  double width = 1000;                   ///< Of the picture, in pixels, from 400.
   double row_height = 28;                ///< Of a device's boxes, in pixels, from 4; labels want 8.
   std::optional<double> from_s;          ///< Where the axis begins; none: where the first box does.
   std::optional<double> to_s;            ///< Where the axis ends; none: where the last box does.

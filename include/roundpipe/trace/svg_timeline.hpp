@@ -41,10 +41,10 @@ class SvgTimelineDrawing {
   /// \throws Error (invalid_argument) as \ref write_svg_timeline does.
   SvgTimelineDrawing(Timeline const& timeline, SvgOptions const& options)
       : options_(options), devices_(timeline.devices) {
-    require(options.width >= 300 && options.width <= 1e5 && options.row_height >= 4 &&
+    require(options.width >= 400 && options.width <= 1e5 && options.row_height >= 4 &&
                 options.row_height <= 1e3,
             Errc::invalid_argument,
-            "a picture of a timeline wants a width of 300 to 100000 pixels and rows of 4 to 1000");
+            "a picture of a timeline wants a width of 400 to 100000 pixels and rows of 4 to 1000");
     require_known_devices(timeline);
     for (auto const& lane : lanes()) {
       auto const name_width = text_width(row_name(lane), row_font_px(lane));
@@ -247,7 +247,7 @@ class SvgTimelineDrawing {
 /// neighbours. It is plain SVG 1.1 on white, without scripts, styles and fonts, so READMEs can show
 /// it.
 /// \throws Error (invalid_argument) when an entry names a device that the timeline has not, for a
-///         width under 300 or rows lower than 4 pixels, and when the axis would be empty, as it is
+///         width under 400 or rows lower than 4 pixels, and when the axis would be empty, as it is
 ///         by default without compute; (std::errc::io_error) when \p out fails.
 inline void write_svg_timeline(std::ostream& out,
                                Timeline const& timeline,
