@@ -7,6 +7,7 @@
 
 #include <roundpipe/trace/time_axis.hpp>
 
+#include <cstddef>
 #include <string>
 #include <string_view>
 
