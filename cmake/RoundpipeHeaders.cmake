@@ -169,7 +169,14 @@ set(ROUNDPIPE_EXTRA_HEADERS
   include/roundpipe/nn/transformer_config.hpp
   include/roundpipe/trace/chrome_trace.hpp
   include/roundpipe/trace/csv_timeline.hpp
+  include/roundpipe/trace/svg_canvas.hpp
+  include/roundpipe/trace/svg_guides.hpp
+  include/roundpipe/trace/svg_options.hpp
+  include/roundpipe/trace/svg_palette.hpp
+  include/roundpipe/trace/svg_timeline.hpp
   include/roundpipe/trace/text_timeline.hpp
+  include/roundpipe/trace/time_axis.hpp
+  include/roundpipe/trace/timeline_boxes.hpp
   include/roundpipe/trace/trace_file.hpp
 )
 
