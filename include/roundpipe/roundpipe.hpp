@@ -140,6 +140,7 @@
 #include <roundpipe/runtime/weights_digest.hpp>
 #include <roundpipe/runtime/worker_pool.hpp>
 #include <roundpipe/simulate/action_times.hpp>
+#include <roundpipe/simulate/bound_memory.hpp>
 #include <roundpipe/simulate/copy_engines.hpp>
 #include <roundpipe/simulate/forecast.hpp>
 #include <roundpipe/simulate/link_model.hpp>

@@ -1,0 +1,62 @@
+// SPDX-FileCopyrightText: 2026 The roundpipe authors
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#include <roundpipe/plan/balanced_partition.hpp>
+#include <roundpipe/plan/gpipe_schedule.hpp>
+#include <roundpipe/plan/one_f_one_b_schedule.hpp>
+#include <roundpipe/simulate/bound_memory.hpp>
+#include <roundpipe/simulate/simulator.hpp>
+#include <support/error_of.hpp>
+#include <support/simulated_schedules.hpp>
+
+#include <doctest/doctest.h>
+
+#include <cstddef>
+#include <vector>
+
+namespace {
+
+using namespace roundpipe;
+
+constexpr std::size_t layers = 8;
+std::vector<LayerCost> const costs(layers, LayerCost{1, 2});
+std::vector<LayerBytes> const bytes(layers, LayerBytes{1000, 100, 10, 3, 7});
+
+template <Schedule S>
+std::vector<DeviceUse> held_by(S const& schedule, std::vector<LayerBytes> const& of_layers) {
+  auto const partition = balanced_partition({costs}, 4, fuses(schedule));
+  test::ScheduledModel const model(layers);
+  auto const graph = model.bound(schedule, partition, test::shape_of(partition, 4, 6));
+  SimulationOptions options;
+  options.compute.layers = costs;
+  GraphSequence sequence(4);
+  return bound_device_bytes(simulate(sequence.add(graph), options), of_layers);
+}
+
+}  // namespace
+
+TEST_CASE("devices hold weights and gradients of their layers, and what one micro-batch saves") {
+  auto const held = held_by(GPipeSchedule{}, bytes);
+  REQUIRE(held.size() == 4);
+  for (auto const& device : held) {  // two layers each
+    CHECK(device.parameters == 2000);
+    CHECK(device.gradients == 200);
+    CHECK(device.workspace == 7 + 2 * 10);
+    CHECK(device.saved == 2 * (3 + 10));
+  }
+}
+
+TEST_CASE("checkpoints are held for every micro-batch in flight: all with GPipe, P - r with 1F1B") {
+  auto const gpipe = held_by(GPipeSchedule{}, bytes);
+  auto const one_f_one_b = held_by(OneFOneBSchedule{}, bytes);
+  CHECK(gpipe[0].boundaries == 0);  // the first stage reads the batch
+  for (std::size_t r = 1; r < 4; ++r) {
+    CHECK(gpipe[r].boundaries == 6 * 10);
+    CHECK(one_f_one_b[r].boundaries == (4 - r) * 10);
+    CHECK(one_f_one_b[r].total() == gpipe[r].total() - (2 + r) * 10);
+  }
+}
+
+TEST_CASE("bytes of fewer layers than the graph has are refused") {
+  auto const code = test::error_of([] { (void)held_by(GPipeSchedule{}, {LayerBytes{}}); }).code();
+  CHECK(code == Errc::invalid_argument);
+}
