@@ -58,6 +58,7 @@ set(ROUNDPIPE_CORE_HEADERS
   include/roundpipe/plan/copy_queues.hpp
   include/roundpipe/plan/cost_model.hpp
   include/roundpipe/plan/dualpipe_schedule.hpp
+  include/roundpipe/plan/earliest_finish_schedule.hpp
   include/roundpipe/plan/even_stages.hpp
   include/roundpipe/plan/fewest_stages.hpp
   include/roundpipe/plan/fitting_stages.hpp

@@ -49,7 +49,7 @@ TEST_CASE("DualPipe: half of the micro-batches enter at each end") {
 
 TEST_CASE("DualPipe's bubble is (N / 2 - 1)(F + B - W) a device: less than ZB-H1's and 1F1B's") {
   // Backwards whose halves take 1.
-  for (auto const forward : {0.5, 1.0, 1.5, 2.0}) {
+  for (auto const forward : {1.0, 1.25, 1.5, 2.0}) {
     for (std::size_t n = 2; n <= 10; n += 2) {
       for (auto m = 2 * (n - 1); m <= 3 * n; m += 2) {
         auto const shape = bound_shape(n, n, m, false);

@@ -25,7 +25,7 @@ namespace roundpipe {
 /// a device runs a forward of the one and a whole backward of the other in turn; backwards are
 /// split where their weights' halves fill what would be bubbles. No stage is fused. In flight: N +
 /// 1 micro-batches a device. Bubble of equal stages with forwards of F and halves of B and W, where
-/// W <= B, B <= 2 F and F <= 2 B: (N / 2 - 1)(F + B - W) a device, where ZB-H1 has
+/// W <= B <= F <= B + W: (N / 2 - 1)(F + B - W) a device, where ZB-H1 has
 /// (N - 1)(F + B - W). (The report's (N / 2 - 1)(F&B + B - 3 W) is of a forward and a backward that
 /// run as one block, F&B; here they are two tasks.) Rounds run one after another.
 class DualPipeSchedule {
