@@ -47,5 +47,6 @@ check_page(docs/00_quickstart.md tests/examples/docs.test.cpp examples/quickstar
 check_page(docs/01_layers.md tests/examples/docs.test.cpp)
 check_page(docs/03_transfers.md tests/examples/docs.test.cpp)
 check_page(docs/04_event_protocol.md tests/examples/docs.test.cpp)
+check_page(docs/05_partitioner.md tests/examples/docs_partitioner.test.cpp)
 check_page(docs/07_own_backend.md
   tests/examples/docs.test.cpp tests/cuda/docs.test.cpp examples/own_kernel.cu)

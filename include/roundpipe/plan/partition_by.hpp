@@ -28,7 +28,8 @@ enum class PartitionBy : std::uint8_t {
 class ChosenPartitioner {
  public:
   /// \p options: what is simulated. By the bound, that chooses the rounds alone.
-  explicit ChosenPartitioner(PartitionBy by = PartitionBy::bound, SimulationOptions options = {})
+  explicit ChosenPartitioner(PartitionBy by = PartitionBy::bound,
+                             SlotSimulationOptions options = {})
       : by_(by), options_(options) {}
 
   /// The partition, and the best of \ref round_sizes with it.
@@ -48,7 +49,7 @@ class ChosenPartitioner {
 
  private:
   PartitionBy by_;
-  SimulationOptions options_;
+  SlotSimulationOptions options_;
 };
 
 static_assert(PartitionPolicy<ChosenPartitioner>);

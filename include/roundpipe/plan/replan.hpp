@@ -20,7 +20,7 @@ namespace roundpipe {
 /// When a partition is exchanged for another.
 struct ReplanOptions {
   PartitionBy by = PartitionBy::bound;
-  SimulationOptions simulation = {};  ///< What is simulated.
+  SlotSimulationOptions simulation = {};  ///< What is simulated.
   /// The share of the present time that must be saved: measured costs differ by some percent from
   /// one time to the next, and another partition costs new buffers, graphs and a warm-up.
   double threshold = 0.03;

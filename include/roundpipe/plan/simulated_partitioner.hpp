@@ -61,7 +61,7 @@ namespace detail {
 class SimulatedSearch {
  public:
   /// \p problem must outlive it.
-  SimulatedSearch(PartitionProblem const& problem, SimulationOptions const& options)
+  SimulatedSearch(PartitionProblem const& problem, SlotSimulationOptions const& options)
       : problem_(problem),
         asynchronous_(options.asynchronous),
         rounds_(round_sizes(problem)),
@@ -250,7 +250,7 @@ class SimulatedSearch {
 /// by a number of simulated tasks, about half a second.
 class SimulatedPartitioner {
  public:
-  explicit SimulatedPartitioner(SimulationOptions options = {}) : options_(options) {}
+  explicit SimulatedPartitioner(SlotSimulationOptions options = {}) : options_(options) {}
 
   /// The partition and the best of \ref round_sizes.
   /// \throws Error as \ref Partitioner::partition; (invalid_argument) when the rounds that are to
@@ -266,7 +266,7 @@ class SimulatedPartitioner {
   }
 
  private:
-  SimulationOptions options_;
+  SlotSimulationOptions options_;
 };
 
 static_assert(PartitionPolicy<SimulatedPartitioner>);
