@@ -38,6 +38,7 @@ set(ROUNDPIPE_CORE_HEADERS
   include/roundpipe/plan/call_graph.hpp
   include/roundpipe/plan/copy_queues.hpp
   include/roundpipe/plan/cost_model.hpp
+  include/roundpipe/plan/dualpipe_schedule.hpp
   include/roundpipe/plan/gpipe_schedule.hpp
   include/roundpipe/plan/graph_builder.hpp
   include/roundpipe/plan/graph_history.hpp
@@ -69,6 +70,7 @@ set(ROUNDPIPE_CORE_HEADERS
   include/roundpipe/plan/uniform_partitioner.hpp
   include/roundpipe/plan/unplanned_transfers.hpp
   include/roundpipe/plan/verify.hpp
+  include/roundpipe/plan/zb_h1_schedule.hpp
   include/roundpipe/backend/host_backend.hpp
   include/roundpipe/backend/host_event.hpp
   include/roundpipe/backend/host_fence.hpp

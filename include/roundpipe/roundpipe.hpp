@@ -58,6 +58,7 @@
 #include <roundpipe/plan/call_graph.hpp>
 #include <roundpipe/plan/copy_queues.hpp>
 #include <roundpipe/plan/cost_model.hpp>
+#include <roundpipe/plan/dualpipe_schedule.hpp>
 #include <roundpipe/plan/gpipe_schedule.hpp>
 #include <roundpipe/plan/graph_builder.hpp>
 #include <roundpipe/plan/graph_history.hpp>
@@ -89,6 +90,7 @@
 #include <roundpipe/plan/uniform_partitioner.hpp>
 #include <roundpipe/plan/unplanned_transfers.hpp>
 #include <roundpipe/plan/verify.hpp>
+#include <roundpipe/plan/zb_h1_schedule.hpp>
 #include <roundpipe/runtime/aligned_memory.hpp>
 #include <roundpipe/runtime/batch.hpp>
 #include <roundpipe/runtime/batch_staging.hpp>

@@ -1,0 +1,168 @@
+// SPDX-FileCopyrightText: 2026 The roundpipe authors
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#pragma once
+
+/// \file
+/// \brief DualPipe: micro-batches enter the pipeline at both of its ends.
+
+#include <roundpipe/concepts/schedule.hpp>
+#include <roundpipe/core/error.hpp>
+#include <roundpipe/plan/bound_tasks.hpp>
+
+#include <algorithm>
+#include <array>
+#include <cstddef>
+#include <deque>
+#include <utility>
+
+namespace roundpipe {
+
+/// \brief The first half of a round's micro-batches run stage s on device s, the second half on
+/// device N - 1 - s, so that two streams meet (DualPipe, DeepSeek-V3 technical report 2024,
+/// arXiv:2412.19437, section 3.2.1 and figure 5).
+///
+/// **Every device holds two stages, so that the weights are there twice.** Where the streams meet,
+/// a device runs a forward of the one and a whole backward of the other in turn; backwards are
+/// split where their weights' halves fill what would be bubbles. No stage is fused. In flight: N +
+/// 1 micro-batches a device. Bubble of equal stages with forwards of F and halves of B and W, where
+/// W <= B <= F <= B + W: (N / 2 - 1)(F + B - W) a device, where ZB-H1 has
+/// (N - 1)(F + B - W). (The report's (N / 2 - 1)(F&B + B - 3 W) is of a forward and a backward that
+/// run as one block, F&B; here they are two tasks.) Rounds run one after another.
+class DualPipeSchedule {
+ public:
+  [[nodiscard]] static constexpr bool fuses() noexcept { return false; }
+
+  /// The tasks of each device, in its order. \throws Error (invalid_argument) when there are no
+  /// stages, devices, micro-batches or rounds, an odd number of devices, a number of stages that is
+  /// not N, an odd number of micro-batches a round or fewer than 2 (N - 1), backward stages that do
+  /// not mirror forward ones, or a fused stage.
+  [[nodiscard]] DeviceTasks tasks(ScheduleShape const& shape) const {
+    detail::BoundTasks tasks(shape);
+    detail::refuse_fused(shape, "DualPipe runs streams in turn: no stage is fused");
+    auto const n = shape.devices;
+    require(n % 2 == 0, Errc::invalid_argument, "DualPipe needs an even number of devices");
+    require(
+        tasks.places() == n, Errc::invalid_argument, "DualPipe needs as many stages as devices");
+    require(shape.micro_batches % 2 == 0 && shape.micro_batches >= 2 * (n - 1),
+            Errc::invalid_argument,
+            "DualPipe needs an even number of micro-batches, at least 2 (N - 1) of them");
+    for (std::size_t round = 0; round < shape.rounds; ++round) {
+      for (std::size_t device = 0; device < n; ++device) {
+        write(tasks, shape, round, device);
+      }
+    }
+    return std::move(tasks).take();
+  }
+
+  /// Devices keep their stages from call to call. \throws Error (invalid_argument) when there are
+  /// no stages, devices, micro-batches or rounds.
+  [[nodiscard]] std::size_t advance(ScheduleShape const& shape) const {
+    check(shape);
+    return 0;
+  }
+
+ private:
+  /// The stream that enters at the end of the pipeline that is nearer to a device, or the other.
+  enum Stream : std::size_t { near, far };
+
+  /// One device's place in either stream, and how far each has come.
+  class Writer {
+   public:
+    Writer(detail::BoundTasks& tasks,
+           ScheduleShape const& shape,
+           std::size_t round,
+           std::size_t device)
+        : tasks_(tasks),
+          devices_(shape.devices),
+          half_(shape.micro_batches / 2),
+          round_(round),
+          device_(device) {}
+
+    void forward(Stream stream) { tasks_.forward(turn(stream, forwards_[stream]++)); }
+    void backward(Stream stream) { tasks_.backward(turn(stream, backwards_[stream]++)); }
+    void input_gradient(Stream stream) {
+      later_.push_back(turn(stream, backwards_[stream]++));
+      tasks_.input_gradient(later_.back());
+    }
+    /// The oldest that is left.
+    void weight_gradient() {
+      tasks_.weight_gradient(later_.front());
+      later_.pop_front();
+    }
+
+   private:
+    using Turn = detail::BoundTasks::Turn;
+
+    [[nodiscard]] Turn turn(Stream stream, std::size_t i) const {
+      // The first half of the micro-batches enters at device 0.
+      auto const first_half = (device_ < devices_ / 2) == (stream == near);
+      auto const place = first_half ? device_ : devices_ - 1 - device_;
+      return {device_, place, round_, first_half ? i : half_ + i};
+    }
+
+    detail::BoundTasks& tasks_;
+    std::size_t devices_;
+    std::size_t half_;
+    std::size_t round_;
+    std::size_t device_;
+    std::array<std::size_t, 2> forwards_{};
+    std::array<std::size_t, 2> backwards_{};
+    std::deque<Turn> later_;
+  };
+
+  static void write(detail::BoundTasks& tasks,
+                    ScheduleShape const& shape,
+                    std::size_t round,
+                    std::size_t device) {
+    Writer writer(tasks, shape, round, device);
+    auto const n = shape.devices;
+    auto const from_end = std::min(device, n - 1 - device);
+    auto const to_middle = n / 2 - 1 - from_end;
+    auto const times = [](std::size_t count, auto&& what) {
+      for (std::size_t i = 0; i < count; ++i) {
+        what(i);
+      }
+    };
+    // Fill: the near stream comes first, then both.
+    times(2 * to_middle, [&](auto) { writer.forward(near); });
+    times(from_end + 1, [&](auto) {
+      writer.forward(near);
+      writer.forward(far);
+    });
+    // The far stream turns back while it is still filling: the device before waits for it.
+    times(to_middle, [&](auto) {
+      writer.input_gradient(far);
+      writer.weight_gradient();
+      writer.forward(far);
+    });
+    times(shape.micro_batches / 2 + from_end + 1 - n, [&](auto) {
+      writer.forward(near);
+      writer.backward(far);
+      writer.forward(far);
+      writer.backward(near);
+    });
+    // Drain: the near stream has no forwards left, then the far one has none.
+    times(to_middle, [&](auto) {
+      writer.backward(far);
+      writer.forward(far);
+      writer.backward(near);
+    });
+    times(2 * (from_end + 1), [&](std::size_t i) {
+      auto const stream = i % 2 == 0 ? far : near;
+      if (i <= from_end) {
+        writer.backward(stream);
+      } else {
+        writer.input_gradient(stream);
+      }
+    });
+    times(to_middle, [&](auto) {
+      writer.weight_gradient();
+      writer.input_gradient(near);
+    });
+    times(from_end + 1, [&](auto) { writer.weight_gradient(); });
+  }
+};
+
+static_assert(Schedule<DualPipeSchedule>);
+
+}  // namespace roundpipe
