@@ -59,6 +59,7 @@
 #include <roundpipe/plan/copy_queues.hpp>
 #include <roundpipe/plan/cost_model.hpp>
 #include <roundpipe/plan/dualpipe_schedule.hpp>
+#include <roundpipe/plan/earliest_finish_schedule.hpp>
 #include <roundpipe/plan/gpipe_schedule.hpp>
 #include <roundpipe/plan/graph_builder.hpp>
 #include <roundpipe/plan/graph_history.hpp>

@@ -47,20 +47,41 @@ inline StudiedModel studied_model(std::string const& name) {
   return model;
 }
 
-/// What the study reports.
+/// What the study reports of a model.
+struct StudiedBubbles {
+  std::map<std::string, double> percent;  ///< By schedule.
+  Partition partition;                    ///< That of RoundPipe.
+  double makespan = 0;                    ///< Likewise, of a synchronous call; milliseconds.
+};
+
 struct Study {
   std::size_t devices = 0;
   std::size_t micro_batches = 0;
-  /// By model, then schedule.
-  std::map<std::string, std::map<std::string, double>> bubble_percent;
+  std::size_t micro_batches_per_round = 0;
+  std::map<std::string, StudiedBubbles> models;
 };
 
 inline Study bubble_study() {
   auto const json = read_test_data("bubbles.json");
-  Study study{
-      json.at("devices").get<std::size_t>(), json.at("micro_batches").get<std::size_t>(), {}};
+  auto const count = [](nlohmann::json const& value) { return value.get<std::size_t>(); };
+  Study study{count(json.at("devices")),
+              count(json.at("micro_batches")),
+              count(json.at("micro_batches_per_round")),
+              {}};
   for (auto const& [name, model] : json.at("models").items()) {
-    study.bubble_percent[name] = model.at("bubble_percent").get<std::map<std::string, double>>();
+    auto& studied = study.models[name];
+    model.at("bubble_percent").get_to(studied.percent);
+    model.at("roundpipe_makespan_ms").get_to(studied.makespan);
+    std::size_t first = 0;
+    for (auto const& layers : model.at("forward_stages")) {
+      studied.partition.forward.push_back({first, count(layers)});
+      first += count(layers);
+    }
+    first += count(model.at("backward_stages").at(0));  // the fused stage holds the last layers
+    for (auto const& layers : model.at("backward_stages")) {
+      first -= count(layers);
+      studied.partition.backward.push_back({first, count(layers)});
+    }
   }
   return study;
 }

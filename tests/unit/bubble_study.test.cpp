@@ -1,18 +1,20 @@
 // SPDX-FileCopyrightText: 2026 The roundpipe authors
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 
-// Schedules that bind stages to devices, against the bubbles that a study reports for them.
+// Schedules against the bubbles that a study reports for them.
 #include <roundpipe/concepts/schedule.hpp>
 #include <roundpipe/plan/balanced_partition.hpp>
 #include <roundpipe/plan/gpipe_schedule.hpp>
 #include <roundpipe/plan/interleaved_schedule.hpp>
 #include <roundpipe/plan/looped_bfs_schedule.hpp>
 #include <roundpipe/plan/one_f_one_b_schedule.hpp>
+#include <roundpipe/plan/round_robin_schedule.hpp>
 #include <support/bubble_study.hpp>
 #include <support/task_simulation.hpp>
 
 #include <doctest/doctest.h>
 
+#include <cmath>
 #include <cstddef>
 #include <limits>
 #include <string>
@@ -54,9 +56,10 @@ Best best_of(S const& schedule,
 
 TEST_CASE("with balanced partitions, bubbles are the study's or smaller") {
   auto const study = test::bubble_study();
-  REQUIRE(study.bubble_percent.size() == 3);
+  REQUIRE(study.models.size() == 3);
   auto const slack = 0.05;  // points
-  for (auto const& [name, bubbles] : study.bubble_percent) {
+  for (auto const& [name, studied] : study.models) {
+    auto const& bubbles = studied.percent;
     auto const model = test::studied_model(name);
     auto const check = [&](auto const& schedule,
                            std::string const& title,
@@ -78,5 +81,26 @@ TEST_CASE("with balanced partitions, bubbles are the study's or smaller") {
     check(OneFOneBSchedule{}, "1F1B", {study.devices});
     check(InterleavedSchedule{}, "interleaved 1F1B", multiples);
     check(LoopedBfsSchedule{}, "looped BFS", any);
+  }
+}
+
+TEST_CASE("round robin takes the study's time with the study's partition") {
+  auto const study = test::bubble_study();
+  for (auto const& [name, studied] : study.models) {
+    CAPTURE(name);
+    auto const model = test::studied_model(name);
+    ScheduleShape const shape{studied.partition.forward.size(),
+                              studied.partition.backward.size(),
+                              study.devices,
+                              study.micro_batches_per_round,
+                              study.micro_batches / study.micro_batches_per_round};
+    auto const run = test::run_tasks(shape,
+                                     RoundRobinSchedule{}.tasks(shape),
+                                     test::times_of(model.costs, studied.partition),
+                                     model.communication);
+    CHECK(run.complete);
+    CHECK(std::abs(run.makespan - studied.makespan) < 0.001);  // ms
+    auto const percent = studied.percent.at("RoundPipe, synchronous");
+    CHECK(std::abs(100 * run.bubble() - percent) < 0.01);  // points
   }
 }

@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include <roundpipe/core/error.hpp>
 #include <roundpipe/plan/round_robin_schedule.hpp>
+#include <support/task_simulation.hpp>
 
 #include <doctest/doctest.h>
 #include <range/v3/algorithm/all_of.hpp>
@@ -217,4 +218,31 @@ TEST_CASE("empty shapes are refused") {
   bad = good;
   bad.rounds = 0;
   refused(bad);
+}
+
+TEST_CASE("with k = S R - 1, equal stages of t take (floor(k / N) M_R + k mod N + M_R) t") {
+  namespace test = roundpipe::test;
+  for (auto const shape : shapes()) {
+    auto const n = shape.devices;
+    auto const m = shape.micro_batches;
+    if (shape.stages() < n || m < n) {
+      continue;
+    }
+    auto const t = 3.0;
+    std::vector<test::StageTimes> times(shape.stages(), {t, 0, t});
+    times[shape.forward_stages] = {1, 0, t - 1};  // fused
+    auto const run = test::run_tasks(shape, RoundRobinSchedule{}.tasks(shape), times);
+    auto const k = shape.stages() * shape.rounds - 1;
+    REQUIRE(run.complete);
+    CHECK(run.makespan == static_cast<double>(k / n * m + k % n + m) * t);
+  }
+}
+
+TEST_CASE("without a fused stage, the first backward stage recomputes like the others") {
+  namespace test = roundpipe::test;
+  for (auto shape : shapes()) {
+    shape.fused = false;
+    std::vector<test::StageTimes> const times(shape.stages(), {1, 1, 2});
+    REQUIRE(test::run_tasks(shape, RoundRobinSchedule{}.tasks(shape), times, 0.5).complete);
+  }
 }

@@ -81,7 +81,9 @@ using DeviceTasks = std::vector<std::vector<Task>>;
 /// see
 /// \ref fuses); a schedule refuses a shape that says otherwise, where that matters to it.
 ///
-/// Satisfied by: `RoundRobinSchedule`, `LoopedBfsSchedule`.
+/// Satisfied by: `RoundRobinSchedule`, `LoopedBfsSchedule`, `EarliestFinishSchedule`,
+/// `GPipeSchedule`; simulated only: `NaiveSchedule`, `OneFOneBSchedule`, `InterleavedSchedule`,
+/// `ZbH1Schedule`, `DualPipeSchedule`.
 template <class S>
 concept Schedule =
     std::copy_constructible<S> && requires(S const& schedule, ScheduleShape const& shape) {

@@ -7,6 +7,7 @@
 
 #include <roundpipe/concepts/schedule.hpp>
 #include <roundpipe/core/id.hpp>
+#include <roundpipe/plan/slot_order.hpp>
 
 #include <cstddef>
 
@@ -29,19 +30,8 @@ class RoundRobinSchedule {
     for (std::size_t round = 0; round < shape.rounds; ++round) {
       for (std::size_t stage = 0; stage < shape.stages(); ++stage) {
         auto& device = result[(round * shape.stages() + stage) % shape.devices];
-        for (std::size_t i = 0; i < shape.micro_batches; ++i) {
-          auto const add = [&](TaskKind kind) {
-            device.push_back({StageId(stage), kind, RoundId(round), MicroBatchId(i)});
-          };
-          if (stage < shape.forward_stages) {
-            add(TaskKind::forward);
-          } else if (stage == shape.forward_stages) {
-            add(TaskKind::fused);
-          } else {
-            add(TaskKind::recompute);
-            add(TaskKind::backward);
-          }
-        }
+        auto const slot = detail::slot_tasks(shape, StageId(stage), RoundId(round));
+        device.insert(device.end(), slot.begin(), slot.end());
       }
     }
     return result;

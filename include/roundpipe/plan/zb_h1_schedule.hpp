@@ -22,9 +22,9 @@ namespace roundpipe {
 ///
 /// No stage is fused, as each backward is split. Devices beyond the number of stages idle. In
 /// flight until the weights' half is done: min(M, P) micro-batches at every stage, which is what
-/// 1F1B's first stage holds. Bubble of P equal stages with forwards of F and halves of B and W <=
-/// B, for M >= P: (P - 1)(F + B - W) a device, where 1F1B has (P - 1)(F + B + W). Rounds run one
-/// after another.
+/// 1F1B's first stage holds. Bubble of P equal stages with forwards of F and halves of B and W,
+/// where W <= F, W <= B and M >= P: (P - 1)(F + B - W) a device, where 1F1B has
+/// (P - 1)(F + B + W). Rounds run one after another.
 class ZbH1Schedule {
  public:
   [[nodiscard]] static constexpr bool fuses() noexcept { return false; }
