@@ -93,7 +93,7 @@ std::string counts_text(std::vector<std::size_t> const& counts) {
 std::string devices_text(Outcome const& outcome) {
   std::string text;
   for (std::size_t d = 0; d < outcome.timeline.devices; ++d) {
-    auto const compute = outcome.timeline | views::filter([&](rp::TimelineEntry const& entry) {
+    auto compute = outcome.timeline | views::filter([&](rp::TimelineEntry const& entry) {
                            return entry.lane == rp::Lane{rp::LaneKind::compute, rp::DeviceId(d)};
                          });
     auto const busy_s =
