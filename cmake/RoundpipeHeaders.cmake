@@ -56,9 +56,11 @@ set(ROUNDPIPE_CORE_HEADERS
   include/roundpipe/plan/byte_description.hpp
   include/roundpipe/plan/call_graph.hpp
   include/roundpipe/plan/copy_queues.hpp
+  include/roundpipe/plan/cost_fit.hpp
   include/roundpipe/plan/cost_model.hpp
   include/roundpipe/plan/dualpipe_schedule.hpp
   include/roundpipe/plan/earliest_finish_schedule.hpp
+  include/roundpipe/plan/even_cuts.hpp
   include/roundpipe/plan/even_stages.hpp
   include/roundpipe/plan/fewest_stages.hpp
   include/roundpipe/plan/fitting_stages.hpp
@@ -79,12 +81,15 @@ set(ROUNDPIPE_CORE_HEADERS
   include/roundpipe/plan/naive_schedule.hpp
   include/roundpipe/plan/one_f_one_b_schedule.hpp
   include/roundpipe/plan/parameter_blocks.hpp
+  include/roundpipe/plan/partition_by.hpp
+  include/roundpipe/plan/partition_check.hpp
   include/roundpipe/plan/partition_objective.hpp
   include/roundpipe/plan/partition_search.hpp
   include/roundpipe/plan/partitioner.hpp
   include/roundpipe/plan/planner.hpp
   include/roundpipe/plan/priority_transfer_engine.hpp
   include/roundpipe/plan/recompute_waits.hpp
+  include/roundpipe/plan/replan.hpp
   include/roundpipe/plan/roofline.hpp
   include/roundpipe/plan/round_robin_schedule.hpp
   include/roundpipe/plan/sequence_order.hpp
@@ -92,10 +97,12 @@ set(ROUNDPIPE_CORE_HEADERS
   include/roundpipe/plan/shape_costs.hpp
   include/roundpipe/plan/simulated_partitioner.hpp
   include/roundpipe/plan/slot_order.hpp
+  include/roundpipe/plan/slot_simulation.hpp
   include/roundpipe/plan/stage_budget.hpp
   include/roundpipe/plan/stage_chunks.hpp
   include/roundpipe/plan/stage_layout.hpp
   include/roundpipe/plan/stage_memory.hpp
+  include/roundpipe/plan/stage_moves.hpp
   include/roundpipe/plan/stage_ticks.hpp
   include/roundpipe/plan/step_graph.hpp
   include/roundpipe/plan/task_graph.hpp

@@ -57,6 +57,9 @@ struct PartitionProblem {
   std::size_t micro_batches = 1;  ///< M: of a whole call, all rounds.
   /// Whether a stage of these layers fits into a device; empty: every stage does.
   std::function<bool(StageDirection, LayerRange)> fits = {};
+  /// M_R: what a policy that sees rounds may choose from, divisors of M; empty: the divisors that
+  /// are at least N, or M alone where there is none.
+  std::vector<std::size_t> micro_batches_per_round = {};
 };
 
 /// \brief A pure function from costs and limits to stages.
@@ -66,7 +69,7 @@ struct PartitionProblem {
 /// 2. It throws `Error` (over_budget) when no partition does.
 /// 3. Equal problems give equal partitions; reason: a plan can be made again elsewhere.
 ///
-/// Satisfied by: `Partitioner`, `UniformPartitioner`.
+/// Satisfied by: `Partitioner`, `SimulatedPartitioner`, `ChosenPartitioner`, `UniformPartitioner`.
 template <class P>
 concept PartitionPolicy =
     std::copy_constructible<P> && requires(P const& policy, PartitionProblem const& problem) {

@@ -230,7 +230,8 @@ class Planner {
                                      return sizes.bytes(direction, range, buffering) <= limit &&
                                             stage_seconds(costs.layers(), direction, range) <
                                                 longest_s;
-                                   }};
+                                   },
+                                   {options.micro_batches}};
     try {
       return partitioner_.partition(problem);
     } catch (Error const& error) {

@@ -3,18 +3,23 @@
 #pragma once
 
 /// \file
-/// \brief Cuts a model into the stages with which round-robin calls are shortest when they are
-/// simulated, one after another.
+/// \brief Cuts a model into the stages, and a call into the rounds, that are fastest when they are
+/// simulated.
 
 #include <roundpipe/concepts/partition_policy.hpp>
 #include <roundpipe/core/error.hpp>
+#include <roundpipe/plan/even_cuts.hpp>
+#include <roundpipe/plan/partition_check.hpp>
 #include <roundpipe/plan/partition_objective.hpp>
 #include <roundpipe/plan/partitioner.hpp>
+#include <roundpipe/plan/slot_simulation.hpp>
+#include <roundpipe/plan/stage_moves.hpp>
+#include <roundpipe/plan/stage_ticks.hpp>
 
 #include <algorithm>
+#include <cmath>
 #include <cstddef>
 #include <limits>
-#include <numeric>
 #include <optional>
 #include <span>
 #include <utility>
@@ -22,194 +27,246 @@
 
 namespace roundpipe {
 
-namespace detail {
-
-/// The steady state of calls whose slots are dealt round robin, compute alone: copies, the
-/// optimizer and dispatch take no time.
-class SlotSimulation {
- public:
-  SlotSimulation(std::span<LayerCost const> costs, std::size_t devices, std::size_t micro_batches)
-      : costs_(costs), free_s_(devices), ends_s_(micro_batches) {}
-
-  /// Seconds from call to call. A call is posted when the losses of the one before are there.
-  [[nodiscard]] double call_seconds(Partition const& partition) {
-    stages_.clear();
-    for (auto const& range : partition.forward) {
-      stages_.push_back({0, stage_seconds(costs_, StageDirection::forward, range)});
-    }
-    for (auto const& range : partition.backward) {
-      auto const forward_s = stage_seconds(costs_, StageDirection::forward, range);
-      stages_.push_back(
-          {forward_s, stage_seconds(costs_, StageDirection::backward, range) - forward_s});
-    }
-    std::ranges::fill(free_s_, 0.0);
-    // Slots come to the same devices again after so many calls.
-    auto const period = free_s_.size() / std::gcd(free_s_.size(), stages_.size());
-    auto const warm_up = period * (1 + 2 / period);
-    posted_s_ = 0;
-    device_ = 0;
-    double warm_s = 0;
-    double end_s = 0;
-    for (std::size_t call = 0; call < warm_up + period; ++call) {
-      run_call(partition.forward.size());
-      end_s = *std::ranges::max_element(free_s_);
-      warm_s = call + 1 == warm_up ? end_s : warm_s;
-    }
-    return (end_s - warm_s) / static_cast<double>(period);
+/// The sizes of rounds that \p problem leaves open, see
+/// \ref PartitionProblem::micro_batches_per_round.
+/// \throws Error (invalid_argument) when one does not divide the micro-batches.
+[[nodiscard]] inline std::vector<std::size_t> round_sizes(PartitionProblem const& problem) {
+  auto sizes = problem.micro_batches_per_round;
+  for (auto const size : sizes) {
+    require(size > 0 && problem.micro_batches % size == 0,
+            Errc::invalid_argument,
+            "the micro-batches of a call do not fill its rounds");
   }
-
- private:
-  /// What a stage does with a micro-batch: first what waits for nothing, then the rest.
-  struct Times {
-    double early_s = 0;
-    double late_s = 0;
-  };
-
-  void run_call(std::size_t fused) {
-    std::ranges::fill(ends_s_, posted_s_);
-    for (std::size_t i = 0; i < stages_.size(); ++i) {
-      auto& free_s = free_s_[device_];
-      for (auto& end_s : ends_s_) {
-        // The forward of the fused stage waits for its input; recomputation has its own for long.
-        auto const early_s = i == fused ? std::max(free_s, end_s) : free_s;
-        free_s = std::max(early_s + stages_[i].early_s, end_s) + stages_[i].late_s;
-        end_s = free_s;
+  if (sizes.empty()) {
+    for (auto size = problem.devices; size < problem.micro_batches; ++size) {
+      if (problem.micro_batches % size == 0) {
+        sizes.push_back(size);
       }
-      if (i == fused) {
-        posted_s_ = free_s;
-      }
-      device_ = (device_ + 1) % free_s_.size();
     }
+    sizes.push_back(problem.micro_batches);
   }
+  return sizes;
+}
 
-  std::span<LayerCost const> costs_;
-  std::vector<Times> stages_;
-  std::vector<double> free_s_;  // by device
-  std::vector<double> ends_s_;  // by micro-batch: of the latest stage
-  double posted_s_ = 0;
-  std::size_t device_ = 0;
+/// Stages and rounds, and what they take.
+struct RoundPartition {
+  Partition partition;
+  std::size_t micro_batches_per_round = 0;  ///< M_R
+  SimulatedCall call;                       ///< Simulated.
 };
 
-/// For every number of layers from the model's first on, and every number of stages, the cut whose
-/// slowest stage is fastest; by dynamic programming.
-class EvenCuts {
+namespace detail {
+
+/// One search for the partition that is simulated as fastest.
+class SimulatedSearch {
  public:
-  EvenCuts(PartitionProblem const& problem, StageDirection direction, std::size_t most_stages)
-      : layers_(problem.costs.size()) {
-    auto const all = std::size_t{layers_ + 1};
-    std::vector<double> seconds(all * all, unreachable);
-    for (std::size_t first = 0; first < layers_; ++first) {
-      for (auto end = first + 1; end <= layers_; ++end) {
-        LayerRange const range{first, end - first};
-        if (!problem.fits || problem.fits(direction, range)) {
-          seconds[first * all + end] = stage_seconds(problem.costs, direction, range);
-        }
-      }
+  /// \p problem must outlive it.
+  SimulatedSearch(PartitionProblem const& problem, SlotSimulationOptions const& options)
+      : problem_(problem),
+        asynchronous_(options.asynchronous),
+        rounds_(round_sizes(problem)),
+        simulation_(problem.costs, problem.devices, problem.micro_batches, options) {}
+
+  /// Rounds for \p partition alone.
+  [[nodiscard]] RoundPartition best_rounds(Partition const& partition) {
+    for (auto const round : rounds_) {
+      consider(partition, round);
     }
-    slowest_s_.assign((most_stages + 1) * all, unreachable);
-    last_first_.assign((most_stages + 1) * all, 0);
-    slowest_s_[0] = 0;
-    for (std::size_t stages = 1; stages <= most_stages; ++stages) {
-      for (std::size_t end = 1; end <= layers_; ++end) {
-        for (std::size_t first = 0; first < end; ++first) {
-          auto const slowest_s =
-              std::max(slowest_s_[(stages - 1) * all + first], seconds[first * all + end]);
-          if (slowest_s < slowest_s_[stages * all + end]) {
-            slowest_s_[stages * all + end] = slowest_s;
-            last_first_[stages * all + end] = first;
-          }
-        }
-      }
-    }
+    return finish();
   }
 
-  /// The cut of the first \p layers layers into \p stages stages, in layer order; nothing when none
-  /// fits.
-  [[nodiscard]] std::optional<std::vector<LayerRange>> cut(std::size_t layers,
-                                                           std::size_t stages) const {
-    auto const all = layers_ + 1;
-    if (slowest_s_[stages * all + layers] == unreachable) {
-      return std::nullopt;
+  /// The best of all that are tried, \p start among them.
+  [[nodiscard]] RoundPartition run(Partition const& start) {
+    for (auto const round : rounds_) {
+      consider(start, round);
     }
-    std::vector<LayerRange> ranges(stages);
-    for (auto end = layers; stages > 0; --stages) {
-      auto const first = last_first_[stages * all + end];
-      ranges[stages - 1] = {first, end - first};
-      end = first;
+    try_even_cuts();
+    std::ranges::stable_sort(found_, {}, &Found::score);
+    found_.resize(std::min(found_.size(), climbs));
+    for (std::size_t i = 0; i < found_.size(); ++i) {
+      climb(found_[i], simulation_.tasks() + climb_tasks / found_.size());
     }
-    return ranges;
+    return finish();
   }
 
  private:
-  static constexpr double unreachable = std::numeric_limits<double>::infinity();
+  /// Limits of the effort, in simulated tasks of a few nanoseconds each.
+  static constexpr std::size_t even_tasks = 40'000'000;
+  static constexpr std::size_t climb_tasks = 50'000'000;
+  static constexpr std::size_t climbs = 24;     ///< From how many partitions.
+  static constexpr double unevenness = 1.6;     ///< Of mean forward and backward stages.
+  static constexpr double longest_fused = 2.2;  ///< Times a mean backward stage.
+  /// A stage more has to be worth so much of a call: its copies are not simulated. A single call is
+  /// as short as can be; of equals the one with the fewest stages is taken.
+  [[nodiscard]] double stage_share() const noexcept { return asynchronous_ ? 5e-6 : 1e-10; }
 
-  std::size_t layers_;
-  std::vector<double> slowest_s_;        // by stages, then layers
-  std::vector<std::size_t> last_first_;  // likewise: where the last stage begins
+  struct Found {
+    StageSizes sizes;
+    std::size_t round = 0;
+    double score = 0;
+  };
+  struct Shape {
+    std::size_t fused = 0;
+    std::size_t forward = 0;
+    std::size_t backward = 0;  ///< Without the fused stage.
+    double least_s = 0;        ///< What a call takes at least: devices are always busy.
+    double estimate_s = 0;  ///< With fill and drain as if all stages were as slow as the slowest.
+  };
+
+  [[nodiscard]] std::size_t layers() const noexcept { return problem_.costs.size(); }
+
+  [[nodiscard]] double score(Partition const& partition, std::size_t round) {
+    auto const seconds = simulation_.simulate(partition, round).seconds;
+    return seconds * (1 + stage_share() * static_cast<double>(partition.size()));
+  }
+
+  void consider(Partition const& partition, std::size_t round) {
+    found_.push_back({StageSizes::of(partition), round, score(partition, round)});
+    best_s_ = std::min(best_s_, found_.back().score);
+  }
+
+  /// In the steady state every device has a slot in every round, where the layers are enough.
+  [[nodiscard]] bool has_too_few(std::size_t stages) const {
+    return asynchronous_ && stages < std::min(problem_.devices, 2 * layers() - 1);
+  }
+
+  /// Cuts of all sensible numbers of stages, the most promising ones first.
+  void try_even_cuts() {
+    StageTicks const ticks(problem_.costs);
+    EvenCuts const forward(problem_, ticks, StageDirection::forward);
+    EvenCuts const backward(problem_, ticks, StageDirection::backward);
+    for (auto const& shape : shapes()) {
+      if (simulation_.tasks() > even_tasks) {
+        break;
+      }
+      if (shape.least_s > best_s_) {
+        continue;
+      }
+      LayerRange const last{layers() - shape.fused, shape.fused};
+      auto const before = forward.cut(last.first, shape.forward);
+      auto const after = backward.cut(last.first, shape.backward);
+      if (!before || !after) {
+        continue;
+      }
+      Partition candidate{*before, {last}};
+      candidate.backward.insert(candidate.backward.end(), after->begin(), after->end());
+      for (auto const round : rounds_) {
+        consider(candidate, round);
+      }
+    }
+  }
+
+  /// Numbers of stages whose mean times are not too different, those first that should be fastest.
+  [[nodiscard]] std::vector<Shape> shapes() const {
+    std::span const costs(problem_.costs);
+    auto const n = static_cast<double>(problem_.devices);
+    auto const m = static_cast<double>(problem_.micro_batches);
+    auto const next = [](std::size_t stages) { return stages + 1 + stages / 96; };
+    std::vector<Shape> result;
+    for (std::size_t fused = 1; fused <= layers(); ++fused) {
+      auto const before = layers() - fused;
+      if (problem_.fits && !problem_.fits(StageDirection::backward, {before, fused})) {
+        continue;
+      }
+      auto const forward_s = stage_seconds(costs, StageDirection::forward, {0, before});
+      auto const backward_s = stage_seconds(costs, StageDirection::backward, {0, before});
+      auto const fused_s = stage_seconds(costs, StageDirection::backward, {before, fused});
+      auto const least_s = m / n * (forward_s + backward_s + fused_s);
+      auto const add = [&](std::size_t forward, std::size_t backward, double slowest_s) {
+        if (!has_too_few(forward + 1 + backward)) {
+          auto const fill_s = asynchronous_ ? 0 : (n - 1) * std::max(slowest_s, fused_s);
+          result.push_back({fused, forward, backward, least_s, least_s + fill_s});
+        }
+      };
+      if (before == 0) {
+        add(0, 0, 0);
+      }
+      for (std::size_t b = 1; b <= before; b = next(b)) {
+        auto const stage_s = backward_s / static_cast<double>(b);
+        if (b > 1 && fused_s > longest_fused * stage_s) {
+          break;
+        }
+        // So many forward stages take as long as the backward stages.
+        auto const even = stage_s > 0 ? forward_s / stage_s : 1;
+        auto const limit = [&](double stages) {
+          return static_cast<std::size_t>(std::clamp(stages, 1.0, static_cast<double>(before)));
+        };
+        for (auto f = limit(std::ceil(even / unevenness)); f <= limit(even * unevenness);
+             f = next(f)) {
+          add(f, b, std::max(stage_s, forward_s / static_cast<double>(f)));
+        }
+      }
+    }
+    std::ranges::stable_sort(result, {}, &Shape::estimate_s);
+    return result;
+  }
+
+  void climb(Found& start, std::size_t most_tasks) {
+    using enum StageMoves::Verdict;
+    StageMoves moves(start.sizes, [&](StageSizes const& sizes) {
+      if (simulation_.tasks() > most_tasks) {
+        return stop;
+      }
+      auto const partition = sizes.partition(layers());
+      if (has_too_few(partition.size()) || !fits(problem_, partition)) {
+        return no_better;
+      }
+      auto const found = score(partition, start.round);
+      if (found >= start.score * (1 - 1e-9)) {
+        return no_better;
+      }
+      start.score = found;
+      return better;
+    });
+    start.sizes = moves.run();
+  }
+
+  [[nodiscard]] RoundPartition finish() {
+    auto const& best = *std::ranges::min_element(found_, {}, &Found::score);
+    auto partition = best.sizes.partition(layers());
+    auto const call = simulation_.simulate(partition, best.round);
+    return {std::move(partition), best.round, call};
+  }
+
+  PartitionProblem const& problem_;
+  bool asynchronous_;
+  std::vector<std::size_t> rounds_;
+  SlotSimulation simulation_;
+  std::vector<Found> found_;
+  double best_s_ = std::numeric_limits<double>::infinity();
 };
 
 }  // namespace detail
 
-/// \brief Tries fused stages of every size, and forward and backward cuts of every number of
-/// stages, each as even as can be, and takes what \ref detail::SlotSimulation says is fastest.
+/// \brief Tries cuts of every sensible number of stages, each as even as can be, improves the best
+/// of them by small moves, and takes the partition and the rounds with which \ref SlotSimulation
+/// says that calls are fastest.
 ///
 /// \ref Partitioner minimizes a bound in which every stage takes as long as the slowest. This one
-/// sees what a larger fused stage saves (its layers' forward is not run twice) and what unequal
-/// stages cost; it is exact in neither cuts nor copies, and takes milliseconds to a second where
-/// the bound takes microseconds. Of partitions within a thousandth of the fastest, the one with the
-/// fewest stages is taken: it moves the fewest bytes.
+/// sees what a larger fused stage saves (its layers' forward is not run twice), what unequal stages
+/// cost or do not, and what short stages at either end save of fill and drain. It is a local search
+/// and exact in nothing; with no result slower than that of \ref Partitioner, but for the little
+/// that a stage more has to be worth in the steady state: 0.0005 % of a call. Its effort is bounded
+/// by a number of simulated tasks, about half a second.
 class SimulatedPartitioner {
  public:
-  /// \throws Error as \ref Partitioner::partition.
+  explicit SimulatedPartitioner(SlotSimulationOptions options = {}) : options_(options) {}
+
+  /// The partition and the best of \ref round_sizes.
+  /// \throws Error as \ref Partitioner::partition; (invalid_argument) when the rounds that are to
+  /// choose from do not divide the micro-batches.
+  [[nodiscard]] RoundPartition search(PartitionProblem const& problem) const {
+    auto const start = Partitioner{}.partition(problem);  // it refuses what makes no sense
+    return detail::SimulatedSearch(problem, options_).run(start);
+  }
+
+  /// \throws Error as \ref search.
   [[nodiscard]] Partition partition(PartitionProblem const& problem) const {
-    auto best = Partitioner{}.partition(problem);  // it refuses what makes no sense
-    auto const layers = problem.costs.size();
-    auto const most = std::min(layers, 4 * problem.devices + 12);
-    detail::EvenCuts const forward(problem, StageDirection::forward, most);
-    detail::EvenCuts const backward(problem, StageDirection::backward, most);
-    detail::SlotSimulation simulation(problem.costs, problem.devices, problem.micro_batches);
-    auto best_s = simulation.call_seconds(best);
-    for (auto fused = layers; fused > 0; --fused) {
-      LayerRange const last{layers - fused, fused};
-      if (problem.fits && !problem.fits(StageDirection::backward, last)) {
-        continue;
-      }
-      if (least_seconds(problem, fused) > best_s) {
-        break;  // smaller fused stages compute even more
-      }
-      // Fewer stages first: more have to be worth it.
-      for (std::size_t stages = 0; stages <= 2 * most; ++stages) {
-        for (std::size_t f = stages > most ? stages - most : 0; f <= std::min(stages, most); ++f) {
-          auto const before = forward.cut(last.first, f);
-          auto const after = backward.cut(last.first, stages - f);
-          if (!before || !after) {
-            continue;
-          }
-          Partition candidate{*before, {last}};
-          candidate.backward.insert(candidate.backward.end(), after->rbegin(), after->rend());
-          auto const seconds = simulation.call_seconds(candidate);
-          auto const margin = candidate.size() < best.size() ? 1 + tolerance : 1 - tolerance;
-          if (seconds < best_s * margin) {
-            best = std::move(candidate);
-            best_s = std::min(best_s, seconds);
-          }
-        }
-      }
-    }
-    return best;
+    return search(problem).partition;
   }
 
  private:
-  static constexpr double tolerance = 1e-3;
-
-  /// What a call takes at least, with so many layers in the fused stage: devices always busy.
-  static double least_seconds(PartitionProblem const& problem, std::size_t fused) {
-    std::span const costs(problem.costs);
-    auto const before = costs.size() - fused;
-    auto const work = stage_seconds(costs, StageDirection::backward, {0, costs.size()}) +
-                      stage_seconds(costs, StageDirection::forward, {0, before});
-    return work * static_cast<double>(problem.micro_batches) / static_cast<double>(problem.devices);
-  }
+  SlotSimulationOptions options_;
 };
 
 static_assert(PartitionPolicy<SimulatedPartitioner>);

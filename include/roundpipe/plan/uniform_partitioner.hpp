@@ -7,6 +7,7 @@
 
 #include <roundpipe/concepts/partition_policy.hpp>
 #include <roundpipe/core/error.hpp>
+#include <roundpipe/plan/partition_check.hpp>
 #include <roundpipe/plan/partition_objective.hpp>
 
 #include <algorithm>
@@ -50,17 +51,6 @@ class UniformPartitioner {
       partition.forward.push_back({first, std::min(size, before - first)});
     }
     return partition;
-  }
-  static bool fits(PartitionProblem const& problem, Partition const& partition) {
-    if (!problem.fits) {
-      return true;
-    }
-    auto const all = [&](StageDirection direction, std::vector<LayerRange> const& ranges) {
-      return std::ranges::all_of(
-          ranges, [&](LayerRange const& range) { return problem.fits(direction, range); });
-    };
-    return all(StageDirection::forward, partition.forward) &&
-           all(StageDirection::backward, partition.backward);
   }
 };
 

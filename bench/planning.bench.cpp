@@ -1,0 +1,205 @@
+// SPDX-FileCopyrightText: 2026 The roundpipe authors
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+
+// How long it takes to plan: by layers, equal or all different, with memory limits or without, by
+// devices and by micro-batches. The baseline tries every t_max with dynamic programming; its
+// partitions must be as good.
+//
+// Times are medians of the repetitions. The last layer is a head, as it is counted in "94 + 1".
+
+#include <roundpipe/core/random.hpp>
+#include <roundpipe/plan/memory_limit.hpp>
+#include <roundpipe/plan/partition_check.hpp>
+#include <roundpipe/plan/partition_objective.hpp>
+#include <roundpipe/plan/partitioner.hpp>
+#include <roundpipe/plan/simulated_partitioner.hpp>
+#include <roundpipe/plan/stage_memory.hpp>
+
+#include <benchmark/benchmark.h>
+
+#include <algorithm>
+#include <cmath>
+#include <cstddef>
+#include <cstdint>
+#include <limits>
+#include <vector>
+
+namespace {
+
+using namespace roundpipe;
+
+/// What a benchmark's arguments say.
+struct Case {
+  std::size_t layers;
+  bool different;  ///< No two layers cost the same; else all do, but for the head.
+  bool limited;    ///< By device memory.
+  std::size_t devices;
+  std::size_t micro_batches;
+
+  explicit Case(benchmark::State const& state)
+      : layers(static_cast<std::size_t>(state.range(0))),
+        different(state.range(1) != 0),
+        limited(state.range(2) != 0),
+        devices(static_cast<std::size_t>(state.range(3))),
+        micro_batches(static_cast<std::size_t>(state.range(4))) {}
+};
+
+PartitionProblem problem_of(Case const& c) {
+  PartitionProblem problem{{}, c.devices, c.micro_batches};
+  std::vector<LayerBytes> bytes;
+  for (std::size_t i = 0; i < c.layers; ++i) {
+    auto const draw = [&](std::uint32_t what) {
+      return c.different ? static_cast<double>(uniform(random_word({what}, i))) : 0.5;
+    };
+    auto const head = i + 1 == c.layers;
+    auto const forward_s = (head ? 0.03 : 0.01) * (0.5 + draw(1));
+    problem.costs.push_back(
+        {forward_s, forward_s * (1.5 + draw(2)), forward_s * (0.9 + 0.2 * draw(3))});
+    auto const megabytes = [&](double size, std::uint32_t what) {
+      return static_cast<Bytes>(size * (0.5 + draw(what)) * 1e6);
+    };
+    bytes.push_back({megabytes(400, 4),
+                     megabytes(400, 5),
+                     head ? 0 : megabytes(64, 6),
+                     megabytes(600, 7),
+                     megabytes(300, 8)});
+  }
+  if (c.limited) {
+    problem.fits = fits_within(StageMemory(bytes), 16_GiB);
+  }
+  return problem;
+}
+
+/// The least objective: for each time that a stage can take, the fewest stages that are no slower.
+double least_objective(PartitionProblem const& problem) {
+  auto const layers = problem.costs.size();
+  auto const all = layers + 1;
+  constexpr auto never = std::numeric_limits<double>::infinity();
+  std::vector<double> forward(all * all, never);
+  std::vector<double> backward(all * all, never);
+  std::vector<double> times;
+  for (std::size_t first = 0; first < layers; ++first) {
+    for (auto end = first + 1; end <= layers; ++end) {
+      LayerRange const range{first, end - first};
+      auto const set = [&](std::vector<double>& table, StageDirection direction) {
+        if (!problem.fits || problem.fits(direction, range)) {
+          table[first * all + end] = stage_seconds(problem.costs, direction, range);
+          times.push_back(table[first * all + end]);
+        }
+      };
+      set(forward, StageDirection::forward);
+      set(backward, StageDirection::backward);
+    }
+  }
+  std::ranges::sort(times);
+  auto const n = static_cast<double>(problem.devices);
+  auto best = never;
+  auto const fewest = [&](std::vector<double> const& table, double t_max) {
+    std::vector<double> stages(layers, never);
+    stages[0] = 0;
+    for (std::size_t end = 1; end < layers; ++end) {
+      for (std::size_t first = 0; first < end; ++first) {
+        if (table[first * all + end] <= t_max) {
+          stages[end] = std::min(stages[end], stages[first] + 1);
+        }
+      }
+    }
+    return stages;
+  };
+  for (auto const t_max : times) {
+    auto const before = fewest(forward, t_max);
+    auto const after = fewest(backward, t_max);
+    for (std::size_t first = 0; first < layers; ++first) {
+      if (backward[first * all + layers] <= t_max) {
+        auto const stages = before[first] + 1 + after[first];
+        auto const tasks = static_cast<double>(problem.micro_batches) * stages + n * (n - 1);
+        best = std::min(best, tasks * t_max);
+      }
+    }
+  }
+  return best;
+}
+
+void bound(benchmark::State& state) {
+  Case const c(state);
+  auto const problem = problem_of(c);
+  Partition partition;
+  for (auto _ : state) {
+    partition = Partitioner{}.partition(problem);
+    benchmark::DoNotOptimize(partition);
+  }
+  if (!covers(partition, c.layers) || !fits(problem, partition)) {
+    state.SkipWithError("no partition of this model");
+  }
+  if (c.layers <= 100) {
+    auto const least = least_objective(problem);
+    if (std::abs(objective(problem, partition) - least) > 1e-9 * least) {
+      state.SkipWithError("not the best partition");
+    }
+  }
+  state.counters["stages"] = static_cast<double>(partition.size());
+}
+
+void every_t_max(benchmark::State& state) {
+  auto const problem = problem_of(Case(state));
+  for (auto _ : state) {
+    benchmark::DoNotOptimize(least_objective(problem));
+  }
+}
+
+void simulated(benchmark::State& state, bool asynchronous) {
+  Case const c(state);
+  auto const problem = problem_of(c);
+  SlotSimulationOptions const options{.asynchronous = asynchronous, .communication_s = 0.003};
+  RoundPartition found;
+  for (auto _ : state) {
+    found = SimulatedPartitioner(options).search(problem);
+  }
+  if (!covers(found.partition, c.layers) || !fits(problem, found.partition)) {
+    state.SkipWithError("no partition of this model");
+  }
+  SlotSimulation simulation(problem.costs, c.devices, c.micro_batches, options);
+  auto least_s = std::numeric_limits<double>::infinity();
+  auto const partition = Partitioner{}.partition(problem);
+  for (auto const round : round_sizes(problem)) {
+    least_s = std::min(least_s, simulation.simulate(partition, round).seconds);
+  }
+  state.counters["of_bound"] = found.call.seconds / least_s;  // the call's seconds, not the plan's
+}
+
+void names(benchmark::internal::Benchmark* bench) {
+  bench->ArgNames({"layers", "different", "limited", "devices", "micro_batches"})
+      ->Unit(benchmark::kMillisecond);
+}
+void medians(benchmark::internal::Benchmark* bench) {
+  bench->Repetitions(5)->ReportAggregatesOnly();
+}
+
+BENCHMARK(bound)
+    ->Name("planning/bound")
+    ->Apply(names)
+    ->Apply(medians)
+    ->ArgsProduct({{95, 1000}, {0, 1}, {0, 1}, {8}, {16}});
+BENCHMARK(bound)
+    ->Name("planning/bound_by_devices")
+    ->Apply(names)
+    ->Apply(medians)
+    ->ArgsProduct({{95}, {1}, {1}, {1, 2, 4, 16, 64}, {16}})
+    ->ArgsProduct({{95}, {1}, {1}, {8}, {4, 64, 256}});
+BENCHMARK(every_t_max)
+    ->Name("planning/every_t_max")
+    ->Apply(names)
+    ->Iterations(1)
+    ->ArgsProduct({{95}, {0, 1}, {0, 1}, {8}, {16}});
+BENCHMARK_CAPTURE(simulated, one_call, false)
+    ->Name("planning/simulated/one_call")
+    ->Apply(names)
+    ->Iterations(1)
+    ->ArgsProduct({{33, 95}, {0, 1}, {1}, {8}, {16}});
+BENCHMARK_CAPTURE(simulated, steady, true)
+    ->Name("planning/simulated/steady")
+    ->Apply(names)
+    ->Iterations(1)
+    ->ArgsProduct({{33, 95}, {0, 1}, {1}, {8}, {16}});
+
+}  // namespace
