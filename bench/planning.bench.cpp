@@ -150,7 +150,7 @@ void every_t_max(benchmark::State& state) {
 void simulated(benchmark::State& state, bool asynchronous) {
   Case const c(state);
   auto const problem = problem_of(c);
-  SlotSimulationOptions const options{.asynchronous = asynchronous, .hand_over_s = 0.003};
+  SlotSimulationOptions const options{.asynchronous = asynchronous, .communication_s = 0.003};
   RoundPartition found;
   for (auto _ : state) {
     found = SimulatedPartitioner(options).search(problem);

@@ -6,6 +6,8 @@
 /// the host, and devices (emulated ones, or GPUs) only compute. `train_text --help` lists what can
 /// be chosen.
 
+#include <common/one_line.hpp>
+#include <common/output_file.hpp>
 #include <roundpipe/backend/host_backend.hpp>
 #include <roundpipe/core/error.hpp>
 #include <roundpipe/nn/host_ops.hpp>
@@ -24,7 +26,6 @@
 #include "train_text/chosen_optimizer.hpp"
 #include "train_text/entropy.hpp"
 #include "train_text/options.hpp"
-#include "train_text/output_file.hpp"
 #include "train_text/precision.hpp"
 #include "train_text/report.hpp"
 #include "train_text/run_cuda.hpp"
@@ -95,8 +96,8 @@ void run(Options o) {
     o.devices = cuda_devices(o);
   }
   auto const text = read_text(o);
-  std::optional<OutputFile> json;
-  std::optional<OutputFile> trace;
+  std::optional<examples::OutputFile> json;
+  std::optional<examples::OutputFile> trace;
   if (!o.json.empty()) {
     json.emplace(o.json);
   }
@@ -143,7 +144,7 @@ int main(int argc, char** argv) {
     }
     return 0;
   } catch (std::exception const& error) {
-    fmt::print(stderr, "train_text: {}\n", one_line(error));
+    fmt::print(stderr, "train_text: {}\n", examples::one_line(error));
     return 2;
   }
 }

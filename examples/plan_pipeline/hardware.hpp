@@ -16,83 +16,18 @@
 /// }
 /// \endcode
 
+#include <plan_pipeline/json_fields.hpp>
 #include <roundpipe/core/bytes.hpp>
 #include <roundpipe/core/error.hpp>
 #include <roundpipe/plan/hardware.hpp>
 
-#include <nlohmann/json.hpp>
-
 #include <algorithm>
-#include <cerrno>
 #include <filesystem>
-#include <fstream>
-#include <initializer_list>
 #include <string>
-#include <string_view>
 #include <system_error>
-#include <utility>
 #include <vector>
 
 namespace plan_pipeline {
-
-namespace detail {
-
-/// The members of one object of the file, each of them asked for and none besides.
-class JsonFields {
- public:
-  /// \param where How errors name the object: its file, and its key if it is inside another.
-  JsonFields(nlohmann::json const& object,
-             std::string where,
-             std::initializer_list<std::string_view> known)
-      : object_(object), where_(std::move(where)) {
-    if (!object.is_object()) {
-      fail("is no JSON object");
-    }
-    for (auto const& [key, value] : object.items()) {
-      if (std::find(known.begin(), known.end(), key) == known.end()) {
-        fail("has a key " + nlohmann::json(key).dump() + ", which means nothing here");
-      }
-    }
-  }
-
-  [[nodiscard]] nlohmann::json const& at(char const* key) const {
-    auto const found = object_.find(key);
-    if (found == object_.end()) {
-      fail("has no '" + std::string(key) + "'");
-    }
-    return *found;
-  }
-
-  [[nodiscard]] std::string text(char const* key) const {
-    auto const& value = at(key);
-    if (!value.is_string() || value.get_ref<std::string const&>().empty()) {
-      fail("'" + std::string(key) + "' must be a text");
-    }
-    return value.get<std::string>();
-  }
-
-  /// A number above 0, or from 0 on with \p or_zero, that its unit does not make absurd.
-  [[nodiscard]] double number(char const* key, bool or_zero = false) const {
-    auto const& value = at(key);
-    auto const n = value.is_number() ? value.get<double>() : -1;
-    if (!((or_zero ? n >= 0 : n > 0) && n <= 1e9)) {
-      fail("'" + std::string(key) + "' is " +
-           (value.is_number() ? value.dump() : std::string("a JSON ") + value.type_name()) +
-           ", but must be a number " + (or_zero ? "from 0" : "above 0") + " up to 1e9");
-    }
-    return n;
-  }
-
- private:
-  [[noreturn]] void fail(std::string const& what) const {
-    throw roundpipe::Error(roundpipe::Errc::invalid_argument, where_ + ": " + what);
-  }
-
-  nlohmann::json const& object_;
-  std::string where_;
-};
-
-}  // namespace detail
 
 /// The names of the files NAME.json in \p folder, sorted; none when there is no such folder.
 [[nodiscard]] inline std::vector<std::string> known_hardware(std::filesystem::path const& folder) {
@@ -131,26 +66,10 @@ class JsonFields {
     path = folder / (name + ".json");
   }
   auto const where = path.string();
-  std::error_code ignored;
-  if (std::filesystem::is_directory(path, ignored)) {
-    throw Error(std::make_error_code(std::errc::is_a_directory), "can not read '" + where + "'");
-  }
-  errno = 0;
-  std::ifstream file(path, std::ios::binary);
-  if (!file) {
-    throw Error(std::error_code(errno != 0 ? errno : EIO, std::generic_category()),
-                "can not read '" + where + "'");
-  }
-  nlohmann::json json;
-  try {
-    json = nlohmann::json::parse(file);
-  } catch (nlohmann::json::exception const& error) {
-    throw Error(Errc::invalid_argument, where + ": " + error.what());
-  }
-
-  detail::JsonFields const fields(
+  auto const json = read_json(path);
+  JsonFields const fields(
       json, where, {"name", "tflops", "memory_gib", "memory_gbps", "link", "source"});
-  detail::JsonFields const link(
+  JsonFields const link(
       fields.at("link"), where + ": 'link'", {"up_gbps", "down_gbps", "latency_us"});
   roundpipe::Hardware hardware;
   auto& device = hardware.device;

@@ -157,18 +157,6 @@ void write_trace(std::ostream& out, roundpipe::Timeline const& timeline) {
   roundpipe::write_chrome_trace(timeline, out);
 }
 
-std::string one_line(std::exception const& error) {
-  std::string text = error.what();
-  if (auto const* ours = dynamic_cast<roundpipe::Error const*>(&error);
-      ours != nullptr && ours->code().category() == roundpipe::category()) {
-    text = ours->message();  // its code says no more
-  }
-  for (auto& c : text) {
-    c = static_cast<unsigned char>(c) < ' ' ? ' ' : c;
-  }
-  return text;
-}
-
 void write_json(std::ostream& out, Options const& o, Outcome const& outcome) {
   using Json = nlohmann::ordered_json;
   auto const scale = loss_scale(o);

@@ -69,7 +69,4 @@ void write_json(std::ostream& out, Options const& o, Outcome const& outcome);
 /// The timeline, for Perfetto or chrome://tracing.
 void write_trace(std::ostream& out, roundpipe::Timeline const& timeline);
 
-/// What \p error says, for a user, in one line.
-[[nodiscard]] std::string one_line(std::exception const& error);
-
 }  // namespace train_text

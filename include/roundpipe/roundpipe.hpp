@@ -91,6 +91,7 @@
 #include <roundpipe/plan/partitioner.hpp>
 #include <roundpipe/plan/planner.hpp>
 #include <roundpipe/plan/priority_transfer_engine.hpp>
+#include <roundpipe/plan/recompute_waits.hpp>
 #include <roundpipe/plan/replan.hpp>
 #include <roundpipe/plan/roofline.hpp>
 #include <roundpipe/plan/round_robin_schedule.hpp>

@@ -89,7 +89,7 @@ TEST_CASE("the page's code plans by the bound, within memory, and by simulation"
         "1199570944 bytes (1.12 GiB) as a backward stage; the least that would do is 1333788672 "
         "bytes (1.24 GiB)");
 
-  SlotSimulationOptions const one_call{.asynchronous = false, .hand_over_s = 1.6e-3};
+  SlotSimulationOptions const one_call{.asynchronous = false, .communication_s = 1.6e-3};
   problem.fits = {};
   auto const found = ChosenPartitioner(PartitionBy::simulation, one_call).search(problem);
   std::printf("rounds of %zu, %zu stages, %.0f ms, %.1f %% bubble\n",
@@ -142,7 +142,7 @@ TEST_CASE("the page's tables say what is found") {
       REQUIRE(cells.size() == (asynchronous ? 5 : 6));
       std::printf("| %s |", name);
       SlotSimulationOptions options{.asynchronous = asynchronous,
-                                    .hand_over_s = model.communication};
+                                    .communication_s = model.communication};
       SlotSimulation simulation(problem.costs, 8, 16, options);
       check_exact(cells[1], simulation.simulate(Partitioner{}.partition(problem), 8));
       if (study.contains(name)) {
@@ -157,7 +157,7 @@ TEST_CASE("the page's tables say what is found") {
       auto const found = SimulatedPartitioner(options).search(problem);
       check_searched(cells[3], found.call);
       if (asynchronous) {
-        options.waits_for_losses = false;
+        options.posts_after_losses = false;
         check_searched(cells[4], SimulatedPartitioner(options).search(problem).call);
         std::printf("\n");
       } else {

@@ -1,13 +1,13 @@
 // SPDX-FileCopyrightText: 2026 The roundpipe authors
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 
+#include <common/output_file.hpp>
 #include <roundpipe/core/error.hpp>
 #include <roundpipe/runtime/evaluation.hpp>
 #include <support/temporary_folder.hpp>
 #include <train_text/corpus.hpp>
 #include <train_text/entropy.hpp>
 #include <train_text/options.hpp>
-#include <train_text/output_file.hpp>
 #include <train_text/precision.hpp>
 #include <train_text/progress.hpp>
 #include <train_text/sampling.hpp>
@@ -288,12 +288,12 @@ TEST_CASE("An output file appears when it is committed, and replaces an older on
   TemporaryFolder const folder;
   auto const path = folder.path / "report.json";
   {
-    OutputFile file(path.string());
+    examples::OutputFile file(path.string());
     file.stream() << "first";
   }
   CHECK(std::filesystem::is_empty(folder.path));
   for (auto const* text : {"second", "3"}) {
-    OutputFile file(path.string());
+    examples::OutputFile file(path.string());
     file.stream() << text;
     CHECK((text == std::string("second") || content(path) == "second"));
     file.commit();
@@ -306,7 +306,7 @@ TEST_CASE("An output file keeps the link that names it") {
   TemporaryFolder const folder;
   write(folder.path / "real" / "file", "old");
   std::filesystem::create_symlink(folder.path / "real" / "file", folder.path / "link");
-  OutputFile file((folder.path / "link").string());
+  examples::OutputFile file((folder.path / "link").string());
   file.stream() << "new";
   file.commit();
   CHECK(std::filesystem::is_symlink(folder.path / "link"));
@@ -315,9 +315,9 @@ TEST_CASE("An output file keeps the link that names it") {
 
 TEST_CASE("Paths that can not be written are refused at once; devices are written directly") {
   TemporaryFolder const folder;
-  CHECK_THROWS_AS(OutputFile((folder.path / "missing" / "file").string()), Error);
-  CHECK_THROWS_AS(OutputFile{folder.path.string()}, Error);
-  OutputFile null("/dev/null");
+  CHECK_THROWS_AS(examples::OutputFile((folder.path / "missing" / "file").string()), Error);
+  CHECK_THROWS_AS(examples::OutputFile{folder.path.string()}, Error);
+  examples::OutputFile null("/dev/null");
   null.stream() << "gone";
   null.commit();
   CHECK(std::filesystem::is_character_file("/dev/null"));

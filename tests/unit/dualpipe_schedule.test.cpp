@@ -57,7 +57,7 @@ TEST_CASE("DualPipe's bubble is (N / 2 - 1)(F + B - W) a device: less than ZB-H1
         auto const run = test::run_equal(DualPipeSchedule{}, shape, times);
         auto const work = static_cast<double>(m) * (forward + 2);
         REQUIRE(run.complete);
-        REQUIRE(run.makespan == work + static_cast<double>(n / 2 - 1) * forward);
+        REQUIRE(run.makespan == work + (static_cast<double>(n) / 2 - 1) * forward);
         auto const zb_h1 = test::run_equal(ZbH1Schedule{}, shape, times);
         auto const one_f_one_b = test::run_equal(OneFOneBSchedule{}, shape, times);
         CHECK(run.bubble() < zb_h1.bubble());

@@ -193,16 +193,14 @@ TEST_CASE("without a fused stage, the last stage's backwards follow all its forw
 
 TEST_CASE("the bubble of v N equal stages is (N - 1) / (v M + N - 1)") {
   namespace test = roundpipe::test;
-  for (auto const [n, v, extra] : views::cartesian_product(
-           views::closed_iota(1, 5), views::closed_iota(1, 4), views::closed_iota(0, 4))) {
+  auto const upto = [](std::size_t low, std::size_t high) { return views::closed_iota(low, high); };
+  for (auto const [n, v, extra] : views::cartesian_product(upto(1, 5), upto(1, 4), upto(0, 4))) {
     auto const m = n + extra;
     for (auto const fused : {false, true}) {
-      auto const shape = test::bound_shape(static_cast<std::size_t>(n * v),
-                                           static_cast<std::size_t>(n),
-                                           static_cast<std::size_t>(m),
-                                           fused);
+      auto const shape = test::bound_shape(n * v, n, m, fused);
       auto const run = test::run_equal(LoopedBfsSchedule{}, shape, {1, 0, 2});
-      CHECK(run.bubble() == doctest::Approx(static_cast<double>(n - 1) / (v * m + n - 1)));
+      auto const bubble = static_cast<double>(n - 1) / static_cast<double>(v * m + n - 1);
+      CHECK(run.bubble() == doctest::Approx(bubble));
     }
   }
 }

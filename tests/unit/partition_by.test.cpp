@@ -23,7 +23,7 @@ TEST_CASE("the chosen partitioner is the one that was chosen") {
   std::vector<LayerCost> costs(20, {1, 2});
   costs.push_back({3, 6});
   PartitionProblem const problem{costs, 4, 16};
-  SlotSimulationOptions const options{.asynchronous = false, .hand_over_s = 0.1};
+  SlotSimulationOptions const options{.asynchronous = false, .communication_s = 0.1};
   ChosenPartitioner const bound(PartitionBy::bound, options);
   ChosenPartitioner const simulation(PartitionBy::simulation, options);
   CHECK(bound.partition(problem) == Partitioner{}.partition(problem));
@@ -36,7 +36,7 @@ TEST_CASE("the chosen partitioner is the one that was chosen") {
 
 TEST_CASE("with the bound's partition the best rounds are taken") {
   PartitionProblem problem{std::vector<LayerCost>(12, {1, 2}), 4, 24};
-  SlotSimulationOptions const options{.asynchronous = false, .hand_over_s = 0.1};
+  SlotSimulationOptions const options{.asynchronous = false, .communication_s = 0.1};
   auto const found = ChosenPartitioner(PartitionBy::bound, options).search(problem);
   CHECK(found.partition == Partitioner{}.partition(problem));
   SlotSimulation simulation(problem.costs, 4, 24, options);

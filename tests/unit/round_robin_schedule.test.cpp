@@ -234,7 +234,8 @@ TEST_CASE("with k = S R - 1, equal stages of t take (floor(k / N) M_R + k mod N 
     auto const run = test::run_tasks(shape, RoundRobinSchedule{}.tasks(shape), times);
     auto const k = shape.stages() * shape.rounds - 1;
     REQUIRE(run.complete);
-    CHECK(run.makespan == static_cast<double>(k / n * m + k % n + m) * t);
+    auto const steps = k / n * m + k % n + m;
+    CHECK(run.makespan == static_cast<double>(steps) * t);
   }
 }
 

@@ -48,8 +48,8 @@ TEST_CASE("what is simulated as fastest is at least as fast as what the bound sa
     auto const bound = Partitioner{}.partition(problem);
     for (SlotSimulationOptions const& options :
          {SlotSimulationOptions{},
-          SlotSimulationOptions{.waits_for_losses = false, .hand_over_s = 0.2},
-          SlotSimulationOptions{.asynchronous = false, .hand_over_s = 0.1},
+          SlotSimulationOptions{.posts_after_losses = false, .communication_s = 0.2},
+          SlotSimulationOptions{.asynchronous = false, .communication_s = 0.1},
           SlotSimulationOptions{.asynchronous = false, .recompute_waits_for_gradient = true}}) {
       SlotSimulation simulation(problem.costs, problem.devices, problem.micro_batches, options);
       auto const found = SimulatedPartitioner(options).search(problem);
@@ -103,7 +103,7 @@ TEST_CASE("of up to five layers, a single call is as short as the shortest of al
     CAPTURE(seed);
     auto const layers = std::size_t{2} + seed % 4;
     PartitionProblem const problem{random_costs(layers, seed), 1 + seed % 4, 2 + seed % 5};
-    SlotSimulationOptions const options{.asynchronous = false, .hand_over_s = 0.1};
+    SlotSimulationOptions const options{.asynchronous = false, .communication_s = 0.1};
     SlotSimulation simulation(problem.costs, problem.devices, problem.micro_batches, options);
     auto least = std::numeric_limits<double>::infinity();
     for (std::uint32_t f = 0; f < 1U << (layers - 1); ++f) {  // bit i: a cut behind layer i
@@ -142,7 +142,7 @@ TEST_CASE(
     CAPTURE(name);
     auto const model = test::studied_model(name);
     PartitionProblem const problem{model.costs, 8, 16};
-    SlotSimulationOptions options{.asynchronous = false, .hand_over_s = model.communication};
+    SlotSimulationOptions options{.asynchronous = false, .communication_s = model.communication};
     auto const found = SimulatedPartitioner(options).search(problem);
     CHECK(found.micro_batches_per_round >= 8);
     auto const bound = Partitioner{}.partition(problem);
@@ -157,7 +157,7 @@ TEST_CASE(
     // The steady state, posted as soon as devices are free or as the pipeline does.
     options.asynchronous = true;
     CHECK(SimulatedPartitioner(options).search(problem).call.bubble < 0.015);
-    options.waits_for_losses = false;
+    options.posts_after_losses = false;
     CHECK(SimulatedPartitioner(options).search(problem).call.bubble < 0.015);
   }
 }

@@ -18,7 +18,7 @@ using namespace roundpipe;
 using test::error_of;
 
 constexpr SlotSimulationOptions one_call{.asynchronous = false};
-constexpr SlotSimulationOptions eager{.waits_for_losses = false};
+constexpr SlotSimulationOptions eager{.posts_after_losses = false};
 
 /// \p stages equal stages of one second a micro-batch: as many forward stages as backward ones, or
 /// one less. The last layer is the fused stage.
@@ -50,7 +50,7 @@ TEST_CASE("the makespans and bubbles of the published study are reproduced") {
                            result.at("backward_stages").get<std::vector<std::size_t>>()}
             .partition(layers);
     auto options = one_call;
-    options.hand_over_s = model.communication;  // in milliseconds, as all costs here
+    options.communication_s = model.communication;  // in milliseconds, as all costs here
     SlotSimulation simulation(model.costs,
                               json.at("devices").get<std::size_t>(),
                               json.at("micro_batches").get<std::size_t>(),
@@ -89,7 +89,7 @@ TEST_CASE(
   std::vector<LayerCost> const costs(4, {1, 2, 1.5});
   Partition const partition{{{0, 2}}, {{2, 2}, {0, 2}}};
   for (auto options : {SlotSimulationOptions{}, one_call, eager}) {
-    options.hand_over_s = 10;
+    options.communication_s = 10;
     auto const call = SlotSimulation(costs, 1, 3, options).simulate(partition, 3);
     CHECK(call.seconds == doctest::Approx(3 * (2 + 6 + 7)));
     CHECK(call.bubble == doctest::Approx(0));
@@ -114,7 +114,7 @@ TEST_CASE("by hand: hand-over, recomputation before or behind the gradient") {
   std::vector<LayerCost> const costs{{1, 5, 4}, {2, 3}};
   Partition const partition{{{0, 1}}, {{1, 1}, {0, 1}}};
   auto options = one_call;
-  options.hand_over_s = 0.5;
+  options.communication_s = 0.5;
   // Device 1: 1.5 to 6.5. The gradient comes at 7; recomputed from 1 to 5, or from 7 to 11.
   CHECK(SlotSimulation(costs, 2, 1, options).simulate(partition, 1).seconds == doctest::Approx(12));
   options.recompute_waits_for_gradient = true;

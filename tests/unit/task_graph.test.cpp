@@ -8,6 +8,7 @@
 #include <roundpipe/plan/naive_schedule.hpp>
 #include <roundpipe/plan/one_f_one_b_schedule.hpp>
 #include <roundpipe/plan/partitioner.hpp>
+#include <roundpipe/plan/recompute_waits.hpp>
 #include <roundpipe/plan/round_robin_schedule.hpp>
 #include <roundpipe/plan/zb_h1_schedule.hpp>
 #include <roundpipe/simulate/simulated_bubbles.hpp>
@@ -168,16 +169,21 @@ TEST_CASE(
   }
 }
 
-TEST_CASE("recomputation that waits for the gradient makes a call longer") {
+TEST_CASE("recomputation that waits for the gradient makes a call longer, in either graph alike") {
   std::vector<LayerCost> const costs(8, LayerCost{1, 2});
-  auto const partition = balanced_partition({costs}, 4, true);
+  Partition const partition{{{0, 3}, {3, 3}}, {{6, 2}, {4, 2}, {2, 2}, {0, 2}}};
   auto const shape = test::shape_of(partition, 4, 4);
   test::ScheduledModel const model(8);
-  auto const seconds = [&](bool waits) {
-    auto const graph = model.bound(OneFOneBSchedule{}, partition, shape, waits);
-    return account_bubbles(run(graph, costs)).makespan_s;
+  auto const seconds = [&](ActionGraph const& graph) {
+    return account_bubbles(run(graph, costs, 0.5)).makespan_s;
   };
-  CHECK(seconds(true) > seconds(false));
+  RoundRobinSchedule const schedule;
+  auto streamed = model.streamed(schedule, partition, shape);
+  auto const early_s = seconds(streamed);
+  wait_for_gradients(streamed);
+  CHECK(early_s == seconds(model.bound(schedule, partition, shape)));
+  CHECK(seconds(streamed) > early_s);
+  CHECK(seconds(streamed) == seconds(model.bound(schedule, partition, shape, true)));
 }
 
 TEST_CASE("iterations wait for the steps whose weights they read") {

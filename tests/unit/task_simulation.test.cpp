@@ -90,7 +90,7 @@ TEST_CASE("lists that lack a task, have one twice, of a wrong kind or apart are 
   CHECK(bad([](DeviceTasks& tasks) { tasks[0].push_back(tasks[0].front()); }));
   CHECK(bad([](DeviceTasks& tasks) { tasks[0].erase(tasks[0].begin() + 1); }));
   CHECK(bad([](DeviceTasks& tasks) { tasks[1].front().kind = TaskKind::backward; }));
-  CHECK(bad([](DeviceTasks& tasks) { tasks.push_back({}); }));
+  CHECK(bad([](DeviceTasks& tasks) { tasks.emplace_back(); }));
   CHECK(bad([](DeviceTasks& tasks) { tasks[1].front().micro_batch = MicroBatchId(1); }));
   CHECK(bad([](DeviceTasks& tasks) {  // the backward on another device than its recomputation
     tasks[1].push_back(tasks[0].back());

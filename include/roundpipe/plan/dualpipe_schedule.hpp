@@ -18,16 +18,16 @@
 namespace roundpipe {
 
 /// \brief The first half of a round's micro-batches run stage s on device s, the second half on
-/// device N - 1 - s, so that two streams meet (DualPipe, DeepSeek-V3 technical report 2024,
+/// device N - 1 - s, so that the halves meet (DualPipe, DeepSeek-V3 technical report 2024,
 /// arXiv:2412.19437, section 3.2.1 and figure 5).
 ///
-/// **Every device holds two stages, so that the weights are there twice.** Where the streams meet,
-/// a device runs a forward of the one and a whole backward of the other in turn; backwards are
-/// split where their weights' halves fill what would be bubbles. No stage is fused. In flight: N +
-/// 1 micro-batches a device. Bubble of equal stages with forwards of F and halves of B and W, where
-/// W <= B <= F <= B + W: (N / 2 - 1)(F + B - W) a device, where ZB-H1 has
-/// (N - 1)(F + B - W). (The report's (N / 2 - 1)(F&B + B - 3 W) is of a forward and a backward that
-/// run as one block, F&B; here they are two tasks.) Rounds run one after another.
+/// **Every device holds two stages, so that the weights are there twice.** Where the halves meet, a
+/// device runs a forward of one and a whole backward of the other in turn; backwards are split
+/// where their weights' part fills what would be bubbles. No stage is fused. In flight: N + 1
+/// micro-batches a device. Bubble of equal stages with forwards of F and backwards of B for the
+/// input and W for the weights, where W <= B <= F <= B + W: (N / 2 - 1)(F + B - W) a device, where
+/// ZB-H1 has (N - 1)(F + B - W). (The report's (N / 2 - 1)(F&B + B - 3 W) is of a forward and a
+/// backward that run as one block, F&B; here they are two tasks.) Rounds run one after another.
 class DualPipeSchedule {
  public:
   [[nodiscard]] static constexpr bool fuses() noexcept { return false; }
@@ -38,7 +38,8 @@ class DualPipeSchedule {
   /// not mirror forward ones, or a fused stage.
   [[nodiscard]] DeviceTasks tasks(ScheduleShape const& shape) const {
     detail::BoundTasks tasks(shape);
-    detail::refuse_fused(shape, "DualPipe runs streams in turn: no stage is fused");
+    detail::refuse_fused(
+        shape, "DualPipe runs other work between a forward and its backward: no stage is fused");
     auto const n = shape.devices;
     require(n % 2 == 0, Errc::invalid_argument, "DualPipe needs an even number of devices");
     require(
@@ -62,10 +63,10 @@ class DualPipeSchedule {
   }
 
  private:
-  /// The stream that enters at the end of the pipeline that is nearer to a device, or the other.
-  enum Stream : std::size_t { near, far };
+  /// At which end of the pipeline a micro-batch enters: the one that is nearer to a device, or not.
+  enum End : std::size_t { near, far };
 
-  /// One device's place in either stream, and how far each has come.
+  /// A device's tasks; it counts how far the micro-batches of either end have come.
   class Writer {
    public:
     Writer(detail::BoundTasks& tasks,
@@ -78,10 +79,10 @@ class DualPipeSchedule {
           round_(round),
           device_(device) {}
 
-    void forward(Stream stream) { tasks_.forward(turn(stream, forwards_[stream]++)); }
-    void backward(Stream stream) { tasks_.backward(turn(stream, backwards_[stream]++)); }
-    void input_gradient(Stream stream) {
-      later_.push_back(turn(stream, backwards_[stream]++));
+    void forward(End end) { tasks_.forward(turn(end, forwards_[end]++)); }
+    void backward(End end) { tasks_.backward(turn(end, backwards_[end]++)); }
+    void input_gradient(End end) {
+      later_.push_back(turn(end, backwards_[end]++));
       tasks_.input_gradient(later_.back());
     }
     /// The oldest that is left.
@@ -93,9 +94,9 @@ class DualPipeSchedule {
    private:
     using Turn = detail::BoundTasks::Turn;
 
-    [[nodiscard]] Turn turn(Stream stream, std::size_t i) const {
+    [[nodiscard]] Turn turn(End end, std::size_t i) const {
       // The first half of the micro-batches enters at device 0.
-      auto const first_half = (device_ < devices_ / 2) == (stream == near);
+      auto const first_half = (device_ < devices_ / 2) == (end == near);
       auto const place = first_half ? device_ : devices_ - 1 - device_;
       return {device_, place, round_, first_half ? i : half_ + i};
     }
@@ -123,13 +124,13 @@ class DualPipeSchedule {
         what(i);
       }
     };
-    // Fill: the near stream comes first, then both.
+    // Fill: those of the near end come first, then both.
     times(2 * to_middle, [&](auto) { writer.forward(near); });
     times(from_end + 1, [&](auto) {
       writer.forward(near);
       writer.forward(far);
     });
-    // The far stream turns back while it is still filling: the device before waits for it.
+    // Those of the far end turn back while more of them come: the device before waits for them.
     times(to_middle, [&](auto) {
       writer.input_gradient(far);
       writer.weight_gradient();
@@ -141,18 +142,18 @@ class DualPipeSchedule {
       writer.forward(far);
       writer.backward(near);
     });
-    // Drain: the near stream has no forwards left, then the far one has none.
+    // Drain: no forwards are left of the near end, then of neither.
     times(to_middle, [&](auto) {
       writer.backward(far);
       writer.forward(far);
       writer.backward(near);
     });
     times(2 * (from_end + 1), [&](std::size_t i) {
-      auto const stream = i % 2 == 0 ? far : near;
+      auto const end = i % 2 == 0 ? far : near;
       if (i <= from_end) {
-        writer.backward(stream);
+        writer.backward(end);
       } else {
-        writer.input_gradient(stream);
+        writer.input_gradient(end);
       }
     });
     times(to_middle, [&](auto) {

@@ -18,9 +18,10 @@ namespace roundpipe {
 ///
 /// Stage i and the backward stage of its layers run on device i mod N. The last stage may be fused
 /// or not: its backward follows its forward at once in either case.
-/// In flight: 1 micro-batch. Bubble of P >= N equal stages over N devices that P is a multiple of:
-/// (N - 1) / N. A forward-only call has no backward that would hold the next micro-batch back: its
-/// micro-batches follow one another as in other schedules. Rounds run one after another.
+/// In flight: 1 micro-batch. One device works at a time, so that the bubble is (N - 1) / N whatever
+/// stages take, but for recomputation, which runs while a device waits. A forward-only call has no
+/// backward that would hold the next micro-batch back: its micro-batches follow one another as in
+/// other schedules. Rounds run one after another.
 class NaiveSchedule {
  public:
   /// The tasks of each device, in its order. \throws Error (invalid_argument) when there are no

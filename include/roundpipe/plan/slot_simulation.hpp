@@ -23,9 +23,9 @@ struct SlotSimulationOptions {
   bool asynchronous = true;
   /// Asynchronous: a call begins when the losses of the one before are there, as in `Pipeline`;
   /// else as soon as devices are free.
-  bool waits_for_losses = true;
+  bool posts_after_losses = true;
   bool recompute_waits_for_gradient = false;
-  double hand_over_s = 0;  ///< From the end of a task until another device has its output.
+  double communication_s = 0;  ///< From the end of a task until another device has its output.
 };
 
 /// What simulated calls take.
@@ -146,8 +146,8 @@ class SlotSimulation {
   }
 
   void run_call(std::size_t rounds) {
-    auto const hand_over_s = free_s_.size() > 1 ? options_.hand_over_s : 0;
-    auto const begin_s = options_.waits_for_losses ? posted_s_ : 0;
+    auto const communication_s = free_s_.size() > 1 ? options_.communication_s : 0;
+    auto const begin_s = options_.posts_after_losses ? posted_s_ : 0;
     for (std::size_t round = 0; round < rounds; ++round) {
       std::ranges::fill(arrivals_s_, begin_s);
       for (std::size_t i = 0; i < stages_.size(); ++i) {
@@ -160,7 +160,7 @@ class SlotSimulation {
         }
         for (auto& arrival_s : arrivals_s_) {
           free_s = std::max(free_s + stage.early_s, arrival_s) + stage.late_s;
-          arrival_s = free_s + hand_over_s;
+          arrival_s = free_s + communication_s;
         }
         free_s_[device_] = free_s;
         device_ = device_ + 1 == free_s_.size() ? 0 : device_ + 1;

@@ -48,22 +48,35 @@ class RangeMaximum {
 
 }  // namespace detail
 
-/// \brief What a device needs that runs one stage, in constant time for any stage; the same terms
-/// as
-/// \ref lay_out_stage and \ref plan_device_memory, so that it agrees with \ref StageBudget.
+/// The bytes of a stage, by class.
+struct StageBytes {
+  Bytes parameters = 0;
+  Bytes gradients = 0;
+  Bytes activations = 0;  ///< Input and output boundaries, and their gradients.
+  Bytes saved = 0;        ///< What layers save and hand to each other until their backward.
+  Bytes workspace = 0;    ///< With two places for what passes between layers.
+
+  [[nodiscard]] Bytes total() const noexcept {
+    return parameters + gradients + activations + saved + workspace;
+  }
+};
+
+/// \brief What a device needs that runs one stage, in constant time for any stage: the terms of
+/// \ref lay_out_stage and \ref plan_device_memory, so that it agrees with \ref StageBudget. Every
+/// figure is rounded up to \ref tensor_alignment_bytes.
 ///
-/// Every figure is rounded up to \ref tensor_alignment_bytes.
-///
-/// | what                                         | forward         | backward          | times |
-/// |----------------------------------------------|-----------------|-------------------|-------|
-/// | parameters                                   | sum             | sum               |
-/// `parameters` | | gradients                                    | none            | sum |
-/// `gradients` | | input boundary                               | one             | one |
-/// `activations` | | output boundary, or the output's gradient    | one             | one; fused: a
-/// loss | `activations` | | gradient of the input boundary               | none            | one |
-/// `activations` | | saved activations                            | none            | sum | 1     |
-/// | boundaries of the stage's layers             | twice the maximum | sum, and twice the maximum
-/// | 1 | | workspace                                    | maximum         | maximum           | 1 |
+// clang-format off
+/// | what                                    | forward           | backward                   | times         |
+/// |-----------------------------------------|-------------------|----------------------------|---------------|
+/// | parameters                              | sum               | sum                        | `parameters`  |
+/// | gradients                               | none              | sum                        | `gradients`   |
+/// | input boundary                          | one               | one                        | `activations` |
+/// | output boundary, or the output's gradient | one             | one; fused: a loss         | `activations` |
+/// | gradient of the input boundary          | none              | one                        | `activations` |
+/// | saved activations                       | none              | sum                        | 1             |
+/// | boundaries of the stage's layers        | twice the maximum | sum, and twice the maximum | 1             |
+/// | workspace                               | maximum           | maximum                    | 1             |
+// clang-format on
 ///
 /// Twice the maximum: inner boundaries of a forward stage, and inner gradients of a backward stage,
 /// alternate between two places. A backward stage recomputes all its layers before it runs them
@@ -82,9 +95,9 @@ class StageMemory {
 
   [[nodiscard]] std::size_t layers() const noexcept { return parameters_.size() - 1; }
 
-  /// The bytes of one stage. The backward stage that holds the last layer is the fused one.
-  /// \throws Error (invalid_argument) when the model has no such layers.
-  [[nodiscard]] Bytes bytes(StageDirection direction, LayerRange range) const {
+  /// The bytes of one stage, by class. The backward stage that holds the last layer is the fused
+  /// one. \throws Error (invalid_argument) when the model has no such layers.
+  [[nodiscard]] StageBytes terms(StageDirection direction, LayerRange range) const {
     require(range.count > 0 && range.first < layers() && range.count <= layers() - range.first,
             Errc::invalid_argument,
             "a stage has layers that the model has not");
@@ -92,12 +105,17 @@ class StageMemory {
     auto const input = range.first > 0 ? boundary(range.first - 1) : 0;
     auto const fused = backward && range.end() == layers();
     auto const ends = fused ? align_up(sizeof(double)) : boundary(range.end() - 1);
-    return sum(parameters_, range) * buffering_.parameters +
-           (backward ? sum(gradients_, range) * buffering_.gradients : 0) +
-           (input + ends + (backward ? input : 0)) * buffering_.activations +
-           (backward ? sum(saved_, range) + sum(boundaries_, range) : 0) +
-           2 * largest_boundary_.of(range.first, range.end()) +
-           largest_workspace_.of(range.first, range.end());
+    return {sum(parameters_, range) * buffering_.parameters,
+            backward ? sum(gradients_, range) * buffering_.gradients : 0,
+            (input + ends + (backward ? input : 0)) * buffering_.activations,
+            backward ? sum(saved_, range) + sum(boundaries_, range) : 0,
+            2 * largest_boundary_.of(range.first, range.end()) +
+                largest_workspace_.of(range.first, range.end())};
+  }
+
+  /// The bytes of one stage. \throws Error as \ref terms.
+  [[nodiscard]] Bytes bytes(StageDirection direction, LayerRange range) const {
+    return terms(direction, range).total();
   }
 
   /// The smallest device memory with which there is a partition: the least maximum over the stages

@@ -70,14 +70,14 @@ class HeldBytes {
 /// \throws Error (invalid_argument) when \p layers lacks a layer.
 [[nodiscard]] inline std::vector<DeviceUse> bound_device_bytes(Simulation const& simulation,
                                                                std::span<LayerBytes const> layers) {
-  using Work = std::tuple<std::size_t, LayerId, RoundId, MicroBatchId>;  // in a call
+  using Key = std::tuple<std::size_t, LayerId, RoundId, MicroBatchId>;  // in a call
   struct Times {
     std::size_t device = 0;
     double forward_s = 0;
     double saving_s = 0;
     double end_s = 0;
   };
-  std::map<Work, Times> works;
+  std::map<Key, Times> works;
   std::map<std::pair<std::size_t, StageId>, LayerId> firsts;  // the first layer of a stage
   for (auto const& entry : simulation.timeline) {
     if (entry.lane.kind != LaneKind::compute) {

@@ -15,7 +15,7 @@
 #include <system_error>
 #include <unistd.h>
 
-namespace train_text {
+namespace examples {
 
 /// Writes to a temporary neighbour, which `commit()` renames. What is no regular file (a terminal,
 /// a pipe) is written directly.
@@ -85,4 +85,4 @@ class OutputFile {
   bool committed_ = false;
 };
 
-}  // namespace train_text
+}  // namespace examples

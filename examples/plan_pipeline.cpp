@@ -1,0 +1,127 @@
+// SPDX-FileCopyrightText: 2026 The roundpipe authors
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+
+/// \file
+/// \brief Plans a pipeline before it runs: stages, schedules, bubbles and their causes, pictures.
+/// `plan_pipeline --help` lists what can be chosen.
+
+#include <common/one_line.hpp>
+#include <common/output_file.hpp>
+#include <roundpipe/core/error.hpp>
+
+#include <fmt/format.h>
+
+#include <cstdint>
+#include <cstdio>
+#include <deque>
+#include <exception>
+#include <filesystem>
+#include <iostream>
+#include <string>
+#include <vector>
+
+#include "plan_pipeline/options.hpp"
+#include "plan_pipeline/planning.hpp"
+#include "plan_pipeline/problem.hpp"
+#include "plan_pipeline/report.hpp"
+
+namespace {
+
+using namespace plan_pipeline;
+
+void note(std::string const& text) {
+  fmt::print(stderr, "plan_pipeline: {}\n", text);
+}
+
+Problem read_problem(Options const& o) {
+  if (!o.costs.empty()) {
+    return read_costs(o.costs);
+  }
+  std::vector<std::string> warnings;
+  auto problem = estimate_costs(
+      o.model_shape,
+      o.hardware,
+      {o.micro_batch, o.context},
+      static_cast<std::int64_t>(o.micro_batches_per_round.value_or(automatic_round(o))),
+      warnings);
+  for (auto const& warning : warnings) {
+    note("note: " + warning);
+  }
+  return problem;
+}
+
+/// The outcomes of the schedules that were asked for; of all, those that apply.
+std::vector<Outcome> plan(Options const& o, Problem const& problem) {
+  std::vector<Outcome> outcomes;
+  if (o.schedule != "all") {
+    outcomes.push_back(plan_schedule(o.schedule, problem, o));
+  } else {
+    for (auto const& name : known_schedules()) {
+      try {
+        outcomes.push_back(plan_schedule(name, problem, o));
+      } catch (roundpipe::Error const& error) {
+        note("note: " + name + " is left out: " + examples::one_line(error));
+      }
+    }
+    roundpipe::require(!outcomes.empty(),
+                       roundpipe::Errc::invalid_argument,
+                       "no schedule applies to this problem");
+  }
+  for (auto const& outcome : outcomes) {
+    for (auto const& warning : outcome.warnings) {
+      note(outcome.schedule + ": " + warning);
+    }
+  }
+  return outcomes;
+}
+
+/// \p path, with the schedule's name in it where there are several.
+std::string path_for(std::string const& path, Outcome const& outcome, std::size_t outcomes) {
+  std::filesystem::path result(path);
+  if (outcomes > 1) {
+    auto const extension = result.extension().string();
+    result.replace_extension();
+    result += "-" + outcome.schedule + extension;
+  }
+  return result.string();
+}
+
+void run(Options const& o) {
+  auto const problem = read_problem(o);
+  auto const outcomes = plan(o, problem);
+  std::deque<examples::OutputFile> files;  // they appear all together
+  if (!o.json.empty() && o.json != "-") {
+    write_json(files.emplace_back(o.json).stream(), outcomes);
+  }
+  for (auto const& outcome : outcomes) {
+    if (!o.svg.empty()) {
+      write_svg(files.emplace_back(path_for(o.svg, outcome, outcomes.size())).stream(), outcome);
+    }
+    if (!o.trace.empty()) {
+      write_trace(files.emplace_back(path_for(o.trace, outcome, outcomes.size())).stream(),
+                  outcome);
+    }
+  }
+  for (auto& file : files) {
+    file.commit();
+  }
+  if (o.json == "-") {
+    write_json(std::cout, outcomes);
+  } else {
+    fmt::print("{}", table_text(problem, o, outcomes));
+  }
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  try {
+    if (auto const options = parse_options(argc, argv)) {
+      run(*options);
+    }
+    return 0;
+  } catch (std::exception const& error) {
+    fmt::print(stderr, "plan_pipeline: {}\n", examples::one_line(error));
+    return 2;
+  }
+}

@@ -1,0 +1,120 @@
+// SPDX-FileCopyrightText: 2026 The roundpipe authors
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#pragma once
+
+/// \file
+/// \brief Reads JSON files whose every key is asked for, with errors of one line.
+
+#include <roundpipe/core/error.hpp>
+
+#include <nlohmann/json.hpp>
+
+#include <algorithm>
+#include <cerrno>
+#include <filesystem>
+#include <fstream>
+#include <initializer_list>
+#include <string>
+#include <string_view>
+#include <system_error>
+#include <utility>
+
+namespace plan_pipeline {
+
+/// The contents of a file. \throws roundpipe::Error that names it: (with the system's code) when it
+/// can not be read; (invalid_argument) when it is no JSON.
+[[nodiscard]] inline nlohmann::json read_json(std::filesystem::path const& path) {
+  using roundpipe::Errc;
+  using roundpipe::Error;
+  auto const where = path.string();
+  std::error_code ignored;
+  if (std::filesystem::is_directory(path, ignored)) {
+    throw Error(std::make_error_code(std::errc::is_a_directory), "can not read '" + where + "'");
+  }
+  errno = 0;
+  std::ifstream file(path, std::ios::binary);
+  if (!file) {
+    throw Error(std::error_code(errno != 0 ? errno : EIO, std::generic_category()),
+                "can not read '" + where + "'");
+  }
+  try {
+    return nlohmann::json::parse(file);
+  } catch (nlohmann::json::exception const& error) {
+    throw Error(Errc::invalid_argument, where + ": " + error.what());
+  }
+}
+
+/// The members of one object of the file, each of them asked for and none besides.
+class JsonFields {
+ public:
+  /// \param where How errors name the object: its file, and its key if it is inside another.
+  JsonFields(nlohmann::json const& object,
+             std::string where,
+             std::initializer_list<std::string_view> known)
+      : object_(object), where_(std::move(where)) {
+    if (!object.is_object()) {
+      fail("is no JSON object");
+    }
+    for (auto const& [key, value] : object.items()) {
+      if (std::find(known.begin(), known.end(), key) == known.end()) {
+        fail("has a key " + nlohmann::json(key).dump() + ", which means nothing here");
+      }
+    }
+  }
+
+  [[nodiscard]] bool has(char const* key) const { return object_.contains(key); }
+
+  [[nodiscard]] nlohmann::json const& at(char const* key) const {
+    auto const found = object_.find(key);
+    if (found == object_.end()) {
+      fail("has no '" + std::string(key) + "'");
+    }
+    return *found;
+  }
+
+  [[nodiscard]] std::string text(char const* key) const {
+    auto const& value = at(key);
+    if (!value.is_string() || value.get_ref<std::string const&>().empty()) {
+      fail("'" + std::string(key) + "' must be a text");
+    }
+    return value.get<std::string>();
+  }
+
+  /// A number above 0, or from 0 on with \p or_zero, that its unit does not make absurd.
+  [[nodiscard]] double number(char const* key, bool or_zero = false) const {
+    constexpr double most = 1e15;
+    auto const& value = at(key);
+    auto const n = value.is_number() ? value.get<double>() : -1;
+    if (!((or_zero ? n >= 0 : n > 0) && n <= most)) {
+      fail("'" + std::string(key) + "' is " +
+           (value.is_number() ? value.dump() : std::string("a JSON ") + value.type_name()) +
+           ", but must be a number " + (or_zero ? "from 0" : "above 0") + " up to 1e15");
+    }
+    return n;
+  }
+
+  /// The number, from 0 on, or \p otherwise when it is not there.
+  [[nodiscard]] double number_or(char const* key, double otherwise) const {
+    return has(key) ? number(key, true) : otherwise;
+  }
+
+  /// A list of at least one element.
+  [[nodiscard]] nlohmann::json const& list(char const* key) const {
+    auto const& value = at(key);
+    if (!value.is_array() || value.empty()) {
+      fail("'" + std::string(key) + "' must be a list of at least one element");
+    }
+    return value;
+  }
+
+  /// \throws roundpipe::Error (invalid_argument) that names the object and says \p what.
+  [[noreturn]] void fail(std::string const& what) const {
+    throw roundpipe::Error(roundpipe::Errc::invalid_argument, where_ + ": " + what);
+  }
+
+ private:
+  nlohmann::json const& object_;
+  std::string where_;
+};
+
+}  // namespace plan_pipeline

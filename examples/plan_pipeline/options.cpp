@@ -1,0 +1,196 @@
+// SPDX-FileCopyrightText: 2026 The roundpipe authors
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+
+#include "options.hpp"
+
+#include <roundpipe/core/error.hpp>
+
+#include <CLI/CLI.hpp>
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <cmath>
+#include <cstddef>
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace plan_pipeline {
+
+namespace {
+
+[[noreturn]] void refuse(std::string const& message) {
+  throw roundpipe::Error(roundpipe::Errc::invalid_argument, message);
+}
+
+/// A count from 1 on. \throws roundpipe::Error that names the option.
+std::size_t count_of(std::string const& option, std::string const& text) {
+  constexpr std::size_t most = 100'000;
+  std::size_t count = 0;
+  auto const is_number = !text.empty() && text.size() <= 6 &&
+                         std::ranges::all_of(text, [](char c) { return c >= '0' && c <= '9'; });
+  if (is_number) {
+    count = std::stoul(text);
+  }
+  if (count < 1 || count > most) {
+    refuse(fmt::format("{} is '{}', but must be a number from 1 to {}", option, text, most));
+  }
+  return count;
+}
+
+void check_options(Options const& o) {
+  if (o.costs.empty() == o.model_shape.empty()) {
+    refuse("give either --costs FILE or --model-shape NAME with --hardware FILE");
+  }
+  if (o.model_shape.empty() != o.hardware.empty()) {
+    refuse("--model-shape and --hardware go together");
+  }
+  if (o.context < 1 || o.micro_batch < 1 || o.context > 1'000'000'000 ||
+      o.micro_batch > 1'000'000'000) {
+    refuse("--context and --micro-batch are at least 1");
+  }
+  for (auto const speed : o.device_speeds) {
+    if (!(speed > 0) || !std::isfinite(speed)) {
+      refuse("--device-speeds are finite and above 0");
+    }
+  }
+  if (!o.device_speeds.empty() && o.device_speeds.size() != o.devices) {
+    refuse(fmt::format("--device-speeds has {} speeds, but there are {} devices",
+                       o.device_speeds.size(),
+                       o.devices));
+  }
+  if (o.micro_batches_per_round && o.micro_batches % *o.micro_batches_per_round != 0) {
+    refuse(fmt::format("--micro-batches-per-round, {}, does not divide --micro-batches, {}",
+                       *o.micro_batches_per_round,
+                       o.micro_batches));
+  }
+  if (!o.forward_stages.empty() && o.backward_stages.empty()) {
+    refuse("--forward-stages wants --backward-stages, too");
+  }
+  auto const& known = known_schedules();
+  if (o.schedule != "all" && std::ranges::find(known, o.schedule) == known.end()) {
+    refuse(fmt::format(
+        "--schedule '{}' is not known; known are {}, all", o.schedule, fmt::join(known, ", ")));
+  }
+}
+
+}  // namespace
+
+std::vector<std::string> const& known_schedules() {
+  static std::vector<std::string> const names{"naive",
+                                              "gpipe",
+                                              "1f1b",
+                                              "interleaved-1f1b",
+                                              "looped-bfs",
+                                              "zb-h1",
+                                              "dualpipe",
+                                              "roundpipe",
+                                              "earliest-finish"};
+  return names;
+}
+
+std::optional<Options> parse_options(int argc, char const* const* argv) {
+  Options o;
+  CLI::App app{
+      "Plans a pipeline before it runs: cuts a model into stages, simulates schedules, and says "
+      "how\n"
+      "long an iteration takes and what devices idle for. Costs are measured (--costs) or "
+      "estimated\n"
+      "(--model-shape and --hardware)."};
+  app.option_defaults()->multi_option_policy(CLI::MultiOptionPolicy::TakeLast);
+  std::string devices = "4";
+  std::string micro_batches = "8";
+  std::string per_round = "auto";
+  std::string stages_per_device;
+  std::string iterations;
+  std::string device_memory;
+  std::vector<std::string> forward;
+  std::vector<std::string> backward;
+
+  auto const model = [&](char const* name, auto& value, char const* text) {
+    return app.add_option(name, value, text)->group("Model");
+  };
+  model("--costs", o.costs, "JSON file of times and bytes by layer, and of links");
+  model("--model-shape", o.model_shape, "Shape to estimate costs of, for example llama3.1-8b");
+  model("--hardware", o.hardware, "JSON file, or a name: rtx4090, rtx5090, a100, h100, h200");
+  model("--context", o.context, "Tokens of a sequence, with --model-shape")->capture_default_str();
+  model("--micro-batch", o.micro_batch, "Sequences of a micro-batch, with --model-shape")
+      ->capture_default_str();
+
+  auto const machine = [&](char const* name, auto& value, char const* text) {
+    return app.add_option(name, value, text)->group("Machine");
+  };
+  machine("--devices", devices, "Devices")->capture_default_str();
+  machine("--device-speeds", o.device_speeds, "Speed of each device, 1 is the costs' own: 1,1,0.5")
+      ->delimiter(',');
+  machine("--device-memory", device_memory, "Budget of each device: 24GiB, 512MiB, or bytes");
+
+  auto const call = [&](char const* name, auto& value, char const* text) {
+    return app.add_option(name, value, text)->group("Schedule");
+  };
+  call("--schedule", o.schedule, fmt::format("{}, all", fmt::join(known_schedules(), ", ")).c_str())
+      ->capture_default_str();
+  call("--micro-batches", micro_batches, "Micro-batches of an iteration")->capture_default_str();
+  call("--micro-batches-per-round", per_round, "Micro-batches of a round, or auto")
+      ->capture_default_str();
+  call("--stages-per-device", stages_per_device, "Of schedules that loop; default: searched");
+  call("--forward-stages", forward, "Layers of each forward stage, in order: 5,5,6")
+      ->delimiter(',');
+  call(
+      "--backward-stages", backward, "Layers of each backward stage, in order, the fused one first")
+      ->delimiter(',');
+  call("--partition-by", o.partition_by, "What planned stages are chosen by")
+      ->check(CLI::IsMember({"bound", "simulation"}))
+      ->capture_default_str();
+  call("--iterations", iterations, "Iterations to simulate; default: 1, asynchronous 12");
+  app.add_flag("--asynchronous", o.asynchronous, "The optimizer is one step behind")
+      ->group("Schedule");
+  app.add_flag("--recompute-waits-for-gradient",
+               o.recompute_waits_for_gradient,
+               "Recompute only when the gradient is there")
+      ->group("Schedule");
+
+  auto const output = [&](char const* name, std::string& value, char const* text) {
+    return app.add_option(name, value, text)->group("Output");
+  };
+  output("--json", o.json, "Write all figures to a file, or - for standard output");
+  output("--svg", o.svg, "Draw the timeline; with several schedules one file each");
+  output("--trace", o.trace, "Write the timeline for Perfetto; likewise");
+  try {
+    app.parse(argc, argv);
+  } catch (CLI::CallForHelp const& help) {
+    static_cast<void>(app.exit(help));
+    return std::nullopt;
+  } catch (CLI::ParseError const& error) {
+    refuse(std::string(error.what()) + " (--help lists all options)");
+  }
+  o.devices = count_of("--devices", devices);
+  o.micro_batches = count_of("--micro-batches", micro_batches);
+  if (per_round != "auto") {
+    o.micro_batches_per_round = count_of("--micro-batches-per-round", per_round);
+  }
+  if (!stages_per_device.empty()) {
+    o.stages_per_device = count_of("--stages-per-device", stages_per_device);
+  }
+  if (!iterations.empty()) {
+    o.iterations = count_of("--iterations", iterations);
+  }
+  if (!device_memory.empty()) {
+    try {
+      o.device_memory = roundpipe::parse_bytes(device_memory);
+    } catch (roundpipe::Error const& error) {
+      refuse("--device-memory: " + error.message());
+    }
+  }
+  for (auto const& text : forward) {
+    o.forward_stages.push_back(count_of("--forward-stages", text));
+  }
+  for (auto const& text : backward) {
+    o.backward_stages.push_back(count_of("--backward-stages", text));
+  }
+  check_options(o);
+  return o;
+}
+
+}  // namespace plan_pipeline

@@ -1,0 +1,54 @@
+// SPDX-FileCopyrightText: 2026 The roundpipe authors
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#pragma once
+
+/// \file
+/// \brief What the command line of plan_pipeline says.
+
+#include <roundpipe/core/bytes.hpp>
+
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace plan_pipeline {
+
+/// The schedules, by the names of their option, in the order in which `all` takes them.
+[[nodiscard]] std::vector<std::string> const& known_schedules();
+
+/// Everything that can be chosen, with its default.
+struct Options {
+  std::string costs;        ///< A file; or a shape.
+  std::string model_shape;  ///< With hardware, context and micro-batch.
+  std::string hardware;
+  std::int64_t context = 2048;
+  std::int64_t micro_batch = 4;  ///< Sequences.
+
+  std::size_t devices = 4;
+  std::vector<double> device_speeds;                   ///< Empty: all 1.
+  std::optional<roundpipe::Bytes> device_memory;       ///< None: no limit.
+  std::size_t micro_batches = 8;                       ///< Of a call.
+  std::optional<std::size_t> micro_batches_per_round;  ///< None: automatic.
+
+  std::string schedule = "roundpipe";
+  std::optional<std::size_t> stages_per_device;  ///< None: searched.
+  std::vector<std::size_t> forward_stages;       ///< Layer counts; empty: planned.
+  std::vector<std::size_t> backward_stages;
+  std::string partition_by = "bound";
+  std::optional<std::size_t> iterations;  ///< None: 1, asynchronous 12.
+  bool asynchronous = false;
+  bool recompute_waits_for_gradient = false;
+
+  std::string json;  ///< Empty: none; "-": standard output.
+  std::string svg;
+  std::string trace;
+};
+
+/// Reads and checks the command line. \returns nothing when it asked for help, which was printed.
+/// \throws roundpipe::Error (invalid_argument), in one line, for what can not be read or makes no
+/// sense.
+[[nodiscard]] std::optional<Options> parse_options(int argc, char const* const* argv);
+
+}  // namespace plan_pipeline

@@ -1,0 +1,32 @@
+// SPDX-FileCopyrightText: 2026 The roundpipe authors
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#pragma once
+
+/// \file
+/// \brief Shows plans: as a table, as JSON, as pictures.
+
+#include <ostream>
+#include <span>
+#include <string>
+
+#include "options.hpp"
+#include "planning.hpp"
+#include "problem.hpp"
+
+namespace plan_pipeline {
+
+/// One object a schedule.
+void write_json(std::ostream& out, std::span<Outcome const> outcomes);
+
+/// A row a schedule; of a single one its stages and devices, too.
+[[nodiscard]] std::string table_text(Problem const& problem,
+                                     Options const& options,
+                                     std::span<Outcome const> outcomes);
+
+/// The timeline of one iteration, in the steady state where there is one.
+void write_svg(std::ostream& out, Outcome const& outcome);
+
+/// The whole timeline, for Perfetto.
+void write_trace(std::ostream& out, Outcome const& outcome);
+
+}  // namespace plan_pipeline
