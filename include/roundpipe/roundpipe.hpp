@@ -94,6 +94,7 @@
 #include <roundpipe/plan/recompute_waits.hpp>
 #include <roundpipe/plan/replan.hpp>
 #include <roundpipe/plan/roofline.hpp>
+#include <roundpipe/plan/round_partition.hpp>
 #include <roundpipe/plan/round_robin_schedule.hpp>
 #include <roundpipe/plan/sequence_order.hpp>
 #include <roundpipe/plan/sequential.hpp>
