@@ -156,3 +156,17 @@ TEST_CASE(
     CHECK(SimulatedPartitioner(options).search(problem).call.bubble < 0.015);
   }
 }
+
+TEST_CASE("one layer, and layers that cost nothing, are cut too") {
+  for (auto const asynchronous : {false, true}) {
+    SlotSimulationOptions const options{.asynchronous = asynchronous};
+    PartitionProblem const one{{{1, 2}}, 3, 4};
+    CHECK(SimulatedPartitioner(options).partition(one) == Partition{{}, {{0, 1}}});
+    for (std::size_t layers = 2; layers < 30; layers += 9) {
+      PartitionProblem const free{std::vector<LayerCost>(layers), 3, 4};
+      auto const found = SimulatedPartitioner(options).search(free);
+      CHECK(covers(found.partition, layers));
+      CHECK(found.call.seconds == 0);
+    }
+  }
+}
