@@ -117,7 +117,9 @@ class Planning {
                       plan.micro_batches_per_round,
                       o_.micro_batches / plan.micro_batches_per_round,
                       true};
-    outcome_.device_bytes.assign(o_.devices, plan.bytes);
+    auto const knows_bytes = std::ranges::any_of(
+        problem_.bytes, [](rp::LayerBytes const& layer) { return layer != rp::LayerBytes{}; });
+    outcome_.device_bytes.assign(o_.devices, knows_bytes ? plan.bytes : rp::DeviceUse{});
     outcome_.t_max_s = rp::slowest_stage_seconds(problem_.costs, plan.partition);
     auto const graph = streamed_graph(make_schedule(plan.partition), plan.buffering);
     return finish(graph);
