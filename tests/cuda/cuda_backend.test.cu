@@ -35,6 +35,13 @@ cu::CudaBackendOptions two_workers() {
   return options;
 }
 
+/// One worker, whose streams may wait on the device for what the host does later.
+cu::CudaBackendOptions one_worker() {
+  auto options = two_workers();
+  options.devices = {d0};
+  return options;
+}
+
 bool contains(std::string const& text, std::string const& part) {
   return text.find(part) != std::string::npos;
 }
@@ -230,9 +237,9 @@ TEST_CASE("rounding gives the host's bits, whatever the length and the alignment
 }
 
 TEST_CASE("an event that was never recorded counts as reached, and a wait keeps its record") {
-  cu::CudaBackend backend(two_workers());
+  cu::CudaBackend backend(one_worker());
   auto stream = backend.make_stream(d0, LaneKind::compute);
-  auto other = backend.make_stream(d1, LaneKind::activation_up);
+  auto other = backend.make_stream(d0, LaneKind::activation_up);
   auto fence = backend.make_fence();
   auto event = backend.make_event(d0);
   event.wait();
@@ -242,7 +249,7 @@ TEST_CASE("an event that was never recorded counts as reached, and a wait keeps 
   stream.wait(fence, 1);
   stream.record(event);
   CHECK_FALSE(event.ready());
-  auto later = backend.make_event(d1);
+  auto later = backend.make_event(d0);
   other.wait(event);
   other.record(later);
   CHECK_FALSE(later.ready());
@@ -253,10 +260,12 @@ TEST_CASE("an event that was never recorded counts as reached, and a wait keeps 
 }
 
 TEST_CASE("streams wait for fences on the device, or on the host where they must") {
-  for (bool const on_device : {true, false}) {
-    CAPTURE(on_device);
-    auto options = two_workers();
-    options.waits_on_device = on_device;
+  auto on_host = one_worker();
+  on_host.waits_on_device = false;
+  // Workers that share a device wait on the host too.
+  for (auto const& options : {one_worker(), on_host, two_workers()}) {
+    CAPTURE(options.waits_on_device);
+    CAPTURE(options.devices.size());
     cu::CudaBackend backend(options);
     auto stream = backend.make_stream(d0, LaneKind::parameter_up);
     auto fence = backend.make_fence();
@@ -281,7 +290,7 @@ TEST_CASE("streams wait for fences on the device, or on the host where they must
 TEST_CASE("after an abort fences let all pass, nothing is enqueued, and waits throw") {
   for (bool const on_device : {true, false}) {
     CAPTURE(on_device);
-    auto options = two_workers();
+    auto options = one_worker();
     options.waits_on_device = on_device;
     cu::CudaBackend backend(options);
     auto stream = backend.make_stream(d0, LaneKind::compute);

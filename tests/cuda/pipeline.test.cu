@@ -2,12 +2,14 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 
 #include <roundpipe/cuda/cuda_backend.hpp>
+#include <roundpipe/cuda/device.hpp>
 #include <roundpipe/cuda/ops/cuda_ops.cuh>
 #include <roundpipe/nn/transformer.hpp>
 #include <roundpipe/optim/adamw.hpp>
 #include <roundpipe/runtime/pipeline.hpp>
 #include <roundpipe/runtime/weights_digest.hpp>
 #include <support/error_of.hpp>
+#include <support/resident_bytes.hpp>
 
 #include <doctest/doctest.h>
 
@@ -75,39 +77,62 @@ std::vector<DeviceId> spread(std::size_t workers) {
   return devices;
 }
 
-Run train(Training const& t) {
-  cu::CudaBackend backend(cu::CudaBackendOptions{
-      .devices = spread(t.workers),
-      .device_memory_bytes = 256_MiB,
-  });
-  BatchShape const shape{2, 32};
-  Pipeline pipeline{nn::transformer<cu::CudaOps>(t.config),
-                    AdamW{{.rate = LearningRate::constant(3e-3)}},
-                    backend,
-                    PipelineOptions{.capacity = shape,
-                                    .micro_batches = t.micro_batches,
-                                    .rounds = t.rounds,
-                                    .clip_norm = 1,
-                                    .seed = 3,
-                                    .costs = t.costs,
-                                    .optimizer_threads = 2},
-                    RoundRobinSchedule{},
-                    PriorityTransferEngine{},
-                    LayerEventProtocol{t.staleness}};
-  auto const count = t.micro_batches * t.rounds;
-  auto const tokens_in_batch = count * static_cast<std::size_t>(shape.positions());
-  Run run;
-  for (std::size_t step = 0; step < t.steps; ++step) {
-    auto const tokens = tokens_of(tokens_in_batch, static_cast<std::uint32_t>(step % 3));
+/// A pipeline on devices of its own, and batches for it.
+struct Trainer {
+  explicit Trainer(Training const& t)
+      : training(t),
+        backend(cu::CudaBackendOptions{
+            .devices = spread(t.workers),
+            .device_memory_bytes = 256_MiB,
+        }),
+        pipeline(nn::transformer<cu::CudaOps>(t.config),
+                 AdamW{{.rate = LearningRate::constant(3e-3)}},
+                 backend,
+                 PipelineOptions{.capacity = shape,
+                                 .micro_batches = t.micro_batches,
+                                 .rounds = t.rounds,
+                                 .clip_norm = 1,
+                                 .seed = 3,
+                                 .costs = t.costs,
+                                 .optimizer_threads = 2},
+                 RoundRobinSchedule{},
+                 PriorityTransferEngine{},
+                 LayerEventProtocol{t.staleness}) {}
+
+  /// One iteration; \returns its loss.
+  double train(std::size_t step) {
+    auto const count = training.micro_batches * training.rounds;
+    auto const tokens = tokens_of(count * static_cast<std::size_t>(shape.positions()),
+                                  static_cast<std::uint32_t>(step % 3));
     auto labels = tokens;
     std::rotate(labels.begin(), labels.begin() + 1, labels.end());
     labels[5] = -100;
     Batch batch(count, shape);
     batch.set("tokens", tokens).set("labels", labels);
-    run.losses.push_back(pipeline.forward_backward(batch));
+    auto const loss = pipeline.forward_backward(batch);
     pipeline.step();
+    return loss;
   }
-  run.digest = weights_digest(pipeline);
+
+  static constexpr BatchShape shape{2, 32};
+  Training training;
+  cu::CudaBackend backend;
+  Pipeline<decltype(nn::transformer<cu::CudaOps>(small_model())),
+           AdamW,
+           cu::CudaBackend,
+           RoundRobinSchedule,
+           PriorityTransferEngine,
+           LayerEventProtocol>
+      pipeline;
+};
+
+Run train(Training const& t) {
+  Trainer trainer(t);
+  Run run;
+  for (std::size_t step = 0; step < t.steps; ++step) {
+    run.losses.push_back(trainer.train(step));
+  }
+  run.digest = weights_digest(trainer.pipeline);
   return run;
 }
 
@@ -150,6 +175,29 @@ TEST_CASE("a small model learns a rule on CUDA") {
   training.config.dropout = 0;
   auto const run = train(training);
   CHECK(run.losses.back() < 0.7 * run.losses.front());
+}
+
+TEST_CASE("a thousand steps leave the device's and the host's memory as they were") {
+  Training training;
+  training.workers = 2;
+  Trainer trainer(training);
+  std::size_t step = 0;
+  auto const train_until = [&](std::size_t end) {
+    while (step < end) {
+      static_cast<void>(trainer.train(step++));
+    }
+    trainer.pipeline.synchronize();
+  };
+  train_until(100);
+  auto const device = cu::memory_info(DeviceId(0)).free_bytes;
+  auto const host = test::resident_bytes();
+  train_until(1100);
+  auto const device_after = cu::memory_info(DeviceId(0)).free_bytes;
+  auto const host_after = test::resident_bytes();
+  MESSAGE("host: " << host << " bytes after 100 steps, " << host_after << " after 1100");
+  CHECK(device_after == device);
+  // Two KiB a step, which its tokens and labels take, would be 2,000 KiB.
+  CHECK(host_after <= host + 256_KiB);
 }
 
 TEST_CASE("evaluation on CUDA gives the loss and the last logits") {

@@ -5,32 +5,18 @@
 
 #include <roundpipe/optim/adamw.hpp>
 #include <roundpipe/runtime/pipeline.hpp>
+#include <support/pipeline_runs.hpp>
+#include <support/resident_bytes.hpp>
+#include <support/toy_model.hpp>
 
 #include <doctest/doctest.h>
 
 #include <cstddef>
-#include <fstream>
-#include <string>
-#include <support/pipeline_runs.hpp>
-#include <support/toy_model.hpp>
 
 using namespace roundpipe;
 using namespace roundpipe::test;
 
 namespace {
-
-/// Bytes of this process that are in memory; 0 where the system does not say.
-Bytes resident_bytes() {
-  std::ifstream status("/proc/self/status");
-  for (std::string word; status >> word;) {
-    if (word == "VmRSS:") {
-      Bytes kib = 0;
-      status >> kib;
-      return kib << 10U;
-    }
-  }
-  return 0;
-}
 
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
 constexpr bool has_shadow_memory = true;

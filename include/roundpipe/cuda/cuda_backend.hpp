@@ -86,7 +86,7 @@ class CudaBackend {
  public:
   /// Power limits and clocks settle, and the first launch of a kernel loads it, which may wait for
   /// the whole device: for a stream too that waits for what the host would only do later.
-  static constexpr double warm_up_seconds = 0.3;
+  static constexpr double warm_up_seconds = 1;
 
   /// A layer takes 10 to 20 launches, and a device's queue holds about a thousand.
   static constexpr std::size_t compute_actions_ahead = 48;

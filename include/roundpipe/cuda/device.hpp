@@ -18,30 +18,50 @@
 
 namespace roundpipe::cu {
 
+namespace detail {
+
+/// What the runtime answers when it is asked for devices, and the CUDA versions of the driver (0:
+/// there is none) and of the toolkit that the program was built with, as the runtime numbers them.
+struct DeviceAnswer {
+  ::cudaError_t status = ::cudaSuccess;
+  int count = 0;
+  int driver = 0;
+  int toolkit = CUDART_VERSION;
+};
+
+/// \returns the count of \p answer. \throws Error as \ref device_count.
+[[nodiscard]] inline std::size_t usable_devices(DeviceAnswer const& answer) {
+  if (answer.status == ::cudaErrorInsufficientDriver) {
+    auto const version = [](int v) {
+      return std::to_string(v / 1000) + '.' + std::to_string(v % 1000 / 10);
+    };
+    throw Error(make_error_code(answer.status),
+                answer.driver == 0
+                    ? "there is no CUDA driver on this machine"
+                    : "the CUDA driver is too old: it supports CUDA " + version(answer.driver) +
+                          ", and this program was built with " + version(answer.toolkit));
+  }
+  if (answer.status == ::cudaErrorNoDevice ||
+      (answer.status == ::cudaSuccess && answer.count == 0)) {
+    throw Error(make_error_code(::cudaErrorNoDevice), "there is no CUDA device on this machine");
+  }
+  check(answer.status, "cudaGetDeviceCount");
+  return static_cast<std::size_t>(answer.count);
+}
+
+}  // namespace detail
+
 /// How many devices this process sees.
 /// \throws Error (a code equal to \c std::errc::no_such_device) when there is none, or when the
 ///         driver is missing or too old for the toolkit that this program was built with.
 [[nodiscard]] inline std::size_t device_count() {
-  int count = 0;
-  auto const status = ::cudaGetDeviceCount(&count);
-  if (status == ::cudaErrorInsufficientDriver) {
+  detail::DeviceAnswer answer;
+  answer.status = ::cudaGetDeviceCount(&answer.count);
+  if (answer.status != ::cudaSuccess) {
     (void)::cudaGetLastError();
-    int driver = 0;
-    (void)::cudaDriverGetVersion(&driver);
-    auto const version = [](int v) {
-      return std::to_string(v / 1000) + '.' + std::to_string(v % 1000 / 10);
-    };
-    throw Error(make_error_code(status),
-                driver == 0 ? "there is no CUDA driver on this machine"
-                            : "the CUDA driver is too old: it supports CUDA " + version(driver) +
-                                  ", and this program was built with " + version(CUDART_VERSION));
+    (void)::cudaDriverGetVersion(&answer.driver);
   }
-  if (status == ::cudaErrorNoDevice || (status == ::cudaSuccess && count == 0)) {
-    (void)::cudaGetLastError();
-    throw Error(make_error_code(::cudaErrorNoDevice), "there is no CUDA device on this machine");
-  }
-  check(status, "cudaGetDeviceCount");
-  return static_cast<std::size_t>(count);
+  return detail::usable_devices(answer);
 }
 
 /// Makes \p device the calling thread's current one, which launches of kernels and allocations go

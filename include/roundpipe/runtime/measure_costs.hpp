@@ -14,6 +14,7 @@
 #include <roundpipe/plan/model_description.hpp>
 
 #include <algorithm>
+#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <map>
@@ -146,8 +147,7 @@ class LayerTrial {
       : model_(model),
         layer_(layer),
         stream_(backend.make_stream(device, LaneKind::compute)),
-        start_(backend.make_event(device)),
-        end_(backend.make_event(device)),
+        marks_{Marks(backend, device), Marks(backend, device)},
         bench_(description.layers[layer.index()]),
         memory_(backend.allocate_device(device, bench_.bytes())) {
     bench_.use(memory_.bytes());
@@ -159,34 +159,70 @@ class LayerTrial {
 
   /// The seconds of one forward.
   [[nodiscard]] double forward(bool saving) {
-    call_.saving = saving;
-    ForwardContext<Stream> context(stream_, call_, bench_.tensors());
-    return timed([&](auto const& layer) { layer.forward(context); });
+    auto& marks = marks_.front();
+    stream_.record(marks.begin);
+    enqueue_forward(saving);
+    stream_.record(marks.end);
+    marks.end.wait();
+    return marks.end.seconds_since(marks.begin);
   }
   /// The seconds of one backward, after a saving forward.
   [[nodiscard]] double backward() {
-    BackwardContext<Stream> context(stream_, call_, bench_.tensors());
-    return timed([&](auto const& layer) { layer.backward(context); });
+    auto& marks = marks_.front();
+    stream_.record(marks.begin);
+    enqueue_backward();
+    stream_.record(marks.end);
+    marks.end.wait();
+    return marks.end.seconds_since(marks.begin);
+  }
+
+  /// Enqueues a saving forward and a backward, behind at most one pair that is enqueued already.
+  void enqueue_passes() {
+    auto& marks = marks_[enqueued_++ % marks_.size()];
+    stream_.record(marks.begin);
+    enqueue_forward(true);
+    stream_.record(marks.middle);
+    enqueue_backward();
+    stream_.record(marks.end);
+  }
+  /// Waits for the oldest pair that was enqueued. \returns its times.
+  [[nodiscard]] LayerCost finish_passes() {
+    auto& marks = marks_[finished_++ % marks_.size()];
+    marks.end.wait();
+    return {marks.middle.seconds_since(marks.begin), marks.end.seconds_since(marks.middle)};
   }
 
  private:
-  template <class F>
-  double timed(F&& enqueue) {
-    stream_.record(start_);
-    model_.visit(layer_, [&]<Layer<Stream> L>(L const& layer) { enqueue(layer); });
-    stream_.record(end_);
-    end_.wait();
-    return end_.seconds_since(start_);
+  struct Marks {
+    Marks(B& backend, DeviceId device)
+        : begin(backend.make_event(device)),
+          middle(backend.make_event(device)),
+          end(backend.make_event(device)) {}
+
+    typename B::Event begin;
+    typename B::Event middle;
+    typename B::Event end;
+  };
+
+  void enqueue_forward(bool saving) {
+    call_.saving = saving;
+    ForwardContext<Stream> context(stream_, call_, bench_.tensors());
+    model_.visit(layer_, [&]<Layer<Stream> L>(L const& layer) { layer.forward(context); });
+  }
+  void enqueue_backward() {
+    BackwardContext<Stream> context(stream_, call_, bench_.tensors());
+    model_.visit(layer_, [&]<Layer<Stream> L>(L const& layer) { layer.backward(context); });
   }
 
   Model const& model_;
   LayerId layer_;
   Stream stream_;
-  typename B::Event start_;
-  typename B::Event end_;
+  std::array<Marks, 2> marks_;
   LayerBench<Stream> bench_;
   decltype(std::declval<B&>().allocate_device(DeviceId{}, Bytes{})) memory_;
   LayerCall call_;
+  std::size_t enqueued_ = 0;  // pairs of passes
+  std::size_t finished_ = 0;
 };
 
 /// Calls \p f(layer) for the first layer of each run of equal ones.
@@ -219,10 +255,18 @@ template <class Model, Backend B>
     std::vector<double> forward_s;
     std::vector<double> backward_s;
     double sum_s = 0;
-    while (forward_s.size() < repetitions + 1 || sum_s < seconds) {
-      forward_s.push_back(trial.forward(true));
-      backward_s.push_back(trial.backward());
-      sum_s += forward_s.size() > 1 ? forward_s.back() + backward_s.back() : 0;
+    trial.enqueue_passes();
+    for (bool more = true; more;) {
+      // The next pair is there before this one is over, as in a pipeline: a device that pauses
+      // after each is faster than one that does not.
+      more = forward_s.size() < repetitions || sum_s < seconds;
+      if (more) {
+        trial.enqueue_passes();
+      }
+      auto const cost = trial.finish_passes();
+      forward_s.push_back(cost.forward_s);
+      backward_s.push_back(cost.backward_s);
+      sum_s += forward_s.size() > 1 ? cost.forward_s + cost.backward_s : 0;
     }
     auto const median = [](std::vector<double>& times) {
       auto const first = times.begin() + static_cast<std::ptrdiff_t>((times.size() + 1) / 2);

@@ -1,0 +1,95 @@
+# cmake -DSOURCE_DIR=<root> [-DPROGRAM=<train_text>] -P train_text_cuda.gpu.cmake
+# README's training, on GPUs and on the host: the losses of 50 steps agree, and so do the losses on
+# held-out text. The host's are computed in fp32 and stored in the type that is named.
+# CTest runs this in build/tests, from where the program is found. Its files go to a folder
+# train_text_cuda there.
+cmake_minimum_required(VERSION 3.25)
+
+if(NOT PROGRAM)
+  set(PROGRAM "${CMAKE_CURRENT_BINARY_DIR}/../examples/train_text")
+  if(NOT EXISTS "${PROGRAM}")
+    message(STATUS "skipped: there is no ${PROGRAM}")
+    return()
+  endif()
+endif()
+set(WORK_DIR "${CMAKE_CURRENT_BINARY_DIR}/train_text_cuda")
+file(REMOVE_RECURSE "${WORK_DIR}")
+file(MAKE_DIRECTORY "${WORK_DIR}")
+set(data --data ${SOURCE_DIR}/include ${SOURCE_DIR}/docs --quiet --seconds 0)
+set(steps 50)
+
+execute_process(COMMAND "${PROGRAM}" ${data} --backend cuda --steps 1 ERROR_VARIABLE out)
+if(out MATCHES "no CUDA (device|driver|backend)")
+  message(STATUS "skipped: ${out}")
+  return()
+endif()
+
+# Sets `report` to what a run with these options reports.
+function(run)
+  execute_process(
+    COMMAND "${PROGRAM}" ${data} --json report.json --steps ${steps} ${ARGN}
+    WORKING_DIRECTORY "${WORK_DIR}" RESULT_VARIABLE status OUTPUT_VARIABLE out ERROR_VARIABLE out)
+  if(NOT status EQUAL 0 OR NOT out STREQUAL "")
+    list(JOIN ARGN " " command)
+    message(FATAL_ERROR "train_text ${command}\nended with ${status}:\n${out}")
+  endif()
+  file(READ "${WORK_DIR}/report.json" report)
+  set(report "${report}" PARENT_SCOPE)
+endfunction()
+
+# Sets `name` to millionths of the positive decimal number `value`.
+function(millionths name value)
+  if(NOT value MATCHES "^([0-9]+)\\.?([0-9]*)$")
+    message(FATAL_ERROR "'${value}' is no positive decimal number")
+  endif()
+  string(SUBSTRING "${CMAKE_MATCH_2}000000" 0 6 fraction)
+  math(EXPR result "${CMAKE_MATCH_1} * 1000000 + 1${fraction} - 1000000")
+  set(${name} ${result} PARENT_SCOPE)
+endfunction()
+
+# Sets `name` to the distance of two positive decimal numbers, in millionths of the second.
+function(distance name a b)
+  millionths(a ${a})
+  millionths(b ${b})
+  math(EXPR result "(${a} - ${b}) * 1000000 / ${b}")
+  string(REPLACE "-" "" result ${result})
+  set(${name} ${result} PARENT_SCOPE)
+endfunction()
+
+# Trains with these options on both backends. No loss may be further from the host's than `most`
+# millionths of it.
+function(compare most)
+  list(JOIN ARGN " " mix)
+  run(--backend cuda ${ARGN})
+  set(device "${report}")
+  run(--backend host ${ARGN})
+  set(furthest 0)
+  set(furthest_step 0)
+  math(EXPR last "${steps} - 1")
+  foreach(i RANGE ${last})
+    string(JSON found GET "${device}" losses ${i})
+    string(JSON wanted GET "${report}" losses ${i})
+    distance(far ${found} ${wanted})
+    if(far GREATER furthest)
+      set(furthest ${far})
+      set(furthest_step ${i})
+    endif()
+  endforeach()
+  string(JSON first GET "${report}" losses 0)
+  string(JSON count LENGTH "${device}" losses)
+  if(NOT count EQUAL steps OR NOT wanted LESS first)
+    message(SEND_ERROR "${mix}: ${count} losses; the host's go from ${first} to ${wanted}")
+  endif()
+  string(JSON found GET "${device}" validation_nats_per_byte)
+  string(JSON wanted GET "${report}" validation_nats_per_byte)
+  distance(validation ${found} ${wanted})
+  message(STATUS "${mix}: losses differ by at most ${furthest} millionths (step ${furthest_step}), "
+    "losses on held-out text (${found}, host ${wanted}) by ${validation}")
+  if(furthest GREATER most OR validation GREATER most)
+    message(SEND_ERROR "${mix}: that is more than ${most} millionths")
+  endif()
+endfunction()
+
+compare(200 --precision fp32)
+compare(10000 --precision bf16)
+compare(10000 --precision fp16 --untied)

@@ -1,0 +1,28 @@
+// SPDX-FileCopyrightText: 2026 The roundpipe authors
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#pragma once
+
+/// \file
+/// \brief What the system says that this process holds in memory.
+
+#include <roundpipe/core/bytes.hpp>
+
+#include <fstream>
+#include <string>
+
+namespace roundpipe::test {
+
+/// Bytes of this process that are in memory; 0 where the system does not say.
+inline Bytes resident_bytes() {
+  std::ifstream status("/proc/self/status");
+  for (std::string word; status >> word;) {
+    if (word == "VmRSS:") {
+      Bytes kib = 0;
+      status >> kib;
+      return kib << 10U;
+    }
+  }
+  return 0;
+}
+
+}  // namespace roundpipe::test
