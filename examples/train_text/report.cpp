@@ -135,6 +135,12 @@ void print_outcome(Outcome const& outcome) {
                busy,
                100 - busy);
   }
+  if (outcome.predicted_iteration_s > 0 && outcome.iteration_s > 0) {
+    fmt::print("iteration   {:.2f} ms measured, {:.2f} ms by simulation ({:+.1f} %)\n",
+               1e3 * outcome.iteration_s,
+               1e3 * outcome.predicted_iteration_s,
+               100 * (outcome.predicted_iteration_s / outcome.iteration_s - 1));
+  }
   if (!outcome.device_busy.empty()) {
     fmt::print("peak        {} on a device, {} on the host\n",
                roundpipe::format_bytes(outcome.device_bytes_peak),
@@ -210,6 +216,8 @@ void write_json(std::ostream& out, Options const& o, Outcome const& outcome) {
       {"steps", outcome.losses.size()},
       {"seconds", outcome.seconds},
       {"tokens_per_second", outcome.tokens_per_second},
+      {"iteration_s", outcome.iteration_s},
+      {"predicted_iteration_s", outcome.predicted_iteration_s},
       {"losses", outcome.losses},
       {"weights_digest", fmt::format("{:016x}", outcome.weights_digest)},
       {"forward_stages", outcome.forward_stages},

@@ -34,11 +34,13 @@ struct Outcome {
   std::vector<double> losses;  ///< One a step.
   double seconds = 0;          ///< Of all steps, the optimizer's last work included.
   double tokens_per_second = 0;
+  double iteration_s = 0;  ///< On the average, without the first iterations.
   std::uint64_t weights_digest = 0;
   std::string prompt;
   std::string continuation;
 
   // Of the pipeline alone:
+  double predicted_iteration_s = 0;  ///< By simulation, from the layers' own times and the links.
   std::vector<std::size_t> forward_stages;   ///< Layer counts, in execution order.
   std::vector<std::size_t> backward_stages;  ///< The same; the first is fused.
   std::vector<double> device_busy;           ///< One share in [0, 1] a device.

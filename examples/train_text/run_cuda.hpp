@@ -21,7 +21,7 @@ namespace train_text {
 ///         a driver, (invalid_argument) when there are fewer.
 [[nodiscard]] std::int64_t cuda_devices(Options const& o);
 
-/// Trains through the pipeline. \returns the timeline of the last iterations, if one is wanted.
+/// Trains through the pipeline. \returns the timeline of the last iterations.
 /// \throws roundpipe::Error as \ref cuda_devices and the pipeline do.
 [[nodiscard]] roundpipe::Timeline run_cuda(Options const& o, Text const& text, Outcome& outcome);
 

@@ -6,9 +6,13 @@
 /// \brief The training: the same on every backend, and for the serial oracle.
 
 #include <roundpipe/nn/transformer.hpp>
+#include <roundpipe/plan/cost_fit.hpp>
 #include <roundpipe/runtime/pipeline.hpp>
 #include <roundpipe/runtime/weights_digest.hpp>
+#include <roundpipe/simulate/forecast.hpp>
+#include <roundpipe/simulate/simulator.hpp>
 
+#include <algorithm>
 #include <chrono>
 #include <cmath>
 #include <cstddef>
@@ -31,7 +35,8 @@ namespace rp = roundpipe;
 inline constexpr std::int64_t vocabulary = 256;         // all bytes
 inline constexpr std::size_t validation_windows = 256;  // at most
 inline constexpr std::size_t traced_iterations = 20;    // the last ones
-inline constexpr std::size_t prompt_bytes = 64;         // of held-out text
+inline constexpr std::size_t warm_up_iterations = 3;
+inline constexpr std::size_t prompt_bytes = 64;  // of held-out text
 inline constexpr std::size_t continuation_bytes = 256;
 inline constexpr double temperature = 0.8;
 
@@ -62,10 +67,12 @@ void train(Trainer& trainer, Options const& o, Text const& text, Outcome& outcom
   auto const elapsed_s = [&] {
     return std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
   };
+  std::vector<double> losses_s;  // when each loss was there
   for (std::int64_t step = 0; step < o.steps; ++step) {
     auto const starts = draw.starts(static_cast<std::uint64_t>(step), sequences);
     WindowBatch const windows(text.corpus.text, starts, rows, context);
     outcome.losses.push_back(trainer.forward_backward(windows.view()));
+    losses_s.push_back(elapsed_s());
     trainer.step();
     progress.show(step + 1, outcome.losses.back(), elapsed_s());
     if (o.seconds > 0 && elapsed_s() >= o.seconds) {
@@ -74,6 +81,9 @@ void train(Trainer& trainer, Options const& o, Text const& text, Outcome& outcom
   }
   trainer.synchronize();
   outcome.seconds = elapsed_s();
+  auto const warm_up = std::min(warm_up_iterations, losses_s.size() - 1);
+  auto const measured = std::max<std::size_t>(1, losses_s.size() - 1 - warm_up);
+  outcome.iteration_s = (losses_s.back() - losses_s[warm_up]) / static_cast<double>(measured);
   outcome.tokens_per_second =
       static_cast<double>(outcome.losses.size() * sequences * context) / outcome.seconds;
 }
@@ -108,7 +118,23 @@ inline std::vector<std::size_t> layer_counts(std::vector<rp::LayerRange> const& 
   return counts;
 }
 
-/// Trains through the pipeline. \returns the timeline of the last iterations, if one is wanted.
+/// How long an iteration takes by simulation, with the times that layers and steps have in
+/// \p timeline, on the links of \p backend.
+template <class Backend>
+double predicted_iteration_s(rp::PipelinePlan const& plan,
+                             Backend const& backend,
+                             rp::Timeline const& timeline) {
+  auto const device = backend.device_properties(rp::DeviceId(0));
+  rp::SimulationOptions machine;
+  machine.compute.layers = rp::fit_costs(plan.costs.layers(), timeline);
+  machine.compute.step_s = rp::fit_step_seconds(plan.blocks.blocks.size(), timeline);
+  machine.link.upload_bytes_per_second = device.upload_bytes_per_second;
+  machine.link.download_bytes_per_second = device.download_bytes_per_second;
+  machine.waits_for_losses = true;
+  return rp::forecast_iteration_seconds(plan.graph, plan.step, machine);
+}
+
+/// Trains through the pipeline. \returns the timeline of the last iterations.
 template <class Ops, class Backend>
 rp::Timeline run_pipeline(Backend& backend, Options const& o, Text const& text, Outcome& outcome) {
   rp::Pipeline pipeline{rp::nn::transformer<Ops>(model_config(o)),
@@ -125,7 +151,7 @@ rp::Timeline run_pipeline(Backend& backend, Options const& o, Text const& text, 
                             .loss_scale = loss_scale(o),
                             .optimizer_threads = static_cast<std::size_t>(o.optimizer_threads),
                             // An iteration is two runs: a call and a step.
-                            .timeline_calls = o.trace.empty() ? 0 : 2 * traced_iterations,
+                            .timeline_calls = 2 * traced_iterations,
                         },
                         rp::RoundRobinSchedule{},
                         rp::PriorityTransferEngine{},
@@ -140,7 +166,8 @@ rp::Timeline run_pipeline(Backend& backend, Options const& o, Text const& text, 
     print_plan(plan, o);
   }
   train(pipeline, o, text, outcome);
-  auto timeline = o.trace.empty() ? rp::Timeline{} : pipeline.timeline();
+  auto timeline = pipeline.timeline();
+  outcome.predicted_iteration_s = predicted_iteration_s(plan, backend, timeline);
   auto const report = pipeline.report();
   outcome.device_busy = report.device_busy;
   outcome.device_bytes_peak = report.device_bytes_peak;

@@ -109,4 +109,25 @@ struct LayerSamples {
   return fitted;
 }
 
+/// The seconds of each of \p blocks blocks' optimizer step: the median over \p timeline, 0 of
+/// blocks that it does not update. \throws Error (invalid_argument) when it updates a block beyond
+/// them.
+[[nodiscard]] inline std::vector<double> fit_step_seconds(std::size_t blocks,
+                                                          Timeline const& timeline) {
+  std::vector<std::vector<double>> samples(blocks);
+  for (auto const& entry : timeline) {
+    if (entry.kind == ActionKind::optimizer_step) {
+      require(entry.block.index() < blocks,
+              Errc::invalid_argument,
+              "a timeline updates a block that the model has not");
+      samples[entry.block.index()].push_back(entry.seconds());
+    }
+  }
+  std::vector<double> result;
+  for (auto& times : samples) {
+    result.push_back(detail::median(times).value_or(0));
+  }
+  return result;
+}
+
 }  // namespace roundpipe
