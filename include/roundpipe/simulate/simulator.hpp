@@ -247,7 +247,7 @@ class Simulator {
   }
 
   [[nodiscard]] Timeline timeline() const {
-    Timeline result{devices_, {}};
+    Timeline result{devices_, {}, {}};
     result.entries.reserve(actions_.size());
     for (std::size_t i = 0; i < actions_.size(); ++i) {
       auto const& action = *actions_[i].action;
@@ -264,6 +264,12 @@ class Simulator {
                                 action.bytes,
                                 states_[i].start_s,
                                 states_[i].end_s});
+      for (auto const wait : actions_[i].waits) {
+        // What is handed over is on its way before all that it waits for has ended.
+        if (states_[wait].end_s <= states_[i].start_s) {
+          result.flows.push_back({wait, i});
+        }
+      }
     }
     return result;
   }
