@@ -37,6 +37,12 @@ TEST_CASE("both ways at once a link gives each a part, other devices' links are 
   CHECK(rates_of(link, {{0, up}, {0, down}, {1, up}}) == std::vector<double>{5, 10, 10});
 }
 
+TEST_CASE("a device's link may be slower than the others'") {
+  LinkModel link{10, 20};
+  link.device_factors = {1, 1, 0.5, 1};
+  CHECK(rates_of(link, {{0, up}, {2, up}, {2, down}}) == std::vector<double>{10, 5, 10});
+}
+
 TEST_CASE("devices behind one switch share a link, each way") {
   LinkModel link{10, 10};
   link.groups = {{0, 1}, {2, 3}};
@@ -114,6 +120,11 @@ TEST_CASE("links that make no sense are refused") {
   CHECK(code({-1, 0}) == Errc::invalid_argument);
   LinkModel link;
   link.both_ways_factor = 0;
+  CHECK(code(link) == Errc::invalid_argument);
+  link = {};
+  link.device_factors = {1};
+  CHECK(code(link) == Errc::invalid_argument);
+  link.device_factors = {1, 0};
   CHECK(code(link) == Errc::invalid_argument);
   link = {};
   link.groups = {{0, 2}};

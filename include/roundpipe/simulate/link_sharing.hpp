@@ -107,7 +107,9 @@ class LinkSharing {
         auto const both_ways = std::ranges::any_of(flows, [&](CopyFlow const& flow) {
           return flow.device == device && flow.direction != direction;
         });
-        add(rate(direction) * (both_ways ? link_.both_ways_factor : 1), [&](CopyFlow const& flow) {
+        auto const own = link_.device_factors.empty() ? 1 : link_.device_factors[device];
+        auto const factor = both_ways ? link_.both_ways_factor : 1;
+        add(rate(direction) * own * factor, [&](CopyFlow const& flow) {
           return flow.device == device && flow.direction == direction;
         });
       }
