@@ -8,6 +8,7 @@
 
 #include <cstddef>
 #include <initializer_list>
+#include <utility>
 #include <vector>
 
 namespace {
@@ -92,4 +93,19 @@ TEST_CASE("a timeline of another model is refused") {
   CHECK(test::error_of([&] {
           (void)fit_costs(std::vector<LayerCost>(3), measured.timeline());
         }).code() == Errc::invalid_argument);
+}
+
+TEST_CASE("steps of blocks have their medians, those that are not there take no time") {
+  Timeline timeline;
+  for (auto const& [block, seconds] : {std::pair(1, 3.0), {1, 5.0}, {1, 100.0}, {0, 2.0}}) {
+    TimelineEntry entry;
+    entry.kind = ActionKind::optimizer_step;
+    entry.lane = {LaneKind::optimizer, DeviceId::none()};
+    entry.block = BlockId(block);
+    entry.end_s = seconds;
+    timeline.entries.push_back(entry);
+  }
+  CHECK(fit_step_seconds(3, timeline) == std::vector<double>{2, 5, 0});
+  CHECK(test::error_of([&] { (void)fit_step_seconds(1, timeline); }).code() ==
+        Errc::invalid_argument);
 }
