@@ -45,6 +45,7 @@ endfunction()
 
 check_page(docs/00_quickstart.md tests/examples/docs.test.cpp examples/quickstart.cpp)
 check_page(docs/01_layers.md tests/examples/docs.test.cpp)
+check_page(docs/02_schedules.md tests/examples/docs_schedules.test.cpp)
 check_page(docs/03_transfers.md tests/examples/docs.test.cpp)
 check_page(docs/04_event_protocol.md tests/examples/docs.test.cpp)
 check_page(docs/05_partitioner.md tests/examples/docs_partitioner.test.cpp)
