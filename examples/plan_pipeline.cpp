@@ -29,11 +29,10 @@ namespace {
 
 using namespace plan_pipeline;
 
-void note(std::string const& text) {
-  fmt::print(stderr, "plan_pipeline: {}\n", text);
-}
+/// What is said beside the results, if there are any: of an error alone a single line is printed.
+using Notes = std::vector<std::string>;
 
-Problem read_problem(Options const& o) {
+Problem read_problem(Options const& o, Notes& notes) {
   if (!o.costs.empty()) {
     return read_costs(o.costs);
   }
@@ -45,31 +44,35 @@ Problem read_problem(Options const& o) {
       static_cast<std::int64_t>(o.micro_batches_per_round.value_or(automatic_round(o))),
       warnings);
   for (auto const& warning : warnings) {
-    note("note: " + warning);
+    notes.push_back("note: " + warning);
   }
   return problem;
 }
 
 /// The outcomes of the schedules that were asked for; of all, those that apply.
-std::vector<Outcome> plan(Options const& o, Problem const& problem) {
+std::vector<Outcome> plan(Options const& o, Problem const& problem, Notes& notes) {
   std::vector<Outcome> outcomes;
   if (o.schedule != "all") {
     outcomes.push_back(plan_schedule(o.schedule, problem, o));
   } else {
+    std::string refusal;  // the last one
     for (auto const& name : known_schedules()) {
       try {
         outcomes.push_back(plan_schedule(name, problem, o));
       } catch (roundpipe::Error const& error) {
-        note("note: " + name + " is left out: " + examples::one_line(error));
+        refusal = examples::one_line(error);
+        notes.push_back("note: " + name + " is left out: " + refusal);
       }
     }
-    roundpipe::require(!outcomes.empty(),
-                       roundpipe::Errc::invalid_argument,
-                       "no schedule applies to this problem");
+    if (outcomes.empty()) {
+      throw roundpipe::Error(
+          roundpipe::Errc::invalid_argument,
+          "no schedule applies; " + known_schedules().back() + " for one: " + refusal);
+    }
   }
   for (auto const& outcome : outcomes) {
     for (auto const& warning : outcome.warnings) {
-      note(outcome.schedule + ": " + warning);
+      notes.push_back(outcome.schedule + ": " + warning);
     }
   }
   return outcomes;
@@ -87,8 +90,9 @@ std::string path_for(std::string const& path, Outcome const& outcome, std::size_
 }
 
 void run(Options const& o) {
-  auto const problem = read_problem(o);
-  auto const outcomes = plan(o, problem);
+  Notes notes;
+  auto const problem = read_problem(o, notes);
+  auto const outcomes = plan(o, problem, notes);
   std::deque<examples::OutputFile> files;  // they appear all together
   if (!o.json.empty() && o.json != "-") {
     write_json(files.emplace_back(o.json).stream(), outcomes);
@@ -104,6 +108,9 @@ void run(Options const& o) {
   }
   for (auto& file : files) {
     file.commit();
+  }
+  for (auto const& text : notes) {
+    fmt::print(stderr, "plan_pipeline: {}\n", text);
   }
   if (o.json == "-") {
     write_json(std::cout, outcomes);

@@ -9,7 +9,10 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
+#include <cstddef>
 #include <limits>
+#include <optional>
 #include <string>
 #include <utility>
 
@@ -62,41 +65,157 @@ LargestStage largest_stage(rp::StageMemory const& memory, rp::Partition const& p
   return largest;
 }
 
+/// Stages that are no larger than a limit.
+struct LimitedStages {
+  rp::Bytes limit = 0;
+  rp::RoundPartition stages;
+};
+
+constexpr auto unlimited = std::numeric_limits<rp::Bytes>::max() / 2;
+
+/// Stages of a problem by limits of their size.
+///
+/// Stages that fit one by one may not fit together: each class of bytes is as large as the stage
+/// needs that needs most of it. So stages are searched for within smaller and smaller limits, which
+/// depend on no budget: what the least budget is that holds any is known, exactly.
+class StageLadder {
+ public:
+  StageLadder(rp::PartitionProblem problem,
+              rp::StageMemory const& memory,
+              StageSource const& source)
+      : problem_(std::move(problem)), memory_(memory), source_(source) {}
+
+  /// Calls \p is_found with ever smaller stages, until it says so.
+  template <class F>
+  void descend(F const& is_found) {
+    if (source_.given) {
+      is_found(LimitedStages{unlimited, {*source_.given, source_.micro_batches_per_round, {}}});
+      return;
+    }
+    constexpr int rungs = 64;
+    auto const least = memory_.least();
+    auto step = 1.0;
+    auto limit = unlimited;
+    for (int rung = 0;; ++rung) {
+      auto stages = within(limit, source_.quick);
+      auto const largest = largest_stage(memory_, stages.partition).bytes;
+      if (is_found(LimitedStages{limit, std::move(stages)})) {
+        return;
+      }
+      if (largest <= least) {
+        return;
+      }
+      if (rung == 0) {
+        step = std::pow(static_cast<double>(least) / static_cast<double>(largest), 1.0 / rungs);
+      }
+      auto const next = static_cast<rp::Bytes>(static_cast<double>(largest) * step);
+      limit = std::max(least, std::min(largest - 1, next));
+    }
+  }
+
+  /// The fastest stages that \p search finds within \p limit.
+  [[nodiscard]] rp::RoundPartition within(rp::Bytes limit, SearchStages const& search) {
+    problem_.fits = [&](rp::StageDirection direction, rp::LayerRange range) {
+      return memory_.bytes(direction, range) <= limit;
+    };
+    return search(problem_);
+  }
+
+ private:
+  rp::PartitionProblem problem_;
+  rp::StageMemory const& memory_;
+  StageSource const& source_;
+};
+
+/// One stage a layer, the last resort.
+BytePlan smallest_plan(std::span<rp::LayerBytes const> layers,
+                       std::size_t micro_batches_per_round,
+                       rp::Buffering const& buffering) {
+  rp::Partition partition;
+  for (std::size_t i = 0; i < layers.size(); ++i) {
+    partition.backward.push_back({layers.size() - 1 - i, 1});
+    if (i + 1 < layers.size()) {
+      partition.forward.push_back({i, 1});
+    }
+  }
+  auto const use = device_use(rp::StageMemory(layers, buffering), partition);
+  return {std::move(partition), micro_batches_per_round, buffering, use};
+}
+
 /// What \ref plan_within looks for; nothing when it is not there.
-std::optional<BytePlan> try_within(rp::PartitionProblem problem,
+std::optional<BytePlan> try_within(rp::PartitionProblem const& problem,
                                    std::span<rp::LayerBytes const> layers,
                                    rp::Bytes budget,
-                                   SearchStages const& search) {
+                                   StageSource const& source) {
   for (auto const& buffering : modes) {
     rp::StageMemory const memory(layers, buffering);
-    for (auto limit = budget; limit > 0;) {
-      problem.fits = [&](rp::StageDirection direction, rp::LayerRange range) {
-        return memory.bytes(direction, range) <= limit;
-      };
-      std::optional<rp::RoundPartition> found;
-      try {
-        found = search(problem);
-      } catch (rp::Error const& error) {
-        if (error.code() != rp::Errc::over_budget) {
-          throw;
+    StageLadder ladder(problem, memory, source);
+    std::optional<LimitedStages> found;
+    auto too_large = unlimited;
+    ladder.descend([&](LimitedStages rung) {
+      if (device_use(memory, rung.stages.partition).total() <= budget) {
+        found = std::move(rung);
+        return true;
+      }
+      too_large = rung.limit;
+      return false;
+    });
+    if (!found) {
+      continue;
+    }
+    auto const take_if_fitting = [&](rp::Bytes limit, SearchStages const& search) {
+      auto stages = ladder.within(limit, search);
+      auto const fits = device_use(memory, stages.partition).total() <= budget;
+      if (fits) {
+        *found = {limit, std::move(stages)};
+      }
+      return fits;
+    };
+    if (!source.given) {
+      constexpr int refinements = 8;  // of the step between the limits that do and do not
+      for (int i = 0; i < refinements && too_large < unlimited; ++i) {
+        auto const middle = found->limit + (too_large - found->limit) / 2;
+        if (middle == found->limit || !take_if_fitting(middle, source.quick)) {
+          too_large = middle;
         }
-        break;
       }
-      auto const use = device_use(memory, found->partition);
-      if (use.total() <= budget) {
-        return BytePlan{
-            std::move(found->partition), found->micro_batches_per_round, buffering, use};
-      }
-      // Stages that fit one by one may not fit together: each class of bytes is as large as the
-      // stage needs that needs most of it. A smaller limit for one stage gives other stages.
-      auto const largest = largest_stage(memory, found->partition).bytes;
-      if (largest > limit) {
-        break;  // the stages are given
-      }
-      limit = largest - 1;
+      take_if_fitting(found->limit, source.good);
+    }
+    auto const use = device_use(memory, found->stages.partition);
+    return BytePlan{
+        std::move(found->stages.partition), found->stages.micro_batches_per_round, buffering, use};
+  }
+  for (auto const& buffering : modes) {
+    auto plan = smallest_plan(layers, source.micro_batches_per_round, buffering);
+    if (!source.given && plan.bytes.total() <= budget) {
+      return plan;
     }
   }
   return std::nullopt;
+}
+
+/// The stages that need the least budget.
+BytePlan least_plan(rp::PartitionProblem const& problem,
+                    std::span<rp::LayerBytes const> layers,
+                    StageSource const& source) {
+  std::optional<BytePlan> least;
+  auto const consider = [&](BytePlan plan) {
+    if (!least || plan.bytes.total() < least->bytes.total()) {
+      least = std::move(plan);
+    }
+  };
+  for (auto const& buffering : modes) {
+    rp::StageMemory const memory(layers, buffering);
+    StageLadder(problem, memory, source).descend([&](LimitedStages const& rung) {
+      auto const& [partition, round, call] = rung.stages;
+      consider({partition, round, buffering, device_use(memory, partition)});
+      return false;
+    });
+    if (!source.given) {
+      consider(smallest_plan(layers, source.micro_batches_per_round, buffering));
+    }
+  }
+  return least.value();
 }
 
 }  // namespace
@@ -104,24 +223,16 @@ std::optional<BytePlan> try_within(rp::PartitionProblem problem,
 BytePlan plan_within(rp::PartitionProblem const& problem,
                      std::span<rp::LayerBytes const> layers,
                      std::optional<rp::Bytes> budget,
-                     SearchStages const& search) {
-  constexpr auto unlimited = std::numeric_limits<rp::Bytes>::max() / 2;
-  if (auto plan = try_within(problem, layers, budget.value_or(unlimited), search)) {
+                     StageSource const& source) {
+  if (auto plan = try_within(problem, layers, budget.value_or(unlimited), source)) {
     return *std::move(plan);
   }
-  // By bisection: the least budget that holds a plan.
-  auto low = *budget;
-  auto high = unlimited;
-  while (high - low > 1) {
-    auto const middle = low + (high - low) / 2;
-    (try_within(problem, layers, middle, search) ? high : low) = middle;
-  }
-  auto const least = try_within(problem, layers, high, search).value();
+  auto const least = least_plan(problem, layers, source);
   auto const largest = largest_stage(rp::StageMemory(layers, least.buffering), least.partition);
   throw rp::Error(
       rp::Errc::over_budget,
-      fmt::format("{} bytes ({}) of device memory hold no stages: the {} stage of layers {} to {} "
-                  "alone needs {} bytes ({}); {} bytes ({}) would do for all",
+      fmt::format("{} bytes ({}) of device memory hold no stages: of the smallest the {} stage of "
+                  "layers {} to {} needs most, {} bytes ({}); {} bytes ({}) would do for all",
                   *budget,
                   rp::format_bytes(*budget),
                   largest.direction == rp::StageDirection::forward ? "forward" : "backward",
@@ -129,8 +240,8 @@ BytePlan plan_within(rp::PartitionProblem const& problem,
                   largest.range.end() - 1,
                   largest.bytes,
                   rp::format_bytes(largest.bytes),
-                  high,
-                  rp::format_bytes(high)));
+                  least.bytes.total(),
+                  rp::format_bytes(least.bytes.total())));
 }
 
 }  // namespace plan_pipeline

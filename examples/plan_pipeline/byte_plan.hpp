@@ -30,13 +30,21 @@ struct BytePlan {
 /// Looks for stages and rounds of a problem with its `fits` set.
 using SearchStages = std::function<roundpipe::RoundPartition(roundpipe::PartitionProblem const&)>;
 
-/// Lets \p search look for stages that fit into \p budget bytes, with as much double buffering as
+/// Where stages come from.
+struct StageSource {
+  std::optional<roundpipe::Partition> given;  ///< This one, whatever it needs; or searched for.
+  std::size_t micro_batches_per_round = 0;    ///< Of what is not found by \c good.
+  SearchStages quick;  ///< Finds what fits into memory: any partition into small enough stages.
+  SearchStages good;   ///< Looks for better ones with stages as small.
+};
+
+/// Lets \p source look for stages that fit into \p budget bytes, with as much double buffering as
 /// that leaves.
 /// \throws roundpipe::Error (over_budget) when nothing fits: which stage needs most, its bytes, and
 /// the least budget that would do.
 [[nodiscard]] BytePlan plan_within(roundpipe::PartitionProblem const& problem,
                                    std::span<roundpipe::LayerBytes const> layers,
                                    std::optional<roundpipe::Bytes> budget,
-                                   SearchStages const& search);
+                                   StageSource const& source);
 
 }  // namespace plan_pipeline

@@ -40,7 +40,8 @@ namespace plan_pipeline {
   try {
     return nlohmann::json::parse(file);
   } catch (nlohmann::json::exception const& error) {
-    throw Error(Errc::invalid_argument, where + ": " + error.what());
+    std::string const text = error.what();  // "[json.exception.parse_error.101] parse error at ..."
+    throw Error(Errc::invalid_argument, where + ": " + text.substr(text.find("] ") + 2));
   }
 }
 

@@ -10,10 +10,10 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
-#include <cmath>
 #include <cstddef>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 namespace plan_pipeline {
@@ -25,8 +25,9 @@ namespace {
 }
 
 /// A count from 1 on. \throws roundpipe::Error that names the option.
-std::size_t count_of(std::string const& option, std::string const& text) {
-  constexpr std::size_t most = 100'000;
+std::size_t count_of(std::string const& option,
+                     std::string const& text,
+                     std::size_t most = 100'000) {
   std::size_t count = 0;
   auto const is_number = !text.empty() && text.size() <= 6 &&
                          std::ranges::all_of(text, [](char c) { return c >= '0' && c <= '9'; });
@@ -48,11 +49,14 @@ void check_options(Options const& o) {
   }
   if (o.context < 1 || o.micro_batch < 1 || o.context > 1'000'000'000 ||
       o.micro_batch > 1'000'000'000) {
-    refuse("--context and --micro-batch are at least 1");
+    refuse("--context and --micro-batch must be numbers from 1 to 1e9");
+  }
+  if (o.device_memory == roundpipe::Bytes{0}) {
+    refuse("--device-memory must be more than 0 bytes");
   }
   for (auto const speed : o.device_speeds) {
-    if (!(speed > 0) || !std::isfinite(speed)) {
-      refuse("--device-speeds are finite and above 0");
+    if (!(speed >= 1e-6 && speed <= 1e6)) {
+      refuse(fmt::format("--device-speeds has {}, but speeds lie from 1e-6 to 1e6", speed));
     }
   }
   if (!o.device_speeds.empty() && o.device_speeds.size() != o.devices) {
@@ -67,6 +71,15 @@ void check_options(Options const& o) {
   }
   if (!o.forward_stages.empty() && o.backward_stages.empty()) {
     refuse("--forward-stages wants --backward-stages, too");
+  }
+  std::pair<char const*, std::string const*> const files[] = {
+      {"--json", &o.json}, {"--svg", &o.svg}, {"--trace", &o.trace}};
+  for (auto const& a : files) {
+    for (auto const& b : files) {
+      if (&a < &b && !a.second->empty() && *a.second == *b.second) {
+        refuse(fmt::format("{} and {} name the same file", a.first, b.first));
+      }
+    }
   }
   auto const& known = known_schedules();
   if (o.schedule != "all" && std::ranges::find(known, o.schedule) == known.end()) {
@@ -165,7 +178,7 @@ std::optional<Options> parse_options(int argc, char const* const* argv) {
   } catch (CLI::ParseError const& error) {
     refuse(std::string(error.what()) + " (--help lists all options)");
   }
-  o.devices = count_of("--devices", devices);
+  o.devices = count_of("--devices", devices, 1000);
   o.micro_batches = count_of("--micro-batches", micro_batches);
   if (per_round != "auto") {
     o.micro_batches_per_round = count_of("--micro-batches-per-round", per_round);

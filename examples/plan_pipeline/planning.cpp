@@ -94,6 +94,7 @@ class Planning {
         protocol_(o.asynchronous ? 1 : 0),
         given_(given_partition(o, problem.costs.size())) {
     outcome_.schedule = name;
+    check_size();
     machine_.compute.layers = problem.costs;
     machine_.compute.device_speeds = o.device_speeds;
     for (auto const& cost : problem.costs) {
@@ -173,6 +174,24 @@ class Planning {
   }
 
  private:
+  [[nodiscard]] std::size_t iterations() const {
+    return o_.iterations.value_or(o_.asynchronous ? 12 : 1);
+  }
+
+  void check_size() const {
+    constexpr std::size_t most = 1'000'000;  // half a minute's worth, and some gigabytes
+    auto const layers = problem_.costs.size();
+    if (o_.micro_batches * iterations() > most / layers) {
+      throw rp::Error(rp::Errc::invalid_argument,
+                      fmt::format("{} layers, {} micro-batches and {} iterations are too many to "
+                                  "simulate: their product may be {} at most",
+                                  layers,
+                                  o_.micro_batches,
+                                  iterations(),
+                                  most));
+    }
+  }
+
   [[nodiscard]] auto before() const {
     return [this](rp::BlockEvent event) { return protocol_.before(event, blocks_.blocks.size()); };
   }
@@ -202,13 +221,18 @@ class Planning {
         o_.partition_by == "bound" ? rp::PartitionBy::bound : rp::PartitionBy::simulation;
     rp::ChosenPartitioner const partitioner(by, simulated);
     rp::PartitionProblem problem{problem_.costs, o_.devices, o_.micro_batches};
-    if (o_.micro_batches_per_round || given_ || by == rp::PartitionBy::bound) {
-      problem.micro_batches_per_round = {o_.micro_batches_per_round.value_or(automatic_round(o_))};
+    auto const round = o_.micro_batches_per_round.value_or(automatic_round(o_));
+    if (o_.micro_batches_per_round || by == rp::PartitionBy::bound) {
+      problem.micro_batches_per_round = {round};
     }
-    return plan_within(problem, problem_.bytes, o_.device_memory, [&](auto const& limited) {
-      return given_ ? rp::RoundPartition{*given_, limited.micro_batches_per_round.front(), {}}
-                    : partitioner.search(limited);
-    });
+    StageSource source;
+    source.given = given_;
+    source.micro_batches_per_round = round;
+    source.quick = [&](rp::PartitionProblem const& limited) {
+      return rp::RoundPartition{rp::Partitioner{}.partition(limited), round, {}};
+    };
+    source.good = [&](rp::PartitionProblem const& limited) { return partitioner.search(limited); };
+    return plan_within(problem, problem_.bytes, o_.device_memory, source);
   }
 
   template <rp::Schedule S>
@@ -292,9 +316,8 @@ class Planning {
   }
 
   [[nodiscard]] Outcome finish(rp::ActionGraph const& graph) {
-    auto const iterations = o_.iterations.value_or(o_.asynchronous ? 12 : 1);
     auto const step = rp::build_step_graph(blocks_, protocol_, {});
-    auto simulation = simulate(graph, step, iterations);
+    auto simulation = simulate(graph, step, iterations());
     auto const n = static_cast<double>(o_.devices);
     outcome_.objective_s =
         (static_cast<double>(o_.micro_batches * outcome_.partition.size()) + n * (n - 1)) *
@@ -455,7 +478,9 @@ Outcome plan_schedule(std::string const& name, Problem const& problem, Options c
         candidates.push_back(stages);
       }
     } else {
-      for (auto stages = n; stages <= std::max(layers, n); ++stages) {
+      constexpr std::size_t most = 100;  // simulations
+      auto const step = 1 + std::max(layers, n) / (n + most);
+      for (auto stages = n; stages <= std::max(layers, n); stages += step) {
         candidates.push_back(stages);
       }
     }

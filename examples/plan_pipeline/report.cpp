@@ -12,7 +12,6 @@
 #include <fmt/ranges.h>
 #include <nlohmann/json.hpp>
 #include <range/v3/algorithm/max.hpp>
-#include <range/v3/numeric/accumulate.hpp>
 #include <range/v3/range/conversion.hpp>
 #include <range/v3/view/enumerate.hpp>
 #include <range/v3/view/filter.hpp>
@@ -91,18 +90,19 @@ std::string counts_text(std::vector<std::size_t> const& counts) {
 
 /// How long each device computes in the timeline.
 std::string devices_text(Outcome const& outcome) {
+  std::vector<double> busy_s(outcome.timeline.devices, 0.0);
+  auto is_compute = [](rp::TimelineEntry const& entry) {
+    return entry.lane.kind == rp::LaneKind::compute;
+  };
+  for (auto const& entry : outcome.timeline | views::filter(is_compute)) {
+    busy_s[entry.lane.device.index()] += entry.seconds();
+  }
   std::string text;
-  for (std::size_t d = 0; d < outcome.timeline.devices; ++d) {
-    auto compute = outcome.timeline | views::filter([&](rp::TimelineEntry const& entry) {
-                           return entry.lane == rp::Lane{rp::LaneKind::compute, rp::DeviceId(d)};
-                         });
-    auto const busy_s =
-        ranges::accumulate(compute | views::transform(&rp::TimelineEntry::seconds), 0.0);
+  for (auto const& [d, use] : outcome.device_bytes | views::enumerate) {
     text += fmt::format("  device {:<3} computes {:10.1f} ms of {:.1f} ms",
                         d,
-                        1e3 * busy_s,
+                        1e3 * busy_s[d],
                         1e3 * outcome.bubbles.makespan_s);
-    auto const& use = outcome.device_bytes[d];
     if (use.total() > 0) {
       text += fmt::format(
           "; holds {}: parameters {}, gradients {}, boundaries {}, saved {}, "
