@@ -117,7 +117,7 @@ std::optional<Options> parse_options(int argc, char const* const* argv) {
   std::string per_round = "auto";
   std::string stages_per_device;
   std::string iterations;
-  std::string device_memory;
+  std::vector<std::string> device_memory;
   std::vector<std::string> forward;
   std::vector<std::string> backward;
 
@@ -137,7 +137,10 @@ std::optional<Options> parse_options(int argc, char const* const* argv) {
   machine("--devices", devices, "Devices")->capture_default_str();
   machine("--device-speeds", o.device_speeds, "Speed of each device, 1 is the costs' own: 1,1,0.5")
       ->delimiter(',');
-  machine("--device-memory", device_memory, "Budget of each device: 24GiB, 512MiB, or bytes");
+  machine("--device-memory",
+          device_memory,
+          "Budget of every device: 24GiB, 512MiB, or bytes; or of each: 24GiB,16GiB")
+      ->delimiter(',');
 
   auto const call = [&](char const* name, auto& value, char const* text) {
     return app.add_option(name, value, text)->group("Schedule");
@@ -189,12 +192,18 @@ std::optional<Options> parse_options(int argc, char const* const* argv) {
   if (!iterations.empty()) {
     o.iterations = count_of("--iterations", iterations);
   }
-  if (!device_memory.empty()) {
+  for (auto const& text : device_memory) {
     try {
-      o.device_memory = roundpipe::parse_bytes(device_memory);
+      auto const budget = roundpipe::parse_bytes(text);
+      o.device_memory = std::min(o.device_memory.value_or(budget), budget);
     } catch (roundpipe::Error const& error) {
       refuse("--device-memory: " + error.message());
     }
+  }
+  if (device_memory.size() > 1 && device_memory.size() != o.devices) {
+    refuse(fmt::format("--device-memory has {} budgets, but there are {} devices",
+                       device_memory.size(),
+                       o.devices));
   }
   for (auto const& text : forward) {
     o.forward_stages.push_back(count_of("--forward-stages", text));

@@ -57,6 +57,7 @@ rp::LinkModel read_link(nlohmann::json const& json, std::string const& where) {
                            "down_gbps",
                            "latency_us",
                            "both_ways_factor",
+                           "device_factors",
                            "groups",
                            "root_gbps",
                            "host_gbps"});
@@ -67,6 +68,14 @@ rp::LinkModel read_link(nlohmann::json const& json, std::string const& where) {
   link.both_ways_factor = fields.number_or("both_ways_factor", 1);
   link.root_bytes_per_second = fields.number_or("root_gbps", 0) * 1e9;
   link.host_bytes_per_second = fields.number_or("host_gbps", 0) * 1e9;
+  if (fields.has("device_factors")) {
+    for (auto const& factor : fields.list("device_factors")) {
+      if (!factor.is_number()) {
+        fields.fail("'device_factors' must be a list of numbers");
+      }
+      link.device_factors.push_back(factor.get<double>());
+    }
+  }
   if (fields.has("groups")) {
     for (auto const& group : fields.list("groups")) {
       auto& devices = link.groups.emplace_back();

@@ -10,6 +10,7 @@
 ///   "model": "a name",
 ///   "communication_ms": 1.6,    // a boundary's way to another device; or "link", or neither
 ///   "link": {"up_gbps": 32, "down_gbps": 32, "latency_us": 3, "both_ways_factor": 0.9,
+///            "device_factors": [1, 1, 1, 0.5],  // what a device's rates are multiplied with
 ///            "groups": [[0, 1], [2, 3]], "root_gbps": 50, "host_gbps": 150},
 ///   "dispatch_us": 5,           // what issuing an action takes
 ///   "layers": [
