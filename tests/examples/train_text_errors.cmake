@@ -1,20 +1,17 @@
 # cmake [-DPROGRAM=<train_text>] -P train_text_errors.cmake
-# Bad input ends train_text with exit status 2 and one line on stderr that names what is wrong,
-# prints nothing else, and leaves no file behind.
+# Bad input ends train_text with exit status 2 and one line on stderr that names what is wrong, and
+# leaves no file behind.
 # CTest runs this in build/tests, from where the program is found; a build without examples has none.
 # Its files go to a folder train_text_errors there.
 cmake_minimum_required(VERSION 3.25)
 
+set(NAME train_text)
+set(PRINTS_PROGRESS ON)
+include("${CMAKE_CURRENT_LIST_DIR}/../support/refusals.cmake")
 if(NOT PROGRAM)
-  set(PROGRAM "${CMAKE_CURRENT_BINARY_DIR}/../examples/train_text")
-  if(NOT EXISTS "${PROGRAM}")
-    message(STATUS "there is no ${PROGRAM}")
-    return()
-  endif()
+  return()
 endif()
-set(WORK_DIR "${CMAKE_CURRENT_BINARY_DIR}/train_text_errors")
-file(REMOVE_RECURSE "${WORK_DIR}")
-file(MAKE_DIRECTORY "${WORK_DIR}/in/nothing" "${WORK_DIR}/out")
+file(MAKE_DIRECTORY "${WORK_DIR}/in/nothing")
 string(REPEAT "All happy families are alike. " 100 text)
 file(WRITE "${WORK_DIR}/in/text" "${text}")
 file(WRITE "${WORK_DIR}/in/empty" "")
@@ -26,23 +23,6 @@ set(sizes --layers 2 --hidden 16 --heads 2 --kv-heads 1 --context 16 --batch 4
 set(small --data in/text ${sizes})
 set(outputs --json out/report.json --trace out/trace.json)
 
-function(expect_refusal pattern)
-  execute_process(COMMAND "${PROGRAM}" ${ARGN} WORKING_DIRECTORY "${WORK_DIR}"
-    RESULT_VARIABLE status OUTPUT_VARIABLE out ERROR_VARIABLE err)
-  list(JOIN ARGN " " command)
-  if(NOT status EQUAL 2)
-    message(SEND_ERROR "train_text ${command}\nended with ${status}, not 2:\n${out}${err}")
-  elseif(NOT err MATCHES "^train_text: [^\n]+\n$")
-    message(SEND_ERROR "train_text ${command}\nwant one line on stderr, have:\n${err}")
-  elseif(NOT err MATCHES "${pattern}")
-    message(SEND_ERROR "train_text ${command}\nwant '${pattern}' in:\n${err}")
-  endif()
-  file(GLOB_RECURSE left LIST_DIRECTORIES TRUE "${WORK_DIR}/out/*")
-  if(left)
-    file(REMOVE_RECURSE ${left})
-    message(SEND_ERROR "train_text ${command}\nleft ${left}")
-  endif()
-endfunction()
 function(expect_small_refusal pattern)
   expect_refusal("${pattern}" ${small} ${outputs} ${ARGN})
 endfunction()
