@@ -68,8 +68,8 @@ std::vector<std::string> warnings_of(Outcome const& outcome, Problem const& prob
   }
   if (outcome.binds && shape.micro_batches < 9 * (shape.devices - 1)) {
     warnings.push_back(
-        fmt::format("fewer than 9 (P - 1) = {} micro-batches: more than a tenth of "
-                    "the time goes to filling and draining",
+        fmt::format("fewer than 9 (P - 1) = {} micro-batches: a pipeline of one stage a device "
+                    "fills and drains for more than a tenth of the time",
                     9 * (shape.devices - 1)));
   }
   if (!outcome.binds && shape.micro_batches < shape.devices) {

@@ -77,12 +77,11 @@ using DeviceTasks = std::vector<std::vector<Task>>;
 /// To be *run* (not only simulated), all micro-batches of a stage in one round must be consecutive
 /// on one device, in order; reason: their gradients accumulate there and are rounded once.
 ///
-/// Opt-in: `static bool fuses()`, whether it wants the first backward stage fused (else it does,
-/// see
-/// \ref fuses); a schedule refuses a shape that says otherwise, where that matters to it.
+/// Opt-in: `static bool fuses()`, whether it wants the first backward stage fused; without it, it
+/// does (see \ref fuses). A schedule refuses a shape that says otherwise, where that matters to it.
 ///
-/// Satisfied by: `RoundRobinSchedule`, `LoopedBfsSchedule`, `EarliestFinishSchedule`,
-/// `GPipeSchedule`; simulated only: `NaiveSchedule`, `OneFOneBSchedule`, `InterleavedSchedule`,
+/// Satisfied by: `RoundRobinSchedule`, `LoopedBfsSchedule`, `EarliestFinishSchedule`; simulated
+/// only: `NaiveSchedule`, `GPipeSchedule`, `OneFOneBSchedule`, `InterleavedSchedule`,
 /// `ZbH1Schedule`, `DualPipeSchedule`.
 template <class S>
 concept Schedule =
