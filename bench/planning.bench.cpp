@@ -242,7 +242,7 @@ void actions(benchmark::State& state, std::size_t iterations) {
     result = account_bubbles(simulation);
     count = simulation.actions.size();
   }
-  SlotSimulation slots(problem.costs, c.devices, c.micro_batches, {.posts_after_losses = false});
+  SlotSimulation slots(problem.costs, c.devices, c.micro_batches, {.asynchronous = false});
   auto const seconds = slots.simulate(partition, c.micro_batches).seconds;
   if (iterations == 1 && std::abs(result.makespan_s - seconds) > 1e-9 * seconds) {
     state.SkipWithError("not the time that slots take");
@@ -261,7 +261,7 @@ void slots(benchmark::State& state) {
   Case const c(state);
   auto const problem = problem_of(c);
   auto const partition = Partitioner{}.partition(problem);
-  SlotSimulation simulation(problem.costs, c.devices, c.micro_batches, {});
+  SlotSimulation simulation(problem.costs, c.devices, c.micro_batches, {.asynchronous = false});
   for (auto _ : state) {
     benchmark::DoNotOptimize(simulation.simulate(partition, c.micro_batches));
   }
@@ -314,6 +314,10 @@ BENCHMARK_CAPTURE(actions, steady, 12)
     ->Name("simulation/actions/12_iterations")
     ->Apply(names)
     ->ArgsProduct({{95}, {1}, {0}, {8}, {16}});
-BENCHMARK(slots)->Name("simulation/slots")->Apply(names)->Apply(by_size);
+BENCHMARK(slots)
+    ->Name("simulation/slots")
+    ->Apply(names)
+    ->Apply(by_size)
+    ->Unit(benchmark::kMicrosecond);
 
 }  // namespace
