@@ -1,19 +1,30 @@
 // SPDX-FileCopyrightText: 2026 The roundpipe authors
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 
-// How long it takes to plan: by layers, equal or all different, with memory limits or without, by
-// devices and by micro-batches. The baseline tries every t_max with dynamic programming; its
-// partitions must be as good.
+// How long it takes to plan and to simulate: by layers, equal or all different, with memory limits
+// or without, by devices and by micro-batches. Of planning the baseline tries every t_max with
+// dynamic programming; its partitions must be as good. Of simulating the baseline knows slots
+// alone; with copies that take no time it must say the same.
 //
 // Times are medians of the repetitions. The last layer is a head, as it is counted in "94 + 1".
 
 #include <roundpipe/core/random.hpp>
+#include <roundpipe/plan/byte_description.hpp>
+#include <roundpipe/plan/call_graph.hpp>
+#include <roundpipe/plan/layer_event_protocol.hpp>
 #include <roundpipe/plan/memory_limit.hpp>
+#include <roundpipe/plan/parameter_blocks.hpp>
 #include <roundpipe/plan/partition_check.hpp>
 #include <roundpipe/plan/partition_objective.hpp>
 #include <roundpipe/plan/partitioner.hpp>
+#include <roundpipe/plan/planner.hpp>
+#include <roundpipe/plan/priority_transfer_engine.hpp>
+#include <roundpipe/plan/round_robin_schedule.hpp>
 #include <roundpipe/plan/simulated_partitioner.hpp>
 #include <roundpipe/plan/stage_memory.hpp>
+#include <roundpipe/plan/step_graph.hpp>
+#include <roundpipe/simulate/simulated_bubbles.hpp>
+#include <roundpipe/simulate/simulator.hpp>
 
 #include <benchmark/benchmark.h>
 
@@ -22,6 +33,8 @@
 #include <cstddef>
 #include <cstdint>
 #include <limits>
+#include <span>
+#include <utility>
 #include <vector>
 
 namespace {
@@ -167,12 +180,104 @@ void simulated(benchmark::State& state, bool asynchronous) {
   state.counters["of_bound"] = found.call.seconds / least_s;  // the call's seconds, not the plan's
 }
 
+/// The graph of a call over layers of which only costs matter.
+class Call {
+ public:
+  Call(Case const& c, Partition partition)
+      : description_(describe_bytes(std::vector<LayerBytes>(c.layers))),
+        blocks_(form_blocks(description_)),
+        partition_(std::move(partition)) {
+    Buffering const buffering;
+    auto const stages = lay_out_stages(description_, blocks_, partition_, buffering);
+    ScheduleShape const shape{
+        partition_.forward.size(), partition_.backward.size(), c.devices, c.micro_batches};
+    auto const tasks = RoundRobinSchedule{}.tasks(shape);
+    PriorityTransferEngine const transfers;
+    graph_ = build_call_graph(
+        {blocks_,
+         stages.train,
+         shape,
+         tasks,
+         RoundRobinSchedule{}.advance(shape),
+         c.micro_batches,
+         buffering,
+         [&](std::span<Bytes const> tensors, std::size_t windows) {
+           return transfers.chunks(tensors, windows);
+         },
+         [&](BlockEvent event) { return protocol_.before(event, blocks_.blocks.size()); }});
+    set_role(graph_, GraphRole::call, protocol_);
+    step_ = build_step_graph(blocks_, protocol_, {});
+  }
+
+  [[nodiscard]] GraphSequence iterations(std::size_t count) const {
+    GraphSequence sequence(graph_.devices);
+    for (std::size_t i = 0; i < count; ++i) {
+      sequence.add(graph_).add(step_);
+    }
+    return sequence;
+  }
+
+ private:
+  ModelDescription description_;
+  ParameterBlocks blocks_;
+  LayerEventProtocol protocol_{1};
+  Partition partition_;
+  ActionGraph graph_;
+  ActionGraph step_;
+};
+
+/// Simulates \p iterations iterations of one round, action by action.
+void actions(benchmark::State& state, std::size_t iterations) {
+  Case const c(state);
+  auto const problem = problem_of(c);
+  auto const partition = Partitioner{}.partition(problem);
+  Call const call(c, partition);
+  SimulationOptions options;
+  options.compute.layers = problem.costs;
+  auto const sequence = call.iterations(iterations);
+  SimulatedBubbles result;
+  std::size_t count = 0;
+  for (auto _ : state) {
+    auto const simulation = simulate(sequence, options);
+    result = account_bubbles(simulation);
+    count = simulation.actions.size();
+  }
+  SlotSimulation slots(problem.costs, c.devices, c.micro_batches, {.asynchronous = false});
+  auto const seconds = slots.simulate(partition, c.micro_batches).seconds;
+  if (iterations == 1 && std::abs(result.makespan_s - seconds) > 1e-9 * seconds) {
+    state.SkipWithError("not the time that slots take");
+  }
+  auto const all_s = result.makespan_s * static_cast<double>(c.devices);
+  if (iterations == 1 && std::abs(result.busy_s + result.bubbles.total() - all_s) > 1e-9 * all_s) {
+    state.SkipWithError("not all idle time has a cause");
+  }
+  state.counters["actions"] = static_cast<double>(count);
+  state.counters["actions_per_second"] =
+      benchmark::Counter(static_cast<double>(count), benchmark::Counter::kIsIterationInvariantRate);
+}
+
+/// The same calls, slot by slot.
+void slots(benchmark::State& state) {
+  Case const c(state);
+  auto const problem = problem_of(c);
+  auto const partition = Partitioner{}.partition(problem);
+  SlotSimulation simulation(problem.costs, c.devices, c.micro_batches, {.asynchronous = false});
+  for (auto _ : state) {
+    benchmark::DoNotOptimize(simulation.simulate(partition, c.micro_batches));
+  }
+}
+
 void names(benchmark::internal::Benchmark* bench) {
   bench->ArgNames({"layers", "different", "limited", "devices", "micro_batches"})
       ->Unit(benchmark::kMillisecond);
 }
 void medians(benchmark::internal::Benchmark* bench) {
   bench->Repetitions(5)->ReportAggregatesOnly();
+}
+void by_size(benchmark::internal::Benchmark* bench) {
+  bench->ArgsProduct({{24, 95, 300}, {1}, {0}, {8}, {16}})
+      ->ArgsProduct({{95}, {1}, {0}, {1, 2, 32}, {16}})
+      ->ArgsProduct({{95}, {1}, {0}, {8}, {8, 64}});
 }
 
 BENCHMARK(bound)
@@ -201,5 +306,18 @@ BENCHMARK_CAPTURE(simulated, steady, true)
     ->Apply(names)
     ->Iterations(1)
     ->ArgsProduct({{33, 95}, {0, 1}, {1}, {8}, {16}});
+BENCHMARK_CAPTURE(actions, one_call, 1)
+    ->Name("simulation/actions/one_call")
+    ->Apply(names)
+    ->Apply(by_size);
+BENCHMARK_CAPTURE(actions, steady, 12)
+    ->Name("simulation/actions/12_iterations")
+    ->Apply(names)
+    ->ArgsProduct({{95}, {1}, {0}, {8}, {16}});
+BENCHMARK(slots)
+    ->Name("simulation/slots")
+    ->Apply(names)
+    ->Apply(by_size)
+    ->Unit(benchmark::kMicrosecond);
 
 }  // namespace

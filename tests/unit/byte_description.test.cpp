@@ -6,6 +6,7 @@
 #include <doctest/doctest.h>
 
 #include <cstddef>
+#include <cstdint>
 #include <vector>
 
 using namespace roundpipe;
@@ -19,7 +20,7 @@ TEST_CASE("layers of known bytes become a model with those bytes") {
     CAPTURE(i);
     auto const& facts = model.layers[i];
     REQUIRE(facts.parameters.size() == 1);
-    CHECK(facts.parameters[0].shape ==
+    CHECK(facts.parameters[0].tensor.shape ==
           Shape{static_cast<std::int64_t>(layers[i].parameter_bytes / 2)});
     CHECK(facts.footprint.saved_bytes == layers[i].saved_bytes);
     CHECK(facts.footprint.workspace_bytes == layers[i].workspace_bytes);
@@ -38,7 +39,7 @@ TEST_CASE("layers without bytes have a block and a boundary of one number each")
   CHECK(form_blocks(model).blocks.size() == 4);
   for (std::size_t i = 0; i + 1 < layers.size(); ++i) {
     CHECK(model.layers[i].boundary[0].shape == Shape{1});
-    CHECK(model.layers[i].parameters[0].shape == Shape{1});
+    CHECK(model.layers[i].parameters[0].tensor.shape == Shape{1});
   }
 }
 

@@ -84,8 +84,8 @@ TEST_CASE("a timeline can be filtered by lane and summed") {
   CHECK(busy_s == doctest::Approx(micro_batches * (4 * (1 + 1 + 2) + 1 + 2)));
   auto same_slot = [](TimelineEntry const& a, TimelineEntry const& b) { return a.slot == b.slot; };
   std::size_t slots = 0;
-  for (auto&& slot :
-       all | views::filter(is_compute) | ranges::to<std::vector>() | views::chunk_by(same_slot)) {
+  auto const compute = all | views::filter(is_compute) | ranges::to<std::vector>();
+  for (auto&& slot : compute | views::chunk_by(same_slot)) {
     auto lane = [](TimelineEntry const& entry) { return entry.lane; };
     auto const lanes = slot | views::transform(lane) | ranges::to<std::vector>();
     CHECK(lanes == std::vector(lanes.size(), lanes.front()));

@@ -3,7 +3,6 @@
 #include <roundpipe/plan/balanced_partition.hpp>
 #include <roundpipe/plan/gpipe_schedule.hpp>
 #include <roundpipe/plan/one_f_one_b_schedule.hpp>
-#include <roundpipe/plan/partitioner.hpp>
 #include <roundpipe/plan/round_robin_schedule.hpp>
 #include <roundpipe/simulate/simulator.hpp>
 #include <roundpipe/simulate/stage_activity.hpp>
@@ -87,9 +86,7 @@ TEST_CASE("every boundary between two devices is handed over forward and backwar
 
 TEST_CASE("a device hands nothing over to itself, though boundaries go through the host") {
   std::size_t const layers = 5;
-  std::vector<LayerCost> const costs(layers, {1, 1});
-  auto const partition = Partitioner{}.partition({costs, 1, 4});
-  REQUIRE(partition.size() > 1);
+  Partition const partition{{{0, 2}, {2, 2}}, {{4, 1}, {2, 2}, {0, 2}}};
   auto const graph = test::ScheduledModel(layers).streamed(
       RoundRobinSchedule{}, partition, test::shape_of(partition, 1, 4));
   CHECK(activity_of(graph, partition, layers).hand_overs == 0);
