@@ -1,9 +1,9 @@
 # roundpipe_add_header_checks(<test> LANGUAGE <CXX|CUDA> LIBS <target>... HEADERS <header>...
 #   [TOGETHER <header>...])
 # One translation unit a header of HEADERS, alone and included twice: it needs nothing that came
-# before it. One more that includes all of them. Linked together, every header is in two objects,
-# so a function that is neither a template nor inline is a duplicate symbol.
-# Headers of TOGETHER are compiled in that last translation unit only.
+# before it. One more that includes all of them, and those of TOGETHER; for C++ this one is there
+# twice. Linked together, every header then is in two objects, so a function that is neither a
+# template nor inline is a duplicate symbol.
 function(roundpipe_add_header_checks test)
   cmake_parse_arguments(ARG "" "LANGUAGE" "LIBS;HEADERS;TOGETHER" ${ARGN})
   set(ext cpp)
@@ -24,6 +24,10 @@ function(roundpipe_add_header_checks test)
     string(REGEX REPLACE "^include/" "" header "${path}")
     string(APPEND all "#include <${header}>\n")
   endforeach()
+  if(ARG_LANGUAGE STREQUAL "CXX" AND ARG_TOGETHER)
+    file(CONFIGURE OUTPUT "${dir}/again.${ext}" CONTENT "@all@" @ONLY)
+    list(APPEND sources "${dir}/again.${ext}")
+  endif()
   string(APPEND all "int main() {}\n")
   file(CONFIGURE OUTPUT "${dir}/all.${ext}" CONTENT "@all@" @ONLY)
   add_executable(${test} ${sources} "${dir}/all.${ext}")
