@@ -81,17 +81,14 @@ class JsonFields {
     return value.get<std::string>();
   }
 
-  /// A number above 0, or from 0 on with \p or_zero, that its unit does not make absurd.
+  /// A number above 0, or from 0 on with \p or_zero, up to 1e9, which no unit makes absurd.
   [[nodiscard]] double number(char const* key, bool or_zero = false) const {
-    constexpr double most = 1e15;
-    auto const& value = at(key);
-    auto const n = value.is_number() ? value.get<double>() : -1;
-    if (!((or_zero ? n >= 0 : n > 0) && n <= most)) {
-      fail("'" + std::string(key) + "' is " +
-           (value.is_number() ? value.dump() : std::string("a JSON ") + value.type_name()) +
-           ", but must be a number " + (or_zero ? "from 0" : "above 0") + " up to 1e15");
-    }
-    return n;
+    return number_up_to(key, or_zero, 1e9, "1e9");
+  }
+
+  /// A number from 0 on, up to 1e15.
+  [[nodiscard]] double bytes(char const* key) const {
+    return number_up_to(key, true, 1e15, "1e15");
   }
 
   /// The number, from 0 on, or \p otherwise when it is not there.
@@ -114,6 +111,20 @@ class JsonFields {
   }
 
  private:
+  [[nodiscard]] double number_up_to(char const* key,
+                                    bool or_zero,
+                                    double most,
+                                    char const* name_of_most) const {
+    auto const& value = at(key);
+    auto const n = value.is_number() ? value.get<double>() : -1;
+    if (!((or_zero ? n >= 0 : n > 0) && n <= most)) {
+      fail("'" + std::string(key) + "' is " +
+           (value.is_number() ? value.dump() : std::string("a JSON ") + value.type_name()) +
+           ", but must be a number " + (or_zero ? "from 0" : "above 0") + " up to " + name_of_most);
+    }
+    return n;
+  }
+
   nlohmann::json const& object_;
   std::string where_;
 };

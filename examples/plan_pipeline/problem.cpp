@@ -19,7 +19,7 @@ namespace rp = roundpipe;
 namespace {
 
 rp::Bytes bytes_of(JsonFields const& fields, char const* key, rp::Bytes otherwise = 0) {
-  return fields.has(key) ? static_cast<rp::Bytes>(fields.number(key, true)) : otherwise;
+  return fields.has(key) ? static_cast<rp::Bytes>(fields.bytes(key)) : otherwise;
 }
 
 void read_layer(nlohmann::json const& json, std::string const& where, Problem& problem) {
