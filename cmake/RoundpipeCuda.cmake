@@ -39,10 +39,10 @@ if(ROUNDPIPE_HAS_CUDA_TOOLKIT)
   include(${CMAKE_CURRENT_LIST_DIR}/RoundpipeCudnn.cmake)
   roundpipe_find_cudnn(${ROUNDPIPE_ENABLE_CUDNN})
 endif()
-# Whether this machine has a GPU: programs that need one and take long to compile are otherwise left
-# out of `all`, and built when they are named.
-set(ROUNDPIPE_HAS_GPU OFF)
-if(ROUNDPIPE_HAS_NVCC)
+# Whether this machine has a GPU, unless that is given: programs that need one and take long to
+# compile are otherwise left out of `all`, and built when they are named.
+if(NOT DEFINED ROUNDPIPE_HAS_GPU AND ROUNDPIPE_HAS_NVCC)
+  set(ROUNDPIPE_HAS_GPU OFF)
   execute_process(COMMAND nvidia-smi -L
     RESULT_VARIABLE _status OUTPUT_VARIABLE _gpus ERROR_QUIET)
   if(_status EQUAL 0 AND _gpus MATCHES "GPU 0")
