@@ -18,6 +18,7 @@
 #include <roundpipe/plan/planner.hpp>
 #include <roundpipe/plan/priority_transfer_engine.hpp>
 #include <roundpipe/plan/recompute_waits.hpp>
+#include <roundpipe/plan/round_partition.hpp>
 #include <roundpipe/plan/round_robin_schedule.hpp>
 #include <roundpipe/plan/step_graph.hpp>
 #include <roundpipe/plan/task_graph.hpp>
@@ -366,12 +367,7 @@ class Planning {
 }  // namespace
 
 std::size_t automatic_round(Options const& o) {
-  for (auto round = o.devices; round < o.micro_batches; ++round) {
-    if (o.micro_batches % round == 0) {
-      return round;
-    }
-  }
-  return o.micro_batches;
+  return rp::round_sizes({{}, o.devices, o.micro_batches}).front();
 }
 
 Outcome plan_schedule(std::string const& name, Problem const& problem, Options const& o) {
