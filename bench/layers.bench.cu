@@ -146,8 +146,10 @@ void block(benchmark::State& state, nn::TransformerConfig const& given) {
   Single<nn::TransformerBlock<Ops>> const model{layer};
   auto const description = describe_single(layer);
   detail::RandomOperands<cu::CudaBackend> const operands(bench.backend());
-  detail::LayerTrial<Single<nn::TransformerBlock<Ops>>, cu::CudaBackend> trial(
-      model, bench.backend(), device, description, LayerId(0), operands);
+  using Trial = detail::LayerTrial<Single<nn::TransformerBlock<Ops>>, cu::CudaBackend>;
+  auto const memory =
+      bench.backend().allocate_device(device, Trial::bytes_of(description.layers.front()));
+  Trial trial(model, bench.backend(), device, description, LayerId(0), operands, memory.bytes());
 
   auto const rows = tokens.positions();
   AttentionShape const shape{
@@ -211,8 +213,10 @@ void head(benchmark::State& state, nn::TransformerConfig const& given) {
   Single<nn::LanguageModelHead<Ops>> const model{layer};
   auto const description = describe_single(layer);
   detail::RandomOperands<cu::CudaBackend> const operands(bench.backend());
-  detail::LayerTrial<Single<nn::LanguageModelHead<Ops>>, cu::CudaBackend> trial(
-      model, bench.backend(), device, description, LayerId(0), operands);
+  using Trial = detail::LayerTrial<Single<nn::LanguageModelHead<Ops>>, cu::CudaBackend>;
+  auto const memory =
+      bench.backend().allocate_device(device, Trial::bytes_of(description.layers.front()));
+  Trial trial(model, bench.backend(), device, description, LayerId(0), operands, memory.bytes());
 
   Ops const ops(bench.stream(), bench.scratch(Ops::linear_scratch_bytes()));
   auto const chunk = config.loss_chunk;

@@ -5,6 +5,10 @@
 #include <roundpipe/plan/blocking_protocol.hpp>
 #include <roundpipe/plan/unplanned_transfers.hpp>
 #include <roundpipe/runtime/pipeline.hpp>
+#include <support/error_of.hpp>
+#include <support/own_policies.hpp>
+#include <support/pipeline_runs.hpp>
+#include <support/toy_model.hpp>
 
 #include <doctest/doctest.h>
 
@@ -12,10 +16,6 @@
 #include <limits>
 #include <stdexcept>
 #include <string>
-#include <support/error_of.hpp>
-#include <support/own_policies.hpp>
-#include <support/pipeline_runs.hpp>
-#include <support/toy_model.hpp>
 #include <vector>
 
 using namespace roundpipe;
@@ -32,9 +32,19 @@ PipelineOptions small_options() {
   return options;
 }
 
-Sgd momentum() { return Sgd{SgdOptions{.rate = LearningRate::constant(0.1), .momentum = 0.5}}; }
+Sgd momentum() {
+  return Sgd{SgdOptions{.rate = LearningRate::constant(0.1), .momentum = 0.5}};
+}
 
-auto three_layers() { return toy_model({.dense = 1}); }
+/// Its devices have to have seen all of their work.
+struct SlowToStart : HostBackend {
+  using HostBackend::HostBackend;
+  static constexpr double warm_up_seconds = 0;
+};
+
+auto three_layers() {
+  return toy_model({.dense = 1});
+}
 
 /// What a pipeline on \p devices devices with its own policies gives.
 template <class... Policies>
@@ -98,6 +108,28 @@ TEST_CASE("micro-batches of different lengths train as in the oracle") {
   Pipeline pipeline{model, momentum(), backend, small_options()};
   CHECK(train(pipeline, data.batch(), 3) ==
         train_serially(model, momentum(), small_options(), 1, data.batch(), 3));
+}
+
+TEST_CASE("extents that come late, to devices that have to meet them, train as in the oracle") {
+  ToyData const data({{2, 3}, {2, 3}, {2, 3}, {2, 3}, {2, 3}, {2, 3}}, 3);
+  ToyData const late({{2, 3}, {1, 3}, {2, 1}, {2, 3}, {2, 2}, {1, 2}}, 3);
+  auto const model = toy_model({.dense = 3, .crosses = 1});
+  HostBackend measure{host_devices(2)};
+  auto options = small_options();
+  options.device_memory = Pipeline(model, momentum(), measure, options).plan().stages.memory.bytes;
+  auto backend_options = host_devices(2);
+  backend_options.device_memory_bytes = options.device_memory;
+  SlowToStart backend{backend_options};
+  Pipeline pipeline{model, momentum(), backend, options};
+  SerialTrainer<decltype(toy_model({})), Sgd, HostStream> oracle{
+      model, momentum(), serial_options(options, 1)};
+  for (auto const& batch : {data.batch(), late.batch(), data.batch(), late.batch()}) {
+    CHECK(pipeline.forward_backward(batch) == oracle.forward_backward(batch));
+    pipeline.step();
+    oracle.step();
+  }
+  CHECK(pipeline.evaluate(late.batch()).loss == oracle.evaluate(late.batch()).loss);
+  CHECK(weights_digest(pipeline) == weights_digest(oracle));
 }
 
 TEST_CASE("a step made of two calls sums their gradients as the oracle does") {

@@ -46,6 +46,15 @@ class DeviceActions {
     }
   }
 
+  /// Each device's memory, which holds nothing while no run is under way.
+  [[nodiscard]] std::vector<DeviceBytes> arenas() const {
+    std::vector<DeviceBytes> arenas;
+    for (auto const& arena : arenas_) {
+      arenas.push_back(arena.bytes());
+    }
+    return arenas;
+  }
+
   /// Enqueues action \p id of \p run. Called by one thread a device.
   void issue(GraphRun<B>& run, ActionId id, Stream& stream, DeviceId device) {
     Issue const here{run, run.program()[id], stream, device};

@@ -12,8 +12,6 @@
 #include <roundpipe/concepts/schedule.hpp>
 #include <roundpipe/concepts/transfer_policy.hpp>
 #include <roundpipe/core/error.hpp>
-#include <roundpipe/plan/bubble_meter.hpp>
-#include <roundpipe/plan/host_memory_plan.hpp>
 #include <roundpipe/plan/layer_event_protocol.hpp>
 #include <roundpipe/plan/partitioner.hpp>
 #include <roundpipe/plan/planner.hpp>
@@ -27,41 +25,30 @@
 #include <roundpipe/runtime/device_actions.hpp>
 #include <roundpipe/runtime/evaluation.hpp>
 #include <roundpipe/runtime/executor.hpp>
-#include <roundpipe/runtime/host_memory_limit.hpp>
-#include <roundpipe/runtime/measure_costs.hpp>
 #include <roundpipe/runtime/parameter_store.hpp>
 #include <roundpipe/runtime/pipeline_options.hpp>
+#include <roundpipe/runtime/pipeline_plan.hpp>
 #include <roundpipe/runtime/pipeline_work.hpp>
 #include <roundpipe/runtime/report.hpp>
+#include <roundpipe/runtime/run_meters.hpp>
 #include <roundpipe/runtime/shape_cache.hpp>
+#include <roundpipe/runtime/warm_up.hpp>
 
 #include <algorithm>
 #include <cmath>
 #include <cstddef>
 #include <cstdint>
-#include <deque>
 #include <exception>
 #include <map>
 #include <memory>
 #include <optional>
+#include <set>
 #include <span>
 #include <string>
 #include <utility>
 #include <vector>
 
 namespace roundpipe {
-
-/// What a pipeline has planned.
-struct PipelinePlan {
-  ModelDescription model;
-  ParameterBlocks blocks;
-  CostModel costs;
-  StagePlan stages;
-  HostMemoryPlan host;
-  std::vector<LedgerLine> ledger;  ///< The device's and the host's.
-  ActionGraph graph;               ///< Of a training call.
-  ActionGraph step;                ///< Of a step.
-};
 
 /// \brief Trains \p Model on the devices of \p B, which hold no state of it.
 ///
@@ -94,47 +81,34 @@ class Pipeline {
            T transfers = T{},
            E protocol = E{},
            P partitioner = P{})
-      : model_(std::move(model)),
-        options_(complete(options, backend)),
+      : backend_(backend),
+        model_(std::move(model)),
+        options_(complete_options(options, backend)),
         cpus_(plan_cpus(usable_cpus(), options_.devices, options_.optimizer_threads)),
         planner_(
             std::move(schedule), std::move(transfers), std::move(protocol), std::move(partitioner)),
         shapes_(model_, options_.capacity),
-        plan_(make_plan(backend, optimizer.state_arrays())),
+        plan_(make_pipeline_plan(
+            model_, backend, planner_, shapes_.capacity(), options_, optimizer.state_arrays())),
         arena_(backend),
         parameters_(expect_all(), std::move(optimizer), store_options(), arena_),
         boundaries_(plan_.host, options_.micro_batches, arena_),
         actions_(model_, backend, options_.devices, plan_.stages.memory, parameters_, boundaries_),
-        work_{actions_, parameters_, waits_for_all()},
+        work_{actions_, parameters_, waits_for_all(options_)},
         call_program_(plan_.graph),
         step_program_(plan_.step),
         flush_program_(planner_.flush_graph(plan_.blocks)),
-        meter_(options_.devices),
-        bubbles_(options_.devices),
+        meters_(options_.devices, options_.timeline_calls),
         executor_(backend, work_, options_.devices, cpus_) {
     if (options_.verify) {
       verify_graphs(planner_.evaluation_graph(
-          plan_.blocks, plan_.stages, plan_options(), options_.micro_batches));
+          plan_.blocks, plan_.stages, plan_options(options_), options_.micro_batches));
     }
     if (options_.loss_scale) {
       loss_scale_.emplace(*options_.loss_scale, planner_.protocol().staleness());
     }
     executor_.on_complete = [this](auto const& run, auto const& entries) {
-      if (&run.program() == &call_program_) {
-        meter_.add(entries);
-        bubbles_.add(
-            run.program().graph(), entries, [&](ActionId id) { return external(run, id); });
-        if (++counted_calls_ <= uncounted_calls_) {
-          meter_.forget();
-          bubbles_.forget();
-        }
-      }
-      if (options_.timeline_calls > 0) {
-        timeline_.push_back(entries);
-        if (timeline_.size() > options_.timeline_calls) {
-          timeline_.pop_front();
-        }
-      }
+      meters_.add(run, entries, call_program_);
     };
     for (std::size_t i = 0; i < calls_in_flight; ++i) {
       calls_.push_back(make_slot(call_program_, plan_.stages.train));
@@ -153,7 +127,9 @@ class Pipeline {
 
   /// Runs forward and backward of \p batch, micro_batches times rounds micro-batches, and adds to
   /// the gradients of this iteration. Returns the loss as soon as it is there; the backward goes
-  /// on. The batch is copied.
+  /// on. The batch is copied. Where a backend wants it (see `warm_up_seconds` of \ref Backend),
+  /// extents that come for the first time let it wait for all that is under way, and run every
+  /// layer once with them: let few of them occur, or let them come early.
   /// \throws Error (invalid_argument) for a batch that does not fit the options, or for more calls
   ///         than `options.calls_per_step` without a step, (not_finite) for a loss that is NaN or
   ///         infinite, which stops the pipeline.
@@ -165,6 +141,7 @@ class Pipeline {
             "there were as many calls since the last step as calls_per_step allows");
     auto const slices = slice_batch(batch, layout_at());
     auto const terms = count_loss_terms(model_, batch, shapes_.capacity().batch, slices);
+    meet_extents(batch);
     if (pending_calls_ == 0) {
       adapt_loss_scale();
     }
@@ -206,6 +183,7 @@ class Pipeline {
     auto const scale =
         gradient_scale_of(count_loss_terms(model_, batch, shapes_.capacity().batch, slices));
     synchronize();
+    meet_extents(batch);
     Evaluation evaluation;
     for (std::size_t first = 0; first < batch.size(); first += options_.micro_batches) {
       auto const count = std::min(options_.micro_batches, batch.size() - first);
@@ -246,25 +224,20 @@ class Pipeline {
     report.calls = calls_made_;
     report.steps = parameters_.trains() ? parameters_.finished_steps() : steps_made_;
     report.skipped_steps = parameters_.skipped_steps();
-    meter_.fill(report);
-    report.bubbles = bubbles_.bubbles();
+    meters_.fill(report);
     report.device_bytes_peak = plan_.stages.memory.bytes;
     report.host_bytes_peak = arena_.bytes();
     return report;
   }
 
   /// Lets the report's figures of time begin with the next training call. It waits for nothing.
-  void restart_report() noexcept { uncounted_calls_ = calls_made_; }
+  void restart_report() noexcept { meters_.leave_out(calls_made_); }
 
   /// The measured timeline of the latest `options.timeline_calls` runs. It waits for those under
   /// way.
   [[nodiscard]] Timeline timeline() {
     executor_.synchronize();
-    Timeline timeline{options_.devices, {}};
-    for (auto const& entries : timeline_) {
-      timeline.entries.insert(timeline.entries.end(), entries.begin(), entries.end());
-    }
-    return timeline;
+    return meters_.timeline();
   }
 
   /// Calls \p f(name, shape, values) for every parameter, in layer order, shared ones once, with
@@ -318,107 +291,8 @@ class Pipeline {
     Slot slot;
   };
 
-  /// Calls and steps that may be under way at once.
-  static constexpr std::size_t calls_in_flight = 2;
-
   using Devices = DeviceActions<Model, B, Store>;
   using Work = PipelineWork<Devices, Store>;
-
-  /// What \p id waits for besides its own run.
-  [[nodiscard]] static BubbleMeter::External external(GraphRun<B> const& run, ActionId id) {
-    auto const& tickets = run.external(id);
-    if (tickets.empty()) {
-      return BubbleMeter::External::none;
-    }
-    auto const is_host = [](Ticket<B> const& ticket) { return ticket.run == nullptr; };
-    return std::ranges::any_of(tickets, is_host) ? BubbleMeter::External::host
-                                                 : BubbleMeter::External::device;
-  }
-
-  [[nodiscard]] static PipelineOptions complete(PipelineOptions options, B& backend) {
-    require(options.clip_norm >= 0 && std::isfinite(options.clip_norm),
-            Errc::invalid_argument,
-            "the norm to clip at is finite and not negative; 0 is off");
-    if (options.devices == 0) {
-      options.devices = backend.device_count();
-    }
-    require(options.devices <= backend.device_count(),
-            Errc::invalid_argument,
-            "more devices are asked for than the backend has");
-    if (options.device_memory == 0) {
-      options.device_memory = backend.device_properties(DeviceId(0)).memory_bytes;
-      for (std::size_t d = 1; d < options.devices; ++d) {
-        options.device_memory =
-            std::min(options.device_memory, backend.device_properties(DeviceId(d)).memory_bytes);
-      }
-    }
-    require(
-        options.calls_per_step > 0, Errc::invalid_argument, "there is at least one call in a step");
-    if (options.host_memory == 0) {
-      options.host_memory = host_memory_limit();
-    }
-    return options;
-  }
-
-  [[nodiscard]] static constexpr double warm_up_seconds() {
-    if constexpr (requires { B::warm_up_seconds; }) {
-      return B::warm_up_seconds;
-    }
-    return 0;
-  }
-
-  [[nodiscard]] PlanOptions plan_options() const {
-    return {options_.devices, options_.micro_batches, options_.rounds, options_.device_memory};
-  }
-
-  [[nodiscard]] PipelinePlan make_plan(B& backend, std::size_t state_arrays) const {
-    require(
-        options_.state_type == StateType::fp32 || !copies_parameters(planner_.protocol()),
-        Errc::invalid_argument,
-        "without fp32 weights a staleness of 1 takes two master copies: one is read, one written");
-    auto const& model = shapes_.capacity().model;
-    auto blocks = form_blocks(model, options_.rounds > 1 || options_.calls_per_step > 1);
-    auto const options = plan_options();
-    auto costs = CostModel::estimate(model, backend.device_properties(DeviceId(0)));
-    auto stages = planner_.plan_stages(model, blocks, costs, options);
-    if constexpr (requires { B::warm_up_seconds; }) {
-      warm_up(model_, backend, model, options_.devices);
-    }
-    if (options_.costs == CostSource::measured) {
-      costs = measure_costs(model_, backend, model, 3, warm_up_seconds());
-      stages = planner_.plan_stages(model, blocks, costs, options);
-    }
-    auto graph = planner_.call_graph(blocks, stages, options);
-    auto step = planner_.step_graph(blocks, step_options());
-    auto host = plan_host_memory(model,
-                                 blocks,
-                                 shapes_.capacity().batch,
-                                 stages.train,
-                                 {state_arrays,
-                                  options_.state_type,
-                                  planner_.protocol().master_copies(),
-                                  planner_.protocol().gradient_buffers(),
-                                  options_.micro_batches,
-                                  options_.rounds,
-                                  calls_in_flight});
-    auto ledger = stages.memory.ledger();
-    ledger.insert(ledger.end(), host.ledger.begin(), host.ledger.end());
-    auto const host_bytes = total_bytes(ledger, LedgerLine::Space::host);
-    if (host_bytes > options_.host_memory) {
-      throw Error(Errc::over_budget,
-                  "the host budget of " + format_bytes(options_.host_memory) +
-                      " is too small: the plan holds " + format_bytes(host_bytes) + " (" +
-                      std::to_string(host_bytes) + " bytes) in host memory");
-    }
-    return {model,
-            std::move(blocks),
-            std::move(costs),
-            std::move(stages),
-            std::move(host),
-            std::move(ledger),
-            std::move(graph),
-            std::move(step)};
-  }
 
   [[nodiscard]] ParameterBlocks const& expect_all() {
     arena_.expect(total_bytes(plan_.ledger, LedgerLine::Space::host));
@@ -430,23 +304,11 @@ class Pipeline {
             protocol.gradient_buffers(),
             copies_parameters(protocol),
             options_.state_type,
-            verdict_options(),
+            verdict_options(options_),
             options_.seed,
             cpus_.optimizer_threads,
             cpus_.optimizer};
   }
-  [[nodiscard]] VerdictOptions verdict_options() const {
-    return {options_.clip_norm, options_.loss_scale.has_value()};
-  }
-  /// Whether no block is updated before all gradients of the iteration are there.
-  [[nodiscard]] bool waits_for_all() const {
-    return verdict_options().measures() || options_.step_start == StepStart::all_blocks;
-  }
-  [[nodiscard]] StepOptions step_options() const {
-    return {
-        verdict_options().measures(), waits_for_all(), options_.state_type == StateType::declared};
-  }
-
   /// \throws Error (unsafe_graph) when a policy leaves an order to chance.
   void verify_graphs(ActionGraph const& evaluation) const {
     require_safe(training_sequence({plan_.graph,
@@ -493,6 +355,19 @@ class Pipeline {
     scale_ = loss_scale_->value();
   }
 
+  /// Lets devices see extents that are new to them, while nothing else is under way.
+  void meet_extents(Batch const& batch) {
+    if constexpr (requires { B::warm_up_seconds; }) {
+      for (std::size_t m = 0; m < batch.size(); ++m) {
+        if (auto const shape = batch.shape(m); !met_.contains(shape)) {
+          executor_.synchronize();
+          warm_up(model_, backend_, shapes_.at(shape).model, options_.devices, actions_.arenas());
+          met_.insert(shape);
+        }
+      }
+    }
+  }
+
   /// Waits until no step is under way. \throws Error (aborted) when one will never be finished.
   void settle_weights() {
     executor_.settle();
@@ -533,8 +408,8 @@ class Pipeline {
       return found->second.slot;
     }
     auto& made = evaluations_[micro_batches];
-    made.program = std::make_unique<GraphProgram>(
-        planner_.evaluation_graph(plan_.blocks, plan_.stages, plan_options(), micro_batches));
+    made.program = std::make_unique<GraphProgram>(planner_.evaluation_graph(
+        plan_.blocks, plan_.stages, plan_options(options_), micro_batches));
     if (options_.verify) {
       verify_graphs(made.program->graph());
     }
@@ -609,6 +484,7 @@ class Pipeline {
     return place;
   }
 
+  B& backend_;
   Model model_;
   PipelineOptions options_;
   CpuPlan cpus_;
@@ -623,10 +499,9 @@ class Pipeline {
   GraphProgram call_program_;
   GraphProgram step_program_;
   GraphProgram flush_program_;
-  BusyMeter meter_;
-  BubbleMeter bubbles_;
-  std::deque<std::vector<TimelineEntry>> timeline_;
-  CallData evaluation_;  // what all evaluations have in common
+  RunMeters<B> meters_;
+  std::set<BatchShape> met_{options_.capacity};  // extents that devices have seen
+  CallData evaluation_;                          // what all evaluations have in common
   std::vector<Slot> calls_;
   std::vector<Slot> steps_;
   Slot flush_;
@@ -635,8 +510,6 @@ class Pipeline {
   std::uint64_t steps_made_ = 0;
   std::uint64_t visible_version_ = 0;  // the step whose weights the next call reads
   std::size_t pending_calls_ = 0;      // since the last step
-  std::size_t counted_calls_ = 0;      // by the meters
-  std::size_t uncounted_calls_ = 0;    // the first ones, which the report is not about
   std::optional<DynamicLossScale> loss_scale_;
   double scale_ = 1;            // of the iteration
   Executor<B, Work> executor_;  // last: its threads use all of the above

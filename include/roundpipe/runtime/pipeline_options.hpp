@@ -5,11 +5,17 @@
 /// \file
 /// \brief What a user decides about a pipeline.
 
+#include <roundpipe/concepts/backend.hpp>
 #include <roundpipe/core/batch_shape.hpp>
 #include <roundpipe/core/bytes.hpp>
+#include <roundpipe/core/error.hpp>
+#include <roundpipe/core/id.hpp>
 #include <roundpipe/optim/loss_scale.hpp>
 #include <roundpipe/plan/host_memory_plan.hpp>
+#include <roundpipe/runtime/host_memory_limit.hpp>
 
+#include <algorithm>
+#include <cmath>
 #include <cstddef>
 #include <cstdint>
 #include <optional>
@@ -54,5 +60,33 @@ struct PipelineOptions {
   bool verify = true;              ///< Whether the plan's graphs are checked before step 1.
   std::size_t timeline_calls = 0;  ///< How many of the latest runs `timeline()` keeps; 0: none.
 };
+
+/// \p options with what they leave to \p backend and to the machine.
+/// \throws Error (invalid_argument) for options that make no sense, or more devices than there are.
+template <Backend B>
+[[nodiscard]] PipelineOptions complete_options(PipelineOptions options, B& backend) {
+  require(options.clip_norm >= 0 && std::isfinite(options.clip_norm),
+          Errc::invalid_argument,
+          "the norm to clip at is finite and not negative; 0 is off");
+  if (options.devices == 0) {
+    options.devices = backend.device_count();
+  }
+  require(options.devices <= backend.device_count(),
+          Errc::invalid_argument,
+          "more devices are asked for than the backend has");
+  if (options.device_memory == 0) {
+    options.device_memory = backend.device_properties(DeviceId(0)).memory_bytes;
+    for (std::size_t d = 1; d < options.devices; ++d) {
+      options.device_memory =
+          std::min(options.device_memory, backend.device_properties(DeviceId(d)).memory_bytes);
+    }
+  }
+  require(
+      options.calls_per_step > 0, Errc::invalid_argument, "there is at least one call in a step");
+  if (options.host_memory == 0) {
+    options.host_memory = host_memory_limit();
+  }
+  return options;
+}
 
 }  // namespace roundpipe

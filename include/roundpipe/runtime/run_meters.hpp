@@ -1,0 +1,88 @@
+// SPDX-FileCopyrightText: 2026 The roundpipe authors
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#pragma once
+
+/// \file
+/// \brief What finished runs say of a pipeline: shares of time, and a timeline.
+
+#include <roundpipe/concepts/backend.hpp>
+#include <roundpipe/core/id.hpp>
+#include <roundpipe/plan/bubble_meter.hpp>
+#include <roundpipe/plan/timeline.hpp>
+#include <roundpipe/runtime/graph_run.hpp>
+#include <roundpipe/runtime/report.hpp>
+
+#include <algorithm>
+#include <cstddef>
+#include <deque>
+#include <vector>
+
+namespace roundpipe {
+
+/// Adds up runs, in the order in which they were posted.
+template <Backend B>
+class RunMeters {
+ public:
+  /// \p timeline_runs: how many of the latest runs the timeline keeps.
+  RunMeters(std::size_t devices, std::size_t timeline_runs)
+      : devices_(devices), timeline_runs_(timeline_runs), busy_(devices), bubbles_(devices) {}
+
+  /// Adds a run that is complete. Shares of time are about runs of \p training alone.
+  void add(GraphRun<B> const& run,
+           std::vector<TimelineEntry> const& entries,
+           GraphProgram const& training) {
+    if (&run.program() == &training) {
+      busy_.add(entries);
+      bubbles_.add(training.graph(), entries, [&](ActionId id) { return external(run, id); });
+      if (++counted_ <= uncounted_) {
+        busy_.forget();
+        bubbles_.forget();
+      }
+    }
+    if (timeline_runs_ > 0) {
+      latest_.push_back(entries);
+      if (latest_.size() > timeline_runs_) {
+        latest_.pop_front();
+      }
+    }
+  }
+
+  /// Lets shares of time leave out the first \p runs training runs.
+  void leave_out(std::size_t runs) noexcept { uncounted_ = runs; }
+
+  /// Sets the figures of time of \p report.
+  void fill(Report& report) const {
+    busy_.fill(report);
+    report.bubbles = bubbles_.bubbles();
+  }
+
+  [[nodiscard]] Timeline timeline() const {
+    Timeline timeline{devices_, {}};
+    for (auto const& entries : latest_) {
+      timeline.entries.insert(timeline.entries.end(), entries.begin(), entries.end());
+    }
+    return timeline;
+  }
+
+ private:
+  /// What \p id waits for besides its own run.
+  [[nodiscard]] static BubbleMeter::External external(GraphRun<B> const& run, ActionId id) {
+    auto const& tickets = run.external(id);
+    if (tickets.empty()) {
+      return BubbleMeter::External::none;
+    }
+    auto const is_host = [](Ticket<B> const& ticket) { return ticket.run == nullptr; };
+    return std::ranges::any_of(tickets, is_host) ? BubbleMeter::External::host
+                                                 : BubbleMeter::External::device;
+  }
+
+  std::size_t devices_;
+  std::size_t timeline_runs_;
+  BusyMeter busy_;
+  BubbleMeter bubbles_;
+  std::deque<std::vector<TimelineEntry>> latest_;
+  std::size_t counted_ = 0;    // training runs that were added
+  std::size_t uncounted_ = 0;  // the first ones, which shares of time are not about
+};
+
+}  // namespace roundpipe

@@ -1,0 +1,51 @@
+// SPDX-FileCopyrightText: 2026 The roundpipe authors
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#pragma once
+
+/// \file
+/// \brief Runs every layer once on every device, so that devices have seen all of their work.
+
+#include <roundpipe/concepts/backend.hpp>
+#include <roundpipe/core/bytes.hpp>
+#include <roundpipe/core/id.hpp>
+#include <roundpipe/core/span.hpp>
+#include <roundpipe/plan/model_description.hpp>
+#include <roundpipe/runtime/layer_trial.hpp>
+
+#include <cstddef>
+#include <optional>
+#include <span>
+
+namespace roundpipe {
+
+/// Runs every layer of \p model once on each of \p devices devices, in every way that a pipeline
+/// runs it, for a micro-batch of \p description's extents; returns when all of it is done. Of equal
+/// layers the first is run. It works in \p lent, a block of each device that nothing else uses
+/// meanwhile; where a layer does not fit there, memory for it is taken and given back.
+/// \throws Error as the layers and the backend do.
+template <class Model, Backend B>
+void warm_up(Model const& model,
+             B& backend,
+             ModelDescription const& description,
+             std::size_t devices,
+             std::span<DeviceBytes const> lent = {}) {
+  using Trial = detail::LayerTrial<Model, B>;
+  detail::RandomOperands<B> const operands(backend);
+  for (std::size_t d = 0; d < devices; ++d) {
+    DeviceId const device(d);
+    detail::for_each_different_layer(model, description.size(), [&](LayerId layer) {
+      auto const bytes = Trial::bytes_of(description.layers[layer.index()]);
+      auto block = d < lent.size() ? lent[d] : DeviceBytes{};
+      std::optional<decltype(backend.allocate_device(device, bytes))> taken;
+      if (block.size() < bytes) {
+        block = taken.emplace(backend.allocate_device(device, bytes)).bytes();
+      }
+      Trial trial(model, backend, device, description, layer, operands, block);
+      static_cast<void>(trial.forward(false));
+      static_cast<void>(trial.forward(true));
+      static_cast<void>(trial.backward());
+    });
+  }
+}
+
+}  // namespace roundpipe

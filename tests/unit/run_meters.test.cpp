@@ -1,0 +1,74 @@
+// SPDX-FileCopyrightText: 2026 The roundpipe authors
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+
+#include <roundpipe/backend/host_backend.hpp>
+#include <roundpipe/plan/action_graph.hpp>
+#include <roundpipe/runtime/run_meters.hpp>
+
+#include <doctest/doctest.h>
+
+#include <vector>
+
+using namespace roundpipe;
+
+namespace {
+
+/// A graph of one action on device 0's compute lane.
+ActionGraph one_forward() {
+  ActionGraph graph;
+  graph.devices = 1;
+  Action action;
+  action.kind = ActionKind::forward;
+  action.lane = {LaneKind::compute, DeviceId(0)};
+  graph.actions.push_back(action);
+  return graph;
+}
+
+std::vector<TimelineEntry> ran(std::size_t run, double start_s, double end_s) {
+  TimelineEntry entry;
+  entry.call = run;
+  entry.id = ActionId(0);
+  entry.lane = {LaneKind::compute, DeviceId(0)};
+  entry.start_s = start_s;
+  entry.end_s = end_s;
+  return {entry};
+}
+
+}  // namespace
+
+TEST_CASE("shares of time are about training runs, the timeline about the latest of all") {
+  HostBackend backend;
+  GraphProgram const training(one_forward());
+  GraphProgram const other(one_forward());
+  CallData call;
+  GraphRun<HostBackend> call_run(backend, training, call);
+  GraphRun<HostBackend> other_run(backend, other, call);
+  RunMeters<HostBackend> meters(1, 2);
+  meters.add(call_run, ran(0, 0, 1), training);
+  meters.add(other_run, ran(1, 1, 50), training);
+  meters.add(call_run, ran(2, 50, 52), training);
+  Report report;
+  meters.fill(report);
+  CHECK(report.training_s == doctest::Approx(3));
+  CHECK(report.device_busy.front() == doctest::Approx(1));
+  auto const timeline = meters.timeline();
+  CHECK(timeline.devices == 1);
+  REQUIRE(timeline.entries.size() == 2);
+  CHECK(timeline.entries.front().call == 1);
+}
+
+TEST_CASE("training runs that are left out count for nothing, those after them do") {
+  HostBackend backend;
+  GraphProgram const training(one_forward());
+  CallData call;
+  GraphRun<HostBackend> run(backend, training, call);
+  RunMeters<HostBackend> meters(1, 0);
+  meters.add(run, ran(0, 0, 1), training);
+  meters.leave_out(2);
+  meters.add(run, ran(1, 1, 3), training);
+  meters.add(run, ran(2, 3, 7), training);
+  Report report;
+  meters.fill(report);
+  CHECK(report.training_s == doctest::Approx(4));
+  CHECK(meters.timeline().entries.empty());
+}
