@@ -131,20 +131,24 @@ set(ROUNDPIPE_CORE_HEADERS
   include/roundpipe/runtime/host_memory_limit.hpp
   include/roundpipe/runtime/initialize.hpp
   include/roundpipe/runtime/issue_pace.hpp
+  include/roundpipe/runtime/layer_trial.hpp
   include/roundpipe/runtime/measure_costs.hpp
   include/roundpipe/runtime/parameter_store.hpp
   include/roundpipe/runtime/pipeline.hpp
   include/roundpipe/runtime/pipeline_options.hpp
+  include/roundpipe/runtime/pipeline_plan.hpp
   include/roundpipe/runtime/pipeline_work.hpp
   include/roundpipe/runtime/report.hpp
   include/roundpipe/runtime/rounding_key.hpp
   include/roundpipe/runtime/run_history.hpp
+  include/roundpipe/runtime/run_meters.hpp
   include/roundpipe/runtime/run_queue.hpp
   include/roundpipe/runtime/serial_parameters.hpp
   include/roundpipe/runtime/serial_passes.hpp
   include/roundpipe/runtime/serial_trainer.hpp
   include/roundpipe/runtime/shape_cache.hpp
   include/roundpipe/runtime/step_verdict.hpp
+  include/roundpipe/runtime/warm_up.hpp
   include/roundpipe/runtime/weights_digest.hpp
   include/roundpipe/runtime/worker_pool.hpp
   include/roundpipe/simulate/action_times.hpp
@@ -196,6 +200,7 @@ set(ROUNDPIPE_CUDA_HOST_HEADERS
   include/roundpipe/cuda/attention_cudnn.hpp
   include/roundpipe/cuda/attention_plan.hpp
   include/roundpipe/cuda/blas.hpp
+  include/roundpipe/cuda/copy_pieces.hpp
   include/roundpipe/cuda/cuda_backend.hpp
   include/roundpipe/cuda/cuda_event.hpp
   include/roundpipe/cuda/cuda_fence.hpp

@@ -105,12 +105,15 @@ void print(std::ostream& out,
                    f.iteration_s,
                    f.median_s,
                    outcome.iterations_s.size()));
-  if (outcome.predicted_s) {
-    line("predicted",
-         fmt::format("{:.4f} s ({:+.1f} %)",
-                     *outcome.predicted_s,
-                     percent(*outcome.predicted_s - f.iteration_s, f.iteration_s)));
-  }
+  auto const forecast = [&](std::string const& name, std::optional<double> seconds) {
+    if (seconds) {
+      line(name,
+           fmt::format(
+               "{:.4f} s ({:+.1f} %)", *seconds, percent(*seconds - f.iteration_s, f.iteration_s)));
+    }
+  };
+  forecast("predicted", outcome.predicted_s);
+  forecast("  from the warm-up", outcome.refitted_s);
   line("tokens/s", fmt::format("{:.0f}", f.tokens_per_second));
   line("model TFLOP/s a device",
        fmt::format("{:.1f}, MFU {:.1f} % of {:.0f} ({})",
@@ -173,8 +176,11 @@ void write_json(std::ostream& out,
   json["setup_s"] = outcome.setup_s;
   json["iterations_s"] = outcome.iterations_s;
   json["iteration_s"] = f.iteration_s;
-  json["predicted_s"] = outcome.predicted_s ? nlohmann::ordered_json(*outcome.predicted_s)
-                                            : nlohmann::ordered_json(nullptr);
+  auto const or_null = [](std::optional<double> seconds) {
+    return seconds ? nlohmann::ordered_json(*seconds) : nlohmann::ordered_json(nullptr);
+  };
+  json["predicted_s"] = or_null(outcome.predicted_s);
+  json["predicted_from_warm_up_s"] = or_null(outcome.refitted_s);
   json["tokens_per_second"] = f.tokens_per_second;
   json["model_tflops_per_device"] = 1e-12 * f.device_flops;
   json["peak_tflops"] = 1e-12 * outcome.peak_flops;

@@ -44,7 +44,8 @@ struct Outcome {
   double t_max_s = 0;  ///< Of the slowest stage, one micro-batch.
   double setup_s = 0;
   std::vector<double> iterations_s;   ///< Measured ones.
-  std::optional<double> predicted_s;  ///< Asynchronous round robin alone.
+  std::optional<double> predicted_s;  ///< From costs measured before step 1.
+  std::optional<double> refitted_s;   ///< From what layers and steps took in the warm-up.
   double loss = 0;                    ///< Of the last iteration.
   double peak_flops = 0;              ///< Of one device.
   std::string peak_source;

@@ -6,12 +6,15 @@
 #include <roundpipe/cuda/ops/cuda_ops.cuh>
 #include <roundpipe/nn/transformer.hpp>
 #include <roundpipe/optim/adamw.hpp>
+#include <roundpipe/plan/cost_fit.hpp>
 #include <roundpipe/plan/partition_objective.hpp>
 #include <roundpipe/runtime/pipeline.hpp>
 #include <roundpipe/simulate/forecast.hpp>
 
 #include <algorithm>
 #include <chrono>
+#include <iterator>
+#include <optional>
 #include <utility>
 
 #include "policies.hpp"
@@ -105,6 +108,16 @@ std::vector<std::size_t> layer_counts(std::vector<rp::LayerRange> const& stages)
   return counts;
 }
 
+/// What \p timeline has of runs [first, end); calls and steps take turns.
+rp::Timeline runs(rp::Timeline const& timeline, std::size_t first, std::size_t end) {
+  rp::Timeline part{timeline.devices, {}};
+  std::ranges::copy_if(
+      timeline.entries, std::back_inserter(part.entries), [&](rp::TimelineEntry const& entry) {
+        return entry.call >= first && entry.call < end;
+      });
+  return part;
+}
+
 }  // namespace
 
 Outcome run(Options const& o, rp::nn::TransformerConfig const& shape) {
@@ -117,6 +130,7 @@ Outcome run(Options const& o, rp::nn::TransformerConfig const& shape) {
   cu::CudaBackend backend(cu::CudaBackendOptions{
       .devices = cu::first_devices(o.devices),
       .device_memory_bytes = o.device_memory,
+      .copy_piece_bytes = o.transfers == "planned" ? std::nullopt : std::optional<Bytes>(0),
   });
   outcome.device = backend.device_properties(rp::DeviceId(0)).name;
   outcome.peak_flops = 1e12 * o.peak_tflops;
@@ -140,7 +154,7 @@ Outcome run(Options const& o, rp::nn::TransformerConfig const& shape) {
                             .device_memory = o.device_memory,
                             .loss_scale = loss_scale,
                             .costs = rp::CostSource::measured,
-                            .timeline_calls = o.trace.empty() ? 0U : 4U,
+                            .timeline_calls = 2 * (o.warmup + o.steps),
                         },
                         ChosenSchedule(o),
                         ChosenTransfers(o),
@@ -165,13 +179,13 @@ Outcome run(Options const& o, rp::nn::TransformerConfig const& shape) {
   outcome.computing_s += rp::stage_seconds(costs, rp::StageDirection::backward, {0, costs.size()});
   outcome.computing_s *=
       static_cast<double>(o.micro_batches * o.rounds) / static_cast<double>(o.devices);
-  if (!o.sync) {
-    auto const device = backend.device_properties(rp::DeviceId(0));
-    rp::SimulationOptions simulated;
-    simulated.compute.layers = costs;
-    simulated.link.upload_bytes_per_second = device.upload_bytes_per_second;
-    simulated.link.download_bytes_per_second = device.download_bytes_per_second;
-    simulated.waits_for_losses = true;
+  auto const device = backend.device_properties(rp::DeviceId(0));
+  rp::SimulationOptions simulated;
+  simulated.compute.layers = costs;
+  simulated.link.upload_bytes_per_second = device.upload_bytes_per_second;
+  simulated.link.download_bytes_per_second = device.download_bytes_per_second;
+  simulated.waits_for_losses = true;
+  if (!o.sync) {  // nothing is known of the optimizer yet
     outcome.predicted_s = rp::forecast_iteration_seconds(plan.graph, plan.step, simulated);
   }
   Batches const batches(o, config.vocabulary);
@@ -204,8 +218,15 @@ Outcome run(Options const& o, rp::nn::TransformerConfig const& shape) {
   outcome.training_s = report.training_s;
   outcome.bubbles = report.bubbles;
   outcome.host_bytes = report.host_bytes_peak;
+  auto const timeline = pipeline.timeline();
+  if (auto const warm_up = runs(timeline, 0, 2 * o.warmup); !warm_up.entries.empty()) {
+    simulated.compute.layers = rp::fit_costs(costs, warm_up);
+    simulated.compute.step_s = rp::fit_step_seconds(plan.blocks.blocks.size(), warm_up);
+    outcome.refitted_s = rp::forecast_iteration_seconds(plan.graph, plan.step, simulated);
+  }
   if (!o.trace.empty()) {
-    outcome.timeline = pipeline.timeline();
+    auto const all = 2 * (o.warmup + o.steps);
+    outcome.timeline = runs(timeline, all - std::min<std::size_t>(all, 4), all);
   }
   return outcome;
 }

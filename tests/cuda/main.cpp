@@ -6,11 +6,14 @@
 /// SKIP_RETURN_CODE), never passed.
 
 #define DOCTEST_CONFIG_IMPLEMENT
+#include <roundpipe/cuda/matmul_algorithms.hpp>
 #include <support/run.hpp>
 
 #include <cuda_runtime_api.h>
 
+#include <cstdint>
 #include <cstdio>
+#include <cstdlib>
 
 int main(int argc, char** argv) {
   constexpr int skipped = 77;
@@ -24,6 +27,10 @@ int main(int argc, char** argv) {
   if (status != cudaSuccess) {
     std::printf("cudaGetDeviceCount: %s\n", cudaGetErrorString(status));
     return 1;
+  }
+  if (auto const* const bytes = std::getenv("ROUNDPIPE_TEST_MATMUL_ALIGNMENT")) {  // sanitize.sh
+    roundpipe::cu::MatmulAlgorithms::instance().limit_alignment(
+        static_cast<std::uint32_t>(std::strtoul(bytes, nullptr, 10)));
   }
   return roundpipe::test::run(argc, argv);
 }

@@ -67,6 +67,11 @@ class MatmulAlgorithms {
   void measure(bool yes) noexcept { measures_ = yes; }
   [[nodiscard]] bool measures() const noexcept { return measures_; }
 
+  /// Lets shapes met from now on have algorithms that need no address to be a multiple of more than
+  /// \p bytes. With less than 16 kernels store element by element, not through bulk copies, whose
+  /// stores compute-sanitizer's initcheck does not see. Default: 256.
+  void limit_alignment(std::uint32_t bytes) noexcept { most_alignment_ = bytes; }
+
   /// How \p device computes \p problem. A shape that was met costs one look-up; a new one allocates
   /// and waits for its own measurements, but not for streams of the caller's, unless the driver
   /// does, to load kernels.
@@ -251,20 +256,15 @@ class MatmulAlgorithms {
                     ": measure again");
   }
 
-  [[nodiscard]] static MatmulPlan choose(DeviceId device,
-                                         MatmulProblem const& problem,
-                                         bool timed) {
+  [[nodiscard]] MatmulPlan choose(DeviceId device, MatmulProblem const& problem) const {
     CurrentDevice const current(device);
     auto plan = unchosen_plan(problem);
-    auto const found = detail::propose(blas_handle(device), plan, problem);
+    auto const found = detail::propose(blas_handle(device), plan, problem, most_alignment_);
     plan.algorithm = found.front();
-    if (timed && found.size() > 1) {
+    if (measures_ && found.size() > 1) {
       plan.algorithm = detail::fastest(blas_handle(device), plan, problem, found);
     }
     return plan;
-  }
-  [[nodiscard]] MatmulPlan choose(DeviceId device, MatmulProblem const& problem) const {
-    return choose(device, problem, measures_);
   }
 
   [[nodiscard]] std::pair<Key, std::shared_ptr<MatmulPlan const>> read_choice(
@@ -306,6 +306,7 @@ class MatmulAlgorithms {
   }
 
   std::atomic<bool> measures_ = true;
+  std::atomic<std::uint32_t> most_alignment_ = 256;
   std::array<std::atomic<int>, max_devices> kind_of_device_{};  ///< Plus 1; 0: not known yet.
   mutable std::mutex choosing_;                                 ///< One measurement at a time.
   std::vector<std::string> kinds_;                              ///< Guarded by choosing_.

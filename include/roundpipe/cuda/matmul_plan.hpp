@@ -12,6 +12,7 @@
 
 #include <cublasLt.h>
 
+#include <algorithm>
 #include <array>
 #include <cstddef>
 #include <cstdint>
@@ -177,11 +178,13 @@ namespace detail {
 /// How many algorithms to choose from.
 inline constexpr int max_candidates = 16;
 
-/// cuBLASLt's algorithms for \p problem, which it expects to be the fastest first.
+/// cuBLASLt's algorithms for \p problem, which it expects to be the fastest first, of those that
+/// need no address to be a multiple of more than \p most_alignment bytes.
 /// \throws Error (unsupported) when it has none.
 [[nodiscard]] inline std::vector<MatmulAlgorithm> propose(::cublasLtHandle_t handle,
                                                           MatmulPlan& plan,
-                                                          MatmulProblem const& problem) {
+                                                          MatmulProblem const& problem,
+                                                          std::uint32_t most_alignment) {
   ::cublasLtMatmulPreferenceOpaque_t preference{};
   check(::cublasLtMatmulPreferenceInit(&preference), "cublasLtMatmulPreferenceInit");
   auto const prefer = [&]<class T>(::cublasLtMatmulPreferenceAttributes_t which, T value) {
@@ -197,7 +200,7 @@ inline constexpr int max_candidates = 16;
                               ::CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_C_BYTES,
                               ::CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_D_BYTES};
   for (std::size_t i = 0; i < attributes.size(); ++i) {
-    prefer(attributes[i], std::uint32_t{problem.alignments[i]});
+    prefer(attributes[i], std::min<std::uint32_t>(problem.alignments[i], most_alignment));
   }
   std::array<::cublasLtMatmulHeuristicResult_t, max_candidates> results{};
   int count = 0;
