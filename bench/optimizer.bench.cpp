@@ -38,12 +38,13 @@
 #include <cstring>
 #include <memory>
 #include <new>
-#include <string_view>
 #include <vector>
 
 #ifdef __linux__
 #  include <sys/mman.h>
 #endif
+
+#include "support/large.hpp"
 
 namespace {
 
@@ -51,11 +52,6 @@ using namespace roundpipe;
 
 constexpr std::size_t grain = 4096;  // parameters: whole tiles, whole cache lines
 constexpr std::size_t huge_page = std::size_t{2} << 20U;
-
-bool is_large() {
-  auto const* const text = std::getenv("ROUNDPIPE_BENCH_LARGE");
-  return text != nullptr && *text != '\0' && std::string_view(text) != "0";
-}
 
 struct Free {
   void operator()(std::byte* memory) const { std::free(memory); }
@@ -352,7 +348,7 @@ void triad_streaming(benchmark::State& state) {
 void all(benchmark::internal::Benchmark* bench) {
   auto const most = usable_cpus().threads;
   std::vector<std::int64_t> sizes{std::int64_t{1} << 20, std::int64_t{4} << 20};
-  if (is_large()) {
+  if (bench::is_large()) {
     sizes = {std::int64_t{4} << 20, std::int64_t{64} << 20, std::int64_t{256} << 20};
   }
   for (auto const size : sizes) {

@@ -7,6 +7,7 @@
 // alone; with copies that take no time it must say the same.
 //
 // Times are medians of the repetitions. The last layer is a head, as it is counted in "94 + 1".
+// ROUNDPIPE_BENCH_LARGE=1 asks for all sizes; without it the run is short.
 
 #include <roundpipe/core/random.hpp>
 #include <roundpipe/plan/byte_description.hpp>
@@ -36,6 +37,8 @@
 #include <span>
 #include <utility>
 #include <vector>
+
+#include "support/large.hpp"
 
 namespace {
 
@@ -275,9 +278,24 @@ void medians(benchmark::internal::Benchmark* bench) {
   bench->Repetitions(5)->ReportAggregatesOnly();
 }
 void by_size(benchmark::internal::Benchmark* bench) {
-  bench->ArgsProduct({{24, 95, 300}, {1}, {0}, {8}, {16}})
-      ->ArgsProduct({{95}, {1}, {0}, {1, 2, 32}, {16}})
-      ->ArgsProduct({{95}, {1}, {0}, {8}, {8, 64}});
+  bench->ArgsProduct({{24, 95}, {1}, {0}, {8}, {16}});
+  if (bench::is_large()) {
+    bench->ArgsProduct({{300}, {1}, {0}, {8}, {16}})
+        ->ArgsProduct({{95}, {1}, {0}, {1, 2, 32}, {16}})
+        ->ArgsProduct({{95}, {1}, {0}, {8}, {8, 64}});
+  }
+}
+void in_a_row(benchmark::internal::Benchmark* bench) {
+  bench->ArgsProduct({{bench::is_large() ? 95 : 24}, {1}, {0}, {8}, {16}});
+}
+void dynamic_programs(benchmark::internal::Benchmark* bench) {
+  bench->ArgsProduct({{bench::is_large() ? 95 : 33}, {0, 1}, {0, 1}, {8}, {16}});
+}
+void simulated_sizes(benchmark::internal::Benchmark* bench) {
+  bench->ArgsProduct({{33}, {0, 1}, {1}, {8}, {16}});
+  if (bench::is_large()) {
+    bench->ArgsProduct({{95}, {0, 1}, {1}, {8}, {16}});
+  }
 }
 
 BENCHMARK(bound)
@@ -295,17 +313,17 @@ BENCHMARK(every_t_max)
     ->Name("planning/every_t_max")
     ->Apply(names)
     ->Iterations(1)
-    ->ArgsProduct({{95}, {0, 1}, {0, 1}, {8}, {16}});
+    ->Apply(dynamic_programs);
 BENCHMARK_CAPTURE(simulated, one_call, false)
     ->Name("planning/simulated/one_call")
     ->Apply(names)
     ->Iterations(1)
-    ->ArgsProduct({{33, 95}, {0, 1}, {1}, {8}, {16}});
+    ->Apply(simulated_sizes);
 BENCHMARK_CAPTURE(simulated, steady, true)
     ->Name("planning/simulated/steady")
     ->Apply(names)
     ->Iterations(1)
-    ->ArgsProduct({{33, 95}, {0, 1}, {1}, {8}, {16}});
+    ->Apply(simulated_sizes);
 BENCHMARK_CAPTURE(actions, one_call, 1)
     ->Name("simulation/actions/one_call")
     ->Apply(names)
@@ -313,7 +331,7 @@ BENCHMARK_CAPTURE(actions, one_call, 1)
 BENCHMARK_CAPTURE(actions, steady, 12)
     ->Name("simulation/actions/12_iterations")
     ->Apply(names)
-    ->ArgsProduct({{95}, {1}, {0}, {8}, {16}});
+    ->Apply(in_a_row);
 BENCHMARK(slots)
     ->Name("simulation/slots")
     ->Apply(names)

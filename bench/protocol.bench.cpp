@@ -23,10 +23,10 @@
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
-#include <cstdlib>
 #include <thread>
 #include <vector>
 
+#include "support/large.hpp"
 #include "support/timed_layer.hpp"
 
 namespace {
@@ -154,12 +154,8 @@ constexpr EventProtocolOptions single_master{.master_copies = 1};
 constexpr EventProtocolOptions two_gradients{.master_copies = 2, .gradient_buffers = 2};
 constexpr EventProtocolOptions synchronous{.staleness = 0};
 
-bool is_large() {
-  return std::getenv("ROUNDPIPE_BENCH_LARGE") != nullptr;
-}
-
 void by_layers_and_cost(benchmark::internal::Benchmark* bench) {
-  auto const all = is_large();
+  auto const all = bench::is_large();
   bench->ArgNames({"layers", "optimizer_percent"})
       ->ArgsProduct({all ? std::vector<std::int64_t>{8, 32} : std::vector<std::int64_t>{8},
                      all ? std::vector<std::int64_t>{10, 25, 50} : std::vector<std::int64_t>{50}})
@@ -172,7 +168,7 @@ void by_plan(benchmark::internal::Benchmark* bench) {
   bench->ArgNames({"layers", "devices", "micro_batches"})
       ->Args({10, 2, 4})
       ->Unit(benchmark::kMillisecond);
-  if (is_large()) {
+  if (bench::is_large()) {
     bench->Args({34, 4, 8})->Args({66, 8, 16});
   }
 }
