@@ -224,7 +224,10 @@ set(ROUNDPIPE_CUDA_HOST_HEADERS
 
 # CUDA for nvcc.
 set(ROUNDPIPE_CUDA_DEVICE_HEADERS
-  include/roundpipe/cuda/kernels/attention.cuh
+  include/roundpipe/cuda/kernels/attention_backward.cuh
+  include/roundpipe/cuda/kernels/attention_forward.cuh
+  include/roundpipe/cuda/kernels/attention_launch.cuh
+  include/roundpipe/cuda/kernels/attention_tiles.cuh
   include/roundpipe/cuda/kernels/cross_entropy.cuh
   include/roundpipe/cuda/kernels/dropout.cuh
   include/roundpipe/cuda/kernels/embedding.cuh

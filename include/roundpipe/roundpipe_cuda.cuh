@@ -22,7 +22,10 @@
 #include <roundpipe/cuda/device_memory.hpp>
 #include <roundpipe/cuda/error.hpp>
 #include <roundpipe/cuda/event.hpp>
-#include <roundpipe/cuda/kernels/attention.cuh>
+#include <roundpipe/cuda/kernels/attention_backward.cuh>
+#include <roundpipe/cuda/kernels/attention_forward.cuh>
+#include <roundpipe/cuda/kernels/attention_launch.cuh>
+#include <roundpipe/cuda/kernels/attention_tiles.cuh>
 #include <roundpipe/cuda/kernels/cross_entropy.cuh>
 #include <roundpipe/cuda/kernels/dropout.cuh>
 #include <roundpipe/cuda/kernels/embedding.cuh>

@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 
 #include <roundpipe/cuda/attention_plan.hpp>
+#include <support/attention_options.hpp>
 #include <support/error_of.hpp>
 
 #include <doctest/doctest.h>
@@ -13,6 +14,7 @@ namespace cu = roundpipe::cu;
 using roundpipe::AttentionShape;
 using roundpipe::Bytes;
 using roundpipe::DType;
+using roundpipe::test::ScopedAttentionOptions;
 
 namespace {
 
@@ -35,22 +37,12 @@ void for_each_shape(F&& f) {
   }
 }
 
-/// Sets the process's options for a scope.
-struct Options {
-  explicit Options(cu::AttentionOptions options) { cu::set_attention_options(options); }
-  Options(Options const&) = delete;
-  Options& operator=(Options const&) = delete;
-  ~Options() { cu::set_attention_options(former); }
-
-  cu::AttentionOptions const former = cu::attention_options();
-};
-
 }  // namespace
 
 TEST_CASE("scratch does not grow when an extent shrinks") {
   for (bool const deterministic : {false, true}) {
     cu::AttentionOptions const chosen{.deterministic = deterministic};
-    Options const options(chosen);
+    ScopedAttentionOptions const options(chosen);
     for_each_shape([&](AttentionShape const& s) {
       auto const bytes = cu::attention_scratch_bytes(s);
       auto const cudnn = cu::detail::cudnn_scratch_bytes(s, chosen);
@@ -105,7 +97,7 @@ TEST_CASE("a group of many long heads does not fit in any slice") {
 TEST_CASE("options are those that were set last") {
   CHECK(cu::attention_options() == cu::AttentionOptions{.deterministic = true, .cudnn = true});
   {
-    Options const options({.deterministic = false, .cudnn = false});
+    ScopedAttentionOptions const options({.deterministic = false, .cudnn = false});
     CHECK(cu::attention_options() == cu::AttentionOptions{.deterministic = false, .cudnn = false});
     AttentionShape const s{1, 256, 2, 2, 64, DType::bf16};
     CHECK(cu::attention_scratch_bytes(s) == cu::detail::row_sums_bytes(s));

@@ -152,13 +152,16 @@ class CudnnAttention {
   [[nodiscard]] Bytes backward_workspace_bytes(DeviceId device,
                                                AttentionShape const& shape,
                                                AttentionOptions options) {
+    auto const slice = detail::attention_slice(shape, options);
+    if (slice.rows == 0 || !suits(shape, {})) {
+      return 0;
+    }
     auto& on = devices_.at(device);
     std::lock_guard const lock(on.mutex);
-    auto const* const plan =
-        find(on,
-             device,
-             {true, options.deterministic, shape, detail::attention_slice(shape, options)},
-             detail::cudnn_scratch_bytes(shape, options));
+    auto const* const plan = find(on,
+                                  device,
+                                  {true, options.deterministic, shape, slice},
+                                  detail::cudnn_scratch_bytes(shape, options));
     return plan == nullptr ? 0 : plan->workspace_bytes;
   }
 

@@ -150,9 +150,8 @@ class CudaBackend {
   };
 
   /// \throws Error (no such device) as \ref cu::device_count(); (invalid_argument) for a device
-  /// that
-  ///         is not there; (unsupported) for one below compute capability 8.0; (over_budget) for
-  ///         a budget above what a device has free. Each names what it wants and what is there.
+  ///         that is not there; (unsupported) for one below compute capability 8.0; (over_budget)
+  ///         for a budget above what a device has free. Each names what it wants and what is there.
   explicit CudaBackend(Options options = {})
       : options_(std::move(options)), status_(std::make_shared<detail::CudaStatus>()) {
     auto const present = cu::device_count();
@@ -188,9 +187,8 @@ class CudaBackend {
     return properties_[device.index()];
   }
 
-  /// A new stream, or the caller's. \throws Error (invalid_argument) when there is no such device
-  /// or
-  /// \p kind is a lane of the host.
+  /// A new stream, or the caller's. \throws Error (invalid_argument) when there is no such
+  /// device or \p kind is a lane of the host.
   [[nodiscard]] Stream make_stream(DeviceId device, LaneKind kind) {
     auto const cuda = ordinal(device);
     require(static_cast<std::size_t>(kind) < device_lane_count,

@@ -8,9 +8,8 @@
 /// Operands are both bf16, both f16 or both f32 (in true fp32, no tf32), results f32 or of the
 /// operands' type; sums form in fp32 and are rounded once. Each function only enqueues, on
 /// \c stream, whose device is \c device and current; tensors and scratch must live until it has
-/// run.
-/// \c scratch has \ref matmul_scratch_bytes() or more and is aligned to 256 bytes. The first call
-/// of a shape chooses its algorithm: see \ref MatmulAlgorithms.
+/// run. \c scratch has \ref matmul_scratch_bytes() or more and is aligned to 256 bytes. The first
+/// call of a shape chooses its algorithm: see \ref MatmulAlgorithms.
 
 #include <roundpipe/concepts/ops.hpp>
 #include <roundpipe/core/bytes.hpp>

@@ -126,9 +126,8 @@ class MatmulAlgorithms {
   /// Takes the choices of a file by \ref save. Call it before the first product: choices that were
   /// made already stay.
   /// \throws Error (unsupported) when the file is of another version of cuBLASLt or of a device
-  /// that
-  ///         is not there, (invalid_argument) when it is none of \ref save, and another when it
-  ///         cannot be read; nothing is taken then.
+  ///         that is not there, (invalid_argument) when it is none of \ref save, and another when
+  ///         it cannot be read; nothing is taken then.
   void load(std::filesystem::path const& path) {
     std::ifstream file(path);
     if (!file) {

@@ -118,8 +118,8 @@ __global__ void __launch_bounds__(rotary_threads, rotary_gradient_blocks)
   if (!sums) {
     return;
   }
-  // Teams of a warp add theirs up by shuffles, then warps in order in shared memory, [warps,
-  // width].
+  // Teams of a warp add theirs up by shuffles, then warps in order in shared memory of
+  // [warps, width].
   __syncthreads();
   auto* const warp_sums = turns;
   int const lane = static_cast<int>(threadIdx.x) % warp_lanes;

@@ -23,7 +23,8 @@
 #include <roundpipe/core/tensor.hpp>
 #include <roundpipe/cuda/attention_cudnn.hpp>
 #include <roundpipe/cuda/attention_plan.hpp>
-#include <roundpipe/cuda/kernels/attention.cuh>
+#include <roundpipe/cuda/kernels/attention_backward.cuh>
+#include <roundpipe/cuda/kernels/attention_forward.cuh>
 
 #include <cuda/stream_ref>
 
