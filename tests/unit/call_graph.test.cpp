@@ -202,6 +202,38 @@ TEST_CASE("every parameter goes up, and every gradient down, once a slot") {
   }
 }
 
+TEST_CASE("a slot whose parameters have no windows begins before the last of them are there") {
+  Training training;
+  training.model = {.types = {.width = 64}, .dense = 6};
+  training.plan = {1, 4, 1, 1_GiB};
+  auto const planned = plan_training(training,
+                                     RoundRobinSchedule{},
+                                     PriorityTransferEngine{},
+                                     LayerEventProtocol{},
+                                     Partitioner{});
+  auto const& actions = planned.call.actions;
+  std::vector<ActionId> uploads;
+  std::vector<ActionId> awaited;  // by the layers, in their order
+  for (std::size_t i = 0; i < actions.size(); ++i) {
+    auto const& action = actions[i];
+    if (action.slot == SlotId(0) && action.kind == ActionKind::upload_parameters) {
+      uploads.emplace_back(i);
+    }
+    if (action.slot == SlotId(0) && action.kind == ActionKind::recompute && action.first) {
+      for (auto const wait : action.waits) {
+        if (actions[wait.index()].kind == ActionKind::upload_parameters) {
+          awaited.push_back(wait);
+        }
+      }
+    }
+  }
+  REQUIRE(planned.stages.train.front().range.count == awaited.size());
+  REQUIRE(awaited.size() >= 3);
+  CHECK(std::ranges::is_sorted(awaited));
+  CHECK(awaited.front() == uploads.front());
+  CHECK(awaited[1] < uploads.back());
+}
+
 TEST_CASE("slots that follow each other run on devices that follow each other") {
   auto const planned = plan({3, 2, 2, 1_GiB});
   std::vector<Action> firsts;  // of each slot

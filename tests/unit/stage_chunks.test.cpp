@@ -9,7 +9,9 @@
 
 #include <doctest/doctest.h>
 
+#include <algorithm>
 #include <cstddef>
+#include <cstdint>
 #include <map>
 #include <set>
 #include <span>
@@ -109,6 +111,60 @@ TEST_CASE("a chunk behind the last window is refused") {
   };
   CHECK(error_of([&] { return cut_stage(toy.blocks, toy.stage, 2, late, everything); }).code() ==
         Errc::invalid_argument);
+}
+
+TEST_CASE("in layer order windows keep their bytes, and layers follow each other") {
+  for (std::int64_t const width : {4, 40, 100}) {
+    Toy const toy({.types = {.width = width}, .dense = 5, .empty_parameters = true});
+    for (std::size_t windows = 1; windows <= 9; ++windows) {
+      CAPTURE(windows);
+      auto const chunks = toy.cut(windows, engine);
+      auto const ordered = in_layer_order(chunks, toy.blocks, toy.stage);
+      std::map<std::size_t, std::int64_t> difference;  // by window
+      std::int64_t carried = 0;
+      for (auto const& chunk : chunks) {
+        difference[chunk.window] += static_cast<std::int64_t>(chunk.bytes);
+      }
+      std::pair<std::size_t, std::size_t> last{0, 0};  // use, tensor
+      std::map<std::pair<std::size_t, std::size_t>, Bytes> copied;
+      for (auto const& chunk : ordered) {
+        difference[chunk.window] -= static_cast<std::int64_t>(chunk.bytes);
+        CHECK(chunk.gated);
+        CHECK(std::ranges::is_sorted(chunk.uses));
+        Bytes bytes = 0;
+        for (auto const& piece : chunk.pieces) {
+          std::pair const place{piece.use, piece.tensor};
+          CHECK(last <= place);
+          CHECK(piece.offset == copied[place]);
+          CHECK(piece.offset % tensor_alignment_bytes == 0);
+          CHECK(std::ranges::find(chunk.uses, piece.use) != chunk.uses.end());
+          copied[place] += piece.bytes;
+          bytes += piece.bytes;
+          last = place;
+        }
+        CHECK(chunk.bytes == bytes);
+      }
+      for (auto const& [window, bytes] : difference) {
+        carried += bytes;  // from this window to the next
+        CHECK(carried >= 0);
+        CHECK(carried < 256);
+      }
+      CHECK(carried == 0);
+      for (auto const& [place, bytes] : copied) {
+        CHECK(bytes == toy.blocks.block_of(place.first).master[place.second].bytes());
+      }
+    }
+  }
+}
+
+TEST_CASE("chunks of a policy without gates keep their order") {
+  Toy const toy({.dense = 2});
+  auto const chunks = toy.cut(
+      3, [](auto tensors, std::size_t windows) { return CopyAtOnce{}.chunks(tensors, windows); });
+  auto const kept = in_layer_order(chunks, toy.blocks, toy.stage);
+  REQUIRE(kept.size() == chunks.size());
+  CHECK_FALSE(kept.front().gated);
+  CHECK(kept.front().pieces.size() == chunks.front().pieces.size());
 }
 
 TEST_CASE("a use is counted in every chunk that holds a piece of it") {

@@ -60,6 +60,7 @@ class CallGraphBuilder {
         return cut_stage(in_.blocks, stage, micro_batches(), in_.chunks, wanted);
       };
       parameter_chunks_.push_back(cut([](UsePlace const&) { return true; }));
+      ordered_chunks_.push_back(in_layer_order(parameter_chunks_.back(), in_.blocks, stage));
       gradient_chunks_.push_back(
           cut([&](UsePlace const& place) { return stage.has_backward() && place.trains; }));
     }
@@ -182,7 +183,8 @@ class CallGraphBuilder {
   }
 
   /// What is left of the parameters of slot \p id when its first activations go up: all of them
-  /// where there were no windows to go up in, else the chunks of the last window.
+  /// where there were no windows to go up in, so that layers begin while the next ones' go up; else
+  /// the chunks of the last window.
   void add_own_parameters(SlotId id) {
     auto const& slot = slots_[id.index()];
     if (slot.previous.valid() && in_.buffering.parameters >= 2) {
@@ -199,7 +201,7 @@ class CallGraphBuilder {
       }
       return;
     }
-    for (auto const& chunk : parameter_chunks(id)) {
+    for (auto const& chunk : ordered_chunks_[slot.stage.index()]) {
       add_parameter_chunk(id, chunk, {}, SlotId::none());
     }
   }
@@ -598,6 +600,8 @@ class CallGraphBuilder {
   GraphBuilder graph_;
   std::vector<Slot> slots_;
   std::vector<std::vector<StageChunk>> parameter_chunks_;  // by stage
+  std::vector<std::vector<StageChunk>>
+      ordered_chunks_;  // of slots whose parameters have no windows
   std::vector<std::vector<StageChunk>> gradient_chunks_;  // by stage; none where nothing is trained
   std::vector<SlotWork> work_;
   Producers producers_;

@@ -74,6 +74,49 @@ struct StageChunk {
   return result;
 }
 
+/// \p chunks of all parameters of \p stage with the same windows, and the same bytes in each but
+/// for less than 256, in the order in which layers need them: for a slot that begins while its
+/// parameters go up. Chunks that are not all gated stay as they are.
+[[nodiscard]] inline std::vector<StageChunk> in_layer_order(std::vector<StageChunk> chunks,
+                                                            ParameterBlocks const& blocks,
+                                                            StageLayout const& stage) {
+  if (!std::ranges::all_of(chunks, &StageChunk::gated)) {
+    return chunks;
+  }
+  std::ranges::stable_sort(chunks, {}, &StageChunk::window);
+  std::vector<StageChunk> ordered;
+  for (auto const& chunk : chunks) {
+    ordered.push_back({chunk.window, true, 0, {}, {}});
+  }
+  std::size_t c = 0;
+  auto room = chunks.empty() ? 0 : chunks.front().bytes;
+  for (auto const& place : stage.uses) {
+    auto const& table = blocks.block_of(place.use).master;
+    for (std::size_t t = 0; t < table.size(); ++t) {
+      for (Bytes at = 0; at < table[t].bytes();) {
+        auto const rest = table[t].bytes() - at;
+        bool const is_last = c + 1 == chunks.size();
+        auto const whole = room / tensor_alignment_bytes * tensor_alignment_bytes;
+        auto const bytes = is_last ? rest : std::min(rest, whole);
+        if (bytes == 0) {
+          room += chunks[++c].bytes;
+          continue;
+        }
+        auto& chunk = ordered[c];
+        chunk.bytes += bytes;
+        chunk.pieces.push_back({place.use, t, at, bytes});
+        if (chunk.uses.empty() || chunk.uses.back() != place.use) {
+          chunk.uses.push_back(place.use);
+        }
+        at += bytes;
+        room -= std::min(room, bytes);
+      }
+    }
+  }
+  std::erase_if(ordered, [](StageChunk const& chunk) { return chunk.pieces.empty(); });
+  return ordered;
+}
+
 /// How many of \p chunks hold a piece of \p use.
 [[nodiscard]] inline std::size_t count_chunks(std::span<StageChunk const> chunks, std::size_t use) {
   return static_cast<std::size_t>(
