@@ -49,6 +49,7 @@
 #include <roundpipe/optim/stochastic_rounding.hpp>
 #include <roundpipe/optim/update_pass.hpp>
 #include <roundpipe/plan/action_graph.hpp>
+#include <roundpipe/plan/activation_copies.hpp>
 #include <roundpipe/plan/balanced_partition.hpp>
 #include <roundpipe/plan/batch_layout.hpp>
 #include <roundpipe/plan/blocking_protocol.hpp>
@@ -57,6 +58,7 @@
 #include <roundpipe/plan/bubble_trace.hpp>
 #include <roundpipe/plan/bubbles.hpp>
 #include <roundpipe/plan/byte_description.hpp>
+#include <roundpipe/plan/call_context.hpp>
 #include <roundpipe/plan/call_graph.hpp>
 #include <roundpipe/plan/copy_queues.hpp>
 #include <roundpipe/plan/cost_fit.hpp>
@@ -68,6 +70,8 @@
 #include <roundpipe/plan/fewest_stages.hpp>
 #include <roundpipe/plan/fitting_stages.hpp>
 #include <roundpipe/plan/gpipe_schedule.hpp>
+#include <roundpipe/plan/gradient_downloads.hpp>
+#include <roundpipe/plan/gradient_sums.hpp>
 #include <roundpipe/plan/graph_builder.hpp>
 #include <roundpipe/plan/graph_history.hpp>
 #include <roundpipe/plan/graph_sequence.hpp>
@@ -84,6 +88,7 @@
 #include <roundpipe/plan/naive_schedule.hpp>
 #include <roundpipe/plan/one_f_one_b_schedule.hpp>
 #include <roundpipe/plan/parameter_blocks.hpp>
+#include <roundpipe/plan/parameter_uploads.hpp>
 #include <roundpipe/plan/partition_by.hpp>
 #include <roundpipe/plan/partition_check.hpp>
 #include <roundpipe/plan/partition_objective.hpp>
@@ -104,6 +109,7 @@
 #include <roundpipe/plan/slot_simulation.hpp>
 #include <roundpipe/plan/stage_budget.hpp>
 #include <roundpipe/plan/stage_chunks.hpp>
+#include <roundpipe/plan/stage_compute.hpp>
 #include <roundpipe/plan/stage_layout.hpp>
 #include <roundpipe/plan/stage_memory.hpp>
 #include <roundpipe/plan/stage_moves.hpp>
