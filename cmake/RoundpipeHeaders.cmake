@@ -120,6 +120,7 @@ set(ROUNDPIPE_CORE_HEADERS
   include/roundpipe/plan/verify.hpp
   include/roundpipe/plan/zb_h1_schedule.hpp
   include/roundpipe/roundpipe.hpp
+  include/roundpipe/runtime/action_work.hpp
   include/roundpipe/runtime/aligned_memory.hpp
   include/roundpipe/runtime/batch.hpp
   include/roundpipe/runtime/batch_staging.hpp
@@ -128,13 +129,16 @@ set(ROUNDPIPE_CORE_HEADERS
   include/roundpipe/runtime/cpu_plan.hpp
   include/roundpipe/runtime/cpu_set.hpp
   include/roundpipe/runtime/device_actions.hpp
+  include/roundpipe/runtime/device_issuer.hpp
   include/roundpipe/runtime/evaluation.hpp
   include/roundpipe/runtime/executor.hpp
   include/roundpipe/runtime/first_error.hpp
   include/roundpipe/runtime/graph_program.hpp
   include/roundpipe/runtime/graph_run.hpp
   include/roundpipe/runtime/host_arena.hpp
+  include/roundpipe/runtime/host_lane_worker.hpp
   include/roundpipe/runtime/host_memory_limit.hpp
+  include/roundpipe/runtime/host_progress.hpp
   include/roundpipe/runtime/initialize.hpp
   include/roundpipe/runtime/issue_pace.hpp
   include/roundpipe/runtime/measure_costs.hpp
@@ -146,6 +150,8 @@ set(ROUNDPIPE_CORE_HEADERS
   include/roundpipe/runtime/rounding_key.hpp
   include/roundpipe/runtime/run_history.hpp
   include/roundpipe/runtime/run_queue.hpp
+  include/roundpipe/runtime/run_timeline.hpp
+  include/roundpipe/runtime/run_waits.hpp
   include/roundpipe/runtime/serial_parameters.hpp
   include/roundpipe/runtime/serial_passes.hpp
   include/roundpipe/runtime/serial_trainer.hpp

@@ -122,6 +122,7 @@
 #include <roundpipe/plan/unplanned_transfers.hpp>
 #include <roundpipe/plan/verify.hpp>
 #include <roundpipe/plan/zb_h1_schedule.hpp>
+#include <roundpipe/runtime/action_work.hpp>
 #include <roundpipe/runtime/aligned_memory.hpp>
 #include <roundpipe/runtime/batch.hpp>
 #include <roundpipe/runtime/batch_staging.hpp>
@@ -130,13 +131,16 @@
 #include <roundpipe/runtime/cpu_plan.hpp>
 #include <roundpipe/runtime/cpu_set.hpp>
 #include <roundpipe/runtime/device_actions.hpp>
+#include <roundpipe/runtime/device_issuer.hpp>
 #include <roundpipe/runtime/evaluation.hpp>
 #include <roundpipe/runtime/executor.hpp>
 #include <roundpipe/runtime/first_error.hpp>
 #include <roundpipe/runtime/graph_program.hpp>
 #include <roundpipe/runtime/graph_run.hpp>
 #include <roundpipe/runtime/host_arena.hpp>
+#include <roundpipe/runtime/host_lane_worker.hpp>
 #include <roundpipe/runtime/host_memory_limit.hpp>
+#include <roundpipe/runtime/host_progress.hpp>
 #include <roundpipe/runtime/initialize.hpp>
 #include <roundpipe/runtime/issue_pace.hpp>
 #include <roundpipe/runtime/measure_costs.hpp>
@@ -148,6 +152,8 @@
 #include <roundpipe/runtime/rounding_key.hpp>
 #include <roundpipe/runtime/run_history.hpp>
 #include <roundpipe/runtime/run_queue.hpp>
+#include <roundpipe/runtime/run_timeline.hpp>
+#include <roundpipe/runtime/run_waits.hpp>
 #include <roundpipe/runtime/serial_parameters.hpp>
 #include <roundpipe/runtime/serial_passes.hpp>
 #include <roundpipe/runtime/serial_trainer.hpp>
