@@ -85,6 +85,18 @@ TEST_CASE("a gradient is summed when its last chunk has landed") {
   CHECK(sums[0].waits == std::vector{last});
 }
 
+TEST_CASE("a gradient that has landed in part waits for the rest, others of its block do not") {
+  Sums test;
+  auto const uses = test.shared_uses();
+  test.bring(uses[1], 0, 2);
+  auto const early = test.bring(uses[0], 0);
+  auto const rest = test.bring(uses[1], 0, 2);
+  auto const sums = test.accumulations();
+  REQUIRE(sums.size() == 2);
+  CHECK(sums[0].waits == std::vector{early});
+  CHECK(sums[1].waits == std::vector{rest});
+}
+
 TEST_CASE("a landing is free again when what it holds is summed") {
   Sums test;
   auto const use = test.shared_uses().front();

@@ -7,6 +7,7 @@
 
 #include <doctest/doctest.h>
 
+#include <atomic>
 #include <cstdint>
 #include <thread>
 #include <utility>
@@ -22,7 +23,7 @@ struct ThreeActions {
   HostBackend backend;
   GraphProgram program{graph_of({Made(ActionKind::upload_activation, LaneKind::activation_up, 0),
                                  Made(ActionKind::accumulate_gradient, LaneKind::accumulate),
-                                 Made(ActionKind::forward, LaneKind::compute, 0).after({0, 1})},
+                                 Made(ActionKind::forward, LaneKind::compute, 0).after({1, 0})},
                                 GraphRole::call,
                                 1)};
   CallData data;
@@ -62,18 +63,25 @@ TEST_CASE(
 }
 
 TEST_CASE("a device's event is not used before its action is issued") {
-  ThreeActions three;
-  bool issued = false;
-  std::thread waiting([&] {
-    for_each_wait(
-        three.run,
-        ActionId(2),
-        [&](HostEvent&) { issued = three.run.is_issued(ActionId(0)); },
-        [](LaneKind, std::uint64_t) {});
-  });
-  three.run.set_issued(DeviceId(0), 0);
-  waiting.join();
-  CHECK(issued);
+  for (int repeat = 0; repeat < 10; ++repeat) {
+    ThreeActions three;
+    std::atomic<bool> waits = false;
+    bool issued = false;
+    std::thread waiting([&] {
+      for_each_wait(
+          three.run,
+          ActionId(2),
+          [&](HostEvent&) { issued = three.run.is_issued(ActionId(0)); },
+          [&](LaneKind, std::uint64_t) {  // the first wait
+            waits = true;
+            waits.notify_all();
+          });
+    });
+    waits.wait(false);
+    three.run.set_issued(DeviceId(0), 0);
+    waiting.join();
+    CHECK(issued);
+  }
 }
 
 TEST_CASE("an action without waits waits for nothing") {

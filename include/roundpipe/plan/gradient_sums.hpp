@@ -42,14 +42,13 @@ class GradientSums {
     return *landing.buffer;
   }
 
-  /// Says that \p chunk brings a part of \p use's gradient; behind the last one, adds the
-  /// accumulations that are due.
+  /// Says that \p chunk brings a part of \p use's gradient, and adds the accumulations that this
+  /// makes due.
   void landed(std::size_t use, RoundId round, ActionId chunk) {
     auto& landing = landings_.at({use, round.index()});
     landing.landed = chunk;
-    if (--landing.chunks == 0) {
-      add_accumulations(call_.input.blocks.uses[use].block, round);
-    }
+    --landing.chunks;
+    add_accumulations(call_.input.blocks.uses[use].block, round);
   }
 
  private:

@@ -10,7 +10,6 @@
 #include <roundpipe/plan/action_graph.hpp>
 #include <roundpipe/plan/call_context.hpp>
 #include <roundpipe/plan/stage_chunks.hpp>
-#include <roundpipe/plan/stage_layout.hpp>
 
 #include <algorithm>
 #include <cstddef>
