@@ -27,7 +27,7 @@ TEST_CASE("the compute before a micro-batch is found through all slots of its de
         auto const wanted = back <= mine.size() ? mine[mine.size() - back] : ActionId::none();
         CHECK(call.compute_before(SlotId(s), m, back) == wanted);
       }
-      mine.push_back(ActionId(10 * s + m));
+      mine.emplace_back(10 * s + m);
       call.work[s].last_compute[m] = mine.back();
     }
   }
