@@ -46,6 +46,7 @@ set(ROUNDPIPE_CORE_HEADERS
   include/roundpipe/optim/stochastic_rounding.hpp
   include/roundpipe/optim/update_pass.hpp
   include/roundpipe/plan/action_graph.hpp
+  include/roundpipe/plan/activation_copies.hpp
   include/roundpipe/plan/balanced_partition.hpp
   include/roundpipe/plan/batch_layout.hpp
   include/roundpipe/plan/blocking_protocol.hpp
@@ -54,6 +55,7 @@ set(ROUNDPIPE_CORE_HEADERS
   include/roundpipe/plan/bubble_trace.hpp
   include/roundpipe/plan/bubbles.hpp
   include/roundpipe/plan/byte_description.hpp
+  include/roundpipe/plan/call_context.hpp
   include/roundpipe/plan/call_graph.hpp
   include/roundpipe/plan/copy_queues.hpp
   include/roundpipe/plan/cost_fit.hpp
@@ -65,6 +67,8 @@ set(ROUNDPIPE_CORE_HEADERS
   include/roundpipe/plan/fewest_stages.hpp
   include/roundpipe/plan/fitting_stages.hpp
   include/roundpipe/plan/gpipe_schedule.hpp
+  include/roundpipe/plan/gradient_downloads.hpp
+  include/roundpipe/plan/gradient_sums.hpp
   include/roundpipe/plan/graph_builder.hpp
   include/roundpipe/plan/graph_history.hpp
   include/roundpipe/plan/graph_sequence.hpp
@@ -81,6 +85,7 @@ set(ROUNDPIPE_CORE_HEADERS
   include/roundpipe/plan/naive_schedule.hpp
   include/roundpipe/plan/one_f_one_b_schedule.hpp
   include/roundpipe/plan/parameter_blocks.hpp
+  include/roundpipe/plan/parameter_uploads.hpp
   include/roundpipe/plan/partition_by.hpp
   include/roundpipe/plan/partition_check.hpp
   include/roundpipe/plan/partition_objective.hpp
@@ -101,6 +106,7 @@ set(ROUNDPIPE_CORE_HEADERS
   include/roundpipe/plan/slot_simulation.hpp
   include/roundpipe/plan/stage_budget.hpp
   include/roundpipe/plan/stage_chunks.hpp
+  include/roundpipe/plan/stage_compute.hpp
   include/roundpipe/plan/stage_layout.hpp
   include/roundpipe/plan/stage_memory.hpp
   include/roundpipe/plan/stage_moves.hpp
@@ -114,6 +120,7 @@ set(ROUNDPIPE_CORE_HEADERS
   include/roundpipe/plan/verify.hpp
   include/roundpipe/plan/zb_h1_schedule.hpp
   include/roundpipe/roundpipe.hpp
+  include/roundpipe/runtime/action_work.hpp
   include/roundpipe/runtime/aligned_memory.hpp
   include/roundpipe/runtime/batch.hpp
   include/roundpipe/runtime/batch_staging.hpp
@@ -122,13 +129,16 @@ set(ROUNDPIPE_CORE_HEADERS
   include/roundpipe/runtime/cpu_plan.hpp
   include/roundpipe/runtime/cpu_set.hpp
   include/roundpipe/runtime/device_actions.hpp
+  include/roundpipe/runtime/device_issuer.hpp
   include/roundpipe/runtime/evaluation.hpp
   include/roundpipe/runtime/executor.hpp
   include/roundpipe/runtime/first_error.hpp
   include/roundpipe/runtime/graph_program.hpp
   include/roundpipe/runtime/graph_run.hpp
   include/roundpipe/runtime/host_arena.hpp
+  include/roundpipe/runtime/host_lane_worker.hpp
   include/roundpipe/runtime/host_memory_limit.hpp
+  include/roundpipe/runtime/host_progress.hpp
   include/roundpipe/runtime/initialize.hpp
   include/roundpipe/runtime/issue_pace.hpp
   include/roundpipe/runtime/layer_trial.hpp
@@ -143,6 +153,8 @@ set(ROUNDPIPE_CORE_HEADERS
   include/roundpipe/runtime/run_history.hpp
   include/roundpipe/runtime/run_meters.hpp
   include/roundpipe/runtime/run_queue.hpp
+  include/roundpipe/runtime/run_timeline.hpp
+  include/roundpipe/runtime/run_waits.hpp
   include/roundpipe/runtime/serial_parameters.hpp
   include/roundpipe/runtime/serial_passes.hpp
   include/roundpipe/runtime/serial_trainer.hpp

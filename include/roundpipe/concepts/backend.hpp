@@ -132,13 +132,11 @@ concept BackendStream = std::movable<S> && requires(S& stream,
 /// - `before_host_action(LaneKind)` is called on the thread of a host's lane before each of its
 ///   actions; a test double may delay it there.
 /// - `static constexpr std::size_t compute_actions_ahead` (at least 4) says how many compute
-/// actions
-///   are to be issued before the first of them is done; reason: a driver whose queue is full blocks
-///   the thread that fills it, perhaps with locks that others wait for.
+///   actions are to be issued before the first of them is done; reason: a driver whose queue is
+///   full blocks the thread that fills it, perhaps with locks that others wait for.
 /// - `static constexpr double warm_up_seconds` says that a device must work for so long before it
-/// is
-///   as fast as it stays, and that work of a new kind may wait for all that the device does: then a
-///   pipeline runs every layer once on every device before step 1.
+///   is as fast as it stays, and that work of a new kind may wait for all that the device does:
+///   then a pipeline runs every layer once on every device before step 1.
 template <class B>
 concept Backend = requires(B& backend, DeviceId device, LaneKind kind, Bytes bytes) {
   typename B::Stream;

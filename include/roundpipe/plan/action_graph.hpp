@@ -106,6 +106,11 @@ struct Buffer {
   friend constexpr bool operator==(Buffer const&, Buffer const&) noexcept = default;
 };
 
+/// What the host holds of kind \p kind for \p block.
+[[nodiscard]] constexpr Buffer block_buffer(BufferKind kind, BlockId block) noexcept {
+  return {{kind, DeviceId::none(), block.index()}, 0};
+}
+
 /// Consecutive bytes of a tensor of a use's block, in its declared type.
 struct BlockPiece {
   std::size_t use = 0;

@@ -9,7 +9,6 @@
 #include <roundpipe/core/dtype.hpp>
 #include <roundpipe/core/error.hpp>
 #include <roundpipe/plan/batch_layout.hpp>
-#include <roundpipe/plan/call_graph.hpp>
 #include <roundpipe/plan/memory_plan.hpp>
 #include <roundpipe/plan/model_description.hpp>
 #include <roundpipe/plan/parameter_blocks.hpp>
@@ -31,8 +30,7 @@ enum class StateType : std::uint8_t {
 };
 
 /// \throws Error (invalid_argument) when \p type can not hold what \p blocks train: f16 parameters
-/// can
-///         not hold small updates, and need fp32 weights beside them.
+///         can not hold small updates, and need fp32 weights beside them.
 inline void require_state_type(ParameterBlocks const& blocks, StateType type) {
   for (auto const& block : blocks.blocks) {
     for (auto const& spec : block.master) {
@@ -42,6 +40,9 @@ inline void require_state_type(ParameterBlocks const& blocks, StateType type) {
     }
   }
 }
+
+/// How many rounds' boundaries the host holds: one is written while the round before is read.
+inline constexpr std::size_t host_ring_entries = 2;
 
 /// What the host holds besides the boundaries.
 struct HostNeeds {

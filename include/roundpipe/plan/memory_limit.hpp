@@ -46,9 +46,8 @@ namespace detail {
 
 /// What to give `PartitionProblem::fits`: whether \p budget bytes hold a stage.
 /// \throws Error (over_budget) when there is no partition all of whose stages fit; the message
-/// names
-///         the first layer that does not fit alone, its direction and bytes, and the least budget
-///         with which there is a partition. (invalid_argument) for a model without layers.
+///         names the first layer that does not fit alone, its direction and bytes, and the least
+///         budget with which there is a partition. (invalid_argument) for a model without layers.
 [[nodiscard]] inline std::function<bool(StageDirection, LayerRange)> fits_within(StageMemory memory,
                                                                                  Bytes budget) {
   require(memory.layers() > 0, Errc::invalid_argument, "a model without layers has no stages");

@@ -80,10 +80,6 @@ class StepGraphBuilder {
     return action;
   }
 
-  [[nodiscard]] static Buffer buffer(BufferKind kind, BlockId block) {
-    return {{kind, DeviceId::none(), block.index()}, 0};
-  }
-
   /// Makes \p action wait for \p event: for what this graph does, else for what earlier ones did.
   void wait_for(Action& action, BlockEvent event) const {
     auto const found = event.age == 0 ? events_.find(event) : events_.end();
@@ -111,8 +107,8 @@ class StepGraphBuilder {
   void add_copy(BlockId block) {
     auto action = make(ActionKind::copy_parameters, LaneKind::parameter_copy, block);
     wait_for_rules(action, BlockEventKind::parameter_copy);
-    action.reads.push_back(buffer(BufferKind::optimizer_copy, block));
-    action.writes.push_back(buffer(BufferKind::master, block));
+    action.reads.push_back(block_buffer(BufferKind::optimizer_copy, block));
+    action.writes.push_back(block_buffer(BufferKind::master, block));
     add(std::move(action), {BlockEventKind::parameter_copy});
   }
 
@@ -125,31 +121,31 @@ class StepGraphBuilder {
         wait_for(action, event);
       }
     }
-    action.reads.push_back(buffer(BufferKind::gradient, block));
-    action.writes.push_back(buffer(BufferKind::norm, block));
+    action.reads.push_back(block_buffer(BufferKind::gradient, block));
+    action.writes.push_back(block_buffer(BufferKind::norm, block));
     add(std::move(action), {});
   }
 
   void add_update(BlockId block) {
     auto action = make(ActionKind::optimizer_step, LaneKind::optimizer, block);
     wait_for_rules(action, BlockEventKind::optimizer_step);
-    action.reads.push_back(buffer(BufferKind::gradient, block));
+    action.reads.push_back(block_buffer(BufferKind::gradient, block));
     for (auto const other : trained_) {
       if (options_.measures_gradients) {  // before it on its lane
-        action.reads.push_back(buffer(BufferKind::norm, other));
+        action.reads.push_back(block_buffer(BufferKind::norm, other));
       }
       if (options_.waits_for_all) {
         action.block_waits.push_back({other, BlockEventKind::gradient_write, 0});
       }
     }
-    action.writes.push_back(buffer(BufferKind::optimizer_copy, block));
+    action.writes.push_back(block_buffer(BufferKind::optimizer_copy, block));
     if (options_.reads_master) {
-      action.reads.push_back(buffer(BufferKind::master, block));
+      action.reads.push_back(block_buffer(BufferKind::master, block));
     }
     if (copies_parameters(protocol_)) {
       add(std::move(action), {BlockEventKind::optimizer_step});
     } else {
-      action.writes.push_back(buffer(BufferKind::master, block));
+      action.writes.push_back(block_buffer(BufferKind::master, block));
       add(std::move(action), {BlockEventKind::optimizer_step, BlockEventKind::parameter_copy});
     }
   }

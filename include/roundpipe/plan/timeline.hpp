@@ -31,6 +31,24 @@ struct TimelineEntry {
   [[nodiscard]] double seconds() const noexcept { return end_s - start_s; }
 };
 
+/// \p action, number \p id of graph number \p call, run on \p lane from \p start_s to \p end_s.
+[[nodiscard]] inline TimelineEntry timeline_entry(
+    Action const& action, std::size_t call, ActionId id, Lane lane, double start_s, double end_s) {
+  return {call,
+          id,
+          action.kind,
+          lane,
+          action.slot,
+          action.stage,
+          action.round,
+          action.micro_batch,
+          action.layer,
+          action.block,
+          action.bytes,
+          start_s,
+          end_s};
+}
+
 /// One entry waited for another; both are indices of a timeline's entries.
 struct TimelineFlow {
   std::size_t from = 0;

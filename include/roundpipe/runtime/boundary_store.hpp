@@ -8,7 +8,6 @@
 #include <roundpipe/concepts/backend.hpp>
 #include <roundpipe/core/bytes.hpp>
 #include <roundpipe/plan/action_graph.hpp>
-#include <roundpipe/plan/call_graph.hpp>
 #include <roundpipe/plan/host_memory_plan.hpp>
 #include <roundpipe/runtime/host_arena.hpp>
 

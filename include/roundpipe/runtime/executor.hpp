@@ -6,45 +6,35 @@
 /// \brief Runs graphs: one issuing thread a device, one worker for each of the host's lanes.
 
 #include <roundpipe/concepts/backend.hpp>
-#include <roundpipe/core/error.hpp>
 #include <roundpipe/core/id.hpp>
 #include <roundpipe/plan/timeline.hpp>
+#include <roundpipe/runtime/action_work.hpp>
+#include <roundpipe/runtime/call_data.hpp>
 #include <roundpipe/runtime/cpu_plan.hpp>
+#include <roundpipe/runtime/cpu_set.hpp>
+#include <roundpipe/runtime/device_issuer.hpp>
 #include <roundpipe/runtime/first_error.hpp>
+#include <roundpipe/runtime/graph_program.hpp>
 #include <roundpipe/runtime/graph_run.hpp>
-#include <roundpipe/runtime/issue_pace.hpp>
+#include <roundpipe/runtime/host_lane_worker.hpp>
+#include <roundpipe/runtime/host_progress.hpp>
 #include <roundpipe/runtime/run_history.hpp>
 #include <roundpipe/runtime/run_queue.hpp>
+#include <roundpipe/runtime/run_timeline.hpp>
 
 #include <array>
-#include <atomic>
-#include <chrono>
 #include <cstddef>
 #include <cstdint>
 #include <exception>
 #include <functional>
-#include <limits>
 #include <memory>
 #include <mutex>
 #include <span>
-#include <string>
 #include <thread>
 #include <utility>
 #include <vector>
 
 namespace roundpipe {
-
-/// What the actions of a graph mean: `issue` enqueues a device's action on its stream, `run` does a
-/// host's action. Both are called from the executor's threads, in the lanes' order. `abandon` is
-/// called once on a host lane's thread that another thread's error stops, with the first action
-/// that it leaves out.
-template <class W, class B>
-concept ActionWork =
-    requires(W& work, GraphRun<B>& run, ActionId id, typename B::Stream& stream, DeviceId device) {
-      work.issue(run, id, stream, device);
-      work.run(run, id);
-      work.abandon(run, id);
-    };
 
 /// Runs graphs in the order in which they are posted. All members are for one thread, the
 /// controller's.
@@ -55,26 +45,17 @@ concept ActionWork =
 template <Backend B, ActionWork<B> W>
 class Executor {
  public:
-  using Stream = typename B::Stream;
-
   /// \p backend and \p work must outlive the executor. \p cpus says what threads are pinned to.
   Executor(B& backend, W& work, std::size_t devices, CpuPlan cpus = {})
-      : backend_(backend), work_(work), cpus_(std::move(cpus)), device_queues_(devices) {
+      : backend_(backend), cpus_(std::move(cpus)), hosts_(backend), device_queues_(devices) {
     for (std::size_t d = 0; d < devices; ++d) {
-      auto& lanes = streams_.emplace_back();
-      for (std::size_t k = 0; k < device_lane_count; ++k) {
-        lanes.push_back(backend.make_stream(DeviceId(d), static_cast<LaneKind>(k)));
-      }
-      origins_.push_back(backend.make_event(DeviceId(d)));
-      paces_.emplace_back(backend, DeviceId(d));
-      lanes.front().record(origins_.back());
+      DeviceId const device(d);
+      auto& issuer = issuers_.emplace_back(backend, work, hosts_, device);
+      timeline_.add_device(backend.make_event(device), issuer.stream(LaneKind::compute));
     }
-    for (auto& origin : origins_) {
-      origin.wait();
-    }
-    origin_ = RunClock::now();
+    timeline_.begin();
     for (std::size_t k = 0; k < host_lane_count; ++k) {
-      fences_.push_back(backend.make_fence());
+      workers_.emplace_back(backend, work, hosts_, host_lane(k));
     }
     for (std::size_t d = 0; d < devices; ++d) {
       threads_.emplace_back([this, d] { issue_all(DeviceId(d)); });
@@ -121,7 +102,7 @@ class Executor {
     first_device_ = (first_device_ + program.graph().advance) % devices;
     guard([&] { history_.resolve(run); });
     for (std::size_t k = 0; k < host_lane_count; ++k) {
-      auto const kind = static_cast<LaneKind>(device_lane_count + k);
+      auto const kind = host_lane(k);
       run.set_host_base(kind, host_posted_[k]);
       host_posted_[k] += program.of_host(kind).size();
     }
@@ -134,7 +115,7 @@ class Executor {
       }
     }
     for (std::size_t k = 0; k < host_lane_count; ++k) {
-      if (!program.of_host(static_cast<LaneKind>(device_lane_count + k)).empty()) {
+      if (!program.of_host(host_lane(k)).empty()) {
         host_queues_[k].push(&run);
       }
     }
@@ -144,7 +125,7 @@ class Executor {
   void wait(GraphRun<B>& run, ActionId id) {
     auto const& lane = run.program()[id].lane;
     if (!lane.device.valid()) {
-      wait_host(GraphProgram::host_index(lane.kind), run.host_sequence(id));
+      hosts_.wait(lane.kind, run.host_sequence(id));
       rethrow();
       return;
     }
@@ -161,7 +142,9 @@ class Executor {
     }
     rethrow();
     run.finish();
-    guard([&] { collect(run); });
+    if (on_complete) {
+      guard([&] { on_complete(run, timeline_.entries(run)); });
+    }
   }
 
   /// Adds the runs that are complete by now to the timeline; blocks for none.
@@ -208,10 +191,7 @@ class Executor {
         run->release_waiters();
       }
     }
-    for (auto& done : host_done_) {
-      done.store(all_done, std::memory_order_release);
-      done.notify_all();
-    }
+    hosts_.release();
   }
 
   /// Throws the error that has stopped the executor, if one has.
@@ -221,16 +201,14 @@ class Executor {
   std::function<void(GraphRun<B> const&, std::vector<TimelineEntry> const&)> on_complete;
 
  private:
-  static constexpr auto all_done = std::numeric_limits<std::uint64_t>::max();
+  [[nodiscard]] static constexpr LaneKind host_lane(std::size_t index) noexcept {
+    return static_cast<LaneKind>(device_lane_count + index);
+  }
 
   /// Turns the backend's errors into this executor's first one.
   template <class F>
   void guard(F&& f) {
-    try {
-      f();
-    } catch (...) {
-      fail(std::current_exception());
-    }
+    succeeds(std::forward<F>(f));
     rethrow();
   }
 
@@ -261,37 +239,12 @@ class Executor {
     bool complete = true;
     guard([&] {
       for (auto const& [lane, id] : run.program().tails()) {
-        auto const done = lane.device.valid()
-                              ? run.is_issued(id) && run.end_event(id).ready()
-                              : host_done_[GraphProgram::host_index(lane.kind)].load(
-                                    std::memory_order_acquire) >= run.host_sequence(id);
+        auto const done = lane.device.valid() ? run.is_issued(id) && run.end_event(id).ready()
+                                              : hosts_.is_done(lane.kind, run.host_sequence(id));
         complete = complete && done;
       }
     });
     return complete;
-  }
-
-  void wait_host(std::size_t lane, std::uint64_t sequence) const {
-    auto const& done = host_done_[lane];
-    for (auto seen = done.load(std::memory_order_acquire); seen < sequence;
-         seen = done.load(std::memory_order_acquire)) {
-      done.wait(seen, std::memory_order_acquire);
-    }
-  }
-
-  /// Calls \p f and adds the action's place to what it throws.
-  template <class F>
-  static void locate(GraphRun<B> const& run, ActionId id, std::string const& device, F&& f) {
-    auto const placed = [&](char const* reason) {
-      return run.program().label(id) + device + ": " + reason;
-    };
-    try {
-      f();
-    } catch (Error const& error) {
-      throw Error(error.code(), placed(error.message().c_str()), error.where());
-    } catch (std::exception const& error) {
-      throw Error(Errc::device_fault, placed(error.what()));
-    }
   }
 
   void issue_all(DeviceId device) {
@@ -303,13 +256,8 @@ class Executor {
       auto const relative = run.relative(device);
       auto const& actions = run.program().of_device(relative.index());
       for (std::size_t i = 0; i < actions.size(); ++i) {
-        if (error_.is_set()) {
-          return;
-        }
-        try {
-          issue(run, actions[i], device);
-        } catch (...) {
-          fail(std::current_exception());
+        if (error_.is_set() ||
+            !succeeds([&] { issuers_[device.index()].issue(run, actions[i]); })) {
           return;
         }
         run.set_issued(relative, i);
@@ -317,175 +265,50 @@ class Executor {
     }
   }
 
-  void issue(GraphRun<B>& run, ActionId id, DeviceId device) {
-    auto const& action = run.program()[id];
-    auto& stream = streams_[device.index()][static_cast<std::size_t>(action.lane.kind)];
-    for (auto const wait : action.waits) {
-      auto const& lane = run.program()[wait].lane;
-      if (lane.device.valid()) {
-        run.wait_issued(wait);
-        stream.wait(run.end_event(wait));
-      } else {
-        stream.wait(fences_[GraphProgram::host_index(lane.kind)], run.host_sequence(wait));
-      }
-    }
-    for (auto const& ticket : run.external(id)) {
-      if (ticket.run != nullptr) {
-        ticket.run->wait_issued(ticket.action);
-        stream.wait(ticket.run->end_event(ticket.action));
-        ticket.run->unpin();
-      } else {
-        stream.wait(fences_[GraphProgram::host_index(ticket.lane)], ticket.sequence);
-      }
-    }
-    auto& pace = paces_[device.index()];
-    bool const computes = action.lane.kind == LaneKind::compute;
-    if (computes) {
-      pace.before();
-    }
-    annotate(stream, run.program().label(id).c_str());
-    stream.record(run.start_event(id));
-    locate(run, id, ", device " + std::to_string(device.value()), [&] {
-      work_.issue(run, id, stream, device);
-    });
-    stream.record(run.end_event(id));
-    annotate(stream, nullptr);
-    if (computes) {
-      pace.after(stream);
-    }
-  }
-
-  static void annotate(Stream& stream, char const* label) {
-    if constexpr (requires { stream.annotate(label); }) {
-      stream.annotate(label);
-    }
-  }
-
   void work_all(std::size_t lane) {
-    auto const kind = static_cast<LaneKind>(device_lane_count + lane);
+    auto& worker = workers_[lane];
     if (auto const& cpus = cpus_.optimizer.cpus; !cpus.empty()) {
       // The optimizer's lane is the first of the threads that share its work.
-      pin_this_thread(kind == LaneKind::optimizer ? std::span(cpus).first(1) : std::span(cpus));
+      auto const shares = worker.kind() == LaneKind::optimizer;
+      pin_this_thread(shares ? std::span(cpus).first(1) : std::span(cpus));
     }
     while (auto const next = host_queues_[lane].pop()) {
       auto& run = **next;
-      for (auto const id : run.program().of_host(kind)) {
-        if (!may_run(run, id)) {
-          abandon(run, id);
+      for (auto const id : run.program().of_host(worker.kind())) {
+        if (!succeeds([&] { worker.wait_for_all(run, id); }) || error_.is_set()) {
+          worker.abandon(run, id);
           return;
         }
-        try {
-          if constexpr (requires { backend_.before_host_action(kind); }) {
-            backend_.before_host_action(kind);
-          }
-          auto& times = run.host_times(id);
-          times.start = RunClock::now();
-          locate(run, id, "", [&] { work_.run(run, id); });
-          times.end = RunClock::now();
-          auto const sequence = run.host_sequence(id);
-          auto expected = sequence - 1;
-          host_done_[lane].compare_exchange_strong(expected, sequence, std::memory_order_release);
-          host_done_[lane].notify_all();
-          fences_[lane].signal(sequence);
-        } catch (...) {
-          fail(std::current_exception());
+        if (!succeeds([&] { worker.run(run, id); })) {
           return;
         }
       }
     }
   }
 
-  /// Waits for what a host's action waits for. \returns whether nothing has failed.
-  bool may_run(GraphRun<B>& run, ActionId id) {
+  /// Whether \p f throws nothing; what it throws stops everything.
+  template <class F>
+  bool succeeds(F&& f) noexcept {
     try {
-      wait_for_all(run, id);
+      f();
+      return true;
     } catch (...) {
       fail(std::current_exception());
+      return false;
     }
-    return !error_.is_set();
-  }
-
-  /// What it throws comes after an error that is known.
-  void abandon(GraphRun<B>& run, ActionId id) noexcept {
-    try {
-      work_.abandon(run, id);
-    } catch (...) {  // NOLINT(bugprone-empty-catch)
-    }
-  }
-
-  /// The waits of a host's action, on the host.
-  void wait_for_all(GraphRun<B>& run, ActionId id) {
-    for (auto const wait : run.program()[id].waits) {
-      auto const& lane = run.program()[wait].lane;
-      if (lane.device.valid()) {
-        run.wait_issued(wait);
-        run.end_event(wait).wait();
-      } else {
-        wait_host(GraphProgram::host_index(lane.kind), run.host_sequence(wait));
-      }
-    }
-    for (auto const& ticket : run.external(id)) {
-      if (ticket.run != nullptr) {
-        ticket.run->wait_issued(ticket.action);
-        ticket.run->end_event(ticket.action).wait();
-        ticket.run->unpin();
-      } else {
-        wait_host(GraphProgram::host_index(ticket.lane), ticket.sequence);
-      }
-    }
-  }
-
-  void collect(GraphRun<B>& run) {
-    if (!on_complete) {
-      return;
-    }
-    entries_.clear();
-    auto const& actions = run.program().graph().actions;
-    for (std::size_t i = 0; i < actions.size(); ++i) {
-      auto const& action = actions[i];
-      TimelineEntry entry{run.number(),
-                          ActionId(i),
-                          action.kind,
-                          action.lane,
-                          action.slot,
-                          action.stage,
-                          action.round,
-                          action.micro_batch,
-                          action.layer,
-                          action.block,
-                          action.bytes,
-                          0,
-                          0};
-      if (action.lane.device.valid()) {
-        entry.lane.device = run.physical(action.lane.device);
-        auto const& origin = origins_[entry.lane.device.index()];
-        entry.start_s = run.start_event(ActionId(i)).seconds_since(origin);
-        entry.end_s = run.end_event(ActionId(i)).seconds_since(origin);
-      } else {
-        auto const& times = run.host_times(ActionId(i));
-        entry.start_s = std::chrono::duration<double>(times.start - origin_).count();
-        entry.end_s = std::chrono::duration<double>(times.end - origin_).count();
-      }
-      entries_.push_back(entry);
-    }
-    on_complete(run, entries_);
   }
 
   B& backend_;
-  W& work_;
   CpuPlan cpus_;
   FirstError error_;
-  std::vector<std::vector<Stream>> streams_;  // by device, by kind
-  std::vector<IssuePace<B>> paces_;           // by device
-  std::vector<typename B::Event> origins_;    // by device: time zero
-  RunClock::time_point origin_;
-  std::vector<typename B::Fence> fences_;  // by host lane
-  std::array<std::atomic<std::uint64_t>, host_lane_count> host_done_{};
+  HostProgress<B> hosts_;
+  std::vector<DeviceIssuer<B, W>> issuers_;  // by device
+  RunTimeline<B> timeline_;
+  std::vector<HostLaneWorker<B, W>> workers_;  // by host lane
   std::array<std::uint64_t, host_lane_count> host_posted_{};
   std::mutex runs_mutex_;  // fail() may come from any thread
   std::vector<std::unique_ptr<GraphRun<B>>> runs_;
   RunHistory<B> history_;
-  std::vector<TimelineEntry> entries_;
   std::size_t posted_ = 0;
   std::size_t first_device_ = 0;
   std::vector<RunQueue<GraphRun<B>*>> device_queues_;

@@ -16,8 +16,7 @@
 namespace roundpipe {
 
 /// Fills \p values with the first values of tensor \p tensor of block \p block: elements from
-/// number
-/// \p first on.
+/// number \p first on.
 inline void initialize(ParameterSpec const& spec,
                        std::uint64_t seed,
                        std::size_t block,

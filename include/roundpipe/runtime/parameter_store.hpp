@@ -51,8 +51,7 @@ class ParameterStore {
 
   /// Takes memory from \p arena and sets first values. \p blocks must outlive the store.
   /// \throws Error (invalid_argument) for f16 parameters without fp32 weights, (unsupported) for
-  /// more
-  ///         states than \ref max_update_states.
+  ///         more states than \ref max_update_states.
   ParameterStore(ParameterBlocks const& blocks, O optimizer, Options options, HostArena<B>& arena)
       : blocks_(blocks),
         optimizer_(std::move(optimizer)),

@@ -251,19 +251,12 @@ class Simulator {
     result.entries.reserve(actions_.size());
     for (std::size_t i = 0; i < actions_.size(); ++i) {
       auto const& action = *actions_[i].action;
-      result.entries.push_back({actions_[i].graph,
-                                actions_[i].id,
-                                action.kind,
-                                actions_[i].lane,
-                                action.slot,
-                                action.stage,
-                                action.round,
-                                action.micro_batch,
-                                action.layer,
-                                action.block,
-                                action.bytes,
-                                states_[i].start_s,
-                                states_[i].end_s});
+      result.entries.push_back(timeline_entry(action,
+                                              actions_[i].graph,
+                                              actions_[i].id,
+                                              actions_[i].lane,
+                                              states_[i].start_s,
+                                              states_[i].end_s));
       for (auto const wait : actions_[i].waits) {
         // What is handed over is on its way before all that it waits for has ended.
         if (states_[wait].end_s <= states_[i].start_s) {

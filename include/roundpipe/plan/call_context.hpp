@@ -1,0 +1,187 @@
+// SPDX-FileCopyrightText: 2026 The roundpipe authors
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#pragma once
+
+/// \file
+/// \brief What the parts of a call's graph share: its input, its slots, and the graph so far.
+
+#include <roundpipe/concepts/event_protocol.hpp>
+#include <roundpipe/concepts/schedule.hpp>
+#include <roundpipe/core/id.hpp>
+#include <roundpipe/plan/graph_builder.hpp>
+#include <roundpipe/plan/memory_plan.hpp>
+#include <roundpipe/plan/parameter_blocks.hpp>
+#include <roundpipe/plan/slot_order.hpp>
+#include <roundpipe/plan/stage_chunks.hpp>
+#include <roundpipe/plan/stage_layout.hpp>
+
+#include <cstddef>
+#include <functional>
+#include <map>
+#include <optional>
+#include <span>
+#include <vector>
+
+namespace roundpipe {
+
+/// What a call's graph is built from. The references must live until the graph is built.
+struct CallGraphInput {
+  ParameterBlocks const& blocks;
+  std::span<StageLayout const> stages;  ///< In execution order; the last one of an evaluation is
+                                        ///< of kind `evaluate`.
+  ScheduleShape shape;
+  DeviceTasks const& tasks;
+  std::size_t advance = 0;
+  std::size_t ring_stride = 1;  ///< Micro-batches of a *planned* round: numbers the host's rings.
+  Buffering buffering;
+  ChunkFunction chunks;
+  /// What an event waits for (`EventProtocol::before`).
+  std::function<std::vector<BlockEvent>(BlockEvent)> before;
+};
+
+namespace detail {
+
+/// What a slot has brought into the graph so far; lists are by micro-batch.
+struct SlotWork {
+  explicit SlotWork(std::size_t micro_batches)
+      : entries_in(micro_batches),
+        entries_out(micro_batches),
+        activation_up(micro_batches),
+        gradient_up(micro_batches),
+        last_compute(micro_batches),
+        activation_down(micro_batches) {}
+
+  std::optional<Buffer> parameters;
+  std::optional<Buffer> gradients;
+  std::vector<std::optional<Buffer>> entries_in;
+  std::vector<std::optional<Buffer>> entries_out;
+  std::vector<ActionId> activation_up;
+  std::vector<ActionId> gradient_up;
+  std::vector<ActionId> last_compute;
+  std::vector<ActionId> activation_down;
+  std::map<std::size_t, ActionId> uploaded;       // by use: the last chunk with a piece of it
+  std::map<std::size_t, ActionId> last_backward;  // by layer, of the last micro-batch
+};
+
+/// Makes \p action wait for \p id, if that is any.
+inline void wait_for(Action& action, ActionId id) {
+  if (id.valid()) {
+    action.waits.push_back(id);
+  }
+}
+
+/// A call's graph under construction.
+struct CallContext {
+  CallGraphInput const& input;
+  std::vector<Slot> slots;
+  std::vector<SlotWork> work;  // by slot
+  GraphBuilder graph;
+
+  /// \throws Error as \ref order_slots does. \p call must outlive the context.
+  explicit CallContext(CallGraphInput const& call)
+      : input(call),
+        slots(order_slots(call.shape, call.tasks)),
+        work(slots.size(), SlotWork(call.shape.micro_batches)),
+        graph(call.shape.devices) {}
+
+  [[nodiscard]] std::size_t micro_batches() const noexcept { return input.shape.micro_batches; }
+  [[nodiscard]] Slot const& slot(SlotId id) const { return slots[id.index()]; }
+  [[nodiscard]] SlotWork& work_of(SlotId id) { return work[id.index()]; }
+  [[nodiscard]] StageLayout const& stage_of(SlotId id) const {
+    return input.stages[slot(id).stage.index()];
+  }
+
+  /// An action of slot \p id for micro-batch (or window) \p micro, without waits and buffers.
+  [[nodiscard]] Action make(SlotId id, ActionKind kind, LaneKind lane, std::size_t micro) const {
+    Action action;
+    action.kind = kind;
+    action.lane = {lane, slot(id).device};
+    action.slot = id;
+    action.stage = slot(id).stage;
+    action.round = slot(id).round;
+    action.micro_batch = MicroBatchId(micro);
+    return action;
+  }
+
+  /// The copy of \p chunk, which waits for those of \p gates that there are. \p window_slot: in
+  /// whose windows it goes, or none.
+  [[nodiscard]] Action make_chunk(SlotId id,
+                                  ActionKind kind,
+                                  LaneKind lane,
+                                  StageChunk const& chunk,
+                                  std::span<ActionId const> gates,
+                                  SlotId window_slot) const {
+    auto action = make(id, kind, lane, chunk.window);
+    action.pieces = chunk.pieces;
+    action.bytes = chunk.bytes;
+    action.gated = chunk.gated;
+    action.window_slot = window_slot;
+    for (auto const gate : gates) {
+      wait_for(action, gate);
+    }
+    return action;
+  }
+
+  /// Makes \p action wait for what the protocol says of \p event.
+  void wait_for_rules(Action& action, BlockEvent event) const {
+    auto const events = input.before(event);
+    action.block_waits.insert(action.block_waits.end(), events.begin(), events.end());
+  }
+
+  /// \p entry of a ring of \p count on the device of \p action, which acquires it if it is the
+  /// first to need it.
+  Buffer acquire_once(std::optional<Buffer>& entry,
+                      BufferKind kind,
+                      std::size_t count,
+                      Action& action) {
+    if (!entry) {
+      entry = graph.acquire({kind, action.lane.device, 0}, count, action);
+    }
+    return *entry;
+  }
+
+  /// The end of the compute of the micro-batch that stands \p back (at least 1) before micro-batch
+  /// \p m of slot \p id on its device; none before the call.
+  [[nodiscard]] ActionId compute_before(SlotId id, std::size_t m, std::size_t back) const {
+    while (id.valid() && m < back) {
+      back -= m;
+      m = micro_batches();
+      id = slot(id).previous;
+    }
+    return id.valid() ? work[id.index()].last_compute[m - back] : ActionId::none();
+  }
+
+  /// The last activation copy down that is due in window \p w of slot \p id or before, or none.
+  /// Slots at the end of the backward hand on nothing.
+  [[nodiscard]] ActionId last_down(SlotId id, std::size_t w) const {
+    while (id.valid()) {
+      auto const& down = work[id.index()].activation_down;
+      while (w > 0) {
+        if (down[--w].valid()) {
+          return down[w];
+        }
+      }
+      id = slot(id).previous;
+      w = micro_batches();
+    }
+    return ActionId::none();
+  }
+};
+
+/// For each stage of \p call: its chunks of those uses that \p wanted(stage, place) takes.
+template <class F>
+[[nodiscard]] std::vector<std::vector<StageChunk>> cut_stages(CallContext const& call, F&& wanted) {
+  std::vector<std::vector<StageChunk>> chunks;
+  for (auto const& stage : call.input.stages) {
+    chunks.push_back(cut_stage(call.input.blocks,
+                               stage,
+                               call.micro_batches(),
+                               call.input.chunks,
+                               [&](UsePlace const& place) { return wanted(stage, place); }));
+  }
+  return chunks;
+}
+
+}  // namespace detail
+
+}  // namespace roundpipe

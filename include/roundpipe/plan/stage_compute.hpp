@@ -1,0 +1,120 @@
+// SPDX-FileCopyrightText: 2026 The roundpipe authors
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#pragma once
+
+/// \file
+/// \brief The part of a call's graph that computes: a slot's layers, micro-batch by micro-batch.
+
+#include <roundpipe/core/id.hpp>
+#include <roundpipe/plan/action_graph.hpp>
+#include <roundpipe/plan/call_context.hpp>
+#include <roundpipe/plan/stage_layout.hpp>
+
+#include <algorithm>
+#include <cstddef>
+#include <utility>
+
+namespace roundpipe::detail {
+
+/// Adds the compute actions of slots, whose activations and parameters are on their way.
+class StageCompute {
+ public:
+  /// \p call must outlive this.
+  explicit StageCompute(CallContext& call) : call_(call) {}
+
+  /// Adds all layers of slot \p id for micro-batch \p m: forward or recomputation, then backward.
+  void add(SlotId id, std::size_t m) {
+    auto const& stage = call_.stage_of(id);
+    for (std::size_t i = 0; i < stage.range.count; ++i) {
+      add_forward(id, m, i);
+    }
+    for (std::size_t i = stage.range.count; stage.has_backward() && i-- > 0;) {
+      add_backward(id, m, i);
+    }
+  }
+
+ private:
+  void add_forward(SlotId id, std::size_t m, std::size_t i) {
+    auto const& stage = call_.stage_of(id);
+    auto const kind = stage.has_backward() ? ActionKind::recompute : ActionKind::forward;
+    auto action = call_.make(id, kind, LaneKind::compute, m);
+    if (i == 0) {
+      wait_for(action, call_.work_of(id).activation_up[m]);
+    }
+    if (is_loss(stage, i) || stage.layers[i].output.area == Area::activations_out) {
+      write_entry(action);
+    }
+    add_layer(i, std::move(action));
+  }
+
+  void add_backward(SlotId id, std::size_t m, std::size_t i) {
+    auto const& stage = call_.stage_of(id);
+    auto const& input = call_.input;
+    auto& work = call_.work_of(id);
+    auto action = call_.make(id, ActionKind::backward, LaneKind::compute, m);
+    if (i + 1 == stage.range.count) {
+      wait_for(action, work.gradient_up[m]);
+    }
+    if (is_loss(stage, i) || stage.layers[i].input_gradient.area == Area::activations_out) {
+      write_entry(action);
+    }
+    auto const layer = stage.range.first + i;
+    if (std::ranges::any_of(input.blocks.layer_uses[layer],
+                            [&](auto use) { return input.blocks.trains(use); })) {
+      action.writes.push_back(call_.acquire_once(
+          work.gradients, BufferKind::gradients, input.buffering.gradients, action));
+    }
+    auto const added = add_layer(i, std::move(action));
+    if (m + 1 == call_.micro_batches()) {
+      work.last_backward[layer] = added;
+    }
+  }
+
+  [[nodiscard]] static bool is_loss(StageLayout const& stage, std::size_t i) noexcept {
+    return stage.has_loss() && i + 1 == stage.range.count;
+  }
+
+  /// Makes \p action write what its micro-batch hands on.
+  void write_entry(Action& action) {
+    auto& entry = call_.work_of(action.slot).entries_out[action.micro_batch.index()];
+    action.writes.push_back(call_.acquire_once(
+        entry, BufferKind::activations_out, call_.input.buffering.activations, action));
+  }
+
+  /// Completes \p action, of the stage's layer \p i, with what it reads, and adds it.
+  ActionId add_layer(std::size_t i, Action action) {
+    auto const& stage = call_.stage_of(action.slot);
+    auto& work = call_.work_of(action.slot);
+    auto const m = action.micro_batch.index();
+    auto const& places = stage.layers[i];
+    action.layer = LayerId(stage.range.first + i);
+    action.first = m == 0;
+    action.last = m + 1 == call_.micro_batches();
+    action.uses = call_.input.blocks.layer_uses[action.layer.index()];
+    for (auto const use : action.uses) {
+      if (action.first && work.uploaded.contains(use)) {
+        wait_for(action, work.uploaded.at(use));
+      }
+    }
+    if (!action.uses.empty() && work.parameters) {
+      action.reads.push_back(*work.parameters);
+    }
+    auto const reads_entry =
+        (places.input.area == Area::activations_in && places.input.bytes > 0) ||
+        places.side_inputs.bytes > 0 ||
+        (action.kind == ActionKind::backward &&
+         places.output_gradient.area == Area::activations_in);
+    if (reads_entry && work.entries_in[m]) {
+      action.reads.push_back(*work.entries_in[m]);
+    }
+    if (places.input.area == Area::activations_out) {
+      action.reads.push_back(work.entries_out[m].value());
+    }
+    work.last_compute[m] = call_.graph.add(std::move(action));
+    return work.last_compute[m];
+  }
+
+  CallContext& call_;
+};
+
+}  // namespace roundpipe::detail

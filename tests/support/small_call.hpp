@@ -1,0 +1,97 @@
+// SPDX-FileCopyrightText: 2026 The roundpipe authors
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#pragma once
+
+/// \file
+/// \brief A small call from which tests build parts of a graph.
+
+#include <roundpipe/concepts/partition_policy.hpp>
+#include <roundpipe/concepts/schedule.hpp>
+#include <roundpipe/core/bytes.hpp>
+#include <roundpipe/plan/call_context.hpp>
+#include <roundpipe/plan/layer_event_protocol.hpp>
+#include <roundpipe/plan/model_description.hpp>
+#include <roundpipe/plan/parameter_blocks.hpp>
+#include <roundpipe/plan/planner.hpp>
+#include <roundpipe/plan/priority_transfer_engine.hpp>
+#include <roundpipe/plan/round_robin_schedule.hpp>
+#include <support/toy_model.hpp>
+
+#include <cstddef>
+#include <span>
+#include <utility>
+#include <vector>
+
+namespace roundpipe::test {
+
+/// Four toy layers as two forward stages (0 and 1), a fused one (2) and two backward ones (3 and
+/// 4), dealt round robin. It must not move while an input is used.
+class SmallCall {
+ public:
+  static constexpr std::size_t stages = 5;
+
+  SmallCall(std::size_t devices,
+            std::size_t micro_batches,
+            std::size_t rounds = 1,
+            Buffering buffering = {},
+            ToyModelOptions options = {.dense = 2})
+      : model_(describe(toy_model(options), {2, 3})),
+        blocks_(form_blocks(model_, rounds > 1)),
+        buffering_(buffering),
+        plan_(lay_out_stages(
+            model_, blocks_, {{{0, 2}, {2, 1}}, {{3, 1}, {1, 2}, {0, 1}}}, buffering)),
+        shape_{2, 3, devices, micro_batches, rounds},
+        tasks_(RoundRobinSchedule{}.tasks(shape_)) {}
+  SmallCall(SmallCall const&) = delete;
+  SmallCall& operator=(SmallCall const&) = delete;
+
+  [[nodiscard]] ParameterBlocks const& blocks() const noexcept { return blocks_; }
+  [[nodiscard]] StageLayout const& stage(std::size_t index) const { return plan_.train[index]; }
+
+  [[nodiscard]] CallGraphInput input() const {
+    return {blocks_,
+            plan_.train,
+            shape_,
+            tasks_,
+            0,
+            shape_.micro_batches,
+            buffering_,
+            [](std::span<Bytes const> tensors, std::size_t windows) {
+              return PriorityTransferEngine{}.chunks(tensors, windows);
+            },
+            [this](BlockEvent event) { return protocol_.before(event, blocks_.blocks.size()); }};
+  }
+
+  /// What all parameters of stage \p index (or only those that are trained) take on the host.
+  [[nodiscard]] Bytes parameter_bytes(std::size_t index, bool trained_only = false) const {
+    Bytes bytes = 0;
+    for (auto const& place : stage(index).uses) {
+      for (auto const& spec : blocks_.block_of(place.use).master) {
+        bytes += place.trains || !trained_only ? spec.bytes() : 0;
+      }
+    }
+    return bytes;
+  }
+
+ private:
+  ModelDescription model_;
+  ParameterBlocks blocks_;
+  Buffering buffering_;
+  StagePlan plan_;
+  ScheduleShape shape_;
+  DeviceTasks tasks_;
+  LayerEventProtocol protocol_{0};
+};
+
+/// The actions of \p kind that \p call has so far, which is used up.
+inline std::vector<Action> actions_of(detail::CallContext&& call, ActionKind kind) {
+  std::vector<Action> actions;
+  for (auto& action : std::move(call.graph).finish(0).actions) {
+    if (action.kind == kind) {
+      actions.push_back(action);
+    }
+  }
+  return actions;
+}
+
+}  // namespace roundpipe::test

@@ -1,0 +1,76 @@
+// SPDX-FileCopyrightText: 2026 The roundpipe authors
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+
+#include <roundpipe/backend/host_backend.hpp>
+#include <roundpipe/runtime/run_timeline.hpp>
+#include <support/hand_made_graph.hpp>
+
+#include <doctest/doctest.h>
+
+#include <chrono>
+#include <cstddef>
+#include <utility>
+#include <vector>
+
+using namespace roundpipe;
+using namespace roundpipe::test;
+
+namespace {
+
+GraphProgram two_actions() {
+  auto graph = graph_of({Made(ActionKind::backward, LaneKind::compute, 0).in_slot(4, 1),
+                         Made(ActionKind::accumulate_gradient, LaneKind::accumulate)});
+  graph.actions[0].stage = StageId(3);
+  graph.actions[0].round = RoundId(2);
+  graph.actions[0].layer = LayerId(5);
+  graph.actions[1].bytes = 96;
+  return GraphProgram(std::move(graph));
+}
+
+}  // namespace
+
+TEST_CASE("an action's entry says what it was, on which device, and when") {
+  HostBackend backend{{.devices = 2}};
+  std::vector<HostStream> streams;
+  RunTimeline<HostBackend> timeline;
+  for (std::size_t d = 0; d < 2; ++d) {
+    streams.push_back(backend.make_stream(DeviceId(d), LaneKind::compute));
+    timeline.add_device(backend.make_event(DeviceId(d)), streams.back());
+  }
+  auto const before = RunClock::now();
+  timeline.begin();
+  auto const after = RunClock::now();
+
+  auto const program = two_actions();
+  CallData data;
+  GraphRun<HostBackend> run(backend, program, data);
+  run.begin(7, {.first_device = 1, .devices = 2, .iteration = 1});
+  streams[1].record(run.start_event(ActionId(0)));
+  streams[1].record(run.end_event(ActionId(0)));
+  streams[1].synchronize();
+  run.host_times(ActionId(1)) = {after, after + std::chrono::milliseconds(250)};
+
+  for (int repeat = 0; repeat < 2; ++repeat) {  // what was there before does not stay
+    auto const& entries = timeline.entries(run);
+    REQUIRE(entries.size() == 2);
+    auto const& compute = entries[0];
+    CHECK(compute.call == 7);
+    CHECK(compute.id == ActionId(0));
+    CHECK(compute.kind == ActionKind::backward);
+    CHECK(compute.lane == Lane{LaneKind::compute, DeviceId(1)});
+    CHECK(compute.slot == SlotId(4));
+    CHECK(compute.stage == StageId(3));
+    CHECK(compute.round == RoundId(2));
+    CHECK(compute.micro_batch == MicroBatchId(1));
+    CHECK(compute.layer == LayerId(5));
+    CHECK(compute.start_s >= 0);
+    CHECK(compute.end_s >= compute.start_s);
+    auto const& sum = entries[1];
+    CHECK(sum.lane == Lane{LaneKind::accumulate, DeviceId::none()});
+    CHECK(sum.block == BlockId(0));
+    CHECK(sum.bytes == 96);
+    CHECK(sum.start_s >= 0);
+    CHECK(sum.start_s <= std::chrono::duration<double>(after - before).count());
+    CHECK(sum.seconds() == doctest::Approx(0.25));
+  }
+}
