@@ -159,6 +159,7 @@ set(ROUNDPIPE_CORE_HEADERS
   include/roundpipe/runtime/serial_passes.hpp
   include/roundpipe/runtime/serial_trainer.hpp
   include/roundpipe/runtime/shape_cache.hpp
+  include/roundpipe/runtime/simulated_machine.hpp
   include/roundpipe/runtime/step_verdict.hpp
   include/roundpipe/runtime/warm_up.hpp
   include/roundpipe/runtime/weights_digest.hpp

@@ -6,9 +6,9 @@
 #include <roundpipe/cuda/ops/cuda_ops.cuh>
 #include <roundpipe/nn/transformer.hpp>
 #include <roundpipe/optim/adamw.hpp>
-#include <roundpipe/plan/cost_fit.hpp>
 #include <roundpipe/plan/partition_objective.hpp>
 #include <roundpipe/runtime/pipeline.hpp>
+#include <roundpipe/runtime/simulated_machine.hpp>
 #include <roundpipe/simulate/forecast.hpp>
 
 #include <algorithm>
@@ -180,13 +180,11 @@ Outcome run(Options const& o, rp::nn::TransformerConfig const& shape) {
   outcome.computing_s *=
       static_cast<double>(o.micro_batches * o.rounds) / static_cast<double>(o.devices);
   auto const device = backend.device_properties(rp::DeviceId(0));
-  rp::SimulationOptions simulated;
-  simulated.compute.layers = costs;
-  simulated.link.upload_bytes_per_second = device.upload_bytes_per_second;
-  simulated.link.download_bytes_per_second = device.download_bytes_per_second;
-  simulated.waits_for_losses = true;
+  auto const forecast = [&](rp::SimulationOptions const& machine) {
+    return rp::forecast_iteration_seconds(plan.graph, plan.step, machine);
+  };
   if (!o.sync) {  // nothing is known of the optimizer yet
-    outcome.predicted_s = rp::forecast_iteration_seconds(plan.graph, plan.step, simulated);
+    outcome.predicted_s = forecast(rp::simulated_machine(plan, device));
   }
   Batches const batches(o, config.vocabulary);
   outcome.setup_s = seconds_since(begin);
@@ -220,9 +218,7 @@ Outcome run(Options const& o, rp::nn::TransformerConfig const& shape) {
   outcome.host_bytes = report.host_bytes_peak;
   auto const timeline = pipeline.timeline();
   if (auto const warm_up = runs(timeline, 0, 2 * o.warmup); !warm_up.entries.empty()) {
-    simulated.compute.layers = rp::fit_costs(costs, warm_up);
-    simulated.compute.step_s = rp::fit_step_seconds(plan.blocks.blocks.size(), warm_up);
-    outcome.refitted_s = rp::forecast_iteration_seconds(plan.graph, plan.step, simulated);
+    outcome.refitted_s = forecast(rp::simulated_machine(plan, device, warm_up));
   }
   if (!o.trace.empty()) {
     auto const all = 2 * (o.warmup + o.steps);

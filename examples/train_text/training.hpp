@@ -6,8 +6,8 @@
 /// \brief The training: the same on every backend, and for the serial oracle.
 
 #include <roundpipe/nn/transformer.hpp>
-#include <roundpipe/plan/cost_fit.hpp>
 #include <roundpipe/runtime/pipeline.hpp>
+#include <roundpipe/runtime/simulated_machine.hpp>
 #include <roundpipe/runtime/weights_digest.hpp>
 #include <roundpipe/simulate/forecast.hpp>
 #include <roundpipe/simulate/simulator.hpp>
@@ -118,22 +118,6 @@ inline std::vector<std::size_t> layer_counts(std::vector<rp::LayerRange> const& 
   return counts;
 }
 
-/// How long an iteration takes by simulation, with the times that layers and steps have in
-/// \p timeline, on the links of \p backend.
-template <class Backend>
-double predicted_iteration_s(rp::PipelinePlan const& plan,
-                             Backend const& backend,
-                             rp::Timeline const& timeline) {
-  auto const device = backend.device_properties(rp::DeviceId(0));
-  rp::SimulationOptions machine;
-  machine.compute.layers = rp::fit_costs(plan.costs.layers(), timeline);
-  machine.compute.step_s = rp::fit_step_seconds(plan.blocks.blocks.size(), timeline);
-  machine.link.upload_bytes_per_second = device.upload_bytes_per_second;
-  machine.link.download_bytes_per_second = device.download_bytes_per_second;
-  machine.waits_for_losses = true;
-  return rp::forecast_iteration_seconds(plan.graph, plan.step, machine);
-}
-
 /// Trains through the pipeline. \returns the timeline of the last iterations.
 template <class Ops, class Backend>
 rp::Timeline run_pipeline(Backend& backend, Options const& o, Text const& text, Outcome& outcome) {
@@ -167,7 +151,10 @@ rp::Timeline run_pipeline(Backend& backend, Options const& o, Text const& text, 
   }
   train(pipeline, o, text, outcome);
   auto timeline = pipeline.timeline();
-  outcome.predicted_iteration_s = predicted_iteration_s(plan, backend, timeline);
+  outcome.predicted_iteration_s = rp::forecast_iteration_seconds(
+      plan.graph,
+      plan.step,
+      rp::simulated_machine(plan, backend.device_properties(rp::DeviceId(0)), timeline));
   auto const report = pipeline.report();
   outcome.device_busy = report.device_busy;
   outcome.device_bytes_peak = report.device_bytes_peak;

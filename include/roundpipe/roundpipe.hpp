@@ -161,6 +161,7 @@
 #include <roundpipe/runtime/serial_passes.hpp>
 #include <roundpipe/runtime/serial_trainer.hpp>
 #include <roundpipe/runtime/shape_cache.hpp>
+#include <roundpipe/runtime/simulated_machine.hpp>
 #include <roundpipe/runtime/step_verdict.hpp>
 #include <roundpipe/runtime/warm_up.hpp>
 #include <roundpipe/runtime/weights_digest.hpp>
