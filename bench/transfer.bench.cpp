@@ -12,12 +12,10 @@
 //   idle       nothing else goes up
 //   planned    in windows: the activation first, then a chunk that the window has room for,
 //              behind an event
-//   arrivals   copies of so many MiB all the time, on the stream of low priority, so many queued;
-//              activations come at random. A stream that always has a copy ready keeps the engine,
-//              whatever its priority
-//   cut        the same with copies of 512 MiB that the backend cuts into pieces of so many MiB,
-//              between which it yields (0: as it does by itself)
-//   unplanned  the same without
+//   arrivals   pieces all the time, on the stream of low priority, so many queued; activations
+//              come at random. A stream that always has a copy ready keeps the engine, whatever the
+//              priorities and the pieces: it must yield between them, or have one queued at a time
+//   unplanned  the same with copies of 512 MiB
 //
 // What was copied is compared, byte by byte.
 
@@ -35,7 +33,6 @@
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
-#include <optional>
 #include <random>
 #include <vector>
 
@@ -246,9 +243,8 @@ class Uploads {
   static constexpr Bytes most_behind = 256_MiB;
   static constexpr std::size_t places = 4;  // of activations, used in turn
 
-  /// \p piece_bytes: into which the backend cuts copies of parameters, see its options.
-  explicit Uploads(std::optional<Bytes> piece_bytes)
-      : backend_({.devices = cu::first_devices(1), .copy_piece_bytes = piece_bytes}),
+  Uploads()
+      : backend_({.devices = cu::first_devices(1)}),
         host_(backend_.allocate_host(total)),
         back_(backend_.allocate_host(total)),
         device_(backend_.allocate_device(id, total)),
@@ -324,12 +320,18 @@ class Uploads {
   /// Activations at random times, \p mean_gap_s after the one before on average, while always
   /// \p depth copies of \p piece_bytes are queued on the parameters' stream. Of those queued while
   /// an activation is on its way there are at most \ref most_behind bytes, so that it always ends.
-  Latencies at_random(double mean_gap_s, Bytes piece_bytes, std::size_t depth) {
+  ///
+  /// With \p yields each piece waits for an event that another stream records after the piece
+  /// before: the stream has nothing to copy for a moment, and others get their turn.
+  Latencies at_random(double mean_gap_s, Bytes piece_bytes, std::size_t depth, bool yields) {
     std::mt19937 random(20260101);
     std::uniform_real_distribution<double> gap(0.5 * mean_gap_s, 1.5 * mean_gap_s);
+    auto hop = backend_.make_stream(id, LaneKind::compute);
     std::vector<Event> done;
+    std::vector<Event> seen;
     for (std::size_t i = 0; i < depth; ++i) {
       done.push_back(backend_.make_event(id));
+      seen.push_back(backend_.make_event(id));
     }
     auto start = backend_.make_event(id);
     auto end = backend_.make_event(id);
@@ -342,6 +344,11 @@ class Uploads {
       for (; queued - copied < depth && queued < most; ++queued) {
         copy_parameters(queued * piece_bytes, piece_bytes, piece_bytes);
         parameters_.record(done[queued % depth]);
+        if (yields) {
+          hop.wait(done[queued % depth]);
+          hop.record(seen[queued % depth]);
+          parameters_.wait(seen[queued % depth]);
+        }
       }
     };
     Latencies found;
@@ -425,12 +432,9 @@ void report(benchmark::State& state,
 
 /// \p experiment(uploads, link's bytes a second) against an idle link.
 template <class F>
-void compare(benchmark::State& state,
-             Bytes parameters,
-             F&& experiment,
-             std::optional<Bytes> piece_bytes = 0) {
+void compare(benchmark::State& state, Bytes parameters, F&& experiment) {
   for (auto _ : state) {
-    Uploads uploads(piece_bytes);
+    Uploads uploads;
     auto const rate = uploads.link_bytes_per_second();
     auto const idle = uploads.in_windows(0.1 * gap_s, 0, piece_of_chunk);
     auto const found = experiment(uploads, rate, idle);
@@ -456,21 +460,12 @@ void planned(benchmark::State& state) {
 }
 
 void arrivals(benchmark::State& state) {
-  auto const bytes = static_cast<Bytes>(state.range(0)) * 1_MiB;
-  auto const depth = static_cast<std::size_t>(state.range(1));
-  compare(state, Uploads::parameter_bytes, [&](Uploads& uploads, double, Latencies const&) {
-    return uploads.at_random(gap_s, bytes, depth);
-  });
-}
-
-void cut(benchmark::State& state) {
-  constexpr std::size_t depth = 4;
   auto const piece = static_cast<Bytes>(state.range(0)) * 1_MiB;
-  auto const experiment = [&](Uploads& uploads, double, Latencies const&) {
-    return uploads.at_random(gap_s, Uploads::parameter_bytes, depth);
-  };
-  compare(
-      state, Uploads::parameter_bytes, experiment, piece > 0 ? std::optional(piece) : std::nullopt);
+  auto const depth = static_cast<std::size_t>(state.range(1));
+  auto const yields = state.range(2) != 0;
+  compare(state, Uploads::parameter_bytes, [&](Uploads& uploads, double, Latencies const&) {
+    return uploads.at_random(gap_s, piece, depth, yields);
+  });
 }
 
 BENCHMARK(link)
@@ -494,23 +489,17 @@ BENCHMARK(planned)
     ->Unit(benchmark::kMillisecond);
 BENCHMARK(arrivals)
     ->Name("transfer/activation/unplanned")
-    ->ArgNames({"MiB", "queued"})
-    ->Args({512, 4})
+    ->ArgNames({"MiB", "queued", "yields"})
+    ->Args({512, 4, 0})
     ->Iterations(1)
     ->UseManualTime()
     ->Unit(benchmark::kMillisecond);
 BENCHMARK(arrivals)
     ->Name("transfer/activation/arrivals")
-    ->ArgNames({"MiB", "queued"})
-    ->ArgsProduct({{8}, {2, 16}})
-    ->ArgsProduct({{1, 2, 4, 8, 16, 32}, {1}})
-    ->Iterations(1)
-    ->UseManualTime()
-    ->Unit(benchmark::kMillisecond);
-BENCHMARK(cut)
-    ->Name("transfer/activation/cut")
-    ->ArgName("piece_MiB")
-    ->ArgsProduct({{0, 1, 2, 4, 8, 16, 32}})
+    ->ArgNames({"MiB", "queued", "yields"})
+    ->ArgsProduct({{8}, {2, 16}, {0}})
+    ->ArgsProduct({{1, 2, 4, 8, 16, 32}, {1}, {0}})
+    ->ArgsProduct({{1, 2, 4, 8, 16, 32}, {16}, {1}})
     ->Iterations(1)
     ->UseManualTime()
     ->Unit(benchmark::kMillisecond);

@@ -213,7 +213,6 @@ set(ROUNDPIPE_CUDA_HOST_HEADERS
   include/roundpipe/cuda/attention_cudnn.hpp
   include/roundpipe/cuda/attention_plan.hpp
   include/roundpipe/cuda/blas.hpp
-  include/roundpipe/cuda/copy_pieces.hpp
   include/roundpipe/cuda/cuda_backend.hpp
   include/roundpipe/cuda/cuda_event.hpp
   include/roundpipe/cuda/cuda_fence.hpp

@@ -130,7 +130,6 @@ Outcome run(Options const& o, rp::nn::TransformerConfig const& shape) {
   cu::CudaBackend backend(cu::CudaBackendOptions{
       .devices = cu::first_devices(o.devices),
       .device_memory_bytes = o.device_memory,
-      .copy_piece_bytes = o.transfers == "planned" ? std::nullopt : std::optional<Bytes>(0),
   });
   outcome.device = backend.device_properties(rp::DeviceId(0)).name;
   outcome.peak_flops = 1e12 * o.peak_tflops;

@@ -224,32 +224,6 @@ TEST_CASE("copies move every byte, up and down, also on the caller's stream") {
   CHECK(cudaStreamDestroy(mine) == cudaSuccess);
 }
 
-TEST_CASE("copies of parameters and gradients arrive whole, cut or not") {
-  for (auto const piece : {Bytes{0}, Bytes{64_KiB}, Bytes{1'000'000}, Bytes{64_MiB}}) {
-    CAPTURE(piece);
-    auto options = one_worker();
-    options.copy_piece_bytes = piece;
-    cu::CudaBackend backend(options);
-    auto up = backend.make_stream(d0, LaneKind::parameter_up);
-    auto down = backend.make_stream(d0, LaneKind::gradient_down);
-    auto moved = std::move(up);
-    up = std::move(moved);
-    auto arrived = backend.make_event(d0);
-    auto const from = backend.allocate_host(5_MiB + 3);
-    for (std::size_t i = 0; i < from.bytes().size(); ++i) {
-      from.bytes()[i] = pattern(i);
-    }
-    auto const there = backend.allocate_device(d0, from.bytes().size());
-    auto const back = backend.allocate_host(from.bytes().size());
-    up.copy(there.bytes(), from.bytes());
-    up.record(arrived);
-    down.wait(arrived);
-    down.copy(back.bytes(), there.bytes());
-    down.synchronize();
-    CHECK(std::memcmp(back.bytes().data(), from.bytes().data(), from.bytes().size()) == 0);
-  }
-}
-
 TEST_CASE("rounding gives the host's bits, whatever the length and the alignment") {
   for (std::size_t const count :
        {std::size_t{1}, std::size_t{5}, std::size_t{4096}, std::size_t{1'000'003}}) {

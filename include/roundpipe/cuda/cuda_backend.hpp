@@ -29,17 +29,11 @@
 #include <functional>
 #include <memory>
 #include <mutex>
-#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
 
 namespace roundpipe::cu {
-
-/// How long a piece of a copy keeps others waiting, unless options say otherwise. A copy of 16 MiB,
-/// which takes 0.3 ms on PCIe 5, takes less than twice as long among pieces of 0.2 ms, and these
-/// still get 9/10 of the link (docs/numbers.md).
-inline constexpr double copy_piece_seconds = 200e-6;
 
 /// Options of \ref CudaBackend.
 struct CudaBackendOptions {
@@ -57,11 +51,7 @@ struct CudaBackendOptions {
   /// Host memory that the caller has pinned (weights' slabs, say), each aligned to 256 bytes. Slabs
   /// are cut from it first; it must outlive them. It need not be zero.
   std::vector<HostBytes> pinned{};
-  bool measures_links = true;  ///< How fast copies are, for plans and forecasts.
-  /// Copies of parameters and gradients are cut into pieces of so many bytes, between which copies
-  /// of activations have their turn, see \ref CopyPieces. 0: they are not cut. Unset: what the link
-  /// moves in \ref copy_piece_seconds, or 8 MiB where it is not measured.
-  std::optional<Bytes> copy_piece_bytes{};
+  bool measures_links = true;   ///< How fast copies are, for plans and forecasts.
   bool waits_on_device = true;  ///< False: issuing threads wait for fences, as with old drivers.
 };
 
@@ -195,12 +185,7 @@ class CudaBackend {
             Errc::invalid_argument,
             "a stream was asked for a lane that is none of a device's");
     auto const borrowed = options_.stream ? options_.stream(device, kind) : nullptr;
-    return {status_,
-            cuda,
-            priority(cuda, kind),
-            borrowed,
-            waits_on_device(cuda),
-            piece_bytes(properties_[device.index()], kind)};
+    return {status_, cuda, priority(cuda, kind), borrowed, waits_on_device(cuda)};
   }
 
   /// A new event, not recorded. \throws Error (invalid_argument) when there is no such device.
@@ -301,19 +286,6 @@ class CudaBackend {
       default:
         return range.lowest;
     }
-  }
-
-  /// The bytes of a piece of a copy on a lane of \p kind; 0: its copies are not cut.
-  [[nodiscard]] Bytes piece_bytes(DeviceProperties const& device, LaneKind kind) const {
-    bool const up = kind == LaneKind::parameter_up;
-    if (!up && kind != LaneKind::gradient_down) {
-      return 0;
-    }
-    if (options_.copy_piece_bytes) {
-      return *options_.copy_piece_bytes;
-    }
-    auto const rate = up ? device.upload_bytes_per_second : device.download_bytes_per_second;
-    return rate > 0 ? align_up(static_cast<Bytes>(copy_piece_seconds * rate), 64_KiB) : 8_MiB;
   }
 
   /// \p bytes of the caller's memory, or none.

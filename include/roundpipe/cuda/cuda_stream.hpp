@@ -6,12 +6,10 @@
 /// \brief Streams of the CUDA backend.
 
 #include <roundpipe/concepts/backend.hpp>
-#include <roundpipe/core/bytes.hpp>
 #include <roundpipe/core/error.hpp>
 #include <roundpipe/core/half.hpp>
 #include <roundpipe/core/id.hpp>
 #include <roundpipe/core/span.hpp>
-#include <roundpipe/cuda/copy_pieces.hpp>
 #include <roundpipe/cuda/cuda_event.hpp>
 #include <roundpipe/cuda/cuda_fence.hpp>
 #include <roundpipe/cuda/cuda_status.hpp>
@@ -49,7 +47,6 @@ class CudaStream {
         own_(std::move(other.own_)),
         handle_(std::exchange(other.handle_, nullptr)),
         waits_on_device_(other.waits_on_device_),
-        pieces_(std::move(other.pieces_)),
         range_(std::exchange(other.range_, no_range)) {}
   CudaStream& operator=(CudaStream&& other) noexcept {
     CudaStream taken(std::move(other));
@@ -58,7 +55,6 @@ class CudaStream {
     std::swap(own_, taken.own_);
     std::swap(handle_, taken.handle_);
     std::swap(waits_on_device_, taken.waits_on_device_);
-    std::swap(pieces_, taken.pieces_);
     std::swap(range_, taken.range_);
     return *this;
   }
@@ -157,35 +153,25 @@ class CudaStream {
 
   static constexpr ::nvtxRangeId_t no_range = 0;
 
-  /// Owns a new stream, or borrows \p borrowed, when that is not null. Copies of more than
-  /// \p piece_bytes are cut; 0: they are not.
+  /// Owns a new stream, or borrows \p borrowed, when that is not null.
   CudaStream(std::shared_ptr<detail::CudaStatus> status,
              DeviceId device,
              int priority,
              ::cudaStream_t borrowed,
-             bool waits_on_device,
-             Bytes piece_bytes)
+             bool waits_on_device)
       : status_(std::move(status)),
         device_(device),
         handle_(borrowed),
         waits_on_device_(waits_on_device) {
-    CurrentDevice const current(device);
-    if (piece_bytes > 0) {
-      pieces_.emplace(piece_bytes);
-    }
     if (borrowed == nullptr) {
+      CurrentDevice const current(device);
       own_.emplace(priority);
       handle_ = own_->get();
     }
   }
 
   void copy(void* to, void const* from, Bytes bytes, ::cudaMemcpyKind kind) {
-    if (bytes == 0 || status_->aborted()) {
-      return;
-    }
-    if (pieces_) {
-      pieces_->copy(to, from, bytes, kind, handle_);
-    } else {
+    if (bytes > 0 && !status_->aborted()) {
       check(::cudaMemcpyAsync(to, from, bytes, kind, handle_), "cudaMemcpyAsync");
     }
   }
@@ -204,7 +190,6 @@ class CudaStream {
   std::optional<Stream> own_;
   ::cudaStream_t handle_ = nullptr;
   bool waits_on_device_ = false;
-  std::optional<CopyPieces> pieces_;
   ::nvtxRangeId_t range_ = no_range;
 };
 
