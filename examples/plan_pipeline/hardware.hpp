@@ -44,9 +44,8 @@ namespace plan_pipeline {
 
 /// Reads the file \p name if that ends in ".json" or has a folder, else NAME.json in \p folder.
 /// \throws roundpipe::Error, one line that names the file and the key: (with the system's code)
-/// when
-///         it can not be read; (invalid_argument) for a name that \p folder has not, text that is
-///         no JSON, and keys that are missing, unknown or out of range.
+///         when it can not be read; (invalid_argument) for a name that \p folder has not, text that
+///         is no JSON, and keys that are missing, unknown or out of range.
 [[nodiscard]] inline roundpipe::Hardware read_hardware(std::string const& name,
                                                        std::filesystem::path const& folder) {
   using roundpipe::Errc;

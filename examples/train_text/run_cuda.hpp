@@ -17,8 +17,7 @@ namespace train_text {
 
 /// How many GPUs to use: as many as the options name, or all.
 /// \throws roundpipe::Error (unsupported) in a build without CUDA, (no such device) without a GPU
-/// or
-///         a driver, (invalid_argument) when there are fewer.
+///         or a driver, (invalid_argument) when there are fewer.
 [[nodiscard]] std::int64_t cuda_devices(Options const& o);
 
 /// Trains through the pipeline. \returns the timeline of the last iterations.
