@@ -145,7 +145,7 @@ void block(benchmark::State& state, nn::TransformerConfig const& given) {
   nn::TransformerBlock<Ops> const layer(config);
   Single<nn::TransformerBlock<Ops>> const model{layer};
   auto const description = describe_single(layer);
-  detail::RandomOperands<cu::CudaBackend> const operands(bench.backend());
+  detail::RandomOperands<cu::CudaBackend> operands(bench.backend());
   using Trial = detail::LayerTrial<Single<nn::TransformerBlock<Ops>>, cu::CudaBackend>;
   auto const memory =
       bench.backend().allocate_device(device, Trial::bytes_of(description.layers.front()));
@@ -212,7 +212,7 @@ void head(benchmark::State& state, nn::TransformerConfig const& given) {
   nn::LanguageModelHead<Ops> const layer(config);
   Single<nn::LanguageModelHead<Ops>> const model{layer};
   auto const description = describe_single(layer);
-  detail::RandomOperands<cu::CudaBackend> const operands(bench.backend());
+  detail::RandomOperands<cu::CudaBackend> operands(bench.backend());
   using Trial = detail::LayerTrial<Single<nn::LanguageModelHead<Ops>>, cu::CudaBackend>;
   auto const memory =
       bench.backend().allocate_device(device, Trial::bytes_of(description.layers.front()));

@@ -7,6 +7,7 @@
 
 #include <common/one_line.hpp>
 #include <common/output_file.hpp>
+#include <common/run_program.hpp>
 #include <roundpipe/core/error.hpp>
 
 #include <fmt/format.h>
@@ -122,13 +123,5 @@ void run(Options const& o) {
 }  // namespace
 
 int main(int argc, char** argv) {
-  try {
-    if (auto const options = parse_options(argc, argv)) {
-      run(*options);
-    }
-    return 0;
-  } catch (std::exception const& error) {
-    fmt::print(stderr, "plan_pipeline: {}\n", examples::one_line(error));
-    return 2;
-  }
+  return examples::run_program("plan_pipeline", parse_options, run, argc, argv);
 }

@@ -6,8 +6,8 @@
 /// the host, and devices (emulated ones, or GPUs) only compute. `train_text --help` lists what can
 /// be chosen.
 
-#include <common/one_line.hpp>
 #include <common/output_file.hpp>
+#include <common/run_program.hpp>
 #include <roundpipe/backend/host_backend.hpp>
 #include <roundpipe/core/error.hpp>
 #include <roundpipe/nn/host_ops.hpp>
@@ -19,7 +19,6 @@
 #include <cstddef>
 #include <cstdint>
 #include <cstdio>
-#include <exception>
 #include <optional>
 #include <utility>
 
@@ -138,13 +137,5 @@ void run(Options o) {
 }  // namespace
 
 int main(int argc, char** argv) {
-  try {
-    if (auto const options = parse_options(argc, argv)) {
-      run(*options);
-    }
-    return 0;
-  } catch (std::exception const& error) {
-    fmt::print(stderr, "train_text: {}\n", examples::one_line(error));
-    return 2;
-  }
+  return examples::run_program("train_text", parse_options, run, argc, argv);
 }

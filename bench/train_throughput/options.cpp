@@ -3,7 +3,7 @@
 
 #include "options.hpp"
 
-#include <roundpipe/core/error.hpp>
+#include <common/command_line.hpp>
 
 #include <CLI/CLI.hpp>
 
@@ -13,9 +13,7 @@ namespace train_throughput {
 
 namespace {
 
-[[noreturn]] void refuse(std::string const& message) {
-  throw roundpipe::Error(roundpipe::Errc::invalid_argument, message);
-}
+using examples::refuse;
 
 void complete(Options& o) {
   constexpr std::int64_t usual_tokens = 16384;
@@ -82,19 +80,10 @@ std::optional<Options> parse_options(int argc, char const* const* argv) {
   add("--loss-chunk", o.loss_chunk, "Positions whose logits exist at a time");
   add("--json", o.json, "Write the report there; -: to the standard output")->type_name("FILE");
   add("--trace", o.trace, "Write the timeline of the last iterations there")->type_name("FILE");
-  try {
-    app.parse(argc, argv);
-  } catch (CLI::CallForHelp const& help) {
-    static_cast<void>(app.exit(help));
+  if (!examples::parse(app, argc, argv)) {
     return std::nullopt;
-  } catch (CLI::ParseError const& error) {
-    refuse(std::string(error.what()) + " (--help lists all options)");
   }
-  try {
-    o.device_memory = roundpipe::parse_bytes(memory);
-  } catch (roundpipe::Error const& error) {
-    refuse("--device-memory: " + error.message());
-  }
+  o.device_memory = examples::bytes_of("--device-memory", memory);
   complete(o);
   return o;
 }

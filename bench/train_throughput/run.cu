@@ -72,7 +72,7 @@ double measure_peak(cu::CudaBackend& backend, rp::DType type) {
   constexpr std::size_t repetitions = 15;
   rp::DeviceId const device(0);
   auto stream = backend.make_stream(device, rp::LaneKind::compute);
-  rp::detail::RandomOperands<cu::CudaBackend> const operands(backend);
+  rp::detail::RandomOperands<cu::CudaBackend> operands(backend);
   auto const bytes = static_cast<Bytes>(extent * extent) * rp::size_of(type);
   auto const memory =
       backend.allocate_device(device, 3 * bytes + cu::CudaOps::linear_scratch_bytes());

@@ -3,7 +3,7 @@
 
 #include "options.hpp"
 
-#include <roundpipe/core/error.hpp>
+#include <common/command_line.hpp>
 
 #include <CLI/CLI.hpp>
 #include <fmt/format.h>
@@ -20,9 +20,7 @@ namespace plan_pipeline {
 
 namespace {
 
-[[noreturn]] void refuse(std::string const& message) {
-  throw roundpipe::Error(roundpipe::Errc::invalid_argument, message);
-}
+using examples::refuse;
 
 /// A count from 1 on. \throws roundpipe::Error that names the option.
 std::size_t count_of(std::string const& option,
@@ -173,13 +171,8 @@ std::optional<Options> parse_options(int argc, char const* const* argv) {
   output("--json", o.json, "Write all figures to a file, or - for standard output");
   output("--svg", o.svg, "Draw the timeline; with several schedules one file each");
   output("--trace", o.trace, "Write the timeline for Perfetto; likewise");
-  try {
-    app.parse(argc, argv);
-  } catch (CLI::CallForHelp const& help) {
-    static_cast<void>(app.exit(help));
+  if (!examples::parse(app, argc, argv)) {
     return std::nullopt;
-  } catch (CLI::ParseError const& error) {
-    refuse(std::string(error.what()) + " (--help lists all options)");
   }
   o.devices = count_of("--devices", devices, 1000);
   o.micro_batches = count_of("--micro-batches", micro_batches);
@@ -193,12 +186,8 @@ std::optional<Options> parse_options(int argc, char const* const* argv) {
     o.iterations = count_of("--iterations", iterations);
   }
   for (auto const& text : device_memory) {
-    try {
-      auto const budget = roundpipe::parse_bytes(text);
-      o.device_memory = std::min(o.device_memory.value_or(budget), budget);
-    } catch (roundpipe::Error const& error) {
-      refuse("--device-memory: " + error.message());
-    }
+    auto const budget = examples::bytes_of("--device-memory", text);
+    o.device_memory = std::min(o.device_memory.value_or(budget), budget);
   }
   if (device_memory.size() > 1 && device_memory.size() != o.devices) {
     refuse(fmt::format("--device-memory has {} budgets, but there are {} devices",

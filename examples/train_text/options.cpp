@@ -3,7 +3,7 @@
 
 #include "options.hpp"
 
-#include <roundpipe/core/error.hpp>
+#include <common/command_line.hpp>
 
 #include <CLI/CLI.hpp>
 
@@ -18,9 +18,7 @@ namespace train_text {
 
 namespace {
 
-[[noreturn]] void refuse(std::string const& message) {
-  throw roundpipe::Error(roundpipe::Errc::invalid_argument, message);
-}
+using examples::refuse;
 
 constexpr std::int64_t most_threads = 1024;
 
@@ -242,19 +240,10 @@ std::optional<Options> parse_options(int argc, char const* const* argv) {
          "chrome://tracing");
   flag("Output", "--quiet", o.quiet, "Print errors only");
 
-  try {
-    app.parse(argc, argv);
-  } catch (CLI::CallForHelp const& help) {
-    static_cast<void>(app.exit(help));
+  if (!examples::parse(app, argc, argv)) {
     return std::nullopt;
-  } catch (CLI::ParseError const& error) {
-    refuse(std::string(error.what()) + " (--help lists all options)");
   }
-  try {
-    o.device_memory = roundpipe::parse_bytes(memory);
-  } catch (roundpipe::Error const& error) {
-    refuse("--device-memory: " + error.message());
-  }
+  o.device_memory = examples::bytes_of("--device-memory", memory);
   o.devices = o.wanted_devices.value_or(o.devices);
   check_options(o);
   return o;

@@ -1,21 +1,11 @@
 # cmake -DSOURCE_DIR=<root> [-DPROGRAM=<plan_pipeline>] -P docs_figures.cmake
 # docs/figures/make.sh draws the pictures that stand there, to the byte, and the tables of
 # docs/02_schedules.md say what plan_pipeline prints.
-# CTest runs this in build/tests, from where the program is found; a build without examples has none.
-# Its pictures go to a folder docs_figures there.
 cmake_minimum_required(VERSION 3.25)
 
-if(NOT PROGRAM)
-  set(PROGRAM "${CMAKE_CURRENT_BINARY_DIR}/../examples/plan_pipeline")
-  if(NOT EXISTS "${PROGRAM}")
-    message(STATUS "there is no ${PROGRAM}")
-    return()
-  endif()
-endif()
+include("${CMAKE_CURRENT_LIST_DIR}/../support/program.cmake")
+use_program(plan_pipeline docs_figures)
 set(FIGURES "${SOURCE_DIR}/docs/figures")
-set(WORK_DIR "${CMAKE_CURRENT_BINARY_DIR}/docs_figures")
-file(REMOVE_RECURSE "${WORK_DIR}")
-file(MAKE_DIRECTORY "${WORK_DIR}")
 file(READ "${SOURCE_DIR}/docs/02_schedules.md" page)
 
 # The pictures

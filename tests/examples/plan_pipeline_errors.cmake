@@ -1,15 +1,10 @@
 # cmake [-DPROGRAM=<plan_pipeline>] -P plan_pipeline_errors.cmake
 # Bad input ends plan_pipeline with exit status 2 and one line on stderr that names what is wrong,
 # prints nothing else, and leaves no file behind.
-# CTest runs this in build/tests, from where the program is found; a build without examples has none.
-# Its files go to a folder plan_pipeline_errors there.
 cmake_minimum_required(VERSION 3.25)
 
-set(NAME plan_pipeline)
 include("${CMAKE_CURRENT_LIST_DIR}/../support/refusals.cmake")
-if(NOT PROGRAM)
-  return()
-endif()
+use_refused_program(plan_pipeline)
 
 # A file of costs: other keys of the file, and its layers.
 set(layer [["forward_ms": 3, "backward_ms": 6]])

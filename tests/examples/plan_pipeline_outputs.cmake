@@ -1,20 +1,10 @@
 # cmake [-DPROGRAM=<plan_pipeline>] -P plan_pipeline_outputs.cmake
 # plan_pipeline writes the keys that it promises, one object a schedule, and pictures and traces that
 # hold something.
-# CTest runs this in build/tests, from where the program is found; a build without examples has none.
-# Its files go to a folder plan_pipeline_outputs there.
 cmake_minimum_required(VERSION 3.25)
 
-if(NOT PROGRAM)
-  set(PROGRAM "${CMAKE_CURRENT_BINARY_DIR}/../examples/plan_pipeline")
-  if(NOT EXISTS "${PROGRAM}")
-    message(STATUS "there is no ${PROGRAM}")
-    return()
-  endif()
-endif()
-set(WORK_DIR "${CMAKE_CURRENT_BINARY_DIR}/plan_pipeline_outputs")
-file(REMOVE_RECURSE "${WORK_DIR}")
-file(MAKE_DIRECTORY "${WORK_DIR}")
+include("${CMAKE_CURRENT_LIST_DIR}/../support/program.cmake")
+use_program(plan_pipeline plan_pipeline_outputs)
 set(costs "${CMAKE_CURRENT_LIST_DIR}/../data/costs_qwen3-1.7b.json")
 
 # Sets `out` to what a run prints on stdout, `err` to its notes.

@@ -1,15 +1,9 @@
 # cmake [-DPROGRAM=<quickstart>] -P quickstart_learns.cmake
-# The quickstart prints ten losses that never go up and end below half of the first. CTest runs this
-# in build/tests, from where the program is found; a build without examples has none.
+# The quickstart prints ten losses that never go up and end below half of the first.
 cmake_minimum_required(VERSION 3.25)
 
-if(NOT PROGRAM)
-  set(PROGRAM "${CMAKE_CURRENT_BINARY_DIR}/../examples/quickstart")
-  if(NOT EXISTS "${PROGRAM}")
-    message(STATUS "no ${PROGRAM}: nothing to check")
-    return()
-  endif()
-endif()
+include("${CMAKE_CURRENT_LIST_DIR}/../support/program.cmake")
+use_program(quickstart quickstart_learns)
 
 execute_process(COMMAND "${PROGRAM}" OUTPUT_VARIABLE output RESULT_VARIABLE result)
 if(NOT result EQUAL 0)

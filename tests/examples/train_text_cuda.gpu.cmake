@@ -1,20 +1,10 @@
 # cmake -DSOURCE_DIR=<root> [-DPROGRAM=<train_text>] -P train_text_cuda.gpu.cmake
 # README's training, on GPUs and on the host: the losses of 50 steps agree, and so do the losses on
 # held-out text. The host's are computed in fp32 and stored in the type that is named.
-# CTest runs this in build/tests, from where the program is found. Its files go to a folder
-# train_text_cuda there.
 cmake_minimum_required(VERSION 3.25)
 
-if(NOT PROGRAM)
-  set(PROGRAM "${CMAKE_CURRENT_BINARY_DIR}/../examples/train_text")
-  if(NOT EXISTS "${PROGRAM}")
-    message(STATUS "skipped: there is no ${PROGRAM}")
-    return()
-  endif()
-endif()
-set(WORK_DIR "${CMAKE_CURRENT_BINARY_DIR}/train_text_cuda")
-file(REMOVE_RECURSE "${WORK_DIR}")
-file(MAKE_DIRECTORY "${WORK_DIR}")
+include("${CMAKE_CURRENT_LIST_DIR}/../support/program.cmake")
+use_program(train_text train_text_cuda)
 set(data --data ${SOURCE_DIR}/include ${SOURCE_DIR}/docs --quiet --seconds 0)
 set(steps 50)
 

@@ -1,16 +1,11 @@
 # cmake [-DPROGRAM=<train_text>] -P train_text_errors.cmake
 # Bad input ends train_text with exit status 2 and one line on stderr that names what is wrong, and
 # leaves no file behind.
-# CTest runs this in build/tests, from where the program is found; a build without examples has none.
-# Its files go to a folder train_text_errors there.
 cmake_minimum_required(VERSION 3.25)
 
-set(NAME train_text)
 set(PRINTS_PROGRESS ON)
 include("${CMAKE_CURRENT_LIST_DIR}/../support/refusals.cmake")
-if(NOT PROGRAM)
-  return()
-endif()
+use_refused_program(train_text)
 file(MAKE_DIRECTORY "${WORK_DIR}/in/nothing")
 string(REPEAT "All happy families are alike. " 100 text)
 file(WRITE "${WORK_DIR}/in/text" "${text}")

@@ -1,20 +1,10 @@
 # cmake [-DPROGRAM=<train_text>] -P train_text_serial.cmake
 # For some mixes of options, `--serial` and the pipeline end with the same weights, losses and
 # validation loss, and every report holds what it must.
-# CTest runs this in build/tests, from where the program is found; a build without examples has none.
-# Its files go to a folder train_text_serial there.
 cmake_minimum_required(VERSION 3.25)
 
-if(NOT PROGRAM)
-  set(PROGRAM "${CMAKE_CURRENT_BINARY_DIR}/../examples/train_text")
-  if(NOT EXISTS "${PROGRAM}")
-    message(STATUS "there is no ${PROGRAM}")
-    return()
-  endif()
-endif()
-set(WORK_DIR "${CMAKE_CURRENT_BINARY_DIR}/train_text_serial")
-file(REMOVE_RECURSE "${WORK_DIR}")
-file(MAKE_DIRECTORY "${WORK_DIR}")
+include("${CMAKE_CURRENT_LIST_DIR}/../support/program.cmake")
+use_program(train_text train_text_serial)
 string(REPEAT "It was the best of times, it was the worst of times; " 60 text)
 file(WRITE "${WORK_DIR}/text" "${text}")
 

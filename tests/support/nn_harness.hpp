@@ -416,4 +416,31 @@ void check_gradients(LayerRunner<L>& runner, double tolerance = 1e-6) {
   }
 }
 
+/// Gives what a runner has not written something to read: side inputs small numbers, which are
+/// tokens, too, and integer inputs ones.
+template <class L>
+void fill_side_inputs(LayerRunner<L>& runner) {
+  std::uint32_t name = 500;
+  for (DeviceTensor const& t : runner.tensors.side_inputs) {
+    ++name;
+    if (is_floating(t.dtype())) {
+      write_random(t, name, 1.0, 0.0);
+      continue;
+    }
+    for (std::size_t i = 0; i < t.size(); ++i) {
+      auto const value = static_cast<std::uint8_t>(i % 3);
+      if (t.dtype() == DType::i32) {
+        t.as<std::int32_t>().device_pointer()[i] = value;
+      } else {
+        t.as<std::uint8_t>().device_pointer()[i] = value;
+      }
+    }
+  }
+  for (DeviceTensor const& t : runner.tensors.inputs) {
+    if (!is_floating(t.dtype())) {
+      write(t, std::vector<std::int32_t>(t.size(), 1));
+    }
+  }
+}
+
 }  // namespace roundpipe::test

@@ -1,22 +1,16 @@
-# What tests of examples' errors have in common. Before it is included,
-#   NAME             names the program
-#   PROGRAM          is its file, if CTest does not run the test in build/tests
-#   PRINTS_PROGRESS  if it is set, lets the program print to stdout before it fails
-# It sets PROGRAM (empty in a build without examples) and WORK_DIR, a folder NAME_errors that holds
-# empty folders in/ and out/, and defines
+# What tests of programs' errors have in common: use_refused_program(<name>) is use_program with a
+# folder <name>_errors that holds empty folders in/ and out/, and
 #   expect_refusal(<pattern> <argument>...)
-# which runs the program in WORK_DIR and wants exit status 2, nothing on stdout, one line "NAME: ..."
-# on stderr that matches the pattern, and nothing in out/. It sets `refusal` to that line.
-if(NOT PROGRAM)
-  set(PROGRAM "${CMAKE_CURRENT_BINARY_DIR}/../examples/${NAME}")
-  if(NOT EXISTS "${PROGRAM}")
-    message(STATUS "there is no ${PROGRAM}")
-    set(PROGRAM)
-  endif()
-endif()
-set(WORK_DIR "${CMAKE_CURRENT_BINARY_DIR}/${NAME}_errors")
-file(REMOVE_RECURSE "${WORK_DIR}")
-file(MAKE_DIRECTORY "${WORK_DIR}/in" "${WORK_DIR}/out")
+# runs the program in WORK_DIR and wants exit status 2, nothing on stdout (if PRINTS_PROGRESS is not
+# set), one line "<name>: ..." on stderr that matches the pattern, and nothing in out/. It sets
+# `refusal` to that line.
+include("${CMAKE_CURRENT_LIST_DIR}/program.cmake")
+
+macro(use_refused_program name)
+  set(NAME ${name})
+  use_program(${name} ${name}_errors)
+  file(MAKE_DIRECTORY "${WORK_DIR}/in" "${WORK_DIR}/out")
+endmacro()
 
 function(expect_refusal pattern)
   execute_process(COMMAND "${PROGRAM}" ${ARGN} WORKING_DIRECTORY "${WORK_DIR}" TIMEOUT 60

@@ -1,8 +1,9 @@
 // SPDX-FileCopyrightText: 2026 The roundpipe authors
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#include <roundpipe/optim/adamw.hpp>
+
 #include <roundpipe/core/error.hpp>
 #include <roundpipe/core/simd_level.hpp>
-#include <roundpipe/optim/adamw.hpp>
 #include <support/optimizer_check.hpp>
 
 #include <doctest/doctest.h>

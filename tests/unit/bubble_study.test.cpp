@@ -2,6 +2,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 
 // Schedules against the bubbles that a study reports for them.
+#include <support/bubble_study.hpp>
+
 #include <roundpipe/concepts/schedule.hpp>
 #include <roundpipe/plan/balanced_partition.hpp>
 #include <roundpipe/plan/gpipe_schedule.hpp>
@@ -9,7 +11,6 @@
 #include <roundpipe/plan/looped_bfs_schedule.hpp>
 #include <roundpipe/plan/one_f_one_b_schedule.hpp>
 #include <roundpipe/plan/round_robin_schedule.hpp>
-#include <support/bubble_study.hpp>
 #include <support/task_simulation.hpp>
 
 #include <doctest/doctest.h>

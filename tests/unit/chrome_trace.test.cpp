@@ -1,8 +1,9 @@
 // SPDX-FileCopyrightText: 2026 The roundpipe authors
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 
-#include <roundpipe/core/error.hpp>
 #include <roundpipe/trace/chrome_trace.hpp>
+
+#include <roundpipe/core/error.hpp>
 #include <support/temporary_folder.hpp>
 
 #include <doctest/doctest.h>

@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 
 #include <roundpipe/plan/cost_fit.hpp>
+
 #include <support/error_of.hpp>
 
 #include <doctest/doctest.h>

@@ -2,11 +2,11 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 
 #include <roundpipe/plan/cost_model.hpp>
+
 #include <roundpipe/plan/sequential.hpp>
+#include <support/toy_model.hpp>
 
 #include <doctest/doctest.h>
-
-#include <support/toy_model.hpp>
 
 using namespace roundpipe;
 using namespace roundpipe::test;

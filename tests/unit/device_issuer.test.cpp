@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 
 #include <roundpipe/runtime/device_issuer.hpp>
+
 #include <support/error_of.hpp>
 #include <support/hand_made_graph.hpp>
 #include <support/logged_work.hpp>

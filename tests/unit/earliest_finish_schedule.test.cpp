@@ -1,7 +1,8 @@
 // SPDX-FileCopyrightText: 2026 The roundpipe authors
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-#include <roundpipe/core/random.hpp>
 #include <roundpipe/plan/earliest_finish_schedule.hpp>
+
+#include <roundpipe/core/random.hpp>
 #include <roundpipe/plan/round_robin_schedule.hpp>
 #include <roundpipe/plan/slot_order.hpp>
 #include <support/bubble_study.hpp>

@@ -1,13 +1,14 @@
 // SPDX-FileCopyrightText: 2026 The roundpipe authors
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 
-#include <roundpipe/core/error.hpp>
 #include <roundpipe/runtime/first_error.hpp>
+
+#include <roundpipe/core/error.hpp>
+#include <support/error_of.hpp>
 
 #include <doctest/doctest.h>
 
 #include <exception>
-#include <support/error_of.hpp>
 
 using namespace roundpipe;
 

@@ -1,9 +1,10 @@
 // SPDX-FileCopyrightText: 2026 The roundpipe authors
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#include <roundpipe/simulate/forecast.hpp>
+
 #include <roundpipe/plan/layer_event_protocol.hpp>
 #include <roundpipe/plan/priority_transfer_engine.hpp>
 #include <roundpipe/plan/round_robin_schedule.hpp>
-#include <roundpipe/simulate/forecast.hpp>
 #include <support/error_of.hpp>
 #include <support/hand_made_graph.hpp>
 #include <support/training_graphs.hpp>

@@ -35,32 +35,6 @@ nn::TransformerConfig small() {
   return config;
 }
 
-/// Gives a runner's side inputs something to read: small numbers, which are tokens, too.
-template <class L>
-void fill_side_inputs(LayerRunner<L>& runner) {
-  std::uint32_t name = 500;
-  for (DeviceTensor const& t : runner.tensors.side_inputs) {
-    ++name;
-    if (is_floating(t.dtype())) {
-      write_random(t, name, 1.0, 0.0);
-      continue;
-    }
-    for (std::size_t i = 0; i < t.size(); ++i) {
-      auto const value = static_cast<std::uint8_t>(i % 3);
-      if (t.dtype() == DType::i32) {
-        t.as<std::int32_t>().device_pointer()[i] = value;
-      } else {
-        t.as<std::uint8_t>().device_pointer()[i] = value;
-      }
-    }
-  }
-  for (DeviceTensor const& t : runner.tensors.inputs) {
-    if (!is_floating(t.dtype())) {
-      write(t, std::vector<std::int32_t>(t.size(), 1));
-    }
-  }
-}
-
 /// Checks, for many sets of parameter gradients that are absent, that the others and the input's
 /// have the bits that they have when all are present, and that nothing else is written.
 template <class L>

@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 
 #include <roundpipe/plan/gradient_downloads.hpp>
+
 #include <roundpipe/plan/stage_compute.hpp>
 #include <support/small_call.hpp>
 

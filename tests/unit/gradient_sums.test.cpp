@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 
 #include <roundpipe/plan/gradient_sums.hpp>
+
 #include <support/error_of.hpp>
 #include <support/small_call.hpp>
 

@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 
 #include <roundpipe/plan/graph_builder.hpp>
+
 #include <roundpipe/plan/unplanned_transfers.hpp>
 #include <roundpipe/runtime/graph_program.hpp>
 

@@ -1,6 +1,7 @@
 // SPDX-FileCopyrightText: 2026 The roundpipe authors
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include <roundpipe/plan/graph_sequence.hpp>
+
 #include <support/hand_made_graph.hpp>
 
 #include <doctest/doctest.h>

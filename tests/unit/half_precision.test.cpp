@@ -49,26 +49,6 @@ bool all_finite(Numbers const& numbers) {
   return true;
 }
 
-template <class L>
-void fill_side_inputs(LayerRunner<L>& runner) {
-  std::uint32_t name = 900;
-  for (DeviceTensor const& t : runner.tensors.side_inputs) {
-    ++name;
-    if (is_floating(t.dtype())) {
-      write_random(t, name, 1.0, 0.0);
-      continue;
-    }
-    for (std::size_t i = 0; i < t.size(); ++i) {
-      auto const value = static_cast<std::uint8_t>(i % 3);
-      if (t.dtype() == DType::i32) {
-        t.as<std::int32_t>().device_pointer()[i] = value;
-      } else {
-        t.as<std::uint8_t>().device_pointer()[i] = value;
-      }
-    }
-  }
-}
-
 /// Gives \p to the numbers that \p from reads, so that both compute with the same.
 template <class L>
 void share_numbers(LayerRunner<L> const& from, LayerRunner<L>& to) {

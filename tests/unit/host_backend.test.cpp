@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 
 #include <roundpipe/backend/host_backend.hpp>
+
 #include <support/error_of.hpp>
 
 #include <doctest/doctest.h>

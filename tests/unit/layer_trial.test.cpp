@@ -1,8 +1,9 @@
 // SPDX-FileCopyrightText: 2026 The roundpipe authors
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 
-#include <roundpipe/backend/host_backend.hpp>
 #include <roundpipe/runtime/layer_trial.hpp>
+
+#include <roundpipe/backend/host_backend.hpp>
 #include <support/toy_model.hpp>
 
 #include <doctest/doctest.h>
@@ -35,11 +36,11 @@ TEST_CASE("a trial has every tensor of its layer, but no gradient of what is fro
 
 TEST_CASE("operands are small normal numbers of their type") {
   HostBackend backend;
-  detail::RandomOperands<HostBackend> const operands(backend);
+  detail::RandomOperands<HostBackend> operands(backend);
   auto stream = backend.make_stream(DeviceId(0), LaneKind::compute);
   auto done = backend.make_event(DeviceId(0));
   for (auto const type : {DType::f32, DType::bf16, DType::f16}) {
-    constexpr std::int64_t count = (1 << 18) + 1000;  // more than are drawn
+    constexpr std::int64_t count = (1 << 16) + 1000;  // more than are drawn
     auto const slab =
         backend.allocate_device(DeviceId(0), static_cast<Bytes>(count) * size_of(type));
     DeviceTensor const tensor(slab.bytes(), {count}, type);
@@ -55,6 +56,6 @@ TEST_CASE("operands are small normal numbers of their type") {
     }
     auto const mean = sum / static_cast<double>(count);
     CHECK(std::abs(mean) < 5 * 0.03 / std::sqrt(count));
-    CHECK(std::sqrt(squares / static_cast<double>(count)) == doctest::Approx(0.03).epsilon(0.01));
+    CHECK(std::sqrt(squares / static_cast<double>(count)) == doctest::Approx(0.03).epsilon(0.02));
   }
 }

@@ -1,7 +1,8 @@
 // SPDX-FileCopyrightText: 2026 The roundpipe authors
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-#include <roundpipe/core/error.hpp>
 #include <roundpipe/optim/learning_rate.hpp>
+
+#include <roundpipe/core/error.hpp>
 
 #include <doctest/doctest.h>
 

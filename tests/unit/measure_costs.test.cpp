@@ -1,9 +1,10 @@
 // SPDX-FileCopyrightText: 2026 The roundpipe authors
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 
+#include <roundpipe/runtime/measure_costs.hpp>
+
 #include <roundpipe/backend/host_backend.hpp>
 #include <roundpipe/plan/sequential.hpp>
-#include <roundpipe/runtime/measure_costs.hpp>
 #include <support/toy_model.hpp>
 
 #include <doctest/doctest.h>

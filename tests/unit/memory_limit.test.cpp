@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 
 #include <roundpipe/plan/memory_limit.hpp>
+
 #include <roundpipe/plan/partitioner.hpp>
 #include <support/error_of.hpp>
 

@@ -2,12 +2,13 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 
 #include <roundpipe/plan/memory_plan.hpp>
+
 #include <roundpipe/plan/stage_budget.hpp>
+#include <support/toy_model.hpp>
 
 #include <doctest/doctest.h>
 
 #include <cstddef>
-#include <support/toy_model.hpp>
 #include <vector>
 
 using namespace roundpipe;

@@ -1,6 +1,7 @@
 // SPDX-FileCopyrightText: 2026 The roundpipe authors
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include <roundpipe/plan/naive_schedule.hpp>
+
 #include <support/bound_schedules.hpp>
 #include <support/task_simulation.hpp>
 

@@ -1,6 +1,7 @@
 // SPDX-FileCopyrightText: 2026 The roundpipe authors
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include <roundpipe/plan/parameter_blocks.hpp>
+
 #include <support/error_of.hpp>
 
 #include <doctest/doctest.h>

@@ -1,9 +1,10 @@
 // SPDX-FileCopyrightText: 2026 The roundpipe authors
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 
+#include <roundpipe/runtime/parameter_store.hpp>
+
 #include <roundpipe/backend/host_backend.hpp>
 #include <roundpipe/optim/sgd.hpp>
-#include <roundpipe/runtime/parameter_store.hpp>
 #include <support/error_of.hpp>
 #include <support/toy_model.hpp>
 

@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 
 #include <roundpipe/plan/parameter_uploads.hpp>
+
 #include <support/own_policies.hpp>
 #include <support/small_call.hpp>
 

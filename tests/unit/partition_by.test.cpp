@@ -1,8 +1,9 @@
 // SPDX-FileCopyrightText: 2026 The roundpipe authors
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 
-#include <roundpipe/plan/layer_event_protocol.hpp>
 #include <roundpipe/plan/partition_by.hpp>
+
+#include <roundpipe/plan/layer_event_protocol.hpp>
 #include <roundpipe/plan/planner.hpp>
 #include <roundpipe/plan/priority_transfer_engine.hpp>
 #include <roundpipe/plan/round_robin_schedule.hpp>

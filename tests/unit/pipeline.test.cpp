@@ -1,10 +1,11 @@
 // SPDX-FileCopyrightText: 2026 The roundpipe authors
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 
+#include <roundpipe/runtime/pipeline.hpp>
+
 #include <roundpipe/optim/sgd.hpp>
 #include <roundpipe/plan/blocking_protocol.hpp>
 #include <roundpipe/plan/unplanned_transfers.hpp>
-#include <roundpipe/runtime/pipeline.hpp>
 #include <support/error_of.hpp>
 #include <support/own_policies.hpp>
 #include <support/pipeline_runs.hpp>

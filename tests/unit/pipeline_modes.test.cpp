@@ -6,6 +6,10 @@
 #include <roundpipe/optim/adamw.hpp>
 #include <roundpipe/optim/sgd.hpp>
 #include <roundpipe/runtime/pipeline.hpp>
+#include <support/error_of.hpp>
+#include <support/own_policies.hpp>
+#include <support/pipeline_runs.hpp>
+#include <support/toy_model.hpp>
 
 #include <doctest/doctest.h>
 
@@ -17,10 +21,6 @@
 #include <limits>
 #include <stdexcept>
 #include <string>
-#include <support/error_of.hpp>
-#include <support/own_policies.hpp>
-#include <support/pipeline_runs.hpp>
-#include <support/toy_model.hpp>
 #include <utility>
 #include <vector>
 
@@ -37,9 +37,13 @@ PipelineOptions small_options() {
   return options;
 }
 
-AdamW adam() { return AdamW({.rate = LearningRate::constant(0.01)}); }
+AdamW adam() {
+  return AdamW({.rate = LearningRate::constant(0.01)});
+}
 
-ToyTypes types_of(DType type) { return {.width = 5, .parameter = type, .boundary = type}; }
+ToyTypes types_of(DType type) {
+  return {.width = 5, .parameter = type, .boundary = type};
+}
 
 /// Hands on what it takes, and sums the wrong gradients for its parameter: \c value.
 struct BadGradient {
@@ -60,7 +64,9 @@ struct BadGradient {
   }
 
  private:
-  static void copy(LayerContext<HostStream>& ctx, DeviceTensor const& to, DeviceTensor const& from) {
+  static void copy(LayerContext<HostStream>& ctx,
+                   DeviceTensor const& to,
+                   DeviceTensor const& from) {
     ctx.stream().launch([to, from] {
       for (std::size_t i = 0; i < to.size(); ++i) {
         store(to, i, load(from, i));
@@ -339,7 +345,8 @@ TEST_CASE("staleness 1 without fp32 weights and a second master copy is refused"
   auto options = small_options();
   options.state_type = StateType::declared;
   CHECK(error_of([&] {
-          planned({.types = types_of(DType::bf16)}, options, LayerEventProtocol({.master_copies = 1}));
+          planned(
+              {.types = types_of(DType::bf16)}, options, LayerEventProtocol({.master_copies = 1}));
         }).code() == Errc::invalid_argument);
 }
 
@@ -349,7 +356,8 @@ TEST_CASE("an error that stops a step half way is not hidden: the weights are re
   for (auto const start : {StepStart::each_block, StepStart::all_blocks}) {
     auto devices = host_devices(1);
     std::uint64_t downloads = 0;
-    // The third download of gradients comes late and fails: two blocks are updated by then, or none.
+    // The third download of gradients comes late and fails: two blocks are updated by then, or
+    // none.
     devices.delay = [&](DeviceId device, LaneKind kind) {
       auto const late = device.valid() && kind == LaneKind::gradient_down && ++downloads == 3;
       return std::chrono::milliseconds(late ? 100 : 0);
@@ -389,7 +397,8 @@ TEST_CASE("an error that stops a step half way is not hidden: the weights are re
   }
 }
 
-TEST_CASE("the next iteration's first forward begins before the optimizer has done the last layer") {
+TEST_CASE(
+    "the next iteration's first forward begins before the optimizer has done the last layer") {
   ToyData const data(3, {2, 3}, 4);
   for (auto const& protocol :
        {LayerEventProtocol(1), LayerEventProtocol({.master_copies = 1, .gradient_buffers = 2})}) {

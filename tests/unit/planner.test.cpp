@@ -1,17 +1,18 @@
 // SPDX-FileCopyrightText: 2026 The roundpipe authors
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 
-#include <roundpipe/plan/layer_event_protocol.hpp>
 #include <roundpipe/plan/planner.hpp>
+
+#include <roundpipe/plan/layer_event_protocol.hpp>
 #include <roundpipe/plan/priority_transfer_engine.hpp>
 #include <roundpipe/plan/round_robin_schedule.hpp>
+#include <support/error_of.hpp>
+#include <support/own_policies.hpp>
+#include <support/toy_model.hpp>
 
 #include <doctest/doctest.h>
 
 #include <string>
-#include <support/error_of.hpp>
-#include <support/own_policies.hpp>
-#include <support/toy_model.hpp>
 #include <vector>
 
 using namespace roundpipe;

@@ -1,6 +1,7 @@
 // SPDX-FileCopyrightText: 2026 The roundpipe authors
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include <roundpipe/plan/recompute_waits.hpp>
+
 #include <roundpipe/plan/round_robin_schedule.hpp>
 #include <roundpipe/simulate/simulator.hpp>
 #include <support/simulated_schedules.hpp>

@@ -1,6 +1,7 @@
 // SPDX-FileCopyrightText: 2026 The roundpipe authors
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include <roundpipe/plan/roofline.hpp>
+
 #include <support/error_of.hpp>
 #include <support/shapes.hpp>
 

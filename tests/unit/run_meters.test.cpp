@@ -1,9 +1,10 @@
 // SPDX-FileCopyrightText: 2026 The roundpipe authors
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 
+#include <roundpipe/runtime/run_meters.hpp>
+
 #include <roundpipe/backend/host_backend.hpp>
 #include <roundpipe/plan/action_graph.hpp>
-#include <roundpipe/runtime/run_meters.hpp>
 
 #include <doctest/doctest.h>
 

@@ -1,8 +1,9 @@
 // SPDX-FileCopyrightText: 2026 The roundpipe authors
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#include <roundpipe/plan/sequence_order.hpp>
+
 #include <roundpipe/core/random.hpp>
 #include <roundpipe/plan/graph_sequence.hpp>
-#include <roundpipe/plan/sequence_order.hpp>
 #include <support/hand_made_graph.hpp>
 
 #include <doctest/doctest.h>

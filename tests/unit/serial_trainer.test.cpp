@@ -1,6 +1,7 @@
 // SPDX-FileCopyrightText: 2026 The roundpipe authors
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include <roundpipe/runtime/serial_trainer.hpp>
+
 #include <roundpipe/runtime/weights_digest.hpp>
 #include <support/error_of.hpp>
 #include <support/layer_archetype.hpp>

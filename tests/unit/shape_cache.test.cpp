@@ -1,7 +1,8 @@
 // SPDX-FileCopyrightText: 2026 The roundpipe authors
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-#include <roundpipe/plan/sequential.hpp>
 #include <roundpipe/runtime/shape_cache.hpp>
+
+#include <roundpipe/plan/sequential.hpp>
 #include <support/error_of.hpp>
 #include <support/layer_archetype.hpp>
 #include <support/toy_model.hpp>

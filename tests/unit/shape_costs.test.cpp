@@ -1,7 +1,8 @@
 // SPDX-FileCopyrightText: 2026 The roundpipe authors
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-#include <roundpipe/nn/transformer_config.hpp>
 #include <roundpipe/plan/shape_costs.hpp>
+
+#include <roundpipe/nn/transformer_config.hpp>
 #include <support/error_of.hpp>
 #include <support/shapes.hpp>
 

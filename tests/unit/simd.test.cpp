@@ -1,7 +1,8 @@
 // SPDX-FileCopyrightText: 2026 The roundpipe authors
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-#include <roundpipe/core/convert.hpp>
 #include <roundpipe/core/simd.hpp>
+
+#include <roundpipe/core/convert.hpp>
 #include <roundpipe/core/simd_level.hpp>
 
 #include <doctest/doctest.h>

@@ -1,6 +1,7 @@
 // SPDX-FileCopyrightText: 2026 The roundpipe authors
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include <roundpipe/simulate/simulated_bubbles.hpp>
+
 #include <support/hand_made_graph.hpp>
 
 #include <doctest/doctest.h>

@@ -1,8 +1,9 @@
 // SPDX-FileCopyrightText: 2026 The roundpipe authors
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 
-#include <roundpipe/optim/sgd.hpp>
 #include <roundpipe/runtime/simulated_machine.hpp>
+
+#include <roundpipe/optim/sgd.hpp>
 #include <roundpipe/simulate/forecast.hpp>
 #include <support/pipeline_runs.hpp>
 #include <support/toy_model.hpp>

@@ -1,10 +1,11 @@
 // SPDX-FileCopyrightText: 2026 The roundpipe authors
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 
+#include <roundpipe/plan/simulated_partitioner.hpp>
+
 #include <roundpipe/core/random.hpp>
 #include <roundpipe/plan/partition_check.hpp>
 #include <roundpipe/plan/partitioner.hpp>
-#include <roundpipe/plan/simulated_partitioner.hpp>
 #include <roundpipe/plan/stage_moves.hpp>
 #include <support/bubble_study.hpp>
 #include <support/error_of.hpp>

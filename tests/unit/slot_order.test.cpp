@@ -1,15 +1,16 @@
 // SPDX-FileCopyrightText: 2026 The roundpipe authors
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 
-#include <roundpipe/plan/round_robin_schedule.hpp>
 #include <roundpipe/plan/slot_order.hpp>
+
+#include <roundpipe/plan/round_robin_schedule.hpp>
+#include <support/error_of.hpp>
+#include <support/own_policies.hpp>
 
 #include <doctest/doctest.h>
 
 #include <algorithm>
 #include <cstddef>
-#include <support/error_of.hpp>
-#include <support/own_policies.hpp>
 
 using namespace roundpipe;
 using namespace roundpipe::test;

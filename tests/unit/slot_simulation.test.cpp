@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 
 #include <roundpipe/plan/slot_simulation.hpp>
+
 #include <roundpipe/plan/stage_moves.hpp>
 #include <support/bubble_study.hpp>
 #include <support/error_of.hpp>

@@ -1,11 +1,12 @@
 // SPDX-FileCopyrightText: 2026 The roundpipe authors
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#include <roundpipe/simulate/stage_activity.hpp>
+
 #include <roundpipe/plan/balanced_partition.hpp>
 #include <roundpipe/plan/gpipe_schedule.hpp>
 #include <roundpipe/plan/one_f_one_b_schedule.hpp>
 #include <roundpipe/plan/round_robin_schedule.hpp>
 #include <roundpipe/simulate/simulator.hpp>
-#include <roundpipe/simulate/stage_activity.hpp>
 #include <support/simulated_schedules.hpp>
 
 #include <doctest/doctest.h>

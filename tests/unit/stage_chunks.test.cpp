@@ -1,8 +1,9 @@
 // SPDX-FileCopyrightText: 2026 The roundpipe authors
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#include <roundpipe/plan/stage_chunks.hpp>
+
 #include <roundpipe/core/error.hpp>
 #include <roundpipe/plan/priority_transfer_engine.hpp>
-#include <roundpipe/plan/stage_chunks.hpp>
 #include <support/error_of.hpp>
 #include <support/own_policies.hpp>
 #include <support/toy_model.hpp>

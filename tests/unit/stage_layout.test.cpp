@@ -1,6 +1,7 @@
 // SPDX-FileCopyrightText: 2026 The roundpipe authors
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include <roundpipe/plan/stage_layout.hpp>
+
 #include <support/property.hpp>
 #include <support/toy_model.hpp>
 

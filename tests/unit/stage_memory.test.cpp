@@ -1,10 +1,11 @@
 // SPDX-FileCopyrightText: 2026 The roundpipe authors
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 
+#include <roundpipe/plan/stage_memory.hpp>
+
 #include <roundpipe/plan/model_description.hpp>
 #include <roundpipe/plan/parameter_blocks.hpp>
 #include <roundpipe/plan/stage_budget.hpp>
-#include <roundpipe/plan/stage_memory.hpp>
 #include <support/error_of.hpp>
 
 #include <doctest/doctest.h>

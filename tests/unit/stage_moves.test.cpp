@@ -1,8 +1,9 @@
 // SPDX-FileCopyrightText: 2026 The roundpipe authors
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 
-#include <roundpipe/plan/partition_check.hpp>
 #include <roundpipe/plan/stage_moves.hpp>
+
+#include <roundpipe/plan/partition_check.hpp>
 
 #include <doctest/doctest.h>
 

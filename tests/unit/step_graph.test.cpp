@@ -1,8 +1,9 @@
 // SPDX-FileCopyrightText: 2026 The roundpipe authors
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#include <roundpipe/plan/step_graph.hpp>
+
 #include <roundpipe/plan/blocking_protocol.hpp>
 #include <roundpipe/plan/layer_event_protocol.hpp>
-#include <roundpipe/plan/step_graph.hpp>
 #include <support/policy_archetypes.hpp>
 #include <support/toy_model.hpp>
 

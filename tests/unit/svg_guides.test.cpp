@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 
 #include <roundpipe/trace/svg_guides.hpp>
+
 #include <support/svg_reader.hpp>
 
 #include <doctest/doctest.h>

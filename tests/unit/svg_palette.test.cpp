@@ -1,8 +1,9 @@
 // SPDX-FileCopyrightText: 2026 The roundpipe authors
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 
-#include <roundpipe/plan/action_graph.hpp>
 #include <roundpipe/trace/svg_palette.hpp>
+
+#include <roundpipe/plan/action_graph.hpp>
 
 #include <doctest/doctest.h>
 

@@ -2,8 +2,9 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 
 // The tests' own oracle of schedules: by hand.
-#include <roundpipe/concepts/schedule.hpp>
 #include <support/task_simulation.hpp>
+
+#include <roundpipe/concepts/schedule.hpp>
 
 #include <doctest/doctest.h>
 

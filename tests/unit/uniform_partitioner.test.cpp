@@ -1,9 +1,10 @@
 // SPDX-FileCopyrightText: 2026 The roundpipe authors
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#include <roundpipe/plan/uniform_partitioner.hpp>
+
 #include <roundpipe/core/error.hpp>
 #include <roundpipe/plan/partition_objective.hpp>
 #include <roundpipe/plan/partitioner.hpp>
-#include <roundpipe/plan/uniform_partitioner.hpp>
 #include <support/error_of.hpp>
 
 #include <doctest/doctest.h>

@@ -1,10 +1,11 @@
 // SPDX-FileCopyrightText: 2026 The roundpipe authors
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#include <roundpipe/optim/update_pass.hpp>
+
 #include <roundpipe/core/convert.hpp>
 #include <roundpipe/core/simd_level.hpp>
 #include <roundpipe/optim/adamw.hpp>
 #include <roundpipe/optim/sgd.hpp>
-#include <roundpipe/optim/update_pass.hpp>
 #include <roundpipe/runtime/worker_pool.hpp>
 #include <support/error_of.hpp>
 #include <support/optimizer_check.hpp>

@@ -1,10 +1,11 @@
 // SPDX-FileCopyrightText: 2026 The roundpipe authors
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#include <roundpipe/plan/verify.hpp>
+
 #include <roundpipe/core/error.hpp>
 #include <roundpipe/plan/layer_event_protocol.hpp>
 #include <roundpipe/plan/priority_transfer_engine.hpp>
 #include <roundpipe/plan/round_robin_schedule.hpp>
-#include <roundpipe/plan/verify.hpp>
 #include <support/error_of.hpp>
 #include <support/hand_made_graph.hpp>
 #include <support/own_policies.hpp>

@@ -1,9 +1,10 @@
 // SPDX-FileCopyrightText: 2026 The roundpipe authors
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 
+#include <roundpipe/runtime/warm_up.hpp>
+
 #include <roundpipe/backend/host_backend.hpp>
 #include <roundpipe/plan/sequential.hpp>
-#include <roundpipe/runtime/warm_up.hpp>
 #include <support/error_of.hpp>
 #include <support/toy_model.hpp>
 

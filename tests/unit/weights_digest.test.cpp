@@ -1,7 +1,8 @@
 // SPDX-FileCopyrightText: 2026 The roundpipe authors
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-#include <roundpipe/core/tensor.hpp>
 #include <roundpipe/runtime/weights_digest.hpp>
+
+#include <roundpipe/core/tensor.hpp>
 
 #include <doctest/doctest.h>
 

@@ -17,8 +17,8 @@ namespace roundpipe {
 
 /// What an update needs to know besides its arrays.
 struct UpdateContext {
-  std::uint64_t step = 1;        ///< The number of this step, from 1.
-  float gradient_factor = 1;     ///< Applied to every gradient first (clipping, unscaling).
+  std::uint64_t step = 1;     ///< The number of this step, from 1.
+  float gradient_factor = 1;  ///< Applied to every gradient first (clipping, unscaling).
   DecayGroup decay = DecayGroup::decayed;
 };
 
@@ -36,14 +36,14 @@ struct UpdateContext {
 ///
 /// Satisfied by: `AdamW`, `Sgd`.
 template <class O>
-concept Optimizer = std::copy_constructible<O> &&
-                    requires(O const& optimizer,
-                             UpdateContext const& context,
-                             HostSpan<float> weights,
-                             HostSpan<float const> gradients,
-                             std::span<HostSpan<float> const> states) {
-                      { optimizer.state_arrays() } -> std::convertible_to<std::size_t>;
-                      optimizer.update(context, weights, gradients, states);
-                    };
+concept Optimizer =
+    std::copy_constructible<O> && requires(O const& optimizer,
+                                           UpdateContext const& context,
+                                           HostSpan<float> weights,
+                                           HostSpan<float const> gradients,
+                                           std::span<HostSpan<float> const> states) {
+      { optimizer.state_arrays() } -> std::convertible_to<std::size_t>;
+      optimizer.update(context, weights, gradients, states);
+    };
 
 }  // namespace roundpipe

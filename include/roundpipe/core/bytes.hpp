@@ -20,9 +20,15 @@ namespace roundpipe {
 using Bytes = std::size_t;
 
 inline namespace literals {
-constexpr Bytes operator""_KiB(unsigned long long n) noexcept { return Bytes{n} << 10; }
-constexpr Bytes operator""_MiB(unsigned long long n) noexcept { return Bytes{n} << 20; }
-constexpr Bytes operator""_GiB(unsigned long long n) noexcept { return Bytes{n} << 30; }
+constexpr Bytes operator""_KiB(unsigned long long n) noexcept {
+  return Bytes{n} << 10;
+}
+constexpr Bytes operator""_MiB(unsigned long long n) noexcept {
+  return Bytes{n} << 20;
+}
+constexpr Bytes operator""_GiB(unsigned long long n) noexcept {
+  return Bytes{n} << 30;
+}
 }  // namespace literals
 
 /// Every tensor of a block begins at a multiple of this many bytes, on every device alike.

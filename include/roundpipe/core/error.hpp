@@ -113,9 +113,9 @@ class Error : public std::system_error {
 
 /// Throws \ref Error with \p code and \p message unless \p holds.
 constexpr void require(bool holds,
-                    Errc code,
-                    char const* message,
-                    std::source_location where = std::source_location::current()) {
+                       Errc code,
+                       char const* message,
+                       std::source_location where = std::source_location::current()) {
   if (!holds) [[unlikely]] {
     throw Error(code, message, where);
   }

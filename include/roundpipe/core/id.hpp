@@ -38,14 +38,14 @@ class Id {
   std::int32_t value_ = -1;
 };
 
-using LayerId = Id<struct LayerTag>;            ///< A layer of the model, in execution order.
-using BlockId = Id<struct BlockTag>;            ///< A parameter block; tied layers share one.
-using StageId = Id<struct StageTag>;            ///< A stage, forward ones first, in execution order.
-using SlotId = Id<struct SlotTag>;              ///< A stage in a round: a place in dispatch order.
-using RoundId = Id<struct RoundTag>;            ///< A round of a call.
+using LayerId = Id<struct LayerTag>;  ///< A layer of the model, in execution order.
+using BlockId = Id<struct BlockTag>;  ///< A parameter block; tied layers share one.
+using StageId = Id<struct StageTag>;  ///< A stage, forward ones first, in execution order.
+using SlotId = Id<struct SlotTag>;    ///< A stage in a round: a place in dispatch order.
+using RoundId = Id<struct RoundTag>;  ///< A round of a call.
 using MicroBatchId = Id<struct MicroBatchTag>;  ///< A micro-batch of a call, counted over rounds.
-using DeviceId = Id<struct DeviceTag>;          ///< A worker; relative in graphs, physical in backends.
-using ActionId = Id<struct ActionTag>;          ///< An action of a graph, in issue order.
+using DeviceId = Id<struct DeviceTag>;  ///< A worker; relative in graphs, physical in backends.
+using ActionId = Id<struct ActionTag>;  ///< An action of a graph, in issue order.
 
 }  // namespace roundpipe
 

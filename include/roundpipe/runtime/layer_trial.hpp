@@ -88,27 +88,18 @@ class LayerTrialTensors {
   Bytes bytes_ = 0;
 };
 
-/// Small normal numbers in pinned memory, of one floating type after another: matrix units draw
-/// less power on zeros, and on numbers whose exponents are much alike, and so run faster than they
-/// ever will again.
+/// Small normal numbers in pinned memory, of each floating type that is asked for, one after
+/// another: matrix units draw less power on zeros, and on numbers whose exponents are much alike,
+/// and so run faster than they ever will again.
 template <Backend B>
 class RandomOperands {
  public:
-  explicit RandomOperands(B& backend) {
-    for (auto const type : {DType::f64, DType::f32, DType::bf16, DType::f16}) {
-      slabs_.emplace(type, backend.allocate_host(count * size_of(type)));
-      visit_floating(type, [&]<class T>(T) {
-        auto* const numbers = reinterpret_cast<T*>(slabs_.at(type).bytes().data());
-        for (std::size_t i = 0; i < count; ++i) {
-          numbers[i] = T(0.03F * normal({}, i));
-        }
-      });
-    }
-  }
+  /// \p backend must outlive this.
+  explicit RandomOperands(B& backend) : backend_(backend) {}
 
   /// Enqueues copies to all of \p tensor.
-  void fill(typename B::Stream& stream, DeviceTensor const& tensor) const {
-    HostSpan<std::byte const> const source = slabs_.at(tensor.dtype()).bytes();
+  void fill(typename B::Stream& stream, DeviceTensor const& tensor) {
+    HostSpan<std::byte const> const source = numbers(tensor.dtype());
     DeviceBytes const to{tensor.device_pointer(), tensor.size_bytes()};
     for (Bytes at = 0; at < to.size(); at += source.size()) {
       auto const bytes = std::min(source.size(), to.size() - at);
@@ -117,8 +108,23 @@ class RandomOperands {
   }
 
  private:
-  static constexpr std::size_t count = std::size_t{1} << 18;
+  static constexpr std::size_t count = std::size_t{1} << 16;
 
+  [[nodiscard]] HostBytes numbers(DType type) {
+    if (auto const found = slabs_.find(type); found != slabs_.end()) {
+      return found->second.bytes();
+    }
+    auto const made = slabs_.emplace(type, backend_.allocate_host(count * size_of(type))).first;
+    visit_floating(type, [&]<class T>(T) {
+      auto* const numbers = reinterpret_cast<T*>(made->second.bytes().data());
+      for (std::size_t i = 0; i < count; ++i) {
+        numbers[i] = T(0.03F * normal({}, i));
+      }
+    });
+    return made->second.bytes();
+  }
+
+  B& backend_;
   std::map<DType, decltype(std::declval<B&>().allocate_host(Bytes{}))> slabs_;
 };
 
@@ -150,7 +156,7 @@ class LayerTrial {
              DeviceId device,
              ModelDescription const& description,
              LayerId layer,
-             RandomOperands<B> const& operands,
+             RandomOperands<B>& operands,
              DeviceBytes block)
       : model_(model),
         layer_(layer),

@@ -7,11 +7,11 @@
 
 #include <roundpipe/concepts/backend.hpp>
 #include <roundpipe/core/id.hpp>
+#include <roundpipe/plan/cost_fit.hpp>
 #include <roundpipe/plan/cost_model.hpp>
 #include <roundpipe/plan/model_description.hpp>
 #include <roundpipe/runtime/layer_trial.hpp>
 
-#include <algorithm>
 #include <cstddef>
 #include <utility>
 #include <vector>
@@ -29,7 +29,7 @@ template <class Model, Backend B>
                                       ModelDescription const& description,
                                       std::size_t repetitions = 3,
                                       double seconds = 0) {
-  detail::RandomOperands<B> const operands(backend);
+  detail::RandomOperands<B> operands(backend);
   std::vector<LayerCost> costs(description.size());
   detail::for_each_different_layer(model, description.size(), [&](LayerId layer) {
     using Trial = detail::LayerTrial<Model, B>;
@@ -53,13 +53,12 @@ template <class Model, Backend B>
       backward_s.push_back(cost.backward_s);
       sum_s += forward_s.size() > 1 ? cost.forward_s + cost.backward_s : 0;
     }
-    auto const median = [](std::vector<double>& times) {
-      auto const first = times.begin() + static_cast<std::ptrdiff_t>((times.size() + 1) / 2);
-      auto const middle = first + (times.end() - first - 1) / 2;
-      std::nth_element(first, middle, times.end());
-      return *middle;
+    auto const settled = [](std::vector<double> const& times) {
+      std::vector<double> latter(times.begin() + static_cast<std::ptrdiff_t>(times.size() / 2),
+                                 times.end());
+      return detail::median(latter).value();
     };
-    costs[layer.index()] = {median(forward_s), median(backward_s)};
+    costs[layer.index()] = {settled(forward_s), settled(backward_s)};
   });
   for (std::size_t i = 1; i < costs.size(); ++i) {
     if (detail::are_equal(model, LayerId(i - 1), LayerId(i))) {

@@ -30,7 +30,7 @@ void warm_up(Model const& model,
              std::size_t devices,
              std::span<DeviceBytes const> lent = {}) {
   using Trial = detail::LayerTrial<Model, B>;
-  detail::RandomOperands<B> const operands(backend);
+  detail::RandomOperands<B> operands(backend);
   for (std::size_t d = 0; d < devices; ++d) {
     DeviceId const device(d);
     detail::for_each_different_layer(model, description.size(), [&](LayerId layer) {

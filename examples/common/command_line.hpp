@@ -1,0 +1,47 @@
+// SPDX-FileCopyrightText: 2026 The roundpipe authors
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#pragma once
+
+/// \file
+/// \brief What programs do alike with their command lines: parsing, refusals, exit status.
+
+#include <roundpipe/core/bytes.hpp>
+#include <roundpipe/core/error.hpp>
+
+#include <CLI/CLI.hpp>
+
+#include <string>
+
+namespace examples {
+
+/// \throws roundpipe::Error (invalid_argument) with \p message.
+[[noreturn]] inline void refuse(std::string const& message) {
+  throw roundpipe::Error(roundpipe::Errc::invalid_argument, message);
+}
+
+/// Parses the command line. \returns whether the program is to go on: not when it was asked for
+/// help, which is printed. \throws roundpipe::Error (invalid_argument) for a line that \p app
+/// refuses.
+[[nodiscard]] inline bool parse(CLI::App& app, int argc, char const* const* argv) {
+  try {
+    app.parse(argc, argv);
+    return true;
+  } catch (CLI::CallForHelp const& help) {
+    static_cast<void>(app.exit(help));
+    return false;
+  } catch (CLI::ParseError const& error) {
+    refuse(std::string(error.what()) + " (--help lists all options)");
+  }
+}
+
+/// The bytes that \p text, the value of \p option, says. \throws roundpipe::Error
+/// (invalid_argument) that names the option.
+[[nodiscard]] inline roundpipe::Bytes bytes_of(std::string const& option, std::string const& text) {
+  try {
+    return roundpipe::parse_bytes(text);
+  } catch (roundpipe::Error const& error) {
+    refuse(option + ": " + error.message());
+  }
+}
+
+}  // namespace examples

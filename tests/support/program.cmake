@@ -1,0 +1,16 @@
+# What tests of programs have in common: use_program(<name> <folder>) sets
+#   PROGRAM   to the program's file, unless it is set, as by hand. CTest runs tests in build/tests,
+#             from where it is found; a build without examples has none, and the test is skipped
+#   WORK_DIR  to <folder> in the current folder, which is empty then
+macro(use_program name folder)
+  if(NOT PROGRAM)
+    set(PROGRAM "${CMAKE_CURRENT_BINARY_DIR}/../examples/${name}")
+    if(NOT EXISTS "${PROGRAM}")
+      message(STATUS "skipped: there is no ${PROGRAM}")
+      return() # a macro's return() is its caller's
+    endif()
+  endif()
+  set(WORK_DIR "${CMAKE_CURRENT_BINARY_DIR}/${folder}")
+  file(REMOVE_RECURSE "${WORK_DIR}")
+  file(MAKE_DIRECTORY "${WORK_DIR}")
+endmacro()
