@@ -19,7 +19,6 @@
 #include <cstddef>
 #include <cstdint>
 #include <functional>
-#include <optional>
 #include <vector>
 
 namespace {
@@ -66,6 +65,7 @@ class Bench {
 
   [[nodiscard]] cu::CudaBackend& backend() noexcept { return backend_; }
   [[nodiscard]] cu::CudaStream& stream() noexcept { return stream_; }
+  [[nodiscard]] auto& operands() noexcept { return operands_; }
 
   DeviceTensor take(Shape const& shape, DType type = DType::bf16) {
     slabs_.push_back(backend_.allocate_device(device, shape.size() * size_of(type)));
@@ -145,11 +145,11 @@ void block(benchmark::State& state, nn::TransformerConfig const& given) {
   nn::TransformerBlock<Ops> const layer(config);
   Single<nn::TransformerBlock<Ops>> const model{layer};
   auto const description = describe_single(layer);
-  detail::RandomOperands<cu::CudaBackend> operands(bench.backend());
   using Trial = detail::LayerTrial<Single<nn::TransformerBlock<Ops>>, cu::CudaBackend>;
   auto const memory =
       bench.backend().allocate_device(device, Trial::bytes_of(description.layers.front()));
-  Trial trial(model, bench.backend(), device, description, LayerId(0), operands, memory.bytes());
+  Trial trial(
+      model, bench.backend(), device, description, LayerId(0), bench.operands(), memory.bytes());
 
   auto const rows = tokens.positions();
   AttentionShape const shape{
@@ -212,11 +212,11 @@ void head(benchmark::State& state, nn::TransformerConfig const& given) {
   nn::LanguageModelHead<Ops> const layer(config);
   Single<nn::LanguageModelHead<Ops>> const model{layer};
   auto const description = describe_single(layer);
-  detail::RandomOperands<cu::CudaBackend> operands(bench.backend());
   using Trial = detail::LayerTrial<Single<nn::LanguageModelHead<Ops>>, cu::CudaBackend>;
   auto const memory =
       bench.backend().allocate_device(device, Trial::bytes_of(description.layers.front()));
-  Trial trial(model, bench.backend(), device, description, LayerId(0), operands, memory.bytes());
+  Trial trial(
+      model, bench.backend(), device, description, LayerId(0), bench.operands(), memory.bytes());
 
   Ops const ops(bench.stream(), bench.scratch(Ops::linear_scratch_bytes()));
   auto const chunk = config.loss_chunk;

@@ -15,7 +15,6 @@
 #include <cstdint>
 #include <cstdio>
 #include <deque>
-#include <exception>
 #include <filesystem>
 #include <iostream>
 #include <string>

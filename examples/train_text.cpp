@@ -9,16 +9,12 @@
 #include <common/output_file.hpp>
 #include <common/run_program.hpp>
 #include <roundpipe/backend/host_backend.hpp>
-#include <roundpipe/core/error.hpp>
 #include <roundpipe/nn/host_ops.hpp>
 #include <roundpipe/nn/transformer.hpp>
 #include <roundpipe/runtime/serial_trainer.hpp>
 
-#include <fmt/format.h>
-
 #include <cstddef>
 #include <cstdint>
-#include <cstdio>
 #include <optional>
 #include <utility>
 

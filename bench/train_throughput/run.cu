@@ -15,7 +15,6 @@
 #include <chrono>
 #include <iterator>
 #include <optional>
-#include <utility>
 
 #include "policies.hpp"
 #include "run.hpp"

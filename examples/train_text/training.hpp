@@ -10,7 +10,6 @@
 #include <roundpipe/runtime/simulated_machine.hpp>
 #include <roundpipe/runtime/weights_digest.hpp>
 #include <roundpipe/simulate/forecast.hpp>
-#include <roundpipe/simulate/simulator.hpp>
 
 #include <algorithm>
 #include <chrono>

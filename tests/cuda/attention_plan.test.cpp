@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 
 #include <roundpipe/cuda/attention_plan.hpp>
+
 #include <support/attention_options.hpp>
 #include <support/error_of.hpp>
 

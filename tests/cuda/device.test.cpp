@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 
 #include <roundpipe/cuda/device.hpp>
+
 #include <support/error_of.hpp>
 
 #include <cuda_runtime_api.h>

@@ -1,16 +1,24 @@
 #!/usr/bin/env bash
 # Runs the GPU tests of a build under the tools of compute-sanitizer: bash tests/cuda/sanitize.sh
-# BUILD [TOOL...], by default memcheck, racecheck and initcheck. Says of each program whether it is
-# clean; logs lie in BUILD/sanitize. JOBS programs run at once, on the devices GPUS in turn.
+# BUILD [TOOL...], by default memcheck, and without cuDNN racecheck and initcheck, too. Says of each
+# program whether it is clean, in BUILD/sanitize, where logs lie, as well. JOBS programs run at once,
+# on the devices GPUS in turn.
 #
 # The tools do not follow bulk copies (TMA): initcheck does not see what they store, racecheck not
 # what waits for them. cuBLASLt's kernels use them where operands are aligned to 16 bytes, cuDNN's
 # always. So for both tools products are made by kernels that do without, and BUILD is without cuDNN
 # (-DROUNDPIPE_ENABLE_CUDNN=OFF), so that our own attention runs.
 set -uo pipefail
-build=$1
+build=${1:?usage: bash tests/cuda/sanitize.sh BUILD [TOOL...]}
 shift
 tools=("$@")
+if grep -qsE "^ROUNDPIPE_CUDNN_LIBRARY:FILEPATH=/" "$build/CMakeCache.txt"; then
+  [[ ${#tools[@]} -gt 0 ]] || tools=(memcheck)
+  if [[ ${tools[*]} != memcheck ]]; then
+    echo "$build has cuDNN; racecheck and initcheck want a build without" >&2
+    exit 2
+  fi
+fi
 [[ ${#tools[@]} -gt 0 ]] || tools=(memcheck racecheck initcheck)
 logs=$build/sanitize
 mkdir -p "$logs"
@@ -42,7 +50,7 @@ check() { # TOOL PROGRAM NUMBER
   timeout "${LIMIT:-3600}" compute-sanitizer --tool "$tool" --error-exitcode 99 "${options[@]}" \
     "$program" ${left:+-tce="$left"} >"$log" 2>&1
   local code=$? verdict=clean
-  [[ $code == 77 ]] && verdict=skipped && code=0 # the program says that it needs cuDNN
+  [[ $code == 77 ]] && verdict=skipped && code=0 # without a device, or without the cuDNN that it is about
   [[ $code == 0 ]] || verdict="FAILED ($code)"
   echo "$verdict $tool $name," \
     "$((SECONDS - begin)) s: $(grep -E "(ERROR|RACECHECK) SUMMARY" "$log" | tail -1)"
@@ -56,4 +64,10 @@ for tool in "${tools[@]}"; do
   for program in "$build"/tests/cuda.*; do
     [[ -f $program && -x $program ]] && echo "$tool $program $((number++))"
   done
-done | xargs -P "${JOBS:-1}" -L 1 bash -c 'check "$@"' check
+done | xargs -P "${JOBS:-1}" -L 1 bash -c 'check "$@"' check | tee "$logs/summary"
+status=${PIPESTATUS[1]}
+if ! grep -q "^clean" "$logs/summary"; then
+  echo "nothing is known to be clean" >&2
+  exit 1
+fi
+exit "$status"

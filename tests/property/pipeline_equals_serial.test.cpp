@@ -89,7 +89,7 @@ struct Mix {
   bool drops = false;
   bool clips = false;
   bool adam = false;
-  bool delays = false;   ///< On all lanes, and most on one.
+  bool delays = false;  ///< On all lanes, and most on one.
   std::optional<LaneKind> slow_lane{};
   bool varied = false;   ///< Micro-batches differ in their extents.
   bool watched = false;  ///< Weights are looked at after each step.

@@ -1,6 +1,7 @@
 // SPDX-FileCopyrightText: 2026 The roundpipe authors
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include <roundpipe/plan/priority_transfer_engine.hpp>
+
 #include <support/property.hpp>
 
 #include <doctest/doctest.h>

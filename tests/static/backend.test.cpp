@@ -1,8 +1,9 @@
 // SPDX-FileCopyrightText: 2026 The roundpipe authors
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 
-#include <roundpipe/backend/host_backend.hpp>
 #include <roundpipe/concepts/backend.hpp>
+
+#include <roundpipe/backend/host_backend.hpp>
 #include <support/backend_archetype.hpp>
 
 #include <concepts>

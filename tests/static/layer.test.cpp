@@ -1,8 +1,9 @@
 // SPDX-FileCopyrightText: 2026 The roundpipe authors
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 
-#include <roundpipe/backend/host_stream.hpp>
 #include <roundpipe/concepts/layer.hpp>
+
+#include <roundpipe/backend/host_stream.hpp>
 #include <support/layer_archetype.hpp>
 #include <support/toy_layers.hpp>
 

@@ -1,9 +1,10 @@
 // SPDX-FileCopyrightText: 2026 The roundpipe authors
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 
+#include <roundpipe/concepts/ops.hpp>
+
 #include <roundpipe/backend/host_stream.hpp>
 #include <roundpipe/concepts/layer.hpp>
-#include <roundpipe/concepts/ops.hpp>
 #include <roundpipe/nn/host_ops.hpp>
 #include <roundpipe/nn/transformer.hpp>
 #include <support/ops_archetype.hpp>

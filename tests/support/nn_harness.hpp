@@ -419,7 +419,7 @@ void check_gradients(LayerRunner<L>& runner, double tolerance = 1e-6) {
 /// Gives what a runner has not written something to read: side inputs small numbers, which are
 /// tokens, too, and integer inputs ones.
 template <class L>
-void fill_side_inputs(LayerRunner<L>& runner) {
+void fill_unwritten(LayerRunner<L>& runner) {
   std::uint32_t name = 500;
   for (DeviceTensor const& t : runner.tensors.side_inputs) {
     ++name;

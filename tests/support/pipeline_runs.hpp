@@ -64,8 +64,7 @@ std::vector<std::uint64_t> train_serially(Model const& model,
                                           Batch const& batch,
                                           std::size_t steps,
                                           std::size_t calls = 1) {
-  SerialTrainer<Model, O, HostStream> trainer{
-      model, optimizer, serial_options(options, staleness)};
+  SerialTrainer<Model, O, HostStream> trainer{model, optimizer, serial_options(options, staleness)};
   return train(trainer, batch, steps, calls);
 }
 

@@ -21,7 +21,6 @@
 #include <algorithm>
 #include <cstddef>
 #include <map>
-#include <set>
 #include <span>
 #include <vector>
 

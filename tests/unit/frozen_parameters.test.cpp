@@ -40,7 +40,7 @@ nn::TransformerConfig small() {
 template <class L>
 void check_absent_gradients(L const& layer) {
   LayerRunner<L> runner(layer, shape);
-  fill_side_inputs(runner);
+  fill_unwritten(runner);
   INFO(layer.name());
   auto const all = runner.tensors.parameter_gradients;
   auto const input_gradients = runner.tensors.input_gradients;

@@ -72,7 +72,7 @@ void check_near(L const& half, L const& single, double scale = 1.0 / 12) {
   INFO(half.name());
   share_numbers(narrow, wide);
   for (auto* const runner : {&narrow, &wide}) {
-    fill_side_inputs(*runner);
+    fill_unwritten(*runner);
     runner->call.gradient_scale = scale;
     for (DeviceTensor const& t : runner->tensors.inputs) {
       if (t.dtype() == DType::i32) {
@@ -136,7 +136,7 @@ TEST_CASE(
     "a loss scale that is a power of two scales the loss and an f32 head's gradients exactly") {
   using Head = nn::LanguageModelHead<Ops32>;
   LayerRunner<Head> runner(Head(small(DType::f32)), shape);
-  fill_side_inputs(runner);
+  fill_unwritten(runner);
   auto const run = [&](double scale) {
     runner.call.gradient_scale = scale / 12;
     runner.parameter_gradients.zero();
@@ -174,7 +174,7 @@ TEST_CASE("the gradients of an f16 head's logits are not held in f16") {
 
 TEST_CASE("a boundary's gradient beyond the range of f16 is infinite, so that it is noticed") {
   LayerRunner<ToyLoss> runner(ToyLoss{toy(DType::f16)}, shape);
-  fill_side_inputs(runner);
+  fill_unwritten(runner);
   runner.call.gradient_scale = 1e7;
   static_cast<void>(runner.forward(true));
   runner.backward();

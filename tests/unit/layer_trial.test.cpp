@@ -4,11 +4,14 @@
 #include <roundpipe/runtime/layer_trial.hpp>
 
 #include <roundpipe/backend/host_backend.hpp>
+#include <roundpipe/plan/sequential.hpp>
 #include <support/toy_model.hpp>
 
 #include <doctest/doctest.h>
 
 #include <cmath>
+#include <cstddef>
+#include <cstdint>
 
 using namespace roundpipe;
 using namespace roundpipe::test;

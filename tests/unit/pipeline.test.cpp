@@ -17,6 +17,7 @@
 #include <limits>
 #include <stdexcept>
 #include <string>
+#include <utility>
 #include <vector>
 
 using namespace roundpipe;
@@ -37,10 +38,17 @@ Sgd momentum() {
   return Sgd{SgdOptions{.rate = LearningRate::constant(0.1), .momentum = 0.5}};
 }
 
-/// Its devices have to have seen all of their work.
+/// Its devices have to have seen all of their work. It counts streams: each trial of a layer makes
+/// one.
 struct SlowToStart : HostBackend {
   using HostBackend::HostBackend;
   static constexpr double warm_up_seconds = 0;
+
+  [[nodiscard]] HostStream make_stream(DeviceId device, LaneKind kind) {
+    ++streams;
+    return HostBackend::make_stream(device, kind);
+  }
+  std::size_t streams = 0;
 };
 
 auto three_layers() {
@@ -124,11 +132,26 @@ TEST_CASE("extents that come late, to devices that have to meet them, train as i
   Pipeline pipeline{model, momentum(), backend, options};
   SerialTrainer<decltype(toy_model({})), Sgd, HostStream> oracle{
       model, momentum(), serial_options(options, 1)};
-  for (auto const& batch : {data.batch(), late.batch(), data.batch(), late.batch()}) {
+  std::size_t different = 0;
+  detail::for_each_different_layer(
+      model, pipeline.plan().model.size(), [&](LayerId) { ++different; });
+  auto const extents = different * 2;  // trials of extents that are new: on both devices
+  auto const trials = [&, before = backend.streams]() mutable {
+    return backend.streams - std::exchange(before, backend.streams);
+  };
+  auto const train_on = [&](Batch const& batch) {
     CHECK(pipeline.forward_backward(batch) == oracle.forward_backward(batch));
     pipeline.step();
     oracle.step();
-  }
+  };
+  auto count = trials;
+  train_on(data.batch());
+  CHECK(count() == 0);
+  train_on(late.batch());
+  CHECK(count() == 4 * extents);
+  train_on(data.batch());
+  train_on(late.batch());
+  CHECK(count() == 0);
   CHECK(pipeline.evaluate(late.batch()).loss == oracle.evaluate(late.batch()).loss);
   CHECK(weights_digest(pipeline) == weights_digest(oracle));
 }

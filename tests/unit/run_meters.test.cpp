@@ -5,9 +5,12 @@
 
 #include <roundpipe/backend/host_backend.hpp>
 #include <roundpipe/plan/action_graph.hpp>
+#include <roundpipe/runtime/call_data.hpp>
+#include <roundpipe/runtime/graph_program.hpp>
 
 #include <doctest/doctest.h>
 
+#include <cstddef>
 #include <vector>
 
 using namespace roundpipe;
@@ -72,4 +75,21 @@ TEST_CASE("training runs that are left out count for nothing, those after them d
   meters.fill(report);
   CHECK(report.training_s == doctest::Approx(4));
   CHECK(meters.timeline().entries.empty());
+}
+
+TEST_CASE("training runs are left out that were counted already") {
+  HostBackend backend;
+  GraphProgram const training(one_forward());
+  CallData call;
+  GraphRun<HostBackend> run(backend, training, call);
+  RunMeters<HostBackend> meters(1, 0);
+  meters.add(run, ran(0, 0, 1), training);
+  meters.leave_out(1);
+  Report nothing;
+  meters.fill(nothing);
+  CHECK(nothing.training_s == 0);
+  meters.add(run, ran(1, 1, 3), training);
+  Report report;
+  meters.fill(report);
+  CHECK(report.training_s == doctest::Approx(2));
 }

@@ -168,6 +168,20 @@ TEST_CASE("chunks of a policy without gates keep their order") {
   CHECK(kept.front().pieces.size() == chunks.front().pieces.size());
 }
 
+TEST_CASE("a policy that copies too little or too much is refused") {
+  Toy const toy({.dense = 1});
+  auto const nothing = [](std::span<Bytes const>, std::size_t) { return std::vector<Chunk>{}; };
+  auto const twice = [](std::span<Bytes const> tensors, std::size_t windows) {
+    auto chunks = CopyAtOnce{}.chunks(tensors, windows);
+    chunks.push_back(chunks.front());
+    return chunks;
+  };
+  for (ChunkFunction const& wrong : {ChunkFunction(nothing), ChunkFunction(twice)}) {
+    CHECK(error_of([&] { return cut_stage(toy.blocks, toy.stage, 2, wrong, everything); }).code() ==
+          Errc::invalid_argument);
+  }
+}
+
 TEST_CASE("a use is counted in every chunk that holds a piece of it") {
   std::vector<StageChunk> chunks(3);
   chunks[0].uses = {1, 2};

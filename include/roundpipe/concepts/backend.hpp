@@ -136,7 +136,8 @@ concept BackendStream = std::movable<S> && requires(S& stream,
 ///   full blocks the thread that fills it, perhaps with locks that others wait for.
 /// - `static constexpr double warm_up_seconds` says that a device must work for so long before it
 ///   is as fast as it stays, and that work of a new kind may wait for all that the device does:
-///   then a pipeline runs every layer once on every device before step 1.
+///   then a pipeline runs every layer once on every device before step 1, and again, with nothing
+///   else under way, for extents that come for the first time.
 template <class B>
 concept Backend = requires(B& backend, DeviceId device, LaneKind kind, Bytes bytes) {
   typename B::Stream;

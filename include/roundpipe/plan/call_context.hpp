@@ -5,9 +5,11 @@
 /// \file
 /// \brief What the parts of a call's graph share: its input, its slots, and the graph so far.
 
+#include <roundpipe/concepts/backend.hpp>
 #include <roundpipe/concepts/event_protocol.hpp>
 #include <roundpipe/concepts/schedule.hpp>
 #include <roundpipe/core/id.hpp>
+#include <roundpipe/plan/action_graph.hpp>
 #include <roundpipe/plan/graph_builder.hpp>
 #include <roundpipe/plan/memory_plan.hpp>
 #include <roundpipe/plan/parameter_blocks.hpp>

@@ -15,6 +15,7 @@
 #include <algorithm>
 #include <cstddef>
 #include <functional>
+#include <numeric>
 #include <span>
 #include <utility>
 #include <vector>
@@ -34,7 +35,8 @@ struct StageChunk {
 };
 
 /// Cuts the tensors of those of \p stage's blocks that \p wanted takes, for \p windows windows.
-/// \throws Error (invalid_argument) when \p chunks places one behind the last window.
+/// \throws Error (invalid_argument) when \p chunks places one behind the last window, or has not
+///         as many bytes as the tensors.
 [[nodiscard]] inline std::vector<StageChunk> cut_stage(
     ParameterBlocks const& blocks,
     StageLayout const& stage,
@@ -50,6 +52,7 @@ struct StageChunk {
       bytes.push_back(table[t].bytes());
     }
   }
+  auto left = std::accumulate(bytes.begin(), bytes.end(), Bytes{0});
   std::vector<StageChunk> result;
   for (auto const& chunk : chunks(bytes, windows)) {
     require(chunk.window < windows,
@@ -67,10 +70,15 @@ struct StageChunk {
         cut.uses.push_back(use);
       }
     }
+    require(cut.bytes <= left,
+            Errc::invalid_argument,
+            "a transfer policy copies more bytes than the tensors have");
+    left -= cut.bytes;
     if (!cut.pieces.empty()) {
       result.push_back(std::move(cut));
     }
   }
+  require(left == 0, Errc::invalid_argument, "a transfer policy leaves bytes out");
   return result;
 }
 

@@ -17,8 +17,7 @@ namespace roundpipe {
 
 /// What the actions of a graph mean: `issue` enqueues a device's action on its stream, `run` does a
 /// host's action. Both are called from the executor's threads, in the lanes' order. `abandon` is
-/// called once on a host lane's thread that another thread's error stops, with the first action
-/// that it leaves out.
+/// called once on a host lane's thread that an error stops before an action, with that action.
 template <class W, class B>
 concept ActionWork =
     requires(W& work, GraphRun<B>& run, ActionId id, typename B::Stream& stream, DeviceId device) {

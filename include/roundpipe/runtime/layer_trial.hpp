@@ -7,9 +7,14 @@
 
 #include <roundpipe/concepts/backend.hpp>
 #include <roundpipe/concepts/layer.hpp>
+#include <roundpipe/concepts/partition_policy.hpp>
+#include <roundpipe/core/bytes.hpp>
 #include <roundpipe/core/dtype.hpp>
+#include <roundpipe/core/id.hpp>
+#include <roundpipe/core/layer_context.hpp>
 #include <roundpipe/core/random.hpp>
-#include <roundpipe/plan/cost_model.hpp>
+#include <roundpipe/core/span.hpp>
+#include <roundpipe/core/tensor.hpp>
 #include <roundpipe/plan/model_description.hpp>
 
 #include <algorithm>
@@ -28,8 +33,8 @@ namespace detail {
 class LayerTrialTensors {
  public:
   /// With a carver that only counts the tensors have no place.
-  explicit LayerTrialTensors(LayerFacts const& facts, TensorCarver carver = {}) : facts_(facts) {
-    place(carver);
+  explicit LayerTrialTensors(LayerFacts const& facts, TensorCarver carver = {}) {
+    place(facts, carver);
   }
 
   [[nodiscard]] Bytes bytes() const noexcept { return bytes_; }
@@ -51,39 +56,37 @@ class LayerTrialTensors {
   }
 
  private:
-  void place(TensorCarver carver) {
-    tensors_ = {};
+  void place(LayerFacts const& facts, TensorCarver carver) {
     auto const take = [&](std::vector<DeviceTensor>& list, TensorSpec const& spec, bool present) {
       list.push_back(present ? carver.take(spec.shape, spec.dtype) : DeviceTensor{});
     };
-    for (auto const& spec : facts_.parameters) {
+    for (auto const& spec : facts.parameters) {
       take(tensors_.parameters, spec.tensor, true);
       auto wide = spec.tensor;
       wide.dtype = accumulation_type(wide.dtype);
       take(tensors_.parameter_gradients, wide, !spec.frozen);
     }
-    for (auto const& spec : facts_.input) {
+    for (auto const& spec : facts.input) {
       take(tensors_.inputs, spec, true);
       take(tensors_.input_gradients, spec, is_floating(spec.dtype));
     }
-    for (auto const& spec : facts_.boundary) {
+    for (auto const& spec : facts.boundary) {
       take(tensors_.outputs, spec, true);
       take(tensors_.output_gradients, spec, is_floating(spec.dtype));
     }
-    for (auto const& spec : facts_.side_inputs) {
+    for (auto const& spec : facts.side_inputs) {
       take(tensors_.side_inputs, spec, true);
     }
     auto const bytes_of = [&](Bytes count) -> DeviceBytes {
       auto const tensor = carver.take({static_cast<std::int64_t>(count)}, DType::u8);
       return {tensor.device_pointer(), tensor.present() ? count : 0};
     };
-    tensors_.saved = bytes_of(facts_.footprint.saved_bytes);
-    tensors_.workspace = bytes_of(facts_.footprint.workspace_bytes);
+    tensors_.saved = bytes_of(facts.footprint.saved_bytes);
+    tensors_.workspace = bytes_of(facts.footprint.workspace_bytes);
     tensors_.loss = {reinterpret_cast<double*>(bytes_of(sizeof(double)).device_pointer()), 1};
     bytes_ = carver.used_bytes();
   }
 
-  LayerFacts const& facts_;
   LayerTensors tensors_;
   Bytes bytes_ = 0;
 };
@@ -116,9 +119,9 @@ class RandomOperands {
     }
     auto const made = slabs_.emplace(type, backend_.allocate_host(count * size_of(type))).first;
     visit_floating(type, [&]<class T>(T) {
-      auto* const numbers = reinterpret_cast<T*>(made->second.bytes().data());
+      auto* const values = reinterpret_cast<T*>(made->second.bytes().data());
       for (std::size_t i = 0; i < count; ++i) {
-        numbers[i] = T(0.03F * normal({}, i));
+        values[i] = T(0.03F * normal({}, i));
       }
     });
     return made->second.bytes();
@@ -171,21 +174,11 @@ class LayerTrial {
 
   /// The seconds of one forward.
   [[nodiscard]] double forward(bool saving) {
-    auto& marks = marks_.front();
-    stream_.record(marks.begin);
-    enqueue_forward(saving);
-    stream_.record(marks.end);
-    marks.end.wait();
-    return marks.end.seconds_since(marks.begin);
+    return seconds_of([&] { enqueue_forward(saving); });
   }
   /// The seconds of one backward, after a saving forward.
   [[nodiscard]] double backward() {
-    auto& marks = marks_.front();
-    stream_.record(marks.begin);
-    enqueue_backward();
-    stream_.record(marks.end);
-    marks.end.wait();
-    return marks.end.seconds_since(marks.begin);
+    return seconds_of([&] { enqueue_backward(); });
   }
 
   /// Enqueues a saving forward and a backward, behind at most one pair that is enqueued already.
@@ -215,6 +208,16 @@ class LayerTrial {
     typename B::Event middle;
     typename B::Event end;
   };
+
+  template <class F>
+  [[nodiscard]] double seconds_of(F&& enqueue) {
+    auto& marks = marks_.front();
+    stream_.record(marks.begin);
+    enqueue();
+    stream_.record(marks.end);
+    marks.end.wait();
+    return marks.end.seconds_since(marks.begin);
+  }
 
   void enqueue_forward(bool saving) {
     call_.saving = saving;

@@ -12,11 +12,14 @@
 #include <roundpipe/concepts/schedule.hpp>
 #include <roundpipe/concepts/transfer_policy.hpp>
 #include <roundpipe/core/error.hpp>
+#include <roundpipe/optim/loss_scale.hpp>
 #include <roundpipe/plan/layer_event_protocol.hpp>
+#include <roundpipe/plan/memory_plan.hpp>
 #include <roundpipe/plan/partitioner.hpp>
 #include <roundpipe/plan/planner.hpp>
 #include <roundpipe/plan/priority_transfer_engine.hpp>
 #include <roundpipe/plan/round_robin_schedule.hpp>
+#include <roundpipe/plan/timeline.hpp>
 #include <roundpipe/plan/verify.hpp>
 #include <roundpipe/runtime/batch.hpp>
 #include <roundpipe/runtime/batch_staging.hpp>
@@ -25,6 +28,7 @@
 #include <roundpipe/runtime/device_actions.hpp>
 #include <roundpipe/runtime/evaluation.hpp>
 #include <roundpipe/runtime/executor.hpp>
+#include <roundpipe/runtime/host_arena.hpp>
 #include <roundpipe/runtime/parameter_store.hpp>
 #include <roundpipe/runtime/pipeline_options.hpp>
 #include <roundpipe/runtime/pipeline_plan.hpp>

@@ -9,6 +9,7 @@
 #include <roundpipe/concepts/event_protocol.hpp>
 #include <roundpipe/core/bytes.hpp>
 #include <roundpipe/core/error.hpp>
+#include <roundpipe/core/id.hpp>
 #include <roundpipe/plan/action_graph.hpp>
 #include <roundpipe/plan/cost_model.hpp>
 #include <roundpipe/plan/host_memory_plan.hpp>
@@ -23,7 +24,6 @@
 #include <roundpipe/runtime/step_verdict.hpp>
 #include <roundpipe/runtime/warm_up.hpp>
 
-#include <algorithm>
 #include <cstddef>
 #include <string>
 #include <utility>

@@ -9,6 +9,7 @@
 #include <roundpipe/core/id.hpp>
 #include <roundpipe/plan/bubble_meter.hpp>
 #include <roundpipe/plan/timeline.hpp>
+#include <roundpipe/runtime/graph_program.hpp>
 #include <roundpipe/runtime/graph_run.hpp>
 #include <roundpipe/runtime/report.hpp>
 
@@ -34,10 +35,8 @@ class RunMeters {
     if (&run.program() == &training) {
       busy_.add(entries);
       bubbles_.add(training.graph(), entries, [&](ActionId id) { return external(run, id); });
-      if (++counted_ <= uncounted_) {
-        busy_.forget();
-        bubbles_.forget();
-      }
+      ++counted_;
+      forget_uncounted();
     }
     if (timeline_runs_ > 0) {
       latest_.push_back(entries);
@@ -48,7 +47,10 @@ class RunMeters {
   }
 
   /// Lets shares of time leave out the first \p runs training runs.
-  void leave_out(std::size_t runs) noexcept { uncounted_ = runs; }
+  void leave_out(std::size_t runs) noexcept {
+    uncounted_ = runs;
+    forget_uncounted();
+  }
 
   /// Sets the figures of time of \p report.
   void fill(Report& report) const {
@@ -65,6 +67,13 @@ class RunMeters {
   }
 
  private:
+  void forget_uncounted() noexcept {
+    if (counted_ <= uncounted_) {
+      busy_.forget();
+      bubbles_.forget();
+    }
+  }
+
   /// What \p id waits for besides its own run.
   [[nodiscard]] static BubbleMeter::External external(GraphRun<B> const& run, ActionId id) {
     auto const& tickets = run.external(id);

@@ -14,6 +14,7 @@ namespace roundpipe {
 /// Goes through the waits of action \p id of \p run, and gives back its tickets. For each action of
 /// a device, blocks until that is issued and calls `on_event(event)` with its end; for each of the
 /// host, calls `on_host(lane, sequence)` with its lane and its place in the lane's whole history.
+/// Call it once an action and run; after an exception no run goes on.
 template <Backend B, class OnEvent, class OnHost>
 void for_each_wait(GraphRun<B>& run, ActionId id, OnEvent&& on_event, OnHost&& on_host) {
   auto const end_of = [](GraphRun<B>& other, ActionId wait) -> typename B::Event& {

@@ -65,7 +65,7 @@ void visit_attention(AttentionShape const& s, F&& f) {
 }
 
 /// Enqueues \p kernel, which may take more shared memory than kernels do by default: at most
-/// 87 KiB, which every device of compute capability 8.0 and above has.
+/// 85 KiB, which every device of compute capability 8.0 and above has.
 template <class... Parameters, class... Arguments>
 void launch_tiles(char const* operation,
                   ::cuda::stream_ref stream,
