@@ -8,6 +8,8 @@ target_compile_options(roundpipe_program INTERFACE
   $<$<COMPILE_LANGUAGE:CUDA>:-Xcompiler=-Wall,-Wextra,-Wno-parentheses,-Werror;-Werror=all-warnings>
   # GCC 12 finds a false overlap in `"literal" + std::string` when it optimizes (its bug 105651).
   $<$<AND:$<COMPILE_LANG_AND_ID:CXX,GNU>,$<VERSION_LESS:$<CXX_COMPILER_VERSION>,13>>:-Wno-restrict>
+  # GCC that clears its own memory less often takes an eighth less time, and 0.4 GB more.
+  $<$<COMPILE_LANG_AND_ID:CXX,GNU>:--param=ggc-min-heapsize=1048576>
   # GCC 12 and 13 take a vector that has just grown for one of no size.
   $<$<AND:$<COMPILE_LANG_AND_ID:CXX,GNU>,$<VERSION_LESS:$<CXX_COMPILER_VERSION>,14>>:-Wno-stringop-overflow>)
 

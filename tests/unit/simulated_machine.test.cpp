@@ -1,19 +1,14 @@
 // SPDX-FileCopyrightText: 2026 The roundpipe authors
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-
 #include <roundpipe/runtime/simulated_machine.hpp>
 
-#include <roundpipe/optim/sgd.hpp>
-#include <roundpipe/simulate/forecast.hpp>
-#include <support/pipeline_runs.hpp>
-#include <support/toy_model.hpp>
+#include <roundpipe/plan/cost_fit.hpp>
 
 #include <doctest/doctest.h>
 
 #include <cstddef>
 
 using namespace roundpipe;
-using namespace roundpipe::test;
 
 namespace {
 
@@ -24,36 +19,59 @@ DeviceProperties linked(double upload, double download) {
   return device;
 }
 
+/// What is known of a plan of two layers with one block each.
+PipelinePlan two_layers() {
+  ParameterBlocks blocks;
+  blocks.blocks.resize(2);
+  return {.model = {},
+          .blocks = blocks,
+          .costs = CostModel({{1e-3, 2e-3}, {3e-3, 4e-3}}),
+          .stages = {},
+          .host = {},
+          .ledger = {},
+          .graph = {},
+          .step = {}};
+}
+
+TimelineEntry took(ActionKind kind, std::size_t index, double seconds) {
+  TimelineEntry entry;
+  entry.kind = kind;
+  if (kind == ActionKind::optimizer_step) {
+    entry.lane = {LaneKind::optimizer, DeviceId::none()};
+    entry.block = BlockId(index);
+  } else {
+    entry.lane = {LaneKind::compute, DeviceId(0)};
+    entry.layer = LayerId(index);
+  }
+  entry.start_s = 1;
+  entry.end_s = 1 + seconds;
+  return entry;
+}
+
 }  // namespace
 
-TEST_CASE("a plan's machine has its costs and the device's links, a timeline's what was measured") {
-  HostBackend backend{host_devices(2)};
-  PipelineOptions options;
-  options.capacity = {2, 3};
-  options.micro_batches = 3;
-  options.timeline_calls = 8;
-  Pipeline pipeline{toy_model({.dense = 3}), Sgd{}, backend, options};
-  ToyData const data(3, {2, 3}, 1);
-  auto const& plan = pipeline.plan();
-  auto const planned = simulated_machine(plan, linked(3e9, 2e9));
-  CHECK(planned.link.upload_bytes_per_second == 3e9);
-  CHECK(planned.link.download_bytes_per_second == 2e9);
-  CHECK(planned.waits_for_losses);
-  CHECK(planned.compute.step_s.empty());
-  REQUIRE(planned.compute.layers.size() == plan.model.size());
-  CHECK(planned.compute.layers[1].forward_s == plan.costs.layers()[1].forward_s);
+TEST_CASE("a plan's machine has the plan's costs and the device's links") {
+  auto const machine = simulated_machine(two_layers(), linked(3e9, 2e9));
+  CHECK(machine.link.upload_bytes_per_second == 3e9);
+  CHECK(machine.link.download_bytes_per_second == 2e9);
+  CHECK(machine.waits_for_losses);
+  CHECK(machine.compute.step_s.empty());
+  REQUIRE(machine.compute.layers.size() == 2);
+  CHECK(machine.compute.layers[0].backward_s == 2e-3);
+  CHECK(machine.compute.layers[1].forward_s == 3e-3);
+}
 
-  for (int step = 0; step < 4; ++step) {
-    pipeline.forward_backward(data.batch());
-    pipeline.step();
-  }
-  auto const timeline = pipeline.timeline();
-  auto const measured = simulated_machine(plan, linked(3e9, 2e9), timeline);
-  auto const fitted = fit_costs(plan.costs.layers(), timeline);
-  for (std::size_t i = 0; i < fitted.size(); ++i) {
-    CHECK(measured.compute.layers[i].forward_s == fitted[i].forward_s);
-    CHECK(measured.compute.layers[i].backward_s == fitted[i].backward_s);
-  }
-  CHECK(measured.compute.step_s == fit_step_seconds(plan.blocks.blocks.size(), timeline));
-  CHECK(forecast_iteration_seconds(plan.graph, plan.step, measured) > 0);
+TEST_CASE("what a timeline has measured takes the place of costs") {
+  Timeline timeline{1, {}};
+  timeline.entries = {took(ActionKind::forward, 0, 0.5),
+                      took(ActionKind::backward, 1, 0.25),
+                      took(ActionKind::optimizer_step, 1, 0.125)};
+  auto const machine = simulated_machine(two_layers(), linked(3e9, 2e9), timeline);
+  CHECK(machine.compute.layers[0].forward_s == doctest::Approx(0.5));
+  CHECK(machine.compute.layers[0].backward_s == 2e-3);
+  CHECK(machine.compute.layers[1].backward_s == doctest::Approx(0.25));
+  REQUIRE(machine.compute.step_s.size() == 2);
+  CHECK(machine.compute.step_s[0] == 0);
+  CHECK(machine.compute.step_s[1] == doctest::Approx(0.125));
+  CHECK(machine.link.upload_bytes_per_second == 3e9);
 }
