@@ -51,7 +51,8 @@ namespace train_text {
 }
 
 /// \p count bytes that \p trainer gives after \p prompt, seeing the last \p context bytes each
-/// time. Equal weights and seeds give equal bytes.
+/// time. Equal weights and seeds give equal bytes. A prompt of less than \p context bytes shows the
+/// trainer windows of many lengths, each of which may cost a pipeline a warm-up.
 template <class Trainer>
 [[nodiscard]] std::string continue_text(Trainer& trainer,
                                         std::string_view prompt,

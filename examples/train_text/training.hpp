@@ -35,7 +35,7 @@ inline constexpr std::int64_t vocabulary = 256;         // all bytes
 inline constexpr std::size_t validation_windows = 256;  // at most
 inline constexpr std::size_t traced_iterations = 20;    // the last ones
 inline constexpr std::size_t warm_up_iterations = 3;
-inline constexpr std::size_t prompt_bytes = 64;  // of held-out text
+inline constexpr std::size_t shown_prompt_bytes = 64;
 inline constexpr std::size_t continuation_bytes = 256;
 inline constexpr double temperature = 0.8;
 
@@ -99,9 +99,11 @@ void assess(Trainer& trainer, Options const& o, Text const& text, Outcome& outco
     throw rp::Error(rp::Errc::not_finite,
                     "the validation loss is not finite; a lower --lr may help");
   }
-  outcome.prompt = text.corpus.view(text.split.validation.front()).substr(0, prompt_bytes);
+  // A whole context from the first byte on: all windows have the same extents.
+  auto const seen = text.corpus.view(text.split.validation.front()).substr(0, context);
+  outcome.prompt = seen.substr(context - std::min(context, shown_prompt_bytes));
   outcome.continuation = continue_text(trainer,
-                                       outcome.prompt,
+                                       seen,
                                        continuation_bytes,
                                        context,
                                        temperature,

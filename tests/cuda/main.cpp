@@ -28,9 +28,12 @@ int main(int argc, char** argv) {
     std::printf("cudaGetDeviceCount: %s\n", cudaGetErrorString(status));
     return 1;
   }
+  auto& algorithms = roundpipe::cu::MatmulAlgorithms::instance();
   if (auto const* const bytes = std::getenv("ROUNDPIPE_TEST_MATMUL_ALIGNMENT")) {  // sanitize.sh
-    roundpipe::cu::MatmulAlgorithms::instance().limit_alignment(
-        static_cast<std::uint32_t>(std::strtoul(bytes, nullptr, 10)));
+    algorithms.limit_alignment(static_cast<std::uint32_t>(std::strtoul(bytes, nullptr, 10)));
+  }
+  if (std::getenv("ROUNDPIPE_TEST_MATMUL_UNMEASURED") != nullptr) {  // also there
+    algorithms.measure(false);
   }
   return roundpipe::test::run(argc, argv);
 }

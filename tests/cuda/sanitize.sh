@@ -28,7 +28,7 @@ mkdir -p "$logs"
 left_out() { # TOOL NAME
   case $1.$2 in
     *.cuda.matmul) echo "*does not wait for the caller*" ;;
-    racecheck.cuda.attention) echo "*agree*,*as exact*" ;;
+    racecheck.cuda.attention) echo "whatever*,*as exact*,*equal bits*" ;;
     racecheck.cuda.pipeline) echo "*thousand*,*learns a rule*,*do not depend*" ;;
     *.cuda.pipeline) echo "*thousand*,*learns a rule*" ;;
   esac
@@ -44,7 +44,11 @@ check() { # TOOL PROGRAM NUMBER
   fi
   case $tool in
     memcheck) [[ $name == cuda.error ]] && options=(--report-api-errors no) ;; # it provokes them
-    *) export ROUNDPIPE_TEST_MATMUL_ALIGNMENT=4 ;;
+    *)
+      export ROUNDPIPE_TEST_MATMUL_ALIGNMENT=4
+      # To time a dozen algorithms of each shape takes minutes there: cuda.matmul does.
+      [[ $name == cuda.matmul ]] || export ROUNDPIPE_TEST_MATMUL_UNMEASURED=1
+      ;;
   esac
   left=$(left_out "$tool" "$name")
   timeout "${LIMIT:-3600}" compute-sanitizer --tool "$tool" --error-exitcode 99 "${options[@]}" \
