@@ -43,11 +43,11 @@ function(check_page page) # and the files that may hold its code
   message(STATUS "${page}: ${count} blocks")
 endfunction()
 
-check_page(docs/00_quickstart.md tests/examples/docs.test.cpp examples/quickstart.cpp)
-check_page(docs/01_layers.md tests/examples/docs.test.cpp)
-check_page(docs/02_schedules.md tests/examples/docs_schedules.test.cpp)
-check_page(docs/03_transfers.md tests/examples/docs.test.cpp)
-check_page(docs/04_event_protocol.md tests/examples/docs.test.cpp)
-check_page(docs/05_partitioner.md tests/examples/docs_partitioner.test.cpp)
+check_page(docs/00_quickstart.md tests/examples/docs/docs.test.cpp examples/quickstart.cpp)
+check_page(docs/01_layers.md tests/examples/docs/docs.test.cpp)
+check_page(docs/02_schedules.md tests/examples/docs/docs_schedules.test.cpp)
+check_page(docs/03_transfers.md tests/examples/docs/docs.test.cpp)
+check_page(docs/04_event_protocol.md tests/examples/docs/docs.test.cpp)
+check_page(docs/05_partitioner.md tests/examples/docs/docs_partitioner.test.cpp)
 check_page(docs/07_own_backend.md
-  tests/examples/docs.test.cpp tests/cuda/docs.test.cpp examples/own_kernel.cu)
+  tests/examples/docs/docs.test.cpp tests/cuda/docs.test.cpp examples/own_kernel.cu)

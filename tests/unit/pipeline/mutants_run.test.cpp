@@ -27,7 +27,7 @@ using namespace roundpipe;
 using namespace roundpipe::test;
 using enum BlockEventKind;
 
-namespace {
+namespace mutants_run_test {
 
 /// An edge of the protocol: \c later waits for \c earlier.
 struct Edge {
@@ -163,8 +163,6 @@ constexpr bool races_are_errors = true;
 constexpr bool races_are_errors = false;
 #endif
 
-}  // namespace
-
 TEST_CASE("without a rule the weights are wrong, single master" * doctest::skip(races_are_errors)) {
   check_mutant(single, {parameter_copy, upload}, LaneKind::parameter_up, Rule::upload_before_copy);
   check_mutant(
@@ -203,3 +201,5 @@ TEST_CASE("without a rule the weights are wrong, synchronous" * doctest::skip(ra
                LaneKind::gradient_down,
                Rule::gradient_before_reader);
 }
+
+}  // namespace mutants_run_test

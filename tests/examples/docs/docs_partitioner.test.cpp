@@ -25,7 +25,7 @@ using namespace roundpipe;
 
 /// The cells of the page's rows that begin with \p model: one row a table.
 std::vector<std::vector<std::string>> rows_of(std::string const& model) {
-  auto const root = std::filesystem::path(__FILE__).parent_path().parent_path().parent_path();
+  auto const root = std::filesystem::path(__FILE__).parent_path() / "../../..";
   std::ifstream page(root / "docs" / "05_partitioner.md");
   REQUIRE(page.is_open());
   std::vector<std::vector<std::string>> rows;

@@ -25,7 +25,7 @@
 #include <tuple>
 #include <vector>
 
-namespace {
+namespace range_views_test {
 
 using namespace roundpipe;
 namespace views = ranges::views;
@@ -50,8 +50,6 @@ Timeline timeline() {
   GraphSequence sequence(devices);
   return simulate(sequence.add(graph), options).timeline;
 }
-
-}  // namespace
 
 TEST_CASE("tasks by device can be joined, filtered and counted") {
   auto const tasks = RoundRobinSchedule{}.tasks(shape());
@@ -93,3 +91,5 @@ TEST_CASE("a timeline can be filtered by lane and summed") {
   }
   CHECK(slots >= partition.size());
 }
+
+}  // namespace range_views_test

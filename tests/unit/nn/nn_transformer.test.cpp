@@ -17,7 +17,7 @@
 #include <string>
 #include <vector>
 
-namespace {
+namespace nn_transformer_test {
 
 using namespace roundpipe;
 using test::LayerRunner;
@@ -119,8 +119,6 @@ void initialize(LayerRunner<L>& runner, std::uint32_t name) {
   }
 }
 
-}  // namespace
-
 TEST_CASE("a transformer is an embedding, its blocks and a head, whose boundaries fit") {
   auto const model = nn::transformer<nn::HostOps<float>>(small());
   REQUIRE(model.layer_count() == 5);
@@ -189,3 +187,5 @@ TEST_CASE("a transformer starts at the loss of guessing and learns a sequence by
   // The rows begin with the same three tokens: what follows the third can only be guessed.
   CHECK(last == doctest::Approx(std::log(2) / 6).epsilon(0.2));
 }
+
+}  // namespace nn_transformer_test

@@ -14,7 +14,7 @@
 #include <utility>
 #include <vector>
 
-namespace {
+namespace recompute_waits_test {
 
 using namespace roundpipe;
 
@@ -45,8 +45,6 @@ bool recomputes_early(ActionGraph const& graph) {
   }
   return false;
 }
-
-}  // namespace
 
 TEST_CASE("recomputation begins before the gradient is there, unless it is told to wait") {
   for (std::size_t const rounds : {1, 2}) {
@@ -92,3 +90,5 @@ TEST_CASE("a graph of one fused stage has nothing to wait for") {
     CHECK(graph.actions[i].waits == before.actions[i].waits);
   }
 }
+
+}  // namespace recompute_waits_test

@@ -27,7 +27,7 @@
 using namespace roundpipe;
 using namespace roundpipe::test;
 
-namespace {
+namespace pipeline_modes_test {
 
 PipelineOptions small_options() {
   PipelineOptions options;
@@ -102,8 +102,6 @@ PipelinePlan planned(ToyModelOptions const& model, PipelineOptions const& option
                     protocol};
   return pipeline.plan();
 }
-
-}  // namespace
 
 TEST_CASE("bytes of state a parameter are 18, 16, 8 and 10, as modes go, and padding below 1 %") {
   ToyModelOptions const model{.types = {.width = 256, .parameter = DType::bf16}, .dense = 8};
@@ -441,3 +439,5 @@ TEST_CASE(
     }
   }
 }
+
+}  // namespace pipeline_modes_test

@@ -61,7 +61,7 @@ static_assert(Schedule<PairedSchedule>);
 
 /// The cells of the page's row that begins with \p name.
 std::vector<std::string> row_of(std::string const& name) {
-  auto const root = std::filesystem::path(__FILE__).parent_path().parent_path().parent_path();
+  auto const root = std::filesystem::path(__FILE__).parent_path() / "../../..";
   std::ifstream page(root / "docs" / "02_schedules.md");
   REQUIRE(page.is_open());
   for (std::string line; std::getline(page, line);) {

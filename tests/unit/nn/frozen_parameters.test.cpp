@@ -14,7 +14,7 @@
 #include <string>
 #include <vector>
 
-namespace {
+namespace frozen_parameters_test {
 
 using namespace roundpipe;
 using namespace roundpipe::test;
@@ -99,8 +99,6 @@ std::string frozen_of(Model const& model) {
   return words;
 }
 
-}  // namespace
-
 TEST_CASE("toy layers make the gradients that are wanted, whichever they are") {
   ToyTypes types;
   SUBCASE("f32") {}
@@ -182,3 +180,5 @@ TEST_CASE("freezing changes nothing of a layer but what its table says is frozen
   CHECK(trained.footprint(shape).saved_bytes == frozen.footprint(shape).saved_bytes);
   CHECK(trained.footprint(shape).workspace_bytes == frozen.footprint(shape).workspace_bytes);
 }
+
+}  // namespace frozen_parameters_test

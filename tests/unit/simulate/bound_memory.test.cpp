@@ -14,7 +14,7 @@
 #include <cstddef>
 #include <vector>
 
-namespace {
+namespace bound_memory_test {
 
 using namespace roundpipe;
 
@@ -32,8 +32,6 @@ std::vector<DeviceUse> held_by(S const& schedule, std::vector<LayerBytes> const&
   GraphSequence sequence(4);
   return bound_device_bytes(simulate(sequence.add(graph), options), of_layers);
 }
-
-}  // namespace
 
 TEST_CASE("devices hold weights and gradients of their layers, and what one micro-batch saves") {
   auto const held = held_by(GPipeSchedule{}, bytes);
@@ -61,3 +59,5 @@ TEST_CASE("bytes of fewer layers than the graph has are refused") {
   auto const code = test::error_of([] { (void)held_by(GPipeSchedule{}, {LayerBytes{}}); }).code();
   CHECK(code == Errc::invalid_argument);
 }
+
+}  // namespace bound_memory_test

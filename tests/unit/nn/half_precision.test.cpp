@@ -13,7 +13,7 @@
 #include <cstdint>
 #include <vector>
 
-namespace {
+namespace half_precision_test {
 
 using namespace roundpipe;
 using namespace roundpipe::test;
@@ -108,8 +108,6 @@ void check_transformer_layer(double scale = 1.0 / 12) {
   check_near(L<Ops32>(small(DType::f16)), L<Ops32>(small(DType::f32)), scale);
 }
 
-}  // namespace
-
 TEST_CASE("toy layers of f16 compute what those of f32 compute, nearly") {
   check_near(ToyInput{toy(DType::f16)}, ToyInput{toy(DType::f32)});
   check_near(ToyDense{toy(DType::f16)}, ToyDense{toy(DType::f32)});
@@ -181,3 +179,5 @@ TEST_CASE("a boundary's gradient beyond the range of f16 is infinite, so that it
   CHECK_FALSE(all_finite(read(runner.tensors.input_gradients[0])));
   CHECK(all_finite(read(runner.tensors.parameter_gradients[1])));
 }
+
+}  // namespace half_precision_test
