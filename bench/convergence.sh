@@ -18,7 +18,7 @@
 # synchronous run and its stale twin differ in staleness alone; the last column is their mean
 # difference. Both are given the rate that is train_text's default for the optimizer, and its
 # momentum of 0.5, see examples/train_text/chosen_optimizer.hpp. The rate decides what staleness
-# costs: `--lr` as an OPTION shows it. About 40 core-minutes. Wants bash, xargs, and python3 for the
+# costs: `--lr` as an OPTION shows it. About 4 core-minutes. Wants bash, xargs, and python3 for the
 # table; the text must not change meanwhile.
 set -euo pipefail
 

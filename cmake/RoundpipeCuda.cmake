@@ -21,12 +21,24 @@ elseif(ROUNDPIPE_ENABLE_CUDA STREQUAL "ON")
     "ROUNDPIPE_ENABLE_CUDA is ON, but no CUDA Toolkit 13 with CCCL 3 was found. Name its folder with -DCUDAToolkit_ROOT=..., or set ROUNDPIPE_ENABLE_CUDA=OFF.")
 endif()
 
+# Whether this machine has a GPU, unless that is given: programs that need one and take long to
+# compile are otherwise left out of `all`, and built when they are named.
+set(_architectures 90)
+if(NOT DEFINED ROUNDPIPE_HAS_GPU AND ROUNDPIPE_HAS_CUDA_TOOLKIT AND ROUNDPIPE_NEEDS_NVCC)
+  set(ROUNDPIPE_HAS_GPU OFF)
+  execute_process(COMMAND nvidia-smi -L
+    RESULT_VARIABLE _status OUTPUT_VARIABLE _gpus ERROR_QUIET)
+  if(_status EQUAL 0 AND _gpus MATCHES "GPU 0")
+    set(ROUNDPIPE_HAS_GPU ON)
+    set(_architectures native)
+  endif()
+endif()
 if(ROUNDPIPE_HAS_CUDA_TOOLKIT AND ROUNDPIPE_NEEDS_NVCC)
   include(CheckLanguage)
   check_language(CUDA)
   if(CMAKE_CUDA_COMPILER)
-    if(NOT DEFINED CMAKE_CUDA_ARCHITECTURES)
-      set(CMAKE_CUDA_ARCHITECTURES 90)
+    if(NOT DEFINED CMAKE_CUDA_ARCHITECTURES AND NOT DEFINED ENV{CUDAARCHS})
+      set(CMAKE_CUDA_ARCHITECTURES ${_architectures})
     endif()
     enable_language(CUDA)
     set(ROUNDPIPE_HAS_NVCC ON)
@@ -38,16 +50,6 @@ endif()
 if(ROUNDPIPE_HAS_CUDA_TOOLKIT)
   include(${CMAKE_CURRENT_LIST_DIR}/RoundpipeCudnn.cmake)
   roundpipe_find_cudnn(${ROUNDPIPE_ENABLE_CUDNN})
-endif()
-# Whether this machine has a GPU, unless that is given: programs that need one and take long to
-# compile are otherwise left out of `all`, and built when they are named.
-if(NOT DEFINED ROUNDPIPE_HAS_GPU AND ROUNDPIPE_HAS_NVCC)
-  set(ROUNDPIPE_HAS_GPU OFF)
-  execute_process(COMMAND nvidia-smi -L
-    RESULT_VARIABLE _status OUTPUT_VARIABLE _gpus ERROR_QUIET)
-  if(_status EQUAL 0 AND _gpus MATCHES "GPU 0")
-    set(ROUNDPIPE_HAS_GPU ON)
-  endif()
 endif()
 message(STATUS
   "roundpipe: CUDA toolkit ${ROUNDPIPE_HAS_CUDA_TOOLKIT}, nvcc ${ROUNDPIPE_HAS_NVCC}, cuDNN ${ROUNDPIPE_HAS_CUDNN}")

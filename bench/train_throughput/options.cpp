@@ -20,8 +20,8 @@ void complete(Options& o) {
   if (o.context < 1 || o.batch < 1 || o.layers < 0 || o.loss_chunk < 1) {
     refuse("--context, --batch and --loss-chunk must be positive, --layers not negative");
   }
-  if (o.devices == 0 || o.rounds == 0 || o.steps == 0) {
-    refuse("--devices, --rounds and --steps must be at least 1");
+  if (o.devices == 0 || o.rounds == 0 || o.steps == 0 || o.warmup == 0) {
+    refuse("--devices, --rounds, --steps and --warmup must be at least 1");
   }
   if (o.micro_batches == 0) {
     auto const rows = std::max<std::int64_t>(usual_tokens / o.context, 1);

@@ -83,7 +83,8 @@ void print(std::ostream& out,
                    o.micro_batches,
                    o.rows()));
   line("policies",
-       fmt::format("{}, {} transfers, {} protocol{}, {} partition",
+       fmt::format("{}, {}, {} transfers, {} protocol{}, {} partition",
+                   o.precision,
                    o.schedule,
                    o.transfers,
                    o.protocol,
@@ -160,6 +161,9 @@ void write_json(std::ostream& out,
   json["batch"] = o.batch;
   json["micro_batches"] = o.micro_batches;
   json["rounds"] = o.rounds;
+  json["warmup"] = o.warmup;
+  json["loss_chunk"] = o.loss_chunk;
+  json["precision"] = o.precision;
   json["synchronous"] = o.sync;
   json["schedule"] = o.schedule;
   json["protocol"] = o.protocol;

@@ -196,7 +196,7 @@ Outcome run(Options const& o, rp::nn::TransformerConfig const& shape) {
     outcome.loss = pipeline.forward_backward(batches[i]);
     pipeline.step();
     auto const now = Clock::now();
-    if (i >= o.warmup && i > 0) {
+    if (i >= o.warmup) {
       outcome.iterations_s.push_back(std::chrono::duration<double>(now - last).count());
       outcome.window_s += outcome.iterations_s.back();
     }

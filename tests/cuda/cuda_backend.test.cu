@@ -224,6 +224,22 @@ TEST_CASE("copies move every byte, up and down, also on the caller's stream") {
   CHECK(cudaStreamDestroy(mine) == cudaSuccess);
 }
 
+TEST_CASE("a stream of another device is refused") {
+  if (cu::device_count() < 2) {
+    MESSAGE("one device: left out");
+    return;
+  }
+  cu::Stream const of_first;
+  cu::CudaBackendOptions options;
+  options.devices = {DeviceId(1)};
+  options.device_memory_bytes = 1_MiB;
+  options.stream = [&](DeviceId, LaneKind) { return of_first.get(); };
+  cu::CudaBackend backend(options);
+  auto const error = error_of([&] { (void)backend.make_stream(d0, LaneKind::compute); });
+  CHECK(error.code() == Errc::invalid_argument);
+  CHECK(error.message().find("CUDA's device 1, is one of CUDA's device 0") != std::string::npos);
+}
+
 TEST_CASE("rounding gives the host's bits, whatever the length and the alignment") {
   for (std::size_t const count :
        {std::size_t{1}, std::size_t{5}, std::size_t{4096}, std::size_t{1'000'003}}) {

@@ -80,9 +80,9 @@ using DeviceTasks = std::vector<std::vector<Task>>;
 /// Opt-in: `static bool fuses()`, whether it wants the first backward stage fused; without it, it
 /// does (see \ref fuses). A schedule refuses a shape that says otherwise, where that matters to it.
 ///
-/// Satisfied by: `RoundRobinSchedule`, `LoopedBfsSchedule`, `EarliestFinishSchedule`; simulated
-/// only: `NaiveSchedule`, `GPipeSchedule`, `OneFOneBSchedule`, `InterleavedSchedule`,
-/// `ZbH1Schedule`, `DualPipeSchedule`.
+/// Satisfied by: `RoundRobinSchedule`, `LoopedBfsSchedule`; simulated only:
+/// `EarliestFinishSchedule` (which knows the stages of one kind of call), `NaiveSchedule`,
+/// `GPipeSchedule`, `OneFOneBSchedule`, `InterleavedSchedule`, `ZbH1Schedule`, `DualPipeSchedule`.
 template <class S>
 concept Schedule =
     std::copy_constructible<S> && requires(S const& schedule, ScheduleShape const& shape) {

@@ -45,8 +45,9 @@ struct CudaBackendOptions {
   /// of libraries come on top. 0: what is free, less \ref device_reserve_bytes.
   Bytes device_memory_bytes = 0;
   Bytes device_reserve_bytes = Bytes{1} << 30;  ///< Left for contexts, modules and libraries.
-  /// Streams of the caller's: called with a device and the kind of its lane, it returns a stream of
-  /// that device which outlives the backend, or null for one of the backend's own.
+  /// Streams of the caller's: called with a device by the backend's number (its place in
+  /// \ref devices) and the kind of its lane, it returns a stream of that device which outlives the
+  /// backend, or null for one of the backend's own.
   std::function<::cudaStream_t(DeviceId, LaneKind)> stream{};
   /// Host memory that the caller has pinned (weights' slabs, say), each aligned to 256 bytes. Slabs
   /// are cut from it first; it must outlive them. It need not be zero.
@@ -141,7 +142,8 @@ class CudaBackend {
 
   /// \throws Error (no such device) as \ref cu::device_count(); (invalid_argument) for a device
   ///         that is not there; (unsupported) for one below compute capability 8.0; (over_budget)
-  ///         for a budget above what a device has free. Each names what it wants and what is there.
+  ///         for a budget above what a device has free, less \ref
+  ///         CudaBackendOptions::device_reserve_bytes. Each names what it wants and what is there.
   explicit CudaBackend(Options options = {})
       : options_(std::move(options)), status_(std::make_shared<detail::CudaStatus>()) {
     auto const present = cu::device_count();
@@ -178,13 +180,16 @@ class CudaBackend {
   }
 
   /// A new stream, or the caller's. \throws Error (invalid_argument) when there is no such
-  /// device or \p kind is a lane of the host.
+  /// device, \p kind is a lane of the host, or the caller's stream is another device's.
   [[nodiscard]] Stream make_stream(DeviceId device, LaneKind kind) {
     auto const cuda = ordinal(device);
     require(static_cast<std::size_t>(kind) < device_lane_count,
             Errc::invalid_argument,
             "a stream was asked for a lane that is none of a device's");
     auto const borrowed = options_.stream ? options_.stream(device, kind) : nullptr;
+    if (borrowed != nullptr) {
+      require_on(borrowed, device);
+    }
     return {status_, cuda, priority(cuda, kind), borrowed, waits_on_device(cuda)};
   }
 
@@ -231,6 +236,17 @@ class CudaBackend {
 
  private:
   static constexpr int oldest_capability = 80;
+
+  void require_on(::cudaStream_t borrowed, DeviceId device) const {
+    int found = 0;
+    check(::cudaStreamGetDevice(borrowed, &found), "cudaStreamGetDevice");
+    if (auto const wanted = ordinal(device).value(); static_cast<std::size_t>(found) != wanted) {
+      throw Error(Errc::invalid_argument,
+                  "the stream that was handed in for device " + std::to_string(device.value()) +
+                      " of the backend, CUDA's device " + std::to_string(wanted) +
+                      ", is one of CUDA's device " + std::to_string(found));
+    }
+  }
 
   void open(DeviceId device) {
     auto properties = cu::device_properties(device);

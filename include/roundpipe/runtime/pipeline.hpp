@@ -75,8 +75,9 @@ class Pipeline {
  public:
   /// Plans, reserves all memory, and sets first values. \p backend must outlive the pipeline.
   /// \throws Error (invalid_argument, boundary_mismatch) for a model or options that make no sense,
-  ///         (over_budget) when the plan does not fit a device or the host, (unsafe_graph) when a
-  ///         policy leaves an order of actions to chance, see \ref verify.
+  ///         (unsupported) for a schedule that can not be run or results of a layer that is not the
+  ///         last, (over_budget) when the plan does not fit a device or the host, (unsafe_graph)
+  ///         when a policy leaves an order of actions to chance, see \ref verify.
   Pipeline(Model model,
            O optimizer,
            B& backend,
@@ -274,9 +275,9 @@ class Pipeline {
   /// Replaces parameter \p index of \p layer, its master copy too. It synchronizes first.
   /// \throws Error (invalid_argument) as \ref read_parameter does.
   void write_parameter(LayerId layer, std::size_t index, HostSpan<float const> values) {
+    auto const place = parameter(layer, index, values.size());
     synchronize();
     settle_weights();
-    auto const place = parameter(layer, index, values.size());
     parameters_.write_weights(block_of(place), place.tensor, values);
   }
 
