@@ -2,11 +2,13 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 
 #include <roundpipe/cuda/cuda_backend.hpp>
+#include <roundpipe/cuda/device.hpp>
 #include <roundpipe/cuda/pinned_memory.hpp>
 #include <support/error_of.hpp>
 
 #include <doctest/doctest.h>
 
+#include <algorithm>
 #include <atomic>
 #include <cmath>
 #include <cstddef>
@@ -182,6 +184,7 @@ TEST_CASE("host memory that does not exist is refused with its size") {
 
 TEST_CASE("slabs are cut from the caller's pinned memory while there is some") {
   cu::PinnedMemory mine(1_MiB);
+  std::ranges::fill(mine.bytes(), std::byte{0xFF});
   auto options = two_workers();
   options.pinned = {mine.bytes()};
   cu::CudaBackend backend(options);
@@ -190,6 +193,9 @@ TEST_CASE("slabs are cut from the caller's pinned memory while there is some") {
   auto const third = backend.allocate_host(1);
   CHECK(first.bytes().data() == mine.bytes().data());
   CHECK(second.bytes().data() == mine.bytes().data() + 1024);
+  for (auto const& slab : {first.bytes(), second.bytes()}) {
+    CHECK(std::ranges::all_of(slab, [](std::byte b) { return b == std::byte{}; }));
+  }
   CHECK((third.bytes().data() < mine.bytes().data() ||
          third.bytes().data() >= mine.bytes().data() + mine.bytes().size()));
 }
@@ -222,6 +228,16 @@ TEST_CASE("copies move every byte, up and down, also on the caller's stream") {
     }
   }
   CHECK(cudaStreamDestroy(mine) == cudaSuccess);
+}
+
+TEST_CASE("links between devices are the driver's to tell") {
+  auto const devices = cu::device_count();
+  for (std::size_t a = 0; a < devices; ++a) {
+    for (std::size_t b = 0; b < devices; ++b) {
+      CHECK(cu::can_access_peer(DeviceId(a), DeviceId(b)) ==
+            cu::can_access_peer(DeviceId(b), DeviceId(a)));
+    }
+  }
 }
 
 TEST_CASE("a stream of another device is refused") {

@@ -74,3 +74,31 @@ TEST_CASE("released lanes let everybody pass, also when an action finishes late"
   hosts.wait(LaneKind::optimizer, 100);
   CHECK(hosts.is_done(LaneKind::accumulate, 100));
 }
+
+namespace {
+
+struct HoldingBackend : HostBackend {
+  HostFence make_held_fence() {
+    ++held_fences;
+    return make_fence();
+  }
+  int held_fences = 0;
+};
+
+}  // namespace
+
+TEST_CASE("the optimizer's fence is one that an abort leaves, and the lane's end opens it") {
+  HoldingBackend backend;
+  HostProgress<HoldingBackend> hosts(backend);
+  CHECK(backend.held_fences == 1);
+  auto stream = backend.make_stream(DeviceId(0), LaneKind::gradient_down);
+  std::atomic<bool> ending = false;
+  bool seen = false;
+  stream.wait(hosts.fence(LaneKind::optimizer), 7);
+  stream.launch([&] { seen = ending; });
+  hosts.finish(LaneKind::optimizer, 1);
+  ending = true;
+  hosts.end(LaneKind::optimizer);
+  stream.synchronize();
+  CHECK(seen);
+}

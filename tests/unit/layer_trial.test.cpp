@@ -37,6 +37,21 @@ TEST_CASE("a trial has every tensor of its layer, but no gradient of what is fro
   CHECK(tensors.saved.size() == facts.footprint.saved_bytes);
 }
 
+TEST_CASE("results are there in an evaluation alone") {
+  auto const types = ToyTypes{};
+  Sequential const model{ToyInput{types}, ToyDense{types}, ToyLoss{types}};
+  auto const description = describe(model, BatchShape{2, 5});
+  auto const& facts = description.layers.back();
+  REQUIRE(facts.results.size() > 0);
+  HostBackend backend;
+  auto const slab = backend.allocate_device(DeviceId(0), LayerTrialTensors(facts).bytes());
+  LayerTrialTensors const trial(facts, TensorCarver(slab.bytes()));
+  CHECK(trial.tensors().results.empty());
+  auto const results = trial.evaluation_tensors().results;
+  REQUIRE(results.size() == facts.results.size());
+  CHECK(results[0].present());
+}
+
 TEST_CASE("operands are small normal numbers of their type") {
   HostBackend backend;
   detail::RandomOperands<HostBackend> operands(backend);

@@ -10,6 +10,7 @@
 
 #include <chrono>
 #include <cstddef>
+#include <thread>
 #include <utility>
 #include <vector>
 
@@ -73,5 +74,37 @@ TEST_CASE("an action's entry says what it was, on which device, and when") {
     CHECK(sum.start_s >= 0);
     CHECK(sum.start_s <= std::chrono::duration<double>(after - before).count());
     CHECK(sum.seconds() == doctest::Approx(0.25));
+  }
+}
+
+TEST_CASE("times go on from reference to reference, whatever events are recorded anew") {
+  HostBackend backend{{.devices = 2}};
+  auto stream = backend.make_stream(DeviceId(0), LaneKind::compute);
+  auto other = backend.make_stream(DeviceId(1), LaneKind::compute);
+  RunTimeline<HostBackend> often(0);
+  often.add_device(backend.make_event(DeviceId(0)), stream);
+  often.add_device(backend.make_event(DeviceId(1)), other);
+  auto const begin = RunClock::now();
+  often.begin();
+
+  auto const program = two_actions();
+  CallData data;
+  GraphRun<HostBackend> run(backend, program, data);
+  double last_s = 0;
+  for (std::size_t i = 0; i < 20; ++i) {
+    run.begin(i, {.first_device = 0, .devices = 2, .iteration = i});
+    auto const before = std::chrono::duration<double>(RunClock::now() - begin).count();
+    stream.record(run.start_event(ActionId(0)));
+    stream.launch([] { std::this_thread::sleep_for(std::chrono::milliseconds(2)); });
+    stream.record(run.end_event(ActionId(0)));
+    stream.synchronize();
+    auto const after = std::chrono::duration<double>(RunClock::now() - begin).count();
+    auto const& entry = often.entries(run).front();
+    CHECK(entry.start_s >= last_s);
+    CHECK(entry.seconds() >= 0.002);
+    CHECK(entry.start_s >= before - 1e-3);
+    CHECK(entry.end_s <= after + 1e-3);
+    last_s = entry.end_s;
+    run.finish();
   }
 }

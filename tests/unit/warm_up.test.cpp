@@ -24,6 +24,7 @@ namespace {
 struct Count {
   std::atomic<int> forward{0};
   std::atomic<int> saving{0};
+  std::atomic<int> evaluating{0};
   std::atomic<int> backward{0};
   std::atomic<std::int64_t> positions{0};
 };
@@ -35,6 +36,7 @@ struct CountedDense : ToyDense {
   void forward(ForwardContext<HostStream>& ctx) const {
     ++count->forward;
     count->saving += ctx.saving() ? 1 : 0;
+    count->evaluating += ctx.evaluating() ? 1 : 0;
     count->positions += ctx.shape().positions();
     ToyDense::forward(ctx);
   }
@@ -58,10 +60,11 @@ TEST_CASE("every different layer runs on every device in every way, at the exten
   Sequential const model{ToyInput{}, repeat(3, layer), ToyLoss{}};
   HostBackend backend{two_devices(1_MiB)};
   warm_up(model, backend, describe(model, BatchShape{2, 5}), 2);
-  CHECK(layer.count->forward == 2 * 2);
+  CHECK(layer.count->forward == 2 * 3);
   CHECK(layer.count->saving == 2);
+  CHECK(layer.count->evaluating == 2);
   CHECK(layer.count->backward == 2);
-  CHECK(layer.count->positions == 2 * 2 * 10);
+  CHECK(layer.count->positions == 2 * 3 * 10);
 }
 
 TEST_CASE("memory that is lent is used, and taken only where it does not do") {

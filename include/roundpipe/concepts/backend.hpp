@@ -122,13 +122,16 @@ concept BackendStream = std::movable<S> && requires(S& stream,
 /// 1. `make_stream(device, kind)` serves one lane. `make_event(device)` may be recorded on that
 ///    device's streams only, and waited for by any device's streams and by the host.
 /// 2. `allocate_device` and `allocate_host` return owners of one slab each, aligned to 256 bytes
-///    and touched, with `bytes()` (a `DeviceBytes` or `HostBytes`); they throw `Error` with a code
-///    equal to `std::errc::not_enough_memory` when there is no such slab.
+///    and touched (the host's: zeroed), with `bytes()` (a `DeviceBytes` or `HostBytes`); they throw
+///    `Error` with a code equal to `std::errc::not_enough_memory` when there is no such slab.
 /// 3. Errors of enqueued work are sticky: every later wait throws the first one. `abort()` makes
-///    all pending waits end, lets streams drain without running their work, and is final.
+///    all pending waits end, lets streams drain, and is final.
 /// 4. Everything made by a backend is destroyed before the backend.
 ///
 /// Opt-ins:
+/// - `make_held_fence()` makes a fence that `abort()` leaves as it is: whoever made it signals the
+///   largest `std::int64_t` when all may pass; reason: where enqueued work still runs after an
+///   `abort()`, copies that wait for the optimizer must not go on while it finishes a step.
 /// - `before_host_action(LaneKind)` is called on the thread of a host's lane before each of its
 ///   actions; a test double may delay it there.
 /// - `static constexpr std::size_t compute_actions_ahead` (at least 4) says how many compute

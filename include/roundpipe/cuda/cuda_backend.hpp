@@ -49,8 +49,10 @@ struct CudaBackendOptions {
   /// \ref devices) and the kind of its lane, it returns a stream of that device which outlives the
   /// backend, or null for one of the backend's own.
   std::function<::cudaStream_t(DeviceId, LaneKind)> stream{};
-  /// Host memory that the caller has pinned (weights' slabs, say), each aligned to 256 bytes. Slabs
-  /// are cut from it first; it must outlive them. It need not be zero.
+  /// Host memory that the caller has pinned (weights' slabs, say), each aligned to 256 bytes. A
+  /// slab that fits into what is left of one is cut from it, and cleared; a pipeline asks for a few
+  /// small slabs and then for all that its plan's ledger wants, in slabs of at most 64 GiB. It must
+  /// outlive the slabs, and is not used again for others.
   std::vector<HostBytes> pinned{};
   bool measures_links = true;   ///< How fast copies are, for plans and forecasts.
   bool waits_on_device = true;  ///< False: issuing threads wait for fences, as with old drivers.
@@ -197,7 +199,11 @@ class CudaBackend {
   [[nodiscard]] Event make_event(DeviceId device) const { return {status_, ordinal(device)}; }
 
   /// A new fence, at 0.
-  [[nodiscard]] Fence make_fence() const { return Fence(status_); }
+  [[nodiscard]] Fence make_fence() const { return Fence(status_, true); }
+
+  /// A new fence, at 0, that \ref abort leaves as it is: whoever made it opens it, by signalling
+  /// the largest std::int64_t.
+  [[nodiscard]] Fence make_held_fence() const { return Fence(status_, false); }
 
   /// A slab of \p bytes of \p device, content undefined. \throws Error (over_budget) when it would
   /// exceed the budget; (a code equal to std::errc::not_enough_memory) when the device has no such
@@ -221,17 +227,18 @@ class CudaBackend {
     }
   }
 
-  /// A slab of \p bytes of pinned host memory; zeroed, unless it is the caller's.
-  /// \throws Error as \ref PinnedMemory.
+  /// A slab of \p bytes of pinned host memory, zeroed. \throws Error as \ref PinnedMemory.
   [[nodiscard]] HostSlab allocate_host(Bytes bytes) {
     if (auto const part = take_pinned(bytes); part.size() == bytes) {
+      std::ranges::fill(part, std::byte{});
       return HostSlab(part);
     }
     CurrentDevice const current(options_.devices.front());  // registering takes a context
     return HostSlab(PinnedMemory(bytes));
   }
 
-  /// Stops the backend; does not wait for what is enqueued, as destructors of streams do.
+  /// Stops the backend: opens its fences. Nothing more is enqueued; what is enqueued still runs,
+  /// and is not waited for, as destructors of streams do.
   void abort() noexcept { status_->abort(); }
 
  private:

@@ -23,7 +23,8 @@ class CudaStream;
 
 /// \brief A counter, at first 0, that the host raises and streams wait for; models BackendFence.
 ///
-/// Fences come from \ref CudaBackend::make_fence(). A fence must outlive the waits for it.
+/// Fences come from \ref CudaBackend::make_fence() and \ref CudaBackend::make_held_fence(). A fence
+/// must outlive the waits for it.
 class CudaFence {
  public:
   CudaFence(CudaFence&& other) noexcept
@@ -55,13 +56,16 @@ class CudaFence {
   friend class CudaBackend;
   friend class CudaStream;
 
-  explicit CudaFence(std::shared_ptr<detail::CudaStatus> status) : status_(std::move(status)) {
+  CudaFence(std::shared_ptr<detail::CudaStatus> status, bool opened_by_abort)
+      : status_(std::move(status)) {
     void* memory = nullptr;
     check(::cudaHostAlloc(
               &memory, sizeof(std::uint64_t), cudaHostAllocPortable | cudaHostAllocMapped),
           "cudaHostAlloc");
     flag_ = new (memory) std::uint64_t{0};
-    status_->add_fence(*flag_);
+    if (opened_by_abort) {
+      status_->add_fence(*flag_);
+    }
   }
 
   [[nodiscard]] bool reached(std::uint64_t value) const noexcept {

@@ -31,7 +31,7 @@ class CudaStatus {
     }
   }
 
-  /// Stops the backend: every fence, also one made later, lets all pass.
+  /// Stops the backend: every fence that was added, also one added later, lets all pass.
   void abort() noexcept {
     std::lock_guard const lock(mutex_);
     aborted_.store(true, std::memory_order_release);

@@ -5,7 +5,6 @@
 /// \file
 /// \brief Waits of a stream for a number in host memory, by the driver's stream memory operations.
 
-#include <roundpipe/core/error.hpp>
 #include <roundpipe/core/id.hpp>
 #include <roundpipe/cuda/error.hpp>
 
@@ -14,7 +13,6 @@
 
 #include <cstdint>
 #include <cudaTypedefs.h>
-#include <string>
 
 namespace roundpipe::cu::detail {
 
@@ -40,10 +38,7 @@ class StreamMemoryOps {
   void wait(::cudaStream_t stream, void* device_address, std::uint64_t value) const {
     auto const status = wait_(
         stream, reinterpret_cast<::CUdeviceptr>(device_address), value, CU_STREAM_WAIT_VALUE_GEQ);
-    if (status != CUDA_SUCCESS) {
-      throw Error(Errc::device_fault,
-                  "cuStreamWaitValue64: driver error " + std::to_string(status));
-    }
+    check(static_cast<::cudaError_t>(status), "cuStreamWaitValue64");  // both enums agree
   }
 
  private:

@@ -57,11 +57,16 @@ class Executor {
     for (std::size_t k = 0; k < host_lane_count; ++k) {
       workers_.emplace_back(backend, work, hosts_, host_lane(k));
     }
-    for (std::size_t d = 0; d < devices; ++d) {
-      threads_.emplace_back([this, d] { issue_all(DeviceId(d)); });
-    }
-    for (std::size_t k = 0; k < host_lane_count; ++k) {
-      threads_.emplace_back([this, k] { work_all(k); });
+    try {
+      for (std::size_t d = 0; d < devices; ++d) {
+        threads_.emplace_back([this, d] { issue_all(DeviceId(d)); });
+      }
+      for (std::size_t k = 0; k < host_lane_count; ++k) {
+        threads_.emplace_back([this, k] { work_all(k); });
+      }
+    } catch (...) {  // the machine has no more threads
+      join();
+      throw;
     }
   }
 
@@ -272,7 +277,12 @@ class Executor {
       auto const shares = worker.kind() == LaneKind::optimizer;
       pin_this_thread(shares ? std::span(cpus).first(1) : std::span(cpus));
     }
-    while (auto const next = host_queues_[lane].pop()) {
+    work(worker, host_queues_[lane]);
+    hosts_.end(worker.kind());
+  }
+
+  void work(HostLaneWorker<B, W>& worker, RunQueue<GraphRun<B>*>& queue) {
+    while (auto const next = queue.pop()) {
       auto& run = **next;
       for (auto const id : run.program().of_host(worker.kind())) {
         if (!succeeds([&] { worker.wait_for_all(run, id); }) || error_.is_set()) {

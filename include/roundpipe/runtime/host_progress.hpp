@@ -24,7 +24,7 @@ class HostProgress {
  public:
   explicit HostProgress(B& backend) {
     for (std::size_t lane = 0; lane < host_lane_count; ++lane) {
-      fences_.push_back(backend.make_fence());
+      fences_.push_back(make_fence(backend, lane));
     }
   }
 
@@ -55,7 +55,11 @@ class HostProgress {
     return fences_[GraphProgram::host_index(lane)];
   }
 
-  /// Lets every \ref wait pass, for good. Streams that wait are the backend's to stop.
+  /// Says that the thread of \p lane has ended: whatever waits for the lane may go on.
+  void end(LaneKind lane) { fences_[GraphProgram::host_index(lane)].signal(all_passed); }
+
+  /// Lets every \ref wait pass, for good. Streams that wait are the backend's to stop; those that
+  /// wait for the optimizer, \ref end's.
   void release() noexcept {
     for (auto& done : done_) {
       done.store(all_done, std::memory_order_release);
@@ -65,6 +69,18 @@ class HostProgress {
 
  private:
   static constexpr auto all_done = std::numeric_limits<std::uint64_t>::max();
+  static constexpr auto all_passed =
+      static_cast<std::uint64_t>(std::numeric_limits<std::int64_t>::max());
+
+  /// After an error the optimizer may still finish a step: gradients that it reads must stay.
+  [[nodiscard]] static typename B::Fence make_fence(B& backend, std::size_t lane) {
+    if constexpr (requires { backend.make_held_fence(); }) {
+      if (lane == GraphProgram::host_index(LaneKind::optimizer)) {
+        return backend.make_held_fence();
+      }
+    }
+    return backend.make_fence();
+  }
 
   std::vector<typename B::Fence> fences_;  // by lane
   std::array<std::atomic<std::uint64_t>, host_lane_count> done_{};

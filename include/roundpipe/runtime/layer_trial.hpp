@@ -38,7 +38,14 @@ class LayerTrialTensors {
   }
 
   [[nodiscard]] Bytes bytes() const noexcept { return bytes_; }
+  /// Those of a training call.
   [[nodiscard]] LayerTensors const& tensors() const noexcept { return tensors_; }
+  /// Those of an evaluation: the layer's results, too.
+  [[nodiscard]] LayerTensors evaluation_tensors() const {
+    auto tensors = tensors_;
+    tensors.results = results_;
+    return tensors;
+  }
 
   /// Calls \p f with every tensor that a layer only reads and whose elements are real numbers.
   template <class F>
@@ -77,6 +84,9 @@ class LayerTrialTensors {
     for (auto const& spec : facts.side_inputs) {
       take(tensors_.side_inputs, spec, true);
     }
+    for (auto const& spec : facts.results) {
+      take(results_, spec, true);
+    }
     auto const bytes_of = [&](Bytes count) -> DeviceBytes {
       auto const tensor = carver.take({static_cast<std::int64_t>(count)}, DType::u8);
       return {tensor.device_pointer(), tensor.present() ? count : 0};
@@ -88,6 +98,7 @@ class LayerTrialTensors {
   }
 
   LayerTensors tensors_;
+  std::vector<DeviceTensor> results_;
   Bytes bytes_ = 0;
 };
 
@@ -176,6 +187,14 @@ class LayerTrial {
   [[nodiscard]] double forward(bool saving) {
     return seconds_of([&] { enqueue_forward(saving); });
   }
+  /// The seconds of one forward of an evaluation.
+  [[nodiscard]] double evaluate() {
+    auto call = call_;
+    call.saving = false;
+    call.evaluating = true;
+    auto const tensors = tensors_.evaluation_tensors();
+    return seconds_of([&] { enqueue_forward(call, tensors); });
+  }
   /// The seconds of one backward, after a saving forward.
   [[nodiscard]] double backward() {
     return seconds_of([&] { enqueue_backward(); });
@@ -221,7 +240,10 @@ class LayerTrial {
 
   void enqueue_forward(bool saving) {
     call_.saving = saving;
-    ForwardContext<Stream> context(stream_, call_, tensors_.tensors());
+    enqueue_forward(call_, tensors_.tensors());
+  }
+  void enqueue_forward(LayerCall const& call, LayerTensors const& tensors) {
+    ForwardContext<Stream> context(stream_, call, tensors);
     model_.visit(layer_, [&]<Layer<Stream> L>(L const& layer) { layer.forward(context); });
   }
   void enqueue_backward() {

@@ -412,13 +412,19 @@ class Pipeline {
     if (found != evaluations_.end()) {
       return found->second.slot;
     }
-    auto& made = evaluations_[micro_batches];
-    made.program = std::make_unique<GraphProgram>(planner_.evaluation_graph(
-        plan_.blocks, plan_.stages, plan_options(options_), micro_batches));
+    auto graph = planner_.evaluation_graph(
+        plan_.blocks, plan_.stages, plan_options(options_), micro_batches);
     if (options_.verify) {
-      verify_graphs(made.program->graph());
+      verify_graphs(graph);
     }
-    made.slot = make_slot(*made.program, plan_.stages.evaluate);
+    auto& made = evaluations_[micro_batches];
+    try {
+      made.program = std::make_unique<GraphProgram>(std::move(graph));
+      made.slot = make_slot(*made.program, plan_.stages.evaluate);
+    } catch (...) {
+      evaluations_.erase(micro_batches);
+      throw;
+    }
     return made.slot;
   }
 

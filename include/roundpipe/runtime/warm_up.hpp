@@ -42,6 +42,7 @@ void warm_up(Model const& model,
       }
       Trial trial(model, backend, device, description, layer, operands, block);
       static_cast<void>(trial.forward(false));
+      static_cast<void>(trial.evaluate());
       static_cast<void>(trial.forward(true));
       static_cast<void>(trial.backward());
     });

@@ -51,6 +51,14 @@ struct SlowToStart : HostBackend {
   std::size_t streams = 0;
 };
 
+/// Round robin, but for a single micro-batch.
+struct NeverOne : RoundRobinSchedule {
+  [[nodiscard]] DeviceTasks tasks(ScheduleShape const& shape) const {
+    require(shape.micro_batches != 1, Errc::unsupported, "one micro-batch");
+    return RoundRobinSchedule::tasks(shape);
+  }
+};
+
 auto three_layers() {
   return toy_model({.dense = 1});
 }
@@ -288,6 +296,19 @@ TEST_CASE("evaluate uses the newest weights, for any number of micro-batches") {
   CHECK(weights_digest(pipeline) == weights_digest(serial));
 }
 
+TEST_CASE("an evaluation that is refused is refused again, and others go on") {
+  ToyData const four(4, {2, 3}, 9);
+  ToyData const three(3, {2, 3}, 9);
+  HostBackend backend{host_devices(2)};
+  Pipeline pipeline{three_layers(), momentum(), backend, small_options(), NeverOne{}};
+  auto const before = pipeline.evaluate(three.batch()).loss;
+  for (int i = 0; i < 2; ++i) {
+    auto const error = error_of([&] { (void)pipeline.evaluate(four.batch()); });
+    CHECK(error.code() == Errc::unsupported);
+  }
+  CHECK(pipeline.evaluate(three.batch()).loss == before);
+}
+
 TEST_CASE("a loss that is NaN stops the pipeline and names step and stage") {
   ToyData data(6, {2, 3}, 10);
   HostBackend backend{host_devices(2)};
@@ -369,6 +390,9 @@ TEST_CASE("parameters can be read and written") {
         Errc::invalid_argument);
   CHECK(error_of([&] { pipeline.read_parameter(LayerId(1), 1, read); }).code() ==
         Errc::invalid_argument);
+  CHECK(error_of([&] { pipeline.write_parameter(LayerId(1), 1, values); }).code() ==
+        Errc::invalid_argument);  // and changes nothing, not even when weights are seen
+  CHECK(train(pipeline, data.batch(), 2) == train(serial, data.batch(), 2));
 }
 
 TEST_CASE("the ledger tells the bytes that are taken") {
