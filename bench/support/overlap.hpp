@@ -92,7 +92,7 @@ Iteration run_iterations(std::int64_t load, std::size_t micro_batches) {
   return found;
 }
 
-/// Exposed: the share of an iteration in which a device does not compute.
+/// Idle is the share of an iteration in which a device does not compute.
 template <class B, TransferPolicy T>
 void iteration(benchmark::State& state) {
   auto const micro_batches = static_cast<std::size_t>(state.range(1));
@@ -107,7 +107,7 @@ void iteration(benchmark::State& state) {
     state.SetIterationTime(found.seconds);
     seconds += found.seconds;
   }
-  state.counters["exposed"] = 1 - found.busy;
+  state.counters["idle"] = 1 - found.busy;
   state.counters["transfer_stall"] = found.transfer;
   state.counters["optimizer_stall"] = found.optimizer;
   state.counters["micro_batches_per_s"] =
