@@ -247,7 +247,7 @@ class CudaBackend {
   void require_on(::cudaStream_t borrowed, DeviceId device) const {
     int found = 0;
     check(::cudaStreamGetDevice(borrowed, &found), "cudaStreamGetDevice");
-    if (auto const wanted = ordinal(device).value(); static_cast<std::size_t>(found) != wanted) {
+    if (auto const wanted = ordinal(device).value(); found != wanted) {
       throw Error(Errc::invalid_argument,
                   "the stream that was handed in for device " + std::to_string(device.value()) +
                       " of the backend, CUDA's device " + std::to_string(wanted) +
