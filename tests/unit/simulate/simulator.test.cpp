@@ -11,7 +11,7 @@
 #include <utility>
 #include <vector>
 
-namespace {
+namespace simulator_test {
 
 using namespace roundpipe;
 using test::graph_of;
@@ -60,8 +60,6 @@ Times times_of(ActionGraph const& graph, SimulationOptions const& options, std::
   }
   return times;
 }
-
-}  // namespace
 
 TEST_CASE("a lane takes its actions in order, each when all that it waits for is over") {
   auto const graph = graph_of({compute(),
@@ -205,3 +203,5 @@ TEST_CASE("what can not be simulated is refused") {
   options.compute.device_speeds = {1};
   CHECK(code(graph_of({compute()}), options) == Errc::invalid_argument);
 }
+
+}  // namespace simulator_test

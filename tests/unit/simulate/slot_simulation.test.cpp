@@ -13,7 +13,7 @@
 #include <string>
 #include <vector>
 
-namespace {
+namespace slot_simulation_test {
 
 using namespace roundpipe;
 using test::error_of;
@@ -37,8 +37,6 @@ struct EqualStages {
     }
   }
 };
-
-}  // namespace
 
 TEST_CASE("the makespans and bubbles of the published study are reproduced") {
   auto const json = test::read_test_data("bubbles.json");
@@ -146,3 +144,5 @@ TEST_CASE("what cannot be simulated is refused") {
           Errc::invalid_argument);
   }
 }
+
+}  // namespace slot_simulation_test

@@ -11,12 +11,10 @@
 #include <cstddef>
 #include <vector>
 
-namespace {
+namespace one_f_one_b_schedule_test {
 
 using namespace roundpipe;
 using test::bound_shape;
-
-}  // namespace
 
 TEST_CASE("1F1B: every stage does every micro-batch of every round once, and no device waits") {
   test::check_grid(OneFOneBSchedule{}, test::bound_shapes(test::stage_per_device));
@@ -58,3 +56,5 @@ TEST_CASE("1F1B refuses more stages than devices and what makes no sense") {
   CHECK(test::refuses(OneFOneBSchedule{}, bound_shape(4, 3, 2, true)));
   CHECK(fuses(OneFOneBSchedule{}));
 }
+
+}  // namespace one_f_one_b_schedule_test

@@ -9,7 +9,7 @@
 #include <cstddef>
 #include <map>
 
-namespace {
+namespace simulated_bubbles_test {
 
 using namespace roundpipe;
 using test::graph_of;
@@ -88,8 +88,6 @@ class Turns {
   ActionGraph call_ = graph_of({compute(0), compute(1).after({0})});
   ActionGraph step_ = graph_of({step().after(BlockEventKind::gradient_write)}, GraphRole::step);
 };
-
-}  // namespace
 
 TEST_CASE("what has not come to a device yet is fill, what has left it is drain") {
   auto const result = account(graph_of({compute(0), compute(1).after({0})}));
@@ -203,3 +201,5 @@ TEST_CASE("devices that never wait have no bubble in the steady state, however t
   CHECK(result.ratio() == 0);
   CHECK(result.iteration_s == doctest::Approx(2));
 }
+
+}  // namespace simulated_bubbles_test

@@ -12,7 +12,7 @@
 #include <cstddef>
 #include <vector>
 
-namespace {
+namespace gpipe_schedule_test {
 
 using namespace roundpipe;
 using test::bound_shape;
@@ -23,8 +23,6 @@ std::vector<ScheduleShape> shapes() {
     return (!shape.fused || shape.backward_stages == 0) && shape.forward_stages <= shape.devices;
   });
 }
-
-}  // namespace
 
 TEST_CASE("GPipe: every stage does every micro-batch of every round once, and no device waits") {
   test::check_grid(GPipeSchedule{}, shapes());
@@ -60,3 +58,5 @@ TEST_CASE("GPipe refuses fused stages, more stages than devices, and what makes 
   CHECK(test::refuses(GPipeSchedule{}, bound_shape(4, 3, 2, false)));
   CHECK_FALSE(fuses(GPipeSchedule{}));
 }
+
+}  // namespace gpipe_schedule_test

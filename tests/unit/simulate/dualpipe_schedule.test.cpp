@@ -12,7 +12,7 @@
 #include <cstddef>
 #include <vector>
 
-namespace {
+namespace dualpipe_schedule_test {
 
 using namespace roundpipe;
 using test::bound_shape;
@@ -30,8 +30,6 @@ std::vector<ScheduleShape> shapes() {
   }
   return shapes;
 }
-
-}  // namespace
 
 TEST_CASE("DualPipe: every stage does every micro-batch of every round once, and no device waits") {
   test::check_grid(DualPipeSchedule{}, shapes());
@@ -87,3 +85,5 @@ TEST_CASE("DualPipe refuses odd counts, too few micro-batches, and what makes no
   CHECK_FALSE(test::refuses(DualPipeSchedule{}, bound_shape(4, 4, 6, false)));
   CHECK_FALSE(fuses(DualPipeSchedule{}));
 }
+
+}  // namespace dualpipe_schedule_test

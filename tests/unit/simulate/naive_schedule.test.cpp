@@ -9,12 +9,10 @@
 
 #include <vector>
 
-namespace {
+namespace naive_schedule_test {
 
 using namespace roundpipe;
 using test::bound_shape;
-
-}  // namespace
 
 TEST_CASE("naive: every stage does every micro-batch of every round once, and no device waits") {
   test::check_grid(NaiveSchedule{}, test::bound_shapes());
@@ -46,3 +44,5 @@ TEST_CASE("naive: stages take turns, so that the makespan is the sum of all work
 TEST_CASE("naive refuses what makes no sense") {
   test::check_refusals(NaiveSchedule{}, bound_shape(3, 3, 2, true));
 }
+
+}  // namespace naive_schedule_test

@@ -12,12 +12,10 @@
 #include <cstddef>
 #include <vector>
 
-namespace {
+namespace zb_h1_schedule_test {
 
 using namespace roundpipe;
 using test::bound_shape;
-
-}  // namespace
 
 TEST_CASE("ZB-H1: every stage does every micro-batch of every round once, and no device waits") {
   test::check_grid(ZbH1Schedule{}, test::bound_shapes([](ScheduleShape const& shape) {
@@ -69,3 +67,5 @@ TEST_CASE("ZB-H1 refuses fused stages, more stages than devices, and what makes 
   CHECK(test::refuses(ZbH1Schedule{}, bound_shape(4, 3, 2, false)));
   CHECK_FALSE(fuses(ZbH1Schedule{}));
 }
+
+}  // namespace zb_h1_schedule_test

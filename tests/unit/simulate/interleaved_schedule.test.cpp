@@ -11,7 +11,7 @@
 #include <cstddef>
 #include <vector>
 
-namespace {
+namespace interleaved_schedule_test {
 
 using namespace roundpipe;
 using test::bound_shape;
@@ -24,8 +24,6 @@ std::vector<ScheduleShape> shapes() {
            (places == shape.devices || shape.micro_batches % shape.devices == 0);
   });
 }
-
-}  // namespace
 
 TEST_CASE("interleaved: every stage does every micro-batch once, and no device waits for ever") {
   test::check_grid(InterleavedSchedule{}, shapes());
@@ -83,3 +81,5 @@ TEST_CASE("interleaved refuses counts that are no multiples of the devices") {
   CHECK(test::refuses(InterleavedSchedule{}, bound_shape(6, 3, 4, true)));
   CHECK_FALSE(test::refuses(InterleavedSchedule{}, bound_shape(3, 3, 4, true)));
 }
+
+}  // namespace interleaved_schedule_test

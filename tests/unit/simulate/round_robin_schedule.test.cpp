@@ -21,7 +21,7 @@
 #include <tuple>
 #include <vector>
 
-namespace {
+namespace round_robin_schedule_test {
 
 namespace views = ranges::views;
 using roundpipe::DeviceTasks;
@@ -84,8 +84,6 @@ std::size_t stuck(ScheduleShape const& shape, DeviceTasks const& tasks) {
   }
   return left;
 }
-
-}  // namespace
 
 TEST_CASE("every stage does every micro-batch of every round exactly once") {
   for (auto const shape : shapes()) {
@@ -248,3 +246,5 @@ TEST_CASE("without a fused stage, the first backward stage recomputes like the o
     REQUIRE(test::run_tasks(shape, RoundRobinSchedule{}.tasks(shape), times, 0.5).complete);
   }
 }
+
+}  // namespace round_robin_schedule_test

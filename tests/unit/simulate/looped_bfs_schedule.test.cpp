@@ -20,7 +20,7 @@
 #include <tuple>
 #include <vector>
 
-namespace {
+namespace looped_bfs_schedule_test {
 
 namespace views = ranges::views;
 using roundpipe::DeviceTasks;
@@ -72,8 +72,6 @@ std::size_t stuck(ScheduleShape const& shape, DeviceTasks const& tasks) {
   }
   return left;
 }
-
-}  // namespace
 
 TEST_CASE("every stage does every micro-batch of every round exactly once") {
   for (auto const shape : shapes()) {
@@ -221,3 +219,5 @@ TEST_CASE("stages without layers in the last loop cost nothing but what handing 
   CHECK(run(6).makespan == run(5).makespan);
   CHECK(run(6).busy == run(5).busy);
 }
+
+}  // namespace looped_bfs_schedule_test
