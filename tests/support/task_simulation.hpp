@@ -277,4 +277,36 @@ inline std::vector<StageTimes> times_of(std::span<LayerCost const> costs,
   return times;
 }
 
+/// Runs the lists of a streamed schedule as devices would: each takes its next task as soon as what
+/// it starts from has been done for the same micro-batch. \returns the tasks left over.
+[[nodiscard]] inline std::size_t stuck(ScheduleShape const& shape, DeviceTasks const& tasks) {
+  std::set<std::tuple<std::size_t, std::size_t, std::size_t>> done;  // round, stage, micro-batch
+  std::vector<std::size_t> next(tasks.size());
+  for (bool moved = true; moved;) {
+    moved = false;
+    for (std::size_t device = 0; device < tasks.size(); ++device) {
+      for (; next[device] < tasks[device].size(); ++next[device]) {
+        auto const& task = tasks[device][next[device]];
+        auto const stage = task.stage.index();
+        // A recomputation starts from a boundary of the forward stages, all else from the stage
+        // before.
+        auto const after = task.kind == TaskKind::recompute ? shape.forward_stages : stage;
+        if (after > 0 &&
+            !done.contains({task.round.index(), after - 1, task.micro_batch.index()})) {
+          break;
+        }
+        if (task.kind != TaskKind::recompute) {
+          done.insert({task.round.index(), stage, task.micro_batch.index()});
+        }
+        moved = true;
+      }
+    }
+  }
+  std::size_t left = 0;
+  for (std::size_t device = 0; device < tasks.size(); ++device) {
+    left += tasks[device].size() - next[device];
+  }
+  return left;
+}
+
 }  // namespace roundpipe::test

@@ -5,6 +5,7 @@
 #include <roundpipe/core/error.hpp>
 #include <support/bound_schedules.hpp>
 #include <support/error_of.hpp>
+#include <support/task_simulation.hpp>
 
 #include <doctest/doctest.h>
 #include <range/v3/algorithm/count.hpp>
@@ -16,8 +17,6 @@
 #include <range/v3/view/transform.hpp>
 
 #include <cstddef>
-#include <set>
-#include <tuple>
 #include <vector>
 
 namespace looped_bfs_schedule_test {
@@ -42,35 +41,6 @@ auto shapes() {
            auto const [forward, backward, devices, micro_batches, rounds] = t;
            return ScheduleShape{forward, backward, devices, micro_batches, rounds};
          });
-}
-
-/// Runs the lists as devices would. \returns the tasks left over.
-std::size_t stuck(ScheduleShape const& shape, DeviceTasks const& tasks) {
-  std::set<std::tuple<std::size_t, std::size_t, std::size_t>> done;  // round, stage, micro-batch
-  std::vector<std::size_t> next(tasks.size());
-  for (bool moved = true; moved;) {
-    moved = false;
-    for (std::size_t device = 0; device < tasks.size(); ++device) {
-      for (; next[device] < tasks[device].size(); ++next[device]) {
-        auto const& task = tasks[device][next[device]];
-        auto const stage = task.stage.index();
-        auto const after = task.kind == TaskKind::recompute ? shape.forward_stages : stage;
-        if (after > 0 &&
-            !done.contains({task.round.index(), after - 1, task.micro_batch.index()})) {
-          break;
-        }
-        if (task.kind != TaskKind::recompute) {
-          done.insert({task.round.index(), stage, task.micro_batch.index()});
-        }
-        moved = true;
-      }
-    }
-  }
-  std::size_t left = 0;
-  for (std::size_t device = 0; device < tasks.size(); ++device) {
-    left += tasks[device].size() - next[device];
-  }
-  return left;
 }
 
 TEST_CASE("every stage does every micro-batch of every round exactly once") {
@@ -146,7 +116,7 @@ TEST_CASE("two devices loop over the forward stages and come back over the backw
 
 TEST_CASE("running the lists in order never waits forever") {
   for (auto const shape : shapes()) {
-    REQUIRE(stuck(shape, LoopedBfsSchedule{}.tasks(shape)) == 0);
+    REQUIRE(roundpipe::test::stuck(shape, LoopedBfsSchedule{}.tasks(shape)) == 0);
   }
 }
 

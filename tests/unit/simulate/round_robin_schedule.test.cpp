@@ -17,8 +17,6 @@
 #include <range/v3/view/transform.hpp>
 
 #include <cstddef>
-#include <set>
-#include <tuple>
 #include <vector>
 
 namespace round_robin_schedule_test {
@@ -51,38 +49,6 @@ std::vector<TaskKind> kinds_of(ScheduleShape const& shape, std::size_t stage) {
     return {TaskKind::fused};
   }
   return {TaskKind::recompute, TaskKind::backward};
-}
-
-/// Runs the lists as devices would: each takes its next task as soon as what it starts from has
-/// been done for the same micro-batch. \returns the tasks left over.
-std::size_t stuck(ScheduleShape const& shape, DeviceTasks const& tasks) {
-  std::set<std::tuple<std::size_t, std::size_t, std::size_t>> done;  // round, stage, micro-batch
-  std::vector<std::size_t> next(tasks.size());
-  for (bool moved = true; moved;) {
-    moved = false;
-    for (std::size_t device = 0; device < tasks.size(); ++device) {
-      for (; next[device] < tasks[device].size(); ++next[device]) {
-        auto const& task = tasks[device][next[device]];
-        auto const stage = task.stage.index();
-        // A recomputation starts from a boundary of the forward stages, all else from the stage
-        // before.
-        auto const after = task.kind == TaskKind::recompute ? shape.forward_stages : stage;
-        if (after > 0 &&
-            !done.contains({task.round.index(), after - 1, task.micro_batch.index()})) {
-          break;
-        }
-        if (task.kind != TaskKind::recompute) {
-          done.insert({task.round.index(), stage, task.micro_batch.index()});
-        }
-        moved = true;
-      }
-    }
-  }
-  std::size_t left = 0;
-  for (std::size_t device = 0; device < tasks.size(); ++device) {
-    left += tasks[device].size() - next[device];
-  }
-  return left;
 }
 
 TEST_CASE("every stage does every micro-batch of every round exactly once") {
@@ -148,7 +114,7 @@ TEST_CASE("tasks of consecutive slots rotate over the devices") {
 
 TEST_CASE("running the lists in order never waits forever") {
   for (auto const shape : shapes()) {
-    REQUIRE(stuck(shape, RoundRobinSchedule{}.tasks(shape)) == 0);
+    REQUIRE(roundpipe::test::stuck(shape, RoundRobinSchedule{}.tasks(shape)) == 0);
   }
 }
 
