@@ -143,6 +143,7 @@ set(ROUNDPIPE_CORE_HEADERS
   include/roundpipe/runtime/issue_pace.hpp
   include/roundpipe/runtime/layer_trial.hpp
   include/roundpipe/runtime/measure_costs.hpp
+  include/roundpipe/runtime/on_own_thread.hpp
   include/roundpipe/runtime/parameter_store.hpp
   include/roundpipe/runtime/pipeline.hpp
   include/roundpipe/runtime/pipeline_options.hpp
@@ -220,6 +221,7 @@ set(ROUNDPIPE_CUDA_HOST_HEADERS
   include/roundpipe/cuda/cuda_stream.hpp
   include/roundpipe/cuda/device.hpp
   include/roundpipe/cuda/device_memory.hpp
+  include/roundpipe/cuda/driver_function.hpp
   include/roundpipe/cuda/error.hpp
   include/roundpipe/cuda/event.hpp
   include/roundpipe/cuda/link_speed.hpp

@@ -145,6 +145,7 @@
 #include <roundpipe/runtime/issue_pace.hpp>
 #include <roundpipe/runtime/layer_trial.hpp>
 #include <roundpipe/runtime/measure_costs.hpp>
+#include <roundpipe/runtime/on_own_thread.hpp>
 #include <roundpipe/runtime/parameter_store.hpp>
 #include <roundpipe/runtime/pipeline.hpp>
 #include <roundpipe/runtime/pipeline_options.hpp>

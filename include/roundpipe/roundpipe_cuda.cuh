@@ -19,6 +19,7 @@
 #include <roundpipe/cuda/cuda_stream.hpp>
 #include <roundpipe/cuda/device.hpp>
 #include <roundpipe/cuda/device_memory.hpp>
+#include <roundpipe/cuda/driver_function.hpp>
 #include <roundpipe/cuda/error.hpp>
 #include <roundpipe/cuda/event.hpp>
 #include <roundpipe/cuda/kernels/attention_backward.cuh>

@@ -64,6 +64,7 @@ struct Training {
   std::size_t rounds = 1;
   std::size_t steps = 6;
   CostSource costs = CostSource::estimated;
+  std::vector<DeviceId> devices = {};  ///< Instead of \ref workers, where there are any.
   nn::TransformerConfig config = small_model();
 };
 
@@ -82,7 +83,7 @@ struct Trainer {
   explicit Trainer(Training const& t)
       : training(t),
         backend(cu::CudaBackendOptions{
-            .devices = spread(t.workers),
+            .devices = t.devices.empty() ? spread(t.workers) : t.devices,
             .device_memory_bytes = 256_MiB,
         }),
         pipeline(nn::transformer<cu::CudaOps>(t.config),
@@ -136,7 +137,32 @@ Run train(Training const& t) {
   return run;
 }
 
+bool has_two_devices() {
+  int count = 0;
+  return cudaGetDeviceCount(&count) == cudaSuccess && count > 1;
+}
+
 }  // namespace
+
+// It comes first: other tests use device 0.
+TEST_CASE("a device that is left out gets no context" * doctest::skip(!has_two_devices())) {
+  REQUIRE_FALSE(cu::has_context(DeviceId(0)));
+  Training training;
+  training.devices = {DeviceId(1)};
+  training.costs = CostSource::measured;
+  auto const run = train(training);
+  CHECK(cu::has_context(DeviceId(1)));
+  CHECK_FALSE(cu::has_context(DeviceId(0)));
+
+  // Nor does training change which device a thread works on, once it has a context there.
+  REQUIRE(cudaSetDevice(0) == cudaSuccess);
+  REQUIRE(cudaFree(nullptr) == cudaSuccess);
+  CHECK(cu::has_context(DeviceId(0)));
+  CHECK(train(training).digest == run.digest);
+  int current = -1;
+  CHECK(cudaGetDevice(&current) == cudaSuccess);
+  CHECK(current == 0);
+}
 
 TEST_CASE("training on CUDA learns, and its weights do not depend on how many devices share it") {
   for (int const staleness : {0, 1}) {

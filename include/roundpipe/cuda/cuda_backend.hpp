@@ -199,11 +199,11 @@ class CudaBackend {
   [[nodiscard]] Event make_event(DeviceId device) const { return {status_, ordinal(device)}; }
 
   /// A new fence, at 0.
-  [[nodiscard]] Fence make_fence() const { return Fence(status_, true); }
+  [[nodiscard]] Fence make_fence() const { return fence(true); }
 
   /// A new fence, at 0, that \ref abort leaves as it is: whoever made it opens it, by signalling
   /// the largest std::int64_t.
-  [[nodiscard]] Fence make_held_fence() const { return Fence(status_, false); }
+  [[nodiscard]] Fence make_held_fence() const { return fence(false); }
 
   /// A slab of \p bytes of \p device, content undefined. \throws Error (over_budget) when it would
   /// exceed the budget; (a code equal to std::errc::not_enough_memory) when the device has no such
@@ -233,7 +233,7 @@ class CudaBackend {
       std::ranges::fill(part, std::byte{});
       return HostSlab(part);
     }
-    CurrentDevice const current(options_.devices.front());  // registering takes a context
+    CurrentDevice const current(options_.devices.front());  // pinning takes a context
     return HostSlab(PinnedMemory(bytes));
   }
 
@@ -243,6 +243,11 @@ class CudaBackend {
 
  private:
   static constexpr int oldest_capability = 80;
+
+  [[nodiscard]] Fence fence(bool opened_by_abort) const {
+    CurrentDevice const current(options_.devices.front());  // likewise
+    return {status_, opened_by_abort};
+  }
 
   void require_on(::cudaStream_t borrowed, DeviceId device) const {
     int found = 0;

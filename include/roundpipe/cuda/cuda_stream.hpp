@@ -69,7 +69,8 @@ class CudaStream {
   [[nodiscard]] DeviceId device() const noexcept { return device_; }
 
   /// The handle, for launches of kernels and calls of libraries: it makes the stream's device the
-  /// calling thread's current one, as these need. It stays owned.
+  /// calling thread's current one, as these need. It stays owned. All that enqueues goes through
+  /// here.
   [[nodiscard]] ::cudaStream_t get() const {
     make_current(device_);
     return handle_;
@@ -78,13 +79,11 @@ class CudaStream {
   operator ::cuda::stream_ref() const { return ::cuda::stream_ref(get()); }
 
   /// Marks the end of what the stream holds now. The event must be of the stream's device.
-  void record(CudaEvent& event) {
-    check(::cudaEventRecord(event.get(), handle_), "cudaEventRecord");
-  }
+  void record(CudaEvent& event) { check(::cudaEventRecord(event.get(), get()), "cudaEventRecord"); }
 
   /// Lets what is enqueued later wait for \p event's latest record, of any device.
   void wait(CudaEvent const& event) {
-    check(::cudaStreamWaitEvent(handle_, event.get()), "cudaStreamWaitEvent");
+    check(::cudaStreamWaitEvent(get(), event.get()), "cudaStreamWaitEvent");
   }
 
   /// Lets what is enqueued later wait until \p fence is at least \p value. Where the driver cannot
@@ -94,7 +93,7 @@ class CudaStream {
       return;
     }
     if (waits_on_device_) {
-      detail::StreamMemoryOps::instance().wait(handle_, fence.flag(), value);
+      detail::StreamMemoryOps::instance().wait(get(), fence.flag(), value);
     } else {
       fence.wait(value);
     }
@@ -115,7 +114,7 @@ class CudaStream {
   /// Sets every byte of \p to.
   void fill(DeviceBytes to, std::byte value) {
     if (!to.empty() && !status_->aborted()) {
-      check(::cudaMemsetAsync(to.device_pointer(), std::to_integer<int>(value), to.size(), handle_),
+      check(::cudaMemsetAsync(to.device_pointer(), std::to_integer<int>(value), to.size(), get()),
             "cudaMemsetAsync");
     }
   }
@@ -144,7 +143,7 @@ class CudaStream {
   /// Blocks until all that was enqueued has run. \throws Error with the first failure of enqueued
   /// work, or (aborted) after an abort.
   void synchronize() const {
-    check(::cudaStreamSynchronize(handle_), "cudaStreamSynchronize");
+    check(::cudaStreamSynchronize(get()), "cudaStreamSynchronize");
     status_->throw_if_aborted();
   }
 
@@ -172,7 +171,7 @@ class CudaStream {
 
   void copy(void* to, void const* from, Bytes bytes, ::cudaMemcpyKind kind) {
     if (bytes > 0 && !status_->aborted()) {
-      check(::cudaMemcpyAsync(to, from, bytes, kind, handle_), "cudaMemcpyAsync");
+      check(::cudaMemcpyAsync(to, from, bytes, kind, get()), "cudaMemcpyAsync");
     }
   }
 

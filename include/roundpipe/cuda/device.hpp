@@ -9,11 +9,13 @@
 #include <roundpipe/core/bytes.hpp>
 #include <roundpipe/core/error.hpp>
 #include <roundpipe/core/id.hpp>
+#include <roundpipe/cuda/driver_function.hpp>
 #include <roundpipe/cuda/error.hpp>
 
 #include <cuda_runtime_api.h>
 
 #include <cstddef>
+#include <cudaTypedefs.h>
 #include <string>
 
 namespace roundpipe::cu {
@@ -70,7 +72,19 @@ inline void make_current(DeviceId device) {
   check(::cudaSetDevice(device.value()), "cudaSetDevice");
 }
 
-/// Makes a device current for as long as it lives, then the one before.
+/// Whether this process has a context on \p device: a few hundred MB of its memory. The first call
+/// that needs one makes it on the calling thread's current device, which is 0 where none was
+/// chosen.
+[[nodiscard]] inline bool has_context(DeviceId device) noexcept {
+  static auto const state = detail::driver_function<::PFN_cuDevicePrimaryCtxGetState_v7000>(
+      "cuDevicePrimaryCtxGetState", 7000);
+  unsigned flags = 0;
+  int active = 0;
+  return state != nullptr && state(device.value(), &flags, &active) == CUDA_SUCCESS && active != 0;
+}
+
+/// Makes a device current for as long as it lives, then the one before. Where that has no context,
+/// nobody chose it, and to make it current would make one: the thread keeps the device.
 class CurrentDevice {
  public:
   explicit CurrentDevice(DeviceId device) {
@@ -79,7 +93,11 @@ class CurrentDevice {
   }
   CurrentDevice(CurrentDevice const&) = delete;
   CurrentDevice& operator=(CurrentDevice const&) = delete;
-  ~CurrentDevice() { (void)::cudaSetDevice(before_); }
+  ~CurrentDevice() {
+    if (has_context(DeviceId(before_))) {
+      (void)::cudaSetDevice(before_);
+    }
+  }
 
  private:
   int before_ = 0;

@@ -6,6 +6,7 @@
 /// \brief Waits of a stream for a number in host memory, by the driver's stream memory operations.
 
 #include <roundpipe/core/id.hpp>
+#include <roundpipe/cuda/driver_function.hpp>
 #include <roundpipe/cuda/error.hpp>
 
 #include <cuda.h>
@@ -16,7 +17,6 @@
 
 namespace roundpipe::cu::detail {
 
-/// Driver functions, found at run time, so that programs do not link the driver.
 class StreamMemoryOps {
  public:
   [[nodiscard]] static StreamMemoryOps const& instance() {
@@ -42,26 +42,12 @@ class StreamMemoryOps {
   }
 
  private:
-  StreamMemoryOps() noexcept {
-    find("cuDeviceGetAttribute", 2000, attribute_);
-    find("cuStreamWaitValue64", 11070, wait_);
-  }
+  StreamMemoryOps() noexcept = default;
 
-  template <class F>
-  static void find(char const* name, unsigned version, F& function) noexcept {
-    void* address = nullptr;
-    ::cudaDriverEntryPointQueryResult result{};
-    if (::cudaGetDriverEntryPointByVersion(name, &address, version, ::cudaEnableDefault, &result) ==
-            ::cudaSuccess &&
-        result == ::cudaDriverEntryPointSuccess) {
-      function = reinterpret_cast<F>(address);
-    } else {
-      (void)::cudaGetLastError();
-    }
-  }
-
-  ::PFN_cuDeviceGetAttribute_v2000 attribute_ = nullptr;
-  ::PFN_cuStreamWaitValue64_v11070 wait_ = nullptr;
+  ::PFN_cuDeviceGetAttribute_v2000 attribute_ =
+      driver_function<::PFN_cuDeviceGetAttribute_v2000>("cuDeviceGetAttribute", 2000);
+  ::PFN_cuStreamWaitValue64_v11070 wait_ =
+      driver_function<::PFN_cuStreamWaitValue64_v11070>("cuStreamWaitValue64", 11070);
 };
 
 }  // namespace roundpipe::cu::detail

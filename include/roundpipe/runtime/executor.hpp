@@ -18,6 +18,7 @@
 #include <roundpipe/runtime/graph_run.hpp>
 #include <roundpipe/runtime/host_lane_worker.hpp>
 #include <roundpipe/runtime/host_progress.hpp>
+#include <roundpipe/runtime/on_own_thread.hpp>
 #include <roundpipe/runtime/run_history.hpp>
 #include <roundpipe/runtime/run_queue.hpp>
 #include <roundpipe/runtime/run_timeline.hpp>
@@ -51,7 +52,9 @@ class Executor {
     for (std::size_t d = 0; d < devices; ++d) {
       DeviceId const device(d);
       auto& issuer = issuers_.emplace_back(backend, work, hosts_, device);
-      timeline_.add_device(backend.make_event(device), issuer.stream(LaneKind::compute));
+      detail::on_own_thread([&] {
+        timeline_.add_device(backend.make_event(device), issuer.stream(LaneKind::compute));
+      });
     }
     timeline_.begin();
     for (std::size_t k = 0; k < host_lane_count; ++k) {

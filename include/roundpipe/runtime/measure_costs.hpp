@@ -11,6 +11,7 @@
 #include <roundpipe/plan/cost_model.hpp>
 #include <roundpipe/plan/model_description.hpp>
 #include <roundpipe/runtime/layer_trial.hpp>
+#include <roundpipe/runtime/on_own_thread.hpp>
 
 #include <cstddef>
 #include <utility>
@@ -18,10 +19,53 @@
 
 namespace roundpipe {
 
+namespace detail {
+
+/// The times of \p layer on device 0, as \ref measure_costs takes them.
+template <class Model, Backend B>
+[[nodiscard]] LayerCost measure_cost(Model const& model,
+                                     B& backend,
+                                     ModelDescription const& description,
+                                     LayerId layer,
+                                     RandomOperands<B>& operands,
+                                     std::size_t repetitions,
+                                     double seconds) {
+  using Trial = LayerTrial<Model, B>;
+  DeviceId const device(0);
+  auto const memory =
+      backend.allocate_device(device, Trial::bytes_of(description.layers[layer.index()]));
+  Trial trial(model, backend, device, description, layer, operands, memory.bytes());
+  std::vector<double> forward_s;
+  std::vector<double> backward_s;
+  double sum_s = 0;
+  trial.enqueue_passes();
+  for (bool more = true; more;) {
+    // The next pair is there before this one is over, as in a pipeline: a device that pauses
+    // after each is faster than one that does not.
+    more = forward_s.size() < repetitions || sum_s < seconds;
+    if (more) {
+      trial.enqueue_passes();
+    }
+    auto const cost = trial.finish_passes();
+    forward_s.push_back(cost.forward_s);
+    backward_s.push_back(cost.backward_s);
+    sum_s += forward_s.size() > 1 ? cost.forward_s + cost.backward_s : 0;
+  }
+  auto const settled = [](std::vector<double> const& times) {
+    std::vector<double> latter(times.begin() + static_cast<std::ptrdiff_t>(times.size() / 2),
+                               times.end());
+    return median(latter).value();
+  };
+  return {settled(forward_s), settled(backward_s)};
+}
+
+}  // namespace detail
+
 /// Runs forward and backward of every layer of \p model on device 0: once without counting, then
 /// \p repetitions times, and on until \p seconds have passed (a device that has worked for a while
 /// may be slower than one that begins). \returns the medians of the latter half. Of equal layers
-/// the first is run. Memory for one layer is taken and given back.
+/// the first is run. Layers are called on a thread of its own. Memory for one layer is taken and
+/// given back.
 /// \throws Error as the layers and the backend do.
 template <class Model, Backend B>
 [[nodiscard]] CostModel measure_costs(Model const& model,
@@ -31,34 +75,11 @@ template <class Model, Backend B>
                                       double seconds = 0) {
   detail::RandomOperands<B> operands(backend);
   std::vector<LayerCost> costs(description.size());
-  detail::for_each_different_layer(model, description.size(), [&](LayerId layer) {
-    using Trial = detail::LayerTrial<Model, B>;
-    DeviceId const device(0);
-    auto const memory =
-        backend.allocate_device(device, Trial::bytes_of(description.layers[layer.index()]));
-    Trial trial(model, backend, device, description, layer, operands, memory.bytes());
-    std::vector<double> forward_s;
-    std::vector<double> backward_s;
-    double sum_s = 0;
-    trial.enqueue_passes();
-    for (bool more = true; more;) {
-      // The next pair is there before this one is over, as in a pipeline: a device that pauses
-      // after each is faster than one that does not.
-      more = forward_s.size() < repetitions || sum_s < seconds;
-      if (more) {
-        trial.enqueue_passes();
-      }
-      auto const cost = trial.finish_passes();
-      forward_s.push_back(cost.forward_s);
-      backward_s.push_back(cost.backward_s);
-      sum_s += forward_s.size() > 1 ? cost.forward_s + cost.backward_s : 0;
-    }
-    auto const settled = [](std::vector<double> const& times) {
-      std::vector<double> latter(times.begin() + static_cast<std::ptrdiff_t>(times.size() / 2),
-                                 times.end());
-      return detail::median(latter).value();
-    };
-    costs[layer.index()] = {settled(forward_s), settled(backward_s)};
+  detail::on_own_thread([&] {
+    detail::for_each_different_layer(model, description.size(), [&](LayerId layer) {
+      costs[layer.index()] =
+          detail::measure_cost(model, backend, description, layer, operands, repetitions, seconds);
+    });
   });
   for (std::size_t i = 1; i < costs.size(); ++i) {
     if (detail::are_equal(model, LayerId(i - 1), LayerId(i))) {

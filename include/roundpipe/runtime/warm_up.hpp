@@ -11,6 +11,7 @@
 #include <roundpipe/core/span.hpp>
 #include <roundpipe/plan/model_description.hpp>
 #include <roundpipe/runtime/layer_trial.hpp>
+#include <roundpipe/runtime/on_own_thread.hpp>
 
 #include <cstddef>
 #include <optional>
@@ -21,7 +22,8 @@ namespace roundpipe {
 /// Runs every layer of \p model once on each of \p devices devices, in every way that a pipeline
 /// runs it, for a micro-batch of \p description's extents; returns when all of it is done. Of equal
 /// layers the first is run. It works in \p lent, a block of each device that nothing else uses
-/// meanwhile; where a layer does not fit there, memory for it is taken and given back.
+/// meanwhile; where a layer does not fit there, memory for it is taken and given back. Layers are
+/// called on a thread of its own.
 /// \throws Error as the layers and the backend do.
 template <class Model, Backend B>
 void warm_up(Model const& model,
@@ -31,22 +33,24 @@ void warm_up(Model const& model,
              std::span<DeviceBytes const> lent = {}) {
   using Trial = detail::LayerTrial<Model, B>;
   detail::RandomOperands<B> operands(backend);
-  for (std::size_t d = 0; d < devices; ++d) {
-    DeviceId const device(d);
-    detail::for_each_different_layer(model, description.size(), [&](LayerId layer) {
-      auto const bytes = Trial::bytes_of(description.layers[layer.index()]);
-      auto block = d < lent.size() ? lent[d] : DeviceBytes{};
-      std::optional<decltype(backend.allocate_device(device, bytes))> taken;
-      if (block.size() < bytes) {
-        block = taken.emplace(backend.allocate_device(device, bytes)).bytes();
-      }
-      Trial trial(model, backend, device, description, layer, operands, block);
-      static_cast<void>(trial.forward(false));
-      static_cast<void>(trial.evaluate());
-      static_cast<void>(trial.forward(true));
-      static_cast<void>(trial.backward());
-    });
-  }
+  detail::on_own_thread([&] {
+    for (std::size_t d = 0; d < devices; ++d) {
+      DeviceId const device(d);
+      detail::for_each_different_layer(model, description.size(), [&](LayerId layer) {
+        auto const bytes = Trial::bytes_of(description.layers[layer.index()]);
+        auto block = d < lent.size() ? lent[d] : DeviceBytes{};
+        std::optional<decltype(backend.allocate_device(device, bytes))> taken;
+        if (block.size() < bytes) {
+          block = taken.emplace(backend.allocate_device(device, bytes)).bytes();
+        }
+        Trial trial(model, backend, device, description, layer, operands, block);
+        static_cast<void>(trial.forward(false));
+        static_cast<void>(trial.evaluate());
+        static_cast<void>(trial.forward(true));
+        static_cast<void>(trial.backward());
+      });
+    }
+  });
 }
 
 }  // namespace roundpipe

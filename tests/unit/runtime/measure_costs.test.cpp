@@ -23,7 +23,10 @@ struct SlowScale : ToyScale {
   int forward_ms = 2;
   int backward_ms = 6;
 
+  std::thread::id callers = std::this_thread::get_id();
+
   void forward(ForwardContext<HostStream>& ctx) const {
+    CHECK(std::this_thread::get_id() != callers);
     ToyScale::forward(ctx);
     ctx.stream().launch(
         [ms = forward_ms] { std::this_thread::sleep_for(std::chrono::milliseconds(ms)); });

@@ -13,6 +13,7 @@
 #include <atomic>
 #include <cstdint>
 #include <memory>
+#include <thread>
 #include <vector>
 
 using namespace roundpipe;
@@ -27,6 +28,7 @@ struct Count {
   std::atomic<int> evaluating{0};
   std::atomic<int> backward{0};
   std::atomic<std::int64_t> positions{0};
+  std::atomic<std::thread::id> thread;  ///< That of the last call.
 };
 
 /// A dense layer that is counted.
@@ -42,6 +44,7 @@ struct CountedDense : ToyDense {
   }
   void backward(BackwardContext<HostStream>& ctx) const {
     ++count->backward;
+    count->thread = std::this_thread::get_id();
     ToyDense::backward(ctx);
   }
 };
@@ -65,6 +68,8 @@ TEST_CASE("every different layer runs on every device in every way, at the exten
   CHECK(layer.count->evaluating == 2);
   CHECK(layer.count->backward == 2);
   CHECK(layer.count->positions == 2 * 3 * 10);
+  CHECK(layer.count->thread.load() != std::thread::id{});
+  CHECK(layer.count->thread.load() != std::this_thread::get_id());
 }
 
 TEST_CASE("memory that is lent is used, and taken only where it does not do") {
