@@ -19,6 +19,8 @@ namespace {
 
 using roundpipe::clip_factor;
 using roundpipe::Error;
+using roundpipe::host_array;
+using roundpipe::HostArray;
 using roundpipe::HostSpan;
 using roundpipe::norm_block_size;
 using roundpipe::norm_blocks;
@@ -46,23 +48,32 @@ TEST_CASE("the sum of squares is right, for every size around a block's") {
 }
 
 TEST_CASE("the sum of squares has the same bits however blocks are shared out") {
-  auto const gradient = gradients(10 * norm_block_size + 17, 2);
-  std::vector<double> whole(norm_blocks(gradient.size()));
-  sum_squares_by_block(gradient, whole);
+  auto gradient = gradients(10 * norm_block_size + 17, 2);
+  auto const array = host_array(gradient);
+  std::vector<double> whole(norm_blocks(array.size));
+  sum_squares_by_block(array, whole);
   CHECK(whole.size() == 11);
   for (std::size_t step = 1; step <= whole.size(); ++step) {  // blocks a worker
     std::vector<double> sums(whole.size());
     for (std::size_t first = 0; first < sums.size(); first += step) {
       auto const count = std::min(step, sums.size() - first);
       auto const begin = first * norm_block_size;
-      sum_squares_by_block(HostSpan<float const>(gradient).subspan(
-                               begin, std::min(count * norm_block_size, gradient.size() - begin)),
-                           HostSpan<double>(sums).subspan(first, count));
+      auto const end = std::min(begin + count * norm_block_size, array.size);
+      sum_squares_by_block(array.part(begin, end), HostSpan<double>(sums).subspan(first, count));
     }
     CHECK(sums == whole);
   }
   CHECK(std::bit_cast<std::uint64_t>(sum_in_order(whole)) ==
         std::bit_cast<std::uint64_t>(sum_of_squares(gradient)));
+}
+
+TEST_CASE("squares are of what a narrow gradient holds") {
+  std::vector<roundpipe::BFloat16> narrow(norm_block_size + 3, roundpipe::BFloat16(3.0F));
+  HostArray const array{
+      reinterpret_cast<std::byte*>(narrow.data()), narrow.size(), roundpipe::DType::bf16};
+  std::vector<double> sums(2);
+  sum_squares_by_block(array, sums);
+  CHECK(sums == std::vector<double>{9.0 * norm_block_size, 27});
 }
 
 TEST_CASE(
@@ -109,9 +120,9 @@ TEST_CASE("an element that is not finite makes the sum so") {
 }
 
 TEST_CASE("there is one sum for each block") {
-  std::vector<float> const gradient(norm_block_size + 1);
+  std::vector<float> gradient(norm_block_size + 1);
   std::vector<double> one(1);
-  CHECK_THROWS_AS(sum_squares_by_block(gradient, one), Error);
+  CHECK_THROWS_AS(sum_squares_by_block(host_array(gradient), one), Error);
   CHECK(norm_blocks(0) == 0);
   CHECK(norm_blocks(1) == 1);
   CHECK(norm_blocks(norm_block_size) == 1);

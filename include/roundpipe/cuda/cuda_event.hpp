@@ -9,7 +9,6 @@
 #include <roundpipe/core/id.hpp>
 #include <roundpipe/cuda/cuda_status.hpp>
 #include <roundpipe/cuda/device.hpp>
-#include <roundpipe/cuda/error.hpp>
 #include <roundpipe/cuda/event.hpp>
 
 #include <cuda_runtime_api.h>
@@ -26,58 +25,43 @@ class CudaBackend;
 /// Events come from \ref CudaBackend::make_event(). Destruction does not block.
 class CudaEvent {
  public:
-  CudaEvent(CudaEvent&& other) noexcept
-      : status_(std::move(other.status_)), handle_(std::exchange(other.handle_, nullptr)) {}
-  CudaEvent& operator=(CudaEvent&& other) noexcept {
-    CudaEvent taken(std::move(other));
-    std::swap(status_, taken.status_);
-    std::swap(handle_, taken.handle_);
-    return *this;
-  }
-  ~CudaEvent() {
-    if (handle_ != nullptr) {
-      (void)::cudaEventDestroy(handle_);
-    }
-  }
-
   /// Blocks until the latest record is reached; the thread sleeps meanwhile.
   /// \throws Error with the first failure of enqueued work, or (aborted) after an abort.
   void wait() {
-    EventRef(handle_).sync();
+    event_.sync();
     status_->throw_if_aborted();
   }
 
   /// Whether the latest record is reached. Does not block. \throws Error as \ref wait().
   [[nodiscard]] bool ready() const {
     status_->throw_if_aborted();
-    return EventRef(handle_).is_done();
+    return event_.is_done();
   }
 
-  /// Seconds from \p earlier's latest record to this one's, by the device's clock: to half a
-  /// microsecond, and to 24 bits. \throws Error unless both are reached.
+  /// \copydoc EventRef::seconds_since
   [[nodiscard]] double seconds_since(CudaEvent const& earlier) const {
-    float milliseconds = 0;
-    check(::cudaEventElapsedTime(&milliseconds, earlier.handle_, handle_), "cudaEventElapsedTime");
-    return 1e-3 * static_cast<double>(milliseconds);
+    return EventRef(event_).seconds_since(earlier);
   }
 
   /// The handle, which stays owned; null when moved from.
-  [[nodiscard]] ::cudaEvent_t get() const noexcept { return handle_; }
+  [[nodiscard]] ::cudaEvent_t get() const noexcept { return event_.get(); }
 
   /// Borrows: the event must outlive what is returned.
-  operator EventRef() const noexcept { return EventRef(handle_); }
+  operator EventRef() const noexcept { return event_; }
 
  private:
   friend class CudaBackend;
 
   CudaEvent(std::shared_ptr<detail::CudaStatus> status, DeviceId device)
-      : status_(std::move(status)) {
+      : status_(std::move(status)), event_(on(device)) {}
+
+  [[nodiscard]] static Event on(DeviceId device) {
     CurrentDevice const current(device);
-    check(::cudaEventCreateWithFlags(&handle_, cudaEventBlockingSync), "cudaEventCreateWithFlags");
+    return Event(cudaEventBlockingSync);
   }
 
   std::shared_ptr<detail::CudaStatus> status_;
-  ::cudaEvent_t handle_ = nullptr;
+  Event event_;
 };
 
 static_assert(BackendEvent<CudaEvent>);

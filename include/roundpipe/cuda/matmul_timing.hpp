@@ -107,9 +107,9 @@ inline void fill_random(std::byte* to, Bytes bytes, DType type, Stream const& st
                                              MatmulProblem const& problem,
                                              std::vector<MatmulAlgorithm> const& candidates) {
   constexpr int rounds = 6;
-  constexpr float turn_ms = 1;
-  constexpr float margin = 0.98F;
-  constexpr float near = 1.3F;
+  constexpr double turn_s = 1e-3;
+  constexpr double margin = 0.98;
+  constexpr double near = 1.3;
   constexpr std::ptrdiff_t finalists = 6;
 
   Stream const stream;
@@ -132,48 +132,48 @@ inline void fill_random(std::byte* to, Bytes bytes, DType type, Stream const& st
   check(::cudaMemsetAsync(d, 0, d_bytes, stream.get()), "cudaMemsetAsync");
 
   Stopwatch watch;
-  // Milliseconds a product; infinite where the algorithm cannot run.
+  // Seconds a product; infinite where the algorithm cannot run.
   auto const time_of = [&](MatmulAlgorithm const& candidate, int times) {
     plan.algorithm = candidate;
     watch.start(stream);
     for (int i = 0; i < times; ++i) {
       if (enqueue(handle, plan, problem.adds, d, a, b, d, scratch, stream.get()) !=
           ::CUBLAS_STATUS_SUCCESS) {
-        return std::numeric_limits<float>::infinity();
+        return std::numeric_limits<double>::infinity();
       }
     }
-    return watch.stop(stream) / static_cast<float>(times);
+    return watch.stop(stream) / times;
   };
   struct Entry {
     MatmulAlgorithm algorithm;
-    float once_ms;  ///< The first estimate.
-    float sum_ms;   ///< Of all turns.
+    double once_s;  ///< The first estimate.
+    double sum_s;   ///< Of all turns.
   };
   std::vector<Entry> entries;
-  auto least = std::numeric_limits<float>::infinity();
+  auto least = std::numeric_limits<double>::infinity();
   for (auto const& candidate : candidates) {
     (void)time_of(candidate, 1);  // loads the kernel
     auto const once = time_of(candidate, 1);
     entries.push_back({candidate, once, 0});
     least = std::min(least, once);
   }
-  if (least == std::numeric_limits<float>::infinity()) {
+  if (least == std::numeric_limits<double>::infinity()) {
     return candidates.front();
   }
-  std::erase_if(entries, [&](Entry const& e) { return e.once_ms > near * least; });
+  std::erase_if(entries, [&](Entry const& e) { return e.once_s > near * least; });
   if (std::ssize(entries) > finalists) {
     entries.erase(entries.begin() + finalists, entries.end());
   }
-  auto const times = static_cast<int>(std::clamp(turn_ms / least, 1.F, 50.F));
+  auto const times = static_cast<int>(std::clamp(turn_s / least, 1., 50.));
   for (int round = 0; round <= rounds; ++round) {
     for (auto& entry : entries) {
-      auto const ms = time_of(entry.algorithm, times);
-      entry.sum_ms += round == 0 ? 0 : ms;  // the first round warms up
+      auto const seconds = time_of(entry.algorithm, times);
+      entry.sum_s += round == 0 ? 0 : seconds;  // the first round warms up
     }
   }
   auto const* best = &entries.front();
   for (auto const& entry : entries) {
-    if (entry.sum_ms < margin * best->sum_ms) {
+    if (entry.sum_s < margin * best->sum_s) {
       best = &entry;
     }
   }

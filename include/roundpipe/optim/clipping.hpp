@@ -6,7 +6,9 @@
 /// \brief The norm of gradients, the same bits however the work is split, and the factor that
 /// clips it.
 
+#include <roundpipe/core/convert.hpp>
 #include <roundpipe/core/error.hpp>
+#include <roundpipe/core/host_array.hpp>
 #include <roundpipe/core/simd.hpp>
 #include <roundpipe/core/span.hpp>
 
@@ -70,18 +72,21 @@ struct SquareSums {
 
 }  // namespace detail
 
-/// Writes to \p sums the sum of squares of each block of \p gradients. Parts of a gradient that
-/// begin at multiples of \ref norm_block_size may be summed at once by several threads, each to its
-/// own part of the sums.
+/// Writes to \p sums the sum of squares of each block of \p gradient, of whatever type. Parts of a
+/// gradient that begin at multiples of \ref norm_block_size may be summed at once by several
+/// threads, each to its own part of the sums.
 /// \throws Error (invalid_argument) unless there are \ref norm_blocks sums.
-inline void sum_squares_by_block(HostSpan<float const> gradients, HostSpan<double> sums) {
-  require(sums.size() == norm_blocks(gradients.size()),
+inline void sum_squares_by_block(HostArray const& gradient, HostSpan<double> sums) {
+  require(sums.size() == norm_blocks(gradient.size),
           Errc::invalid_argument,
           "a gradient has one sum of squares for each norm block");
-  for (std::size_t block = 0; block < sums.size(); ++block) {
-    auto const first = block * norm_block_size;
-    sums[block] = detail::sum_of_block_squares(
-        gradients.subspan(first, std::min(norm_block_size, gradients.size() - first)));
+  std::array<float, norm_block_size> block;
+  for (std::size_t i = 0; i < sums.size(); ++i) {
+    auto const first = i * norm_block_size;
+    auto const part = gradient.part(first, std::min(first + norm_block_size, gradient.size));
+    HostSpan<float> const values(block.data(), part.size);
+    widen(part.bytes(), part.dtype, values, false);
+    sums[i] = detail::sum_of_block_squares(values);
   }
 }
 

@@ -147,7 +147,8 @@ class ParameterStore {
       auto const gradient = gradient_of(block, t, step);
       HostSpan<double> const sums(norm_sums_.data(), norm_blocks(gradient.size));
       update_pool_.for_each_part(gradient.size, grain, [&](std::size_t begin, std::size_t end) {
-        sum_squares(gradient.part(begin, end), sums.data() + begin / norm_block_size);
+        sum_squares_by_block(gradient.part(begin, end),
+                             sums.subspan(begin / norm_block_size, norm_blocks(end - begin)));
       });
       sum += sum_in_order(sums);
     }
@@ -343,18 +344,6 @@ class ParameterStore {
         copy_pass(shard);
       }
     });
-  }
-
-  /// Writes the sum of squares of each norm block of \p gradient, which begins with one, to \p
-  /// sums.
-  static void sum_squares(HostArray const& gradient, double* sums) {
-    std::array<float, norm_block_size> block;
-    for (std::size_t first = 0; first < gradient.size; first += norm_block_size, ++sums) {
-      auto const part = gradient.part(first, std::min(first + norm_block_size, gradient.size));
-      HostSpan<float> const values(block.data(), part.size);
-      widen(part.bytes(), part.dtype, values, false);
-      *sums = sum_of_squares(values);
-    }
   }
 
   /// Whether the weights are f32 in one master copy and go to the other.
