@@ -25,7 +25,7 @@ namespace train_throughput {
 
 /// The memory of one device, as its driver says.
 struct DeviceUse {
-  Bytes used_bytes = 0;      ///< By everything, while training ran.
+  Bytes used_bytes = 0;      ///< By everything, after the last step.
   Bytes overhead_bytes = 0;  ///< Of that, what the arena is not: context, modules, libraries.
 };
 

@@ -3,6 +3,7 @@
 
 #include <roundpipe/cuda/device.hpp>
 
+#include <roundpipe/cuda/driver_function.hpp>
 #include <support/error_of.hpp>
 
 #include <cuda_runtime_api.h>
@@ -14,6 +15,16 @@ using namespace roundpipe;
 using cu::detail::DeviceAnswer;
 using cu::detail::usable_devices;
 using test::error_of;
+
+TEST_CASE("a function that no driver has is null") {
+  auto const found = cu::detail::driver_function<void (*)()>("cuNoSuchFunction", 12000);
+  CHECK((found == nullptr));
+}
+
+TEST_CASE("a process that has used no device has no context") {
+  CHECK_FALSE(cu::has_context(DeviceId(0)));
+  CHECK_FALSE(cu::has_context(DeviceId(999)));
+}
 
 TEST_CASE("devices that the runtime counts are usable, whatever the versions") {
   CHECK(usable_devices({cudaSuccess, 1, 13000, 13000}) == 1);

@@ -245,7 +245,7 @@ class CudaBackend {
   static constexpr int oldest_capability = 80;
 
   [[nodiscard]] Fence fence(bool opened_by_abort) const {
-    CurrentDevice const current(options_.devices.front());  // likewise
+    CurrentDevice const current(options_.devices.front());  // as pinning does
     return {status_, opened_by_abort};
   }
 

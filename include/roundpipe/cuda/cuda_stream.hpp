@@ -35,7 +35,8 @@ namespace roundpipe::cu {
 /// \brief A FIFO of work on one device; models BackendStream.
 ///
 /// Streams come from \ref CudaBackend::make_stream(). Every member but \ref synchronize() enqueues
-/// and returns; what it names must live until the work has run. One thread at a time.
+/// and returns; what it names must live until the work has run. One thread at a time, whose current
+/// device they make the stream's.
 ///
 /// After the backend's \c abort() nothing more is enqueued. The destructor waits for what is, so
 /// that memory may be given back after it.
@@ -69,8 +70,7 @@ class CudaStream {
   [[nodiscard]] DeviceId device() const noexcept { return device_; }
 
   /// The handle, for launches of kernels and calls of libraries: it makes the stream's device the
-  /// calling thread's current one, as these need. It stays owned. All that enqueues goes through
-  /// here.
+  /// calling thread's current one, as these need. It stays owned.
   [[nodiscard]] ::cudaStream_t get() const {
     make_current(device_);
     return handle_;

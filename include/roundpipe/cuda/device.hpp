@@ -12,10 +12,11 @@
 #include <roundpipe/cuda/driver_function.hpp>
 #include <roundpipe/cuda/error.hpp>
 
+#include <cuda.h>
+#include <cudaTypedefs.h>
 #include <cuda_runtime_api.h>
 
 #include <cstddef>
-#include <cudaTypedefs.h>
 #include <string>
 
 namespace roundpipe::cu {

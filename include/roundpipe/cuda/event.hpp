@@ -3,7 +3,7 @@
 #pragma once
 
 /// \file
-/// \brief CUDA events without timing, owned and borrowed.
+/// \brief CUDA events, owned and borrowed.
 
 #include <roundpipe/cuda/error.hpp>
 
@@ -21,7 +21,7 @@ namespace roundpipe::cu {
 /// begun keeps the record that it saw, whatever is recorded later. An event that was never
 /// recorded counts as done, so that a wait for it returns at once: record first, then wait.
 ///
-/// Names follow \c cuda::event_ref of CCCL 3.1.
+/// Names but \ref seconds_since follow \c cuda::event_ref of CCCL 3.1.
 class EventRef {
  public:
   /// Implicit: a handle is a borrowed event.

@@ -10,13 +10,14 @@
 #include <roundpipe/cuda/error.hpp>
 
 #include <cuda.h>
+#include <cudaTypedefs.h>
 #include <cuda_runtime_api.h>
 
 #include <cstdint>
-#include <cudaTypedefs.h>
 
 namespace roundpipe::cu::detail {
 
+/// What the driver has of them.
 class StreamMemoryOps {
  public:
   [[nodiscard]] static StreamMemoryOps const& instance() {

@@ -66,7 +66,8 @@ template <class Model, Backend B>
 /// may be slower than one that begins). \returns the medians of the latter half. Of equal layers
 /// the first is run. Layers are called on a thread of its own. Memory for one layer is taken and
 /// given back.
-/// \throws Error as the layers and the backend do.
+/// \throws Error as the layers and the backend do; std::system_error where the machine has no more
+///         threads.
 template <class Model, Backend B>
 [[nodiscard]] CostModel measure_costs(Model const& model,
                                       B& backend,

@@ -24,7 +24,8 @@ namespace roundpipe {
 /// layers the first is run. It works in \p lent, a block of each device that nothing else uses
 /// meanwhile; where a layer does not fit there, memory for it is taken and given back. Layers are
 /// called on a thread of its own.
-/// \throws Error as the layers and the backend do.
+/// \throws Error as the layers and the backend do; std::system_error where the machine has no more
+///         threads.
 template <class Model, Backend B>
 void warm_up(Model const& model,
              B& backend,
