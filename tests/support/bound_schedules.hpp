@@ -6,8 +6,7 @@
 /// \brief What the tests of schedules that bind stages to devices have in common.
 
 #include <roundpipe/concepts/schedule.hpp>
-#include <roundpipe/core/error.hpp>
-#include <support/error_of.hpp>
+#include <support/schedule_refusals.hpp>
 #include <support/task_simulation.hpp>
 
 #include <doctest/doctest.h>
@@ -71,33 +70,11 @@ void check_grid(S const& schedule, std::vector<ScheduleShape> const& shapes) {
   }
 }
 
-/// Whether \p schedule says that \p shape is an invalid argument.
-template <Schedule S>
-bool refuses(S const& schedule, ScheduleShape const& shape) {
-  return error_of([&] { (void)schedule.tasks(shape); }).code() == Errc::invalid_argument;
-}
-
 /// Checks that changes of \p good that make no sense are refused.
 template <Schedule S>
 void check_refusals(S const& schedule, ScheduleShape const& good) {
-  CHECK_FALSE(refuses(schedule, good));
-  auto const empty = [&](ScheduleShape const& shape) {
-    CHECK(refuses(schedule, shape));
-    CHECK(error_of([&] { (void)schedule.advance(shape); }).code() == Errc::invalid_argument);
-  };
+  check_empty_shapes_are_refused(schedule, good);
   auto bad = good;
-  bad.forward_stages = bad.backward_stages = 0;
-  empty(bad);
-  bad = good;
-  bad.devices = 0;
-  empty(bad);
-  bad = good;
-  bad.micro_batches = 0;
-  empty(bad);
-  bad = good;
-  bad.rounds = 0;
-  empty(bad);
-  bad = good;
   --bad.backward_stages;  // no longer as many as forward ones
   CHECK(refuses(schedule, bad));
 }

@@ -2,9 +2,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include <roundpipe/plan/looped_bfs_schedule.hpp>
 
-#include <roundpipe/core/error.hpp>
 #include <support/bound_schedules.hpp>
-#include <support/error_of.hpp>
+#include <support/schedule_refusals.hpp>
 #include <support/task_simulation.hpp>
 
 #include <doctest/doctest.h>
@@ -23,7 +22,6 @@ namespace looped_bfs_schedule_test {
 
 namespace views = ranges::views;
 using roundpipe::DeviceTasks;
-using roundpipe::Errc;
 using roundpipe::LoopedBfsSchedule;
 using roundpipe::MicroBatchId;
 using roundpipe::RoundId;
@@ -31,7 +29,6 @@ using roundpipe::ScheduleShape;
 using roundpipe::StageId;
 using roundpipe::Task;
 using roundpipe::TaskKind;
-using roundpipe::test::error_of;
 
 /// Forward stages, backward stages, devices, micro-batches, rounds: all small ones.
 auto shapes() {
@@ -123,23 +120,7 @@ TEST_CASE("running the lists in order never waits forever") {
 TEST_CASE("empty shapes are refused") {
   ScheduleShape const good{
       .forward_stages = 1, .backward_stages = 2, .devices = 2, .micro_batches = 2, .rounds = 2};
-  auto const refused = [](ScheduleShape const& shape) {
-    auto const code_of = [](auto&& f) { return error_of(f).code(); };
-    CHECK(code_of([&] { (void)LoopedBfsSchedule{}.tasks(shape); }) == Errc::invalid_argument);
-    CHECK(code_of([&] { (void)LoopedBfsSchedule{}.advance(shape); }) == Errc::invalid_argument);
-  };
-  auto bad = good;
-  bad.forward_stages = bad.backward_stages = 0;
-  refused(bad);
-  bad = good;
-  bad.devices = 0;
-  refused(bad);
-  bad = good;
-  bad.micro_batches = 0;
-  refused(bad);
-  bad = good;
-  bad.rounds = 0;
-  refused(bad);
+  roundpipe::test::check_empty_shapes_are_refused(LoopedBfsSchedule{}, good);
 }
 
 TEST_CASE("fused or not, with any number of stages: everything runs once and in order") {

@@ -2,7 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include <roundpipe/plan/round_robin_schedule.hpp>
 
-#include <roundpipe/core/error.hpp>
+#include <support/schedule_refusals.hpp>
 #include <support/task_simulation.hpp>
 
 #include <doctest/doctest.h>
@@ -167,22 +167,7 @@ TEST_CASE("a model of one stage is one fused slot a round") {
 TEST_CASE("empty shapes are refused") {
   ScheduleShape const good{
       .forward_stages = 1, .backward_stages = 2, .devices = 2, .micro_batches = 2, .rounds = 2};
-  auto const refused = [](ScheduleShape const& shape) {
-    CHECK_THROWS_AS((void)RoundRobinSchedule{}.tasks(shape), roundpipe::Error);
-    CHECK_THROWS_AS((void)RoundRobinSchedule{}.advance(shape), roundpipe::Error);
-  };
-  auto bad = good;
-  bad.forward_stages = bad.backward_stages = 0;
-  refused(bad);
-  bad = good;
-  bad.devices = 0;
-  refused(bad);
-  bad = good;
-  bad.micro_batches = 0;
-  refused(bad);
-  bad = good;
-  bad.rounds = 0;
-  refused(bad);
+  roundpipe::test::check_empty_shapes_are_refused(RoundRobinSchedule{}, good);
 }
 
 TEST_CASE("with k = S R - 1, equal stages of t take (floor(k / N) M_R + k mod N + M_R) t") {
