@@ -11,7 +11,7 @@
 #include <roundpipe/cuda/ops/cuda_ops.cuh>
 #include <roundpipe/nn/language_model_head.hpp>
 #include <roundpipe/nn/transformer_block.hpp>
-#include <roundpipe/runtime/measure_costs.hpp>
+#include <roundpipe/runtime/probe/measure_costs.hpp>
 
 #include <benchmark/benchmark.h>
 
@@ -118,7 +118,7 @@ std::vector<double> medians(std::vector<std::function<double()>> const& measurem
   return result;
 }
 
-/// A layer as a model of its own, for \ref detail::LayerTrial.
+/// A layer as a model of its own, for \ref detail::LayerProbe.
 template <class L>
 struct Single {
   L layer;
@@ -145,10 +145,10 @@ void block(benchmark::State& state, nn::TransformerConfig const& given) {
   nn::TransformerBlock<Ops> const layer(config);
   Single<nn::TransformerBlock<Ops>> const model{layer};
   auto const description = describe_single(layer);
-  using Trial = detail::LayerTrial<Single<nn::TransformerBlock<Ops>>, cu::CudaBackend>;
+  using Probe = detail::LayerProbe<Single<nn::TransformerBlock<Ops>>, cu::CudaBackend>;
   auto const memory =
-      bench.backend().allocate_device(device, Trial::bytes_of(description.layers.front()));
-  Trial trial(
+      bench.backend().allocate_device(device, Probe::bytes_of(description.layers.front()));
+  Probe probe(
       model, bench.backend(), device, description, LayerId(0), bench.operands(), memory.bytes());
 
   auto const rows = tokens.positions();
@@ -197,9 +197,9 @@ void block(benchmark::State& state, nn::TransformerConfig const& given) {
   };
   for (auto _ : state) {
     auto const times = medians({[&] { return bench.seconds(bare_forward); },
-                                [&] { return trial.forward(true); },
+                                [&] { return probe.forward(true); },
                                 [&] { return bench.seconds(bare_backward); },
-                                [&] { return trial.backward(); }});
+                                [&] { return probe.backward(); }});
     state.SetIterationTime(times[1] + times[3]);
     report(state, "forward", times[0], times[1]);
     report(state, "backward", times[2], times[3]);
@@ -212,10 +212,10 @@ void head(benchmark::State& state, nn::TransformerConfig const& given) {
   nn::LanguageModelHead<Ops> const layer(config);
   Single<nn::LanguageModelHead<Ops>> const model{layer};
   auto const description = describe_single(layer);
-  using Trial = detail::LayerTrial<Single<nn::LanguageModelHead<Ops>>, cu::CudaBackend>;
+  using Probe = detail::LayerProbe<Single<nn::LanguageModelHead<Ops>>, cu::CudaBackend>;
   auto const memory =
-      bench.backend().allocate_device(device, Trial::bytes_of(description.layers.front()));
-  Trial trial(
+      bench.backend().allocate_device(device, Probe::bytes_of(description.layers.front()));
+  Probe probe(
       model, bench.backend(), device, description, LayerId(0), bench.operands(), memory.bytes());
 
   Ops const ops(bench.stream(), bench.scratch(Ops::linear_scratch_bytes()));
@@ -234,7 +234,7 @@ void head(benchmark::State& state, nn::TransformerConfig const& given) {
   };
   for (auto _ : state) {
     auto const times =
-        medians({[&] { return bench.seconds(bare); }, [&] { return trial.backward(); }});
+        medians({[&] { return bench.seconds(bare); }, [&] { return probe.backward(); }});
     state.SetIterationTime(times[1]);
     report(state, "training", times[0], times[1]);
   }

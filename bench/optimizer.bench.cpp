@@ -24,8 +24,8 @@
 #include <roundpipe/core/simd.hpp>
 #include <roundpipe/optim/adamw.hpp>
 #include <roundpipe/optim/update_pass.hpp>
-#include <roundpipe/runtime/cpu_set.hpp>
-#include <roundpipe/runtime/worker_pool.hpp>
+#include <roundpipe/system/cpu_set.hpp>
+#include <roundpipe/system/worker_pool.hpp>
 
 #include <benchmark/benchmark.h>
 

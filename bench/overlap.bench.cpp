@@ -11,9 +11,9 @@
 #include "support/overlap.hpp"
 
 #include <roundpipe/backend/host_backend.hpp>
-#include <roundpipe/plan/partitioner.hpp>
-#include <roundpipe/plan/priority_transfer_engine.hpp>
-#include <roundpipe/plan/unplanned_transfers.hpp>
+#include <roundpipe/partition/partitioner.hpp>
+#include <roundpipe/policies/priority_transfer_engine.hpp>
+#include <roundpipe/policies/unplanned_transfers.hpp>
 
 #include <benchmark/benchmark.h>
 

@@ -12,10 +12,10 @@
 #include <roundpipe/concepts/partition_policy.hpp>
 #include <roundpipe/cuda/cuda_backend.hpp>
 #include <roundpipe/cuda/cuda_stream.hpp>
-#include <roundpipe/cuda/device.hpp>
-#include <roundpipe/cuda/error.hpp>
-#include <roundpipe/plan/priority_transfer_engine.hpp>
-#include <roundpipe/plan/unplanned_transfers.hpp>
+#include <roundpipe/cuda/device/device.hpp>
+#include <roundpipe/cuda/device/error.hpp>
+#include <roundpipe/policies/priority_transfer_engine.hpp>
+#include <roundpipe/policies/unplanned_transfers.hpp>
 
 #include <benchmark/benchmark.h>
 #include <cuda_runtime_api.h>

@@ -10,20 +10,20 @@
 // ROUNDPIPE_BENCH_LARGE=1 asks for all sizes; without it the run is short.
 
 #include <roundpipe/core/random.hpp>
-#include <roundpipe/plan/byte_description.hpp>
-#include <roundpipe/plan/call_graph.hpp>
-#include <roundpipe/plan/layer_event_protocol.hpp>
-#include <roundpipe/plan/memory_limit.hpp>
-#include <roundpipe/plan/parameter_blocks.hpp>
-#include <roundpipe/plan/partition_check.hpp>
-#include <roundpipe/plan/partition_objective.hpp>
-#include <roundpipe/plan/partitioner.hpp>
+#include <roundpipe/memory/memory_limit.hpp>
+#include <roundpipe/memory/stage_memory.hpp>
+#include <roundpipe/model/byte_description.hpp>
+#include <roundpipe/model/parameter_blocks.hpp>
+#include <roundpipe/partition/partition_check.hpp>
+#include <roundpipe/partition/partition_objective.hpp>
+#include <roundpipe/partition/partitioner.hpp>
+#include <roundpipe/partition/simulated_partitioner.hpp>
 #include <roundpipe/plan/planner.hpp>
-#include <roundpipe/plan/priority_transfer_engine.hpp>
-#include <roundpipe/plan/round_robin_schedule.hpp>
-#include <roundpipe/plan/simulated_partitioner.hpp>
-#include <roundpipe/plan/stage_memory.hpp>
 #include <roundpipe/plan/step_graph.hpp>
+#include <roundpipe/plan/streamed_graph.hpp>
+#include <roundpipe/policies/layer_event_protocol.hpp>
+#include <roundpipe/policies/priority_transfer_engine.hpp>
+#include <roundpipe/schedule/round_robin_schedule.hpp>
 #include <roundpipe/simulate/simulated_bubbles.hpp>
 #include <roundpipe/simulate/simulator.hpp>
 
@@ -196,7 +196,7 @@ class Call {
         partition_.forward.size(), partition_.backward.size(), c.devices, c.micro_batches};
     auto const tasks = RoundRobinSchedule{}.tasks(shape);
     PriorityTransferEngine const transfers;
-    graph_ = build_call_graph(
+    graph_ = build_streamed_graph(
         {blocks_,
          stages.train,
          shape,

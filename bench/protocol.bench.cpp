@@ -11,10 +11,10 @@
 // ROUNDPIPE_BENCH_LARGE=1 asks for all sizes; without it the run is short.
 
 #include <roundpipe/backend/host_backend.hpp>
+#include <roundpipe/graph/verify.hpp>
 #include <roundpipe/optim/sgd.hpp>
-#include <roundpipe/plan/blocking_protocol.hpp>
-#include <roundpipe/plan/layer_event_protocol.hpp>
-#include <roundpipe/plan/verify.hpp>
+#include <roundpipe/policies/blocking_protocol.hpp>
+#include <roundpipe/policies/layer_event_protocol.hpp>
 #include <roundpipe/runtime/pipeline.hpp>
 
 #include <benchmark/benchmark.h>
@@ -131,7 +131,7 @@ void verify_plan(benchmark::State& state) {
   Planner const planner{
       RoundRobinSchedule{}, PriorityTransferEngine{}, LayerEventProtocol{}, Partitioner{}};
   auto const stages = planner.plan_stages(model, blocks, costs, options);
-  auto const call = planner.call_graph(blocks, stages, options);
+  auto const call = planner.streamed_graph(blocks, stages, options);
   auto const step = planner.step_graph(blocks, {});
   auto const flush = planner.flush_graph(blocks);
   auto const evaluation = planner.evaluation_graph(blocks, stages, options, options.micro_batches);

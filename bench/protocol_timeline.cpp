@@ -7,8 +7,8 @@
 
 #include <roundpipe/backend/host_backend.hpp>
 #include <roundpipe/optim/sgd.hpp>
-#include <roundpipe/plan/blocking_protocol.hpp>
-#include <roundpipe/plan/layer_event_protocol.hpp>
+#include <roundpipe/policies/blocking_protocol.hpp>
+#include <roundpipe/policies/layer_event_protocol.hpp>
 #include <roundpipe/runtime/pipeline.hpp>
 #include <roundpipe/trace/text_timeline.hpp>
 

@@ -7,8 +7,8 @@
 
 #include <roundpipe/backend/host_backend.hpp>
 #include <roundpipe/optim/sgd.hpp>
-#include <roundpipe/plan/priority_transfer_engine.hpp>
-#include <roundpipe/plan/unplanned_transfers.hpp>
+#include <roundpipe/policies/priority_transfer_engine.hpp>
+#include <roundpipe/policies/unplanned_transfers.hpp>
 #include <roundpipe/runtime/pipeline.hpp>
 #include <roundpipe/trace/text_timeline.hpp>
 

@@ -1,8 +1,133 @@
-# Every header, one by one, in the order of the floors. The test `header_lists` compares these
-# lists with include/, both ways. Also read by scripts (cmake -P).
+# Every header, one by one, room by room, in the order of RoundpipeRooms.cmake. The test `header_lists`
+# compares these lists with include/ and with the umbrella, both ways. Also read by scripts (cmake -P).
 
-# Floors 0 to 5 less io/ and trace/, and the umbrella: the standard library alone.
+# The standard library alone: every room but trace/, nn/ and cuda/, and the umbrella.
 set(ROUNDPIPE_CORE_HEADERS
+  include/roundpipe/version.hpp
+  include/roundpipe/core/batch_shape.hpp
+  include/roundpipe/core/bytes.hpp
+  include/roundpipe/core/convert.hpp
+  include/roundpipe/core/dtype.hpp
+  include/roundpipe/core/error.hpp
+  include/roundpipe/core/half.hpp
+  include/roundpipe/core/host_array.hpp
+  include/roundpipe/core/host_tensor.hpp
+  include/roundpipe/core/id.hpp
+  include/roundpipe/core/lane.hpp
+  include/roundpipe/core/layer_context.hpp
+  include/roundpipe/core/parameter.hpp
+  include/roundpipe/core/random.hpp
+  include/roundpipe/core/simd.hpp
+  include/roundpipe/core/simd_level.hpp
+  include/roundpipe/core/span.hpp
+  include/roundpipe/core/tensor.hpp
+  include/roundpipe/concepts/backend.hpp
+  include/roundpipe/concepts/event_protocol.hpp
+  include/roundpipe/concepts/layer.hpp
+  include/roundpipe/concepts/ops.hpp
+  include/roundpipe/concepts/optimizer.hpp
+  include/roundpipe/concepts/partition_policy.hpp
+  include/roundpipe/concepts/schedule.hpp
+  include/roundpipe/concepts/transfer_policy.hpp
+  include/roundpipe/system/aligned_memory.hpp
+  include/roundpipe/system/cpu_plan.hpp
+  include/roundpipe/system/cpu_set.hpp
+  include/roundpipe/system/first_error.hpp
+  include/roundpipe/system/host_memory_limit.hpp
+  include/roundpipe/system/on_own_thread.hpp
+  include/roundpipe/system/worker_pool.hpp
+  include/roundpipe/model/batch.hpp
+  include/roundpipe/model/batch_layout.hpp
+  include/roundpipe/model/byte_description.hpp
+  include/roundpipe/model/cost_model.hpp
+  include/roundpipe/model/layer_bytes.hpp
+  include/roundpipe/model/model_description.hpp
+  include/roundpipe/model/parameter_blocks.hpp
+  include/roundpipe/model/sequential.hpp
+  include/roundpipe/model/shape_cache.hpp
+  include/roundpipe/optim/adamw.hpp
+  include/roundpipe/optim/clipping.hpp
+  include/roundpipe/optim/learning_rate.hpp
+  include/roundpipe/optim/loss_scale.hpp
+  include/roundpipe/optim/sgd.hpp
+  include/roundpipe/optim/stochastic_rounding.hpp
+  include/roundpipe/optim/update_pass.hpp
+  include/roundpipe/partition/balanced_partition.hpp
+  include/roundpipe/partition/even_cuts.hpp
+  include/roundpipe/partition/even_stages.hpp
+  include/roundpipe/partition/fewest_stages.hpp
+  include/roundpipe/partition/fitting_stages.hpp
+  include/roundpipe/partition/partition_by.hpp
+  include/roundpipe/partition/partition_check.hpp
+  include/roundpipe/partition/partition_objective.hpp
+  include/roundpipe/partition/partition_search.hpp
+  include/roundpipe/partition/partitioner.hpp
+  include/roundpipe/partition/replan.hpp
+  include/roundpipe/partition/round_partition.hpp
+  include/roundpipe/partition/simulated_partitioner.hpp
+  include/roundpipe/partition/slot_simulation.hpp
+  include/roundpipe/partition/stage_moves.hpp
+  include/roundpipe/partition/stage_ticks.hpp
+  include/roundpipe/partition/uniform_partitioner.hpp
+  include/roundpipe/schedule/dualpipe_schedule.hpp
+  include/roundpipe/schedule/earliest_finish_schedule.hpp
+  include/roundpipe/schedule/gpipe_schedule.hpp
+  include/roundpipe/schedule/interleaved_schedule.hpp
+  include/roundpipe/schedule/looped_bfs_schedule.hpp
+  include/roundpipe/schedule/naive_schedule.hpp
+  include/roundpipe/schedule/one_f_one_b_schedule.hpp
+  include/roundpipe/schedule/resident_stage_tasks.hpp
+  include/roundpipe/schedule/round_robin_schedule.hpp
+  include/roundpipe/schedule/slot_order.hpp
+  include/roundpipe/schedule/zb_h1_schedule.hpp
+  include/roundpipe/policies/blocking_protocol.hpp
+  include/roundpipe/policies/layer_event_protocol.hpp
+  include/roundpipe/policies/priority_transfer_engine.hpp
+  include/roundpipe/policies/unplanned_transfers.hpp
+  include/roundpipe/graph/action_graph.hpp
+  include/roundpipe/graph/copy_queues.hpp
+  include/roundpipe/graph/graph_builder.hpp
+  include/roundpipe/graph/graph_history.hpp
+  include/roundpipe/graph/graph_sequence.hpp
+  include/roundpipe/graph/recompute_waits.hpp
+  include/roundpipe/graph/sequence_order.hpp
+  include/roundpipe/graph/timeline.hpp
+  include/roundpipe/graph/verify.hpp
+  include/roundpipe/memory/host_memory_plan.hpp
+  include/roundpipe/memory/memory_limit.hpp
+  include/roundpipe/memory/memory_plan.hpp
+  include/roundpipe/memory/stage_budget.hpp
+  include/roundpipe/memory/stage_layout.hpp
+  include/roundpipe/memory/stage_memory.hpp
+  include/roundpipe/plan/activation_copies.hpp
+  include/roundpipe/plan/call_context.hpp
+  include/roundpipe/plan/gradient_downloads.hpp
+  include/roundpipe/plan/gradient_sums.hpp
+  include/roundpipe/plan/parameter_uploads.hpp
+  include/roundpipe/plan/planner.hpp
+  include/roundpipe/plan/resident_graph.hpp
+  include/roundpipe/plan/stage_chunks.hpp
+  include/roundpipe/plan/stage_compute.hpp
+  include/roundpipe/plan/step_graph.hpp
+  include/roundpipe/plan/streamed_graph.hpp
+  include/roundpipe/bubble/bubble_meter.hpp
+  include/roundpipe/bubble/bubble_trace.hpp
+  include/roundpipe/bubble/bubbles.hpp
+  include/roundpipe/bubble/cost_fit.hpp
+  include/roundpipe/estimate/hardware.hpp
+  include/roundpipe/estimate/model_shape.hpp
+  include/roundpipe/estimate/roofline.hpp
+  include/roundpipe/estimate/shape_costs.hpp
+  include/roundpipe/estimate/transfer_warning.hpp
+  include/roundpipe/simulate/action_times.hpp
+  include/roundpipe/simulate/bound_memory.hpp
+  include/roundpipe/simulate/copy_engines.hpp
+  include/roundpipe/simulate/forecast.hpp
+  include/roundpipe/simulate/link_model.hpp
+  include/roundpipe/simulate/link_sharing.hpp
+  include/roundpipe/simulate/simulated_bubbles.hpp
+  include/roundpipe/simulate/simulator.hpp
+  include/roundpipe/simulate/stage_activity.hpp
   include/roundpipe/backend/host_backend.hpp
   include/roundpipe/backend/host_event.hpp
   include/roundpipe/backend/host_fence.hpp
@@ -14,171 +139,58 @@ set(ROUNDPIPE_CORE_HEADERS
   include/roundpipe/backend/host_status.hpp
   include/roundpipe/backend/host_stream.hpp
   include/roundpipe/backend/host_task.hpp
-  include/roundpipe/concepts/backend.hpp
-  include/roundpipe/concepts/event_protocol.hpp
-  include/roundpipe/concepts/layer.hpp
-  include/roundpipe/concepts/ops.hpp
-  include/roundpipe/concepts/optimizer.hpp
-  include/roundpipe/concepts/partition_policy.hpp
-  include/roundpipe/concepts/schedule.hpp
-  include/roundpipe/concepts/transfer_policy.hpp
-  include/roundpipe/core/batch_shape.hpp
-  include/roundpipe/core/bytes.hpp
-  include/roundpipe/core/convert.hpp
-  include/roundpipe/core/dtype.hpp
-  include/roundpipe/core/error.hpp
-  include/roundpipe/core/half.hpp
-  include/roundpipe/core/host_array.hpp
-  include/roundpipe/core/host_tensor.hpp
-  include/roundpipe/core/id.hpp
-  include/roundpipe/core/layer_context.hpp
-  include/roundpipe/core/parameter.hpp
-  include/roundpipe/core/random.hpp
-  include/roundpipe/core/simd.hpp
-  include/roundpipe/core/simd_level.hpp
-  include/roundpipe/core/span.hpp
-  include/roundpipe/core/tensor.hpp
-  include/roundpipe/optim/adamw.hpp
-  include/roundpipe/optim/clipping.hpp
-  include/roundpipe/optim/learning_rate.hpp
-  include/roundpipe/optim/loss_scale.hpp
-  include/roundpipe/optim/sgd.hpp
-  include/roundpipe/optim/stochastic_rounding.hpp
-  include/roundpipe/optim/update_pass.hpp
-  include/roundpipe/plan/action_graph.hpp
-  include/roundpipe/plan/activation_copies.hpp
-  include/roundpipe/plan/balanced_partition.hpp
-  include/roundpipe/plan/batch_layout.hpp
-  include/roundpipe/plan/blocking_protocol.hpp
-  include/roundpipe/plan/bound_tasks.hpp
-  include/roundpipe/plan/bubble_meter.hpp
-  include/roundpipe/plan/bubble_trace.hpp
-  include/roundpipe/plan/bubbles.hpp
-  include/roundpipe/plan/byte_description.hpp
-  include/roundpipe/plan/call_context.hpp
-  include/roundpipe/plan/call_graph.hpp
-  include/roundpipe/plan/copy_queues.hpp
-  include/roundpipe/plan/cost_fit.hpp
-  include/roundpipe/plan/cost_model.hpp
-  include/roundpipe/plan/dualpipe_schedule.hpp
-  include/roundpipe/plan/earliest_finish_schedule.hpp
-  include/roundpipe/plan/even_cuts.hpp
-  include/roundpipe/plan/even_stages.hpp
-  include/roundpipe/plan/fewest_stages.hpp
-  include/roundpipe/plan/fitting_stages.hpp
-  include/roundpipe/plan/gpipe_schedule.hpp
-  include/roundpipe/plan/gradient_downloads.hpp
-  include/roundpipe/plan/gradient_sums.hpp
-  include/roundpipe/plan/graph_builder.hpp
-  include/roundpipe/plan/graph_history.hpp
-  include/roundpipe/plan/graph_sequence.hpp
-  include/roundpipe/plan/hardware.hpp
-  include/roundpipe/plan/host_memory_plan.hpp
-  include/roundpipe/plan/interleaved_schedule.hpp
-  include/roundpipe/plan/layer_bytes.hpp
-  include/roundpipe/plan/layer_event_protocol.hpp
-  include/roundpipe/plan/looped_bfs_schedule.hpp
-  include/roundpipe/plan/memory_limit.hpp
-  include/roundpipe/plan/memory_plan.hpp
-  include/roundpipe/plan/model_description.hpp
-  include/roundpipe/plan/model_shape.hpp
-  include/roundpipe/plan/naive_schedule.hpp
-  include/roundpipe/plan/one_f_one_b_schedule.hpp
-  include/roundpipe/plan/parameter_blocks.hpp
-  include/roundpipe/plan/parameter_uploads.hpp
-  include/roundpipe/plan/partition_by.hpp
-  include/roundpipe/plan/partition_check.hpp
-  include/roundpipe/plan/partition_objective.hpp
-  include/roundpipe/plan/partition_search.hpp
-  include/roundpipe/plan/partitioner.hpp
-  include/roundpipe/plan/planner.hpp
-  include/roundpipe/plan/priority_transfer_engine.hpp
-  include/roundpipe/plan/recompute_waits.hpp
-  include/roundpipe/plan/replan.hpp
-  include/roundpipe/plan/roofline.hpp
-  include/roundpipe/plan/round_partition.hpp
-  include/roundpipe/plan/round_robin_schedule.hpp
-  include/roundpipe/plan/sequence_order.hpp
-  include/roundpipe/plan/sequential.hpp
-  include/roundpipe/plan/shape_costs.hpp
-  include/roundpipe/plan/simulated_partitioner.hpp
-  include/roundpipe/plan/slot_order.hpp
-  include/roundpipe/plan/slot_simulation.hpp
-  include/roundpipe/plan/stage_budget.hpp
-  include/roundpipe/plan/stage_chunks.hpp
-  include/roundpipe/plan/stage_compute.hpp
-  include/roundpipe/plan/stage_layout.hpp
-  include/roundpipe/plan/stage_memory.hpp
-  include/roundpipe/plan/stage_moves.hpp
-  include/roundpipe/plan/stage_ticks.hpp
-  include/roundpipe/plan/step_graph.hpp
-  include/roundpipe/plan/task_graph.hpp
-  include/roundpipe/plan/timeline.hpp
-  include/roundpipe/plan/transfer_warning.hpp
-  include/roundpipe/plan/uniform_partitioner.hpp
-  include/roundpipe/plan/unplanned_transfers.hpp
-  include/roundpipe/plan/verify.hpp
-  include/roundpipe/plan/zb_h1_schedule.hpp
-  include/roundpipe/roundpipe.hpp
-  include/roundpipe/runtime/action_work.hpp
-  include/roundpipe/runtime/aligned_memory.hpp
-  include/roundpipe/runtime/batch.hpp
-  include/roundpipe/runtime/batch_staging.hpp
-  include/roundpipe/runtime/boundary_store.hpp
-  include/roundpipe/runtime/call_data.hpp
-  include/roundpipe/runtime/cpu_plan.hpp
-  include/roundpipe/runtime/cpu_set.hpp
-  include/roundpipe/runtime/device_actions.hpp
-  include/roundpipe/runtime/device_issuer.hpp
+  include/roundpipe/runtime/state/batch_staging.hpp
+  include/roundpipe/runtime/state/boundary_store.hpp
+  include/roundpipe/runtime/state/gradient_scaler.hpp
+  include/roundpipe/runtime/state/host_arena.hpp
+  include/roundpipe/runtime/state/initialize.hpp
+  include/roundpipe/runtime/state/parameter_store.hpp
+  include/roundpipe/runtime/state/rounding_key.hpp
+  include/roundpipe/runtime/execute/action_dispatcher.hpp
+  include/roundpipe/runtime/execute/action_work.hpp
+  include/roundpipe/runtime/execute/call_data.hpp
+  include/roundpipe/runtime/execute/device_actions.hpp
+  include/roundpipe/runtime/execute/device_issuer.hpp
+  include/roundpipe/runtime/execute/executor.hpp
+  include/roundpipe/runtime/execute/graph_program.hpp
+  include/roundpipe/runtime/execute/graph_run.hpp
+  include/roundpipe/runtime/execute/host_lane_worker.hpp
+  include/roundpipe/runtime/execute/host_progress.hpp
+  include/roundpipe/runtime/execute/issue_pace.hpp
+  include/roundpipe/runtime/execute/run_history.hpp
+  include/roundpipe/runtime/execute/run_queue.hpp
+  include/roundpipe/runtime/execute/run_timeline.hpp
+  include/roundpipe/runtime/execute/run_waits.hpp
+  include/roundpipe/runtime/probe/layer_probe.hpp
+  include/roundpipe/runtime/probe/measure_costs.hpp
+  include/roundpipe/runtime/probe/warm_up.hpp
   include/roundpipe/runtime/evaluation.hpp
-  include/roundpipe/runtime/executor.hpp
-  include/roundpipe/runtime/first_error.hpp
-  include/roundpipe/runtime/graph_program.hpp
-  include/roundpipe/runtime/graph_run.hpp
-  include/roundpipe/runtime/host_arena.hpp
-  include/roundpipe/runtime/host_lane_worker.hpp
-  include/roundpipe/runtime/host_memory_limit.hpp
-  include/roundpipe/runtime/host_progress.hpp
-  include/roundpipe/runtime/initialize.hpp
-  include/roundpipe/runtime/issue_pace.hpp
-  include/roundpipe/runtime/layer_trial.hpp
-  include/roundpipe/runtime/measure_costs.hpp
-  include/roundpipe/runtime/on_own_thread.hpp
-  include/roundpipe/runtime/parameter_store.hpp
   include/roundpipe/runtime/pipeline.hpp
   include/roundpipe/runtime/pipeline_options.hpp
   include/roundpipe/runtime/pipeline_plan.hpp
-  include/roundpipe/runtime/pipeline_work.hpp
   include/roundpipe/runtime/report.hpp
-  include/roundpipe/runtime/rounding_key.hpp
-  include/roundpipe/runtime/run_history.hpp
   include/roundpipe/runtime/run_meters.hpp
-  include/roundpipe/runtime/run_queue.hpp
-  include/roundpipe/runtime/run_timeline.hpp
-  include/roundpipe/runtime/run_waits.hpp
-  include/roundpipe/runtime/serial_parameters.hpp
-  include/roundpipe/runtime/serial_passes.hpp
-  include/roundpipe/runtime/serial_trainer.hpp
-  include/roundpipe/runtime/shape_cache.hpp
   include/roundpipe/runtime/simulated_machine.hpp
-  include/roundpipe/runtime/step_verdict.hpp
-  include/roundpipe/runtime/warm_up.hpp
   include/roundpipe/runtime/weights_digest.hpp
-  include/roundpipe/runtime/worker_pool.hpp
-  include/roundpipe/simulate/action_times.hpp
-  include/roundpipe/simulate/bound_memory.hpp
-  include/roundpipe/simulate/copy_engines.hpp
-  include/roundpipe/simulate/forecast.hpp
-  include/roundpipe/simulate/link_model.hpp
-  include/roundpipe/simulate/link_sharing.hpp
-  include/roundpipe/simulate/simulated_bubbles.hpp
-  include/roundpipe/simulate/simulator.hpp
-  include/roundpipe/simulate/stage_activity.hpp
-  include/roundpipe/version.hpp
+  include/roundpipe/runtime/serial/serial_parameters.hpp
+  include/roundpipe/runtime/serial/serial_passes.hpp
+  include/roundpipe/runtime/serial/serial_trainer.hpp
+  include/roundpipe/roundpipe.hpp
 )
 
-# io/, trace/ and nn/: the user brings nlohmann/json or Eigen for those that want them.
+# trace/ and nn/: the user brings nlohmann/json or Eigen for those that want them.
 set(ROUNDPIPE_EXTRA_HEADERS
+  include/roundpipe/trace/chrome_trace.hpp
+  include/roundpipe/trace/csv_timeline.hpp
+  include/roundpipe/trace/svg_canvas.hpp
+  include/roundpipe/trace/svg_guides.hpp
+  include/roundpipe/trace/svg_options.hpp
+  include/roundpipe/trace/svg_palette.hpp
+  include/roundpipe/trace/svg_timeline.hpp
+  include/roundpipe/trace/text_timeline.hpp
+  include/roundpipe/trace/time_axis.hpp
+  include/roundpipe/trace/timeline_boxes.hpp
+  include/roundpipe/trace/trace_file.hpp
   include/roundpipe/nn/carve.hpp
   include/roundpipe/nn/host_attention.hpp
   include/roundpipe/nn/host_elementwise.hpp
@@ -196,44 +208,33 @@ set(ROUNDPIPE_EXTRA_HEADERS
   include/roundpipe/nn/transformer_block.hpp
   include/roundpipe/nn/transformer_block_memory.hpp
   include/roundpipe/nn/transformer_config.hpp
-  include/roundpipe/trace/chrome_trace.hpp
-  include/roundpipe/trace/csv_timeline.hpp
-  include/roundpipe/trace/svg_canvas.hpp
-  include/roundpipe/trace/svg_guides.hpp
-  include/roundpipe/trace/svg_options.hpp
-  include/roundpipe/trace/svg_palette.hpp
-  include/roundpipe/trace/svg_timeline.hpp
-  include/roundpipe/trace/text_timeline.hpp
-  include/roundpipe/trace/time_axis.hpp
-  include/roundpipe/trace/timeline_boxes.hpp
-  include/roundpipe/trace/trace_file.hpp
 )
 
 # CUDA for g++ with the toolkit's headers.
 set(ROUNDPIPE_CUDA_HOST_HEADERS
-  include/roundpipe/cuda/attention_cudnn.hpp
-  include/roundpipe/cuda/attention_plan.hpp
-  include/roundpipe/cuda/blas.hpp
+  include/roundpipe/cuda/device/device.hpp
+  include/roundpipe/cuda/device/device_memory.hpp
+  include/roundpipe/cuda/device/driver_function.hpp
+  include/roundpipe/cuda/device/error.hpp
+  include/roundpipe/cuda/device/event.hpp
+  include/roundpipe/cuda/device/link_speed.hpp
+  include/roundpipe/cuda/device/pinned_memory.hpp
+  include/roundpipe/cuda/device/stopwatch.hpp
+  include/roundpipe/cuda/device/stream.hpp
+  include/roundpipe/cuda/device/stream_memory_ops.hpp
+  include/roundpipe/cuda/matmul/blas.hpp
+  include/roundpipe/cuda/matmul/matmul.hpp
+  include/roundpipe/cuda/matmul/matmul_algorithms.hpp
+  include/roundpipe/cuda/matmul/matmul_plan.hpp
+  include/roundpipe/cuda/matmul/matmul_timing.hpp
+  include/roundpipe/cuda/attention/attention_cudnn.hpp
+  include/roundpipe/cuda/attention/attention_plan.hpp
   include/roundpipe/cuda/cuda_backend.hpp
   include/roundpipe/cuda/cuda_event.hpp
   include/roundpipe/cuda/cuda_fence.hpp
   include/roundpipe/cuda/cuda_status.hpp
   include/roundpipe/cuda/cuda_stream.hpp
-  include/roundpipe/cuda/device.hpp
-  include/roundpipe/cuda/device_memory.hpp
-  include/roundpipe/cuda/driver_function.hpp
-  include/roundpipe/cuda/error.hpp
-  include/roundpipe/cuda/event.hpp
-  include/roundpipe/cuda/link_speed.hpp
-  include/roundpipe/cuda/matmul.hpp
-  include/roundpipe/cuda/matmul_algorithms.hpp
-  include/roundpipe/cuda/matmul_plan.hpp
-  include/roundpipe/cuda/matmul_timing.hpp
-  include/roundpipe/cuda/pinned_memory.hpp
   include/roundpipe/cuda/rounding.hpp
-  include/roundpipe/cuda/stopwatch.hpp
-  include/roundpipe/cuda/stream.hpp
-  include/roundpipe/cuda/stream_memory_ops.hpp
 )
 
 # CUDA for nvcc.

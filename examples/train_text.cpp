@@ -11,7 +11,7 @@
 #include <roundpipe/backend/host_backend.hpp>
 #include <roundpipe/nn/host_ops.hpp>
 #include <roundpipe/nn/transformer.hpp>
-#include <roundpipe/runtime/serial_trainer.hpp>
+#include <roundpipe/runtime/serial/serial_trainer.hpp>
 
 #include <cstddef>
 #include <cstdint>

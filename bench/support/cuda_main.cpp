@@ -6,7 +6,7 @@
 /// skipped (CTest's SKIP_RETURN_CODE), never passed.
 
 #include <roundpipe/core/error.hpp>
-#include <roundpipe/cuda/device.hpp>
+#include <roundpipe/cuda/device/device.hpp>
 
 #include <benchmark/benchmark.h>
 

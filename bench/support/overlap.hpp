@@ -5,11 +5,11 @@
 /// \file
 /// \brief How much transfer time stays exposed beside compute, on any backend.
 
+#include <roundpipe/bubble/bubbles.hpp>
 #include <roundpipe/concepts/backend.hpp>
 #include <roundpipe/concepts/transfer_policy.hpp>
+#include <roundpipe/model/batch.hpp>
 #include <roundpipe/optim/sgd.hpp>
-#include <roundpipe/plan/bubbles.hpp>
-#include <roundpipe/runtime/batch.hpp>
 #include <roundpipe/runtime/pipeline.hpp>
 
 #include <benchmark/benchmark.h>

@@ -7,7 +7,7 @@
 
 #include <roundpipe/concepts/layer.hpp>
 #include <roundpipe/core/bytes.hpp>
-#include <roundpipe/plan/sequential.hpp>
+#include <roundpipe/model/sequential.hpp>
 
 #include <chrono>
 #include <cstddef>
@@ -46,7 +46,7 @@ struct TimedLayer {
     return {{"hidden", {elements}, DType::f32}};
   }
   Footprint footprint(BatchShape) const { return {}; }
-  Work work(BatchShape) const {
+  FlopCount work(BatchShape) const {
     auto const seconds = std::chrono::duration<double>(options.forward).count();
     return {seconds, 2 * seconds};  // only their ratios count
   }
@@ -72,7 +72,7 @@ struct TimedLoss {
   }
   TensorTable boundary(BatchShape) const { return {}; }
   Footprint footprint(BatchShape) const { return {}; }
-  Work work(BatchShape shape) const { return TimedLayer<Busy>{options, false}.work(shape); }
+  FlopCount work(BatchShape shape) const { return TimedLayer<Busy>{options, false}.work(shape); }
   std::int64_t loss_terms(std::span<HostTensor const>, BatchShape) const { return 1; }
   template <class Stream>
   void forward(ForwardContext<Stream>& ctx) const {

@@ -6,11 +6,11 @@
 /// \file
 /// \brief What a run of train_throughput found, and how it is written.
 
+#include <roundpipe/bubble/bubbles.hpp>
 #include <roundpipe/core/bytes.hpp>
+#include <roundpipe/graph/timeline.hpp>
+#include <roundpipe/memory/memory_plan.hpp>
 #include <roundpipe/nn/transformer_config.hpp>
-#include <roundpipe/plan/bubbles.hpp>
-#include <roundpipe/plan/memory_plan.hpp>
-#include <roundpipe/plan/timeline.hpp>
 
 #include <cstddef>
 #include <cstdint>

@@ -10,15 +10,15 @@
 #include <roundpipe/concepts/partition_policy.hpp>
 #include <roundpipe/concepts/schedule.hpp>
 #include <roundpipe/concepts/transfer_policy.hpp>
-#include <roundpipe/plan/blocking_protocol.hpp>
-#include <roundpipe/plan/layer_event_protocol.hpp>
-#include <roundpipe/plan/looped_bfs_schedule.hpp>
-#include <roundpipe/plan/partitioner.hpp>
-#include <roundpipe/plan/priority_transfer_engine.hpp>
-#include <roundpipe/plan/round_robin_schedule.hpp>
-#include <roundpipe/plan/simulated_partitioner.hpp>
-#include <roundpipe/plan/uniform_partitioner.hpp>
-#include <roundpipe/plan/unplanned_transfers.hpp>
+#include <roundpipe/partition/partitioner.hpp>
+#include <roundpipe/partition/simulated_partitioner.hpp>
+#include <roundpipe/partition/uniform_partitioner.hpp>
+#include <roundpipe/policies/blocking_protocol.hpp>
+#include <roundpipe/policies/layer_event_protocol.hpp>
+#include <roundpipe/policies/priority_transfer_engine.hpp>
+#include <roundpipe/policies/unplanned_transfers.hpp>
+#include <roundpipe/schedule/looped_bfs_schedule.hpp>
+#include <roundpipe/schedule/round_robin_schedule.hpp>
 
 #include <cstddef>
 #include <span>

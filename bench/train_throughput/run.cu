@@ -2,11 +2,11 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 
 #include <roundpipe/cuda/cuda_backend.hpp>
-#include <roundpipe/cuda/device.hpp>
+#include <roundpipe/cuda/device/device.hpp>
 #include <roundpipe/cuda/ops/cuda_ops.cuh>
 #include <roundpipe/nn/transformer.hpp>
 #include <roundpipe/optim/adamw.hpp>
-#include <roundpipe/plan/partition_objective.hpp>
+#include <roundpipe/partition/partition_objective.hpp>
 #include <roundpipe/runtime/pipeline.hpp>
 #include <roundpipe/runtime/simulated_machine.hpp>
 #include <roundpipe/simulate/forecast.hpp>

@@ -2,7 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 
 // All that nvcc has to compile: kernels and their launches, and nothing of roundpipe but its check.
-#include <roundpipe/cuda/error.hpp>
+#include <roundpipe/cuda/device/error.hpp>
 
 #include <cub/block/block_reduce.cuh>
 

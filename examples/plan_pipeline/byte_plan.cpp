@@ -4,7 +4,7 @@
 #include "byte_plan.hpp"
 
 #include <roundpipe/core/error.hpp>
-#include <roundpipe/plan/stage_memory.hpp>
+#include <roundpipe/memory/stage_memory.hpp>
 
 #include <fmt/format.h>
 

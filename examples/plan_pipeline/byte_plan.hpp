@@ -7,9 +7,9 @@
 
 #include <roundpipe/concepts/partition_policy.hpp>
 #include <roundpipe/core/bytes.hpp>
-#include <roundpipe/plan/layer_bytes.hpp>
-#include <roundpipe/plan/memory_plan.hpp>
-#include <roundpipe/plan/simulated_partitioner.hpp>
+#include <roundpipe/memory/memory_plan.hpp>
+#include <roundpipe/model/layer_bytes.hpp>
+#include <roundpipe/partition/simulated_partitioner.hpp>
 #include <roundpipe/simulate/bound_memory.hpp>
 
 #include <cstddef>

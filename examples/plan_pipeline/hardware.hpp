@@ -19,7 +19,7 @@
 #include <plan_pipeline/json_fields.hpp>
 #include <roundpipe/core/bytes.hpp>
 #include <roundpipe/core/error.hpp>
-#include <roundpipe/plan/hardware.hpp>
+#include <roundpipe/estimate/hardware.hpp>
 
 #include <algorithm>
 #include <filesystem>

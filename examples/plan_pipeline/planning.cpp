@@ -3,26 +3,26 @@
 
 #include "planning.hpp"
 
-#include <roundpipe/plan/balanced_partition.hpp>
-#include <roundpipe/plan/byte_description.hpp>
-#include <roundpipe/plan/call_graph.hpp>
-#include <roundpipe/plan/dualpipe_schedule.hpp>
-#include <roundpipe/plan/earliest_finish_schedule.hpp>
-#include <roundpipe/plan/gpipe_schedule.hpp>
-#include <roundpipe/plan/interleaved_schedule.hpp>
-#include <roundpipe/plan/layer_event_protocol.hpp>
-#include <roundpipe/plan/looped_bfs_schedule.hpp>
-#include <roundpipe/plan/naive_schedule.hpp>
-#include <roundpipe/plan/one_f_one_b_schedule.hpp>
-#include <roundpipe/plan/partition_by.hpp>
+#include <roundpipe/graph/recompute_waits.hpp>
+#include <roundpipe/model/byte_description.hpp>
+#include <roundpipe/partition/balanced_partition.hpp>
+#include <roundpipe/partition/partition_by.hpp>
+#include <roundpipe/partition/round_partition.hpp>
 #include <roundpipe/plan/planner.hpp>
-#include <roundpipe/plan/priority_transfer_engine.hpp>
-#include <roundpipe/plan/recompute_waits.hpp>
-#include <roundpipe/plan/round_partition.hpp>
-#include <roundpipe/plan/round_robin_schedule.hpp>
+#include <roundpipe/plan/resident_graph.hpp>
 #include <roundpipe/plan/step_graph.hpp>
-#include <roundpipe/plan/task_graph.hpp>
-#include <roundpipe/plan/zb_h1_schedule.hpp>
+#include <roundpipe/plan/streamed_graph.hpp>
+#include <roundpipe/policies/layer_event_protocol.hpp>
+#include <roundpipe/policies/priority_transfer_engine.hpp>
+#include <roundpipe/schedule/dualpipe_schedule.hpp>
+#include <roundpipe/schedule/earliest_finish_schedule.hpp>
+#include <roundpipe/schedule/gpipe_schedule.hpp>
+#include <roundpipe/schedule/interleaved_schedule.hpp>
+#include <roundpipe/schedule/looped_bfs_schedule.hpp>
+#include <roundpipe/schedule/naive_schedule.hpp>
+#include <roundpipe/schedule/one_f_one_b_schedule.hpp>
+#include <roundpipe/schedule/round_robin_schedule.hpp>
+#include <roundpipe/schedule/zb_h1_schedule.hpp>
 #include <roundpipe/simulate/simulator.hpp>
 #include <roundpipe/simulate/stage_activity.hpp>
 
@@ -243,17 +243,17 @@ class Planning {
     auto const tasks = schedule.tasks(outcome_.shape);
     rp::PriorityTransferEngine const transfers;
     auto graph =
-        rp::build_call_graph({blocks_,
-                              stages.train,
-                              outcome_.shape,
-                              tasks,
-                              schedule.advance(outcome_.shape),
-                              outcome_.shape.micro_batches,
-                              buffering,
-                              [&](std::span<rp::Bytes const> tensors, std::size_t windows) {
-                                return transfers.chunks(tensors, windows);
-                              },
-                              before()});
+        rp::build_streamed_graph({blocks_,
+                                  stages.train,
+                                  outcome_.shape,
+                                  tasks,
+                                  schedule.advance(outcome_.shape),
+                                  outcome_.shape.micro_batches,
+                                  buffering,
+                                  [&](std::span<rp::Bytes const> tensors, std::size_t windows) {
+                                    return transfers.chunks(tensors, windows);
+                                  },
+                                  before()});
     correct_gradients(graph);
     if (o_.recompute_waits_for_gradient) {
       rp::wait_for_gradients(graph);
@@ -288,14 +288,14 @@ class Planning {
     for (auto const& layer : problem_.bytes) {
       boundaries.push_back(layer.boundary_bytes);
     }
-    auto graph = rp::build_task_graph({blocks_,
-                                       partition,
-                                       boundaries,
-                                       shape,
-                                       tasks,
-                                       static_cast<std::size_t>(schedule.advance(shape)),
-                                       o_.recompute_waits_for_gradient,
-                                       before()});
+    auto graph = rp::build_resident_graph({blocks_,
+                                           partition,
+                                           boundaries,
+                                           shape,
+                                           tasks,
+                                           static_cast<std::size_t>(schedule.advance(shape)),
+                                           o_.recompute_waits_for_gradient,
+                                           before()});
     rp::set_role(graph, rp::GraphRole::call, protocol_);
     return graph;
   }

@@ -8,7 +8,7 @@
 #include <roundpipe/concepts/partition_policy.hpp>
 #include <roundpipe/concepts/schedule.hpp>
 #include <roundpipe/core/error.hpp>
-#include <roundpipe/plan/timeline.hpp>
+#include <roundpipe/graph/timeline.hpp>
 #include <roundpipe/simulate/bound_memory.hpp>
 #include <roundpipe/simulate/simulated_bubbles.hpp>
 

@@ -5,9 +5,9 @@
 
 #include <plan_pipeline/hardware.hpp>
 #include <plan_pipeline/json_fields.hpp>
-#include <roundpipe/plan/model_shape.hpp>
-#include <roundpipe/plan/shape_costs.hpp>
-#include <roundpipe/plan/transfer_warning.hpp>
+#include <roundpipe/estimate/model_shape.hpp>
+#include <roundpipe/estimate/shape_costs.hpp>
+#include <roundpipe/estimate/transfer_warning.hpp>
 
 #include <cstddef>
 #include <string>

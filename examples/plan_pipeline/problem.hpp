@@ -25,7 +25,7 @@
 
 #include <roundpipe/concepts/partition_policy.hpp>
 #include <roundpipe/core/batch_shape.hpp>
-#include <roundpipe/plan/layer_bytes.hpp>
+#include <roundpipe/model/layer_bytes.hpp>
 #include <roundpipe/simulate/link_model.hpp>
 
 #include <cstdint>

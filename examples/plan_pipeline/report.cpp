@@ -3,8 +3,8 @@
 
 #include "report.hpp"
 
+#include <roundpipe/bubble/bubbles.hpp>
 #include <roundpipe/core/bytes.hpp>
-#include <roundpipe/plan/bubbles.hpp>
 #include <roundpipe/trace/chrome_trace.hpp>
 #include <roundpipe/trace/svg_timeline.hpp>
 

@@ -3,8 +3,8 @@
 
 #include "warnings.hpp"
 
-#include <roundpipe/plan/bubbles.hpp>
-#include <roundpipe/plan/earliest_finish_schedule.hpp>
+#include <roundpipe/bubble/bubbles.hpp>
+#include <roundpipe/schedule/earliest_finish_schedule.hpp>
 #include <roundpipe/simulate/stage_activity.hpp>
 
 #include <fmt/format.h>

@@ -6,9 +6,9 @@
 /// \brief What the command line's choice of types and copies is to the library.
 
 #include <roundpipe/core/dtype.hpp>
+#include <roundpipe/memory/host_memory_plan.hpp>
 #include <roundpipe/optim/loss_scale.hpp>
-#include <roundpipe/plan/host_memory_plan.hpp>
-#include <roundpipe/plan/layer_event_protocol.hpp>
+#include <roundpipe/policies/layer_event_protocol.hpp>
 
 #include <cstddef>
 #include <optional>

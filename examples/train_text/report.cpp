@@ -5,8 +5,8 @@
 
 #include <roundpipe/concepts/partition_policy.hpp>
 #include <roundpipe/core/error.hpp>
-#include <roundpipe/plan/memory_plan.hpp>
-#include <roundpipe/plan/model_description.hpp>
+#include <roundpipe/memory/memory_plan.hpp>
+#include <roundpipe/model/model_description.hpp>
 #include <roundpipe/trace/chrome_trace.hpp>
 
 #include <fmt/format.h>

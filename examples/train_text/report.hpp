@@ -6,8 +6,8 @@
 /// \brief The plan and the outcome of a training, for people and as JSON.
 
 #include <roundpipe/core/bytes.hpp>
-#include <roundpipe/plan/memory_plan.hpp>
-#include <roundpipe/plan/timeline.hpp>
+#include <roundpipe/graph/timeline.hpp>
+#include <roundpipe/memory/memory_plan.hpp>
 #include <roundpipe/runtime/pipeline.hpp>
 
 #include <cstddef>

@@ -5,7 +5,7 @@
 /// \file
 /// \brief Training on GPUs: the part of train_text that nvcc compiles, where there is one.
 
-#include <roundpipe/plan/timeline.hpp>
+#include <roundpipe/graph/timeline.hpp>
 
 #include <cstdint>
 

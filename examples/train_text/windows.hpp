@@ -7,7 +7,7 @@
 
 #include <roundpipe/core/batch_shape.hpp>
 #include <roundpipe/core/random.hpp>
-#include <roundpipe/runtime/batch.hpp>
+#include <roundpipe/model/batch.hpp>
 
 #include <algorithm>
 #include <cstddef>

@@ -1,9 +1,9 @@
 // SPDX-FileCopyrightText: 2026 The roundpipe authors
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 
-#include <roundpipe/cuda/attention_cudnn.hpp>
-#include <roundpipe/cuda/attention_plan.hpp>
-#include <roundpipe/cuda/device_memory.hpp>
+#include <roundpipe/cuda/attention/attention_cudnn.hpp>
+#include <roundpipe/cuda/attention/attention_plan.hpp>
+#include <roundpipe/cuda/device/device_memory.hpp>
 #include <support/attention_run.hpp>
 #include <support/device_values.hpp>
 #include <support/error_of.hpp>

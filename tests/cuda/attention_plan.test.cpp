@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: 2026 The roundpipe authors
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 
-#include <roundpipe/cuda/attention_plan.hpp>
+#include <roundpipe/cuda/attention/attention_plan.hpp>
 
 #include <support/attention_options.hpp>
 #include <support/error_of.hpp>

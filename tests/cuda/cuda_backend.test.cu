@@ -2,8 +2,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 
 #include <roundpipe/cuda/cuda_backend.hpp>
-#include <roundpipe/cuda/device.hpp>
-#include <roundpipe/cuda/pinned_memory.hpp>
+#include <roundpipe/cuda/device/device.hpp>
+#include <roundpipe/cuda/device/pinned_memory.hpp>
 #include <support/error_of.hpp>
 
 #include <doctest/doctest.h>

@@ -1,9 +1,9 @@
 // SPDX-FileCopyrightText: 2026 The roundpipe authors
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 
-#include <roundpipe/cuda/device.hpp>
+#include <roundpipe/cuda/device/device.hpp>
 
-#include <roundpipe/cuda/driver_function.hpp>
+#include <roundpipe/cuda/device/driver_function.hpp>
 #include <support/error_of.hpp>
 
 #include <cuda_runtime_api.h>

@@ -3,10 +3,10 @@
 
 #include <roundpipe/concepts/ops.hpp>
 #include <roundpipe/core/random.hpp>
+#include <roundpipe/cuda/device/stream.hpp>
 #include <roundpipe/cuda/kernels/dropout.cuh>
 #include <roundpipe/cuda/kernels/philox.cuh>
 #include <roundpipe/cuda/kernels/swiglu.cuh>
-#include <roundpipe/cuda/stream.hpp>
 #include <support/device_values.hpp>
 #include <support/element_oracle.hpp>
 #include <support/error_of.hpp>

@@ -2,9 +2,9 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 
 #include <roundpipe/cuda/cuda_backend.hpp>
-#include <roundpipe/cuda/device.hpp>
+#include <roundpipe/cuda/device/device.hpp>
+#include <roundpipe/model/sequential.hpp>
 #include <roundpipe/optim/sgd.hpp>
-#include <roundpipe/plan/sequential.hpp>
 #include <roundpipe/runtime/pipeline.hpp>
 #include <roundpipe/runtime/weights_digest.hpp>
 #include <support/error_of.hpp>

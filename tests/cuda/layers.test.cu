@@ -5,10 +5,10 @@
 
 #include <roundpipe/cuda/cuda_backend.hpp>
 #include <roundpipe/cuda/ops/cuda_ops.cuh>
+#include <roundpipe/model/model_description.hpp>
 #include <roundpipe/nn/language_model_head.hpp>
 #include <roundpipe/nn/token_embedding.hpp>
 #include <roundpipe/nn/transformer_block.hpp>
-#include <roundpipe/plan/model_description.hpp>
 #include <support/device_values.hpp>
 #include <support/element_oracle.hpp>
 #include <support/layer_oracle.hpp>

@@ -6,7 +6,7 @@
 /// SKIP_RETURN_CODE), never passed.
 
 #define DOCTEST_CONFIG_IMPLEMENT
-#include <roundpipe/cuda/matmul_algorithms.hpp>
+#include <roundpipe/cuda/matmul/matmul_algorithms.hpp>
 #include <support/run.hpp>
 
 #include <cuda_runtime_api.h>

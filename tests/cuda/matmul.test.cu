@@ -1,8 +1,8 @@
 // SPDX-FileCopyrightText: 2026 The roundpipe authors
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 
-#include <roundpipe/cuda/matmul.hpp>
-#include <roundpipe/cuda/stream.hpp>
+#include <roundpipe/cuda/device/stream.hpp>
+#include <roundpipe/cuda/matmul/matmul.hpp>
 #include <support/cuda_gate.hpp>
 #include <support/device_values.hpp>
 #include <support/error_of.hpp>

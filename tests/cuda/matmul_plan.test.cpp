@@ -1,9 +1,9 @@
 // SPDX-FileCopyrightText: 2026 The roundpipe authors
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 
-#include <roundpipe/cuda/matmul_plan.hpp>
+#include <roundpipe/cuda/matmul/matmul_plan.hpp>
 
-#include <roundpipe/cuda/blas.hpp>
+#include <roundpipe/cuda/matmul/blas.hpp>
 #include <support/error_of.hpp>
 
 #include <doctest/doctest.h>

@@ -1,10 +1,10 @@
 // SPDX-FileCopyrightText: 2026 The roundpipe authors
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 
+#include <roundpipe/cuda/device/stream.hpp>
 #include <roundpipe/cuda/kernels/partial_sums.cuh>
 #include <roundpipe/cuda/kernels/rms_norm.cuh>
 #include <roundpipe/cuda/kernels/rms_norm_backward.cuh>
-#include <roundpipe/cuda/stream.hpp>
 #include <support/device_values.hpp>
 #include <support/element_oracle.hpp>
 #include <support/error_of.hpp>

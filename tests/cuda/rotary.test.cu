@@ -2,10 +2,10 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 
 #include <roundpipe/concepts/ops.hpp>
+#include <roundpipe/cuda/device/stream.hpp>
 #include <roundpipe/cuda/kernels/partial_sums.cuh>
 #include <roundpipe/cuda/kernels/rotary.cuh>
 #include <roundpipe/cuda/kernels/rotary_backward.cuh>
-#include <roundpipe/cuda/stream.hpp>
 #include <support/device_values.hpp>
 #include <support/element_oracle.hpp>
 #include <support/error_of.hpp>

@@ -1,8 +1,8 @@
 // SPDX-FileCopyrightText: 2026 The roundpipe authors
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 
-#include <roundpipe/cuda/event.hpp>
-#include <roundpipe/cuda/stream.hpp>
+#include <roundpipe/cuda/device/event.hpp>
+#include <roundpipe/cuda/device/stream.hpp>
 #include <support/cuda_gate.hpp>
 
 #include <doctest/doctest.h>

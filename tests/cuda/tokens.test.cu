@@ -1,11 +1,11 @@
 // SPDX-FileCopyrightText: 2026 The roundpipe authors
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 
+#include <roundpipe/cuda/device/stream.hpp>
 #include <roundpipe/cuda/kernels/cross_entropy.cuh>
 #include <roundpipe/cuda/kernels/embedding.cuh>
 #include <roundpipe/cuda/kernels/scatter_add.cuh>
 #include <roundpipe/cuda/kernels/sum.cuh>
-#include <roundpipe/cuda/stream.hpp>
 #include <support/device_values.hpp>
 #include <support/element_oracle.hpp>
 #include <support/error_of.hpp>

@@ -5,9 +5,9 @@
 #include <plan_pipeline/options.hpp>
 #include <plan_pipeline/planning.hpp>
 #include <plan_pipeline/problem.hpp>
+#include <roundpipe/bubble/bubbles.hpp>
 #include <roundpipe/concepts/partition_policy.hpp>
 #include <roundpipe/core/bytes.hpp>
-#include <roundpipe/plan/bubbles.hpp>
 #include <support/bubble_study.hpp>
 #include <support/error_of.hpp>
 #include <support/temporary_folder.hpp>

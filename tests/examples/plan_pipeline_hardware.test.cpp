@@ -2,8 +2,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include <plan_pipeline/hardware.hpp>
 #include <roundpipe/core/bytes.hpp>
-#include <roundpipe/plan/model_shape.hpp>
-#include <roundpipe/plan/roofline.hpp>
+#include <roundpipe/estimate/model_shape.hpp>
+#include <roundpipe/estimate/roofline.hpp>
 #include <support/error_of.hpp>
 #include <support/temporary_folder.hpp>
 

@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: 2026 The roundpipe authors
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 
-#include <roundpipe/cuda/stream.hpp>
+#include <roundpipe/cuda/device/stream.hpp>
 #include <roundpipe/version.hpp>
 
 #include <cuda_runtime_api.h>

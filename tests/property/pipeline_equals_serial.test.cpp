@@ -1,14 +1,14 @@
 // SPDX-FileCopyrightText: 2026 The roundpipe authors
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include <roundpipe/backend/host_backend.hpp>
+#include <roundpipe/model/cost_model.hpp>
 #include <roundpipe/nn/host_ops.hpp>
 #include <roundpipe/nn/transformer.hpp>
 #include <roundpipe/optim/adamw.hpp>
 #include <roundpipe/optim/sgd.hpp>
-#include <roundpipe/plan/cost_model.hpp>
 #include <roundpipe/plan/planner.hpp>
 #include <roundpipe/runtime/pipeline.hpp>
-#include <roundpipe/runtime/serial_trainer.hpp>
+#include <roundpipe/runtime/serial/serial_trainer.hpp>
 #include <roundpipe/runtime/weights_digest.hpp>
 #include <support/error_of.hpp>
 #include <support/pipeline_runs.hpp>

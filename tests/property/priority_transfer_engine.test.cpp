@@ -1,6 +1,6 @@
 // SPDX-FileCopyrightText: 2026 The roundpipe authors
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-#include <roundpipe/plan/priority_transfer_engine.hpp>
+#include <roundpipe/policies/priority_transfer_engine.hpp>
 
 #include <support/property.hpp>
 

@@ -1,13 +1,13 @@
 // SPDX-FileCopyrightText: 2026 The roundpipe authors
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-#include <roundpipe/plan/verify.hpp>
+#include <roundpipe/graph/verify.hpp>
 
-#include <roundpipe/plan/blocking_protocol.hpp>
-#include <roundpipe/plan/layer_event_protocol.hpp>
-#include <roundpipe/plan/partitioner.hpp>
-#include <roundpipe/plan/priority_transfer_engine.hpp>
-#include <roundpipe/plan/round_robin_schedule.hpp>
-#include <roundpipe/plan/unplanned_transfers.hpp>
+#include <roundpipe/partition/partitioner.hpp>
+#include <roundpipe/policies/blocking_protocol.hpp>
+#include <roundpipe/policies/layer_event_protocol.hpp>
+#include <roundpipe/policies/priority_transfer_engine.hpp>
+#include <roundpipe/policies/unplanned_transfers.hpp>
+#include <roundpipe/schedule/round_robin_schedule.hpp>
 #include <support/own_policies.hpp>
 #include <support/training_graphs.hpp>
 

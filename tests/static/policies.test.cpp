@@ -4,11 +4,11 @@
 // member, has it non-const, or returns something else.
 #include <roundpipe/optim/adamw.hpp>
 #include <roundpipe/optim/sgd.hpp>
-#include <roundpipe/plan/blocking_protocol.hpp>
-#include <roundpipe/plan/layer_event_protocol.hpp>
-#include <roundpipe/plan/partitioner.hpp>
-#include <roundpipe/plan/priority_transfer_engine.hpp>
-#include <roundpipe/plan/round_robin_schedule.hpp>
+#include <roundpipe/partition/partitioner.hpp>
+#include <roundpipe/policies/blocking_protocol.hpp>
+#include <roundpipe/policies/layer_event_protocol.hpp>
+#include <roundpipe/policies/priority_transfer_engine.hpp>
+#include <roundpipe/schedule/round_robin_schedule.hpp>
 #include <support/policy_archetypes.hpp>
 
 #include <cstddef>

@@ -5,7 +5,7 @@
 /// \file
 /// \brief The process's options of attention, for as long as a test wants them.
 
-#include <roundpipe/cuda/attention_plan.hpp>
+#include <roundpipe/cuda/attention/attention_plan.hpp>
 
 namespace roundpipe::test {
 

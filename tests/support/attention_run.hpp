@@ -8,7 +8,7 @@
 #include <roundpipe/concepts/ops.hpp>
 #include <roundpipe/core/dtype.hpp>
 #include <roundpipe/core/tensor.hpp>
-#include <roundpipe/cuda/stream.hpp>
+#include <roundpipe/cuda/device/stream.hpp>
 #include <support/device_values.hpp>
 
 #include <doctest/doctest.h>

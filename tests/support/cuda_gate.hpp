@@ -5,8 +5,8 @@
 /// \file
 /// \brief A gate that holds a CUDA stream until a test opens it.
 
-#include <roundpipe/cuda/error.hpp>
-#include <roundpipe/cuda/stream.hpp>
+#include <roundpipe/cuda/device/error.hpp>
+#include <roundpipe/cuda/device/stream.hpp>
 
 #include <cuda_runtime_api.h>
 

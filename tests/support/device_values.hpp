@@ -11,8 +11,8 @@
 #include <roundpipe/core/id.hpp>
 #include <roundpipe/core/span.hpp>
 #include <roundpipe/core/tensor.hpp>
-#include <roundpipe/cuda/device_memory.hpp>
-#include <roundpipe/cuda/error.hpp>
+#include <roundpipe/cuda/device/device_memory.hpp>
+#include <roundpipe/cuda/device/error.hpp>
 
 #include <cuda_runtime_api.h>
 

@@ -10,8 +10,8 @@
 #include <roundpipe/core/dtype.hpp>
 #include <roundpipe/core/id.hpp>
 #include <roundpipe/core/span.hpp>
-#include <roundpipe/cuda/device_memory.hpp>
-#include <roundpipe/cuda/error.hpp>
+#include <roundpipe/cuda/device/device_memory.hpp>
+#include <roundpipe/cuda/device/error.hpp>
 #include <support/device_values.hpp>
 
 #include <cuda_runtime_api.h>

@@ -5,8 +5,8 @@
 /// \file
 /// \brief Runs a sequence of graphs through its interleavings, on symbols instead of numbers.
 
-#include <roundpipe/plan/action_graph.hpp>
-#include <roundpipe/plan/graph_sequence.hpp>
+#include <roundpipe/graph/action_graph.hpp>
+#include <roundpipe/graph/graph_sequence.hpp>
 
 #include <algorithm>
 #include <array>

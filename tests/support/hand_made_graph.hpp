@@ -5,7 +5,7 @@
 /// \file
 /// \brief Small graphs written down action by action.
 
-#include <roundpipe/plan/action_graph.hpp>
+#include <roundpipe/graph/action_graph.hpp>
 
 #include <cstddef>
 #include <initializer_list>

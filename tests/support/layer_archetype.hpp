@@ -53,7 +53,7 @@ struct FullLayerArchetype : LossLayerArchetype<Stream> {
   using LossLayerArchetype<Stream>::LossLayerArchetype;
   ConvertsTo<TensorTable> side_inputs(BatchShape) const { return {}; }
   ConvertsTo<TensorTable> results(BatchShape) const { return {}; }
-  ConvertsTo<Work> work(BatchShape) const { return {}; }
+  ConvertsTo<FlopCount> work(BatchShape) const { return {}; }
   ConvertsTo<std::string> name() const { return {}; }
 };
 

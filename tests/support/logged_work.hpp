@@ -8,7 +8,7 @@
 #include <roundpipe/backend/host_backend.hpp>
 #include <roundpipe/core/error.hpp>
 #include <roundpipe/core/id.hpp>
-#include <roundpipe/runtime/action_work.hpp>
+#include <roundpipe/runtime/execute/action_work.hpp>
 
 #include <functional>
 #include <mutex>

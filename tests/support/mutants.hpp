@@ -5,10 +5,10 @@
 /// \file
 /// \brief Graphs that lack an ordering edge, and what the missing edge is worth, by brute force.
 
-#include <roundpipe/plan/action_graph.hpp>
-#include <roundpipe/plan/graph_sequence.hpp>
-#include <roundpipe/plan/sequence_order.hpp>
-#include <roundpipe/plan/verify.hpp>
+#include <roundpipe/graph/action_graph.hpp>
+#include <roundpipe/graph/graph_sequence.hpp>
+#include <roundpipe/graph/sequence_order.hpp>
+#include <roundpipe/graph/verify.hpp>
 #include <support/training_graphs.hpp>
 
 #include <algorithm>
@@ -94,12 +94,12 @@ inline EdgeKind kind_of(TrainingGraphs const& graphs, Edge const& edge) {
       } else if (action.gated) {  // a chunk's gate may also be what frees or fills its buffer
         kind.rules = {Rule::queueing};
         if (target.lane.kind == LaneKind::compute) {
-          kind.rules.insert({Rule::data, Rule::slot_reuse});
+          kind.rules.insert({Rule::data, Rule::buffer_reuse});
         } else if (target.kind == ActionKind::accumulate_gradient) {
-          kind.rules = {Rule::slot_reuse};
+          kind.rules = {Rule::buffer_reuse};
         }
       } else {
-        kind.rules = {Rule::data, Rule::slot_reuse};
+        kind.rules = {Rule::data, Rule::buffer_reuse};
       }
       break;
     }
@@ -148,7 +148,7 @@ inline EdgeKind kind_of(TrainingGraphs const& graphs, Edge const& edge) {
                                        "landing"};
       auto const ring = action.ring_waits[edge.index].ring.kind;
       kind.name += std::string("former users of ") + names[static_cast<std::size_t>(ring)];
-      kind.rules = {Rule::slot_reuse};
+      kind.rules = {Rule::buffer_reuse};
       break;
     }
     case EdgeList::lane_waits:

@@ -7,7 +7,7 @@
 
 #include <roundpipe/concepts/partition_policy.hpp>
 #include <roundpipe/concepts/transfer_policy.hpp>
-#include <roundpipe/plan/looped_bfs_schedule.hpp>
+#include <roundpipe/schedule/looped_bfs_schedule.hpp>
 
 #include <cstddef>
 #include <span>

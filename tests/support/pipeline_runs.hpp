@@ -7,7 +7,7 @@
 
 #include <roundpipe/backend/host_backend.hpp>
 #include <roundpipe/runtime/pipeline.hpp>
-#include <roundpipe/runtime/serial_trainer.hpp>
+#include <roundpipe/runtime/serial/serial_trainer.hpp>
 #include <roundpipe/runtime/weights_digest.hpp>
 
 #include <cstddef>

@@ -6,7 +6,7 @@
 /// \brief Shapes and a device for tests of costs without a machine.
 
 #include <roundpipe/concepts/backend.hpp>
-#include <roundpipe/plan/model_shape.hpp>
+#include <roundpipe/estimate/model_shape.hpp>
 
 namespace roundpipe::test {
 

@@ -7,14 +7,14 @@
 
 #include <roundpipe/concepts/partition_policy.hpp>
 #include <roundpipe/concepts/schedule.hpp>
-#include <roundpipe/plan/byte_description.hpp>
-#include <roundpipe/plan/call_graph.hpp>
-#include <roundpipe/plan/layer_event_protocol.hpp>
-#include <roundpipe/plan/parameter_blocks.hpp>
+#include <roundpipe/model/byte_description.hpp>
+#include <roundpipe/model/parameter_blocks.hpp>
 #include <roundpipe/plan/planner.hpp>
-#include <roundpipe/plan/priority_transfer_engine.hpp>
+#include <roundpipe/plan/resident_graph.hpp>
 #include <roundpipe/plan/step_graph.hpp>
-#include <roundpipe/plan/task_graph.hpp>
+#include <roundpipe/plan/streamed_graph.hpp>
+#include <roundpipe/policies/layer_event_protocol.hpp>
+#include <roundpipe/policies/priority_transfer_engine.hpp>
 
 #include <cstddef>
 #include <functional>
@@ -45,14 +45,14 @@ class ScheduledModel {
       boundaries.push_back(layer.boundary_bytes);
     }
     auto const tasks = schedule.tasks(shape);
-    return with_role(build_task_graph({blocks_,
-                                       partition,
-                                       boundaries,
-                                       shape,
-                                       tasks,
-                                       schedule.advance(shape),
-                                       recompute_waits,
-                                       before()}));
+    return with_role(build_resident_graph({blocks_,
+                                           partition,
+                                           boundaries,
+                                           shape,
+                                           tasks,
+                                           schedule.advance(shape),
+                                           recompute_waits,
+                                           before()}));
   }
 
   /// As `Pipeline` runs it.
@@ -64,17 +64,18 @@ class ScheduledModel {
     auto const plan = lay_out_stages(description_, blocks_, partition, buffering);
     auto const tasks = schedule.tasks(shape);
     PriorityTransferEngine const transfers;
-    return with_role(build_call_graph({blocks_,
-                                       plan.train,
-                                       shape,
-                                       tasks,
-                                       schedule.advance(shape),
-                                       shape.micro_batches,
-                                       buffering,
-                                       [&](std::span<Bytes const> tensors, std::size_t windows) {
-                                         return transfers.chunks(tensors, windows);
-                                       },
-                                       before()}));
+    return with_role(
+        build_streamed_graph({blocks_,
+                              plan.train,
+                              shape,
+                              tasks,
+                              schedule.advance(shape),
+                              shape.micro_batches,
+                              buffering,
+                              [&](std::span<Bytes const> tensors, std::size_t windows) {
+                                return transfers.chunks(tensors, windows);
+                              },
+                              before()}));
   }
 
   [[nodiscard]] ActionGraph step() const { return build_step_graph(blocks_, protocol_, {}); }

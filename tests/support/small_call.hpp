@@ -8,13 +8,13 @@
 #include <roundpipe/concepts/partition_policy.hpp>
 #include <roundpipe/concepts/schedule.hpp>
 #include <roundpipe/core/bytes.hpp>
+#include <roundpipe/model/model_description.hpp>
+#include <roundpipe/model/parameter_blocks.hpp>
 #include <roundpipe/plan/call_context.hpp>
-#include <roundpipe/plan/layer_event_protocol.hpp>
-#include <roundpipe/plan/model_description.hpp>
-#include <roundpipe/plan/parameter_blocks.hpp>
 #include <roundpipe/plan/planner.hpp>
-#include <roundpipe/plan/priority_transfer_engine.hpp>
-#include <roundpipe/plan/round_robin_schedule.hpp>
+#include <roundpipe/policies/layer_event_protocol.hpp>
+#include <roundpipe/policies/priority_transfer_engine.hpp>
+#include <roundpipe/schedule/round_robin_schedule.hpp>
 #include <support/toy_model.hpp>
 
 #include <cstddef>
@@ -48,7 +48,7 @@ class SmallCall {
   [[nodiscard]] ParameterBlocks const& blocks() const noexcept { return blocks_; }
   [[nodiscard]] StageLayout const& stage(std::size_t index) const { return plan_.train[index]; }
 
-  [[nodiscard]] CallGraphInput input() const {
+  [[nodiscard]] StreamedGraphInput input() const {
     return {blocks_,
             plan_.train,
             shape_,

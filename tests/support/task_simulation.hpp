@@ -7,7 +7,7 @@
 
 #include <roundpipe/concepts/partition_policy.hpp>
 #include <roundpipe/concepts/schedule.hpp>
-#include <roundpipe/plan/partition_objective.hpp>
+#include <roundpipe/partition/partition_objective.hpp>
 
 #include <algorithm>
 #include <cstddef>

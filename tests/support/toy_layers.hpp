@@ -175,7 +175,7 @@ struct ToyDense {
     auto const bytes = TensorTable{{"", types.shape(shape), DType::f32}}.bytes();
     return {bytes, bytes};
   }
-  Work work(BatchShape shape) const {
+  FlopCount work(BatchShape shape) const {
     auto const flops = static_cast<double>(2 * shape.positions() * types.width * types.width);
     return {flops, 2 * flops};
   }

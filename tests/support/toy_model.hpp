@@ -6,8 +6,8 @@
 /// \brief A model of toy layers with every kind of boundary, and data for it.
 
 #include <roundpipe/core/random.hpp>
-#include <roundpipe/plan/sequential.hpp>
-#include <roundpipe/runtime/batch.hpp>
+#include <roundpipe/model/batch.hpp>
+#include <roundpipe/model/sequential.hpp>
 #include <support/toy_layers.hpp>
 
 #include <algorithm>

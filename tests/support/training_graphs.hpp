@@ -7,9 +7,9 @@
 
 #include <roundpipe/core/bytes.hpp>
 #include <roundpipe/core/error.hpp>
-#include <roundpipe/plan/action_graph.hpp>
-#include <roundpipe/plan/cost_model.hpp>
-#include <roundpipe/plan/graph_sequence.hpp>
+#include <roundpipe/graph/action_graph.hpp>
+#include <roundpipe/graph/graph_sequence.hpp>
+#include <roundpipe/model/cost_model.hpp>
 #include <roundpipe/plan/planner.hpp>
 #include <support/toy_model.hpp>
 
@@ -71,7 +71,7 @@ TrainingGraphs plan_training(
   Planner const planner{
       std::move(schedule), std::move(transfers), std::move(protocol), std::move(partitioner)};
   graphs.stages = planner.plan_stages(model, graphs.blocks, CostModel(costs), training.plan);
-  graphs.call = planner.call_graph(graphs.blocks, graphs.stages, training.plan);
+  graphs.call = planner.streamed_graph(graphs.blocks, graphs.stages, training.plan);
   graphs.evaluation = planner.evaluation_graph(
       graphs.blocks,
       graphs.stages,

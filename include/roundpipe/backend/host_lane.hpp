@@ -10,8 +10,8 @@
 #include <roundpipe/backend/host_options.hpp>
 #include <roundpipe/backend/host_status.hpp>
 #include <roundpipe/backend/host_task.hpp>
-#include <roundpipe/concepts/backend.hpp>
 #include <roundpipe/core/id.hpp>
+#include <roundpipe/core/lane.hpp>
 
 #include <algorithm>
 #include <chrono>

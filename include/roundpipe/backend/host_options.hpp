@@ -5,10 +5,10 @@
 /// \file
 /// \brief What a host backend emulates: devices, their memory and links, delays and faults.
 
-#include <roundpipe/concepts/backend.hpp>
 #include <roundpipe/core/bytes.hpp>
 #include <roundpipe/core/error.hpp>
 #include <roundpipe/core/id.hpp>
+#include <roundpipe/core/lane.hpp>
 
 #include <chrono>
 #include <cmath>

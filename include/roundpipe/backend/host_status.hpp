@@ -5,9 +5,9 @@
 /// \file
 /// \brief Whether a host backend still runs, what stopped it, and waiting that a stop ends.
 
-#include <roundpipe/concepts/backend.hpp>
 #include <roundpipe/core/error.hpp>
 #include <roundpipe/core/id.hpp>
+#include <roundpipe/core/lane.hpp>
 
 #include <atomic>
 #include <chrono>

@@ -8,6 +8,7 @@
 #include <roundpipe/core/bytes.hpp>
 #include <roundpipe/core/dtype.hpp>
 #include <roundpipe/core/id.hpp>
+#include <roundpipe/core/lane.hpp>
 #include <roundpipe/core/span.hpp>
 
 #include <concepts>
@@ -16,33 +17,6 @@
 #include <string>
 
 namespace roundpipe {
-
-/// What a stream of a device is for; a backend may map kinds to priorities and copy engines.
-enum class LaneKind : std::uint8_t {
-  compute,
-  activation_up,
-  activation_down,
-  parameter_up,
-  gradient_down,
-  accumulate,      ///< On the host: sums downloaded gradients.
-  parameter_copy,  ///< On the host: P copies.
-  optimizer,       ///< On the host: gradient norms, optimizer steps.
-};
-
-inline constexpr std::size_t device_lane_count = 5;  ///< The kinds before \c accumulate.
-inline constexpr std::size_t host_lane_count = 3;
-
-[[nodiscard]] constexpr char const* name_of(LaneKind kind) noexcept {
-  constexpr char const* names[] = {"compute",
-                                   "activation up",
-                                   "activation down",
-                                   "parameter up",
-                                   "gradient down",
-                                   "accumulate",
-                                   "parameter copy",
-                                   "optimizer"};
-  return names[static_cast<std::size_t>(kind)];
-}
 
 /// What a plan needs to know of a device.
 struct DeviceProperties {

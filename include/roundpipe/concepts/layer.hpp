@@ -41,7 +41,7 @@ struct Footprint {
 };
 
 /// Floating-point operations of one layer for one micro-batch (a multiply-add counts two).
-struct Work {
+struct FlopCount {
   double forward_flops = 0;
   double backward_flops = 0;  ///< Without recomputation.
 };
@@ -90,7 +90,7 @@ concept HasResults = requires(L const& layer, BatchShape shape) {
 /// \brief A layer that counts its own FLOPs.
 template <class L>
 concept HasWork = requires(L const& layer, BatchShape shape) {
-  { layer.work(shape) } -> std::convertible_to<Work>;
+  { layer.work(shape) } -> std::convertible_to<FlopCount>;
 };
 
 /// \brief A layer with a name of its own.

@@ -14,12 +14,12 @@
 #include <roundpipe/cuda/cuda_fence.hpp>
 #include <roundpipe/cuda/cuda_status.hpp>
 #include <roundpipe/cuda/cuda_stream.hpp>
-#include <roundpipe/cuda/device.hpp>
-#include <roundpipe/cuda/device_memory.hpp>
-#include <roundpipe/cuda/link_speed.hpp>
-#include <roundpipe/cuda/pinned_memory.hpp>
-#include <roundpipe/cuda/stream.hpp>
-#include <roundpipe/cuda/stream_memory_ops.hpp>
+#include <roundpipe/cuda/device/device.hpp>
+#include <roundpipe/cuda/device/device_memory.hpp>
+#include <roundpipe/cuda/device/link_speed.hpp>
+#include <roundpipe/cuda/device/pinned_memory.hpp>
+#include <roundpipe/cuda/device/stream.hpp>
+#include <roundpipe/cuda/device/stream_memory_ops.hpp>
 
 #include <cuda_runtime_api.h>
 

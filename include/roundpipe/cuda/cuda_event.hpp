@@ -8,8 +8,8 @@
 #include <roundpipe/concepts/backend.hpp>
 #include <roundpipe/core/id.hpp>
 #include <roundpipe/cuda/cuda_status.hpp>
-#include <roundpipe/cuda/device.hpp>
-#include <roundpipe/cuda/event.hpp>
+#include <roundpipe/cuda/device/device.hpp>
+#include <roundpipe/cuda/device/event.hpp>
 
 #include <cuda_runtime_api.h>
 

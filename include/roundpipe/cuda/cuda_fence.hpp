@@ -7,7 +7,7 @@
 
 #include <roundpipe/concepts/backend.hpp>
 #include <roundpipe/cuda/cuda_status.hpp>
-#include <roundpipe/cuda/error.hpp>
+#include <roundpipe/cuda/device/error.hpp>
 
 #include <cuda_runtime_api.h>
 

@@ -13,12 +13,12 @@
 #include <roundpipe/cuda/cuda_event.hpp>
 #include <roundpipe/cuda/cuda_fence.hpp>
 #include <roundpipe/cuda/cuda_status.hpp>
-#include <roundpipe/cuda/device.hpp>
-#include <roundpipe/cuda/error.hpp>
-#include <roundpipe/cuda/event.hpp>
+#include <roundpipe/cuda/device/device.hpp>
+#include <roundpipe/cuda/device/error.hpp>
+#include <roundpipe/cuda/device/event.hpp>
+#include <roundpipe/cuda/device/stream.hpp>
+#include <roundpipe/cuda/device/stream_memory_ops.hpp>
 #include <roundpipe/cuda/rounding.hpp>
-#include <roundpipe/cuda/stream.hpp>
-#include <roundpipe/cuda/stream_memory_ops.hpp>
 
 #include <cuda/stream_ref>
 #include <cuda_runtime_api.h>

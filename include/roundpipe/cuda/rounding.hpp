@@ -8,7 +8,7 @@
 /// The kernels are PTX, which the driver compiles for whatever device it meets, so that the backend
 /// is complete for programs that no nvcc ever sees.
 
-#include <roundpipe/cuda/error.hpp>
+#include <roundpipe/cuda/device/error.hpp>
 
 #include <cuda_runtime_api.h>
 

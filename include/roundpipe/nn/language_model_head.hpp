@@ -106,7 +106,7 @@ class LanguageModelHead {
     return {0, work.used_bytes()};
   }
   /// Of training: the saving forward does nothing.
-  [[nodiscard]] Work work(BatchShape shape) const {
+  [[nodiscard]] FlopCount work(BatchShape shape) const {
     auto const product = 2 * static_cast<double>(shape.positions()) *
                          static_cast<double>(config_.hidden) *
                          static_cast<double>(config_.vocabulary);

@@ -65,7 +65,7 @@ class TokenEmbedding {
     return {0, work.used_bytes()};
   }
   /// The additions of the backward; the forward moves bytes only.
-  [[nodiscard]] Work work(BatchShape shape) const {
+  [[nodiscard]] FlopCount work(BatchShape shape) const {
     return {0, static_cast<double>(shape.positions()) * static_cast<double>(config_.hidden)};
   }
 

@@ -6,11 +6,11 @@
 /// \brief A whole decoder-only transformer as a model.
 
 #include <roundpipe/concepts/ops.hpp>
+#include <roundpipe/model/sequential.hpp>
 #include <roundpipe/nn/language_model_head.hpp>
 #include <roundpipe/nn/token_embedding.hpp>
 #include <roundpipe/nn/transformer_block.hpp>
 #include <roundpipe/nn/transformer_config.hpp>
-#include <roundpipe/plan/sequential.hpp>
 
 #include <cstddef>
 

@@ -87,7 +87,7 @@ class TransformerBlock {
   }
   /// Products, and the visible half of attention: two products of the size of the scores forward,
   /// five backward (Dao et al. 2022, appendix B).
-  [[nodiscard]] Work work(BatchShape shape) const {
+  [[nodiscard]] FlopCount work(BatchShape shape) const {
     auto const number = [](std::int64_t n) { return static_cast<double>(n); };
     auto const weights =
         number(config_.hidden) *

@@ -8,10 +8,10 @@
 
 #include <roundpipe/core/error.hpp>
 #include <roundpipe/core/id.hpp>
-#include <roundpipe/plan/action_graph.hpp>
+#include <roundpipe/graph/action_graph.hpp>
+#include <roundpipe/memory/host_memory_plan.hpp>
+#include <roundpipe/memory/stage_layout.hpp>
 #include <roundpipe/plan/call_context.hpp>
-#include <roundpipe/plan/host_memory_plan.hpp>
-#include <roundpipe/plan/stage_layout.hpp>
 
 #include <algorithm>
 #include <cstddef>

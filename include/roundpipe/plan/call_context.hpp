@@ -5,17 +5,17 @@
 /// \file
 /// \brief What the parts of a call's graph share: its input, its slots, and the graph so far.
 
-#include <roundpipe/concepts/backend.hpp>
 #include <roundpipe/concepts/event_protocol.hpp>
 #include <roundpipe/concepts/schedule.hpp>
 #include <roundpipe/core/id.hpp>
-#include <roundpipe/plan/action_graph.hpp>
-#include <roundpipe/plan/graph_builder.hpp>
-#include <roundpipe/plan/memory_plan.hpp>
-#include <roundpipe/plan/parameter_blocks.hpp>
-#include <roundpipe/plan/slot_order.hpp>
+#include <roundpipe/core/lane.hpp>
+#include <roundpipe/graph/action_graph.hpp>
+#include <roundpipe/graph/graph_builder.hpp>
+#include <roundpipe/memory/memory_plan.hpp>
+#include <roundpipe/memory/stage_layout.hpp>
+#include <roundpipe/model/parameter_blocks.hpp>
 #include <roundpipe/plan/stage_chunks.hpp>
-#include <roundpipe/plan/stage_layout.hpp>
+#include <roundpipe/schedule/slot_order.hpp>
 
 #include <cstddef>
 #include <functional>
@@ -27,7 +27,7 @@
 namespace roundpipe {
 
 /// What a call's graph is built from. The references must live until the graph is built.
-struct CallGraphInput {
+struct StreamedGraphInput {
   ParameterBlocks const& blocks;
   std::span<StageLayout const> stages;  ///< In execution order; the last one of an evaluation is
                                         ///< of kind `evaluate`.
@@ -74,13 +74,13 @@ inline void wait_for(Action& action, ActionId id) {
 
 /// A call's graph under construction.
 struct CallContext {
-  CallGraphInput const& input;
+  StreamedGraphInput const& input;
   std::vector<Slot> slots;
   std::vector<SlotWork> work;  // by slot
   GraphBuilder graph;
 
   /// \throws Error as \ref order_slots does. \p call must outlive the context.
-  explicit CallContext(CallGraphInput const& call)
+  explicit CallContext(StreamedGraphInput const& call)
       : input(call),
         slots(order_slots(call.shape, call.tasks)),
         work(slots.size(), SlotWork(call.shape.micro_batches)),

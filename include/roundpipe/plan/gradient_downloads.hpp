@@ -7,11 +7,11 @@
 
 #include <roundpipe/concepts/event_protocol.hpp>
 #include <roundpipe/core/id.hpp>
-#include <roundpipe/plan/action_graph.hpp>
+#include <roundpipe/graph/action_graph.hpp>
+#include <roundpipe/memory/stage_layout.hpp>
 #include <roundpipe/plan/call_context.hpp>
 #include <roundpipe/plan/gradient_sums.hpp>
 #include <roundpipe/plan/stage_chunks.hpp>
-#include <roundpipe/plan/stage_layout.hpp>
 
 #include <cstddef>
 #include <span>

@@ -7,7 +7,7 @@
 
 #include <roundpipe/concepts/event_protocol.hpp>
 #include <roundpipe/core/id.hpp>
-#include <roundpipe/plan/action_graph.hpp>
+#include <roundpipe/graph/action_graph.hpp>
 #include <roundpipe/plan/call_context.hpp>
 #include <roundpipe/plan/stage_chunks.hpp>
 

@@ -10,15 +10,15 @@
 #include <roundpipe/concepts/schedule.hpp>
 #include <roundpipe/concepts/transfer_policy.hpp>
 #include <roundpipe/core/error.hpp>
-#include <roundpipe/plan/call_graph.hpp>
-#include <roundpipe/plan/cost_model.hpp>
-#include <roundpipe/plan/memory_plan.hpp>
-#include <roundpipe/plan/model_description.hpp>
-#include <roundpipe/plan/parameter_blocks.hpp>
-#include <roundpipe/plan/partition_objective.hpp>
-#include <roundpipe/plan/stage_budget.hpp>
-#include <roundpipe/plan/stage_layout.hpp>
+#include <roundpipe/memory/memory_plan.hpp>
+#include <roundpipe/memory/stage_budget.hpp>
+#include <roundpipe/memory/stage_layout.hpp>
+#include <roundpipe/model/cost_model.hpp>
+#include <roundpipe/model/model_description.hpp>
+#include <roundpipe/model/parameter_blocks.hpp>
+#include <roundpipe/partition/partition_objective.hpp>
 #include <roundpipe/plan/step_graph.hpp>
+#include <roundpipe/plan/streamed_graph.hpp>
 
 #include <algorithm>
 #include <cstddef>
@@ -113,9 +113,9 @@ class Planner {
   }
 
   /// The graph of a training call.
-  [[nodiscard]] ActionGraph call_graph(ParameterBlocks const& blocks,
-                                       StagePlan const& plan,
-                                       PlanOptions const& options) const {
+  [[nodiscard]] ActionGraph streamed_graph(ParameterBlocks const& blocks,
+                                           StagePlan const& plan,
+                                           PlanOptions const& options) const {
     return build(GraphRole::call,
                  blocks,
                  plan.train,
@@ -156,7 +156,7 @@ class Planner {
                                   std::size_t ring_stride,
                                   Buffering buffering) const {
     auto const tasks = schedule_.tasks(shape);
-    auto graph = build_call_graph(
+    auto graph = build_streamed_graph(
         {blocks,
          stages,
          shape,

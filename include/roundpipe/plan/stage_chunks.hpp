@@ -8,9 +8,9 @@
 #include <roundpipe/concepts/transfer_policy.hpp>
 #include <roundpipe/core/bytes.hpp>
 #include <roundpipe/core/error.hpp>
-#include <roundpipe/plan/action_graph.hpp>
-#include <roundpipe/plan/parameter_blocks.hpp>
-#include <roundpipe/plan/stage_layout.hpp>
+#include <roundpipe/graph/action_graph.hpp>
+#include <roundpipe/memory/stage_layout.hpp>
+#include <roundpipe/model/parameter_blocks.hpp>
 
 #include <algorithm>
 #include <cstddef>

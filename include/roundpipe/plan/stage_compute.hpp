@@ -6,9 +6,9 @@
 /// \brief The part of a call's graph that computes: a slot's layers, micro-batch by micro-batch.
 
 #include <roundpipe/core/id.hpp>
-#include <roundpipe/plan/action_graph.hpp>
+#include <roundpipe/graph/action_graph.hpp>
+#include <roundpipe/memory/stage_layout.hpp>
 #include <roundpipe/plan/call_context.hpp>
-#include <roundpipe/plan/stage_layout.hpp>
 
 #include <algorithm>
 #include <cstddef>

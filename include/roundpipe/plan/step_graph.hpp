@@ -6,8 +6,8 @@
 /// \brief Builds the graph of an optimizer step, and of the flush that ends a staleness.
 
 #include <roundpipe/concepts/event_protocol.hpp>
-#include <roundpipe/plan/graph_builder.hpp>
-#include <roundpipe/plan/parameter_blocks.hpp>
+#include <roundpipe/graph/graph_builder.hpp>
+#include <roundpipe/model/parameter_blocks.hpp>
 
 #include <cstddef>
 #include <map>

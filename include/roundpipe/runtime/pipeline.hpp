@@ -12,31 +12,31 @@
 #include <roundpipe/concepts/schedule.hpp>
 #include <roundpipe/concepts/transfer_policy.hpp>
 #include <roundpipe/core/error.hpp>
+#include <roundpipe/graph/timeline.hpp>
+#include <roundpipe/graph/verify.hpp>
+#include <roundpipe/memory/memory_plan.hpp>
+#include <roundpipe/model/batch.hpp>
+#include <roundpipe/model/shape_cache.hpp>
 #include <roundpipe/optim/loss_scale.hpp>
-#include <roundpipe/plan/layer_event_protocol.hpp>
-#include <roundpipe/plan/memory_plan.hpp>
-#include <roundpipe/plan/partitioner.hpp>
+#include <roundpipe/partition/partitioner.hpp>
 #include <roundpipe/plan/planner.hpp>
-#include <roundpipe/plan/priority_transfer_engine.hpp>
-#include <roundpipe/plan/round_robin_schedule.hpp>
-#include <roundpipe/plan/timeline.hpp>
-#include <roundpipe/plan/verify.hpp>
-#include <roundpipe/runtime/batch.hpp>
-#include <roundpipe/runtime/batch_staging.hpp>
-#include <roundpipe/runtime/boundary_store.hpp>
-#include <roundpipe/runtime/cpu_plan.hpp>
-#include <roundpipe/runtime/device_actions.hpp>
+#include <roundpipe/policies/layer_event_protocol.hpp>
+#include <roundpipe/policies/priority_transfer_engine.hpp>
 #include <roundpipe/runtime/evaluation.hpp>
-#include <roundpipe/runtime/executor.hpp>
-#include <roundpipe/runtime/host_arena.hpp>
-#include <roundpipe/runtime/parameter_store.hpp>
+#include <roundpipe/runtime/execute/action_dispatcher.hpp>
+#include <roundpipe/runtime/execute/device_actions.hpp>
+#include <roundpipe/runtime/execute/executor.hpp>
 #include <roundpipe/runtime/pipeline_options.hpp>
 #include <roundpipe/runtime/pipeline_plan.hpp>
-#include <roundpipe/runtime/pipeline_work.hpp>
+#include <roundpipe/runtime/probe/warm_up.hpp>
 #include <roundpipe/runtime/report.hpp>
 #include <roundpipe/runtime/run_meters.hpp>
-#include <roundpipe/runtime/shape_cache.hpp>
-#include <roundpipe/runtime/warm_up.hpp>
+#include <roundpipe/runtime/state/batch_staging.hpp>
+#include <roundpipe/runtime/state/boundary_store.hpp>
+#include <roundpipe/runtime/state/host_arena.hpp>
+#include <roundpipe/runtime/state/parameter_store.hpp>
+#include <roundpipe/schedule/round_robin_schedule.hpp>
+#include <roundpipe/system/cpu_plan.hpp>
 
 #include <algorithm>
 #include <cmath>
@@ -99,12 +99,12 @@ class Pipeline {
         parameters_(expect_all(), std::move(optimizer), store_options(), arena_),
         boundaries_(plan_.host, options_.micro_batches, arena_),
         actions_(model_, backend, options_.devices, plan_.stages.memory, parameters_, boundaries_),
-        work_{actions_, parameters_, waits_for_all(options_)},
+        dispatcher_{actions_, parameters_, waits_for_all(options_)},
         call_program_(plan_.graph),
         step_program_(plan_.step),
         flush_program_(planner_.flush_graph(plan_.blocks)),
         meters_(options_.devices, options_.timeline_calls),
-        executor_(backend, work_, options_.devices, cpus_) {
+        executor_(backend, dispatcher_, options_.devices, cpus_) {
     if (options_.verify) {
       verify_graphs(planner_.evaluation_graph(
           plan_.blocks, plan_.stages, plan_options(options_), options_.micro_batches));
@@ -146,7 +146,7 @@ class Pipeline {
             "there were as many calls since the last step as calls_per_step allows");
     auto const slices = slice_batch(batch, layout_at());
     auto const terms = count_loss_terms(model_, batch, shapes_.capacity().batch, slices);
-    meet_extents(batch);
+    warm_up_new_shapes(batch);
     if (pending_calls_ == 0) {
       adapt_loss_scale();
     }
@@ -188,7 +188,7 @@ class Pipeline {
     auto const scale =
         gradient_scale_of(count_loss_terms(model_, batch, shapes_.capacity().batch, slices));
     synchronize();
-    meet_extents(batch);
+    warm_up_new_shapes(batch);
     Evaluation evaluation;
     for (std::size_t first = 0; first < batch.size(); first += options_.micro_batches) {
       auto const count = std::min(options_.micro_batches, batch.size() - first);
@@ -297,7 +297,7 @@ class Pipeline {
   };
 
   using Devices = DeviceActions<Model, B, Store>;
-  using Work = PipelineWork<Devices, Store>;
+  using Dispatcher = ActionDispatcher<Devices, Store>;
 
   [[nodiscard]] ParameterBlocks const& expect_all() {
     arena_.expect(total_bytes(plan_.ledger, LedgerLine::Space::host));
@@ -309,7 +309,7 @@ class Pipeline {
             protocol.gradient_buffers(),
             copies_parameters(protocol),
             options_.state_type,
-            verdict_options(options_),
+            scaler_options(options_),
             options_.seed,
             cpus_.optimizer_threads,
             cpus_.optimizer};
@@ -361,7 +361,7 @@ class Pipeline {
   }
 
   /// Lets devices see extents that are new to them, while nothing else is under way.
-  void meet_extents(Batch const& batch) {
+  void warm_up_new_shapes(Batch const& batch) {
     if constexpr (requires { B::warm_up_seconds; }) {
       for (std::size_t m = 0; m < batch.size(); ++m) {
         if (auto const shape = batch.shape(m); !met_.contains(shape)) {
@@ -506,7 +506,7 @@ class Pipeline {
   Store parameters_;
   BoundaryStore<B> boundaries_;
   Devices actions_;
-  Work work_;
+  Dispatcher dispatcher_;
   GraphProgram call_program_;
   GraphProgram step_program_;
   GraphProgram flush_program_;
@@ -522,8 +522,8 @@ class Pipeline {
   std::uint64_t visible_version_ = 0;  // the step whose weights the next call reads
   std::size_t pending_calls_ = 0;      // since the last step
   std::optional<DynamicLossScale> loss_scale_;
-  double scale_ = 1;            // of the iteration
-  Executor<B, Work> executor_;  // last: its threads use all of the above
+  double scale_ = 1;                  // of the iteration
+  Executor<B, Dispatcher> executor_;  // last: its threads use all of the above
 };
 
 }  // namespace roundpipe

@@ -10,9 +10,9 @@
 #include <roundpipe/core/bytes.hpp>
 #include <roundpipe/core/error.hpp>
 #include <roundpipe/core/id.hpp>
+#include <roundpipe/memory/host_memory_plan.hpp>
 #include <roundpipe/optim/loss_scale.hpp>
-#include <roundpipe/plan/host_memory_plan.hpp>
-#include <roundpipe/runtime/host_memory_limit.hpp>
+#include <roundpipe/system/host_memory_limit.hpp>
 
 #include <algorithm>
 #include <cmath>

@@ -10,19 +10,19 @@
 #include <roundpipe/core/bytes.hpp>
 #include <roundpipe/core/error.hpp>
 #include <roundpipe/core/id.hpp>
-#include <roundpipe/plan/action_graph.hpp>
-#include <roundpipe/plan/cost_model.hpp>
-#include <roundpipe/plan/host_memory_plan.hpp>
-#include <roundpipe/plan/memory_plan.hpp>
-#include <roundpipe/plan/model_description.hpp>
-#include <roundpipe/plan/parameter_blocks.hpp>
+#include <roundpipe/graph/action_graph.hpp>
+#include <roundpipe/memory/host_memory_plan.hpp>
+#include <roundpipe/memory/memory_plan.hpp>
+#include <roundpipe/model/cost_model.hpp>
+#include <roundpipe/model/model_description.hpp>
+#include <roundpipe/model/parameter_blocks.hpp>
+#include <roundpipe/model/shape_cache.hpp>
 #include <roundpipe/plan/planner.hpp>
 #include <roundpipe/plan/step_graph.hpp>
-#include <roundpipe/runtime/measure_costs.hpp>
 #include <roundpipe/runtime/pipeline_options.hpp>
-#include <roundpipe/runtime/shape_cache.hpp>
-#include <roundpipe/runtime/step_verdict.hpp>
-#include <roundpipe/runtime/warm_up.hpp>
+#include <roundpipe/runtime/probe/measure_costs.hpp>
+#include <roundpipe/runtime/probe/warm_up.hpp>
+#include <roundpipe/runtime/state/gradient_scaler.hpp>
 
 #include <cstddef>
 #include <string>
@@ -49,15 +49,15 @@ inline constexpr std::size_t calls_in_flight = 2;
 [[nodiscard]] inline PlanOptions plan_options(PipelineOptions const& options) {
   return {options.devices, options.micro_batches, options.rounds, options.device_memory};
 }
-[[nodiscard]] inline VerdictOptions verdict_options(PipelineOptions const& options) {
+[[nodiscard]] inline GradientScalerOptions scaler_options(PipelineOptions const& options) {
   return {options.clip_norm, options.loss_scale.has_value()};
 }
 /// Whether no block is updated before all gradients of the iteration are there.
 [[nodiscard]] inline bool waits_for_all(PipelineOptions const& options) {
-  return verdict_options(options).measures() || options.step_start == StepStart::all_blocks;
+  return scaler_options(options).measures() || options.step_start == StepStart::all_blocks;
 }
 [[nodiscard]] inline StepOptions step_options(PipelineOptions const& options) {
-  return {verdict_options(options).measures(),
+  return {scaler_options(options).measures(),
           waits_for_all(options),
           options.state_type == StateType::declared};
 }
@@ -93,7 +93,7 @@ template <class Model, Backend B, class Planner>
     costs = measure_costs(model, backend, description, 3, warm_up_seconds);
     stages = planner.plan_stages(description, blocks, costs, sizes);
   }
-  auto graph = planner.call_graph(blocks, stages, sizes);
+  auto graph = planner.streamed_graph(blocks, stages, sizes);
   auto step = planner.step_graph(blocks, step_options(options));
   auto host = plan_host_memory(description,
                                blocks,

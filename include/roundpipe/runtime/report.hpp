@@ -5,9 +5,9 @@
 /// \file
 /// \brief What a pipeline has done so far, and how busy its devices were.
 
+#include <roundpipe/bubble/bubbles.hpp>
 #include <roundpipe/core/bytes.hpp>
-#include <roundpipe/plan/bubbles.hpp>
-#include <roundpipe/plan/timeline.hpp>
+#include <roundpipe/graph/timeline.hpp>
 
 #include <algorithm>
 #include <cstddef>

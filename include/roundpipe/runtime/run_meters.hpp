@@ -5,12 +5,12 @@
 /// \file
 /// \brief What finished runs say of a pipeline: shares of time, and a timeline.
 
+#include <roundpipe/bubble/bubble_meter.hpp>
 #include <roundpipe/concepts/backend.hpp>
 #include <roundpipe/core/id.hpp>
-#include <roundpipe/plan/bubble_meter.hpp>
-#include <roundpipe/plan/timeline.hpp>
-#include <roundpipe/runtime/graph_program.hpp>
-#include <roundpipe/runtime/graph_run.hpp>
+#include <roundpipe/graph/timeline.hpp>
+#include <roundpipe/runtime/execute/graph_program.hpp>
+#include <roundpipe/runtime/execute/graph_run.hpp>
 #include <roundpipe/runtime/report.hpp>
 
 #include <algorithm>
@@ -76,13 +76,13 @@ class RunMeters {
 
   /// What \p id waits for besides its own run.
   [[nodiscard]] static BubbleMeter::External external(GraphRun<B> const& run, ActionId id) {
-    auto const& tickets = run.external(id);
-    if (tickets.empty()) {
+    auto const& cross_run_waits = run.external(id);
+    if (cross_run_waits.empty()) {
       return BubbleMeter::External::none;
     }
-    auto const is_host = [](Ticket<B> const& ticket) { return ticket.run == nullptr; };
-    return std::ranges::any_of(tickets, is_host) ? BubbleMeter::External::host
-                                                 : BubbleMeter::External::device;
+    auto const is_host = [](CrossRunWait<B> const& earlier) { return earlier.run == nullptr; };
+    return std::ranges::any_of(cross_run_waits, is_host) ? BubbleMeter::External::host
+                                                         : BubbleMeter::External::device;
   }
 
   std::size_t devices_;

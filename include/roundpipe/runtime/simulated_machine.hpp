@@ -5,9 +5,9 @@
 /// \file
 /// \brief The machine that a pipeline runs on, for simulations of its plan.
 
+#include <roundpipe/bubble/cost_fit.hpp>
 #include <roundpipe/concepts/backend.hpp>
-#include <roundpipe/plan/cost_fit.hpp>
-#include <roundpipe/plan/timeline.hpp>
+#include <roundpipe/graph/timeline.hpp>
 #include <roundpipe/runtime/pipeline_plan.hpp>
 #include <roundpipe/simulate/simulator.hpp>
 

@@ -7,8 +7,8 @@
 
 #include <roundpipe/concepts/partition_policy.hpp>
 #include <roundpipe/core/error.hpp>
-#include <roundpipe/plan/action_graph.hpp>
-#include <roundpipe/plan/graph_sequence.hpp>
+#include <roundpipe/graph/action_graph.hpp>
+#include <roundpipe/graph/graph_sequence.hpp>
 
 #include <cstddef>
 #include <map>

@@ -7,8 +7,8 @@
 
 #include <roundpipe/core/bytes.hpp>
 #include <roundpipe/core/error.hpp>
-#include <roundpipe/plan/action_graph.hpp>
-#include <roundpipe/plan/layer_bytes.hpp>
+#include <roundpipe/graph/action_graph.hpp>
+#include <roundpipe/model/layer_bytes.hpp>
 #include <roundpipe/simulate/simulator.hpp>
 
 #include <algorithm>
@@ -63,10 +63,11 @@ class HeldBytes {
 
 }  // namespace detail
 
-/// By device, what it holds at most in \p simulation, of graphs by \ref build_task_graph: weights
-/// and gradients of all layers that it runs; of each micro-batch the input of each of its stages,
-/// from the forward to the end of the backward; what its layers save and hand to each other, from
-/// the saving forward to the end of the backward; and the largest workspace, with two boundaries.
+/// By device, what it holds at most in \p simulation, of graphs by \ref build_resident_graph:
+/// weights and gradients of all layers that it runs; of each micro-batch the input of each of its
+/// stages, from the forward to the end of the backward; what its layers save and hand to each
+/// other, from the saving forward to the end of the backward; and the largest workspace, with two
+/// boundaries.
 /// \throws Error (invalid_argument) when \p layers lacks a layer.
 [[nodiscard]] inline std::vector<DeviceUse> bound_device_bytes(Simulation const& simulation,
                                                                std::span<LayerBytes const> layers) {

@@ -5,9 +5,9 @@
 /// \file
 /// \brief The copies of a simulation: one engine a device and direction, on links that are shared.
 
-#include <roundpipe/concepts/backend.hpp>
 #include <roundpipe/core/bytes.hpp>
-#include <roundpipe/plan/action_graph.hpp>
+#include <roundpipe/core/lane.hpp>
+#include <roundpipe/graph/action_graph.hpp>
 #include <roundpipe/simulate/link_sharing.hpp>
 
 #include <algorithm>

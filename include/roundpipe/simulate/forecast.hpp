@@ -5,8 +5,8 @@
 /// \file
 /// \brief How long a training call or iteration takes in the steady state.
 
-#include <roundpipe/plan/action_graph.hpp>
-#include <roundpipe/plan/graph_sequence.hpp>
+#include <roundpipe/graph/action_graph.hpp>
+#include <roundpipe/graph/graph_sequence.hpp>
 #include <roundpipe/simulate/simulator.hpp>
 
 #include <algorithm>

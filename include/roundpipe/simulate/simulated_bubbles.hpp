@@ -5,9 +5,9 @@
 /// \file
 /// \brief How long simulated iterations take, and how much of it devices idle, by cause.
 
-#include <roundpipe/plan/action_graph.hpp>
-#include <roundpipe/plan/bubble_trace.hpp>
-#include <roundpipe/plan/bubbles.hpp>
+#include <roundpipe/bubble/bubble_trace.hpp>
+#include <roundpipe/bubble/bubbles.hpp>
+#include <roundpipe/graph/action_graph.hpp>
 #include <roundpipe/simulate/simulator.hpp>
 
 #include <algorithm>

@@ -7,9 +7,9 @@
 
 #include <roundpipe/core/error.hpp>
 #include <roundpipe/core/id.hpp>
-#include <roundpipe/plan/action_graph.hpp>
-#include <roundpipe/plan/graph_sequence.hpp>
-#include <roundpipe/plan/timeline.hpp>
+#include <roundpipe/graph/action_graph.hpp>
+#include <roundpipe/graph/graph_sequence.hpp>
+#include <roundpipe/graph/timeline.hpp>
 #include <roundpipe/simulate/action_times.hpp>
 #include <roundpipe/simulate/copy_engines.hpp>
 #include <roundpipe/simulate/link_model.hpp>

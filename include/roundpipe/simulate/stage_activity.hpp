@@ -6,7 +6,7 @@
 /// \brief What stages hold at once, and what devices hand to each other, in a simulation.
 
 #include <roundpipe/concepts/partition_policy.hpp>
-#include <roundpipe/plan/action_graph.hpp>
+#include <roundpipe/graph/action_graph.hpp>
 #include <roundpipe/simulate/simulator.hpp>
 
 #include <algorithm>

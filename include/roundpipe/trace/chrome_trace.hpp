@@ -5,11 +5,11 @@
 /// \file
 /// \brief Writes a timeline in the Trace Event Format, which Perfetto and chrome://tracing read.
 
-#include <roundpipe/concepts/backend.hpp>
 #include <roundpipe/core/error.hpp>
 #include <roundpipe/core/id.hpp>
-#include <roundpipe/plan/action_graph.hpp>
-#include <roundpipe/plan/timeline.hpp>
+#include <roundpipe/core/lane.hpp>
+#include <roundpipe/graph/action_graph.hpp>
+#include <roundpipe/graph/timeline.hpp>
 #include <roundpipe/trace/trace_file.hpp>
 
 #include <nlohmann/json.hpp>

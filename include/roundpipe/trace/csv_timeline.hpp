@@ -5,8 +5,8 @@
 /// \file
 /// \brief Writes a timeline as a table of comma-separated values (RFC 4180).
 
-#include <roundpipe/plan/action_graph.hpp>
-#include <roundpipe/plan/timeline.hpp>
+#include <roundpipe/graph/action_graph.hpp>
+#include <roundpipe/graph/timeline.hpp>
 #include <roundpipe/trace/trace_file.hpp>
 
 #include <charconv>

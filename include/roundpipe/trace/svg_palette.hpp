@@ -5,7 +5,7 @@
 /// \file
 /// \brief What actions look like in pictures of timelines.
 
-#include <roundpipe/plan/action_graph.hpp>
+#include <roundpipe/graph/action_graph.hpp>
 
 #include <string_view>
 

@@ -5,11 +5,11 @@
 /// \file
 /// \brief Draws a timeline as an SVG picture: a row a device, a box a task.
 
-#include <roundpipe/concepts/backend.hpp>
 #include <roundpipe/core/error.hpp>
 #include <roundpipe/core/id.hpp>
-#include <roundpipe/plan/action_graph.hpp>
-#include <roundpipe/plan/timeline.hpp>
+#include <roundpipe/core/lane.hpp>
+#include <roundpipe/graph/action_graph.hpp>
+#include <roundpipe/graph/timeline.hpp>
 #include <roundpipe/trace/svg_canvas.hpp>
 #include <roundpipe/trace/svg_guides.hpp>
 #include <roundpipe/trace/svg_options.hpp>

@@ -5,7 +5,7 @@
 /// \file
 /// \brief Draws a timeline as text: a row a lane, a column a stretch of time.
 
-#include <roundpipe/plan/timeline.hpp>
+#include <roundpipe/graph/timeline.hpp>
 
 #include <algorithm>
 #include <cstddef>

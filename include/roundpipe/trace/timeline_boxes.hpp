@@ -6,8 +6,8 @@
 /// \brief A timeline as it is drawn: actions of one task as one box, and the idle time between.
 
 #include <roundpipe/core/id.hpp>
-#include <roundpipe/plan/action_graph.hpp>
-#include <roundpipe/plan/timeline.hpp>
+#include <roundpipe/graph/action_graph.hpp>
+#include <roundpipe/graph/timeline.hpp>
 
 #include <algorithm>
 #include <cstddef>

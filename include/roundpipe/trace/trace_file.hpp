@@ -6,7 +6,7 @@
 /// \brief What all writers of timelines share: what they refuse, and how a file is written.
 
 #include <roundpipe/core/error.hpp>
-#include <roundpipe/plan/timeline.hpp>
+#include <roundpipe/graph/timeline.hpp>
 
 #include <cerrno>
 #include <filesystem>

@@ -1,11 +1,11 @@
 // SPDX-FileCopyrightText: 2026 The roundpipe authors
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-#include <roundpipe/plan/verify.hpp>
+#include <roundpipe/graph/verify.hpp>
 
 #include <roundpipe/core/error.hpp>
-#include <roundpipe/plan/layer_event_protocol.hpp>
-#include <roundpipe/plan/priority_transfer_engine.hpp>
-#include <roundpipe/plan/round_robin_schedule.hpp>
+#include <roundpipe/policies/layer_event_protocol.hpp>
+#include <roundpipe/policies/priority_transfer_engine.hpp>
+#include <roundpipe/schedule/round_robin_schedule.hpp>
 #include <support/error_of.hpp>
 #include <support/hand_made_graph.hpp>
 #include <support/own_policies.hpp>
@@ -16,6 +16,8 @@
 #include <cstddef>
 #include <string>
 #include <vector>
+
+namespace verify_test {
 
 using namespace roundpipe;
 using namespace roundpipe::test;
@@ -197,7 +199,7 @@ TEST_CASE("an entry that is written while its former content is in use is named"
     return verify(graph);
   };
   CHECK(sequence(true).empty());
-  auto const violation = only(sequence(false), Rule::slot_reuse);
+  auto const violation = only(sequence(false), Rule::buffer_reuse);
   CHECK(names(violation, "graph 0: forward, device 0"));
   CHECK(names(violation, "graph 1: upload activation, device 0"));
 }
@@ -350,3 +352,5 @@ TEST_CASE("an unsafe sequence is refused with what can go wrong") {
   CHECK(error.message().find("rule 3") != std::string::npos);
   CHECK(error.message().find("optimizer step of block 0") != std::string::npos);
 }
+
+}  // namespace verify_test

@@ -4,14 +4,16 @@
 #include <roundpipe/runtime/run_meters.hpp>
 
 #include <roundpipe/backend/host_backend.hpp>
-#include <roundpipe/plan/action_graph.hpp>
-#include <roundpipe/runtime/call_data.hpp>
-#include <roundpipe/runtime/graph_program.hpp>
+#include <roundpipe/graph/action_graph.hpp>
+#include <roundpipe/runtime/execute/call_data.hpp>
+#include <roundpipe/runtime/execute/graph_program.hpp>
 
 #include <doctest/doctest.h>
 
 #include <cstddef>
 #include <vector>
+
+namespace run_meters_test {
 
 using namespace roundpipe;
 
@@ -93,3 +95,5 @@ TEST_CASE("training runs are left out that were counted already") {
   meters.fill(report);
   CHECK(report.training_s == doctest::Approx(2));
 }
+
+}  // namespace run_meters_test

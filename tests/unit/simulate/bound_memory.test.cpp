@@ -2,9 +2,9 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include <roundpipe/simulate/bound_memory.hpp>
 
-#include <roundpipe/plan/balanced_partition.hpp>
-#include <roundpipe/plan/gpipe_schedule.hpp>
-#include <roundpipe/plan/one_f_one_b_schedule.hpp>
+#include <roundpipe/partition/balanced_partition.hpp>
+#include <roundpipe/schedule/gpipe_schedule.hpp>
+#include <roundpipe/schedule/one_f_one_b_schedule.hpp>
 #include <roundpipe/simulate/simulator.hpp>
 #include <support/error_of.hpp>
 #include <support/simulated_schedules.hpp>

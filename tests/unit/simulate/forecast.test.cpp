@@ -2,9 +2,9 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include <roundpipe/simulate/forecast.hpp>
 
-#include <roundpipe/plan/layer_event_protocol.hpp>
-#include <roundpipe/plan/priority_transfer_engine.hpp>
-#include <roundpipe/plan/round_robin_schedule.hpp>
+#include <roundpipe/policies/layer_event_protocol.hpp>
+#include <roundpipe/policies/priority_transfer_engine.hpp>
+#include <roundpipe/schedule/round_robin_schedule.hpp>
 #include <support/error_of.hpp>
 #include <support/hand_made_graph.hpp>
 #include <support/training_graphs.hpp>
@@ -16,6 +16,8 @@
 #include <initializer_list>
 #include <utility>
 #include <vector>
+
+namespace forecast_test {
 
 namespace {
 
@@ -192,3 +194,5 @@ TEST_CASE("costs of fewer layers than the graph has are refused") {
   CHECK(test::error_of([&] { (void)forecast_call_seconds(graph, options_of({})); }).code() ==
         Errc::invalid_argument);
 }
+
+}  // namespace forecast_test

@@ -2,10 +2,10 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include <roundpipe/simulate/stage_activity.hpp>
 
-#include <roundpipe/plan/balanced_partition.hpp>
-#include <roundpipe/plan/gpipe_schedule.hpp>
-#include <roundpipe/plan/one_f_one_b_schedule.hpp>
-#include <roundpipe/plan/round_robin_schedule.hpp>
+#include <roundpipe/partition/balanced_partition.hpp>
+#include <roundpipe/schedule/gpipe_schedule.hpp>
+#include <roundpipe/schedule/one_f_one_b_schedule.hpp>
+#include <roundpipe/schedule/round_robin_schedule.hpp>
 #include <roundpipe/simulate/simulator.hpp>
 #include <support/simulated_schedules.hpp>
 
@@ -14,6 +14,8 @@
 #include <algorithm>
 #include <cstddef>
 #include <vector>
+
+namespace stage_activity_test {
 
 namespace {
 
@@ -99,3 +101,5 @@ TEST_CASE("stages without layers hold nothing") {
       test::ScheduledModel(2).bound(GPipeSchedule{}, partition, {2, 2, 2, 3, 1, false});
   CHECK(activity_of(graph, partition, 2).in_flight == Counts{3, 0});
 }
+
+}  // namespace stage_activity_test

@@ -14,7 +14,7 @@
 #include <roundpipe/core/dtype.hpp>
 #include <roundpipe/core/error.hpp>
 #include <roundpipe/core/half.hpp>
-#include <roundpipe/cuda/error.hpp>
+#include <roundpipe/cuda/device/error.hpp>
 #include <roundpipe/cuda/kernels/attention_tiles.cuh>
 #include <roundpipe/cuda/kernels/launch.cuh>
 

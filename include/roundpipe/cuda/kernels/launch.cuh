@@ -13,7 +13,7 @@
 #include <roundpipe/core/error.hpp>
 #include <roundpipe/core/half.hpp>
 #include <roundpipe/core/tensor.hpp>
-#include <roundpipe/cuda/error.hpp>
+#include <roundpipe/cuda/device/error.hpp>
 #include <roundpipe/cuda/kernels/packs.cuh>
 
 #include <cuda/std/span>

@@ -14,7 +14,7 @@
 #include <roundpipe/core/error.hpp>
 #include <roundpipe/core/span.hpp>
 #include <roundpipe/core/tensor.hpp>
-#include <roundpipe/cuda/error.hpp>
+#include <roundpipe/cuda/device/error.hpp>
 #include <roundpipe/cuda/kernels/launch.cuh>
 #include <roundpipe/cuda/kernels/packs.cuh>
 #include <roundpipe/cuda/kernels/teams.cuh>

@@ -21,8 +21,8 @@
 #include <roundpipe/core/id.hpp>
 #include <roundpipe/core/span.hpp>
 #include <roundpipe/core/tensor.hpp>
-#include <roundpipe/cuda/attention_cudnn.hpp>
-#include <roundpipe/cuda/attention_plan.hpp>
+#include <roundpipe/cuda/attention/attention_cudnn.hpp>
+#include <roundpipe/cuda/attention/attention_plan.hpp>
 #include <roundpipe/cuda/kernels/attention_backward.cuh>
 #include <roundpipe/cuda/kernels/attention_forward.cuh>
 

@@ -26,7 +26,7 @@
 #include <roundpipe/cuda/kernels/scatter_add.cuh>
 #include <roundpipe/cuda/kernels/sum.cuh>
 #include <roundpipe/cuda/kernels/swiglu.cuh>
-#include <roundpipe/cuda/matmul.hpp>
+#include <roundpipe/cuda/matmul/matmul.hpp>
 #include <roundpipe/cuda/ops/attention.cuh>
 #include <roundpipe/nn/op_checks.hpp>
 

@@ -1,0 +1,53 @@
+// SPDX-FileCopyrightText: 2026 The roundpipe authors
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#pragma once
+
+/// \file
+/// \brief Measures the link between the host and a device.
+
+#include <roundpipe/core/bytes.hpp>
+#include <roundpipe/core/id.hpp>
+#include <roundpipe/cuda/device/device.hpp>
+#include <roundpipe/cuda/device/device_memory.hpp>
+#include <roundpipe/cuda/device/error.hpp>
+#include <roundpipe/cuda/device/pinned_memory.hpp>
+#include <roundpipe/cuda/device/stopwatch.hpp>
+#include <roundpipe/cuda/device/stream.hpp>
+
+#include <cuda_runtime_api.h>
+
+#include <algorithm>
+
+namespace roundpipe::cu {
+
+/// Bytes a second of large copies, each direction alone.
+struct LinkSpeed {
+  double upload_bytes_per_second = 0;
+  double download_bytes_per_second = 0;
+};
+
+/// Copies some blocks of \p bytes either way and takes the fastest; a few milliseconds.
+/// \throws Error when there is no memory for it.
+[[nodiscard]] inline LinkSpeed measure_link(DeviceId device, Bytes bytes = Bytes{32} << 20) {
+  constexpr int repetitions = 4;
+  CurrentDevice const current(device);
+  PinnedMemory const host(bytes);
+  DeviceMemory const there(device, bytes);
+  Stream const stream;
+  detail::Stopwatch stopwatch;
+  auto const fastest = [&](void* to, void const* from, ::cudaMemcpyKind kind) {
+    double best = 0;
+    for (int i = 0; i < repetitions; ++i) {
+      stopwatch.start(stream);
+      check(::cudaMemcpyAsync(to, from, bytes, kind, stream.get()), "cudaMemcpyAsync");
+      best = std::max(best, static_cast<double>(bytes) / stopwatch.stop(stream));
+    }
+    return best;
+  };
+  auto* const here = host.bytes().data();
+  auto* const remote = there.bytes().device_pointer();
+  return {fastest(remote, here, ::cudaMemcpyHostToDevice),
+          fastest(here, remote, ::cudaMemcpyDeviceToHost)};
+}
+
+}  // namespace roundpipe::cu

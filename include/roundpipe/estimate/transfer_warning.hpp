@@ -1,0 +1,70 @@
+// SPDX-FileCopyrightText: 2026 The roundpipe authors
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#pragma once
+
+/// \file
+/// \brief Says in a sentence when a round is too small to hide its uploads.
+
+#include <roundpipe/concepts/backend.hpp>
+#include <roundpipe/core/batch_shape.hpp>
+#include <roundpipe/core/error.hpp>
+#include <roundpipe/estimate/model_shape.hpp>
+#include <roundpipe/estimate/roofline.hpp>
+
+#include <cstdint>
+#include <cstdio>
+#include <limits>
+#include <optional>
+#include <string>
+
+namespace roundpipe {
+
+namespace detail {
+
+/// For example "13.6 ms".
+[[nodiscard]] inline std::string in_milliseconds(double seconds) {
+  char text[32];
+  std::snprintf(text, sizeof text, "%.3g ms", 1e3 * seconds);
+  return text;
+}
+
+}  // namespace detail
+
+/// Nothing when the forward of a layer of \p shape hides the upload of its parameters and
+/// checkpoints; else a sentence with both times and the number of sequences that would do.
+///
+/// A round sends \p micro_batches times \p micro_batch through a slot, whose parameters are
+/// uploaded once: a slot's compute is that many times a micro-batch's, and the batch that counts is
+/// the round's, M_R times the rows of a micro-batch.
+/// \throws Error (invalid_argument) for a bad shape, extents or micro-batches below 1, or when
+///         \p device does not know its peak or its upload rate.
+[[nodiscard]] inline std::optional<std::string> transfer_warning(ModelShape const& shape,
+                                                                 DeviceProperties const& device,
+                                                                 BatchShape micro_batch,
+                                                                 std::int64_t micro_batches) {
+  static_cast<void>(detail::checked_positions(shape, micro_batch));
+  require(micro_batches >= 1, Errc::invalid_argument, "a round has at least one micro-batch");
+  constexpr auto most = std::numeric_limits<std::int64_t>::max();
+  require(micro_batch.rows <= most / micro_batches,
+          Errc::invalid_argument,
+          "a round has more sequences than can be counted");
+  BatchShape const round{micro_batches * micro_batch.rows, micro_batch.length};
+  auto const ridge = ridge_point(device);
+  if (operational_intensity(shape, round) >= ridge) {
+    return std::nullopt;
+  }
+  auto const upload = detail::known_upload(device);
+  auto const parameters = static_cast<double>(layer_parameter_bytes(shape)) / upload;
+  auto const checkpoints = detail::checkpoint(shape, round) / upload;
+  auto const least = least_batch(shape, device, round.length);
+  auto const each = std::to_string(micro_batch.rows) + " x " + std::to_string(round.length);
+  return "the parameters of a layer take " + detail::in_milliseconds(parameters) +
+         " to upload and the checkpoints of a round " + detail::in_milliseconds(checkpoints) +
+         ", its forward " + detail::in_milliseconds(recompute_seconds(shape, device, round)) +
+         " for " + std::to_string(micro_batches) +
+         (micro_batches == 1 ? " micro-batch of " : " micro-batches of ") + each + " tokens: " +
+         (least ? "transfers hide from " + std::to_string(*least) + " sequences a round on"
+                : "no number of sequences hides the transfers");
+}
+
+}  // namespace roundpipe

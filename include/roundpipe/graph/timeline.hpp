@@ -1,0 +1,72 @@
+// SPDX-FileCopyrightText: 2026 The roundpipe authors
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#pragma once
+
+/// \file
+/// \brief What happened when: one entry an action, measured or simulated, and what waited for what.
+
+#include <roundpipe/graph/action_graph.hpp>
+
+#include <cstddef>
+#include <vector>
+
+namespace roundpipe {
+
+/// One action in time.
+struct TimelineEntry {
+  std::size_t call = 0;  ///< Numbers the graphs in the order in which they were run.
+  ActionId id;           ///< Within its graph.
+  ActionKind kind = ActionKind::forward;
+  Lane lane;  ///< With the physical device.
+  SlotId slot;
+  StageId stage;
+  RoundId round;
+  MicroBatchId micro_batch;
+  LayerId layer;
+  BlockId block;
+  Bytes bytes = 0;
+  double start_s = 0;  ///< When its waits were over and its lane was free.
+  double end_s = 0;
+
+  [[nodiscard]] double seconds() const noexcept { return end_s - start_s; }
+};
+
+/// \p action, number \p id of graph number \p call, run on \p lane from \p start_s to \p end_s.
+[[nodiscard]] inline TimelineEntry timeline_entry(
+    Action const& action, std::size_t call, ActionId id, Lane lane, double start_s, double end_s) {
+  return {call,
+          id,
+          action.kind,
+          lane,
+          action.slot,
+          action.stage,
+          action.round,
+          action.micro_batch,
+          action.layer,
+          action.block,
+          action.bytes,
+          start_s,
+          end_s};
+}
+
+/// One entry waited for another; both are indices of a timeline's entries.
+struct TimelineFlow {
+  std::size_t from = 0;
+  /// The one that waited: it starts no earlier than \c from; at the same instant, it stands later
+  /// in the entries.
+  std::size_t to = 0;
+
+  friend bool operator==(TimelineFlow const&, TimelineFlow const&) = default;
+};
+
+/// Actions in time, from a common origin. It is a range of its entries.
+struct Timeline {
+  std::size_t devices = 0;
+  std::vector<TimelineEntry> entries;
+  std::vector<TimelineFlow> flows = {};  ///< As many as are wanted in pictures; may be empty.
+
+  [[nodiscard]] auto begin() const noexcept { return entries.begin(); }
+  [[nodiscard]] auto end() const noexcept { return entries.end(); }
+};
+
+}  // namespace roundpipe

@@ -1,0 +1,213 @@
+// SPDX-FileCopyrightText: 2026 The roundpipe authors
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#pragma once
+
+/// \file
+/// \brief Where everything that a stage touches lies within its entries of the device's arenas.
+
+#include <roundpipe/concepts/partition_policy.hpp>
+#include <roundpipe/core/bytes.hpp>
+#include <roundpipe/model/model_description.hpp>
+#include <roundpipe/model/parameter_blocks.hpp>
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <vector>
+
+namespace roundpipe {
+
+/// How a stage's layers run.
+enum class StageKind : std::uint8_t {
+  forward,   ///< Forward; the last boundary, and those where backward stages begin, are kept.
+  fused,     ///< Saving forward, loss, backward.
+  backward,  ///< Recomputation (a saving forward of all layers), then backward.
+  evaluate,  ///< The fused stage's layers in a call without backward: loss and results.
+};
+
+/// A part of a device's memory.
+enum class Area : std::uint8_t { none, activations_in, activations_out, scratch };
+
+/// Bytes in an area; the offset counts from the entry's beginning.
+struct Place {
+  Area area = Area::none;
+  Bytes offset = 0;
+  Bytes bytes = 0;
+};
+
+/// Where a layer of a stage finds its tensors.
+struct LayerPlaces {
+  Place input;
+  Place output;
+  Place side_inputs;
+  Place saved;
+  Place workspace;
+  Place output_gradient;
+  Place input_gradient;
+};
+
+/// Where a layer's use of a block lies in the stage's parameter and gradient entries.
+struct UsePlace {
+  std::size_t use = 0;
+  Bytes parameters = 0;                     ///< The block's master table, in the parameter entry.
+  Bytes gradients = 0;                      ///< The block's gradient table, in the gradient entry.
+  Bytes rounded = 0;                        ///< \c rounded_table, in the gradient entry.
+  TensorTable rounded_table;                ///< The block's bf16 tensors.
+  std::vector<std::size_t> rounded_tensor;  ///< By tensor of the block: its index there, or none.
+  bool trains = true;                       ///< Frozen blocks have no place in the gradient entry.
+  static constexpr std::size_t not_rounded = static_cast<std::size_t>(-1);
+};
+
+/// A boundary that a stage hands to the host.
+struct KeptBoundary {
+  std::size_t boundary = 0;  ///< The layer that made it.
+  Place place;
+};
+
+/// All places of a stage, at capacity.
+struct StageLayout {
+  StageKind kind = StageKind::forward;
+  LayerRange range;
+  std::vector<LayerPlaces> layers;  ///< By layer of the range.
+  std::vector<UsePlace> uses;       ///< In layer order.
+  std::vector<KeptBoundary> kept;   ///< Of forward stages.
+  Place loss;                       ///< One double.
+  Place results;
+  Bytes parameter_bytes = 0;
+  Bytes gradient_bytes = 0;
+  Bytes in_bytes = 0;
+  Bytes out_bytes = 0;
+  Bytes scratch_bytes = 0;
+
+  [[nodiscard]] bool has_backward() const noexcept {
+    return kind == StageKind::fused || kind == StageKind::backward;
+  }
+  [[nodiscard]] bool has_loss() const noexcept { return loss.area != Area::none; }
+};
+
+namespace detail {
+
+/// Hands out places in one area, one after another.
+class AreaCursor {
+ public:
+  explicit AreaCursor(Area area) noexcept : area_(area) {}
+  Place take(Bytes bytes) noexcept {
+    Place const place{area_, used_, bytes};
+    used_ += align_up(bytes);
+    return place;
+  }
+  [[nodiscard]] Bytes used() const noexcept { return used_; }
+
+ private:
+  Area area_;
+  Bytes used_ = 0;
+};
+
+inline void place_uses(StageLayout& layout, ParameterBlocks const& blocks) {
+  for (std::size_t layer = layout.range.first; layer < layout.range.end(); ++layer) {
+    for (auto const use : blocks.layer_uses[layer]) {
+      auto const& block = blocks.block_of(use);
+      UsePlace place;
+      place.use = use;
+      place.trains = blocks.trains(use);
+      place.parameters = layout.parameter_bytes;
+      layout.parameter_bytes += block.master.bytes();
+      for (auto const& spec : block.master) {
+        auto const rounds = spec.dtype != accumulation_type(spec.dtype);
+        place.rounded_tensor.push_back(rounds ? place.rounded_table.add(spec)
+                                              : UsePlace::not_rounded);
+      }
+      if (layout.has_backward() && place.trains) {
+        place.gradients = layout.gradient_bytes;
+        place.rounded = place.gradients + block.gradient.bytes();
+        layout.gradient_bytes = place.rounded + place.rounded_table.bytes();
+      }
+      layout.uses.push_back(std::move(place));
+    }
+  }
+}
+
+}  // namespace detail
+
+/// Lays out a stage of \p kind over \p range. \p keeps tells of each boundary inside a forward
+/// stage whether a backward stage begins behind it, so that the host needs it.
+///
+/// Parameters, gradients, saved activations and a backward stage's inner boundaries add up over the
+/// layers; workspace takes the maximum; a forward stage's inner boundaries and a backward stage's
+/// inner gradients alternate between two places.
+[[nodiscard]] inline StageLayout lay_out_stage(ModelDescription const& model,
+                                               ParameterBlocks const& blocks,
+                                               StageKind kind,
+                                               LayerRange range,
+                                               std::function<bool(std::size_t)> const& keeps) {
+  StageLayout layout;
+  layout.kind = kind;
+  layout.range = range;
+  layout.layers.resize(range.count);
+  detail::place_uses(layout, blocks);
+
+  detail::AreaCursor in(Area::activations_in);
+  detail::AreaCursor out(Area::activations_out);
+  detail::AreaCursor scratch(Area::scratch);
+  auto const& layers = model.layers;
+  auto const last = range.end() - 1;
+  auto places = [&](std::size_t layer) -> LayerPlaces& {
+    return layout.layers[layer - range.first];
+  };
+
+  Bytes inner_bytes = 0;  // the largest boundary inside the stage
+  Bytes workspace_bytes = 0;
+  for (std::size_t i = range.first; i <= last; ++i) {
+    workspace_bytes = std::max(workspace_bytes, layers[i].footprint.workspace_bytes);
+    inner_bytes = std::max(inner_bytes, layers[i].boundary.bytes());
+  }
+  auto const workspace = scratch.take(workspace_bytes);
+  Place const alternating[] = {scratch.take(inner_bytes), scratch.take(inner_bytes)};
+
+  places(range.first).input = in.take(layers[range.first].input.bytes());
+  for (std::size_t i = range.first; i <= last; ++i) {
+    auto& here = places(i);
+    auto const& facts = layers[i];
+    here.side_inputs = in.take(facts.side_inputs.bytes());
+    here.workspace = workspace;
+    if (i > range.first) {
+      here.input = places(i - 1).output;
+    }
+    if (facts.is_loss) {
+      layout.loss = out.take(sizeof(double));
+      if (kind == StageKind::evaluate) {
+        layout.results = out.take(facts.results.bytes());
+      }
+    } else if (layout.has_backward()) {
+      here.output = scratch.take(facts.boundary.bytes());
+    } else if (i == last || keeps(i)) {
+      here.output = out.take(facts.boundary.bytes());
+      layout.kept.push_back({i, here.output});
+    } else {
+      here.output = alternating[i % 2];
+    }
+    if (layout.has_backward()) {
+      here.saved = scratch.take(facts.footprint.saved_bytes);
+    }
+  }
+  if (layout.has_backward()) {
+    if (kind == StageKind::backward) {
+      places(last).output_gradient = in.take(gradient_table(layers[last].boundary).bytes());
+    }
+    for (std::size_t i = last; i > range.first; --i) {
+      places(i).input_gradient = alternating[i % 2];
+      places(i - 1).output_gradient = alternating[i % 2];
+    }
+    if (range.first > 0) {
+      places(range.first).input_gradient =
+          out.take(gradient_table(layers[range.first].input).bytes());
+    }
+  }
+  layout.in_bytes = in.used();
+  layout.out_bytes = out.used();
+  layout.scratch_bytes = scratch.used();
+  return layout;
+}
+
+}  // namespace roundpipe

@@ -1,0 +1,178 @@
+// SPDX-FileCopyrightText: 2026 The roundpipe authors
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#pragma once
+
+/// \file
+/// \brief The device bytes of every stage of a model that is known by plain figures.
+
+#include <roundpipe/concepts/partition_policy.hpp>
+#include <roundpipe/core/bytes.hpp>
+#include <roundpipe/core/error.hpp>
+#include <roundpipe/memory/memory_plan.hpp>
+#include <roundpipe/model/layer_bytes.hpp>
+
+#include <algorithm>
+#include <bit>
+#include <cstddef>
+#include <limits>
+#include <span>
+#include <utility>
+#include <vector>
+
+namespace roundpipe {
+
+namespace detail {
+
+/// The maximum of any consecutive values, in constant time.
+class RangeMaximum {
+ public:
+  explicit RangeMaximum(std::vector<Bytes> values) : levels_{std::move(values)} {
+    for (std::size_t width = 1; 2 * width <= levels_.front().size(); width *= 2) {
+      auto const& halves = levels_.back();
+      std::vector<Bytes> level(halves.size() - width);
+      for (std::size_t i = 0; i < level.size(); ++i) {
+        level[i] = std::max(halves[i], halves[i + width]);
+      }
+      levels_.push_back(std::move(level));
+    }
+  }
+  /// Of the values [first, end), which are not none.
+  [[nodiscard]] Bytes of(std::size_t first, std::size_t end) const {
+    auto const level = static_cast<std::size_t>(std::bit_width(end - first) - 1);
+    return std::max(levels_[level][first], levels_[level][end - (std::size_t{1} << level)]);
+  }
+
+ private:
+  std::vector<std::vector<Bytes>> levels_;  // level k: of 2^k values each
+};
+
+}  // namespace detail
+
+/// The bytes of a stage, by class.
+struct StageBytes {
+  Bytes parameters = 0;
+  Bytes gradients = 0;
+  Bytes activations = 0;  ///< Input and output boundaries, and their gradients.
+  Bytes saved = 0;        ///< What layers save and hand to each other until their backward.
+  Bytes workspace = 0;    ///< With two places for what passes between layers.
+
+  [[nodiscard]] Bytes total() const noexcept {
+    return parameters + gradients + activations + saved + workspace;
+  }
+};
+
+/// \brief What a device needs that runs one stage, in constant time for any stage: the terms of
+/// \ref lay_out_stage and \ref plan_device_memory, so that it agrees with \ref StageBudget. Every
+/// figure is rounded up to \ref tensor_alignment_bytes.
+///
+// clang-format off
+/// | what                                    | forward           | backward                   | times         |
+/// |-----------------------------------------|-------------------|----------------------------|---------------|
+/// | parameters                              | sum               | sum                        | `parameters`  |
+/// | gradients                               | none              | sum                        | `gradients`   |
+/// | input boundary                          | one               | one                        | `activations` |
+/// | output boundary, or the output's gradient | one             | one; fused: a loss         | `activations` |
+/// | gradient of the input boundary          | none              | one                        | `activations` |
+/// | saved activations                       | none              | sum                        | 1             |
+/// | boundaries of the stage's layers        | twice the maximum | sum, and twice the maximum | 1             |
+/// | workspace                               | maximum           | maximum                    | 1             |
+// clang-format on
+///
+/// Twice the maximum: inner boundaries of a forward stage, and inner gradients of a backward stage,
+/// alternate between two places. A backward stage recomputes all its layers before it runs them
+/// backward, so what they save and hand over adds up. All boundaries are taken to have gradients.
+class StageMemory {
+ public:
+  /// \p buffering: how often the rings' entries are counted.
+  explicit StageMemory(std::span<LayerBytes const> layers, Buffering buffering = {})
+      : buffering_(buffering),
+        parameters_(sums(layers, &LayerBytes::parameter_bytes)),
+        gradients_(sums(layers, &LayerBytes::gradient_bytes)),
+        saved_(sums(layers, &LayerBytes::saved_bytes)),
+        boundaries_(sums(layers, &LayerBytes::boundary_bytes)),
+        largest_boundary_(aligned(layers, &LayerBytes::boundary_bytes)),
+        largest_workspace_(aligned(layers, &LayerBytes::workspace_bytes)) {}
+
+  [[nodiscard]] std::size_t layers() const noexcept { return parameters_.size() - 1; }
+
+  /// The bytes of one stage, by class. The backward stage that holds the last layer is the fused
+  /// one. \throws Error (invalid_argument) when the model has no such layers.
+  [[nodiscard]] StageBytes terms(StageDirection direction, LayerRange range) const {
+    require(range.count > 0 && range.first < layers() && range.count <= layers() - range.first,
+            Errc::invalid_argument,
+            "a stage has layers that the model has not");
+    auto const backward = direction == StageDirection::backward;
+    auto const input = range.first > 0 ? boundary(range.first - 1) : 0;
+    auto const fused = backward && range.end() == layers();
+    auto const ends = fused ? align_up(sizeof(double)) : boundary(range.end() - 1);
+    return {sum(parameters_, range) * buffering_.parameters,
+            backward ? sum(gradients_, range) * buffering_.gradients : 0,
+            (input + ends + (backward ? input : 0)) * buffering_.activations,
+            backward ? sum(saved_, range) + sum(boundaries_, range) : 0,
+            2 * largest_boundary_.of(range.first, range.end()) +
+                largest_workspace_.of(range.first, range.end())};
+  }
+
+  /// The bytes of one stage. \throws Error as \ref terms.
+  [[nodiscard]] Bytes bytes(StageDirection direction, LayerRange range) const {
+    return terms(direction, range).total();
+  }
+
+  /// The smallest device memory with which there is a partition: the least maximum over the stages
+  /// of any; by dynamic programming in O(L^2).
+  [[nodiscard]] Bytes least() const {
+    auto result = std::numeric_limits<Bytes>::max();
+    auto const forward = least_of(StageDirection::forward);
+    auto const backward = least_of(StageDirection::backward);
+    for (std::size_t first = 0; first < layers(); ++first) {
+      auto const fused = bytes(StageDirection::backward, {first, layers() - first});
+      result = std::min(result, std::max({forward[first], backward[first], fused}));
+    }
+    return result;
+  }
+
+ private:
+  using Figure = Bytes LayerBytes::*;
+
+  static std::vector<Bytes> aligned(std::span<LayerBytes const> layers, Figure figure) {
+    std::vector<Bytes> result;
+    for (auto const& layer : layers) {
+      result.push_back(align_up(layer.*figure));
+    }
+    return result;
+  }
+  static std::vector<Bytes> sums(std::span<LayerBytes const> layers, Figure figure) {
+    std::vector<Bytes> result{0};
+    for (auto const& layer : layers) {
+      result.push_back(result.back() + align_up(layer.*figure));
+    }
+    return result;
+  }
+  [[nodiscard]] static Bytes sum(std::vector<Bytes> const& sums, LayerRange range) {
+    return sums[range.end()] - sums[range.first];
+  }
+  [[nodiscard]] Bytes boundary(std::size_t layer) const { return sum(boundaries_, {layer, 1}); }
+
+  /// By number of layers below all: what the largest of the stages that cover them needs at least.
+  [[nodiscard]] std::vector<Bytes> least_of(StageDirection direction) const {
+    std::vector<Bytes> least(layers(), std::numeric_limits<Bytes>::max());
+    least[0] = 0;
+    for (std::size_t end = 1; end < layers(); ++end) {
+      for (std::size_t first = 0; first < end; ++first) {
+        least[end] =
+            std::min(least[end], std::max(least[first], bytes(direction, {first, end - first})));
+      }
+    }
+    return least;
+  }
+
+  Buffering buffering_;
+  std::vector<Bytes> parameters_;  // sums by number of layers, as the next three
+  std::vector<Bytes> gradients_;
+  std::vector<Bytes> saved_;
+  std::vector<Bytes> boundaries_;
+  detail::RangeMaximum largest_boundary_;
+  detail::RangeMaximum largest_workspace_;
+};
+
+}  // namespace roundpipe

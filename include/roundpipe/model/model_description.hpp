@@ -1,0 +1,162 @@
+// SPDX-FileCopyrightText: 2026 The roundpipe authors
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#pragma once
+
+/// \file
+/// \brief What planning needs to know of a model, as plain data, checked for consistency.
+
+#include <roundpipe/concepts/layer.hpp>
+#include <roundpipe/core/error.hpp>
+#include <roundpipe/core/id.hpp>
+
+#include <cstddef>
+#include <string>
+#include <vector>
+
+namespace roundpipe {
+
+/// What one layer says of itself at the planned capacity.
+struct LayerFacts {
+  std::string name;
+  ParameterTable parameters;
+  TensorTable input;        ///< What it takes from the layer before.
+  TensorTable boundary;     ///< What it hands to the next layer.
+  TensorTable side_inputs;  ///< What it reads from the batch.
+  TensorTable results;      ///< What `evaluate` hands to the caller.
+  Footprint footprint;
+  FlopCount work;  ///< Zero when the layer does not count.
+  bool is_loss = false;
+};
+
+/// All layers of a model at the capacity of a micro-batch.
+struct ModelDescription {
+  BatchShape capacity;
+  std::vector<LayerFacts> layers;
+
+  [[nodiscard]] std::size_t size() const noexcept { return layers.size(); }
+  /// "layer 3 (block)", as errors and plans name it.
+  [[nodiscard]] std::string name_of(std::size_t layer) const {
+    return "layer " + std::to_string(layer) + " (" + layers[layer].name + ")";
+  }
+};
+
+/// The tables and figures of \p layer for \p shape.
+template <LayerDescription L>
+[[nodiscard]] LayerFacts facts_of(L const& layer, BatchShape shape) {
+  LayerFacts facts;
+  facts.name = "layer";
+  if constexpr (HasName<L>) {
+    facts.name = layer.name();
+  }
+  facts.parameters = layer.parameters();
+  facts.input = layer.input(shape);
+  facts.boundary = layer.boundary(shape);
+  facts.footprint = layer.footprint(shape);
+  if constexpr (HasSideInputs<L>) {
+    facts.side_inputs = layer.side_inputs(shape);
+  }
+  if constexpr (HasResults<L>) {
+    facts.results = layer.results(shape);
+  }
+  if constexpr (HasWork<L>) {
+    facts.work = layer.work(shape);
+  }
+  facts.is_loss = LossLayer<L>;
+  return facts;
+}
+
+namespace detail {
+
+/// Whether the tensors of both tables agree in shape and type; names are free.
+[[nodiscard]] inline bool same_tensors(TensorTable const& a, TensorTable const& b) {
+  bool same = a.size() == b.size();
+  for (std::size_t i = 0; same && i < a.size(); ++i) {
+    same = a[i].shape == b[i].shape && a[i].dtype == b[i].dtype;
+  }
+  return same;
+}
+
+struct DescribeLayer {
+  BatchShape shape;
+  template <class L>
+  LayerFacts operator()(L const& layer) const {
+    return facts_of(layer, shape);
+  }
+};
+
+}  // namespace detail
+
+/// Asks every layer of \p model for its tables at \p capacity and checks that they fit together.
+/// \throws Error (invalid_argument) for extents below 1, or when the last layer is no loss layer or
+///         another one is; (boundary_mismatch) when a layer takes other tensors than it is handed.
+template <class Model>
+[[nodiscard]] ModelDescription describe(Model const& model, BatchShape capacity) {
+  require(capacity.rows >= 1 && capacity.length >= 1,
+          Errc::invalid_argument,
+          "a micro-batch has at least one row and one position");
+  ModelDescription description{capacity, {}};
+  for (std::size_t i = 0; i < model.layer_count(); ++i) {
+    description.layers.push_back(model.visit(LayerId(i), detail::DescribeLayer{capacity}));
+  }
+  auto const& layers = description.layers;
+  for (std::size_t i = 0; i < layers.size(); ++i) {
+    if (layers[i].is_loss != (i + 1 == layers.size())) {
+      throw Error(Errc::invalid_argument,
+                  description.name_of(i) + (layers[i].is_loss
+                                                ? " is a loss layer, but not the model's last layer"
+                                                : " is the model's last layer, but no loss layer"));
+    }
+    if (!layers[i].results.empty() && i + 1 != layers.size()) {
+      throw Error(Errc::unsupported,
+                  description.name_of(i) + " declares results, which only the last layer may");
+    }
+    auto const handed = i == 0 ? TensorTable{} : layers[i - 1].boundary;
+    if (!detail::same_tensors(handed, layers[i].input)) {
+      throw Error(Errc::boundary_mismatch,
+                  description.name_of(i) + " takes " + to_string(layers[i].input) + ", but " +
+                      (i == 0 ? std::string("the first layer is handed nothing: let it read side "
+                                            "inputs of the batch")
+                              : description.name_of(i - 1) + " hands over " + to_string(handed)));
+    }
+  }
+  if (!layers.back().boundary.empty()) {
+    throw Error(Errc::boundary_mismatch,
+                description.name_of(layers.size() - 1) + " is the last layer, but hands over " +
+                    to_string(layers.back().boundary));
+  }
+  return description;
+}
+
+/// The gradients that travel back through \p boundary: one for each floating tensor.
+[[nodiscard]] inline TensorTable gradient_table(TensorTable const& boundary) {
+  TensorTable gradients;
+  for (auto const& spec : boundary) {
+    if (is_floating(spec.dtype)) {
+      gradients.add(spec);
+    }
+  }
+  return gradients;
+}
+
+/// The bytes of \ref gradient_table, without making it.
+[[nodiscard]] inline Bytes gradient_bytes(TensorTable const& boundary) {
+  Bytes bytes = 0;
+  for (auto const& spec : boundary) {
+    bytes += is_floating(spec.dtype) ? align_up(spec.bytes()) : 0;
+  }
+  return bytes;
+}
+
+/// Replaces \p list by views of the gradients of \p boundary in \p block, which holds
+/// \ref gradient_table: one a tensor, not \c present() for integers.
+inline void gradient_views(std::vector<DeviceTensor>& list,
+                           TensorTable const& boundary,
+                           DeviceBytes block) {
+  list.clear();
+  TensorCarver carver(block);
+  for (auto const& spec : boundary) {
+    list.push_back(is_floating(spec.dtype) ? carver.take(spec.shape, spec.dtype) : DeviceTensor{});
+  }
+}
+
+}  // namespace roundpipe

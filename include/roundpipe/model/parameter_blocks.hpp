@@ -1,0 +1,149 @@
+// SPDX-FileCopyrightText: 2026 The roundpipe authors
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#pragma once
+
+/// \file
+/// \brief The parameters of a model as blocks: one for each layer's own tensors that are trained,
+/// one for those that are frozen, one for each tensor that layers share.
+
+#include <roundpipe/core/error.hpp>
+#include <roundpipe/core/id.hpp>
+#include <roundpipe/core/parameter.hpp>
+#include <roundpipe/core/tensor.hpp>
+#include <roundpipe/model/model_description.hpp>
+
+#include <cstddef>
+#include <map>
+#include <string>
+#include <utility>
+#include <vector>
+
+namespace roundpipe {
+
+/// Parameters that are uploaded, updated and ordered as one.
+struct ParameterBlock {
+  std::string name;
+  std::vector<ParameterSpec> specs;
+  TensorTable master;             ///< As declared: the master copy, and a slot's rounded gradient.
+  TensorTable gradient;           ///< The same tensors in the accumulation type.
+  std::vector<std::size_t> uses;  ///< Indices into \ref ParameterBlocks::uses, in layer order.
+  bool frozen = false;            ///< Never updated: no gradient, no optimizer state.
+  /// Whether an iteration's gradient is a sum over uses, rounds or calls: it then is kept in the
+  /// accumulation type, else as it lands.
+  bool sums_gradient = false;
+
+  /// The gradient as the optimizer reads it.
+  [[nodiscard]] TensorTable const& host_gradient() const noexcept {
+    return sums_gradient ? gradient : master;
+  }
+};
+
+/// A layer's use of a block.
+struct BlockUse {
+  LayerId layer;
+  BlockId block;
+};
+
+/// Where a layer's parameter lies: in which of the layer's uses, as which tensor of its block.
+struct ParameterPlace {
+  std::size_t use = 0;     ///< Index into \ref ParameterBlocks::uses.
+  std::size_t tensor = 0;  ///< Index into the block's tables.
+};
+
+/// All blocks of a model, and who uses them.
+struct ParameterBlocks {
+  std::vector<ParameterBlock> blocks;                ///< In order of their first use.
+  std::vector<BlockUse> uses;                        ///< In layer order.
+  std::vector<std::vector<std::size_t>> layer_uses;  ///< By layer: indices into \c uses.
+  std::vector<std::vector<ParameterPlace>> places;   ///< By layer, by parameter.
+
+  [[nodiscard]] bool trains(std::size_t use) const { return !block_of(use).frozen; }
+
+  [[nodiscard]] ParameterBlock const& block_of(std::size_t use) const {
+    return blocks[uses[use].block.index()];
+  }
+  /// The number of parameters: elements of all blocks, shared ones counted once.
+  [[nodiscard]] std::size_t parameter_count() const {
+    std::size_t count = 0;
+    for (auto const& block : blocks) {
+      for (auto const& spec : block.specs) {
+        count += spec.tensor.shape.size();
+      }
+    }
+    return count;
+  }
+};
+
+/// Forms the blocks of \p model. \p sums_gradients says that an iteration has several rounds or
+/// calls, so that all gradients are sums.
+/// \throws Error (invalid_argument) when a parameter is no f32, bf16 or f16 tensor, or when tensors
+///         that share a key differ in shape, type, or in being frozen.
+[[nodiscard]] inline ParameterBlocks form_blocks(ModelDescription const& model,
+                                                 bool sums_gradients = false) {
+  ParameterBlocks result;
+  std::map<std::string, std::size_t> shared;  // sharing key to block
+  auto const add_block = [&](std::string name, bool frozen) {
+    auto& block = result.blocks.emplace_back();
+    block.name = std::move(name);
+    block.frozen = frozen;
+    return result.blocks.size() - 1;
+  };
+  for (std::size_t layer = 0; layer < model.size(); ++layer) {
+    std::map<std::size_t, std::size_t> use_of;  // this layer's block to its use
+    constexpr auto none = static_cast<std::size_t>(-1);
+    std::size_t own[] = {none, none};  // trained, frozen
+    auto& uses = result.layer_uses.emplace_back();
+    auto& places = result.places.emplace_back();
+    for (auto const& spec : model.layers[layer].parameters) {
+      auto const type = spec.tensor.dtype;
+      if (type != DType::f32 && type != DType::bf16 && type != DType::f16) {
+        throw Error(Errc::invalid_argument,
+                    model.name_of(layer) + ": parameter " + spec.tensor.name + " is " +
+                        std::string(name_of(type)) + "; parameters are f32, bf16 or f16");
+      }
+      auto& own_block = own[spec.frozen ? 1 : 0];
+      std::size_t block = own_block;
+      std::size_t tensor = 0;
+      bool is_new_tensor = true;
+      if (!spec.sharing_key.empty()) {
+        auto const [found, inserted] = shared.try_emplace(spec.sharing_key, result.blocks.size());
+        block = found->second;
+        is_new_tensor = inserted;
+        if (inserted) {
+          add_block(spec.sharing_key, spec.frozen);
+        } else {
+          auto const& first = result.blocks[block].specs.front();
+          if (first.tensor.shape != spec.tensor.shape || first.tensor.dtype != spec.tensor.dtype ||
+              first.frozen != spec.frozen) {
+            throw Error(Errc::invalid_argument,
+                        model.name_of(layer) + ": parameter " + spec.tensor.name +
+                            " differs in shape, type or being frozen from the one it shares as '" +
+                            spec.sharing_key + "'");
+          }
+        }
+      } else if (own_block == none) {
+        block = own_block = add_block(model.name_of(layer), spec.frozen);
+      }
+      if (is_new_tensor) {
+        auto wide = spec.tensor;
+        wide.dtype = accumulation_type(wide.dtype);
+        tensor = result.blocks[block].master.add(spec.tensor);
+        result.blocks[block].gradient.add(wide);
+        result.blocks[block].specs.push_back(spec);
+      }
+      auto const [use, inserted] = use_of.try_emplace(block, result.uses.size());
+      if (inserted) {
+        result.uses.push_back({LayerId(layer), BlockId(block)});
+        result.blocks[block].uses.push_back(use->second);
+        uses.push_back(use->second);
+      }
+      places.push_back({use->second, tensor});
+    }
+  }
+  for (auto& block : result.blocks) {
+    block.sums_gradient = !block.frozen && (sums_gradients || block.uses.size() > 1);
+  }
+  return result;
+}
+
+}  // namespace roundpipe

@@ -1,0 +1,123 @@
+// SPDX-FileCopyrightText: 2026 The roundpipe authors
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#pragma once
+
+/// \file
+/// \brief A model's tables at the extents that micro-batches bring, each asked for once.
+
+#include <roundpipe/core/batch_shape.hpp>
+#include <roundpipe/core/bytes.hpp>
+#include <roundpipe/core/error.hpp>
+#include <roundpipe/model/batch_layout.hpp>
+#include <roundpipe/model/model_description.hpp>
+
+#include <cstddef>
+#include <map>
+#include <string>
+#include <utility>
+
+namespace roundpipe {
+
+/// A model at one micro-batch's extents.
+struct ShapedModel {
+  ModelDescription model;
+  BatchLayout batch;
+};
+
+/// Describes a model once for each extents that occur. Not for several threads at once.
+template <class Model>
+class ShapeCache {
+ public:
+  /// \p model must outlive the cache. \throws Error as \ref describe and \ref lay_out_batch do.
+  ShapeCache(Model const& model, BatchShape capacity) : model_(&model), capacity_(&add(capacity)) {}
+  ShapeCache(ShapeCache const&) = delete;  // capacity_ points into shaped_
+  ShapeCache& operator=(ShapeCache const&) = delete;
+
+  /// The model at its capacity.
+  [[nodiscard]] ShapedModel const& capacity() const noexcept { return *capacity_; }
+
+  /// The model at \p shape; the reference lives as long as the cache.
+  /// \throws Error (invalid_argument) when \p shape does not fit into the capacity, or when a layer
+  ///         wants more bytes, or other tensors, at \p shape than at capacity.
+  [[nodiscard]] ShapedModel const& at(BatchShape shape) {
+    if (auto const found = shaped_.find(shape); found != shaped_.end()) {
+      return found->second;
+    }
+    auto const& capacity = capacity_->model.capacity;
+    if (!shape.fits(capacity)) {
+      throw Error(Errc::invalid_argument,
+                  "a micro-batch of " + to_text(shape) + " does not fit into the capacity of " +
+                      to_text(capacity));
+    }
+    auto const& shaped = add(shape);
+    try {
+      check(shaped.model);
+    } catch (...) {
+      shaped_.erase(shape);
+      throw;
+    }
+    return shaped;
+  }
+
+ private:
+  [[nodiscard]] static std::string to_text(BatchShape shape) {
+    return std::to_string(shape.rows) + " x " + std::to_string(shape.length) +
+           " (rows x positions)";
+  }
+
+  ShapedModel const& add(BatchShape shape) {
+    auto model = describe(*model_, shape);
+    auto batch = lay_out_batch(model);
+    return shaped_.insert({shape, {std::move(model), std::move(batch)}}).first->second;
+  }
+
+  /// Semantics 6 of `Layer`.
+  void check(ModelDescription const& model) const {
+    for (std::size_t i = 0; i < model.size(); ++i) {
+      auto const& here = model.layers[i];
+      auto const& most = capacity_->model.layers[i];
+      check_table(model, i, here.input, most.input, "input");
+      check_table(model, i, here.boundary, most.boundary, "boundary");
+      check_table(model, i, here.side_inputs, most.side_inputs, "side inputs");
+      check_table(model, i, here.results, most.results, "results");
+      check_bytes(
+          model, i, here.footprint.saved_bytes, most.footprint.saved_bytes, "saved activations");
+      check_bytes(
+          model, i, here.footprint.workspace_bytes, most.footprint.workspace_bytes, "workspace");
+    }
+  }
+
+  static void check_table(ModelDescription const& model,
+                          std::size_t layer,
+                          TensorTable const& here,
+                          TensorTable const& most,
+                          char const* what) {
+    bool same = here.size() == most.size();
+    for (std::size_t i = 0; same && i < here.size(); ++i) {
+      same = here[i].name == most[i].name && here[i].dtype == most[i].dtype;
+    }
+    if (!same) {
+      throw Error(Errc::invalid_argument,
+                  model.name_of(layer) + ": at " + to_text(model.capacity) + " its " + what +
+                      " are " + to_string(here) + ", at capacity " + to_string(most) +
+                      "; only the extents may differ");
+    }
+    check_bytes(model, layer, here.bytes(), most.bytes(), what);
+  }
+
+  static void check_bytes(
+      ModelDescription const& model, std::size_t layer, Bytes here, Bytes most, char const* what) {
+    if (here > most) {
+      throw Error(Errc::invalid_argument,
+                  model.name_of(layer) + ": at " + to_text(model.capacity) + " its " + what +
+                      " take " + std::to_string(here) + " bytes, at capacity only " +
+                      std::to_string(most));
+    }
+  }
+
+  Model const* model_;
+  std::map<BatchShape, ShapedModel> shaped_;
+  ShapedModel const* capacity_;  // behind shaped_, which it points into
+};
+
+}  // namespace roundpipe

@@ -1,0 +1,134 @@
+// SPDX-FileCopyrightText: 2026 The roundpipe authors
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#pragma once
+
+/// \file
+/// \brief Covers the first layers of a model with as few stages as can be, none of them too slow.
+
+#include <roundpipe/concepts/partition_policy.hpp>
+#include <roundpipe/partition/fitting_stages.hpp>
+#include <roundpipe/partition/stage_ticks.hpp>
+
+#include <algorithm>
+#include <cstddef>
+#include <limits>
+#include <numeric>
+#include <vector>
+
+namespace roundpipe::detail {
+
+/// \brief For every number of a model's first layers the fewest stages of one direction that cover
+/// them; a breadth-first search.
+///
+/// Numbers of layers are reached in the order of how many stages that takes, each once: a search
+/// takes O(L) steps where the stages that begin with a layer and fit are one run, as is usual, and
+/// as many more as there are runs.
+class FewestStages {
+ public:
+  /// \p problem and \p ticks must outlive it.
+  FewestStages(PartitionProblem const& problem, StageTicks const& ticks, StageDirection direction)
+      : ticks_(ticks),
+        direction_(direction),
+        fitting_(problem, direction),
+        last_ends_(ticks.layers()),
+        stages_(ticks.layers()),
+        before_(ticks.layers()),
+        open_(ticks.layers() + 1) {
+    reached_.reserve(ticks.layers());
+  }
+
+  [[nodiscard]] StageDirection direction() const noexcept { return direction_; }
+
+  /// Searches with stages of \p t_max at most. \returns the shortest time above it that a stage
+  /// takes: until there, the answers are the same.
+  Ticks cover(Ticks t_max) {
+    auto const next = find_last_ends(t_max);
+    std::ranges::fill(stages_, unreachable);
+    std::iota(open_.begin(), open_.end(), std::size_t{0});
+    reached_.assign(1, 0);
+    stages_[0] = 0;
+    open_[0] = 1;
+    for (std::size_t i = 0; i < reached_.size(); ++i) {
+      auto const first = reached_[i];
+      auto const last = last_ends_[first];
+      if (first_open(first + 1) > last) {
+        continue;
+      }
+      for (auto const& run : fitting_.runs(first, last)) {
+        auto const most = std::min(run.most_end, last);
+        for (auto end = first_open(run.least_end); end <= most; end = first_open(end + 1)) {
+          stages_[end] = stages_[first] + 1;
+          before_[end] = first;
+          open_[end] = end + 1;
+          reached_.push_back(end);
+        }
+      }
+    }
+    return next;
+  }
+
+  // Of the latest search:
+
+  /// Whether the first \p count layers can be covered.
+  [[nodiscard]] bool reaches(std::size_t count) const { return stages_[count] != unreachable; }
+  /// The fewest stages that cover them.
+  [[nodiscard]] std::size_t stages(std::size_t count) const { return stages_[count]; }
+  /// The time of the slowest stage of those that were found.
+  [[nodiscard]] Ticks slowest(std::size_t count) const {
+    Ticks slowest = 0;
+    for (auto end = count; end > 0; end = before_[end]) {
+      slowest = std::max(slowest, ticks_.stage(direction_, before_[end], end));
+    }
+    return slowest;
+  }
+  /// The end of the longest stage from layer \p first on that is not too slow, whether it fits or
+  /// not; below the number of layers.
+  [[nodiscard]] std::size_t last_end(std::size_t first) const { return last_ends_[first]; }
+
+  /// Whether the layers [first, end) fit into a device.
+  [[nodiscard]] bool fits(std::size_t first, std::size_t end) { return fitting_.fits(first, end); }
+  [[nodiscard]] Ticks ticks(std::size_t first, std::size_t end) const {
+    return ticks_.stage(direction_, first, end);
+  }
+
+ private:
+  static constexpr std::size_t unreachable = std::numeric_limits<std::size_t>::max();
+
+  Ticks find_last_ends(Ticks t_max) {
+    auto const& sums = ticks_.prefixes(direction_);
+    auto next = std::numeric_limits<Ticks>::max();
+    std::size_t end = 0;
+    for (std::size_t first = 0; first < last_ends_.size(); ++first) {
+      end = std::max(end, first);
+      while (end + 1 < last_ends_.size() && sums[end + 1] - sums[first] <= t_max) {
+        ++end;
+      }
+      last_ends_[first] = end;
+      if (end + 1 < last_ends_.size()) {
+        next = std::min(next, sums[end + 1] - sums[first]);
+      }
+    }
+    return next;
+  }
+
+  /// The least number of layers from \p count on that has not been reached.
+  [[nodiscard]] std::size_t first_open(std::size_t count) {
+    auto open = count;
+    while (open_[open] != open) {
+      open_[open] = open_[open_[open]];  // keeps the ways short
+      open = open_[open];
+    }
+    return open;
+  }
+
+  StageTicks const& ticks_;
+  StageDirection direction_;
+  FittingStages fitting_;
+  std::vector<std::size_t> last_ends_;  // by first layer
+  std::vector<std::size_t> stages_;     // by number of layers
+  std::vector<std::size_t> before_;     // likewise: where the last of the stages begins
+  std::vector<std::size_t> open_;       // likewise: itself, or one more that may be open
+  std::vector<std::size_t> reached_;    // numbers of layers, the fewest stages first
+};
+
+}  // namespace roundpipe::detail

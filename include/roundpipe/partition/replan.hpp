@@ -1,0 +1,59 @@
+// SPDX-FileCopyrightText: 2026 The roundpipe authors
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#pragma once
+
+/// \file
+/// \brief Whether newly measured costs are worth another partition.
+
+#include <roundpipe/concepts/partition_policy.hpp>
+#include <roundpipe/core/error.hpp>
+#include <roundpipe/partition/partition_by.hpp>
+#include <roundpipe/partition/partition_check.hpp>
+#include <roundpipe/partition/partition_objective.hpp>
+#include <roundpipe/partition/simulated_partitioner.hpp>
+
+#include <optional>
+#include <utility>
+
+namespace roundpipe {
+
+/// When a partition is exchanged for another.
+struct ReplanOptions {
+  PartitionBy by = PartitionBy::bound;
+  SlotSimulationOptions simulation = {};  ///< What is simulated.
+  /// The share of the present time that must be saved: measured costs differ by some percent from
+  /// one time to the next, and another partition costs new buffers, graphs and a warm-up.
+  double threshold = 0.03;
+};
+
+/// A better partition than \p now for the newly measured costs of \p problem; nothing when none
+/// saves more than the threshold, so that noise does not make plans flap. Both are judged by the
+/// same measure, with the new costs; a partition that does not fit any more is always exchanged.
+/// \throws Error (invalid_argument) when \p now is no partition of the problem's layers, or for a
+/// negative threshold; as \ref SimulatedPartitioner::search.
+[[nodiscard]] inline std::optional<RoundPartition> replan(PartitionProblem const& problem,
+                                                          Partition const& now,
+                                                          ReplanOptions const& options = {}) {
+  require(covers(now, problem.costs.size()),
+          Errc::invalid_argument,
+          "a partition is to be exchanged that is none of this model's layers");
+  require(options.threshold >= 0, Errc::invalid_argument, "a threshold is not negative");
+  auto found = ChosenPartitioner(options.by, options.simulation).search(problem);
+  if (found.partition == now) {
+    return std::nullopt;
+  }
+  if (fits(problem, now)) {
+    auto const by_bound = options.by == PartitionBy::bound;
+    auto const now_s =
+        by_bound
+            ? objective(problem, now)
+            : detail::SimulatedSearch(problem, options.simulation).best_rounds(now).call.seconds;
+    auto const then_s = by_bound ? objective(problem, found.partition) : found.call.seconds;
+    if (!(then_s < now_s * (1 - options.threshold))) {
+      return std::nullopt;
+    }
+  }
+  return found;
+}
+
+}  // namespace roundpipe

@@ -1,0 +1,55 @@
+// SPDX-FileCopyrightText: 2026 The roundpipe authors
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#pragma once
+
+/// \file
+/// \brief Orders the optimizer by barriers over the whole model: what events are compared with.
+
+#include <roundpipe/concepts/event_protocol.hpp>
+#include <roundpipe/policies/layer_event_protocol.hpp>
+
+#include <cstddef>
+#include <vector>
+
+namespace roundpipe {
+
+/// \brief The rules of \ref LayerEventProtocol, with every block in the place of the same block: no
+/// P copy before all uploads that must see older weights, no upload before all P copies, no update
+/// before all gradients, no gradient before all updates.
+///
+/// The weights are the same bits. It is what a trainer does that joins its optimizer thread once an
+/// iteration. With staleness 0 nothing of the optimizer is hidden; with staleness 1 it runs beside
+/// the next iteration, up to its first gradient.
+class BlockingProtocol {
+ public:
+  /// \throws Error (invalid_argument) for options out of their domain.
+  constexpr explicit BlockingProtocol(EventProtocolOptions options = {}) : rules_(options) {}
+  constexpr explicit BlockingProtocol(int staleness) : rules_(staleness) {}
+
+  [[nodiscard]] constexpr int staleness() const noexcept { return rules_.staleness(); }
+  [[nodiscard]] constexpr std::size_t master_copies() const noexcept {
+    return rules_.master_copies();
+  }
+  [[nodiscard]] constexpr std::size_t gradient_buffers() const noexcept {
+    return rules_.gradient_buffers();
+  }
+
+  /// What \p action waits for. \throws Error (invalid_argument) for a block that the model has not.
+  [[nodiscard]] std::vector<BlockEvent> before(BlockEvent action, std::size_t blocks) const {
+    std::vector<BlockEvent> events;
+    for (auto event : rules_.before(action, blocks)) {
+      for (std::size_t b = 0; b < blocks; ++b) {
+        event.block = BlockId(b);
+        events.push_back(event);
+      }
+    }
+    return events;
+  }
+
+ private:
+  LayerEventProtocol rules_;
+};
+
+static_assert(EventProtocol<BlockingProtocol>);
+
+}  // namespace roundpipe

@@ -1,0 +1,80 @@
+// SPDX-FileCopyrightText: 2026 The roundpipe authors
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#pragma once
+
+/// \file
+/// \brief Puts a device's actions on its streams, between waits and events.
+
+#include <roundpipe/concepts/backend.hpp>
+#include <roundpipe/core/id.hpp>
+#include <roundpipe/runtime/execute/action_work.hpp>
+#include <roundpipe/runtime/execute/graph_run.hpp>
+#include <roundpipe/runtime/execute/host_progress.hpp>
+#include <roundpipe/runtime/execute/issue_pace.hpp>
+#include <roundpipe/runtime/execute/run_waits.hpp>
+
+#include <cstddef>
+#include <cstdint>
+#include <string>
+#include <vector>
+
+namespace roundpipe {
+
+/// One device's streams, one for each lane, and what is enqueued on them. For one thread.
+template <Backend B, ActionWork<B> W>
+class DeviceIssuer {
+ public:
+  using Stream = typename B::Stream;
+
+  /// All arguments must outlive the issuer.
+  DeviceIssuer(B& backend, W& work, HostProgress<B> const& hosts, DeviceId device)
+      : work_(work), hosts_(hosts), device_(device), pace_(backend, device) {
+    for (std::size_t k = 0; k < device_lane_count; ++k) {
+      streams_.push_back(backend.make_stream(device, static_cast<LaneKind>(k)));
+    }
+  }
+
+  [[nodiscard]] Stream& stream(LaneKind kind) { return streams_[static_cast<std::size_t>(kind)]; }
+
+  /// Enqueues action \p id of \p run behind all that it waits for, with its events around it.
+  /// Blocks until what it waits for on devices is issued, and while the device is too far behind.
+  /// \throws Error with the action's name and the device for what the work throws.
+  void issue(GraphRun<B>& run, ActionId id) {
+    auto const kind = run.program()[id].lane.kind;
+    auto& stream = this->stream(kind);
+    for_each_wait(
+        run,
+        id,
+        [&](auto& event) { stream.wait(event); },
+        [&](LaneKind lane, std::uint64_t sequence) { stream.wait(hosts_.fence(lane), sequence); });
+    bool const computes = kind == LaneKind::compute;
+    if (computes) {
+      pace_.before();
+    }
+    annotate(stream, run.program().label(id).c_str());
+    stream.record(run.start_event(id));
+    run_located(run, id, ", device " + std::to_string(device_.value()), [&] {
+      work_.issue(run, id, stream, device_);
+    });
+    stream.record(run.end_event(id));
+    annotate(stream, nullptr);
+    if (computes) {
+      pace_.after(stream);
+    }
+  }
+
+ private:
+  static void annotate(Stream& stream, char const* label) {
+    if constexpr (requires { stream.annotate(label); }) {
+      stream.annotate(label);
+    }
+  }
+
+  W& work_;
+  HostProgress<B> const& hosts_;
+  DeviceId device_;
+  std::vector<Stream> streams_;  // by kind
+  IssuePace<B> pace_;
+};
+
+}  // namespace roundpipe

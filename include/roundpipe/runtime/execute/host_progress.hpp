@@ -1,0 +1,89 @@
+// SPDX-FileCopyrightText: 2026 The roundpipe authors
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#pragma once
+
+/// \file
+/// \brief How far the host's lanes are, for threads and for streams that wait for them.
+
+#include <roundpipe/concepts/backend.hpp>
+#include <roundpipe/runtime/execute/graph_program.hpp>
+
+#include <array>
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+#include <limits>
+#include <vector>
+
+namespace roundpipe {
+
+/// Counts the finished actions of each of the host's lanes, from 1 and across runs. All members may
+/// be called from several threads at once, but \ref finish from one a lane.
+template <Backend B>
+class HostProgress {
+ public:
+  explicit HostProgress(B& backend) {
+    for (std::size_t lane = 0; lane < host_lane_count; ++lane) {
+      fences_.push_back(make_fence(backend, lane));
+    }
+  }
+
+  /// Says that the action number \p sequence of \p lane is done, as all before it are.
+  void finish(LaneKind lane, std::uint64_t sequence) {
+    auto const index = GraphProgram::host_index(lane);
+    auto expected = sequence - 1;  // else the lanes are released
+    done_[index].compare_exchange_strong(expected, sequence, std::memory_order_release);
+    done_[index].notify_all();
+    fences_[index].signal(sequence);
+  }
+
+  [[nodiscard]] bool is_done(LaneKind lane, std::uint64_t sequence) const {
+    return done_[GraphProgram::host_index(lane)].load(std::memory_order_acquire) >= sequence;
+  }
+
+  /// Blocks the calling thread until \ref is_done.
+  void wait(LaneKind lane, std::uint64_t sequence) const {
+    auto const& done = done_[GraphProgram::host_index(lane)];
+    for (auto seen = done.load(std::memory_order_acquire); seen < sequence;
+         seen = done.load(std::memory_order_acquire)) {
+      done.wait(seen, std::memory_order_acquire);
+    }
+  }
+
+  /// What streams wait for: its values are the sequences.
+  [[nodiscard]] typename B::Fence const& fence(LaneKind lane) const {
+    return fences_[GraphProgram::host_index(lane)];
+  }
+
+  /// Says that the thread of \p lane has ended: whatever waits for the lane may go on.
+  void end(LaneKind lane) { fences_[GraphProgram::host_index(lane)].signal(all_passed); }
+
+  /// Lets every \ref wait pass, for good. Streams that wait are the backend's to stop; those that
+  /// wait for the optimizer, \ref end's.
+  void release() noexcept {
+    for (auto& done : done_) {
+      done.store(all_done, std::memory_order_release);
+      done.notify_all();
+    }
+  }
+
+ private:
+  static constexpr auto all_done = std::numeric_limits<std::uint64_t>::max();
+  static constexpr auto all_passed =
+      static_cast<std::uint64_t>(std::numeric_limits<std::int64_t>::max());
+
+  /// After an error the optimizer may still finish a step: gradients that it reads must stay.
+  [[nodiscard]] static typename B::Fence make_fence(B& backend, std::size_t lane) {
+    if constexpr (requires { backend.make_held_fence(); }) {
+      if (lane == GraphProgram::host_index(LaneKind::optimizer)) {
+        return backend.make_held_fence();
+      }
+    }
+    return backend.make_fence();
+  }
+
+  std::vector<typename B::Fence> fences_;  // by lane
+  std::array<std::atomic<std::uint64_t>, host_lane_count> done_{};
+};
+
+}  // namespace roundpipe

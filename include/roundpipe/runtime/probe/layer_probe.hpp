@@ -1,0 +1,276 @@
+// SPDX-FileCopyrightText: 2026 The roundpipe authors
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#pragma once
+
+/// \file
+/// \brief One layer of a model, run by itself on a device.
+
+#include <roundpipe/concepts/backend.hpp>
+#include <roundpipe/concepts/layer.hpp>
+#include <roundpipe/concepts/partition_policy.hpp>
+#include <roundpipe/core/bytes.hpp>
+#include <roundpipe/core/dtype.hpp>
+#include <roundpipe/core/id.hpp>
+#include <roundpipe/core/layer_context.hpp>
+#include <roundpipe/core/random.hpp>
+#include <roundpipe/core/span.hpp>
+#include <roundpipe/core/tensor.hpp>
+#include <roundpipe/model/model_description.hpp>
+
+#include <algorithm>
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <map>
+#include <utility>
+#include <vector>
+
+namespace roundpipe {
+
+namespace detail {
+
+/// The tensors of one layer in one device block.
+class LayerProbeTensors {
+ public:
+  /// With a carver that only counts the tensors have no place.
+  explicit LayerProbeTensors(LayerFacts const& facts, TensorCarver carver = {}) {
+    place(facts, carver);
+  }
+
+  [[nodiscard]] Bytes bytes() const noexcept { return bytes_; }
+  /// Those of a training call.
+  [[nodiscard]] LayerTensors const& tensors() const noexcept { return tensors_; }
+  /// Those of an evaluation: the layer's results, too.
+  [[nodiscard]] LayerTensors evaluation_tensors() const {
+    auto tensors = tensors_;
+    tensors.results = results_;
+    return tensors;
+  }
+
+  /// Calls \p f with every tensor that a layer only reads and whose elements are real numbers.
+  template <class F>
+  void for_each_operand(F&& f) const {
+    for (auto const* list : {&tensors_.parameters,
+                             &tensors_.inputs,
+                             &tensors_.side_inputs,
+                             &tensors_.output_gradients}) {
+      for (auto const& tensor : *list) {
+        if (tensor.present() && is_floating(tensor.dtype())) {
+          f(tensor);
+        }
+      }
+    }
+  }
+
+ private:
+  void place(LayerFacts const& facts, TensorCarver carver) {
+    auto const take = [&](std::vector<DeviceTensor>& list, TensorSpec const& spec, bool present) {
+      list.push_back(present ? carver.take(spec.shape, spec.dtype) : DeviceTensor{});
+    };
+    for (auto const& spec : facts.parameters) {
+      take(tensors_.parameters, spec.tensor, true);
+      auto wide = spec.tensor;
+      wide.dtype = accumulation_type(wide.dtype);
+      take(tensors_.parameter_gradients, wide, !spec.frozen);
+    }
+    for (auto const& spec : facts.input) {
+      take(tensors_.inputs, spec, true);
+      take(tensors_.input_gradients, spec, is_floating(spec.dtype));
+    }
+    for (auto const& spec : facts.boundary) {
+      take(tensors_.outputs, spec, true);
+      take(tensors_.output_gradients, spec, is_floating(spec.dtype));
+    }
+    for (auto const& spec : facts.side_inputs) {
+      take(tensors_.side_inputs, spec, true);
+    }
+    for (auto const& spec : facts.results) {
+      take(results_, spec, true);
+    }
+    auto const bytes_of = [&](Bytes count) -> DeviceBytes {
+      auto const tensor = carver.take({static_cast<std::int64_t>(count)}, DType::u8);
+      return {tensor.device_pointer(), tensor.present() ? count : 0};
+    };
+    tensors_.saved = bytes_of(facts.footprint.saved_bytes);
+    tensors_.workspace = bytes_of(facts.footprint.workspace_bytes);
+    tensors_.loss = {reinterpret_cast<double*>(bytes_of(sizeof(double)).device_pointer()), 1};
+    bytes_ = carver.used_bytes();
+  }
+
+  LayerTensors tensors_;
+  std::vector<DeviceTensor> results_;
+  Bytes bytes_ = 0;
+};
+
+/// Small normal numbers in pinned memory, of each floating type that is asked for, one after
+/// another: matrix units draw less power on zeros, and on numbers whose exponents are much alike,
+/// and so run faster than they ever will again.
+template <Backend B>
+class RandomOperands {
+ public:
+  /// \p backend must outlive this.
+  explicit RandomOperands(B& backend) : backend_(backend) {}
+
+  /// Enqueues copies to all of \p tensor.
+  void fill(typename B::Stream& stream, DeviceTensor const& tensor) {
+    HostSpan<std::byte const> const source = numbers(tensor.dtype());
+    DeviceBytes const to{tensor.device_pointer(), tensor.size_bytes()};
+    for (Bytes at = 0; at < to.size(); at += source.size()) {
+      auto const bytes = std::min(source.size(), to.size() - at);
+      stream.copy(to.subspan(at, bytes), source.first(bytes));
+    }
+  }
+
+ private:
+  static constexpr std::size_t count = std::size_t{1} << 16;
+
+  [[nodiscard]] HostBytes numbers(DType type) {
+    if (auto const found = slabs_.find(type); found != slabs_.end()) {
+      return found->second.bytes();
+    }
+    auto const made = slabs_.emplace(type, backend_.allocate_host(count * size_of(type))).first;
+    visit_floating(type, [&]<class T>(T) {
+      auto* const values = reinterpret_cast<T*>(made->second.bytes().data());
+      for (std::size_t i = 0; i < count; ++i) {
+        values[i] = T(0.03F * normal({}, i));
+      }
+    });
+    return made->second.bytes();
+  }
+
+  B& backend_;
+  std::map<DType, decltype(std::declval<B&>().allocate_host(Bytes{}))> slabs_;
+};
+
+/// Whether two layers of \p model are known to be copies of each other.
+template <class Model>
+[[nodiscard]] bool are_equal(Model const& model, LayerId a, LayerId b) {
+  if constexpr (requires { model.run_of(a) == model.run_of(b); }) {
+    return model.run_of(a) == model.run_of(b);
+  } else {
+    return false;
+  }
+}
+
+/// One layer on one device, ready to run for one micro-batch at the description's extents, on small
+/// random numbers (integers are 0).
+template <class Model, Backend B>
+class LayerProbe {
+ public:
+  using Stream = typename B::Stream;
+
+  /// The bytes of device memory that a probe takes.
+  [[nodiscard]] static Bytes bytes_of(LayerFacts const& facts) {
+    return LayerProbeTensors(facts).bytes();
+  }
+
+  /// \p block must outlive the probe, as all else that is handed in by reference.
+  LayerProbe(Model const& model,
+             B& backend,
+             DeviceId device,
+             ModelDescription const& description,
+             LayerId layer,
+             RandomOperands<B>& operands,
+             DeviceBytes block)
+      : model_(model),
+        layer_(layer),
+        stream_(backend.make_stream(device, LaneKind::compute)),
+        marks_{Marks(backend, device), Marks(backend, device)},
+        tensors_(description.layers[layer.index()], TensorCarver(block)) {
+    stream_.fill(block.subspan(0, tensors_.bytes()), std::byte{0});
+    tensors_.for_each_operand([&](DeviceTensor const& tensor) { operands.fill(stream_, tensor); });
+    call_.shape = description.capacity;
+    call_.random.layer = static_cast<std::uint32_t>(layer.index());
+  }
+
+  /// The seconds of one forward.
+  [[nodiscard]] double forward(bool saving) {
+    return seconds_of([&] { enqueue_forward(saving); });
+  }
+  /// The seconds of one forward of an evaluation.
+  [[nodiscard]] double evaluate() {
+    auto call = call_;
+    call.saving = false;
+    call.evaluating = true;
+    auto const tensors = tensors_.evaluation_tensors();
+    return seconds_of([&] { enqueue_forward(call, tensors); });
+  }
+  /// The seconds of one backward, after a saving forward.
+  [[nodiscard]] double backward() {
+    return seconds_of([&] { enqueue_backward(); });
+  }
+
+  /// Enqueues a saving forward and a backward, behind at most one pair that is enqueued already.
+  void enqueue_passes() {
+    auto& marks = marks_[enqueued_++ % marks_.size()];
+    stream_.record(marks.begin);
+    enqueue_forward(true);
+    stream_.record(marks.middle);
+    enqueue_backward();
+    stream_.record(marks.end);
+  }
+  /// Waits for the oldest pair that was enqueued. \returns its times.
+  [[nodiscard]] LayerCost finish_passes() {
+    auto& marks = marks_[finished_++ % marks_.size()];
+    marks.end.wait();
+    return {marks.middle.seconds_since(marks.begin), marks.end.seconds_since(marks.middle)};
+  }
+
+ private:
+  struct Marks {
+    Marks(B& backend, DeviceId device)
+        : begin(backend.make_event(device)),
+          middle(backend.make_event(device)),
+          end(backend.make_event(device)) {}
+
+    typename B::Event begin;
+    typename B::Event middle;
+    typename B::Event end;
+  };
+
+  template <class F>
+  [[nodiscard]] double seconds_of(F&& enqueue) {
+    auto& marks = marks_.front();
+    stream_.record(marks.begin);
+    enqueue();
+    stream_.record(marks.end);
+    marks.end.wait();
+    return marks.end.seconds_since(marks.begin);
+  }
+
+  void enqueue_forward(bool saving) {
+    call_.saving = saving;
+    enqueue_forward(call_, tensors_.tensors());
+  }
+  void enqueue_forward(LayerCall const& call, LayerTensors const& tensors) {
+    ForwardContext<Stream> context(stream_, call, tensors);
+    model_.visit(layer_, [&]<Layer<Stream> L>(L const& layer) { layer.forward(context); });
+  }
+  void enqueue_backward() {
+    BackwardContext<Stream> context(stream_, call_, tensors_.tensors());
+    model_.visit(layer_, [&]<Layer<Stream> L>(L const& layer) { layer.backward(context); });
+  }
+
+  Model const& model_;
+  LayerId layer_;
+  Stream stream_;
+  std::array<Marks, 2> marks_;
+  LayerProbeTensors tensors_;
+  LayerCall call_;
+  std::size_t enqueued_ = 0;  // pairs of passes
+  std::size_t finished_ = 0;
+};
+
+/// Calls \p f(layer) for the first layer of each run of equal ones.
+template <class Model, class F>
+void for_each_different_layer(Model const& model, std::size_t layers, F&& f) {
+  for (std::size_t i = 0; i < layers; ++i) {
+    if (i == 0 || !are_equal(model, LayerId(i - 1), LayerId(i))) {
+      f(LayerId(i));
+    }
+  }
+}
+
+}  // namespace detail
+
+}  // namespace roundpipe

@@ -1,0 +1,93 @@
+// SPDX-FileCopyrightText: 2026 The roundpipe authors
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#pragma once
+
+/// \file
+/// \brief Measures what the layers of a model cost.
+
+#include <roundpipe/bubble/cost_fit.hpp>
+#include <roundpipe/concepts/backend.hpp>
+#include <roundpipe/core/id.hpp>
+#include <roundpipe/model/cost_model.hpp>
+#include <roundpipe/model/model_description.hpp>
+#include <roundpipe/runtime/probe/layer_probe.hpp>
+#include <roundpipe/system/on_own_thread.hpp>
+
+#include <cstddef>
+#include <utility>
+#include <vector>
+
+namespace roundpipe {
+
+namespace detail {
+
+/// The times of \p layer on device 0, as \ref measure_costs takes them.
+template <class Model, Backend B>
+[[nodiscard]] LayerCost measure_cost(Model const& model,
+                                     B& backend,
+                                     ModelDescription const& description,
+                                     LayerId layer,
+                                     RandomOperands<B>& operands,
+                                     std::size_t repetitions,
+                                     double seconds) {
+  using Probe = LayerProbe<Model, B>;
+  DeviceId const device(0);
+  auto const memory =
+      backend.allocate_device(device, Probe::bytes_of(description.layers[layer.index()]));
+  Probe probe(model, backend, device, description, layer, operands, memory.bytes());
+  std::vector<double> forward_s;
+  std::vector<double> backward_s;
+  double sum_s = 0;
+  probe.enqueue_passes();
+  for (bool more = true; more;) {
+    // The next pair is there before this one is over, as in a pipeline: a device that pauses
+    // after each is faster than one that does not.
+    more = forward_s.size() < repetitions || sum_s < seconds;
+    if (more) {
+      probe.enqueue_passes();
+    }
+    auto const cost = probe.finish_passes();
+    forward_s.push_back(cost.forward_s);
+    backward_s.push_back(cost.backward_s);
+    sum_s += forward_s.size() > 1 ? cost.forward_s + cost.backward_s : 0;
+  }
+  auto const settled = [](std::vector<double> const& times) {
+    std::vector<double> latter(times.begin() + static_cast<std::ptrdiff_t>(times.size() / 2),
+                               times.end());
+    return median(latter).value();
+  };
+  return {settled(forward_s), settled(backward_s)};
+}
+
+}  // namespace detail
+
+/// Runs forward and backward of every layer of \p model on device 0: once without counting, then
+/// \p repetitions times, and on until \p seconds have passed (a device that has worked for a while
+/// may be slower than one that begins). \returns the medians of the latter half. Of equal layers
+/// the first is run. Layers are called on a thread of its own. Memory for one layer is taken and
+/// given back.
+/// \throws Error as the layers and the backend do; std::system_error where the machine has no more
+///         threads.
+template <class Model, Backend B>
+[[nodiscard]] CostModel measure_costs(Model const& model,
+                                      B& backend,
+                                      ModelDescription const& description,
+                                      std::size_t repetitions = 3,
+                                      double seconds = 0) {
+  detail::RandomOperands<B> operands(backend);
+  std::vector<LayerCost> costs(description.size());
+  detail::on_own_thread([&] {
+    detail::for_each_different_layer(model, description.size(), [&](LayerId layer) {
+      costs[layer.index()] =
+          detail::measure_cost(model, backend, description, layer, operands, repetitions, seconds);
+    });
+  });
+  for (std::size_t i = 1; i < costs.size(); ++i) {
+    if (detail::are_equal(model, LayerId(i - 1), LayerId(i))) {
+      costs[i] = costs[i - 1];
+    }
+  }
+  return CostModel(std::move(costs));
+}
+
+}  // namespace roundpipe

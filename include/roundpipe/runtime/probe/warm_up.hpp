@@ -1,0 +1,57 @@
+// SPDX-FileCopyrightText: 2026 The roundpipe authors
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#pragma once
+
+/// \file
+/// \brief Runs every layer once on every device, so that devices have seen all of their work.
+
+#include <roundpipe/concepts/backend.hpp>
+#include <roundpipe/core/bytes.hpp>
+#include <roundpipe/core/id.hpp>
+#include <roundpipe/core/span.hpp>
+#include <roundpipe/model/model_description.hpp>
+#include <roundpipe/runtime/probe/layer_probe.hpp>
+#include <roundpipe/system/on_own_thread.hpp>
+
+#include <cstddef>
+#include <optional>
+#include <span>
+
+namespace roundpipe {
+
+/// Runs every layer of \p model once on each of \p devices devices, in every way that a pipeline
+/// runs it, for a micro-batch of \p description's extents; returns when all of it is done. Of equal
+/// layers the first is run. It works in \p lent, a block of each device that nothing else uses
+/// meanwhile; where a layer does not fit there, memory for it is taken and given back. Layers are
+/// called on a thread of its own.
+/// \throws Error as the layers and the backend do; std::system_error where the machine has no more
+///         threads.
+template <class Model, Backend B>
+void warm_up(Model const& model,
+             B& backend,
+             ModelDescription const& description,
+             std::size_t devices,
+             std::span<DeviceBytes const> lent = {}) {
+  using Probe = detail::LayerProbe<Model, B>;
+  detail::RandomOperands<B> operands(backend);
+  detail::on_own_thread([&] {
+    for (std::size_t d = 0; d < devices; ++d) {
+      DeviceId const device(d);
+      detail::for_each_different_layer(model, description.size(), [&](LayerId layer) {
+        auto const bytes = Probe::bytes_of(description.layers[layer.index()]);
+        auto block = d < lent.size() ? lent[d] : DeviceBytes{};
+        std::optional<decltype(backend.allocate_device(device, bytes))> taken;
+        if (block.size() < bytes) {
+          block = taken.emplace(backend.allocate_device(device, bytes)).bytes();
+        }
+        Probe probe(model, backend, device, description, layer, operands, block);
+        static_cast<void>(probe.forward(false));
+        static_cast<void>(probe.evaluate());
+        static_cast<void>(probe.forward(true));
+        static_cast<void>(probe.backward());
+      });
+    }
+  });
+}
+
+}  // namespace roundpipe

@@ -1,0 +1,198 @@
+// SPDX-FileCopyrightText: 2026 The roundpipe authors
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#pragma once
+
+/// \file
+/// \brief A model's parameters, gradients and optimizer states as the serial trainer keeps them.
+
+#include <roundpipe/concepts/optimizer.hpp>
+#include <roundpipe/core/convert.hpp>
+#include <roundpipe/core/dtype.hpp>
+#include <roundpipe/core/span.hpp>
+#include <roundpipe/core/tensor.hpp>
+#include <roundpipe/memory/host_memory_plan.hpp>
+#include <roundpipe/model/parameter_blocks.hpp>
+#include <roundpipe/optim/clipping.hpp>
+#include <roundpipe/optim/update_pass.hpp>
+#include <roundpipe/runtime/state/initialize.hpp>
+#include <roundpipe/runtime/state/rounding_key.hpp>
+#include <roundpipe/system/aligned_memory.hpp>
+
+#include <cstddef>
+#include <cstdint>
+#include <utility>
+#include <vector>
+
+namespace roundpipe {
+
+/// The master copy, the optimizer copy and its states as floats (whatever type they are kept in),
+/// and two levels of gradient sums: over the micro-batches of a round, by use; and over rounds and
+/// calls, by block.
+class SerialParameters {
+ public:
+  /// Master and optimizer copy begin with the first values that \p seed gives.
+  SerialParameters(ParameterBlocks blocks,
+                   std::size_t state_arrays,
+                   StateType state_type,
+                   std::uint64_t seed)
+      : blocks_(std::move(blocks)), state_type_(state_type), seed_(seed) {
+    require_state_type(blocks_, state_type);
+    for (std::size_t b = 0; b < blocks_.blocks.size(); ++b) {
+      auto const& block = blocks_.blocks[b];
+      masters_.emplace_back(block.master.bytes());
+      auto& tensors = tensors_.emplace_back();
+      for (std::size_t t = 0; t < block.specs.size(); ++t) {
+        auto const size = block.specs[t].tensor.shape.size();
+        auto& tensor = tensors.emplace_back(
+            Tensor{std::vector<float>(size),
+                   std::vector<float>(size),
+                   std::vector<std::vector<float>>(state_arrays, std::vector<float>(size))});
+        initialize(block.specs[t], seed, b, t, tensor.weights);
+        if (block.frozen || state_type == StateType::declared) {
+          round(block.master[t].dtype, tensor.weights);
+        }
+      }
+    }
+    for (std::size_t use = 0; use < blocks_.uses.size(); ++use) {
+      round_sums_.emplace_back(blocks_.trains(use) ? blocks_.block_of(use).gradient.bytes() : 0);
+    }
+    copy_parameters();
+  }
+
+  [[nodiscard]] ParameterBlocks const& blocks() const noexcept { return blocks_; }
+
+  /// Views of the master copy of a layer's parameters.
+  [[nodiscard]] std::vector<DeviceTensor> parameters(std::size_t layer) const {
+    std::vector<DeviceTensor> result;
+    for (auto const& place : blocks_.places[layer]) {
+      auto const& use = blocks_.uses[place.use];
+      auto const& table = blocks_.block_of(place.use).master;
+      result.push_back(view(table, place.tensor, masters_[use.block.index()]));
+    }
+    return result;
+  }
+  /// Views of the round's gradient sums of a layer's parameters.
+  [[nodiscard]] std::vector<DeviceTensor> gradients(std::size_t layer) const {
+    std::vector<DeviceTensor> result;
+    for (auto const& place : blocks_.places[layer]) {
+      auto const& table = blocks_.block_of(place.use).gradient;
+      result.push_back(blocks_.trains(place.use) ? view(table, place.tensor, round_sums_[place.use])
+                                                 : DeviceTensor{});
+    }
+    return result;
+  }
+  /// Overwrites the optimizer copy of a layer's parameter.
+  void write_weights(ParameterPlace place, HostSpan<float const> values) {
+    auto const b = blocks_.uses[place.use].block.index();
+    auto& weights = tensors_[b][place.tensor].weights;
+    weights.assign(values.begin(), values.end());
+    if (blocks_.blocks[b].frozen || state_type_ == StateType::declared) {
+      round(blocks_.blocks[b].master[place.tensor].dtype, weights);
+    }
+  }
+  [[nodiscard]] HostSpan<float const> weights(BlockId block, std::size_t tensor) const {
+    return tensors_[block.index()][tensor].weights;
+  }
+
+  /// P copy: the master copy becomes the optimizer copy, rounded.
+  void copy_parameters() {
+    for (std::size_t b = 0; b < blocks_.blocks.size(); ++b) {
+      auto const& table = blocks_.blocks[b].master;
+      for (std::size_t t = 0; t < table.size(); ++t) {
+        narrow(tensors_[b][t].weights,
+               table[t].dtype,
+               masters_[b].bytes().subspan(table.offset(t), table[t].bytes()));
+      }
+    }
+  }
+
+  /// Sets the round's sums to zero.
+  void begin_round() {
+    for (auto const& sum : round_sums_) {
+      sum.clear();
+    }
+  }
+
+  /// Rounds each use's sum of the round once, to the parameter's type, and adds it to its block's
+  /// sum: uses in layer order. \p overwrites: these are the first since the last step.
+  void end_round(bool overwrites) {
+    std::vector<bool> added(blocks_.blocks.size(), !overwrites);
+    for (std::size_t use = 0; use < blocks_.uses.size(); ++use) {
+      auto const b = blocks_.uses[use].block.index();
+      auto const& block = blocks_.blocks[b];
+      for (std::size_t t = 0; !block.frozen && t < block.specs.size(); ++t) {
+        auto const& sums = view(block.gradient, t, round_sums_[use]).as<float>();
+        rounded_.resize(block.master[t].bytes());
+        narrow({sums.device_pointer(), sums.size()}, block.master[t].dtype, rounded_);
+        widen(rounded_, block.master[t].dtype, tensors_[b][t].gradient, added[b]);
+      }
+      added[b] = true;
+    }
+  }
+
+  /// The sum of the squares of all gradients: by block, tensors in order, then over blocks.
+  [[nodiscard]] double gradient_sum_of_squares() const {
+    double sum = 0;
+    for (auto const& tensors : tensors_) {
+      double block_sum = 0;
+      for (auto const& tensor : tensors) {
+        block_sum += sum_of_squares(tensor.gradient);
+      }
+      sum += block_sum;
+    }
+    return sum;
+  }
+
+  /// One optimizer step over the optimizer copy. What is kept in bf16 is rounded stochastically.
+  template <Optimizer O>
+  void update(O const& optimizer, std::uint64_t step, float gradient_factor) {
+    for (std::size_t b = 0; b < tensors_.size(); ++b) {
+      for (std::size_t t = 0; !blocks_.blocks[b].frozen && t < tensors_[b].size(); ++t) {
+        auto& tensor = tensors_[b][t];
+        std::vector<HostSpan<float>> const states(tensor.states.begin(), tensor.states.end());
+        UpdateContext const context{step, gradient_factor, blocks_.blocks[b].specs[t].decay};
+        optimizer.update(context, HostSpan<float>(tensor.weights), tensor.gradient, states);
+        if (state_type_ == StateType::declared &&
+            blocks_.blocks[b].master[t].dtype == DType::bf16) {
+          auto const key = rounding_key(seed_, step, BlockId(b), t);
+          round_stochastically(tensor.weights, key, 0);
+          for (std::size_t s = 0; s < states.size(); ++s) {
+            round_stochastically(states[s], key, s + 1);
+          }
+        }
+      }
+    }
+  }
+
+ private:
+  struct Tensor {
+    std::vector<float> weights;
+    std::vector<float> gradient;
+    std::vector<std::vector<float>> states;
+  };
+
+  /// Rounds \p values to nearest numbers of \p type.
+  static void round(DType type, std::vector<float>& values) {
+    std::vector<std::byte> rounded(values.size() * size_of(type));
+    narrow(values, type, rounded);
+    widen(rounded, type, values, false);
+  }
+
+  [[nodiscard]] static DeviceTensor view(TensorTable const& table,
+                                         std::size_t tensor,
+                                         AlignedMemory const& memory) {
+    auto const& spec = table[tensor];
+    return {
+        memory.device_bytes().subspan(table.offset(tensor), spec.bytes()), spec.shape, spec.dtype};
+  }
+
+  ParameterBlocks blocks_;
+  StateType state_type_;
+  std::uint64_t seed_;
+  std::vector<AlignedMemory> masters_;        // by block
+  std::vector<std::vector<Tensor>> tensors_;  // by block, by tensor
+  std::vector<AlignedMemory> round_sums_;     // by use
+  std::vector<std::byte> rounded_;
+};
+
+}  // namespace roundpipe

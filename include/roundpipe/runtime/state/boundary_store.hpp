@@ -1,0 +1,54 @@
+// SPDX-FileCopyrightText: 2026 The roundpipe authors
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#pragma once
+
+/// \file
+/// \brief The host's checkpoints and boundary gradients, for the rounds that are under way.
+
+#include <roundpipe/concepts/backend.hpp>
+#include <roundpipe/core/bytes.hpp>
+#include <roundpipe/graph/action_graph.hpp>
+#include <roundpipe/memory/host_memory_plan.hpp>
+#include <roundpipe/runtime/state/host_arena.hpp>
+
+#include <cstddef>
+#include <map>
+#include <utility>
+#include <vector>
+
+namespace roundpipe {
+
+/// Entries of the host's boundary rings.
+template <Backend B>
+class BoundaryStore {
+ public:
+  /// Takes memory from \p arena for \p micro_batches (of a round) of every planned boundary.
+  BoundaryStore(HostMemoryPlan const& plan, std::size_t micro_batches, HostArena<B>& arena)
+      : micro_batches_(micro_batches) {
+    take(BufferKind::checkpoint, plan.checkpoints, arena);
+    take(BufferKind::boundary_gradient, plan.boundary_gradients, arena);
+  }
+
+  /// The memory of ring \p ring's entry number \p position.
+  [[nodiscard]] HostBytes entry(Ring const& ring, std::size_t position) const {
+    auto const boundary = ring.index / micro_batches_;
+    auto const micro_batch = ring.index % micro_batches_;
+    return entries_.at({ring.kind, boundary})
+        .at(micro_batch * host_ring_entries + position % host_ring_entries);
+  }
+
+ private:
+  void take(BufferKind kind, std::map<std::size_t, Bytes> const& boundaries, HostArena<B>& arena) {
+    for (auto const& [boundary, bytes] : boundaries) {
+      auto& entries = entries_[{kind, boundary}];
+      for (std::size_t i = 0; i < micro_batches_ * host_ring_entries; ++i) {
+        entries.push_back(arena.take(bytes));
+      }
+    }
+  }
+
+  std::size_t micro_batches_;
+  std::map<std::pair<BufferKind, std::size_t>, std::vector<HostBytes>> entries_;
+};
+
+}  // namespace roundpipe

@@ -1,0 +1,169 @@
+// SPDX-FileCopyrightText: 2026 The roundpipe authors
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#pragma once
+
+/// \file
+/// \brief DualPipe: micro-batches enter the pipeline at both of its ends.
+
+#include <roundpipe/concepts/schedule.hpp>
+#include <roundpipe/core/error.hpp>
+#include <roundpipe/schedule/resident_stage_tasks.hpp>
+
+#include <algorithm>
+#include <array>
+#include <cstddef>
+#include <deque>
+#include <utility>
+
+namespace roundpipe {
+
+/// \brief The first half of a round's micro-batches run stage s on device s, the second half on
+/// device N - 1 - s, so that the halves meet (DualPipe, DeepSeek-V3 technical report 2024,
+/// arXiv:2412.19437, section 3.2.1 and figure 5).
+///
+/// **Every device holds two stages, so that the weights are there twice.** Where the halves meet, a
+/// device runs a forward of one and a whole backward of the other in turn; backwards are split
+/// where their weights' part fills what would be bubbles. No stage is fused. In flight: N + 1
+/// micro-batches a device. Bubble of equal stages with forwards of F and backwards of B for the
+/// input and W for the weights, where W <= B <= F <= B + W: (N / 2 - 1)(F + B - W) a device, where
+/// ZB-H1 has (N - 1)(F + B - W). (The report's (N / 2 - 1)(F&B + B - 3 W) is of a forward and a
+/// backward that run as one block, F&B; here they are two tasks.) Rounds run one after another.
+class DualPipeSchedule {
+ public:
+  [[nodiscard]] static constexpr bool fuses() noexcept { return false; }
+
+  /// The tasks of each device, in its order. \throws Error (invalid_argument) when there are no
+  /// stages, devices, micro-batches or rounds, an odd number of devices, a number of stages that is
+  /// not N, an odd number of micro-batches a round or fewer than 2 (N - 1), backward stages that do
+  /// not mirror forward ones, or a fused stage.
+  [[nodiscard]] DeviceTasks tasks(ScheduleShape const& shape) const {
+    detail::ResidentStageTasks tasks(shape);
+    detail::refuse_fused(
+        shape, "DualPipe runs other work between a forward and its backward: no stage is fused");
+    auto const n = shape.devices;
+    require(n % 2 == 0, Errc::invalid_argument, "DualPipe needs an even number of devices");
+    require(
+        tasks.places() == n, Errc::invalid_argument, "DualPipe needs as many stages as devices");
+    require(shape.micro_batches % 2 == 0 && shape.micro_batches >= 2 * (n - 1),
+            Errc::invalid_argument,
+            "DualPipe needs an even number of micro-batches, at least 2 (N - 1) of them");
+    for (std::size_t round = 0; round < shape.rounds; ++round) {
+      for (std::size_t device = 0; device < n; ++device) {
+        write(tasks, shape, round, device);
+      }
+    }
+    return std::move(tasks).take();
+  }
+
+  /// Devices keep their stages from call to call. \throws Error (invalid_argument) when there are
+  /// no stages, devices, micro-batches or rounds.
+  [[nodiscard]] std::size_t advance(ScheduleShape const& shape) const {
+    check(shape);
+    return 0;
+  }
+
+ private:
+  /// At which end of the pipeline a micro-batch enters: the one that is nearer to a device, or not.
+  enum End : std::size_t { near, far };
+
+  /// A device's tasks; it counts how far the micro-batches of either end have come.
+  class Writer {
+   public:
+    Writer(detail::ResidentStageTasks& tasks,
+           ScheduleShape const& shape,
+           std::size_t round,
+           std::size_t device)
+        : tasks_(tasks),
+          devices_(shape.devices),
+          half_(shape.micro_batches / 2),
+          round_(round),
+          device_(device) {}
+
+    void forward(End end) { tasks_.forward(turn(end, forwards_[end]++)); }
+    void backward(End end) { tasks_.backward(turn(end, backwards_[end]++)); }
+    void input_gradient(End end) {
+      later_.push_back(turn(end, backwards_[end]++));
+      tasks_.input_gradient(later_.back());
+    }
+    /// The oldest that is left.
+    void weight_gradient() {
+      tasks_.weight_gradient(later_.front());
+      later_.pop_front();
+    }
+
+   private:
+    using Turn = detail::ResidentStageTasks::Turn;
+
+    [[nodiscard]] Turn turn(End end, std::size_t i) const {
+      // The first half of the micro-batches enters at device 0.
+      auto const first_half = (device_ < devices_ / 2) == (end == near);
+      auto const place = first_half ? device_ : devices_ - 1 - device_;
+      return {device_, place, round_, first_half ? i : half_ + i};
+    }
+
+    detail::ResidentStageTasks& tasks_;
+    std::size_t devices_;
+    std::size_t half_;
+    std::size_t round_;
+    std::size_t device_;
+    std::array<std::size_t, 2> forwards_{};
+    std::array<std::size_t, 2> backwards_{};
+    std::deque<Turn> later_;
+  };
+
+  static void write(detail::ResidentStageTasks& tasks,
+                    ScheduleShape const& shape,
+                    std::size_t round,
+                    std::size_t device) {
+    Writer writer(tasks, shape, round, device);
+    auto const n = shape.devices;
+    auto const from_end = std::min(device, n - 1 - device);
+    auto const to_middle = n / 2 - 1 - from_end;
+    auto const times = [](std::size_t count, auto&& what) {
+      for (std::size_t i = 0; i < count; ++i) {
+        what(i);
+      }
+    };
+    // Fill: those of the near end come first, then both.
+    times(2 * to_middle, [&](auto) { writer.forward(near); });
+    times(from_end + 1, [&](auto) {
+      writer.forward(near);
+      writer.forward(far);
+    });
+    // Those of the far end turn back while more of them come: the device before waits for them.
+    times(to_middle, [&](auto) {
+      writer.input_gradient(far);
+      writer.weight_gradient();
+      writer.forward(far);
+    });
+    times(shape.micro_batches / 2 + from_end + 1 - n, [&](auto) {
+      writer.forward(near);
+      writer.backward(far);
+      writer.forward(far);
+      writer.backward(near);
+    });
+    // Drain: no forwards are left of the near end, then of neither.
+    times(to_middle, [&](auto) {
+      writer.backward(far);
+      writer.forward(far);
+      writer.backward(near);
+    });
+    times(2 * (from_end + 1), [&](std::size_t i) {
+      auto const end = i % 2 == 0 ? far : near;
+      if (i <= from_end) {
+        writer.backward(end);
+      } else {
+        writer.input_gradient(end);
+      }
+    });
+    times(to_middle, [&](auto) {
+      writer.weight_gradient();
+      writer.input_gradient(near);
+    });
+    times(from_end + 1, [&](auto) { writer.weight_gradient(); });
+  }
+};
+
+static_assert(Schedule<DualPipeSchedule>);
+
+}  // namespace roundpipe

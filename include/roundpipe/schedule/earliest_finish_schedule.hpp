@@ -1,0 +1,217 @@
+// SPDX-FileCopyrightText: 2026 The roundpipe authors
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#pragma once
+
+/// \file
+/// \brief Deals slots to devices of different speeds.
+
+#include <roundpipe/concepts/partition_policy.hpp>
+#include <roundpipe/concepts/schedule.hpp>
+#include <roundpipe/core/error.hpp>
+#include <roundpipe/core/id.hpp>
+#include <roundpipe/schedule/round_robin_schedule.hpp>
+#include <roundpipe/schedule/slot_order.hpp>
+
+#include <algorithm>
+#include <cmath>
+#include <cstddef>
+#include <functional>
+#include <span>
+#include <tuple>
+#include <utility>
+#include <vector>
+
+namespace roundpipe {
+
+/// What a stage does with one micro-batch, in seconds on a device of speed 1.
+struct StageTime {
+  double early_s = 0;  ///< What waits for no other stage: recomputation.
+  double late_s = 0;   ///< What waits for the stage before.
+};
+
+/// The times of a partition's stages, in execution order.
+/// \throws Error (invalid_argument) when \p costs lacks a layer of \p partition.
+[[nodiscard]] inline std::vector<StageTime> stage_times(std::span<LayerCost const> costs,
+                                                        Partition const& partition) {
+  auto const layers_of = [&](LayerRange range) {
+    require(range.first <= costs.size() && range.count <= costs.size() - range.first,
+            Errc::invalid_argument,
+            "a stage has layers that the model has not");
+    return costs.subspan(range.first, range.count);
+  };
+  std::vector<StageTime> times;
+  std::size_t forwarded = 0;  // layers
+  for (auto const range : partition.forward) {
+    times.push_back({});
+    for (auto const& cost : layers_of(range)) {
+      times.back().late_s += cost.forward_s;
+    }
+    forwarded = range.end();
+  }
+  for (auto const range : partition.backward) {
+    times.push_back({});
+    auto const fused = range.end() > forwarded;
+    for (auto const& cost : layers_of(range)) {
+      (fused ? times.back().late_s : times.back().early_s) +=
+          fused ? cost.forward_s : cost.recomputing_s();
+      times.back().late_s += cost.backward_s;
+    }
+  }
+  return times;
+}
+
+/// \brief Deals slots in their order, each to the device that will be done with it first (list
+/// scheduling by earliest finish time, as of HEFT, Topcuoglu et al. 2002).
+///
+/// A slot is a stage in a round: all its micro-batches, one after another. When it will be done is
+/// simulated: a device starts when it is free; each micro-batch waits for its arrival from the
+/// stage before. Of devices that will be done at the same time, the one that has been free for
+/// longest takes the slot, then the first. In flight, and the bubble where devices are equal: as of
+/// \ref RoundRobinSchedule.
+///
+/// What is best for a slot need not be best for the call: a fast device that waits for a slow one's
+/// micro-batches is lost to others. So the call is also dealt with a part of a device's waiting
+/// counted as if it finished later, and round robin; of these, the one that ends first is taken.
+///
+/// Devices of equal speed are all the same to a slot: they are dealt to round robin, and the next
+/// call goes on where this one ended. Where speeds differ, devices are physical: each call deals
+/// anew, from the first device on.
+class EarliestFinishSchedule {
+ public:
+  /// \param stages      of the calls that are to be dealt, forward stages first
+  /// \param speeds      by device: 1 is the reference, 0.5 takes twice as long
+  /// \param hand_over_s what passing a micro-batch on to another device takes
+  /// \throws Error (invalid_argument) when there are no speeds, one is not finite and positive, or
+  ///         a time is negative or not finite.
+  EarliestFinishSchedule(std::vector<StageTime> stages,
+                         std::vector<double> speeds,
+                         double hand_over_s = 0)
+      : stages_(std::move(stages)), speeds_(std::move(speeds)), hand_over_s_(hand_over_s) {
+    auto const legal = [](double s) { return s >= 0 && std::isfinite(s); };
+    require(!speeds_.empty(), Errc::invalid_argument, "a schedule needs at least one device");
+    require(std::ranges::all_of(speeds_, [&](double v) { return v > 0 && std::isfinite(v); }),
+            Errc::invalid_argument,
+            "a device's speed is finite and above zero");
+    require(legal(hand_over_s_) && std::ranges::all_of(stages_,
+                                                       [&](StageTime const& time) {
+                                                         return legal(time.early_s) &&
+                                                                legal(time.late_s);
+                                                       }),
+            Errc::invalid_argument,
+            "a time is finite and not negative");
+  }
+
+  /// The tasks of each device, in its order: relative ones where speeds are equal, else physical.
+  /// \throws Error (invalid_argument) when there are no stages, devices, micro-batches or rounds,
+  /// or not as many stages and devices as times and speeds are known of.
+  [[nodiscard]] DeviceTasks tasks(ScheduleShape const& shape) const {
+    check_known(shape);
+    if (equal()) {
+      return RoundRobinSchedule{}.tasks(shape);
+    }
+    auto best = deal(shape, Rule{});
+    for (auto const& rule :
+         {Rule{.waiting = 0.25}, Rule{.waiting = 1}, Rule{.round_robin = true}}) {
+      if (auto other = deal(shape, rule); other.end_s < best.end_s) {
+        best = std::move(other);
+      }
+    }
+    return std::move(best.tasks);
+  }
+
+  /// By how many devices the next call's slots are shifted: as \ref RoundRobinSchedule says where
+  /// speeds are equal, else not at all. \throws Error (invalid_argument) as \ref tasks().
+  [[nodiscard]] std::size_t advance(ScheduleShape const& shape) const {
+    check_known(shape);
+    return equal() ? RoundRobinSchedule{}.advance(shape) : 0;
+  }
+
+ private:
+  [[nodiscard]] bool equal() const {
+    return std::ranges::adjacent_find(speeds_, std::not_equal_to{}) == speeds_.end();
+  }
+
+  void check_known(ScheduleShape const& shape) const {
+    check(shape);
+    require(shape.stages() == stages_.size(),
+            Errc::invalid_argument,
+            "earliest finish needs the times of all stages, and of no others");
+    require(shape.devices == speeds_.size(),
+            Errc::invalid_argument,
+            "earliest finish needs the speeds of all devices, and of no others");
+  }
+
+  /// How a call is dealt.
+  struct Rule {
+    double waiting = 0;  ///< How much of the time that a device waits in a slot counts as work.
+    bool round_robin = false;
+  };
+  /// What it leads to.
+  struct Deal {
+    DeviceTasks tasks;
+    double end_s = 0;
+  };
+  /// A slot on a device.
+  struct Run {
+    std::size_t device = 0;
+    std::vector<double> ends_s;  ///< By micro-batch.
+    double free_s = 0;           ///< When the device is free for it.
+    double score_s = 0;          ///< The slot's end and what counts of the device's waiting.
+  };
+
+  [[nodiscard]] Deal deal(ScheduleShape const& shape, Rule const& rule) const {
+    Deal deal{DeviceTasks(shape.devices), 0};
+    std::vector<double> free_s(shape.devices, 0.0);
+    std::size_t slots = 0;
+    for (std::size_t round = 0; round < shape.rounds; ++round) {
+      Run before{shape.devices, std::vector<double>(shape.micro_batches, 0.0)};  // on no device
+      for (std::size_t stage = 0; stage < shape.stages(); ++stage, ++slots) {
+        auto const on = [&](std::size_t device) {
+          return run(stage, device, free_s[device], before, rule);
+        };
+        auto best = on(rule.round_robin ? slots % shape.devices : 0);
+        for (std::size_t device = 1; device < shape.devices && !rule.round_robin; ++device) {
+          auto other = on(device);
+          if (std::tie(other.score_s, other.free_s) < std::tie(best.score_s, best.free_s)) {
+            best = std::move(other);
+          }
+        }
+        auto& list = deal.tasks[best.device];
+        auto const slot = detail::slot_tasks(shape, StageId(stage), RoundId(round));
+        list.insert(list.end(), slot.begin(), slot.end());
+        free_s[best.device] = best.ends_s.back();
+        deal.end_s = std::max(deal.end_s, best.ends_s.back());
+        before = std::move(best);
+      }
+    }
+    return deal;
+  }
+
+  /// A stage on a device that is free at \p free_s.
+  [[nodiscard]] Run run(std::size_t stage,
+                        std::size_t device,
+                        double free_s,
+                        Run const& before,
+                        Rule const& rule) const {
+    Run run{device, {}, free_s, 0};
+    auto const passed_on = before.device < speeds_.size() && before.device != device;
+    double waited_s = 0;
+    for (auto const end_s : before.ends_s) {
+      auto const early_s = free_s + stages_[stage].early_s / speeds_[device];
+      auto const start_s = std::max(early_s, end_s + (passed_on ? hand_over_s_ : 0));
+      waited_s += start_s - early_s;
+      free_s = start_s + stages_[stage].late_s / speeds_[device];
+      run.ends_s.push_back(free_s);
+    }
+    run.score_s = free_s + rule.waiting * waited_s;
+    return run;
+  }
+
+  std::vector<StageTime> stages_;
+  std::vector<double> speeds_;
+  double hand_over_s_;
+};
+
+static_assert(Schedule<EarliestFinishSchedule>);
+
+}  // namespace roundpipe

@@ -1,0 +1,54 @@
+// SPDX-FileCopyrightText: 2026 The roundpipe authors
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#pragma once
+
+/// \file
+/// \brief Naive model parallelism: one micro-batch in the whole pipeline at a time.
+
+#include <roundpipe/concepts/schedule.hpp>
+#include <roundpipe/schedule/resident_stage_tasks.hpp>
+
+#include <cstddef>
+#include <utility>
+
+namespace roundpipe {
+
+/// \brief A micro-batch goes through all stages, forward and backward, before the next one starts
+/// (what pipelines improve on: GPipe, Huang et al. 2019, figure 2b).
+///
+/// Stage i and the backward stage of its layers run on device i mod N. The last stage may be fused
+/// or not: its backward follows its forward at once in either case.
+/// In flight: 1 micro-batch. One device works at a time, so that the bubble is (N - 1) / N whatever
+/// stages take, but for recomputation, which runs while a device waits. A forward-only call has no
+/// backward that would hold the next micro-batch back: its micro-batches follow one another as in
+/// other schedules. Rounds run one after another.
+class NaiveSchedule {
+ public:
+  /// The tasks of each device, in its order. \throws Error (invalid_argument) when there are no
+  /// stages, devices, micro-batches or rounds, or backward stages do not mirror forward ones.
+  [[nodiscard]] DeviceTasks tasks(ScheduleShape const& shape) const {
+    detail::ResidentStageTasks tasks(shape);
+    for (std::size_t round = 0; round < shape.rounds; ++round) {
+      for (std::size_t m = 0; m < shape.micro_batches; ++m) {
+        for (std::size_t place = 0; place < tasks.places(); ++place) {
+          tasks.forward({place % shape.devices, place, round, m});
+        }
+        for (auto place = tasks.places(); place-- > 0;) {
+          tasks.backward({place % shape.devices, place, round, m});
+        }
+      }
+    }
+    return std::move(tasks).take();
+  }
+
+  /// Devices keep their stages from call to call. \throws Error (invalid_argument) when there are
+  /// no stages, devices, micro-batches or rounds.
+  [[nodiscard]] std::size_t advance(ScheduleShape const& shape) const {
+    check(shape);
+    return 0;
+  }
+};
+
+static_assert(Schedule<NaiveSchedule>);
+
+}  // namespace roundpipe

@@ -1,0 +1,104 @@
+// SPDX-FileCopyrightText: 2026 The roundpipe authors
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#pragma once
+
+/// \file
+/// \brief What schedules that bind stages to devices write their task lists with.
+
+#include <roundpipe/concepts/schedule.hpp>
+#include <roundpipe/core/error.hpp>
+#include <roundpipe/core/id.hpp>
+
+#include <cstddef>
+#include <utility>
+
+namespace roundpipe::detail {
+
+/// \brief The task lists of a call in which a forward stage and the backward stage of the same
+/// layers form a *place*: place p holds the p-th stage's layers, counted from the model's first.
+///
+/// Where the last place is fused, its forward writes nothing and its backward the fused task; a
+/// schedule that asks for the backward right after the forward thus serves both kinds of shapes. In
+/// a forward-only call, backwards write nothing.
+class ResidentStageTasks {
+ public:
+  /// \throws Error (invalid_argument) when there are no stages, devices, micro-batches or rounds,
+  /// or when backward stages do not mirror the forward ones.
+  explicit ResidentStageTasks(ScheduleShape const& shape) : shape_(shape) {
+    check(shape);
+    require(forward_only() || shape.backward_stages == shape.forward_stages + (shape.fused ? 1 : 0),
+            Errc::invalid_argument,
+            "a schedule that binds stages to devices needs backward stages that mirror the forward "
+            "ones: as many, and the fused one");
+    tasks_.resize(shape.devices);
+  }
+
+  /// How many places there are.
+  [[nodiscard]] std::size_t places() const noexcept {
+    return forward_only() ? shape_.forward_stages : shape_.backward_stages;
+  }
+  [[nodiscard]] bool forward_only() const noexcept { return shape_.backward_stages == 0; }
+
+  /// The micro-batch that is computed next: number \p m of round \p round.
+  struct Turn {
+    std::size_t device;
+    std::size_t place;
+    std::size_t round;
+    std::size_t m;
+  };
+
+  void forward(Turn const& turn) {
+    if (!fused(turn)) {
+      add(turn, StageId(turn.place), TaskKind::forward);
+    }
+  }
+  /// Recomputation and backward.
+  void backward(Turn const& turn) {
+    if (forward_only()) {
+      return;
+    }
+    if (fused(turn)) {
+      add(turn, StageId(turn.place), TaskKind::fused);
+      return;
+    }
+    add(turn, backward_stage(turn), TaskKind::recompute);
+    add(turn, backward_stage(turn), TaskKind::backward);
+  }
+  /// Recomputation and the half of the backward that the place before waits for. Precondition: the
+  /// place is not fused.
+  void input_gradient(Turn const& turn) {
+    if (!forward_only()) {
+      add(turn, backward_stage(turn), TaskKind::recompute);
+      add(turn, backward_stage(turn), TaskKind::input_gradient);
+    }
+  }
+  /// The other half. Precondition: the place is not fused.
+  void weight_gradient(Turn const& turn) {
+    if (!forward_only()) {
+      add(turn, backward_stage(turn), TaskKind::weight_gradient);
+    }
+  }
+
+  [[nodiscard]] DeviceTasks take() && { return std::move(tasks_); }
+
+ private:
+  [[nodiscard]] bool fused(Turn const& turn) const noexcept {
+    return shape_.fused && !forward_only() && turn.place + 1 == places();
+  }
+  [[nodiscard]] StageId backward_stage(Turn const& turn) const noexcept {
+    return StageId(shape_.stages() - 1 - turn.place);
+  }
+  void add(Turn const& turn, StageId stage, TaskKind kind) {
+    tasks_[turn.device].push_back({stage, kind, RoundId(turn.round), MicroBatchId(turn.m)});
+  }
+
+  ScheduleShape shape_;
+  DeviceTasks tasks_;
+};
+
+/// \throws Error (invalid_argument) when \p shape fuses a stage of a schedule that can not.
+inline void refuse_fused(ScheduleShape const& shape, char const* message) {
+  require(!shape.fused || shape.backward_stages == 0, Errc::invalid_argument, message);
+}
+
+}  // namespace roundpipe::detail

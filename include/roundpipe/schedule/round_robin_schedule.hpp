@@ -1,0 +1,50 @@
+// SPDX-FileCopyrightText: 2026 The roundpipe authors
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#pragma once
+
+/// \file
+/// \brief Deals stages to devices round robin, as slots.
+
+#include <roundpipe/concepts/schedule.hpp>
+#include <roundpipe/core/id.hpp>
+#include <roundpipe/schedule/slot_order.hpp>
+
+#include <cstddef>
+
+namespace roundpipe {
+
+/// \brief Slot i of a call, counted over its rounds, runs on relative device i mod N.
+///
+/// A slot is a stage in a round: all its micro-batches, one after another. Each round runs the
+/// forward stages, then the backward stages; no stage is bound to a device, so that stages may take
+/// different times and be of any number (RoundPipe, arXiv:2604.27085). The next call goes on with
+/// the device after the last slot's.
+class RoundRobinSchedule {
+ public:
+  /// The tasks of each relative device, in its order. Without backward stages, a call that only
+  /// runs forward. \throws Error (invalid_argument) when there are no stages, devices,
+  /// micro-batches or rounds.
+  [[nodiscard]] DeviceTasks tasks(ScheduleShape const& shape) const {
+    check(shape);
+    DeviceTasks result(shape.devices);
+    for (std::size_t round = 0; round < shape.rounds; ++round) {
+      for (std::size_t stage = 0; stage < shape.stages(); ++stage) {
+        auto& device = result[(round * shape.stages() + stage) % shape.devices];
+        auto const slot = detail::slot_tasks(shape, StageId(stage), RoundId(round));
+        device.insert(device.end(), slot.begin(), slot.end());
+      }
+    }
+    return result;
+  }
+
+  /// By how many devices the next call's slots are shifted: (S R) mod N.
+  /// \throws Error (invalid_argument) as \ref tasks().
+  [[nodiscard]] std::size_t advance(ScheduleShape const& shape) const {
+    check(shape);
+    return (shape.stages() % shape.devices) * (shape.rounds % shape.devices) % shape.devices;
+  }
+};
+
+static_assert(Schedule<RoundRobinSchedule>);
+
+}  // namespace roundpipe

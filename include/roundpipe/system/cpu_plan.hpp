@@ -1,0 +1,52 @@
+// SPDX-FileCopyrightText: 2026 The roundpipe authors
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#pragma once
+
+/// \file
+/// \brief Which threads of a pipeline run on which CPUs.
+
+#include <roundpipe/system/cpu_set.hpp>
+
+#include <algorithm>
+#include <cstddef>
+#include <utility>
+#include <vector>
+
+namespace roundpipe {
+
+/// Threads and the CPUs that they are pinned to; without CPUs they are not pinned.
+struct CpuPlan {
+  std::size_t optimizer_threads = 1;
+  UsableCpus optimizer;              ///< Spread over by the optimizer's threads.
+  std::vector<std::size_t> issuing;  ///< By device: the CPU of its issuing thread.
+};
+
+/// Plans for \p devices issuing threads on \p cpus. With \p optimizer_threads 0, the optimizer gets
+/// a thread for each CPU that no issuing thread needs, and issuing threads, which must answer at
+/// once, keep CPUs of their own; where there are too few for that, or a number is asked for,
+/// nothing is pinned.
+[[nodiscard]] inline CpuPlan plan_cpus(UsableCpus cpus,
+                                       std::size_t devices,
+                                       std::size_t optimizer_threads) {
+  CpuPlan plan;
+  if (optimizer_threads > 0) {
+    plan.optimizer_threads = optimizer_threads;
+    return plan;
+  }
+  auto const usable = std::min(cpus.threads, cpus.cpus.size());
+  if (usable <= devices + 1 || usable < cpus.cpus.size()) {
+    // Under a quota CPUs are shared with others, so that a fixed one might be the busy one.
+    plan.optimizer_threads = std::max<std::size_t>(1, usable > devices ? usable - devices : 1);
+    return plan;
+  }
+  auto const kept = cpus.cpus.size() - devices;
+  plan.issuing.assign(cpus.cpus.begin() + static_cast<std::ptrdiff_t>(kept), cpus.cpus.end());
+  cpus.cpus.resize(kept);
+  cpus.nodes.resize(std::min(cpus.nodes.size(), kept));
+  cpus.threads = kept;
+  plan.optimizer_threads = kept;
+  plan.optimizer = std::move(cpus);
+  return plan;
+}
+
+}  // namespace roundpipe

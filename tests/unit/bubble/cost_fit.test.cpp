@@ -1,0 +1,116 @@
+// SPDX-FileCopyrightText: 2026 The roundpipe authors
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+
+#include <roundpipe/bubble/cost_fit.hpp>
+
+#include <support/error_of.hpp>
+
+#include <doctest/doctest.h>
+
+#include <cstddef>
+#include <initializer_list>
+#include <utility>
+#include <vector>
+
+namespace cost_fit_test {
+
+namespace {
+
+using namespace roundpipe;
+
+/// A timeline of compute, without gaps.
+class Measured {
+ public:
+  Measured& add(std::size_t layer, ActionKind kind, std::initializer_list<double> times) {
+    for (auto const seconds : times) {
+      TimelineEntry entry;
+      entry.layer = LayerId(layer);
+      entry.kind = kind;
+      entry.lane = {LaneKind::compute, DeviceId(timeline_.entries.size() % 2)};
+      entry.start_s = now_s_;
+      entry.end_s = now_s_ += seconds;
+      timeline_.entries.push_back(entry);
+    }
+    return *this;
+  }
+  [[nodiscard]] Timeline& timeline() noexcept { return timeline_; }
+
+ private:
+  Timeline timeline_{2, {}};
+  double now_s_ = 0;
+};
+
+bool same(double a, double b) {
+  return a == doctest::Approx(b);
+}
+
+}  // namespace
+
+TEST_CASE("costs are the medians of what was measured, and what was not stays as it was") {
+  std::vector<LayerCost> const known{{1, 2, 3, 4}, {5, 6}, {7, 8}};
+  Measured measured;
+  measured.add(0, ActionKind::forward, {2, 90, 2.5})
+      .add(0, ActionKind::recompute, {3.5, 4.5})
+      .add(0, ActionKind::backward, {5, 5, 5, 77})
+      .add(2, ActionKind::backward, {9});
+  auto const fitted = fit_costs(known, measured.timeline());
+  REQUIRE(fitted.size() == 3);
+  CHECK(same(fitted[0].forward_s, 2.5));
+  CHECK(same(fitted[0].recompute_s.value(), 4));
+  CHECK(same(fitted[0].backward_s, 5));
+  CHECK(fitted[0].optimizer_s == 4);
+  CHECK(fitted[1].forward_s == 5);
+  CHECK(fitted[1].backward_s == 6);
+  CHECK_FALSE(fitted[1].recompute_s.has_value());
+  CHECK(fitted[2].forward_s == 7);
+  CHECK(same(fitted[2].backward_s, 9));
+}
+
+TEST_CASE("the saving forward of the fused stage is a forward; recomputation changes with it") {
+  std::vector<LayerCost> const known{{1, 2}, {4, 8, 6}};
+  Measured measured;
+  measured.add(0, ActionKind::recompute, {3}).add(1, ActionKind::recompute, {2});
+  auto const fitted = fit_costs(known, measured.timeline());
+  CHECK(same(fitted[0].forward_s, 3));
+  CHECK(same(fitted[0].recomputing_s(), 3));
+  CHECK(same(fitted[1].forward_s, 2));
+  CHECK(same(fitted[1].recomputing_s(), 3));
+}
+
+TEST_CASE("two halves of a backward are one; copies are no costs of layers") {
+  std::vector<LayerCost> const known{{1, 2}};
+  Measured measured;
+  measured.add(0, ActionKind::input_gradient, {2, 3, 4})
+      .add(0, ActionKind::weight_gradient, {1, 1, 1})
+      .add(0, ActionKind::upload_activation, {100});
+  measured.timeline().entries.back().lane.kind = LaneKind::activation_up;
+  measured.timeline().entries.back().layer = {};
+  auto const fitted = fit_costs(known, measured.timeline());
+  CHECK(fitted[0].forward_s == 1);
+  CHECK(same(fitted[0].backward_s, 4));
+}
+
+TEST_CASE("a timeline of another model is refused") {
+  Measured measured;
+  measured.add(3, ActionKind::forward, {1});
+  CHECK(test::error_of([&] {
+          (void)fit_costs(std::vector<LayerCost>(3), measured.timeline());
+        }).code() == Errc::invalid_argument);
+}
+
+TEST_CASE("steps of blocks have their medians, those that are not there take no time") {
+  Timeline timeline;
+  for (auto const& [block, seconds] : {std::pair(1, 3.0), {1, 5.0}, {1, 100.0}, {0, 2.0}}) {
+    TimelineEntry entry;
+    entry.kind = ActionKind::optimizer_step;
+    entry.lane = {LaneKind::optimizer, DeviceId::none()};
+    entry.block = BlockId(block);
+    entry.end_s = seconds;
+    timeline.entries.push_back(entry);
+  }
+  CHECK(fit_step_seconds(3, timeline) == std::vector<double>{2, 5, 0});
+  CHECK(test::error_of([&] { (void)fit_step_seconds(1, timeline); }).code() ==
+        Errc::invalid_argument);
+}
+
+}  // namespace cost_fit_test

@@ -1,0 +1,63 @@
+// SPDX-FileCopyrightText: 2026 The roundpipe authors
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+
+#include <roundpipe/memory/memory_plan.hpp>
+
+#include <roundpipe/memory/stage_budget.hpp>
+#include <support/toy_model.hpp>
+
+#include <doctest/doctest.h>
+
+#include <cstddef>
+#include <vector>
+
+namespace memory_plan_test {
+
+using namespace roundpipe;
+using namespace roundpipe::test;
+
+TEST_CASE("each ring's entry holds the largest stage, rings follow each other, scratch is last") {
+  std::vector<StageLayout> stages(2);
+  stages[0].parameter_bytes = 512;
+  stages[1].parameter_bytes = 256;
+  stages[1].gradient_bytes = 1024;
+  stages[0].in_bytes = 256;
+  stages[1].out_bytes = 768;
+  stages[0].scratch_bytes = 2048;
+  auto const plan = plan_device_memory(stages, {2, 1, 3});
+  CHECK(plan.ring(BufferKind::parameters).entry_bytes == 512);
+  CHECK(plan.ring(BufferKind::parameters).count == 2);
+  CHECK(plan.ring(BufferKind::gradients).offset == 1024);
+  CHECK(plan.ring(BufferKind::activations_in).offset == 2048);
+  CHECK(plan.ring(BufferKind::activations_out).offset == 2048 + 3 * 256);
+  CHECK(plan.scratch_offset == 2048 + 3 * 256 + 3 * 768);
+  CHECK(plan.bytes == plan.scratch_offset + 2048);
+  CHECK(total_bytes(plan.ledger(), LedgerLine::Space::device) == plan.bytes);
+}
+
+TEST_CASE("a stage's budget is what a device needs that runs it alone") {
+  auto const model = describe(toy_model({.dense = 2, .drops = true}), {2, 3});
+  auto const blocks = form_blocks(model);
+  StageBudget const sizes(model, blocks);
+  auto const keeps_none = [](std::size_t) { return false; };
+  Buffering const buffering{2, 1, 2};
+  for (std::size_t first = 0; first < model.size(); ++first) {
+    for (std::size_t count = 1; first + count < model.size(); ++count) {
+      LayerRange const range{first, count};
+      for (auto const kind : {StageKind::forward, StageKind::backward}) {
+        auto const layout = lay_out_stage(model, blocks, kind, range, keeps_none);
+        auto const direction =
+            kind == StageKind::forward ? StageDirection::forward : StageDirection::backward;
+        CHECK(sizes.bytes(direction, range, buffering) ==
+              plan_device_memory(std::vector{layout}, buffering).bytes);
+      }
+    }
+  }
+  auto const [layer, bytes] = sizes.largest_layer(buffering);
+  for (std::size_t i = 0; i < model.size(); ++i) {
+    CHECK(bytes >= sizes.bytes(StageDirection::backward, {i, 1}, buffering));
+  }
+  CHECK(bytes == sizes.bytes(StageDirection::backward, {layer, 1}, buffering));
+}
+
+}  // namespace memory_plan_test

@@ -1,0 +1,312 @@
+// SPDX-FileCopyrightText: 2026 The roundpipe authors
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#include <roundpipe/memory/stage_layout.hpp>
+
+#include <support/property.hpp>
+#include <support/toy_model.hpp>
+
+#include <doctest/doctest.h>
+#include <rapidcheck.h>
+
+#include <algorithm>
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <string>
+#include <utility>
+#include <vector>
+
+namespace stage_layout_test {
+
+namespace {
+
+using namespace roundpipe;
+
+/// A model of \p layers layers with tables of all sizes, none of which need make sense.
+ModelDescription any_model(std::size_t layers) {
+  auto const bytes = [] { return *rc::gen::inRange<Bytes>(0, 2000); };
+  auto const table = [](std::size_t most) {
+    TensorTable result;
+    for (auto n = *rc::gen::inRange<std::size_t>(0, most + 1); n > 0; --n) {
+      result.add({"t",
+                  {*rc::gen::inRange<std::int64_t>(0, 500)},
+                  *rc::gen::element(DType::f32, DType::bf16, DType::i32)});
+    }
+    return result;
+  };
+  ModelDescription model;
+  for (std::size_t i = 0; i < layers; ++i) {
+    auto const last = i + 1 == layers;
+    LayerFacts facts;
+    facts.name = "any";
+    facts.input = i == 0 ? TensorTable{} : model.layers[i - 1].boundary;
+    facts.boundary = last ? TensorTable{} : table(3);
+    facts.side_inputs = table(2);
+    facts.results = last ? table(2) : TensorTable{};
+    facts.footprint = {bytes(), bytes()};
+    facts.is_loss = last;
+    for (auto n = *rc::gen::inRange(0, 4); n > 0; --n) {
+      ParameterSpec spec;
+      spec.tensor = {"p",
+                     {*rc::gen::inRange<std::int64_t>(0, 300)},
+                     *rc::gen::element(DType::f32, DType::bf16)};
+      if (*rc::gen::inRange(0, 4) == 0) {
+        spec.tensor = {"shared", {77}, DType::bf16};
+        spec.sharing_key = "key";
+      }
+      facts.parameters.push_back(spec);
+    }
+    model.layers.push_back(std::move(facts));
+  }
+  return model;
+}
+
+/// A stage of a random model.
+struct Case {
+  ModelDescription model;
+  ParameterBlocks blocks;
+  std::vector<bool> kept;  // by boundary
+  StageLayout stage;
+
+  [[nodiscard]] LayerFacts const& facts(std::size_t i) const {
+    return model.layers[stage.range.first + i];
+  }
+};
+
+Case any_case() {
+  Case result;
+  auto const layers = *rc::gen::inRange<std::size_t>(1, 8);
+  result.model = any_model(layers);
+  result.blocks = form_blocks(result.model);
+  auto const first = *rc::gen::inRange<std::size_t>(0, layers);
+  LayerRange const range{first, *rc::gen::inRange<std::size_t>(1, layers - first + 1)};
+  result.kept =
+      *rc::gen::container<std::vector<bool>>(layers, rc::gen::arbitrary<bool>()).as("kept");
+  auto const ends = range.end() == layers;
+  auto const backward = *rc::gen::arbitrary<bool>();
+  auto const kind = backward ? (ends ? StageKind::fused : StageKind::backward)
+                             : (ends ? StageKind::evaluate : StageKind::forward);
+  result.stage = lay_out_stage(result.model, result.blocks, kind, range, [&](std::size_t boundary) {
+    return kind == StageKind::forward && result.kept[boundary];
+  });
+  return result;
+}
+
+bool apart(Place const& a, Place const& b) {
+  return a.area != b.area || a.bytes == 0 || b.bytes == 0 ||
+         a.offset + align_up(a.bytes) <= b.offset || b.offset + align_up(b.bytes) <= a.offset;
+}
+void assert_all_apart(std::vector<Place> const& places) {
+  for (std::size_t i = 0; i < places.size(); ++i) {
+    for (std::size_t j = i + 1; j < places.size(); ++j) {
+      RC_ASSERT(apart(places[i], places[j]));
+    }
+  }
+}
+bool same(Place const& a, Place const& b) {
+  return a.area == b.area && a.offset == b.offset;
+}
+
+}  // namespace
+
+TEST_CASE("places are large enough, aligned, and inside their areas") {
+  test::check_property([] {
+    auto const c = any_case();
+    auto const& stage = c.stage;
+    auto const inside = [&](Place const& place, Bytes bytes) {
+      std::array<Bytes, 4> const sizes{0, stage.in_bytes, stage.out_bytes, stage.scratch_bytes};
+      RC_ASSERT(place.bytes == bytes || place.area == Area::scratch);
+      RC_ASSERT(place.bytes >= bytes);
+      RC_ASSERT(place.offset % tensor_alignment_bytes == 0U);
+      RC_ASSERT(place.offset + place.bytes <= sizes[static_cast<std::size_t>(place.area)]);
+    };
+    for (std::size_t i = 0; i < stage.range.count; ++i) {
+      auto const& places = stage.layers[i];
+      auto const& facts = c.facts(i);
+      inside(places.side_inputs, facts.side_inputs.bytes());
+      inside(places.workspace, facts.footprint.workspace_bytes);
+      inside(places.input, facts.input.bytes());
+      inside(places.output, facts.boundary.bytes());
+      if (stage.has_backward()) {
+        inside(places.saved, facts.footprint.saved_bytes);
+        inside(places.output_gradient, gradient_table(facts.boundary).bytes());
+        if (stage.range.first + i > 0) {
+          inside(places.input_gradient, gradient_table(facts.input).bytes());
+        }
+      }
+    }
+    if (stage.has_loss()) {
+      inside(stage.loss, sizeof(double));
+    }
+    RC_ASSERT(stage.has_loss() == (stage.range.end() == c.model.size()));
+  });
+}
+
+TEST_CASE("what passes between layers has one place, what passes between stages lies in entries") {
+  test::check_property([] {
+    auto const c = any_case();
+    auto const& stage = c.stage;
+    auto const count = stage.range.count;
+    for (std::size_t i = 1; i < count; ++i) {
+      RC_ASSERT(same(stage.layers[i].input, stage.layers[i - 1].output));
+      if (stage.has_backward()) {
+        RC_ASSERT(same(stage.layers[i].input_gradient, stage.layers[i - 1].output_gradient));
+      }
+    }
+    auto const& first = stage.layers.front();
+    auto const& last = stage.layers.back();
+    RC_ASSERT(first.input.area == Area::activations_in);
+    for (auto const& places : stage.layers) {
+      RC_ASSERT(places.side_inputs.area == Area::activations_in);
+    }
+    if (stage.has_backward()) {
+      RC_ASSERT(first.input_gradient.area ==
+                (stage.range.first > 0 ? Area::activations_out : Area::none));
+    }
+    if (stage.kind == StageKind::backward) {
+      RC_ASSERT(last.output_gradient.area == Area::activations_in);
+    }
+    // A forward stage hands over its last boundary, and those where backward stages begin.
+    std::vector<std::size_t> kept;
+    for (std::size_t i = 0; stage.kind == StageKind::forward && i < count; ++i) {
+      if (i + 1 == count || c.kept[stage.range.first + i]) {
+        kept.push_back(stage.range.first + i);
+        RC_ASSERT(stage.layers[i].output.area == Area::activations_out);
+      }
+    }
+    RC_ASSERT(stage.kept.size() == kept.size());
+    for (std::size_t k = 0; k < kept.size(); ++k) {
+      RC_ASSERT(stage.kept[k].boundary == kept[k]);
+      RC_ASSERT(same(stage.kept[k].place, stage.layers[kept[k] - stage.range.first].output));
+    }
+  });
+}
+
+TEST_CASE("nothing is overwritten while it is needed") {
+  test::check_property([] {
+    auto const c = any_case();
+    auto const& stage = c.stage;
+    auto const count = stage.range.count;
+    // What lives as long as the micro-batch is on the device.
+    std::vector<Place> whole{stage.layers.front().input, stage.loss, stage.results};
+    for (auto const& places : stage.layers) {
+      whole.push_back(places.side_inputs);
+      if (stage.has_backward()) {
+        whole.push_back(places.saved);
+        whole.push_back(places.output);
+      }
+    }
+    if (stage.has_backward()) {
+      whole.push_back(stage.layers.front().input_gradient);
+      if (stage.kind == StageKind::backward) {
+        whole.push_back(stage.layers.back().output_gradient);
+      }
+    }
+    for (auto const& kept : stage.kept) {
+      whole.push_back(kept.place);
+    }
+    assert_all_apart(whole);
+    // What lives while one layer runs, beside all that.
+    for (std::size_t i = 0; i < count; ++i) {
+      auto const& places = stage.layers[i];
+      auto const contains = [&](Place const& place) {
+        return std::any_of(
+            whole.begin(), whole.end(), [&](Place const& p) { return same(p, place); });
+      };
+      std::vector<Place> forward{places.workspace};
+      std::vector<Place> backward{places.workspace};
+      for (auto const& place : {places.input, places.output}) {
+        if (!contains(place)) {
+          forward.push_back(place);
+        }
+      }
+      for (auto const& place : {places.input_gradient, places.output_gradient}) {
+        if (!contains(place)) {
+          backward.push_back(place);
+        }
+      }
+      for (auto* const now : {&forward, &backward}) {
+        assert_all_apart(*now);
+        for (auto const& place : *now) {
+          for (auto const& other : whole) {
+            RC_ASSERT(apart(place, other));
+          }
+        }
+      }
+    }
+  });
+}
+
+TEST_CASE("parameter and gradient entries hold each use of a block once") {
+  test::check_property([] {
+    auto const c = any_case();
+    auto const& stage = c.stage;
+    std::vector<std::size_t> expected;
+    for (auto layer = stage.range.first; layer < stage.range.end(); ++layer) {
+      auto const& uses = c.blocks.layer_uses[layer];
+      expected.insert(expected.end(), uses.begin(), uses.end());
+    }
+    RC_ASSERT(stage.uses.size() == expected.size());
+    Bytes parameters = 0;
+    Bytes gradients = 0;
+    for (std::size_t u = 0; u < expected.size(); ++u) {
+      auto const& place = stage.uses[u];
+      auto const& block = c.blocks.block_of(expected[u]);
+      RC_ASSERT(place.use == expected[u]);
+      RC_ASSERT(place.parameters == parameters);
+      parameters += block.master.bytes();
+      RC_ASSERT(place.rounded_tensor.size() == block.master.size());
+      std::size_t rounded = 0;
+      for (std::size_t t = 0; t < block.master.size(); ++t) {
+        if (block.master[t].dtype == DType::bf16) {
+          RC_ASSERT(place.rounded_tensor[t] == rounded);
+          RC_ASSERT(place.rounded_table[rounded] == block.master[t]);
+          ++rounded;
+        } else {
+          RC_ASSERT(place.rounded_tensor[t] == UsePlace::not_rounded);
+        }
+      }
+      RC_ASSERT(place.rounded_table.size() == rounded);
+      if (stage.has_backward()) {
+        RC_ASSERT(place.gradients == gradients);
+        RC_ASSERT(place.rounded == gradients + block.gradient.bytes());
+        gradients = place.rounded + place.rounded_table.bytes();
+      }
+    }
+    RC_ASSERT(stage.parameter_bytes == parameters);
+    RC_ASSERT(stage.gradient_bytes == gradients);
+  });
+}
+
+TEST_CASE("a backward stage saves all its layers, a forward stage alternates two boundaries") {
+  auto const model = describe(test::toy_model({.dense = 6}), {8, 8});
+  auto const blocks = form_blocks(model);
+  auto const none = [](std::size_t) { return false; };
+  auto const scratch = [&](StageKind kind, std::size_t layers) {
+    return lay_out_stage(model, blocks, kind, {1, layers}, none).scratch_bytes;
+  };
+  auto const hidden = model.layers[1].boundary.bytes();
+  auto const saved = model.layers[1].footprint.saved_bytes;
+  CHECK(scratch(StageKind::forward, 5) == scratch(StageKind::forward, 3));
+  CHECK(scratch(StageKind::backward, 5) == scratch(StageKind::backward, 3) + 2 * (hidden + saved));
+}
+
+TEST_CASE("an evaluation's last stage makes results and loss, and no gradient") {
+  auto const model = describe(test::toy_model({.dense = 2}), {2, 3});
+  auto const blocks = form_blocks(model);
+  auto const stage =
+      lay_out_stage(model, blocks, StageKind::evaluate, {2, 2}, [](std::size_t) { return false; });
+  CHECK(stage.has_loss());
+  CHECK_FALSE(stage.has_backward());
+  CHECK(stage.results.bytes == model.layers.back().results.bytes());
+  CHECK(stage.results.area == Area::activations_out);
+  CHECK(stage.loss.area == Area::activations_out);
+  CHECK(stage.gradient_bytes == 0);
+  auto const fused =
+      lay_out_stage(model, blocks, StageKind::fused, {2, 2}, [](std::size_t) { return false; });
+  CHECK(fused.has_loss());
+  CHECK(fused.has_backward());
+  CHECK(fused.results.bytes == 0);
+}
+
+}  // namespace stage_layout_test

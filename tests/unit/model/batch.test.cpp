@@ -1,0 +1,74 @@
+// SPDX-FileCopyrightText: 2026 The roundpipe authors
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#include <roundpipe/model/batch.hpp>
+
+#include <support/error_of.hpp>
+
+#include <doctest/doctest.h>
+
+#include <cstddef>
+#include <cstdint>
+#include <stdexcept>
+#include <vector>
+
+namespace batch_test {
+
+namespace {
+
+using namespace roundpipe;
+using test::error_of;
+
+}  // namespace
+
+TEST_CASE("a batch has the extents of each micro-batch") {
+  Batch const equal(3, {2, 5});
+  CHECK(equal.size() == 3);
+  CHECK(equal.shape(2) == BatchShape{2, 5});
+  Batch const varied({{1, 7}, {2, 3}});
+  CHECK(varied.size() == 2);
+  CHECK(varied.shape(1) == BatchShape{2, 3});
+  CHECK_THROWS_AS(static_cast<void>(varied.shape(2)), std::out_of_range);
+}
+
+TEST_CASE("a batch without micro-batches is refused") {
+  CHECK(error_of([] { Batch(std::vector<BatchShape>{}); }).code() == Errc::invalid_argument);
+  CHECK(error_of([] { Batch(0, {1, 1}); }).code() == Errc::invalid_argument);
+}
+
+TEST_CASE("a batch shows the caller's memory by name") {
+  std::vector<std::int32_t> const tokens{1, 2, 3};
+  std::vector<float> values{0.5F};
+  Batch batch(1, {});
+  batch.set("tokens", tokens).set("values", values);
+  auto const bytes = batch.bytes("tokens", DType::i32);
+  CHECK(static_cast<void const*>(bytes.data()) == tokens.data());
+  CHECK(bytes.size() == 12);
+  CHECK(batch.bytes("values", DType::f32).size() == 4);
+  batch.set("values", HostSpan<float const>{});  // the last one counts
+  CHECK(batch.bytes("values", DType::f32).empty());
+}
+
+TEST_CASE("a missing tensor, and one of another type, is named") {
+  std::vector<std::int64_t> const tokens{1};
+  Batch batch(1, {});
+  batch.set("tokens", tokens);
+  auto const missing = error_of([&] { static_cast<void>(batch.bytes("labels", DType::i32)); });
+  CHECK(missing.code() == Errc::invalid_argument);
+  CHECK(missing.message() == "the batch has no tensor named 'labels'");
+  auto const retyped = error_of([&] { static_cast<void>(batch.bytes("tokens", DType::i32)); });
+  CHECK(retyped.code() == Errc::invalid_argument);
+  CHECK(retyped.message() == "the batch's tensor 'tokens' is i64, the model reads i32");
+}
+
+TEST_CASE("extents fit into a capacity when each of them does and is positive") {
+  BatchShape const capacity{3, 8};
+  CHECK(capacity.fits(capacity));
+  CHECK(BatchShape{1, 1}.fits(capacity));
+  CHECK_FALSE(BatchShape{4, 1}.fits(capacity));
+  CHECK_FALSE(BatchShape{1, 9}.fits(capacity));
+  CHECK_FALSE(BatchShape{0, 1}.fits(capacity));
+  CHECK_FALSE(BatchShape{1, 0}.fits(capacity));
+  CHECK(capacity.positions() == 24);
+}
+
+}  // namespace batch_test

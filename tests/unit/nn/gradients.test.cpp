@@ -1,0 +1,136 @@
+// SPDX-FileCopyrightText: 2026 The roundpipe authors
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#include <roundpipe/nn/host_ops.hpp>
+#include <roundpipe/nn/language_model_head.hpp>
+#include <roundpipe/nn/token_embedding.hpp>
+#include <roundpipe/nn/transformer_block.hpp>
+#include <support/nn_harness.hpp>
+
+#include <doctest/doctest.h>
+
+#include <cstdint>
+#include <vector>
+
+namespace gradients_test {
+
+namespace {
+
+using namespace roundpipe;
+using test::check_gradients;
+using test::LayerRunner;
+
+using Ops64 = nn::HostOps<double>;
+using Embedding = nn::TokenEmbedding<Ops64>;
+using Block = nn::TransformerBlock<Ops64>;
+using Head = nn::LanguageModelHead<Ops64>;
+
+nn::TransformerConfig small() {
+  nn::TransformerConfig config;
+  config.vocabulary = 11;
+  config.hidden = 12;
+  config.layers = 2;
+  config.heads = 4;
+  config.kv_heads = 2;
+  config.head_dim = 4;
+  config.intermediate = 10;
+  config.storage = DType::f64;
+  config.parameter = DType::f64;
+  return config;
+}
+
+void check_head(nn::TransformerConfig const& config, std::vector<std::int32_t> const& labels) {
+  LayerRunner<Head> runner(Head(config), {2, 3});
+  runner.call.gradient_scale = 0.7;
+  test::write(runner.tensors.side_inputs[0], labels);
+  check_gradients(runner);
+}
+
+}  // namespace
+
+TEST_CASE("the gradients of a block agree with finite differences") {
+  auto config = small();
+  SUBCASE("with grouped queries") {}
+  SUBCASE("with a key head for each query head") {
+    config.kv_heads = 4;
+  }
+  SUBCASE("with one key head") {
+    config.kv_heads = 1;
+  }
+  SUBCASE("with norms of queries and keys") {
+    config.query_key_norm = true;
+  }
+  SUBCASE("with dropout") {
+    config.dropout = 0.3;
+  }
+  SUBCASE("with everything at once") {
+    config.query_key_norm = true;
+    config.dropout = 0.2;
+    config.rope_theta = 100;
+  }
+  LayerRunner<Block> runner(Block(config), {2, 5});
+  check_gradients(runner);
+}
+
+TEST_CASE("the gradients of a block agree with finite differences beyond one block of queries") {
+  auto config = small();
+  config.hidden = 4;
+  config.heads = 2;
+  config.kv_heads = 1;
+  config.head_dim = 2;
+  config.intermediate = 3;
+  LayerRunner<Block> runner(Block(config), {1, nn::detail::query_block + 7});
+  check_gradients(runner);
+}
+
+TEST_CASE("the gradients of a block agree with finite differences at a single position") {
+  // Attention to itself alone: queries and keys have no influence, so only some are compared.
+  LayerRunner<Block> runner(Block(small()), {3, 1});
+  static_cast<void>(runner.objective());
+  runner.backward();
+  auto const gradient = test::read(runner.tensors.input_gradients[0]);
+  auto const quotients = test::difference_quotients(runner, runner.tensors.inputs[0]);
+  CHECK(test::relative_difference(gradient, quotients) <= 1e-6);
+}
+
+TEST_CASE("the gradients of an embedding agree with finite differences") {
+  auto config = small();
+  SUBCASE("without dropout") {}
+  SUBCASE("with dropout") {
+    config.dropout = 0.4;
+  }
+  LayerRunner<Embedding> runner(Embedding(config), {2, 4});
+  test::write(runner.tensors.side_inputs[0], std::vector<std::int32_t>{3, 1, 3, 0, 10, 3, 7, 10});
+  check_gradients(runner);
+}
+
+TEST_CASE("the gradients of a head agree with finite differences") {
+  auto config = small();
+  SUBCASE("with all labels") {
+    check_head(config, {1, 0, 10, 3, 3, 5});
+  }
+  SUBCASE("with padding") {
+    check_head(config, {1, -100, 10, -100, -100, 5});
+  }
+  SUBCASE("with padding of another number") {
+    config.padding_label = 0;
+    check_head(config, {1, 0, 10, 0, 3, 5});
+  }
+  SUBCASE("with chunks that divide the positions") {
+    config.loss_chunk = 2;
+    check_head(config, {1, 0, 10, -100, 3, 5});
+  }
+  SUBCASE("with a smaller last chunk") {
+    config.loss_chunk = 4;
+    check_head(config, {1, 0, 10, -100, 3, 5});
+  }
+  SUBCASE("with chunks of one position") {
+    config.loss_chunk = 1;
+    check_head(config, {-100, 0, 10, 4, 3, -100});
+  }
+  SUBCASE("with a tied table") {
+    config.tied = true;
+    check_head(config, {1, 0, 10, 3, 3, 5});
+  }
+}
+
+}  // namespace gradients_test

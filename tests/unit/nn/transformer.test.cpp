@@ -1,0 +1,192 @@
+// SPDX-FileCopyrightText: 2026 The roundpipe authors
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+
+#include <roundpipe/nn/transformer.hpp>
+
+#include <roundpipe/concepts/layer.hpp>
+#include <roundpipe/core/id.hpp>
+#include <roundpipe/nn/host_ops.hpp>
+#include <support/nn_harness.hpp>
+
+#include <doctest/doctest.h>
+
+#include <algorithm>
+#include <cmath>
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+#include <string>
+#include <vector>
+
+namespace transformer_test {
+
+using namespace roundpipe;
+using test::LayerRunner;
+using test::read;
+
+nn::TransformerConfig small() {
+  nn::TransformerConfig config;
+  config.vocabulary = 19;
+  config.hidden = 16;
+  config.layers = 3;
+  config.heads = 4;
+  config.kv_heads = 2;
+  config.intermediate = 24;
+  config.query_key_norm = true;
+  config.dropout = 0.1;
+  return config;
+}
+
+/// Runs each operation at once, but only after its handle's scratch was overwritten.
+struct ScribblingStream {
+  template <class F>
+  void launch(F f) {
+    std::memset(scratch.device_pointer(), 0x5A, scratch.size());
+    f();
+  }
+  DeviceBytes scratch;
+};
+
+/// Host operations that want scratch of different amounts.
+struct ScribblingOps : nn::HostOps<float, ScribblingStream> {
+  ScribblingOps(Stream& stream, DeviceBytes scratch) : HostOps(stream, scratch) {
+    stream.scratch = scratch;
+  }
+  static Bytes linear_scratch_bytes() { return 1000; }
+  static Bytes norm_scratch_bytes(std::int64_t vectors, std::int64_t width) {
+    return static_cast<Bytes>(vectors * width);
+  }
+  static Bytes attention_scratch_bytes(AttentionShape const& s) {
+    CHECK(s.dtype == DType::f32);
+    return static_cast<Bytes>(s.rows * s.length * s.heads * s.head_dim * s.kv_heads * 20);
+  }
+  static Bytes embedding_scratch_bytes(std::int64_t tokens, std::int64_t v, std::int64_t width) {
+    return static_cast<Bytes>(tokens * 100 + v * 10 + width);
+  }
+};
+
+/// Runs both passes with both Ops; \returns the scratch that the layer gave.
+template <template <class> class L>
+Bytes compare_with_scratch(nn::TransformerConfig const& config) {
+  LayerRunner<L<nn::HostOps<float>>> plain(L<nn::HostOps<float>>(config), {2, 5});
+  LayerRunner<L<ScribblingOps>> scribbling(L<ScribblingOps>(config), {2, 5});
+  auto const run = [](auto& runner) {
+    runner.parameter_gradients.zero();
+    if (!runner.tensors.side_inputs.empty()) {
+      test::write(runner.tensors.side_inputs[0], std::vector<std::int32_t>(10, 3));
+    }
+    auto content = std::vector<std::vector<std::byte>>{};
+    for (bool const saving : {false, true}) {
+      static_cast<void>(runner.forward(saving));
+      content.push_back(runner.outputs.content());
+    }
+    runner.backward();
+    content.push_back(runner.input_gradients.content());
+    content.push_back(runner.parameter_gradients.content());
+    return content;
+  };
+  CHECK(run(plain) == run(scribbling));
+  auto const scratch = scribbling.stream.scratch;
+  CHECK(reinterpret_cast<std::uintptr_t>(scratch.device_pointer()) % 256 == 0);
+  auto const more = scribbling.workspace.device().size() - plain.workspace.device().size();
+  CHECK(more == align_up(scratch.size()));
+  return scratch.size();
+}
+
+/// Applies plain gradient descent to a runner's f32 parameters, and clears the gradients.
+template <class L>
+void descend(LayerRunner<L>& runner, double rate) {
+  for (std::size_t i = 0; i < runner.tensors.parameters.size(); ++i) {
+    auto values = read(runner.tensors.parameters[i]);
+    auto const gradient = read(runner.tensors.parameter_gradients[i]);
+    for (std::size_t j = 0; j < values.size(); ++j) {
+      values[j] -= rate * gradient[j];
+    }
+    test::write(runner.tensors.parameters[i], values);
+  }
+  runner.parameter_gradients.zero();
+}
+
+/// Gives a runner's parameters the first values that its table asks for.
+template <class L>
+void initialize(LayerRunner<L>& runner, std::uint32_t name) {
+  auto const specs = runner.layer.parameters();
+  for (std::size_t i = 0; i < specs.size(); ++i) {
+    bool const ones = specs[i].initial.kind == Initial::Kind::ones;
+    test::write_random(runner.tensors.parameters[i],
+                       name + static_cast<std::uint32_t>(i),
+                       static_cast<double>(specs[i].initial.deviation),
+                       ones ? 1.0 : 0.0);
+  }
+}
+
+TEST_CASE("a transformer is an embedding, its blocks and a head, whose boundaries fit") {
+  auto const model = nn::transformer<nn::HostOps<float>>(small());
+  REQUIRE(model.layer_count() == 5);
+  std::vector<std::string> names;
+  TensorTable handed;
+  for (int i = 0; i < 5; ++i) {
+    model.visit(LayerId{i}, [&](auto const& layer) {
+      names.push_back(layer.name());
+      CHECK(layer.input({2, 3}) == handed);
+      handed = layer.boundary({2, 3});
+    });
+  }
+  CHECK(names == std::vector<std::string>{"token embedding",
+                                          "transformer block",
+                                          "transformer block",
+                                          "transformer block",
+                                          "language model head"});
+  CHECK(handed.empty());
+}
+
+TEST_CASE("layers reserve the scratch of the operations that they call, and nothing lies in it") {
+  auto const config = small();
+  CHECK(compare_with_scratch<nn::TokenEmbedding>(config) == 10 * 100 + 19 * 10 + 16);
+  CHECK(compare_with_scratch<nn::TransformerBlock>(config) == 10 * 4 * 4 * 2 * 20);
+  CHECK(compare_with_scratch<nn::LanguageModelHead>(config) == 1000);
+}
+
+TEST_CASE("a transformer starts at the loss of guessing and learns a sequence by heart") {
+  using Ops32 = nn::HostOps<float>;
+  auto config = small();
+  config.dropout = 0;
+  BatchShape const shape{2, 6};
+  LayerRunner<nn::TokenEmbedding<Ops32>> embedding(nn::TokenEmbedding<Ops32>(config), shape);
+  LayerRunner<nn::TransformerBlock<Ops32>> block(nn::TransformerBlock<Ops32>(config), shape);
+  LayerRunner<nn::LanguageModelHead<Ops32>> head(nn::LanguageModelHead<Ops32>(config), shape);
+  initialize(embedding, 1);
+  initialize(block, 100);
+  initialize(head, 200);
+  test::write(embedding.tensors.side_inputs[0],
+              std::vector<std::int32_t>{1, 2, 3, 4, 5, 6, 1, 2, 3, 7, 8, 9});
+  test::write(head.tensors.side_inputs[0],
+              std::vector<std::int32_t>{2, 3, 4, 5, 6, 7, 2, 3, 7, 8, 9, 10});
+  head.call.gradient_scale = 1.0 / 12;
+  auto const hand = [](DeviceTensor const& from, DeviceTensor const& to) {
+    std::memcpy(to.device_pointer(), from.device_pointer(), from.size_bytes());
+  };
+  double first = 0;
+  double last = 0;
+  for (int step = 0; step < 400; ++step) {
+    static_cast<void>(embedding.forward(true));
+    hand(embedding.tensors.outputs[0], block.tensors.inputs[0]);
+    static_cast<void>(block.forward(true));
+    hand(block.tensors.outputs[0], head.tensors.inputs[0]);
+    static_cast<void>(head.forward(true));
+    last = head.backward();
+    first = step == 0 ? last : first;
+    hand(head.tensors.input_gradients[0], block.tensors.output_gradients[0]);
+    block.backward();
+    hand(block.tensors.input_gradients[0], embedding.tensors.output_gradients[0]);
+    embedding.backward();
+    descend(embedding, 0.2);
+    descend(block, 0.2);
+    descend(head, 0.2);
+  }
+  CHECK(first == doctest::Approx(std::log(19)).epsilon(0.02));
+  // The rows begin with the same three tokens: what follows the third can only be guessed.
+  CHECK(last == doctest::Approx(std::log(2) / 6).epsilon(0.2));
+}
+
+}  // namespace transformer_test

@@ -1,0 +1,325 @@
+// SPDX-FileCopyrightText: 2026 The roundpipe authors
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+
+#include <roundpipe/nn/transformer_block.hpp>
+
+#include <roundpipe/core/random.hpp>
+#include <roundpipe/nn/host_ops.hpp>
+#include <support/nn_harness.hpp>
+#include <support/nn_reference.hpp>
+
+#include <doctest/doctest.h>
+
+#include <cmath>
+#include <cstddef>
+#include <cstdint>
+#include <thread>
+#include <vector>
+
+namespace transformer_block_test {
+
+namespace {
+
+using namespace roundpipe;
+using test::LayerRunner;
+using test::read;
+using test::relative_difference;
+
+using Block64 = nn::TransformerBlock<nn::HostOps<double>>;
+using Block32 = nn::TransformerBlock<nn::HostOps<float>>;
+
+nn::TransformerConfig small(DType storage, DType parameter) {
+  nn::TransformerConfig config;
+  config.vocabulary = 11;
+  config.hidden = 24;
+  config.layers = 8;
+  config.heads = 4;
+  config.kv_heads = 2;
+  config.head_dim = 8;
+  config.intermediate = 40;
+  config.rope_theta = 500;
+  config.storage = storage;
+  config.parameter = parameter;
+  return config;
+}
+
+/// The reference with the runner's parameters.
+template <class L>
+test::ReferenceBlock reference_of(LayerRunner<L> const& runner) {
+  auto const& c = runner.layer.config();
+  auto const size = [](std::int64_t n) { return static_cast<std::size_t>(n); };
+  test::ReferenceBlock reference{size(runner.call.shape.rows),
+                                 size(runner.call.shape.length),
+                                 size(c.hidden),
+                                 size(c.heads),
+                                 size(c.kv_heads),
+                                 size(c.head_dim),
+                                 size(c.intermediate),
+                                 c.rope_theta,
+                                 c.norm_epsilon,
+                                 c.query_key_norm,
+                                 {}};
+  auto const specs = runner.layer.parameters();
+  for (std::size_t i = 0; i < specs.size(); ++i) {
+    reference.weights[specs[i].tensor.name] = read(runner.tensors.parameters[i]);
+  }
+  return reference;
+}
+
+/// Everything that a forward and a backward write for others.
+template <class L>
+std::vector<std::vector<std::byte>> bits_of_passes(LayerRunner<L>& runner) {
+  runner.parameter_gradients.zero();
+  static_cast<void>(runner.forward(true));
+  auto out = runner.outputs.content();
+  runner.backward();
+  return {out, runner.input_gradients.content(), runner.parameter_gradients.content()};
+}
+
+}  // namespace
+
+TEST_CASE("a block computes what plain loops compute") {
+  auto config = small(DType::f64, DType::f64);
+  SUBCASE("with grouped queries") {}
+  SUBCASE("with as many key heads") {
+    config.kv_heads = 4;
+  }
+  SUBCASE("with norms of queries and keys") {
+    config.query_key_norm = true;
+  }
+  SUBCASE("with heads wider than hidden over heads") {
+    config.head_dim = 10;
+  }
+  LayerRunner<Block64> runner(Block64(config), {3, 7});
+  auto const expected = reference_of(runner)(read(runner.tensors.inputs[0]));
+  static_cast<void>(runner.forward(true));
+  CHECK(relative_difference(read(runner.tensors.outputs[0]), expected) < 1e-13);
+  static_cast<void>(runner.forward(false));
+  CHECK(relative_difference(read(runner.tensors.outputs[0]), expected) < 1e-13);
+}
+
+TEST_CASE("a block's attention crosses its blocks of queries as plain loops do") {
+  auto config = small(DType::f64, DType::f64);
+  LayerRunner<Block64> runner(Block64(config), {1, 2 * nn::detail::query_block + 3});
+  auto const expected = reference_of(runner)(read(runner.tensors.inputs[0]));
+  static_cast<void>(runner.forward(true));
+  CHECK(relative_difference(read(runner.tensors.outputs[0]), expected) < 1e-13);
+}
+
+TEST_CASE("a block's dropout draws by element from the call's key, and not in evaluation") {
+  auto config = small(DType::f64, DType::f64);
+  config.dropout = 0.25;
+  LayerRunner<Block64> runner(Block64(config), {2, 5});
+  auto reference = reference_of(runner);
+  auto const plain = reference(read(runner.tensors.inputs[0]));
+  reference.mask = [&](int branch, std::size_t i) {
+    // Each branch is numbered by its projection's place in the parameter table.
+    auto const key = runner.call.random.with_stream(branch == 0 ? 4 : 8);
+    return uniform(random_word(key, i)) < 0.25F ? 0.0 : 1 / 0.75;
+  };
+  auto const dropped = reference(read(runner.tensors.inputs[0]));
+  CHECK(relative_difference(dropped, plain) > 0.01);
+  static_cast<void>(runner.forward(true));
+  CHECK(relative_difference(read(runner.tensors.outputs[0]), dropped) < 1e-13);
+  runner.call.random.micro_batch += 1;
+  static_cast<void>(runner.forward(true));
+  CHECK(relative_difference(read(runner.tensors.outputs[0]), dropped) > 0.01);
+  runner.call.evaluating = true;
+  static_cast<void>(runner.forward(false));
+  CHECK(relative_difference(read(runner.tensors.outputs[0]), plain) < 1e-13);
+}
+
+TEST_CASE("no position of a block sees a later one or another row") {
+  auto const config = small(DType::f64, DType::f64);
+  LayerRunner<Block64> runner(Block64(config), {2, 6});
+  static_cast<void>(runner.forward(true));
+  auto const before = read(runner.tensors.outputs[0]);
+  std::size_t const changed = (6 + 3) * 24;  // position 3 of row 1
+  test::write_one(runner.tensors.inputs[0], changed, 9.0);
+  static_cast<void>(runner.forward(true));
+  auto const after = read(runner.tensors.outputs[0]);
+  for (std::size_t i = 0; i < before.size(); ++i) {
+    if (i < changed) {
+      CHECK(after[i] == before[i]);
+    }
+  }
+  CHECK(after.back() != before.back());
+}
+
+TEST_CASE("a block in float agrees with one in double") {
+  auto config = small(DType::f32, DType::f32);
+  SUBCASE("plain") {}
+  SUBCASE("with norms of queries and keys") {
+    config.query_key_norm = true;
+  }
+  SUBCASE("with dropout") {
+    config.dropout = 0.1;
+  }
+  // The same f32 tensors, once computed in float where they lie, once in double.
+  LayerRunner<Block32> narrow(Block32(config), {2, 9});
+  LayerRunner<Block64> wide(Block64(config), {2, 9});
+  static_cast<void>(narrow.forward(true));
+  static_cast<void>(wide.forward(true));
+  CHECK(relative_difference(read(narrow.tensors.outputs[0]), read(wide.tensors.outputs[0])) < 1e-6);
+  narrow.backward();
+  wide.backward();
+  CHECK(relative_difference(read(narrow.tensors.input_gradients[0]),
+                            read(wide.tensors.input_gradients[0])) < 2e-6);
+  for (std::size_t i = 0; i < narrow.tensors.parameters.size(); ++i) {
+    CHECK(relative_difference(read(narrow.tensors.parameter_gradients[i]),
+                              read(wide.tensors.parameter_gradients[i])) < 4e-6);
+  }
+}
+
+TEST_CASE("a block stores bf16 and is as accurate as that allows") {
+  auto config = small(DType::bf16, DType::bf16);
+  SUBCASE("plain") {}
+  SUBCASE("with norms of queries and keys") {
+    config.query_key_norm = true;
+  }
+  SUBCASE("with f32 parameters") {
+    config.parameter = DType::f32;
+  }
+  LayerRunner<Block32> narrow(Block32(config), {2, 9});
+  config.storage = config.parameter = DType::f64;
+  LayerRunner<Block64> wide(Block64(config), {2, 9});
+  CHECK(narrow.tensors.outputs[0].dtype() == DType::bf16);
+  CHECK(narrow.tensors.parameter_gradients[0].dtype() == DType::f32);
+  for (std::size_t i = 0; i < narrow.tensors.parameters.size(); ++i) {
+    test::write(wide.tensors.parameters[i], read(narrow.tensors.parameters[i]));
+  }
+  test::write(wide.tensors.inputs[0], read(narrow.tensors.inputs[0]));
+  test::write(wide.tensors.output_gradients[0], read(narrow.tensors.output_gradients[0]));
+  static_cast<void>(narrow.forward(true));
+  static_cast<void>(wide.forward(true));
+  CHECK(relative_difference(read(narrow.tensors.outputs[0]), read(wide.tensors.outputs[0])) < 0.01);
+  narrow.backward();
+  wide.backward();
+  CHECK(relative_difference(read(narrow.tensors.input_gradients[0]),
+                            read(wide.tensors.input_gradients[0])) < 0.02);
+  for (std::size_t i = 0; i < narrow.tensors.parameters.size(); ++i) {
+    INFO(narrow.layer.parameters()[i].tensor.name);
+    CHECK(relative_difference(read(narrow.tensors.parameter_gradients[i]),
+                              read(wide.tensors.parameter_gradients[i])) < 0.03);
+  }
+}
+
+TEST_CASE("a block writes the same bits again, in another thread and without saving") {
+  auto config = small(DType::f32, DType::f32);
+  config.dropout = 0.1;
+  config.query_key_norm = true;
+  SUBCASE("of f32") {}
+  SUBCASE("of bf16") {
+    config.storage = config.parameter = DType::bf16;
+  }
+  LayerRunner<Block32> runner(Block32(config), {3, 13});
+  auto const first = bits_of_passes(runner);
+  CHECK(bits_of_passes(runner) == first);
+  std::vector<std::vector<std::byte>> elsewhere;
+  std::thread([&] {
+    LayerRunner<Block32> other(Block32(config), {2, 70});  // leaves its scratch behind
+    static_cast<void>(bits_of_passes(other));
+    LayerRunner<Block32> again(Block32(config), {3, 13});
+    elsewhere = bits_of_passes(again);
+  }).join();
+  CHECK(elsewhere == first);
+  static_cast<void>(runner.forward(false));
+  CHECK(runner.outputs.content() == first[0]);
+}
+
+TEST_CASE("a block only enqueues, and nothing that it captures dies with the call") {
+  auto config = small(DType::f32, DType::f32);
+  config.dropout = 0.1;
+  config.query_key_norm = true;
+  LayerRunner<Block32> at_once(Block32(config), {2, 5});
+  using Deferred = nn::TransformerBlock<nn::HostOps<float, test::DeferredStream>>;
+  LayerRunner<Deferred> deferred(Deferred(config), {2, 5});
+  CHECK(bits_of_passes(deferred) == bits_of_passes(at_once));
+}
+
+TEST_CASE("a block takes smaller extents than its memory was planned for") {
+  auto config = small(DType::f32, DType::f32);
+  config.dropout = 0.1;
+  config.query_key_norm = true;
+  for (BatchShape const shape : {BatchShape{1, 1}, {1, 9}, {4, 1}, {3, 5}, {4, 9}}) {
+    LayerRunner<Block32> exact(Block32(config), shape);
+    LayerRunner<Block32> roomy(Block32(config), shape, {4, 9});
+    static_cast<void>(exact.forward(true));
+    static_cast<void>(roomy.forward(true));
+    auto const expected = read(exact.tensors.outputs[0]);
+    CHECK(read(roomy.tensors.outputs[0]) == expected);
+    exact.backward();
+    roomy.backward();
+    CHECK(read(exact.tensors.input_gradients[0]) == read(roomy.tensors.input_gradients[0]));
+    static_cast<void>(roomy.forward(false));
+    CHECK(read(roomy.tensors.outputs[0]) == expected);
+    auto const declared = exact.layer.footprint(shape);
+    auto const planned = exact.layer.footprint({4, 9});
+    CHECK(declared.saved_bytes <= planned.saved_bytes);
+    CHECK(declared.workspace_bytes <= planned.workspace_bytes);
+  }
+}
+
+TEST_CASE("a block's footprint is what it uses, to the byte") {
+  auto config = small(DType::f32, DType::f32);
+  LayerRunner<Block32> runner(Block32(config), {2, 5});
+  ForwardContext<HostStream> forward(runner.stream, runner.call, runner.tensors);
+  BackwardContext<HostStream> backward(runner.stream, runner.call, runner.tensors);
+  static_cast<void>(runner.forward(true));
+  runner.tensors.saved = runner.saved.device().subspan(0, runner.saved.device().size() - 256);
+  CHECK_THROWS_AS(runner.layer.forward(forward), Error);
+  CHECK_THROWS_AS(runner.layer.backward(backward), Error);
+  runner.tensors.saved = runner.saved.device();
+  auto const workspace = runner.workspace.device();
+  runner.tensors.workspace = workspace.subspan(0, workspace.size() - 256);
+  auto const runs = [&](bool saving) {  // the neediest pass must fail
+    try {
+      runner.call.saving = saving;
+      runner.layer.forward(forward);
+      runner.layer.backward(backward);
+      return true;
+    } catch (Error const&) {
+      return false;
+    }
+  };
+  CHECK_FALSE((runs(true) && runs(false)));
+}
+
+TEST_CASE("a block whose input gradient nobody needs leaves its parameters' gradients alone") {
+  auto const config = small(DType::f64, DType::f64);
+  LayerRunner<Block64> runner(Block64(config), {2, 5});
+  auto const complete = bits_of_passes(runner);
+  runner.tensors.input_gradients[0] = {};
+  auto const partial = bits_of_passes(runner);
+  CHECK(partial[2] == complete[2]);
+}
+
+TEST_CASE("a block describes itself") {
+  auto config = small(DType::bf16, DType::bf16);
+  config.query_key_norm = true;
+  Block32 const block(config);
+  CHECK(block.name() == "transformer block");
+  auto const table = block.parameters();
+  REQUIRE(table.size() == 11);
+  CHECK(table[1].tensor == TensorSpec{"self_attn.q_proj.weight", {32, 24}, DType::bf16});
+  CHECK(table[2].tensor == TensorSpec{"self_attn.k_proj.weight", {16, 24}, DType::bf16});
+  CHECK(table[4].tensor == TensorSpec{"self_attn.o_proj.weight", {24, 32}, DType::bf16});
+  CHECK(table[8].tensor == TensorSpec{"mlp.down_proj.weight", {24, 40}, DType::bf16});
+  CHECK(table[9].tensor == TensorSpec{"self_attn.q_norm.weight", {8}, DType::bf16});
+  for (auto const& spec : table) {
+    bool const gain = spec.tensor.shape.rank() == 1;
+    CHECK(spec.decay == (gain ? DecayGroup::exempt : DecayGroup::decayed));
+    CHECK((spec.initial.kind == Initial::Kind::ones) == gain);
+    CHECK(spec.sharing_key.empty());
+  }
+  CHECK(table[1].initial.deviation == doctest::Approx(0.02));
+  CHECK(table[4].initial.deviation == doctest::Approx(0.02 / 4));  // sqrt(2 * 8 layers)
+  CHECK(table[8].initial.deviation == doctest::Approx(0.02 / 4));
+  auto const work = block.work({2, 5});
+  double const weights = 24.0 * (32 + 16 + 16 + 32) + 3 * 24 * 40;
+  double const pairs = 2 * 15;  // per head: 1 + 2 + 3 + 4 + 5 in two rows
+  CHECK(work.forward_flops == doctest::Approx(2 * 10 * weights + 2 * 2 * pairs * 32));
+  CHECK(work.backward_flops == doctest::Approx(4 * 10 * weights + 5 * 2 * pairs * 32));
+}
+
+}  // namespace transformer_block_test

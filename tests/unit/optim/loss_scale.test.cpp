@@ -1,0 +1,63 @@
+// SPDX-FileCopyrightText: 2026 The roundpipe authors
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+
+#include <roundpipe/optim/loss_scale.hpp>
+
+#include <support/error_of.hpp>
+
+#include <doctest/doctest.h>
+
+#include <limits>
+
+namespace loss_scale_test {
+
+using namespace roundpipe;
+using roundpipe::test::error_of;
+
+TEST_CASE("an overflow backs off, and steps without one let the scale grow") {
+  DynamicLossScale scale({.initial = 64, .growth_interval = 2}, 0);
+  CHECK(scale.value() == 64);
+  scale.record(true);
+  CHECK(scale.value() == 32);
+  scale.record(false);
+  CHECK(scale.value() == 32);
+  scale.record(false);
+  CHECK(scale.value() == 64);
+  scale.record(false);
+  scale.record(true);  // the count begins anew
+  scale.record(false);
+  CHECK(scale.value() == 32);
+  CHECK(scale.recorded() == 6);
+}
+
+TEST_CASE("the scale of an iteration knows the steps before, less the staleness") {
+  DynamicLossScale const synchronous({}, 0);
+  CHECK(synchronous.newest_step(1) == 0);
+  CHECK(synchronous.newest_step(5) == 4);
+  DynamicLossScale const late({}, 1);
+  CHECK(late.newest_step(2) == 0);
+  CHECK(late.newest_step(5) == 3);
+}
+
+TEST_CASE("an overflow at the smallest scale is an error, again and again") {
+  DynamicLossScale scale({.initial = 3, .smallest = 2}, 0);
+  scale.record(true);
+  CHECK(scale.value() == 2);  // not below the smallest
+  CHECK(error_of([&] { scale.record(true); }).code() == Errc::not_finite);
+  CHECK(error_of([&] { scale.record(true); }).code() == Errc::not_finite);
+  CHECK(scale.recorded() == 1);
+}
+
+TEST_CASE("options that make no scale are refused") {
+  auto const code_of = [](LossScaleOptions const& options) {
+    return error_of([&] { return DynamicLossScale(options, 0); }).code();
+  };
+  CHECK(code_of({}) == std::error_code{});
+  CHECK(code_of({.initial = 0.5}) == Errc::invalid_argument);
+  CHECK(code_of({.initial = std::numeric_limits<double>::infinity()}) == Errc::invalid_argument);
+  CHECK(code_of({.growth = 1}) == Errc::invalid_argument);
+  CHECK(code_of({.backoff = 1}) == Errc::invalid_argument);
+  CHECK(code_of({.growth_interval = 0}) == Errc::invalid_argument);
+}
+
+}  // namespace loss_scale_test

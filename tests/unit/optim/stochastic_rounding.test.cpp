@@ -1,0 +1,184 @@
+// SPDX-FileCopyrightText: 2026 The roundpipe authors
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#include <roundpipe/optim/stochastic_rounding.hpp>
+
+#include <roundpipe/core/half.hpp>
+#include <roundpipe/core/simd_level.hpp>
+
+#include <doctest/doctest.h>
+
+#include <algorithm>
+#include <bit>
+#include <cmath>
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+#include <limits>
+#include <vector>
+
+namespace stochastic_rounding_test {
+
+namespace {
+
+using namespace roundpipe;
+
+constexpr RandomKey key{.seed = 5, .step = 3, .layer = 2};
+
+std::vector<float> rounded(std::vector<float> values,
+                           RandomKey const& rounding = key,
+                           std::size_t array = 0,
+                           std::size_t first = 0) {
+  round_stochastically(values, rounding, array, first);
+  return values;
+}
+
+bool same_bits(std::vector<float> const& a, std::vector<float> const& b) {
+  return a.size() == b.size() && std::memcmp(a.data(), b.data(), 4 * a.size()) == 0;
+}
+
+/// Draws of one value.
+std::vector<float> draws(float value, std::size_t count, std::size_t array = 0) {
+  return rounded(std::vector<float>(count, value), key, array);
+}
+
+double mean(std::vector<float> const& values) {
+  double sum = 0;
+  for (auto const value : values) {
+    sum += static_cast<double>(value);
+  }
+  return sum / static_cast<double>(values.size());
+}
+
+}  // namespace
+
+TEST_CASE("a value becomes one of its two neighbours, on average itself") {
+  constexpr std::size_t count = std::size_t{1} << 18U;
+  for (auto const fraction : {0x1p-16, 0.01, 0.25, 0.5, 0.77, 0.999}) {
+    for (auto const low : {1.0, -1.0, 0x1p-20, -3e20, 0x1p-130}) {  // and a subnormal
+      auto const below = static_cast<double>(static_cast<float>(BFloat16(static_cast<float>(low))));
+      auto const bits = std::bit_cast<std::uint32_t>(static_cast<float>(below));
+      auto const above = static_cast<double>(std::bit_cast<float>(bits + 0x10000U));  // outwards
+      auto const value = static_cast<float>(below + fraction * (above - below));
+      auto const exact = (static_cast<double>(value) - below) / (above - below);
+      auto const results = draws(value, count);
+      CHECK(std::ranges::all_of(results, [&](float result) {
+        auto const x = static_cast<double>(result);
+        return x == below || x == above;
+      }));
+      auto const share = (mean(results) - below) / (above - below);
+      // Five standard deviations of a binomial share.
+      auto const sigma = std::sqrt(exact * (1 - exact) / static_cast<double>(count));
+      CHECK(std::abs(share - exact) <= 5 * sigma);
+    }
+  }
+}
+
+TEST_CASE("what bf16 holds, infinity and NaN are left alone") {
+  std::vector<float> values;
+  for (std::uint32_t i = 0; i < 65536; ++i) {
+    values.push_back(std::bit_cast<float>(i << 16));
+  }
+  values.push_back(std::bit_cast<float>(0x7f800001U));  // NaNs whose payload bf16 lacks
+  values.push_back(std::bit_cast<float>(0x7fffffffU));
+  values.push_back(std::bit_cast<float>(0xffffffffU));
+  for (auto const level : simd_levels()) {
+    SimdLevelOverride const use(level);
+    auto const results = rounded(values);
+    for (std::size_t i = 0; i < values.size(); ++i) {
+      if (std::isnan(values[i])) {
+        REQUIRE(std::isnan(results[i]));
+        REQUIRE(std::signbit(values[i]) == std::signbit(results[i]));
+      } else {
+        REQUIRE(std::bit_cast<std::uint32_t>(results[i]) ==
+                std::bit_cast<std::uint32_t>(values[i]));
+      }
+    }
+  }
+}
+
+TEST_CASE("no finite value becomes infinite unless the nearest number is") {
+  auto const largest = std::bit_cast<float>(0x7f7f0000U);
+  for (auto const bits : {0x7f7f0001U, 0x7f7f7fffU, 0x7f7f8000U, 0x7f7fffffU}) {
+    for (auto const sign : {0U, 0x80000000U}) {
+      auto const value = std::bit_cast<float>(bits | sign);
+      auto const nearest = static_cast<float>(BFloat16(value));
+      CHECK((std::abs(nearest) == largest) == (bits < 0x7f7f8000U));
+      for (auto const result : draws(value, 1000)) {
+        REQUIRE(result == nearest);
+      }
+    }
+  }
+}
+
+TEST_CASE("bits depend on key, array and index alone: not on cuts, places or instructions") {
+  std::vector<float> values(500);
+  for (std::size_t i = 0; i < values.size(); ++i) {
+    values[i] = std::sin(static_cast<float>(i));
+  }
+  for (std::size_t const first :
+       {std::size_t{0}, std::size_t{7}, (std::size_t{1} << 32U) - 250, std::size_t{9} << 33U}) {
+    auto const whole = rounded(values, key, 1, first);
+    for (auto const level : simd_levels()) {
+      SimdLevelOverride const use(level);
+      for (std::size_t const part : {1, 3, 16, 17, 64, 333, 500}) {
+        auto parts = values;
+        for (std::size_t begin = 0; begin < parts.size(); begin += part) {
+          auto const count = std::min(part, parts.size() - begin);
+          round_stochastically(HostSpan<float>(parts).subspan(begin, count), key, 1, first + begin);
+        }
+        CHECK(same_bits(parts, whole));
+      }
+    }
+  }
+}
+
+TEST_CASE("keys, arrays and ranges of indices draw differently") {
+  std::vector<float> const values(1000, 1 + 0x1p-8F);
+  auto const base = rounded(values);
+  std::vector<std::vector<float>> const others{rounded(values, {.seed = 6, .step = 3, .layer = 2}),
+                                               rounded(values, {.seed = 5, .step = 4, .layer = 2}),
+                                               rounded(values, key, 1),
+                                               rounded(values, key, 0, 1),
+                                               rounded(values, key, 0, std::size_t{1} << 32U)};
+  for (auto const& other : others) {
+    std::size_t same = 0;
+    for (std::size_t i = 0; i < values.size(); ++i) {
+      same += base[i] == other[i] ? 1U : 0U;
+    }
+    CHECK(same > 420);  // 500 expected, with a standard deviation of 16
+    CHECK(same < 580);
+  }
+}
+
+TEST_CASE("neighbours' draws are not related") {
+  constexpr std::size_t count = std::size_t{1} << 18U;
+  auto const results = draws(1 + 0x1p-8F, count);  // the middle
+  for (std::size_t const lag : {1, 2, 3, 4, 8, 16, 32, 64, 1024, 4096, 65536}) {
+    std::size_t same = 0;
+    for (std::size_t i = 0; i + lag < count; ++i) {
+      same += results[i] == results[i + lag] ? 1U : 0U;
+    }
+    auto const pairs = static_cast<double>(count - lag);
+    CHECK(std::abs(static_cast<double>(same) - pairs / 2) < 5 * std::sqrt(pairs) / 2);
+  }
+}
+
+TEST_CASE("many small additions add up, where rounding to nearest loses them all") {
+  std::vector<float> sums(4096, 1);
+  for (std::uint32_t step = 0; step < 256; ++step) {
+    for (auto& sum : sums) {
+      sum += 0x1p-12F;  // a 32nd of bf16's distance between numbers
+    }
+    round_stochastically(sums, {.seed = 1, .step = step}, 0);
+  }
+  // Each draw's variance is at most (1/32) (31/32) 2^-14: 256 of them, over 4096 sums.
+  auto const sigma = std::sqrt(256.0 / 32 * 0x1p-14 / 4096);
+  CHECK(std::abs(mean(sums) - (1 + 256 * 0x1p-12)) < 5 * sigma);
+  CHECK(static_cast<float>(BFloat16(1 + 0x1p-12F)) == 1);
+}
+
+TEST_CASE("no values are no work") {
+  CHECK_NOTHROW(round_stochastically({}, key, 3));
+}
+
+}  // namespace stochastic_rounding_test

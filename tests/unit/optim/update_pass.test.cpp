@@ -1,0 +1,370 @@
+// SPDX-FileCopyrightText: 2026 The roundpipe authors
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#include <roundpipe/optim/update_pass.hpp>
+
+#include <roundpipe/core/convert.hpp>
+#include <roundpipe/core/simd_level.hpp>
+#include <roundpipe/optim/adamw.hpp>
+#include <roundpipe/optim/sgd.hpp>
+#include <roundpipe/system/worker_pool.hpp>
+#include <support/error_of.hpp>
+#include <support/optimizer_check.hpp>
+
+#include <doctest/doctest.h>
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+#include <limits>
+#include <optional>
+#include <vector>
+
+namespace update_pass_test {
+
+namespace {
+
+using namespace roundpipe;
+using roundpipe::test::error_of;
+using roundpipe::test::gradients;
+
+constexpr RandomKey rounding{.seed = 3, .step = 1, .layer = 4};
+
+/// The types of an update's arrays; no master copy when it has no type.
+struct Types {
+  DType weights;
+  DType gradient;
+  DType states;
+  std::optional<DType> master;
+};
+
+constexpr std::array all_types{
+    Types{DType::f32, DType::f32, DType::f32, std::nullopt},
+    Types{DType::f32, DType::f32, DType::f32, DType::f32},
+    Types{DType::f32, DType::bf16, DType::f32, DType::bf16},
+    Types{DType::f32, DType::f16, DType::f32, DType::f16},
+    Types{DType::f32, DType::bf16, DType::bf16, DType::bf16},
+    Types{DType::bf16, DType::bf16, DType::f32, DType::bf16},
+    Types{DType::bf16, DType::f32, DType::bf16, DType::bf16},
+};
+
+/// An array with memory of its own, 64 bytes before and after it that nobody may touch.
+class Owned {
+ public:
+  static constexpr std::size_t guard = 64;
+
+  Owned() = default;
+  Owned(std::vector<float> const& values, DType type, std::size_t shift = 0)
+      : shift_(shift * size_of(type)),
+        size_(values.size()),
+        type_(type),
+        memory_(64 + 2 * guard + shift_ + values.size() * size_of(type), std::byte{0x5a}) {
+    narrow(values, type, array().bytes());
+  }
+
+  [[nodiscard]] HostArray array() {
+    auto const at = reinterpret_cast<std::uintptr_t>(memory_.data());
+    auto const begin = (at + 63) / 64 * 64 - at + guard + shift_;
+    return {memory_.data() + begin, size_, type_};
+  }
+  [[nodiscard]] std::vector<float> values() {
+    std::vector<float> result(size_);
+    widen(array().bytes(), type_, result, false);
+    return result;
+  }
+  [[nodiscard]] std::vector<std::byte> bytes() {
+    auto const span = array().bytes();
+    return {span.begin(), span.end()};
+  }
+  [[nodiscard]] bool guards_hold() {
+    auto const begin = static_cast<std::size_t>(array().data - memory_.data());
+    auto const end = begin + array().bytes().size();
+    for (std::size_t i = 0; i < memory_.size(); ++i) {
+      if ((i < begin || i >= end) && memory_[i] != std::byte{0x5a}) {
+        return false;
+      }
+    }
+    return true;
+  }
+
+ private:
+  std::size_t shift_ = 0;
+  std::size_t size_ = 0;
+  DType type_ = DType::f32;
+  std::vector<std::byte> memory_;
+};
+
+/// All arrays of a parameter.
+struct Arrays {
+  Owned weights;
+  Owned gradient;
+  std::vector<Owned> states;
+  std::optional<Owned> master;
+
+  Arrays(std::size_t size, std::size_t state_count, Types const& types, std::size_t shift = 0) {
+    auto first = gradients(size, 100);
+    for (auto& weight : first) {
+      weight += 0.5F;
+    }
+    weights = Owned(first, types.weights, shift);
+    gradient = Owned(gradients(size, 101), types.gradient, shift);
+    for (std::size_t k = 0; k < state_count; ++k) {
+      auto state = gradients(size, 102 + k);
+      std::ranges::transform(state, state.begin(), [](float x) { return std::abs(x); });
+      states.emplace_back(state, types.states, shift);
+    }
+    if (types.master) {
+      master = Owned(std::vector<float>(size, 9), *types.master, shift);
+    }
+  }
+
+  /// Calls `f(arrays)` with elements [begin, end).
+  template <class F>
+  void with_part(std::size_t begin, std::size_t end, F const& f) {
+    std::vector<HostArray> of_states;
+    for (auto& state : states) {
+      of_states.push_back(state.array().part(begin, end));
+    }
+    f(UpdateArrays{weights.array().part(begin, end),
+                   gradient.array().part(begin, end),
+                   of_states,
+                   master ? master->array().part(begin, end) : HostArray{}});
+  }
+
+  [[nodiscard]] bool same_bits(Arrays& other) {
+    auto same = weights.bytes() == other.weights.bytes();
+    for (std::size_t k = 0; k < states.size(); ++k) {
+      same = same && states[k].bytes() == other.states[k].bytes();
+    }
+    return same && (!master || master->bytes() == other.master->bytes());
+  }
+
+  [[nodiscard]] bool guards_hold() {
+    return weights.guards_hold() && gradient.guards_hold() &&
+           std::ranges::all_of(states, [](Owned& state) { return state.guards_hold(); }) &&
+           (!master || master->guards_hold());
+  }
+};
+
+template <Optimizer O>
+void update(O const& optimizer, Arrays& arrays, std::size_t part, std::size_t size) {
+  for (std::size_t begin = 0; begin < size; begin += part) {
+    arrays.with_part(begin, std::min(size, begin + part), [&](UpdateArrays const& a) {
+      update_pass(optimizer, {.step = 2, .gradient_factor = 0.5F}, a, rounding, begin);
+    });
+  }
+}
+
+/// Whether a pass is: widen, update on floats, round.
+template <Optimizer O>
+void check_against_floats(O const& optimizer, Types const& types) {
+  for (std::size_t const size : {0, 1, 1023, 1024, 1025, 5000}) {
+    Arrays arrays(size, optimizer.state_arrays(), types);
+    auto w = arrays.weights.values();
+    auto const g = arrays.gradient.values();
+    std::vector<std::vector<float>> states;
+    std::vector<HostSpan<float>> spans;
+    for (auto& state : arrays.states) {
+      states.push_back(state.values());
+    }
+    for (auto& state : states) {
+      spans.emplace_back(state);
+    }
+    auto const old_weights = arrays.weights.bytes();
+    auto const old_gradient = arrays.gradient.bytes();
+    optimizer.update({.step = 2, .gradient_factor = 0.5F}, w, g, spans);
+    update(optimizer, arrays, std::max<std::size_t>(size, 1), size);
+
+    for (std::size_t k = 0; k < states.size(); ++k) {
+      if (types.states == DType::bf16) {
+        round_stochastically(states[k], rounding, k + 1);
+      }
+      CHECK(arrays.states[k].values() == states[k]);
+    }
+    if (types.weights == DType::bf16) {
+      CHECK(arrays.weights.bytes() == old_weights);
+      round_stochastically(w, rounding, 0);
+      CHECK(arrays.master->values() == w);
+    } else {
+      CHECK(arrays.weights.values() == w);
+      if (types.master) {
+        CHECK(arrays.master->bytes() == Owned(w, *types.master).bytes());
+      }
+    }
+    CHECK(arrays.gradient.bytes() == old_gradient);
+    CHECK(arrays.guards_hold());
+  }
+}
+
+struct NineStates {
+  [[nodiscard]] std::size_t state_arrays() const { return 9; }
+  void update(UpdateContext const&,
+              HostSpan<float>,
+              HostSpan<float const>,
+              std::span<HostSpan<float> const>) const {}
+};
+
+}  // namespace
+
+TEST_CASE("a pass widens, updates floats and rounds, for all types") {
+  for (auto const& types : all_types) {
+    check_against_floats(AdamW{}, types);
+    check_against_floats(Sgd{}, types);
+    check_against_floats(Sgd({.momentum = 0.9}), types);
+  }
+}
+
+TEST_CASE("a pass gives the same bits for every cut, place, thread count and instruction set") {
+  constexpr std::size_t size = 3000;
+  AdamW const adamw;
+  for (auto const& types : all_types) {
+    Arrays whole(size, 2, types);
+    update(adamw, whole, size, size);
+    for (auto const level : simd_levels()) {
+      SimdLevelOverride const use(level);
+      for (std::size_t const part : {17, 64, 1000, 1024, 2999, 3000}) {
+        for (std::size_t const shift : {0, 1}) {
+          Arrays parts(size, 2, types, shift);
+          update(adamw, parts, part, size);
+          CHECK(parts.same_bits(whole));
+          CHECK(parts.guards_hold());
+        }
+      }
+      for (std::size_t const threads : {1, 2, 3, 4}) {
+        Arrays shared(size, 2, types);
+        WorkerPool pool(threads);
+        pool.for_each_part(size, 64, [&](std::size_t begin, std::size_t end) {
+          shared.with_part(begin, end, [&](UpdateArrays const& a) {
+            update_pass(adamw, {.step = 2, .gradient_factor = 0.5F}, a, rounding, begin);
+          });
+        });
+        CHECK(shared.same_bits(whole));
+      }
+    }
+  }
+}
+
+TEST_CASE("a large pass, which writes the master copy past the caches, gives the same bits") {
+  constexpr std::size_t size = streaming_pass_size + 77;
+  for (auto const& types : all_types) {
+    Arrays small(size, 1, types);
+    Sgd const sgd({.momentum = 0.5});
+    update(sgd, small, 1024, size);
+    for (auto const level : simd_levels()) {
+      SimdLevelOverride const use(level);
+      Arrays large(size, 1, types);
+      update(sgd, large, size, size);
+      CHECK(large.same_bits(small));
+      CHECK(large.guards_hold());
+      Arrays copied(size, 1, types);
+      copied.with_part(0, size, copy_pass);
+      if (types.master) {
+        CHECK(copied.master->bytes() == Owned(copied.weights.values(), *types.master).bytes());
+      }
+      CHECK(copied.guards_hold());
+    }
+  }
+}
+
+TEST_CASE("weights may be their own master copy") {
+  constexpr std::size_t size = 2000;
+  for (auto const type : {DType::f32, DType::bf16}) {
+    Arrays apart(size, 2, {type, DType::bf16, DType::f32, type});
+    update(AdamW{}, apart, size, size);
+    Arrays arrays(size, 2, {type, DType::bf16, DType::f32, std::nullopt});
+    arrays.with_part(0, size, [&](UpdateArrays a) {
+      a.master = a.weights;
+      update_pass(AdamW{}, {.step = 2, .gradient_factor = 0.5F}, a, rounding);
+    });
+    CHECK(arrays.weights.bytes() == apart.master->bytes());
+    arrays.with_part(0, size, [&](UpdateArrays a) {
+      a.master = a.weights;
+      copy_pass(a);
+    });
+    CHECK(arrays.weights.bytes() == apart.master->bytes());
+  }
+}
+
+TEST_CASE("a skipped step writes the weights to the master copy and nothing else") {
+  for (auto const& types : all_types) {
+    Arrays arrays(1500, 2, types);
+    Arrays before(1500, 2, types);
+    arrays.with_part(0, 1500, copy_pass);
+    CHECK(arrays.weights.bytes() == before.weights.bytes());
+    CHECK(arrays.states[0].bytes() == before.states[0].bytes());
+    if (types.master) {
+      CHECK(arrays.master->bytes() == Owned(before.weights.values(), *types.master).bytes());
+    }
+    CHECK(arrays.guards_hold());
+  }
+}
+
+TEST_CASE("elements that are not finite stay so, and spoil no other") {
+  Arrays arrays(100, 2, {DType::bf16, DType::bf16, DType::bf16, DType::bf16});
+  Arrays clean(100, 2, {DType::bf16, DType::bf16, DType::bf16, DType::bf16});
+  std::vector<float> spoilt = arrays.gradient.values();
+  spoilt[40] = std::numeric_limits<float>::quiet_NaN();
+  spoilt[60] = std::numeric_limits<float>::infinity();
+  narrow(spoilt, DType::bf16, arrays.gradient.array().bytes());
+  update(AdamW{}, arrays, 100, 100);
+  update(AdamW{}, clean, 100, 100);
+  auto const is = arrays.master->values();
+  auto const should = clean.master->values();
+  CHECK(std::isnan(is[40]));
+  CHECK(std::isnan(is[60]));  // infinity over infinity
+  CHECK(std::isinf(arrays.states[0].values()[60]));
+  for (std::size_t i = 0; i < 100; ++i) {
+    CHECK((i == 40 || i == 60 || is[i] == should[i]));
+  }
+}
+
+TEST_CASE("an update's arrays are checked") {
+  Arrays arrays(10, 2, {DType::f32, DType::bf16, DType::f32, DType::bf16});
+  auto const refused = [&](auto const& change) {
+    bool result = false;
+    arrays.with_part(0, 10, [&](UpdateArrays a) {
+      std::array states{a.states[0], a.states[1]};
+      a.states = states;
+      change(a, states);
+      result = error_of([&] { update_pass(AdamW{}, {.step = 1}, a, rounding); }).code() ==
+               Errc::invalid_argument;
+    });
+    return result;
+  };
+  using States = std::array<HostArray, 2>;
+  CHECK(refused([](UpdateArrays& a, States&) { a.states = a.states.first(1); }));
+  CHECK(refused([](UpdateArrays& a, States&) { a.gradient.size = 9; }));
+  CHECK(refused([](UpdateArrays& a, States&) { a.gradient.dtype = DType::i32; }));
+  CHECK(refused([](UpdateArrays&, States& s) { s[1].size = 9; }));
+  CHECK(refused([](UpdateArrays&, States& s) { s[1].dtype = DType::f16; }));
+  CHECK(refused([](UpdateArrays& a, States&) { a.master.size = 9; }));
+  CHECK(refused([](UpdateArrays& a, States&) { a.master.dtype = DType::u8; }));
+  CHECK(refused([](UpdateArrays& a, States&) { a.weights.dtype = DType::f16; }));
+  CHECK(refused([](UpdateArrays& a, States&) {
+    a.weights.dtype = DType::bf16;
+    a.master = {};
+  }));
+  CHECK(refused([](UpdateArrays& a, States&) {
+    a.weights.dtype = DType::bf16;
+    a.master.dtype = DType::f16;
+  }));
+  std::array<HostArray, 9> const nine{};
+  CHECK(error_of([&] {
+          update_pass(NineStates{}, {}, UpdateArrays{{}, {}, nine, {}}, rounding);
+        }).code() == Errc::invalid_argument);
+}
+
+TEST_CASE("parts of arrays lie within them") {
+  Owned owned({1, 2, 3}, DType::bf16);
+  auto const part = owned.array().part(1, 3);
+  CHECK(part.size == 2);
+  CHECK(part.data == owned.array().data + 2);
+  CHECK(part.present());
+  CHECK_THROWS_AS((void)owned.array().part(2, 4), Error);
+  CHECK_THROWS_AS((void)owned.array().part(2, 1), Error);
+  CHECK_FALSE(HostArray{}.part(5, 9).present());
+}
+
+}  // namespace update_pass_test

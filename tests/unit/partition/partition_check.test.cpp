@@ -1,0 +1,45 @@
+// SPDX-FileCopyrightText: 2026 The roundpipe authors
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+
+#include <roundpipe/partition/partition_check.hpp>
+
+#include <doctest/doctest.h>
+
+#include <vector>
+
+namespace partition_check_test {
+
+using namespace roundpipe;
+
+TEST_CASE("a partition covers its model, in execution order and without empty stages") {
+  Partition const good{{{0, 2}, {2, 1}}, {{3, 2}, {1, 2}, {0, 1}}};
+  CHECK(covers(good, 5));
+  CHECK_FALSE(covers(good, 4));
+  CHECK_FALSE(covers(good, 6));
+  CHECK(covers({{}, {{0, 5}}}, 5));
+  CHECK_FALSE(covers({}, 0));
+  CHECK_FALSE(covers({{{0, 5}}, {}}, 5));
+  CHECK_FALSE(covers({{{0, 2}}, {{3, 2}, {0, 3}}}, 5));          // layer 2 has no forward
+  CHECK_FALSE(covers({{{0, 4}}, {{3, 2}, {0, 3}}}, 5));          // layer 3 has two
+  CHECK_FALSE(covers({{{0, 3}}, {{3, 2}, {0, 2}}}, 5));          // layer 2 has no backward
+  CHECK_FALSE(covers({{{0, 3}}, {{3, 2}, {1, 2}}}, 5));          // layer 0 has none
+  CHECK_FALSE(covers({{{0, 3}}, {{3, 2}, {0, 2}, {2, 1}}}, 5));  // not in this order
+  CHECK_FALSE(covers({{{0, 3}, {3, 0}}, {{3, 2}, {0, 3}}}, 5));  // an empty stage
+  CHECK_FALSE(covers({{{0, 3}}, {{3, 2}, {3, 0}, {0, 3}}}, 5));  // another
+  CHECK_FALSE(covers({{{0, 9}}, {{9, 2}}}, 5));                  // no such layers
+  CHECK_FALSE(covers({{{0, 3}}, {{3, static_cast<std::size_t>(-1)}}}, 5));
+}
+
+TEST_CASE("a partition fits when each of its stages does") {
+  PartitionProblem problem{std::vector<LayerCost>(5), 1, 1};
+  Partition const partition{{{0, 3}}, {{3, 2}, {1, 2}, {0, 1}}};
+  CHECK(fits(problem, partition));
+  problem.fits = [](StageDirection direction, LayerRange range) {
+    return range.count <= (direction == StageDirection::forward ? 3U : 2U);
+  };
+  CHECK(fits(problem, partition));
+  CHECK_FALSE(fits(problem, {{{0, 4}}, {{4, 1}, {2, 2}, {0, 2}}}));
+  CHECK_FALSE(fits(problem, {{{0, 3}}, {{3, 2}, {0, 3}}}));
+}
+
+}  // namespace partition_check_test

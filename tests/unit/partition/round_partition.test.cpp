@@ -1,0 +1,32 @@
+// SPDX-FileCopyrightText: 2026 The roundpipe authors
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+
+#include <roundpipe/partition/round_partition.hpp>
+
+#include <support/error_of.hpp>
+
+#include <doctest/doctest.h>
+
+#include <cstddef>
+#include <vector>
+
+namespace round_partition_test {
+
+using namespace roundpipe;
+
+TEST_CASE("rounds are the divisors that give every device a micro-batch, or as they are given") {
+  PartitionProblem problem{std::vector<LayerCost>(3, {1, 2}), 8, 48};
+  CHECK(round_sizes(problem) == std::vector<std::size_t>{8, 12, 16, 24, 48});
+  problem.devices = 48;
+  CHECK(round_sizes(problem) == std::vector<std::size_t>{48});
+  problem.devices = 100;  // no divisor is so large
+  CHECK(round_sizes(problem) == std::vector<std::size_t>{48});
+  problem.micro_batches_per_round = {4, 6};
+  CHECK(round_sizes(problem) == std::vector<std::size_t>{4, 6});
+  for (std::size_t const size : {0, 7, 96}) {
+    problem.micro_batches_per_round = {6, size};
+    CHECK(test::error_of([&] { (void)round_sizes(problem); }).code() == Errc::invalid_argument);
+  }
+}
+
+}  // namespace round_partition_test

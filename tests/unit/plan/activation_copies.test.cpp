@@ -1,0 +1,122 @@
+// SPDX-FileCopyrightText: 2026 The roundpipe authors
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+
+#include <roundpipe/plan/activation_copies.hpp>
+
+#include <roundpipe/plan/stage_compute.hpp>
+#include <support/error_of.hpp>
+#include <support/small_call.hpp>
+
+#include <doctest/doctest.h>
+
+#include <algorithm>
+#include <cstddef>
+#include <utility>
+#include <vector>
+
+namespace activation_copies_test {
+
+using namespace roundpipe;
+using namespace roundpipe::test;
+
+namespace {
+
+/// All activations and all compute of a call.
+void add_all(detail::CallContext& call) {
+  detail::ActivationCopies copies(call);
+  detail::StageCompute compute(call);
+  for (std::size_t s = 0; s < call.slots.size(); ++s) {
+    for (std::size_t m = 0; m < call.micro_batches(); ++m) {
+      copies.add_up(SlotId(s), m);
+      compute.add(SlotId(s), m);
+      copies.add_down(SlotId(s), m);
+    }
+  }
+}
+
+}  // namespace
+
+TEST_CASE("so many activations go up at first as a device holds, then one in each window") {
+  constexpr std::size_t micro_batches = 4;
+  for (std::size_t in_flight = 1; in_flight <= 5; ++in_flight) {
+    SmallCall const small(1, micro_batches, 1, {2, 2, in_flight});
+    auto const input = small.input();
+    detail::CallContext call(input);
+    detail::ActivationCopies copies(call);
+    for (std::size_t w = 0; w < micro_batches; ++w) {
+      copies.add_up(SlotId(0), w);
+      auto const& up = call.work[0].activation_up;
+      auto const added = std::ranges::count_if(up, [](ActionId id) { return id.valid(); });
+      CHECK(static_cast<std::size_t>(added) == std::min(w + in_flight, micro_batches));
+    }
+  }
+}
+
+TEST_CASE("an activation goes up when the compute is done that makes room for it") {
+  SmallCall const small(1, 3);
+  auto const input = small.input();
+  detail::CallContext call(input);
+  add_all(call);
+  for (std::size_t s = 0; s < call.slots.size(); ++s) {
+    for (std::size_t m = 0; m < 3; ++m) {
+      auto const room = call.compute_before(SlotId(s), m, 2);
+      for (auto const id : {call.work[s].activation_up[m], call.work[s].gradient_up[m]}) {
+        if (id.valid() && room.valid()) {
+          CHECK(std::ranges::count(call.graph[id].waits, room) == 1);
+        }
+      }
+    }
+  }
+}
+
+TEST_CASE("who reads a boundary waits for the copy that has brought it to the host") {
+  SmallCall const small(2, 2, 2);
+  auto const input = small.input();
+  detail::CallContext call(input);
+  add_all(call);
+  auto const graph = std::move(call.graph).finish(0);
+  std::size_t reads = 0;
+  for (auto const& action : graph.actions) {
+    for (auto const& buffer : action.reads) {
+      auto const kind = buffer.ring.kind;
+      if (kind == BufferKind::checkpoint || kind == BufferKind::boundary_gradient) {
+        auto const writer = graph.rings.at(buffer.ring).users.at(buffer.sequence).front();
+        CHECK(graph.actions[writer.index()].kind == ActionKind::download_activation);
+        CHECK(std::ranges::count(action.waits, writer) == 1);
+        ++reads;
+      }
+    }
+  }
+  // Of a micro-batch: three checkpoints (stages 1 to 3) and two gradients (stages 3 and 4).
+  CHECK(reads == 2 * 2 * (3 + 2));
+}
+
+TEST_CASE("losses come down from the fused stage alone, a micro-batch at a time") {
+  SmallCall const small(1, 3);
+  auto const input = small.input();
+  detail::CallContext call(input);
+  add_all(call);
+  std::vector<std::size_t> losses;
+  for (auto const& action : actions_of(std::move(call), ActionKind::download_activation)) {
+    if (auto const* loss = find_buffer(action, BufferKind::loss)) {
+      CHECK(action.stage == StageId(2));
+      losses.push_back(loss->ring.index);
+    }
+  }
+  CHECK(losses == std::vector<std::size_t>{0, 1, 2});
+}
+
+TEST_CASE("a stage whose rounds come out of order is refused") {
+  SmallCall const small(1, 1, 2);
+  auto const input = small.input();
+  detail::CallContext call(input);
+  detail::ActivationCopies copies(call);
+  detail::StageCompute compute(call);
+  SlotId const later(SmallCall::stages);  // the first stage's second round
+  REQUIRE(call.slot(later).round == RoundId(1));
+  copies.add_up(later, 0);
+  compute.add(later, 0);
+  CHECK(error_of([&] { copies.add_down(later, 0); }).code() == Errc::unsupported);
+}
+
+}  // namespace activation_copies_test

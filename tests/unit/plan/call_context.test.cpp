@@ -1,0 +1,104 @@
+// SPDX-FileCopyrightText: 2026 The roundpipe authors
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+
+#include <roundpipe/plan/call_context.hpp>
+
+#include <support/small_call.hpp>
+
+#include <doctest/doctest.h>
+
+#include <cstddef>
+#include <optional>
+#include <vector>
+
+namespace call_context_test {
+
+using namespace roundpipe;
+using namespace roundpipe::test;
+
+TEST_CASE("the compute before a micro-batch is found through all slots of its device") {
+  constexpr std::size_t micro_batches = 3;
+  SmallCall const small(2, micro_batches, 2);
+  auto const input = small.input();
+  detail::CallContext call(input);
+  REQUIRE(call.slots.size() == 2 * SmallCall::stages);
+  std::vector<std::vector<ActionId>> computed(2);  // by device, in order
+  for (std::size_t s = 0; s < call.slots.size(); ++s) {
+    auto& mine = computed[call.slots[s].device.index()];
+    for (std::size_t m = 0; m < micro_batches; ++m) {
+      for (std::size_t back = 1; back <= 2 * micro_batches + 1; ++back) {
+        auto const wanted = back <= mine.size() ? mine[mine.size() - back] : ActionId::none();
+        CHECK(call.compute_before(SlotId(s), m, back) == wanted);
+      }
+      mine.emplace_back(10 * s + m);
+      call.work[s].last_compute[m] = mine.back();
+    }
+  }
+}
+
+TEST_CASE("what came down last is looked for beyond slots that hand on nothing") {
+  SmallCall const small(1, 2);
+  auto const input = small.input();
+  detail::CallContext call(input);
+  CHECK_FALSE(call.last_down(SlotId(4), 2).valid());
+  call.work[1].activation_down = {ActionId(7), ActionId(8)};
+  call.work[3].activation_down = {ActionId(9), ActionId::none()};
+  CHECK(call.last_down(SlotId(4), 2) == ActionId(9));
+  CHECK(call.last_down(SlotId(3), 1) == ActionId(9));
+  CHECK(call.last_down(SlotId(3), 0) == ActionId(8));
+  CHECK(call.last_down(SlotId(1), 1) == ActionId(7));
+  CHECK_FALSE(call.last_down(SlotId(1), 0).valid());
+}
+
+TEST_CASE("an entry is acquired once, by the first action that needs it") {
+  SmallCall const small(2, 1);
+  auto const input = small.input();
+  detail::CallContext call(input);
+  std::optional<Buffer> entry;
+  auto first = call.make(SlotId(1), ActionKind::forward, LaneKind::compute, 0);
+  auto second = first;
+  auto const buffer = call.acquire_once(entry, BufferKind::gradients, 2, first);
+  CHECK(buffer.ring == Ring{BufferKind::gradients, DeviceId(1), 0});
+  CHECK(call.acquire_once(entry, BufferKind::gradients, 2, second) == buffer);
+  CHECK(first.ring_waits == std::vector{buffer});
+  CHECK(second.ring_waits.empty());
+}
+
+TEST_CASE("an action knows its slot's place, and a chunk waits for the gates that there are") {
+  SmallCall const small(2, 2, 2);
+  auto const input = small.input();
+  detail::CallContext const call(input);
+  StageChunk const chunk{1, true, 24, {{3, 0, 0, 24}}, {3}};
+  ActionId const gates[] = {ActionId(4), ActionId::none(), ActionId(2)};
+  for (std::size_t s = 0; s < call.slots.size(); ++s) {
+    auto const action = call.make_chunk(
+        SlotId(s), ActionKind::upload_parameters, LaneKind::parameter_up, chunk, gates, SlotId(0));
+    CHECK(action.slot == SlotId(s));
+    CHECK(action.stage == StageId(s % SmallCall::stages));
+    CHECK(action.round == RoundId(s / SmallCall::stages));
+    CHECK(action.lane == Lane{LaneKind::parameter_up, DeviceId(s % 2)});
+    CHECK(action.micro_batch == MicroBatchId(1));
+    CHECK(action.bytes == 24);
+    CHECK(action.gated);
+    CHECK(action.window_slot == SlotId(0));
+    CHECK(action.waits == std::vector{ActionId(4), ActionId(2)});
+  }
+}
+
+TEST_CASE("stages are cut one by one, each into what is wanted of it") {
+  SmallCall const small(1, 3);
+  auto const input = small.input();
+  detail::CallContext const call(input);
+  auto const cut = detail::cut_stages(
+      call, [](StageLayout const& stage, UsePlace const&) { return stage.has_backward(); });
+  REQUIRE(cut.size() == SmallCall::stages);
+  for (std::size_t i = 0; i < SmallCall::stages; ++i) {
+    Bytes bytes = 0;
+    for (auto const& chunk : cut[i]) {
+      bytes += chunk.bytes;
+    }
+    CHECK(bytes == (i < 2 ? 0 : small.parameter_bytes(i)));
+  }
+}
+
+}  // namespace call_context_test

@@ -1,0 +1,129 @@
+// SPDX-FileCopyrightText: 2026 The roundpipe authors
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+
+#include <roundpipe/plan/gradient_downloads.hpp>
+
+#include <roundpipe/plan/stage_compute.hpp>
+#include <support/small_call.hpp>
+
+#include <doctest/doctest.h>
+
+#include <algorithm>
+#include <cstddef>
+#include <iterator>
+#include <utility>
+#include <vector>
+
+namespace gradient_downloads_test {
+
+using namespace roundpipe;
+using namespace roundpipe::test;
+
+namespace {
+
+/// All compute and all gradients of \p small, and nothing else.
+ActionGraph gradients_of(SmallCall const& small) {
+  auto const input = small.input();
+  detail::CallContext call(input);
+  detail::StageCompute compute(call);
+  detail::GradientDownloads gradients(call);
+  for (std::size_t s = 0; s < call.slots.size(); ++s) {
+    for (std::size_t w = 0; w < call.micro_batches(); ++w) {
+      gradients.add_window(SlotId(s), w);
+      compute.add(SlotId(s), w);
+    }
+    gradients.finish_slot(SlotId(s));
+  }
+  gradients.finish_call();
+  return std::move(call.graph).finish(0);
+}
+
+std::vector<Action> chunks_of(ActionGraph const& graph) {
+  std::vector<Action> chunks;
+  std::ranges::copy_if(graph.actions, std::back_inserter(chunks), [](Action const& action) {
+    return action.kind == ActionKind::download_gradients;
+  });
+  return chunks;
+}
+
+}  // namespace
+
+TEST_CASE("what is trained comes down once a slot, with windows and without") {
+  for (std::size_t const entries : {1, 2}) {
+    for (std::size_t devices = 1; devices <= 3; ++devices) {
+      SmallCall const small(
+          devices, 2, 2, {2, entries, 2}, {.dense = 2, .frozen_dense = devices - 1});
+      std::vector<Bytes> downloaded(2 * SmallCall::stages);
+      for (auto const& chunk : chunks_of(gradients_of(small))) {
+        downloaded[chunk.slot.index()] += chunk.bytes;
+      }
+      for (std::size_t s = 0; s < downloaded.size(); ++s) {
+        auto const stage = s % SmallCall::stages;
+        CHECK(downloaded[s] == (stage < 2 ? 0 : small.parameter_bytes(stage, true)));
+      }
+    }
+  }
+}
+
+TEST_CASE("a chunk comes down behind the last backward of each layer that it holds") {
+  for (std::size_t const entries : {1, 2}) {
+    SmallCall const small(2, 2, 1, {2, entries, 2});
+    auto const graph = gradients_of(small);
+    for (auto const& chunk : chunks_of(graph)) {
+      ActionId last;  // the latest of those backwards: one lane, so it stands for all
+      for (std::size_t i = 0; i < graph.actions.size(); ++i) {
+        auto const& action = graph.actions[i];
+        auto const holds = [&](BlockPiece const& piece) {
+          return small.blocks().uses[piece.use].layer == action.layer;
+        };
+        if (action.kind == ActionKind::backward && action.slot == chunk.slot && action.last &&
+            std::ranges::any_of(chunk.pieces, holds)) {
+          last = ActionId(i);
+        }
+      }
+      REQUIRE(last.valid());
+      CHECK(std::ranges::any_of(chunk.waits, [&](ActionId wait) {
+        return wait >= last && graph.actions[wait.index()].lane.kind == LaneKind::compute;
+      }));
+    }
+  }
+}
+
+TEST_CASE("with two entries chunks come down in the windows of the slot behind, or at the end") {
+  SmallCall const small(2, 3);
+  auto const graph = gradients_of(small);
+  for (auto const& chunk : chunks_of(graph)) {
+    auto const behind = chunk.slot.index() + 2;
+    CHECK(chunk.window_slot == (behind < SmallCall::stages ? SlotId(behind) : SlotId::none()));
+  }
+  auto const& last = graph.actions.back();
+  CHECK(last.kind == ActionKind::download_gradients);
+  CHECK(last.slot == SlotId(SmallCall::stages - 1));
+}
+
+TEST_CASE("with one entry chunks come down when their slot is over, in no window") {
+  SmallCall const small(1, 3, 1, {2, 1, 2});
+  auto const graph = gradients_of(small);
+  for (std::size_t i = 0; i < graph.actions.size(); ++i) {
+    auto const& chunk = graph.actions[i];
+    if (chunk.kind == ActionKind::download_gradients) {
+      CHECK_FALSE(chunk.window_slot.valid());
+      CHECK(graph.actions[i - 1].slot == chunk.slot);
+    }
+  }
+}
+
+TEST_CASE("gradients that are no sums land where the optimizer reads them, as an event") {
+  SmallCall const small(1, 2);
+  auto const graph = gradients_of(small);
+  for (std::size_t b = 0; b < small.blocks().blocks.size(); ++b) {
+    auto const& ids = graph.block_events.at({BlockId(b), BlockEventKind::gradient_write});
+    for (auto const id : ids) {
+      auto const& chunk = graph.actions[id.index()];
+      CHECK(chunk.kind == ActionKind::download_gradients);
+      CHECK(std::ranges::count(chunk.writes, block_buffer(BufferKind::gradient, BlockId(b))) == 1);
+    }
+  }
+}
+
+}  // namespace gradient_downloads_test

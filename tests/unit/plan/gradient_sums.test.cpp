@@ -1,0 +1,120 @@
+// SPDX-FileCopyrightText: 2026 The roundpipe authors
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+
+#include <roundpipe/plan/gradient_sums.hpp>
+
+#include <support/error_of.hpp>
+#include <support/small_call.hpp>
+
+#include <doctest/doctest.h>
+
+#include <cstddef>
+#include <utility>
+#include <vector>
+
+namespace gradient_sums_test {
+
+using namespace roundpipe;
+using namespace roundpipe::test;
+
+namespace {
+
+/// A model whose first and last layer share their matrix, in two rounds.
+struct Sums {
+  SmallCall small{1, 1, 2, {}, {.dense = 2, .tied = true}};
+  StreamedGraphInput input = small.input();
+  detail::CallContext call{input};
+  detail::GradientSums sums{call};
+
+  /// The two uses of the shared block, in layer order.
+  [[nodiscard]] std::vector<std::size_t> shared_uses() const {
+    for (auto const& block : small.blocks().blocks) {
+      if (block.uses.size() == 2) {
+        return block.uses;
+      }
+    }
+    return {};
+  }
+
+  /// Brings a chunk of \p use's gradient of \p round to the host, one of \p chunks.
+  ActionId bring(std::size_t use, std::size_t round, std::size_t chunks = 1) {
+    Action action;
+    action.kind = ActionKind::download_gradients;
+    action.lane = {LaneKind::gradient_down, DeviceId(0)};
+    action.round = RoundId(round);
+    action.writes.push_back(sums.land(use, chunks, action));
+    auto const added = call.graph.add(std::move(action));
+    sums.landed(use, RoundId(round), added);
+    return added;
+  }
+
+  [[nodiscard]] std::vector<Action> accumulations() {
+    return actions_of(std::move(call), ActionKind::accumulate_gradient);
+  }
+};
+
+}  // namespace
+
+TEST_CASE("a shared block's gradients are summed in layer order, in whichever they land") {
+  Sums test;
+  auto const uses = test.shared_uses();
+  REQUIRE(uses.size() == 2);
+  auto const late = test.bring(uses[1], 0);
+  auto const early = test.bring(uses[0], 0);
+  auto const again = test.bring(uses[0], 1);
+  auto const sums = test.accumulations();
+  REQUIRE(sums.size() == 3);
+  auto const check = [&](Action const& sum, std::size_t use, ActionId landed, bool first) {
+    CHECK(sum.use == use);
+    CHECK(sum.layer == test.small.blocks().uses[use].layer);
+    CHECK(sum.waits == std::vector{landed});
+    CHECK(sum.first == first);
+    CHECK(sum.reads.front().ring == Ring{BufferKind::landing, DeviceId::none(), use});
+    CHECK(sum.writes == std::vector{block_buffer(BufferKind::gradient, sum.block)});
+  };
+  check(sums[0], uses[0], early, true);
+  check(sums[1], uses[1], late, false);
+  check(sums[2], uses[0], again, false);
+}
+
+TEST_CASE("a gradient is summed when its last chunk has landed") {
+  Sums test;
+  auto const use = test.shared_uses().front();
+  test.bring(use, 0, 3);
+  test.bring(use, 0, 3);
+  auto const last = test.bring(use, 0, 3);
+  auto const sums = test.accumulations();
+  REQUIRE(sums.size() == 1);
+  CHECK(sums[0].waits == std::vector{last});
+}
+
+TEST_CASE("a gradient that has landed in part waits for the rest, others of its block do not") {
+  Sums test;
+  auto const uses = test.shared_uses();
+  test.bring(uses[1], 0, 2);
+  auto const early = test.bring(uses[0], 0);
+  auto const rest = test.bring(uses[1], 0, 2);
+  auto const sums = test.accumulations();
+  REQUIRE(sums.size() == 2);
+  CHECK(sums[0].waits == std::vector{early});
+  CHECK(sums[1].waits == std::vector{rest});
+}
+
+TEST_CASE("a landing is free again when what it holds is summed") {
+  Sums test;
+  auto const use = test.shared_uses().front();
+  test.bring(use, 0);
+  auto const sum = ActionId(1);
+  auto const next = test.bring(use, 1);
+  CHECK(test.call.graph[sum].kind == ActionKind::accumulate_gradient);
+  CHECK(test.call.graph[next].waits == std::vector{sum});
+}
+
+TEST_CASE("a gradient that lands before the round before is summed is refused") {
+  Sums test;
+  auto const use = test.shared_uses().back();
+  test.bring(use, 0);  // waits for the other use
+  CHECK(error_of([&] { test.bring(use, 1); }).code() == Errc::unsupported);
+}
+
+}  // namespace gradient_sums_test

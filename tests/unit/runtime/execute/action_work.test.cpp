@@ -1,0 +1,53 @@
+// SPDX-FileCopyrightText: 2026 The roundpipe authors
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+
+#include <roundpipe/runtime/execute/action_work.hpp>
+
+#include <support/error_of.hpp>
+#include <support/hand_made_graph.hpp>
+#include <support/logged_work.hpp>
+
+#include <doctest/doctest.h>
+
+#include <stdexcept>
+
+namespace action_work_test {
+
+using namespace roundpipe;
+using namespace roundpipe::test;
+
+namespace {
+
+struct IssuesOnly {
+  void issue(GraphRun<HostBackend>&, ActionId, HostStream&, DeviceId) {}
+};
+static_assert(!ActionWork<IssuesOnly, HostBackend>);
+
+struct OneAction {
+  HostBackend backend;
+  GraphProgram program{
+      graph_of({Made(ActionKind::backward, LaneKind::compute, 0)}, GraphRole::call, 1)};
+  CallData data;
+  GraphRun<HostBackend> run{backend, program, data};
+};
+
+}  // namespace
+
+TEST_CASE("what work throws names the action and the place, and keeps its code") {
+  OneAction one;
+  auto const error = error_of([&] {
+    run_located(one.run, ActionId(0), ", device 3", [] { throw Error(Errc::over_budget, "full"); });
+  });
+  CHECK(error.code() == Errc::over_budget);
+  CHECK(error.message() == one.program.label(ActionId(0)) + ", device 3: full");
+}
+
+TEST_CASE("what is no Error becomes one, a device's fault") {
+  OneAction one;
+  auto const error = error_of(
+      [&] { run_located(one.run, ActionId(0), "", [] { throw std::runtime_error("odd"); }); });
+  CHECK(error.code() == Errc::device_fault);
+  CHECK(error.message() == one.program.label(ActionId(0)) + ": odd");
+}
+
+}  // namespace action_work_test

@@ -1,0 +1,92 @@
+// SPDX-FileCopyrightText: 2026 The roundpipe authors
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+
+#include <roundpipe/runtime/execute/device_issuer.hpp>
+
+#include <support/error_of.hpp>
+#include <support/hand_made_graph.hpp>
+#include <support/logged_work.hpp>
+
+#include <doctest/doctest.h>
+
+#include <cstddef>
+#include <string>
+#include <vector>
+
+namespace device_issuer_test {
+
+using namespace roundpipe;
+using namespace roundpipe::test;
+
+namespace {
+
+/// A sum on the host, and behind it an upload; a compute action behind the upload.
+struct Issuing {
+  HostBackend backend;
+  LoggedWork work;
+  HostProgress<HostBackend> hosts{backend};
+  DeviceIssuer<HostBackend, LoggedWork> issuer{backend, work, hosts, DeviceId(0)};
+  GraphProgram program{
+      graph_of({Made(ActionKind::accumulate_gradient, LaneKind::accumulate),
+                Made(ActionKind::upload_activation, LaneKind::activation_up, 0).after({0}),
+                Made(ActionKind::forward, LaneKind::compute, 0).after({1})},
+               GraphRole::call,
+               1)};
+  CallData data;
+  GraphRun<HostBackend> run{backend, program, data};
+
+  Issuing() {
+    run.begin(0, {});
+    run.set_host_base(LaneKind::accumulate, 0);
+  }
+  /// As the device's thread does, in the order of its list.
+  void issue(std::size_t action) {
+    issuer.issue(run, ActionId(action));
+    run.set_issued(DeviceId(0), program.position(ActionId(action)));
+  }
+};
+
+}  // namespace
+
+TEST_CASE("a device's work runs behind what it waits for, on other lanes and on the host") {
+  Issuing test;
+  test.issue(1);
+  test.issue(2);
+  CHECK(test.work.done().empty());  // the sum is not there
+  CHECK_FALSE(test.run.end_event(ActionId(1)).ready());
+  test.hosts.finish(LaneKind::accumulate, 1);
+  test.run.end_event(ActionId(2)).wait();
+  CHECK(test.work.done() == std::vector{ActionId(1), ActionId(2)});
+}
+
+TEST_CASE("an action's events stand around its work") {
+  Issuing test;
+  test.hosts.finish(LaneKind::accumulate, 1);
+  test.issue(1);
+  test.issue(2);
+  test.run.end_event(ActionId(2)).wait();
+  CHECK(test.run.end_event(ActionId(1)).seconds_since(test.run.start_event(ActionId(1))) >= 0);
+  CHECK(test.run.start_event(ActionId(2)).seconds_since(test.run.end_event(ActionId(1))) >= 0);
+}
+
+TEST_CASE("what the work throws when it is issued names the action and the device") {
+  Issuing test;
+  test.work.hook = [](ActionId) { throw Error(Errc::unsupported, "not this one"); };
+  auto const error = error_of([&] { test.issue(1); });
+  CHECK(error.code() == Errc::unsupported);
+  CHECK(error.message() == test.program.label(ActionId(1)) + ", device 0: not this one");
+}
+
+TEST_CASE("what the work throws when it runs names the action") {
+  Issuing test;
+  test.work.device_hook = [](ActionId id) {
+    require(id != ActionId(2), Errc::unsupported, "not this one");
+  };
+  test.hosts.finish(LaneKind::accumulate, 1);
+  test.issue(1);
+  test.issue(2);
+  auto const error = error_of([&] { test.issuer.stream(LaneKind::compute).synchronize(); });
+  CHECK(error.message().find(test.program.label(ActionId(2))) != std::string::npos);
+}
+
+}  // namespace device_issuer_test

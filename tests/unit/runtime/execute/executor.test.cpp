@@ -1,0 +1,121 @@
+// SPDX-FileCopyrightText: 2026 The roundpipe authors
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+
+#include <roundpipe/runtime/execute/executor.hpp>
+
+#include <support/error_of.hpp>
+#include <support/hand_made_graph.hpp>
+#include <support/logged_work.hpp>
+
+#include <doctest/doctest.h>
+
+#include <cstddef>
+#include <exception>
+#include <stdexcept>
+#include <utility>
+#include <vector>
+
+namespace executor_test {
+
+using namespace roundpipe;
+using namespace roundpipe::test;
+
+namespace {
+
+/// On two devices: an upload, computing behind it, a download to the host on the other device, and
+/// a step behind that.
+ActionGraph chain() {
+  auto graph =
+      graph_of({Made(ActionKind::upload_activation, LaneKind::activation_up, 0),
+                Made(ActionKind::backward, LaneKind::compute, 0).after({0}),
+                Made(ActionKind::download_gradients, LaneKind::gradient_down, 1).after({1}),
+                Made(ActionKind::optimizer_step, LaneKind::optimizer).after({2})});
+  graph.advance = 1;
+  return graph;
+}
+
+struct Running {
+  HostBackend backend{{.devices = 2}};
+  LoggedWork work;
+  GraphProgram program{chain()};
+  CallData data;
+  Executor<HostBackend, LoggedWork> executor{backend, work, 2};
+  GraphRun<HostBackend>* runs[2] = {&executor.make_run(program, data),
+                                    &executor.make_run(program, data)};
+
+  void post(std::size_t number) {
+    auto& run = *runs[number % 2];
+    executor.begin(run, 1);
+    executor.post(run);
+  }
+};
+
+}  // namespace
+
+TEST_CASE("runs are done as their waits say, and told of in the order in which they were posted") {
+  Running test;
+  std::vector<std::pair<std::size_t, DeviceId>> told;  // run, where its first action was
+  test.executor.on_complete = [&](auto const& run, auto const& entries) {
+    told.emplace_back(run.number(), entries.front().lane.device);
+    REQUIRE(entries.size() == 4);
+    for (std::size_t i = 1; i < 3; ++i) {
+      CHECK(entries[i].start_s >= 0);
+      CHECK(entries[i].end_s >= entries[i].start_s);
+    }
+  };
+  for (std::size_t i = 0; i < 5; ++i) {
+    test.post(i);
+  }
+  test.executor.synchronize();
+  CHECK(test.work.done().size() == 5 * 4);
+  REQUIRE(told.size() == 5);
+  for (std::size_t i = 0; i < 5; ++i) {
+    CHECK(told[i].first == i);
+    CHECK(told[i].second == DeviceId(i % 2));
+  }
+}
+
+TEST_CASE("one run's actions follow each other") {
+  Running test;
+  test.post(0);
+  test.executor.wait(*test.runs[0], ActionId(3));
+  CHECK(test.work.done() == std::vector{ActionId(0), ActionId(1), ActionId(2), ActionId(3)});
+  test.executor.synchronize();
+  CHECK_FALSE(test.runs[0]->in_flight());
+}
+
+TEST_CASE("the first error of any action stops everything and is thrown by the next calls") {
+  for (std::size_t bad = 0; bad < 4; ++bad) {
+    CAPTURE(bad);
+    Running test;
+    test.work.hook = [&](ActionId id) {
+      if (id == ActionId(bad)) {
+        throw std::runtime_error("injected");
+      }
+    };
+    for (int repeat = 0; repeat < 2; ++repeat) {
+      auto const error = error_of([&] {
+        test.post(0);
+        test.executor.synchronize();
+      });
+      CHECK(error.code() == Errc::device_fault);
+      CHECK(error.message().starts_with(test.program.label(ActionId(bad))));
+      CHECK(error.message().ends_with("injected"));
+    }
+    test.executor.settle();
+    CHECK(test.work.done().size() <= bad);
+    // The step is left out, if its thread got as far as that.
+    CHECK(test.work.abandoned().size() <= (bad < 3 ? 1 : 0));
+  }
+}
+
+TEST_CASE("an error of the controller's stops the threads, too") {
+  Running test;
+  test.executor.fail(std::make_exception_ptr(Error(Errc::unsupported, "enough")));
+  CHECK(error_of([&] { test.executor.rethrow(); }).code() == Errc::unsupported);
+  CHECK(error_of([&] { test.post(0); }).code() == Errc::unsupported);
+  test.executor.settle();
+  CHECK(test.work.done().empty());
+}
+
+}  // namespace executor_test

@@ -1,0 +1,63 @@
+// SPDX-FileCopyrightText: 2026 The roundpipe authors
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+
+#include <roundpipe/runtime/execute/graph_program.hpp>
+
+#include <doctest/doctest.h>
+
+#include <cstddef>
+#include <utility>
+#include <vector>
+
+namespace graph_program_test {
+
+namespace {
+
+using namespace roundpipe;
+
+Action on(LaneKind kind, std::vector<ActionId> waits) {
+  Action action;
+  action.kind = kind == LaneKind::accumulate ? ActionKind::accumulate_gradient
+                                             : ActionKind::download_gradients;
+  action.lane = {kind, kind == LaneKind::accumulate ? DeviceId::none() : DeviceId(0)};
+  action.waits = std::move(waits);
+  return action;
+}
+
+}  // namespace
+
+TEST_CASE("of a ring's users those are kept that later graphs have to wait for") {
+  ActionGraph graph;
+  graph.devices = 1;
+  Ring const landing{BufferKind::landing, DeviceId::none(), 0};
+  graph.actions = {on(LaneKind::gradient_down, {}),
+                   on(LaneKind::gradient_down, {}),
+                   on(LaneKind::accumulate, {ActionId(1)}),
+                   on(LaneKind::gradient_down, {})};
+  SUBCASE("the last of each lane, unless another one has waited for it") {
+    graph.rings[landing].users = {{ActionId(0), ActionId(1), ActionId(2)}};
+    GraphProgram const program(graph);
+    CHECK(program.graph().rings.at(landing).users.front() == std::vector{ActionId(2)});
+  }
+  SUBCASE("also one that nobody has waited for") {
+    graph.rings[landing].users = {{ActionId(0), ActionId(2), ActionId(3)}};
+    GraphProgram const program(graph);
+    CHECK(program.graph().rings.at(landing).users.front().size() == 2);
+  }
+}
+
+TEST_CASE("a program finds actions by thread, and names them") {
+  ActionGraph graph;
+  graph.devices = 1;
+  graph.actions = {on(LaneKind::gradient_down, {}),
+                   on(LaneKind::accumulate, {ActionId(0)}),
+                   on(LaneKind::gradient_down, {})};
+  GraphProgram const program(graph);
+  CHECK(program.of_device(0) == std::vector{ActionId(0), ActionId(2)});
+  CHECK(program.of_host(LaneKind::accumulate) == std::vector{ActionId(1)});
+  CHECK(program.position(ActionId(2)) == 1);
+  CHECK(program.tails().at({LaneKind::gradient_down, DeviceId(0)}) == ActionId(2));
+  CHECK(program.label(ActionId(1)) == "accumulate gradient");
+}
+
+}  // namespace graph_program_test

@@ -1,0 +1,68 @@
+// SPDX-FileCopyrightText: 2026 The roundpipe authors
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+
+#include <roundpipe/runtime/execute/issue_pace.hpp>
+
+#include <roundpipe/backend/host_backend.hpp>
+
+#include <doctest/doctest.h>
+
+#include <atomic>
+#include <cstddef>
+#include <thread>
+
+namespace issue_pace_test {
+
+namespace {
+
+using namespace roundpipe;
+
+struct Paced : HostBackend {
+  using HostBackend::HostBackend;
+  static constexpr std::size_t compute_actions_ahead = 8;
+};
+
+}  // namespace
+
+TEST_CASE("an issuing thread sleeps while too many actions are issued and not done") {
+  Paced backend;
+  auto stream = backend.make_stream(DeviceId(0), LaneKind::compute);
+  IssuePace<Paced> pace(backend, DeviceId(0));
+  std::atomic<bool> open = false;
+  std::size_t done = 0;
+  for (std::size_t i = 0; i < 8; ++i) {
+    pace.before();
+    stream.launch([&open, &done] {
+      open.wait(false);
+      ++done;
+    });
+    pace.after(stream);
+  }
+  std::thread opener([&] {
+    open = true;
+    open.notify_all();
+  });
+  pace.before();  // returns when the first two are done
+  CHECK(open);
+  stream.synchronize();
+  CHECK(done == 8);
+  opener.join();
+}
+
+TEST_CASE("without the backend's wish nothing is held up") {
+  HostBackend backend;
+  auto stream = backend.make_stream(DeviceId(0), LaneKind::compute);
+  IssuePace<HostBackend> pace(backend, DeviceId(0));
+  std::atomic<bool> open = false;
+  for (std::size_t i = 0; i < 100; ++i) {
+    pace.before();
+    stream.launch([&open] { open.wait(false); });
+    pace.after(stream);
+  }
+  open = true;
+  open.notify_all();
+  stream.synchronize();
+  CHECK(open);
+}
+
+}  // namespace issue_pace_test

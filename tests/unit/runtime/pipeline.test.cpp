@@ -1,0 +1,409 @@
+// SPDX-FileCopyrightText: 2026 The roundpipe authors
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+
+#include <roundpipe/runtime/pipeline.hpp>
+
+#include <roundpipe/optim/sgd.hpp>
+#include <roundpipe/policies/blocking_protocol.hpp>
+#include <roundpipe/policies/unplanned_transfers.hpp>
+#include <support/error_of.hpp>
+#include <support/own_policies.hpp>
+#include <support/pipeline_runs.hpp>
+#include <support/toy_model.hpp>
+
+#include <doctest/doctest.h>
+
+#include <algorithm>
+#include <limits>
+#include <stdexcept>
+#include <string>
+#include <utility>
+#include <vector>
+
+namespace pipeline_test {
+
+using namespace roundpipe;
+using namespace roundpipe::test;
+
+namespace {
+
+PipelineOptions small_options() {
+  PipelineOptions options;
+  options.capacity = {2, 3};
+  options.micro_batches = 3;
+  options.rounds = 2;
+  options.seed = 5;
+  return options;
+}
+
+Sgd momentum() {
+  return Sgd{SgdOptions{.rate = LearningRate::constant(0.1), .momentum = 0.5}};
+}
+
+/// Its devices have to have seen all of their work. It counts streams: each trial of a layer makes
+/// one.
+struct SlowToStart : HostBackend {
+  using HostBackend::HostBackend;
+  static constexpr double warm_up_seconds = 0;
+
+  [[nodiscard]] HostStream make_stream(DeviceId device, LaneKind kind) {
+    ++streams;
+    return HostBackend::make_stream(device, kind);
+  }
+  std::size_t streams = 0;
+};
+
+/// Round robin, but for a single micro-batch.
+struct NeverOne : RoundRobinSchedule {
+  [[nodiscard]] DeviceTasks tasks(ScheduleShape const& shape) const {
+    require(shape.micro_batches != 1, Errc::unsupported, "one micro-batch");
+    return RoundRobinSchedule::tasks(shape);
+  }
+};
+
+auto three_layers() {
+  return toy_model({.dense = 1});
+}
+
+/// What a pipeline on \p devices devices with its own policies gives.
+template <class... Policies>
+std::vector<std::uint64_t> piped(std::size_t devices, Batch const& batch, Policies... policies) {
+  HostBackend backend{host_devices(devices)};
+  Pipeline pipeline{toy_model({.dense = 4, .drops = true, .crosses = 1, .tied = true}),
+                    momentum(),
+                    backend,
+                    small_options(),
+                    policies...};
+  return train(pipeline, batch, 4);
+}
+
+template <class... Policies>
+Error refused(PipelineOptions const& options, Policies... policies) {
+  HostBackend backend{host_devices(2)};
+  return error_of([&] { Pipeline(three_layers(), momentum(), backend, options, policies...); });
+}
+
+}  // namespace
+
+TEST_CASE("own schedule, transfers and protocol give the oracle's weights") {
+  ToyData const data(6, {2, 3}, 1);
+  auto const batch = data.batch();
+  auto const oracle = [&](int staleness) {
+    return train_serially(toy_model({.dense = 4, .drops = true, .crosses = 1, .tied = true}),
+                          momentum(),
+                          small_options(),
+                          staleness,
+                          batch,
+                          4);
+  };
+  LayerEventProtocol const synchronous(0);
+  RoundRobinSchedule const round_robin;
+  PriorityTransferEngine const planned;
+  for (std::size_t devices : {1, 3}) {
+    CAPTURE(devices);
+    CHECK(piped(devices, batch, LoopedBfs{}, planned, synchronous) == oracle(0));
+    CHECK(piped(devices, batch, round_robin, CopyAtOnce{}, synchronous) == oracle(0));
+    CHECK(piped(devices, batch, round_robin, UnplannedTransfers{}, synchronous) == oracle(0));
+    CHECK(piped(devices, batch, round_robin, planned, BlockingProtocol{0}) == oracle(0));
+    CHECK(piped(devices, batch, round_robin, planned, BlockingProtocol{1}) == oracle(1));
+    CHECK(piped(devices, batch, LoopedBfs{}, CopyAtOnce{}, BlockingProtocol{1}, Partitioner{}) ==
+          oracle(1));
+  }
+}
+
+TEST_CASE("a boundary of two tensors and a layer without parameters train as in the oracle") {
+  auto const model = toy_model({.dense = 1, .drops = true, .crosses = 2});
+  ToyData const data(6, {2, 3}, 2);
+  HostBackend backend{host_devices(2)};
+  Pipeline pipeline{model, momentum(), backend, small_options()};
+  CHECK(train(pipeline, data.batch(), 3) ==
+        train_serially(model, momentum(), small_options(), 1, data.batch(), 3));
+}
+
+TEST_CASE("micro-batches of different lengths train as in the oracle") {
+  ToyData const data({{2, 3}, {1, 3}, {2, 1}, {1, 1}, {2, 2}, {1, 2}}, 3);
+  auto const model = toy_model({.dense = 3, .crosses = 1});
+  HostBackend backend{host_devices(3)};
+  Pipeline pipeline{model, momentum(), backend, small_options()};
+  CHECK(train(pipeline, data.batch(), 3) ==
+        train_serially(model, momentum(), small_options(), 1, data.batch(), 3));
+}
+
+TEST_CASE("extents that come late, to devices that have to meet them, train as in the oracle") {
+  ToyData const data({{2, 3}, {2, 3}, {2, 3}, {2, 3}, {2, 3}, {2, 3}}, 3);
+  ToyData const late({{2, 3}, {1, 3}, {2, 1}, {2, 3}, {2, 2}, {1, 2}}, 3);
+  auto const model = toy_model({.dense = 3, .crosses = 1});
+  HostBackend measure{host_devices(2)};
+  auto options = small_options();
+  options.device_memory = Pipeline(model, momentum(), measure, options).plan().stages.memory.bytes;
+  auto backend_options = host_devices(2);
+  backend_options.device_memory_bytes = options.device_memory;
+  SlowToStart backend{backend_options};
+  Pipeline pipeline{model, momentum(), backend, options};
+  SerialTrainer<decltype(toy_model({})), Sgd, HostStream> oracle{
+      model, momentum(), serial_options(options, 1)};
+  std::size_t different = 0;
+  detail::for_each_different_layer(
+      model, pipeline.plan().model.size(), [&](LayerId) { ++different; });
+  auto const extents = different * 2;  // trials of extents that are new: on both devices
+  auto const trials = [&, before = backend.streams]() mutable {
+    return backend.streams - std::exchange(before, backend.streams);
+  };
+  auto const train_on = [&](Batch const& batch) {
+    CHECK(pipeline.forward_backward(batch) == oracle.forward_backward(batch));
+    pipeline.step();
+    oracle.step();
+  };
+  auto count = trials;
+  train_on(data.batch());
+  CHECK(count() == 0);
+  train_on(late.batch());
+  CHECK(count() == 4 * extents);
+  train_on(data.batch());
+  train_on(late.batch());
+  CHECK(count() == 0);
+  CHECK(pipeline.evaluate(late.batch()).loss == oracle.evaluate(late.batch()).loss);
+  CHECK(weights_digest(pipeline) == weights_digest(oracle));
+}
+
+TEST_CASE("a step made of two calls sums their gradients as the oracle does") {
+  ToyData const data(6, {2, 3}, 4);
+  auto const model = toy_model({.dense = 3, .tied = true});
+  auto options = small_options();
+  options.calls_per_step = 2;
+  for (int const staleness : {0, 1}) {
+    HostBackend backend{host_devices(2)};
+    Pipeline pipeline{model,
+                      momentum(),
+                      backend,
+                      options,
+                      RoundRobinSchedule{},
+                      PriorityTransferEngine{},
+                      LayerEventProtocol(staleness)};
+    CHECK(train(pipeline, data.batch(), 3, 2) ==
+          train_serially(model, momentum(), small_options(), staleness, data.batch(), 3, 2));
+  }
+}
+
+TEST_CASE("stages balanced by measured costs give the same weights") {
+  ToyData const data(6, {2, 3}, 4);
+  auto const model = toy_model({.dense = 5, .drops = true});
+  auto options = small_options();
+  options.costs = CostSource::measured;
+  HostBackend backend{host_devices(2)};
+  Pipeline pipeline{model, momentum(), backend, options};
+  for (auto const& cost : pipeline.plan().costs.layers()) {
+    CHECK(cost.forward_s > 0);
+    CHECK(cost.backward_s > 0);
+  }
+  CHECK(train(pipeline, data.batch(), 3) ==
+        train_serially(model, momentum(), options, 1, data.batch(), 3));
+}
+
+TEST_CASE("the smallest budget that an error names works, and 256 bytes less do not") {
+  auto options = small_options();
+  options.device_memory = 1;
+  auto const message = refused(options).message();
+  CHECK(refused(options).code() == Errc::over_budget);
+  CHECK(message.find("layer ") != std::string::npos);
+  std::string const words = "the smallest budget that works is ";
+  REQUIRE(message.find(words) != std::string::npos);
+  auto const smallest = std::stoull(message.substr(message.find(words) + words.size()));
+
+  options.device_memory = smallest - 256;
+  CHECK(refused(options).code() == Errc::over_budget);
+  options.device_memory = smallest;
+  ToyData const data(6, {2, 3}, 6);
+  HostBackend backend{host_devices(2)};
+  Pipeline pipeline{three_layers(), momentum(), backend, options};
+  CHECK(pipeline.plan().stages.memory.bytes <= smallest);
+  CHECK(train(pipeline, data.batch(), 3) ==
+        train_serially(three_layers(), momentum(), options, 1, data.batch(), 3));
+}
+
+TEST_CASE("options that make no sense are refused") {
+  auto options = small_options();
+  options.micro_batches = 0;
+  CHECK(refused(options).code() == Errc::invalid_argument);
+  options = small_options();
+  options.rounds = 0;
+  CHECK(refused(options).code() == Errc::invalid_argument);
+  options = small_options();
+  options.capacity.rows = 0;
+  CHECK(refused(options).code() == Errc::invalid_argument);
+  options = small_options();
+  options.devices = 3;
+  CHECK(refused(options).code() == Errc::invalid_argument);
+  options = small_options();
+  options.clip_norm = -1;
+  CHECK(refused(options).code() == Errc::invalid_argument);
+  options = small_options();
+  options.host_memory = 1000;
+  CHECK(refused(options).code() == Errc::over_budget);
+}
+
+TEST_CASE("layers that do not fit together are refused by name") {
+  HostBackend backend{host_devices(1)};
+  auto const options = small_options();
+  ToyTypes const wide{.width = 8};
+  auto const error = error_of([&] {
+    Pipeline(Sequential{ToyInput{}, ToyDense{wide}, ToyLoss{wide}}, momentum(), backend, options);
+  });
+  CHECK(error.code() == Errc::boundary_mismatch);
+  CHECK(error.message().find("layer 1 (toy dense)") != std::string::npos);
+  CHECK(error_of([&] {
+          Pipeline(Sequential{ToyInput{}, ToyDense{}}, momentum(), backend, options);
+        }).code() == Errc::invalid_argument);
+}
+
+TEST_CASE("a batch that does not fit is refused and changes nothing") {
+  ToyData const data(6, {2, 3}, 7);
+  ToyData const short_data(5, {2, 3}, 7);
+  ToyData const long_data(6, {2, 4}, 7);
+  HostBackend backend{host_devices(2)};
+  Pipeline pipeline{three_layers(), momentum(), backend, small_options()};
+  CHECK(error_of([&] { pipeline.step(); }).code() == Errc::invalid_argument);
+  CHECK(error_of([&] { pipeline.forward_backward(short_data.batch()); }).code() ==
+        Errc::invalid_argument);
+  CHECK(error_of([&] { pipeline.forward_backward(long_data.batch()); }).code() ==
+        Errc::invalid_argument);
+  CHECK(error_of([&] { pipeline.forward_backward(Batch(6, {2, 3})); }).code() ==
+        Errc::invalid_argument);
+  CHECK(train(pipeline, data.batch(), 2) ==
+        train_serially(three_layers(), momentum(), small_options(), 1, data.batch(), 2));
+}
+
+TEST_CASE("evaluate uses the newest weights, for any number of micro-batches") {
+  ToyData const data(6, {2, 3}, 8);
+  ToyData const validation({{2, 3}, {1, 2}, {2, 2}, {2, 3}, {1, 1}}, 9);
+  auto const model = toy_model({.dense = 2, .drops = true});
+  SerialTrainer<decltype(toy_model({})), Sgd, HostStream> serial{
+      model, momentum(), serial_options(small_options(), 1)};
+  HostBackend backend{host_devices(2)};
+  Pipeline pipeline{model, momentum(), backend, small_options()};
+  for (int i = 0; i < 3; ++i) {
+    CHECK(pipeline.forward_backward(data.batch()) == serial.forward_backward(data.batch()));
+    pipeline.step();
+    serial.step();
+    auto const ours = pipeline.evaluate(validation.batch());
+    auto const theirs = serial.evaluate(validation.batch());
+    CHECK(ours.loss == theirs.loss);
+    for (std::size_t m = 0; m < 5; ++m) {
+      auto const mine = ours.result<float>(m, 0);
+      auto const other = theirs.result<float>(m, 0);
+      CHECK(std::equal(mine.begin(), mine.end(), other.begin(), other.end()));
+    }
+  }
+  pipeline.synchronize();
+  CHECK(weights_digest(pipeline) == weights_digest(serial));
+}
+
+TEST_CASE("an evaluation that is refused is refused again, and others go on") {
+  ToyData const four(4, {2, 3}, 9);
+  ToyData const three(3, {2, 3}, 9);
+  HostBackend backend{host_devices(2)};
+  Pipeline pipeline{three_layers(), momentum(), backend, small_options(), NeverOne{}};
+  auto const before = pipeline.evaluate(three.batch()).loss;
+  for (int i = 0; i < 2; ++i) {
+    auto const error = error_of([&] { (void)pipeline.evaluate(four.batch()); });
+    CHECK(error.code() == Errc::unsupported);
+  }
+  CHECK(pipeline.evaluate(three.batch()).loss == before);
+}
+
+TEST_CASE("a loss that is NaN stops the pipeline and names step and stage") {
+  ToyData data(6, {2, 3}, 10);
+  HostBackend backend{host_devices(2)};
+  Pipeline pipeline{three_layers(), momentum(), backend, small_options()};
+  pipeline.forward_backward(data.batch());
+  pipeline.step();
+  data.targets().front() = std::numeric_limits<float>::quiet_NaN();
+  data.mask().front() = 1;
+  auto const error = error_of([&] { pipeline.forward_backward(data.batch()); });
+  CHECK(error.code() == Errc::not_finite);
+  CHECK(error.message().find("step 2") != std::string::npos);
+  CHECK(error.message().find("stage ") != std::string::npos);
+  CHECK(error_of([&] { pipeline.step(); }).code() == Errc::not_finite);
+}
+
+TEST_CASE("a fault names layer, stage and device, and leaves the weights of a finished step") {
+  ToyData const data(6, {2, 3}, 11);
+  auto const model = toy_model({.dense = 4});
+  auto planned = small_options();
+  planned.step_start = StepStart::all_blocks;
+  for (int const staleness : {0, 1}) {
+    auto const oracle =
+        train_serially(model, momentum(), small_options(), staleness, data.batch(), 8);
+    for (std::uint64_t operation = 40; operation < 320; operation += 60) {
+      CAPTURE(operation);
+      auto options = host_devices(2);
+      options.fault = [&](DeviceId device, LaneKind lane, std::uint64_t number) {
+        if (device == DeviceId(1) && lane == LaneKind::compute && number == operation) {
+          throw std::runtime_error("injected");
+        }
+      };
+      HostBackend backend{options};
+      Pipeline pipeline{model,
+                        momentum(),
+                        backend,
+                        planned,
+                        RoundRobinSchedule{},
+                        PriorityTransferEngine{},
+                        LayerEventProtocol(staleness)};
+      auto const error = error_of([&] {
+        for (int i = 0; i < 8; ++i) {
+          pipeline.forward_backward(data.batch());
+          pipeline.step();
+        }
+        pipeline.synchronize();
+      });
+      REQUIRE(error.code() == Errc::device_fault);
+      CHECK(error.message().find("injected") != std::string::npos);
+      CHECK(error.message().find("of layer ") != std::string::npos);
+      CHECK(error.message().find("stage ") != std::string::npos);
+      CHECK(error.message().find("device 1") != std::string::npos);
+      CHECK(error_of([&] { pipeline.synchronize(); }).message() == error.message());
+      auto const finished = pipeline.report().steps;
+      REQUIRE(finished < oracle.size());
+      CHECK(weights_digest(pipeline) == oracle[finished]);
+    }
+  }
+}
+
+TEST_CASE("parameters can be read and written") {
+  ToyData const data(6, {2, 3}, 12);
+  HostBackend backend{host_devices(2)};
+  auto const model = toy_model({.dense = 2, .tied = true});
+  Pipeline pipeline{model, momentum(), backend, small_options()};
+  SerialTrainer<decltype(toy_model({})), Sgd, HostStream> serial{
+      model, momentum(), serial_options(small_options(), 1)};
+  train(pipeline, data.batch(), 2);
+  train(serial, data.batch(), 2);
+  std::vector<float> const values(16, 0.25F);
+  pipeline.write_parameter(LayerId(1), 0, values);
+  serial.write_parameter(LayerId(1), 0, values);
+  std::vector<float> read(16);
+  pipeline.read_parameter(LayerId(1), 0, read);
+  CHECK(read == values);
+  CHECK(train(pipeline, data.batch(), 2) == train(serial, data.batch(), 2));
+  CHECK(error_of([&] { pipeline.read_parameter(LayerId(1), 2, read); }).code() ==
+        Errc::invalid_argument);
+  CHECK(error_of([&] { pipeline.read_parameter(LayerId(9), 0, read); }).code() ==
+        Errc::invalid_argument);
+  CHECK(error_of([&] { pipeline.read_parameter(LayerId(1), 1, read); }).code() ==
+        Errc::invalid_argument);
+  CHECK(error_of([&] { pipeline.write_parameter(LayerId(1), 1, values); }).code() ==
+        Errc::invalid_argument);  // and changes nothing, not even when weights are seen
+  CHECK(train(pipeline, data.batch(), 2) == train(serial, data.batch(), 2));
+}
+
+TEST_CASE("the ledger tells the bytes that are taken") {
+  HostBackend backend{host_devices(2)};
+  Pipeline pipeline{three_layers(), momentum(), backend, small_options()};
+  auto const& ledger = pipeline.plan().ledger;
+  auto const report = pipeline.report();
+  CHECK(total_bytes(ledger, LedgerLine::Space::device) == report.device_bytes_peak);
+  CHECK(total_bytes(ledger, LedgerLine::Space::host) == report.host_bytes_peak);
+}
+
+}  // namespace pipeline_test

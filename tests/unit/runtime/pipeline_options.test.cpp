@@ -1,0 +1,79 @@
+// SPDX-FileCopyrightText: 2026 The roundpipe authors
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#include <roundpipe/runtime/pipeline_options.hpp>
+
+#include <roundpipe/backend/host_backend.hpp>
+#include <roundpipe/core/error.hpp>
+#include <support/error_of.hpp>
+
+#include <doctest/doctest.h>
+
+#include <cstddef>
+#include <limits>
+
+namespace pipeline_options_test {
+
+using namespace roundpipe;
+
+namespace {
+
+HostBackendOptions three_devices() {
+  HostBackendOptions options;
+  options.devices = 3;
+  options.device_memory_bytes = 5_MiB;
+  return options;
+}
+
+/// The devices have less memory, the higher their number.
+struct Uneven : HostBackend {
+  using HostBackend::HostBackend;
+  [[nodiscard]] DeviceProperties device_properties(DeviceId device) const {
+    auto properties = HostBackend::device_properties(device);
+    properties.memory_bytes -= device.index() * 1_MiB;
+    return properties;
+  }
+};
+
+}  // namespace
+
+TEST_CASE("what options leave open is the backend's, and the least that any device has") {
+  Uneven backend(three_devices());
+  auto const all = complete_options({}, backend);
+  CHECK(all.devices == 3);
+  CHECK(all.device_memory == 3_MiB);
+  CHECK(all.host_memory > 0);
+  PipelineOptions two;
+  two.devices = 2;
+  CHECK(complete_options(two, backend).device_memory == 4_MiB);
+}
+
+TEST_CASE("what options say stays") {
+  HostBackend backend(three_devices());
+  PipelineOptions options;
+  options.devices = 1;
+  options.device_memory = 7;
+  options.host_memory = 9;
+  options.micro_batches = 5;
+  auto const complete = complete_options(options, backend);
+  CHECK(complete.devices == 1);
+  CHECK(complete.device_memory == 7);
+  CHECK(complete.host_memory == 9);
+  CHECK(complete.micro_batches == 5);
+}
+
+TEST_CASE("options that make no sense on any plan are refused") {
+  HostBackend backend(three_devices());
+  auto const refused = [&](auto&& change) {
+    PipelineOptions options;
+    change(options);
+    return test::error_of([&] { (void)complete_options(options, backend); }).code() ==
+           Errc::invalid_argument;
+  };
+  CHECK(refused([](PipelineOptions& o) { o.devices = 4; }));
+  CHECK(refused([](PipelineOptions& o) { o.clip_norm = -1; }));
+  CHECK(
+      refused([](PipelineOptions& o) { o.clip_norm = std::numeric_limits<double>::quiet_NaN(); }));
+  CHECK(refused([](PipelineOptions& o) { o.calls_per_step = 0; }));
+}
+
+}  // namespace pipeline_options_test

@@ -1,0 +1,83 @@
+// SPDX-FileCopyrightText: 2026 The roundpipe authors
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+
+#include <roundpipe/runtime/probe/layer_probe.hpp>
+
+#include <roundpipe/backend/host_backend.hpp>
+#include <roundpipe/model/sequential.hpp>
+#include <support/toy_model.hpp>
+
+#include <doctest/doctest.h>
+
+#include <cmath>
+#include <cstddef>
+#include <cstdint>
+
+namespace layer_probe_test {
+
+using namespace roundpipe;
+using namespace roundpipe::test;
+using detail::LayerProbeTensors;
+
+TEST_CASE("a trial has every tensor of its layer, but no gradient of what is frozen") {
+  auto types = ToyTypes{.parameter = DType::bf16, .boundary = DType::bf16, .frozen = 2};
+  Sequential const model{ToyInput{types}, ToyDense{types}, ToyLoss{types}};
+  auto const description = describe(model, BatchShape{2, 5});
+  auto const& facts = description.layers[1];
+  auto const bytes = LayerProbeTensors(facts).bytes();
+  HostBackend backend;
+  auto const slab = backend.allocate_device(DeviceId(0), bytes);
+  LayerProbeTensors const trial(facts, TensorCarver(slab.bytes()));
+  CHECK(trial.bytes() == bytes);
+  auto const& tensors = trial.tensors();
+  REQUIRE(tensors.parameters.size() == 2);
+  CHECK(tensors.parameter_gradients[0].dtype() == DType::f32);
+  CHECK(tensors.parameter_gradients[0].present());
+  CHECK_FALSE(tensors.parameter_gradients[1].present());
+  CHECK(tensors.inputs[0].size() == 40);
+  CHECK(tensors.output_gradients[0].dtype() == DType::bf16);
+  CHECK(tensors.saved.size() == facts.footprint.saved_bytes);
+}
+
+TEST_CASE("results are there in an evaluation alone") {
+  auto const types = ToyTypes{};
+  Sequential const model{ToyInput{types}, ToyDense{types}, ToyLoss{types}};
+  auto const description = describe(model, BatchShape{2, 5});
+  auto const& facts = description.layers.back();
+  REQUIRE(facts.results.size() > 0);
+  HostBackend backend;
+  auto const slab = backend.allocate_device(DeviceId(0), LayerProbeTensors(facts).bytes());
+  LayerProbeTensors const trial(facts, TensorCarver(slab.bytes()));
+  CHECK(trial.tensors().results.empty());
+  auto const results = trial.evaluation_tensors().results;
+  REQUIRE(results.size() == facts.results.size());
+  CHECK(results[0].present());
+}
+
+TEST_CASE("operands are small normal numbers of their type") {
+  HostBackend backend;
+  detail::RandomOperands<HostBackend> operands(backend);
+  auto stream = backend.make_stream(DeviceId(0), LaneKind::compute);
+  auto done = backend.make_event(DeviceId(0));
+  for (auto const type : {DType::f32, DType::bf16, DType::f16}) {
+    constexpr std::int64_t count = (1 << 16) + 1000;  // more than are drawn
+    auto const slab =
+        backend.allocate_device(DeviceId(0), static_cast<Bytes>(count) * size_of(type));
+    DeviceTensor const tensor(slab.bytes(), {count}, type);
+    operands.fill(stream, tensor);
+    stream.record(done);
+    done.wait();
+    double sum = 0;
+    double squares = 0;
+    for (std::size_t i = 0; i < tensor.size(); ++i) {
+      auto const x = static_cast<double>(load(tensor, i));
+      sum += x;
+      squares += x * x;
+    }
+    auto const mean = sum / static_cast<double>(count);
+    CHECK(std::abs(mean) < 5 * 0.03 / std::sqrt(count));
+    CHECK(std::sqrt(squares / static_cast<double>(count)) == doctest::Approx(0.03).epsilon(0.02));
+  }
+}
+
+}  // namespace layer_probe_test

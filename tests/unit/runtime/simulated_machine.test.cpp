@@ -1,0 +1,81 @@
+// SPDX-FileCopyrightText: 2026 The roundpipe authors
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#include <roundpipe/runtime/simulated_machine.hpp>
+
+#include <roundpipe/bubble/cost_fit.hpp>
+
+#include <doctest/doctest.h>
+
+#include <cstddef>
+
+namespace simulated_machine_test {
+
+using namespace roundpipe;
+
+namespace {
+
+DeviceProperties linked(double upload, double download) {
+  DeviceProperties device;
+  device.upload_bytes_per_second = upload;
+  device.download_bytes_per_second = download;
+  return device;
+}
+
+/// What is known of a plan of two layers with one block each.
+PipelinePlan two_layers() {
+  ParameterBlocks blocks;
+  blocks.blocks.resize(2);
+  return {.model = {},
+          .blocks = blocks,
+          .costs = CostModel({{1e-3, 2e-3}, {3e-3, 4e-3}}),
+          .stages = {},
+          .host = {},
+          .ledger = {},
+          .graph = {},
+          .step = {}};
+}
+
+TimelineEntry took(ActionKind kind, std::size_t index, double seconds) {
+  TimelineEntry entry;
+  entry.kind = kind;
+  if (kind == ActionKind::optimizer_step) {
+    entry.lane = {LaneKind::optimizer, DeviceId::none()};
+    entry.block = BlockId(index);
+  } else {
+    entry.lane = {LaneKind::compute, DeviceId(0)};
+    entry.layer = LayerId(index);
+  }
+  entry.start_s = 1;
+  entry.end_s = 1 + seconds;
+  return entry;
+}
+
+}  // namespace
+
+TEST_CASE("a plan's machine has the plan's costs and the device's links") {
+  auto const machine = simulated_machine(two_layers(), linked(3e9, 2e9));
+  CHECK(machine.link.upload_bytes_per_second == 3e9);
+  CHECK(machine.link.download_bytes_per_second == 2e9);
+  CHECK(machine.waits_for_losses);
+  CHECK(machine.compute.step_s.empty());
+  REQUIRE(machine.compute.layers.size() == 2);
+  CHECK(machine.compute.layers[0].backward_s == 2e-3);
+  CHECK(machine.compute.layers[1].forward_s == 3e-3);
+}
+
+TEST_CASE("what a timeline has measured takes the place of costs") {
+  Timeline timeline{1, {}};
+  timeline.entries = {took(ActionKind::forward, 0, 0.5),
+                      took(ActionKind::backward, 1, 0.25),
+                      took(ActionKind::optimizer_step, 1, 0.125)};
+  auto const machine = simulated_machine(two_layers(), linked(3e9, 2e9), timeline);
+  CHECK(machine.compute.layers[0].forward_s == doctest::Approx(0.5));
+  CHECK(machine.compute.layers[0].backward_s == 2e-3);
+  CHECK(machine.compute.layers[1].backward_s == doctest::Approx(0.25));
+  REQUIRE(machine.compute.step_s.size() == 2);
+  CHECK(machine.compute.step_s[0] == 0);
+  CHECK(machine.compute.step_s[1] == doctest::Approx(0.125));
+  CHECK(machine.link.upload_bytes_per_second == 3e9);
+}
+
+}  // namespace simulated_machine_test

@@ -1,0 +1,50 @@
+// SPDX-FileCopyrightText: 2026 The roundpipe authors
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+
+#include <roundpipe/runtime/state/gradient_scaler.hpp>
+
+#include <support/error_of.hpp>
+
+#include <doctest/doctest.h>
+
+#include <limits>
+
+namespace gradient_scaler_test {
+
+using namespace roundpipe;
+using roundpipe::test::error_of;
+
+TEST_CASE("the factor takes the loss scale away and clips the unscaled norm") {
+  GradientScalerOptions const clips{.clip_norm = 2};
+  CHECK(step_factor({}, 1, 0, 1).gradient == 1);
+  CHECK(step_factor({}, 1, 0, 8).gradient == 0.125F);
+  CHECK(step_factor(clips, 1, 16, 1).gradient == 0.5F);         // the norm is 4
+  CHECK(step_factor(clips, 1, 16, 4).gradient == 0.25F);        // it is 1: not clipped
+  CHECK(step_factor(clips, 1, 4096, 8).gradient == 0.25F / 8);  // it is 8
+}
+
+TEST_CASE("what is not finite skips the step, or is an error that names it") {
+  auto const infinity = std::numeric_limits<double>::infinity();
+  CHECK(step_factor({.skips_overflows = true}, 1, infinity, 2).skips);
+  CHECK_FALSE(step_factor({.skips_overflows = true}, 1, 1, 2).skips);
+  auto const error = error_of([&] { return step_factor({.clip_norm = 1}, 9, infinity, 1); });
+  CHECK(error.code() == Errc::not_finite);
+  CHECK(error.message().find("step 9") != std::string::npos);
+}
+
+TEST_CASE("verdicts of the last steps are kept while the next is measured") {
+  ParameterBlocks blocks;
+  blocks.blocks.resize(2);
+  GradientScaler verdict(blocks, {.skips_overflows = true});
+  verdict.add(BlockId(1), 1, std::numeric_limits<double>::infinity());
+  verdict.add(BlockId(0), 1, 1);
+  CHECK(verdict.has_overflowed(1));
+  CHECK(verdict.factor(1, 1).skips);
+  verdict.add(BlockId(1), 2, 1);
+  verdict.add(BlockId(0), 2, 1);
+  CHECK_FALSE(verdict.has_overflowed(2));
+  CHECK(verdict.has_overflowed(1));
+  CHECK_FALSE(verdict.factor(2, 1).skips);
+}
+
+}  // namespace gradient_scaler_test

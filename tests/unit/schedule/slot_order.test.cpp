@@ -1,0 +1,72 @@
+// SPDX-FileCopyrightText: 2026 The roundpipe authors
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+
+#include <roundpipe/schedule/slot_order.hpp>
+
+#include <roundpipe/schedule/round_robin_schedule.hpp>
+#include <support/error_of.hpp>
+#include <support/own_policies.hpp>
+
+#include <doctest/doctest.h>
+
+#include <cstddef>
+
+namespace slot_order_test {
+
+using namespace roundpipe;
+using namespace roundpipe::test;
+
+TEST_CASE("slots come in the order of rounds and stages, with their neighbours on the device") {
+  ScheduleShape const shape{2, 3, 2, 3, 2};
+  auto const slots = order_slots(shape, RoundRobinSchedule{}.tasks(shape));
+  REQUIRE(slots.size() == 10);
+  for (std::size_t i = 0; i < slots.size(); ++i) {
+    CHECK(slots[i].round.index() == i / 5);
+    CHECK(slots[i].stage.index() == i % 5);
+    CHECK(slots[i].device.index() == i % 2);
+    CHECK(slots[i].previous == (i < 2 ? SlotId::none() : SlotId(i - 2)));
+    CHECK(slots[i].next == (i + 2 < 10 ? SlotId(i + 2) : SlotId::none()));
+  }
+}
+
+TEST_CASE("stages bound to devices are ordered as they can run") {
+  ScheduleShape const shape{2, 3, 2, 1, 2};
+  auto const slots = order_slots(shape, LoopedBfs{}.tasks(shape));
+  for (std::size_t i = 0; i < slots.size(); ++i) {
+    if (slots[i].previous.valid()) {
+      CHECK(slots[i].previous.index() < i);
+    }
+  }
+}
+
+TEST_CASE("schedules that can not be run are refused") {
+  ScheduleShape const shape{1, 1, 2, 2, 1};
+  auto const good = RoundRobinSchedule{}.tasks(shape);
+  auto const code = [&](DeviceTasks const& tasks) {
+    return error_of([&] { return order_slots(shape, tasks); }).code();
+  };
+  auto tasks = good;
+  tasks.pop_back();
+  CHECK(code(tasks) == Errc::invalid_argument);
+  tasks = good;
+  tasks[1].clear();
+  CHECK(code(tasks) == Errc::invalid_argument);
+  tasks = good;
+  tasks[0].pop_back();
+  CHECK(code(tasks) == Errc::unsupported);
+  tasks = good;
+  std::swap(tasks[0][0], tasks[0][1]);
+  CHECK(code(tasks) == Errc::unsupported);
+  tasks = good;
+  tasks[0].insert(tasks[0].end(), good[0].begin(), good[0].end());
+  CHECK(code(tasks) == Errc::invalid_argument);
+}
+
+TEST_CASE("devices that wait for each other are refused") {
+  ScheduleShape const shape{2, 1, 1, 1, 1};
+  auto tasks = RoundRobinSchedule{}.tasks(shape);
+  std::swap(tasks[0][0], tasks[0][1]);
+  CHECK(error_of([&] { return order_slots(shape, tasks); }).code() == Errc::invalid_argument);
+}
+
+}  // namespace slot_order_test

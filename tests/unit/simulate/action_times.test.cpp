@@ -1,0 +1,98 @@
+// SPDX-FileCopyrightText: 2026 The roundpipe authors
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#include <roundpipe/simulate/action_times.hpp>
+
+#include <support/error_of.hpp>
+#include <support/hand_made_graph.hpp>
+
+#include <doctest/doctest.h>
+
+#include <cstddef>
+#include <utility>
+#include <vector>
+
+namespace action_times_test {
+
+namespace {
+
+using namespace roundpipe;
+using test::Made;
+
+Made pass(ActionKind kind, std::size_t layer, std::size_t device = 0) {
+  Made made(kind, LaneKind::compute, device);
+  made.action.layer = LayerId(layer);
+  return made;
+}
+
+ComputeCosts costs_of(std::vector<LayerCost> layers,
+                      std::vector<double> speeds = {},
+                      std::vector<double> step_s = {},
+                      double host_bytes_per_second = 0) {
+  return {std::move(layers), std::move(speeds), std::move(step_s), host_bytes_per_second};
+}
+
+/// What each action of \p graph takes.
+std::vector<double> seconds_of(ActionGraph const& graph, ComputeCosts costs) {
+  ActionTimes times(std::move(costs), graph.devices);
+  std::vector<double> seconds;
+  GraphSequence sequence(graph.devices);
+  for (auto const& action : sequence.add(graph).unroll()) {
+    seconds.push_back(times(action));
+  }
+  return seconds;
+}
+
+}  // namespace
+
+TEST_CASE("passes take their layer's time, on slow devices longer") {
+  auto const graph = test::graph_of({pass(ActionKind::forward, 0),
+                                     pass(ActionKind::recompute, 0, 1),
+                                     pass(ActionKind::backward, 1),
+                                     pass(ActionKind::backward, 1, 1),
+                                     pass(ActionKind::input_gradient, 1),
+                                     pass(ActionKind::weight_gradient, 0, 1)});
+  std::vector<LayerCost> const layers{{1, 2, 3.0}, {5, 8}};
+  CHECK(seconds_of(graph, costs_of(layers)) == std::vector<double>{1, 3, 8, 8, 4, 1});
+  CHECK(seconds_of(graph, costs_of(layers, {1, 0.5})) == std::vector<double>{1, 6, 8, 16, 4, 2});
+}
+
+TEST_CASE("recomputing takes the forward's time when no other is known") {
+  auto const graph = test::graph_of({pass(ActionKind::forward, 0), pass(ActionKind::recompute, 0)});
+  CHECK(seconds_of(graph, costs_of({{4, 2}})) == std::vector<double>{4, 4});
+}
+
+TEST_CASE("what runs forward for the first time in its backward stage takes a forward") {
+  auto const fused = test::graph_of({pass(ActionKind::recompute, 0)});
+  CHECK(seconds_of(fused, costs_of({{4, 2, 3.0}})) == std::vector<double>{4});
+  auto const again = test::graph_of({pass(ActionKind::forward, 0), pass(ActionKind::recompute, 0)});
+  CHECK(seconds_of(again, costs_of({{4, 2, 3.0}})) == std::vector<double>{4, 3});
+}
+
+TEST_CASE("steps take their block's time, other work of the host its bytes'") {
+  Made step(ActionKind::optimizer_step, LaneKind::optimizer);
+  step.action.bytes = 60;
+  Made copy(ActionKind::copy_parameters, LaneKind::optimizer);
+  copy.action.bytes = 30;
+  auto const graph = test::graph_of({step, copy}, GraphRole::step);
+  CHECK(seconds_of(graph, {}) == std::vector<double>{0, 0});
+  CHECK(seconds_of(graph, costs_of({}, {}, {}, 30)) == std::vector<double>{2, 1});
+  CHECK(seconds_of(graph, costs_of({}, {}, {7}, 30)) == std::vector<double>{7, 1});
+}
+
+TEST_CASE("costs that lack a layer, a block or a device are refused") {
+  auto const code = [](ActionGraph const& graph, ComputeCosts const& costs) {
+    return test::error_of([&] { (void)seconds_of(graph, costs); }).code();
+  };
+  auto const graph = test::graph_of({pass(ActionKind::forward, 1)});
+  CHECK(code(graph, costs_of({{1, 1}, {1, 1}})) != Errc::invalid_argument);
+  CHECK(code(graph, costs_of({{1, 1}})) == Errc::invalid_argument);
+  CHECK(code(graph, costs_of({{1, 1}, {1, 1}}, {1})) == Errc::invalid_argument);
+  CHECK(code(graph, costs_of({{1, 1}, {1, 1}}, {1, 0})) == Errc::invalid_argument);
+  CHECK(code(graph, costs_of({{1, 1}, {1, 1}}, {1, -1})) == Errc::invalid_argument);
+  Made step(ActionKind::optimizer_step, LaneKind::optimizer);
+  step.action.block = BlockId(1);
+  auto const steps = test::graph_of({step}, GraphRole::step);
+  CHECK(code(steps, costs_of({}, {}, {1})) == Errc::invalid_argument);
+}
+
+}  // namespace action_times_test

@@ -1,0 +1,139 @@
+// SPDX-FileCopyrightText: 2026 The roundpipe authors
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#include <roundpipe/simulate/link_sharing.hpp>
+
+#include <support/error_of.hpp>
+
+#include <doctest/doctest.h>
+
+#include <cstddef>
+#include <random>
+#include <vector>
+
+namespace link_sharing_test {
+
+namespace {
+
+using namespace roundpipe;
+using enum CopyDirection;
+
+std::vector<double> rates_of(LinkModel const& link, std::vector<CopyFlow> const& flows) {
+  return LinkSharing(link, 4).rates(flows);
+}
+
+}  // namespace
+
+TEST_CASE("without limits copies take no time") {
+  CHECK(rates_of({}, {{0, up}, {1, down}}) ==
+        std::vector<double>{LinkSharing::unlimited, LinkSharing::unlimited});
+}
+
+TEST_CASE("a copy alone has its link's rate of its direction") {
+  LinkModel const link{10, 20};
+  CHECK(rates_of(link, {{0, up}}) == std::vector<double>{10});
+  CHECK(rates_of(link, {{3, down}}) == std::vector<double>{20});
+}
+
+TEST_CASE("both ways at once a link gives each a part, other devices' links are as before") {
+  LinkModel link{10, 20};
+  link.both_ways_factor = 0.5;
+  CHECK(rates_of(link, {{0, up}, {0, down}, {1, up}}) == std::vector<double>{5, 10, 10});
+}
+
+TEST_CASE("a device's link may be slower than the others'") {
+  LinkModel link{10, 20};
+  link.device_factors = {1, 1, 0.5, 1};
+  CHECK(rates_of(link, {{0, up}, {2, up}, {2, down}}) == std::vector<double>{10, 5, 10});
+}
+
+TEST_CASE("devices behind one switch share a link, each way") {
+  LinkModel link{10, 10};
+  link.groups = {{0, 1}, {2, 3}};
+  CHECK(rates_of(link, {{0, up}, {1, up}, {2, up}, {1, down}}) ==
+        std::vector<double>{5, 5, 10, 10});
+}
+
+TEST_CASE("what one copy can not use others get, from the root too") {
+  LinkModel link{10, 10};
+  link.groups = {{0, 1}};
+  link.root_bytes_per_second = 18;
+  CHECK(rates_of(link, {{0, up}, {1, up}, {2, up}}) == std::vector<double>{5, 5, 8});
+}
+
+TEST_CASE("host memory is shared by both ways, the root by each") {
+  LinkModel link{10, 10};
+  link.root_bytes_per_second = 12;
+  CHECK(rates_of(link, {{0, up}, {1, up}, {2, down}}) == std::vector<double>{6, 6, 10});
+  link.host_bytes_per_second = 15;
+  CHECK(rates_of(link, {{0, up}, {1, up}, {2, down}}) == std::vector<double>{5, 5, 5});
+}
+
+TEST_CASE("no limit is exceeded, and every copy is held back by a limit that is used up") {
+  std::mt19937 random(1);
+  auto const draw = [&](double low, double high) {
+    return std::uniform_real_distribution(low, high)(random);
+  };
+  for (int i = 0; i < 300; ++i) {
+    LinkModel link{draw(1, 10), draw(1, 10)};
+    link.groups = {{0, 2}};
+    link.root_bytes_per_second = draw(5, 40);
+    link.host_bytes_per_second = draw(5, 60);
+    std::vector<CopyFlow> flows;
+    for (std::size_t device = 0; device < 4; ++device) {
+      for (auto const direction : {up, down}) {
+        if (random() % 2 == 0) {
+          flows.push_back({device, direction});
+        }
+      }
+    }
+    auto const rates = rates_of(link, flows);
+    auto const sum = [&](auto const& counts) {
+      double total = 0;
+      for (std::size_t f = 0; f < flows.size(); ++f) {
+        total += counts(flows[f]) ? rates[f] : 0;
+      }
+      return total;
+    };
+    auto const full = [](double used, double limit) {
+      CHECK(used <= limit * (1 + 1e-9));
+      return used >= limit * (1 - 1e-9);
+    };
+    for (std::size_t f = 0; f < flows.size(); ++f) {
+      auto const& flow = flows[f];
+      auto const rate =
+          flow.direction == up ? link.upload_bytes_per_second : link.download_bytes_per_second;
+      auto const same_way = [&](CopyFlow const& x) { return x.direction == flow.direction; };
+      auto held = full(rates[f], rate);
+      held = full(sum(same_way), link.root_bytes_per_second) || held;
+      held = full(sum([](CopyFlow const&) { return true; }), link.host_bytes_per_second) || held;
+      if (flow.device % 2 == 0 && flow.device < 3) {
+        held =
+            full(sum([&](CopyFlow const& x) { return same_way(x) && x.device % 2 == 0; }), rate) ||
+            held;
+      }
+      CHECK(held);
+    }
+  }
+}
+
+TEST_CASE("links that make no sense are refused") {
+  auto const code = [](LinkModel const& link) {
+    return test::error_of([&] { LinkSharing(link, 2); }).code();
+  };
+  CHECK(code({-1, 0}) == Errc::invalid_argument);
+  LinkModel link;
+  link.both_ways_factor = 0;
+  CHECK(code(link) == Errc::invalid_argument);
+  link = {};
+  link.device_factors = {1};
+  CHECK(code(link) == Errc::invalid_argument);
+  link.device_factors = {1, 0};
+  CHECK(code(link) == Errc::invalid_argument);
+  link = {};
+  link.groups = {{0, 2}};
+  CHECK(code(link) == Errc::invalid_argument);
+  link.groups = {{0}, {1, 0}};
+  CHECK(code(link) == Errc::invalid_argument);
+}
+
+}  // namespace link_sharing_test

@@ -1,0 +1,74 @@
+// SPDX-FileCopyrightText: 2026 The roundpipe authors
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+
+#include <roundpipe/trace/trace_file.hpp>
+
+#include <roundpipe/core/error.hpp>
+#include <support/temporary_folder.hpp>
+
+#include <doctest/doctest.h>
+
+#include <filesystem>
+#include <fstream>
+#include <iterator>
+#include <ostream>
+#include <sstream>
+#include <stdexcept>
+#include <string>
+#include <system_error>
+
+namespace trace_file_test {
+
+using namespace roundpipe;
+
+TEST_CASE("A file is replaced by what is written to it") {
+  test::TemporaryFolder const folder;
+  auto const path = folder.path / "trace";
+  std::ofstream(path) << std::string(1000, 'x');
+  detail::write_trace_file(path, [](std::ostream& out) { out << "short\n"; });
+  std::ifstream file(path);
+  CHECK(std::string(std::istreambuf_iterator<char>(file), {}) == "short\n");
+}
+
+TEST_CASE("A file that could not be finished is removed, and its error goes on") {
+  test::TemporaryFolder const folder;
+  auto const fail = [](std::ostream& out) {
+    out << "half";
+    throw std::runtime_error("no more");
+  };
+  CHECK_THROWS_WITH_AS(
+      detail::write_trace_file(folder.path / "trace", fail), "no more", std::runtime_error);
+  CHECK(std::filesystem::is_empty(folder.path));
+}
+
+TEST_CASE("A path that can not be opened is an error that names it, before anything is written") {
+  test::TemporaryFolder const folder;
+  auto const path = folder.path / "missing" / "trace";
+  bool called = false;
+  try {
+    detail::write_trace_file(path, [&](std::ostream&) { called = true; });
+    FAIL("no error");
+  } catch (Error const& error) {
+    CHECK(error.code() == std::errc::no_such_file_or_directory);
+    CHECK(error.message().find(path.string()) != std::string::npos);
+  }
+  CHECK_FALSE(called);
+}
+
+TEST_CASE("A stream that took everything is well, another is an error") {
+  std::ostringstream out;
+  CHECK_NOTHROW(detail::require_written(out));
+  out.setstate(std::ios::badbit);
+  CHECK_THROWS_AS(detail::require_written(out), Error);
+}
+
+TEST_CASE("Devices are counted from 0 to the timeline's, and the host is none") {
+  TimelineEntry entry;
+  entry.lane = {LaneKind::compute, DeviceId(1)};
+  CHECK_NOTHROW(detail::require_known_devices({2, {entry}}));
+  CHECK_THROWS_AS(detail::require_known_devices({1, {entry}}), Error);
+  entry.lane = {LaneKind::optimizer, DeviceId::none()};
+  CHECK_NOTHROW(detail::require_known_devices({0, {entry}}));
+}
+
+}  // namespace trace_file_test
