@@ -9,7 +9,7 @@ using namespace roundpipe;
 
 auto const data = [](DeviceTensor const& tensor) { return tensor.as<float>().device_pointer(); };
 
-void enqueue(auto& ctx, auto kernel) {  // It runs on each row, when the device comes to it.
+void enqueue(auto& ctx, auto kernel) {  // The device calls the kernel for each row, later.
   ctx.stream().launch([kernel, rows = ctx.shape().rows] {
     for (int row = 0; row < rows; ++row) {
       kernel(row);
@@ -17,8 +17,8 @@ void enqueue(auto& ctx, auto kernel) {  // It runs on each row, when the device 
   });
 }
 
-struct Wave {  // A layer of your own, y = x + w sin(x): tables of its tensors, and two functions.
-  bool first = false;  // The first layer takes x from the batch.
+struct Wave {  // A layer of your own, y = x + w sin(x): tables of its tensors and two functions.
+  bool first = false;  // The first layer reads x from the batch.
   ParameterTable parameters() const { return {{{"w", {1}}, Initial::normal(0.1F)}}; }
   TensorTable boundary(BatchShape s) const { return {{"x", {s.rows}}}; }
   TensorTable input(BatchShape s) const { return first ? TensorTable{} : boundary(s); }
@@ -34,15 +34,15 @@ struct Wave {  // A layer of your own, y = x + w sin(x): tables of its tensors, 
     auto dy = data(ctx.output_gradient(0)), dw = data(ctx.parameter_gradient(0));
     auto dx = first ? nullptr : data(ctx.input_gradient(0));
     enqueue(ctx, [=](int i) {
-      *dw += dy[i] * std::sin(x[i]);  // Added to: it sums over micro-batches.
+      *dw += dy[i] * std::sin(x[i]);  // Add: the gradient sums over micro-batches.
       if (dx != nullptr) {
-        dx[i] = dy[i] * (1 + *w * std::cos(x[i]));  // Overwritten.
+        dx[i] = dy[i] * (1 + *w * std::cos(x[i]));  // Overwrite.
       }
     });
   }
 };
 
-struct SquaredError {  // The last layer makes the loss: half the mean of (x - y)^2.
+struct SquaredError {  // The last layer computes the loss: half the mean of (x - y)^2.
   ParameterTable parameters() const { return {}; }
   TensorTable input(BatchShape s) const { return {{"x", {s.rows}}}; }
   TensorTable side_inputs(BatchShape s) const { return {{"y", {s.rows}}}; }
@@ -74,6 +74,6 @@ int main() {
   for (int step = 1; step <= 10; ++step) {
     auto const batch = Batch(2, {4}).set<float>("x", x).set<float>("y", y);
     std::printf("step %2d: loss %.4f\n", step, pipeline.forward_backward(batch));
-    pipeline.step();  // On the host, while the next iteration runs.
+    pipeline.step();  // The host updates while the next iteration runs.
   }
 }
