@@ -53,7 +53,7 @@ struct UsePlace {
   Bytes parameters = 0;                     ///< The block's master table, in the parameter entry.
   Bytes gradients = 0;                      ///< The block's gradient table, in the gradient entry.
   Bytes rounded = 0;                        ///< \c rounded_table, in the gradient entry.
-  TensorTable rounded_table;                ///< The block's bf16 tensors.
+  TensorTable rounded_table;                ///< The block's bf16 and f16 tensors.
   std::vector<std::size_t> rounded_tensor;  ///< By tensor of the block: its index there, or none.
   bool trains = true;                       ///< Frozen blocks have no place in the gradient entry.
   static constexpr std::size_t not_rounded = static_cast<std::size_t>(-1);

@@ -153,7 +153,7 @@ class BalancedCuts {
     throw Error(Errc::over_budget,
                 "no " + std::to_string(stages) +
                     " stages that hold their layers both forward and backward fit into a device; "
-                    "more stages, smaller micro-batches or a lower save level would help");
+                    "more stages or smaller micro-batches would help");
   }
   auto const place = ranges.end() - (fused ? 1 : 0);
   ranges.insert(place, stages - used, {fused ? ranges.back().first : layers, 0});

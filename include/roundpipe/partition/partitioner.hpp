@@ -65,8 +65,7 @@ class Partitioner {
         break;
       }
     }
-    return text +
-           "; a larger device budget, smaller micro-batches or a lower save level would help";
+    return text + "; a larger device budget or smaller micro-batches would help";
   }
 };
 

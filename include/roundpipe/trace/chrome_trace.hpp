@@ -40,7 +40,7 @@ struct TraceIds {
                static_cast<std::size_t>(lane.kind)) {}
 };
 
-/// "forward of layer 3", "copy gradient of block 2", "upload activation of stage 1".
+/// "forward of layer 3", "copy parameters of block 2", "upload activation of stage 1".
 [[nodiscard]] inline std::string action_title(TimelineEntry const& entry) {
   std::string const kind = name_of(entry.kind);
   auto const of = [&](char const* noun, auto id) {

@@ -466,8 +466,8 @@ TEST_CASE("a model that fits in no way is refused, with the layer that is too la
   problem.fits = [](StageDirection direction, LayerRange stage) {
     return !(direction == StageDirection::backward && stage.contains(2));
   };
-  CHECK(message().find("layer 2 alone does not fit into a device as a backward stage") !=
-        std::string::npos);
+  CHECK(message().find("layer 2 alone does not fit into a device as a backward stage; a larger "
+                       "device budget or smaller micro-batches would help") != std::string::npos);
   problem.fits = [](StageDirection direction, LayerRange stage) {
     return direction == StageDirection::forward ? !stage.contains(1) : stage.count == 1;
   };
