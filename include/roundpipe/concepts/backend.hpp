@@ -18,12 +18,12 @@
 
 namespace roundpipe {
 
-/// What a plan needs to know of a device.
+/// What a plan needs to know about a device.
 struct DeviceProperties {
   std::string name;
-  Bytes memory_bytes = 0;                 ///< What arenas may take.
-  double flops_per_second = 1e12;         ///< A rough peak, for estimated costs only.
-  double memory_bytes_per_second = 1e11;  ///< The same of its memory.
+  Bytes memory_bytes = 0;                 ///< What arenas may use.
+  double flops_per_second = 1e12;         ///< A rough peak; only for estimated costs.
+  double memory_bytes_per_second = 1e11;  ///< The peak of its memory; only for estimated costs.
   double upload_bytes_per_second = 0;     ///< 0: unknown or unlimited.
   double download_bytes_per_second = 0;   ///< 0: unknown or unlimited.
 };
@@ -32,12 +32,12 @@ struct DeviceProperties {
 ///
 /// Semantics:
 /// 1. An event that was never recorded counts as complete: waiting for it returns at once; reason:
-///    so do CUDA's, and what must not happen early has to be issued first.
-/// 2. A wait captures the latest record at the time of the call; later records do not move it.
-/// 3. `wait()` blocks the calling host thread; `ready()` does not. Both throw the backend's first
-///    error once it has failed.
-/// 4. `seconds_since(earlier)` is the device time between two completed records of events of one
-///    device.
+///    CUDA's events behave so. Whoever needs an order must issue the record first.
+/// 2. A wait captures the latest record at the time of the call; later records do not change it.
+/// 3. `wait()` blocks the calling host thread; `ready()` does not. After the backend has failed,
+///    both throw its first error.
+/// 4. `seconds_since(earlier)` is the device time between two completed records; both events belong
+///    to one device.
 template <class E>
 concept BackendEvent = std::movable<E> && requires(E& event, E const& other) {
   event.wait();
@@ -48,7 +48,7 @@ concept BackendEvent = std::movable<E> && requires(E& event, E const& other) {
 /// \brief A counter that the host raises and streams wait for.
 ///
 /// Semantics:
-/// 1. `signal(n)` raises the value to n; values only grow.
+/// 1. `signal(n)` raises the value to n; values never shrink.
 /// 2. After the backend's `abort()` a fence lets every waiter pass; reason: teardown must not hang.
 template <class F>
 concept BackendFence =
@@ -57,17 +57,17 @@ concept BackendFence =
 /// \brief A FIFO of work on one device.
 ///
 /// Semantics:
-/// 1. Every member enqueues and returns; work starts in order, each piece after the one before it.
-/// 2. `copy` moves the source's bytes to a destination of equal size; host memory comes from
-///    `allocate_host`; both must live until the copy has run.
+/// 1. Every member enqueues and returns. Work runs in order, each piece after the one before it.
+/// 2. `copy` moves the bytes of the source to a destination of equal size. Host memory comes from
+///    `allocate_host`. Source and destination must live until the copy has run.
 /// 3. `fill` sets every byte.
-/// 4. `round` rounds fp32 to bf16 or to f16, to nearest, ties to even; what is beyond the narrow
-///    type's range becomes infinite.
-/// 5. Copies of one direction on one device share a copy engine, and one in flight is never
-///    preempted.
+/// 4. `round` rounds fp32 to bf16 or to f16, to nearest, ties to even; values beyond the narrow
+///    type's range become infinite.
+/// 5. Copies of one direction on one device share a copy engine, which never preempts a copy in
+///    flight.
 ///
-/// Opt-in: `annotate(char const* label)` names the work that follows, for errors and profilers;
-/// null says that the named work ends.
+/// Opt-in: `annotate(char const* label)` names the following work for errors and profilers; null
+/// ends the name.
 template <class S, class Event, class Fence>
 concept BackendStream = std::movable<S> && requires(S& stream,
                                                     Event& event,
@@ -93,28 +93,29 @@ concept BackendStream = std::movable<S> && requires(S& stream,
 /// \brief A set of devices, numbered from 0.
 ///
 /// Semantics:
-/// 1. `make_stream(device, kind)` serves one lane. `make_event(device)` may be recorded on that
-///    device's streams only, and waited for by any device's streams and by the host.
-/// 2. `allocate_device` and `allocate_host` return owners of one slab each, aligned to 256 bytes
-///    and touched (the host's: zeroed), with `bytes()` (a `DeviceBytes` or `HostBytes`); they throw
-///    `Error` with a code equal to `std::errc::not_enough_memory` when there is no such slab.
-/// 3. Errors of enqueued work are sticky: every later wait throws the first one. `abort()` makes
-///    all pending waits end, lets streams drain, and is final.
-/// 4. Everything made by a backend is destroyed before the backend.
+/// 1. `make_stream(device, kind)` serves one lane. Only streams of its own device record the event
+///    of `make_event(device)`; streams of any device and the host wait for it.
+/// 2. `allocate_device` and `allocate_host` return owners of one slab each, with `bytes()` (a
+///    `DeviceBytes` or `HostBytes`). Slabs are aligned to 256 bytes and touched (the host's:
+///    zeroed). When no such slab is available, they throw `Error` with a code equal to
+///    `std::errc::not_enough_memory`.
+/// 3. Errors of enqueued work are sticky: every later wait throws the first one. `abort()` ends all
+///    pending waits, lets streams drain, and is final.
+/// 4. Everything that a backend made is destroyed before the backend.
 ///
 /// Opt-ins:
-/// - `make_held_fence()` makes a fence that `abort()` leaves as it is: whoever made it signals the
-///   largest `std::int64_t` when all may pass; reason: where enqueued work still runs after an
-///   `abort()`, copies that wait for the optimizer must not go on while it finishes a step.
-/// - `before_host_action(LaneKind)` is called on the thread of a host's lane before each of its
-///   actions; a test double may delay it there.
-/// - `static constexpr std::size_t compute_actions_ahead` (at least 4) says how many compute
-///   actions are to be issued before the first of them is done; reason: a driver whose queue is
-///   full blocks the thread that fills it, perhaps with locks that others wait for.
-/// - `static constexpr double warm_up_seconds` says that a device must work for so long before it
-///   is as fast as it stays, and that work of a new kind may wait for all that the device does:
-///   then a pipeline runs every layer once on every device before step 1, and again, with nothing
-///   else under way, for extents that come for the first time.
+/// - `make_held_fence()` makes a fence that ignores `abort()`: its maker signals the largest
+///   `std::int64_t` to let all waiters pass; reason: where enqueued work still runs after an
+///   `abort()`, copies that wait for the optimizer must not start while it finishes a step.
+/// - `before_host_action(LaneKind)` runs on the thread of a host lane before each action of the
+///   lane; a test double may delay the lane there.
+/// - `static constexpr std::size_t compute_actions_ahead` (at least 4) limits how many compute
+///   actions are issued before the first of them is done; reason: a driver whose queue is full
+///   blocks the thread that fills it, perhaps while it holds locks that others need.
+/// - `static constexpr double warm_up_seconds` says how long a device must work before it reaches
+///   its lasting speed, and that new kinds of work may wait until the device is idle. A pipeline
+///   then runs every layer once on every device before step 1. A new shape drains the pipeline and
+///   runs each layer once again.
 template <class B>
 concept Backend = requires(B& backend, DeviceId device, LaneKind kind, Bytes bytes) {
   typename B::Stream;

@@ -34,10 +34,10 @@
 
 namespace roundpipe {
 
-/// The device memory of one layer for one micro-batch, besides boundaries and parameters.
+/// The device memory of one layer for one micro-batch, without boundaries and parameters.
 struct Footprint {
   Bytes saved_bytes = 0;      ///< From the saving forward to the backward.
-  Bytes workspace_bytes = 0;  ///< During one call of forward or backward, whichever needs more.
+  Bytes workspace_bytes = 0;  ///< During one forward or backward, whichever needs more.
 };
 
 /// Floating-point operations of one layer for one micro-batch (a multiply-add counts two).
@@ -46,7 +46,7 @@ struct FlopCount {
   double backward_flops = 0;  ///< Without recomputation.
 };
 
-/// \brief A layer that says which tensors it takes, keeps and hands on.
+/// \brief A layer that declares which tensors it reads, keeps and hands on.
 ///
 /// Satisfied by: every `nn` layer, and a user's own.
 template <class L>
@@ -72,9 +72,9 @@ concept HasSideInputs = requires(L const& layer, BatchShape shape) {
   { layer.side_inputs(shape) } -> std::convertible_to<TensorTable>;
 };
 
-/// \brief A layer that ends the model with a loss. `loss_terms` runs on the host, before the call,
-/// over the micro-batch's side inputs: it returns how many terms the loss sums (the unmasked
-/// labels, say). One over the call's total is every loss layer's gradient scale.
+/// \brief A layer that ends the model with a loss. Before the call, `loss_terms` runs on the host
+/// over the micro-batch's side inputs and returns how many terms the loss sums (for example the
+/// unmasked labels). The gradient scale of every loss layer is one over the call's total.
 template <class L>
 concept LossLayer =
     requires(L const& layer, std::span<HostTensor const> side_inputs, BatchShape shape) {
@@ -93,7 +93,7 @@ concept HasWork = requires(L const& layer, BatchShape shape) {
   { layer.work(shape) } -> std::convertible_to<FlopCount>;
 };
 
-/// \brief A layer with a name of its own.
+/// \brief A layer that has a name.
 template <class L>
 concept HasName = requires(L const& layer) {
   { layer.name() } -> std::convertible_to<std::string>;
@@ -102,29 +102,30 @@ concept HasName = requires(L const& layer) {
 /// \brief One layer of a model, runnable on \p Stream.
 ///
 /// Semantics:
-/// 1. A layer is a stateless description. All members are `const`, and depend on nothing but the
-///    layer's own constants and their arguments; reason: copies of one layer run on several issuing
-///    threads at once, and a backward may run on another device than its forward.
+/// 1. A layer is a stateless description. All members are `const` and depend only on the layer's
+///    constants and on their arguments; reason: several issuing threads use copies of one layer at
+///    once, and a backward may run on another device than its forward.
 /// 2. `forward` and `backward` are called at *issue* time: they enqueue work on `ctx.stream()` and
 ///    return; reason: the data is not there yet. They never wait, never allocate device memory,
-///    never enqueue elsewhere, and reach device memory from enqueued work only.
+///    never enqueue on another stream, and touch device memory in enqueued work only.
 /// 3. `forward` reads parameters, inputs and side inputs and writes every output. When
-///    `ctx.saving()`, it also writes to `ctx.saved()` what `backward` will need; reason: `backward`
-///    finds parameters, inputs, side inputs and `saved()`, but no outputs. A loss layer's saving
-///    forward may leave the loss to `backward`; reason: where both form the same products, one of
-///    them can do it all.
+///    `ctx.saving()`, `forward` also writes to `ctx.saved()` what `backward` will need; reason:
+///    `backward` receives parameters, inputs, side inputs and `saved()`, but no outputs. The saving
+///    forward of a loss layer may leave the loss to `backward`; reason: where both need the same
+///    products, computing them once is enough.
 /// 4. `backward` overwrites every input gradient that is present and *adds* to every parameter
 ///    gradient that is present; reason: parameter gradients accumulate over the micro-batches of a
-///    slot, in their order, in the accumulation type, and frozen parameters have none. What is
-///    present does not change the bits of the rest.
+///    slot, in their order, in the accumulation type; frozen parameters have no gradient. Absent
+///    gradients do not change the bits of the others.
 /// 5. `forward` may run several times for one micro-batch (recomputation), on different devices,
-///    and must write the same bits each time; random numbers come from `ctx.random()` alone.
-/// 6. The tables for smaller extents pack into no more bytes than those for the capacity, and the
-///    number and types of their tensors do not depend on the extents; reason: memory is planned
-///    once, for the capacity.
-/// 7. The gradient of a boundary tensor has its shape and type. Integer tensors have none.
-/// 8. A layer that throws from `forward` or `backward` stops the pipeline; the caller's next call
-///    rethrows with layer, stage and device named.
+///    and must write the same bits each time. Random numbers come only from `ctx.random()`.
+/// 6. Tables for smaller extents pack into no more bytes than tables for the capacity. The number
+///    and types of their tensors do not depend on the extents; reason: memory is planned once, for
+///    the capacity.
+/// 7. The gradient of a boundary tensor has the tensor's shape and type. Integer tensors have no
+///    gradient.
+/// 8. A layer that throws from `forward` or `backward` stops the pipeline. The caller's next call
+///    rethrows the error and names layer, stage and device.
 template <class L, class Stream>
 concept Layer = std::copy_constructible<L> && LayerDescription<L> && HasForward<L, Stream> &&
                 HasBackward<L, Stream>;

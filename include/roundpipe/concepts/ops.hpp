@@ -5,12 +5,12 @@
 /// \file
 /// \brief The operations from which layers are built once and run on every kind of device.
 ///
-/// An `Ops` is a cheap handle, made for one call of a layer: `O ops{ctx.stream(), scratch}`. The
-/// scratch is device memory that an operation may use while it runs; since operations of one stream
-/// run one after another, all of a layer's share it, and a layer reserves the largest
-/// `..._scratch_bytes` of those that it calls (0 where there is no such function).
+/// An `Ops` is a cheap handle, made for one call of a layer: `O ops{ctx.stream(), scratch}`. An
+/// operation may use the scratch, which is device memory, while it runs. Operations of one stream
+/// run one after another, so all operations of a layer share the scratch. A layer reserves the
+/// largest `..._scratch_bytes` of its operations (0 where an operation has no such function).
 ///
-/// In signatures the tensors written come first, then those read, then optional ones, then numbers.
+/// Arguments come in this order: tensors written, tensors read, optional tensors, numbers.
 
 #include <roundpipe/core/bytes.hpp>
 #include <roundpipe/core/dtype.hpp>
@@ -23,7 +23,7 @@
 
 namespace roundpipe {
 
-/// Stands for an optional tensor that is not there.
+/// Stands for an absent optional tensor.
 inline constexpr DeviceTensor absent{};
 
 /// The extents of a product with a weight: x [rows, in], weight [out, in], y [rows, out].
@@ -43,28 +43,28 @@ struct AttentionShape {
   DType dtype = DType::f32;  ///< Of queries, keys and values.
 };
 
-/// The constants of rotary position embedding and of the norm that may precede it.
+/// The constants of rotary position embedding and of the norm that may precede the rotation.
 struct RotaryOptions {
   double theta = 10000;   ///< The base of the geometric series of wave lengths.
   double epsilon = 1e-6;  ///< Of the norm.
 };
 
-/// How a dropout draws.
+/// The constants of a dropout.
 struct DropoutOptions {
   double rate = 0;  ///< The probability that an element is dropped, in [0, 1).
-  RandomKey key;    ///< Word i of this stream decides on element i, in row-major order.
+  RandomKey key;    ///< Word i of this stream decides about element i, in row-major order.
 };
 
-/// \brief Products with a weight of shape [out, in], as stored by the common checkpoints.
+/// \brief Products with a weight of shape [out, in], the layout of the common checkpoints.
 ///
-/// Semantics, where a tensor with a trailing extent `in` (or whose trailing extents multiply to it)
+/// Semantics. A tensor with a trailing extent `in` (or whose trailing extents multiply to `in`)
 /// counts as a matrix of `size / in` rows:
-/// 1. `linear(y, x, w, c)`: y = x wᵀ + c. c is optional; it may be y, which then accumulates.
-/// 2. `linear_input_gradient(dx, dy, w, c)`: dx = dy w + c, likewise.
-/// 3. `linear_weight_gradient(dw, dy, x)`: dw += dyᵀ x, in the accumulation type; reason: it sums
+/// 1. `linear(y, x, w, c)`: y = x wᵀ + c. c is optional; c may be y, which then accumulates.
+/// 2. `linear_input_gradient(dx, dy, w, c)`: dx = dy w + c. c is optional and may be dx.
+/// 3. `linear_weight_gradient(dw, dy, x)`: dw += dyᵀ x, in the accumulation type; reason: dw sums
 ///    over the micro-batches of a slot. dw is optional.
-/// 4. Sums form in at least the accumulation type and are rounded once, to the output's type; that
-///    may differ from the inputs' (logits do).
+/// 4. Sums use at least the accumulation type and are rounded once, to the type of the output,
+///    which may differ from the type of the inputs (logits do).
 template <class O>
 concept LinearOps = requires(O const& ops, DeviceTensor const& t) {
   { O::linear_scratch_bytes() } -> std::same_as<Bytes>;
@@ -77,15 +77,16 @@ concept LinearOps = requires(O const& ops, DeviceTensor const& t) {
 ///
 /// Semantics, with n(x) = x / sqrt(mean(x²) + epsilon) over each `width` = gain.size() elements:
 /// 1. `rms_norm(y, x, gain, epsilon)`: y = gain n(x).
-/// 2. `rms_norm_backward(dx, dgain, dy, x, gain, c, epsilon)`: dx = the gradient + c, and
-///    dgain += the gradient's sum over all vectors, in an order that depends on extents alone. c is
-///    optional (the gradient of a residual branch); dx is optional, and may be dy or c; dgain is
+/// 2. `rms_norm_backward(dx, dgain, dy, x, gain, c, epsilon)`: dx = the gradient + c, and dgain +=
+///    the gradient's sum over all vectors, in an order that depends on the extents alone. c (the
+///    gradient of a residual branch) is optional; dx is optional and may be dy or c; dgain is
 ///    optional.
-/// 3. `rotary(y, x, gain, options)` takes x of shape [rows, length, heads, d], applies
-///    `rms_norm` with a gain of size d to each head where gain is present, and then rotates the
-///    pair (i, i + d/2) of position t (counted from 0 in each row) by t theta^(-2i/d) (Su et al.
-///    2021, eq. 34, pairs as in Hugging Face's `rotate_half`). y may be x.
-/// 4. `rotary_backward(dx, dgain, dy, x, gain, options)` is its gradient; dgain and x are read and
+/// 3. `rotary(y, x, gain, options)` takes x of shape [rows, length, heads, d]. Where gain (of size
+///    d) is present, it applies `rms_norm` to each head. Then it rotates the pair (i, i + d/2) of
+///    position t (counted from 0 in each row) by t theta^(-2i/d) (Su et al. 2021, eq. 34, pairs as
+///    in Hugging Face's `rotate_half`). y may be x.
+/// 4. `rotary_backward(dx, dgain, dy, x, gain, options)` is the gradient of `rotary`. It reads x
+///    and writes dgain only where gain is present; dgain is optional there, too. dx may be dy.
 ///    written only where gain is present; dgain is optional there, too. dx may be dy.
 template <class O>
 concept NormOps =
@@ -101,13 +102,13 @@ concept NormOps =
 ///
 /// Semantics, with q, o of shape [rows, length, heads, d] and k, v [rows, length, kv_heads, d]:
 /// 1. `attention(o, lse, q, k, v)`: position t attends to positions 0 to t of its row; query head h
-///    reads key head h / (heads / kv_heads); scores are scaled by 1/sqrt(d). lse, of shape
-///    [rows, heads, length] in the accumulation type, is the logarithm of the sum of the
-///    exponentials of each query's scaled scores.
-/// 2. `attention_backward(dq, dk, dv, d_o, q, k, v, o, lse)` recomputes probabilities from lse
-///    (Dao et al. 2022, section 3.1); reason: what is saved is proportional to the positions, never
-///    to their square. Sums over query heads and positions have a fixed order.
-/// 3. `attention_scratch_bytes(shape)` is enough for either.
+///    reads key head h / (heads / kv_heads); scores are scaled by 1/sqrt(d). lse, of shape [rows,
+///    heads, length] in the accumulation type, is the logarithm of the sum of the exponentials of
+///    each query's scaled scores.
+/// 2. `attention_backward(dq, dk, dv, d_o, q, k, v, o, lse)` recomputes probabilities from lse (Dao
+///    et al. 2022, section 3.1); reason: the saved memory then grows with the number of positions,
+///    not with its square. Sums over query heads and positions have a fixed order.
+/// 3. `attention_scratch_bytes(shape)` suffices for either operation.
 template <class O>
 concept AttentionOps = requires(O const& ops, DeviceTensor const& t, AttentionShape shape) {
   { O::attention_scratch_bytes(shape) } -> std::same_as<Bytes>;
@@ -120,10 +121,11 @@ concept AttentionOps = requires(O const& ops, DeviceTensor const& t, AttentionSh
 /// Semantics:
 /// 1. `swiglu(y, gate, up)`: y = silu(gate) up, silu(z) = z / (1 + exp(-z)) (Shazeer 2020, eq. 5).
 ///    y may be gate.
-/// 2. `swiglu_backward(dgate, dup, y, dy, gate, up)` yields both gradients, and y again; reason:
-///    the weight gradient behind it needs y, and this pass has all that it takes. dup may be dy.
+/// 2. `swiglu_backward(dgate, dup, y, dy, gate, up)` writes both gradients, and y again; reason:
+///    the weight gradient that follows needs y, and this pass already reads all operands of y. dup
+///    may be dy.
 /// 3. `dropout(y, x, c, options)`: y = x m / (1 - rate) + c, where element i of m is 0 when
-///    `uniform(random_word(key, i)) < rate` and else 1; no mask is stored, and the gradient is the
+///    `uniform(random_word(key, i)) < rate` and 1 otherwise. No mask is stored: the gradient is the
 ///    same operation with the same options. c is optional. y may be x or c.
 template <class O>
 concept ElementwiseOps = requires(O const& ops, DeviceTensor const& t, DropoutOptions options) {
@@ -137,9 +139,9 @@ concept ElementwiseOps = requires(O const& ops, DeviceTensor const& t, DropoutOp
 /// Semantics:
 /// 1. `embedding(y, tokens, table)`: y[i] = table[tokens[i]].
 /// 2. `embedding_backward(dtable, dy, tokens)`: dtable[tokens[i]] += dy[i], in the order of i for
-///    each token; reason: atomic additions would make the sum depend on timing. dtable is optional.
-/// 3. A token outside the vocabulary must not touch memory outside the table. Operations on the
-///    host throw `Error` (invalid_argument) in the stream.
+///    each token; reason: with atomic additions the sum would depend on timing. dtable is optional.
+/// 3. A token outside the vocabulary must not touch memory outside the table. Host operations throw
+///    `Error` (invalid_argument) in the stream.
 template <class O>
 concept EmbeddingOps = requires(O const& ops, DeviceTensor const& t, std::int64_t n) {
   { O::embedding_scratch_bytes(n, n, n) } -> std::same_as<Bytes>;  // tokens, vocabulary, width
@@ -150,15 +152,15 @@ concept EmbeddingOps = requires(O const& ops, DeviceTensor const& t, std::int64_
 /// \brief Cross-entropy over logits of shape [positions, vocabulary]; labels are i32.
 ///
 /// Semantics:
-/// 1. `cross_entropy(losses, lse, logits, labels, padding)`: for each position, lse = the logarithm
-///    of the sum of the exponentials of its logits, losses = lse - logits[label], or 0 where the
-///    label is `padding`. Both are in the accumulation type.
+/// 1. `cross_entropy(losses, lse, logits, labels, padding)`: for each position, lse is the
+///    logarithm of the sum of the exponentials of its logits, and losses = lse - logits[label], or
+///    0 where the label is `padding`. Both have the accumulation type.
 /// 2. `cross_entropy_backward(dlogits, logits, lse, labels, padding, scale)`:
 ///    dlogits = scale (exp(logits - lse) - onehot(label)), or 0 where the label is `padding`.
 ///    dlogits may be logits.
-/// 3. `sum(total, terms, factor)`: the one number total = factor times the sum of all terms, in
-///    f64 and in an order that depends on the size alone.
-/// 4. Labels outside the vocabulary are treated as tokens outside it are.
+/// 3. `sum(total, terms, factor)`: the single number total = factor times the sum of all terms, in
+///    f64, in an order that depends on the size alone.
+/// 4. Labels outside the vocabulary follow the rule for tokens outside the vocabulary.
 template <class O>
 concept LossOps = requires(O const& ops,
                            DeviceTensor const& t,
@@ -173,19 +175,19 @@ concept LossOps = requires(O const& ops,
 /// \brief All operations of the reference layers, on one kind of device.
 ///
 /// Semantics:
-/// 1. Every operation only enqueues, on the stream that the handle was made with; the tensors'
-///    memory must live until it has run. Tensors are captured by value.
-/// 2. Shapes and types are checked when an operation is enqueued; it throws `Error`
+/// 1. Every operation only enqueues, on the stream of the handle. The memory of the tensors must
+///    live until the operation has run. Tensors are captured by value.
+/// 2. An operation checks shapes and types when it is enqueued. It throws `Error`
 ///    (invalid_argument) for operands that do not fit, and (unsupported) for a combination of
 ///    element types that this device does not compute.
-/// 3. Tensors that are written share no memory with others of the same call, except where an
-///    operation says that one "may be" another. An optional sum of gradients that is not present
-///    (of a frozen parameter) costs no work, and the other results have the same bits without it.
-/// 4. Equal inputs give equal bits, whatever the time, the thread or the address, as long as
-///    tensors begin at multiples of 256 bytes or at fixed distances from one; reason: a
-///    recomputation, perhaps elsewhere, must repeat the forward.
-/// 5. The scratch functions do not grow when an argument shrinks; the scratch is aligned to 256
-///    bytes, and its content is undefined.
+/// 3. A tensor that is written shares no memory with other tensors of the call, except where an
+///    operation says that one "may be" another. An absent optional sum of gradients (of a frozen
+///    parameter) costs no work, and the other results keep their bits.
+/// 4. Equal inputs give equal bits at any time, on any thread and at any address, as long as
+///    tensors begin at multiples of 256 bytes or at fixed distances from such a multiple; reason: a
+///    recomputation, perhaps on another device, must repeat the forward.
+/// 5. The scratch functions do not grow when an argument shrinks. The scratch is aligned to 256
+///    bytes; its content is undefined.
 ///
 /// Satisfied by: `nn::HostOps`, `cu::CudaOps`.
 template <class O>

@@ -15,24 +15,25 @@
 
 namespace roundpipe {
 
-/// What an update needs to know besides its arrays.
+/// The arguments of an update besides its arrays.
 struct UpdateContext {
   std::uint64_t step = 1;     ///< The number of this step, from 1.
-  float gradient_factor = 1;  ///< Applied to every gradient first (clipping, unscaling).
+  float gradient_factor = 1;  ///< Multiplies every gradient before the update (clipping,
+                              ///< unscaling).
   DecayGroup decay = DecayGroup::decayed;
 };
 
 /// \brief An element-wise update rule.
 ///
 /// Semantics:
-/// 1. `state_arrays()` arrays of a parameter's size belong to it, at most 8; they begin as zeros.
-///    `update` sees them as fp32. Where states are kept in the parameter's type (see `StateType`),
-///    they are rounded from one step to the next.
+/// 1. Each parameter has `state_arrays()` state arrays of its size, at most 8, which begin as
+///    zeros. `update` sees them as fp32. Where states are stored in the parameter's type (see
+///    `StateType`), each step rounds them.
 /// 2. `update(context, weights, gradients, states)` may be called for any consecutive part of a
-///    parameter, for different parts at once from several threads, and gives the same bits however
-///    the parts are cut; reason: the optimizer worker is parallel.
-/// 3. `gradients` holds as many elements as `weights`, and each of `states` (there are
-///    `state_arrays()`) too.
+///    parameter, for several parts at once from several threads. The bits do not depend on the
+///    cuts; reason: several threads share the optimizer's work.
+/// 3. `gradients` and each of the `state_arrays()` entries of `states` hold as many elements as
+///    `weights`.
 ///
 /// Satisfied by: `AdamW`, `Sgd`.
 template <class O>

@@ -25,49 +25,49 @@ struct LayerRange {
   friend constexpr bool operator==(LayerRange const&, LayerRange const&) noexcept = default;
 };
 
-/// The times of one layer in seconds; of passes: for one micro-batch.
+/// The times of one layer in seconds; passes are for one micro-batch.
 struct LayerCost {
   double forward_s = 0;
   double backward_s = 0;  ///< Without recomputation.
-  /// Of the saving forward that a backward stage runs once more; none: as long as the forward.
+  /// The saving forward that a backward stage repeats; none: the same as \c forward_s.
   std::optional<double> recompute_s = std::nullopt;
-  double optimizer_s = 0;  ///< Of the layer's update on the host.
+  double optimizer_s = 0;  ///< The update of the layer on the host.
 
   [[nodiscard]] double recomputing_s() const noexcept { return recompute_s.value_or(forward_s); }
 };
 
 /// The stages of a model, in execution order. `backward.front()` is the *fused* stage: it runs its
-/// layers forward (saving) and backward; `forward` covers the layers before it, and `backward`
-/// covers all layers, last ones first.
+/// layers forward (saving) and backward. `forward` covers the layers before the fused stage.
+/// `backward` covers all layers, last ones first.
 struct Partition {
   std::vector<LayerRange> forward;
   std::vector<LayerRange> backward;
 
-  /// S: how many stages there are.
+  /// S: the number of stages.
   [[nodiscard]] std::size_t size() const noexcept { return forward.size() + backward.size(); }
   friend bool operator==(Partition const&, Partition const&) = default;
 };
 
 enum class StageDirection { forward, backward };
 
-/// What a partition policy is given.
+/// The input of a partition policy.
 struct PartitionProblem {
-  std::vector<LayerCost> costs;   ///< One a layer.
+  std::vector<LayerCost> costs;   ///< One for each layer.
   std::size_t devices = 1;        ///< N
-  std::size_t micro_batches = 1;  ///< M: of a whole call, all rounds.
-  /// Whether a stage of these layers fits into a device; empty: every stage does.
+  std::size_t micro_batches = 1;  ///< M: of a whole call, over all rounds.
+  /// Whether a stage of these layers fits into a device. Empty: every stage fits.
   std::function<bool(StageDirection, LayerRange)> fits = {};
-  /// M_R: what a policy that sees rounds may choose from, divisors of M; empty: the divisors that
-  /// are at least N, or M alone where there is none.
+  /// The choices of M_R for a policy that plans rounds: divisors of M. Empty: the divisors that are
+  /// at least N, or M alone where there is no such divisor.
   std::vector<std::size_t> micro_batches_per_round = {};
 };
 
 /// \brief A pure function from costs and limits to stages.
 ///
 /// Semantics:
-/// 1. `partition(problem)` returns stages as \ref Partition describes; each one `fits`.
-/// 2. It throws `Error` (over_budget) when no partition does.
-/// 3. Equal problems give equal partitions; reason: a plan can be made again elsewhere.
+/// 1. `partition(problem)` returns stages as \ref Partition describes; each stage `fits`.
+/// 2. It throws `Error` (over_budget) when no partition fits.
+/// 3. Equal problems give equal partitions; reason: another process can repeat a plan.
 ///
 /// Satisfied by: `Partitioner`, `SimulatedPartitioner`, `ChosenPartitioner`, `UniformPartitioner`.
 template <class P>

@@ -37,12 +37,12 @@ struct Task {
 /// The size of the problem that a schedule solves.
 struct ScheduleShape {
   std::size_t forward_stages = 0;
-  std::size_t backward_stages = 0;  ///< None: a forward-only call.
+  std::size_t backward_stages = 0;  ///< 0: a forward-only call.
   std::size_t devices = 1;          ///< N
   std::size_t micro_batches = 1;    ///< M_R: of one round.
   std::size_t rounds = 1;           ///< R: of one call.
-  /// Whether the first backward stage is fused with the forward of its layers, which then are in no
-  /// forward stage. Else the forward stages hold all layers.
+  /// Whether the first backward stage also runs the forward of its layers (fused); then no forward
+  /// stage holds these layers. Otherwise the forward stages hold all layers.
   bool fused = true;
 
   [[nodiscard]] constexpr std::size_t stages() const noexcept {
@@ -60,25 +60,27 @@ inline void check(ScheduleShape const& shape) {
   require(shape.rounds > 0, Errc::invalid_argument, "a schedule needs at least one round");
 }
 
-/// For each relative device its tasks, in the order in which it runs them.
+/// The tasks of each relative device, in the order in which the device runs them.
 using DeviceTasks = std::vector<std::vector<Task>>;
 
-/// \brief A pure function from the problem's size to tasks by device.
+/// \brief A pure function from the size of the problem to the tasks of each device.
 ///
 /// Semantics:
-/// 1. `tasks(shape)` holds one list a device. Every forward stage has one `forward` task a
-///    micro-batch and round; the first backward stage one `fused`, where `shape.fused`; every other
-///    backward stage one `recompute` and, later on the same device, one `backward` or its two
-///    halves, the input gradient first.
+/// 1. `tasks(shape)` holds one list for each device. Every forward stage has one `forward` task for
+///    each micro-batch and round. The first backward stage has one `fused` task where
+///    `shape.fused`. Every other backward stage has one `recompute` task and, later on the same
+///    device, one `backward` task or its two halves, the input gradient first.
 /// 2. Devices are relative: device i of a call is device (g0 + i) mod N. `advance(shape)` says by
 ///    how much g0 moves after the call; a schedule that binds stages to devices returns 0.
-/// 3. The lists can be run: taking tasks in list order, no device waits forever for another.
+/// 3. The lists can run: when devices take tasks in list order, none waits forever for another.
 ///
-/// To be *run* (not only simulated), all micro-batches of a stage in one round must be consecutive
-/// on one device, in order; reason: their gradients accumulate there and are rounded once.
+/// To *run* a schedule (not only simulate it), all micro-batches of a stage in one round must be
+/// consecutive on one device, in order; reason: their gradients accumulate there and are rounded
+/// once.
 ///
-/// Opt-in: `static bool fuses()`, whether it wants the first backward stage fused; without it, it
-/// does (see \ref fuses). A schedule refuses a shape that says otherwise, where that matters to it.
+/// Opt-in: `static bool fuses()`, whether the schedule wants the first backward stage fused;
+/// without this member it does (see \ref fuses). A schedule that depends on the fusion refuses
+/// other shapes.
 ///
 /// Satisfied by: `RoundRobinSchedule`, `LoopedBfsSchedule`; simulated only:
 /// `EarliestFinishSchedule` (which knows the stages of one kind of call), `NaiveSchedule`,

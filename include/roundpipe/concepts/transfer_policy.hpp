@@ -3,7 +3,7 @@
 #pragma once
 
 /// \file
-/// \brief What cuts a slot's parameter and gradient copies into pieces and places them in time.
+/// \brief What cuts a slot's parameter and gradient copies into pieces and assigns them to windows.
 
 #include <roundpipe/core/bytes.hpp>
 
@@ -23,11 +23,11 @@ struct Piece {
   friend constexpr bool operator==(Piece const&, Piece const&) noexcept = default;
 };
 
-/// What is copied in one window, as one action.
+/// What one action copies in one window.
 struct Chunk {
   std::vector<Piece> pieces;
-  std::size_t window = 0;  ///< In which of the neighbouring slot's windows.
-  /// Whether it waits for its window's start and for the window's activation copy.
+  std::size_t window = 0;  ///< The window of the neighbouring slot.
+  /// Whether the chunk waits for the start of its window and for the window's activation copy.
   bool gated = true;
 
   [[nodiscard]] Bytes bytes() const noexcept {
@@ -44,9 +44,10 @@ struct Chunk {
 ///
 /// Semantics:
 /// 1. `chunks(tensor_bytes, windows)` covers every byte of every tensor exactly once, in chunks
-///    ordered by window; windows number from 0 to `windows` - 1.
-/// 2. `activations_in_flight()` (at least 1) is how many micro-batches' activations a device holds
-///    in each direction: 1 uploads each when it is needed, 2 one micro-batch early.
+///    ordered by window. Windows have the numbers 0 to `windows` - 1.
+/// 2. `activations_in_flight()` (at least 1) is the number of micro-batches whose activations a
+///    device holds in each direction: with 1, each activation is uploaded when it is needed; with
+///    2, one micro-batch earlier.
 ///
 /// Satisfied by: `PriorityTransferEngine`.
 template <class P>

@@ -13,15 +13,15 @@ namespace roundpipe {
 /// The extents of one micro-batch: \c rows samples of \c length positions each. Samples without
 /// positions (images, feature vectors) have length 1.
 ///
-/// A plan is made for a *capacity*; each micro-batch then brings its own, smaller or equal extents.
-/// The bytes that a layer declares must not grow when an extent shrinks.
+/// A plan is made for a *capacity*. Each micro-batch brings its own extents, none above the
+/// capacity's. When an extent shrinks, a layer must not declare more bytes.
 struct BatchShape {
   std::int64_t rows = 1;
   std::int64_t length = 1;
 
   /// The number of positions: rows times length.
   [[nodiscard]] constexpr std::int64_t positions() const noexcept { return rows * length; }
-  /// Whether a micro-batch of these extents fits into \p capacity.
+  /// Whether \p capacity holds a micro-batch of these extents.
   [[nodiscard]] constexpr bool fits(BatchShape const& capacity) const noexcept {
     return rows >= 1 && length >= 1 && rows <= capacity.rows && length <= capacity.length;
   }

@@ -3,7 +3,7 @@
 #pragma once
 
 /// \file
-/// \brief Byte counts: literals, alignment, and their reading and writing with binary units.
+/// \brief Byte counts: literals, alignment, parsing and printing with binary units.
 
 #include <roundpipe/core/error.hpp>
 
@@ -31,7 +31,7 @@ constexpr Bytes operator""_GiB(unsigned long long n) noexcept {
 }
 }  // namespace literals
 
-/// Every tensor of a block begins at a multiple of this many bytes, on every device alike.
+/// The alignment in bytes of every tensor of a block, on every device.
 inline constexpr Bytes tensor_alignment_bytes = 256;
 
 /// \p bytes rounded up to a multiple of \p alignment.
@@ -40,7 +40,7 @@ inline constexpr Bytes tensor_alignment_bytes = 256;
   return (bytes + alignment - 1) / alignment * alignment;
 }
 
-/// \p bytes for people, for example "1.50 MiB".
+/// \p bytes as readable text, for example "1.50 MiB".
 [[nodiscard]] inline std::string format_bytes(Bytes bytes) {
   char const* const units[] = {"B", "KiB", "MiB", "GiB", "TiB"};
   auto value = static_cast<double>(bytes);
@@ -54,12 +54,12 @@ inline constexpr Bytes tensor_alignment_bytes = 256;
   return text;
 }
 
-/// Reads "4096", "64KiB", "1.5 GiB" (also K, M, G, T and a trailing B; all binary).
-/// \throws Error (invalid_argument) when \p text is no such size, or is negative.
+/// Parses "4096", "64KiB" or "1.5 GiB". K, M, G, T and a trailing B work too; all units are binary.
+/// \throws Error (invalid_argument) when \p text is not a size or is negative.
 [[nodiscard]] inline Bytes parse_bytes(std::string_view text) {
   auto const fail = [&]() -> Error {
-    std::string message = "'";  // GCC 12 warns of "'" + std::string(text) when it optimizes
-    message.append(text).append("' is no size; write for example 512MiB or 4GiB");
+    std::string message = "'";  // GCC 12 warns about "'" + std::string(text) when it optimizes
+    message.append(text).append("' is not a size; write for example 512MiB or 4GiB");
     return {Errc::invalid_argument, message};
   };
   double value = 0;

@@ -3,7 +3,7 @@
 #pragma once
 
 /// \file
-/// \brief Copies between host arrays of fp32 and of a tensor's declared type.
+/// \brief Conversion between host arrays of fp32 and of a tensor's declared type.
 
 #include <roundpipe/core/dtype.hpp>
 #include <roundpipe/core/error.hpp>
@@ -18,7 +18,8 @@ namespace roundpipe {
 
 namespace detail {
 
-/// fp32 to a type of 16 bits. With \p Streams, past the caches: \p to is aligned to 64 bytes.
+/// Narrows fp32 to a 16-bit type. \p Streams bypasses the caches and needs \p to aligned to 64
+/// bytes.
 template <DType Type, bool Streams>
 struct Narrow {
   float const* from;
@@ -42,7 +43,7 @@ struct Narrow {
   }
 };
 
-/// A type of 16 bits to fp32, written or added.
+/// Widens a 16-bit type to fp32, which is written or added.
 template <DType Type, bool Adds>
 struct Widen {
   std::uint16_t const* from;
@@ -83,16 +84,17 @@ struct Add {
   }
 };
 
-/// Whether \ref narrow and \ref widen know \p type.
+/// Whether \ref narrow and \ref widen support \p type.
 [[nodiscard]] constexpr bool is_convertible(DType type) noexcept {
   return type == DType::f32 || type == DType::bf16 || type == DType::f16;
 }
 
 }  // namespace detail
 
-/// Writes \p values to \p memory as elements of \p type (f32, bf16 or f16), rounding to nearest,
-/// ties to even, as \ref BFloat16 and \ref Float16 do: what is too large becomes infinite, NaN
-/// stays NaN. \p memory may be \p values' own for f32 alone, and otherwise does not overlap it.
+/// Writes \p values to \p memory as elements of \p type (f32, bf16 or f16). Rounds to nearest, ties
+/// to even, as \ref BFloat16 and \ref Float16 do: values beyond the range become infinite, NaN
+/// stays NaN. \p memory may be the memory of \p values for f32 only; otherwise the two must not
+/// overlap.
 /// \throws Error (invalid_argument) for another type or when \p memory is too small.
 inline void narrow(HostSpan<float const> values, DType type, HostBytes memory) {
   require(detail::is_convertible(type) && memory.size() >= values.size() * size_of(type),
@@ -113,10 +115,10 @@ inline void narrow(HostSpan<float const> values, DType type, HostBytes memory) {
   }
 }
 
-/// Writes to \p sums, or adds to it when \p adds, the elements of \p type (f32, bf16 or f16) in
-/// \p memory, which does not overlap it. Exact, but for the addition; a signalling NaN of f16
-/// becomes quiet.
-/// \throws Error (invalid_argument) as \ref narrow does.
+/// Reads the elements of \p type (f32, bf16 or f16) in \p memory and writes them to \p sums, or
+/// adds them when \p adds. \p memory and \p sums must not overlap. The conversion is exact; a
+/// signalling NaN of f16 becomes quiet.
+/// \throws Error (invalid_argument) for another type or when \p memory is too small.
 inline void widen(HostSpan<std::byte const> memory, DType type, HostSpan<float> sums, bool adds) {
   require(detail::is_convertible(type) && memory.size() >= sums.size() * size_of(type),
           Errc::invalid_argument,

@@ -54,7 +54,7 @@ enum class DType : std::uint8_t { f64, f32, bf16, f16, i64, i32, u8 };
   return "?";
 }
 
-/// Whether elements are real numbers, so that a gradient exists.
+/// Whether elements are real numbers, so that they have gradients.
 [[nodiscard]] constexpr bool is_floating(DType type) noexcept {
   return type == DType::f64 || type == DType::f32 || type == DType::bf16 || type == DType::f16;
 }
@@ -67,7 +67,7 @@ enum class DType : std::uint8_t { f64, f32, bf16, f16, i64, i32, u8 };
 /// The \ref DType of the C++ type \p T.
 template <class T>
 inline constexpr DType dtype_of = [] {
-  static_assert(sizeof(T) == 0, "T is no element type of a roundpipe tensor");
+  static_assert(sizeof(T) == 0, "T is not an element type of a roundpipe tensor");
   return DType::u8;
 }();
 template <>
@@ -85,7 +85,7 @@ inline constexpr DType dtype_of<std::int32_t> = DType::i32;
 template <>
 inline constexpr DType dtype_of<std::uint8_t> = DType::u8;
 
-/// Calls \p f with a value-initialized element of the floating type that \p type names.
+/// Calls \p f with a value-initialized element of the floating type \p type.
 template <class F>
 constexpr decltype(auto) visit_floating(DType type, F&& f) {
   switch (type) {

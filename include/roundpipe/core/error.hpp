@@ -3,7 +3,7 @@
 #pragma once
 
 /// \file
-/// \brief The exception that every throwing part of the library throws, and its typed codes.
+/// \brief The exception that the library throws, and its typed codes.
 
 #include <source_location>
 #include <string>
@@ -13,16 +13,16 @@
 
 namespace roundpipe {
 
-/// What went wrong, as a code that a program can act on.
+/// What went wrong, as a code that a program can handle.
 enum class Errc {
   invalid_argument = 1,  ///< An argument or option is out of its domain.
-  boundary_mismatch,     ///< A layer hands over tensors that the next one does not take.
-  over_budget,           ///< A plan needs more bytes than its budget holds.
+  boundary_mismatch,     ///< A layer's boundary does not match the input of the next layer.
+  over_budget,           ///< A plan needs more bytes than its budget.
   not_finite,            ///< A loss or a gradient norm is NaN or infinite.
   device_fault,          ///< Work on a device failed.
-  aborted,               ///< Another failure stopped this work first.
-  unsupported,           ///< A legal combination that this version does not run.
-  unsafe_graph,          ///< A schedule, transfer policy or protocol leaves an order to chance.
+  aborted,               ///< Another failure stopped this work.
+  unsupported,           ///< The combination is legal, but this version does not run it.
+  unsafe_graph,          ///< A schedule, transfer policy or protocol leaves out a needed wait.
 };
 
 }  // namespace roundpipe
@@ -87,7 +87,7 @@ inline std::error_code make_error_code(Errc code) noexcept {
   return {static_cast<int>(code), category()};
 }
 
-/// A failure with its code, a message for the user and the place of the call that met it.
+/// A failure: its code, a message for the user, and the place of the call that detected it.
 class Error : public std::system_error {
  public:
   Error(std::error_code code,
@@ -100,10 +100,10 @@ class Error : public std::system_error {
         std::source_location where = std::source_location::current())
       : Error(make_error_code(code), std::move(message), where) {}
 
-  /// The message alone, without the code's own words that \c what() appends.
+  /// The message alone, without the description of the code that \c what() appends.
   [[nodiscard]] std::string const& message() const noexcept { return message_; }
 
-  /// Where in the source the failure was met.
+  /// The source location that detected the failure.
   [[nodiscard]] std::source_location const& where() const noexcept { return where_; }
 
  private:
@@ -111,7 +111,7 @@ class Error : public std::system_error {
   std::source_location where_;
 };
 
-/// Throws \ref Error with \p code and \p message unless \p holds.
+/// Throws \ref Error with \p code and \p message when \p holds is false.
 constexpr void require(bool holds,
                        Errc code,
                        char const* message,

@@ -46,8 +46,8 @@ class Float16 {
  public:
   constexpr Float16() noexcept = default;
 
-  /// Rounds to nearest, ties to even: magnitudes from 65520 on become infinite, those up to 2^-25
-  /// become 0; NaN stays NaN.
+  /// Rounds to nearest, ties to even. Magnitudes of 65520 and more become infinite, magnitudes up
+  /// to 2^-25 become 0; NaN stays NaN.
   constexpr explicit Float16(float value) noexcept {
     auto const bits = std::bit_cast<std::uint32_t>(value);
     auto const sign = (bits >> 16) & 0x8000U;
@@ -58,7 +58,7 @@ class Float16 {
     auto const sign = (bits_ & 0x8000U) << 16;
     auto const exponent = (bits_ >> 10) & 0x1fU;
     auto const mantissa = bits_ & 0x3ffU;
-    if (exponent == 0) {  // normal as a float, so that a mode that flushes subnormals is no matter
+    if (exponent == 0) {  // normal as a float, so modes that flush subnormals do no harm
       auto const magnitude = static_cast<float>(mantissa) * 0x1p-24F;
       return std::bit_cast<float>(sign | std::bit_cast<std::uint32_t>(magnitude));
     }
@@ -76,17 +76,18 @@ class Float16 {
  private:
   /// The bits of the half nearest to the binary32 magnitude \p bits.
   static constexpr std::uint32_t rounded(std::uint32_t bits) noexcept {
-    if (bits > 0x7f800000U) {  // NaN: quiet, with what is left of its payload
+    if (bits > 0x7f800000U) {  // NaN: make it quiet, keep the upper payload bits
       return 0x7e00U | ((bits >> 13) & 0x3ffU);
     }
-    if (bits >= 0x47800000U) {  // 2^16 and above
+    if (bits >= 0x47800000U) {  // 2^16 and above: infinity
       return 0x7c00U;
     }
-    if (bits >= 0x38800000U) {  // 2^-14 and above: another bias, a shorter mantissa
-      auto const biased = bits - ((127U - 15U) << 23);  // a carry is the next exponent, or infinity
+    if (bits >= 0x38800000U) {  // 2^-14 and above: change the bias, shorten the mantissa
+      auto const biased = bits - ((127U - 15U) << 23);  // a carry moves on to the next exponent, or
+                                                        // to infinity
       return (biased + 0xfffU + ((biased >> 13) & 1U)) >> 13;
     }
-    // From 0.5 on floats are 2^-24 apart, as subnormal halves are: the addition rounds.
+    // From 0.5 on, floats are 2^-24 apart, as subnormal halves are: the addition rounds.
     return std::bit_cast<std::uint32_t>(std::bit_cast<float>(bits) + 0.5F) - 0x3f000000U;
   }
 

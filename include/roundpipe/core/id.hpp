@@ -3,7 +3,7 @@
 #pragma once
 
 /// \file
-/// \brief Strong ids: a layer number can not be taken for a device number.
+/// \brief Strong ids: a layer number cannot pass for a device number.
 
 #include <compare>
 #include <concepts>
@@ -13,7 +13,7 @@
 
 namespace roundpipe {
 
-/// A zero-based number that is told apart from others by \p Tag. Default: \ref none().
+/// A zero-based number. \p Tag distinguishes the kinds. The default is \ref none().
 template <class Tag>
 class Id {
  public:
@@ -21,7 +21,7 @@ class Id {
   template <std::integral I>
   constexpr explicit Id(I value) noexcept : value_(static_cast<std::int32_t>(value)) {}
 
-  /// The id of nothing.
+  /// The id that names nothing.
   [[nodiscard]] static constexpr Id none() noexcept { return Id{}; }
 
   [[nodiscard]] constexpr bool valid() const noexcept { return value_ >= 0; }
@@ -40,10 +40,10 @@ class Id {
 
 using LayerId = Id<struct LayerTag>;  ///< A layer of the model, in execution order.
 using BlockId = Id<struct BlockTag>;  ///< A parameter block; tied layers share one.
-using StageId = Id<struct StageTag>;  ///< A stage, forward ones first, in execution order.
-using SlotId = Id<struct SlotTag>;    ///< A stage in a round: a place in dispatch order.
+using StageId = Id<struct StageTag>;  ///< A stage in execution order; forward stages come first.
+using SlotId = Id<struct SlotTag>;    ///< A stage in a round: a place in the dispatch order.
 using RoundId = Id<struct RoundTag>;  ///< A round of a call.
-using MicroBatchId = Id<struct MicroBatchTag>;  ///< A micro-batch of a call, counted over rounds.
+using MicroBatchId = Id<struct MicroBatchTag>;  ///< A micro-batch of a call, counted across rounds.
 using DeviceId = Id<struct DeviceTag>;  ///< A worker; relative in graphs, physical in backends.
 using ActionId = Id<struct ActionTag>;  ///< An action of a graph, in issue order.
 

@@ -3,7 +3,7 @@
 #pragma once
 
 /// \file
-/// \brief Lanes: the queues in which the actions of devices and of the host run in order.
+/// \brief Lanes: the queues in which devices and the host run actions in order.
 
 #include <roundpipe/core/id.hpp>
 
@@ -13,16 +13,16 @@
 
 namespace roundpipe {
 
-/// What a stream of a device is for; a backend may map kinds to priorities and copy engines.
+/// The purpose of a stream. A backend may map kinds to priorities and copy engines.
 enum class LaneKind : std::uint8_t {
   compute,
   activation_up,
   activation_down,
   parameter_up,
   gradient_down,
-  accumulate,      ///< On the host: sums downloaded gradients.
-  parameter_copy,  ///< On the host: P copies.
-  optimizer,       ///< On the host: gradient norms, optimizer steps.
+  accumulate,      ///< Host: adds downloaded gradients to sums.
+  parameter_copy,  ///< Host: P copies.
+  optimizer,       ///< Host: gradient norms and optimizer steps.
 };
 
 inline constexpr std::size_t device_lane_count = 5;  ///< The kinds before \c accumulate.
@@ -40,10 +40,10 @@ inline constexpr std::size_t host_lane_count = 3;
   return names[static_cast<std::size_t>(kind)];
 }
 
-/// A FIFO of actions: one of a device's five, or one of the host's three.
+/// A FIFO of actions: one of the five of a device, or one of the three of the host.
 struct Lane {
   LaneKind kind = LaneKind::compute;
-  DeviceId device;  ///< None for the host's lanes.
+  DeviceId device;  ///< None for host lanes.
 
   friend constexpr auto operator<=>(Lane const&, Lane const&) noexcept = default;
   friend constexpr bool operator==(Lane const&, Lane const&) noexcept = default;

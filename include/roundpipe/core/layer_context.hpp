@@ -3,8 +3,8 @@
 #pragma once
 
 /// \file
-/// \brief What a layer finds when it is called: its tensors on the device, the stream to enqueue
-/// on, and the facts about the micro-batch.
+/// \brief What a call of a layer receives: device tensors, the stream to enqueue on, and facts
+/// about the micro-batch.
 
 #include <roundpipe/core/batch_shape.hpp>
 #include <roundpipe/core/random.hpp>
@@ -16,8 +16,8 @@
 
 namespace roundpipe {
 
-/// The device tensors of one layer for one micro-batch, each list in the order of the layer's
-/// table. Memory belongs to the caller and holds until the work enqueued by the call has run.
+/// The device tensors of one layer for one micro-batch. Each list has the order of the layer's
+/// table. The caller owns the memory and keeps it until the enqueued work has run.
 struct LayerTensors {
   std::vector<DeviceTensor> parameters;
   std::vector<DeviceTensor> inputs;
@@ -25,38 +25,39 @@ struct LayerTensors {
   std::vector<DeviceTensor> outputs;              ///< Forward only.
   std::vector<DeviceTensor> results;              ///< Forward of \c evaluate only.
   std::vector<DeviceTensor> output_gradients;     ///< Backward only.
-  std::vector<DeviceTensor> input_gradients;      ///< Backward only; not present() where unwanted.
+  std::vector<DeviceTensor> input_gradients;      ///< Backward only; not present() where not
+                                                  ///< wanted.
   std::vector<DeviceTensor> parameter_gradients;  ///< Backward only; not present() where frozen.
-  DeviceBytes saved;                              ///< Empty when nothing is to be saved.
+  DeviceBytes saved;                              ///< Empty when nothing needs saving.
   DeviceBytes workspace;
-  DeviceSpan<double> loss;  ///< Of a loss layer only: one element.
+  DeviceSpan<double> loss;  ///< Loss layers only: one element.
 };
 
-/// What is known of a call besides its tensors.
+/// Facts about a call besides its tensors.
 struct LayerCall {
   BatchShape shape;           ///< The micro-batch's actual extents.
   RandomKey random;           ///< The same in forward, recomputation and backward.
-  double gradient_scale = 1;  ///< One over the loss terms of the whole call, times any loss scale.
+  double gradient_scale = 1;  ///< Loss scale divided by the number of loss terms of the whole call.
   bool saving = false;        ///< Forward only: \c backward will follow and needs \c saved().
   bool evaluating = false;    ///< No dropout; declared results are wanted.
 };
 
-/// What \c forward and \c backward have in common.
+/// The common part of \ref ForwardContext and \ref BackwardContext.
 template <class Stream>
 class LayerContext {
  public:
   LayerContext(Stream& stream, LayerCall const& call, LayerTensors const& tensors) noexcept
       : stream_(&stream), call_(&call), tensors_(&tensors) {}
 
-  /// The device's compute stream: enqueue here, and only here.
+  /// The compute stream of the device. Layers enqueue on this stream only.
   [[nodiscard]] Stream& stream() const noexcept { return *stream_; }
   [[nodiscard]] BatchShape shape() const noexcept { return call_->shape; }
   [[nodiscard]] RandomKey const& random() const noexcept { return call_->random; }
   [[nodiscard]] bool evaluating() const noexcept { return call_->evaluating; }
-  /// The factor of the loss: a loss layer's loss and gradients are its sum of terms times this.
+  /// The factor of the loss: a loss layer multiplies its sum of terms, and its gradients, by this.
   [[nodiscard]] double gradient_scale() const noexcept { return call_->gradient_scale; }
-  /// Where a loss layer writes the micro-batch's loss, gradient_scale() applied: one number. The
-  /// saving forward may leave it to the backward.
+  /// Where a loss layer writes the loss of the micro-batch, one number with gradient_scale()
+  /// applied. The saving forward may leave this write to the backward.
   [[nodiscard]] DeviceSpan<double> loss() const noexcept { return tensors_->loss; }
 
   [[nodiscard]] DeviceTensor const& parameter(std::size_t i) const {
@@ -66,9 +67,9 @@ class LayerContext {
   [[nodiscard]] DeviceTensor const& side_input(std::size_t i) const {
     return tensors_->side_inputs.at(i);
   }
-  /// The memory that lives from the saving forward to the backward of the same micro-batch.
+  /// Memory that lives from the saving forward to the backward of the same micro-batch.
   [[nodiscard]] TensorCarver saved() const noexcept { return TensorCarver{tensors_->saved}; }
-  /// Memory for this call alone; its content is undefined.
+  /// Memory for this call alone, with undefined content.
   [[nodiscard]] TensorCarver workspace() const noexcept {
     return TensorCarver{tensors_->workspace};
   }
@@ -83,26 +84,26 @@ class LayerContext {
   LayerTensors const* tensors_;
 };
 
-/// What \c forward finds.
+/// The arguments of \c forward.
 template <class Stream>
 class ForwardContext : public LayerContext<Stream> {
  public:
   using LayerContext<Stream>::LayerContext;
 
-  /// Whether a backward follows: what it needs goes to \ref LayerContext::saved(), which is empty
-  /// otherwise.
+  /// Whether a backward follows. If so, the forward writes what the backward needs to \ref
+  /// LayerContext::saved(), which is empty otherwise.
   [[nodiscard]] bool saving() const noexcept { return this->call().saving; }
   [[nodiscard]] DeviceTensor const& output(std::size_t i) const {
     return this->tensors().outputs.at(i);
   }
-  /// Whether declared results are wanted (in \c evaluate only).
+  /// Whether the caller wants the declared results (\c evaluate only).
   [[nodiscard]] bool wants_results() const noexcept { return !this->tensors().results.empty(); }
   [[nodiscard]] DeviceTensor const& result(std::size_t i) const {
     return this->tensors().results.at(i);
   }
 };
 
-/// What \c backward finds.
+/// The arguments of \c backward.
 template <class Stream>
 class BackwardContext : public LayerContext<Stream> {
  public:
@@ -111,12 +112,13 @@ class BackwardContext : public LayerContext<Stream> {
   [[nodiscard]] DeviceTensor const& output_gradient(std::size_t i) const {
     return this->tensors().output_gradients.at(i);
   }
-  /// To be overwritten whole. Not present() for integer tensors and where nobody needs it.
+  /// The layer overwrites this tensor completely. Not present() for integer tensors and where no
+  /// layer needs the gradient.
   [[nodiscard]] DeviceTensor const& input_gradient(std::size_t i) const {
     return this->tensors().input_gradients.at(i);
   }
-  /// To be added to: it holds the sum over the slot's earlier micro-batches, in the accumulation
-  /// type. Not present() for a frozen parameter, whose gradient nobody needs.
+  /// The layer adds to this tensor. It holds the sum over the slot's earlier micro-batches, in the
+  /// accumulation type. Not present() for a frozen parameter.
   [[nodiscard]] DeviceTensor const& parameter_gradient(std::size_t i) const {
     return this->tensors().parameter_gradients.at(i);
   }

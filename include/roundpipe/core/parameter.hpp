@@ -3,7 +3,8 @@
 #pragma once
 
 /// \file
-/// \brief What a layer says of its parameters: shape, type, first values, decay group, sharing.
+/// \brief What a layer declares about its parameters: shape, type, initial values, decay group,
+/// sharing.
 
 #include <roundpipe/core/tensor.hpp>
 
@@ -12,7 +13,7 @@
 
 namespace roundpipe {
 
-/// The distribution of a parameter's first values.
+/// The distribution of a parameter's initial values.
 struct Initial {
   enum class Kind { zeros, ones, normal };
   Kind kind = Kind::zeros;
@@ -25,7 +26,7 @@ struct Initial {
   }
 };
 
-/// Whether weight decay applies to a parameter; customary for matrices, not for gains and biases.
+/// Whether weight decay applies to a parameter. Usually matrices decay, gains and biases do not.
 enum class DecayGroup { decayed, exempt };
 
 /// One parameter tensor of a layer.
@@ -33,10 +34,12 @@ struct ParameterSpec {
   TensorSpec tensor;
   Initial initial = Initial::zeros();
   DecayGroup decay = DecayGroup::decayed;
-  /// Layers that name the same key share one tensor: same shape and type, one master copy, one
-  /// optimizer state, gradients summed in layer order. Empty: the layer's own.
+  /// Layers with the same key share one tensor. They must agree on shape and type; there is one
+  /// master copy and one optimizer state, and gradients are summed in layer order. Empty: not
+  /// shared.
   std::string sharing_key = {};
-  /// Frozen: never updated; it has no optimizer state and no gradient. Layers that share it agree.
+  /// Frozen parameters are never updated and have no gradient and no optimizer state. Layers that
+  /// share a parameter must agree on this.
   bool frozen = false;
 };
 

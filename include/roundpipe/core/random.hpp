@@ -3,8 +3,8 @@
 #pragma once
 
 /// \file
-/// \brief Counter-based random numbers: what is drawn depends on a key and an index, never on who
-/// draws or when, so that a recomputation on another device draws the same.
+/// \brief Counter-based random numbers: a key and an index determine each number, whoever draws it
+/// and whenever, so that a recomputation on another device draws the same numbers.
 
 #include <array>
 #include <cmath>
@@ -16,10 +16,10 @@ namespace roundpipe {
 /// Names one stream of random numbers.
 struct RandomKey {
   std::uint64_t seed = 0;         ///< The run's seed.
-  std::uint32_t step = 0;         ///< The training calls made before: new for each call.
+  std::uint32_t step = 0;         ///< The number of training calls before this one.
   std::uint32_t layer = 0;        ///< The layer's index.
   std::uint32_t micro_batch = 0;  ///< The micro-batch of the call.
-  std::uint32_t stream = 0;       ///< Free for the layer: one number a use.
+  std::uint32_t stream = 0;       ///< Free for the layer: one number for each use.
 
   [[nodiscard]] constexpr RandomKey with_stream(std::uint32_t s) const noexcept {
     auto key = *this;
@@ -45,14 +45,15 @@ struct RandomKey {
   return counter;
 }
 
-/// \p key in the form that \ref random_block reads: to be made once for many blocks. A key has more
-/// bits than Philox's own, so one pass hashes it to a key (the first half) and half a counter.
+/// \p key in the form that \ref random_block reads; make it once for many blocks. A key has more
+/// bits than Philox accepts, so one pass hashes the key to a Philox key (the first half) and half
+/// of a counter.
 [[nodiscard]] constexpr std::array<std::uint32_t, 4> hash_key(RandomKey const& key) noexcept {
   return philox({key.step, key.layer, key.micro_batch, key.stream},
                 {static_cast<std::uint32_t>(key.seed), static_cast<std::uint32_t>(key.seed >> 32)});
 }
 
-/// The four words number \p block of the stream whose key was hashed to \p hash.
+/// The four words of block number \p block in the stream whose key was hashed to \p hash.
 [[nodiscard]] constexpr std::array<std::uint32_t, 4> random_block(
     std::array<std::uint32_t, 4> const& hash, std::uint64_t block) noexcept {
   return philox({static_cast<std::uint32_t>(block),
@@ -61,7 +62,7 @@ struct RandomKey {
                  hash[3]},
                 {hash[0], hash[1]});
 }
-/// The four words number \p block of the stream \p key.
+/// The four words of block number \p block in the stream \p key.
 [[nodiscard]] constexpr std::array<std::uint32_t, 4> random_block(RandomKey const& key,
                                                                   std::uint64_t block) noexcept {
   return random_block(hash_key(key), block);
@@ -79,7 +80,7 @@ struct RandomKey {
 }
 
 /// Standard normal numbers 2 \p pair and 2 \p pair + 1 of the stream of \p hash (Box and Muller
-/// 1958; each takes two words, and the cosine alone).
+/// 1958). Each number uses two words and only the cosine.
 [[nodiscard]] inline std::array<float, 2> normal_pair(std::array<std::uint32_t, 4> const& hash,
                                                       std::uint64_t pair) {
   auto const words = random_block(hash, pair);

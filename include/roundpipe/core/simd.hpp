@@ -4,16 +4,16 @@
 
 /// \file
 /// \brief Element-wise loops in vector registers, compiled for each \ref roundpipe::SimdLevel and
-/// chosen at run time, whose results depend on neither the level nor the compiler's flags.
+/// selected at run time. The level and the compiler's flags do not change the results.
 ///
-/// A kernel is a struct of pointers and constants with a template over the vector's width, marked
-/// `gnu::always_inline`, so that its code takes on the target of the function that it is called
-/// from. Vectors are passed by reference: by value, their size would be a matter of the ABI.
+/// A kernel is a struct of pointers and constants with a template over the vector width. The
+/// template is `gnu::always_inline`, so that its code takes on the target of the calling function.
+/// Vectors are passed by reference: passed by value, the vector size would change the ABI.
 ///
-/// The same bits everywhere, -ffast-math excepted, because
-///   - products are \ref Simd::rounded before they are added, so that no compiler contracts them to
-///     fused multiply-adds (GCC does, with -march=native);
-///   - the rest of an array goes, padded, through the same instructions as the whole vectors;
+/// The bits are the same everywhere, except with -ffast-math, because
+///   - products pass through \ref Simd::rounded before an addition, so that no compiler contracts
+///     them to fused multiply-adds (GCC does with -march=native);
+///   - the tail of an array is padded and uses the same instructions as the whole vectors;
 ///   - division, square root and conversions are correctly rounded at every width.
 
 #include <roundpipe/core/simd_level.hpp>
@@ -30,8 +30,8 @@
 
 namespace roundpipe::detail {
 
-/// Vectors of \p Lanes elements. Named one by one, as a dependent vector size is beyond some
-/// compilers.
+/// Vectors of \p Lanes elements. Each width is spelled out because some compilers reject a
+/// dependent vector size.
 template <std::size_t Lanes>
 struct SimdVectors;
 
@@ -41,7 +41,7 @@ struct SimdVectors<4> {
   typedef std::int32_t Ints __attribute__((vector_size(16)));
   typedef std::uint32_t Words __attribute__((vector_size(16)));
   typedef std::uint16_t Halves __attribute__((vector_size(8)));
-  typedef float FewFloats __attribute__((vector_size(8)));  // as many as there are Doubles
+  typedef float FewFloats __attribute__((vector_size(8)));  // as many as Doubles has
   typedef double Doubles __attribute__((vector_size(16)));
 };
 
@@ -65,7 +65,7 @@ struct SimdVectors<16> {
   typedef double Doubles __attribute__((vector_size(64)));
 };
 
-/// What kernels do with vectors of \p Lanes elements.
+/// Operations on vectors of \p Lanes elements.
 template <std::size_t Lanes>
 struct Simd : SimdVectors<Lanes> {
   using typename SimdVectors<Lanes>::Floats;
@@ -74,7 +74,7 @@ struct Simd : SimdVectors<Lanes> {
   using typename SimdVectors<Lanes>::Halves;
   static constexpr std::size_t lanes = Lanes;
 
-  /// The first \p count elements at \p from, and zeros. \p from may be unaligned.
+  /// The first \p count elements at \p from, padded with zeros. \p from may be unaligned.
   template <class Vector, class T>
   [[gnu::always_inline]] static void load(Vector& to, T const* from, std::size_t count) noexcept {
     static_assert(sizeof(Vector) == Lanes * sizeof(T));
@@ -97,8 +97,8 @@ struct Simd : SimdVectors<Lanes> {
     }
   }
 
-  /// Writes all elements past the caches; \p to is aligned to the vector's size. Other threads may
-  /// see them late until \ref stream_fence.
+  /// Writes all elements past the caches. \p to is aligned to the vector size. Other threads may
+  /// see the values late, until \ref stream_fence.
   template <class Vector, class T>
   [[gnu::always_inline]] static void stream(T* to, Vector const& from) noexcept {
     static_assert(sizeof(Vector) == Lanes * sizeof(T));
@@ -117,9 +117,9 @@ struct Simd : SimdVectors<Lanes> {
 #endif
   }
 
-  /// Asks for the cache line 1 KiB after element \p i of \p array, once a line. The CPU's own
-  /// prefetchers give up on the many arrays that an update walks through. There may be no such
-  /// line: then nothing happens.
+  /// Prefetches the cache line 1 KiB after element \p i of \p array, once for each line: an update
+  /// walks through more arrays than the CPU's own prefetchers follow. Prefetching a line that does
+  /// not exist does nothing.
   template <class T>
   [[gnu::always_inline]] static void prefetch(T const* array, std::size_t i) noexcept {
     if (i * sizeof(T) % 64 == 0) {
@@ -127,7 +127,7 @@ struct Simd : SimdVectors<Lanes> {
     }
   }
 
-  /// Hides from the compiler how \p product came about: it is rounded as it stands.
+  /// Hides the multiplication from the compiler, so that \p product stays rounded.
   [[gnu::always_inline]] static void rounded(Floats& product) noexcept {
 #if defined(__SSE2__)
     asm("" : "+v"(product));
@@ -140,7 +140,7 @@ struct Simd : SimdVectors<Lanes> {
 
   /// Replaces every element by its square root, correctly rounded.
   [[gnu::always_inline]] static void square_roots(Floats& v) noexcept {
-#if defined(__SSE2__)  // std::sqrt sets errno, unless compiled otherwise, and so is not vectorized
+#if defined(__SSE2__)  // std::sqrt sets errno by default and is then not vectorized
     if constexpr (Lanes == 4) {
       v = _mm_sqrt_ps(v);
     } else {
@@ -160,7 +160,7 @@ struct Simd : SimdVectors<Lanes> {
     std::memcpy(&to, numbers.data(), sizeof to);
   }
 
-  /// Where \p mask has ones, \p then; elsewhere \p other.
+  /// \p then where \p mask has ones, \p other elsewhere.
   [[gnu::always_inline]] static void choose(Words& to,
                                             Ints const& mask,
                                             Words const& then,
@@ -169,20 +169,21 @@ struct Simd : SimdVectors<Lanes> {
          (~reinterpret_cast<Words const&>(mask) & other);
   }
 
-  /// bf16, exactly.
+  /// Widens bf16, exactly.
   [[gnu::always_inline]] static void from_bf16(Floats& to, Halves const& from) noexcept {
     auto const bits = __builtin_convertvector(from, Words) << 16;
     to = reinterpret_cast<Floats>(bits);
   }
 
-  /// To bf16 as \ref roundpipe::BFloat16 rounds: to nearest, ties to even; NaN stays NaN.
+  /// Narrows to bf16 as \ref roundpipe::BFloat16 does: to nearest, ties to even; NaN stays NaN.
   [[gnu::always_inline]] static void to_bf16(Halves& to, Floats const& from) noexcept {
     auto const bits = reinterpret_cast<Words>(from);
     Words const noise = ((bits >> 16) & 1U) + 0x7fffU;
     to_bf16(to, bits, noise);
   }
 
-  /// To bf16 with \p noise, below 2^16, added to the 16 bits that are cut off; NaN stays NaN.
+  /// Narrows to bf16 after adding \p noise, below 2^16, to the 16 bits that are cut off; NaN stays
+  /// NaN.
   [[gnu::always_inline]] static void to_bf16(Halves& to,
                                              Words const& bits,
                                              Words const& noise) noexcept {
@@ -192,7 +193,7 @@ struct Simd : SimdVectors<Lanes> {
     to = __builtin_convertvector(result, Halves);
   }
 
-  /// IEEE binary16, exactly; a NaN becomes quiet.
+  /// Widens IEEE binary16, exactly; a NaN becomes quiet.
   [[gnu::always_inline]] static void from_f16(Floats& to, Halves const& from) noexcept {
     if constexpr (Lanes == 4) {
       auto const bits = __builtin_convertvector(from, Words);
@@ -211,14 +212,15 @@ struct Simd : SimdVectors<Lanes> {
     }
   }
 
-  /// To IEEE binary16, to nearest, ties to even: too large becomes infinite, NaN a quiet NaN.
+  /// Narrows to IEEE binary16, to nearest, ties to even: values beyond the range become infinite,
+  /// NaN a quiet NaN.
   [[gnu::always_inline]] static void to_f16(Halves& to, Floats const& from) noexcept {
     if constexpr (Lanes == 4) {
       auto const bits = reinterpret_cast<Words>(from);
       Words const magnitude = bits & 0x7fffffffU;
       auto const wide = reinterpret_cast<Ints>(magnitude);
       Words result = (magnitude - ((127U - 15U) << 23) + 0xfffU + ((magnitude >> 13) & 1U)) >> 13;
-      // Added to 1/2, whose last place is 2^-24, a small magnitude is rounded as a subnormal.
+      // Adding 1/2, whose last place is 2^-24, rounds a small magnitude as a subnormal.
       Floats const small = reinterpret_cast<Floats>(magnitude) + 0.5F;
       choose(result, wide < (113 << 23), reinterpret_cast<Words>(small) - 0x3f000000U, result);
       choose(result, wide >= (143 << 23), Words{} + 0x7c00U, result);
@@ -231,7 +233,7 @@ struct Simd : SimdVectors<Lanes> {
   }
 };
 
-/// Makes what was streamed before visible to other threads before what is written after.
+/// Makes all streamed writes visible to other threads before any later write.
 inline void stream_fence() noexcept {
 #if defined(__SSE2__)
   _mm_sfence();
@@ -250,7 +252,7 @@ template <class Kernel>
 }
 #endif
 
-/// Calls `kernel.run<Simd<...>>()`, compiled for the level in use.
+/// Calls `kernel.run<Simd<...>>()`, compiled for the current level.
 template <class Kernel>
 void run_simd(Kernel const& kernel) {
 #if defined(__x86_64__) && defined(__GNUC__) && !defined(__clang__)
@@ -266,7 +268,8 @@ void run_simd(Kernel const& kernel) {
   kernel.template run<Simd<4>>();
 }
 
-/// Calls `body.at<Simd<...>>(i, count)` for the elements [i, i + count) of all \p size ones.
+/// Calls `body.at<Simd<...>>(i, count)` for the elements [i, i + count) until all \p size elements
+/// are done.
 template <class Body>
 struct ElementLoop {
   std::size_t size;
@@ -274,7 +277,8 @@ struct ElementLoop {
 
   template <class S>
   [[gnu::always_inline]] void run() const {
-    auto const local = body;  // its constants stay in registers: no store can change them
+    auto const local = body;  // a local copy keeps its constants in registers: no store can change
+                              // them
     std::size_t i = 0;
     for (; i + S::lanes <= size; i += S::lanes) {
       local.template at<S>(i, S::lanes);
@@ -285,7 +289,7 @@ struct ElementLoop {
   }
 };
 
-/// Applies \p body to \p size elements at the level in use.
+/// Applies \p body to \p size elements at the current level.
 template <class Body>
 void for_each_element(std::size_t size, Body const& body) {
   run_simd(ElementLoop<Body>{size, body});

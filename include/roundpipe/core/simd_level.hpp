@@ -3,8 +3,8 @@
 #pragma once
 
 /// \file
-/// \brief Which vector instructions the CPU loops use: the best that the machine has, or others
-/// that a test or a bench asks for. Every level gives the same bits.
+/// \brief Which vector instructions the CPU loops use: the best ones of the machine, or a level
+/// that a test or bench selects. Every level gives the same bits.
 
 #include <roundpipe/core/error.hpp>
 
@@ -18,7 +18,7 @@ namespace roundpipe {
 
 /// Vector instructions, in ascending order.
 enum class SimdLevel : std::uint8_t {
-  portable,  ///< 16-byte vectors, with what the compiler was told to use.
+  portable,  ///< 16-byte vectors, compiled with the default target.
   avx2,      ///< 32-byte vectors: AVX2 and F16C.
   avx512,    ///< 64-byte vectors: AVX-512 F, BW, DQ and VL.
 };
@@ -35,8 +35,8 @@ enum class SimdLevel : std::uint8_t {
   return "?";
 }
 
-/// The highest level that this machine has and this compiler can build. Higher ones than
-/// \c SimdLevel::portable are built by GCC for x86-64.
+/// The highest level that this machine has and this compiler can build. Only GCC on x86-64 builds
+/// levels above \c SimdLevel::portable.
 [[nodiscard]] inline SimdLevel best_simd_level() noexcept {
 #if defined(__x86_64__) && defined(__GNUC__) && !defined(__clang__)
   static auto const best = [] {
@@ -53,7 +53,7 @@ enum class SimdLevel : std::uint8_t {
 #endif
 }
 
-/// The levels that this machine has, in ascending order.
+/// The levels of this machine, in ascending order.
 [[nodiscard]] inline std::span<SimdLevel const> simd_levels() noexcept {
   static constexpr SimdLevel all[] = {SimdLevel::portable, SimdLevel::avx2, SimdLevel::avx512};
   return std::span(all).first(static_cast<std::size_t>(best_simd_level()) + 1);
@@ -61,7 +61,7 @@ enum class SimdLevel : std::uint8_t {
 
 namespace detail {
 
-/// What \ref SimdLevelOverride asks for.
+/// The level that \ref SimdLevelOverride selects.
 [[nodiscard]] inline std::atomic<SimdLevel>& simd_level_in_use() noexcept {
   static std::atomic level = best_simd_level();
   return level;
@@ -69,21 +69,21 @@ namespace detail {
 
 }  // namespace detail
 
-/// The level in use: \ref best_simd_level() unless there is an override.
+/// The current level: \ref best_simd_level() unless an override is active.
 [[nodiscard]] inline SimdLevel simd_level() noexcept {
   return detail::simd_level_in_use().load(std::memory_order_relaxed);
 }
 
-/// \brief Uses another level while it lives, in all threads; for tests and benches.
+/// \brief Selects another level for all threads during its lifetime; for tests and benches.
 ///
-/// Overrides end in the reverse order of their beginning. Loops under way finish as they began.
+/// Destroy overrides in the reverse order of construction. Running loops keep their level.
 class SimdLevelOverride {
  public:
-  /// \throws Error (invalid_argument) for a level that this machine lacks.
+  /// \throws Error (invalid_argument) for a level that this machine does not have.
   explicit SimdLevelOverride(SimdLevel level) : before_(simd_level()) {
     require(level <= best_simd_level(),
             Errc::invalid_argument,
-            "this machine lacks the vector instructions that were asked for");
+            "this machine lacks the selected vector instructions");
     detail::simd_level_in_use().store(level, std::memory_order_relaxed);
   }
   SimdLevelOverride(SimdLevelOverride const&) = delete;

@@ -3,7 +3,7 @@
 #pragma once
 
 /// \file
-/// \brief Spans of host memory and of device memory, as types that can not be mixed up.
+/// \brief Spans of host memory and of device memory, as types that cannot be mixed up.
 
 #include <cassert>
 #include <cstddef>
@@ -12,14 +12,14 @@
 
 namespace roundpipe {
 
-/// Memory that the CPU may read and write now.
+/// Memory that the CPU may read and write at once.
 template <class T>
 using HostSpan = std::span<T>;
 
-/// Memory of a device: an address and a size, and no way to read it from the host.
+/// Memory of a device: an address and a size. The host cannot read it.
 ///
-/// \ref device_pointer() is for kernels (and for the host backend's, which run on the CPU when the
-/// stream reaches them, not when they are enqueued).
+/// \ref device_pointer() is for kernels. Kernels of the host backend run on the CPU when the stream
+/// reaches them, not when they are enqueued.
 template <class T>
 class DeviceSpan {
  public:
@@ -27,7 +27,7 @@ class DeviceSpan {
   constexpr DeviceSpan(T* pointer, std::size_t size) noexcept : pointer_(pointer), size_(size) {}
   template <class U>
     requires std::is_convertible_v<U (*)[], T (*)[]>
-  constexpr DeviceSpan(DeviceSpan<U> other) noexcept  // as std::span: adding const is implicit
+  constexpr DeviceSpan(DeviceSpan<U> other) noexcept  // implicit, as in std::span: adding const
       : pointer_(other.device_pointer()), size_(other.size()) {}
 
   [[nodiscard]] constexpr T* device_pointer() const noexcept { return pointer_; }
@@ -35,7 +35,7 @@ class DeviceSpan {
   [[nodiscard]] constexpr std::size_t size_bytes() const noexcept { return size_ * sizeof(T); }
   [[nodiscard]] constexpr bool empty() const noexcept { return size_ == 0; }
 
-  /// The part of \p count elements that begins at \p offset. Precondition: it lies inside.
+  /// The part of \p count elements from \p offset on. Precondition: the part lies inside.
   [[nodiscard]] constexpr DeviceSpan subspan(std::size_t offset, std::size_t count) const noexcept {
     assert(offset + count <= size_);
     return {pointer_ + offset, count};

@@ -74,8 +74,8 @@ struct TensorSpec {
   friend bool operator==(TensorSpec const&, TensorSpec const&) = default;
 };
 
-/// Named tensors that lie one after another in one block, each aligned to
-/// \ref tensor_alignment_bytes.
+/// A table of named tensors that follow each other in one block, each aligned to \ref
+/// tensor_alignment_bytes.
 class TensorTable {
  public:
   TensorTable() = default;
@@ -96,9 +96,9 @@ class TensorTable {
   [[nodiscard]] std::size_t size() const noexcept { return specs_.size(); }
   [[nodiscard]] bool empty() const noexcept { return specs_.empty(); }
   [[nodiscard]] TensorSpec const& operator[](std::size_t i) const noexcept { return specs_[i]; }
-  /// Where tensor \p i begins in the block.
+  /// The offset of tensor \p i in the block.
   [[nodiscard]] Bytes offset(std::size_t i) const noexcept { return offsets_[i]; }
-  /// The block's bytes, padding included.
+  /// The bytes of the block, padding included.
   [[nodiscard]] Bytes bytes() const noexcept { return bytes_; }
 
   [[nodiscard]] auto begin() const noexcept { return specs_.begin(); }
@@ -121,7 +121,7 @@ class TensorTable {
   return text + "}";
 }
 
-/// A device tensor, not owned: where it lies, its shape and its element type.
+/// A view of a device tensor: memory, shape and element type.
 class DeviceTensor {
  public:
   constexpr DeviceTensor() noexcept = default;
@@ -138,24 +138,25 @@ class DeviceTensor {
   [[nodiscard]] constexpr std::byte* device_pointer() const noexcept {
     return memory_.device_pointer();
   }
-  /// Whether there is a tensor. One without elements may lie nowhere, and then counts as absent.
+  /// Whether there is a tensor. A tensor without elements and without an address counts as absent.
   [[nodiscard]] constexpr bool present() const noexcept {
     return memory_.device_pointer() != nullptr;
   }
 
-  /// The elements as \p T. \throws Error (invalid_argument) when the dtype is another.
+  /// The elements as \p T. \throws Error (invalid_argument) when \p T does not match the dtype.
   template <class T>
   [[nodiscard]] DeviceSpan<T> as() const {
     require(dtype_of<std::remove_const_t<T>> == dtype_,
             Errc::invalid_argument,
-            "a device tensor was read as another element type than it has");
+            "a device tensor was read as a different element type than its own");
     return {reinterpret_cast<T*>(memory_.device_pointer()), size()};
   }
 
-  /// The same elements under another shape. \throws Error when the sizes differ.
+  /// The same elements with another shape. \throws Error (invalid_argument) when the sizes differ.
   [[nodiscard]] DeviceTensor reshaped(Shape const& shape) const {
-    require(
-        shape.size() == size(), Errc::invalid_argument, "reshape to another number of elements");
+    require(shape.size() == size(),
+            Errc::invalid_argument,
+            "a reshape must keep the number of elements");
     return {memory_, shape, dtype_};
   }
 
@@ -165,7 +166,7 @@ class DeviceTensor {
   DType dtype_ = DType::f32;
 };
 
-/// Replaces \p list by views of the tensors of \p table in \p block.
+/// Replaces \p list by views of the tensors in \p block that \p table describes.
 inline void views(std::vector<DeviceTensor>& list, TensorTable const& table, DeviceBytes block) {
   list.clear();
   for (std::size_t i = 0; i < table.size(); ++i) {
@@ -174,22 +175,22 @@ inline void views(std::vector<DeviceTensor>& list, TensorTable const& table, Dev
   }
 }
 
-/// Views of the tensors of \p table in \p block.
+/// Views of the tensors in \p block that \p table describes.
 [[nodiscard]] inline std::vector<DeviceTensor> views(TensorTable const& table, DeviceBytes block) {
   std::vector<DeviceTensor> result;
   views(result, table, block);
   return result;
 }
 
-/// Hands out tensors from one block of memory, one after another; without a block it only counts,
-/// so that a layer's footprint and its use of the block are one piece of code.
+/// Hands out tensors from one block of memory, one after another. Without a block it only counts,
+/// so that the same code computes a layer's footprint and uses the block.
 class TensorCarver {
  public:
-  /// Counts only: the tensors that it returns are not \c present().
+  /// Counts only: the returned tensors are not \c present().
   constexpr TensorCarver() noexcept = default;
   constexpr explicit TensorCarver(DeviceBytes block) noexcept : block_(block), counts_(false) {}
 
-  /// The next tensor, aligned. \throws Error (over_budget) when the block is used up.
+  /// The next tensor, aligned. \throws Error (over_budget) when the block is too small.
   DeviceTensor take(Shape const& shape, DType dtype) {
     auto const bytes = shape.size() * size_of(dtype);
     auto const offset = used_;
@@ -203,7 +204,7 @@ class TensorCarver {
     return {block_.subspan(offset, bytes), shape, dtype};
   }
 
-  /// Bytes handed out so far, padding included.
+  /// The bytes handed out so far, padding included.
   [[nodiscard]] constexpr Bytes used_bytes() const noexcept { return used_; }
 
  private:
