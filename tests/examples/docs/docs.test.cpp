@@ -28,7 +28,7 @@ namespace {
 
 using namespace roundpipe;
 
-// For enqueued work only: the data is not there before.
+// For enqueued work only: the data is not there earlier.
 std::span<float> elements(DeviceTensor const& tensor) {
   return {tensor.as<float>().device_pointer(), tensor.size()};
 }
@@ -43,7 +43,7 @@ struct Squash {
   TensorTable input(BatchShape shape) const { return {{"x", extents(shape), DType::f32}}; }
   TensorTable boundary(BatchShape shape) const { return {{"y", extents(shape), DType::f32}}; }
   Footprint footprint(BatchShape shape) const {
-    TensorCarver saved;  // it has no memory, so it only counts
+    TensorCarver saved;  // without memory, it only counts
     take_kept(saved, shape);
     return {.saved_bytes = saved.used_bytes(), .workspace_bytes = 0};
   }
@@ -80,7 +80,7 @@ struct Squash {
 
  private:
   Shape extents(BatchShape shape) const { return {shape.rows, shape.length, width}; }
-  // The footprint and both functions agree, for they carve by the same code.
+  // The footprint and both functions carve with the same code, so they agree.
   DeviceTensor take_kept(TensorCarver& saved, BatchShape shape) const {
     return saved.take(extents(shape), DType::f32);
   }
@@ -377,7 +377,7 @@ TEST_CASE("a layer can be called by hand on an inline stream") {
   std::ranges::fill(elements(tensors.parameters[0]), 2.0F);
   std::ranges::fill(elements(tensors.inputs[0]), 0.5F);
 
-  HostStream stream;  // inline: what is launched runs at once, on this thread
+  HostStream stream;  // inline: work runs at once, on this thread
   LayerCall call;
   call.shape = shape;
   call.saving = true;
@@ -438,7 +438,7 @@ TEST_CASE("gradients agree with differences of the loss") {
       Lookup{}, Squash{}, Mark{}, Absolute{}, repeat(2, Squash{}), Dropout{.rate = 0}, Guess{}};
   SerialOptions const options{.capacity = {.rows = 2, .length = 3}, .micro_batches = 4};
   SerialTrainer stepped{model, Sgd({.rate = LearningRate::constant(1)}), options};
-  SerialTrainer probe{model, Sgd(), options};  // begins with the same weights, and keeps them
+  SerialTrainer probe{model, Sgd(), options};  // starts with the same weights and keeps them
   std::vector<float> before(20), after(20);    // Lookup's table, 5 x 4
   stepped.read_parameter(LayerId(0), 0, before);
   stepped.forward_backward(batch());
@@ -451,7 +451,7 @@ TEST_CASE("gradients agree with differences of the loss") {
       probe.write_parameter(LayerId(0), 0, moved);
       return probe.evaluate(batch()).loss;
     };
-    auto const gradient = before[i] - after[i];  // for the rate is 1
+    auto const gradient = before[i] - after[i];  // because the rate is 1
     auto const slope = (loss_at(0.01F) - loss_at(-0.01F)) / 0.02;
     CHECK(gradient == doctest::Approx(slope).epsilon(0.01));
   }
