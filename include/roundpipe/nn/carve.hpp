@@ -3,7 +3,7 @@
 #pragma once
 
 /// \file
-/// \brief Small helpers with which the layers cut their memory.
+/// \brief Helpers with which the layers divide their memory.
 
 #include <roundpipe/core/bytes.hpp>
 #include <roundpipe/core/dtype.hpp>
@@ -15,13 +15,13 @@
 
 namespace roundpipe::nn::detail {
 
-/// \p bytes of \p carver as scratch of an \ref roundpipe::Ops; empty where it only counts.
+/// \p bytes of \p carver as scratch of an \ref roundpipe::Ops; empty where the carver only counts.
 [[nodiscard]] inline DeviceBytes take_scratch(TensorCarver& carver, Bytes bytes) {
   auto const tensor = carver.take({static_cast<std::int64_t>(bytes)}, DType::u8);
   return tensor.present() ? DeviceBytes{tensor.device_pointer(), bytes} : DeviceBytes{};
 }
 
-/// The \p count vectors of \p width elements from number \p first on. Precondition: they are there.
+/// \p count vectors of \p width elements, from vector \p first on. Precondition: they exist.
 [[nodiscard]] inline DeviceTensor row_range(DeviceTensor const& tensor,
                                             std::int64_t width,
                                             std::int64_t first,

@@ -18,11 +18,11 @@
 
 namespace roundpipe::nn::detail {
 
-/// Queries whose scores exist at a time. Keys behind a block's last query are left out, so smaller
-/// blocks waste less above the diagonal, and larger ones make better products.
+/// The number of queries whose scores exist at a time. Keys after a block's last query are left
+/// out: smaller blocks waste less above the diagonal, larger blocks make better products.
 inline constexpr std::int64_t query_block = 64;
 
-/// One (row, head) of queries with their keys and values, and a block's part of them.
+/// One (row, head) of queries with their keys and values, and one block of them.
 class AttentionHead {
  public:
   AttentionHead(AttentionShape const& shape, std::int64_t row, std::int64_t head)
@@ -34,12 +34,12 @@ class AttentionHead {
                     head / (shape.heads / shape.kv_heads) * shape.head_dim),
         lse_offset_((row * shape.heads + head) * shape.length) {}
 
-  /// \p n queries (outputs, or gradients of either) from \p first on.
+  /// \p n queries (or outputs, or the gradient of either) from \p first on.
   template <class U>
   [[nodiscard]] MatrixView<U> queries(U* q, std::int64_t first, std::int64_t n) const {
     return {q + query_offset_ + first * query_stride_, n, head_dim_, query_stride_};
   }
-  /// The first \p n keys (or values, or gradients of either).
+  /// The first \p n keys (or values, or the gradient of either).
   template <class U>
   [[nodiscard]] MatrixView<U> keys(U* k, std::int64_t n) const {
     return {k + key_offset_, n, head_dim_, key_stride_};
@@ -111,7 +111,7 @@ void run_attention(AttentionShape const& s,
   store(lse, log_sums);
 }
 
-/// The gradients of \ref run_attention (Dao et al. 2022, algorithm 4, by blocks of queries alone).
+/// The gradients of \ref run_attention (Dao et al. 2022, algorithm 4, with blocks of queries only).
 template <class T>
 void run_attention_backward(AttentionShape const& s,
                             DeviceTensor const& dq,
@@ -146,7 +146,8 @@ void run_attention_backward(AttentionShape const& s,
       auto const changes = zeroed_matrix(gradient_memory, count, n);
       add_product_nt<T>(weights, block, head.keys(keys, n), scale);
       add_product_nt<T>(changes, gradient, head.keys(values, n));
-      Eigen::Array<T, query_block, 1> mean;  // of the changes, by weight: the row sum of dO O
+      Eigen::Array<T, query_block, 1> mean;  // the weighted mean of the changes: the row sum of dO
+                                             // O
       mean.head(count) =
           (gradient.map().array() * head.queries(results, first, count).map().array())
               .rowwise()

@@ -20,7 +20,7 @@
 
 namespace roundpipe::nn::detail {
 
-/// Calls \p f(offset, count) for consecutive parts that stay in the first-level cache.
+/// Calls \p f(offset, count) for consecutive parts that fit into the L1 cache.
 template <class F>
 void for_each_tile(std::size_t size, F&& f) {
   constexpr std::size_t tile = 1024;
@@ -43,7 +43,7 @@ void run_swiglu(DeviceTensor const& y, DeviceTensor const& gate, DeviceTensor co
   store(y, to);
 }
 
-/// The gradients of \ref run_swiglu, and its output again; \p dup may be \p dy.
+/// The gradients of \ref run_swiglu, and its output again. \p dup may be \p dy.
 template <class T>
 void run_swiglu_backward(DeviceTensor const& dgate,
                          DeviceTensor const& dup,
@@ -63,7 +63,7 @@ void run_swiglu_backward(DeviceTensor const& dgate,
     ConstArrayMap<T> const u(factor + at, n);
     ConstArrayMap<T> const d(gradient + at, n);
     ArrayMap<T> product(to + at, n);
-    product = T{1} / (T{1} + (-g).exp());  // first the sigmoid
+    product = T{1} / (T{1} + (-g).exp());  // the sigmoid at first
     ArrayMap<T>(to_gate + at, n) = d * u * product * (T{1} + g * (T{1} - product));
     product *= g;
     ArrayMap<T>(to_up + at, n) = d * product;
@@ -74,7 +74,7 @@ void run_swiglu_backward(DeviceTensor const& dgate,
   store(y, to);
 }
 
-/// y = x m / (1 - rate) + addend, m drawn by element.
+/// y = x m / (1 - rate) + addend; m is drawn for each element.
 template <class T>
 void run_dropout(DeviceTensor const& y,
                  DeviceTensor const& x,

@@ -22,7 +22,7 @@ using ArrayMap = Eigen::Map<Eigen::Array<T, 1, Eigen::Dynamic>>;
 template <class T>
 using ConstArrayMap = Eigen::Map<Eigen::Array<T, 1, Eigen::Dynamic> const>;
 
-/// A matrix in host memory, not owned; its rows begin \c stride elements apart.
+/// A view of a matrix in host memory; its rows begin \c stride elements apart.
 template <class T>
 struct MatrixView {
   T* data = nullptr;
@@ -30,7 +30,7 @@ struct MatrixView {
   std::int64_t cols = 0;
   std::int64_t stride = 0;
 
-  /// \p m_rows rows of \p m_cols elements that lie one after another.
+  /// A matrix of \p m_rows contiguous rows of \p m_cols elements.
   static MatrixView dense(T* memory, std::int64_t m_rows, std::int64_t m_cols) {
     return {memory, m_rows, m_cols, m_cols};
   }
@@ -44,7 +44,7 @@ struct MatrixView {
   }
 };
 
-// All products go through the next three functions: Eigen's kernels take long to compile.
+// All products go through the next three functions, because Eigen's kernels take long to compile.
 
 /// c += scale a bᵀ.
 template <class T>
@@ -62,7 +62,8 @@ void add_product_tn(MatrixView<T> c, MatrixView<T const> a, MatrixView<T const> 
   c.map().noalias() += (a.map().transpose() * scale) * b.map();
 }
 
-/// Where to form \p y, beginning with \p addend, or with zeros where that is absent.
+/// The memory in which to compute \p y. It starts as \p addend, or as zeros where \p addend is
+/// absent.
 template <class T>
 [[nodiscard]] T* output_with_addend(HostScratch& scratch,
                                     DeviceTensor const& y,

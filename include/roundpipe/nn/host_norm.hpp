@@ -24,8 +24,8 @@ template <class T>
   return T{1} / std::sqrt(x.square().sum() / static_cast<T>(x.size()) + epsilon);
 }
 
-/// Adds to \p dx the gradient of gain n(x) with respect to x, and to \p dgain that to the gain;
-/// either may be null.
+/// Adds the gradient of gain n(x) with respect to x to \p dx, and the one with respect to the gain
+/// to \p dgain. Either may be null.
 template <class T>
 void add_norm_gradient(T* dx,
                        T* dgain,
@@ -43,8 +43,8 @@ void add_norm_gradient(T* dx,
   }
 }
 
-/// A zeroed row in which a gain's gradient gathers before it is added to the accumulator; nothing
-/// where there is none.
+/// A zeroed row that collects a gain's gradient before the row is added to the accumulator. Without
+/// an accumulator there is no row.
 template <class T>
 class GainGradient {
  public:
@@ -87,7 +87,7 @@ void run_rms_norm(RowExtents e,
   store(y, to);
 }
 
-/// dx = gradient + addend; dgain += its sum over rows. Either may be absent.
+/// dx = gradient + addend; dgain += its sum over rows. dx and dgain may be absent.
 template <class T>
 void run_rms_norm_backward(RowExtents e,
                            DeviceTensor const& dx,

@@ -3,7 +3,7 @@
 #pragma once
 
 /// \file
-/// \brief The operations of the reference layers on the host, by Eigen.
+/// \brief The operations of the reference layers on the host, with Eigen.
 
 #include <roundpipe/backend/host_stream.hpp>
 #include <roundpipe/concepts/ops.hpp>
@@ -23,22 +23,22 @@
 namespace roundpipe::nn {
 
 /// \ref roundpipe::Ops on a stream of the host backend. Each operation is one function that the
-/// stream's thread runs; see the concept for what the operations mean, and for what they throw.
+/// thread of the stream runs. The concept says what the operations mean and throw.
 ///
-/// Computes in \p Scalar. Tensors of another floating type are converted when an operation loads
-/// them, and rounded to nearest even when it stores them: bf16 and f16 go well with float; tensors
-/// of type \p Scalar are used where they lie. Products run in the stream's thread alone (build
-/// without OpenMP, or Eigen would use its threads), so equal inputs give equal bits on one machine;
-/// on another, with other caches, Eigen may cut sums differently.
+/// Operations compute in \p Scalar. An operation converts tensors of other floating types when it
+/// loads them, and rounds to nearest even when it stores them: bf16 and f16 go well with float. It
+/// uses tensors of type \p Scalar in place. Products run on the stream's thread alone (build
+/// without OpenMP, or Eigen would use OpenMP's threads), so equal inputs give equal bits on one
+/// machine. On a machine with other caches, Eigen may split sums differently.
 ///
-/// \tparam Stream has `launch(f)`, which runs f when the work before it has run.
+/// \tparam StreamType has `launch(f)`, which runs f after the earlier work.
 template <std::floating_point Scalar, class StreamType = HostStream>
 class HostOps {
  public:
   using Stream = StreamType;
 
-  /// A handle for operations on \p stream, which must outlive it. Host operations need no
-  /// \p scratch: what they need belongs to the thread that runs them.
+  /// A handle for operations on \p stream, which must outlive the handle. Host operations do not
+  /// use \p scratch: each takes memory of the thread that runs it.
   explicit HostOps(Stream& stream, DeviceBytes scratch = {}) noexcept : stream_(&stream) {
     static_cast<void>(scratch);
   }

@@ -13,14 +13,14 @@
 
 namespace roundpipe::nn::detail {
 
-/// Draws the words that \ref roundpipe::random_word names, a batch at a time.
+/// Draws the words of \ref roundpipe::random_word in batches.
 class RandomWords {
  public:
   static constexpr std::size_t batch = 256;
 
   explicit RandomWords(RandomKey const& key) noexcept : key_(hash_key(key)) {}
 
-  /// The words from number \p first on, \ref batch of them, until the next call.
+  /// \ref batch words from word number \p first on; valid until the next call.
   /// Precondition: \p first is a multiple of 4.
   [[nodiscard]] std::array<std::uint32_t, batch> const& draw(std::uint64_t first) noexcept {
     for (std::size_t i = 0; i < blocks; ++i) {
@@ -32,7 +32,7 @@ class RandomWords {
     }
     auto k0 = key_[0];
     auto k1 = key_[1];
-    for (int round = 0; round < 10; ++round) {  // as philox(), for all blocks
+    for (int round = 0; round < 10; ++round) {  // philox() for all blocks at once
       for (std::size_t i = 0; i < blocks; ++i) {
         auto const p0 = std::uint64_t{0xD2511F53U} * c0_[i];
         auto const p1 = std::uint64_t{0xCD9E8D57U} * c2_[i];

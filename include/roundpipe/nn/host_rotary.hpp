@@ -17,11 +17,11 @@
 
 namespace roundpipe::nn::detail {
 
-/// Cosines and sines of position times frequency, [length, d/2] each, kept by the calling thread.
+/// Cosines and sines of position times frequency, [length, d/2] each. Each thread keeps its own.
 template <class T>
 class RotaryTable {
  public:
-  /// The thread's table for \p theta and \p head_dim, of at least \p length positions.
+  /// The calling thread's table for \p theta and \p head_dim, with at least \p length positions.
   static RotaryTable const& get(double theta, std::int64_t head_dim, std::int64_t length) {
     static thread_local RotaryTable table;
     if (table.theta_ != theta || table.half_ != head_dim / 2) {

@@ -3,8 +3,8 @@
 #pragma once
 
 /// \file
-/// \brief Memory for one operation on the host, and the conversion of tensors to the type in which
-/// it computes.
+/// \brief Memory for one operation on the host, and the conversion of tensors to the type of the
+/// computation.
 
 #include <roundpipe/core/bytes.hpp>
 #include <roundpipe/core/dtype.hpp>
@@ -23,16 +23,16 @@
 
 namespace roundpipe::nn::detail {
 
-/// Memory of the calling thread for the time of one operation, always aligned to
-/// \ref tensor_alignment_bytes, so that no result depends on where it lies. It is kept for the next
-/// operation of the thread. One at a time exists in a thread.
+/// Memory of the calling thread for one operation. It is always aligned to \ref
+/// tensor_alignment_bytes, so that no result depends on the address. The thread keeps the memory
+/// for its next operation. A thread has at most one HostScratch at a time.
 class HostScratch {
  public:
   HostScratch() : pool_(pool()) {
     assert(!pool_.busy);
     pool_.busy = true;
     pool_.used = 0;
-    if (pool_.blocks.size() > 1) {  // make one of what the operations before took in pieces
+    if (pool_.blocks.size() > 1) {  // replace the pieces of earlier operations by one block
       Bytes total = 0;
       for (auto const& block : pool_.blocks) {
         total += block.bytes;
@@ -92,7 +92,8 @@ class HostScratch {
 template <class To, class From>
 [[nodiscard]] inline To convert(From value) noexcept {
   if constexpr (sizeof(To) == 2 && std::is_same_v<From, double>) {
-    // To float by rounding to odd, so that the second rounding decides as a single one would.
+    // Round to odd when narrowing to float: the second rounding then gives the result of a single
+    // one.
     auto narrow = static_cast<float>(value);
     auto bits = std::bit_cast<std::uint32_t>(narrow);
     if (static_cast<double>(narrow) != value && (bits & 1U) == 0 && value == value &&
@@ -108,7 +109,7 @@ template <class To, class From>
   }
 }
 
-/// Copies \p count elements, converting each.
+/// Copies \p count elements and converts each.
 template <class From, class To>
 inline void convert_all(From const* from, To* to, std::size_t count) {
   constexpr std::size_t run = 32;  // a constant, so that compilers vectorize at -O2, too
@@ -129,7 +130,7 @@ template <class T>
   return tensor.dtype() == dtype_of<T>;
 }
 
-/// Writes the elements of \p tensor to \p to, unless they lie there.
+/// Writes the elements of \p tensor to \p to, unless they are there already.
 template <class T>
 inline void load_to(DeviceTensor const& tensor, T* to) {
   visit_floating(tensor.dtype(), [&](auto element) {
@@ -151,19 +152,20 @@ template <class T>
   return copy;
 }
 
-/// As \ref load, but null where \p tensor is absent.
+/// As \ref load, but null when \p tensor is absent.
 template <class T>
 [[nodiscard]] inline T const* load_optional(HostScratch& scratch, DeviceTensor const& tensor) {
   return tensor.present() ? load<T>(scratch, tensor) : nullptr;
 }
 
-/// Where to write the elements of \p tensor as \p T before \ref store: in place, or in \p scratch.
+/// Where an operation writes the elements of \p tensor as \p T before \ref store: in place, or in
+/// \p scratch.
 template <class T>
 [[nodiscard]] inline T* output(HostScratch& scratch, DeviceTensor const& tensor) {
   return holds<T>(tensor) ? tensor.as<T>().device_pointer() : scratch.take<T>(tensor.size());
 }
 
-/// As \ref output, with the elements of \p tensor to begin with.
+/// As \ref output, but with the elements of \p tensor as initial values.
 template <class T>
 [[nodiscard]] inline T* in_out(HostScratch& scratch, DeviceTensor const& tensor) {
   auto* const values = output<T>(scratch, tensor);
@@ -171,7 +173,7 @@ template <class T>
   return values;
 }
 
-/// Writes \p values, which came from \ref output or \ref in_out, to \p tensor.
+/// Writes \p values, from \ref output or \ref in_out, to \p tensor.
 template <class T>
 inline void store(DeviceTensor const& tensor, T const* values) {
   visit_floating(tensor.dtype(), [&](auto element) {

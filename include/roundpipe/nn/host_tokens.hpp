@@ -3,7 +3,7 @@
 #pragma once
 
 /// \file
-/// \brief What the host does with tokens and labels: embedding and cross-entropy.
+/// \brief Operations on tokens and labels on the host: embedding and cross-entropy.
 
 #include <roundpipe/core/error.hpp>
 #include <roundpipe/core/span.hpp>
@@ -21,7 +21,7 @@
 
 namespace roundpipe::nn::detail {
 
-/// \throws Error (invalid_argument) when \p token is no row of a table of \p vocabulary rows.
+/// \throws Error (invalid_argument) when \p token is outside a table of \p vocabulary rows.
 inline void check_token(char const* what, std::int64_t token, std::int64_t vocabulary) {
   if (token < 0 || token >= vocabulary) {
     throw Error(Errc::invalid_argument,

@@ -25,7 +25,7 @@
 
 namespace roundpipe::nn {
 
-/// RMSNorm, projection to the vocabulary, and the cross-entropy of the labels.
+/// RMSNorm, projection to the vocabulary, and cross-entropy with the labels.
 ///
 /// | tensor                | shape                  | type                                     |
 /// |-----------------------|------------------------|------------------------------------------|
@@ -35,25 +35,25 @@ namespace roundpipe::nn {
 /// | `lm_head.weight`      | [vocabulary, hidden]   | config.parameter; may be tied            |
 /// | result `last_logits`  | [rows, vocabulary]     | f32: of each row's last position         |
 ///
-/// A label is what its own position shall predict: shifting is the batch's business.
+/// A label is the token that its own position must predict: the batch does the shifting.
 ///
-/// Logits exist for `config.loss_chunk` positions at a time and have the accumulation type, so that
-/// the loss is not rounded to 16 bits; their gradients have config.storage. The saving forward does
-/// nothing: the backward makes each chunk's logits, its part of the loss, and from both the
-/// gradients, so that training takes three products, and memory that does not grow with the
+/// Logits exist for `config.loss_chunk` positions at a time. They have the accumulation type, so
+/// that the loss is not rounded to 16 bits; their gradients have config.storage. The saving forward
+/// does nothing. For each chunk, the backward computes the logits, the chunk's part of the loss,
+/// and the gradients. Training thus takes three products, and its memory does not grow with the
 /// vocabulary.
 template <Ops O>
 class LanguageModelHead {
  public:
   using Stream = typename O::Stream;
 
-  /// \throws Error (invalid_argument) as TransformerConfig::resolved().
+  /// \throws Error (invalid_argument) as TransformerConfig::resolved() does.
   explicit LanguageModelHead(TransformerConfig const& config) : config_(config.resolved()) {}
 
   [[nodiscard]] TransformerConfig const& config() const noexcept { return config_; }
   [[nodiscard]] std::string name() const { return "language model head"; }
 
-  /// The projection is exempt from weight decay if it is tied, as the embedding's table is.
+  /// The projection is exempt from weight decay when it is tied, as the embedding's table is.
   [[nodiscard]] ParameterTable parameters() const {
     auto const& c = config_;
     return {
@@ -83,7 +83,7 @@ class LanguageModelHead {
     require(side_inputs.size() == 1 &&
                 side_inputs[0].shape.size() == static_cast<std::size_t>(shape.positions()),
             Errc::invalid_argument,
-            "a language model head takes one label a position");
+            "a language model head needs one label for each position");
     std::int64_t terms = 0;
     for (auto const label : side_inputs[0].as<std::int32_t>()) {
       if (label == config_.padding_label) {
@@ -92,7 +92,7 @@ class LanguageModelHead {
       if (label < 0 || label >= config_.vocabulary) {
         throw Error(Errc::invalid_argument,
                     "label " + std::to_string(label) + " is outside the vocabulary of " +
-                        std::to_string(config_.vocabulary) + " and is no padding (" +
+                        std::to_string(config_.vocabulary) + " and is not the padding label (" +
                         std::to_string(config_.padding_label) + ")");
       }
       ++terms;
@@ -105,7 +105,7 @@ class LanguageModelHead {
     static_cast<void>(Memory(work, config_, shape, Pass::backward));
     return {0, work.used_bytes()};
   }
-  /// Of training: the saving forward does nothing.
+  /// Of training, where the saving forward does nothing.
   [[nodiscard]] FlopCount work(BatchShape shape) const {
     auto const product = 2 * static_cast<double>(shape.positions()) *
                          static_cast<double>(config_.hidden) *
@@ -161,7 +161,7 @@ class LanguageModelHead {
                                  c.padding_label,
                                  ctx.gradient_scale());
       ops.linear_weight_gradient(ctx.parameter_gradient(1), chunk.dlogits, chunk.normed);
-      // The chunk's part of the norm is needed no more: its gradient takes the place.
+      // The chunk's part of the norm is no longer needed: its gradient takes over the memory.
       if (goes_on) {
         ops.linear_input_gradient(chunk.normed, chunk.dlogits, weight, absent);
       }
@@ -212,7 +212,8 @@ class LanguageModelHead {
     DeviceTensor dlogits;
   };
 
-  /// Calls \p f(chunk, part) for each chunk, where part(t) is its part of t, one number a position.
+  /// Calls \p f(chunk, part) for each chunk; part(t) is the chunk's part of t, which has one number
+  /// for each position.
   template <class F>
   void for_each_chunk(Memory const& m, BatchShape shape, F&& f) const {
     for (std::int64_t first = 0; first < shape.positions(); first += config_.loss_chunk) {

@@ -3,8 +3,8 @@
 #pragma once
 
 /// \file
-/// \brief The checks of operands that every implementation of \ref roundpipe::Ops makes when an
-/// operation is enqueued, and the extents that it reads off them.
+/// \brief The checks of operands that every \ref roundpipe::Ops makes when an operation is
+/// enqueued, and the extents that the checks derive.
 
 #include <roundpipe/concepts/ops.hpp>
 #include <roundpipe/core/dtype.hpp>
@@ -57,11 +57,11 @@ inline void check_optional(char const* operation, DeviceTensor const& t, std::in
 
 inline void check_indices(char const* operation, DeviceTensor const& t, std::int64_t size) {
   if (!t.present() || t.dtype() != DType::i32 || t.size() != static_cast<std::size_t>(size)) {
-    misfit(operation, ("indices must be " + std::to_string(size) + " i32").c_str(), t);
+    misfit(operation, ("indices must be " + std::to_string(size) + " i32 values").c_str(), t);
   }
 }
 
-/// A gradient sum has an accumulation type.
+/// Checks a sum of gradients: it must have an accumulation type.
 inline void check_sum(char const* operation, DeviceTensor const& t, std::int64_t size) {
   check_size(operation, t, size);
   if (t.dtype() != accumulation_type(t.dtype())) {
@@ -69,7 +69,7 @@ inline void check_sum(char const* operation, DeviceTensor const& t, std::int64_t
   }
 }
 
-/// The same of one that is not there for a frozen parameter.
+/// Checks a sum of gradients unless it is absent, as for a frozen parameter.
 inline void check_optional_sum(char const* operation, DeviceTensor const& t, std::int64_t size) {
   if (t.present()) {
     check_sum(operation, t, size);
@@ -88,7 +88,7 @@ inline RowExtents check_rows(char const* operation, DeviceTensor const& t, std::
   return {extent(t.size()) / width, width};
 }
 
-/// Checks a weight gradient's or a product's operands: weight [out, in] gives the widths.
+/// Checks the operands of a product or of a weight gradient; weight [out, in] gives the widths.
 inline LinearExtents check_linear(char const* operation,
                                   DeviceTensor const& y,
                                   DeviceTensor const& x,
@@ -114,7 +114,7 @@ inline RowExtents check_norm(char const* operation,
   return extents;
 }
 
-/// Checks that all have as many elements as the first.
+/// Checks that all tensors have as many elements as the first one.
 inline void check_same(char const* operation, std::initializer_list<DeviceTensor const*> tensors) {
   for (auto const* tensor : tensors) {
     check_size(operation, *tensor, extent((*tensors.begin())->size()));
@@ -151,7 +151,7 @@ inline AttentionShape check_attention(char const* operation,
   auto const& s = q.shape();
   auto const& t = k.shape();
   if (t[0] != s[0] || t[1] != s[1] || t[3] != s[3] || t[2] < 1 || s[2] % t[2] != 0) {
-    misfit(operation, ("keys do not go with queries of " + describe(q)).c_str(), k);
+    misfit(operation, ("keys must fit queries of " + describe(q)).c_str(), k);
   }
   check_size(operation, v, extent(k.size()));
   check_size(operation, out, extent(q.size()));

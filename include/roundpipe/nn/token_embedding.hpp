@@ -3,7 +3,7 @@
 #pragma once
 
 /// \file
-/// \brief The first layer of a transformer: tokens become vectors.
+/// \brief The first layer of a transformer: it turns tokens into vectors.
 
 #include <roundpipe/concepts/layer.hpp>
 #include <roundpipe/concepts/ops.hpp>
@@ -19,7 +19,7 @@
 
 namespace roundpipe::nn {
 
-/// The key under which embedding and head of a tied transformer share their table.
+/// The key with which embedding and head of a tied transformer share their table.
 inline constexpr char const* token_embedding_key = "token_embedding";
 
 /// Looks up one row of a [vocabulary, hidden] table for each token.
@@ -30,15 +30,15 @@ inline constexpr char const* token_embedding_key = "token_embedding";
 /// | boundary `hidden`    | [rows, length, hidden] | config.storage   |
 /// | `embed_tokens.weight`| [vocabulary, hidden]   | config.parameter |
 ///
-/// Dropout, where configured, applies to the boundary. The table is exempt from weight decay:
-/// rows of rare tokens would only shrink. On the host, a token outside the vocabulary stops the
+/// Dropout, where configured, applies to the boundary. The table is exempt from weight decay, which
+/// would only shrink the rows of rare tokens. On the host, a token outside the vocabulary stops the
 /// stream with an Error (invalid_argument).
 template <Ops O>
 class TokenEmbedding {
  public:
   using Stream = typename O::Stream;
 
-  /// \throws Error (invalid_argument) as TransformerConfig::resolved().
+  /// \throws Error (invalid_argument) as TransformerConfig::resolved() does.
   explicit TokenEmbedding(TransformerConfig const& config) : config_(config.resolved()) {}
 
   [[nodiscard]] TransformerConfig const& config() const noexcept { return config_; }
@@ -64,7 +64,7 @@ class TokenEmbedding {
     static_cast<void>(carve(work, shape));
     return {0, work.used_bytes()};
   }
-  /// The additions of the backward; the forward moves bytes only.
+  /// The additions of the backward; the forward only moves bytes.
   [[nodiscard]] FlopCount work(BatchShape shape) const {
     return {0, static_cast<double>(shape.positions()) * static_cast<double>(config_.hidden)};
   }
@@ -97,7 +97,7 @@ class TokenEmbedding {
  private:
   struct Memory {
     DeviceBytes scratch;
-    DeviceTensor gradient;  // behind the dropout
+    DeviceTensor gradient;  // after the dropout
   };
 
   [[nodiscard]] Memory carve(TensorCarver& work, BatchShape shape) const {

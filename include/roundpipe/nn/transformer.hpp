@@ -16,13 +16,13 @@
 
 namespace roundpipe::nn {
 
-/// The model TokenEmbedding, `config.layers` times TransformerBlock, of which the first
-/// `config.frozen_blocks` are frozen, LanguageModelHead. The batch brings `tokens` and `labels`,
-/// both i32 [rows, length].
-/// \throws Error (invalid_argument) as TransformerConfig::resolved().
+/// The model: TokenEmbedding, `config.layers` times TransformerBlock, LanguageModelHead. The first
+/// `config.frozen_blocks` blocks are frozen. The batch brings `tokens` and `labels`, both i32
+/// [rows, length].
+/// \throws Error (invalid_argument) as TransformerConfig::resolved() does.
 template <Ops O>
 [[nodiscard]] auto transformer(TransformerConfig const& config) {
-  auto const resolved = config.resolved();  // so that the counts are sound
+  auto const resolved = config.resolved();  // checks the counts
   auto const layers = static_cast<std::size_t>(resolved.layers);
   auto const frozen = static_cast<std::size_t>(resolved.frozen_blocks);
   return Sequential{TokenEmbedding<O>{config},

@@ -27,21 +27,21 @@ namespace roundpipe::nn {
 ///     y = middle + dropout(down_proj(silu(gate) up))                     gate, up of norm(middle)
 ///
 /// Input and boundary are `hidden` [rows, length, hidden] of type config.storage. Positions count
-/// from 0 in each row, and each attends to itself and to those before it. Parameters carry the
-/// names and the [out, in] layout of Hugging Face's checkpoints, and have type config.parameter;
-/// gains are exempt from weight decay.
+/// from 0 in each row; each position attends to itself and to earlier ones. Parameters have the
+/// names and the [out, in] layout of Hugging Face's checkpoints and the type config.parameter.
+/// Gains are exempt from weight decay.
 ///
 /// The saving forward keeps queries, keys, values, the attention's output and its log-sum-exp, the
-/// hidden state between the halves, gate and up; the backward computes again what takes no product:
-/// norms, rotated queries and keys (only with query_key_norm), the SwiGLU.
+/// hidden state between the halves, gate and up. The backward recomputes what needs no product:
+/// norms, rotated queries and keys (only with query_key_norm), and the SwiGLU.
 template <Ops O>
 class TransformerBlock {
  public:
   using Stream = typename O::Stream;
 
-  /// \param frozen says that none of the block's parameters is trained; `config.frozen_blocks`,
-  /// which is about a whole transformer, is not asked.
-  /// \throws Error (invalid_argument) as TransformerConfig::resolved().
+  /// \param frozen says that no parameter of the block is trained. The block ignores
+  /// `config.frozen_blocks`, which concerns a whole transformer.
+  /// \throws Error (invalid_argument) as TransformerConfig::resolved() does.
   explicit TransformerBlock(TransformerConfig const& config, bool frozen = false)
       : config_(config.resolved()), frozen_(frozen) {}
 
@@ -85,8 +85,8 @@ class TransformerBlock {
   [[nodiscard]] Footprint footprint(BatchShape shape) const {
     return detail::block_footprint<O>(config_, shape);
   }
-  /// Products, and the visible half of attention: two products of the size of the scores forward,
-  /// five backward (Dao et al. 2022, appendix B).
+  /// Counts the products and the visible half of attention: two products of the size of the scores
+  /// in the forward, five in the backward (Dao et al. 2022, appendix B).
   [[nodiscard]] FlopCount work(BatchShape shape) const {
     auto const number = [](std::int64_t n) { return static_cast<double>(n); };
     auto const weights =
@@ -141,7 +141,8 @@ class TransformerBlock {
     ops.linear_input_gradient(m.up, dprojected, weight(down_proj), absent);
     ops.swiglu_backward(m.gate, m.up, m.activation, m.up, saved.gate, saved.up);
     ops.linear_weight_gradient(sum(down_proj), dprojected, m.activation);
-    // gate, up of norm(middle); `middle` holds the norm, then its gradient, then middle's
+    // gate, up of norm(middle). `middle` holds the norm, then its gradient, then the gradient of
+    // middle.
     if (trains(gate_proj) || trains(up_proj)) {
       ops.rms_norm(m.middle, saved.middle, weight(middle_norm), epsilon);
     }
@@ -187,7 +188,7 @@ class TransformerBlock {
   }
 
  private:
-  /// In the order of the table.
+  /// The order of the parameter table.
   enum Parameter : std::size_t {
     input_norm,
     q_proj,
@@ -205,7 +206,7 @@ class TransformerBlock {
   [[nodiscard]] bool drops(LayerContext<Stream> const& ctx) const {
     return config_.dropout > 0 && !ctx.evaluating();
   }
-  /// Each projection onto the residual stream has random numbers of its own.
+  /// Each projection onto the residual stream has its own random numbers.
   [[nodiscard]] DropoutOptions dropout(LayerContext<Stream> const& ctx, Parameter p) const {
     return {config_.dropout, ctx.random().with_stream(static_cast<std::uint32_t>(p))};
   }
@@ -220,7 +221,7 @@ class TransformerBlock {
     ops.rotary(k, saved.k, norm ? ctx.parameter(k_norm) : absent, rotary_);
   }
 
-  /// y = residual + dropout(x weightᵀ); \p projected is used with dropout only.
+  /// y = residual + dropout(x weightᵀ). \p projected is used with dropout only.
   void project_onto(O const& ops,
                     LayerContext<Stream> const& ctx,
                     DeviceTensor const& y,
@@ -236,7 +237,8 @@ class TransformerBlock {
     }
   }
 
-  /// The gradient of a projection's output: \p dy, or \p memory with the dropout's gradient.
+  /// The gradient of a projection's output: \p dy, or \p memory, which receives the dropout's
+  /// gradient.
   DeviceTensor const& behind_dropout(O const& ops,
                                      LayerContext<Stream> const& ctx,
                                      DeviceTensor const& memory,

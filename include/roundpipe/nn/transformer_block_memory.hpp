@@ -3,7 +3,8 @@
 #pragma once
 
 /// \file
-/// \brief How a transformer block cuts its memory: what it saves, and the workspace of either pass.
+/// \brief How a transformer block divides its memory: saved tensors, and the workspace of either
+/// pass.
 
 #include <roundpipe/concepts/layer.hpp>
 #include <roundpipe/concepts/ops.hpp>
@@ -34,8 +35,8 @@ struct BlockShapes {
   Shape wide;
 };
 
-/// What the saving forward leaves to the backward. Queries and keys are rotated, unless there is a
-/// norm before the rotation, whose gradient needs them as they were projected.
+/// What the saving forward leaves to the backward. Queries and keys are saved rotated. With a norm
+/// before the rotation they are saved as projected, because the gradient of the norm needs them.
 struct BlockSaved {
   BlockSaved(TensorCarver& carver, TransformerConfig const& c, BatchShape shape) {
     BlockShapes const s(c, shape);
@@ -59,7 +60,7 @@ struct BlockSaved {
   DeviceTensor up;
 };
 
-/// Scratch for whatever a block calls.
+/// Scratch for all operations of a block.
 template <Ops O>
 [[nodiscard]] DeviceBytes take_block_scratch(TensorCarver& work,
                                              TransformerConfig const& c,
@@ -72,7 +73,7 @@ template <Ops O>
                                 O::attention_scratch_bytes(attention)}));
 }
 
-/// The workspace of the forward. When nothing is saved, what would be lies in the workspace, too.
+/// The workspace of the forward. When nothing is saved, the workspace also holds these tensors.
 template <Ops O>
 struct BlockForward {
   BlockForward(TensorCarver& work,
@@ -86,7 +87,7 @@ struct BlockForward {
     rotated_q = c.query_key_norm && saving ? work.take(s.q, c.storage) : saved.q;
     rotated_k = c.query_key_norm && saving ? work.take(s.k, c.storage) : saved.k;
     activation = saving ? work.take(s.wide, c.storage) : saved.gate;
-    projected = normed;  // no norm is needed any more when a projection is to be dropped from
+    projected = normed;  // no norm is needed any more when dropout applies to a projection
   }
 
   DeviceBytes scratch;
@@ -97,7 +98,7 @@ struct BlockForward {
   DeviceTensor projected;
 };
 
-/// The workspace of the backward. Its halves run one after the other in the same memory.
+/// The workspace of the backward. The two halves run one after the other in the same memory.
 template <Ops O>
 struct BlockBackward {
   BlockBackward(TensorCarver& work,
@@ -122,28 +123,28 @@ struct BlockBackward {
     rotated_q = c.query_key_norm ? attention.take(s.q, c.storage) : saved.q;
     rotated_k = c.query_key_norm ? attention.take(s.k, c.storage) : saved.k;
     normed = attention.take(s.hidden, c.storage);
-    attention_projected = normed;  // the one is done before the other begins
+    attention_projected = normed;  // the first is done before the second begins
 
     work = mlp.used_bytes() > attention.used_bytes() ? mlp : attention;
   }
 
   DeviceBytes scratch;
-  DeviceTensor middle;  // the norm of middle, its gradient, then that of middle
-  DeviceTensor gate;    // from here on gradients, except where told
+  DeviceTensor middle;  // the norm of middle, its gradient, then the gradient of middle
+  DeviceTensor gate;    // gradients from here on, unless noted
   DeviceTensor up;
-  DeviceTensor activation;  // computed again
+  DeviceTensor activation;  // recomputed
   DeviceTensor mlp_projected;
   DeviceTensor attended;
   DeviceTensor q;
   DeviceTensor k;
   DeviceTensor v;
-  DeviceTensor rotated_q;  // computed again
-  DeviceTensor rotated_k;  // computed again
+  DeviceTensor rotated_q;  // recomputed
+  DeviceTensor rotated_k;  // recomputed
   DeviceTensor normed;     // the norm of the input, then its gradient
   DeviceTensor attention_projected;
 };
 
-/// The bytes that the structures above take.
+/// The bytes that these structures take.
 template <Ops O>
 [[nodiscard]] Footprint block_footprint(TransformerConfig const& c, BatchShape shape) {
   TensorCarver keep;

@@ -313,14 +313,14 @@ TEST_CASE_FIXTURE(Fixture, "operands that do not fit are refused when they are e
   check_misfit([&] { ops.rotary(q, q, gain, {}); }, "2 elements, not f32[6]");
   check_misfit([&] { ops.rotary_backward(q, gain, q, q, random({2}, 1), {}); }, "2 elements");
   check_misfit([&] { ops.rotary_backward(absent, absent, q, q, absent, {}); }, "no tensor");
-  check_misfit([&] { ops.attention(q, lse, q, three, three); }, "keys do not go with queries");
+  check_misfit([&] { ops.attention(q, lse, q, three, three); }, "keys must fit queries");
   check_misfit([&] { ops.attention(q, lse, q, k, q); }, "attention: an operand must have 24");
   check_misfit([&] { ops.attention(q, w, q, k, k); }, "24 elements, not f32[3, 6]");
   check_misfit([&] { ops.attention_backward(q, q, q, q, q, k, k, q, lse); }, "24 elements");
   check_misfit([&] { ops.swiglu(x, x, y); }, "swiglu: an operand must have 24 elements");
   check_misfit([&] { ops.dropout(x, x, y, {0.1, {}}); }, "24 elements, not f32[4, 3]");
   check_misfit([&] { ops.dropout(x, x, absent, {1.0, {}}); }, "the rate must be in [0, 1)");
-  check_misfit([&] { ops.embedding(x, gain, w); }, "indices must be 6 i32");
+  check_misfit([&] { ops.embedding(x, gain, w); }, "indices must be 6 i32 values");
   check_misfit([&] { ops.embedding(y, tokens, w); }, "24 elements, not f32[4, 3]");
   check_misfit([&] { ops.embedding_backward(narrow, x, tokens); }, "accumulation type");
   check_misfit([&] { ops.cross_entropy(y, gain, y, tokens, 0); }, "4 elements, not f32[6]");
