@@ -46,7 +46,7 @@ bool contains(std::string const& text, std::string const& part) {
 
 }  // namespace
 
-TEST_CASE("a host backend says what its options say") {
+TEST_CASE("a host backend has the properties of its options") {
   auto options = two_devices();
   options.device_memory_bytes = 3_MiB;
   options.link = {.upload_bytes_per_second = 5e9, .download_bytes_per_second = 4e9};
@@ -61,7 +61,7 @@ TEST_CASE("a host backend says what its options say") {
   CHECK(properties.download_bytes_per_second == 4e9);
 }
 
-TEST_CASE("options that describe no backend are refused") {
+TEST_CASE("invalid options are refused") {
   auto const code_of = [](auto change) {
     HostBackendOptions options;
     change(options);
@@ -78,7 +78,7 @@ TEST_CASE("options that describe no backend are refused") {
   CHECK(code_of([](auto&) {}) == std::error_code{});
 }
 
-TEST_CASE("devices that are not there and lanes of the host are refused") {
+TEST_CASE("unknown devices and host lanes are refused") {
   HostBackend backend(two_devices());
   auto const code = [](auto&& f) { return error_of(f).code(); };
   for (auto const device : {DeviceId{2}, DeviceId::none()}) {
@@ -109,7 +109,7 @@ TEST_CASE("device slabs are aligned and full of NaNs, host slabs are aligned and
   CHECK(backend.allocate_host(0).bytes().empty());
 }
 
-TEST_CASE("each device has a budget of its own that no slab may pass") {
+TEST_CASE("each device has its own budget, and no slab may exceed it") {
   auto options = two_devices();
   options.device_memory_bytes = 3_MiB;
   HostBackend backend(options);
@@ -126,7 +126,7 @@ TEST_CASE("each device has a budget of its own that no slab may pass") {
         std::errc::not_enough_memory);
 }
 
-TEST_CASE("host memory has a budget where the options give one, and the machine's otherwise") {
+TEST_CASE("the options may limit host memory; otherwise the machine does") {
   HostBackendOptions options;
   options.host_memory_bytes = 1_MiB;
   HostBackend const tight(options);
@@ -135,7 +135,7 @@ TEST_CASE("host memory has a budget where the options give one, and the machine'
   auto const slab = tight.allocate_host(1_MiB);
 }
 
-TEST_CASE("slabs move and give their bytes back once") {
+TEST_CASE("slabs can be moved and return their bytes once") {
   HostBackendOptions options;
   options.device_memory_bytes = 1_MiB;
   HostBackend backend(options);
@@ -150,7 +150,7 @@ TEST_CASE("slabs move and give their bytes back once") {
   }
 }
 
-TEST_CASE("a slab that is given back while work on it is pending harms nobody") {
+TEST_CASE("releasing a slab while work on it is pending is safe") {
   HostBackendOptions options;
   options.device_memory_bytes = 1_MiB;
   HostBackend backend(options);
@@ -168,7 +168,7 @@ TEST_CASE("a slab that is given back while work on it is pending harms nobody") 
   auto const after = backend.allocate_device(d0, 1_MiB);
 }
 
-TEST_CASE("aborting frees streams and host threads from events and fences that never come") {
+TEST_CASE("abort releases streams and host threads that wait for events and fences") {
   HostBackend backend(two_devices());
   auto stuck = backend.make_stream(d0, LaneKind::compute);
   auto behind = backend.make_stream(d1, LaneKind::compute);
@@ -250,7 +250,7 @@ TEST_CASE("an abort cuts copies and delays short") {
   CHECK(!ran);
 }
 
-TEST_CASE("destroying a backend does not hang where streams wait for what never comes") {
+TEST_CASE("destroying a backend does not hang on streams that wait forever") {
   bool ran = false;
   {
     HostBackend backend(two_devices());
@@ -266,7 +266,7 @@ TEST_CASE("destroying a backend does not hang where streams wait for what never 
   CHECK(!ran);
 }
 
-TEST_CASE("what a backend has made may be destroyed after it, and runs nothing then") {
+TEST_CASE("streams, events and slabs may outlive their backend, and run nothing then") {
   auto backend = std::make_unique<HostBackend>();
   auto stream = backend->make_stream(d0, LaneKind::compute);
   auto event = backend->make_event(d0);
@@ -286,7 +286,7 @@ TEST_CASE("what a backend has made may be destroyed after it, and runs nothing t
   CHECK(!ran);
 }
 
-TEST_CASE("destroying a stream after an abort waits for the piece of work in flight") {
+TEST_CASE("destroying a stream after an abort waits for the work in flight") {
   HostBackend backend;
   std::atomic<bool> inside = false;
   std::atomic<bool> release = false;
@@ -307,7 +307,7 @@ TEST_CASE("destroying a stream after an abort waits for the piece of work in fli
   CHECK(value == 1);
 }
 
-TEST_CASE("work that throws becomes the backend's error, with device and lane named") {
+TEST_CASE("work that throws becomes the backend's error, which names device and lane") {
   HostBackend backend(two_devices());
   auto failing = backend.make_stream(d1, LaneKind::gradient_down);
   auto other = backend.make_stream(d0, LaneKind::compute);
@@ -336,7 +336,7 @@ TEST_CASE("work that throws becomes the backend's error, with device and lane na
   CHECK(error_of([&] { event.wait(); }).code() == Errc::device_fault);
 }
 
-TEST_CASE("an Error that work throws keeps its code and place, and names lane and device") {
+TEST_CASE("an Error thrown by work keeps its code and place, and names lane and device") {
   HostBackend backend;
   auto stream = backend.make_stream(d0, LaneKind::compute);
   std::source_location const where = std::source_location::current();
@@ -347,7 +347,7 @@ TEST_CASE("an Error that work throws keeps its code and place, and names lane an
   CHECK(error.where().line() == where.line());
 }
 
-TEST_CASE("an annotation names the work that follows it in the error") {
+TEST_CASE("an annotation names the following work in errors") {
   HostBackend backend;
   auto stream = backend.make_stream(d0, LaneKind::compute);
   stream.annotate("forward of layer 3");
@@ -359,7 +359,7 @@ TEST_CASE("an annotation names the work that follows it in the error") {
   CHECK(error.message() == "forward of layer 4, device 0: no");
 }
 
-TEST_CASE("work may throw anything") {
+TEST_CASE("work may throw objects of any type") {
   HostBackend backend;
   auto stream = backend.make_stream(d0, LaneKind::compute);
   stream.launch([] { throw 42; });
@@ -409,7 +409,7 @@ TEST_CASE("the first of many errors wins on every thread") {
 }
 
 TEST_CASE(
-    "the fault hook sees each piece of work with its number, and what it throws is an error") {
+    "the fault hook sees each piece of work with its number, and its exceptions become errors") {
   auto options = two_devices();
   std::mutex mutex;
   std::map<std::pair<int, LaneKind>, std::vector<std::uint64_t>> seen;
@@ -446,7 +446,7 @@ TEST_CASE(
   CHECK(contains(error.message(), "injected"));
 }
 
-TEST_CASE("the delay hook is asked before each piece of work, and the work waits that long") {
+TEST_CASE("the delay hook is called before each piece of work and delays the work") {
   HostBackendOptions options;
   std::atomic<int> asked = 0;
   options.delay = [&](DeviceId device, LaneKind lane) {

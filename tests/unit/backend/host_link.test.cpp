@@ -23,7 +23,7 @@ using namespace roundpipe;
 
 DeviceId const d0{0};
 
-/// A stream with slabs to copy between, and events around its work.
+/// A stream with slabs to copy between, and events before and after its copies.
 struct Lane {
   Lane(HostBackend& backend, DeviceId device, LaneKind kind, Bytes bytes)
       : stream(backend.make_stream(device, kind)),
@@ -57,8 +57,8 @@ double last_end_after_first_start(Lane const& a, Lane const& b) {
                    b.after.seconds_since(b.before)});
 }
 
-/// Whether \p attempt holds in one of a few tries. A stream's thread may be kept from running
-/// just after its event and before its copy; what must never happen happens in no try.
+/// Whether \p attempt succeeds in one of a few tries. The scheduler may stop a stream's thread
+/// between its event and its copy, so one try can fail; a forbidden behaviour fails in every try.
 template <class F>
 bool holds_once(F attempt) {
   for (int i = 0; i < 5; ++i) {
@@ -71,7 +71,7 @@ bool holds_once(F attempt) {
 
 }  // namespace
 
-TEST_CASE("copies carry every byte, at any rate and size") {
+TEST_CASE("copies move every byte, at any rate and size") {
   for (double const rate : {0.0, 1e9}) {
     for (double const root : {0.0, 5e8}) {
       HostBackendOptions options;
@@ -99,7 +99,7 @@ TEST_CASE("copies carry every byte, at any rate and size") {
   }
 }
 
-TEST_CASE("a copy takes at least its latency and its bytes at the link's rate") {
+TEST_CASE("a copy takes at least its latency plus its bytes at the link's rate") {
   HostBackendOptions options;
   options.link = {
       .upload_bytes_per_second = 1e9, .download_bytes_per_second = 5e8, .latency_seconds = 1e-3};
@@ -141,10 +141,10 @@ TEST_CASE("copies of one direction on one device take turns") {
   CHECK(last_end_after_first_start(one, two) >= 0.010);
 }
 
-TEST_CASE("a small copy waits behind a large one in flight, and not across directions") {
+TEST_CASE("a small copy waits behind a large one in flight, but only in its own direction") {
   HostBackendOptions options;
   options.link = {.upload_bytes_per_second = 1e8, .download_bytes_per_second = 1e8};
-  options.delay = [](DeviceId, LaneKind lane) {  // the large one starts first
+  options.delay = [](DeviceId, LaneKind lane) {  // the large copy starts first
     return std::chrono::milliseconds(lane == LaneKind::parameter_up ? 0 : 10);
   };
   CHECK(holds_once([&] {
@@ -169,7 +169,7 @@ TEST_CASE("a small copy waits behind a large one in flight, and not across direc
   }));
 }
 
-TEST_CASE("devices have links of their own") {
+TEST_CASE("each device has its own link") {
   HostBackendOptions options;
   options.devices = 2;
   options.link = {.upload_bytes_per_second = 1e8};
@@ -188,7 +188,7 @@ TEST_CASE("devices have links of their own") {
   }));
 }
 
-TEST_CASE("a root is shared by all devices and both directions") {
+TEST_CASE("all devices and both directions share a root") {
   HostBackendOptions options;
   options.devices = 2;
   options.link = {.upload_bytes_per_second = 2e8, .download_bytes_per_second = 2e8};
@@ -206,8 +206,8 @@ TEST_CASE("a root is shared by all devices and both directions") {
 }
 
 TEST_CASE(
-    "a transfer slows when another starts on the root, and runs faster again when that ends") {
-  // 20 ms at half the root's rate, then 30 ms at all of it: 50 ms, and not 70 or 80.
+    "a transfer slows down when another starts on the root, and speeds up again when that ends") {
+  // 20 ms at half the root's rate, then 30 ms at its full rate: 50 ms, not 70 or 80.
   CHECK(holds_once([] {
     auto const status = std::make_shared<detail::HostStatus>();
     detail::HostRoot root(status, 1e8);

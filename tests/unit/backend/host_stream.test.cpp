@@ -56,7 +56,7 @@ TEST_CASE("an inline stream runs work at once, on the caller's thread") {
   stream.synchronize();
 }
 
-TEST_CASE("an inline stream lets exceptions of its work through, and goes on") {
+TEST_CASE("an inline stream passes on exceptions of its work, and continues") {
   HostStream stream;
   CHECK_THROWS_AS(stream.launch([] { throw std::runtime_error("no"); }), std::runtime_error);
   bool ran = false;
@@ -78,7 +78,7 @@ TEST_CASE("an inline stream copies, fills and rounds") {
   stream.round(as_device(narrow), as_device(device));
   CHECK(static_cast<float>(narrow[0]) == 1.0F);
   CHECK(static_cast<float>(narrow[1]) == -2.5F);
-  CHECK(static_cast<float>(narrow[2]) == 1.0F);  // a tie goes to even
+  CHECK(static_cast<float>(narrow[2]) == 1.0F);  // a tie rounds to even
   CHECK(static_cast<float>(narrow[3]) == 3.0F);
 
   std::array<Float16, 4> half{};
@@ -93,7 +93,7 @@ TEST_CASE("an inline stream copies, fills and rounds") {
   CHECK(std::isnan(device[3]));
 }
 
-TEST_CASE("an inline stream records events at once and passes fences that are signalled") {
+TEST_CASE("an inline stream records events at once and passes signalled fences") {
   HostStream stream;
   HostEvent first;
   HostEvent second;
@@ -123,7 +123,7 @@ TEST_CASE("empty copies, fills and roundings do nothing") {
   }
 }
 
-TEST_CASE("copies and roundings between unequal sizes are refused at the call") {
+TEST_CASE("copies and roundings of unequal sizes are refused at the call") {
   HostBackend backend;
   auto threaded = backend.make_stream(d0, LaneKind::compute);
   HostStream inlined;
@@ -184,7 +184,8 @@ TEST_CASE("a stream copies, fills and rounds in order") {
   }
 }
 
-TEST_CASE("a stream rounds to f16 to nearest, ties to even, and to infinity beyond its range") {
+TEST_CASE(
+    "a stream rounds to f16 to nearest, ties to even; values beyond the range become infinite") {
   HostBackend backend;
   auto stream = backend.make_stream(d0, LaneKind::compute);
   std::array const numbers{1.0F + 0x1p-11F, 1.0F + 0x1.8p-10F, 65519.0F, -65520.0F, 0x1p-25F, 3.0F};
@@ -211,7 +212,7 @@ TEST_CASE("an event that was never recorded is complete") {
   CHECK(ran);
 }
 
-TEST_CASE("an event is complete when what was enqueued before it has run") {
+TEST_CASE("an event is complete when all work enqueued before it has run") {
   HostBackend backend;
   auto stream = backend.make_stream(d0, LaneKind::compute);
   auto gate = backend.make_fence();
@@ -242,7 +243,7 @@ TEST_CASE("a wait captures the latest record, and recording again does not move 
   recording.record(event);
   early.wait(event);
   early.launch([&] { seen_early = value; });
-  recording.wait(gate, 1);  // opened only when `early` is through
+  recording.wait(gate, 1);  // opens only when `early` has passed
   recording.launch([&] { value = 2; });
   recording.record(event);
   late.wait(event);
@@ -300,7 +301,7 @@ TEST_CASE("streams of several devices wait for each other in a chain") {
   CHECK(order == expected);
 }
 
-TEST_CASE("a fence lets pass who waits for its value or less, and never falls") {
+TEST_CASE("a fence releases waiters for its value or less, and its value never falls") {
   HostBackend backend(three_devices());
   auto low = backend.make_stream(d0, LaneKind::compute);
   auto high = backend.make_stream(d1, LaneKind::compute);
@@ -348,7 +349,7 @@ TEST_CASE("events and fences may be destroyed while streams still use them") {
   CHECK(seen == 1);
 }
 
-TEST_CASE("event times are of completion, in order, and refused before it") {
+TEST_CASE("event times follow completion order, and are refused before completion") {
   HostBackend backend;
   auto stream = backend.make_stream(d0, LaneKind::compute);
   auto gate = backend.make_fence();
@@ -366,7 +367,7 @@ TEST_CASE("event times are of completion, in order, and refused before it") {
   CHECK(first.seconds_since(second) == -second.seconds_since(first));
 }
 
-TEST_CASE("events and fences of another device or backend are refused") {
+TEST_CASE("events of other devices, and events and fences of other backends, are refused") {
   HostBackend backend(three_devices());
   HostBackend other;
   auto stream = backend.make_stream(d0, LaneKind::compute);
@@ -448,7 +449,7 @@ TEST_CASE("streams move, and a moved-from stream is inline") {
   stream.synchronize();
 }
 
-TEST_CASE("what a destroyed stream was given still runs") {
+TEST_CASE("the work of a destroyed stream still runs") {
   HostBackend backend;
   auto gate = backend.make_fence();
   auto event = backend.make_event(d0);

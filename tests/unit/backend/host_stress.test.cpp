@@ -1,8 +1,8 @@
 // SPDX-FileCopyrightText: 2026 The roundpipe authors
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 
-// Random programs over three devices: the same operations run on threads, ordered by events and
-// fences, and on an inline stream, one after another; all memory must be equal in the end.
+// Random programs over three devices. The same operations run twice: on threads, ordered by events
+// and fences, and on an inline stream, one after another. In the end all memory must be equal.
 
 #include <roundpipe/backend/host_backend.hpp>
 #include <support/error_of.hpp>
@@ -44,7 +44,7 @@ struct Operation {
   std::size_t to = 0;  // cells
   std::size_t from = 0;
   std::uint32_t number = 0;
-  bool fenced = false;  // whether it waits for a fence that the host signals a little later
+  bool fenced = false;  // whether it waits for a fence that the host signals later
 };
 
 std::vector<Operation> random_program(std::size_t length, std::uint32_t seed) {
@@ -130,7 +130,7 @@ void enqueue(HostStream& stream, Operation const& op, Memory const& memory) {
   }
 }
 
-/// Enqueues a program on a stream for each lane of a backend.
+/// Enqueues a program on the streams of a backend, one for each lane.
 class Threaded {
  public:
   explicit Threaded(HostBackend& backend) : memory(backend), fence_(backend.make_fence()) {
@@ -148,8 +148,8 @@ class Threaded {
       auto& stream = streams_[op.stream];
       auto& to = cells_[op.to];
       auto& from = cells_[op.from];
-      // After the last writer of both, and the readers of what is overwritten since then. One
-      // event a stream is enough: its latest record lies behind all that the stream has done.
+      // Wait for the last writer of both, and for the readers of the overwritten data since then.
+      // One event for each stream is enough: its latest record follows all work of the stream.
       std::vector<std::size_t> before = to.readers;
       before.push_back(to.writer);
       before.push_back(from.writer);
@@ -200,7 +200,7 @@ HostBackendOptions three_devices() {
   return options;
 }
 
-/// Delays of up to 50 us, of no visible pattern.
+/// Irregular delays of up to 50 us.
 HostBackendOptions three_slow_devices() {
   auto options = three_devices();
   auto const calls = std::make_shared<std::atomic<std::uint32_t>>(0);
@@ -216,7 +216,7 @@ HostBackendOptions three_slow_devices() {
 
 }  // namespace
 
-TEST_CASE("random programs over three devices leave the memory that running them in order leaves") {
+TEST_CASE("random programs over three devices give the same memory as in-order execution") {
   for (std::uint32_t seed = 0; seed < 4; ++seed) {
     auto const program = random_program(seed % 2 == 0 ? 5000 : 1500, seed);
 
@@ -235,7 +235,7 @@ TEST_CASE("random programs over three devices leave the memory that running them
   }
 }
 
-TEST_CASE("a random program may be aborted at any time, and nothing hangs") {
+TEST_CASE("a random program can be aborted at any time without hanging") {
   for (std::uint32_t seed = 0; seed < 20; ++seed) {
     auto const program = random_program(400, seed);
     HostBackend backend(three_slow_devices());
@@ -258,7 +258,7 @@ TEST_CASE("a random program may be aborted at any time, and nothing hangs") {
   }
 }
 
-TEST_CASE("a random program may fail anywhere, and nothing hangs") {
+TEST_CASE("a random program can fail anywhere without hanging") {
   for (std::uint32_t seed = 0; seed < 20; ++seed) {
     auto const program = random_program(400, seed);
     auto options = three_slow_devices();

@@ -64,21 +64,21 @@ void check_calls_and_destroys() {
 
 }  // namespace
 
-TEST_CASE("a task calls and destroys what it holds, small or large") {
+TEST_CASE("a task calls and destroys its callable, small or large") {
   check_calls_and_destroys<1>();
   check_calls_and_destroys<HostTask::inline_bytes - 16>();
   check_calls_and_destroys<HostTask::inline_bytes - 15>();
   check_calls_and_destroys<10000>();
 }
 
-TEST_CASE("a task holds callables that can only be moved") {
+TEST_CASE("a task holds move-only callables") {
   int result = 0;
   HostTask task([&result, number = std::make_unique<int>(7)] { result = *number; });
   task();
   CHECK(result == 7);
 }
 
-TEST_CASE("a task holds callables whose move may throw, and over-aligned ones") {
+TEST_CASE("a task holds over-aligned callables and callables whose move may throw") {
   struct Throwing {
     Throwing() = default;
     Throwing(Throwing&&) noexcept(false) {}
@@ -101,7 +101,7 @@ TEST_CASE("a task holds callables whose move may throw, and over-aligned ones") 
   CHECK(aligned);
 }
 
-TEST_CASE("a task lets exceptions of its callable through") {
+TEST_CASE("a task passes on exceptions of its callable") {
   HostTask task([] { throw 3; });
   CHECK_THROWS_AS(task(), int);
 }

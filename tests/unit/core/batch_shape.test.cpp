@@ -18,17 +18,18 @@ static_assert(BatchShape{1 << 20, 1 << 20}.positions() == std::int64_t{1} << 40)
 
 }  // namespace
 
-TEST_CASE("a micro-batch fits into a capacity that has no smaller extent") {
+TEST_CASE("a micro-batch fits into a capacity when no extent of the capacity is smaller") {
   BatchShape const capacity{.rows = 4, .length = 16};
   CHECK(capacity.fits(capacity));
   CHECK(BatchShape{1, 1}.fits(capacity));
   CHECK(BatchShape{4, 1}.fits(capacity));
   CHECK_FALSE(BatchShape{5, 1}.fits(capacity));
   CHECK_FALSE(BatchShape{1, 17}.fits(capacity));
-  CHECK_FALSE(BatchShape{2, 32}.fits(capacity));  // as many positions, but too long
+  CHECK_FALSE(BatchShape{2, 32}.fits(capacity));  // the number of positions fits, the length does
+                                                  // not
 }
 
-TEST_CASE("a micro-batch without rows or positions fits nowhere") {
+TEST_CASE("a micro-batch without rows or positions does not fit into any capacity") {
   BatchShape const capacity{.rows = 4, .length = 16};
   CHECK_FALSE(BatchShape{0, 16}.fits(capacity));
   CHECK_FALSE(BatchShape{4, 0}.fits(capacity));

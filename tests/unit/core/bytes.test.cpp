@@ -31,7 +31,7 @@ static_assert(align_up(7, 7) == 7);  // any alignment, not only powers of two
 
 }  // namespace
 
-TEST_CASE("sizes are read with and without units") {
+TEST_CASE("sizes are parsed with and without units") {
   CHECK(parse_bytes("0") == 0);
   CHECK(parse_bytes("4096") == 4096);
   CHECK(parse_bytes("17B") == 17);
@@ -45,10 +45,10 @@ TEST_CASE("sizes are read with and without units") {
   CHECK(parse_bytes("2T") == 2048_GiB);
   CHECK(parse_bytes("1e3") == 1000);
   CHECK(parse_bytes("0.5K") == 512);
-  CHECK(parse_bytes("1.9") == 1);  // a part of a byte is none
+  CHECK(parse_bytes("1.9") == 1);  // fractions of a byte are dropped
 }
 
-TEST_CASE("what is no size is refused, and named") {
+TEST_CASE("an invalid size is refused, and the error quotes it") {
   for (std::string const text : {"",
                                  " ",
                                  "x",
@@ -74,12 +74,12 @@ TEST_CASE("what is no size is refused, and named") {
   }
 }
 
-TEST_CASE("a size is read from the middle of a longer text") {
+TEST_CASE("a size is parsed from the middle of a longer text") {
   std::string_view const text = "12345";
   CHECK(parse_bytes(text.substr(1, 2)) == 23);
 }
 
-TEST_CASE("sizes are written with the largest unit that is not below one") {
+TEST_CASE("sizes are printed with the largest unit that is not below one") {
   CHECK(format_bytes(0) == "0 B");
   CHECK(format_bytes(1023) == "1023 B");
   CHECK(format_bytes(1_KiB) == "1.00 KiB");
@@ -88,7 +88,7 @@ TEST_CASE("sizes are written with the largest unit that is not below one") {
   CHECK(format_bytes(5000 * 1024_GiB) == "5000.00 TiB");
 }
 
-TEST_CASE("what is written is read again") {
+TEST_CASE("a printed size is parsed back") {
   for (Bytes bytes = 1; bytes < 4096_GiB; bytes = bytes * 3 + 7) {
     auto const read = static_cast<double>(parse_bytes(format_bytes(bytes)));
     CHECK(read == doctest::Approx(static_cast<double>(bytes)).epsilon(0.006));

@@ -56,7 +56,7 @@ TEST_CASE("widening overwrites or adds") {
   CHECK(sums == std::vector<float>{2.5F, -3.75F});
 }
 
-TEST_CASE("f16 is narrowed to and widened from, too") {
+TEST_CASE("f16 is narrowed and widened, too") {
   std::vector<float> const some{1, -2.5F, 70000, 0x1p-24F, 1 + 0x1p-11F};
   std::vector<Float16> rounded(some.size());
   narrow(some, DType::f16, bytes_of(rounded));
@@ -69,7 +69,7 @@ TEST_CASE("f16 is narrowed to and widened from, too") {
   CHECK(sums[2] == std::numeric_limits<float>::infinity());
 }
 
-TEST_CASE("memory may be larger than its elements, not smaller") {
+TEST_CASE("memory may be larger than its elements, but not smaller") {
   std::vector<BFloat16> memory(values.size() + 3, BFloat16(7.0F));
   narrow(values, DType::bf16, bytes_of(memory));
   CHECK(float(memory[values.size()]) == 7.0F);
@@ -90,7 +90,7 @@ TEST_CASE("only f32, bf16 and f16 are converted") {
   }
 }
 
-TEST_CASE("nothing is converted to nothing") {
+TEST_CASE("empty arrays are converted to empty arrays") {
   CHECK_NOTHROW(narrow({}, DType::f32, {}));
   CHECK_NOTHROW(narrow({}, DType::bf16, {}));
   CHECK_NOTHROW(widen({}, DType::f32, {}, true));

@@ -27,7 +27,7 @@ constexpr DType all_types[] = {
 
 static_assert(sizeof(BFloat16) == 2 && std::is_trivially_copyable_v<BFloat16>);
 static_assert(std::is_convertible_v<BFloat16, float>);   // exact
-static_assert(!std::is_convertible_v<float, BFloat16>);  // rounds: must be said
+static_assert(!std::is_convertible_v<float, BFloat16>);  // rounds: must be explicit
 static_assert(sizeof(Float16) == 2 && std::is_trivially_copyable_v<Float16>);
 static_assert(std::is_convertible_v<Float16, float> && !std::is_convertible_v<float, Float16>);
 
@@ -39,19 +39,19 @@ static_assert(size_of(dtype_of<std::int64_t>) == 8);
 static_assert(size_of(dtype_of<std::int32_t>) == 4);
 static_assert(size_of(dtype_of<std::uint8_t>) == 1);
 
-/// The bits of infinity, below which those of the finite magnitudes lie in order.
+/// The bits of infinity. The bits of finite magnitudes lie below, in ascending order.
 template <class Half>
 constexpr std::uint16_t infinity_bits = std::is_same_v<Half, BFloat16> ? 0x7f80 : 0x7c00;
-/// The power of two that would follow the largest finite value.
+/// The power of two that follows the largest finite value.
 template <class Half>
 constexpr double end_of_range = std::is_same_v<Half, BFloat16> ? 0x1p128 : 0x1p16;
 
-/// The \p Half nearest to \p value by its value, in double, ties to the even mantissa; values from
-/// half a step above the largest on are infinite.
+/// The \p Half nearest to \p value, computed in double, ties to the even mantissa. Values half a
+/// step above the largest, and beyond, are infinite.
 template <class Half>
 Half nearest(float value) {
   auto const magnitude = std::abs(static_cast<double>(value));
-  std::uint16_t low = 0;  // the largest not above, by bisection over the ordered bits
+  std::uint16_t low = 0;  // bisection over the ordered bits: the largest not above
   std::uint16_t high = infinity_bits<Half>;
   auto const at = [](std::uint16_t bits) {
     return bits == infinity_bits<Half> ? end_of_range<Half>
@@ -82,7 +82,10 @@ double binary16_value(std::uint16_t bits) {
 
 }  // namespace
 
-TEST_CASE_TEMPLATE("every half survives the way to float and back", Half, BFloat16, Float16) {
+TEST_CASE_TEMPLATE("every half survives the conversion to float and back",
+                   Half,
+                   BFloat16,
+                   Float16) {
   for (std::uint32_t bits = 0; bits <= 0xffff; ++bits) {
     auto const value = Half::from_bits(static_cast<std::uint16_t>(bits));
     auto const again = Half(float(value));
@@ -96,7 +99,7 @@ TEST_CASE_TEMPLATE("every half survives the way to float and back", Half, BFloat
   }
 }
 
-TEST_CASE("every f16 has the value that IEEE 754 gives its bits") {
+TEST_CASE("every f16 has the value that IEEE 754 defines for its bits") {
   for (std::uint32_t bits = 0; bits <= 0xffff; ++bits) {
     auto const expected = binary16_value(static_cast<std::uint16_t>(bits));
     auto const value = float(Float16::from_bits(static_cast<std::uint16_t>(bits)));
@@ -143,7 +146,7 @@ TEST_CASE_TEMPLATE("rounding of random floats goes to nearest, ties to even",
   std::mt19937 random(1);
   for (int i = 0; i < 300'000; ++i) {
     auto value = std::bit_cast<float>(static_cast<std::uint32_t>(random()));
-    if (i % 2 == 0) {  // with an exponent in the range of both types
+    if (i % 2 == 0) {  // an exponent in the range of both types
       auto const fraction = static_cast<float>(random() % (1U << 24)) * 0x1p-24F - 0.5F;
       value = std::ldexp(fraction, static_cast<int>(random() % 48) - 28);
     }
@@ -181,11 +184,11 @@ TEST_CASE("zeros, infinities and the ends of the range of f16") {
   CHECK(Float16(std::numeric_limits<float>::max()).bits() == 0x7c00);
   CHECK(Float16(65504.0F).bits() == 0x7bff);
   CHECK(Float16(std::nextafter(65520.0F, 0.0F)).bits() == 0x7bff);
-  CHECK(Float16(65520.0F).bits() == 0x7c00);   // nearer to 2^16, by the tie
-  CHECK(Float16(-65520.0F).bits() == 0xfc00);  // and on the other side
+  CHECK(Float16(65520.0F).bits() == 0x7c00);   // nearer to 2^16 by the tie
+  CHECK(Float16(-65520.0F).bits() == 0xfc00);  // the same for negative numbers
   CHECK(Float16(0x1p-14F).bits() == 0x400);    // the smallest normal
   CHECK(Float16(0x1.ff8p-15F).bits() == 0x3ff);
-  CHECK(Float16(0x1.ffcp-15F).bits() == 0x400);  // a tie up into the normal numbers
+  CHECK(Float16(0x1.ffcp-15F).bits() == 0x400);  // a tie that rounds up to a normal number
   CHECK(Float16(0x1p-24F).bits() == 1);          // the smallest subnormal
   CHECK(Float16(0x1p-25F).bits() == 0);          // half of it: to even
   CHECK(Float16(std::nextafter(0x1p-25F, 1.0F)).bits() == 1);
@@ -193,7 +196,7 @@ TEST_CASE("zeros, infinities and the ends of the range of f16") {
   CHECK(Float16(std::numeric_limits<float>::denorm_min()).bits() == 0);
 }
 
-TEST_CASE("NaN stays NaN, even where its payload is in the lost bits alone") {
+TEST_CASE("NaN stays NaN, even when only the lost bits hold its payload") {
   for (std::uint32_t const bits :
        {0x7f800001U, 0x7f80ffffU, 0x7fc00000U, 0x7fffffffU, 0xff800001U, 0xffffffffU}) {
     auto const value = BFloat16(std::bit_cast<float>(bits));
@@ -207,7 +210,7 @@ TEST_CASE("NaN stays NaN, even where its payload is in the lost bits alone") {
   }
 }
 
-TEST_CASE("halves are computed with as float") {
+TEST_CASE("arithmetic on halves uses float") {
   CHECK(BFloat16(1.5F) + BFloat16(2.0F) == 3.5F);
   CHECK(BFloat16(1.0F) < BFloat16(2.0F));
   CHECK(BFloat16(0.0F) == BFloat16(-0.0F));
@@ -220,7 +223,7 @@ TEST_CASE("halves are computed with as float") {
   static_assert(float(Float16(0x1.8p-24F)) == 0x1p-23F);
 }
 
-TEST_CASE("every type has a name of its own and a size") {
+TEST_CASE("every type has its own name and a size") {
   std::set<std::string_view> names;
   for (auto const type : all_types) {
     CHECK(names.insert(name_of(type)).second);
@@ -242,7 +245,7 @@ TEST_CASE("floating types have gradients, which accumulate in at least f32") {
   CHECK(accumulation_type(DType::f64) == DType::f64);
 }
 
-TEST_CASE("a visitor of floating types gets an element of that type") {
+TEST_CASE("a visitor of floating types receives an element of the type") {
   for (auto const type : {DType::f64, DType::f32, DType::bf16, DType::f16}) {
     auto const seen = visit_floating(type, [](auto zero) { return dtype_of<decltype(zero)>; });
     CHECK(seen == type);

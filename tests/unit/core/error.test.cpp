@@ -26,7 +26,7 @@ constexpr Errc all_codes[] = {Errc::invalid_argument,
                               Errc::aborted,
                               Errc::unsupported};
 
-// A function with arguments checked at compile time, too.
+// Checks arguments at compile time, too.
 constexpr int half(int n) {
   require(n % 2 == 0, Errc::invalid_argument, "an odd number has no half");
   return n / 2;
@@ -39,7 +39,7 @@ static_assert(!std::is_convertible_v<int, Errc>);
 
 }  // namespace
 
-TEST_CASE("every code has its own message, and 0 is none of them") {
+TEST_CASE("every code has its own message, and no code is 0") {
   std::set<std::string> messages;
   for (auto const code : all_codes) {
     CHECK(static_cast<int>(code) != 0);
@@ -49,7 +49,7 @@ TEST_CASE("every code has its own message, and 0 is none of them") {
   CHECK(std::string(roundpipe::category().name()) == "roundpipe");
 }
 
-TEST_CASE("codes compare with themselves, and with the conditions that they are cases of") {
+TEST_CASE("codes compare equal to themselves and to their error conditions") {
   std::error_code const code = Errc::over_budget;
   CHECK(code == Errc::over_budget);
   CHECK(code != Errc::aborted);
@@ -66,7 +66,7 @@ TEST_CASE("codes compare with themselves, and with the conditions that they are 
   }
 }
 
-TEST_CASE("a code is told from another category's code of the same value") {
+TEST_CASE("codes of different categories differ, even with the same value") {
   std::error_code const other(static_cast<int>(Errc::aborted), std::generic_category());
   CHECK(other != Errc::aborted);
 }
@@ -84,26 +84,26 @@ TEST_CASE("an error carries code, message and the place of the call") {
   }
 }
 
-TEST_CASE("an error may carry a code of another category") {
+TEST_CASE("an error can carry a code of another category") {
   Error const error(std::make_error_code(std::errc::io_error), "reading weights");
   CHECK(error.code() == std::errc::io_error);
   CHECK(error.message() == "reading weights");
 }
 
-TEST_CASE("an error is caught as what the standard library throws") {
+TEST_CASE("an error can be caught as standard exception types") {
   CHECK_THROWS_AS(throw Error(Errc::aborted, "x"), std::system_error);
   CHECK_THROWS_AS(throw Error(Errc::aborted, "x"), std::runtime_error);
 }
 
-TEST_CASE("a copy of an error says the same") {
+TEST_CASE("a copy of an error keeps code, message and place") {
   Error const error(Errc::not_finite, "loss of micro-batch 2");
-  Error const copy = error;  // as rethrowing from another thread makes it
+  Error const copy = error;  // as rethrowing on another thread does
   CHECK(copy.code() == error.code());
   CHECK(copy.message() == error.message());
   CHECK(copy.where().line() == error.where().line());
 }
 
-TEST_CASE("require throws for what does not hold, at the caller's place") {
+TEST_CASE("require throws at the caller's place when the condition is false") {
   CHECK_NOTHROW(require(true, Errc::aborted, "no"));
   auto const line = __LINE__ + 2;
   try {

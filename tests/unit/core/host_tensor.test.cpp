@@ -23,7 +23,7 @@ using roundpipe::HostTensor;
 
 }  // namespace
 
-TEST_CASE("a host tensor is read as its own element type only") {
+TEST_CASE("a host tensor can be read as its own element type only") {
   std::vector<std::int32_t> const labels{3, 1, 4, 1, 5, 9};
   HostTensor const tensor{std::as_bytes(std::span(labels)), {2, 3}, DType::i32};
   auto const read = tensor.as<std::int32_t>();
@@ -34,7 +34,7 @@ TEST_CASE("a host tensor is read as its own element type only") {
   CHECK(error.code() == Errc::invalid_argument);
 }
 
-TEST_CASE("a host tensor of fewer elements than its memory reads its shape") {
+TEST_CASE("a host tensor smaller than its memory reads as many elements as its shape has") {
   std::vector<float> const memory(10);
   HostTensor const tensor{std::as_bytes(std::span(memory)), {2, 2}, DType::f32};
   CHECK(tensor.as<float>().size() == 4);

@@ -20,7 +20,7 @@ using roundpipe::DeviceId;
 using roundpipe::LayerId;
 using roundpipe::StageId;
 
-// Ids of different things, and numbers, are not taken for each other.
+// Ids of different kinds, and numbers, do not convert to each other.
 static_assert(!std::is_convertible_v<int, LayerId>);
 static_assert(!std::is_convertible_v<LayerId, int>);
 static_assert(!std::is_constructible_v<LayerId, StageId>);
@@ -37,7 +37,7 @@ static_assert(LayerId(3).index() == 3 && LayerId(3).value() == 3);
 
 }  // namespace
 
-TEST_CASE("an id without a number is none") {
+TEST_CASE("a default id is none") {
   CHECK(LayerId{} == LayerId::none());
   CHECK_FALSE(LayerId{}.valid());
   CHECK_FALSE(DeviceId(-1).valid());
@@ -45,12 +45,12 @@ TEST_CASE("an id without a number is none") {
   CHECK(LayerId(0) != LayerId::none());
 }
 
-TEST_CASE("ids are made from integers of any type") {
+TEST_CASE("ids can be made from any integer type") {
   CHECK(LayerId(std::size_t{7}) == LayerId(7));
   CHECK(LayerId(std::int8_t{7}) == LayerId(7U));
 }
 
-TEST_CASE("ids are ordered by number, none first") {
+TEST_CASE("ids are ordered by number, and none comes first") {
   std::vector<StageId> ids{StageId(2), StageId(0), StageId::none(), StageId(1)};
   std::ranges::sort(ids);
   CHECK(ids == std::vector<StageId>{StageId::none(), StageId(0), StageId(1), StageId(2)});
@@ -58,7 +58,7 @@ TEST_CASE("ids are ordered by number, none first") {
   CHECK(StageId(2) >= StageId(2));
 }
 
-TEST_CASE("ids are keys of ordered and unordered containers") {
+TEST_CASE("ids can be keys of ordered and unordered containers") {
   std::set<LayerId> const ordered{LayerId(1), LayerId(2), LayerId(1)};
   std::unordered_set<LayerId> const unordered{LayerId(1), LayerId(2), LayerId(1)};
   CHECK(ordered.size() == 2);

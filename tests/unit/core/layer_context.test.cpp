@@ -25,7 +25,7 @@ struct Stream {
   int work = 0;
 };
 
-/// Tensors that are told apart by where they begin.
+/// Tensors that differ in their address.
 struct Memory {
   alignas(256) std::array<std::byte, 4096> bytes{};
   double loss = 0;
@@ -40,7 +40,7 @@ struct Memory {
 
 }  // namespace
 
-TEST_CASE("a forward finds its stream, call and tensors") {
+TEST_CASE("a forward receives its stream, call facts and tensors") {
   Memory memory;
   Stream stream;
   LayerCall const call{.shape = {2, 3},
@@ -75,7 +75,7 @@ TEST_CASE("a forward finds its stream, call and tensors") {
   CHECK_THROWS_AS((void)ctx.result(0), std::out_of_range);
 }
 
-TEST_CASE("saved memory and workspace are carved from their beginning at each call") {
+TEST_CASE("saved memory and workspace are carved from the beginning in each call") {
   Memory memory;
   Stream stream;
   LayerCall const call;
@@ -104,7 +104,7 @@ TEST_CASE("an evaluation asks for results") {
   CHECK(memory.place(ctx.result(0)) == 20);
 }
 
-TEST_CASE("a backward finds gradients, and which of them nobody wants") {
+TEST_CASE("a backward receives gradients, and can tell which of them are not wanted") {
   Memory memory;
   Stream stream;
   LayerCall const call;

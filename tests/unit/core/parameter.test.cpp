@@ -20,7 +20,7 @@ static_assert(Initial::normal(0.02F).deviation == 0.02F);
 
 }  // namespace
 
-TEST_CASE("a parameter is zero, decayed, trained and its layer's own unless said otherwise") {
+TEST_CASE("by default a parameter starts at zero, decays, is trained and is not shared") {
   ParameterTable table(2);
   table[0].tensor = {"weight", {4, 8}, DType::bf16};
   table[1] = {{"gain", {8}}, Initial::ones(), DecayGroup::exempt, "gain"};

@@ -37,20 +37,20 @@ constexpr RandomKey key{.seed = 42, .step = 3, .layer = 5, .micro_batch = 7, .st
 
 }  // namespace
 
-TEST_CASE("Philox gives the published words") {
-  // As above, at run time: the optimizer may have another opinion than the constant evaluator.
+TEST_CASE("Philox reproduces the published words") {
+  // Again at run time: the optimizer may differ from the constant evaluator.
   std::uint32_t const volatile zero = 0;
   CHECK(philox({zero, zero, zero, zero}, {zero, zero}) ==
         Words{0x6627e8d5, 0xe169c58d, 0xbc57ac4c, 0x9b00dbd8});
 }
 
-TEST_CASE("words of a stream are those of its blocks, in order") {
+TEST_CASE("the words of a stream are the words of its blocks, in order") {
   for (std::uint64_t index = 0; index < 40; ++index) {
     CHECK(random_word(key, index) == random_block(key, index / 4)[index % 4]);
   }
 }
 
-TEST_CASE("every part of a key, all bits of it, and the block make other numbers") {
+TEST_CASE("every bit of each key part, and the block number, changes the numbers") {
   std::set<Words> seen{random_block(key, 0)};
   auto const is_new = [&](RandomKey const& other) {
     return seen.insert(random_block(other, 0)).second;
@@ -72,19 +72,19 @@ TEST_CASE("every part of a key, all bits of it, and the block make other numbers
   }
 }
 
-TEST_CASE("with_stream changes the stream alone") {
+TEST_CASE("with_stream changes only the stream") {
   auto const other = key.with_stream(9);
   CHECK(other.stream == 9);
   CHECK(other.with_stream(key.stream) == key);
 }
 
-TEST_CASE("uniform numbers are in [0, 1), all their ends reached") {
+TEST_CASE("uniform numbers are in [0, 1) and come close to both ends") {
   CHECK(uniform(0) == 0.0F);
   CHECK(uniform(0xffffffff) == 1.0F - 0x1p-24F);
   CHECK(uniform(0x80000000) == 0.5F);
 }
 
-TEST_CASE("uniform numbers are as even as chance allows") {
+TEST_CASE("uniform numbers pass a chi-square test") {
   constexpr std::size_t draws = 1 << 16;
   std::array<int, 64> bins{};
   for (std::uint64_t i = 0; i < draws; ++i) {
@@ -95,8 +95,9 @@ TEST_CASE("uniform numbers are as even as chance allows") {
     auto const off = count - draws / 64.0;
     chi_square += off * off / (draws / 64.0);
   }
-  CHECK(chi_square > 30);   // 63 degrees of freedom: one draw in ten thousand lies outside
-  CHECK(chi_square < 112);  // (and this one is the same in every run)
+  CHECK(chi_square > 30);   // 63 degrees of freedom: chance leaves this range once in ten thousand
+                            // draws
+  CHECK(chi_square < 112);  // (the draw is the same in every run)
 }
 
 TEST_CASE("normal numbers have the moments of the normal distribution") {
@@ -117,10 +118,10 @@ TEST_CASE("normal numbers have the moments of the normal distribution") {
   CHECK(std::abs(moments[2] - 1) < 0.02);
   CHECK(std::abs(moments[3]) < 0.04);
   CHECK(std::abs(moments[4] - 3) < 0.15);
-  CHECK(std::abs(product) < 0.01);  // neighbours, which share a block, are independent
+  CHECK(std::abs(product) < 0.01);  // neighbours share a block, yet are independent
 }
 
-TEST_CASE("a number depends on key and index alone, not on what was drawn before") {
+TEST_CASE("a number depends on key and index alone, not on earlier draws") {
   std::vector<float> forwards;
   for (std::uint64_t i = 0; i < 100; ++i) {
     forwards.push_back(normal(key, i));

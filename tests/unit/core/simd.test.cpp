@@ -54,7 +54,7 @@ std::vector<std::uint16_t> all_halves() {
   return result;
 }
 
-/// What one level makes of an array, when asked for in an order that tells.
+/// The results of one level for an array, in an order that exposes mistakes.
 struct Square {
   float const* from;
   float* to;
@@ -74,7 +74,7 @@ struct Square {
 
 }  // namespace
 
-TEST_CASE("the portable level is everywhere, and levels ascend to the best") {
+TEST_CASE("the portable level exists everywhere, and levels ascend to the best one") {
   auto const levels = simd_levels();
   CHECK(levels.front() == SimdLevel::portable);
   CHECK(levels.back() == best_simd_level());
@@ -82,7 +82,7 @@ TEST_CASE("the portable level is everywhere, and levels ascend to the best") {
   CHECK(simd_level() == best_simd_level());
 }
 
-TEST_CASE("an override lasts as long as it lives") {
+TEST_CASE("an override lasts for its lifetime") {
   {
     SimdLevelOverride const outer(SimdLevel::portable);
     CHECK(simd_level() == SimdLevel::portable);
@@ -104,8 +104,8 @@ TEST_CASE("levels have names") {
   CHECK(name_of(SimdLevel::avx512) == "avx512");
 }
 
-TEST_CASE("products are rounded before they are added, at every level, size and place") {
-  // 1 + 2^-12 squared less itself: with a fused operation the last bit, 2^-24, would survive.
+TEST_CASE("products are rounded before additions, at every level, size and alignment") {
+  // (1 + 2^-12)^2 minus its rounded value: a fused operation would keep the last bit, 2^-24.
   for (auto const level : simd_levels()) {
     SimdLevelOverride const use(level);
     for (std::size_t size = 0; size <= 67; ++size) {
@@ -138,7 +138,7 @@ TEST_CASE("every bf16 number is widened exactly and narrowed back") {
   }
 }
 
-TEST_CASE("every f16 number is widened exactly and narrowed back; NaNs are quiet") {
+TEST_CASE("every f16 number is widened exactly and narrowed back; NaNs become quiet") {
   auto const halves = all_halves();
   for (auto const level : simd_levels()) {
     SimdLevelOverride const use(level);
@@ -157,11 +157,11 @@ TEST_CASE("every f16 number is widened exactly and narrowed back; NaNs are quiet
   }
 }
 
-TEST_CASE("floats at, beside and between all f16 and bf16 numbers are rounded to nearest even") {
+TEST_CASE("floats at, beside and between all f16 and bf16 numbers round to nearest even") {
   std::vector<float> values;
   auto const around = [&](float low, float high) {
     auto const middle = static_cast<float>((static_cast<double>(low) + static_cast<double>(high)) /
-                                           2);  // exact for finite ones
+                                           2);  // exact for finite numbers
     for (auto const value : {low, middle}) {
       auto const bits = bits_of(value);
       for (auto const b : {bits - 1, bits, bits + 1}) {
@@ -207,7 +207,7 @@ TEST_CASE("floats at, beside and between all f16 and bf16 numbers are rounded to
   }
 }
 
-TEST_CASE("conversions give the same bits at every level, size and place") {
+TEST_CASE("conversions give the same bits at every level, size and alignment") {
   std::vector<float> values(200);
   for (std::size_t i = 0; i < values.size(); ++i) {
     values[i] = std::ldexp(static_cast<float>(i) - 97.3F, static_cast<int>(i % 40) - 25);

@@ -18,13 +18,13 @@ using roundpipe::DeviceSpan;
 using roundpipe::HostBytes;
 using roundpipe::HostSpan;
 
-// Device memory and host memory are not taken for each other.
+// Device memory and host memory do not convert to each other.
 static_assert(!std::is_constructible_v<HostSpan<float>, DeviceSpan<float>>);
 static_assert(!std::is_constructible_v<DeviceSpan<float>, HostSpan<float>>);
 static_assert(!std::is_constructible_v<HostBytes, DeviceBytes>);
 static_assert(!std::is_constructible_v<DeviceBytes, HostBytes>);
 
-// Adding const is implicit; taking it away, or changing the type, is not possible.
+// Adding const is implicit; removing const or changing the type does not compile.
 static_assert(std::is_convertible_v<DeviceSpan<float>, DeviceSpan<float const>>);
 static_assert(!std::is_constructible_v<DeviceSpan<float>, DeviceSpan<float const>>);
 static_assert(!std::is_constructible_v<DeviceSpan<int>, DeviceSpan<float>>);
@@ -34,18 +34,19 @@ struct Derived : Base {
 };
 static_assert(!std::is_constructible_v<DeviceSpan<Base>, DeviceSpan<Derived>>);
 
-// The host can not read device memory by accident.
+// The host cannot read device memory by accident.
 template <class S>
 concept Readable = requires(S span) { span[0]; } || requires(S span) { *span.begin(); } ||
                    requires(S span) { *span.data(); } || requires(S span) { std::begin(span); };
 static_assert(!Readable<DeviceSpan<float>>);
 static_assert(Readable<HostSpan<float>>);
 
-static_assert(std::is_trivially_copyable_v<DeviceSpan<float>>);  // a kernel's argument
+static_assert(std::is_trivially_copyable_v<DeviceSpan<float>>);  // so that it can be a kernel
+                                                                 // argument
 
 }  // namespace
 
-TEST_CASE("a device span knows its place, size and bytes") {
+TEST_CASE("a device span has an address, a size and bytes") {
   std::array<float, 8> memory{};
   DeviceSpan<float> const span(memory.data(), memory.size());
   CHECK(span.device_pointer() == memory.data());
@@ -57,7 +58,7 @@ TEST_CASE("a device span knows its place, size and bytes") {
   CHECK(constant.size() == 8);
 }
 
-TEST_CASE("a part of a device span lies inside it") {
+TEST_CASE("a subspan lies inside its device span") {
   std::array<float, 8> memory{};
   DeviceSpan<float> const span(memory.data(), memory.size());
   auto const part = span.subspan(2, 3);
@@ -66,7 +67,7 @@ TEST_CASE("a part of a device span lies inside it") {
   CHECK(span.subspan(8, 0).empty());
 }
 
-TEST_CASE("a device span of nothing is empty") {
+TEST_CASE("a default device span is empty") {
   DeviceBytes const span;
   CHECK(span.empty());
   CHECK(span.device_pointer() == nullptr);

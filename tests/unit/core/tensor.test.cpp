@@ -37,7 +37,7 @@ static_assert(Shape{2, 3} != Shape{3, 2});
 static_assert(Shape{2} != Shape{2, 1});
 static_assert(Shape{} != Shape{1});
 
-/// Memory that stands for a device's.
+/// Host memory that stands for device memory.
 struct Block {
   alignas(tensor_alignment_bytes) std::array<std::byte, 4096> memory{};
   [[nodiscard]] DeviceBytes bytes() { return {memory.data(), memory.size()}; }
@@ -56,11 +56,11 @@ TEST_CASE("shapes of more than six extents and negative extents are refused") {
   CHECK(error_of([] { (void)Shape{4, -1}; }).code() == Errc::invalid_argument);
 }
 
-TEST_CASE("shapes beyond 2^31 elements are counted") {
+TEST_CASE("shapes with more than 2^31 elements are counted correctly") {
   CHECK(Shape{1 << 20, 1 << 20}.size() == std::size_t{1} << 40);
 }
 
-TEST_CASE("shapes and tables are written for people") {
+TEST_CASE("shapes and tables have readable text") {
   CHECK(to_string(Shape{}) == "[]");
   CHECK(to_string(Shape{7}) == "[7]");
   CHECK(to_string(Shape{2, 3}) == "[2, 3]");
@@ -69,13 +69,13 @@ TEST_CASE("shapes and tables are written for people") {
         "{x bf16[2, 3], ids i32[5]}");
 }
 
-TEST_CASE("a tensor's bytes are its elements' bytes, without padding") {
+TEST_CASE("the bytes of a tensor are the bytes of its elements, without padding") {
   CHECK(TensorSpec{"x", {3, 5}, DType::bf16}.bytes() == 30);
   CHECK(TensorSpec{"x", {}, DType::f64}.bytes() == 8);
   CHECK(TensorSpec{"x", {0}, DType::f64}.bytes() == 0);
 }
 
-TEST_CASE("the tensors of a table follow one another, each aligned") {
+TEST_CASE("the tensors of a table follow each other, each aligned") {
   TensorTable table{{"a", {1}, DType::u8}, {"b", {64}, DType::f32}};
   CHECK(table.add({"c", {65}, DType::f32}) == 2);
   CHECK(table.add({"empty", {0}, DType::f32}) == 3);
@@ -96,7 +96,7 @@ TEST_CASE("the tensors of a table follow one another, each aligned") {
   CHECK(end <= table.bytes());
 }
 
-TEST_CASE("tensors without elements take no bytes of a table, wherever they stand") {
+TEST_CASE("tensors without elements take no bytes in a table, at any place") {
   TensorTable const table{{"first", {0, 4}, DType::f32},
                           {"a", {3}, DType::f16},
                           {"between", {4, 0, 2}, DType::f64},
@@ -127,7 +127,7 @@ TEST_CASE("tensors without elements take no bytes of a table, wherever they stan
   CHECK(to_string(table[0].shape) == "[0, 4]");
 }
 
-TEST_CASE("a table of nothing but tensors without elements needs no memory") {
+TEST_CASE("a table that holds only empty tensors needs no memory") {
   TensorTable const table{{"a", {0, 4}, DType::f32}, {"b", {2, 0}, DType::bf16}};
   CHECK(table.bytes() == 0);
   auto const tensors = views(table, DeviceBytes{});
@@ -141,7 +141,7 @@ TEST_CASE("a table of nothing but tensors without elements needs no memory") {
   Block block;
   TensorCarver full(block.bytes(256));
   (void)full.take({64}, DType::f32);
-  CHECK(full.take({0}, DType::f32).size() == 0);  // at the end, where there is room for nothing
+  CHECK(full.take({0}, DType::f32).size() == 0);  // at the end, where no room is left
 }
 
 TEST_CASE("an empty table takes no bytes") {
@@ -151,7 +151,7 @@ TEST_CASE("an empty table takes no bytes") {
   CHECK(table.begin() == table.end());
 }
 
-TEST_CASE("tables are equal when names, shapes and types are") {
+TEST_CASE("tables are equal when their names, shapes and types are") {
   TensorTable const table{{"a", {2}, DType::f32}};
   CHECK(table == TensorTable{{"a", {2}, DType::f32}});
   CHECK(table != TensorTable{{"b", {2}, DType::f32}});
@@ -160,7 +160,7 @@ TEST_CASE("tables are equal when names, shapes and types are") {
   CHECK(table != TensorTable{});
 }
 
-TEST_CASE("views of a block lie where its table says") {
+TEST_CASE("views of a block have the offsets of its table") {
   Block block;
   TensorTable const table{{"a", {3}, DType::f64}, {"b", {2, 2}, DType::bf16}};
   auto const tensors = views(table, block.bytes(table.bytes()));
@@ -173,7 +173,7 @@ TEST_CASE("views of a block lie where its table says") {
   CHECK(tensors[1].size_bytes() == 8);
 }
 
-TEST_CASE("a device tensor is read as its own element type only") {
+TEST_CASE("a device tensor can be read as its own element type only") {
   Block block;
   DeviceTensor const tensor(block.bytes(), {4}, DType::bf16);
   CHECK(tensor.present());
@@ -186,7 +186,7 @@ TEST_CASE("a device tensor is read as its own element type only") {
   CHECK(error_of([&] { (void)tensor.as<float>(); }).code() == Errc::invalid_argument);
 }
 
-TEST_CASE("a device tensor is reshaped to as many elements") {
+TEST_CASE("a device tensor can only be reshaped to the same number of elements") {
   Block block;
   DeviceTensor const tensor(block.bytes(), {4, 6}, DType::f32);
   auto const flat = tensor.reshaped({24});
@@ -195,7 +195,7 @@ TEST_CASE("a device tensor is reshaped to as many elements") {
   CHECK(error_of([&] { (void)tensor.reshaped({25}); }).code() == Errc::invalid_argument);
 }
 
-TEST_CASE("a device tensor of nothing is not present") {
+TEST_CASE("an empty device tensor is not present") {
   CHECK_FALSE(DeviceTensor{}.present());
 }
 
@@ -213,7 +213,7 @@ TEST_CASE("a carver hands out aligned tensors one after another") {
   CHECK(carver.used_bytes() == 1536);
 }
 
-TEST_CASE("a carver without a block counts what one with a block would hand out") {
+TEST_CASE("a carver without a block counts the bytes that a carver with a block hands out") {
   Block block;
   TensorCarver counts;
   TensorCarver carves(block.bytes());
@@ -224,7 +224,7 @@ TEST_CASE("a carver without a block counts what one with a block would hand out"
   }
 }
 
-TEST_CASE("a carver packs as a table does") {
+TEST_CASE("a carver packs like a table") {
   TensorTable const table{{"a", {1}, DType::u8}, {"b", {64}, DType::f32}, {"c", {65}, DType::bf16}};
   TensorCarver counts;
   for (auto const& spec : table) {
@@ -233,14 +233,14 @@ TEST_CASE("a carver packs as a table does") {
   CHECK(counts.used_bytes() == table.bytes());
 }
 
-TEST_CASE("a carver refuses what its block does not hold") {
+TEST_CASE("a carver refuses more than its block holds") {
   Block block;
   TensorCarver carver(block.bytes(300));
   (void)carver.take({8}, DType::f32);
   CHECK(error_of([&] { (void)carver.take({12}, DType::f32); }).code() == Errc::over_budget);
   TensorCarver exact(block.bytes(300));
   (void)exact.take({8}, DType::f32);
-  CHECK(exact.take({11}, DType::f32).present());  // to the last byte, without padding
+  CHECK(exact.take({11}, DType::f32).present());  // down to the last byte, without padding
   CHECK(error_of([&] { (void)exact.take({1}, DType::u8); }).code() == Errc::over_budget);
   TensorCarver empty{DeviceBytes{}};
   CHECK(error_of([&] { (void)empty.take({1}, DType::u8); }).code() == Errc::over_budget);

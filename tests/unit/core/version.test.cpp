@@ -7,7 +7,7 @@
 
 namespace version_test {
 
-TEST_CASE("the version in one number orders as the version does") {
+TEST_CASE("the single version number orders like the version") {
 #if ROUNDPIPE_VERSION < 100
   FAIL("0.1.0 is the first version");
 #endif

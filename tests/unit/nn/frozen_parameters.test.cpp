@@ -35,8 +35,8 @@ nn::TransformerConfig small() {
   return config;
 }
 
-/// Checks, for many sets of parameter gradients that are absent, that the others and the input's
-/// have the bits that they have when all are present, and that nothing else is written.
+/// For many sets of absent parameter gradients, checks that the present gradients keep the bits
+/// that they have when all are present, and that the backward writes nothing else.
 template <class L>
 void check_absent_gradients(L const& layer) {
   LayerRunner<L> runner(layer, shape);
@@ -79,12 +79,12 @@ void check_absent_gradients(L const& layer) {
     for (auto& t : runner.tensors.input_gradients) {
       t = DeviceTensor{};
     }
-    check_sums(run());  // and so where nobody needs the input's
+    check_sums(run());  // also when no layer needs the gradient of the input
     runner.tensors.input_gradients = input_gradients;
   }
 }
 
-/// Which parameters of the model's layers are frozen: a letter each, a word a layer.
+/// Which parameters of the layers are frozen: a word for each layer, a letter for each parameter.
 template <class Model>
 std::string frozen_of(Model const& model) {
   std::string words;
@@ -99,7 +99,7 @@ std::string frozen_of(Model const& model) {
   return words;
 }
 
-TEST_CASE("toy layers make the gradients that are wanted, whichever they are") {
+TEST_CASE("toy layers compute any subset of their gradients") {
   ToyTypes types;
   SUBCASE("f32") {}
   SUBCASE("f16") {
@@ -113,7 +113,7 @@ TEST_CASE("toy layers make the gradients that are wanted, whichever they are") {
   check_absent_gradients(ToyLoss{types});
 }
 
-TEST_CASE("the transformer's layers make the gradients that are wanted, whichever they are") {
+TEST_CASE("transformer layers compute any subset of their gradients") {
   auto config = small();
   SUBCASE("plain") {}
   SUBCASE("with dropout, and norms of queries and keys") {
@@ -129,7 +129,7 @@ TEST_CASE("the transformer's layers make the gradients that are wanted, whicheve
   check_absent_gradients(nn::LanguageModelHead<Ops32>(config));
 }
 
-TEST_CASE("a toy model is frozen as its options say") {
+TEST_CASE("a toy model freezes the parameters that its options select") {
   ToyModelOptions options;
   options.dense = 3;
   CHECK(frozen_of(toy_model(options)) == "t tt tt tt tt");
@@ -143,12 +143,12 @@ TEST_CASE("a toy model is frozen as its options say") {
   options.frozen_dense = 7;
   CHECK(frozen_of(toy_model(options)) == "f fff fff fff tf");
   ToyModelOptions mixed;
-  mixed.types.frozen = 0b10;  // of each layer the second
+  mixed.types.frozen = 0b10;  // the second parameter of each layer
   mixed.crosses = 1;
   CHECK(frozen_of(toy_model(mixed)) == "t tf tf t t  tf");
 }
 
-TEST_CASE("a transformer is frozen as its configuration says") {
+TEST_CASE("a transformer freezes the parameters that its configuration selects") {
   auto config = small();
   auto const frozen = [&] { return frozen_of(nn::transformer<Ops32>(config)); };
   CHECK(frozen() == "t ttttttttt ttttttttt ttttttttt tt");
@@ -162,7 +162,7 @@ TEST_CASE("a transformer is frozen as its configuration says") {
   CHECK(frozen() == "f fffffffff fffffffff fffffffff tf");
 }
 
-TEST_CASE("freezing changes nothing of a layer but what its table says is frozen") {
+TEST_CASE("freezing changes nothing in a layer but the frozen flags of its table") {
   nn::TransformerBlock<Ops32> const trained(small());
   nn::TransformerBlock<Ops32> const frozen(small(), true);
   auto const before = trained.parameters();

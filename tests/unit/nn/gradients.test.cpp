@@ -47,7 +47,7 @@ void check_head(nn::TransformerConfig const& config, std::vector<std::int32_t> c
 
 }  // namespace
 
-TEST_CASE("the gradients of a block agree with finite differences") {
+TEST_CASE("the gradients of a block match finite differences") {
   auto config = small();
   SUBCASE("with grouped queries") {}
   SUBCASE("with a key head for each query head") {
@@ -71,7 +71,7 @@ TEST_CASE("the gradients of a block agree with finite differences") {
   check_gradients(runner);
 }
 
-TEST_CASE("the gradients of a block agree with finite differences beyond one block of queries") {
+TEST_CASE("the gradients of a block match finite differences beyond one block of queries") {
   auto config = small();
   config.hidden = 4;
   config.heads = 2;
@@ -82,8 +82,9 @@ TEST_CASE("the gradients of a block agree with finite differences beyond one blo
   check_gradients(runner);
 }
 
-TEST_CASE("the gradients of a block agree with finite differences at a single position") {
-  // Attention to itself alone: queries and keys have no influence, so only some are compared.
+TEST_CASE("the gradients of a block match finite differences at a single position") {
+  // With attention to itself alone, queries and keys have no influence: the test compares the
+  // others.
   LayerRunner<Block> runner(Block(small()), {3, 1});
   static_cast<void>(runner.objective());
   runner.backward();
@@ -92,7 +93,7 @@ TEST_CASE("the gradients of a block agree with finite differences at a single po
   CHECK(test::relative_difference(gradient, quotients) <= 1e-6);
 }
 
-TEST_CASE("the gradients of an embedding agree with finite differences") {
+TEST_CASE("the gradients of an embedding match finite differences") {
   auto config = small();
   SUBCASE("without dropout") {}
   SUBCASE("with dropout") {
@@ -103,7 +104,7 @@ TEST_CASE("the gradients of an embedding agree with finite differences") {
   check_gradients(runner);
 }
 
-TEST_CASE("the gradients of a head agree with finite differences") {
+TEST_CASE("the gradients of a head match finite differences") {
   auto config = small();
   SUBCASE("with all labels") {
     check_head(config, {1, 0, 10, 3, 3, 5});
@@ -111,7 +112,7 @@ TEST_CASE("the gradients of a head agree with finite differences") {
   SUBCASE("with padding") {
     check_head(config, {1, -100, 10, -100, -100, 5});
   }
-  SUBCASE("with padding of another number") {
+  SUBCASE("with another padding label") {
     config.padding_label = 0;
     check_head(config, {1, 0, 10, 0, 3, 5});
   }

@@ -21,7 +21,7 @@ using namespace roundpipe::test;
 using Ops32 = nn::HostOps<float>;
 using Numbers = std::vector<double>;
 
-constexpr double largest_scale = 0x1p16;  // where loss scales customarily begin
+constexpr double largest_scale = 0x1p16;  // a customary initial loss scale
 BatchShape const shape{2, 6};
 
 nn::TransformerConfig small(DType type) {
@@ -49,7 +49,7 @@ bool all_finite(Numbers const& numbers) {
   return true;
 }
 
-/// Gives \p to the numbers that \p from reads, so that both compute with the same.
+/// Copies the numbers of \p from to \p to, so that both compute with the same numbers.
 template <class L>
 void share_numbers(LayerRunner<L> const& from, LayerRunner<L>& to) {
   auto const copy = [](std::vector<DeviceTensor> const& a, std::vector<DeviceTensor> const& b) {
@@ -64,7 +64,7 @@ void share_numbers(LayerRunner<L> const& from, LayerRunner<L>& to) {
   copy(from.tensors.output_gradients, to.tensors.output_gradients);
 }
 
-/// Runs both passes of the same layer with tensors of f16 and of f32, and compares what they write.
+/// Runs both passes of one layer with f16 and with f32 tensors and compares the results.
 template <class L>
 void check_near(L const& half, L const& single, double scale = 1.0 / 12) {
   LayerRunner<L> narrow(half, shape);
@@ -98,7 +98,7 @@ void check_near(L const& half, L const& single, double scale = 1.0 / 12) {
   for (DeviceTensor const& t : narrow.tensors.parameter_gradients) {
     CHECK(t.dtype() == DType::f32);
   }
-  CHECK(narrow.forward(true) == loss);  // which also brings back the outputs
+  CHECK(narrow.forward(true) == loss);  // also restores the outputs
   static_cast<void>(wide.forward(true));
   compare(narrow.tensors.outputs, wide.tensors.outputs);
 }
@@ -108,7 +108,7 @@ void check_transformer_layer(double scale = 1.0 / 12) {
   check_near(L<Ops32>(small(DType::f16)), L<Ops32>(small(DType::f32)), scale);
 }
 
-TEST_CASE("toy layers of f16 compute what those of f32 compute, nearly") {
+TEST_CASE("toy layers of f16 compute nearly the same as toy layers of f32") {
   check_near(ToyInput{toy(DType::f16)}, ToyInput{toy(DType::f32)});
   check_near(ToyDense{toy(DType::f16)}, ToyDense{toy(DType::f32)});
   check_near(ToyScale{toy(DType::f16)}, ToyScale{toy(DType::f32)});
@@ -119,19 +119,18 @@ TEST_CASE("toy layers of f16 compute what those of f32 compute, nearly") {
   check_near(ToyLoss{toy(DType::f16)}, ToyLoss{toy(DType::f32)});
 }
 
-TEST_CASE("the transformer's layers of f16 compute what those of f32 compute, nearly") {
+TEST_CASE("transformer layers of f16 compute nearly the same as transformer layers of f32") {
   check_transformer_layer<nn::TokenEmbedding>();
   check_transformer_layer<nn::TransformerBlock>();
   check_transformer_layer<nn::LanguageModelHead>();
 }
 
-TEST_CASE("loss layers of f16 bear a large loss scale") {
+TEST_CASE("loss layers of f16 tolerate a large loss scale") {
   check_near(ToyLoss{toy(DType::f16)}, ToyLoss{toy(DType::f32)}, largest_scale / 12);
   check_transformer_layer<nn::LanguageModelHead>(largest_scale / 12);
 }
 
-TEST_CASE(
-    "a loss scale that is a power of two scales the loss and an f32 head's gradients exactly") {
+TEST_CASE("a power of two as loss scale scales the loss and the gradients of an f32 head exactly") {
   using Head = nn::LanguageModelHead<Ops32>;
   LayerRunner<Head> runner(Head(small(DType::f32)), shape);
   fill_unwritten(runner);
@@ -155,9 +154,9 @@ TEST_CASE(
   CHECK(run(largest_scale) == run(1));
 }
 
-TEST_CASE("the gradients of an f16 head's logits are not held in f16") {
+TEST_CASE("the gradients of the logits of an f16 head are not stored in f16") {
   using Head = nn::LanguageModelHead<Ops32>;
-  // With one term and this scale, the gradient of a logit that should rise is about -2^16.
+  // With one term and this scale, the gradient of the labelled logit is about -2^16.
   LayerRunner<Head> runner(Head(small(DType::f16)), {1, 1});
   write(runner.tensors.side_inputs[0], std::vector<std::int32_t>{3});
   write_random(runner.tensors.parameters[1], 5, 1e-3, 0.0);
@@ -170,7 +169,8 @@ TEST_CASE("the gradients of an f16 head's logits are not held in f16") {
   CHECK(all_finite(read(runner.tensors.input_gradients[0])));
 }
 
-TEST_CASE("a boundary's gradient beyond the range of f16 is infinite, so that it is noticed") {
+TEST_CASE(
+    "a boundary gradient beyond the range of f16 becomes infinite, so that overflow is detected") {
   LayerRunner<ToyLoss> runner(ToyLoss{toy(DType::f16)}, shape);
   fill_unwritten(runner);
   runner.call.gradient_scale = 1e7;

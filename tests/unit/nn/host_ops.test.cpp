@@ -30,7 +30,7 @@ using test::relative_difference;
 using test::write;
 using test::write_random;
 
-/// A tensor with memory of its own.
+/// A tensor with its own memory.
 class Owned {
  public:
   Owned(Shape const& shape, DType type)
@@ -68,7 +68,7 @@ TEST_CASE("doubles are rounded to bf16 once, to nearest, ties to even") {
   auto const check = [](double value) {
     auto const rounded = nn::detail::convert<BFloat16>(value);
     auto const got = static_cast<double>(rounded);
-    // The two neighbours of the result are no nearer.
+    // Neither neighbour of the result is nearer.
     auto const bits = rounded.bits();
     for (int const step : {-1, 1}) {
       auto const neighbour = static_cast<double>(
@@ -84,7 +84,7 @@ TEST_CASE("doubles are rounded to bf16 once, to nearest, ties to even") {
   };
   for (std::uint64_t i = 0; i < 3000; ++i) {
     auto const word = random_word({1, 2, 3, 4, 5}, i);
-    auto const upper = 0x0080 + word % 0x7e80;  // a finite number of bf16
+    auto const upper = 0x0080 + word % 0x7e80;  // a finite bf16 number
     auto const tie = static_cast<double>(std::bit_cast<float>(upper << 16 | 0x8000U));
     auto const nudge = static_cast<int>(word >> 29) - 3;
     check(tie * (1 + nudge * 0x1p-40));
@@ -108,7 +108,7 @@ TEST_CASE("doubles are rounded to f16 once, to nearest, ties to even") {
     auto const even = bits % 2 == 0 ? bits : next;
     REQUIRE(rounded(tie) == even);
     REQUIRE(rounded(-tie) == (even | 0x8000));
-    for (double const nudge : {0x1p-52, 0x1p-40, 0x1p-25}) {  // a float would be the tie
+    for (double const nudge : {0x1p-52, 0x1p-40, 0x1p-25}) {  // as a float this would be a tie
       REQUIRE(rounded(tie * (1 - nudge)) == bits);
       REQUIRE(rounded(tie * (1 + nudge)) == next);
       REQUIRE(rounded(-tie * (1 + nudge)) == (next | 0x8000));
@@ -121,7 +121,7 @@ TEST_CASE("doubles are rounded to f16 once, to nearest, ties to even") {
       static_cast<float>(nn::detail::convert<Float16>(std::numeric_limits<double>::quiet_NaN()))));
 }
 
-TEST_CASE("scratch is aligned, distinct and as long as asked for") {
+TEST_CASE("scratch is aligned, distinct and as long as requested") {
   for (int round = 0; round < 3; ++round) {
     nn::detail::HostScratch scratch;
     std::vector<std::pair<std::byte*, std::size_t>> parts;
@@ -137,7 +137,7 @@ TEST_CASE("scratch is aligned, distinct and as long as asked for") {
   }
 }
 
-TEST_CASE("batches of random words are the words that random_word names") {
+TEST_CASE("batches of random words equal the words of random_word") {
   RandomKey const key{0x123456789abcdefULL, 7, 6, 5, 4};
   nn::detail::RandomWords words(key);
   for (std::uint64_t const first :
@@ -149,7 +149,7 @@ TEST_CASE("batches of random words are the words that random_word names") {
   }
 }
 
-TEST_CASE_FIXTURE(Fixture, "dropout drops by element, at its rate, and adds what it is given") {
+TEST_CASE_FIXTURE(Fixture, "dropout drops single elements at its rate, and adds its addend") {
   Shape const shape{13, 1001};
   auto const x = random(shape, 1);
   auto const c = random(shape, 2);
@@ -169,13 +169,13 @@ TEST_CASE_FIXTURE(Fixture, "dropout drops by element, at its rate, and adds what
   CHECK(right);
   auto const expected = 0.3 * static_cast<double>(in.size());
   CHECK(std::abs(static_cast<double>(dropped) - expected) < 5 * std::sqrt(0.7 * expected));
-  // In place, and over the addend, as the operation promises.
+  // In place, and over the addend, as the operation allows.
   ops.dropout(x, x, absent, options);
   ops.dropout(c, x, c, {0.0, {}});
   CHECK(relative_difference(read(c), out) < 1e-7);
 }
 
-TEST_CASE("products agree with plain loops for every combination of types") {
+TEST_CASE("products match plain loops for every combination of types") {
   HostStream stream;
   nn::HostOps<double> const wide(stream);
   nn::HostOps<float> const narrow(stream);
@@ -205,7 +205,7 @@ TEST_CASE("products agree with plain loops for every combination of types") {
   }
 }
 
-TEST_CASE_FIXTURE(Fixture, "a product may accumulate into its own output") {
+TEST_CASE_FIXTURE(Fixture, "a product can accumulate into its own output") {
   auto const x = random({4, 5}, 1);
   auto const w = random({3, 5}, 2);
   Owned const y({4, 3}, DType::f32);
@@ -230,7 +230,7 @@ TEST_CASE_FIXTURE(Fixture, "a product may accumulate into its own output") {
   CHECK(relative_difference(read(dx), expected) < 1e-6);
 }
 
-TEST_CASE_FIXTURE(Fixture, "a sum is formed in f64, in order, and scaled") {
+TEST_CASE_FIXTURE(Fixture, "a sum is computed in f64, in order, and scaled") {
   Owned const terms({3}, DType::f32);
   write(terms, std::vector<double>{16777216.0, 1.0, 1.0});  // f32 would lose the ones
   double total = 0;
@@ -238,7 +238,7 @@ TEST_CASE_FIXTURE(Fixture, "a sum is formed in f64, in order, and scaled") {
   CHECK(total == 8388609.0);
 }
 
-TEST_CASE("operations only enqueue, and capture what they need") {
+TEST_CASE("operations only enqueue, and capture their arguments") {
   test::DeferredStream stream;
   auto const x = random({4, 5}, 1);
   auto const w = random({3, 5}, 2);
@@ -247,7 +247,7 @@ TEST_CASE("operations only enqueue, and capture what they need") {
   {
     auto const handle = std::make_unique<nn::HostOps<float, test::DeferredStream>>(stream);
     auto const tensors = std::make_unique<std::vector<DeviceTensor>>(
-        std::vector<DeviceTensor>{*y, *x, *w});  // views, gone when the stream runs
+        std::vector<DeviceTensor>{*y, *x, *w});  // these views are gone when the stream runs
     handle->linear(tensors->at(0), tensors->at(1), tensors->at(2));
   }
   CHECK(read(y) == before);
@@ -255,7 +255,8 @@ TEST_CASE("operations only enqueue, and capture what they need") {
   CHECK(read(y) != before);
 }
 
-TEST_CASE_FIXTURE(Fixture, "sums of gradients may be absent, and the rest has the same bits") {
+TEST_CASE_FIXTURE(Fixture,
+                  "sums of gradients may be absent, and the other results keep their bits") {
   auto const x = random({4, 6}, 1);
   auto const dy = random({4, 6}, 2);
   auto const gain = random({6}, 3);
@@ -286,7 +287,7 @@ TEST_CASE_FIXTURE(Fixture, "sums of gradients may be absent, and the rest has th
   ops.embedding_backward(absent, dy, tokens);
 }
 
-TEST_CASE_FIXTURE(Fixture, "operands that do not fit are refused when they are enqueued") {
+TEST_CASE_FIXTURE(Fixture, "operands that do not fit are refused when the operation is enqueued") {
   auto const x = random({4, 6}, 1);
   auto const w = random({3, 6}, 2);
   auto const y = random({4, 3}, 3);

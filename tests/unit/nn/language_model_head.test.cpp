@@ -41,7 +41,7 @@ nn::TransformerConfig small(DType type) {
   return config;
 }
 
-/// All logits, by plain loops: [positions][vocabulary].
+/// All logits, computed by plain loops: [positions][vocabulary].
 template <class L>
 std::vector<Numbers> logits_of(LayerRunner<L> const& runner) {
   auto const& c = runner.layer.config();
@@ -56,7 +56,7 @@ std::vector<Numbers> logits_of(LayerRunner<L> const& runner) {
   return logits;
 }
 
-/// The sum of -log softmax(logits)[label], by plain loops.
+/// The sum of -log softmax(logits)[label], computed by plain loops.
 double loss_of(std::vector<Numbers> const& logits, Labels const& labels, std::int32_t padding) {
   double loss = 0;
   for (std::size_t i = 0; i < labels.size(); ++i) {
@@ -80,7 +80,7 @@ Labels some_labels(std::size_t count, std::int32_t vocabulary) {
   return labels;
 }
 
-/// Both passes of training; \returns the loss, which the backward writes.
+/// Runs both passes of training. \returns the loss, which the backward writes.
 template <class Runner>
 double train(Runner& runner) {
   static_cast<void>(runner.forward(true));
@@ -93,7 +93,7 @@ HostTensor host_labels(Labels const& labels) {
 
 }  // namespace
 
-TEST_CASE("a head's loss and last logits are what plain loops compute, whatever the chunk") {
+TEST_CASE("the loss and the last logits of a head match plain loops for every chunk size") {
   auto config = small(DType::f64);
   for (std::int64_t const chunk : {1, 2, 5, 12, 100}) {
     config.loss_chunk = chunk;
@@ -115,7 +115,7 @@ TEST_CASE("a head's loss and last logits are what plain loops compute, whatever 
   }
 }
 
-TEST_CASE("a position whose label is padding has neither loss nor gradient") {
+TEST_CASE("a position with a padding label has no loss and no gradient") {
   auto const config = small(DType::f64);
   LayerRunner<Head64> runner(Head64(config), {1, 4});
   test::write(runner.tensors.side_inputs[0], Labels{5, -100, 7, -100});
@@ -133,7 +133,7 @@ TEST_CASE("a position whose label is padding has neither loss nor gradient") {
   CHECK(read(runner.tensors.input_gradients[0]) == Numbers(64));
 }
 
-TEST_CASE("a head survives logits that overflow an exponential") {
+TEST_CASE("a head handles logits whose exponentials overflow") {
   auto const config = small(DType::f32);
   LayerRunner<Head32> runner(Head32(config), {1, 3});
   test::write_random(runner.tensors.parameters[1], 1, 300.0, 0.0);
@@ -180,7 +180,7 @@ TEST_CASE("a head in float and with bf16 tensors is as accurate as its types all
   }
 }
 
-TEST_CASE("a head writes the same bits again, and in memory planned for more") {
+TEST_CASE("a head repeats its bits, also in memory that was planned for more") {
   auto config = small(DType::bf16);
   config.loss_chunk = 4;
   auto const passes = [](LayerRunner<Head32>& runner) {
@@ -217,7 +217,7 @@ TEST_CASE("a head never needs memory for all logits at once") {
   CHECK(many.workspace_bytes - few.workspace_bytes < positions * (16 * 4 + 12) + 2048);
 }
 
-TEST_CASE("a head whose input gradient nobody needs still adds to its parameters' gradients") {
+TEST_CASE("a head adds to its parameter gradients when its input gradient is not wanted") {
   LayerRunner<Head64> runner(Head64(small(DType::f64)), {2, 3});
   test::write(runner.tensors.side_inputs[0], some_labels(6, 37));
   runner.parameter_gradients.zero();
@@ -229,7 +229,7 @@ TEST_CASE("a head whose input gradient nobody needs still adds to its parameters
   CHECK(runner.parameter_gradients.content() == complete);
 }
 
-TEST_CASE("a head counts the labels that are not padding, and refuses those it can not read") {
+TEST_CASE("a head counts the labels that are not padding, and refuses invalid labels") {
   Head32 const head(small(DType::f32));
   static_assert(LossLayer<Head32>);
   auto const count = [&](Labels const& labels, BatchShape shape) {
@@ -260,7 +260,7 @@ TEST_CASE("a label outside the vocabulary stops the stream before it is used") {
 
 TEST_CASE("a head describes itself") {
   auto config = small(DType::bf16);
-  SUBCASE("with a table of its own") {}
+  SUBCASE("with its own table") {}
   SUBCASE("with the embedding's table") {
     config.tied = true;
   }

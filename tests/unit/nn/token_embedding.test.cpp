@@ -63,7 +63,7 @@ TEST_CASE("an embedding copies the row of each token") {
   }
 }
 
-TEST_CASE("an embedding adds the gradients of repeated tokens in their order") {
+TEST_CASE("an embedding adds the gradients of repeated tokens in order") {
   LayerRunner<Embedding> runner(Embedding(small(DType::f32)), {2, 4});
   test::write(runner.tensors.side_inputs[0], Tokens{5, 2, 5, 5, 2, 5, 0, 5});
   static_cast<void>(runner.forward(true));
@@ -95,7 +95,7 @@ TEST_CASE("an embedding accumulates bf16 gradients in f32") {
   }
 }
 
-TEST_CASE("an embedding's dropout is drawn again in the backward, and left out in evaluation") {
+TEST_CASE("the backward of an embedding repeats the dropout, and evaluation has none") {
   auto config = small(DType::f32);
   config.dropout = 0.5;
   LayerRunner<Embedding> runner(Embedding(config), {1, 6});
@@ -131,7 +131,7 @@ TEST_CASE("a token outside the vocabulary stops the stream") {
   }
 }
 
-TEST_CASE("an embedding takes smaller extents than its memory was planned for") {
+TEST_CASE("an embedding accepts smaller extents than its memory was planned for") {
   auto config = small(DType::f32);
   config.dropout = 0.2;
   LayerRunner<Embedding> exact(Embedding(config), {2, 3});
@@ -148,8 +148,8 @@ TEST_CASE("an embedding takes smaller extents than its memory was planned for") 
 
 TEST_CASE("an embedding describes itself") {
   auto config = small(DType::bf16);
-  SUBCASE("with a table of its own") {}
-  SUBCASE("with a table that the head uses, too") {
+  SUBCASE("with its own table") {}
+  SUBCASE("with a table that the head shares") {
     config.tied = true;
   }
   Embedding const embedding(config);

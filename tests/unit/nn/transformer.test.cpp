@@ -37,7 +37,7 @@ nn::TransformerConfig small() {
   return config;
 }
 
-/// Runs each operation at once, but only after its handle's scratch was overwritten.
+/// Runs each operation at once, after overwriting the scratch of its handle.
 struct ScribblingStream {
   template <class F>
   void launch(F f) {
@@ -47,7 +47,7 @@ struct ScribblingStream {
   DeviceBytes scratch;
 };
 
-/// Host operations that want scratch of different amounts.
+/// Host operations that ask for different amounts of scratch.
 struct ScribblingOps : nn::HostOps<float, ScribblingStream> {
   ScribblingOps(Stream& stream, DeviceBytes scratch) : HostOps(stream, scratch) {
     stream.scratch = scratch;
@@ -65,7 +65,7 @@ struct ScribblingOps : nn::HostOps<float, ScribblingStream> {
   }
 };
 
-/// Runs both passes with both Ops; \returns the scratch that the layer gave.
+/// Runs both passes with both Ops. \returns the scratch that the layer provided.
 template <template <class> class L>
 Bytes compare_with_scratch(nn::TransformerConfig const& config) {
   LayerRunner<L<nn::HostOps<float>>> plain(L<nn::HostOps<float>>(config), {2, 5});
@@ -93,7 +93,7 @@ Bytes compare_with_scratch(nn::TransformerConfig const& config) {
   return scratch.size();
 }
 
-/// Applies plain gradient descent to a runner's f32 parameters, and clears the gradients.
+/// Applies plain gradient descent to the f32 parameters of a runner and clears the gradients.
 template <class L>
 void descend(LayerRunner<L>& runner, double rate) {
   for (std::size_t i = 0; i < runner.tensors.parameters.size(); ++i) {
@@ -107,7 +107,7 @@ void descend(LayerRunner<L>& runner, double rate) {
   runner.parameter_gradients.zero();
 }
 
-/// Gives a runner's parameters the first values that its table asks for.
+/// Fills the parameters of a runner with the initial values of its table.
 template <class L>
 void initialize(LayerRunner<L>& runner, std::uint32_t name) {
   auto const specs = runner.layer.parameters();
@@ -120,7 +120,7 @@ void initialize(LayerRunner<L>& runner, std::uint32_t name) {
   }
 }
 
-TEST_CASE("a transformer is an embedding, its blocks and a head, whose boundaries fit") {
+TEST_CASE("a transformer is an embedding, its blocks and a head, and their boundaries match") {
   auto const model = nn::transformer<nn::HostOps<float>>(small());
   REQUIRE(model.layer_count() == 5);
   std::vector<std::string> names;
@@ -140,7 +140,7 @@ TEST_CASE("a transformer is an embedding, its blocks and a head, whose boundarie
   CHECK(handed.empty());
 }
 
-TEST_CASE("layers reserve the scratch of the operations that they call, and nothing lies in it") {
+TEST_CASE("layers reserve scratch for their operations, and keep no data in it") {
   auto const config = small();
   CHECK(compare_with_scratch<nn::TokenEmbedding>(config) == 10 * 100 + 19 * 10 + 16);
   CHECK(compare_with_scratch<nn::TransformerBlock>(config) == 10 * 4 * 4 * 2 * 20);
@@ -185,7 +185,7 @@ TEST_CASE("a transformer starts at the loss of guessing and learns a sequence by
     descend(head, 0.2);
   }
   CHECK(first == doctest::Approx(std::log(19)).epsilon(0.02));
-  // The rows begin with the same three tokens: what follows the third can only be guessed.
+  // The rows begin with the same three tokens: the fourth token can only be guessed.
   CHECK(last == doctest::Approx(std::log(2) / 6).epsilon(0.2));
 }
 

@@ -43,7 +43,7 @@ nn::TransformerConfig small(DType storage, DType parameter) {
   return config;
 }
 
-/// The reference with the runner's parameters.
+/// The reference block with the parameters of the runner.
 template <class L>
 test::ReferenceBlock reference_of(LayerRunner<L> const& runner) {
   auto const& c = runner.layer.config();
@@ -66,7 +66,7 @@ test::ReferenceBlock reference_of(LayerRunner<L> const& runner) {
   return reference;
 }
 
-/// Everything that a forward and a backward write for others.
+/// All results of a forward and a backward.
 template <class L>
 std::vector<std::vector<std::byte>> bits_of_passes(LayerRunner<L>& runner) {
   runner.parameter_gradients.zero();
@@ -78,7 +78,7 @@ std::vector<std::vector<std::byte>> bits_of_passes(LayerRunner<L>& runner) {
 
 }  // namespace
 
-TEST_CASE("a block computes what plain loops compute") {
+TEST_CASE("a block matches plain loops") {
   auto config = small(DType::f64, DType::f64);
   SUBCASE("with grouped queries") {}
   SUBCASE("with as many key heads") {
@@ -98,7 +98,7 @@ TEST_CASE("a block computes what plain loops compute") {
   CHECK(relative_difference(read(runner.tensors.outputs[0]), expected) < 1e-13);
 }
 
-TEST_CASE("a block's attention crosses its blocks of queries as plain loops do") {
+TEST_CASE("the attention of a block matches plain loops across its blocks of queries") {
   auto config = small(DType::f64, DType::f64);
   LayerRunner<Block64> runner(Block64(config), {1, 2 * nn::detail::query_block + 3});
   auto const expected = reference_of(runner)(read(runner.tensors.inputs[0]));
@@ -106,14 +106,15 @@ TEST_CASE("a block's attention crosses its blocks of queries as plain loops do")
   CHECK(relative_difference(read(runner.tensors.outputs[0]), expected) < 1e-13);
 }
 
-TEST_CASE("a block's dropout draws by element from the call's key, and not in evaluation") {
+TEST_CASE(
+    "the dropout of a block draws each element from the call's key, and evaluation has none") {
   auto config = small(DType::f64, DType::f64);
   config.dropout = 0.25;
   LayerRunner<Block64> runner(Block64(config), {2, 5});
   auto reference = reference_of(runner);
   auto const plain = reference(read(runner.tensors.inputs[0]));
   reference.mask = [&](int branch, std::size_t i) {
-    // Each branch is numbered by its projection's place in the parameter table.
+    // The index of a projection in the parameter table numbers its branch.
     auto const key = runner.call.random.with_stream(branch == 0 ? 4 : 8);
     return uniform(random_word(key, i)) < 0.25F ? 0.0 : 1 / 0.75;
   };
@@ -129,7 +130,7 @@ TEST_CASE("a block's dropout draws by element from the call's key, and not in ev
   CHECK(relative_difference(read(runner.tensors.outputs[0]), plain) < 1e-13);
 }
 
-TEST_CASE("no position of a block sees a later one or another row") {
+TEST_CASE("no position of a block sees a later position or another row") {
   auto const config = small(DType::f64, DType::f64);
   LayerRunner<Block64> runner(Block64(config), {2, 6});
   static_cast<void>(runner.forward(true));
@@ -146,7 +147,7 @@ TEST_CASE("no position of a block sees a later one or another row") {
   CHECK(after.back() != before.back());
 }
 
-TEST_CASE("a block in float agrees with one in double") {
+TEST_CASE("a block in float agrees with a block in double") {
   auto config = small(DType::f32, DType::f32);
   SUBCASE("plain") {}
   SUBCASE("with norms of queries and keys") {
@@ -155,7 +156,7 @@ TEST_CASE("a block in float agrees with one in double") {
   SUBCASE("with dropout") {
     config.dropout = 0.1;
   }
-  // The same f32 tensors, once computed in float where they lie, once in double.
+  // The same f32 tensors, computed in float in place and in double.
   LayerRunner<Block32> narrow(Block32(config), {2, 9});
   LayerRunner<Block64> wide(Block64(config), {2, 9});
   static_cast<void>(narrow.forward(true));
@@ -171,7 +172,7 @@ TEST_CASE("a block in float agrees with one in double") {
   }
 }
 
-TEST_CASE("a block stores bf16 and is as accurate as that allows") {
+TEST_CASE("a block stores bf16 and is as accurate as bf16 allows") {
   auto config = small(DType::bf16, DType::bf16);
   SUBCASE("plain") {}
   SUBCASE("with norms of queries and keys") {
@@ -204,7 +205,7 @@ TEST_CASE("a block stores bf16 and is as accurate as that allows") {
   }
 }
 
-TEST_CASE("a block writes the same bits again, in another thread and without saving") {
+TEST_CASE("a block repeats its bits, on another thread and without saving") {
   auto config = small(DType::f32, DType::f32);
   config.dropout = 0.1;
   config.query_key_norm = true;
@@ -217,7 +218,7 @@ TEST_CASE("a block writes the same bits again, in another thread and without sav
   CHECK(bits_of_passes(runner) == first);
   std::vector<std::vector<std::byte>> elsewhere;
   std::thread([&] {
-    LayerRunner<Block32> other(Block32(config), {2, 70});  // leaves its scratch behind
+    LayerRunner<Block32> other(Block32(config), {2, 70});  // its scratch stays behind
     static_cast<void>(bits_of_passes(other));
     LayerRunner<Block32> again(Block32(config), {3, 13});
     elsewhere = bits_of_passes(again);
@@ -227,7 +228,7 @@ TEST_CASE("a block writes the same bits again, in another thread and without sav
   CHECK(runner.outputs.content() == first[0]);
 }
 
-TEST_CASE("a block only enqueues, and nothing that it captures dies with the call") {
+TEST_CASE("a block only enqueues, and captures nothing that dies with the call") {
   auto config = small(DType::f32, DType::f32);
   config.dropout = 0.1;
   config.query_key_norm = true;
@@ -237,7 +238,7 @@ TEST_CASE("a block only enqueues, and nothing that it captures dies with the cal
   CHECK(bits_of_passes(deferred) == bits_of_passes(at_once));
 }
 
-TEST_CASE("a block takes smaller extents than its memory was planned for") {
+TEST_CASE("a block accepts smaller extents than its memory was planned for") {
   auto config = small(DType::f32, DType::f32);
   config.dropout = 0.1;
   config.query_key_norm = true;
@@ -260,7 +261,7 @@ TEST_CASE("a block takes smaller extents than its memory was planned for") {
   }
 }
 
-TEST_CASE("a block's footprint is what it uses, to the byte") {
+TEST_CASE("a block uses exactly the bytes of its footprint") {
   auto config = small(DType::f32, DType::f32);
   LayerRunner<Block32> runner(Block32(config), {2, 5});
   ForwardContext<HostStream> forward(runner.stream, runner.call, runner.tensors);
@@ -272,7 +273,7 @@ TEST_CASE("a block's footprint is what it uses, to the byte") {
   runner.tensors.saved = runner.saved.device();
   auto const workspace = runner.workspace.device();
   runner.tensors.workspace = workspace.subspan(0, workspace.size() - 256);
-  auto const runs = [&](bool saving) {  // the neediest pass must fail
+  auto const runs = [&](bool saving) {  // the pass that needs the most memory must fail
     try {
       runner.call.saving = saving;
       runner.layer.forward(forward);
@@ -285,7 +286,7 @@ TEST_CASE("a block's footprint is what it uses, to the byte") {
   CHECK_FALSE((runs(true) && runs(false)));
 }
 
-TEST_CASE("a block whose input gradient nobody needs leaves its parameters' gradients alone") {
+TEST_CASE("a block computes the same parameter gradients when its input gradient is not wanted") {
   auto const config = small(DType::f64, DType::f64);
   LayerRunner<Block64> runner(Block64(config), {2, 5});
   auto const complete = bits_of_passes(runner);
@@ -317,7 +318,7 @@ TEST_CASE("a block describes itself") {
   CHECK(table[8].initial.deviation == doctest::Approx(0.02 / 4));
   auto const work = block.work({2, 5});
   double const weights = 24.0 * (32 + 16 + 16 + 32) + 3 * 24 * 40;
-  double const pairs = 2 * 15;  // per head: 1 + 2 + 3 + 4 + 5 in two rows
+  double const pairs = 2 * 15;  // for each head: 1 + 2 + 3 + 4 + 5 in two rows
   CHECK(work.forward_flops == doctest::Approx(2 * 10 * weights + 2 * 2 * pairs * 32));
   CHECK(work.backward_flops == doctest::Approx(4 * 10 * weights + 5 * 2 * pairs * 32));
 }

@@ -25,7 +25,7 @@ nn::TransformerConfig good() {
   return config;
 }
 
-/// Checks that the change is refused with a message that holds \p words.
+/// Checks that the changed configuration is refused with a message that contains \p words.
 void check_refused(std::function<void(nn::TransformerConfig&)> const& change,
                    std::string const& words) {
   auto config = good();
@@ -57,7 +57,7 @@ TEST_CASE("a configuration fills in its defaults") {
   CHECK(again.intermediate == 2688);
 }
 
-TEST_CASE("a configuration that makes no transformer is refused by name") {
+TEST_CASE("an invalid configuration is refused, and the error names the field") {
   check_refused([](auto& c) { c.vocabulary = 0; }, "vocabulary is 0");
   check_refused([](auto& c) { c.hidden = -8; }, "hidden is -8");
   check_refused([](auto& c) { c.layers = 0; }, "layers is 0");
@@ -85,7 +85,7 @@ TEST_CASE("a configuration that makes no transformer is refused by name") {
   check_refused([](auto& c) { c.frozen_blocks = 2; }, "from 0 to layers = 1");
 }
 
-TEST_CASE("a configuration may name heads that do not divide hidden when it names head_dim") {
+TEST_CASE("heads that do not divide hidden are allowed when head_dim is given") {
   auto config = good();
   config.heads = 5;
   config.head_dim = 16;
