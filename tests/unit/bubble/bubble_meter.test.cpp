@@ -37,13 +37,13 @@ Buffer place(std::size_t sequence) {
   return {{BufferKind::activations_in, DeviceId(0), 0}, sequence};
 }
 
-/// When an action began and ended.
+/// The start and end of an action.
 struct Time {
   double start_s = 0;
   double end_s = 0;
 };
 
-/// What a run of \p graph at \p times looks like.
+/// The timeline entries of a run of \p graph at \p times.
 std::vector<TimelineEntry> entries_of(ActionGraph const& graph, std::vector<Time> const& times) {
   REQUIRE(graph.actions.size() == times.size());
   std::vector<TimelineEntry> entries(times.size());
@@ -57,7 +57,7 @@ std::vector<TimelineEntry> entries_of(ActionGraph const& graph, std::vector<Time
   return entries;
 }
 
-/// Waits for earlier graphs, by action; the others have none.
+/// Waits for earlier graphs, by action; the other actions have none.
 using Externals = std::map<std::size_t, External>;
 
 auto lookup(Externals externals) {
@@ -76,7 +76,7 @@ Bubbles measure(ActionGraph const& graph,
   return meter.bubbles();
 }
 
-/// \p causes alone, each with its seconds.
+/// Exactly \p causes, each with its seconds.
 Bubbles only(std::initializer_list<std::pair<BubbleCause, double>> causes) {
   Bubbles bubbles;
   for (auto const& [cause, seconds] : causes) {
@@ -92,23 +92,23 @@ TEST_CASE("a device that computes all the time has no bubbles") {
   CHECK(measure(graph, {{0, 1}, {1, 2}, {2, 5}}) == Bubbles{});
 }
 
-TEST_CASE("what lies before a device's very first action is no bubble") {
+TEST_CASE("time before a device's very first action is not a bubble") {
   auto const graph = graph_of({upload(), compute().after({0})});
   CHECK(measure(graph, {{0, 7}, {7, 8}}) == Bubbles{});
 }
 
-TEST_CASE("a copy that is under way is a transfer stall") {
+TEST_CASE("a copy in flight is a transfer stall") {
   auto const graph = graph_of({compute(), upload(), compute().after({1})});
   CHECK(measure(graph, {{0, 1}, {0, 4}, {4, 5}}) == only({{BubbleCause::transfer_stall, 3}}));
 }
 
-TEST_CASE("of a copy only the time counts in which the device is idle") {
+TEST_CASE("only the part of a copy during which the device is idle counts") {
   auto const graph = graph_of({compute(), upload(), compute().after({1}), compute()});
   CHECK(measure(graph, {{0, 3}, {1, 4}, {4, 5}, {5, 6}}) ==
         only({{BubbleCause::transfer_stall, 1}}));
 }
 
-TEST_CASE("copies one after another are transfer stalls, whatever places of the ring they fill") {
+TEST_CASE("consecutive copies are transfer stalls, whichever ring entries they fill") {
   for (std::size_t const count : {2, 3}) {
     auto graph = graph_of({compute(),
                            upload().writes(place(0)),
@@ -120,7 +120,7 @@ TEST_CASE("copies one after another are transfer stalls, whatever places of the 
   }
 }
 
-TEST_CASE("a copy that had to wait for its place is a memory stall") {
+TEST_CASE("a copy that waited for its ring entry is a memory stall") {
   auto graph = graph_of({upload().writes(place(0)),
                          compute().after({0}).reads(place(0)),
                          upload().writes(place(1)).after({1}),
@@ -128,14 +128,14 @@ TEST_CASE("a copy that had to wait for its place is a memory stall") {
   add_ring(graph, place(0).ring, 1, {{ActionId(0), ActionId(1)}, {ActionId(2), ActionId(3)}});
   CHECK(measure(graph, {{0, 1}, {1, 3}, {3, 5}, {5, 6}}) == only({{BubbleCause::memory_stall, 2}}));
 
-  SUBCASE("in a ring of two it is the place before the last that counts") {
-    graph.rings.at(place(0).ring).count = 2;  // the wait is for another reason
+  SUBCASE("in a ring of two, the entry before the last one counts") {
+    graph.rings.at(place(0).ring).count = 2;  // the wait has another cause
     CHECK(measure(graph, {{0, 1}, {1, 3}, {3, 5}, {5, 6}}) ==
           only({{BubbleCause::transfer_stall, 2}}));
   }
 }
 
-TEST_CASE("a copy that another copy held up is a transfer stall, though its place was free late") {
+TEST_CASE("a copy behind another copy is a transfer stall, even if its entry became free late") {
   auto graph = graph_of({upload().writes(place(0)),
                          compute().after({0}).reads(place(0)),
                          Made(ActionKind::upload_parameters, LaneKind::parameter_up, 0),
@@ -146,7 +146,7 @@ TEST_CASE("a copy that another copy held up is a transfer stall, though its plac
         only({{BubbleCause::transfer_stall, 3}}));
 }
 
-TEST_CASE("other devices' compute is fill before the first action of a call, then imbalance") {
+TEST_CASE("compute of other devices is fill before the first action of a call, then imbalance") {
   auto const graph =
       graph_of({compute(1), compute(0).after({0}), compute(1), compute(0).after({2})});
   std::vector<Time> const first{{0, 1}, {1, 2}, {1, 5}, {5, 6}};
@@ -154,12 +154,12 @@ TEST_CASE("other devices' compute is fill before the first action of a call, the
 
   BubbleMeter meter(2);
   meter.add(graph, entries_of(graph, first), lookup({}));
-  // Device 1 begins the next call as soon as it is free, at 5; device 0 waits for it.
+  // Device 1 begins the next call as soon as it is free, at 5; device 0 waits for device 1.
   meter.add(graph, entries_of(graph, {{5, 9}, {9, 10}, {9, 11}, {11, 12}}), lookup({}));
   CHECK(meter.bubbles() == only({{BubbleCause::imbalance, 3 + 1}, {BubbleCause::fill, 3}}));
 }
 
-TEST_CASE("a copy between two devices is a transfer stall, the compute before it imbalance") {
+TEST_CASE("a copy between two devices is a transfer stall, the compute before the copy imbalance") {
   auto const graph =
       graph_of({compute(0),
                 compute(1),
@@ -170,13 +170,15 @@ TEST_CASE("a copy between two devices is a transfer stall, the compute before it
         only({{BubbleCause::imbalance, 2}, {BubbleCause::transfer_stall, 6}}));
 }
 
-TEST_CASE("the host's work is an optimizer stall") {
+TEST_CASE("work of the host is an optimizer stall") {
   auto const graph = graph_of({compute(), sum(), upload().after({1}), compute().after({2})});
   CHECK(measure(graph, {{0, 1}, {0, 4}, {4, 6}, {6, 7}}) ==
         only({{BubbleCause::optimizer_stall, 3}, {BubbleCause::transfer_stall, 2}}));
 }
 
-TEST_CASE("waits for earlier graphs are optimizer stalls if for the host, else memory stalls") {
+TEST_CASE(
+    "waits of earlier graphs are optimizer stalls when the host causes them, otherwise memory "
+    "stalls") {
   auto const graph = graph_of({compute(), upload(), compute().after({1})});
   std::vector<Time> const times{{0, 1}, {4, 6}, {6, 7}};
   CHECK(measure(graph, times, {{1, External::host}}) ==
@@ -190,13 +192,13 @@ TEST_CASE("work that waited for nothing was issued late: dispatch") {
   CHECK(measure(graph, {{0, 1}, {3, 4}}) == only({{BubbleCause::dispatch, 2}}));
 }
 
-TEST_CASE("the time between a copy's end and the compute after it is dispatch") {
+TEST_CASE("the time between the end of a copy and the next compute is dispatch") {
   auto const graph = graph_of({compute(), upload(), compute().after({1})});
   CHECK(measure(graph, {{0, 1}, {0, 2}, {5, 6}}) ==
         only({{BubbleCause::transfer_stall, 1}, {BubbleCause::dispatch, 3}}));
 }
 
-TEST_CASE("between two calls, what waited for nothing is drain") {
+TEST_CASE("between two calls, time without waits is drain") {
   auto const graph = graph_of({upload(), compute().after({0}), compute()});
   BubbleMeter meter(2);
   meter.add(graph, entries_of(graph, {{0, 1}, {1, 2}, {2, 3}}), lookup({}));
@@ -210,7 +212,7 @@ TEST_CASE("idle time is summed over devices") {
   CHECK(measure(graph, {{0, 1}, {0, 2}, {3, 4}, {7, 8}}) == only({{BubbleCause::dispatch, 2 + 5}}));
 }
 
-TEST_CASE("the causes sum to the idle time, for random graphs and times") {
+TEST_CASE("the causes add up to the idle time, for random graphs and times") {
   std::mt19937 random(20260101);
   auto const draw = [&](std::size_t below) {
     return std::uniform_int_distribution<std::size_t>(0, below - 1)(random);

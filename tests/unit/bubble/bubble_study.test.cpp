@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: 2026 The roundpipe authors
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 
-// Schedules against the bubbles that a study reports for them.
+// Compares schedules with the bubbles that a study reports for them.
 #include <support/bubble_study.hpp>
 
 #include <roundpipe/concepts/schedule.hpp>
@@ -33,7 +33,7 @@ struct Best {
   std::size_t stages = 0;
 };
 
-/// The shortest run of \p schedule over balanced partitions into any of \p stages stages.
+/// The shortest run of \p schedule over balanced partitions into any of the numbers \p stages.
 template <Schedule S>
 Best best_of(S const& schedule,
              test::Study const& study,
@@ -57,7 +57,7 @@ Best best_of(S const& schedule,
 
 }  // namespace
 
-TEST_CASE("with balanced partitions, bubbles are the study's or smaller") {
+TEST_CASE("with balanced partitions, no bubble is larger than in the study") {
   auto const study = test::bubble_study();
   REQUIRE(study.models.size() == 3);
   auto const slack = 0.05;  // points
@@ -87,7 +87,7 @@ TEST_CASE("with balanced partitions, bubbles are the study's or smaller") {
   }
 }
 
-TEST_CASE("round robin takes the study's time with the study's partition") {
+TEST_CASE("round robin takes the same time as in the study with the study's partition") {
   auto const study = test::bubble_study();
   for (auto const& [name, studied] : study.models) {
     CAPTURE(name);

@@ -13,7 +13,7 @@ namespace bubbles_test {
 using roundpipe::BubbleCause;
 using roundpipe::Bubbles;
 
-TEST_CASE("every cause of idle time has a name of its own") {
+TEST_CASE("every cause of idle time has its own name") {
   std::set<std::string> names;
   for (std::size_t i = 0; i < roundpipe::bubble_cause_count; ++i) {
     names.insert(name_of(static_cast<BubbleCause>(i)));
@@ -24,7 +24,7 @@ TEST_CASE("every cause of idle time has a name of its own") {
   CHECK(static_cast<std::size_t>(BubbleCause::dispatch) + 1 == roundpipe::bubble_cause_count);
 }
 
-TEST_CASE("there is no idle time at first") {
+TEST_CASE("at first there is no idle time") {
   CHECK(Bubbles{}.total() == 0);
 }
 

@@ -18,7 +18,7 @@ namespace {
 
 using namespace roundpipe;
 
-/// A timeline of compute, without gaps.
+/// A timeline of compute actions without gaps.
 class Measured {
  public:
   Measured& add(std::size_t layer, ActionKind kind, std::initializer_list<double> times) {
@@ -46,7 +46,7 @@ bool same(double a, double b) {
 
 }  // namespace
 
-TEST_CASE("costs are the medians of what was measured, and what was not stays as it was") {
+TEST_CASE("costs are medians of the measurements, and unmeasured costs stay the same") {
   std::vector<LayerCost> const known{{1, 2, 3, 4}, {5, 6}, {7, 8}};
   Measured measured;
   measured.add(0, ActionKind::forward, {2, 90, 2.5})
@@ -66,7 +66,7 @@ TEST_CASE("costs are the medians of what was measured, and what was not stays as
   CHECK(same(fitted[2].backward_s, 9));
 }
 
-TEST_CASE("the saving forward of the fused stage is a forward; recomputation changes with it") {
+TEST_CASE("the saving forward of the fused stage is a forward, and recomputation scales with it") {
   std::vector<LayerCost> const known{{1, 2}, {4, 8, 6}};
   Measured measured;
   measured.add(0, ActionKind::recompute, {3}).add(1, ActionKind::recompute, {2});
@@ -77,7 +77,7 @@ TEST_CASE("the saving forward of the fused stage is a forward; recomputation cha
   CHECK(same(fitted[1].recomputing_s(), 3));
 }
 
-TEST_CASE("two halves of a backward are one; copies are no costs of layers") {
+TEST_CASE("two halves of a backward add up, and copies do not count as layer costs") {
   std::vector<LayerCost> const known{{1, 2}};
   Measured measured;
   measured.add(0, ActionKind::input_gradient, {2, 3, 4})
@@ -98,7 +98,7 @@ TEST_CASE("a timeline of another model is refused") {
         }).code() == Errc::invalid_argument);
 }
 
-TEST_CASE("steps of blocks have their medians, those that are not there take no time") {
+TEST_CASE("the steps of a block have a median, and blocks without steps take no time") {
   Timeline timeline;
   for (auto const& [block, seconds] : {std::pair(1, 3.0), {1, 5.0}, {1, 100.0}, {0, 2.0}}) {
     TimelineEntry entry;

@@ -39,14 +39,14 @@ std::string refusal(std::function<void(Hardware&)> const& change) {
 
 }  // namespace
 
-TEST_CASE("whole hardware passes, with a latency or without") {
+TEST_CASE("complete hardware passes, with a latency or without") {
   auto hardware = whole();
   CHECK_NOTHROW(check_hardware(hardware));
   hardware.latency_seconds = 0;
   CHECK_NOTHROW(check_hardware(hardware));
 }
 
-TEST_CASE("hardware that lacks a figure is refused by the figure's name") {
+TEST_CASE("hardware without a required figure is refused, and the error names the figure") {
   CHECK(refusal([](auto& h) { h.device.name.clear(); }) == "hardware '': it has no name");
   CHECK(refusal([](auto& h) { h.device.memory_bytes = 0; }) ==
         "hardware 'card': memory_bytes must be positive");

@@ -28,7 +28,7 @@ std::string refusal(std::function<void(ModelShape&)> const& change) {
 
 }  // namespace
 
-TEST_CASE("known shapes are transformers, and are found by their names") {
+TEST_CASE("known shapes are transformers and can be found by name") {
   std::set<std::string> names;
   for (auto const& shape : known_model_shapes()) {
     CAPTURE(shape.name);
@@ -51,7 +51,7 @@ TEST_CASE("a dense shape has one expert and no router, a mixture of experts rout
   CHECK(mixture.kv_width() == 512);
 }
 
-TEST_CASE("an unknown name is answered with the known ones") {
+TEST_CASE("an unknown name is refused with a list of the known names") {
   auto const error = error_of([] { (void)model_shape("llama"); });
   CHECK(error.code() == Errc::invalid_argument);
   CHECK(error.message() ==
@@ -60,7 +60,7 @@ TEST_CASE("an unknown name is answered with the known ones") {
   CHECK(error_of([] { (void)model_shape(""); }).code() == Errc::invalid_argument);
 }
 
-TEST_CASE("sizes that make no transformer are refused by name") {
+TEST_CASE("invalid sizes are refused, and the error names the size") {
   CHECK(refusal([](auto& s) { s.hidden = 0; }) ==
         "model shape 'gpt-oss-20b': hidden is 0, but must be positive and fit 32 bits");
   std::int64_t ModelShape::* const sizes[] = {&ModelShape::hidden,

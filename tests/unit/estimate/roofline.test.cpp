@@ -25,7 +25,7 @@ using test::small_mixture;
 
 constexpr std::int64_t context = 2048;
 
-/// What the paper publishes of a model on an RTX 4090.
+/// The paper's figures for a model on an RTX 4090.
 struct Published {
   char const* name;
   double reload_over_recompute;
@@ -61,7 +61,7 @@ ModelShape random_shape(std::mt19937& random) {
 
 }  // namespace
 
-TEST_CASE("a dense layer is as counted by hand") {
+TEST_CASE("a dense layer has the figures that are counted by hand") {
   auto const shape = small_dense();
   BatchShape const batch{2, 3};  // 6 positions
   CHECK(layer_parameters(shape) == 175);
@@ -75,7 +75,7 @@ TEST_CASE("a dense layer is as counted by hand") {
   CHECK(operational_intensity(shape, batch) == doctest::Approx(2460.0 / (350 + 60)));
 }
 
-TEST_CASE("a layer of experts computes with the active ones and uploads all") {
+TEST_CASE("a layer of experts computes with the active experts and uploads all of them") {
   auto const shape = small_mixture();
   BatchShape const batch{2, 3};
   CHECK(layer_parameters(shape) == 490);
@@ -93,7 +93,7 @@ TEST_CASE("the head projects every position to the vocabulary") {
   CHECK(head_work(small_dense(), {2, 3}).backward_flops == 4 * 6 * 55);
 }
 
-TEST_CASE("reloading activations takes as many times longer than recomputing as published") {
+TEST_CASE("the published ratio of reloading to recomputing activations is reproduced") {
   for (auto const& [name, ratio, least] : published) {
     CAPTURE(name);
     auto const shape = model_shape(name);
@@ -104,7 +104,7 @@ TEST_CASE("reloading activations takes as many times longer than recomputing as 
   }
 }
 
-TEST_CASE("the ridge is crossed at the published batch") {
+TEST_CASE("the published batch reaches the ridge point") {
   for (auto const& [name, ratio, least] : published) {
     CAPTURE(name);
     CHECK(least_batch(model_shape(name), rtx4090(), context) == least);
@@ -118,7 +118,7 @@ TEST_CASE("32 layers of llama3.1-8b keep 68 GiB of activations of 16K tokens") {
   CHECK(all == static_cast<Bytes>(shape.layers) * activation_bytes(shape, {8, 2048}));
 }
 
-TEST_CASE("layers, head and embedding have the parameters that the models are named after") {
+TEST_CASE("layers, head and embedding have the number of parameters in the models' names") {
   auto const billions = [](char const* name, int tables) {
     auto const shape = model_shape(name);
     return (static_cast<double>(shape.layers) * layer_parameters(shape) +
@@ -128,7 +128,8 @@ TEST_CASE("layers, head and embedding have the parameters that the models are na
   CHECK(two_digits(billions("qwen3-1.7b", 1)) == 1.72);  // tied
   CHECK(two_digits(billions("llama3.1-8b", 2)) == 8.03);
   CHECK(two_digits(billions("gpt-oss-20b", 2)) == doctest::Approx(20.74));
-  CHECK(two_digits(billions("qwen3-32b", 2)) == doctest::Approx(30.75));  // queries wider than h
+  CHECK(two_digits(billions("qwen3-32b", 2)) == doctest::Approx(30.75));  // queries wider than
+                                                                          // hidden
   CHECK(two_digits(billions("qwen3-235b-a22b", 2)) == doctest::Approx(231.89));
 }
 
@@ -150,7 +151,9 @@ TEST_CASE("more sequences raise the intensity and the work, for every shape") {
   }
 }
 
-TEST_CASE("the least batch is the first in a row that reaches the ridge, and as in closed form") {
+TEST_CASE(
+    "the smallest sufficient batch is the first that reaches the ridge, and matches a closed "
+    "form") {
   std::mt19937 random(2);
   int none = 0;
   int found = 0;
@@ -185,7 +188,7 @@ TEST_CASE("the least batch is the first in a row that reaches the ridge, and as 
   CHECK(found > 100);
 }
 
-TEST_CASE("a faster link never asks for more sequences") {
+TEST_CASE("a faster link never needs more sequences") {
   for (auto const& shape : known_model_shapes()) {
     auto device = rtx4090();
     auto last = std::numeric_limits<std::int64_t>::max();
@@ -200,13 +203,13 @@ TEST_CASE("a faster link never asks for more sequences") {
   }
 }
 
-TEST_CASE("no batch reaches the ridge behind a link that is too slow for a checkpoint") {
+TEST_CASE("no batch reaches the ridge when the link is too slow for a checkpoint") {
   auto device = rtx4090();
   device.upload_bytes_per_second = 1e6;
   CHECK(least_batch(model_shape("qwen3-1.7b"), device, context) == std::nullopt);
 }
 
-TEST_CASE("what can not be counted is refused") {
+TEST_CASE("uncountable problems are refused") {
   auto const code = [](auto&& f) { return error_of(f).code(); };
   auto const shape = small_dense();
   auto bad = shape;

@@ -20,13 +20,13 @@ using test::rtx4090;
 using test::small_dense;
 using test::small_mixture;
 
-/// One FLOP a second and so many bytes.
+/// One FLOP a second, and the given bytes a second.
 DeviceProperties device_of(double flops, double bandwidth) {
   return {.name = "toy", .flops_per_second = flops, .memory_bytes_per_second = bandwidth};
 }
 
-/// Forward times of a layer and of the head for 4 x 2048 tokens, measured on an RTX 4090 for the
-/// bubble study of RoundPipe (arXiv:2604.27085), in milliseconds.
+/// Forward times of a layer and of the head for 4 x 2048 tokens in milliseconds, measured on an RTX
+/// 4090 for the bubble study of RoundPipe (arXiv:2604.27085).
 struct Measured {
   char const* name;
   double layer_ms;
@@ -41,7 +41,7 @@ constexpr Measured measured[] = {{"qwen3-1.7b", 7.429, 22.0655},
 
 }  // namespace
 
-TEST_CASE("there is a cost for every layer and, last, for the head") {
+TEST_CASE("every layer has a cost, and the head has the last one") {
   for (auto const& shape : known_model_shapes()) {
     CAPTURE(shape.name);
     auto const layers = static_cast<std::size_t>(shape.layers);
@@ -50,7 +50,7 @@ TEST_CASE("there is a cost for every layer and, last, for the head") {
   }
 }
 
-TEST_CASE("where FLOPs limit, times are FLOPs over the peak") {
+TEST_CASE("when FLOPs are the limit, times are FLOPs over the peak") {
   auto const costs = layer_costs(small_dense(), device_of(10, 1e9), {2, 3});
   REQUIRE(costs.size() == 4);
   for (std::size_t i = 0; i < 3; ++i) {
@@ -61,7 +61,7 @@ TEST_CASE("where FLOPs limit, times are FLOPs over the peak") {
   CHECK(costs[3].backward_s == doctest::Approx(132));
 }
 
-TEST_CASE("where memory limits, times are bytes over its bandwidth") {
+TEST_CASE("when memory is the limit, times are bytes over the bandwidth") {
   auto const costs = layer_costs(small_dense(), device_of(1e9, 10), {2, 3});
   // 350 of parameters, 2 * 6 * 55 of activations, 2 * 6 * 5 of boundary.
   CHECK(costs[0].forward_s == doctest::Approx(107));
@@ -77,14 +77,14 @@ TEST_CASE("a few positions read only the experts that they reach") {
   // boundary 10.
   CHECK(layer_costs(small_mixture(), device, {1, 1})[0].forward_s ==
         doctest::Approx(560 + 160 + 10));
-  // Two may reach all, and three can not reach more.
+  // Two positions may reach all experts; three cannot reach more.
   CHECK(layer_costs(small_mixture(), device, {1, 2})[0].forward_s ==
         doctest::Approx(980 + 320 + 20));
   CHECK(layer_costs(small_mixture(), device, {1, 3})[0].forward_s ==
         doctest::Approx(980 + 480 + 30));
 }
 
-TEST_CASE("no measured forward is faster than its roofline, nor ten times slower") {
+TEST_CASE("no measured forward is faster than its roofline, or ten times slower") {
   for (auto const& [name, layer_ms, head_ms] : measured) {
     CAPTURE(name);
     auto const costs = layer_costs(model_shape(name), rtx4090(), {4, 2048});
@@ -95,25 +95,25 @@ TEST_CASE("no measured forward is faster than its roofline, nor ten times slower
   }
 }
 
-TEST_CASE("bytes of a dense layer and of the head are as counted by hand") {
+TEST_CASE("the bytes of a dense layer and of the head match a count by hand") {
   auto const bytes = layer_bytes(small_dense(), {2, 3});
   REQUIRE(bytes.size() == 4);
-  // Saved: 660 of activations less the input's 60. Workspace: the MLP's half, 2 * 6 * (5 + 21).
+  // Saved: 660 of activations minus the input's 60. Workspace: the MLP's half, 2 * 6 * (5 + 21).
   for (std::size_t i = 0; i < 3; ++i) {
     CHECK(bytes[i] == LayerBytes{350, 350, 60, 600, 312});
   }
-  // Logits of 6 positions, 4 bytes and 2 of gradient each; norm and its gradient.
+  // Logits of 6 positions, 4 bytes each, and 2 of gradient each; the norm and its gradient.
   CHECK(bytes[3] == LayerBytes{110, 110, 0, 0, 6 * 11 * 6 + 2 * 60});
 }
 
-TEST_CASE("narrow experts leave the workspace to attention") {
+TEST_CASE("with narrow experts, attention determines the workspace") {
   auto shape = small_dense();
   shape.intermediate = 1;
   // 2 * 6 * (5 + 3 * 5 + 2 * 2)
   CHECK(layer_bytes(shape, {2, 3}).front().workspace_bytes == 288);
 }
 
-TEST_CASE("saved bytes and boundaries of all layers are their activations") {
+TEST_CASE("the saved bytes and boundaries of all layers are their activations") {
   for (auto const& shape : known_model_shapes()) {
     CAPTURE(shape.name);
     auto const bytes = layer_bytes(shape, {4, 2048});
@@ -122,7 +122,7 @@ TEST_CASE("saved bytes and boundaries of all layers are their activations") {
   }
 }
 
-TEST_CASE("the head's workspace does not grow with logits beyond a chunk") {
+TEST_CASE("the workspace of the head does not grow with logits beyond a chunk") {
   CHECK(head_chunk_positions == nn::TransformerConfig{}.loss_chunk);
   auto const shape = model_shape("llama3.1-8b");
   auto const one = layer_bytes(shape, {1, head_chunk_positions}).back().workspace_bytes;
@@ -130,7 +130,7 @@ TEST_CASE("the head's workspace does not grow with logits beyond a chunk") {
   CHECK(two - one == Bytes{2} * 2 * 1024 * 4096);
 }
 
-TEST_CASE("costs want a shape, extents, a peak and a bandwidth") {
+TEST_CASE("costs require a shape, extents, a peak and a bandwidth") {
   auto const code = [](auto&& f) { return error_of(f).code(); };
   auto bad = small_dense();
   bad.layers = 0;

@@ -17,7 +17,7 @@ using namespace roundpipe;
 using test::error_of;
 using test::rtx4090;
 
-TEST_CASE("a round that is too small is told both times and what would do") {
+TEST_CASE("the warning for a round that is too small has both times and a sufficient size") {
   auto const shape = model_shape("llama3.1-8b");
   CHECK(transfer_warning(shape, rtx4090(), {4, 2048}, 1) ==
         "the parameters of a layer take 13.6 ms to upload and the checkpoints of a round 2.1 ms, "
@@ -28,7 +28,7 @@ TEST_CASE("a round that is too small is told both times and what would do") {
   CHECK(two->find("11.7 ms for 2 micro-batches of 2 x 2048 tokens") != std::string::npos);
 }
 
-TEST_CASE("what counts is a round's sequences, however they are cut into micro-batches") {
+TEST_CASE("only the sequences of a round count, not how micro-batches divide them") {
   for (auto const& shape : known_model_shapes()) {
     CAPTURE(shape.name);
     auto const least = least_batch(shape, rtx4090(), 2048).value();
@@ -41,7 +41,7 @@ TEST_CASE("what counts is a round's sequences, however they are cut into micro-b
   }
 }
 
-TEST_CASE("where no number of sequences helps, the sentence says so") {
+TEST_CASE("when no number of sequences helps, the sentence says so") {
   auto device = rtx4090();
   device.upload_bytes_per_second = 1e6;
   auto const warning = transfer_warning(model_shape("qwen3-1.7b"), device, {4, 2048}, 8);
@@ -49,7 +49,7 @@ TEST_CASE("where no number of sequences helps, the sentence says so") {
   CHECK(warning->find("no number of sequences hides the transfers") != std::string::npos);
 }
 
-TEST_CASE("rounds of nothing, or of more than can be counted, are refused") {
+TEST_CASE("empty rounds and rounds too large to count are refused") {
   auto const shape = model_shape("llama3.1-8b");
   constexpr auto most = std::numeric_limits<std::int64_t>::max();
   auto const code = [&](BatchShape micro_batch, std::int64_t micro_batches) {

@@ -30,7 +30,7 @@ using roundpipe::UpdateContext;
 using roundpipe::test::gradients;
 using roundpipe::test::Parameter;
 
-/// The same in double, as the paper writes it.
+/// The same update in double, as the paper writes it.
 struct Reference {
   AdamWOptions options;
   std::vector<double> w;
@@ -79,12 +79,12 @@ TEST_CASE("AdamW follows a double-precision reference") {
         auto const off = std::abs(static_cast<double>(parameter.weights()[i]) - reference.w[i]);
         worst = std::max(worst, off / (1 + std::abs(reference.w[i])));
       }
-      CHECK(worst < 2e-5);  // rounded in each of 60 steps
+      CHECK(worst < 2e-5);  // 60 steps round the value
     }
   }
 }
 
-TEST_CASE("one step is right to a few units in the last place") {
+TEST_CASE("one step is accurate to a few units in the last place") {
   // Each operation is rounded once, by at most half a unit (u = 2^-24, relative). With constants of
   // one rounding each: m is a sum of two terms of the same sign here, with two roundings (constant,
   // product) and g's own, then the sum's: 4 u. v has g twice: constant, product, square, 2 of g,
@@ -132,7 +132,7 @@ TEST_CASE("one step is right to a few units in the last place") {
   }
 }
 
-TEST_CASE("subnormal gradients and states are not flushed") {
+TEST_CASE("subnormal gradients and states are not flushed to zero") {
   AdamW const adamw({.beta1 = 0.5, .beta2 = 0.5});
   for (auto const level : roundpipe::simd_levels()) {
     roundpipe::SimdLevelOverride const use(level);
@@ -150,7 +150,7 @@ TEST_CASE("subnormal gradients and states are not flushed") {
   }
 }
 
-TEST_CASE("a prepared step is the update") {
+TEST_CASE("a prepared step equals the update") {
   AdamW const adamw;
   auto const gradient = gradients(100, 1);
   Parameter a(100, 2, 1);
@@ -163,7 +163,7 @@ TEST_CASE("a prepared step is the update") {
   CHECK(a.same_bits(b));
 }
 
-TEST_CASE("the first step moves by the rate against the gradient's sign") {
+TEST_CASE("the first step moves by the rate against the sign of the gradient") {
   AdamW const adamw({.rate = LearningRate::constant(0.25), .weight_decay = 0});
   std::vector<float> weights{1, 1, 1};
   std::vector<float> const gradient{1e-3F, -4, 0};
@@ -193,7 +193,7 @@ TEST_CASE("weight decay is decoupled: it shrinks decayed weights by rate times d
   }
 }
 
-TEST_CASE("scaling gradients by the factor is scaling the gradients") {
+TEST_CASE("the gradient factor scales the gradients") {
   AdamW const adamw;
   std::vector<float> const gradient{1, 2, 3};
   std::vector<float> const half{0.5F, 1, 1.5F};
@@ -204,13 +204,13 @@ TEST_CASE("scaling gradients by the factor is scaling the gradients") {
   CHECK(a.same_bits(b));
 }
 
-TEST_CASE("AdamW gives the same bits however a parameter is cut") {
+TEST_CASE("AdamW gives the same bits for every cut of a parameter") {
   CHECK(roundpipe::test::parts_do_not_matter(AdamW{}));
   CHECK(roundpipe::test::parts_do_not_matter(
       AdamW({.rate = LearningRate::constant(0.1), .beta1 = 0.5, .weight_decay = 0.3})));
 }
 
-TEST_CASE("an element that is not finite spoils no other") {
+TEST_CASE("an element that is not finite spoils no other element") {
   AdamW const adamw;
   std::vector<float> gradient(100, 1);
   gradient[40] = std::numeric_limits<float>::quiet_NaN();
@@ -228,7 +228,7 @@ TEST_CASE("an element that is not finite spoils no other") {
   }
 }
 
-TEST_CASE("late steps have no bias left to correct") {
+TEST_CASE("late steps need no bias correction") {
   AdamW const adamw({.rate = LearningRate::constant(1), .weight_decay = 0});
   std::vector<float> weights{0};
   std::vector<float> const gradient{1};
@@ -239,12 +239,12 @@ TEST_CASE("late steps have no bias left to correct") {
   CHECK(weights[0] == doctest::Approx(-1));
 }
 
-TEST_CASE("an empty part is left alone") {
+TEST_CASE("an empty part does not change") {
   std::vector<HostSpan<float>> const states(2);
   CHECK_NOTHROW(AdamW{}.update({.step = 1}, {}, {}, states));
 }
 
-TEST_CASE("AdamW's constants and arguments are checked") {
+TEST_CASE("AdamW checks its constants and arguments") {
   auto const nan = std::numeric_limits<double>::quiet_NaN();
   for (auto const bad : {-0.1, 1.0, nan}) {
     CHECK_THROWS_AS(AdamW({.beta1 = bad}), Error);

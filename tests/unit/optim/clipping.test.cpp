@@ -36,7 +36,7 @@ constexpr auto not_a_number = std::numeric_limits<double>::quiet_NaN();
 
 }  // namespace
 
-TEST_CASE("the sum of squares is right, for every size around a block's") {
+TEST_CASE("the sum of squares is right for every size near the block size") {
   for (std::size_t const size : {0, 1, 7, 8, 9, 4095, 4096, 4097, 10'000, 100'000}) {
     auto const gradient = gradients(size, 1);
     long double sum = 0;
@@ -49,13 +49,13 @@ TEST_CASE("the sum of squares is right, for every size around a block's") {
   CHECK(sum_of_squares(threes) == 45'000);
 }
 
-TEST_CASE("the sum of squares has the same bits however blocks are shared out") {
+TEST_CASE("the sum of squares has the same bits however threads share the blocks") {
   auto gradient = gradients(10 * norm_block_size + 17, 2);
   auto const array = host_array(gradient);
   std::vector<double> whole(norm_blocks(array.size));
   sum_squares_by_block(array, whole);
   CHECK(whole.size() == 11);
-  for (std::size_t step = 1; step <= whole.size(); ++step) {  // blocks a worker
+  for (std::size_t step = 1; step <= whole.size(); ++step) {  // blocks for each worker
     std::vector<double> sums(whole.size());
     for (std::size_t first = 0; first < sums.size(); first += step) {
       auto const count = std::min(step, sums.size() - first);
@@ -69,7 +69,7 @@ TEST_CASE("the sum of squares has the same bits however blocks are shared out") 
         std::bit_cast<std::uint64_t>(sum_of_squares(gradient)));
 }
 
-TEST_CASE("squares are of what a narrow gradient holds") {
+TEST_CASE("squares use the values that a narrow gradient holds") {
   std::vector<roundpipe::BFloat16> narrow(norm_block_size + 3, roundpipe::BFloat16(3.0F));
   HostArray const array{
       reinterpret_cast<std::byte*>(narrow.data()), narrow.size(), roundpipe::DType::bf16};
@@ -79,8 +79,8 @@ TEST_CASE("squares are of what a narrow gradient holds") {
 }
 
 TEST_CASE(
-    "the sum of squares is of eight lanes, summed pairwise, with every kind of instructions") {
-  for (std::size_t const size : {0, 1, 5, 8, 15, 16, 100, 4096}) {  // a block
+    "the sum of squares uses eight lanes, summed pairwise, with every vector instruction set") {
+  for (std::size_t const size : {0, 1, 5, 8, 15, 16, 100, 4096}) {  // one block
     auto const gradient = gradients(size, 5);
     double lanes[8] = {};
     for (std::size_t i = 0; i < size; ++i) {
@@ -97,7 +97,7 @@ TEST_CASE(
   }
 }
 
-TEST_CASE("the sum of squares does not depend on where the gradient lies") {
+TEST_CASE("the sum of squares does not depend on the address of the gradient") {
   auto const gradient = gradients(9001, 3);
   for (std::size_t shift = 0; shift < 16; ++shift) {
     std::vector<float> moved(shift + gradient.size());
@@ -106,14 +106,14 @@ TEST_CASE("the sum of squares does not depend on where the gradient lies") {
   }
 }
 
-TEST_CASE("large and tiny gradients neither overflow nor vanish") {
+TEST_CASE("large gradients do not overflow and tiny ones do not vanish") {
   std::vector<float> const large(100, std::numeric_limits<float>::max());
   CHECK(std::isfinite(sum_of_squares(large)));
   std::vector<float> const tiny(4, std::numeric_limits<float>::denorm_min());
   CHECK(std::sqrt(sum_of_squares(tiny)) == 0x1p-148);
 }
 
-TEST_CASE("an element that is not finite makes the sum so") {
+TEST_CASE("an element that is not finite makes the sum not finite") {
   auto gradient = gradients(5000, 4);
   gradient[4321] = std::numeric_limits<float>::quiet_NaN();
   CHECK(std::isnan(sum_of_squares(gradient)));
@@ -121,7 +121,7 @@ TEST_CASE("an element that is not finite makes the sum so") {
   CHECK(sum_of_squares(gradient) == infinity);
 }
 
-TEST_CASE("there is one sum for each block") {
+TEST_CASE("each block has one sum") {
   std::vector<float> gradient(norm_block_size + 1);
   std::vector<double> one(1);
   CHECK_THROWS_AS(sum_squares_by_block(host_array(gradient), one), Error);
@@ -131,7 +131,7 @@ TEST_CASE("there is one sum for each block") {
   CHECK(norm_blocks(norm_block_size + 1) == 2);
 }
 
-TEST_CASE("norms within the limit are not touched, others are brought to it") {
+TEST_CASE("norms within the limit stay the same, larger norms are scaled to the limit") {
   CHECK(clip_factor(0, 1) == 1);
   CHECK(clip_factor(0.5, 1) == 1);
   CHECK(clip_factor(1, 1) == 1);
@@ -148,7 +148,7 @@ TEST_CASE("a norm that is not finite has no factor") {
   CHECK(std::isnan(clip_factor(infinity, infinity)));
 }
 
-TEST_CASE("limits that make no sense are refused") {
+TEST_CASE("invalid limits are refused") {
   CHECK_THROWS_AS((void)clip_factor(1, 0), Error);
   CHECK_THROWS_AS((void)clip_factor(1, -1), Error);
   CHECK_THROWS_AS((void)clip_factor(1, not_a_number), Error);

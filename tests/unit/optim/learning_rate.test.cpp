@@ -30,7 +30,7 @@ TEST_CASE("a warm-up grows in equal steps to the peak") {
   CHECK(rate(4) == 0.8);
 }
 
-TEST_CASE("after the warm-up the rate falls as half a cosine to the final one, and stays") {
+TEST_CASE("after the warm-up the rate follows half a cosine to the final rate, and stays there") {
   auto const rate = LearningRate::warmup_cosine(0.8, 4, 12, 0.1);
   CHECK(rate(6) == doctest::Approx(0.1 + 0.7 * (0.5 + std::sqrt(0.125))));
   CHECK(rate(8) == doctest::Approx(0.45));
@@ -43,7 +43,7 @@ TEST_CASE("after the warm-up the rate falls as half a cosine to the final one, a
   }
 }
 
-TEST_CASE("the peak and the final rate are met exactly, whatever they are") {
+TEST_CASE("the rate reaches the peak and the final rate exactly, for any values") {
   for (std::uint64_t warmup = 0; warmup < 50; ++warmup) {
     for (auto const peak : {0.1, 3e-4, 0.7, 1.0 / 3}) {
       auto const rate = LearningRate::warmup_cosine(peak, warmup, 50, peak / 10);
@@ -66,12 +66,12 @@ TEST_CASE("a warm-up of all steps ends at the peak, then falls to the final rate
   CHECK(rate(4) == 0.25);
 }
 
-TEST_CASE("one step of one is the final rate") {
+TEST_CASE("a single step uses the final rate") {
   CHECK(LearningRate::warmup_cosine(1, 0, 1, 0.5)(1) == 0.5);
   CHECK(LearningRate::warmup_cosine(1, 1, 1, 0.5)(1) == 1);
 }
 
-TEST_CASE("rates that make no sense are refused") {
+TEST_CASE("invalid rates are refused") {
   auto const nan = std::numeric_limits<double>::quiet_NaN();
   auto const infinity = std::numeric_limits<double>::infinity();
   CHECK_NOTHROW((void)LearningRate::constant(0));
@@ -85,7 +85,7 @@ TEST_CASE("rates that make no sense are refused") {
   CHECK_THROWS_AS((void)LearningRate::constant(1)(0), Error);
 }
 
-TEST_CASE("equal rates are equal") {
+TEST_CASE("rates with equal parameters compare equal") {
   CHECK(LearningRate::constant(1) == LearningRate::constant(1));
   CHECK(LearningRate::constant(1) != LearningRate::constant(2));
 }

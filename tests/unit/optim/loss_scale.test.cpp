@@ -14,7 +14,7 @@ namespace loss_scale_test {
 using namespace roundpipe;
 using roundpipe::test::error_of;
 
-TEST_CASE("an overflow backs off, and steps without one let the scale grow") {
+TEST_CASE("an overflow lowers the scale, and steps without overflow raise it") {
   DynamicLossScale scale({.initial = 64, .growth_interval = 2}, 0);
   CHECK(scale.value() == 64);
   scale.record(true);
@@ -24,13 +24,13 @@ TEST_CASE("an overflow backs off, and steps without one let the scale grow") {
   scale.record(false);
   CHECK(scale.value() == 64);
   scale.record(false);
-  scale.record(true);  // the count begins anew
+  scale.record(true);  // the count restarts
   scale.record(false);
   CHECK(scale.value() == 32);
   CHECK(scale.recorded() == 6);
 }
 
-TEST_CASE("the scale of an iteration knows the steps before, less the staleness") {
+TEST_CASE("the scale of an iteration follows from the earlier steps, minus the staleness") {
   DynamicLossScale const synchronous({}, 0);
   CHECK(synchronous.newest_step(1) == 0);
   CHECK(synchronous.newest_step(5) == 4);
@@ -39,16 +39,16 @@ TEST_CASE("the scale of an iteration knows the steps before, less the staleness"
   CHECK(late.newest_step(5) == 3);
 }
 
-TEST_CASE("an overflow at the smallest scale is an error, again and again") {
+TEST_CASE("an overflow at the smallest scale is an error every time") {
   DynamicLossScale scale({.initial = 3, .smallest = 2}, 0);
   scale.record(true);
-  CHECK(scale.value() == 2);  // not below the smallest
+  CHECK(scale.value() == 2);  // not below the smallest scale
   CHECK(error_of([&] { scale.record(true); }).code() == Errc::not_finite);
   CHECK(error_of([&] { scale.record(true); }).code() == Errc::not_finite);
   CHECK(scale.recorded() == 1);
 }
 
-TEST_CASE("options that make no scale are refused") {
+TEST_CASE("invalid options are refused") {
   auto const code_of = [](LossScaleOptions const& options) {
     return error_of([&] { return DynamicLossScale(options, 0); }).code();
   };

@@ -64,7 +64,7 @@ TEST_CASE("SGD follows a double-precision reference") {
   }
 }
 
-TEST_CASE("SGD gives the same bits however a parameter is cut") {
+TEST_CASE("SGD gives the same bits for every cut of a parameter") {
   for (auto const& options : kinds) {
     CHECK(roundpipe::test::parts_do_not_matter(Sgd(options)));
   }
@@ -83,7 +83,7 @@ TEST_CASE("plain SGD subtracts the rate times the gradient") {
   CHECK(weights == std::vector<float>{0, 4});
 }
 
-TEST_CASE("SGD's constants and arguments are checked") {
+TEST_CASE("SGD checks its constants and arguments") {
   auto const nan = std::numeric_limits<double>::quiet_NaN();
   for (auto const bad : {-0.1, 1.0, nan}) {
     CHECK_THROWS_AS(Sgd({.momentum = bad}), Error);

@@ -36,7 +36,7 @@ bool same_bits(std::vector<float> const& a, std::vector<float> const& b) {
   return a.size() == b.size() && std::memcmp(a.data(), b.data(), 4 * a.size()) == 0;
 }
 
-/// Draws of one value.
+/// Repeated draws for one value.
 std::vector<float> draws(float value, std::size_t count, std::size_t array = 0) {
   return rounded(std::vector<float>(count, value), key, array);
 }
@@ -51,13 +51,14 @@ double mean(std::vector<float> const& values) {
 
 }  // namespace
 
-TEST_CASE("a value becomes one of its two neighbours, on average itself") {
+TEST_CASE("a value becomes one of its two neighbours, and the mean is the value") {
   constexpr std::size_t count = std::size_t{1} << 18U;
   for (auto const fraction : {0x1p-16, 0.01, 0.25, 0.5, 0.77, 0.999}) {
-    for (auto const low : {1.0, -1.0, 0x1p-20, -3e20, 0x1p-130}) {  // and a subnormal
+    for (auto const low : {1.0, -1.0, 0x1p-20, -3e20, 0x1p-130}) {  // with a subnormal
       auto const below = static_cast<double>(static_cast<float>(BFloat16(static_cast<float>(low))));
       auto const bits = std::bit_cast<std::uint32_t>(static_cast<float>(below));
-      auto const above = static_cast<double>(std::bit_cast<float>(bits + 0x10000U));  // outwards
+      auto const above = static_cast<double>(std::bit_cast<float>(bits + 0x10000U));  // away from
+                                                                                      // zero
       auto const value = static_cast<float>(below + fraction * (above - below));
       auto const exact = (static_cast<double>(value) - below) / (above - below);
       auto const results = draws(value, count);
@@ -73,12 +74,12 @@ TEST_CASE("a value becomes one of its two neighbours, on average itself") {
   }
 }
 
-TEST_CASE("what bf16 holds, infinity and NaN are left alone") {
+TEST_CASE("bf16 values, infinity and NaN stay the same") {
   std::vector<float> values;
   for (std::uint32_t i = 0; i < 65536; ++i) {
     values.push_back(std::bit_cast<float>(i << 16));
   }
-  values.push_back(std::bit_cast<float>(0x7f800001U));  // NaNs whose payload bf16 lacks
+  values.push_back(std::bit_cast<float>(0x7f800001U));  // NaNs whose payload does not fit into bf16
   values.push_back(std::bit_cast<float>(0x7fffffffU));
   values.push_back(std::bit_cast<float>(0xffffffffU));
   for (auto const level : simd_levels()) {
@@ -96,7 +97,7 @@ TEST_CASE("what bf16 holds, infinity and NaN are left alone") {
   }
 }
 
-TEST_CASE("no finite value becomes infinite unless the nearest number is") {
+TEST_CASE("a finite value becomes infinite only if the nearest number is infinite") {
   auto const largest = std::bit_cast<float>(0x7f7f0000U);
   for (auto const bits : {0x7f7f0001U, 0x7f7f7fffU, 0x7f7f8000U, 0x7f7fffffU}) {
     for (auto const sign : {0U, 0x80000000U}) {
@@ -110,7 +111,7 @@ TEST_CASE("no finite value becomes infinite unless the nearest number is") {
   }
 }
 
-TEST_CASE("bits depend on key, array and index alone: not on cuts, places or instructions") {
+TEST_CASE("bits depend on key, array and index alone: not on cuts, addresses or instructions") {
   std::vector<float> values(500);
   for (std::size_t i = 0; i < values.size(); ++i) {
     values[i] = std::sin(static_cast<float>(i));
@@ -132,7 +133,7 @@ TEST_CASE("bits depend on key, array and index alone: not on cuts, places or ins
   }
 }
 
-TEST_CASE("keys, arrays and ranges of indices draw differently") {
+TEST_CASE("keys, arrays and index ranges draw differently") {
   std::vector<float> const values(1000, 1 + 0x1p-8F);
   auto const base = rounded(values);
   std::vector<std::vector<float>> const others{rounded(values, {.seed = 6, .step = 3, .layer = 2}),
@@ -150,9 +151,9 @@ TEST_CASE("keys, arrays and ranges of indices draw differently") {
   }
 }
 
-TEST_CASE("neighbours' draws are not related") {
+TEST_CASE("the draws of neighbours are independent") {
   constexpr std::size_t count = std::size_t{1} << 18U;
-  auto const results = draws(1 + 0x1p-8F, count);  // the middle
+  auto const results = draws(1 + 0x1p-8F, count);  // half-way between two bf16 numbers
   for (std::size_t const lag : {1, 2, 3, 4, 8, 16, 32, 64, 1024, 4096, 65536}) {
     std::size_t same = 0;
     for (std::size_t i = 0; i + lag < count; ++i) {
@@ -163,21 +164,22 @@ TEST_CASE("neighbours' draws are not related") {
   }
 }
 
-TEST_CASE("many small additions add up, where rounding to nearest loses them all") {
+TEST_CASE("many small additions add up, where rounding to nearest would lose all of them") {
   std::vector<float> sums(4096, 1);
   for (std::uint32_t step = 0; step < 256; ++step) {
     for (auto& sum : sums) {
-      sum += 0x1p-12F;  // a 32nd of bf16's distance between numbers
+      sum += 0x1p-12F;  // a 32nd of the distance between bf16 numbers
     }
     round_stochastically(sums, {.seed = 1, .step = step}, 0);
   }
-  // Each draw's variance is at most (1/32) (31/32) 2^-14: 256 of them, over 4096 sums.
+  // Each draw has a variance of at most (1/32) (31/32) 2^-14; there are 256 draws in each of 4096
+  // sums.
   auto const sigma = std::sqrt(256.0 / 32 * 0x1p-14 / 4096);
   CHECK(std::abs(mean(sums) - (1 + 256 * 0x1p-12)) < 5 * sigma);
   CHECK(static_cast<float>(BFloat16(1 + 0x1p-12F)) == 1);
 }
 
-TEST_CASE("no values are no work") {
+TEST_CASE("an empty array draws nothing") {
   CHECK_NOTHROW(round_stochastically({}, key, 3));
 }
 

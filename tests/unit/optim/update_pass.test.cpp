@@ -32,7 +32,7 @@ using roundpipe::test::gradients;
 
 constexpr RandomKey rounding{.seed = 3, .step = 1, .layer = 4};
 
-/// The types of an update's arrays; no master copy when it has no type.
+/// The types of an update's arrays. No type for the master copy means no master copy.
 struct Types {
   DType weights;
   DType gradient;
@@ -50,7 +50,7 @@ constexpr std::array all_types{
     Types{DType::bf16, DType::f32, DType::bf16, DType::bf16},
 };
 
-/// An array with memory of its own, 64 bytes before and after it that nobody may touch.
+/// An array with its own memory; nobody may touch the 64 bytes before and after the array.
 class Owned {
  public:
   static constexpr std::size_t guard = 64;
@@ -157,7 +157,7 @@ void update(O const& optimizer, Arrays& arrays, std::size_t part, std::size_t si
   }
 }
 
-/// Whether a pass is: widen, update on floats, round.
+/// Whether a pass equals these steps: widen, update floats, round.
 template <Optimizer O>
 void check_against_floats(O const& optimizer, Types const& types) {
   for (std::size_t const size : {0, 1, 1023, 1024, 1025, 5000}) {
@@ -216,7 +216,7 @@ TEST_CASE("a pass widens, updates floats and rounds, for all types") {
   }
 }
 
-TEST_CASE("a pass gives the same bits for every cut, place, thread count and instruction set") {
+TEST_CASE("a pass gives the same bits for every cut, alignment, thread count and instruction set") {
   constexpr std::size_t size = 3000;
   AdamW const adamw;
   for (auto const& types : all_types) {
@@ -301,7 +301,7 @@ TEST_CASE("a skipped step writes the weights to the master copy and nothing else
   }
 }
 
-TEST_CASE("elements that are not finite stay so, and spoil no other") {
+TEST_CASE("elements that are not finite stay so, and spoil no other element") {
   Arrays arrays(100, 2, {DType::bf16, DType::bf16, DType::bf16, DType::bf16});
   Arrays clean(100, 2, {DType::bf16, DType::bf16, DType::bf16, DType::bf16});
   std::vector<float> spoilt = arrays.gradient.values();
@@ -320,7 +320,7 @@ TEST_CASE("elements that are not finite stay so, and spoil no other") {
   }
 }
 
-TEST_CASE("an update's arrays are checked") {
+TEST_CASE("an update checks its arrays") {
   Arrays arrays(10, 2, {DType::f32, DType::bf16, DType::f32, DType::bf16});
   auto const refused = [&](auto const& change) {
     bool result = false;
@@ -356,7 +356,7 @@ TEST_CASE("an update's arrays are checked") {
         }).code() == Errc::invalid_argument);
 }
 
-TEST_CASE("parts of arrays lie within them") {
+TEST_CASE("parts of arrays must lie inside the arrays") {
   Owned owned({1, 2, 3}, DType::bf16);
   auto const part = owned.array().part(1, 3);
   CHECK(part.size == 2);

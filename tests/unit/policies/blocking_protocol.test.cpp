@@ -29,7 +29,7 @@ std::vector<BlockEvent> sorted(std::vector<BlockEvent> events) {
 
 }  // namespace
 
-TEST_CASE("every block stands in the place of the same block, at the same age") {
+TEST_CASE("every block replaces the same block in the rules, at the same age") {
   constexpr std::size_t blocks = 3;
   for (auto const& options : all_options) {
     BlockingProtocol const blocking(options);
@@ -47,7 +47,7 @@ TEST_CASE("every block stands in the place of the same block, at the same age") 
   }
 }
 
-TEST_CASE("it is as stale, and holds as much twice, as the protocol by layers") {
+TEST_CASE("it has the staleness and the double buffers of the protocol by layers") {
   for (auto const& options : all_options) {
     BlockingProtocol const blocking(options);
     CHECK(blocking.staleness() == options.staleness);
@@ -68,7 +68,7 @@ TEST_CASE("a model of one block is ordered as by layers") {
   }
 }
 
-TEST_CASE("options out of their domain, and blocks that the model has not, are refused") {
+TEST_CASE("invalid options and unknown blocks are refused") {
   using test::error_of;
   CHECK(error_of([] { return BlockingProtocol{2}; }).code() == Errc::invalid_argument);
   CHECK(error_of([] { return BlockingProtocol({.master_copies = 3}); }).code() ==

@@ -27,7 +27,7 @@ using roundpipe::LayerEventProtocol;
 using roundpipe::test::error_of;
 using enum roundpipe::BlockEventKind;
 
-/// By kind: the kinds that it waits for, and how old they must be.
+/// For each kind, the kinds that it waits for and their required ages.
 using Edges = std::map<BlockEventKind, std::map<BlockEventKind, std::size_t>>;
 
 constexpr BlockEventKind all_kinds[] = {upload, gradient_write, optimizer_step, parameter_copy};
@@ -42,7 +42,7 @@ LayerEventProtocol const synchronous({.staleness = 0});
 constexpr LayerEventProtocol const* all_modes[] = {
     &pointer_swap, &single, &two_gradients, &single_two_gradients, &synchronous};
 
-/// All edges of one block; checks that they stay on it.
+/// All edges of one block; checks that no edge leads to another block.
 Edges edges(LayerEventProtocol const& protocol) {
   Edges result;
   for (auto const kind : all_kinds) {
@@ -65,8 +65,8 @@ Edges edges(LayerEventProtocol const& protocol) {
 }  // namespace
 
 TEST_CASE(
-    "with two master copies the step waits for its own iteration, and nobody for it before the "
-    "next but one") {
+    "with two master copies the step waits for its own iteration, and the second next iteration is "
+    "the first to wait for the step") {
   CHECK(pointer_swap.staleness() == 1);
   CHECK(pointer_swap.master_copies() == 2);
   CHECK(pointer_swap.gradient_buffers() == 1);
@@ -76,7 +76,7 @@ TEST_CASE(
                                      {optimizer_step, {{gradient_write, 0}, {upload, 0}}}});
 }
 
-TEST_CASE("with one master copy P copies are actions of their own") {
+TEST_CASE("with one master copy, P copies are separate actions") {
   CHECK(single.master_copies() == 1);
   CHECK(copies_parameters(single));
   CHECK(edges(single) == Edges{{upload, {{parameter_copy, 0}}},
@@ -85,7 +85,7 @@ TEST_CASE("with one master copy P copies are actions of their own") {
                                {parameter_copy, {{upload, 0}, {optimizer_step, 0}}}});
 }
 
-TEST_CASE("a second gradient buffer relaxes rule 4 by one iteration, and nothing else") {
+TEST_CASE("a second gradient buffer relaxes rule 4 by one iteration, and no other rule") {
   for (auto const& [one, two] :
        {std::pair{&pointer_swap, &two_gradients}, std::pair{&single, &single_two_gradients}}) {
     auto relaxed = edges(*one);
@@ -94,7 +94,7 @@ TEST_CASE("a second gradient buffer relaxes rule 4 by one iteration, and nothing
   }
 }
 
-TEST_CASE("with staleness 0 there is one of everything, whatever is asked for") {
+TEST_CASE("with staleness 0 there is one of everything, whatever the options say") {
   for (std::size_t const copies : {1U, 2U}) {
     for (std::size_t const buffers : {1U, 2U}) {
       LayerEventProtocol const protocol(EventProtocolOptions{0, copies, buffers});
@@ -113,11 +113,12 @@ namespace {
 /// An action of a run of several iterations, for one block.
 struct Done {
   BlockEventKind kind;
-  int iteration;  ///< Of a P copy: of the step whose result it copies.
+  int iteration;  ///< For a P copy: the step whose result it copies.
 };
 
-/// The actions of \p iterations iterations in issue order, two uploads and two gradient writes
-/// each, and for each pair whether the first is before the second by the protocol's edges alone.
+/// The actions of \p iterations iterations in issue order, with two uploads and two gradient writes
+/// in each. For each pair, tells whether the protocol's edges alone order the first before the
+/// second.
 class Run {
  public:
   Run(LayerEventProtocol const& protocol, int iterations) {
@@ -136,7 +137,7 @@ class Run {
     }
   }
 
-  /// Whether every action of the first kind and iteration precedes every one of the second.
+  /// Whether every action of the first kind and iteration precedes every action of the second.
   [[nodiscard]] bool ordered(Done first, Done second) const {
     bool any = false;
     for (std::size_t b = 0; b < actions_.size(); ++b) {
@@ -154,8 +155,8 @@ class Run {
 
  private:
   struct Action {
-    int iteration;  // of what is done
-    int issued;     // the iteration in which it is issued
+    int iteration;  // of the data
+    int issued;     // the iteration that issues the action
     std::set<BlockEventKind> events;
     std::set<std::size_t> before;
   };
@@ -170,7 +171,7 @@ class Run {
            std::set<BlockEventKind> const& events) {
     Action action{done.iteration, issued, events, {}};
     for (auto const& event : protocol.before({BlockId(0), done.kind}, 1)) {
-      for (std::size_t i = 0; i < actions_.size(); ++i) {  // every one issued before
+      for (std::size_t i = 0; i < actions_.size(); ++i) {  // every action issued before
         auto const& earlier = actions_[i];
         if (earlier.events.contains(event.kind) &&
             earlier.issued + static_cast<int>(event.age) <= issued) {
@@ -250,7 +251,7 @@ TEST_CASE("options out of their domain are refused") {
   CHECK(error_of([] { return LayerEventProtocol{2}; }).code() == Errc::invalid_argument);
 }
 
-TEST_CASE("blocks that the model has not are refused") {
+TEST_CASE("unknown blocks are refused") {
   CHECK(error_of([] { return pointer_swap.before({BlockId(3), upload}, 3); }).code() ==
         Errc::invalid_argument);
   CHECK(error_of([] { return pointer_swap.before({BlockId::none(), upload}, 3); }).code() ==

@@ -25,7 +25,7 @@ using Chunks = std::vector<Chunk>;
 
 }  // namespace
 
-TEST_CASE("one large tensor is cut into equal chunks, one a window") {
+TEST_CASE("one large tensor is cut into equal chunks, one for each window") {
   CHECK(chunks({4_MiB}, 4) == Chunks{{{{0, 0_MiB, 1_MiB}}, 0},
                                      {{{0, 1_MiB, 1_MiB}}, 1},
                                      {{{0, 2_MiB, 1_MiB}}, 2},
@@ -41,7 +41,7 @@ TEST_CASE("the largest tensor goes to the least loaded window") {
 }
 
 TEST_CASE("only tensors larger than a window are split") {
-  // The mean is 4 KiB: tensor 1 is split, and its first two parts fill windows of their own.
+  // The mean is 4 KiB: tensor 1 is split, and its first two parts fill a window each.
   CHECK(chunks({2_KiB, 9_KiB, 1_KiB}, 3) ==
         Chunks{{{{1, 0, 4_KiB}}, 0},
                {{{1, 4_KiB, 4_KiB}}, 1},
@@ -49,7 +49,7 @@ TEST_CASE("only tensors larger than a window are split") {
 }
 
 TEST_CASE("neighbouring parts of one tensor in one window are one piece") {
-  // Parts of 256 bytes of tensor 0, then tensor 1 of 300 fits between them in no other way.
+  // Parts of 256 bytes of tensor 0; tensor 1 of 300 bytes fits only between them.
   for (auto const& chunk : chunks({10'000, 300}, 3)) {
     for (std::size_t i = 1; i < chunk.pieces.size(); ++i) {
       auto const& before = chunk.pieces[i - 1];
@@ -69,26 +69,26 @@ TEST_CASE("no piece is cut below the alignment of tensors") {
   CHECK(chunks({100, 40}, 8) == Chunks{{{{0, 0, 100}}, 0}, {{{1, 0, 40}}, 1}});
 }
 
-TEST_CASE("no bytes make no chunks") {
+TEST_CASE("without bytes there are no chunks") {
   CHECK(chunks({}, 4).empty());
   CHECK(chunks({0, 0}, 4).empty());
   CHECK(chunks({0, 512, 0}, 2) == Chunks{{{{1, 0, 256}}, 0}, {{{1, 256, 256}}, 1}});
 }
 
-TEST_CASE("fewer tensors than windows leave the last windows empty") {
+TEST_CASE("with fewer tensors than windows, the last windows stay empty") {
   CHECK(chunks({200, 100, 150}, 5) ==
         Chunks{{{{0, 0, 200}}, 0}, {{{2, 0, 150}}, 1}, {{{1, 0, 100}}, 2}});
 }
 
-TEST_CASE("one window takes all tensors whole") {
+TEST_CASE("a single window takes all tensors whole") {
   CHECK(chunks({3_MiB, 5_MiB, 7}, 1) == Chunks{{{{0, 0, 3_MiB}, {1, 0, 5_MiB}, {2, 0, 7}}, 0}});
 }
 
-TEST_CASE("no windows are refused") {
+TEST_CASE("zero windows are refused") {
   CHECK_THROWS_AS((void)chunks({1_KiB}, 0), roundpipe::Error);
 }
 
-TEST_CASE("activations in flight are two by default, at least one") {
+TEST_CASE("by default two activations are in flight; at least one is required") {
   CHECK(PriorityTransferEngine{}.activations_in_flight() == 2);
   CHECK(PriorityTransferEngine{1}.activations_in_flight() == 1);
   CHECK_THROWS_AS(PriorityTransferEngine{0}, roundpipe::Error);

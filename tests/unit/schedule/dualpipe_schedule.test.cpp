@@ -17,7 +17,7 @@ namespace dualpipe_schedule_test {
 using namespace roundpipe;
 using test::bound_shape;
 
-/// Unfused and forward-only shapes that it takes.
+/// Shapes that it accepts: unfused and forward-only.
 std::vector<ScheduleShape> shapes() {
   std::vector<ScheduleShape> shapes;
   for (std::size_t n = 2; n <= 8; n += 2) {
@@ -31,7 +31,9 @@ std::vector<ScheduleShape> shapes() {
   return shapes;
 }
 
-TEST_CASE("DualPipe: every stage does every micro-batch of every round once, and no device waits") {
+TEST_CASE(
+    "DualPipe: every stage runs every micro-batch of every round once, and no device waits "
+    "forever") {
   test::check_grid(DualPipeSchedule{}, shapes());
 }
 
@@ -46,8 +48,10 @@ TEST_CASE("DualPipe: half of the micro-batches enter at each end") {
   }
 }
 
-TEST_CASE("DualPipe's bubble is (N / 2 - 1)(F + B - W) a device: less than ZB-H1's and 1F1B's") {
-  // Backwards whose halves take 1.
+TEST_CASE(
+    "the bubble of DualPipe is (N / 2 - 1)(F + B - W) on each device: less than ZB-H1's and "
+    "1F1B's") {
+  // Backwards with halves of 1 each.
   for (auto const forward : {1.0, 1.25, 1.5, 2.0}) {
     for (std::size_t n = 2; n <= 10; n += 2) {
       for (auto m = 2 * (n - 1); m <= 3 * n; m += 2) {
@@ -74,7 +78,7 @@ TEST_CASE("DualPipe has N + 1 micro-batches in flight on each device") {
   }
 }
 
-TEST_CASE("DualPipe refuses odd counts, too few micro-batches, and what makes no sense") {
+TEST_CASE("DualPipe refuses odd counts, too few micro-batches, and invalid shapes") {
   test::check_refusals(DualPipeSchedule{}, bound_shape(4, 4, 8, false));
   CHECK(test::refuses(DualPipeSchedule{}, bound_shape(4, 4, 8, true)));
   CHECK(test::refuses(DualPipeSchedule{}, bound_shape(3, 3, 8, false)));  // odd devices

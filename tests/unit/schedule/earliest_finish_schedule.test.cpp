@@ -25,7 +25,7 @@ namespace {
 using namespace roundpipe;
 using test::error_of;
 
-/// A call, and what its stages take.
+/// A call, and the times of its stages.
 struct Case {
   ScheduleShape shape;
   std::vector<test::StageTimes> times;
@@ -52,7 +52,7 @@ struct Case {
   }
 };
 
-/// Calls of any size, for \p devices devices, with stages that take 1 to 3.
+/// Calls of any size for \p devices devices, with stages of 1 to 3.
 Case random_case(std::uint32_t seed, std::size_t devices) {
   auto const draw = [&](std::uint32_t i) {
     return static_cast<double>(uniform(random_word({seed}, i)));
@@ -73,12 +73,12 @@ Case random_case(std::uint32_t seed, std::size_t devices) {
   return result;
 }
 
-/// Four devices, two of them half as fast.
+/// Four devices; two of them run at half speed.
 std::vector<double> const uneven{1, 1, 0.5, 0.5};
 
 }  // namespace
 
-TEST_CASE("devices of equal speed are dealt to round robin, in this call and in the next") {
+TEST_CASE("devices of equal speed get slots round robin, in this call and in the next") {
   for (std::uint32_t seed = 0; seed < 300; ++seed) {
     auto const test = random_case(seed, 1 + seed % 5);
     for (auto const speed : {1.0, 0.25}) {
@@ -89,7 +89,7 @@ TEST_CASE("devices of equal speed are dealt to round robin, in this call and in 
   }
 }
 
-TEST_CASE("whatever the speeds, every task runs once and slots stay whole") {
+TEST_CASE("at any speeds, every task runs once and slots stay whole") {
   for (std::uint32_t seed = 0; seed < 500; ++seed) {
     CAPTURE(seed);
     auto const test = random_case(seed, 4);
@@ -104,7 +104,7 @@ TEST_CASE("whatever the speeds, every task runs once and slots stay whole") {
   }
 }
 
-TEST_CASE("earliest finish is never slower than round robin, and faster where speeds differ") {
+TEST_CASE("earliest finish is never slower than round robin, and faster when speeds differ") {
   int faster = 0;
   int cases = 0;
   for (std::uint32_t seed = 0; seed < 1000; ++seed) {
@@ -134,22 +134,22 @@ TEST_CASE("with speeds 1, 1, 0.5 and 0.5, the study's models run at least a fift
   }
 }
 
-TEST_CASE("a slot goes to the device that will be done with it first") {
-  // Each stage waits for the one before: the fast device is always free in time.
+TEST_CASE("a slot goes to the device that finishes it first") {
+  // Each stage waits for the previous one: the fast device is always free in time.
   ScheduleShape const shape{3, 0, 2, 1, 1};
   EarliestFinishSchedule const schedule({{0, 1}, {0, 1}, {0, 1}}, {1, 0.25});
   auto const tasks = schedule.tasks(shape);
   CHECK(tasks[0].size() == 3);
   CHECK(tasks[1].empty());
-  // The fast device is busy until 16 and would be done with stage 1 at 20; the slow one, which is
-  // given a micro-batch at 4, 8, 12 and 16, at 18.
+  // The fast device is busy until 16 and would finish stage 1 at 20. The slow device gets a
+  // micro-batch at 4, 8, 12 and 16 and finishes at 18.
   EarliestFinishSchedule const close({{0, 4}, {0, 1}}, {1, 0.5});
   auto const dealt = close.tasks({2, 0, 2, 4, 1});
   CHECK(dealt[0].size() == 4);
   CHECK(dealt[1].size() == 4);
 }
 
-TEST_CASE("what handing over takes keeps a stage on the device of the one before") {
+TEST_CASE("the cost of handing over keeps a stage on the device of the previous stage") {
   ScheduleShape const shape{2, 0, 2, 1, 1};
   auto const on_first = [&](double hand_over) {
     return EarliestFinishSchedule({{0, 1}, {0, 1}}, {1, 1.5}, hand_over).tasks(shape)[0].size();
@@ -161,7 +161,7 @@ TEST_CASE("what handing over takes keeps a stage on the device of the one before
   CHECK(near.tasks({2, 0, 2, 8, 1})[1].size() == 8);
 }
 
-TEST_CASE("a partition's stages: forwards and fused stages wait, recomputation does not") {
+TEST_CASE("stage times: forwards and fused stages wait for other stages, recomputation does not") {
   std::vector<LayerCost> const costs{{1, 2}, {3, 4, 5}};
   auto const fused = stage_times(costs, {{{0, 1}}, {{1, 1}, {0, 1}}});
   REQUIRE(fused.size() == 3);
@@ -180,7 +180,7 @@ TEST_CASE("a partition's stages: forwards and fused stages wait, recomputation d
         Errc::invalid_argument);
 }
 
-TEST_CASE("what makes no sense is refused") {
+TEST_CASE("invalid arguments are refused") {
   auto const refused = [](auto&& f) { return error_of(f).code() == Errc::invalid_argument; };
   for (auto const s : {-1.0, std::numeric_limits<double>::infinity(), std::nan("")}) {
     CHECK(refused([&] { EarliestFinishSchedule({{0, s}}, {1, 2}); }));

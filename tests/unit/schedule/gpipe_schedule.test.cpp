@@ -17,14 +17,15 @@ namespace gpipe_schedule_test {
 using namespace roundpipe;
 using test::bound_shape;
 
-/// Unfused, and a device for each stage.
+/// Unfused, with a device for each stage.
 std::vector<ScheduleShape> shapes() {
   return test::bound_shapes([](ScheduleShape const& shape) {
     return (!shape.fused || shape.backward_stages == 0) && shape.forward_stages <= shape.devices;
   });
 }
 
-TEST_CASE("GPipe: every stage does every micro-batch of every round once, and no device waits") {
+TEST_CASE(
+    "GPipe: every stage runs every micro-batch of every round once, and no device waits forever") {
   test::check_grid(GPipeSchedule{}, shapes());
 }
 
@@ -36,7 +37,7 @@ TEST_CASE("GPipe, textbook: 4 stages, 8 micro-batches, forward 1, backward 2 tak
   CHECK(run.peak_in_flight == std::vector{8, 8, 8, 8});
 }
 
-TEST_CASE("GPipe's bubble with equal stages is (P - 1) / (M + P - 1)") {
+TEST_CASE("the bubble of GPipe with equal stages is (P - 1) / (M + P - 1)") {
   for (std::size_t p = 1; p <= 9; ++p) {
     for (std::size_t m = 1; m <= 20; ++m) {
       auto const run = test::run_equal(GPipeSchedule{}, bound_shape(p, p, m, false), {1, 0, 2});
@@ -46,13 +47,13 @@ TEST_CASE("GPipe's bubble with equal stages is (P - 1) / (M + P - 1)") {
   }
 }
 
-TEST_CASE("GPipe's rounds are slots: they can be run") {
+TEST_CASE("rounds of GPipe are slots and can be run") {
   for (auto const& shape : shapes()) {
     CHECK(order_slots(shape, GPipeSchedule{}.tasks(shape)).size() == shape.stages() * shape.rounds);
   }
 }
 
-TEST_CASE("GPipe refuses fused stages, more stages than devices, and what makes no sense") {
+TEST_CASE("GPipe refuses fused stages, more stages than devices, and invalid shapes") {
   test::check_refusals(GPipeSchedule{}, bound_shape(3, 3, 2, false));
   CHECK(test::refuses(GPipeSchedule{}, bound_shape(3, 3, 2, true)));
   CHECK(test::refuses(GPipeSchedule{}, bound_shape(4, 3, 2, false)));

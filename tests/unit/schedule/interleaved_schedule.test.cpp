@@ -16,7 +16,7 @@ namespace interleaved_schedule_test {
 using namespace roundpipe;
 using test::bound_shape;
 
-/// Shapes that it takes.
+/// Shapes that it accepts.
 std::vector<ScheduleShape> shapes() {
   return test::bound_shapes([](ScheduleShape const& shape) {
     auto const places = std::max(shape.forward_stages, shape.backward_stages);
@@ -25,7 +25,7 @@ std::vector<ScheduleShape> shapes() {
   });
 }
 
-TEST_CASE("interleaved: every stage does every micro-batch once, and no device waits for ever") {
+TEST_CASE("interleaved: every stage runs every micro-batch once, and no device waits forever") {
   test::check_grid(InterleavedSchedule{}, shapes());
 }
 
@@ -67,15 +67,15 @@ TEST_CASE("interleaved: at most 2 (N - 1 - r) + (v - 1) N + 1 are in flight on d
   }
 }
 
-TEST_CASE("interleaved: forwards ahead hide what handing over takes") {
+TEST_CASE("interleaved: forwards ahead hide the cost of handing over") {
   auto const shape = bound_shape(8, 4, 16, true);
   auto const free = test::run_equal(InterleavedSchedule{}, shape, {1, 0, 2});
   auto const late = test::run_equal(InterleavedSchedule{}, shape, {1, 0, 2}, 0.25);
-  // Fill and drain pass 7 boundaries each way; without hiding, each micro-batch would.
+  // Fill and drain pass 7 boundaries each way; without hiding, every micro-batch would.
   CHECK(late.makespan - free.makespan <= 14 * 0.25 + 1e-9);
 }
 
-TEST_CASE("interleaved refuses counts that are no multiples of the devices") {
+TEST_CASE("interleaved refuses counts that are not multiples of the devices") {
   test::check_refusals(InterleavedSchedule{}, bound_shape(6, 3, 3, true));
   CHECK(test::refuses(InterleavedSchedule{}, bound_shape(5, 3, 3, true)));
   CHECK(test::refuses(InterleavedSchedule{}, bound_shape(6, 3, 4, true)));

@@ -30,7 +30,7 @@ using roundpipe::StageId;
 using roundpipe::Task;
 using roundpipe::TaskKind;
 
-/// Forward stages, backward stages, devices, micro-batches, rounds: all small ones.
+/// Small numbers of forward stages, backward stages, devices, micro-batches and rounds.
 auto shapes() {
   auto const upto = [](std::size_t low, std::size_t high) { return views::closed_iota(low, high); };
   return views::cartesian_product(upto(0, 4), upto(1, 5), upto(1, 5), upto(1, 3), upto(1, 3)) |
@@ -40,7 +40,7 @@ auto shapes() {
          });
 }
 
-TEST_CASE("every stage does every micro-batch of every round exactly once") {
+TEST_CASE("every stage runs every micro-batch of every round exactly once") {
   for (auto const shape : shapes()) {
     auto const tasks = LoopedBfsSchedule{}.tasks(shape);
     REQUIRE(tasks.size() == shape.devices);
@@ -67,7 +67,7 @@ TEST_CASE("every stage does every micro-batch of every round exactly once") {
   }
 }
 
-TEST_CASE("a stage and the one that mirrors it stay on one device, in every round") {
+TEST_CASE("a stage and its mirror stage stay on one device, in every round") {
   for (auto const shape : shapes()) {
     auto const tasks = LoopedBfsSchedule{}.tasks(shape);
     for (auto const [device, list] : views::enumerate(tasks)) {
@@ -81,7 +81,7 @@ TEST_CASE("a stage and the one that mirrors it stay on one device, in every roun
   }
 }
 
-TEST_CASE("a device takes all micro-batches of a stage at once, stages in order") {
+TEST_CASE("a device runs all micro-batches of a stage together, stages in order") {
   for (auto const shape : shapes()) {
     for (auto const& list : LoopedBfsSchedule{}.tasks(shape)) {
       CHECK(ranges::is_sorted(list, {}, [](Task const& task) {
@@ -91,14 +91,15 @@ TEST_CASE("a device takes all micro-batches of a stage at once, stages in order"
   }
 }
 
-TEST_CASE("two devices loop over the forward stages and come back over the backward ones") {
+TEST_CASE("two devices loop over the forward stages and back over the backward stages") {
   ScheduleShape const shape{
       .forward_stages = 3, .backward_stages = 4, .devices = 2, .micro_batches = 1, .rounds = 1};
   auto const tasks = LoopedBfsSchedule{}.tasks(shape);
   auto const task = [](int stage, TaskKind kind) {
     return Task{StageId(stage), kind, RoundId(0), MicroBatchId(0)};
   };
-  // Layers 0 1 2 3, one a stage: forward on devices 0 1 0, the fused stage 3 on 1, back on 0 1 0.
+  // Layers 0 1 2 3, one in each stage: forward on devices 0 1 0, the fused stage 3 on 1, backward
+  // on 0 1 0.
   CHECK(tasks[0] == std::vector<Task>{task(0, TaskKind::forward),
                                       task(2, TaskKind::forward),
                                       task(4, TaskKind::recompute),
@@ -128,7 +129,7 @@ TEST_CASE("fused or not, with any number of stages: everything runs once and in 
   test::check_grid(LoopedBfsSchedule{}, test::bound_shapes());
 }
 
-TEST_CASE("without a fused stage, the last stage's backwards follow all its forwards") {
+TEST_CASE("without a fused stage, the backwards of the last stage follow all its forwards") {
   auto const shape = roundpipe::test::bound_shape(2, 2, 2, false);
   auto const task = [](int stage, TaskKind kind, int m) {
     return Task{StageId(stage), kind, RoundId(0), MicroBatchId(m)};
@@ -155,9 +156,9 @@ TEST_CASE("the bubble of v N equal stages is (N - 1) / (v M + N - 1)") {
   }
 }
 
-TEST_CASE("stages without layers in the last loop cost nothing but what handing over takes") {
+TEST_CASE("empty stages in the last loop cost nothing but their hand-over") {
   namespace test = roundpipe::test;
-  // 5 stages on 3 devices, then 6 of which the last has no layers.
+  // 5 stages on 3 devices, then 6 stages, the last without layers.
   auto const run = [](std::size_t places) {
     auto const shape = test::bound_shape(places, 3, 4, false);
     auto times = test::equal_times(shape, {1, 1, 2});

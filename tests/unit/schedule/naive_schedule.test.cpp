@@ -14,7 +14,8 @@ namespace naive_schedule_test {
 using namespace roundpipe;
 using test::bound_shape;
 
-TEST_CASE("naive: every stage does every micro-batch of every round once, and no device waits") {
+TEST_CASE(
+    "naive: every stage runs every micro-batch of every round once, and no device waits forever") {
   test::check_grid(NaiveSchedule{}, test::bound_shapes());
 }
 
@@ -41,7 +42,7 @@ TEST_CASE("naive: stages take turns, so that the makespan is the sum of all work
   }
 }
 
-TEST_CASE("naive refuses what makes no sense") {
+TEST_CASE("naive refuses invalid shapes") {
   test::check_refusals(NaiveSchedule{}, bound_shape(3, 3, 2, true));
 }
 

@@ -16,7 +16,8 @@ namespace one_f_one_b_schedule_test {
 using namespace roundpipe;
 using test::bound_shape;
 
-TEST_CASE("1F1B: every stage does every micro-batch of every round once, and no device waits") {
+TEST_CASE(
+    "1F1B: every stage runs every micro-batch of every round once, and no device waits forever") {
   test::check_grid(OneFOneBSchedule{}, test::bound_shapes(test::stage_per_device));
 }
 
@@ -30,7 +31,8 @@ TEST_CASE("1F1B, textbook: 4 stages, 8 micro-batches, forward 1, backward 2 take
   }
 }
 
-TEST_CASE("1F1B's bubble with equal stages is GPipe's, with at most P - r in flight at stage r") {
+TEST_CASE(
+    "with equal stages 1F1B has the bubble of GPipe, with at most P - r in flight at stage r") {
   for (std::size_t p = 1; p <= 9; ++p) {
     for (std::size_t m = 1; m <= 20; ++m) {
       auto const run = test::run_equal(OneFOneBSchedule{}, bound_shape(p, p, m, true), {1, 0, 2});
@@ -43,7 +45,7 @@ TEST_CASE("1F1B's bubble with equal stages is GPipe's, with at most P - r in fli
   }
 }
 
-TEST_CASE("1F1B's fused last stage recomputes nothing") {
+TEST_CASE("the fused last stage of 1F1B recomputes nothing") {
   auto const fused = test::run_equal(OneFOneBSchedule{}, bound_shape(4, 4, 8, true), {1, 1, 2});
   auto const apart = test::run_equal(OneFOneBSchedule{}, bound_shape(4, 4, 8, false), {1, 1, 2});
   CHECK(fused.busy[3] == 24);
@@ -51,7 +53,7 @@ TEST_CASE("1F1B's fused last stage recomputes nothing") {
   CHECK(fused.makespan <= apart.makespan);
 }
 
-TEST_CASE("1F1B refuses more stages than devices and what makes no sense") {
+TEST_CASE("1F1B refuses more stages than devices, and invalid shapes") {
   test::check_refusals(OneFOneBSchedule{}, bound_shape(3, 3, 2, true));
   CHECK(test::refuses(OneFOneBSchedule{}, bound_shape(4, 3, 2, true)));
   CHECK(fuses(OneFOneBSchedule{}));

@@ -19,7 +19,7 @@ using namespace roundpipe;
 using detail::ResidentStageTasks;
 using test::bound_shape;
 
-/// What one micro-batch of two places writes on the second device, in a whole pass there and back.
+/// The tasks that one micro-batch of two places adds on the second device, forward and backward.
 std::vector<Task> last_place(ScheduleShape const& shape) {
   ResidentStageTasks tasks(shape);
   CHECK(tasks.places() == 2);
@@ -43,7 +43,7 @@ TEST_CASE("a place is a forward stage and the backward stage that mirrors it") {
                                                                task(2, TaskKind::backward)});
 }
 
-TEST_CASE("the fused place's forward is in its backward") {
+TEST_CASE("the forward of the fused place is part of its backward") {
   CHECK(last_place(bound_shape(2, 2, 1, true)) == std::vector{task(1, TaskKind::fused)});
 }
 
@@ -57,7 +57,7 @@ TEST_CASE("a forward-only call has no backwards, whole or in halves") {
   CHECK(std::move(tasks).take()[0].empty());
 }
 
-TEST_CASE("halves: recomputation comes with the first") {
+TEST_CASE("halves: recomputation comes with the first half") {
   ResidentStageTasks tasks(bound_shape(1, 1, 1, false));
   tasks.input_gradient({0, 0, 0, 0});
   tasks.weight_gradient({0, 0, 0, 0});
@@ -66,7 +66,7 @@ TEST_CASE("halves: recomputation comes with the first") {
                                                   task(1, TaskKind::weight_gradient)});
 }
 
-TEST_CASE("backward stages have to mirror the forward ones") {
+TEST_CASE("backward stages must mirror the forward stages") {
   auto const refused = [](ScheduleShape const& shape) {
     return test::error_of([&] { (void)ResidentStageTasks(shape); }).code() ==
            Errc::invalid_argument;
@@ -80,7 +80,8 @@ TEST_CASE("backward stages have to mirror the forward ones") {
   CHECK(refused({}));
 }
 
-TEST_CASE("a schedule that can not fuse a stage says so, but for calls without backwards") {
+TEST_CASE(
+    "a schedule that cannot fuse a stage refuses fused calls, except those without backwards") {
   auto const code = [](ScheduleShape const& shape) {
     return test::error_of([&] { detail::refuse_fused(shape, "no"); }).code();
   };

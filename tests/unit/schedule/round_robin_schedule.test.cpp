@@ -31,7 +31,7 @@ using roundpipe::StageId;
 using roundpipe::Task;
 using roundpipe::TaskKind;
 
-/// Forward stages, backward stages, devices, micro-batches, rounds: all small ones.
+/// Small numbers of forward stages, backward stages, devices, micro-batches and rounds.
 auto shapes() {
   auto const upto = [](std::size_t low, std::size_t high) { return views::closed_iota(low, high); };
   return views::cartesian_product(upto(0, 4), upto(1, 5), upto(1, 5), upto(1, 4), upto(1, 3)) |
@@ -51,7 +51,7 @@ std::vector<TaskKind> kinds_of(ScheduleShape const& shape, std::size_t stage) {
   return {TaskKind::recompute, TaskKind::backward};
 }
 
-TEST_CASE("every stage does every micro-batch of every round exactly once") {
+TEST_CASE("every stage runs every micro-batch of every round exactly once") {
   for (auto const shape : shapes()) {
     auto const tasks = RoundRobinSchedule{}.tasks(shape);
     REQUIRE(tasks.size() == shape.devices);
@@ -80,7 +80,7 @@ TEST_CASE("slot i runs on device i mod N, its micro-batches consecutive and in o
       };
       CHECK(ranges::all_of(list,
                            [&](Task const& task) { return slot(task) % shape.devices == device; }));
-      // Sorted by slot, then micro-batch, then recompute before backward: nothing in between.
+      // Sorted by slot, then micro-batch, then recompute before backward, with nothing between.
       CHECK(ranges::is_sorted(list, {}, [&](Task const& task) {
         return std::tuple(slot(task), task.micro_batch, task.kind);
       }));
@@ -88,7 +88,7 @@ TEST_CASE("slot i runs on device i mod N, its micro-batches consecutive and in o
   }
 }
 
-TEST_CASE("tasks of consecutive slots rotate over the devices") {
+TEST_CASE("consecutive slots rotate over the devices") {
   ScheduleShape const shape{
       .forward_stages = 2, .backward_stages = 3, .devices = 3, .micro_batches = 1, .rounds = 2};
   auto const tasks = RoundRobinSchedule{}.tasks(shape);
@@ -118,7 +118,7 @@ TEST_CASE("running the lists in order never waits forever") {
   }
 }
 
-TEST_CASE("two calls, advanced, are one call of twice the rounds") {
+TEST_CASE("two consecutive calls equal one call with twice the rounds") {
   RoundRobinSchedule const schedule;
   for (auto const shape : shapes()) {
     auto twice = shape;
@@ -138,14 +138,14 @@ TEST_CASE("two calls, advanced, are one call of twice the rounds") {
   }
 }
 
-TEST_CASE("the next call's first slot follows the last slot's device") {
+TEST_CASE("the first slot of the next call follows the device of the last slot") {
   for (auto const shape : shapes()) {
     auto const last = (shape.stages() * shape.rounds - 1) % shape.devices;
     CHECK(RoundRobinSchedule{}.advance(shape) == (last + 1) % shape.devices);
   }
 }
 
-TEST_CASE("without backward stages only forward tasks are dealt") {
+TEST_CASE("without backward stages, the schedule deals forward tasks only") {
   ScheduleShape const shape{
       .forward_stages = 3, .backward_stages = 0, .devices = 2, .micro_batches = 2, .rounds = 1};
   auto const tasks = RoundRobinSchedule{}.tasks(shape);
@@ -155,7 +155,7 @@ TEST_CASE("without backward stages only forward tasks are dealt") {
                        [](Task const& task) { return task.kind == TaskKind::forward; }));
 }
 
-TEST_CASE("a model of one stage is one fused slot a round") {
+TEST_CASE("a model of one stage is one fused slot in each round") {
   ScheduleShape const shape{
       .forward_stages = 0, .backward_stages = 1, .devices = 4, .micro_batches = 3, .rounds = 6};
   auto const tasks = RoundRobinSchedule{}.tasks(shape);

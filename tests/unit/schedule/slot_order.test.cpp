@@ -29,7 +29,7 @@ TEST_CASE("slots come in the order of rounds and stages, with their neighbours o
   }
 }
 
-TEST_CASE("stages bound to devices are ordered as they can run") {
+TEST_CASE("stages bound to devices are ordered so that they can run") {
   ScheduleShape const shape{2, 3, 2, 1, 2};
   auto const slots = order_slots(shape, LoopedBfs{}.tasks(shape));
   for (std::size_t i = 0; i < slots.size(); ++i) {
@@ -39,7 +39,7 @@ TEST_CASE("stages bound to devices are ordered as they can run") {
   }
 }
 
-TEST_CASE("schedules that can not be run are refused") {
+TEST_CASE("schedules that cannot be run are refused") {
   ScheduleShape const shape{1, 1, 2, 2, 1};
   auto const good = RoundRobinSchedule{}.tasks(shape);
   auto const code = [&](DeviceTasks const& tasks) {

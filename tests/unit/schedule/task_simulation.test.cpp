@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: 2026 The roundpipe authors
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 
-// The tests' own oracle of schedules: by hand.
+// Checks the tests' own oracle of schedules against results computed by hand.
 #include <support/task_simulation.hpp>
 
 #include <roundpipe/concepts/schedule.hpp>
@@ -35,7 +35,8 @@ std::vector<StageTimes> const pair_times{{1, 0, 0}, {2, 0, 4}, {0, 1, 3}};
 
 }  // namespace
 
-TEST_CASE("a micro-batch goes there and back, handed over twice, and recomputes while it waits") {
+TEST_CASE(
+    "a micro-batch goes there and back, is handed over twice, and recomputes while it waits") {
   auto const run = test::run_tasks(pair, pair_tasks(), pair_times, 0.5);
   CHECK(run.complete);
   CHECK(run.makespan == 1 + 0.5 + 2 + 4 + 0.5 + 3);
@@ -50,7 +51,7 @@ TEST_CASE("a slow device takes longer") {
   CHECK(run.makespan == 2 + 6 + 6);
 }
 
-TEST_CASE("on one device nothing is handed over") {
+TEST_CASE("on one device there is no hand-over") {
   auto tasks = pair_tasks();
   tasks[0].insert(tasks[0].begin() + 1, tasks[1].front());
   tasks[1].clear();
@@ -59,8 +60,9 @@ TEST_CASE("on one device nothing is handed over") {
   CHECK(run.makespan == 11);
 }
 
-TEST_CASE("halves: the stage before waits for the first alone, and in flight is until the second") {
-  // Device 1 runs both weights' halves at last, beside the backwards of device 0.
+TEST_CASE(
+    "halves: the previous stage waits only for the first, and flight lasts until the second") {
+  // Device 1 runs the weight halves last, while device 0 runs its backwards.
   auto const shape = bound_shape(2, 2, 2, false);
   DeviceTasks tasks(2);
   for (auto const m : {0, 1}) {
@@ -82,7 +84,7 @@ TEST_CASE("halves: the stage before waits for the first alone, and in flight is 
   CHECK(run.peak_in_flight == std::vector{2, 2});
 }
 
-TEST_CASE("lists that lack a task, have one twice, of a wrong kind or apart are not complete") {
+TEST_CASE("lists with missing, repeated, wrong or separated tasks are not complete") {
   CHECK(test::is_complete(pair, pair_tasks()));
   auto const bad = [](auto&& change) {
     auto tasks = pair_tasks();
@@ -95,7 +97,7 @@ TEST_CASE("lists that lack a task, have one twice, of a wrong kind or apart are 
   CHECK(bad([](DeviceTasks& tasks) { tasks[1].front().kind = TaskKind::backward; }));
   CHECK(bad([](DeviceTasks& tasks) { tasks.emplace_back(); }));
   CHECK(bad([](DeviceTasks& tasks) { tasks[1].front().micro_batch = MicroBatchId(1); }));
-  CHECK(bad([](DeviceTasks& tasks) {  // the backward on another device than its recomputation
+  CHECK(bad([](DeviceTasks& tasks) {  // the backward runs on another device than its recomputation
     tasks[1].push_back(tasks[0].back());
     tasks[0].pop_back();
   }));

@@ -17,15 +17,16 @@ namespace zb_h1_schedule_test {
 using namespace roundpipe;
 using test::bound_shape;
 
-TEST_CASE("ZB-H1: every stage does every micro-batch of every round once, and no device waits") {
+TEST_CASE(
+    "ZB-H1: every stage runs every micro-batch of every round once, and no device waits forever") {
   test::check_grid(ZbH1Schedule{}, test::bound_shapes([](ScheduleShape const& shape) {
                      return test::stage_per_device(shape) &&
                             (!shape.fused || shape.backward_stages == 0);
                    }));
 }
 
-TEST_CASE("ZB-H1's bubble is (P - 1)(F + B - W) a device, where 1F1B has (P - 1)(F + B + W)") {
-  // Forwards of 1, 2 and 3, backwards whose halves take 1.
+TEST_CASE("the bubble of ZB-H1 is (P - 1)(F + B - W) on each device; 1F1B has (P - 1)(F + B + W)") {
+  // Forwards of 1, 2 and 3; backwards with halves of 1 each.
   for (auto const forward : {1.0, 2.0, 3.0}) {
     for (std::size_t p = 1; p <= 8; ++p) {
       for (auto m = p; m <= 3 * p + 2; ++m) {
@@ -41,7 +42,7 @@ TEST_CASE("ZB-H1's bubble is (P - 1)(F + B - W) a device, where 1F1B has (P - 1)
   }
 }
 
-TEST_CASE("ZB-H1 holds at every stage what 1F1B holds at its first") {
+TEST_CASE("every stage of ZB-H1 holds as many micro-batches as the first stage of 1F1B") {
   for (std::size_t p = 1; p <= 8; ++p) {
     for (std::size_t m = 1; m <= 3 * p; ++m) {
       auto const shape = bound_shape(p, p, m, false);
@@ -61,7 +62,7 @@ TEST_CASE("ZB-H1 is no slower than 1F1B when backwards recompute and boundaries 
   }
 }
 
-TEST_CASE("ZB-H1 refuses fused stages, more stages than devices, and what makes no sense") {
+TEST_CASE("ZB-H1 refuses fused stages, more stages than devices, and invalid shapes") {
   test::check_refusals(ZbH1Schedule{}, bound_shape(3, 3, 2, false));
   CHECK(test::refuses(ZbH1Schedule{}, bound_shape(3, 3, 2, true)));
   CHECK(test::refuses(ZbH1Schedule{}, bound_shape(4, 3, 2, false)));

@@ -64,8 +64,8 @@ Timeline example() {
   return {2, {upload, forward, step}};
 }
 
-/// A timeline of \p count actions on the lanes of 3 devices and the host, each as long as a random
-/// number of eighths of a second or nothing, and flows from some to some that start later.
+/// A timeline of \p count actions on the lanes of 3 devices and the host, each zero or a random
+/// number of eighths of a second long. Flows lead from some actions to actions that start later.
 Timeline random_timeline(std::uint32_t seed, std::size_t count) {
   std::mt19937 random(seed);
   auto const below = [&](std::size_t n) { return random() % n; };
@@ -126,7 +126,7 @@ TEST_CASE("Every action is a complete event with its times in microseconds") {
   CHECK(actions[1].at("dur") == 250000.0);
 }
 
-TEST_CASE("Arguments hold what an action has, and nothing else") {
+TEST_CASE("Arguments hold the fields that an action has, and no others") {
   auto const actions = events(written(example()), "X");
   CHECK(actions[1].at("args") == json{{"call", 5},
                                       {"action", 17},
@@ -166,7 +166,7 @@ TEST_CASE("Devices and the host are named processes, lanes are named threads") {
     int const tid = event.at("tid");
     CHECK(pid > 0);
     CHECK(tid > 0);
-    CHECK(tids.insert(tid).second);  // here every action has a lane of its own
+    CHECK(tids.insert(tid).second);  // here every action has its own lane
     places.emplace_back(processes.at(pid), threads.at({pid, tid}));
   }
   CHECK(places == std::vector<std::pair<std::string, std::string>>{{"device 1", "parameter up"},
@@ -174,11 +174,11 @@ TEST_CASE("Devices and the host are named processes, lanes are named threads") {
                                                                    {"host", "optimizer"}});
 }
 
-TEST_CASE("Every event has the fields that its phase must have") {
+TEST_CASE("Every event has the fields that its phase requires") {
   auto timeline = example();
   timeline.flows = {{0, 1}};
-  // Trace Event Format: all events have a name, a phase, a process and a thread; those in time a
-  // category and a timestamp; complete ones a duration; flows an id; metadata its arguments.
+  // Trace Event Format: all events have a name, a phase, a process and a thread. Timed events have
+  // a category and a timestamp, complete events a duration, flows an id, metadata events arguments.
   std::map<std::string, std::vector<std::string>> const obligatory{
       {"M", {"args"}},
       {"X", {"cat", "ts", "dur"}},
@@ -210,7 +210,7 @@ TEST_CASE("Every event has the fields that its phase must have") {
   CHECK(seen.size() == obligatory.size());
 }
 
-TEST_CASE("A flow leads from the slice that was waited for to the one that waited") {
+TEST_CASE("A flow leads from the slice that was waited for to the slice that waited") {
   auto timeline = example();
   timeline.flows = {{0, 1}, {1, 2}};
   auto const trace = written(timeline);
@@ -219,8 +219,8 @@ TEST_CASE("A flow leads from the slice that was waited for to the one that waite
   auto const ends = events(trace, "f");
   REQUIRE(starts.size() == 2);
   REQUIRE(ends.size() == 2);
-  CHECK(starts[0].at("ts") == 187500.0);  // amid the upload
-  CHECK(ends[0].at("ts") == 250000.0);    // as the forward starts
+  CHECK(starts[0].at("ts") == 187500.0);  // in the middle of the upload
+  CHECK(ends[0].at("ts") == 250000.0);    // when the forward starts
   CHECK(starts[0].at("tid") == slices[0].at("tid"));
   CHECK(ends[0].at("tid") == slices[1].at("tid"));
   CHECK(starts[1].at("pid") == slices[1].at("pid"));
@@ -228,7 +228,8 @@ TEST_CASE("A flow leads from the slice that was waited for to the one that waite
 }
 
 TEST_CASE(
-    "Read in order of time, every flow binds to the slices of its entries, and not backwards") {
+    "Read in order of time, every flow binds to the slices of its entries, and none leads "
+    "backwards") {
   for (std::uint32_t seed = 0; seed < 20; ++seed) {
     auto const timeline = random_timeline(seed, 60);
     REQUIRE_FALSE(timeline.flows.empty());
@@ -241,7 +242,7 @@ TEST_CASE(
     }
     std::ranges::stable_sort(
         in_time, {}, [](json const& event) { return event.at("ts").get<double>(); });
-    // As viewers do: on each thread, what began last and, where it takes time at all, has not
+    // Viewers choose, on each thread, the slice that began last and, if it has a duration, has not
     // ended.
     std::map<std::pair<int, int>, json> latest;
     std::map<std::size_t, double> began;
@@ -264,7 +265,7 @@ TEST_CASE(
         CHECK(began.try_emplace(id, ts).second);
         CHECK(action == timeline.flows.at(id).from);
       } else {
-        REQUIRE(began.contains(id));  // an arrow's end is read after its beginning
+        REQUIRE(began.contains(id));  // the start of an arrow comes before its end
         CHECK(began.at(id) <= ts);
         CHECK(ended.insert(id).second);
         CHECK(action == timeline.flows.at(id).to);
@@ -275,9 +276,9 @@ TEST_CASE(
   }
 }
 
-TEST_CASE("Clocks that differ a little make no arrow that leads backwards") {
+TEST_CASE("Clocks that differ slightly do not make arrows lead backwards") {
   auto timeline = example();
-  timeline.entries[1].start_s = 0.15;  // the upload is said to last from 0.125 to 0.25
+  timeline.entries[1].start_s = 0.15;  // the upload claims to last from 0.125 to 0.25
   timeline.flows = {{0, 1}};
   auto const trace = written(timeline);
   CHECK(events(trace, "s").at(0).at("ts") == events(trace, "f").at(0).at("ts"));
@@ -294,7 +295,7 @@ TEST_CASE("Flows of unknown entries and flows back in time are refused") {
   CHECK_THROWS_AS(written(timeline), Error);
 }
 
-TEST_CASE("Without flows, a trace is what it was: a complete event an action, one a line") {
+TEST_CASE("Without flows, a trace has one complete event for each action, one on each line") {
   std::ostringstream out;
   Timeline timeline{2, {example().entries[1]}};
   write_chrome_trace(timeline, out);
@@ -313,7 +314,7 @@ TEST_CASE("A timeline without entries is a trace without events") {
   CHECK(written({}).at("traceEvents").empty());
 }
 
-TEST_CASE("A trace file is replaced, and equals what a stream gets") {
+TEST_CASE("A trace file is replaced, and has the same content as a stream") {
   test::TemporaryFolder const folder;
   auto const path = folder.path / "trace.json";
   std::ofstream(path) << std::string(100000, 'x');
@@ -322,7 +323,7 @@ TEST_CASE("A trace file is replaced, and equals what a stream gets") {
   CHECK(json::parse(file) == written(example()));
 }
 
-TEST_CASE("A path that can not be written is an error that names it") {
+TEST_CASE("A path that cannot be written is an error that names the path") {
   test::TemporaryFolder const folder;
   auto const path = folder.path / "missing" / "trace.json";
   try {
@@ -335,13 +336,13 @@ TEST_CASE("A path that can not be written is an error that names it") {
   CHECK_THROWS_AS(write_chrome_trace(example(), folder.path), Error);
 }
 
-TEST_CASE("A stream that fails is an error") {
+TEST_CASE("A failing stream is an error") {
   std::ostringstream out;
   out.setstate(std::ios::badbit);
   CHECK_THROWS_AS(write_chrome_trace(example(), out), Error);
 }
 
-TEST_CASE("A trace of a timeline with an unknown device is refused, and leaves no file") {
+TEST_CASE("A timeline with an unknown device is refused, and no file remains") {
   test::TemporaryFolder const folder;
   auto timeline = example();
   timeline.devices = 1;

@@ -26,7 +26,7 @@ using namespace roundpipe;
 
 using Row = std::vector<std::string>;
 
-/// Reads a table as RFC 4180 says, section 2.
+/// Parses a table as RFC 4180, section 2, defines.
 std::vector<Row> parsed(std::string const& text) {
   std::vector<Row> rows;
   Row row;
@@ -100,7 +100,7 @@ TimelineEntry chunk() {
 
 }  // namespace
 
-TEST_CASE("An entry is a line, and what it has not is empty") {
+TEST_CASE("Each entry is a line, and missing fields are empty") {
   TimelineEntry step;
   step.call = 6;
   step.kind = ActionKind::optimizer_step;
@@ -128,11 +128,11 @@ TEST_CASE("An entry is a line, and what it has not is empty") {
         Row{"6", "optimizer step", "optimizer", "", "", "", "", "", "", "2", "0", "0.75", "1"});
 }
 
-TEST_CASE("A timeline without entries is a header") {
+TEST_CASE("A timeline without entries is only a header") {
   CHECK(parsed(written({})) == std::vector<Row>{header});
 }
 
-TEST_CASE("Times and bytes are read back as they were") {
+TEST_CASE("Times and bytes survive writing and reading") {
   std::mt19937_64 random(1);
   Timeline timeline{2, {}};
   for (int i = 0; i < 1000; ++i) {
@@ -151,7 +151,7 @@ TEST_CASE("Times and bytes are read back as they were") {
   }
 }
 
-TEST_CASE("Fields with commas, quotes and line ends are read back as they were") {
+TEST_CASE("Fields with commas, quotes and line ends survive writing and reading") {
   CHECK(detail::csv_field("parameter up") == "parameter up");
   Row const awkward{"a,b", "say \"so\"", "\"", "two\r\nlines", "", ",\",\"\n"};
   std::string line;
@@ -161,7 +161,7 @@ TEST_CASE("Fields with commas, quotes and line ends are read back as they were")
   CHECK(parsed(line + "\r\n") == std::vector<Row>{awkward});
 }
 
-TEST_CASE("A file equals what a stream gets, and a failing stream is an error") {
+TEST_CASE("A file has the same content as a stream, and a failing stream is an error") {
   test::TemporaryFolder const folder;
   auto const path = folder.path / "timeline.csv";
   save_csv_timeline(path, {2, {chunk()}});

@@ -17,7 +17,7 @@ using detail::Anchor;
 using detail::SvgCanvas;
 using test::SvgReader;
 
-TEST_CASE("Any text is read back from a picture, in an element and in an attribute") {
+TEST_CASE("Any text can be read back from a picture, from an element and from an attribute") {
   std::string const awkward = "1F1B & <b>\"so\" 'n' ]]> &amp; \xC3\xA9";
   SvgCanvas canvas;
   canvas.text(1, 2, awkward, {});
@@ -26,11 +26,11 @@ TEST_CASE("Any text is read back from a picture, in an element and in an attribu
   CHECK(reader.named("svg").at(0).attributes.at("aria-label") == awkward);
 }
 
-TEST_CASE("Characters that XML can not hold are question marks") {
+TEST_CASE("Characters that XML cannot represent become question marks") {
   CHECK(detail::xml_text(std::string("a\0b\x1B\tc", 6)) == "a?b?\tc");
 }
 
-TEST_CASE("The tests' reader refuses what is not well-formed") {
+TEST_CASE("The tests' reader refuses malformed XML") {
   for (auto const* text : {"<a>",
                            "<a></b>",
                            "<a b=\"1\" b=\"2\"/>",
@@ -43,7 +43,7 @@ TEST_CASE("The tests' reader refuses what is not well-formed") {
   }
 }
 
-TEST_CASE("Shapes are where they are put, in the order in which they are put") {
+TEST_CASE("Shapes keep their positions and their order") {
   SvgCanvas canvas;
   canvas.rectangle(1.25, 2, 3.004, 4, "#123456");
   canvas.text(5, 20, "t", {.font_px = 10, .fill = "#ffffff", .anchor = Anchor::end});
@@ -62,16 +62,16 @@ TEST_CASE("Shapes are where they are put, in the order in which they are put") {
   CHECK(rectangle.at("height") == "4");
   CHECK(rectangle.at("fill") == "#123456");
   auto const& text = reader.elements[count - 1].attributes;
-  CHECK(text.at("y") == "23.6");  // the base line, so that the middle is at 20
+  CHECK(text.at("y") == "23.6");  // the baseline that centres the text at 20
   CHECK(text.at("text-anchor") == "end");
 }
 
-TEST_CASE("A hatched fill is defined in the picture") {
+TEST_CASE("The picture defines its hatched fill") {
   SvgReader const reader(SvgCanvas().picture(10, 10, ""));
   CHECK(reader.named("pattern").at(0).attributes.at("id") == "hatch");
 }
 
-TEST_CASE("Lengths are written as short as hundredths can be") {
+TEST_CASE("Lengths are written as short as hundredths allow") {
   CHECK(detail::svg_number(0) == "0");
   CHECK(detail::svg_number(-0.001) == "0");
   CHECK(detail::svg_number(100) == "100");
@@ -80,7 +80,7 @@ TEST_CASE("Lengths are written as short as hundredths can be") {
   CHECK(detail::svg_number(1e6) == "1000000");
 }
 
-TEST_CASE("The width of a text grows with its characters, not with their bytes") {
+TEST_CASE("The width of a text grows with its characters, not with its bytes") {
   CHECK(detail::text_width("", 10) == 0);
   CHECK(detail::text_width("00", 10) == doctest::Approx(2 * detail::text_width("0", 10)));
   CHECK(detail::text_width("0", 20) == doctest::Approx(2 * detail::text_width("0", 10)));

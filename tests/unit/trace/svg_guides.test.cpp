@@ -18,7 +18,7 @@ using detail::LegendItem;
 using detail::SvgCanvas;
 using test::SvgReader;
 
-TEST_CASE("A title that is too long gets smaller, until it fits") {
+TEST_CASE("A title that is too long shrinks until it fits") {
   for (std::size_t const length : {5, 50, 500}) {
     SvgCanvas canvas;
     std::string const title(length, 'n');
@@ -31,7 +31,7 @@ TEST_CASE("A title that is too long gets smaller, until it fits") {
   }
 }
 
-TEST_CASE("The round numbers of an axis stand where their times are") {
+TEST_CASE("The round numbers of an axis are at their times") {
   SvgCanvas canvas;
   auto const end = detail::draw_axis(canvas, 4, 100, 500, 20);
   SvgReader const reader(canvas.picture(600, 50, ""));
@@ -45,7 +45,7 @@ TEST_CASE("The round numbers of an axis stand where their times are") {
   }
 }
 
-TEST_CASE("A legend shows every item, in lines that are as wide as it may be") {
+TEST_CASE("A legend shows every item, in lines up to its width") {
   std::vector<LegendItem> const items{{"#111111", "", "F", "#ffffff", "forward"},
                                       {"#222222", "#333333", "", "", "two halves"},
                                       {"", "", "", "", "words alone"}};

@@ -35,7 +35,7 @@ TEST_CASE("A box is labelled with its layers, its micro-batch, both or neither")
   CHECK(detail::labels_of(box(), SvgLabels::none).empty());
 }
 
-TEST_CASE("A single layer is one number, and what a box has not is not in its label") {
+TEST_CASE("A single layer is one number, and a label leaves out missing fields") {
   auto single = box();
   single.first_layer = single.last_layer = LayerId(12);
   CHECK(detail::labels_of(single, SvgLabels::both) == Texts{"12.m3", "m3"});
@@ -45,7 +45,7 @@ TEST_CASE("A single layer is one number, and what a box has not is not in its la
   CHECK(detail::labels_of(single, SvgLabels::both).empty());
 }
 
-TEST_CASE("The more room a box has, the more its label says; it never gets wider than the box") {
+TEST_CASE("A wider box has a longer label, and no label is wider than its box") {
   std::vector<SvgLabels> const kinds{SvgLabels::both, SvgLabels::layers, SvgLabels::micro_batches};
   for (auto const kind : kinds) {
     std::size_t length = 0;
@@ -69,12 +69,12 @@ TEST_CASE("The more room a box has, the more its label says; it never gets wider
   CHECK(detail::fitting_label(box(), SvgLabels::both, 20, 28)->text == "m3");
 }
 
-TEST_CASE("A low row has small labels, and a lower one none") {
+TEST_CASE("A low row has small labels, and a very low row none") {
   CHECK(detail::fitting_label(box(), SvgLabels::both, 100, 10)->font_px == 9);
   CHECK_FALSE(detail::fitting_label(box(), SvgLabels::both, 100, 7));
 }
 
-TEST_CASE("The legend explains the labels that there are") {
+TEST_CASE("The legend explains the labels in use") {
   CHECK(detail::meaning_of(SvgLabels::none).empty());
   CHECK(detail::meaning_of(SvgLabels::both) == "0-6.m3: layers 0 to 6, micro-batch 3");
   CHECK(detail::meaning_of(SvgLabels::layers) != detail::meaning_of(SvgLabels::micro_batches));

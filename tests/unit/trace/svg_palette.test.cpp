@@ -68,7 +68,7 @@ double contrast(std::string_view a, std::string_view b) {
 
 }  // namespace
 
-TEST_CASE("Kinds of compute differ in letter, name and, without any colour, in lightness") {
+TEST_CASE("Kinds of compute differ in letter, name and lightness, even without colours") {
   auto const looks = compute_looks();
   CHECK(looks.size() >= 3);
   for (std::size_t i = 0; i < looks.size(); ++i) {
@@ -82,14 +82,14 @@ TEST_CASE("Kinds of compute differ in letter, name and, without any colour, in l
   }
 }
 
-TEST_CASE("Text on every colour has the contrast that WCAG 2.1 wants (4.5)") {
+TEST_CASE("Text on every colour has the contrast that WCAG 2.1 requires (4.5)") {
   for (auto const& look : all_looks()) {
     CAPTURE(std::string(look.name));
     CHECK(contrast(look.fill, look.ink) >= 4.5);
   }
 }
 
-TEST_CASE("Every kind has a name, and kinds of one name look alike") {
+TEST_CASE("Every kind has a name, and kinds with the same name look alike") {
   for (auto const& a : all_looks()) {
     CHECK_FALSE(a.name.empty());
     for (auto const& b : all_looks()) {
@@ -98,7 +98,7 @@ TEST_CASE("Every kind has a name, and kinds of one name look alike") {
   }
 }
 
-TEST_CASE("Compute is coloured, copies and the host's work are grey") {
+TEST_CASE("Compute is coloured; copies and work of the host are grey") {
   for (auto const& look : all_looks()) {
     CAPTURE(std::string(look.name));
     auto const [red, green, blue] = light_of(look.fill);

@@ -45,7 +45,7 @@ TimelineEntry action(
   return entry;
 }
 
-/// Two devices; the second waits for the first, whose forward of micro-batch 0 has two layers.
+/// Two devices. The second waits for the first, whose forward of micro-batch 0 has two layers.
 Timeline example() {
   return {2,
           {action(ActionKind::forward, 0, 0, 0, 0, 1),
@@ -84,7 +84,7 @@ std::vector<SvgElement> filled(SvgReader const& picture, std::string_view fill) 
   return result;
 }
 
-/// The boxes of a kind: the legend's swatch comes last.
+/// The boxes of a kind; the swatch of the legend comes last.
 std::vector<SvgElement> boxes(SvgReader const& picture, ActionKind kind) {
   auto result = filled(picture, detail::look_of(kind).fill);
   result.pop_back();
@@ -101,7 +101,7 @@ struct Area {
   }
 };
 
-/// What a text may cover: its capitals and digits, as wide as a wide font makes them.
+/// The area of a text: its capitals and digits, as wide as in a wide font.
 Area area_of(SvgElement const& text) {
   auto const font_px = text.number("font-size");
   auto const width = detail::text_width(text.text, font_px);
@@ -139,7 +139,7 @@ Timeline random_timeline(std::mt19937& random, std::size_t devices, std::size_t 
 
 }  // namespace
 
-TEST_CASE("A task is a box as long as its actions, at their times") {
+TEST_CASE("A task is one box, as long as its actions, at their times") {
   SvgReader const picture(written(example()));
   auto const forward = boxes(picture, ActionKind::forward);
   auto const recompute = boxes(picture, ActionKind::recompute);
@@ -158,7 +158,7 @@ TEST_CASE("A task is a box as long as its actions, at their times") {
   CHECK(shows(picture, "B 2.m0"));
 }
 
-TEST_CASE("Devices are named, and idle time is hatched from end to end") {
+TEST_CASE("Devices are named, and idle time is hatched from beginning to end") {
   SvgReader const picture(written(example()));
   CHECK(shows(picture, "device 0"));
   CHECK(shows(picture, "device 1"));
@@ -170,13 +170,13 @@ TEST_CASE("Devices are named, and idle time is hatched from end to end") {
   CHECK(shows(picture, "bubble"));
 }
 
-TEST_CASE("A stretch of time is cut out, and the axis counts from its beginning") {
+TEST_CASE("An interval is cut out, and the axis counts from its beginning") {
   SvgOptions options;
   options.from_s = 4;
   options.to_s = 8;
   SvgReader const picture(written(example(), options));
   CHECK(filled(picture, detail::look_of(ActionKind::forward).fill).empty());
-  CHECK_FALSE(shows(picture, "forward"));  // the legend has what is drawn
+  CHECK_FALSE(shows(picture, "forward"));  // the legend shows only what is drawn
   auto const backward = boxes(picture, ActionKind::backward).at(0);
   auto const idle = filled(picture, "url(#hatch)").at(0);
   CHECK(backward.number("x") == idle.number("x"));
@@ -186,7 +186,7 @@ TEST_CASE("A stretch of time is cut out, and the axis counts from its beginning"
   CHECK_FALSE(shows(picture, "8.0 s"));
 }
 
-TEST_CASE("A title and a bubble ratio are written as they are given") {
+TEST_CASE("A title and a bubble ratio are written as given") {
   SvgOptions options;
   options.title = "1F1B & <friends>";
   CHECK(shows(SvgReader(written(example(), options)), "1F1B & <friends>"));
@@ -198,7 +198,7 @@ TEST_CASE("A title and a bubble ratio are written as they are given") {
   CHECK(shows(SvgReader(written(example(), options)), "12.3 % bubbles"));
 }
 
-TEST_CASE("Copies have rows of their own if they are wanted, the host's work has none") {
+TEST_CASE("Copies have their own rows on request, work of the host has none") {
   auto timeline = example();
   auto upload = action(ActionKind::upload_parameters, 1, 0, 0, 0, 2);
   upload.lane.kind = LaneKind::parameter_up;
@@ -219,11 +219,11 @@ TEST_CASE("Copies have rows of their own if they are wanted, the host's work has
   CHECK_FALSE(shows(picture, "optimizer"));
 }
 
-TEST_CASE("Calls and rounds take turns of dark and light") {
+TEST_CASE("Calls and rounds alternate between dark and light") {
   Timeline timeline{1, {}};
   for (int i = 0; i < 6; ++i) {
     timeline.entries.push_back(action(ActionKind::forward, 0, i, 0, i, i + 1));
-    timeline.entries.back().call = static_cast<std::size_t>(i) / 4 * 2;  // steps lie between
+    timeline.entries.back().call = static_cast<std::size_t>(i) / 4 * 2;  // steps lie between calls
     timeline.entries.back().round = RoundId(i / 2 % 2);
     timeline.entries.push_back(action(ActionKind::optimizer_step, 0, 0, 0, i, i + 1));
     timeline.entries.back().lane = {LaneKind::optimizer, DeviceId::none()};
@@ -237,13 +237,13 @@ TEST_CASE("Calls and rounds take turns of dark and light") {
   auto const* const dark = "#404040";
   auto const* const light = "#c8c8c8";
   CHECK(strips(SvgTurns::none, dark) == 0);
-  CHECK(strips(SvgTurns::calls, dark) == 1 + 1);  // one is the legend's
+  CHECK(strips(SvgTurns::calls, dark) == 1 + 1);  // one belongs to the legend
   CHECK(strips(SvgTurns::calls, light) == 1 + 1);
   CHECK(strips(SvgTurns::rounds, dark) == 2 + 1);
   CHECK(strips(SvgTurns::rounds, light) == 1 + 1);
 }
 
-TEST_CASE("Nothing in a picture needs more than plain SVG") {
+TEST_CASE("A picture uses plain SVG only") {
   SvgOptions options;
   options.title = "t";
   options.turns = SvgTurns::calls;
@@ -257,13 +257,13 @@ TEST_CASE("Nothing in a picture needs more than plain SVG") {
     CHECK_FALSE(element.attributes.contains("class"));
   }
   CHECK(picture.elements[0].attributes.at("font-family") == "sans-serif");
-  // A white ground, whatever the reader's own.
+  // A white background, whatever the reader's own colour.
   auto const ground = filled(picture, "#ffffff").at(1);
   CHECK(ground.attributes.at("width") == picture.elements[0].attributes.at("width"));
   CHECK(ground.attributes.at("height") == picture.elements[0].attributes.at("height"));
 }
 
-TEST_CASE("Texts overlap no other text, and nothing leaves the picture") {
+TEST_CASE("Texts do not overlap, and nothing leaves the picture") {
   std::mt19937 random(3);
   for (int i = 0; i < 60; ++i) {
     CAPTURE(i);
@@ -309,7 +309,7 @@ TEST_CASE("Texts overlap no other text, and nothing leaves the picture") {
   }
 }
 
-TEST_CASE("What can not be drawn is refused, and leaves no file") {
+TEST_CASE("Invalid timelines are refused, and no file remains") {
   CHECK_THROWS_AS(written({}), Error);
   CHECK_THROWS_AS(written({2, {action(ActionKind::forward, 2, 0, 0, 0, 1)}}), Error);
   auto const refuses = [](auto change) {
@@ -329,7 +329,7 @@ TEST_CASE("What can not be drawn is refused, and leaves no file") {
   CHECK(std::filesystem::is_empty(folder.path));
 }
 
-TEST_CASE("A stretch of time that is given is drawn, even if nothing happens in it") {
+TEST_CASE("A given interval is drawn, even if nothing happens in it") {
   SvgOptions options;
   options.from_s = 0;
   options.to_s = 1;
@@ -337,7 +337,7 @@ TEST_CASE("A stretch of time that is given is drawn, even if nothing happens in 
   CHECK(filled(picture, "url(#hatch)").size() == 3 + 1);
 }
 
-TEST_CASE("A file equals what a stream gets, and a failing stream is an error") {
+TEST_CASE("A file has the same content as a stream, and a failing stream is an error") {
   test::TemporaryFolder const folder;
   auto const path = folder.path / "timeline.svg";
   save_svg_timeline(path, example());

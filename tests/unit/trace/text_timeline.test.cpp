@@ -31,7 +31,7 @@ char by_kind(TimelineEntry const& drawn) {
 
 }  // namespace
 
-TEST_CASE("a lane is a row, and a column shows what takes most of its time") {
+TEST_CASE("a lane is a row, and each column shows the action that takes most of its time") {
   Lane const compute{LaneKind::compute, DeviceId(1)};
   Timeline const timeline{2,
                           {entry(compute, ActionKind::forward, 0, 2.6),
@@ -43,7 +43,7 @@ TEST_CASE("a lane is a row, and a column shows what takes most of its time") {
   CHECK(out.str() == "device 1 compute    fffb....\n");  // lanes that draw nothing have no row
 }
 
-TEST_CASE("what lies outside of the window is not drawn") {
+TEST_CASE("actions outside the window are not drawn") {
   Lane const compute{LaneKind::compute, DeviceId(0)};
   Timeline const timeline{1,
                           {entry(compute, ActionKind::forward, 0, 1),

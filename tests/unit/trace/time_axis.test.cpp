@@ -28,7 +28,8 @@ std::vector<std::string> labels(double span_s, std::size_t most) {
 
 }  // namespace
 
-TEST_CASE("An axis counts in round seconds, or in round milliseconds where it has no second") {
+TEST_CASE(
+    "An axis counts in round seconds, or in round milliseconds when it is shorter than a second") {
   using Labels = std::vector<std::string>;
   CHECK(labels(4.5, 5) == Labels{"0 s", "1 s", "2 s", "3 s", "4 s"});
   CHECK(labels(1, 5) == Labels{"0.0 s", "0.2 s", "0.4 s", "0.6 s", "0.8 s", "1.0 s"});
@@ -38,7 +39,7 @@ TEST_CASE("An axis counts in round seconds, or in round milliseconds where it ha
   CHECK(labels(3599, 4) == Labels{"0 s", "1000 s", "2000 s", "3000 s"});
 }
 
-TEST_CASE("An axis has as many ticks as it may, at steps of 1, 2 or 5 times a power of ten") {
+TEST_CASE("An axis has as many ticks as allowed, at steps of 1, 2 or 5 times a power of ten") {
   std::mt19937 random(1);
   for (int i = 0; i < 2000; ++i) {
     auto const span_s = std::pow(10.0, std::uniform_real_distribution<>(-7, 5)(random));

@@ -47,7 +47,7 @@ std::vector<TimelineBox> boxes(std::vector<TimelineEntry> entries,
 
 }  // namespace
 
-TEST_CASE("The layers of a task are one box, whatever their order") {
+TEST_CASE("The layers of a task are one box, in any order") {
   auto const one = boxes({action(5, 1, 2), action(4, 2, 3), action(3, 3.05, 4)});
   REQUIRE(one.size() == 1);
   CHECK(one[0].first_layer == LayerId(3));
@@ -59,7 +59,7 @@ TEST_CASE("The layers of a task are one box, whatever their order") {
   CHECK(boxes({action(3, 3.05, 4), action(5, 1, 2), action(4, 2, 3)}).size() == 1);
 }
 
-TEST_CASE("What differs in any part of the task is another box") {
+TEST_CASE("Actions that differ in any field of the task are separate boxes") {
   auto const next = action(4, 2, 3);
   REQUIRE(boxes({action(5, 1, 2), next}).size() == 1);
   auto other = next;
@@ -79,7 +79,7 @@ TEST_CASE("What differs in any part of the task is another box") {
   CHECK(boxes({action(5, 1, 2), other}).size() == 2);
 }
 
-TEST_CASE("A task that pauses visibly is two boxes, with idle time between") {
+TEST_CASE("A task with a visible pause is two boxes with idle time between") {
   auto const two = boxes({action(5, 1, 2), action(4, 2.5, 3)});
   REQUIRE(two.size() == 2);
   CHECK(two[0].last_layer == LayerId(5));
@@ -87,7 +87,7 @@ TEST_CASE("A task that pauses visibly is two boxes, with idle time between") {
   CHECK(idle_between(two, 1, 3, 0.1) == std::vector<Stretch>{{2, 2.5}});
 }
 
-TEST_CASE("Boxes end where the picture does, and what lies outside or takes no time is not in it") {
+TEST_CASE("Boxes end at the edge of the picture; actions outside, or without duration, have none") {
   auto const seen =
       boxes({action(5, 0, 2), action(4, 2, 8), action(3, 8, 9), action(2, 4, 4)}, 3, 7);
   REQUIRE(seen.size() == 1);
@@ -109,10 +109,11 @@ TEST_CASE("A lane without boxes is idle from end to end") {
   CHECK(idle_between({}, 1, 1.05, 0.1).empty());
 }
 
-TEST_CASE("Boxes and idle stretches cover the time and every busy instant is in a box") {
+TEST_CASE("Boxes and idle time cover the whole time, and every busy instant is in a box") {
   for (std::uint32_t seed = 0; seed < 50; ++seed) {
     std::mt19937 random(seed);
-    // Times are whole numbers, so that each second is busy or idle as a whole; some overlap.
+    // Times are whole numbers: each second is completely busy or completely idle. Some actions
+    // overlap.
     std::vector<bool> is_busy(200, false);
     std::vector<TimelineEntry> entries;
     for (int i = 0; i < 30; ++i) {
@@ -137,7 +138,7 @@ TEST_CASE("Boxes and idle stretches cover the time and every busy instant is in 
   }
 }
 
-TEST_CASE("The span of a timeline is that of what takes time on the lanes that are wanted") {
+TEST_CASE("The span of a timeline covers the actions with a duration on the selected lanes") {
   auto elsewhere = action(4, 0, 30);
   elsewhere.lane.kind = LaneKind::parameter_up;
   Timeline const timeline{1, {action(5, 4, 5), action(3, 2, 3), elsewhere, action(1, 50, 50)}};

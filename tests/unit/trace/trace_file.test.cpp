@@ -21,7 +21,7 @@ namespace trace_file_test {
 
 using namespace roundpipe;
 
-TEST_CASE("A file is replaced by what is written to it") {
+TEST_CASE("Writing replaces a file") {
   test::TemporaryFolder const folder;
   auto const path = folder.path / "trace";
   std::ofstream(path) << std::string(1000, 'x');
@@ -30,7 +30,7 @@ TEST_CASE("A file is replaced by what is written to it") {
   CHECK(std::string(std::istreambuf_iterator<char>(file), {}) == "short\n");
 }
 
-TEST_CASE("A file that could not be finished is removed, and its error goes on") {
+TEST_CASE("An unfinished file is removed, and the error is passed on") {
   test::TemporaryFolder const folder;
   auto const fail = [](std::ostream& out) {
     out << "half";
@@ -41,7 +41,8 @@ TEST_CASE("A file that could not be finished is removed, and its error goes on")
   CHECK(std::filesystem::is_empty(folder.path));
 }
 
-TEST_CASE("A path that can not be opened is an error that names it, before anything is written") {
+TEST_CASE(
+    "A path that cannot be opened is an error that names the path, before anything is written") {
   test::TemporaryFolder const folder;
   auto const path = folder.path / "missing" / "trace";
   bool called = false;
@@ -55,14 +56,14 @@ TEST_CASE("A path that can not be opened is an error that names it, before anyth
   CHECK_FALSE(called);
 }
 
-TEST_CASE("A stream that took everything is well, another is an error") {
+TEST_CASE("A stream that accepts everything is good, any other stream is an error") {
   std::ostringstream out;
   CHECK_NOTHROW(detail::require_written(out));
   out.setstate(std::ios::badbit);
   CHECK_THROWS_AS(detail::require_written(out), Error);
 }
 
-TEST_CASE("Devices are counted from 0 to the timeline's, and the host is none") {
+TEST_CASE("Device numbers end at the timeline's device count, and the host has none") {
   TimelineEntry entry;
   entry.lane = {LaneKind::compute, DeviceId(1)};
   CHECK_NOTHROW(detail::require_known_devices({2, {entry}}));
