@@ -25,7 +25,8 @@ Action on(LaneKind lane, int device = 0) {
 
 }  // namespace
 
-TEST_CASE("of several waits for one lane the latest stays, and the own lane's are implied") {
+TEST_CASE(
+    "of several waits for one lane the latest stays, and waits for the own lane are implied") {
   GraphBuilder builder(2);
   auto const a = builder.add(on(LaneKind::compute));
   auto const b = builder.add(on(LaneKind::compute));
@@ -36,7 +37,7 @@ TEST_CASE("of several waits for one lane the latest stays, and the own lane's ar
   CHECK(builder[d].waits == std::vector{b});
 }
 
-TEST_CASE("events that are waited for more than once are waited for once, those of each age") {
+TEST_CASE("repeated waits for an event become one wait for each age") {
   GraphBuilder builder(1);
   BlockEvent const upload{BlockId(0), BlockEventKind::upload};
   BlockEvent const older{BlockId(0), BlockEventKind::upload, 2};
@@ -62,13 +63,13 @@ TEST_CASE("an entry is acquired after all users of its former content") {
   auto const first = use(LaneKind::parameter_up, LaneKind::compute);
   auto const second = use(LaneKind::parameter_up, LaneKind::compute);
   auto const third = use(LaneKind::parameter_up, LaneKind::compute);
-  CHECK(builder[first.first].ring_waits.size() == 1);  // what earlier graphs left
+  CHECK(builder[first.first].ring_waits.size() == 1);  // from earlier graphs
   CHECK(builder[second.first].ring_waits.size() == 1);
   CHECK(builder[third.first].ring_waits.empty());
   CHECK(builder[third.first].waits == std::vector{first.second});
 }
 
-TEST_CASE("later graphs wait for the latest action of a lane that made an event") {
+TEST_CASE("later graphs wait for the latest action of each lane that made an event") {
   GraphBuilder builder(2);
   BlockEvent const event{BlockId(3), BlockEventKind::upload};
   builder.publish(event, builder.add(on(LaneKind::parameter_up, 0)));

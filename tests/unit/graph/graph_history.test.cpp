@@ -27,7 +27,7 @@ Action host_action(LaneKind lane) {
   return action;
 }
 
-/// What action number \p action of \p graph waits for.
+/// The waits of action number \p action of \p graph.
 std::vector<Past> waits(GraphHistory<int> const& history,
                         ActionGraph const& graph,
                         GraphBinding const& place,
@@ -50,7 +50,7 @@ ActionGraph upload_graph(std::size_t device = 0) {
   graph.block_events[uploaded] = {ActionId(0)};
   return graph;
 }
-/// A host action that waits for uploads of block 0 that are \p age iterations old.
+/// A host action that waits for uploads of block 0 from \p age iterations ago.
 ActionGraph waiting_graph(std::size_t age = 0) {
   ActionGraph graph;
   graph.actions.push_back(host_action(LaneKind::optimizer));
@@ -58,7 +58,7 @@ ActionGraph waiting_graph(std::size_t age = 0) {
   return graph;
 }
 
-/// Activations of \p micro_batches micro-batches of slot 0, two copies each.
+/// Activations of \p micro_batches micro-batches of slot 0, with two copies each.
 ActionGraph copies_graph(std::size_t micro_batches) {
   ActionGraph graph;
   for (std::size_t m = 0; m < micro_batches; ++m) {
@@ -70,7 +70,7 @@ ActionGraph copies_graph(std::size_t micro_batches) {
   }
   return graph;
 }
-/// A chunk that waits for the copies before it but those of \p back micro-batches.
+/// A chunk that waits for the earlier copies except those of the last \p back micro-batches.
 ActionGraph chunk_graph(std::size_t back, std::size_t device = 0) {
   ActionGraph graph;
   graph.actions.push_back(action_on(LaneKind::parameter_up, device));
@@ -80,7 +80,7 @@ ActionGraph chunk_graph(std::size_t back, std::size_t device = 0) {
 
 }  // namespace
 
-TEST_CASE("relative devices go round from the first device") {
+TEST_CASE("relative devices rotate from the first device") {
   GraphBinding const place{2, 3, 1};
   CHECK(place.physical(DeviceId(0)) == DeviceId(2));
   CHECK(place.physical(DeviceId(1)) == DeviceId(0));
@@ -89,7 +89,7 @@ TEST_CASE("relative devices go round from the first device") {
   CHECK(place.physical(Ring{BufferKind::landing, DeviceId::none(), 4}).index == 4);
 }
 
-TEST_CASE("an event is waited for on every lane, the latest of each") {
+TEST_CASE("a wait for an event covers the latest action of every lane") {
   GraphHistory<int> history;
   history.remember(upload_graph(0), {0, 2, 1}, 1);
   history.remember(upload_graph(1), {0, 2, 1}, 2);
@@ -100,14 +100,14 @@ TEST_CASE("an event is waited for on every lane, the latest of each") {
   CHECK(waits(history, other, {0, 2, 1}).empty());
 }
 
-TEST_CASE("devices are physical in the history, whatever a graph called them") {
+TEST_CASE("the history knows physical devices, whatever a graph calls them") {
   GraphHistory<int> history;
   history.remember(upload_graph(0), {1, 2, 1}, 1);  // on device 1
-  history.remember(upload_graph(1), {0, 2, 1}, 2);  // there too
+  history.remember(upload_graph(1), {0, 2, 1}, 2);  // on device 1, too
   CHECK(waits(history, waiting_graph(), {0, 2, 1}) == std::vector<Past>{{2, 0}});
 }
 
-TEST_CASE("an age leaves out what is younger, and finds what is older behind it") {
+TEST_CASE("an age leaves out younger events and finds the older ones behind them") {
   GraphHistory<int> history;
   for (int iteration = 1; iteration <= 5; ++iteration) {
     history.remember(upload_graph(), {0, 1, static_cast<std::size_t>(iteration)}, iteration);
@@ -118,7 +118,7 @@ TEST_CASE("an age leaves out what is younger, and finds what is older behind it"
   CHECK(waits(history, waiting_graph(2), {0, 1, 6}) == std::vector<Past>{{4, 0}});
 }
 
-TEST_CASE("what is on the same physical lane is waited for by the lane itself") {
+TEST_CASE("waits for the same physical lane are left to the lane's order") {
   GraphHistory<int> history;
   history.remember(upload_graph(0), {0, 2, 1}, 1);
   auto again = upload_graph(0);
@@ -127,7 +127,7 @@ TEST_CASE("what is on the same physical lane is waited for by the lane itself") 
   CHECK(waits(history, again, {1, 2, 1}) == std::vector<Past>{{1, 0}});
 }
 
-TEST_CASE("a ring's entry is free when the users of its former content are done") {
+TEST_CASE("a ring entry is free when the users of its former content are done") {
   Ring const ring{BufferKind::checkpoint, DeviceId::none(), 7};
   ActionGraph graph;  // three acquisitions of two entries: 0, 1, 0
   graph.actions.assign(3, host_action(LaneKind::optimizer));
@@ -146,7 +146,7 @@ TEST_CASE("a ring's entry is free when the users of its former content are done"
   CHECK(waits(history, next, {0, 1, 1}, 1) == std::vector<Past>{{1, 2}});
 }
 
-TEST_CASE("a ring's first contents wait for nobody") {
+TEST_CASE("the first contents of a ring wait for nobody") {
   Ring const ring{BufferKind::checkpoint, DeviceId::none(), 0};
   ActionGraph graph;
   graph.actions.assign(2, host_action(LaneKind::optimizer));
@@ -160,7 +160,7 @@ TEST_CASE("a ring's first contents wait for nobody") {
   CHECK(waits(history, graph, {0, 1, 1}, 0).empty());  // the second entry
 }
 
-TEST_CASE("a device's ring goes with the physical device") {
+TEST_CASE("a ring belongs to the physical device") {
   Ring const ring{BufferKind::parameters, DeviceId(0), 0};
   ActionGraph graph;
   graph.actions.push_back(action_on(LaneKind::compute));
@@ -171,7 +171,7 @@ TEST_CASE("a device's ring goes with the physical device") {
   CHECK(history.ring_base({BufferKind::parameters, DeviceId(1), 0}) == 1);
 }
 
-TEST_CASE("a lane's last slot is waited for, its last micro-batches left out") {
+TEST_CASE("a wait for a lane's last slot leaves out the slot's last micro-batches") {
   GraphHistory<int> history;
   CHECK(waits(history, chunk_graph(0), {0, 1, 1}).empty());
   history.remember(copies_graph(3), {0, 1, 1}, 1);
@@ -179,13 +179,13 @@ TEST_CASE("a lane's last slot is waited for, its last micro-batches left out") {
   CHECK(waits(history, chunk_graph(1), {0, 1, 1}) == std::vector<Past>{{1, 3}});
   CHECK(waits(history, chunk_graph(2), {0, 1, 1}) == std::vector<Past>{{1, 1}});
   CHECK(waits(history, chunk_graph(3), {0, 1, 1}).empty());
-  CHECK(waits(history, chunk_graph(0, 1), {0, 2, 1}).empty());  // another device's lane
+  CHECK(waits(history, chunk_graph(0, 1), {0, 2, 1}).empty());  // the lane of another device
 }
 
-TEST_CASE("where the last slot has too few micro-batches, the slot before it is waited for") {
+TEST_CASE("when the last slot has too few micro-batches, the wait covers the slot before") {
   GraphHistory<int> history;
   history.remember(copies_graph(3), {0, 1, 1}, 1);
-  history.remember(copies_graph(2), {0, 1, 1}, 2);  // an evaluation of fewer
+  history.remember(copies_graph(2), {0, 1, 1}, 2);  // an evaluation with fewer micro-batches
   CHECK(waits(history, chunk_graph(1), {0, 1, 1}) == std::vector<Past>{{2, 1}});
   CHECK(waits(history, chunk_graph(2), {0, 1, 1}) == std::vector<Past>{{1, 5}});
   CHECK(waits(history, chunk_graph(3), {0, 1, 1}) == std::vector<Past>{{1, 5}});

@@ -27,7 +27,7 @@ Made update() {
       .writes(of_block(BufferKind::optimizer_copy));
 }
 
-/// Contents and copies of the accesses of \p action, reads first.
+/// Contents and copies of the accesses of \p action; reads come first.
 std::vector<std::uint64_t> contents(UnrolledAction const& action) {
   std::vector<std::uint64_t> result;
   for (auto const& access : action.accesses) {
@@ -58,7 +58,7 @@ using Entries = std::vector<std::size_t>;
 
 }  // namespace
 
-TEST_CASE("devices go round with each graph's advance") {
+TEST_CASE("devices rotate by the advance of each graph") {
   auto graph = graph_of({Made(ActionKind::forward, LaneKind::compute, 0),
                          Made(ActionKind::forward, LaneKind::compute, 2).after({0})},
                         GraphRole::call,
@@ -101,7 +101,7 @@ TEST_CASE("with staleness 0 uploads read the weights of the last step") {
   CHECK(entries(actions[2]) == Entries{0});
 }
 
-TEST_CASE("a P copy copies the steps before its own") {
+TEST_CASE("a P copy copies the result of the step before its own") {
   Made copy(ActionKind::copy_parameters, LaneKind::parameter_copy);
   copy.reads(of_block(BufferKind::optimizer_copy)).writes(of_block(BufferKind::master));
   auto const step = with(graph_of({copy, update()}, GraphRole::step), 1, 1);
@@ -112,7 +112,7 @@ TEST_CASE("a P copy copies the steps before its own") {
   CHECK(contents(actions[3]) == Contents{2, 2});
 }
 
-TEST_CASE("an evaluation behind a synchronization reads the newest weights, and so do calls then") {
+TEST_CASE("after a synchronization, evaluations and calls read the newest weights") {
   auto const call = with(graph_of({upload()}), 1, 2);
   auto const evaluation = with(graph_of({upload()}, GraphRole::evaluation), 1, 2);
   auto const step = with(graph_of({update()}, GraphRole::step), 1, 2);
@@ -145,7 +145,7 @@ TEST_CASE("with two gradient buffers iteration t writes, and step t reads, buffe
   CHECK(contents(actions[3]) == Contents{2});
 }
 
-TEST_CASE("rings go on across graphs, each on its physical device") {
+TEST_CASE("rings continue across graphs, each on its physical device") {
   Ring const ring{BufferKind::parameters, DeviceId(0), 0};
   auto call = graph_of({upload().writes({ring, 0}), upload().writes({ring, 1})});
   add_ring(call, ring, 3, {{ActionId(0)}, {ActionId(1)}});
@@ -162,7 +162,7 @@ TEST_CASE("rings go on across graphs, each on its physical device") {
   CHECK(ring_of(5).location.ring.device == DeviceId(0));
 }
 
-TEST_CASE("waits for earlier graphs become numbers of actions") {
+TEST_CASE("waits for earlier graphs become action numbers") {
   auto call = graph_of({upload().after(BlockEventKind::optimizer_step)});
   auto step = graph_of({update(), update()}, GraphRole::step);
   step.block_events[{BlockId(0), BlockEventKind::optimizer_step}] = {ActionId(1)};
@@ -171,14 +171,14 @@ TEST_CASE("waits for earlier graphs become numbers of actions") {
   CHECK(actions[3].waits == std::vector<std::size_t>{2});
 }
 
-TEST_CASE("a wait that names no action points to its own") {
+TEST_CASE("a wait without a matching action points to the waiting action itself") {
   auto graph = graph_of({upload(), upload()});
   graph.actions[1].waits = {ActionId(5), ActionId::none()};
   auto const actions = GraphSequence(1).add(graph).unroll();
   CHECK(actions[1].waits == std::vector<std::size_t>{1, 1});
 }
 
-TEST_CASE("an unrolled action is named by its graph, what it is and its physical device") {
+TEST_CASE("the name of an unrolled action has its graph, its kind and its physical device") {
   auto graph = graph_of({Made(ActionKind::forward, LaneKind::compute, 0)});
   graph.advance = 1;
   auto const step = graph_of({update()}, GraphRole::step);
@@ -187,7 +187,7 @@ TEST_CASE("an unrolled action is named by its graph, what it is and its physical
   CHECK(to_string(actions[2]) == "graph 2: optimizer step of block 0");
 }
 
-TEST_CASE("a training's sequence has every role, and evaluations between steps and between calls") {
+TEST_CASE("a training sequence has every role, and evaluations between steps and between calls") {
   auto const call = graph_of({upload()});
   auto const step = with(graph_of({update()}, GraphRole::step), 1, 1);
   auto const flush = graph_of({}, GraphRole::flush);
@@ -204,7 +204,7 @@ TEST_CASE("a training's sequence has every role, and evaluations between steps a
   CHECK(actions[9].epoch == 1);
   CHECK(contents(actions[9]) == Contents{3});
   CHECK(actions[18].epoch == 2);
-  CHECK(contents(actions[18]) == Contents{5});  // newer than what the call before it reads
+  CHECK(contents(actions[18]) == Contents{5});  // newer than the weights that the call before reads
   CHECK(contents(actions[17]) == Contents{4});
 }
 

@@ -50,7 +50,7 @@ constexpr Mode modes[] = {
     {"blocking, P copies", {1, 1, 1}, {}, true},
 };
 
-/// Two layers on two devices; their matrices are one block if \p tied.
+/// Two layers on two devices. With \p tied, their matrices are one block.
 TrainingGraphs graphs_of(Mode const& mode, std::size_t micro_batches, bool tied) {
   Training training;
   training.model = {.dense = 0, .tied = tied};
@@ -81,13 +81,13 @@ TEST_CASE("the explorer visits each order of two actions' beginnings and ends") 
   CHECK_FALSE(explore(GraphSequence(2).add(graph), 8).is_exhaustive);
 }
 
-TEST_CASE("the explorer finds the circle of a mutant whose wait was turned round") {
+TEST_CASE("the explorer finds the cycle of a mutant with a reversed wait") {
   auto const circle = graph_of({Made(ActionKind::forward, LaneKind::compute, 0).after({1}),
                                 Made(ActionKind::forward, LaneKind::compute, 1).after({0})});
   CHECK(explore(GraphSequence(2).add(circle), 100).deadlocks);
 }
 
-TEST_CASE("the explorer finds torn and early reads, and writes in another order") {
+TEST_CASE("the explorer finds torn reads, early reads and reordered writes") {
   auto const buffer = of_block(BufferKind::optimizer_copy);
   auto const differs = [&](Made first, Made second, bool waits) {
     if (waits) {
@@ -96,7 +96,7 @@ TEST_CASE("the explorer finds torn and early reads, and writes in another order"
     auto const graph = graph_of({first, second}, GraphRole::flush);
     return explore(GraphSequence(2).add(graph), 1000).differs;
   };
-  // Of any kind and lane: what they do is what they read and write.
+  // Kind and lane do not matter: reads and writes define the effect.
   Made const writer = Made(ActionKind::copy_parameters, LaneKind::parameter_copy).writes(buffer);
   Made const other_writer = Made(ActionKind::forward, LaneKind::compute, 1).writes(buffer);
   Made const reader = Made(ActionKind::forward, LaneKind::compute, 0).reads(buffer);
@@ -108,8 +108,8 @@ TEST_CASE("the explorer finds torn and early reads, and writes in another order"
   CHECK_FALSE(differs(reader, reader, false));
 }
 
-TEST_CASE("every interleaving of the graphs as built ends as in issue order") {
-  constexpr std::size_t most = 150'000;  // states; with one micro-batch there are less
+TEST_CASE("every interleaving of the original graphs ends like the issue order") {
+  constexpr std::size_t most = 150'000;  // states; one micro-batch has fewer
   std::size_t states = 0;
   double interleavings = 0;
   for (auto const& mode : modes) {
@@ -133,14 +133,14 @@ TEST_CASE("every interleaving of the graphs as built ends as in issue order") {
   std::cout << "as built: " << states << " states, " << interleavings << " interleavings\n";
 }
 
-TEST_CASE("some interleaving of each mutant that verify finds unsafe ends in other contents") {
+TEST_CASE("each mutant that verify finds unsafe has an interleaving with other contents") {
   std::size_t states = 0;
   std::size_t mutants = 0;
   std::size_t other_weights = 0;
   std::size_t harmless = 0;
   for (auto const& mode : modes) {
     CAPTURE(mode.name);
-    std::map<Rule, std::size_t> shown;  // by rule: mutants that end in other contents
+    std::map<Rule, std::size_t> shown;  // for each rule: mutants that end with other contents
     for (bool const tied : {false, true}) {
       auto const graphs = graphs_of(mode, 1, tied);
       auto const issues = issue_iterations(iterations, 1, false);
@@ -185,7 +185,7 @@ TEST_CASE("some interleaving of each mutant that verify finds unsafe ends in oth
         check(group.first, group.second);
       }
     }
-    // Of the other rules, no mutant changes a result here: other edges imply theirs.
+    // No mutant of the other rules changes a result here: other edges imply those rules.
     using enum Rule;
     std::set<Rule> expected{copy_before_upload, gradient_before_reader, data, buffer_reuse};
     if (mode.protocol.staleness == 1 && mode.protocol.master_copies == 1) {

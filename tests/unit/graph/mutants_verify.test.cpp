@@ -29,7 +29,7 @@ using namespace roundpipe::test;
 
 namespace {
 
-/// How many mutants there were of one kind.
+/// The number of mutants of one kind.
 struct Tally {
   std::size_t implied = 0;
   std::size_t pacing = 0;
@@ -45,7 +45,7 @@ struct Tally {
   }
 };
 
-std::map<std::string, Tally> tally_by_edge;  // by what waits for what
+std::map<std::string, Tally> tally_by_edge;  // by the kinds of the waiting action and of its target
 std::map<std::string, std::map<Rule, std::size_t>> caught_by_mode;
 std::size_t actions_checked = 0;
 
@@ -92,9 +92,9 @@ void check_mutants(std::string const& mode, TrainingGraphs const& graphs, std::s
       auto& known = kinds[kind.group];
       known.name = "all: " + kind.group;
       known.rules.insert(kind.rules.begin(), kind.rules.end());
-      if (!check(kind, {edge}, Scope::always)) {  // else implied in some iterations, too
+      if (!check(kind, {edge}, Scope::always)) {  // otherwise also implied in some iterations
         check(kind, {edge}, Scope::even_iterations);
-        if (edge.list != EdgeList::waits) {  // which bind one call, whatever its iteration
+        if (edge.list != EdgeList::waits) {  // `waits` bind one call in every iteration
           check(kind, {edge}, Scope::odd_iterations);
         }
       }
@@ -107,8 +107,7 @@ void check_mutants(std::string const& mode, TrainingGraphs const& graphs, std::s
 
 }  // namespace
 
-TEST_CASE(
-    "every mutant that can change a result or a queue is caught, by the rule that it breaks") {
+TEST_CASE("every mutant that can change a result or a queue is caught by the rule that it breaks") {
   RoundRobinSchedule const round_robin;
   PriorityTransferEngine const priority;
   OneLayerStages const layers;
@@ -171,7 +170,8 @@ TEST_CASE(
     }
   }
 
-  // Where no mutant of a rule is listed, other edges imply it: uploads come before gradients, say.
+  // Where no mutant of a rule is listed, other edges imply the rule; for example, uploads come
+  // before gradients.
   using enum Rule;
   for (auto const& mode : modes) {
     CAPTURE(mode.name);

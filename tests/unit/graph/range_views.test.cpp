@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: 2026 The roundpipe authors
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 
-// Tasks, slots and timelines are ranges, and compose with range-v3.
+// Tasks, slots and timelines are ranges and compose with range-v3.
 #include <roundpipe/graph/timeline.hpp>
 #include <roundpipe/schedule/round_robin_schedule.hpp>
 #include <roundpipe/schedule/slot_order.hpp>
@@ -78,7 +78,7 @@ TEST_CASE("a timeline can be filtered by lane and summed") {
   auto is_compute = [](TimelineEntry const& entry) { return entry.lane.kind == LaneKind::compute; };
   auto const busy_s = ranges::accumulate(
       all | views::filter(is_compute) | views::transform(&TimelineEntry::seconds), 0.0);
-  // Forward, recompute and backward of four layers, and the fused one's forward and backward.
+  // Forward, recompute and backward of four layers; forward and backward of the fused layer.
   CHECK(busy_s == doctest::Approx(micro_batches * (4 * (1 + 1 + 2) + 1 + 2)));
   auto same_slot = [](TimelineEntry const& a, TimelineEntry const& b) { return a.slot == b.slot; };
   std::size_t slots = 0;

@@ -27,7 +27,7 @@ ActionGraph example_graph(std::size_t devices, std::size_t rounds) {
       RoundRobinSchedule{}, partition, test::shape_of(partition, devices, micro_batches, rounds));
 }
 
-/// When each recomputation begins, and when the gradient of its stage and micro-batch is there.
+/// When each recomputation begins, and when the gradient of its stage and micro-batch arrives.
 bool recomputes_early(ActionGraph const& graph) {
   SimulationOptions options;
   options.compute.layers.assign(layers, {1, 1});
@@ -46,7 +46,7 @@ bool recomputes_early(ActionGraph const& graph) {
   return false;
 }
 
-TEST_CASE("recomputation begins before the gradient is there, unless it is told to wait") {
+TEST_CASE("recomputation begins before the gradient arrives, unless it must wait") {
   for (std::size_t const rounds : {1, 2}) {
     for (std::size_t const devices : {2, 3, 5}) {
       auto graph = example_graph(devices, rounds);
@@ -57,7 +57,7 @@ TEST_CASE("recomputation begins before the gradient is there, unless it is told 
   }
 }
 
-TEST_CASE("each micro-batch of a backward stage gets one wait, of its first layer") {
+TEST_CASE("each micro-batch of a backward stage gets one wait, at its first layer") {
   auto const before = example_graph(3, 2);
   auto after = before;
   wait_for_gradients(after);
@@ -74,13 +74,13 @@ TEST_CASE("each micro-batch of a backward stage gets one wait, of its first laye
     CHECK((action.layer == LayerId(2) || action.layer == LayerId(0)));
     CHECK(changed.emplace(action.slot, action.micro_batch).second);
     for (auto const wait : action.waits) {
-      CHECK(wait.index() < i);  // it can be issued in the same order
+      CHECK(wait.index() < i);  // the same issue order stays possible
     }
   }
-  CHECK(changed.size() == 2 * 2 * micro_batches);  // stages that are not fused, rounds
+  CHECK(changed.size() == 2 * 2 * micro_batches);  // unfused stages, rounds
 }
 
-TEST_CASE("a graph of one fused stage has nothing to wait for") {
+TEST_CASE("a graph of one fused stage gets no such waits") {
   Partition const single{{}, {{0, 2}}};
   auto graph = test::ScheduledModel(2).streamed(
       RoundRobinSchedule{}, single, test::shape_of(single, 1, micro_batches));

@@ -25,7 +25,7 @@ Made on(LaneKind lane, std::size_t device) {
   return {ActionKind::forward, lane, device};
 }
 
-/// The relation by definition: whatever can be reached over waits and lanes.
+/// The relation by definition: everything reachable over waits and lanes.
 std::vector<std::vector<bool>> closure(std::vector<UnrolledAction> const& actions) {
   std::vector<std::vector<bool>> before(actions.size(), std::vector<bool>(actions.size(), false));
   std::map<Lane, std::size_t> latest;
@@ -50,7 +50,7 @@ std::vector<std::vector<bool>> closure(std::vector<UnrolledAction> const& action
 }  // namespace
 
 TEST_CASE(
-    "an action is over before those that wait for it, and before those behind it on its lane") {
+    "an action ends before the actions that wait for it, and before later actions of its lane") {
   auto const graph = graph_of({on(LaneKind::compute, 0),
                                on(LaneKind::compute, 0),
                                on(LaneKind::compute, 1).after({1}),
@@ -69,8 +69,8 @@ TEST_CASE(
   CHECK_FALSE(order.same_lane(1, 2));
 }
 
-TEST_CASE("an order of issue alone is no order") {
-  // Device 1 issues its upload behind the compute that waits for device 0; it may run before.
+TEST_CASE("issue order alone is not an order") {
+  // Device 1 issues its upload after the compute that waits for device 0; the upload may run first.
   auto const graph = graph_of({on(LaneKind::compute, 0),
                                on(LaneKind::compute, 1).after({0}),
                                on(LaneKind::activation_up, 1)});
@@ -80,7 +80,7 @@ TEST_CASE("an order of issue alone is no order") {
   CHECK_FALSE(order.holds(1, 2));
 }
 
-TEST_CASE("everything before a synchronization is over behind it") {
+TEST_CASE("everything before a synchronization ends before everything after it") {
   auto const graph = graph_of({on(LaneKind::compute, 0), on(LaneKind::compute, 1)});
   auto const actions = GraphSequence(2).add(graph).synchronize().add(graph).unroll();
   SequenceOrder const order(actions);
@@ -90,7 +90,7 @@ TEST_CASE("everything before a synchronization is over behind it") {
   CHECK_FALSE(order.holds(2, 3));
 }
 
-TEST_CASE("the relation is the closure of waits and lanes, in random graphs") {
+TEST_CASE("in random graphs the relation is the closure of waits and lanes") {
   for (std::uint32_t seed = 0; seed < 50; ++seed) {
     std::uint64_t drawn = 0;
     auto const draw = [&](std::size_t count) {
@@ -120,7 +120,7 @@ TEST_CASE("the relation is the closure of waits and lanes, in random graphs") {
   }
 }
 
-TEST_CASE("a circle is given action by action, each waiting for the next") {
+TEST_CASE("a cycle is listed action by action, each waiting for the next") {
   auto const graph = graph_of({on(LaneKind::compute, 0).after({2}),
                                on(LaneKind::compute, 1),
                                on(LaneKind::compute, 2).after({0}),
@@ -133,7 +133,7 @@ TEST_CASE("a circle is given action by action, each waiting for the next") {
   CHECK(circle == std::vector<std::size_t>{0, 2});
 }
 
-TEST_CASE("an action that waits for itself is a circle of one") {
+TEST_CASE("an action that waits for itself is a cycle of one") {
   auto graph = graph_of({on(LaneKind::compute, 0), on(LaneKind::compute, 0)});
   graph.actions[1].waits = {ActionId(1)};
   auto const actions = GraphSequence(2).add(graph).unroll();

@@ -26,8 +26,8 @@ namespace {
 
 using enum BlockEventKind;
 
-/// An upload of block 0 and a download of its gradient, one behind the other; what a call is to the
-/// five rules.
+/// An upload of block 0, then a download of its gradient: the parts of a call that concern the five
+/// rules.
 struct Parts {
   Made up{ActionKind::upload_parameters, LaneKind::parameter_up, 0};
   Made down{ActionKind::download_gradients, LaneKind::gradient_down, 0};
@@ -42,7 +42,7 @@ struct Parts {
   }
 };
 
-/// Those parts as graphs, with staleness 1 and P copies, or synchronous.
+/// These parts as graphs, with staleness 1 and P copies, or synchronous.
 struct Graphs {
   ActionGraph call;
   ActionGraph step;
@@ -79,7 +79,7 @@ Parts safe_parts() {
   return parts;
 }
 
-/// The one violation there is, at the least of its rule.
+/// The first violation, after checking that every violation breaks \p rule.
 Violation only(std::vector<Violation> const& violations, Rule rule) {
   REQUIRE_FALSE(violations.empty());
   for (auto const& violation : violations) {
@@ -102,16 +102,16 @@ TEST_CASE("with the edges of all five rules nothing is violated") {
   CHECK(Graphs(safe_parts(), 1).check().empty());
 }
 
-TEST_CASE("rule 1: a P copy that does not wait for uploads is named") {
+TEST_CASE("rule 1: a P copy that does not wait for uploads is reported") {
   auto parts = safe_parts();
   parts.copy.action.block_waits = {{BlockId(0), optimizer_step}};
-  parts.down.action.waits.clear();  // else gradients, and so steps, come after uploads
+  parts.down.action.waits.clear();  // otherwise gradients, and thus steps, come after uploads
   auto const violation = only(Graphs(parts, 1).check(), Rule::upload_before_copy);
   CHECK(names(violation, "graph 0: upload parameters, device 0"));
   CHECK(names(violation, "graph 1: copy parameters of block 0"));
 }
 
-TEST_CASE("rule 2: an upload that does not wait for the P copy is named") {
+TEST_CASE("rule 2: an upload that does not wait for the P copy is reported") {
   auto parts = safe_parts();
   parts.up.action.block_waits.clear();
   auto const violation = only(Graphs(parts, 1).check(), Rule::copy_before_upload);
@@ -119,7 +119,7 @@ TEST_CASE("rule 2: an upload that does not wait for the P copy is named") {
   CHECK(names(violation, "upload parameters, device 0"));
 }
 
-TEST_CASE("rule 3: a step that does not wait for the gradient is named") {
+TEST_CASE("rule 3: a step that does not wait for the gradient is reported") {
   auto parts = safe_parts();
   parts.step.action.block_waits.clear();
   auto const violation = only(Graphs(parts, 1).check(), Rule::gradient_before_reader);
@@ -127,7 +127,7 @@ TEST_CASE("rule 3: a step that does not wait for the gradient is named") {
   CHECK(names(violation, "graph 1: optimizer step of block 0"));
 }
 
-TEST_CASE("rule 4: a gradient that does not wait for its reader is named") {
+TEST_CASE("rule 4: a gradient that does not wait for its reader is reported") {
   auto parts = safe_parts();
   parts.down.action.block_waits.clear();
   auto const violation = only(Graphs(parts, 1).check(), Rule::reader_before_gradient);
@@ -135,7 +135,7 @@ TEST_CASE("rule 4: a gradient that does not wait for its reader is named") {
   CHECK(names(violation, "graph 2: download gradients, device 0"));
 }
 
-TEST_CASE("rule 5: a P copy before the step that it copies is named") {
+TEST_CASE("rule 5: a P copy before the step that it copies is reported") {
   auto parts = safe_parts();
   parts.copy.action.block_waits = {{BlockId(0), upload}};
   auto const violation = only(Graphs(parts, 1).check(), Rule::copy_between_steps);
@@ -143,7 +143,7 @@ TEST_CASE("rule 5: a P copy before the step that it copies is named") {
   CHECK(names(violation, "graph 3: copy parameters of block 0"));
 }
 
-TEST_CASE("rule 5: a step that does not wait for the P copy of its source is named") {
+TEST_CASE("rule 5: a step that does not wait for the P copy of its source is reported") {
   auto parts = safe_parts();
   parts.step.action.waits.clear();
   auto const violation = only(Graphs(parts, 1).check(), Rule::copy_between_steps);
@@ -151,7 +151,7 @@ TEST_CASE("rule 5: a step that does not wait for the P copy of its source is nam
   CHECK(names(violation, "may come after"));
 }
 
-TEST_CASE("where steps write the master copy, rules 1 and 2 bind the step") {
+TEST_CASE("when steps write the master copy, rules 1 and 2 bind the step") {
   auto parts = safe_parts();
   parts.step.action.waits.clear();
   CHECK(Graphs(parts, 0).check().empty());
@@ -165,7 +165,7 @@ TEST_CASE("where steps write the master copy, rules 1 and 2 bind the step") {
   CHECK(names(violation, "optimizer step of block 0"));
 }
 
-TEST_CASE("a read before, or while, another buffer is written is named") {
+TEST_CASE("a read before or during the write of another buffer is reported") {
   Ring const boundary{BufferKind::checkpoint, DeviceId::none(), 0};
   auto const sequence = [&](bool waits) {
     Made write(ActionKind::download_activation, LaneKind::activation_down, 0);
@@ -185,7 +185,7 @@ TEST_CASE("a read before, or while, another buffer is written is named") {
   CHECK(names(violation, "upload activation, device 1"));
 }
 
-TEST_CASE("an entry that is written while its former content is in use is named") {
+TEST_CASE("a write to an entry whose former content is in use is reported") {
   auto const sequence = [&](bool waits) {
     Made up(ActionKind::upload_activation, LaneKind::activation_up, 0);
     Made compute(ActionKind::forward, LaneKind::compute, 0);
@@ -204,7 +204,8 @@ TEST_CASE("an entry that is written while its former content is in use is named"
   CHECK(names(violation, "graph 1: upload activation, device 0"));
 }
 
-TEST_CASE("chunks of one content need no order, and layers only that of their own blocks") {
+TEST_CASE(
+    "chunks of one content need no order, and layers need only the order of their own blocks") {
   Ring const ring{BufferKind::parameters, DeviceId(0), 0};
   Made first(ActionKind::upload_parameters, LaneKind::parameter_up, 0);
   Made second(ActionKind::upload_parameters, LaneKind::activation_up, 0);  // on any other lane
@@ -220,7 +221,7 @@ TEST_CASE("chunks of one content need no order, and layers only that of their ow
   CHECK(names(only(violations, Rule::data), "upload parameters"));
 }
 
-TEST_CASE("an activation copy that may queue behind a gated chunk is named") {
+TEST_CASE("an activation copy that may queue behind a gated chunk is reported") {
   auto const sequence = [](bool gated, bool waits) {
     Made copy(ActionKind::upload_activation, LaneKind::activation_up, 0);
     Made chunk(ActionKind::upload_parameters, LaneKind::parameter_up, 0);
@@ -232,13 +233,13 @@ TEST_CASE("an activation copy that may queue behind a gated chunk is named") {
     return verify(GraphSequence(1).add(graph_of({copy, chunk}, GraphRole::call, 1)));
   };
   CHECK(sequence(true, true).empty());
-  CHECK(sequence(false, false).empty());  // it makes no claim
+  CHECK(sequence(false, false).empty());  // an ungated chunk makes no claim
   auto const violation = only(sequence(true, false), Rule::queueing);
   CHECK(names(violation, "upload activation"));
   CHECK(names(violation, "may queue behind graph 0: upload parameters"));
 }
 
-TEST_CASE("copies that are due after its window may queue behind a chunk") {
+TEST_CASE("copies due after a chunk's window may queue behind the chunk") {
   Made copy(ActionKind::upload_activation, LaneKind::activation_up, 0);
   Made chunk(ActionKind::upload_parameters, LaneKind::parameter_up, 0);
   copy.in_slot(0, 1);
@@ -246,7 +247,7 @@ TEST_CASE("copies that are due after its window may queue behind a chunk") {
   CHECK(verify(GraphSequence(1).add(graph_of({copy, chunk}, GraphRole::call, 1))).empty());
 }
 
-TEST_CASE("a circle of waits on two lanes is named") {
+TEST_CASE("a cycle of waits on two lanes is reported") {
   auto const graph = graph_of({Made(ActionKind::forward, LaneKind::compute, 0).after({1}),
                                Made(ActionKind::forward, LaneKind::compute, 1).after({0})});
   auto const violation = only(verify(graph), Rule::deadlock);
@@ -254,7 +255,7 @@ TEST_CASE("a circle of waits on two lanes is named") {
   CHECK(names(violation, "forward, device 1 waits for"));
 }
 
-TEST_CASE("a circle through a lane's order is named") {
+TEST_CASE("a cycle through the order of a lane is reported") {
   auto const graph =
       graph_of({Made(ActionKind::optimizer_step, LaneKind::optimizer).after({2}),
                 Made(ActionKind::gradient_norm, LaneKind::optimizer),
@@ -265,8 +266,8 @@ TEST_CASE("a circle through a lane's order is named") {
   CHECK(names(violation, "copy parameters of block 0"));
 }
 
-TEST_CASE("a circle through the order in which devices issue is named") {
-  // No lane and no wait closes it: device 0 issues its copy only behind its compute.
+TEST_CASE("a cycle through the issue order of devices is reported") {
+  // No lane and no wait closes the cycle: device 0 issues its copy only after its compute.
   auto const graph =
       graph_of({Made(ActionKind::forward, LaneKind::compute, 0).after({3}),
                 Made(ActionKind::upload_activation, LaneKind::activation_up, 0),
@@ -277,7 +278,7 @@ TEST_CASE("a circle through the order in which devices issue is named") {
   CHECK(names(violation, "download activation, device 1"));
 }
 
-TEST_CASE("a wait for an action that is not there is a deadlock") {
+TEST_CASE("a wait for a missing action is a deadlock") {
   for (auto const wait : {ActionId(7), ActionId::none()}) {
     auto graph = graph_of({Made(ActionKind::forward, LaneKind::compute, 0)});
     graph.actions[0].waits = {wait};
@@ -285,7 +286,7 @@ TEST_CASE("a wait for an action that is not there is a deadlock") {
   }
 }
 
-TEST_CASE("an evaluation without a flush reads older weights than it must") {
+TEST_CASE("an evaluation without a flush reads weights that are too old") {
   Training training;
   training.plan = {2, 2, 1, 1_GiB};
   auto const graphs = plan_training(training,
@@ -302,7 +303,7 @@ TEST_CASE("an evaluation without a flush reads older weights than it must") {
               "leaves weights of another step than are to be read by graph 2: upload parameters"));
 }
 
-TEST_CASE("a read of an entry that nothing has written is named") {
+TEST_CASE("a read of an entry without a writer is reported") {
   Ring const boundary{BufferKind::checkpoint, DeviceId::none(), 0};
   Made read(ActionKind::upload_activation, LaneKind::activation_up, 0);
   read.reads({boundary, 0});
@@ -312,7 +313,7 @@ TEST_CASE("a read of an entry that nothing has written is named") {
   CHECK(names(violation, "upload activation, device 0 reads what nothing has written"));
 }
 
-TEST_CASE("several calls an iteration need gradients that are summed") {
+TEST_CASE("several calls in an iteration require summed gradients") {
   auto parts = safe_parts();
   parts.step.action.waits.clear();
   Graphs const graphs(parts, 0);
@@ -324,7 +325,7 @@ TEST_CASE("several calls an iteration need gradients that are summed") {
   only(violations, Rule::data);
 }
 
-TEST_CASE("no more violations are listed than are asked for, and each once") {
+TEST_CASE("no more violations are listed than requested, and each only once") {
   auto parts = safe_parts();
   parts.step.action.block_waits.clear();
   Graphs const graphs(parts, 1);
@@ -340,7 +341,7 @@ TEST_CASE("no more violations are listed than are asked for, and each once") {
   CHECK(verify(sequence, 3).size() == 3);
 }
 
-TEST_CASE("an unsafe sequence is refused with what can go wrong") {
+TEST_CASE("an unsafe sequence is refused, and the error explains the danger") {
   auto parts = safe_parts();
   Graphs const safe(parts, 1);
   CHECK_NOTHROW(require_safe(GraphSequence(2).add(safe.call).add(safe.step)));

@@ -18,7 +18,7 @@ namespace memory_limit_test {
 using namespace roundpipe;
 using test::error_of;
 
-TEST_CASE("the least memory that a refusal names is enough, and one byte less is not") {
+TEST_CASE("the smallest budget that a refusal names suffices, and one byte less does not") {
   std::mt19937_64 random(1);
   int refused = 0;
   for (int i = 0; i < 300; ++i) {
@@ -71,8 +71,9 @@ TEST_CASE("a refusal names the first layer that does not fit alone, its directio
         std::string::npos);
 }
 
-TEST_CASE("a layer that does not fit alone may fit beside others, where it hands over less") {
-  // Layer 1 alone takes in a large boundary several times; with layer 0 it lies inside the stage.
+TEST_CASE("a layer that does not fit alone may fit beside others that shrink its boundary") {
+  // Alone, layer 1 holds a large boundary several times; with layer 0, the boundary lies inside the
+  // stage.
   std::vector<LayerBytes> layers(3);
   layers[0].boundary_bytes = 4096;
   StageMemory const memory(layers, {1, 1, 8});

@@ -16,7 +16,7 @@ namespace memory_plan_test {
 using namespace roundpipe;
 using namespace roundpipe::test;
 
-TEST_CASE("each ring's entry holds the largest stage, rings follow each other, scratch is last") {
+TEST_CASE("each ring entry holds the largest stage, rings follow each other, and scratch is last") {
   std::vector<StageLayout> stages(2);
   stages[0].parameter_bytes = 512;
   stages[1].parameter_bytes = 256;
@@ -35,7 +35,7 @@ TEST_CASE("each ring's entry holds the largest stage, rings follow each other, s
   CHECK(total_bytes(plan.ledger(), LedgerLine::Space::device) == plan.bytes);
 }
 
-TEST_CASE("a stage's budget is what a device needs that runs it alone") {
+TEST_CASE("a device needs exactly the budget of a stage to run only that stage") {
   auto const model = describe(toy_model({.dense = 2, .drops = true}), {2, 3});
   auto const blocks = form_blocks(model);
   StageBudget const sizes(model, blocks);

@@ -22,7 +22,7 @@ namespace {
 
 using namespace roundpipe;
 
-/// A model of \p layers layers with tables of all sizes, none of which need make sense.
+/// A model of \p layers layers with tables of all sizes, which need not make sense.
 ModelDescription any_model(std::size_t layers) {
   auto const bytes = [] { return *rc::gen::inRange<Bytes>(0, 2000); };
   auto const table = [](std::size_t most) {
@@ -142,7 +142,7 @@ TEST_CASE("places are large enough, aligned, and inside their areas") {
   });
 }
 
-TEST_CASE("what passes between layers has one place, what passes between stages lies in entries") {
+TEST_CASE("boundaries inside a stage have one place, boundaries between stages lie in entries") {
   test::check_property([] {
     auto const c = any_case();
     auto const& stage = c.stage;
@@ -166,7 +166,7 @@ TEST_CASE("what passes between layers has one place, what passes between stages 
     if (stage.kind == StageKind::backward) {
       RC_ASSERT(last.output_gradient.area == Area::activations_in);
     }
-    // A forward stage hands over its last boundary, and those where backward stages begin.
+    // A forward stage hands over its last boundary and those at which backward stages begin.
     std::vector<std::size_t> kept;
     for (std::size_t i = 0; stage.kind == StageKind::forward && i < count; ++i) {
       if (i + 1 == count || c.kept[stage.range.first + i]) {
@@ -187,7 +187,7 @@ TEST_CASE("nothing is overwritten while it is needed") {
     auto const c = any_case();
     auto const& stage = c.stage;
     auto const count = stage.range.count;
-    // What lives as long as the micro-batch is on the device.
+    // Memory that lives as long as the micro-batch is on the device.
     std::vector<Place> whole{stage.layers.front().input, stage.loss, stage.results};
     for (auto const& places : stage.layers) {
       whole.push_back(places.side_inputs);
@@ -206,7 +206,7 @@ TEST_CASE("nothing is overwritten while it is needed") {
       whole.push_back(kept.place);
     }
     assert_all_apart(whole);
-    // What lives while one layer runs, beside all that.
+    // Memory that lives while one layer runs.
     for (std::size_t i = 0; i < count; ++i) {
       auto const& places = stage.layers[i];
       auto const contains = [&](Place const& place) {
@@ -278,7 +278,8 @@ TEST_CASE("parameter and gradient entries hold each use of a block once") {
   });
 }
 
-TEST_CASE("a backward stage saves all its layers, a forward stage alternates two boundaries") {
+TEST_CASE(
+    "a backward stage saves all its layers, a forward stage alternates between two boundaries") {
   auto const model = describe(test::toy_model({.dense = 6}), {8, 8});
   auto const blocks = form_blocks(model);
   auto const none = [](std::size_t) { return false; };
@@ -291,7 +292,7 @@ TEST_CASE("a backward stage saves all its layers, a forward stage alternates two
   CHECK(scratch(StageKind::backward, 5) == scratch(StageKind::backward, 3) + 2 * (hidden + saved));
 }
 
-TEST_CASE("an evaluation's last stage makes results and loss, and no gradient") {
+TEST_CASE("the last stage of an evaluation produces results and loss, but no gradient") {
   auto const model = describe(test::toy_model({.dense = 2}), {2, 3});
   auto const blocks = form_blocks(model);
   auto const stage =

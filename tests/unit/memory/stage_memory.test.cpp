@@ -36,7 +36,7 @@ std::vector<LayerBytes> random_layers(Random& random, std::size_t count) {
   return layers;
 }
 
-/// A model whose tensors have those sizes.
+/// A model whose tensors have these sizes.
 ModelDescription model_of(std::vector<LayerBytes> const& layers) {
   auto const table = [](Bytes bytes) {
     return bytes == 0 ? TensorTable{}
@@ -58,7 +58,7 @@ ModelDescription model_of(std::vector<LayerBytes> const& layers) {
   return model;
 }
 
-/// The least maximum over the stages of any partition, by trying all cuts.
+/// The smallest maximum over the stages of any partition, found by trying all cuts.
 Bytes least_by_trying(StageMemory const& memory) {
   auto const layers = memory.layers();
   auto best = std::numeric_limits<Bytes>::max();
@@ -86,7 +86,7 @@ Bytes least_by_trying(StageMemory const& memory) {
 
 }  // namespace
 
-TEST_CASE("plain figures and a model of tensors of those sizes need the same memory") {
+TEST_CASE("plain sizes and a model with tensors of these sizes need the same memory") {
   Random random(1);
   for (int i = 0; i < 60; ++i) {
     CAPTURE(i);
@@ -104,7 +104,8 @@ TEST_CASE("plain figures and a model of tensors of those sizes need the same mem
         LayerRange const range{first, count};
         REQUIRE(memory.bytes(StageDirection::backward, range) ==
                 budget.bytes(StageDirection::backward, range, buffering));
-        if (range.end() < layers.size()) {  // what holds the last layer is never a forward stage
+        if (range.end() < layers.size()) {  // the stage with the last layer is never a forward
+                                            // stage
           REQUIRE(memory.bytes(StageDirection::forward, range) ==
                   budget.bytes(StageDirection::forward, range, buffering));
         }
@@ -113,7 +114,7 @@ TEST_CASE("plain figures and a model of tensors of those sizes need the same mem
   }
 }
 
-TEST_CASE("the terms of a stage are those of the table") {
+TEST_CASE("the terms of a stage match the table") {
   std::vector<LayerBytes> const layers{
       {256, 512, 1024, 2048, 4096}, {256, 512, 3072, 2048, 256}, {256, 512, 0, 256, 256}};
   StageMemory const memory(layers, {3, 5, 7});
@@ -128,7 +129,7 @@ TEST_CASE("the terms of a stage are those of the table") {
         3 * 256 + 5 * 512 + 7 * (3072 + 3072 + 256) + 256 + 0 + 256);
 }
 
-TEST_CASE("the least memory is that of the best of all partitions") {
+TEST_CASE("the smallest memory belongs to the best of all partitions") {
   Random random(2);
   for (int i = 0; i < 200; ++i) {
     CAPTURE(i);
@@ -137,7 +138,7 @@ TEST_CASE("the least memory is that of the best of all partitions") {
   }
 }
 
-TEST_CASE("stages of layers that are not there are refused") {
+TEST_CASE("stages with unknown layers are refused") {
   StageMemory const memory(std::vector<LayerBytes>(3));
   for (LayerRange const range : {LayerRange{0, 0}, {3, 1}, {1, 3}, {4, 0}}) {
     CHECK(test::error_of([&] { (void)memory.bytes(StageDirection::forward, range); }).code() ==

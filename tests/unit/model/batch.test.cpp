@@ -20,7 +20,7 @@ using test::error_of;
 
 }  // namespace
 
-TEST_CASE("a batch has the extents of each micro-batch") {
+TEST_CASE("a batch keeps the extents of each micro-batch") {
   Batch const equal(3, {2, 5});
   CHECK(equal.size() == 3);
   CHECK(equal.shape(2) == BatchShape{2, 5});
@@ -35,7 +35,7 @@ TEST_CASE("a batch without micro-batches is refused") {
   CHECK(error_of([] { Batch(0, {1, 1}); }).code() == Errc::invalid_argument);
 }
 
-TEST_CASE("a batch shows the caller's memory by name") {
+TEST_CASE("a batch finds the caller's memory by name") {
   std::vector<std::int32_t> const tokens{1, 2, 3};
   std::vector<float> values{0.5F};
   Batch batch(1, {});
@@ -44,11 +44,11 @@ TEST_CASE("a batch shows the caller's memory by name") {
   CHECK(static_cast<void const*>(bytes.data()) == tokens.data());
   CHECK(bytes.size() == 12);
   CHECK(batch.bytes("values", DType::f32).size() == 4);
-  batch.set("values", HostSpan<float const>{});  // the last one counts
+  batch.set("values", HostSpan<float const>{});  // the last one wins
   CHECK(batch.bytes("values", DType::f32).empty());
 }
 
-TEST_CASE("a missing tensor, and one of another type, is named") {
+TEST_CASE("a missing tensor, or a tensor of another type, is named") {
   std::vector<std::int64_t> const tokens{1};
   Batch batch(1, {});
   batch.set("tokens", tokens);
@@ -60,7 +60,7 @@ TEST_CASE("a missing tensor, and one of another type, is named") {
   CHECK(retyped.message() == "the batch's tensor 'tokens' is i64, the model reads i32");
 }
 
-TEST_CASE("extents fit into a capacity when each of them does and is positive") {
+TEST_CASE("extents fit into a capacity when each is positive and no larger") {
   BatchShape const capacity{3, 8};
   CHECK(capacity.fits(capacity));
   CHECK(BatchShape{1, 1}.fits(capacity));

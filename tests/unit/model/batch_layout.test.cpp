@@ -34,7 +34,7 @@ TensorSpec const weights{"weights", {2, 3}, DType::f32};
 
 }  // namespace
 
-TEST_CASE("each tensor of a batch is there once, in order of first mention") {
+TEST_CASE("each tensor of a batch is listed once, in order of first mention") {
   auto const layout = lay_out_batch(model_of(
       {TensorTable{tokens}, {}, TensorTable{labels, tokens}, TensorTable{weights, labels}}));
   CHECK(layout.tensors == TensorTable{tokens, labels, weights});
@@ -47,7 +47,7 @@ TEST_CASE("a model may read nothing") {
   CHECK(layout.of_layer.size() == 2);
 }
 
-TEST_CASE("layers agree on what a name means") {
+TEST_CASE("layers must agree on the tensor behind a name") {
   TensorSpec const longer{"tokens", {2, 4}, DType::i32};
   TensorSpec const wider{"tokens", {2, 3}, DType::i64};
   for (auto const& other : {longer, wider}) {

@@ -14,7 +14,7 @@ namespace byte_description_test {
 
 using namespace roundpipe;
 
-TEST_CASE("layers of known bytes become a model with those bytes") {
+TEST_CASE("layers with known bytes become a model with the same bytes") {
   std::vector<LayerBytes> const layers{
       {1000, 1000, 64, 300, 20}, {50, 50, 8, 0, 0}, {7, 7, 6, 5, 4}};
   auto const model = describe_bytes(layers);
@@ -28,7 +28,7 @@ TEST_CASE("layers of known bytes become a model with those bytes") {
     CHECK(facts.footprint.saved_bytes == layers[i].saved_bytes);
     CHECK(facts.footprint.workspace_bytes == layers[i].workspace_bytes);
     CHECK(facts.is_loss == (i == 2));
-    CHECK(facts.boundary.size() == (i == 2 ? 0 : 1));  // a loss layer hands on nothing
+    CHECK(facts.boundary.size() == (i == 2 ? 0 : 1));  // a loss layer has no boundary
     CHECK(facts.input.size() == (i == 0 ? 0 : 1));
   }
   CHECK(model.layers[0].boundary[0].shape == Shape{32});
@@ -46,7 +46,7 @@ TEST_CASE("layers without bytes have a block and a boundary of one number each")
   }
 }
 
-TEST_CASE("a model of one layer is its loss") {
+TEST_CASE("the only layer of a model is its loss") {
   std::vector<LayerBytes> const layers(1);
   auto const model = describe_bytes(layers);
   CHECK(model.size() == 1);

@@ -8,7 +8,7 @@ namespace layer_bytes_test {
 
 using namespace roundpipe;
 
-TEST_CASE("a layer takes nothing until told otherwise") {
+TEST_CASE("by default a layer takes no bytes") {
   constexpr LayerBytes none;
   CHECK(none == LayerBytes{0, 0, 0, 0, 0});
   CHECK_FALSE(none == LayerBytes{.workspace_bytes = 1});

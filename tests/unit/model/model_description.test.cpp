@@ -49,7 +49,7 @@ TensorTable const two{{"a", {2, 3}, DType::f32}, {"b", {4}, DType::i32}};
 
 }  // namespace
 
-TEST_CASE("a description holds what each layer says at the capacity") {
+TEST_CASE("a description holds the tables of each layer at the capacity") {
   auto const model = test::toy_model({.dense = 2, .drops = true});
   auto const description = describe(model, {2, 5});
   REQUIRE(description.size() == 6);
@@ -74,7 +74,7 @@ TEST_CASE("a description holds what each layer says at the capacity") {
   CHECK(description.name_of(5) == "layer 5 (toy loss)");
 }
 
-TEST_CASE("opt-ins that a layer lacks are empty") {
+TEST_CASE("missing opt-ins of a layer are empty") {
   auto const facts = facts_of(test::LayerArchetype<Stream>(0), {1, 1});
   CHECK(facts.name == "layer");
   CHECK(facts.side_inputs.empty());
@@ -84,7 +84,7 @@ TEST_CASE("opt-ins that a layer lacks are empty") {
   CHECK(facts_of(test::FullLayerArchetype<Stream>(0), {1, 1}).is_loss);
 }
 
-TEST_CASE("boundaries fit by shape and type, whatever their names") {
+TEST_CASE("boundaries match by shape and type, whatever their names") {
   TensorTable const renamed{{"x", {2, 3}, DType::f32}, {"y", {4}, DType::i32}};
   CHECK_NOTHROW(
       static_cast<void>(describe(Sequential{Tables(none, two), LossTables(renamed, none)}, {})));
@@ -101,7 +101,7 @@ TEST_CASE("boundaries fit by shape and type, whatever their names") {
   }
 }
 
-TEST_CASE("the first layer takes nothing and the last hands over nothing") {
+TEST_CASE("the first layer takes no boundary and the last hands none over") {
   auto const first = error_of([] { return describe(Sequential{LossTables(two, none)}, {}); });
   CHECK(first.code() == Errc::boundary_mismatch);
   CHECK(first.message().find("side inputs") != std::string::npos);
@@ -111,7 +111,7 @@ TEST_CASE("the first layer takes nothing and the last hands over nothing") {
         "layer 0 (layer) is the last layer, but hands over {a f32[2, 3], b i32[4]}");
 }
 
-TEST_CASE("the loss is the last layer, and the only one") {
+TEST_CASE("the loss is the last layer, and only the last") {
   auto const missing =
       error_of([] { return describe(Sequential{Tables(none, none), Tables(none, none)}, {}); });
   CHECK(missing.code() == Errc::invalid_argument);
@@ -122,20 +122,20 @@ TEST_CASE("the loss is the last layer, and the only one") {
   CHECK(early.message() == "layer 0 (layer) is a loss layer, but not the model's last layer");
 }
 
-TEST_CASE("results come from the last layer only") {
+TEST_CASE("only the last layer has results") {
   auto const error = error_of(
       [] { return describe(Sequential{Telling(none, none), LossTables(none, none)}, {}); });
   CHECK(error.code() == Errc::unsupported);
 }
 
-TEST_CASE("a capacity has positive extents") {
+TEST_CASE("the extents of a capacity are positive") {
   for (auto const shape : {BatchShape{0, 1}, BatchShape{1, 0}, BatchShape{-1, 1}}) {
     CHECK(error_of([&] { return describe(Sequential{LossTables(none, none)}, shape); }).code() ==
           Errc::invalid_argument);
   }
 }
 
-TEST_CASE("gradients travel for real tensors only, packed without gaps for the others") {
+TEST_CASE("gradients exist for floating tensors only, packed without gaps for the others") {
   TensorTable const boundary{{"a", {3}, DType::i64},
                              {"b", {5}, DType::bf16},
                              {"c", {2}, DType::u8},

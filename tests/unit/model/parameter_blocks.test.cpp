@@ -49,7 +49,7 @@ std::vector<std::size_t> layers_of(ParameterBlocks const& blocks, std::size_t bl
 
 }  // namespace
 
-TEST_CASE("a layer's own parameters form one block") {
+TEST_CASE("the unshared parameters of a layer form one block") {
   auto const blocks = form_blocks(
       model_of({{parameter("a", 3), parameter("b", 100, DType::bf16)}, {}, {parameter("c", 1)}}));
   REQUIRE(blocks.blocks.size() == 2);
@@ -77,7 +77,7 @@ TEST_CASE("a layer's own parameters form one block") {
   CHECK(&blocks.block_of(1) == &blocks.blocks[1]);
 }
 
-TEST_CASE("a shared tensor is a block of its own, used by each of its layers") {
+TEST_CASE("a shared tensor is its own block, used by each of its layers") {
   auto const blocks = form_blocks(model_of({
       {parameter("table", 8, DType::bf16, "key")},
       {parameter("own", 2)},
@@ -108,7 +108,7 @@ TEST_CASE("a shared tensor is a block of its own, used by each of its layers") {
   CHECK(places[2].tensor == 1);
 }
 
-TEST_CASE("a layer may share several tensors, and one of them with itself") {
+TEST_CASE("a layer may share several tensors, and use one of them twice") {
   auto const blocks = form_blocks(model_of({
       {parameter("a", 8, DType::f32, "x"), parameter("b", 8, DType::f32, "x")},
       {parameter("c", 3, DType::f32, "y"), parameter("d", 8, DType::f32, "x")},
@@ -123,7 +123,7 @@ TEST_CASE("a layer may share several tensors, and one of them with itself") {
   CHECK(blocks.parameter_count() == 11);
 }
 
-TEST_CASE("sharing layers agree in shape, type and being frozen") {
+TEST_CASE("sharing layers must agree on shape, type and frozen flag") {
   auto frozen = parameter("b", 8, DType::f32, "x");
   frozen.frozen = true;
   for (auto const& other :
@@ -138,7 +138,7 @@ TEST_CASE("sharing layers agree in shape, type and being frozen") {
   }
 }
 
-TEST_CASE("what is no fp32, bf16 or fp16 number is no parameter") {
+TEST_CASE("parameters must be fp32, bf16 or fp16") {
   for (auto const dtype : {DType::f64, DType::i32, DType::i64, DType::u8}) {
     auto const error =
         error_of([&] { return form_blocks(model_of({{parameter("a", 8, dtype)}})); });
@@ -148,7 +148,7 @@ TEST_CASE("what is no fp32, bf16 or fp16 number is no parameter") {
   }
 }
 
-TEST_CASE("a layer's frozen parameters are a block of their own, which has no gradient to sum") {
+TEST_CASE("the frozen parameters of a layer are a separate block without a gradient sum") {
   auto frozen = parameter("b", 4, DType::f16);
   frozen.frozen = true;
   auto const blocks = form_blocks(
@@ -170,7 +170,7 @@ TEST_CASE("only gradients that are sums are kept in the accumulation type") {
                                            {parameter("c", 8, DType::bf16, "x")}});
   auto const type_of = [](ParameterBlock const& block) { return block.host_gradient()[0].dtype; };
   auto const once = form_blocks(model);
-  CHECK(type_of(once.blocks[0]) == DType::f32);  // of two uses
+  CHECK(type_of(once.blocks[0]) == DType::f32);  // two uses
   CHECK(type_of(once.blocks[1]) == DType::bf16);
   auto const often = form_blocks(model, true);
   CHECK(type_of(often.blocks[0]) == DType::f32);

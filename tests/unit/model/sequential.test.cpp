@@ -42,7 +42,7 @@ std::vector<std::string> describe_all(Model const& model) {
 
 }  // namespace
 
-TEST_CASE("a layer's number leads to its run") {
+TEST_CASE("the number of a layer leads to its run") {
   Sequential const model{First{1}, repeat(3, Second{"b"}), First{2}, repeat(2, First{3})};
   CHECK(model.layer_count() == 7);
   CHECK(describe_all(model) ==
@@ -60,11 +60,11 @@ TEST_CASE("a run may be empty, a model may not") {
   CHECK(test::error_of([] { Sequential{repeat(0, First{})}; }).code() == Errc::invalid_argument);
 }
 
-TEST_CASE("one layer alone is a model") {
+TEST_CASE("a single layer is a model") {
   CHECK(describe_all(Sequential{First{4}}) == std::vector<std::string>{"first 4"});
 }
 
-TEST_CASE("visiting passes references through, in both directions") {
+TEST_CASE("visiting passes references, in both directions") {
   Sequential const model{First{1}, repeat(2, First{5})};
   int calls = 0;
   auto const count = [&calls](First const&) { ++calls; };
@@ -78,7 +78,7 @@ TEST_CASE("visiting passes references through, in both directions") {
         &model.visit(LayerId(2), [](First const& layer) -> First const& { return layer; }));
 }
 
-TEST_CASE("a copied model has layers of its own") {
+TEST_CASE("a copied model has its own layers") {
   auto const copy = [] {
     Sequential const model{First{1}, Second{std::string(100, 'x')}};
     return model;

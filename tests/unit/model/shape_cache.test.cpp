@@ -25,7 +25,7 @@ using test::error_of;
 
 struct Stream {};
 
-/// A model's only layer, whose tables are functions of the extents.
+/// The only layer of a model; its tables depend on the extents.
 struct Adaptable : test::LossLayerArchetype<Stream> {
   using TableOf = std::function<TensorTable(BatchShape)>;
 
@@ -42,7 +42,7 @@ struct Adaptable : test::LossLayerArchetype<Stream> {
 BatchShape const capacity{4, 8};
 BatchShape const smaller{4, 2};
 
-/// The message with which the model is refused at smaller extents.
+/// The message of the error for smaller extents.
 std::string refusal(Adaptable layer) {
   Sequential const model{std::move(layer)};
   ShapeCache shapes(model, capacity);
@@ -54,7 +54,7 @@ std::string refusal(Adaptable layer) {
 
 }  // namespace
 
-TEST_CASE("a model is described once for each extents") {
+TEST_CASE("a model is described once for each set of extents") {
   auto const model = test::toy_model({});
   ShapeCache shapes(model, {4, 8});
   auto const& whole = shapes.capacity();
@@ -82,7 +82,9 @@ TEST_CASE("extents that do not fit are refused with both numbers") {
   CHECK(error_of([&] { ShapeCache(model, {0, 1}); }).code() == Errc::invalid_argument);
 }
 
-TEST_CASE("a layer that needs more bytes for less is refused, for memory is planned once") {
+TEST_CASE(
+    "a layer that needs more bytes for smaller extents is refused, because memory is planned "
+    "once") {
   Adaptable saving;
   saving.footprint_of = [](BatchShape shape) {
     return Footprint{shape.length == 2 ? 11U : 10U, 0};

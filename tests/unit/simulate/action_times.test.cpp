@@ -31,7 +31,7 @@ ComputeCosts costs_of(std::vector<LayerCost> layers,
   return {std::move(layers), std::move(speeds), std::move(step_s), host_bytes_per_second};
 }
 
-/// What each action of \p graph takes.
+/// The time of each action of \p graph.
 std::vector<double> seconds_of(ActionGraph const& graph, ComputeCosts costs) {
   ActionTimes times(std::move(costs), graph.devices);
   std::vector<double> seconds;
@@ -44,7 +44,7 @@ std::vector<double> seconds_of(ActionGraph const& graph, ComputeCosts costs) {
 
 }  // namespace
 
-TEST_CASE("passes take their layer's time, on slow devices longer") {
+TEST_CASE("passes take the time of their layer, longer on slow devices") {
   auto const graph = test::graph_of({pass(ActionKind::forward, 0),
                                      pass(ActionKind::recompute, 0, 1),
                                      pass(ActionKind::backward, 1),
@@ -56,19 +56,19 @@ TEST_CASE("passes take their layer's time, on slow devices longer") {
   CHECK(seconds_of(graph, costs_of(layers, {1, 0.5})) == std::vector<double>{1, 6, 8, 16, 4, 2});
 }
 
-TEST_CASE("recomputing takes the forward's time when no other is known") {
+TEST_CASE("recomputing takes the time of the forward when no other time is known") {
   auto const graph = test::graph_of({pass(ActionKind::forward, 0), pass(ActionKind::recompute, 0)});
   CHECK(seconds_of(graph, costs_of({{4, 2}})) == std::vector<double>{4, 4});
 }
 
-TEST_CASE("what runs forward for the first time in its backward stage takes a forward") {
+TEST_CASE("a layer whose first forward is in its backward stage takes a forward there") {
   auto const fused = test::graph_of({pass(ActionKind::recompute, 0)});
   CHECK(seconds_of(fused, costs_of({{4, 2, 3.0}})) == std::vector<double>{4});
   auto const again = test::graph_of({pass(ActionKind::forward, 0), pass(ActionKind::recompute, 0)});
   CHECK(seconds_of(again, costs_of({{4, 2, 3.0}})) == std::vector<double>{4, 3});
 }
 
-TEST_CASE("steps take their block's time, other work of the host its bytes'") {
+TEST_CASE("steps take the time of their block, other work of the host depends on its bytes") {
   Made step(ActionKind::optimizer_step, LaneKind::optimizer);
   step.action.bytes = 60;
   Made copy(ActionKind::copy_parameters, LaneKind::optimizer);
@@ -79,7 +79,7 @@ TEST_CASE("steps take their block's time, other work of the host its bytes'") {
   CHECK(seconds_of(graph, costs_of({}, {}, {7}, 30)) == std::vector<double>{7, 1});
 }
 
-TEST_CASE("costs that lack a layer, a block or a device are refused") {
+TEST_CASE("costs without a layer, a block or a device are refused") {
   auto const code = [](ActionGraph const& graph, ComputeCosts const& costs) {
     return test::error_of([&] { (void)seconds_of(graph, costs); }).code();
   };

@@ -33,10 +33,11 @@ std::vector<DeviceUse> held_by(S const& schedule, std::vector<LayerBytes> const&
   return bound_device_bytes(simulate(sequence.add(graph), options), of_layers);
 }
 
-TEST_CASE("devices hold weights and gradients of their layers, and what one micro-batch saves") {
+TEST_CASE(
+    "devices hold weights and gradients of their layers, and the saved bytes of one micro-batch") {
   auto const held = held_by(GPipeSchedule{}, bytes);
   REQUIRE(held.size() == 4);
-  for (auto const& device : held) {  // two layers each
+  for (auto const& device : held) {  // two layers on each
     CHECK(device.parameters == 2000);
     CHECK(device.gradients == 200);
     CHECK(device.workspace == 7 + 2 * 10);
@@ -44,7 +45,7 @@ TEST_CASE("devices hold weights and gradients of their layers, and what one micr
   }
 }
 
-TEST_CASE("checkpoints are held for every micro-batch in flight: all with GPipe, P - r with 1F1B") {
+TEST_CASE("every micro-batch in flight holds checkpoints: all with GPipe, P - r with 1F1B") {
   auto const gpipe = held_by(GPipeSchedule{}, bytes);
   auto const one_f_one_b = held_by(OneFOneBSchedule{}, bytes);
   CHECK(gpipe[0].boundaries == 0);  // the first stage reads the batch
@@ -55,7 +56,7 @@ TEST_CASE("checkpoints are held for every micro-batch in flight: all with GPipe,
   }
 }
 
-TEST_CASE("bytes of fewer layers than the graph has are refused") {
+TEST_CASE("bytes for fewer layers than the graph has are refused") {
   auto const code = test::error_of([] { (void)held_by(GPipeSchedule{}, {LayerBytes{}}); }).code();
   CHECK(code == Errc::invalid_argument);
 }

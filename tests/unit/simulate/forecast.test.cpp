@@ -25,8 +25,8 @@ using namespace roundpipe;
 using test::graph_of;
 using test::Made;
 
-/// Ten layers in 13 stages: forward stages of three layers, backward stages of one. With layers of
-/// 1 s forward and 2 s backward all stages take 3 s.
+/// Ten layers in 13 stages: three layers in each forward stage, one in each backward stage. With 1
+/// s forward and 2 s backward for each layer, all stages take 3 s.
 class EqualStages {
  public:
   static constexpr std::size_t layers = 10;
@@ -43,7 +43,7 @@ class EqualStages {
   }
 };
 
-/// What a caller who waits for losses sees, with \p layers on links like \p link.
+/// The forecast for a caller that waits for losses, with \p layers on links like \p link.
 SimulationOptions options_of(std::vector<LayerCost> layers, LinkModel const& link = {}) {
   SimulationOptions options;
   options.compute.layers = std::move(layers);
@@ -52,13 +52,13 @@ SimulationOptions options_of(std::vector<LayerCost> layers, LinkModel const& lin
   return options;
 }
 
-/// The seconds of a call of the model above.
+/// The seconds of a call of this model.
 double call_seconds(ActionGraph const& call, LinkModel const& link = {}) {
   std::vector<LayerCost> const layers(EqualStages::layers, LayerCost{1, 2});
   return forecast_call_seconds(call, options_of(layers, link));
 }
 
-/// Those of a call of one layer with a forward of \p forward_s.
+/// The seconds of a call of one layer with a forward of \p forward_s.
 double one_layer_seconds(ActionGraph const& call, double forward_s, LinkModel const& link = {}) {
   return forecast_call_seconds(call, options_of({LayerCost{forward_s, 0}}, link));
 }
@@ -76,7 +76,7 @@ ActionGraph call_of(std::size_t devices, std::size_t micro_batches) {
       .call;
 }
 
-/// The bytes that a call moves over all links, and the copies that it makes.
+/// The bytes that a call moves over all links, and the number of copies.
 std::pair<double, double> traffic_of(ActionGraph const& graph,
                                      std::initializer_list<LaneKind> lanes) {
   std::pair<double, double> traffic{0, 0};
@@ -115,7 +115,7 @@ TEST_CASE("one device takes the sum of its stages") {
   }
 }
 
-TEST_CASE("N devices, dealt equal stages round robin, take an N-th of it") {
+TEST_CASE("N devices with equal stages, dealt round robin, take an N-th of the time") {
   std::pair<std::size_t, std::size_t> const cases[] = {{2, 2}, {3, 3}, {4, 4}, {2, 6}, {4, 12}};
   for (auto const& [devices, micro_batches] : cases) {
     auto const seconds = call_seconds(call_of(devices, micro_batches));
@@ -132,11 +132,11 @@ TEST_CASE("fewer micro-batches than devices leave devices idle") {
   CHECK(seconds < sum / 2 + 1e-9);
 }
 
-TEST_CASE("on a slow link a call takes what its uploads take, both lanes together") {
+TEST_CASE("on a slow link a call takes the time of its uploads, both lanes together") {
   auto const graph = call_of(1, 4);
   auto const [bytes, copies] = traffic_of(graph, {LaneKind::parameter_up, LaneKind::activation_up});
   auto const compute_s = call_seconds(graph);
-  for (double const share : {1e-2, 1e-3}) {  // of what compute takes of the uploads' time
+  for (double const share : {1e-2, 1e-3}) {  // compute's share of the time of the uploads
     LinkModel link;
     link.upload_bytes_per_second = share * bytes / compute_s;
     auto const seconds = call_seconds(graph, link);
@@ -149,7 +149,7 @@ TEST_CASE("on a slow link a call takes what its uploads take, both lanes togethe
   CHECK(call_seconds(graph, link) >= doctest::Approx(link.latency_s * copies));
 }
 
-TEST_CASE("a link that is fast enough hides") {
+TEST_CASE("a link that is fast enough is hidden") {
   auto const graph = call_of(2, 6);
   auto const compute_s = call_seconds(graph);
   auto const up = traffic_of(graph, {LaneKind::parameter_up, LaneKind::activation_up}).first;
@@ -170,10 +170,9 @@ TEST_CASE("the lanes of one direction share a copy engine, the two directions do
   CHECK(one_layer_seconds(both, 1, link) == doctest::Approx(6));
 }
 
-TEST_CASE("a copy that is not ready yet does not hold up one that is") {
+TEST_CASE("a copy that is not ready does not hold up a copy that is") {
   LinkModel const link{10, 10};
-  // The chunk waits for 8 s of compute; the activation goes up meanwhile, though it is issued
-  // later.
+  // The chunk waits for 8 s of compute. The activation is issued later, but goes up meanwhile.
   auto const graph = graph_of({compute(),
                                copy_of(LaneKind::parameter_up, 10).after({0}),
                                copy_of(LaneKind::activation_up, 40),
@@ -189,7 +188,7 @@ TEST_CASE("devices rotate from call to call") {
   CHECK(one_layer_seconds(graph, 1) == doctest::Approx(1));
 }
 
-TEST_CASE("costs of fewer layers than the graph has are refused") {
+TEST_CASE("costs for fewer layers than the graph has are refused") {
   auto const graph = graph_of({compute()});
   CHECK(test::error_of([&] { (void)forecast_call_seconds(graph, options_of({})); }).code() ==
         Errc::invalid_argument);

@@ -28,39 +28,40 @@ TEST_CASE("without limits copies take no time") {
         std::vector<double>{LinkSharing::unlimited, LinkSharing::unlimited});
 }
 
-TEST_CASE("a copy alone has its link's rate of its direction") {
+TEST_CASE("a single copy has the full rate of its link and direction") {
   LinkModel const link{10, 20};
   CHECK(rates_of(link, {{0, up}}) == std::vector<double>{10});
   CHECK(rates_of(link, {{3, down}}) == std::vector<double>{20});
 }
 
-TEST_CASE("both ways at once a link gives each a part, other devices' links are as before") {
+TEST_CASE(
+    "with copies both ways a link gives each a share, and other devices' links do not change") {
   LinkModel link{10, 20};
   link.both_ways_factor = 0.5;
   CHECK(rates_of(link, {{0, up}, {0, down}, {1, up}}) == std::vector<double>{5, 10, 10});
 }
 
-TEST_CASE("a device's link may be slower than the others'") {
+TEST_CASE("the link of one device may be slower than the others") {
   LinkModel link{10, 20};
   link.device_factors = {1, 1, 0.5, 1};
   CHECK(rates_of(link, {{0, up}, {2, up}, {2, down}}) == std::vector<double>{10, 5, 10});
 }
 
-TEST_CASE("devices behind one switch share a link, each way") {
+TEST_CASE("devices behind one switch share a link in each direction") {
   LinkModel link{10, 10};
   link.groups = {{0, 1}, {2, 3}};
   CHECK(rates_of(link, {{0, up}, {1, up}, {2, up}, {1, down}}) ==
         std::vector<double>{5, 5, 10, 10});
 }
 
-TEST_CASE("what one copy can not use others get, from the root too") {
+TEST_CASE("other copies get the share that one copy cannot use, also at the root") {
   LinkModel link{10, 10};
   link.groups = {{0, 1}};
   link.root_bytes_per_second = 18;
   CHECK(rates_of(link, {{0, up}, {1, up}, {2, up}}) == std::vector<double>{5, 5, 8});
 }
 
-TEST_CASE("host memory is shared by both ways, the root by each") {
+TEST_CASE("both directions share host memory; each direction has its own root limit") {
   LinkModel link{10, 10};
   link.root_bytes_per_second = 12;
   CHECK(rates_of(link, {{0, up}, {1, up}, {2, down}}) == std::vector<double>{6, 6, 10});
@@ -68,7 +69,7 @@ TEST_CASE("host memory is shared by both ways, the root by each") {
   CHECK(rates_of(link, {{0, up}, {1, up}, {2, down}}) == std::vector<double>{5, 5, 5});
 }
 
-TEST_CASE("no limit is exceeded, and every copy is held back by a limit that is used up") {
+TEST_CASE("no limit is exceeded, and a fully used limit holds back every copy") {
   std::mt19937 random(1);
   auto const draw = [&](double low, double high) {
     return std::uniform_real_distribution(low, high)(random);
@@ -116,7 +117,7 @@ TEST_CASE("no limit is exceeded, and every copy is held back by a limit that is 
   }
 }
 
-TEST_CASE("links that make no sense are refused") {
+TEST_CASE("invalid links are refused") {
   auto const code = [](LinkModel const& link) {
     return test::error_of([&] { LinkSharing(link, 2); }).code();
   };

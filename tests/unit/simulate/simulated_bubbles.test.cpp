@@ -48,7 +48,7 @@ SimulatedBubbles account(ActionGraph const& graph,
   return account_bubbles(simulate(sequence.add(graph), options));
 }
 
-/// The causes that took time.
+/// The causes with a non-zero time.
 Causes causes_of(SimulatedBubbles const& result) {
   Causes causes;
   for (std::size_t i = 0; i < bubble_cause_count; ++i) {
@@ -65,8 +65,8 @@ ActionGraph with_devices(ActionGraph graph, std::size_t devices) {
   return graph;
 }
 
-/// Iterations of 5 s: device 0 and then device 1 compute for a second each, device 0 when the step
-/// before is over; a step takes 3 s.
+/// Iterations of 5 s. Device 0 and then device 1 compute for a second each; device 0 starts when
+/// the previous step is over. A step takes 3 s.
 class Turns {
  public:
   Turns() {
@@ -89,7 +89,7 @@ class Turns {
   ActionGraph step_ = graph_of({step().after(BlockEventKind::gradient_write)}, GraphRole::step);
 };
 
-TEST_CASE("what has not come to a device yet is fill, what has left it is drain") {
+TEST_CASE("time before the first work of a device is fill, time after the last is drain") {
   auto const result = account(graph_of({compute(0), compute(1).after({0})}));
   CHECK(causes_of(result) == Causes{{BubbleCause::fill, 1}, {BubbleCause::drain, 1}});
   CHECK(result.busy_s == 2);
@@ -99,17 +99,17 @@ TEST_CASE("what has not come to a device yet is fill, what has left it is drain"
   CHECK(result.ratio() == 0.5);
 }
 
-TEST_CASE("a device that has begun and waits for another's compute meets imbalance") {
+TEST_CASE("a device that has begun and waits for another's compute has imbalance") {
   auto const graph = graph_of({compute(1), compute(0), compute(0), compute(1).after({2})});
   CHECK(causes_of(account(graph)) == Causes{{BubbleCause::imbalance, 1}, {BubbleCause::drain, 1}});
 }
 
-TEST_CASE("a copy that is under way stalls its device") {
+TEST_CASE("a copy in flight stalls its device") {
   auto const graph = with_devices(graph_of({compute(), copy_up(20), compute().after({1})}), 1);
   CHECK(causes_of(account(graph)) == Causes{{BubbleCause::transfer_stall, 1}});
 }
 
-TEST_CASE("a copy that had to wait for its place is a memory stall") {
+TEST_CASE("a copy that waited for its place is a memory stall") {
   Ring const ring{BufferKind::parameters, DeviceId(0), 0};
   auto const graph_with = [&](std::size_t entries) {
     auto graph = with_devices(graph_of({compute().reads({ring, 0}),
@@ -120,26 +120,26 @@ TEST_CASE("a copy that had to wait for its place is a memory stall") {
     return graph;
   };
   CHECK(causes_of(account(graph_with(1))) == Causes{{BubbleCause::memory_stall, 2}});
-  // With a place of its own the copy waited for something else.
+  // With its own place, the copy waited for something else.
   CHECK(causes_of(account(graph_with(2))) == Causes{{BubbleCause::transfer_stall, 2}});
 }
 
-TEST_CASE("the host's work is an optimizer stall") {
+TEST_CASE("work of the host is an optimizer stall") {
   auto const graph =
       with_devices(graph_of({compute(), step().after({0}), compute().after({1})}), 1);
   CHECK(causes_of(account(graph)) == Causes{{BubbleCause::optimizer_stall, 2}});
 }
 
-TEST_CASE("issuing late is dispatch") {
+TEST_CASE("late issue is dispatch") {
   auto options = example_options();
   options.dispatch_s = 1.5;
   auto const result = account(with_devices(graph_of({compute(), compute()}), 1), options);
-  CHECK(causes_of(result) == Causes{{BubbleCause::dispatch, 2}});  // 1.5 s, and half a second
+  CHECK(causes_of(result) == Causes{{BubbleCause::dispatch, 2}});  // 1.5 s and 0.5 s
   CHECK(result.ratio() == 0.5);
 }
 
-TEST_CASE("idle time is traced back through all that was waited for") {
-  // Device 1 computes, its result is uploaded to device 0, which then begins.
+TEST_CASE("idle time is traced back through the whole chain of waits") {
+  // Device 1 computes, its result is uploaded to device 0, and device 0 begins.
   auto const graph = graph_of({compute(1), copy_up(20, 0).after({0}), compute(0).after({1})});
   CHECK(causes_of(account(graph)) ==
         Causes{{BubbleCause::fill, 1}, {BubbleCause::transfer_stall, 2}, {BubbleCause::drain, 3}});
@@ -156,7 +156,7 @@ TEST_CASE("no work has no bubble") {
   CHECK(result.makespan_s == 0);
 }
 
-TEST_CASE("up to two iterations are accounted for as a whole") {
+TEST_CASE("up to two iterations are counted as a whole") {
   for (std::size_t const iterations : {1, 2}) {
     auto const result = Turns().account(iterations);
     auto const n = static_cast<double>(iterations);
@@ -168,7 +168,8 @@ TEST_CASE("up to two iterations are accounted for as a whole") {
   }
 }
 
-TEST_CASE("of more iterations the steady state counts, from each device's finish of the second") {
+TEST_CASE(
+    "with more iterations the steady state counts, from each device's finish of the second one") {
   for (std::size_t const iterations : {3, 4, 12}) {
     CAPTURE(iterations);
     auto const result = Turns().account(iterations);
@@ -180,13 +181,15 @@ TEST_CASE("of more iterations the steady state counts, from each device's finish
     CHECK(result.ratio() == doctest::Approx(0.8));
     auto const& bubbles = result.bubbles;
     CHECK(bubbles.total() == doctest::Approx(8 * n));
-    CHECK(bubbles[BubbleCause::optimizer_stall] == doctest::Approx(6 * n));  // both wait for it
-    CHECK(bubbles[BubbleCause::drain] == doctest::Approx(n));  // device 0, of the call before
-    CHECK(bubbles[BubbleCause::fill] == doctest::Approx(n));   // device 1, of its own call
+    CHECK(bubbles[BubbleCause::optimizer_stall] == doctest::Approx(6 * n));  // both wait for the
+                                                                             // optimizer
+    CHECK(bubbles[BubbleCause::drain] == doctest::Approx(n));  // device 0, at the end of the call
+                                                               // before
+    CHECK(bubbles[BubbleCause::fill] == doctest::Approx(n));   // device 1, at the start of its call
   }
 }
 
-TEST_CASE("devices that never wait have no bubble in the steady state, however they are loaded") {
+TEST_CASE("devices that never wait have no bubble in the steady state, at any load") {
   auto options = example_options();
   options.compute.device_speeds = {1, 0.5};
   auto const call = graph_of({compute(0), compute(1).after({0})});

@@ -48,7 +48,7 @@ SimulationOptions example_options() {
 
 using Times = std::vector<std::pair<double, double>>;
 
-/// When the actions of \p turns turns of \p graph begin and end.
+/// The start and end of each action of \p graph over \p turns turns.
 Times times_of(ActionGraph const& graph, SimulationOptions const& options, std::size_t turns = 1) {
   GraphSequence sequence(graph.devices);
   for (std::size_t i = 0; i < turns; ++i) {
@@ -61,7 +61,7 @@ Times times_of(ActionGraph const& graph, SimulationOptions const& options, std::
   return times;
 }
 
-TEST_CASE("a lane takes its actions in order, each when all that it waits for is over") {
+TEST_CASE("a lane runs its actions in order, each when all its waits are over") {
   auto const graph = graph_of({compute(),
                                boundary_down(5).after({0}),
                                boundary_up(20, 1).after({1}),
@@ -78,35 +78,35 @@ TEST_CASE(
   CHECK(times_of(graph, example_options()) == Times{{0, 6}, {0, 10}, {0, 3}});
 }
 
-TEST_CASE("a copy that waits holds up nobody on the other lane") {
+TEST_CASE("a waiting copy does not hold up the other lane") {
   auto const graph = graph_of({compute(), chunk_up(10).after({0}), boundary_up(40)});
   auto const times = times_of(graph, example_options());
   CHECK(times[2].second == doctest::Approx(4));
-  CHECK(times[1].second == doctest::Approx(5));  // it came while the other one was made
+  CHECK(times[1].second == doctest::Approx(5));  // ready during the other copy
 }
 
-TEST_CASE("copies that share a link go on at the new rate when one ends") {
+TEST_CASE("copies that share a link continue at the new rate when one ends") {
   auto options = example_options();
   options.link.groups = {{0, 1}};
   auto const graph = graph_of({chunk_up(20, 0), chunk_up(60, 1)});
   auto const times = times_of(graph, options);
   CHECK(times[0].second == doctest::Approx(4));  // 20 bytes at 5 a second
-  CHECK(times[1].second == doctest::Approx(8));  // 20 by then, 40 at 10 a second
+  CHECK(times[1].second == doctest::Approx(8));  // 20 until then, 40 at 10 a second
 }
 
-TEST_CASE("a latency keeps the engine busy, not the link") {
+TEST_CASE("a latency keeps the engine busy, but not the link") {
   auto options = example_options();
   options.link.latency_s = 1;
   options.link.groups = {{0, 1}};
   auto const graph = graph_of({chunk_up(20, 0), chunk_up(0, 1), chunk_up(10, 1)});
   auto const times = times_of(graph, options);
   CHECK(times[1].second == doctest::Approx(1));
-  // The second copy of device 1 moves from 2 s on, when 10 bytes of device 0's are left.
+  // The second copy of device 1 moves from 2 s on; device 0 then has 10 bytes left.
   CHECK(times[0].second == doctest::Approx(4));
   CHECK(times[2].second == doctest::Approx(4));
 }
 
-TEST_CASE("a hand-over delays what another device takes, and keeps no lane busy") {
+TEST_CASE("a hand-over delays the receiving device, and keeps no lane busy") {
   SimulationOptions options;
   options.compute.layers = {{1, 2}};
   options.hand_over_s = 0.25;
@@ -122,19 +122,19 @@ TEST_CASE("a hand-over delays what another device takes, and keeps no lane busy"
   auto const times = times_of(graph, options);
   CHECK(times[4] == std::pair(1.0, 1.25));
   CHECK(times[5] == std::pair(2.0, 2.25));
-  CHECK(times[6] == std::pair(2.0, 2.0));  // its own
+  CHECK(times[6] == std::pair(2.0, 2.0));  // on its own device
   CHECK(times[7].first == 2.25);
   CHECK(times[8].first == 2);
 }
 
-TEST_CASE("slower devices take longer, for compute alone") {
+TEST_CASE("on slower devices only compute takes longer") {
   auto options = example_options();
   options.compute.device_speeds = {1, 0.5};
   auto const graph = graph_of({compute(0), compute(1), chunk_up(10, 1)});
   CHECK(times_of(graph, options) == Times{{0, 1}, {0, 2}, {0, 1}});
 }
 
-TEST_CASE("passes have times of their own") {
+TEST_CASE("each pass has its own time") {
   auto options = example_options();
   options.compute.layers = {{1, 4, 3.0}, {1, 4}, {1, 4, 3.0}};
   auto const pass = [](ActionKind kind, std::size_t layer) {
@@ -155,18 +155,18 @@ TEST_CASE("passes have times of their own") {
   for (auto const& [start_s, end_s] : times) {
     seconds.push_back(end_s - start_s);
   }
-  // Layer 2 is in the fused stage: it runs forward for the first time.
+  // Layer 2 is in the fused stage: this is its first forward.
   CHECK(seconds == std::vector<double>{1, 1, 1, 4, 1, 3, 2, 2});
 }
 
-TEST_CASE("a device's actions are issued one after another, each at a cost") {
+TEST_CASE("the actions of a device are issued one after another, each at a cost") {
   auto options = example_options();
   options.dispatch_s = 0.75;
   auto const graph = graph_of({chunk_up(0), compute(), compute(), compute(1)});
   CHECK(times_of(graph, options) == Times{{0.75, 0.75}, {1.5, 2.5}, {2.5, 3.5}, {0.75, 1.75}});
 }
 
-TEST_CASE("a caller who waits for losses issues the next graph when they are there") {
+TEST_CASE("a caller that waits for losses issues the next graph when the losses arrive") {
   auto const loss = Buffer{{BufferKind::loss, DeviceId::none(), 0}, 0};
   auto const graph = graph_of({compute(), boundary_down(5).after({0}).writes(loss), compute(1)});
   auto options = example_options();
@@ -176,7 +176,8 @@ TEST_CASE("a caller who waits for losses issues the next graph when they are the
         Times{{0, 1}, {1, 1.5}, {0, 1}, {1.5, 2.5}, {2.5, 3}, {1.5, 2.5}});
 }
 
-TEST_CASE("an optimizer step takes its block's time, other work of the host its bytes'") {
+TEST_CASE(
+    "an optimizer step takes the time of its block, other work of the host depends on its bytes") {
   auto options = example_options();
   Made step(ActionKind::optimizer_step, LaneKind::optimizer);
   step.action.bytes = 80;
@@ -188,13 +189,14 @@ TEST_CASE("an optimizer step takes its block's time, other work of the host its 
   CHECK(times_of(graph, options) == Times{{0, 7}});
 }
 
-TEST_CASE("what can not be simulated is refused") {
+TEST_CASE("invalid simulations are refused") {
   auto const code = [](ActionGraph const& graph, SimulationOptions const& options) {
     return test::error_of([&] { (void)times_of(graph, options); }).code();
   };
   auto options = example_options();
   CHECK(code(graph_of({compute(0, 1)}), options) == Errc::invalid_argument);
-  CHECK(code(graph_of({compute().after({0})}), options) == Errc::invalid_argument);  // for ever
+  CHECK(code(graph_of({compute().after({0})}), options) == Errc::invalid_argument);  // waits
+                                                                                     // forever
   options.dispatch_s = -1;
   CHECK(code(graph_of({compute()}), options) == Errc::invalid_argument);
   options = example_options();

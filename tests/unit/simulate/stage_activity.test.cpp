@@ -22,7 +22,7 @@ namespace {
 using namespace roundpipe;
 using Counts = std::vector<std::size_t>;
 
-/// \p partition simulated with all passes of 1 s, and what is counted in it.
+/// \p partition simulated with all passes at 1 s, and the counts of the simulation.
 struct Activity {
   Counts in_flight;
   std::size_t hand_overs = 0;
@@ -38,7 +38,7 @@ Activity activity_of(ActionGraph const& graph, Partition const& partition, std::
   return {peak_in_flight_forwards(simulation, partition), count_hand_overs(simulation)};
 }
 
-/// Of a schedule that binds \p layers layers to as many devices.
+/// For a schedule that binds \p layers layers to as many devices.
 template <Schedule S>
 Activity bound_activity(S const& schedule, std::size_t layers, std::size_t micro_batches) {
   std::vector<LayerCost> const costs(layers, {1, 1});
@@ -50,7 +50,7 @@ Activity bound_activity(S const& schedule, std::size_t layers, std::size_t micro
 
 }  // namespace
 
-TEST_CASE("the stages that run forward are the forward stages, and a fused one") {
+TEST_CASE("the stages that run forward are the forward stages and a fused stage") {
   Partition const fused{{{0, 3}, {3, 2}}, {{5, 1}, {2, 3}, {0, 2}}};
   CHECK(forward_ranges(fused) == std::vector<LayerRange>{{0, 3}, {3, 2}, {5, 1}});
   Partition const whole{{{0, 3}, {3, 3}}, {{3, 3}, {0, 3}}};
@@ -61,7 +61,7 @@ TEST_CASE("the stages that run forward are the forward stages, and a fused one")
   CHECK(forward_ranges(empty) == empty.forward);
 }
 
-TEST_CASE("GPipe holds all micro-batches at once, 1F1B as many as stages are left") {
+TEST_CASE("GPipe holds all micro-batches at once, 1F1B as many as stages remain") {
   for (std::size_t const devices : {1, 2, 4}) {
     for (std::size_t const micro_batches : {1, 2, 4, 8}) {
       CAPTURE(devices);

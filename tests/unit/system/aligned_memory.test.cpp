@@ -18,7 +18,7 @@ static_assert(!std::is_copy_constructible_v<AlignedMemory>);
 static_assert(std::is_nothrow_move_constructible_v<AlignedMemory>);
 static_assert(std::is_nothrow_move_assignable_v<AlignedMemory>);
 
-TEST_CASE("memory is aligned, zeroed, and seen alike from both sides") {
+TEST_CASE("memory is aligned and zeroed, and both views show the same bytes") {
   for (std::size_t const size : {1U, 255U, 256U, 10'000U}) {
     AlignedMemory const memory(size);
     auto const bytes = memory.bytes();
@@ -34,7 +34,7 @@ TEST_CASE("memory is aligned, zeroed, and seen alike from both sides") {
   }
 }
 
-TEST_CASE("no bytes are no memory") {
+TEST_CASE("zero bytes are no memory") {
   AlignedMemory const none;
   AlignedMemory const empty(0);
   CHECK(none.bytes().data() == nullptr);

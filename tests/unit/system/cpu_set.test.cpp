@@ -21,7 +21,7 @@ using namespace roundpipe;
 namespace fs = std::filesystem;
 using Cpus = std::vector<std::size_t>;
 
-/// A folder that goes with the test.
+/// A folder that the test removes.
 class Folder {
  public:
   explicit Folder(std::string const& name)
@@ -47,20 +47,20 @@ class Folder {
 
 }  // namespace
 
-TEST_CASE("lists of CPUs are read as Linux writes them") {
+TEST_CASE("CPU lists are parsed as Linux writes them") {
   CHECK(detail::parse_cpu_list("0-3,8,10-11\n") == Cpus{0, 1, 2, 3, 8, 10, 11});
   CHECK(detail::parse_cpu_list("5") == Cpus{5});
   CHECK(detail::parse_cpu_list("").empty());
   CHECK(detail::parse_cpu_list("\n").empty());
 }
 
-TEST_CASE("what is malformed in a list is left out") {
+TEST_CASE("malformed parts of a list are skipped") {
   CHECK(detail::parse_cpu_list("1,x,3-,4") == Cpus{1, 4});
   CHECK(detail::parse_cpu_list("7-5,2") == Cpus{2});
   CHECK(detail::parse_cpu_list("0-99999999999999999999,2") == Cpus{2});
 }
 
-TEST_CASE("a quota is so many microseconds of each period") {
+TEST_CASE("a quota is a number of microseconds in each period") {
   CHECK(detail::parse_cpu_quota("150000 100000\n") == 1.5);
   CHECK(detail::parse_cpu_quota("max 100000") == detail::no_quota);
   CHECK(detail::parse_cpu_quota("-1 100000") == detail::no_quota);
@@ -68,7 +68,7 @@ TEST_CASE("a quota is so many microseconds of each period") {
   CHECK(detail::parse_cpu_quota("") == detail::no_quota);
 }
 
-TEST_CASE("version 2: the smallest quota on the way from the process's group to the root") {
+TEST_CASE("version 2: the smallest quota between the process's group and the root counts") {
   Folder const root("v2");
   CHECK(detail::cgroup_quota("0::/a/b\n", root.path()) == detail::no_quota);
   root.write("a/cpu.max", "300000 100000");
@@ -81,7 +81,7 @@ TEST_CASE("version 2: the smallest quota on the way from the process's group to 
   CHECK(detail::cgroup_quota("0::/other\n", root.path()) == detail::no_quota);
 }
 
-TEST_CASE("version 2: in a container the limit may stand at the root") {
+TEST_CASE("version 2: in a container the limit may be at the root") {
   Folder const root("v2_root");
   root.write("cpu.max", "200000 100000");
   CHECK(detail::cgroup_quota("0::/\n", root.path()) == 2);
@@ -89,7 +89,7 @@ TEST_CASE("version 2: in a container the limit may stand at the root") {
   CHECK(detail::cgroup_quota("0::/../..\n", root.path()) == 2);
 }
 
-TEST_CASE("version 1: quota and period stand in files of their own") {
+TEST_CASE("version 1: quota and period have their own files") {
   Folder const root("v1");
   root.write("cpu,cpuacct/job/cpu.cfs_quota_us", "400000");
   root.write("cpu,cpuacct/job/cpu.cfs_period_us", "100000");
@@ -104,14 +104,14 @@ TEST_CASE("version 1: quota and period stand in files of their own") {
   CHECK(detail::cgroup_quota("4:cpuacct,cpu:/x\n", short_name.path()) == 2.5);
 }
 
-TEST_CASE("memberships that make no sense limit nothing") {
+TEST_CASE("malformed memberships limit nothing") {
   Folder const root("odd");
   for (auto const* const text : {"", "\n", "nonsense", "1:cpu", "::", "0::", "0::relative"}) {
     CHECK(detail::cgroup_quota(text, root.path()) == detail::no_quota);
   }
 }
 
-TEST_CASE("CPUs come node by node") {
+TEST_CASE("CPUs are listed node by node") {
   Folder const nodes("nodes");
   nodes.write("online", "0-1");
   nodes.write("node0/cpulist", "0,2,4,6");
@@ -133,7 +133,7 @@ TEST_CASE("this process may use at least one CPU, and no more threads than CPUs"
 }
 
 #ifdef __linux__
-TEST_CASE("a pinned thread has the CPUs that it was pinned to") {
+TEST_CASE("a pinned thread runs on the CPUs that it was pinned to") {
   auto const usable = usable_cpus();
   std::thread([&] {
     Cpus const last{usable.cpus.back()};

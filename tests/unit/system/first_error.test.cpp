@@ -14,7 +14,7 @@ namespace first_error_test {
 
 using namespace roundpipe;
 
-TEST_CASE("the first error wins and is thrown as often as it is asked for") {
+TEST_CASE("the first error wins and is thrown at every request") {
   FirstError error;
   CHECK_FALSE(error.is_set());
   error.rethrow();

@@ -13,7 +13,7 @@ namespace on_own_thread_test {
 
 using roundpipe::detail::on_own_thread;
 
-TEST_CASE("what runs on its own thread is over when the call returns") {
+TEST_CASE("the work on the new thread is over when the call returns") {
   auto const caller = std::this_thread::get_id();
   std::thread::id runner;
   on_own_thread([&] { runner = std::this_thread::get_id(); });
@@ -21,7 +21,7 @@ TEST_CASE("what runs on its own thread is over when the call returns") {
   CHECK(runner != caller);
 }
 
-TEST_CASE("results and errors come back from it") {
+TEST_CASE("results and errors come back from the thread") {
   CHECK(*on_own_thread([] { return std::make_unique<int>(7); }) == 7);
   int number = 1;
   on_own_thread([&]() -> int& { return number; }) = 2;

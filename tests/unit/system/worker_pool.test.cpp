@@ -37,7 +37,7 @@ TEST_CASE("parts cover every element once, cut at multiples of the grain") {
   }
 }
 
-TEST_CASE("an exception of any part reaches the caller, and the pool goes on") {
+TEST_CASE("an exception of any part reaches the caller, and the pool keeps working") {
   WorkerPool pool(3);
   for (std::size_t const bad : {0, 40, 80}) {
     CHECK_THROWS_AS(pool.for_each_part(96,
@@ -54,7 +54,7 @@ TEST_CASE("an exception of any part reaches the caller, and the pool goes on") {
   CHECK(sum == 96);
 }
 
-TEST_CASE("shares cover an array in order, and differ by one grain at most") {
+TEST_CASE("shares cover an array in order, and differ by at most one grain") {
   for (std::size_t const size : {0, 1, 63, 64, 65, 1000, 6400, 100'000}) {
     for (std::size_t const grain : {1, 16, 64, 4096}) {
       for (std::size_t const workers : {1, 2, 3, 7, 64}) {
@@ -90,12 +90,12 @@ TEST_CASE("a worker always gets the same share, and every worker has its own thr
     });
   }
   CHECK(seen.size() == 4);
-  CHECK(seen.begin()->second == std::this_thread::get_id());  // the caller's is the first share
+  CHECK(seen.begin()->second == std::this_thread::get_id());  // the caller takes the first share
 }
 
-TEST_CASE("jobs follow each other quickly or slowly, and nothing is lost") {
+TEST_CASE("jobs may follow each other quickly or slowly, and none is lost") {
   WorkerPool pool(3);
-  std::vector<std::size_t> counts(3 * 64);  // written without atomics: parts are apart
+  std::vector<std::size_t> counts(3 * 64);  // written without atomics: parts do not overlap
   for (std::size_t job = 1; job <= 3000; ++job) {
     pool.for_each_part(counts.size(), 64, [&](std::size_t begin, std::size_t end) {
       for (auto i = begin; i < end; ++i) {
@@ -110,7 +110,7 @@ TEST_CASE("jobs follow each other quickly or slowly, and nothing is lost") {
 }
 
 #ifdef __linux__
-TEST_CASE("pinned workers stay on their CPUs, the caller goes where it likes") {
+TEST_CASE("pinned workers stay on their CPUs, the caller runs anywhere") {
   auto const usable = usable_cpus();
   for (std::size_t const threads : {1, 2, 5}) {
     WorkerPool pool(threads, usable);
@@ -126,12 +126,12 @@ TEST_CASE("pinned workers stay on their CPUs, the caller goes where it likes") {
 }
 #endif
 
-TEST_CASE("placing an array's pages leaves its bytes alone, on machines of any kind") {
+TEST_CASE("placing the pages of an array keeps its bytes, on any machine") {
   std::vector<std::byte> memory(1 << 20, std::byte{7});
   auto const usable = usable_cpus();
   WorkerPool(2).place_shards(memory, 4, 64);
   WorkerPool(2, usable).place_shards(memory, 4, 64);
-  // Pretended: two nodes, the second of which this machine may lack. Refusals are ignored.
+  // This pretends two nodes; the machine may lack the second. Refusals are ignored.
   auto const cpu = usable.cpus.front();
   WorkerPool const pool(2, UsableCpus{{cpu, cpu}, {0, 1}, 2});
   pool.place_shards(memory, 4, 64);
