@@ -123,11 +123,14 @@
 #include <roundpipe/runtime/execute/executor.hpp>
 #include <roundpipe/runtime/execute/graph_program.hpp>
 #include <roundpipe/runtime/execute/graph_run.hpp>
+#include <roundpipe/runtime/execute/host_lane_traits.hpp>
 #include <roundpipe/runtime/execute/host_lane_worker.hpp>
 #include <roundpipe/runtime/execute/host_progress.hpp>
 #include <roundpipe/runtime/execute/issue_pace.hpp>
 #include <roundpipe/runtime/execute/run_history.hpp>
 #include <roundpipe/runtime/execute/run_queue.hpp>
+#include <roundpipe/runtime/execute/run_state.hpp>
+#include <roundpipe/runtime/execute/run_threads.hpp>
 #include <roundpipe/runtime/execute/run_timeline.hpp>
 #include <roundpipe/runtime/execute/run_waits.hpp>
 #include <roundpipe/runtime/pipeline.hpp>

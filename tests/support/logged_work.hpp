@@ -9,9 +9,11 @@
 #include <roundpipe/core/error.hpp>
 #include <roundpipe/core/id.hpp>
 #include <roundpipe/runtime/execute/action_work.hpp>
+#include <roundpipe/runtime/execute/host_lane_traits.hpp>
 
 #include <functional>
 #include <mutex>
+#include <span>
 #include <vector>
 
 namespace roundpipe::test {
@@ -40,6 +42,12 @@ class LoggedWork {
     add(abandoned_, id);
     throw Error(Errc::aborted, "nobody is to see this");
   }
+
+  [[nodiscard]] std::span<HostLaneTraits const> host_lanes() const { return lanes; }
+
+  /// The host lanes that the work serves. Set it before an executor is made.
+  std::vector<HostLaneTraits> lanes = {
+      {LaneKind::accumulate}, {LaneKind::parameter_copy}, {LaneKind::optimizer, true, true}};
 
   /// The actions whose work is done, in that order.
   [[nodiscard]] std::vector<ActionId> done() const { return copy(done_); }

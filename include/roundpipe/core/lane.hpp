@@ -7,13 +7,18 @@
 
 #include <roundpipe/core/id.hpp>
 
+#include <array>
 #include <compare>
 #include <cstddef>
 #include <cstdint>
 
 namespace roundpipe {
 
-/// The purpose of a stream. A backend may map kinds to priorities and copy engines.
+/// The purpose of a lane: first the streams of a device, which a backend may map to priorities and
+/// copy engines; then the lanes of the host.
+///
+/// A new host lane takes an entry here, a name below, and the work that runs on it (see
+/// \ref HostLaneWork). Whatever executes, verifies, simulates or draws graphs takes any lane.
 enum class LaneKind : std::uint8_t {
   compute,
   activation_up,
@@ -25,22 +30,38 @@ enum class LaneKind : std::uint8_t {
   optimizer,       ///< Host: gradient norms and optimizer steps.
 };
 
-inline constexpr std::size_t device_lane_count = 5;  ///< The kinds before \c accumulate.
-inline constexpr std::size_t host_lane_count = 3;
+namespace detail {
 
-[[nodiscard]] constexpr char const* name_of(LaneKind kind) noexcept {
-  constexpr char const* names[] = {"compute",
-                                   "activation up",
-                                   "activation down",
-                                   "parameter up",
-                                   "gradient down",
-                                   "accumulate",
-                                   "parameter copy",
-                                   "optimizer"};
-  return names[static_cast<std::size_t>(kind)];
+inline constexpr std::array lane_names{"compute",
+                                       "activation up",
+                                       "activation down",
+                                       "parameter up",
+                                       "gradient down",
+                                       "accumulate",
+                                       "parameter copy",
+                                       "optimizer"};
+
+}  // namespace detail
+
+inline constexpr std::size_t device_lane_count = 5;  ///< The kinds before \c accumulate.
+/// The host lanes of the library. Work may bring kinds behind them.
+inline constexpr std::size_t host_lane_count = detail::lane_names.size() - device_lane_count;
+
+/// Host lane number \p index.
+[[nodiscard]] constexpr LaneKind host_lane(std::size_t index) noexcept {
+  return static_cast<LaneKind>(device_lane_count + index);
+}
+/// The number of a host lane, from 0.
+[[nodiscard]] constexpr std::size_t host_lane_index(LaneKind kind) noexcept {
+  return static_cast<std::size_t>(kind) - device_lane_count;
 }
 
-/// A FIFO of actions: one of the five of a device, or one of the three of the host.
+[[nodiscard]] constexpr char const* name_of(LaneKind kind) noexcept {
+  auto const index = static_cast<std::size_t>(kind);
+  return index < detail::lane_names.size() ? detail::lane_names[index] : "own host lane";
+}
+
+/// A FIFO of actions: one of the five of a device, or one of the host.
 struct Lane {
   LaneKind kind = LaneKind::compute;
   DeviceId device;  ///< None for host lanes.

@@ -10,6 +10,7 @@
 #include <roundpipe/core/id.hpp>
 #include <roundpipe/core/lane.hpp>
 
+#include <array>
 #include <compare>
 #include <cstddef>
 #include <cstdint>
@@ -38,21 +39,22 @@ enum class ActionKind : std::uint8_t {
 };
 
 [[nodiscard]] constexpr char const* name_of(ActionKind kind) noexcept {
-  constexpr char const* names[] = {"upload parameters",
-                                   "upload activation",
-                                   "upload gradient",
-                                   "forward",
-                                   "recompute",
-                                   "backward",
-                                   "input gradient",
-                                   "weight gradient",
-                                   "download activation",
-                                   "download gradients",
-                                   "accumulate gradient",
-                                   "gradient norm",
-                                   "optimizer step",
-                                   "copy parameters"};
-  return names[static_cast<std::size_t>(kind)];
+  constexpr std::array names{"upload parameters",
+                             "upload activation",
+                             "upload gradient",
+                             "forward",
+                             "recompute",
+                             "backward",
+                             "input gradient",
+                             "weight gradient",
+                             "download activation",
+                             "download gradients",
+                             "accumulate gradient",
+                             "gradient norm",
+                             "optimizer step",
+                             "copy parameters"};
+  auto const index = static_cast<std::size_t>(kind);
+  return index < names.size() ? names[index] : "own action";
 }
 
 /// What a buffer holds. The first seven are rings: entries are used in turn, across calls.

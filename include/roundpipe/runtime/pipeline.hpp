@@ -510,7 +510,7 @@ class Pipeline {
   GraphProgram call_program_;
   GraphProgram step_program_;
   GraphProgram flush_program_;
-  RunMeters<B> meters_;
+  RunMeters meters_;
   std::set<BatchShape> met_{options_.capacity};  // extents that devices have seen
   CallData evaluation_;                          // what all evaluations have in common
   std::vector<Slot> calls_;

@@ -6,11 +6,10 @@
 /// \brief What finished runs say of a pipeline: shares of time, and a timeline.
 
 #include <roundpipe/bubble/bubble_meter.hpp>
-#include <roundpipe/concepts/backend.hpp>
 #include <roundpipe/core/id.hpp>
 #include <roundpipe/graph/timeline.hpp>
 #include <roundpipe/runtime/execute/graph_program.hpp>
-#include <roundpipe/runtime/execute/graph_run.hpp>
+#include <roundpipe/runtime/execute/run_state.hpp>
 #include <roundpipe/runtime/report.hpp>
 
 #include <algorithm>
@@ -21,7 +20,6 @@
 namespace roundpipe {
 
 /// Adds up runs, in the order in which they were posted.
-template <Backend B>
 class RunMeters {
  public:
   /// \p timeline_runs: how many of the latest runs the timeline keeps.
@@ -29,7 +27,7 @@ class RunMeters {
       : devices_(devices), timeline_runs_(timeline_runs), busy_(devices), bubbles_(devices) {}
 
   /// Adds a run that is complete. Shares of time are about runs of \p training alone.
-  void add(GraphRun<B> const& run,
+  void add(RunState const& run,
            std::vector<TimelineEntry> const& entries,
            GraphProgram const& training) {
     if (&run.program() == &training) {
@@ -75,12 +73,12 @@ class RunMeters {
   }
 
   /// What \p id waits for besides its own run.
-  [[nodiscard]] static BubbleMeter::External external(GraphRun<B> const& run, ActionId id) {
+  [[nodiscard]] static BubbleMeter::External external(RunState const& run, ActionId id) {
     auto const& cross_run_waits = run.external(id);
     if (cross_run_waits.empty()) {
       return BubbleMeter::External::none;
     }
-    auto const is_host = [](CrossRunWait<B> const& earlier) { return earlier.run == nullptr; };
+    auto const is_host = [](CrossRunWait const& earlier) { return earlier.run == nullptr; };
     return std::ranges::any_of(cross_run_waits, is_host) ? BubbleMeter::External::host
                                                          : BubbleMeter::External::device;
   }

@@ -49,7 +49,7 @@ TEST_CASE("shares of time are about training runs, the timeline about the latest
   CallData call;
   GraphRun<HostBackend> call_run(backend, training, call);
   GraphRun<HostBackend> other_run(backend, other, call);
-  RunMeters<HostBackend> meters(1, 2);
+  RunMeters meters(1, 2);
   meters.add(call_run, ran(0, 0, 1), training);
   meters.add(other_run, ran(1, 1, 50), training);
   meters.add(call_run, ran(2, 50, 52), training);
@@ -68,7 +68,7 @@ TEST_CASE("training runs that are left out count for nothing, those after them d
   GraphProgram const training(one_forward());
   CallData call;
   GraphRun<HostBackend> run(backend, training, call);
-  RunMeters<HostBackend> meters(1, 0);
+  RunMeters meters(1, 0);
   meters.add(run, ran(0, 0, 1), training);
   meters.leave_out(2);
   meters.add(run, ran(1, 1, 3), training);
@@ -84,7 +84,7 @@ TEST_CASE("training runs are left out that were counted already") {
   GraphProgram const training(one_forward());
   CallData call;
   GraphRun<HostBackend> run(backend, training, call);
-  RunMeters<HostBackend> meters(1, 0);
+  RunMeters meters(1, 0);
   meters.add(run, ran(0, 0, 1), training);
   meters.leave_out(1);
   Report nothing;

@@ -10,9 +10,12 @@
 #include <roundpipe/core/id.hpp>
 #include <roundpipe/graph/action_graph.hpp>
 #include <roundpipe/runtime/execute/graph_run.hpp>
+#include <roundpipe/runtime/execute/host_lane_traits.hpp>
 
+#include <array>
 #include <cstddef>
 #include <mutex>
+#include <span>
 
 namespace roundpipe {
 
@@ -23,6 +26,12 @@ struct ActionDispatcher {
   Store& parameters;
   /// Whether a step that has begun has all its gradients.
   bool finishes_steps = false;
+
+  [[nodiscard]] static std::span<HostLaneTraits const> host_lanes() noexcept {
+    static constexpr std::array<HostLaneTraits, 3> lanes{
+        {{LaneKind::accumulate}, {LaneKind::parameter_copy}, {LaneKind::optimizer, true, true}}};
+    return lanes;
+  }
 
   template <class B>
   void issue(GraphRun<B>& run, ActionId id, typename B::Stream& stream, DeviceId device) {

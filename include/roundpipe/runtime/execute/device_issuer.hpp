@@ -36,8 +36,9 @@ class DeviceIssuer {
 
   [[nodiscard]] Stream& stream(LaneKind kind) { return streams_[static_cast<std::size_t>(kind)]; }
 
-  /// Enqueues action \p id of \p run behind all that it waits for, with its events around it.
-  /// Blocks until what it waits for on devices is issued, and while the device is too far behind.
+  /// Enqueues action \p id of \p run, its events around it, behind all that the action waits for.
+  /// Blocks until the devices' actions among that are issued, and while this device is too far
+  /// behind.
   /// \throws Error with the action's name and the device for what the work throws.
   void issue(GraphRun<B>& run, ActionId id) {
     auto const kind = run.program()[id].lane.kind;

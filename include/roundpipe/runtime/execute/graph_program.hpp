@@ -8,9 +8,9 @@
 #include <roundpipe/graph/action_graph.hpp>
 
 #include <algorithm>
-#include <array>
 #include <cstddef>
 #include <map>
+#include <span>
 #include <string>
 #include <utility>
 #include <vector>
@@ -55,9 +55,13 @@ class GraphProgram {
     return devices_[device];
   }
   /// The actions of one of the host's lanes.
-  [[nodiscard]] std::vector<ActionId> const& of_host(LaneKind kind) const {
-    return hosts_[host_index(kind)];
+  [[nodiscard]] std::span<ActionId const> of_host(LaneKind kind) const {
+    auto const index = host_lane_index(kind);
+    return index < hosts_.size() ? std::span<ActionId const>(hosts_[index])
+                                 : std::span<ActionId const>();
   }
+  /// One more than the highest \ref host_lane_index of an action; 0 without actions of the host.
+  [[nodiscard]] std::size_t host_lanes() const noexcept { return hosts_.size(); }
   /// Where an action stands in its thread's list.
   [[nodiscard]] std::size_t position(ActionId id) const { return position_[id.index()]; }
   /// The last action of each lane.
@@ -69,13 +73,14 @@ class GraphProgram {
   /// What errors and traces call an action.
   [[nodiscard]] std::string const& label(ActionId id) const { return labels_[id.index()]; }
 
-  [[nodiscard]] static constexpr std::size_t host_index(LaneKind kind) noexcept {
-    return static_cast<std::size_t>(kind) - device_lane_count;
-  }
-
  private:
   [[nodiscard]] std::vector<ActionId>& list_of(Lane const& lane) {
-    return lane.device.valid() ? devices_[lane.device.index()] : hosts_[host_index(lane.kind)];
+    if (lane.device.valid()) {
+      return devices_[lane.device.index()];
+    }
+    auto const index = host_lane_index(lane.kind);
+    hosts_.resize(std::max(hosts_.size(), index + 1));
+    return hosts_[index];
   }
 
   void keep_latest(std::vector<ActionId>& users) const {
@@ -102,7 +107,7 @@ class GraphProgram {
 
   ActionGraph graph_;
   std::vector<std::vector<ActionId>> devices_;
-  std::array<std::vector<ActionId>, host_lane_count> hosts_;
+  std::vector<std::vector<ActionId>> hosts_;  // by host_lane_index
   std::vector<std::size_t> position_;
   std::map<Lane, ActionId> tails_;
   std::vector<ActionId> losses_;

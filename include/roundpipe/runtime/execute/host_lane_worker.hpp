@@ -9,6 +9,7 @@
 #include <roundpipe/core/id.hpp>
 #include <roundpipe/runtime/execute/action_work.hpp>
 #include <roundpipe/runtime/execute/graph_run.hpp>
+#include <roundpipe/runtime/execute/host_lane_traits.hpp>
 #include <roundpipe/runtime/execute/host_progress.hpp>
 #include <roundpipe/runtime/execute/run_waits.hpp>
 
@@ -21,10 +22,10 @@ template <Backend B, ActionWork<B> W>
 class HostLaneWorker {
  public:
   /// All arguments must outlive the worker.
-  HostLaneWorker(B& backend, W& work, HostProgress<B>& hosts, LaneKind kind)
-      : backend_(backend), work_(work), hosts_(hosts), kind_(kind) {}
+  HostLaneWorker(B& backend, W& work, HostProgress<B>& hosts, HostLaneTraits const& lane)
+      : backend_(backend), work_(work), hosts_(hosts), lane_(lane) {}
 
-  [[nodiscard]] LaneKind kind() const noexcept { return kind_; }
+  [[nodiscard]] HostLaneTraits const& lane() const noexcept { return lane_; }
 
   /// Blocks until what action \p id of \p run waits for is done, or released.
   void wait_for_all(GraphRun<B>& run, ActionId id) {
@@ -38,18 +39,18 @@ class HostLaneWorker {
   /// Does action \p id of \p run, the lane's next, and says so.
   /// \throws Error with the action's name for what the work throws.
   void run(GraphRun<B>& run, ActionId id) {
-    if constexpr (requires { backend_.before_host_action(kind_); }) {
-      backend_.before_host_action(kind_);
+    if constexpr (requires { backend_.before_host_action(lane_.kind); }) {
+      backend_.before_host_action(lane_.kind);
     }
     auto& times = run.host_times(id);
     times.start = RunClock::now();
     run_located(run, id, "", [&] { work_.run(run, id); });
     times.end = RunClock::now();
-    hosts_.finish(kind_, run.host_sequence(id));
+    hosts_.finish(lane_.kind, run.host_sequence(id));
   }
 
-  /// Leaves out action \p id of \p run and all behind it, for an error that is known: what this
-  /// throws is dropped, for it comes after that.
+  /// Leaves out action \p id of \p run and all behind it, because of an error. What the work throws
+  /// here is dropped: it comes after that error.
   void abandon(GraphRun<B>& run, ActionId id) noexcept {
     try {
       work_.abandon(run, id);
@@ -61,7 +62,7 @@ class HostLaneWorker {
   B& backend_;
   W& work_;
   HostProgress<B>& hosts_;
-  LaneKind kind_;
+  HostLaneTraits lane_;
 };
 
 }  // namespace roundpipe

@@ -6,13 +6,13 @@
 /// \brief How far the host's lanes are, for threads and for streams that wait for them.
 
 #include <roundpipe/concepts/backend.hpp>
-#include <roundpipe/runtime/execute/graph_program.hpp>
+#include <roundpipe/runtime/execute/host_lane_traits.hpp>
 
-#include <array>
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
 #include <limits>
+#include <span>
 #include <vector>
 
 namespace roundpipe {
@@ -22,15 +22,17 @@ namespace roundpipe {
 template <Backend B>
 class HostProgress {
  public:
-  explicit HostProgress(B& backend) {
-    for (std::size_t lane = 0; lane < host_lane_count; ++lane) {
+  /// \p lanes must outlive this.
+  HostProgress(B& backend, std::span<HostLaneTraits const> lanes)
+      : lanes_(lanes), done_(lanes.size()) {
+    for (auto const& lane : lanes) {
       fences_.push_back(make_fence(backend, lane));
     }
   }
 
   /// Says that the action number \p sequence of \p lane is done, as all before it are.
   void finish(LaneKind lane, std::uint64_t sequence) {
-    auto const index = GraphProgram::host_index(lane);
+    auto const index = position_of(lane, lanes_);
     auto expected = sequence - 1;  // else the lanes are released
     done_[index].compare_exchange_strong(expected, sequence, std::memory_order_release);
     done_[index].notify_all();
@@ -38,12 +40,12 @@ class HostProgress {
   }
 
   [[nodiscard]] bool is_done(LaneKind lane, std::uint64_t sequence) const {
-    return done_[GraphProgram::host_index(lane)].load(std::memory_order_acquire) >= sequence;
+    return done_[position_of(lane, lanes_)].load(std::memory_order_acquire) >= sequence;
   }
 
   /// Blocks the calling thread until \ref is_done.
   void wait(LaneKind lane, std::uint64_t sequence) const {
-    auto const& done = done_[GraphProgram::host_index(lane)];
+    auto const& done = done_[position_of(lane, lanes_)];
     for (auto seen = done.load(std::memory_order_acquire); seen < sequence;
          seen = done.load(std::memory_order_acquire)) {
       done.wait(seen, std::memory_order_acquire);
@@ -52,14 +54,14 @@ class HostProgress {
 
   /// What streams wait for: its values are the sequences.
   [[nodiscard]] typename B::Fence const& fence(LaneKind lane) const {
-    return fences_[GraphProgram::host_index(lane)];
+    return fences_[position_of(lane, lanes_)];
   }
 
   /// Says that the thread of \p lane has ended: whatever waits for the lane may go on.
-  void end(LaneKind lane) { fences_[GraphProgram::host_index(lane)].signal(all_passed); }
+  void end(LaneKind lane) { fences_[position_of(lane, lanes_)].signal(all_passed); }
 
-  /// Lets every \ref wait pass, for good. Streams that wait are the backend's to stop; those that
-  /// wait for the optimizer, \ref end's.
+  /// Lets every \ref wait pass, for good. The backend stops the streams that wait, but \ref end
+  /// those that wait for a lane that outlives errors.
   void release() noexcept {
     for (auto& done : done_) {
       done.store(all_done, std::memory_order_release);
@@ -72,18 +74,19 @@ class HostProgress {
   static constexpr auto all_passed =
       static_cast<std::uint64_t>(std::numeric_limits<std::int64_t>::max());
 
-  /// After an error the optimizer may still finish a step: gradients that it reads must stay.
-  [[nodiscard]] static typename B::Fence make_fence(B& backend, std::size_t lane) {
+  /// What a lane reads that still runs after an error must stay as it is until the lane ends.
+  [[nodiscard]] static typename B::Fence make_fence(B& backend, HostLaneTraits const& lane) {
     if constexpr (requires { backend.make_held_fence(); }) {
-      if (lane == GraphProgram::host_index(LaneKind::optimizer)) {
+      if (lane.outlives_errors) {
         return backend.make_held_fence();
       }
     }
     return backend.make_fence();
   }
 
-  std::vector<typename B::Fence> fences_;  // by lane
-  std::array<std::atomic<std::uint64_t>, host_lane_count> done_{};
+  std::span<HostLaneTraits const> lanes_;
+  std::vector<typename B::Fence> fences_;         // by lane
+  std::vector<std::atomic<std::uint64_t>> done_;  // by lane
 };
 
 }  // namespace roundpipe

@@ -11,10 +11,11 @@
 
 namespace roundpipe {
 
-/// Goes through the waits of action \p id of \p run, and unpins the runs that it waited for. For
-/// each action of a device, blocks until that is issued and calls `on_event(event)` with its end;
-/// for each of the host, calls `on_host(lane, sequence)` with its lane and its place in the lane's
-/// whole history. Call it once an action and run; after an exception no run goes on.
+/// Goes through what action \p id of \p run waits for, and unpins the earlier runs among it. For an
+/// action of a device, blocks until the action is issued and calls `on_event(event)` with the event
+/// at its end; for an action of the host, calls `on_host(lane, sequence)` with its lane and its
+/// place in the lane's whole history. Call this once for each action of a run; after an exception
+/// no run goes on.
 template <Backend B, class OnEvent, class OnHost>
 void for_each_wait(GraphRun<B>& run, ActionId id, OnEvent&& on_event, OnHost&& on_host) {
   auto const end_of = [](GraphRun<B>& other, ActionId wait) -> typename B::Event& {
@@ -31,7 +32,7 @@ void for_each_wait(GraphRun<B>& run, ActionId id, OnEvent&& on_event, OnHost&& o
   }
   for (auto const& earlier : run.external(id)) {
     if (earlier.run != nullptr) {
-      on_event(end_of(*earlier.run, earlier.action));
+      on_event(end_of(static_cast<GraphRun<B>&>(*earlier.run), earlier.action));
       earlier.run->unpin();
     } else {
       on_host(earlier.lane, earlier.sequence);

@@ -24,7 +24,7 @@ namespace {
 struct Issuing {
   HostBackend backend;
   LoggedWork work;
-  HostProgress<HostBackend> hosts{backend};
+  HostProgress<HostBackend> hosts{backend, work.lanes};
   DeviceIssuer<HostBackend, LoggedWork> issuer{backend, work, hosts, DeviceId(0)};
   GraphProgram program{
       graph_of({Made(ActionKind::accumulate_gradient, LaneKind::accumulate),

@@ -118,4 +118,35 @@ TEST_CASE("an error of the controller's stops the threads, too") {
   CHECK(test.work.done().empty());
 }
 
+TEST_CASE("a host lane that the library does not know runs between gradients and the step") {
+  constexpr auto reduction = static_cast<ActionKind>(200);
+  constexpr auto network = host_lane(host_lane_count);
+  HostBackend backend{{.devices = 2}};
+  LoggedWork work;
+  work.lanes.push_back({network});
+  GraphProgram const program(
+      graph_of({Made(ActionKind::download_gradients, LaneKind::gradient_down, 0),
+                Made(reduction, network).after({0}),
+                Made(ActionKind::optimizer_step, LaneKind::optimizer).after({1})}));
+  CallData data;
+  Executor<HostBackend, LoggedWork> executor(backend, work, 2);
+  std::vector<TimelineEntry> told;
+  executor.on_complete = [&](auto const&, auto const& entries) { told = entries; };
+  auto& run = executor.make_run(program, data);
+  for (std::size_t number = 0; number < 3; ++number) {
+    executor.begin(run, number + 1);
+    executor.post(run);
+  }
+  executor.synchronize();
+  std::vector<ActionId> expected;
+  for (std::size_t number = 0; number < 3; ++number) {
+    expected.insert(expected.end(), {ActionId(0), ActionId(1), ActionId(2)});
+  }
+  CHECK(work.done() == expected);
+  REQUIRE(told.size() == 3);
+  CHECK(told[1].kind == reduction);
+  CHECK(told[1].lane == Lane{network, DeviceId::none()});
+  CHECK(told[1].end_s <= told[2].start_s);
+}
+
 }  // namespace executor_test

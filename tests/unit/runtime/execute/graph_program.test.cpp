@@ -54,7 +54,10 @@ TEST_CASE("a program finds actions by thread, and names them") {
                    on(LaneKind::gradient_down, {})};
   GraphProgram const program(graph);
   CHECK(program.of_device(0) == std::vector{ActionId(0), ActionId(2)});
-  CHECK(program.of_host(LaneKind::accumulate) == std::vector{ActionId(1)});
+  REQUIRE(program.of_host(LaneKind::accumulate).size() == 1);
+  CHECK(program.of_host(LaneKind::accumulate)[0] == ActionId(1));
+  CHECK(program.of_host(LaneKind::optimizer).empty());
+  CHECK(program.host_lanes() == 1);
   CHECK(program.position(ActionId(2)) == 1);
   CHECK(program.tails().at({LaneKind::gradient_down, DeviceId(0)}) == ActionId(2));
   CHECK(program.label(ActionId(1)) == "accumulate gradient");

@@ -23,8 +23,8 @@ namespace {
 struct Working {
   HostBackend backend;
   LoggedWork work;
-  HostProgress<HostBackend> hosts{backend};
-  HostLaneWorker<HostBackend, LoggedWork> worker{backend, work, hosts, LaneKind::optimizer};
+  HostProgress<HostBackend> hosts{backend, work.lanes};
+  HostLaneWorker<HostBackend, LoggedWork> worker{backend, work, hosts, {LaneKind::optimizer}};
   GraphProgram program{graph_of({Made(ActionKind::download_gradients, LaneKind::gradient_down, 0),
                                  Made(ActionKind::accumulate_gradient, LaneKind::accumulate),
                                  Made(ActionKind::optimizer_step, LaneKind::optimizer).after({0}),

@@ -16,9 +16,17 @@ namespace host_progress_test {
 
 using namespace roundpipe;
 
+namespace {
+
+HostLaneTraits const lanes[] = {{LaneKind::accumulate},
+                                {LaneKind::parameter_copy},
+                                {.kind = LaneKind::optimizer, .outlives_errors = true}};
+
+}  // namespace
+
 TEST_CASE("each of the host's lanes counts its own finished actions") {
   HostBackend backend;
-  HostProgress<HostBackend> hosts(backend);
+  HostProgress<HostBackend> hosts(backend, lanes);
   CHECK_FALSE(hosts.is_done(LaneKind::optimizer, 1));
   for (std::uint64_t i = 1; i <= 3; ++i) {
     hosts.finish(LaneKind::optimizer, i);
@@ -31,7 +39,7 @@ TEST_CASE("each of the host's lanes counts its own finished actions") {
 
 TEST_CASE("threads wait until the lane has come so far") {
   HostBackend backend;
-  HostProgress<HostBackend> hosts(backend);
+  HostProgress<HostBackend> hosts(backend, lanes);
   std::vector<std::thread> threads;
   std::atomic<int> early = 0;
   std::atomic<std::uint64_t> finished = 0;
@@ -53,7 +61,7 @@ TEST_CASE("threads wait until the lane has come so far") {
 
 TEST_CASE("streams wait for the lane's fence") {
   HostBackend backend;
-  HostProgress<HostBackend> hosts(backend);
+  HostProgress<HostBackend> hosts(backend, lanes);
   auto stream = backend.make_stream(DeviceId(0), LaneKind::compute);
   std::atomic<bool> finishing = false;
   bool seen = false;
@@ -68,7 +76,7 @@ TEST_CASE("streams wait for the lane's fence") {
 
 TEST_CASE("released lanes let everybody pass, also when an action finishes late") {
   HostBackend backend;
-  HostProgress<HostBackend> hosts(backend);
+  HostProgress<HostBackend> hosts(backend, lanes);
   std::thread waiting([&] { hosts.wait(LaneKind::optimizer, 9); });
   hosts.release();
   waiting.join();
@@ -89,9 +97,10 @@ struct HoldingBackend : HostBackend {
 
 }  // namespace
 
-TEST_CASE("the optimizer's fence is one that an abort leaves, and the lane's end opens it") {
+TEST_CASE(
+    "the fence of a lane that outlives errors is one that an abort leaves, and its end opens it") {
   HoldingBackend backend;
-  HostProgress<HoldingBackend> hosts(backend);
+  HostProgress<HoldingBackend> hosts(backend, lanes);
   CHECK(backend.held_fences == 1);
   auto stream = backend.make_stream(DeviceId(0), LaneKind::gradient_down);
   std::atomic<bool> ending = false;

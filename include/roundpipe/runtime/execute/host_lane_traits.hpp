@@ -1,0 +1,41 @@
+// SPDX-FileCopyrightText: 2026 The roundpipe authors
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#pragma once
+
+/// \file
+/// \brief What an executor has to know of a lane of the host.
+
+#include <roundpipe/core/error.hpp>
+#include <roundpipe/core/lane.hpp>
+
+#include <cstddef>
+#include <span>
+#include <string>
+
+namespace roundpipe {
+
+/// How an executor treats a lane of the host. The work that runs on the lane says so.
+struct HostLaneTraits {
+  LaneKind kind = LaneKind::optimizer;
+  /// Whether the work may go on after an error, to finish what it has begun: device copies that
+  /// wait for the lane are then held until its thread has ended.
+  bool outlives_errors = false;
+  /// Whether the lane's thread is the first of the threads that share its work, and so is pinned to
+  /// the first of their CPUs; else it may run on any of them.
+  bool leads_threads = false;
+};
+
+/// Where \p kind stands in \p lanes.
+/// \throws Error (unsupported) when it does not.
+[[nodiscard]] inline std::size_t position_of(LaneKind kind, std::span<HostLaneTraits const> lanes) {
+  for (std::size_t i = 0; i < lanes.size(); ++i) {
+    if (lanes[i].kind == kind) {
+      return i;
+    }
+  }
+  throw Error(Errc::unsupported,
+              std::string("a graph has actions on lane '") + name_of(kind) +
+                  "' of the host, for which the executor was given no work");
+}
+
+}  // namespace roundpipe

@@ -1,0 +1,184 @@
+// SPDX-FileCopyrightText: 2026 The roundpipe authors
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#pragma once
+
+/// \file
+/// \brief How far one run of a graph is, and the earlier runs that it waits for.
+
+#include <roundpipe/core/id.hpp>
+#include <roundpipe/graph/graph_history.hpp>
+#include <roundpipe/runtime/execute/call_data.hpp>
+#include <roundpipe/runtime/execute/graph_program.hpp>
+
+#include <atomic>
+#include <chrono>
+#include <cstddef>
+#include <cstdint>
+#include <limits>
+#include <map>
+#include <vector>
+
+namespace roundpipe {
+
+using RunClock = std::chrono::steady_clock;
+
+class RunState;
+
+/// An action of an earlier run that a later one waits for. Until a wait for a device's action is
+/// over, the earlier run is pinned: its events are not recorded anew.
+struct CrossRunWait {
+  RunState* run = nullptr;  ///< Null for the host's lanes, whose sequence says all.
+  ActionId action;
+  LaneKind lane = LaneKind::compute;
+  std::uint64_t sequence = 0;
+};
+
+/// What a \ref GraphRun keeps besides events, whatever the backend.
+class RunState {
+ public:
+  /// \p program and \p call must outlive this.
+  RunState(GraphProgram const& program, CallData& call)
+      : program_(&program),
+        call_(&call),
+        issued_(program.graph().devices),
+        external_(program.graph().actions.size()),
+        host_times_(program.graph().actions.size()),
+        host_bases_(program.host_lanes()) {}
+
+  [[nodiscard]] GraphProgram const& program() const noexcept { return *program_; }
+  /// What the run is about; it changes between runs only.
+  [[nodiscard]] CallData const& call() const noexcept { return *call_; }
+  [[nodiscard]] std::size_t devices() const noexcept { return program_->graph().devices; }
+
+  /// The run's number in the order in which runs were posted.
+  [[nodiscard]] std::size_t number() const noexcept { return number_; }
+  /// Where the run stands among others.
+  [[nodiscard]] GraphBinding const& place() const noexcept { return place_; }
+  [[nodiscard]] bool in_flight() const noexcept { return in_flight_; }
+
+  /// The device that plays a relative one.
+  [[nodiscard]] DeviceId physical(DeviceId relative) const noexcept {
+    return place_.physical(relative);
+  }
+  [[nodiscard]] DeviceId relative(DeviceId physical) const noexcept {
+    return DeviceId((physical.index() + devices() - place_.first_device) % devices());
+  }
+
+  /// Where a ring stood when the run began, to be added to a buffer's sequence.
+  [[nodiscard]] std::size_t ring_base(Ring const& ring) const { return ring_bases_.at(ring); }
+
+  /// Says that a device's thread has issued its list up to and with \p position.
+  void set_issued(DeviceId relative, std::size_t position) {
+    auto& issued = issued_[relative.index()].value;
+    auto seen = issued.load(std::memory_order_relaxed);
+    if (seen != released) {
+      issued.compare_exchange_strong(seen, issue_mark(position), std::memory_order_release);
+    }
+    issued.notify_all();
+  }
+  [[nodiscard]] bool is_issued(ActionId id) const {
+    auto const device = (*program_)[id].lane.device;
+    return issued_[device.index()].value.load(std::memory_order_acquire) >=
+           issue_mark(program_->position(id));
+  }
+  /// Blocks until \p id is issued (or the pipeline stops).
+  void wait_issued(ActionId id) const {
+    auto const device = (*program_)[id].lane.device;
+    auto const& issued = issued_[device.index()].value;
+    auto const mark = issue_mark(program_->position(id));
+    for (auto seen = issued.load(std::memory_order_acquire); seen < mark;
+         seen = issued.load(std::memory_order_acquire)) {
+      issued.wait(seen, std::memory_order_acquire);
+    }
+  }
+  /// Lets every \ref wait_issued and \ref wait_unpinned pass, for good.
+  void release_waiters() {
+    for (auto& issued : issued_) {
+      issued.value.store(released, std::memory_order_release);
+      issued.value.notify_all();
+    }
+    pins_.store(unpinned_for_good, std::memory_order_release);
+    pins_.notify_all();
+  }
+
+  /// What \p id waits for besides its own run's actions.
+  [[nodiscard]] std::vector<CrossRunWait> const& external(ActionId id) const {
+    return external_[id.index()];
+  }
+
+  /// The place of a host action's end in its lane's whole history.
+  [[nodiscard]] std::uint64_t host_sequence(ActionId id) const {
+    auto const kind = (*program_)[id].lane.kind;
+    return host_bases_[host_lane_index(kind)] + program_->position(id) + 1;
+  }
+
+  void pin() noexcept { pins_.fetch_add(1, std::memory_order_relaxed); }
+  void unpin() {
+    if (pins_.fetch_sub(1, std::memory_order_acq_rel) == 1) {
+      pins_.notify_all();
+    }
+  }
+  /// Blocks until no later run waits for an action of this one (or the pipeline stops).
+  void wait_unpinned() const {
+    for (auto pins = pins_.load(std::memory_order_acquire); pins > 0;
+         pins = pins_.load(std::memory_order_acquire)) {
+      pins_.wait(pins, std::memory_order_acquire);
+    }
+  }
+
+  /// When a host action ran.
+  struct HostTimes {
+    RunClock::time_point start;
+    RunClock::time_point end;
+  };
+  [[nodiscard]] HostTimes& host_times(ActionId id) { return host_times_[id.index()]; }
+
+  // What the executor's controller sets when it posts the run.
+
+  void begin(std::size_t number, GraphBinding const& place) {
+    ++generation_;
+    number_ = number;
+    place_ = place;
+    for (auto& cross_run_waits : external_) {
+      cross_run_waits.clear();
+    }
+  }
+  void set_ring_base(Ring const& ring, std::size_t base) { ring_bases_[ring] = base; }
+  /// \p base actions of lane \p kind were posted before. Nothing happens for a lane that the
+  /// program has no action on.
+  void set_host_base(LaneKind kind, std::uint64_t base) {
+    if (host_lane_index(kind) < host_bases_.size()) {
+      host_bases_[host_lane_index(kind)] = base;
+    }
+  }
+  void add_external(ActionId id, CrossRunWait wait) { external_[id.index()].push_back(wait); }
+  void start() noexcept { in_flight_ = true; }
+  void finish() noexcept { in_flight_ = false; }
+
+ private:
+  static constexpr auto released = std::numeric_limits<std::uint64_t>::max();
+  static constexpr auto unpinned_for_good = std::numeric_limits<std::int64_t>::min() / 2;
+
+  struct Issued {
+    std::atomic<std::uint64_t> value{0};
+  };
+
+  [[nodiscard]] std::uint64_t issue_mark(std::size_t position) const noexcept {
+    return (generation_ << 32U) + position + 1;
+  }
+
+  GraphProgram const* program_;
+  CallData const* call_;
+  std::vector<Issued> issued_;  // by relative device
+  std::vector<std::vector<CrossRunWait>> external_;
+  std::vector<HostTimes> host_times_;
+  std::map<Ring, std::size_t> ring_bases_;
+  std::vector<std::uint64_t> host_bases_;
+  std::atomic<std::int64_t> pins_{0};
+  std::uint64_t generation_ = 0;  // counts the runs in this slot; an older one's actions are done
+  std::size_t number_ = 0;
+  GraphBinding place_;
+  bool in_flight_ = false;
+};
+
+}  // namespace roundpipe

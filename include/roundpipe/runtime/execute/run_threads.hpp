@@ -1,0 +1,220 @@
+// SPDX-FileCopyrightText: 2026 The roundpipe authors
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#pragma once
+
+/// \file
+/// \brief The threads that run graphs: one that issues for each device, one for each host lane.
+
+#include <roundpipe/concepts/backend.hpp>
+#include <roundpipe/core/id.hpp>
+#include <roundpipe/runtime/execute/action_work.hpp>
+#include <roundpipe/runtime/execute/device_issuer.hpp>
+#include <roundpipe/runtime/execute/graph_run.hpp>
+#include <roundpipe/runtime/execute/host_lane_traits.hpp>
+#include <roundpipe/runtime/execute/host_lane_worker.hpp>
+#include <roundpipe/runtime/execute/host_progress.hpp>
+#include <roundpipe/runtime/execute/run_queue.hpp>
+#include <roundpipe/runtime/execute/run_state.hpp>
+#include <roundpipe/system/cpu_plan.hpp>
+#include <roundpipe/system/cpu_set.hpp>
+#include <roundpipe/system/first_error.hpp>
+
+#include <cstddef>
+#include <exception>
+#include <memory>
+#include <mutex>
+#include <span>
+#include <thread>
+#include <utility>
+#include <vector>
+
+namespace roundpipe {
+
+/// Runs what it is handed, run after run, until an error stops everything. All members are for one
+/// thread, the controller's, except \ref fail, which is for any.
+///
+/// Every thread follows the graphs' issue order, so host waits can not form a cycle: before a
+/// stream waits for another device's event, the issuing thread waits until the event is recorded.
+template <Backend B, ActionWork<B> W>
+class RunThreads {
+ public:
+  /// Makes streams, but starts no thread. \p backend and \p work must outlive this. \p cpus says
+  /// what threads are pinned to.
+  RunThreads(B& backend, W& work, std::size_t devices, CpuPlan cpus)
+      : backend_(backend),
+        cpus_(std::move(cpus)),
+        lanes_(work.host_lanes()),
+        hosts_(backend, lanes_),
+        device_queues_(devices),
+        host_queues_(lanes_.size()) {
+    for (std::size_t d = 0; d < devices; ++d) {
+      issuers_.emplace_back(backend, work, hosts_, DeviceId(d));
+    }
+    for (auto const& lane : lanes_) {
+      workers_.emplace_back(backend, work, hosts_, lane);
+    }
+  }
+
+  RunThreads(RunThreads const&) = delete;
+  RunThreads& operator=(RunThreads const&) = delete;
+  ~RunThreads() { join(); }
+
+  /// \throws std::system_error when the machine has no more threads.
+  void start() {
+    for (std::size_t d = 0; d < issuers_.size(); ++d) {
+      threads_.emplace_back([this, d] { issue_all(DeviceId(d)); });
+    }
+    for (std::size_t k = 0; k < workers_.size(); ++k) {
+      threads_.emplace_back([this, k] { work_all(k); });
+    }
+  }
+
+  /// Makes a slot for runs of \p program about \p call; both must outlive this.
+  /// \throws Error (unsupported) when the program has actions on a host lane without work.
+  GraphRun<B>& make_run(GraphProgram const& program, CallData& call) {
+    for (std::size_t k = 0; k < program.host_lanes(); ++k) {
+      if (!program.of_host(host_lane(k)).empty()) {
+        (void)position_of(host_lane(k), lanes_);
+      }
+    }
+    auto run = std::make_unique<GraphRun<B>>(backend_, program, call);
+    std::lock_guard const lock(runs_mutex_);
+    runs_.push_back(std::move(run));
+    return *runs_.back();
+  }
+
+  /// Hands \p run to the threads that have an action of it; the others would never be waited for.
+  void hand(GraphRun<B>& run) {
+    auto const& program = run.program();
+    for (std::size_t d = 0; d < program.graph().devices; ++d) {
+      if (!program.of_device(run.relative(DeviceId(d)).index()).empty()) {
+        device_queues_[d].push(&run);
+      }
+    }
+    for (std::size_t k = 0; k < lanes_.size(); ++k) {
+      if (!program.of_host(lanes_[k].kind).empty()) {
+        host_queues_[k].push(&run);
+      }
+    }
+  }
+
+  /// Lets the threads finish what they were handed, unless an error has stopped them, and ends
+  /// them.
+  void join() {
+    for (auto& queue : device_queues_) {
+      queue.close();
+    }
+    for (auto& queue : host_queues_) {
+      queue.close();
+    }
+    for (auto& thread : threads_) {
+      thread.join();
+    }
+    threads_.clear();
+  }
+
+  /// Stops everything with \p error, unless another one came first.
+  void fail(std::exception_ptr error) noexcept {
+    if (!error_.set(std::move(error))) {
+      return;
+    }
+    backend_.abort();
+    for (auto& queue : device_queues_) {
+      queue.cut_off();
+    }
+    for (auto& queue : host_queues_) {
+      queue.cut_off();
+    }
+    {
+      std::lock_guard const lock(runs_mutex_);
+      for (auto const& run : runs_) {
+        run->release_waiters();
+      }
+    }
+    hosts_.release();
+  }
+
+  /// Whether \p f throws nothing; what it throws stops everything.
+  template <class F>
+  bool succeeds(F&& f) noexcept {
+    try {
+      f();
+      return true;
+    } catch (...) {
+      fail(std::current_exception());
+      return false;
+    }
+  }
+
+  /// Throws the error that has stopped everything, if one has.
+  void rethrow() const { error_.rethrow(); }
+
+  [[nodiscard]] std::span<HostLaneTraits const> lanes() const noexcept { return lanes_; }
+  [[nodiscard]] HostProgress<B> const& hosts() const noexcept { return hosts_; }
+  [[nodiscard]] std::size_t devices() const noexcept { return issuers_.size(); }
+  [[nodiscard]] typename B::Stream& stream(DeviceId device, LaneKind kind) {
+    return issuers_[device.index()].stream(kind);
+  }
+  /// All slots.
+  [[nodiscard]] std::vector<std::unique_ptr<GraphRun<B>>> const& runs() const noexcept {
+    return runs_;
+  }
+
+ private:
+  void issue_all(DeviceId device) {
+    if (device.index() < cpus_.issuing.size()) {
+      pin_this_thread(std::span(&cpus_.issuing[device.index()], 1));
+    }
+    while (auto const next = device_queues_[device.index()].pop()) {
+      auto& run = static_cast<GraphRun<B>&>(**next);
+      auto const relative = run.relative(device);
+      auto const& actions = run.program().of_device(relative.index());
+      for (std::size_t i = 0; i < actions.size(); ++i) {
+        if (error_.is_set() ||
+            !succeeds([&] { issuers_[device.index()].issue(run, actions[i]); })) {
+          return;
+        }
+        run.set_issued(relative, i);
+      }
+    }
+  }
+
+  void work_all(std::size_t lane) {
+    auto& worker = workers_[lane];
+    if (auto const& cpus = cpus_.optimizer.cpus; !cpus.empty()) {
+      pin_this_thread(worker.lane().leads_threads ? std::span(cpus).first(1) : std::span(cpus));
+    }
+    work(worker, host_queues_[lane]);
+    hosts_.end(worker.lane().kind);
+  }
+
+  void work(HostLaneWorker<B, W>& worker, RunQueue<RunState*>& queue) {
+    while (auto const next = queue.pop()) {
+      auto& run = static_cast<GraphRun<B>&>(**next);
+      for (auto const id : run.program().of_host(worker.lane().kind)) {
+        if (!succeeds([&] { worker.wait_for_all(run, id); }) || error_.is_set()) {
+          worker.abandon(run, id);
+          return;
+        }
+        if (!succeeds([&] { worker.run(run, id); })) {
+          return;
+        }
+      }
+    }
+  }
+
+  B& backend_;
+  CpuPlan cpus_;
+  std::span<HostLaneTraits const> lanes_;
+  FirstError error_;
+  HostProgress<B> hosts_;
+  std::vector<DeviceIssuer<B, W>> issuers_;    // by device
+  std::vector<HostLaneWorker<B, W>> workers_;  // by host lane
+  std::mutex runs_mutex_;                      // fail() may come from any thread
+  std::vector<std::unique_ptr<GraphRun<B>>> runs_;
+  std::vector<RunQueue<RunState*>> device_queues_;
+  std::vector<RunQueue<RunState*>> host_queues_;  // by host lane
+  std::vector<std::thread> threads_;
+};
+
+}  // namespace roundpipe

@@ -1,0 +1,103 @@
+// SPDX-FileCopyrightText: 2026 The roundpipe authors
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+
+#include <roundpipe/runtime/execute/run_state.hpp>
+
+#include <support/hand_made_graph.hpp>
+
+#include <doctest/doctest.h>
+
+#include <cstddef>
+#include <thread>
+
+namespace run_state_test {
+
+using namespace roundpipe;
+using namespace roundpipe::test;
+
+namespace {
+
+/// Two actions of a device, and two of a host lane that only this graph uses.
+struct OneRun {
+  GraphProgram program{graph_of({Made(ActionKind::upload_activation, LaneKind::activation_up, 1),
+                                 Made(ActionKind::forward, LaneKind::compute, 1),
+                                 Made(ActionKind::gradient_norm, host_lane(host_lane_count)),
+                                 Made(ActionKind::optimizer_step, host_lane(host_lane_count))})};
+  CallData data;
+  RunState run{program, data};
+};
+
+}  // namespace
+
+TEST_CASE("a run knows which devices play the graph's") {
+  OneRun one;
+  one.run.begin(5, {.first_device = 1, .devices = 2, .iteration = 3});
+  CHECK(one.run.number() == 5);
+  for (std::size_t d = 0; d < 2; ++d) {
+    CHECK(one.run.physical(DeviceId(d)) == DeviceId(1 - d));
+    CHECK(one.run.relative(one.run.physical(DeviceId(d))) == DeviceId(d));
+  }
+}
+
+TEST_CASE("what an earlier run in the slot has issued does not count") {
+  OneRun one;
+  one.run.begin(0, {.devices = 2});
+  CHECK_FALSE(one.run.is_issued(ActionId(0)));
+  one.run.set_issued(DeviceId(1), 0);
+  CHECK(one.run.is_issued(ActionId(0)));
+  CHECK_FALSE(one.run.is_issued(ActionId(1)));
+  one.run.set_issued(DeviceId(1), 1);
+  CHECK(one.run.is_issued(ActionId(1)));
+  one.run.begin(1, {.devices = 2});
+  CHECK_FALSE(one.run.is_issued(ActionId(0)));
+}
+
+TEST_CASE("the actions of a host lane are numbered across runs, whoever brings the lane") {
+  OneRun one;
+  one.run.begin(0, {.devices = 2});
+  one.run.set_host_base(LaneKind::optimizer, 3);  // the program has no action there
+  one.run.set_host_base(host_lane(host_lane_count), 40);
+  CHECK(one.run.host_sequence(ActionId(2)) == 41);
+  CHECK(one.run.host_sequence(ActionId(3)) == 42);
+}
+
+TEST_CASE("waits for other runs are of one run of the slot") {
+  OneRun one;
+  OneRun earlier;
+  one.run.begin(0, {.devices = 2});
+  one.run.add_external(ActionId(1), {&earlier.run, ActionId(0), LaneKind::activation_up, 0});
+  CHECK(one.run.external(ActionId(0)).empty());
+  REQUIRE(one.run.external(ActionId(1)).size() == 1);
+  CHECK(one.run.external(ActionId(1)).front().run == &earlier.run);
+  one.run.begin(1, {.devices = 2});
+  CHECK(one.run.external(ActionId(1)).empty());
+}
+
+TEST_CASE("a pinned run keeps its slot until the last waiter has let go") {
+  OneRun one;
+  one.run.pin();
+  one.run.pin();
+  one.run.unpin();
+  bool unpinned = false;
+  std::thread waiter([&] {
+    unpinned = true;
+    one.run.unpin();
+  });
+  one.run.wait_unpinned();
+  CHECK(unpinned);
+  waiter.join();
+}
+
+TEST_CASE("released, a run lets everybody pass") {
+  OneRun one;
+  one.run.begin(0, {.devices = 2});
+  one.run.pin();
+  one.run.release_waiters();
+  one.run.wait_issued(ActionId(1));
+  one.run.wait_unpinned();
+  one.run.set_issued(DeviceId(1), 0);  // late
+  one.run.wait_issued(ActionId(1));
+  CHECK(one.run.is_issued(ActionId(1)));
+}
+
+}  // namespace run_state_test
