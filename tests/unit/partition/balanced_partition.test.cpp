@@ -31,7 +31,7 @@ double draw_seconds(Random& random) {
   return static_cast<double>(draw(random, 0, 24)) / 8;
 }
 
-/// What a stage takes; infinity when it does not fit.
+/// The time of a stage; infinity when it does not fit.
 double seconds_of(PartitionProblem const& problem, LayerRange range, bool fused) {
   auto const fits = [&](StageDirection direction) {
     return !problem.fits || problem.fits(direction, range);
@@ -49,7 +49,8 @@ double seconds_of(PartitionProblem const& problem, LayerRange range, bool fused)
   return sum;
 }
 
-/// The least time of the slowest of \p stages stages from layer \p first on, by trying everything.
+/// The smallest time of the slowest of \p stages stages from layer \p first on, found by trying all
+/// cuts.
 double brute_force(PartitionProblem const& problem,
                    std::size_t first,
                    std::size_t stages,
@@ -67,7 +68,7 @@ double brute_force(PartitionProblem const& problem,
   return best;
 }
 
-/// The stages of all layers, in layer order, once it is checked that the partition is legal.
+/// The stages of all layers, in layer order, after checking that the partition is legal.
 std::vector<LayerRange> places_of(PartitionProblem const& problem,
                                   Partition const& partition,
                                   std::size_t stages,
@@ -112,7 +113,7 @@ PartitionProblem random_problem(Random& random) {
 
 }  // namespace
 
-TEST_CASE("the slowest stage is as fast as the best of all cuts") {
+TEST_CASE("the slowest stage is as fast as with the best of all cuts") {
   Random random(5);
   for (int i = 0; i < 400; ++i) {
     CAPTURE(i);
@@ -126,7 +127,7 @@ TEST_CASE("the slowest stage is as fast as the best of all cuts") {
   }
 }
 
-TEST_CASE("under limits, fused stages are asked for as backward stages alone") {
+TEST_CASE("under limits, the fused stage is checked as a backward stage only") {
   Random random(6);
   int refused = 0;
   for (int i = 0; i < 400; ++i) {
@@ -155,7 +156,7 @@ TEST_CASE("under limits, fused stages are asked for as backward stages alone") {
   CHECK(refused < 600);
 }
 
-TEST_CASE("equal layers are dealt evenly, longer stages last, and stages without layers too") {
+TEST_CASE("equal layers are dealt evenly, longer stages last, and empty stages too") {
   PartitionProblem const problem{std::vector<LayerCost>(7, {1, 2}), 1, 1, {}};
   using Ranges = std::vector<LayerRange>;
   auto const places = [&](std::size_t stages, bool fused) {
@@ -169,14 +170,14 @@ TEST_CASE("equal layers are dealt evenly, longer stages last, and stages without
         Ranges{{0, 1}, {1, 1}, {2, 1}, {3, 1}, {4, 1}, {5, 1}, {6, 0}, {6, 0}, {6, 1}});
 }
 
-TEST_CASE("a fused stage takes more layers than others, as it recomputes none") {
+TEST_CASE("a fused stage takes more layers than others, because it recomputes none") {
   PartitionProblem const problem{std::vector<LayerCost>(10, {1, 1}), 1, 1, {}};
   auto const partition = balanced_partition(problem, 3, true);
   CHECK(partition.backward == std::vector<LayerRange>{{6, 4}, {3, 3}, {0, 3}});
   CHECK(partition.forward == std::vector<LayerRange>{{0, 3}, {3, 3}});
 }
 
-TEST_CASE("layers that take no time are dealt as well") {
+TEST_CASE("layers without cost are dealt, too") {
   PartitionProblem const problem{std::vector<LayerCost>(3, {0, 0}), 1, 1, {}};
   for (auto const fused : {false, true}) {
     auto const partition = balanced_partition(problem, 2, fused);
@@ -184,7 +185,7 @@ TEST_CASE("layers that take no time are dealt as well") {
   }
 }
 
-TEST_CASE("problems that make no sense are refused") {
+TEST_CASE("invalid problems are refused") {
   auto const code_of = [](PartitionProblem const& problem, std::size_t stages) {
     return error_of([&] { (void)balanced_partition(problem, stages, true); }).code();
   };

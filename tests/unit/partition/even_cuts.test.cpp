@@ -29,7 +29,7 @@ std::vector<std::size_t> counts(std::optional<std::vector<LayerRange>> const& ra
 
 }  // namespace
 
-TEST_CASE("equal layers are cut into any number of stages that differ by one layer at most") {
+TEST_CASE("equal layers are cut into any number of stages that differ by at most one layer") {
   PartitionProblem const problem{std::vector<LayerCost>(20, {1, 2}), 1, 1};
   StageTicks const ticks(problem.costs);
   EvenCuts const forward(problem, ticks, StageDirection::forward);

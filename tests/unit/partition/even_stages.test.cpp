@@ -16,7 +16,7 @@ using namespace roundpipe::detail;
 
 namespace {
 
-/// The layers of each stage when all but the last layer are cut so that none has more than \p most.
+/// The layers of each stage when all but the last layer are cut into stages of at most \p most.
 std::vector<std::size_t> counts(std::vector<LayerCost> costs,
                                 StageDirection direction,
                                 Ticks most) {
@@ -34,7 +34,7 @@ std::vector<std::size_t> counts(std::vector<LayerCost> costs,
 
 }  // namespace
 
-TEST_CASE("of equal layers, forward stages become longer and backward stages shorter") {
+TEST_CASE("with equal layers, forward stages become longer and backward stages shorter") {
   using Counts = std::vector<std::size_t>;
   std::vector<LayerCost> const equal(12, {1, 2});
   CHECK(counts(equal, StageDirection::forward, 4) == Counts{3, 4, 4});
@@ -44,7 +44,7 @@ TEST_CASE("of equal layers, forward stages become longer and backward stages sho
   CHECK(counts({{1, 2}}, StageDirection::forward, 1).empty());
 }
 
-TEST_CASE("of unequal layers, the sum of squares is the least") {
+TEST_CASE("with unequal layers, the sum of squares is the smallest") {
   // 1 1 4 1 1 in two stages of at most 6: 2 + 6 or 6 + 2; 1 + 7 would be too long.
   std::vector<LayerCost> const costs{{1, 0}, {1, 0}, {4, 0}, {1, 0}, {1, 0}, {1, 0}};
   CHECK(counts(costs, StageDirection::forward, 6) == std::vector<std::size_t>{2, 3});

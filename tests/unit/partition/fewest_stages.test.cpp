@@ -18,7 +18,7 @@ using detail::FewestStages;
 using detail::StageTicks;
 using detail::Ticks;
 
-TEST_CASE("the fewest stages are those of dynamic programming, whatever fits") {
+TEST_CASE("the fewest stages match dynamic programming under any limits") {
   std::mt19937_64 random(2);
   constexpr auto never = std::numeric_limits<std::size_t>::max();
   for (int i = 0; i < 500; ++i) {

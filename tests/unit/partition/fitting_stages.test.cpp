@@ -27,7 +27,7 @@ TEST_CASE("without limits the stages that begin with a layer are one run") {
   }
 }
 
-TEST_CASE("the answers are those of the problem, and each stage is asked about once, when needed") {
+TEST_CASE("the answers match the problem, and each stage is asked about once, when needed") {
   std::mt19937_64 random(1);
   for (int i = 0; i < 100; ++i) {
     std::size_t const layers = 1 + random() % 8;
@@ -55,7 +55,7 @@ TEST_CASE("the answers are those of the problem, and each stage is asked about o
   }
 }
 
-TEST_CASE("stages longer than those in question are not asked about") {
+TEST_CASE("stages beyond the requested length are not asked about") {
   PartitionProblem problem{std::vector<LayerCost>(9), 1, 1, {}};
   problem.fits = [](StageDirection, LayerRange range) {
     CHECK(range.count <= 3);

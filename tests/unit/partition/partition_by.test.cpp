@@ -22,7 +22,7 @@ namespace partition_by_test {
 using namespace roundpipe;
 using test::error_of;
 
-TEST_CASE("the chosen partitioner is the one that was chosen") {
+TEST_CASE("the selected partitioner is used") {
   std::vector<LayerCost> costs(20, {1, 2});
   costs.push_back({3, 6});
   PartitionProblem const problem{costs, 4, 16};
@@ -37,7 +37,7 @@ TEST_CASE("the chosen partitioner is the one that was chosen") {
   CHECK(name_of(PartitionBy::simulation) == std::string("simulation"));
 }
 
-TEST_CASE("with the bound's partition the best rounds are taken") {
+TEST_CASE("the bound's partition comes with the best rounds") {
   PartitionProblem problem{std::vector<LayerCost>(12, {1, 2}), 4, 24};
   SlotSimulationOptions const options{.asynchronous = false, .communication_s = 0.1};
   auto const found = ChosenPartitioner(PartitionBy::bound, options).search(problem);
@@ -53,7 +53,7 @@ TEST_CASE("with the bound's partition the best rounds are taken") {
         Errc::invalid_argument);
 }
 
-TEST_CASE("a planner takes either") {
+TEST_CASE("a planner accepts either") {
   auto const model = describe(test::toy_model({}), {2, 3});
   auto const blocks = form_blocks(model);
   CostModel const costs(std::vector<LayerCost>(model.size(), LayerCost{1, 2}));

@@ -20,17 +20,17 @@ TEST_CASE("a partition covers its model, in execution order and without empty st
   CHECK_FALSE(covers({}, 0));
   CHECK_FALSE(covers({{{0, 5}}, {}}, 5));
   CHECK_FALSE(covers({{{0, 2}}, {{3, 2}, {0, 3}}}, 5));          // layer 2 has no forward
-  CHECK_FALSE(covers({{{0, 4}}, {{3, 2}, {0, 3}}}, 5));          // layer 3 has two
+  CHECK_FALSE(covers({{{0, 4}}, {{3, 2}, {0, 3}}}, 5));          // layer 3 has two forwards
   CHECK_FALSE(covers({{{0, 3}}, {{3, 2}, {0, 2}}}, 5));          // layer 2 has no backward
-  CHECK_FALSE(covers({{{0, 3}}, {{3, 2}, {1, 2}}}, 5));          // layer 0 has none
-  CHECK_FALSE(covers({{{0, 3}}, {{3, 2}, {0, 2}, {2, 1}}}, 5));  // not in this order
+  CHECK_FALSE(covers({{{0, 3}}, {{3, 2}, {1, 2}}}, 5));          // layer 0 has no backward
+  CHECK_FALSE(covers({{{0, 3}}, {{3, 2}, {0, 2}, {2, 1}}}, 5));  // wrong order
   CHECK_FALSE(covers({{{0, 3}, {3, 0}}, {{3, 2}, {0, 3}}}, 5));  // an empty stage
-  CHECK_FALSE(covers({{{0, 3}}, {{3, 2}, {3, 0}, {0, 3}}}, 5));  // another
-  CHECK_FALSE(covers({{{0, 9}}, {{9, 2}}}, 5));                  // no such layers
+  CHECK_FALSE(covers({{{0, 3}}, {{3, 2}, {3, 0}, {0, 3}}}, 5));  // another empty stage
+  CHECK_FALSE(covers({{{0, 9}}, {{9, 2}}}, 5));                  // unknown layers
   CHECK_FALSE(covers({{{0, 3}}, {{3, static_cast<std::size_t>(-1)}}}, 5));
 }
 
-TEST_CASE("a partition fits when each of its stages does") {
+TEST_CASE("a partition fits when each of its stages fits") {
   PartitionProblem problem{std::vector<LayerCost>(5), 1, 1};
   Partition const partition{{{0, 3}}, {{3, 2}, {1, 2}, {0, 1}}};
   CHECK(fits(problem, partition));

@@ -33,7 +33,7 @@ using roundpipe::Partitioner;
 using roundpipe::PartitionProblem;
 using roundpipe::StageDirection;
 
-/// What a partition is judged by.
+/// The score of a partition.
 struct Score {
   double objective = std::numeric_limits<double>::infinity();
   double t_max = 0;
@@ -41,7 +41,8 @@ struct Score {
   friend bool operator==(Score const&, Score const&) = default;
 };
 
-/// All ways to cut the layers [0, count) into stages, in layer order: one bit a possible cut.
+/// All ways to cut the layers [0, count) into stages, in layer order: one bit for each possible
+/// cut.
 std::vector<std::vector<LayerRange>> compositions(std::size_t count) {
   if (count == 0) {
     return {{}};
@@ -60,7 +61,7 @@ std::vector<std::vector<LayerRange>> compositions(std::size_t count) {
   return result;
 }
 
-/// Whether and how slow: the slowest of \p stages, or infinity when one does not fit.
+/// The time of the slowest of \p stages, or infinity when a stage does not fit.
 double slowest(PartitionProblem const& problem,
                StageDirection direction,
                std::vector<LayerRange> const& stages) {
@@ -84,8 +85,8 @@ double slowest(PartitionProblem const& problem,
   return result;
 }
 
-/// The best score by trying everything: least objective, then least t_max, then earliest fused
-/// stage. Costs that are multiples of a power of two make it exact.
+/// The best score, found by trying everything: smallest objective, then smallest t_max, then
+/// earliest fused stage. Costs that are multiples of a power of two make the score exact.
 Score brute_force(PartitionProblem const& problem) {
   auto const layers = problem.costs.size();
   auto const n = static_cast<double>(problem.devices);
@@ -93,7 +94,8 @@ Score brute_force(PartitionProblem const& problem) {
   for (std::size_t fused = 0; fused < layers; ++fused) {
     auto const fused_seconds =
         slowest(problem, StageDirection::backward, {{fused, layers - fused}});
-    std::map<double, double> forwards;  // by number of stages: the slowest stage's least time
+    std::map<double, double> forwards;  // for each number of stages: the smallest time of the
+                                        // slowest stage
     std::map<double, double> backwards;
     for (auto const& stages : compositions(fused)) {
       auto const count = static_cast<double>(stages.size());
@@ -159,8 +161,8 @@ std::size_t draw(Random& random, std::size_t low, std::size_t high) {
   return std::uniform_int_distribution<std::size_t>(low, high)(random);
 }
 
-/// A problem of up to ten layers whose costs are multiples of 1/8; some cost nothing, and some take
-/// longer or shorter when they are recomputed.
+/// A problem of up to ten layers whose costs are multiples of 1/8. Some layers cost nothing; for
+/// some, recomputing takes longer or shorter.
 PartitionProblem random_problem(Random& random) {
   PartitionProblem problem;
   auto const most = draw(random, 0, 24);  // 0: all layers cost nothing
@@ -278,9 +280,10 @@ TEST_CASE("with costs that round, the partition is as good as the best up to rou
   }
 }
 
-TEST_CASE("equal layers are cut by hand as expected") {
-  // Six layers of 1 + 2 s and two devices: with t_max = 3, backward stages of one layer and forward
-  // stages of at most three: the fused stage holds layer 5; the shorter forward stage comes first.
+TEST_CASE("equal layers are cut as calculated by hand") {
+  // Six layers of 1 + 2 s and two devices. With t_max = 3, backward stages have one layer and
+  // forward stages at most three. The fused stage holds layer 5; the shorter forward stage comes
+  // first.
   PartitionProblem problem{
       .costs = std::vector<LayerCost>(6, {1, 2}), .devices = 2, .micro_batches = 4, .fits = {}};
   auto const partition = Partitioner{}.partition(problem);
@@ -290,7 +293,7 @@ TEST_CASE("equal layers are cut by hand as expected") {
   CHECK(roundpipe::objective(problem, partition) == (4 * 8 + 2) * 3);
 }
 
-TEST_CASE("of equally good partitions the most even is taken") {
+TEST_CASE("of equally good partitions the most even one wins") {
   Random random(8);
   auto const squares = [](PartitionProblem const& problem,
                           StageDirection direction,
@@ -392,14 +395,14 @@ TEST_CASE("one device gets the fewest stages per second, many devices short ones
 }
 
 TEST_CASE("uneven cuts beat equal ones") {
-  // 28 equal layers, an embedding for nothing, and a head worth three layers.
+  // 28 equal layers, an embedding without cost, and a head worth three layers.
   std::vector<LayerCost> costs{{0, 0.1}};
   costs.insert(costs.end(), 28, {7, 16});
   costs.push_back({20, 40});
   PartitionProblem const problem{.costs = costs, .devices = 8, .micro_batches = 16, .fits = {}};
   auto const best = roundpipe::objective(problem, Partitioner{}.partition(problem));
   for (std::size_t layers = 1; layers <= costs.size(); ++layers) {
-    Partition uniform;  // equal stages both ways
+    Partition uniform;  // equal stages in both directions
     for (auto end = costs.size(); end > 0; end -= std::min(end, layers)) {
       auto const count = std::min(end, layers);
       uniform.backward.push_back({end - count, count});
@@ -454,7 +457,7 @@ TEST_CASE("a large heterogeneous model is cut, with and without limits") {
   CHECK(roundpipe::objective(problem, free) <= roundpipe::objective(problem, limited));
 }
 
-TEST_CASE("a model that fits in no way is refused, with the layer that is too large") {
+TEST_CASE("a model that cannot fit is refused, and the error names the layer that is too large") {
   PartitionProblem problem{
       .costs = std::vector<LayerCost>(4, {1, 1}), .devices = 2, .micro_batches = 2, .fits = {}};
   auto const message = [&] {
@@ -475,7 +478,7 @@ TEST_CASE("a model that fits in no way is refused, with the layer that is too la
         std::string::npos);
 }
 
-TEST_CASE("a problem that makes no sense is refused") {
+TEST_CASE("an invalid problem is refused") {
   PartitionProblem const good{
       .costs = {{1, 1}, {1, 1}}, .devices = 2, .micro_batches = 2, .fits = {}};
   CHECK_FALSE(code_of(good));
@@ -502,7 +505,7 @@ TEST_CASE("a problem that makes no sense is refused") {
   }
 }
 
-TEST_CASE("stage times sum forward, or forward and backward") {
+TEST_CASE("stage times sum the forward, or forward and backward") {
   std::vector<LayerCost> const costs{{1, 2}, {3, 4}, {5, 6}};
   using roundpipe::stage_seconds;
   CHECK(stage_seconds(costs, StageDirection::forward, {0, 3}) == 9);

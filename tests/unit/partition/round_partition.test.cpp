@@ -14,12 +14,13 @@ namespace round_partition_test {
 
 using namespace roundpipe;
 
-TEST_CASE("rounds are the divisors that give every device a micro-batch, or as they are given") {
+TEST_CASE(
+    "rounds are the divisors that give every device a micro-batch, unless the problem lists them") {
   PartitionProblem problem{std::vector<LayerCost>(3, {1, 2}), 8, 48};
   CHECK(round_sizes(problem) == std::vector<std::size_t>{8, 12, 16, 24, 48});
   problem.devices = 48;
   CHECK(round_sizes(problem) == std::vector<std::size_t>{48});
-  problem.devices = 100;  // no divisor is so large
+  problem.devices = 100;  // no divisor is that large
   CHECK(round_sizes(problem) == std::vector<std::size_t>{48});
   problem.micro_batches_per_round = {4, 6};
   CHECK(round_sizes(problem) == std::vector<std::size_t>{4, 6});

@@ -38,7 +38,7 @@ std::vector<LayerCost> random_costs(std::size_t layers, std::uint32_t seed) {
 
 }  // namespace
 
-TEST_CASE("what is simulated as fastest is at least as fast as what the bound says, and complete") {
+TEST_CASE("the fastest simulated partition is complete and at least as fast as the bound's") {
   for (std::uint32_t seed = 1; seed <= 16; ++seed) {
     CAPTURE(seed);
     auto const layers = std::size_t{3} + seed % 12;
@@ -69,7 +69,8 @@ TEST_CASE("what is simulated as fastest is at least as fast as what the bound sa
   }
 }
 
-TEST_CASE("one device takes the largest fused stage that fits: it saves a forward of each layer") {
+TEST_CASE(
+    "one device takes the largest fused stage that fits, which saves a forward of each layer") {
   PartitionProblem problem{std::vector<LayerCost>(20, {1, 2}), 1, 8, {}};
   problem.fits = [](StageDirection direction, LayerRange range) {
     return direction == StageDirection::forward || range.count <= 6;
@@ -77,7 +78,7 @@ TEST_CASE("one device takes the largest fused stage that fits: it saves a forwar
   CHECK(SimulatedPartitioner{}.partition(problem).backward.front().count == 6);
 }
 
-TEST_CASE("problems that no partition solves are refused as the bound's partitioner does") {
+TEST_CASE("problems without a solution are refused with the errors of the bound's partitioner") {
   PartitionProblem problem{std::vector<LayerCost>(3, {1, 2}), 2, 2, {}};
   problem.fits = [](StageDirection, LayerRange) { return false; };
   CHECK(error_of([&] { (void)SimulatedPartitioner{}.partition(problem); }).code() ==
@@ -86,7 +87,7 @@ TEST_CASE("problems that no partition solves are refused as the bound's partitio
         Errc::invalid_argument);
 }
 
-TEST_CASE("rounds that are given are taken") {
+TEST_CASE("listed rounds are used") {
   PartitionProblem problem{std::vector<LayerCost>(3, {1, 2}), 8, 48};
   problem.micro_batches_per_round = {6};
   CHECK(SimulatedPartitioner{}.search(problem).micro_batches_per_round == 6);
@@ -95,7 +96,7 @@ TEST_CASE("rounds that are given are taken") {
         Errc::invalid_argument);
 }
 
-TEST_CASE("of up to five layers, a single call is as short as the shortest of all partitions") {
+TEST_CASE("with up to five layers, a single call is as short as with the best of all partitions") {
   int optimal = 0;
   for (std::uint32_t seed = 1; seed <= 40; ++seed) {
     CAPTURE(seed);
@@ -104,7 +105,7 @@ TEST_CASE("of up to five layers, a single call is as short as the shortest of al
     SlotSimulationOptions const options{.asynchronous = false, .communication_s = 0.1};
     SlotSimulation simulation(problem.costs, problem.devices, problem.micro_batches, options);
     auto least = std::numeric_limits<double>::infinity();
-    for (std::uint32_t f = 0; f < 1U << (layers - 1); ++f) {  // bit i: a cut behind layer i
+    for (std::uint32_t f = 0; f < 1U << (layers - 1); ++f) {  // bit i: a cut after layer i
       for (std::uint32_t b = 0; b < 1U << (layers - 1); ++b) {
         detail::StageSizes sizes{{}, {0}};
         for (auto layer = layers; layer-- > 0;) {
@@ -133,7 +134,8 @@ TEST_CASE("of up to five layers, a single call is as short as the shortest of al
 }
 
 TEST_CASE(
-    "the published study's partitions are beaten on its models, and the bound's on all five") {
+    "the search beats the published study's partitions on its models, and the bound's on all "
+    "five") {
   auto const study = test::read_test_data("bubbles.json");
   for (auto const* name :
        {"qwen3-1.7b", "llama3.1-8b", "qwen3-32b", "gpt-oss-20b", "qwen3-235b-a22b"}) {
@@ -152,7 +154,7 @@ TEST_CASE(
       CHECK(found.call.seconds <
             study.at("models").at(name).at("roundpipe_makespan_ms").get<double>());
     }
-    // The steady state, posted as soon as devices are free or as the pipeline does.
+    // The steady state, posted as soon as devices are free or as the pipeline posts calls.
     options.asynchronous = true;
     CHECK(SimulatedPartitioner(options).search(problem).call.bubble < 0.015);
     options.posts_after_losses = false;
@@ -160,7 +162,7 @@ TEST_CASE(
   }
 }
 
-TEST_CASE("one layer, and layers that cost nothing, are cut too") {
+TEST_CASE("one layer, and layers without cost, are cut too") {
   for (auto const asynchronous : {false, true}) {
     SlotSimulationOptions const options{.asynchronous = asynchronous};
     PartitionProblem const one{{{1, 2}}, 3, 4};

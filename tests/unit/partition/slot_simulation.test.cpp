@@ -21,8 +21,8 @@ using test::error_of;
 constexpr SlotSimulationOptions one_call{.asynchronous = false};
 constexpr SlotSimulationOptions eager{.posts_after_losses = false};
 
-/// \p stages equal stages of one second a micro-batch: as many forward stages as backward ones, or
-/// one less. The last layer is the fused stage.
+/// \p stages equal stages of one second for each micro-batch: as many forward stages as backward
+/// ones, or one less. The last layer is the fused stage.
 struct EqualStages {
   std::vector<LayerCost> costs;
   Partition partition;
@@ -49,7 +49,7 @@ TEST_CASE("the makespans and bubbles of the published study are reproduced") {
                            result.at("backward_stages").get<std::vector<std::size_t>>()}
             .partition(layers);
     auto options = one_call;
-    options.communication_s = model.communication;  // in milliseconds, as all costs here
+    options.communication_s = model.communication;  // in milliseconds, like all costs here
     SlotSimulation simulation(model.costs,
                               json.at("devices").get<std::size_t>(),
                               json.at("micro_batches").get<std::size_t>(),
@@ -64,7 +64,7 @@ TEST_CASE("the makespans and bubbles of the published study are reproduced") {
   }
 }
 
-TEST_CASE("a call of equal stages takes the rounds' formula") {
+TEST_CASE("a call of equal stages takes the time of the rounds' formula") {
   for (std::size_t devices = 1; devices <= 5; ++devices) {
     for (std::size_t pairs = devices; pairs <= 7; ++pairs) {
       EqualStages const model(2 * pairs);
@@ -73,7 +73,7 @@ TEST_CASE("a call of equal stages takes the rounds' formula") {
       for (std::size_t round = devices; round <= 6; ++round) {
         for (std::size_t rounds = 1; rounds <= 3; ++rounds) {
           SlotSimulation simulation(model.costs, devices, round * rounds, one_call);
-          auto const last = stages * rounds - 1;  // k: the call's last slot
+          auto const last = stages * rounds - 1;  // k: the last slot of the call
           auto const expected = last / devices * round + last % devices + round;
           CHECK(simulation.simulate(model.partition, round).seconds ==
                 doctest::Approx(static_cast<double>(expected)));
@@ -84,7 +84,7 @@ TEST_CASE("a call of equal stages takes the rounds' formula") {
 }
 
 TEST_CASE(
-    "one device does not idle: a call takes the sum of its stages, and hands over for nothing") {
+    "one device never idles: a call takes the sum of its stages, and hand-overs cost nothing") {
   std::vector<LayerCost> const costs(4, {1, 2, 1.5});
   Partition const partition{{{0, 2}}, {{2, 2}, {0, 2}}};
   for (auto options : {SlotSimulationOptions{}, one_call, eager}) {
@@ -95,7 +95,7 @@ TEST_CASE(
   }
 }
 
-TEST_CASE("equal stages keep all devices busy in the steady state, and unequal ones do not") {
+TEST_CASE("equal stages keep all devices busy in the steady state, unequal stages do not") {
   std::vector<LayerCost> const costs(4, {1, 2});
   SlotSimulation simulation(costs, 2, 8);
   // A forward stage of 3 layers and backward stages of 1: all stages take 3.
@@ -107,14 +107,14 @@ TEST_CASE("equal stages keep all devices busy in the steady state, and unequal o
   CHECK(simulation.simulate(uneven, 8).bubble > 0.1);
 }
 
-TEST_CASE("by hand: hand-over, recomputation before or behind the gradient") {
+TEST_CASE("by hand: hand-over, and recomputation before or after the gradient") {
   // Two layers, two devices, one micro-batch. Forward of layer 0: 1. Fused layer 1: 2 + 3. Then
-  // layer 0 on device 0: recomputed in 4, backward in 5.
+  // layer 0 on device 0: 4 to recompute, 5 backward.
   std::vector<LayerCost> const costs{{1, 5, 4}, {2, 3}};
   Partition const partition{{{0, 1}}, {{1, 1}, {0, 1}}};
   auto options = one_call;
   options.communication_s = 0.5;
-  // Device 1: 1.5 to 6.5. The gradient comes at 7; recomputed from 1 to 5, or from 7 to 11.
+  // Device 1: 1.5 to 6.5. The gradient arrives at 7; recomputation from 1 to 5, or from 7 to 11.
   CHECK(SlotSimulation(costs, 2, 1, options).simulate(partition, 1).seconds == doctest::Approx(12));
   options.recompute_waits_for_gradient = true;
   CHECK(SlotSimulation(costs, 2, 1, options).simulate(partition, 1).seconds == doctest::Approx(16));
@@ -122,18 +122,18 @@ TEST_CASE("by hand: hand-over, recomputation before or behind the gradient") {
   CHECK(bubble == doctest::Approx(1 - 15.0 / 32));
 }
 
-TEST_CASE("an iteration waits for the gradients of the one before last, and no more") {
-  // One stage on four devices: without that, four calls would run at once; with it, two.
+TEST_CASE("an iteration waits for the gradients of the iteration before the last, and no more") {
+  // One stage on four devices: without this wait four calls would run at once, with it two.
   std::vector<LayerCost> const costs{{1, 2}};
   Partition const partition{{}, {{0, 1}}};
   auto const call = SlotSimulation(costs, 4, 5, eager).simulate(partition, 5);
   CHECK(call.seconds == doctest::Approx(15.0 / 2));
   CHECK(call.bubble == doctest::Approx(0.5));
-  // Calls that are posted when the losses of the one before are there run one by one.
+  // Calls posted after the losses of the previous call run one by one.
   CHECK(SlotSimulation(costs, 4, 5).simulate(partition, 5).seconds == doctest::Approx(15));
 }
 
-TEST_CASE("what cannot be simulated is refused") {
+TEST_CASE("invalid simulations are refused") {
   std::vector<LayerCost> const costs{{1, 2}};
   Partition const partition{{}, {{0, 1}}};
   CHECK(error_of([&] { SlotSimulation(costs, 0, 1); }).code() == Errc::invalid_argument);

@@ -20,7 +20,7 @@ using detail::StageMoves;
 using detail::StageSizes;
 using enum StageMoves::Verdict;
 
-/// How far apart the sizes of two partitions are.
+/// The difference between the sizes of two partitions.
 std::size_t distance(StageSizes const& a, StageSizes const& b) {
   auto const side = [](std::vector<std::size_t> const& x, std::vector<std::size_t> const& y) {
     std::size_t sum = 0;
@@ -36,7 +36,7 @@ std::size_t distance(StageSizes const& a, StageSizes const& b) {
 
 }  // namespace
 
-TEST_CASE("sizes and partitions are made of each other") {
+TEST_CASE("sizes and partitions convert to each other") {
   Partition const partition{{{0, 2}, {2, 1}}, {{3, 2}, {1, 2}, {0, 1}}};
   auto const sizes = StageSizes::of(partition);
   CHECK(sizes.forward == std::vector<std::size_t>{2, 1});
@@ -44,7 +44,7 @@ TEST_CASE("sizes and partitions are made of each other") {
   CHECK(sizes.partition(5) == partition);
 }
 
-TEST_CASE("all that is tried is a partition of the model, and only what is better is kept") {
+TEST_CASE("every move is a partition of the model, and only improvements are kept") {
   std::mt19937_64 random(1);
   for (int i = 0; i < 20; ++i) {
     StageSizes const start{{3, 4, 2}, {2, 4, 3, 2}};
@@ -82,7 +82,7 @@ TEST_CASE("moves lead from one partition to another") {
   CHECK(distance(end, goal) < 4);
 }
 
-TEST_CASE("nothing is tried any more when the judge says stop") {
+TEST_CASE("the search ends when the judge says stop") {
   int tried = 0;
   StageMoves moves({{5, 5}, {5, 5, 5}},
                    [&](StageSizes const&) { return ++tried < 4 ? no_better : stop; });

@@ -14,7 +14,7 @@ namespace stage_ticks_test {
 using namespace roundpipe;
 using detail::StageTicks;
 
-TEST_CASE("stages of equal layers take equally many ticks wherever they lie") {
+TEST_CASE("stages of equal layers take equally many ticks, wherever they lie") {
   StageTicks const ticks(std::vector<LayerCost>(100, {0.1, 0.7}));
   for (std::size_t count = 1; count < 100; ++count) {
     for (std::size_t first = 0; first + count <= 100; ++first) {
@@ -26,7 +26,7 @@ TEST_CASE("stages of equal layers take equally many ticks wherever they lie") {
 }
 
 TEST_CASE(
-    "ticks are proportional to seconds, and the fused stage runs the forward, not recomputes") {
+    "ticks are proportional to seconds, and the fused stage runs a forward, no recomputation") {
   std::vector<LayerCost> const costs{{1, 2, 5}, {3, 4}, {0.5, 0.25, 0}};
   StageTicks const ticks(costs);
   auto const unit = ticks.stage(StageDirection::forward, 0, 1);
@@ -35,7 +35,7 @@ TEST_CASE(
   CHECK(ticks.stage(StageDirection::backward, 0, 2) == 14 * unit);
   CHECK(ticks.fused(2) * 4 == 3 * unit);
   CHECK(ticks.fused(0) * 4 == 43 * unit);
-  CHECK(ticks.slowest_layer() == 7 * unit);  // layer 1, either way
+  CHECK(ticks.slowest_layer() == 7 * unit);  // layer 1, in either direction
   CHECK(ticks.whole_model() * 4 == (28 + 28 + 1) * unit);
   CHECK(ticks.first_fused(unit) == 2);
   CHECK(ticks.first_fused(unit / 2) == 3);
@@ -43,7 +43,7 @@ TEST_CASE(
   CHECK(ticks.first_fused(100 * unit) == 0);
 }
 
-TEST_CASE("sums of ticks agree with sums of seconds, however long or short those are") {
+TEST_CASE("sums of ticks agree with sums of seconds, however long or short") {
   std::mt19937_64 random(1);
   for (auto const scale : {1.0, 0x1p-1000, 0x1p+900}) {
     std::vector<LayerCost> costs(1000);

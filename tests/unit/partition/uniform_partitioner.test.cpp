@@ -24,8 +24,8 @@ std::vector<LayerCost> equal_layers(std::size_t count) {
   return std::vector<LayerCost>(count, LayerCost{1, 2});
 }
 
-/// What stages of \p size layers are, as their definition reads: backward ones from the last layer
-/// on, forward ones from the first.
+/// The stages of \p size layers by definition: backward ones from the last layer on, forward ones
+/// from the first.
 Partition stages_of(std::size_t layers, std::size_t size) {
   Partition partition;
   auto left = layers;
@@ -43,7 +43,7 @@ Partition stages_of(std::size_t layers, std::size_t size) {
 
 }  // namespace
 
-TEST_CASE("stages have the same number of layers, and the last ones what is left") {
+TEST_CASE("stages have the same number of layers, and the last ones take the rest") {
   auto const partition = UniformPartitioner{}.partition(
       {.costs = equal_layers(8),
        .devices = 4,
@@ -54,7 +54,7 @@ TEST_CASE("stages have the same number of layers, and the last ones what is left
   CHECK(stages_of(8, 3) == Partition{{{0, 3}, {3, 2}}, {{5, 3}, {2, 3}, {0, 2}}});
 }
 
-TEST_CASE("of all sizes that fit, the one with the smallest objective is taken") {
+TEST_CASE("of all sizes that fit, the one with the smallest objective wins") {
   std::mt19937 random(7);
   for (int i = 0; i < 500; ++i) {
     auto const draw = [&](std::size_t low, std::size_t high) {
@@ -84,17 +84,17 @@ TEST_CASE("of all sizes that fit, the one with the smallest objective is taken")
       CHECK((!fits_all || found <= objective(problem, other)));
     }
     CHECK(is_one);
-    CHECK(objective(problem, Partitioner{}.partition(problem)) <= found);  // what it is there for
+    CHECK(objective(problem, Partitioner{}.partition(problem)) <= found);  // the better partitioner
   }
 }
 
-TEST_CASE("one device takes one stage") {
+TEST_CASE("one device gets one stage") {
   auto const partition = UniformPartitioner{}.partition(
       {.costs = equal_layers(5), .devices = 1, .micro_batches = 3, .fits = {}});
   CHECK(partition == Partition{{}, {{0, 5}}});
 }
 
-TEST_CASE("a heavy head counts as any other layer") {
+TEST_CASE("a heavy head counts as one layer like any other") {
   auto costs = equal_layers(8);
   costs.back() = {8, 16};
   auto const partition = UniformPartitioner{}.partition(
@@ -103,7 +103,7 @@ TEST_CASE("a heavy head counts as any other layer") {
   CHECK(partition == stages_of(8, size));
 }
 
-TEST_CASE("it says so when no stages of equally many layers fit") {
+TEST_CASE("an error says so when no stages of equally many layers fit") {
   PartitionProblem const problem{
       .costs = equal_layers(4),
       .devices = 2,

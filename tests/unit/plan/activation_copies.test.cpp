@@ -36,7 +36,7 @@ void add_all(detail::CallContext& call) {
 
 }  // namespace
 
-TEST_CASE("so many activations go up at first as a device holds, then one in each window") {
+TEST_CASE("a device first takes as many activations as it holds, then one in each window") {
   constexpr std::size_t micro_batches = 4;
   for (std::size_t in_flight = 1; in_flight <= 5; ++in_flight) {
     SmallCall const small(1, micro_batches, 1, {2, 2, in_flight});
@@ -52,7 +52,7 @@ TEST_CASE("so many activations go up at first as a device holds, then one in eac
   }
 }
 
-TEST_CASE("an activation goes up when the compute is done that makes room for it") {
+TEST_CASE("an activation goes up when the compute that makes room for it is done") {
   SmallCall const small(1, 3);
   auto const input = small.input();
   detail::CallContext call(input);
@@ -69,7 +69,7 @@ TEST_CASE("an activation goes up when the compute is done that makes room for it
   }
 }
 
-TEST_CASE("who reads a boundary waits for the copy that has brought it to the host") {
+TEST_CASE("the reader of a boundary waits for the copy that brought the boundary to the host") {
   SmallCall const small(2, 2, 2);
   auto const input = small.input();
   detail::CallContext call(input);
@@ -87,11 +87,11 @@ TEST_CASE("who reads a boundary waits for the copy that has brought it to the ho
       }
     }
   }
-  // Of a micro-batch: three checkpoints (stages 1 to 3) and two gradients (stages 3 and 4).
+  // For each micro-batch: three checkpoints (stages 1 to 3) and two gradients (stages 3 and 4).
   CHECK(reads == 2 * 2 * (3 + 2));
 }
 
-TEST_CASE("losses come down from the fused stage alone, a micro-batch at a time") {
+TEST_CASE("only the fused stage sends losses down, one micro-batch at a time") {
   SmallCall const small(1, 3);
   auto const input = small.input();
   detail::CallContext call(input);
@@ -106,13 +106,13 @@ TEST_CASE("losses come down from the fused stage alone, a micro-batch at a time"
   CHECK(losses == std::vector<std::size_t>{0, 1, 2});
 }
 
-TEST_CASE("a stage whose rounds come out of order is refused") {
+TEST_CASE("a stage with rounds out of order is refused") {
   SmallCall const small(1, 1, 2);
   auto const input = small.input();
   detail::CallContext call(input);
   detail::ActivationCopies copies(call);
   detail::StageCompute compute(call);
-  SlotId const later(SmallCall::stages);  // the first stage's second round
+  SlotId const later(SmallCall::stages);  // the second round of the first stage
   REQUIRE(call.slot(later).round == RoundId(1));
   copies.add_up(later, 0);
   compute.add(later, 0);

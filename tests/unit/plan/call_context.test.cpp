@@ -22,7 +22,7 @@ TEST_CASE("the compute before a micro-batch is found through all slots of its de
   auto const input = small.input();
   detail::CallContext call(input);
   REQUIRE(call.slots.size() == 2 * SmallCall::stages);
-  std::vector<std::vector<ActionId>> computed(2);  // by device, in order
+  std::vector<std::vector<ActionId>> computed(2);  // in order, for each device
   for (std::size_t s = 0; s < call.slots.size(); ++s) {
     auto& mine = computed[call.slots[s].device.index()];
     for (std::size_t m = 0; m < micro_batches; ++m) {
@@ -36,7 +36,7 @@ TEST_CASE("the compute before a micro-batch is found through all slots of its de
   }
 }
 
-TEST_CASE("what came down last is looked for beyond slots that hand on nothing") {
+TEST_CASE("the search for the last download skips slots that hand on nothing") {
   SmallCall const small(1, 2);
   auto const input = small.input();
   detail::CallContext call(input);
@@ -50,7 +50,7 @@ TEST_CASE("what came down last is looked for beyond slots that hand on nothing")
   CHECK_FALSE(call.last_down(SlotId(1), 0).valid());
 }
 
-TEST_CASE("an entry is acquired once, by the first action that needs it") {
+TEST_CASE("an entry is acquired once, by the first action that needs the entry") {
   SmallCall const small(2, 1);
   auto const input = small.input();
   detail::CallContext call(input);
@@ -64,7 +64,7 @@ TEST_CASE("an entry is acquired once, by the first action that needs it") {
   CHECK(second.ring_waits.empty());
 }
 
-TEST_CASE("an action knows its slot's place, and a chunk waits for the gates that there are") {
+TEST_CASE("an action knows the place of its slot, and a chunk waits for the existing gates") {
   SmallCall const small(2, 2, 2);
   auto const input = small.input();
   detail::CallContext const call(input);
@@ -85,7 +85,7 @@ TEST_CASE("an action knows its slot's place, and a chunk waits for the gates tha
   }
 }
 
-TEST_CASE("stages are cut one by one, each into what is wanted of it") {
+TEST_CASE("stages are cut one by one, each into the wanted chunks") {
   SmallCall const small(1, 3);
   auto const input = small.input();
   detail::CallContext const call(input);

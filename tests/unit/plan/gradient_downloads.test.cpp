@@ -48,7 +48,7 @@ std::vector<Action> chunks_of(ActionGraph const& graph) {
 
 }  // namespace
 
-TEST_CASE("what is trained comes down once a slot, with windows and without") {
+TEST_CASE("trained gradients come down once for each slot, with windows and without") {
   for (std::size_t const entries : {1, 2}) {
     for (std::size_t devices = 1; devices <= 3; ++devices) {
       SmallCall const small(
@@ -65,12 +65,12 @@ TEST_CASE("what is trained comes down once a slot, with windows and without") {
   }
 }
 
-TEST_CASE("a chunk comes down behind the last backward of each layer that it holds") {
+TEST_CASE("a chunk comes down after the last backward of each of its layers") {
   for (std::size_t const entries : {1, 2}) {
     SmallCall const small(2, 2, 1, {2, entries, 2});
     auto const graph = gradients_of(small);
     for (auto const& chunk : chunks_of(graph)) {
-      ActionId last;  // the latest of those backwards: one lane, so it stands for all
+      ActionId last;  // the latest of these backwards; on one lane it stands for all
       for (std::size_t i = 0; i < graph.actions.size(); ++i) {
         auto const& action = graph.actions[i];
         auto const holds = [&](BlockPiece const& piece) {
@@ -89,7 +89,7 @@ TEST_CASE("a chunk comes down behind the last backward of each layer that it hol
   }
 }
 
-TEST_CASE("with two entries chunks come down in the windows of the slot behind, or at the end") {
+TEST_CASE("with two entries chunks come down in the windows of the next slot, or at the end") {
   SmallCall const small(2, 3);
   auto const graph = gradients_of(small);
   for (auto const& chunk : chunks_of(graph)) {
@@ -113,7 +113,7 @@ TEST_CASE("with one entry chunks come down when their slot is over, in no window
   }
 }
 
-TEST_CASE("gradients that are no sums land where the optimizer reads them, as an event") {
+TEST_CASE("gradients that are not sums arrive where the optimizer reads them, as an event") {
   SmallCall const small(1, 2);
   auto const graph = gradients_of(small);
   for (std::size_t b = 0; b < small.blocks().blocks.size(); ++b) {

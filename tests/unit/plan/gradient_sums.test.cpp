@@ -36,7 +36,7 @@ struct Sums {
     return {};
   }
 
-  /// Brings a chunk of \p use's gradient of \p round to the host, one of \p chunks.
+  /// Brings one of \p chunks chunks of the gradient of \p use in \p round to the host.
   ActionId bring(std::size_t use, std::size_t round, std::size_t chunks = 1) {
     Action action;
     action.kind = ActionKind::download_gradients;
@@ -55,7 +55,7 @@ struct Sums {
 
 }  // namespace
 
-TEST_CASE("a shared block's gradients are summed in layer order, in whichever they land") {
+TEST_CASE("the gradients of a shared block are summed in layer order, in any order of arrival") {
   Sums test;
   auto const uses = test.shared_uses();
   REQUIRE(uses.size() == 2);
@@ -77,7 +77,7 @@ TEST_CASE("a shared block's gradients are summed in layer order, in whichever th
   check(sums[2], uses[0], again, false);
 }
 
-TEST_CASE("a gradient is summed when its last chunk has landed") {
+TEST_CASE("a gradient is summed when its last chunk has arrived") {
   Sums test;
   auto const use = test.shared_uses().front();
   test.bring(use, 0, 3);
@@ -88,7 +88,7 @@ TEST_CASE("a gradient is summed when its last chunk has landed") {
   CHECK(sums[0].waits == std::vector{last});
 }
 
-TEST_CASE("a gradient that has landed in part waits for the rest, others of its block do not") {
+TEST_CASE("a partly arrived gradient waits for the rest, other gradients of its block do not") {
   Sums test;
   auto const uses = test.shared_uses();
   test.bring(uses[1], 0, 2);
@@ -100,7 +100,7 @@ TEST_CASE("a gradient that has landed in part waits for the rest, others of its 
   CHECK(sums[1].waits == std::vector{rest});
 }
 
-TEST_CASE("a landing is free again when what it holds is summed") {
+TEST_CASE("a landing is free again after its content is summed") {
   Sums test;
   auto const use = test.shared_uses().front();
   test.bring(use, 0);
@@ -110,7 +110,7 @@ TEST_CASE("a landing is free again when what it holds is summed") {
   CHECK(test.call.graph[next].waits == std::vector{sum});
 }
 
-TEST_CASE("a gradient that lands before the round before is summed is refused") {
+TEST_CASE("a gradient that arrives before the sum of the round before is refused") {
   Sums test;
   auto const use = test.shared_uses().back();
   test.bring(use, 0);  // waits for the other use

@@ -36,7 +36,7 @@ std::vector<Action> uploads_of(SmallCall const& small) {
 
 }  // namespace
 
-TEST_CASE("every parameter goes up once a slot, with windows and without") {
+TEST_CASE("every parameter goes up once for each slot, with windows and without") {
   for (std::size_t const entries : {1, 2}) {
     for (std::size_t devices = 1; devices <= 3; ++devices) {
       SmallCall const small(devices, 2, 2, {entries, 2, 2});
@@ -51,7 +51,7 @@ TEST_CASE("every parameter goes up once a slot, with windows and without") {
   }
 }
 
-TEST_CASE("with one entry a device, chunks go up when their slot begins, in no window") {
+TEST_CASE("with one entry on a device, chunks go up when their slot begins, in no window") {
   SmallCall const small(2, 3, 1, {1, 2, 2});
   SlotId latest(0);
   for (auto const& chunk : uploads_of(small)) {
@@ -62,11 +62,11 @@ TEST_CASE("with one entry a device, chunks go up when their slot begins, in no w
   CHECK(latest == SlotId(SmallCall::stages - 1));
 }
 
-TEST_CASE("with two entries chunks go up in the windows of the slot before on their device") {
+TEST_CASE("with two entries chunks go up in the windows of the previous slot of their device") {
   SmallCall const small(2, 3);
   std::size_t in_windows = 0;
   for (auto const& chunk : uploads_of(small)) {
-    if (chunk.slot.index() < 2) {  // the devices' first slots
+    if (chunk.slot.index() < 2) {  // the first slot of each device
       CHECK_FALSE(chunk.window_slot.valid());
       continue;
     }
@@ -76,7 +76,7 @@ TEST_CASE("with two entries chunks go up in the windows of the slot before on th
   CHECK(in_windows > 0);
 }
 
-TEST_CASE("the windows of a device's first slot are those of the graphs before, from their end") {
+TEST_CASE("the windows of a device's first slot are the last windows of earlier graphs") {
   SmallCall const small(1, 3);
   for (auto const& chunk : uploads_of(small)) {
     if (chunk.slot != SlotId(0) || !chunk.gated) {
@@ -90,7 +90,7 @@ TEST_CASE("the windows of a device's first slot are those of the graphs before, 
   }
 }
 
-TEST_CASE("chunks of the last window wait for their slot's own activation if that is early") {
+TEST_CASE("chunks of the last window wait for an early activation of their own slot") {
   constexpr std::size_t micro_batches = 3;
   for (std::size_t const devices : {1, 2, 3, 4}) {
     SmallCall const small(devices, micro_batches);
@@ -101,7 +101,7 @@ TEST_CASE("chunks of the last window wait for their slot's own activation if tha
       return chunks;
     };
     detail::CallContext call(input);
-    SlotId const slot(devices);  // the second one of device 0
+    SlotId const slot(devices);  // the second slot of device 0
     auto const up =
         call.graph.add(call.make(slot, ActionKind::upload_activation, LaneKind::activation_up, 0));
     call.work_of(slot).activation_up[0] = up;
@@ -117,7 +117,7 @@ TEST_CASE("chunks of the last window wait for their slot's own activation if tha
   }
 }
 
-TEST_CASE("uploads are events of the blocks that are trained, and of no others") {
+TEST_CASE("only uploads of trained blocks are events") {
   SmallCall const small(1, 2, 1, {}, {.dense = 2, .frozen_dense = 1});
   auto const input = small.input();
   detail::CallContext call(input);

@@ -20,7 +20,7 @@ namespace planner_test {
 using namespace roundpipe;
 using namespace roundpipe::test;
 
-TEST_CASE("a partition policy that does not heed limits is refused, not asked for ever") {
+TEST_CASE("a partition policy that ignores limits is refused, not asked forever") {
   auto const model = describe(toy_model({}), {2, 3});
   auto const blocks = form_blocks(model);
   CostModel const costs(std::vector<LayerCost>(model.size(), LayerCost{1, 2}));

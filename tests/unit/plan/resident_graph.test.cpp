@@ -79,8 +79,8 @@ void check_complete(ActionGraph const& graph, std::size_t layers, ScheduleShape 
   }
 }
 
-/// \p schedule of \p stages stages with random costs: its graph is complete, takes as long as its
-/// task lists do by themselves, and all idle time has a cause.
+/// Checks \p schedule with \p stages stages of random costs: the graph is complete, takes as long
+/// as the task lists do by themselves, and has a cause for all idle time.
 template <Schedule S>
 void check_schedule(S const& schedule,
                     std::size_t stages,
@@ -164,14 +164,14 @@ TEST_CASE(
         CAPTURE(rounds);
         CAPTURE(staleness);
         CHECK(makespans_s[0] == doctest::Approx(makespans_s[1]));
-        CHECK(hand_overs[0] <= hand_overs[1]);  // devices keep what they were brought
+        CHECK(hand_overs[0] <= hand_overs[1]);  // devices keep the weights that they received
         CHECK((devices > 1 && partition.size() > 1) == (hand_overs[1] > 0));
       }
     }
   }
 }
 
-TEST_CASE("recomputation that waits for the gradient makes a call longer, in either graph alike") {
+TEST_CASE("recomputation that waits for the gradient lengthens a call, in either graph alike") {
   std::vector<LayerCost> const costs(8, LayerCost{1, 2});
   Partition const partition{{{0, 3}, {3, 3}}, {{6, 2}, {4, 2}, {2, 2}, {0, 2}}};
   auto const shape = test::shape_of(partition, 4, 4);
@@ -188,7 +188,7 @@ TEST_CASE("recomputation that waits for the gradient makes a call longer, in eit
   CHECK(seconds(streamed) == seconds(model.bound(schedule, partition, shape, true)));
 }
 
-TEST_CASE("iterations wait for the steps whose weights they read") {
+TEST_CASE("iterations wait for the steps that write their weights") {
   std::vector<LayerCost> const costs(4, LayerCost{1, 2});
   Partition const partition{{{0, 2}}, {{2, 2}, {0, 2}}};
   auto const shape = test::shape_of(partition, 2, 4);
@@ -208,11 +208,11 @@ TEST_CASE("iterations wait for the steps whose weights they read") {
   auto const synchronous_s = seconds(0, 0);
   CHECK(seconds(0, 1) >= synchronous_s + 1);
   CHECK(seconds(1, 0) < synchronous_s);
-  CHECK(seconds(1, 1) == doctest::Approx(seconds(1, 0)));          // the step runs beside the call
+  CHECK(seconds(1, 1) == doctest::Approx(seconds(1, 0)));          // the step runs during the call
   CHECK(seconds(1, 20) == doctest::Approx(4 * 20).epsilon(0.02));  // the optimizer is the limit
 }
 
-TEST_CASE("what does not belong together is refused") {
+TEST_CASE("arguments that do not match are refused") {
   std::vector<LayerCost> const costs(4, LayerCost{1, 2});
   auto const partition = balanced_partition({costs}, 2, true);
   auto const shape = test::shape_of(partition, 2, 4);
@@ -231,7 +231,7 @@ TEST_CASE("what does not belong together is refused") {
   auto other = shape;
   ++other.forward_stages;
   CHECK(code(other, tasks) == Errc::invalid_argument);
-  tasks[0].erase(tasks[0].begin());  // the second device waits for it
+  tasks[0].erase(tasks[0].begin());  // the second device waits for this task
   CHECK(code(shape, tasks) == Errc::invalid_argument);
   tasks.pop_back();
   CHECK(code(shape, tasks) == Errc::invalid_argument);

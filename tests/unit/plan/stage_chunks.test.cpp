@@ -77,7 +77,7 @@ TEST_CASE("chunks hold every byte of every tensor of every use once") {
   }
 }
 
-TEST_CASE("what is not wanted is in no chunk") {
+TEST_CASE("unwanted tensors are in no chunk") {
   Toy const toy({.dense = 2, .frozen_dense = 1});
   std::set<std::size_t> seen;
   for (auto const& chunk : cut_stage(
@@ -107,7 +107,7 @@ TEST_CASE("pieces and chunks without bytes are left out") {
   CHECK(pieces > 0);
 }
 
-TEST_CASE("a chunk behind the last window is refused") {
+TEST_CASE("a chunk after the last window is refused") {
   Toy const toy({.dense = 1});
   auto const late = [](std::span<Bytes const> tensors, std::size_t windows) {
     return CopyAtOnce{}.chunks(tensors, windows + 1);
@@ -184,7 +184,7 @@ TEST_CASE("a policy that copies too little or too much is refused") {
   }
 }
 
-TEST_CASE("a use is counted in every chunk that holds a piece of it") {
+TEST_CASE("a use is counted in every chunk that holds a piece of the use") {
   std::vector<StageChunk> chunks(3);
   chunks[0].uses = {1, 2};
   chunks[2].uses = {2};

@@ -28,7 +28,7 @@ ActionId add_copy(detail::CallContext& call, std::size_t slot, ActionKind kind, 
 
 }  // namespace
 
-TEST_CASE("a micro-batch runs through its stage forward, and through backward stages back again") {
+TEST_CASE("a micro-batch runs forward through its stage, and backward stages also run it back") {
   SmallCall const small(1, 2);
   auto const input = small.input();
   for (auto const& [slot, wanted] : std::vector<std::pair<std::size_t, std::vector<Step>>>{
@@ -57,7 +57,7 @@ TEST_CASE("a micro-batch runs through its stage forward, and through backward st
   }
 }
 
-TEST_CASE("compute waits for what its device gets: activation, gradient, parameters") {
+TEST_CASE("compute waits for the uploads of activation, gradient and parameters") {
   SmallCall const small(1, 2);
   auto const input = small.input();
   detail::CallContext call(input);
@@ -82,11 +82,11 @@ TEST_CASE("compute waits for what its device gets: activation, gradient, paramet
   CHECK(actions[5].waits == Ids{gradient, parameters});
   CHECK(actions[6].waits.empty());
   CHECK(actions[7].waits == Ids{activation});
-  CHECK(actions[8].waits.empty());  // the parameters are there since the first micro-batch
+  CHECK(actions[8].waits.empty());  // the first micro-batch has already waited for the parameters
   CHECK(actions[9].waits == Ids{gradient});
 }
 
-TEST_CASE("a slot has one gradient entry, from its first backward that trains") {
+TEST_CASE("a slot has one gradient entry, acquired by its first backward that trains") {
   for (std::size_t frozen = 0; frozen <= 2; ++frozen) {
     SmallCall const small(1, 2, 1, {}, {.dense = 2, .frozen_dense = frozen});
     auto const input = small.input();
@@ -104,7 +104,7 @@ TEST_CASE("a slot has one gradient entry, from its first backward that trains") 
   }
 }
 
-TEST_CASE("gradients are there after the backward of the last micro-batch") {
+TEST_CASE("gradients are complete after the backward of the last micro-batch") {
   SmallCall const small(1, 3);
   auto const input = small.input();
   detail::CallContext call(input);

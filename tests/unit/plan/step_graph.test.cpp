@@ -63,7 +63,7 @@ using Numbers = std::vector<std::size_t>;
 
 }  // namespace
 
-TEST_CASE("where the step writes the master copy, it is one pass over each block") {
+TEST_CASE("when the step writes the master copy, it is one pass over each block") {
   for (auto const* protocol : {&pointer_swap, &synchronous}) {
     auto const graph = build_step_graph(blocks(), *protocol, {});
     CHECK(graph.actions.size() == 4);
@@ -82,7 +82,7 @@ TEST_CASE("where the step writes the master copy, it is one pass over each block
   }
 }
 
-TEST_CASE("P copies are those of the step before, and come first, last block first") {
+TEST_CASE("P copies belong to the step before, and come first, last block first") {
   auto const graph = build_step_graph(blocks(), single, {});
   CHECK(graph.actions.size() == 8);
   for (std::size_t i = 0; i < 4; ++i) {
@@ -90,14 +90,14 @@ TEST_CASE("P copies are those of the step before, and come first, last block fir
     CHECK(graph.actions[i].block == BlockId(3 - i));
     CHECK(waits_for(graph.actions[i], {BlockId(3 - i), BlockEventKind::upload}));
     CHECK(waits_for(graph.actions[i], {BlockId(3 - i), BlockEventKind::optimizer_step}));
-    // On a lane of their own, so each update waits for its block's copy in this graph.
+    // The copies have their own lane, so each update waits for the copy of its block in this graph.
     auto const& step = action_of(graph, ActionKind::optimizer_step, 3 - i);
     CHECK(step.waits == std::vector{ActionId(i)});
     CHECK_FALSE(touches(step.writes, BufferKind::master, 3 - i));
   }
 }
 
-TEST_CASE("only where it is asked for, updates wait for the gradients of all blocks") {
+TEST_CASE("only on request, updates wait for the gradients of all blocks") {
   for (auto const* protocol : {&pointer_swap, &single, &synchronous}) {
     for (bool const all : {false, true}) {
       auto const graph = build_step_graph(blocks(), *protocol, {.waits_for_all = all});
@@ -109,7 +109,7 @@ TEST_CASE("only where it is asked for, updates wait for the gradients of all blo
   }
 }
 
-TEST_CASE("every block's gradient is measured once, before any update") {
+TEST_CASE("the gradient of every block is measured once, before any update") {
   for (auto const* protocol : {&pointer_swap, &single, &synchronous}) {
     auto const graph = build_step_graph(blocks(), *protocol, {.measures_gradients = true});
     CHECK(blocks_of(graph, ActionKind::gradient_norm) == Numbers{3, 2, 1, 0});
@@ -132,7 +132,7 @@ TEST_CASE("every block's gradient is measured once, before any update") {
   }
 }
 
-TEST_CASE("when all gradients are there, a synchronous step updates the first layers first") {
+TEST_CASE("with all gradients there, a synchronous step updates the first layers first") {
   auto const order = [](LayerEventProtocol const& protocol, bool measures) {
     return blocks_of(build_step_graph(blocks(), protocol, {.measures_gradients = measures}),
                      ActionKind::optimizer_step);
@@ -142,7 +142,7 @@ TEST_CASE("when all gradients are there, a synchronous step updates the first la
   CHECK(order(single, true) == Numbers{3, 2, 1, 0});
 }
 
-TEST_CASE("an update without weights of its own reads the master copy, in its declared mode") {
+TEST_CASE("an update without its own weights reads the master copy, in its declared mode") {
   for (bool const reads : {false, true}) {
     auto const graph = build_step_graph(blocks(), pointer_swap, {.reads_master = reads});
     for (std::size_t b = 0; b < 4; ++b) {
@@ -160,7 +160,8 @@ TEST_CASE("frozen blocks have no part in a step or a flush") {
         Numbers{0, 2, 3});
 }
 
-TEST_CASE("a barrier for the whole model makes the first update wait for all that it overwrites") {
+TEST_CASE(
+    "with a barrier for the whole model, the first update waits for all data that it overwrites") {
   auto const graph = build_step_graph(blocks(), BlockingProtocol{0}, {});
   CHECK(graph.actions.size() == 4);
   for (std::size_t b = 0; b < 4; ++b) {
@@ -169,7 +170,7 @@ TEST_CASE("a barrier for the whole model makes the first update wait for all tha
   }
 }
 
-TEST_CASE("a barrier for the whole model puts all updates behind all P copies") {
+TEST_CASE("with a barrier for the whole model, all updates come after all P copies") {
   auto const graph = build_step_graph(blocks(), BlockingProtocol({.master_copies = 1}), {});
   CHECK(graph.actions.size() == 8);
   for (std::size_t i = 0; i < 8; ++i) {
@@ -188,7 +189,7 @@ TEST_CASE("a step can be built for the smallest protocol") {
   CHECK(graph.role == GraphRole::step);
 }
 
-TEST_CASE("a flush copies every block and nothing else, where copies are actions of their own") {
+TEST_CASE("when copies are separate actions, a flush copies every block and nothing else") {
   auto const graph = build_flush_graph(blocks(), single);
   CHECK(graph.role == GraphRole::flush);
   CHECK(blocks_of(graph, ActionKind::copy_parameters) == Numbers{0, 1, 2, 3});
@@ -200,7 +201,7 @@ TEST_CASE("a flush copies every block and nothing else, where copies are actions
   CHECK(build_flush_graph(blocks(), synchronous).actions.empty());
 }
 
-TEST_CASE("a step's and a flush's graph say how weights and gradients are held") {
+TEST_CASE("the graphs of a step and a flush say how weights and gradients are held") {
   LayerEventProtocol const protocol({.staleness = 1, .master_copies = 1, .gradient_buffers = 2});
   for (auto const& graph :
        {build_step_graph(blocks(), protocol, {}), build_flush_graph(blocks(), protocol)}) {

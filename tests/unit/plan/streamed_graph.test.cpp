@@ -39,7 +39,7 @@ TrainingGraphs plan(PlanOptions options, S schedule = S{}, T transfers = T{}, P 
   return plan_training(training, schedule, transfers, LayerEventProtocol{}, partitioner);
 }
 
-/// All of a slot in its last window, behind the activations that are due by then.
+/// Copies a whole slot in its last window, behind the activations that are due by then.
 struct CopyInLastWindow : CopyAtOnce {
   [[nodiscard]] std::vector<Chunk> chunks(std::span<Bytes const> tensors,
                                           std::size_t windows) const {
@@ -49,7 +49,7 @@ struct CopyInLastWindow : CopyAtOnce {
   }
 };
 
-/// Rings and blocks are used in order, also by the calls that follow.
+/// Rings and blocks are used in order, across consecutive calls too.
 void check_order(TrainingGraphs const& graphs) {
   for (auto const& violation : verify(sequence_of(graphs, issue_iterations(3, 1, false)))) {
     FAIL_CHECK(violation.text);
@@ -77,7 +77,7 @@ TEST_CASE("all accesses to buffers are ordered, for every size, policy and buffe
   }
 }
 
-TEST_CASE("a tight budget takes single buffers, and all accesses stay ordered") {
+TEST_CASE("a tight budget leads to single buffers, and all accesses stay ordered") {
   PlanOptions options{2, 3, 2, 1_GiB};
   auto const tight = [&] {
     return plan(options, RoundRobinSchedule{}, PriorityTransferEngine{}, Partitioner{});
@@ -128,8 +128,8 @@ TEST_CASE("activations go up one micro-batch early and come down one late") {
       REQUIRE(up.valid());
       auto const before = find(ActionKind::forward, SlotId(slot), m - 1).second;
       CHECK_FALSE(
-          order.holds(before.index(), up.index()));  // not after the compute of the one before
-      if (m > 1) {                                   // but after that of the one before that
+          order.holds(before.index(), up.index()));  // not after the compute of the previous one
+      if (m > 1) {                                   // but after the compute of the one before that
         CHECK(
             order.holds(find(ActionKind::forward, SlotId(slot), m - 2).second.index(), up.index()));
       }
@@ -137,12 +137,12 @@ TEST_CASE("activations go up one micro-batch early and come down one late") {
       auto const down = find(ActionKind::download_activation, SlotId(slot), m - 1).first;
       REQUIRE(down.valid());
       CHECK_FALSE(
-          order.holds(down.index(), here.index()));  // compute does not wait for the one before
+          order.holds(down.index(), here.index()));  // compute does not wait for the previous one
     }
   }
 }
 
-TEST_CASE("a window's chunks wait for its start and for its activation copy") {
+TEST_CASE("the chunks of a window wait for its start and for its activation copy") {
   auto const graph = plan({2, 4, 2, 1_GiB}).call;
   auto const actions = GraphSequence(2).add(graph).unroll();
   SequenceOrder const order(actions);
@@ -152,7 +152,7 @@ TEST_CASE("a window's chunks wait for its start and for its activation copy") {
     if (chunk.kind != ActionKind::upload_parameters || chunk.waits.empty()) {
       continue;
     }
-    // The slot in whose windows the chunk goes up: the one before on the device.
+    // The chunk goes up in the windows of the previous slot on the device.
     SlotId host;
     for (auto const& action : graph.actions) {
       if (action.lane.device == chunk.lane.device && action.lane.kind == LaneKind::compute &&
@@ -178,7 +178,7 @@ TEST_CASE("a window's chunks wait for its start and for its activation copy") {
   CHECK(gated > 0);
 }
 
-TEST_CASE("every parameter goes up, and every gradient down, once a slot") {
+TEST_CASE("every parameter goes up, and every gradient comes down, once for each slot") {
   auto const planned = plan({3, 3, 2, 1_GiB});
   std::map<std::pair<ActionKind, SlotId>, Bytes> copied;
   std::map<SlotId, StageId> stages;
@@ -203,7 +203,7 @@ TEST_CASE("every parameter goes up, and every gradient down, once a slot") {
   }
 }
 
-TEST_CASE("a slot whose parameters have no windows begins before the last of them are there") {
+TEST_CASE("a slot without parameter windows begins before its last parameters arrive") {
   Training training;
   training.model = {.types = {.width = 64}, .dense = 6};
   training.plan = {1, 4, 1, 1_GiB};
@@ -214,7 +214,7 @@ TEST_CASE("a slot whose parameters have no windows begins before the last of the
                                      Partitioner{});
   auto const& actions = planned.call.actions;
   std::vector<ActionId> uploads;
-  std::vector<ActionId> awaited;  // by the layers, in their order
+  std::vector<ActionId> awaited;  // what the layers wait for, in their order
   for (std::size_t i = 0; i < actions.size(); ++i) {
     auto const& action = actions[i];
     if (action.slot == SlotId(0) && action.kind == ActionKind::upload_parameters) {
@@ -235,7 +235,7 @@ TEST_CASE("a slot whose parameters have no windows begins before the last of the
   CHECK(awaited[1] < uploads.back());
 }
 
-TEST_CASE("slots that follow each other run on devices that follow each other") {
+TEST_CASE("consecutive slots run on consecutive devices") {
   auto const planned = plan({3, 2, 2, 1_GiB});
   std::vector<Action> firsts;  // of each slot
   for (auto const& action : planned.call.actions) {
@@ -251,7 +251,7 @@ TEST_CASE("slots that follow each other run on devices that follow each other") 
   CHECK(planned.call.advance == firsts.size() % 3);
 }
 
-TEST_CASE("a shared block's uses are summed in layer order, round by round") {
+TEST_CASE("the uses of a shared block are summed in layer order, round by round") {
   auto const planned = plan({2, 2, 3, 1_GiB});
   std::map<BlockId, std::vector<std::pair<RoundId, LayerId>>> sums;
   for (auto const& action : planned.call.actions) {
@@ -269,8 +269,8 @@ TEST_CASE("a shared block's uses are summed in layer order, round by round") {
   CHECK(shared == 1);
 }
 
-TEST_CASE("gradients wait for the activations before them also in windows without activations") {
-  // The last slot hands on nothing; the one before it does, up to its last micro-batch.
+TEST_CASE("gradients wait for earlier activations, also in windows without activations") {
+  // The last slot hands on nothing; the slot before it does, up to its last micro-batch.
   for (std::size_t micro_batches = 1; micro_batches <= 4; ++micro_batches) {
     check_order(plan({1, micro_batches, 1, 1_GiB}, RoundRobinSchedule{}, CopyInLastWindow{}));
   }
