@@ -1,8 +1,8 @@
 // SPDX-FileCopyrightText: 2026 The roundpipe authors
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 
-// Faults at every place of a training: the pipeline always comes to an end, says what failed, and
-// shows the weights of the last finished step or none.
+// Injects faults at every place of a training. The pipeline must always come to an end, say what
+// failed, and then show the weights of the last finished step or none.
 
 #include <roundpipe/optim/sgd.hpp>
 #include <roundpipe/runtime/pipeline.hpp>
@@ -31,7 +31,7 @@ namespace {
 
 constexpr std::size_t steps = 5;
 
-/// SGD that throws in update number \c bad; copies count together.
+/// SGD that throws in update number \c bad; all copies share one count.
 class FailingSgd {
  public:
   explicit FailingSgd(std::size_t bad) : bad_(bad) {}
@@ -61,7 +61,7 @@ PipelineOptions options_of(StepStart start) {
   options.micro_batches = 2;
   options.seed = 5;
   options.step_start = start;
-  options.verify = false;  // the same plan again and again
+  options.verify = false;  // repeats the same plan
   options.optimizer_threads = 1;
   return options;
 }
@@ -70,8 +70,8 @@ auto model() {
   return toy_model({.dense = 3});
 }
 
-/// Trains until an error comes, and compares what is left with \p oracle, the digests by step.
-/// \returns whether an error came.
+/// Trains until an error occurs and compares the remaining weights with \p oracle, the digests by
+/// step. \returns whether an error occurred.
 template <class O>
 bool check_end(HostBackendOptions const& devices,
                EventProtocolOptions const& mode,
@@ -128,7 +128,7 @@ std::vector<std::uint64_t> oracle_of(EventProtocolOptions const& mode) {
 
 }  // namespace
 
-TEST_CASE("after a fault in any piece of any lane, the last finished step's weights are left") {
+TEST_CASE("after a fault in any work of any lane, the weights of the last finished step remain") {
   std::size_t faults = 0;
   for (auto const& mode : modes) {
     auto const oracle = oracle_of(mode);
@@ -140,7 +140,7 @@ TEST_CASE("after a fault in any piece of any lane, the last finished step's weig
           CAPTURE(kind);
           CAPTURE(number);
           auto devices = host_devices(2);
-          devices.delay = [](DeviceId device, LaneKind) {  // the host's lanes are slow
+          devices.delay = [](DeviceId device, LaneKind) {  // the host lanes are slow
             return std::chrono::microseconds(device.valid() ? 0 : 500);
           };
           devices.fault = [=](DeviceId device, LaneKind lane, std::uint64_t piece) {
@@ -170,7 +170,7 @@ TEST_CASE("an optimizer that throws stops the training, and torn weights are not
   CHECK(faults > 60);
 }
 
-TEST_CASE("a model of frozen parameters alone makes steps that change nothing") {
+TEST_CASE("with only frozen parameters, steps change nothing") {
   ToyTypes const types{.frozen = ToyTypes::all};
   Sequential const frozen{ToyInput{types, 3, ""}, ToyDense{types, ""}, ToyLoss{types, 3, ""}};
   ToyData const data(2, {2, 3}, 11);

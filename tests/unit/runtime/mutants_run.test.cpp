@@ -1,8 +1,8 @@
 // SPDX-FileCopyrightText: 2026 The roundpipe authors
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 
-// Protocols with one rule left out, run with the delays that make it matter: the weights are then
-// others than the oracle's. It shows that the rules that `verify` asks for are needed.
+// Runs protocols that leave out one rule, with delays that make the rule matter. The weights then
+// differ from the oracle's. This shows that the rules that `verify` requires are needed.
 
 #include <roundpipe/concepts/event_protocol.hpp>
 #include <roundpipe/graph/verify.hpp>
@@ -89,7 +89,7 @@ AdamW optimizer() {
   return AdamW({.rate = LearningRate::constant(0.1)});
 }
 
-/// The digest of the weights after some steps, each action of \p slow taking \p delay longer.
+/// The digest of the weights after some steps, when each action of \p slow takes \p delay longer.
 template <EventProtocol P>
 std::uint64_t digest(Mode const& mode,
                      P const& protocol,
@@ -130,7 +130,7 @@ std::uint64_t oracle(Mode const& mode) {
   return weights_digest(trainer);
 }
 
-/// Checks that \p mode without \p edge goes wrong when \p slow is slow, and with it does not.
+/// Checks that with a slow \p slow, \p mode goes wrong without \p edge, and is right with the edge.
 void check_mutant(Mode const& mode, Edge edge, LaneKind slow, Rule rule) {
   CAPTURE(std::string(mode.name));
   CAPTURE(std::string(name_of(rule)));

@@ -40,8 +40,7 @@ Sgd momentum() {
   return Sgd{SgdOptions{.rate = LearningRate::constant(0.1), .momentum = 0.5}};
 }
 
-/// Its devices have to have seen all of their work. It counts streams: each trial of a layer makes
-/// one.
+/// A device warms up before it reaches full speed. Counts streams: each probe of a layer makes one.
 struct SlowToStart : HostBackend {
   using HostBackend::HostBackend;
   static constexpr double warm_up_seconds = 0;
@@ -53,7 +52,7 @@ struct SlowToStart : HostBackend {
   std::size_t streams = 0;
 };
 
-/// Round robin, but for a single micro-batch.
+/// Round robin, but without support for a single micro-batch.
 struct NeverOne : RoundRobinSchedule {
   [[nodiscard]] DeviceTasks tasks(ScheduleShape const& shape) const {
     require(shape.micro_batches != 1, Errc::unsupported, "one micro-batch");
@@ -65,7 +64,7 @@ auto three_layers() {
   return toy_model({.dense = 1});
 }
 
-/// What a pipeline on \p devices devices with its own policies gives.
+/// The result of a pipeline on \p devices devices with its own policies.
 template <class... Policies>
 std::vector<std::uint64_t> piped(std::size_t devices, Batch const& batch, Policies... policies) {
   HostBackend backend{host_devices(devices)};
@@ -85,7 +84,7 @@ Error refused(PipelineOptions const& options, Policies... policies) {
 
 }  // namespace
 
-TEST_CASE("own schedule, transfers and protocol give the oracle's weights") {
+TEST_CASE("custom schedule, transfers and protocol give the oracle's weights") {
   ToyData const data(6, {2, 3}, 1);
   auto const batch = data.batch();
   auto const oracle = [&](int staleness) {
@@ -129,7 +128,8 @@ TEST_CASE("micro-batches of different lengths train as in the oracle") {
         train_serially(model, momentum(), small_options(), 1, data.batch(), 3));
 }
 
-TEST_CASE("extents that come late, to devices that have to meet them, train as in the oracle") {
+TEST_CASE(
+    "new shapes that arrive late, on devices that must warm up for them, train as in the oracle") {
   ToyData const data({{2, 3}, {2, 3}, {2, 3}, {2, 3}, {2, 3}, {2, 3}}, 3);
   ToyData const late({{2, 3}, {1, 3}, {2, 1}, {2, 3}, {2, 2}, {1, 2}}, 3);
   auto const model = toy_model({.dense = 3, .crosses = 1});
@@ -221,7 +221,7 @@ TEST_CASE("the smallest budget that an error names works, and 256 bytes less do 
         train_serially(three_layers(), momentum(), options, 1, data.batch(), 3));
 }
 
-TEST_CASE("options that make no sense are refused") {
+TEST_CASE("invalid options are refused") {
   auto options = small_options();
   options.micro_batches = 0;
   CHECK(refused(options).code() == Errc::invalid_argument);
@@ -242,7 +242,7 @@ TEST_CASE("options that make no sense are refused") {
   CHECK(refused(options).code() == Errc::over_budget);
 }
 
-TEST_CASE("layers that do not fit together are refused by name") {
+TEST_CASE("layers that do not match are refused by name") {
   HostBackend backend{host_devices(1)};
   auto const options = small_options();
   ToyTypes const wide{.width = 8};
@@ -298,7 +298,7 @@ TEST_CASE("evaluate uses the newest weights, for any number of micro-batches") {
   CHECK(weights_digest(pipeline) == weights_digest(serial));
 }
 
-TEST_CASE("an evaluation that is refused is refused again, and others go on") {
+TEST_CASE("an evaluation that is refused is refused again, and other evaluations work") {
   ToyData const four(4, {2, 3}, 9);
   ToyData const three(3, {2, 3}, 9);
   HostBackend backend{host_devices(2)};
@@ -311,7 +311,7 @@ TEST_CASE("an evaluation that is refused is refused again, and others go on") {
   CHECK(pipeline.evaluate(three.batch()).loss == before);
 }
 
-TEST_CASE("a loss that is NaN stops the pipeline and names step and stage") {
+TEST_CASE("a loss that is NaN stops the pipeline, and the error names step and stage") {
   ToyData data(6, {2, 3}, 10);
   HostBackend backend{host_devices(2)};
   Pipeline pipeline{three_layers(), momentum(), backend, small_options()};
@@ -393,11 +393,11 @@ TEST_CASE("parameters can be read and written") {
   CHECK(error_of([&] { pipeline.read_parameter(LayerId(1), 1, read); }).code() ==
         Errc::invalid_argument);
   CHECK(error_of([&] { pipeline.write_parameter(LayerId(1), 1, values); }).code() ==
-        Errc::invalid_argument);  // and changes nothing, not even when weights are seen
+        Errc::invalid_argument);  // changes nothing, even while weights are visible
   CHECK(train(pipeline, data.batch(), 2) == train(serial, data.batch(), 2));
 }
 
-TEST_CASE("the ledger tells the bytes that are taken") {
+TEST_CASE("the ledger lists the allocated bytes") {
   HostBackend backend{host_devices(2)};
   Pipeline pipeline{three_layers(), momentum(), backend, small_options()};
   auto const& ledger = pipeline.plan().ledger;

@@ -45,7 +45,7 @@ ToyTypes types_of(DType type) {
   return {.width = 5, .parameter = type, .boundary = type};
 }
 
-/// Hands on what it takes, and sums the wrong gradients for its parameter: \c value.
+/// Passes its input on and adds \c value, a wrong gradient, for its parameter.
 struct BadGradient {
   ToyTypes types{};
   float value = std::numeric_limits<float>::quiet_NaN();
@@ -103,7 +103,8 @@ PipelinePlan planned(ToyModelOptions const& model, PipelineOptions const& option
   return pipeline.plan();
 }
 
-TEST_CASE("bytes of state a parameter are 18, 16, 8 and 10, as modes go, and padding below 1 %") {
+TEST_CASE(
+    "state takes 18, 16, 8 and 10 bytes for each parameter, by mode, with padding below 1 %") {
   ToyModelOptions const model{.types = {.width = 256, .parameter = DType::bf16}, .dense = 8};
   auto options = small_options();
   auto const per_parameter = [&](EventProtocolOptions const& protocol, StateType type) {
@@ -129,7 +130,7 @@ TEST_CASE("bytes of state a parameter are 18, 16, 8 and 10, as modes go, and pad
   check(per_parameter({.master_copies = 2, .gradient_buffers = 2}, StateType::fp32), 20);
 }
 
-TEST_CASE("rounds, calls and shared parameters take staging of their own") {
+TEST_CASE("rounds, calls and shared parameters have their own staging") {
   ToyModelOptions model{.types = {.width = 64, .parameter = DType::bf16}, .dense = 2};
   auto options = small_options();
   auto const staging = [&] {
@@ -154,7 +155,7 @@ TEST_CASE("a frozen parameter costs one master copy, and nothing of it comes dow
   auto const plan = planned(model, small_options(), LayerEventProtocol(1));
   Bytes frozen = 0;
   Bytes trained = 0;
-  Bytes wide = 0;  // the trained ones in fp32
+  Bytes wide = 0;  // the trained parameters in fp32
   for (auto const& block : plan.blocks.blocks) {
     (block.frozen ? frozen : trained) += block.master.bytes();
     wide += block.frozen ? 0 : block.gradient.bytes();
@@ -214,7 +215,7 @@ TEST_CASE("a parameter without elements trains nothing and breaks nothing") {
 
 TEST_CASE("the two gradients of a parameter that two layers share are summed once") {
   ToyData const data(3, {2, 3}, 4);
-  // Two layers with the same matrix: by SGD with rate 1, the change is the sum of both gradients.
+  // Two layers share a matrix. With SGD at rate 1, the change is the sum of both gradients.
   auto const change = [&](bool first_frozen, bool last_frozen, std::string const& key) {
     ToyTypes const types = types_of(DType::f32);
     auto first = types;
@@ -274,7 +275,7 @@ TEST_CASE("f16 gradients that overflow skip the step and lower the scale, as in 
   }
 }
 
-TEST_CASE("NaN gradients are an error where they are looked at, and named by the step") {
+TEST_CASE("NaN gradients are an error when something checks them, and the error names the step") {
   ToyData const data(3, {2, 3}, 4);
   auto const types = types_of(DType::f32);
   auto const run = [&](PipelineOptions const& options) {
@@ -299,7 +300,7 @@ TEST_CASE("NaN gradients are an error where they are looked at, and named by the
     CHECK(error.code() == Errc::not_finite);
     CHECK(error.message().find("step 1") != std::string::npos);
   }
-  SUBCASE("by a loss scale that can fall no further") {
+  SUBCASE("by a loss scale at its minimum") {
     options.loss_scale = LossScaleOptions{.initial = 16};
     auto const error = run(options);
     CHECK(error.code() == Errc::not_finite);
@@ -315,7 +316,7 @@ TEST_CASE("NaN gradients are an error where they are looked at, and named by the
         pipeline.step();
       }
     });
-    // The bias is not used by the forward, so that no loss shows it: the weights do.
+    // The forward does not use the bias, so no loss shows the NaN: only the weights do.
     CHECK(error.code() == std::error_code{});
     std::vector<float> bias(5);
     pipeline.read_parameter(LayerId(1), 0, bias);
@@ -324,7 +325,7 @@ TEST_CASE("NaN gradients are an error where they are looked at, and named by the
   }
 }
 
-TEST_CASE("more calls than planned without a step are refused, and change nothing") {
+TEST_CASE("more calls without a step than planned are refused, and change nothing") {
   ToyData const data(3, {2, 3}, 4);
   auto const model = toy_model({.dense = 1});
   HostBackend backend{host_devices(1)};
@@ -348,13 +349,13 @@ TEST_CASE("staleness 1 without fp32 weights and a second master copy is refused"
         }).code() == Errc::invalid_argument);
 }
 
-TEST_CASE("an error that stops a step half way is not hidden: the weights are refused") {
+TEST_CASE("an error that stops a step half-way is not hidden: the weights are refused") {
   ToyData const data(3, {2, 3}, 4);
   auto const model = toy_model({.dense = 4});
   for (auto const start : {StepStart::each_block, StepStart::all_blocks}) {
     auto devices = host_devices(1);
     std::uint64_t downloads = 0;
-    // The third download of gradients comes late and fails: two blocks are updated by then, or
+    // The third download of gradients comes late and fails. By then two blocks are updated, or
     // none.
     devices.delay = [&](DeviceId device, LaneKind kind) {
       auto const late = device.valid() && kind == LaneKind::gradient_down && ++downloads == 3;
@@ -396,7 +397,8 @@ TEST_CASE("an error that stops a step half way is not hidden: the weights are re
 }
 
 TEST_CASE(
-    "the next iteration's first forward begins before the optimizer has done the last layer") {
+    "the first forward of the next iteration begins before the optimizer has updated the last "
+    "layer") {
   ToyData const data(3, {2, 3}, 4);
   for (auto const& protocol :
        {LayerEventProtocol(1), LayerEventProtocol({.master_copies = 1, .gradient_buffers = 2})}) {

@@ -24,7 +24,7 @@ HostBackendOptions three_devices() {
   return options;
 }
 
-/// The devices have less memory, the higher their number.
+/// A higher device number means less memory.
 struct Uneven : HostBackend {
   using HostBackend::HostBackend;
   [[nodiscard]] DeviceProperties device_properties(DeviceId device) const {
@@ -36,7 +36,7 @@ struct Uneven : HostBackend {
 
 }  // namespace
 
-TEST_CASE("what options leave open is the backend's, and the least that any device has") {
+TEST_CASE("open options take the values of the backend, and the least memory of any device") {
   Uneven backend(three_devices());
   auto const all = complete_options({}, backend);
   CHECK(all.devices == 3);
@@ -47,7 +47,7 @@ TEST_CASE("what options leave open is the backend's, and the least that any devi
   CHECK(complete_options(two, backend).device_memory == 4_MiB);
 }
 
-TEST_CASE("what options say stays") {
+TEST_CASE("given options stay") {
   HostBackend backend(three_devices());
   PipelineOptions options;
   options.devices = 1;
@@ -61,7 +61,7 @@ TEST_CASE("what options say stays") {
   CHECK(complete.micro_batches == 5);
 }
 
-TEST_CASE("options that make no sense on any plan are refused") {
+TEST_CASE("options that are invalid for any plan are refused") {
   HostBackend backend(three_devices());
   auto const refused = [&](auto&& change) {
     PipelineOptions options;

@@ -44,7 +44,7 @@ PipelinePlan plan(PipelineOptions const& options, int staleness = 1) {
 
 }  // namespace
 
-TEST_CASE("a plan holds what its options ask for, and counts every byte") {
+TEST_CASE("a plan follows its options, and counts every byte") {
   auto const made = plan(small_options());
   CHECK(made.model.size() == 5);
   CHECK(made.costs.layers().size() == 5);
@@ -59,7 +59,7 @@ TEST_CASE("a plan holds what its options ask for, and counts every byte") {
   CHECK(steps == made.blocks.blocks.size());
 }
 
-TEST_CASE("a step waits for all gradients where it has to see them all") {
+TEST_CASE("a step waits for all gradients when it must see them all") {
   auto options = small_options();
   CHECK_FALSE(waits_for_all(options));
   CHECK_FALSE(step_options(options).measures_gradients);
@@ -73,7 +73,7 @@ TEST_CASE("a step waits for all gradients where it has to see them all") {
   CHECK(waits_for_all(options));
 }
 
-TEST_CASE("a plan that the host or a device has no room for is refused") {
+TEST_CASE("a plan that does not fit into the host or a device is refused") {
   auto options = small_options();
   options.host_memory = 1000;
   auto const host = error_of([&] { (void)plan(options); });

@@ -29,7 +29,7 @@ constexpr double rate = 4e6;  // bytes a second: an activation takes about 8 ms,
 
 constexpr std::size_t micro_batches = 4;
 
-/// The measured timeline of one call on two devices whose compute is made slow by delays.
+/// The measured timeline of one call on two devices; delays slow their compute.
 Timeline measure() {
   auto options = host_devices(2);
   options.link = {rate, rate, 0};
@@ -63,8 +63,8 @@ Timeline const& planned() {
   return timeline;
 }
 
-/// How many activation copies found a parameter or gradient chunk waiting for the copy engine, and
-/// let it pass.
+/// How many activation copies passed a parameter or gradient chunk that was waiting for the copy
+/// engine.
 std::size_t count_overtaken(Timeline const& timeline) {
   constexpr double tolerance_s = 3e-3;
   std::size_t overtaken = 0;
@@ -79,9 +79,9 @@ std::size_t count_overtaken(Timeline const& timeline) {
       overtaken +=
           chunk.lane.device == copy.lane.device &&
                   chunk.lane.kind == (up ? LaneKind::parameter_up : LaneKind::gradient_down) &&
-                  chunk.start_s + tolerance_s < copy.start_s &&   // it was there first,
+                  chunk.start_s + tolerance_s < copy.start_s &&   // the chunk was ready first,
                   chunk_begins_s + tolerance_s > copy.start_s &&  // but not in flight,
-                  chunk_begins_s < copy_begins_s                  // and went first
+                  chunk_begins_s < copy_begins_s                  // and still went first
               ? 1
               : 0;
     }
@@ -89,7 +89,7 @@ std::size_t count_overtaken(Timeline const& timeline) {
   return overtaken;
 }
 
-/// From the first start to the last end of the entries for which \p f holds.
+/// From the first start to the last end of the entries that satisfy \p f.
 template <class F>
 std::optional<std::pair<double, double>> span_of(Timeline const& timeline, F&& f) {
   std::optional<std::pair<double, double>> span;
@@ -109,27 +109,27 @@ TEST_CASE("in the measured timeline, activations go up one micro-batch early and
       return entry.slot == slot && entry.micro_batch == MicroBatchId(m) && entry.lane.kind == lane;
     });
   };
-  // The first slot waits for no other device, so nothing but the plan places its copies.
+  // The first slot waits for no other device, so only the plan places its copies.
   SlotId const slot(0);
   for (std::size_t m = 1; m < micro_batches; ++m) {
     auto const up = of(slot, m, LaneKind::activation_up).value();
     auto const before = of(slot, m - 1, LaneKind::compute).value();
-    CHECK(up.second <= before.second);  // it went up beside the compute of the one before
-    if (m >= 2) {                       // and not sooner
+    CHECK(up.second <= before.second);  // it went up during the compute of the previous one
+    if (m >= 2) {                       // and not earlier
       CHECK(up.first >= of(slot, m - 2, LaneKind::compute).value().second);
     }
     auto const down = of(slot, m - 1, LaneKind::activation_down).value();
     auto const here = of(slot, m, LaneKind::compute).value();
     CHECK(down.first >= before.second);
-    CHECK(down.second <= here.second);  // it came down beside the compute of the one after
+    CHECK(down.second <= here.second);  // it came down during the compute of the next one
   }
 }
 
 TEST_CASE("in the measured timeline, no parameter chunk is queued ahead of an activation copy") {
   CHECK(count_overtaken(planned()) == 0);
 
-  // The count can find some: a chunk that came beside one activation copy, and went before the
-  // next.
+  // The count can find violations: a chunk that became ready during one activation copy and went
+  // before the next.
   auto const entry = [](LaneKind lane, double start_s, double end_s) {
     TimelineEntry e;
     e.lane = {lane, DeviceId(0)};
@@ -145,7 +145,7 @@ TEST_CASE("in the measured timeline, no parameter chunk is queued ahead of an ac
   CHECK(count_overtaken(bad) == 1);
 }
 
-TEST_CASE("in the measured timeline, a lane's actions follow each other") {
+TEST_CASE("in the measured timeline, the actions of a lane follow each other") {
   std::map<Lane, std::vector<TimelineEntry>> lanes;
   for (auto const& entry : planned()) {
     lanes[entry.lane].push_back(entry);
@@ -159,7 +159,7 @@ TEST_CASE("in the measured timeline, a lane's actions follow each other") {
   }
 }
 
-TEST_CASE("runs are reported in the order in which they were made, however many are under way") {
+TEST_CASE("runs are reported in order, however many are in flight") {
   for (std::size_t calls = 1; calls <= 5; ++calls) {
     HostBackend backend{host_devices(2)};
     PipelineOptions options;

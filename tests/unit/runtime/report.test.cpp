@@ -23,7 +23,7 @@ TimelineEntry entry(LaneKind kind, int device, double start_s, double end_s) {
 
 }  // namespace
 
-TEST_CASE("busy shares count the time of calls once where they overlap, and no pauses between") {
+TEST_CASE("busy shares count overlapping times of calls once, and no pauses between calls") {
   BusyMeter meter(2);
   meter.add(std::vector{entry(LaneKind::compute, 0, 1, 3), entry(LaneKind::compute, 1, 2, 5)});
   meter.add(std::vector{entry(LaneKind::compute, 0, 4, 6), entry(LaneKind::accumulate, -1, 0, 99)});
@@ -36,7 +36,7 @@ TEST_CASE("busy shares count the time of calls once where they overlap, and no p
   CHECK(report.device_busy[1] == doctest::Approx(3.0 / 6));
 }
 
-TEST_CASE("without any call nobody was busy") {
+TEST_CASE("without any call no device was busy") {
   Report report;
   BusyMeter(1).fill(report);
   CHECK(report.training_s == 0);

@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: 2026 The roundpipe authors
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 
-// The ledger against what the system says that the process holds.
+// Compares the ledger with the memory that the system reports for the process.
 
 #include <roundpipe/optim/adamw.hpp>
 #include <roundpipe/runtime/pipeline.hpp>
@@ -28,7 +28,7 @@ constexpr bool has_shadow_memory = false;
 
 }  // namespace
 
-TEST_CASE("a pipeline takes the memory that its ledger says, in every mode" *
+TEST_CASE("a pipeline takes the memory that its ledger lists, in every mode" *
           doctest::skip(has_shadow_memory)) {
   struct Mode {
     EventProtocolOptions protocol{};
@@ -54,7 +54,8 @@ TEST_CASE("a pipeline takes the memory that its ledger says, in every mode" *
     auto const taken = resident_bytes() - before;
     auto const& ledger = pipeline.plan().ledger;
     auto const planned = total_bytes(ledger, LedgerLine::Space::host) +
-                         total_bytes(ledger, LedgerLine::Space::device);  // emulated: here, too
+                         total_bytes(ledger, LedgerLine::Space::device);  // emulated devices use
+                                                                          // host memory, too
     CAPTURE(pipeline.plan().host.state_bytes);
     CAPTURE(taken);
     CAPTURE(planned);

@@ -19,7 +19,7 @@ using namespace roundpipe;
 
 namespace {
 
-/// A graph of one action on device 0's compute lane.
+/// A graph of one action on the compute lane of device 0.
 ActionGraph one_forward() {
   ActionGraph graph;
   graph.devices = 1;
@@ -42,7 +42,7 @@ std::vector<TimelineEntry> ran(std::size_t run, double start_s, double end_s) {
 
 }  // namespace
 
-TEST_CASE("shares of time are about training runs, the timeline about the latest of all") {
+TEST_CASE("shares of time cover training runs, the timeline covers the latest run of all") {
   HostBackend backend;
   GraphProgram const training(one_forward());
   GraphProgram const other(one_forward());
@@ -63,7 +63,7 @@ TEST_CASE("shares of time are about training runs, the timeline about the latest
   CHECK(timeline.entries.front().call == 1);
 }
 
-TEST_CASE("training runs that are left out count for nothing, those after them do") {
+TEST_CASE("excluded training runs do not count, later ones do") {
   HostBackend backend;
   GraphProgram const training(one_forward());
   CallData call;
@@ -79,7 +79,7 @@ TEST_CASE("training runs that are left out count for nothing, those after them d
   CHECK(meters.timeline().entries.empty());
 }
 
-TEST_CASE("training runs are left out that were counted already") {
+TEST_CASE("training runs can be excluded after they were counted") {
   HostBackend backend;
   GraphProgram const training(one_forward());
   CallData call;

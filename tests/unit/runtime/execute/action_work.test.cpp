@@ -33,7 +33,7 @@ struct OneAction {
 
 }  // namespace
 
-TEST_CASE("what work throws names the action and the place, and keeps its code") {
+TEST_CASE("an error of the work names the action and the device, and keeps its code") {
   OneAction one;
   auto const error = error_of([&] {
     run_located(one.run, ActionId(0), ", device 3", [] { throw Error(Errc::over_budget, "full"); });
@@ -42,7 +42,7 @@ TEST_CASE("what work throws names the action and the place, and keeps its code")
   CHECK(error.message() == one.program.label(ActionId(0)) + ", device 3: full");
 }
 
-TEST_CASE("what is no Error becomes one, a device's fault") {
+TEST_CASE("an exception that is not an Error becomes a device fault") {
   OneAction one;
   auto const error = error_of(
       [&] { run_located(one.run, ActionId(0), "", [] { throw std::runtime_error("odd"); }); });

@@ -20,7 +20,7 @@ using namespace roundpipe::test;
 
 namespace {
 
-/// A sum on the host, and behind it an upload; a compute action behind the upload.
+/// A sum on the host, then an upload, then a compute action.
 struct Issuing {
   HostBackend backend;
   LoggedWork work;
@@ -48,18 +48,18 @@ struct Issuing {
 
 }  // namespace
 
-TEST_CASE("a device's work runs behind what it waits for, on other lanes and on the host") {
+TEST_CASE("device work runs after everything that it waits for, on other lanes and on the host") {
   Issuing test;
   test.issue(1);
   test.issue(2);
-  CHECK(test.work.done().empty());  // the sum is not there
+  CHECK(test.work.done().empty());  // the sum is not done yet
   CHECK_FALSE(test.run.end_event(ActionId(1)).ready());
   test.hosts.finish(LaneKind::accumulate, 1);
   test.run.end_event(ActionId(2)).wait();
   CHECK(test.work.done() == std::vector{ActionId(1), ActionId(2)});
 }
 
-TEST_CASE("an action's events stand around its work") {
+TEST_CASE("the events of an action enclose its work") {
   Issuing test;
   test.hosts.finish(LaneKind::accumulate, 1);
   test.issue(1);
@@ -69,7 +69,7 @@ TEST_CASE("an action's events stand around its work") {
   CHECK(test.run.start_event(ActionId(2)).seconds_since(test.run.end_event(ActionId(1))) >= 0);
 }
 
-TEST_CASE("what the work throws when it is issued names the action and the device") {
+TEST_CASE("an exception during issue names the action and the device") {
   Issuing test;
   test.work.hook = [](ActionId) { throw Error(Errc::unsupported, "not this one"); };
   auto const error = error_of([&] { test.issue(1); });
@@ -77,7 +77,7 @@ TEST_CASE("what the work throws when it is issued names the action and the devic
   CHECK(error.message() == test.program.label(ActionId(1)) + ", device 0: not this one");
 }
 
-TEST_CASE("what the work throws when it runs names the action") {
+TEST_CASE("an exception while the work runs names the action") {
   Issuing test;
   test.work.device_hook = [](ActionId id) {
     require(id != ActionId(2), Errc::unsupported, "not this one");

@@ -22,8 +22,8 @@ using namespace roundpipe::test;
 
 namespace {
 
-/// On two devices: an upload, computing behind it, a download to the host on the other device, and
-/// a step behind that.
+/// On two devices: an upload, then compute, then a download to the host on the other device, then a
+/// step.
 ActionGraph chain() {
   auto graph =
       graph_of({Made(ActionKind::upload_activation, LaneKind::activation_up, 0),
@@ -52,9 +52,9 @@ struct Running {
 
 }  // namespace
 
-TEST_CASE("runs are done as their waits say, and told of in the order in which they were posted") {
+TEST_CASE("runs follow their waits, and are reported in the order in which they were posted") {
   Running test;
-  std::vector<std::pair<std::size_t, DeviceId>> told;  // run, where its first action was
+  std::vector<std::pair<std::size_t, DeviceId>> told;  // run, device of its first action
   test.executor.on_complete = [&](auto const& run, auto const& entries) {
     told.emplace_back(run.number(), entries.front().lane.device);
     REQUIRE(entries.size() == 4);
@@ -75,7 +75,7 @@ TEST_CASE("runs are done as their waits say, and told of in the order in which t
   }
 }
 
-TEST_CASE("one run's actions follow each other") {
+TEST_CASE("the actions of one run follow each other") {
   Running test;
   test.post(0);
   test.executor.wait(*test.runs[0], ActionId(3));
@@ -104,12 +104,12 @@ TEST_CASE("the first error of any action stops everything and is thrown by the n
     }
     test.executor.settle();
     CHECK(test.work.done().size() <= bad);
-    // The step is left out, if its thread got as far as that.
+    // The step is left out if its thread got that far.
     CHECK(test.work.abandoned().size() <= (bad < 3 ? 1 : 0));
   }
 }
 
-TEST_CASE("an error of the controller's stops the threads, too") {
+TEST_CASE("an error of the controller stops the threads, too") {
   Running test;
   test.executor.fail(std::make_exception_ptr(Error(Errc::unsupported, "enough")));
   CHECK(error_of([&] { test.executor.rethrow(); }).code() == Errc::unsupported);

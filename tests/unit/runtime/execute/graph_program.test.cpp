@@ -26,7 +26,7 @@ Action on(LaneKind kind, std::vector<ActionId> waits) {
 
 }  // namespace
 
-TEST_CASE("of a ring's users those are kept that later graphs have to wait for") {
+TEST_CASE("of the users of a ring, those are kept that later graphs must wait for") {
   ActionGraph graph;
   graph.devices = 1;
   Ring const landing{BufferKind::landing, DeviceId::none(), 0};
@@ -34,12 +34,12 @@ TEST_CASE("of a ring's users those are kept that later graphs have to wait for")
                    on(LaneKind::gradient_down, {}),
                    on(LaneKind::accumulate, {ActionId(1)}),
                    on(LaneKind::gradient_down, {})};
-  SUBCASE("the last of each lane, unless another one has waited for it") {
+  SUBCASE("the last user on each lane, unless another user has waited for it") {
     graph.rings[landing].users = {{ActionId(0), ActionId(1), ActionId(2)}};
     GraphProgram const program(graph);
     CHECK(program.graph().rings.at(landing).users.front() == std::vector{ActionId(2)});
   }
-  SUBCASE("also one that nobody has waited for") {
+  SUBCASE("also a user that nobody has waited for") {
     graph.rings[landing].users = {{ActionId(0), ActionId(2), ActionId(3)}};
     GraphProgram const program(graph);
     CHECK(program.graph().rings.at(landing).users.front().size() == 2);

@@ -14,7 +14,7 @@ namespace host_lane_traits_test {
 using namespace roundpipe;
 using namespace roundpipe::test;
 
-TEST_CASE("a lane is found by its kind, and one without work is refused by name") {
+TEST_CASE("a lane is found by its kind, and a lane without work is refused by name") {
   HostLaneTraits const lanes[] = {{host_lane(host_lane_count)}, {LaneKind::optimizer}};
   CHECK(position_of(LaneKind::optimizer, lanes) == 1);
   CHECK(position_of(host_lane(host_lane_count), lanes) == 0);

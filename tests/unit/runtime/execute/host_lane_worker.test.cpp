@@ -19,7 +19,7 @@ using namespace roundpipe::test;
 
 namespace {
 
-/// A download, a sum, and a step behind each.
+/// A download, a sum, and a step, each after the one before.
 struct Working {
   HostBackend backend;
   LoggedWork work;
@@ -43,7 +43,7 @@ struct Working {
 
 }  // namespace
 
-TEST_CASE("a lane's action waits for a device's") {
+TEST_CASE("an action of a host lane waits for a device action") {
   Working test;
   auto stream = test.backend.make_stream(DeviceId(0), LaneKind::gradient_down);
   bool landed = false;
@@ -57,7 +57,7 @@ TEST_CASE("a lane's action waits for a device's") {
   issuing.join();
 }
 
-TEST_CASE("a lane's action waits for another lane's") {
+TEST_CASE("an action of a host lane waits for another host lane") {
   Working test;
   std::thread summing([&] { test.hosts.finish(LaneKind::accumulate, 1); });
   test.worker.wait_for_all(test.run, ActionId(3));
@@ -65,7 +65,7 @@ TEST_CASE("a lane's action waits for another lane's") {
   summing.join();
 }
 
-TEST_CASE("a lane does its actions one after another, and tells who waits for them") {
+TEST_CASE("a host lane runs its actions one after another, and wakes their waiters") {
   Working test;
   auto const before = RunClock::now();
   test.worker.run(test.run, ActionId(2));
@@ -81,7 +81,7 @@ TEST_CASE("a lane does its actions one after another, and tells who waits for th
   CHECK(first.end <= second.start);
 }
 
-TEST_CASE("an action that throws is not done, and its error names it") {
+TEST_CASE("an action that throws is not done, and its error names the action") {
   Working test;
   test.work.hook = [](ActionId) { throw Error(Errc::unsupported, "not this one"); };
   auto const error = error_of([&] { test.worker.run(test.run, ActionId(2)); });

@@ -24,7 +24,7 @@ struct Paced : HostBackend {
 
 }  // namespace
 
-TEST_CASE("an issuing thread sleeps while too many actions are issued and not done") {
+TEST_CASE("an issuing thread sleeps while too many issued actions are unfinished") {
   Paced backend;
   auto stream = backend.make_stream(DeviceId(0), LaneKind::compute);
   IssuePace<Paced> pace(backend, DeviceId(0));
@@ -49,7 +49,7 @@ TEST_CASE("an issuing thread sleeps while too many actions are issued and not do
   opener.join();
 }
 
-TEST_CASE("without the backend's wish nothing is held up") {
+TEST_CASE("without a limit of the backend nothing is held up") {
   HostBackend backend;
   auto stream = backend.make_stream(DeviceId(0), LaneKind::compute);
   IssuePace<HostBackend> pace(backend, DeviceId(0));

@@ -12,7 +12,7 @@ namespace run_queue_test {
 
 using namespace roundpipe;
 
-TEST_CASE("values come out in order, and nothing once a closed queue is empty") {
+TEST_CASE("values come out in order, and a closed queue gives nothing once it is empty") {
   RunQueue<int> queue;
   std::vector<int> taken;
   std::thread consumer([&] {
@@ -31,7 +31,7 @@ TEST_CASE("values come out in order, and nothing once a closed queue is empty") 
   }
 }
 
-TEST_CASE("a queue that is cut off gives nothing, and wakes who waits") {
+TEST_CASE("a queue that is cut off gives nothing, and wakes its waiters") {
   RunQueue<int> queue;
   std::thread consumer([&] { CHECK_FALSE(queue.pop().has_value()); });
   queue.cut_off();

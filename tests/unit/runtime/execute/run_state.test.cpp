@@ -29,7 +29,7 @@ struct OneRun {
 
 }  // namespace
 
-TEST_CASE("a run knows which devices play the graph's") {
+TEST_CASE("a run knows which devices play the devices of its graph") {
   OneRun one;
   one.run.begin(5, {.first_device = 1, .devices = 2, .iteration = 3});
   CHECK(one.run.number() == 5);
@@ -39,7 +39,7 @@ TEST_CASE("a run knows which devices play the graph's") {
   }
 }
 
-TEST_CASE("what an earlier run in the slot has issued does not count") {
+TEST_CASE("actions that an earlier run issued in the slot do not count") {
   OneRun one;
   one.run.begin(0, {.devices = 2});
   CHECK_FALSE(one.run.is_issued(ActionId(0)));
@@ -52,7 +52,7 @@ TEST_CASE("what an earlier run in the slot has issued does not count") {
   CHECK_FALSE(one.run.is_issued(ActionId(0)));
 }
 
-TEST_CASE("the actions of a host lane are numbered across runs, whoever brings the lane") {
+TEST_CASE("the actions of a host lane are numbered across runs, whoever provides the lane") {
   OneRun one;
   one.run.begin(0, {.devices = 2});
   one.run.set_host_base(LaneKind::optimizer, 3);  // the program has no action there
@@ -61,7 +61,7 @@ TEST_CASE("the actions of a host lane are numbered across runs, whoever brings t
   CHECK(one.run.host_sequence(ActionId(3)) == 42);
 }
 
-TEST_CASE("waits for other runs are of one run of the slot") {
+TEST_CASE("waits for other runs name one run of the slot") {
   OneRun one;
   OneRun earlier;
   one.run.begin(0, {.devices = 2});
@@ -73,7 +73,7 @@ TEST_CASE("waits for other runs are of one run of the slot") {
   CHECK(one.run.external(ActionId(1)).empty());
 }
 
-TEST_CASE("a pinned run keeps its slot until the last waiter has let go") {
+TEST_CASE("a pinned run keeps its slot until the last waiter lets go") {
   OneRun one;
   one.run.pin();
   one.run.pin();
@@ -88,7 +88,7 @@ TEST_CASE("a pinned run keeps its slot until the last waiter has let go") {
   waiter.join();
 }
 
-TEST_CASE("released, a run lets everybody pass") {
+TEST_CASE("a released run lets everybody pass") {
   OneRun one;
   one.run.begin(0, {.devices = 2});
   one.run.pin();

@@ -20,7 +20,7 @@ using namespace roundpipe::test;
 
 namespace {
 
-/// A download, and a step behind it.
+/// A download, then a step.
 GraphProgram two_actions() {
   return GraphProgram(graph_of({Made(ActionKind::download_gradients, LaneKind::gradient_down, 0),
                                 Made(ActionKind::optimizer_step, LaneKind::optimizer).after({0})}));
@@ -43,7 +43,7 @@ struct Running {
 
 }  // namespace
 
-TEST_CASE("threads do what they were handed before they end") {
+TEST_CASE("threads finish the work that they received before they end") {
   Running test;
   test.hand();
   CHECK(test.work.done().empty());  // nothing has started
@@ -54,7 +54,7 @@ TEST_CASE("threads do what they were handed before they end") {
   test.threads.rethrow();
 }
 
-TEST_CASE("the first error wins, and what was not begun is dropped") {
+TEST_CASE("the first error wins, and work that has not begun is dropped") {
   Running test;
   CHECK_FALSE(test.threads.succeeds([] { throw Error(Errc::unsupported, "first"); }));
   test.threads.fail(std::make_exception_ptr(Error(Errc::aborted, "second")));
@@ -67,7 +67,7 @@ TEST_CASE("the first error wins, and what was not begun is dropped") {
   CHECK(error.message() == "first");
 }
 
-TEST_CASE("a program is refused that has actions on a host lane without work") {
+TEST_CASE("a program with actions on a host lane without work is refused") {
   Running test;
   auto const own = host_lane(host_lane_count);
   GraphProgram const program(graph_of({Made(ActionKind::gradient_norm, own)}));

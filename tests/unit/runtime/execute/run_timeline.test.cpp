@@ -33,7 +33,7 @@ GraphProgram two_actions() {
 
 }  // namespace
 
-TEST_CASE("an action's entry says what it was, on which device, and when") {
+TEST_CASE("the entry of an action says what the action was, on which device, and when") {
   HostBackend backend{{.devices = 2}};
   std::vector<HostStream> streams;
   RunTimeline<HostBackend> timeline;
@@ -54,7 +54,7 @@ TEST_CASE("an action's entry says what it was, on which device, and when") {
   streams[1].synchronize();
   run.host_times(ActionId(1)) = {after, after + std::chrono::milliseconds(250)};
 
-  for (int repeat = 0; repeat < 2; ++repeat) {  // what was there before does not stay
+  for (int repeat = 0; repeat < 2; ++repeat) {  // earlier entries disappear
     auto const& entries = timeline.entries(run);
     REQUIRE(entries.size() == 2);
     auto const& compute = entries[0];
@@ -79,7 +79,7 @@ TEST_CASE("an action's entry says what it was, on which device, and when") {
   }
 }
 
-TEST_CASE("times go on from reference to reference, whatever events are recorded anew") {
+TEST_CASE("times continue from reference to reference, even when events are recorded again") {
   HostBackend backend{{.devices = 2}};
   auto stream = backend.make_stream(DeviceId(0), LaneKind::compute);
   auto other = backend.make_stream(DeviceId(1), LaneKind::compute);

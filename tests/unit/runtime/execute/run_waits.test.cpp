@@ -65,7 +65,7 @@ TEST_CASE(
   three.earlier.wait_unpinned();  // the ticket is given back
 }
 
-TEST_CASE("a device's event is not used before its action is issued") {
+TEST_CASE("the event of a device is not used before its action is issued") {
   for (int repeat = 0; repeat < 10; ++repeat) {
     ThreeActions three;
     std::atomic<bool> waits = false;
@@ -87,7 +87,7 @@ TEST_CASE("a device's event is not used before its action is issued") {
   }
 }
 
-TEST_CASE("an action without waits waits for nothing") {
+TEST_CASE("an action without waits does not wait") {
   ThreeActions three;
   for_each_wait(
       three.run,

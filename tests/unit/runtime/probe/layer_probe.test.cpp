@@ -39,7 +39,7 @@ TEST_CASE("a trial has every tensor of its layer, but no gradient of what is fro
   CHECK(tensors.saved.size() == facts.footprint.saved_bytes);
 }
 
-TEST_CASE("results are there in an evaluation alone") {
+TEST_CASE("results exist only in an evaluation") {
   auto const types = ToyTypes{};
   Sequential const model{ToyInput{types}, ToyDense{types}, ToyLoss{types}};
   auto const description = describe(model, BatchShape{2, 5});

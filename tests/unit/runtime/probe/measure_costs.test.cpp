@@ -20,7 +20,7 @@ using namespace roundpipe::test;
 
 namespace {
 
-/// A layer whose passes take a while.
+/// A layer whose passes take some time.
 struct SlowScale : ToyScale {
   int forward_ms = 2;
   int backward_ms = 6;
@@ -42,7 +42,7 @@ struct SlowScale : ToyScale {
 
 }  // namespace
 
-TEST_CASE("costs are the times that layers take, and equal layers cost the same") {
+TEST_CASE("costs are the times of layers, and equal layers cost the same") {
   Sequential const model{ToyInput{}, repeat(3, SlowScale{}), ToyDense{}, ToyLoss{}};
   HostBackend backend;
   auto const costs = measure_costs(model, backend, describe(model, BatchShape{2, 5})).layers();
@@ -57,7 +57,7 @@ TEST_CASE("costs are the times that layers take, and equal layers cost the same"
   CHECK(costs[4].forward_s != costs[1].forward_s);
 }
 
-TEST_CASE("measuring goes on for as long as a device takes to settle") {
+TEST_CASE("measuring continues for as long as a device takes to settle") {
   Sequential const model{ToyInput{}, SlowScale{}, ToyLoss{}};
   HostBackend backend;
   auto const begin = std::chrono::steady_clock::now();

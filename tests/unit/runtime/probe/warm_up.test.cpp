@@ -23,17 +23,17 @@ using namespace roundpipe::test;
 
 namespace {
 
-/// How often a layer ran, and at how many positions in all.
+/// How often a layer ran, and at how many positions in total.
 struct Count {
   std::atomic<int> forward{0};
   std::atomic<int> saving{0};
   std::atomic<int> evaluating{0};
   std::atomic<int> backward{0};
   std::atomic<std::int64_t> positions{0};
-  std::atomic<std::thread::id> thread;  ///< That of the last call.
+  std::atomic<std::thread::id> thread;  ///< The thread of the last call.
 };
 
-/// A dense layer that is counted.
+/// A dense layer that counts its calls.
 struct CountedDense : ToyDense {
   std::shared_ptr<Count> count = std::make_shared<Count>();
 
@@ -60,7 +60,7 @@ HostBackendOptions two_devices(Bytes memory) {
 
 }  // namespace
 
-TEST_CASE("every different layer runs on every device in every way, at the extents given") {
+TEST_CASE("every different layer runs on every device in every way, at the given extents") {
   CountedDense const layer;
   Sequential const model{ToyInput{}, repeat(3, layer), ToyLoss{}};
   HostBackend backend{two_devices(1_MiB)};
@@ -74,7 +74,7 @@ TEST_CASE("every different layer runs on every device in every way, at the exten
   CHECK(layer.count->thread.load() != std::this_thread::get_id());
 }
 
-TEST_CASE("memory that is lent is used, and taken only where it does not do") {
+TEST_CASE("lent memory is used, and new memory is taken only when it does not suffice") {
   auto const model = toy_model({.dense = 2});
   auto const description = describe(model, BatchShape{2, 5});
   HostBackend backend{two_devices(16_KiB)};

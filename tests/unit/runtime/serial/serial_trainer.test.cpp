@@ -43,7 +43,7 @@ struct Descent {
   }
 };
 
-/// Puts the gradient where the weights were, so that a test can read it.
+/// Replaces the weights by the gradient, so that a test can read the gradient.
 struct ShowGradient {
   [[nodiscard]] std::size_t state_arrays() const { return 0; }
   void update(UpdateContext const& context,
@@ -56,8 +56,8 @@ struct ShowGradient {
   }
 };
 
-/// A layer without inputs and outputs whose gradient the batch dictates: one row a micro-batch,
-/// named \c gradient.
+/// A layer without inputs and outputs. The batch dictates its gradient: \c gradient has one row for
+/// each micro-batch.
 struct Dictated {
   std::string gradient{};
   DType dtype = DType::f32;
@@ -81,7 +81,7 @@ struct Dictated {
   }
 };
 
-/// The same as the last layer; the loss is the first of its numbers.
+/// The same as the last layer of the model; the loss is its first number.
 struct DictatedLoss : Dictated {
   std::int64_t loss_terms(std::span<HostTensor const>, BatchShape) const { return 1; }
   void forward(ForwardContext<HostStream>& ctx) const {
@@ -92,7 +92,7 @@ struct DictatedLoss : Dictated {
   }
 };
 
-/// The loss w^2 / 2 of a parameter w that begins as 1.
+/// The loss w^2 / 2 of a parameter w that begins at 1.
 struct Parabola {
   ParameterTable parameters() const {
     return {{{"w", {1}, DType::f32}, Initial::ones(), DecayGroup::decayed, {}}};
@@ -115,7 +115,7 @@ struct Parabola {
   }
 };
 
-/// What a layer was called with.
+/// The arguments of a layer's call.
 struct Sight {
   bool backward = false;
   RandomKey random;
@@ -127,7 +127,7 @@ struct Sight {
   bool aligned = true;
 };
 
-/// Notes what it is called with.
+/// Records its arguments.
 template <bool Ends>
 struct Watcher {
   std::shared_ptr<std::vector<Sight>> sights;
@@ -248,7 +248,7 @@ TEST_CASE("the gradient agrees with finite differences of the loss") {
     auto const weights = all_weights(start);
     auto const description = describe(toy_model(model), options.capacity);
     auto const blocks = form_blocks(description);
-    // The dropout must draw the same: every loss is the first call of a new trainer.
+    // The dropout must draw the same numbers: every loss is the first call of a new trainer.
     auto const loss_with = [&](std::size_t block, std::size_t tensor, std::vector<float> const& w) {
       SerialTrainer trainer{toy_model(model), Descent{}, options};
       auto const use = blocks.blocks[block].uses.front();
@@ -315,7 +315,7 @@ TEST_CASE(
         sums[i] = overwrites ? sum : sums[i] + sum;
       }
     };
-    for (std::uint64_t step = 0; step < 2; ++step) {  // the second must forget the first
+    for (std::uint64_t step = 0; step < 2; ++step) {  // the second step must forget the first
       for (std::size_t call = 0; call < calls; ++call) {
         auto const first = random_values(count, 100 * step + call);
         auto const middle = random_values(count, 100 * step + call + 10);
@@ -341,7 +341,7 @@ TEST_CASE(
   }
 }
 
-TEST_CASE("without staleness an iteration computes with the weights of the step before") {
+TEST_CASE("without staleness an iteration uses the weights of the previous step") {
   SerialTrainer trainer{Sequential{Parabola{}}, Descent{0.5F}, SerialOptions{}};
   float w = 1;
   for (int step = 0; step < 5; ++step) {
@@ -352,7 +352,7 @@ TEST_CASE("without staleness an iteration computes with the weights of the step 
   }
 }
 
-TEST_CASE("with staleness 1 an iteration computes with the weights of one step earlier") {
+TEST_CASE("with staleness 1 an iteration uses the weights of one step earlier") {
   SerialTrainer trainer{Sequential{Parabola{}}, Descent{0.5F}, SerialOptions{.staleness = 1}};
   float seen = 1;  // by the iteration
   float w = 1;
@@ -372,12 +372,12 @@ TEST_CASE("with staleness 1 an iteration computes with the weights of one step e
         CHECK(trainer.evaluate(Batch(3, {})).loss == doctest::Approx(w * w / 2).epsilon(1e-12));
         seen = w;
       }
-      SUBCASE("or it goes on") {}
+      SUBCASE("or it continues") {}
     }
   }
 }
 
-TEST_CASE("clipping scales all gradients by one factor, when their norm is too large") {
+TEST_CASE("clipping scales all gradients by one factor when their norm is too large") {
   auto const make = [](double clip_norm) {
     return SerialTrainer{Sequential{Dictated{"a", DType::f32, 1, ""}, DictatedLoss{{"b"}}},
                          ShowGradient{},
@@ -398,7 +398,7 @@ TEST_CASE("clipping scales all gradients by one factor, when their norm is too l
   }
 }
 
-TEST_CASE("layers see their call: keys, extents, modes, memory") {
+TEST_CASE("layers receive the facts of their call: keys, extents, modes, memory") {
   auto const sights = std::make_shared<std::vector<Sight>>();
   SerialTrainer trainer{
       Sequential{Watcher<false>{sights}, Watcher<true>{sights}},
@@ -486,7 +486,7 @@ TEST_CASE("evaluate returns the loss and the last layer's results at each micro-
   }
 }
 
-TEST_CASE("how a call is cut into micro-batches of other lengths changes roundings only") {
+TEST_CASE("the lengths of the micro-batches of a call change only roundings") {
   ToyModelOptions const model{.dense = 2, .crosses = 0};
   auto const losses = [&](std::vector<BatchShape> const& shapes) {
     ToyData const data(shapes, 21);
@@ -509,7 +509,7 @@ TEST_CASE("how a call is cut into micro-batches of other lengths changes roundin
   CHECK(whole.back() < whole.front());
 }
 
-TEST_CASE("a bf16 training follows the fp32 one, and rounds the master copy alone") {
+TEST_CASE("a bf16 training follows the fp32 training, and rounds only the master copy") {
   auto const run = [](DType dtype) {
     ToyModelOptions model{.dense = 2, .crosses = 1, .tied = true};
     model.types = {4, dtype, dtype};
@@ -585,7 +585,7 @@ TEST_CASE("a written parameter reaches the next call at once, with staleness too
   CHECK(trainer.forward_backward(Batch(1, {})) == 8);
 }
 
-TEST_CASE("a loss or a norm that is not finite stops the training and names the step") {
+TEST_CASE("a loss or a norm that is not finite stops the training, and the error names the step") {
   auto const infinity = std::numeric_limits<float>::infinity();
   std::vector<float> values{1, 1};
   Batch batch(2, {});
@@ -601,7 +601,7 @@ TEST_CASE("a loss or a norm that is not finite stops the training and names the 
     auto const error = error_of([&] { trainer.forward_backward(batch); });
     CHECK(error.code() == Errc::not_finite);
     CHECK(error.message() == "the loss of micro-batch 1 is nan in step 2");
-    // The iteration is lost, not the trainer.
+    // The iteration is lost, but not the trainer.
     CHECK(error_of([&] { trainer.step(); }).code() == Errc::invalid_argument);
   }
   SUBCASE("the norm") {
@@ -621,7 +621,7 @@ TEST_CASE("a loss or a norm that is not finite stops the training and names the 
   CHECK(all_weights(trainer)[0][0] > -infinity);
 }
 
-TEST_CASE("what does not fit is refused") {
+TEST_CASE("invalid arguments are refused") {
   ToyData const data(2, {1, 2}, 1);
   SerialOptions const good{.capacity = {1, 2}, .micro_batches = 1, .rounds = 2};
   auto const code = [&](auto const& f) { return error_of(f).code(); };
@@ -641,7 +641,7 @@ TEST_CASE("what does not fit is refused") {
     CHECK(refused({.staleness = 2}));
     CHECK(refused({.staleness = -1}));
   }
-  SUBCASE("batches, after which the training goes on") {
+  SUBCASE("batches, and the training continues") {
     SerialTrainer trainer{toy_model({}), Descent{}, good};
     trainer.forward_backward(data.batch());
     auto const other_count =
@@ -686,7 +686,7 @@ TEST_CASE("the smallest layers and the smallest optimizer can be trained") {
   CHECK(weights_digest(trainer) == Digest{}.value());
 }
 
-TEST_CASE("f16 parameters without fp32 weights are refused, as by the pipeline") {
+TEST_CASE("f16 parameters without fp32 weights are refused, as in the pipeline") {
   auto const model = test::toy_model({.types = {.parameter = DType::f16}, .dense = 1});
   auto const error = error_of([&] {
     SerialTrainer(

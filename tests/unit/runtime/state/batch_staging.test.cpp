@@ -23,7 +23,7 @@ namespace {
 using namespace roundpipe;
 using test::error_of;
 
-/// Two tensors: "tokens" a number a position, "extra" three numbers a row.
+/// Two tensors: "tokens" has one number for each position, "extra" has three for each row.
 BatchLayout layout_of(BatchShape shape) {
   return {
       {{"tokens", {shape.rows, shape.length}, DType::i32}, {"extra", {shape.rows, 3}, DType::u8}},
@@ -72,7 +72,7 @@ TEST_CASE("a batch is cut by the extents of its micro-batches") {
   CHECK(slices[0][0].bytes.data() == reinterpret_cast<std::byte const*>(data.tokens.data()));
 }
 
-TEST_CASE("a tensor of another size than all micro-batches want is named, with both sizes") {
+TEST_CASE("a tensor whose size does not match its micro-batches is named, with both sizes") {
   for (std::size_t const size : {0U, 6U, 8U}) {
     Data data({{2, 2}, {1, 3}});
     data.tokens.resize(size);
@@ -84,7 +84,7 @@ TEST_CASE("a tensor of another size than all micro-batches want is named, with b
   }
 }
 
-TEST_CASE("tensors that nobody reads are not looked at, missing ones are refused") {
+TEST_CASE("unused tensors are ignored, missing ones are refused") {
   Data data({{1, 1}});
   std::vector<float> const unread(17);
   data.batch.set("unread", unread);
@@ -94,7 +94,7 @@ TEST_CASE("tensors that nobody reads are not looked at, missing ones are refused
         Errc::invalid_argument);
 }
 
-TEST_CASE("tensors are staged at the table's offsets, of their own extents or of the capacity's") {
+TEST_CASE("tensors are staged at the table's offsets, with their own extents or the capacity's") {
   Data const data({{2, 2}, {1, 3}});
   auto const slices = slice_batch(data.batch, layout_of);
   for (auto const shape : {BatchShape{1, 3}, BatchShape{2, 100}}) {
@@ -114,7 +114,7 @@ TEST_CASE("tensors are staged at the table's offsets, of their own extents or of
   CHECK(error_of([&] { stage_tensors({}, table, memory); }).code() == Errc::invalid_argument);
 }
 
-TEST_CASE("loss terms are counted by the last layer, from its own side inputs") {
+TEST_CASE("the last layer counts the loss terms, from its own side inputs") {
   auto const model = test::toy_model({.dense = 1});
   test::ToyData data({{2, 3}, {1, 2}}, 1);
   data.mask() = {1, 0, 1, 1, 0, 0, /* the second */ 0, 7};
@@ -137,7 +137,7 @@ TEST_CASE("a negative number of loss terms is refused") {
         }).code() == Errc::invalid_argument);
 }
 
-TEST_CASE("the factor of a loss is one over its terms, and 0 without any") {
+TEST_CASE("the factor of a loss is one over its terms, and 0 without terms") {
   CHECK(gradient_scale_of(0) == 0);
   CHECK(gradient_scale_of(1) == 1);
   CHECK(gradient_scale_of(3) == 1.0 / 3.0);

@@ -14,16 +14,16 @@ namespace gradient_scaler_test {
 using namespace roundpipe;
 using roundpipe::test::error_of;
 
-TEST_CASE("the factor takes the loss scale away and clips the unscaled norm") {
+TEST_CASE("the factor removes the loss scale and clips the unscaled norm") {
   GradientScalerOptions const clips{.clip_norm = 2};
   CHECK(step_factor({}, 1, 0, 1).gradient == 1);
   CHECK(step_factor({}, 1, 0, 8).gradient == 0.125F);
   CHECK(step_factor(clips, 1, 16, 1).gradient == 0.5F);         // the norm is 4
-  CHECK(step_factor(clips, 1, 16, 4).gradient == 0.25F);        // it is 1: not clipped
-  CHECK(step_factor(clips, 1, 4096, 8).gradient == 0.25F / 8);  // it is 8
+  CHECK(step_factor(clips, 1, 16, 4).gradient == 0.25F);        // the norm is 1: not clipped
+  CHECK(step_factor(clips, 1, 4096, 8).gradient == 0.25F / 8);  // the norm is 8
 }
 
-TEST_CASE("what is not finite skips the step, or is an error that names it") {
+TEST_CASE("gradients that are not finite skip the step, or are an error that names it") {
   auto const infinity = std::numeric_limits<double>::infinity();
   CHECK(step_factor({.skips_overflows = true}, 1, infinity, 2).skips);
   CHECK_FALSE(step_factor({.skips_overflows = true}, 1, 1, 2).skips);
@@ -32,7 +32,7 @@ TEST_CASE("what is not finite skips the step, or is an error that names it") {
   CHECK(error.message().find("step 9") != std::string::npos);
 }
 
-TEST_CASE("verdicts of the last steps are kept while the next is measured") {
+TEST_CASE("the verdicts of the last steps are kept while the next step is measured") {
   ParameterBlocks blocks;
   blocks.blocks.resize(2);
   GradientScaler verdict(blocks, {.skips_overflows = true});

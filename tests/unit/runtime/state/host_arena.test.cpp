@@ -14,7 +14,7 @@ namespace host_arena_test {
 
 using namespace roundpipe;
 
-TEST_CASE("pieces are aligned, disjoint, and share the slabs that were expected") {
+TEST_CASE("pieces are aligned, disjoint, and share the expected slabs") {
   HostBackend backend{HostBackendOptions{}};
   HostArena<HostBackend> arena(backend);
   arena.expect(4 * 512);
@@ -39,7 +39,7 @@ TEST_CASE("no piece straddles two slabs") {
   for (int i = 0; i < 3; ++i) {
     CHECK(arena.take(768).size() == 768);
   }
-  CHECK(arena.take(2048).size() == 2048);  // larger than a slab: one of its own
+  CHECK(arena.take(2048).size() == 2048);  // larger than a slab: it gets its own
   CHECK(arena.bytes() == 3 * 1024 + 2048);
 }
 

@@ -33,7 +33,7 @@ TEST_CASE("constants are constant") {
   CHECK(values(Initial::normal(0), 3) == std::vector<float>(3, 0.0F));
 }
 
-TEST_CASE("normal values have mean 0 and the deviation asked for") {
+TEST_CASE("normal values have mean 0 and the requested deviation") {
   std::size_t const count = 100'000;
   double sum = 0;
   double squares = 0;

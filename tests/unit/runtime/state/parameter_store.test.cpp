@@ -27,14 +27,14 @@ namespace {
 
 using Store = ParameterStore<HostBackend, Sgd>;
 
-/// A store of a model that may be tied, with SGD of rate 1.
+/// A store of a model, optionally tied, with SGD at rate 1.
 struct Fixture {
   explicit Fixture(Store::Options options, DType type = DType::f32, bool tied = false)
       : blocks(form_blocks(
             describe(toy_model({.types = {.parameter = type}, .dense = 1, .tied = tied}), {1, 1}))),
         store(blocks, Sgd{LearningRate::constant(1)}, options, arena) {}
 
-  /// Lets gradients land for \p use in \p iteration, all elements \p value.
+  /// Lets gradients arrive for \p use in \p iteration; all elements are \p value.
   void land(std::size_t use, float value, std::uint64_t iteration = 1) {
     auto const& table = blocks.block_of(use).master;
     for (std::size_t t = 0; t < table.size(); ++t) {
@@ -61,7 +61,7 @@ struct Fixture {
     });
     return result;
   }
-  /// The first element of a master copy of bf16.
+  /// The first element of a bf16 master copy.
   float master(std::uint64_t version) {
     return *reinterpret_cast<BFloat16 const*>(store.master(BlockId(0), version).data());
   }
@@ -74,7 +74,7 @@ struct Fixture {
 
 }  // namespace
 
-TEST_CASE("gradients of a shared block's uses are summed, and the update subtracts them") {
+TEST_CASE("the gradients of a shared block's uses are summed, and the update subtracts the sum") {
   Fixture f({.seed = 1}, DType::f32, true);
   auto const block = f.blocks.uses[0].block;
   REQUIRE(f.blocks.blocks[block.index()].uses.size() == 2);
@@ -87,7 +87,7 @@ TEST_CASE("gradients of a shared block's uses are summed, and the update subtrac
   f.store.accumulate(second, false, 1);
   f.store.update(block, 1, 1);
   auto const once = f.weights(block, 0);
-  f.store.accumulate(first, true, 2);  // begins anew
+  f.store.accumulate(first, true, 2);  // starts a new sum
   f.store.update(block, 2, 1);
   auto const twice = f.weights(block, 0);
   for (std::size_t i = 0; i < before.size(); ++i) {
@@ -96,7 +96,7 @@ TEST_CASE("gradients of a shared block's uses are summed, and the update subtrac
   }
 }
 
-TEST_CASE("where P copies write the master copy, updates leave it as it is") {
+TEST_CASE("when P copies write the master copy, updates leave it unchanged") {
   Fixture f({.copies_parameters = true}, DType::bf16);
   auto const before = f.master(0);
   f.land_all(1);
@@ -107,7 +107,7 @@ TEST_CASE("where P copies write the master copy, updates leave it as it is") {
   CHECK(f.master(0) != before);
 }
 
-TEST_CASE("with two master copies step T writes copy T mod 2 and leaves the other") {
+TEST_CASE("with two master copies step T writes copy T mod 2 and leaves the other copy unchanged") {
   Fixture f({.master_copies = 2}, DType::bf16);
   auto const first = f.master(0);
   CHECK(f.master(1) == first);
@@ -129,11 +129,11 @@ TEST_CASE("with two gradient buffers a step does not see the next iteration's gr
   CHECK(f.weights(BlockId(0), 0)[0] == before - 1);
 }
 
-TEST_CASE("weights without an optimizer copy go from one master copy to the other") {
+TEST_CASE("weights without an optimizer copy move from one master copy to the other") {
   for (auto const type : {DType::bf16, DType::f32}) {
     Fixture f({.master_copies = 2, .state_type = StateType::declared}, type);
     auto const before = f.weights(BlockId(0), 0)[0];
-    f.land_all(64);  // far more than rounding takes away
+    f.land_all(64);  // far more than rounding removes
     for (std::size_t b = 0; b < f.blocks.blocks.size(); ++b) {
       f.store.update(BlockId(b), 1, 1);
     }
@@ -165,7 +165,7 @@ TEST_CASE("clipping scales by the norm of all blocks, and refuses one that is no
   CHECK(error.message().find("step 7") != std::string::npos);
 }
 
-TEST_CASE("gradients are divided by the loss scale that made them, before they are clipped") {
+TEST_CASE("gradients are divided by their loss scale before clipping") {
   Fixture f({.verdict = {.clip_norm = 1e6, .skips_overflows = true}});
   f.land_all(1024);
   f.measure_all(1);
@@ -174,7 +174,7 @@ TEST_CASE("gradients are divided by the loss scale that made them, before they a
   CHECK(f.weights(BlockId(0), 0)[0] == before - 1);
 }
 
-TEST_CASE("a step that overflows leaves the weights, and its master copy is those of the last") {
+TEST_CASE("a step that overflows keeps the weights, and copies them to its master copy") {
   Fixture f({.master_copies = 2, .verdict = {.skips_overflows = true}}, DType::bf16);
   f.land_all(1);
   f.measure_all(1);
