@@ -50,18 +50,18 @@ struct Case {
   bool different;  ///< No two layers cost the same; else all do, but for the head.
   bool limited;    ///< By device memory.
   std::size_t devices;
-  std::size_t micro_batches;
+  std::size_t micro_batches_per_call;
 
   explicit Case(benchmark::State const& state)
       : layers(static_cast<std::size_t>(state.range(0))),
         different(state.range(1) != 0),
         limited(state.range(2) != 0),
         devices(static_cast<std::size_t>(state.range(3))),
-        micro_batches(static_cast<std::size_t>(state.range(4))) {}
+        micro_batches_per_call(static_cast<std::size_t>(state.range(4))) {}
 };
 
 PartitionProblem problem_of(Case const& c) {
-  PartitionProblem problem{{}, c.devices, c.micro_batches};
+  PartitionProblem problem{{}, c.devices, c.micro_batches_per_call};
   std::vector<LayerBytes> bytes;
   for (std::size_t i = 0; i < c.layers; ++i) {
     auto const draw = [&](std::uint32_t what) {
@@ -128,7 +128,8 @@ double least_objective(PartitionProblem const& problem) {
     for (std::size_t first = 0; first < layers; ++first) {
       if (backward[first * all + layers] <= t_max) {
         auto const stages = before[first] + 1 + after[first];
-        auto const tasks = static_cast<double>(problem.micro_batches) * stages + n * (n - 1);
+        auto const tasks =
+            static_cast<double>(problem.micro_batches_per_call) * stages + n * (n - 1);
         best = std::min(best, tasks * t_max);
       }
     }
@@ -174,7 +175,7 @@ void simulated(benchmark::State& state, bool asynchronous) {
   if (!covers(found.partition, c.layers) || !fits(problem, found.partition)) {
     state.SkipWithError("no partition of this model");
   }
-  SlotSimulation simulation(problem.costs, c.devices, c.micro_batches, options);
+  SlotSimulation simulation(problem.costs, c.devices, c.micro_batches_per_call, options);
   auto least_s = std::numeric_limits<double>::infinity();
   auto const partition = Partitioner{}.partition(problem);
   for (auto const round : round_sizes(problem)) {
@@ -193,7 +194,7 @@ class Call {
     Buffering const buffering;
     auto const stages = lay_out_stages(description_, blocks_, partition_, buffering);
     ScheduleShape const shape{
-        partition_.forward.size(), partition_.backward.size(), c.devices, c.micro_batches};
+        partition_.forward.size(), partition_.backward.size(), c.devices, c.micro_batches_per_call};
     auto const tasks = RoundRobinSchedule{}.tasks(shape);
     PriorityTransferEngine const transfers;
     graph_ = build_streamed_graph(
@@ -202,7 +203,7 @@ class Call {
          shape,
          tasks,
          RoundRobinSchedule{}.advance(shape),
-         c.micro_batches,
+         c.micro_batches_per_call,
          buffering,
          [&](std::span<Bytes const> tensors, std::size_t windows) {
            return transfers.chunks(tensors, windows);
@@ -245,8 +246,8 @@ void actions(benchmark::State& state, std::size_t iterations) {
     result = account_bubbles(simulation);
     count = simulation.actions.size();
   }
-  SlotSimulation slots(problem.costs, c.devices, c.micro_batches, {.asynchronous = false});
-  auto const seconds = slots.simulate(partition, c.micro_batches).seconds;
+  SlotSimulation slots(problem.costs, c.devices, c.micro_batches_per_call, {.asynchronous = false});
+  auto const seconds = slots.simulate(partition, c.micro_batches_per_call).seconds;
   if (iterations == 1 && std::abs(result.makespan_s - seconds) > 1e-9 * seconds) {
     state.SkipWithError("not the time that slots take");
   }
@@ -264,9 +265,10 @@ void slots(benchmark::State& state) {
   Case const c(state);
   auto const problem = problem_of(c);
   auto const partition = Partitioner{}.partition(problem);
-  SlotSimulation simulation(problem.costs, c.devices, c.micro_batches, {.asynchronous = false});
+  SlotSimulation simulation(
+      problem.costs, c.devices, c.micro_batches_per_call, {.asynchronous = false});
   for (auto _ : state) {
-    benchmark::DoNotOptimize(simulation.simulate(partition, c.micro_batches));
+    benchmark::DoNotOptimize(simulation.simulate(partition, c.micro_batches_per_call));
   }
 }
 

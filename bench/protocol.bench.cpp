@@ -73,7 +73,7 @@ double iteration_seconds(P const& protocol, std::size_t layers, double optimizer
   };
   HostBackend backend{devices};
   PipelineOptions options;
-  options.micro_batches = micro_batches;
+  options.micro_batches_per_round = micro_batches;
   Pipeline pipeline{timed_model<Busy>({64_KiB, 64_KiB, forward_time}, layers),
                     Sgd{},
                     backend,
@@ -134,7 +134,8 @@ void verify_plan(benchmark::State& state) {
   auto const call = planner.streamed_graph(blocks, stages, options);
   auto const step = planner.step_graph(blocks, {});
   auto const flush = planner.flush_graph(blocks);
-  auto const evaluation = planner.evaluation_graph(blocks, stages, options, options.micro_batches);
+  auto const evaluation =
+      planner.evaluation_graph(blocks, stages, options, options.micro_batches_per_round);
   auto const sequence = training_sequence({call, step, flush, evaluation}, options.devices);
   auto const start = Clock::now();
   for (auto _ : state) {

@@ -80,7 +80,7 @@ void draw(char const* title, P const& protocol) {
   devices.devices = 2;
   HostBackend backend{devices};
   PipelineOptions options;
-  options.micro_batches = micro_batches;
+  options.micro_batches_per_round = micro_batches;
   options.timeline_calls = 100;
   options.optimizer_threads = 1;
   Pipeline pipeline{timed_model<Busy>({256, 256, std::chrono::milliseconds(1)}, 7),

@@ -77,7 +77,7 @@ void draw(char const* title, T const& transfers) {
   machine.link = {100e6, 100e6, 0};
   HostBackend backend(machine);
   PipelineOptions options;
-  options.micro_batches = micro_batches;
+  options.micro_batches_per_round = micro_batches;
   options.timeline_calls = 100;
   // Forward stages take 6 ms a micro-batch, an activation 1.3 ms, a stage's parameters 15 ms.
   TimedOptions const timed{768 * Bytes{1024}, 128 * Bytes{1024}, std::chrono::milliseconds(3)};

@@ -241,7 +241,7 @@ double train(Data const& data, std::vector<Floats>& weights) {
                                SquaredError{}},
                     Sgd({LearningRate::constant(rate)}),
                     backend,
-                    PipelineOptions{.capacity = {rows / 4}, .micro_batches = 4},
+                    PipelineOptions{.capacity = {rows / 4}, .micro_batches_per_round = 4},
                     RoundRobinSchedule{},
                     PriorityTransferEngine{},
                     LayerEventProtocol({.staleness = 0})};  // each step waits for the one before

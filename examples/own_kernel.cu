@@ -107,7 +107,7 @@ int main() try {
   Pipeline pipeline{Sequential{Bend{true}, repeat(7, Bend{}), SquaredError{}},
                     Sgd({LearningRate::constant(4)}),
                     backend,
-                    PipelineOptions{.capacity = {64}, .micro_batches = 4}};
+                    PipelineOptions{.capacity = {64}, .micro_batches_per_round = 4}};
   for (int step = 1; step <= 20; ++step) {
     auto const batch = Batch(4, {64}).set<float>("x", x).set<float>("y", y);
     std::printf("step %2d: loss %.6f\n", step, pipeline.forward_backward(batch));

@@ -70,7 +70,7 @@ int main() {
   Pipeline pipeline{Sequential{Wave{true}, repeat(7, Wave{}), SquaredError{}},
                     Sgd({LearningRate::constant(0.03)}),
                     backend,
-                    PipelineOptions{.capacity = {4}, .micro_batches = 2}};
+                    PipelineOptions{.capacity = {4}, .micro_batches_per_round = 2}};
   for (int step = 1; step <= 10; ++step) {
     auto const batch = Batch(2, {4}).set<float>("x", x).set<float>("y", y);
     std::printf("step %2d: loss %.4f\n", step, pipeline.forward_backward(batch));

@@ -59,18 +59,19 @@ void describe_text(Text const& text, Outcome& outcome) {
 
 /// Trains in a plain loop.
 void run_serial(Options const& o, Text const& text, Outcome& outcome) {
-  rp::SerialTrainer trainer{rp::nn::transformer<Ops>(model_config(o)),
-                            ChosenOptimizer(o),
-                            rp::SerialOptions{
-                                .capacity = {o.rows(), o.context},
-                                .micro_batches = static_cast<std::size_t>(o.micro_batches),
-                                .rounds = static_cast<std::size_t>(o.rounds),
-                                .clip_norm = o.clip,
-                                .seed = static_cast<std::uint64_t>(o.seed),
-                                .staleness = event_protocol(o).staleness,
-                                .state_type = state_type(o),
-                                .loss_scale = loss_scale(o),
-                            }};
+  rp::SerialTrainer trainer{
+      rp::nn::transformer<Ops>(model_config(o)),
+      ChosenOptimizer(o),
+      rp::SerialOptions{
+          .capacity = {o.rows(), o.context},
+          .micro_batches_per_round = static_cast<std::size_t>(o.micro_batches_per_round),
+          .rounds = static_cast<std::size_t>(o.rounds),
+          .clip_norm = o.clip,
+          .seed = static_cast<std::uint64_t>(o.seed),
+          .staleness = event_protocol(o).staleness,
+          .state_type = state_type(o),
+          .loss_scale = loss_scale(o),
+      }};
   train(trainer, o, text, outcome);
   assess(trainer, o, text, outcome);
 }

@@ -51,7 +51,7 @@ Iteration run_iterations(std::int64_t load, std::size_t micro_batches) {
   auto const devices = Bench<B>::devices();
   B backend{Bench<B>::options(devices, load)};
   PipelineOptions options;
-  options.micro_batches = micro_batches;
+  options.micro_batches_per_round = micro_batches;
   Pipeline pipeline{timed_model<typename Bench<B>::Busy>(Bench<B>::timed(load), 6),
                     Sgd{},
                     backend,

@@ -23,12 +23,13 @@ void complete(Options& o) {
   if (o.devices == 0 || o.rounds == 0 || o.steps == 0 || o.warmup == 0) {
     refuse("--devices, --rounds, --steps and --warmup must be at least 1");
   }
-  if (o.micro_batches == 0) {
+  if (o.micro_batches_per_round == 0) {
     auto const rows = std::max<std::int64_t>(usual_tokens / o.context, 1);
     auto const rounds = static_cast<std::int64_t>(o.rounds);
-    o.micro_batches = static_cast<std::size_t>(std::max<std::int64_t>(o.batch / rows / rounds, 1));
+    o.micro_batches_per_round =
+        static_cast<std::size_t>(std::max<std::int64_t>(o.batch / rows / rounds, 1));
   }
-  auto const micro_batches = static_cast<std::int64_t>(o.micro_batches * o.rounds);
+  auto const micro_batches = static_cast<std::int64_t>(o.micro_batches_per_round * o.rounds);
   if (o.batch % micro_batches != 0) {
     refuse("--batch is " + std::to_string(o.batch) + ", but must be a multiple of the " +
            std::to_string(micro_batches) + " micro-batches of an iteration");
@@ -57,7 +58,7 @@ std::optional<Options> parse_options(int argc, char const* const* argv) {
   add("--context", o.context, "Tokens of a sequence");
   add("--batch", o.batch, "Sequences of an iteration");
   add("--micro-batches",
-      o.micro_batches,
+      o.micro_batches_per_round,
       "Micro-batches of a round; 0: the batch in micro-batches of 16,384 tokens");
   add("--rounds", o.rounds, "Rounds of an iteration");
   add("--device-memory", memory, "Budget of each GPU, whatever the card has")->type_name("SIZE");

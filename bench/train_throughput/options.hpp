@@ -23,8 +23,9 @@ struct Options {
   std::int64_t layers = 0;           ///< 0: the shape's.
   std::size_t devices = 1;
   std::int64_t context = 2048;
-  std::int64_t batch = 64;        ///< Sequences of an iteration.
-  std::size_t micro_batches = 0;  ///< Of a round; 0: the batch in micro-batches of 16,384 tokens.
+  std::int64_t batch = 64;  ///< Sequences of an iteration.
+  std::size_t micro_batches_per_round =
+      0;  ///< Of a round; 0: the batch in micro-batches of 16,384 tokens.
   std::size_t rounds = 1;
   Bytes device_memory = Bytes{24} << 30;
   std::size_t steps = 6;   ///< Measured iterations.
@@ -42,7 +43,7 @@ struct Options {
 
   /// Sequences of one micro-batch.
   [[nodiscard]] std::int64_t rows() const noexcept {
-    return batch / static_cast<std::int64_t>(micro_batches * rounds);
+    return batch / static_cast<std::int64_t>(micro_batches_per_round * rounds);
   }
 };
 

@@ -80,7 +80,7 @@ void print(std::ostream& out,
                    o.batch,
                    o.context,
                    o.rounds,
-                   o.micro_batches,
+                   o.micro_batches_per_round,
                    o.rows()));
   line("policies",
        fmt::format("{}, {}, {} transfers, {} protocol{}, {} partition",
@@ -159,7 +159,7 @@ void write_json(std::ostream& out,
   json["devices"] = o.devices;
   json["context"] = o.context;
   json["batch"] = o.batch;
-  json["micro_batches"] = o.micro_batches;
+  json["micro_batches"] = o.micro_batches_per_round;
   json["rounds"] = o.rounds;
   json["warmup"] = o.warmup;
   json["loss_chunk"] = o.loss_chunk;

@@ -34,7 +34,7 @@ double seconds_since(Clock::time_point begin) {
 class Batches {
  public:
   Batches(Options const& o, std::int64_t vocabulary)
-      : count_(o.micro_batches * o.rounds), shape_{o.rows(), o.context} {
+      : count_(o.micro_batches_per_round * o.rounds), shape_{o.rows(), o.context} {
     auto const tokens = static_cast<std::size_t>(o.batch * o.context);
     for (auto& set : sets_) {
       std::uint32_t state = static_cast<std::uint32_t>(&set - sets_) + 1;
@@ -147,7 +147,7 @@ Outcome run(Options const& o, rp::nn::TransformerConfig const& shape) {
                         backend,
                         rp::PipelineOptions{
                             .capacity = {o.rows(), o.context},
-                            .micro_batches = o.micro_batches,
+                            .micro_batches_per_round = o.micro_batches_per_round,
                             .rounds = o.rounds,
                             .device_memory = o.device_memory,
                             .loss_scale = loss_scale,
@@ -176,7 +176,7 @@ Outcome run(Options const& o, rp::nn::TransformerConfig const& shape) {
   }
   outcome.computing_s += rp::stage_seconds(costs, rp::StageDirection::backward, {0, costs.size()});
   outcome.computing_s *=
-      static_cast<double>(o.micro_batches * o.rounds) / static_cast<double>(o.devices);
+      static_cast<double>(o.micro_batches_per_round * o.rounds) / static_cast<double>(o.devices);
   auto const device = backend.device_properties(rp::DeviceId(0));
   auto const forecast = [&](rp::SimulationOptions const& machine) {
     return rp::forecast_iteration_seconds(plan.graph, plan.step, machine);

@@ -62,10 +62,10 @@ void check_options(Options const& o) {
                        o.device_speeds.size(),
                        o.devices));
   }
-  if (o.micro_batches_per_round && o.micro_batches % *o.micro_batches_per_round != 0) {
+  if (o.micro_batches_per_round && o.micro_batches_per_call % *o.micro_batches_per_round != 0) {
     refuse(fmt::format("--micro-batches-per-round, {}, does not divide --micro-batches, {}",
                        *o.micro_batches_per_round,
-                       o.micro_batches));
+                       o.micro_batches_per_call));
   }
   if (!o.forward_stages.empty() && o.backward_stages.empty()) {
     refuse("--forward-stages wants --backward-stages, too");
@@ -175,7 +175,7 @@ std::optional<Options> parse_options(int argc, char const* const* argv) {
     return std::nullopt;
   }
   o.devices = count_of("--devices", devices, 1000);
-  o.micro_batches = count_of("--micro-batches", micro_batches);
+  o.micro_batches_per_call = count_of("--micro-batches", micro_batches);
   if (per_round != "auto") {
     o.micro_batches_per_round = count_of("--micro-batches-per-round", per_round);
   }

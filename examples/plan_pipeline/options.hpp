@@ -29,7 +29,7 @@ struct Options {
   std::size_t devices = 4;
   std::vector<double> device_speeds;                   ///< Empty: all 1.
   std::optional<roundpipe::Bytes> device_memory;       ///< Of the smallest device; none: no limit.
-  std::size_t micro_batches = 8;                       ///< Of a call.
+  std::size_t micro_batches_per_call = 8;              ///< Of a call.
   std::optional<std::size_t> micro_batches_per_round;  ///< None: automatic.
 
   std::string schedule = "roundpipe";

@@ -118,7 +118,7 @@ class Planning {
                       plan.partition.backward.size(),
                       o_.devices,
                       plan.micro_batches_per_round,
-                      o_.micro_batches / plan.micro_batches_per_round,
+                      o_.micro_batches_per_call / plan.micro_batches_per_round,
                       true};
     auto const knows_bytes = std::ranges::any_of(
         problem_.bytes, [](rp::LayerBytes const& layer) { return layer != rp::LayerBytes{}; });
@@ -143,8 +143,10 @@ class Planning {
     auto best_s = std::numeric_limits<double>::infinity();
     std::optional<rp::Partition> best;
     for (std::size_t i = 0; i < candidates.size() && !given_; ++i) {
-      auto partition = rp::balanced_partition(
-          {problem_.costs, o_.devices, o_.micro_batches}, candidates[i], rp::fuses(schedule));
+      auto partition =
+          rp::balanced_partition({problem_.costs, o_.devices, o_.micro_batches_per_call},
+                                 candidates[i],
+                                 rp::fuses(schedule));
       if (candidates.size() == 1) {
         best = std::move(partition);
         break;
@@ -183,12 +185,12 @@ class Planning {
   void check_size() const {
     constexpr std::size_t most = 1'000'000;  // half a minute's worth, and some gigabytes
     auto const layers = problem_.costs.size();
-    if (o_.micro_batches * iterations() > most / layers) {
+    if (o_.micro_batches_per_call * iterations() > most / layers) {
       throw rp::Error(rp::Errc::invalid_argument,
                       fmt::format("{} layers, {} micro-batches and {} iterations are too many to "
                                   "simulate: their product may be {} at most",
                                   layers,
-                                  o_.micro_batches,
+                                  o_.micro_batches_per_call,
                                   iterations(),
                                   most));
     }
@@ -202,7 +204,7 @@ class Planning {
     return {partition.forward.size(),
             partition.backward.size(),
             o_.devices,
-            o_.micro_batches,
+            o_.micro_batches_per_call,
             1,
             rp::forward_ranges(partition).size() > partition.forward.size()};
   }
@@ -222,7 +224,7 @@ class Planning {
     auto const by =
         o_.partition_by == "bound" ? rp::PartitionBy::bound : rp::PartitionBy::simulation;
     rp::ChosenPartitioner const partitioner(by, simulated);
-    rp::PartitionProblem problem{problem_.costs, o_.devices, o_.micro_batches};
+    rp::PartitionProblem problem{problem_.costs, o_.devices, o_.micro_batches_per_call};
     auto const round = o_.micro_batches_per_round.value_or(automatic_round(o_));
     if (o_.micro_batches_per_round || by == rp::PartitionBy::bound) {
       problem.micro_batches_per_round = {round};
@@ -248,7 +250,7 @@ class Planning {
                                   outcome_.shape,
                                   tasks,
                                   schedule.advance(outcome_.shape),
-                                  outcome_.shape.micro_batches,
+                                  outcome_.shape.micro_batches_per_round,
                                   buffering,
                                   [&](std::span<rp::Bytes const> tensors, std::size_t windows) {
                                     return transfers.chunks(tensors, windows);
@@ -322,7 +324,7 @@ class Planning {
     auto simulation = simulate(graph, step, iterations());
     auto const n = static_cast<double>(o_.devices);
     outcome_.objective_s =
-        (static_cast<double>(o_.micro_batches * outcome_.partition.size()) + n * (n - 1)) *
+        (static_cast<double>(o_.micro_batches_per_call * outcome_.partition.size()) + n * (n - 1)) *
         outcome_.t_max_s;
     outcome_.bubbles = rp::account_bubbles(simulation);
     outcome_.peak_in_flight_forwards = rp::peak_in_flight_forwards(simulation, outcome_.partition);
@@ -367,7 +369,7 @@ class Planning {
 }  // namespace
 
 std::size_t automatic_round(Options const& o) {
-  return rp::round_sizes({{}, o.devices, o.micro_batches}).front();
+  return rp::round_sizes({{}, o.devices, o.micro_batches_per_call}).front();
 }
 
 Outcome plan_schedule(std::string const& name, Problem const& problem, Options const& o) {

@@ -128,7 +128,7 @@ Problem read_costs(std::filesystem::path const& path) {
 Problem estimate_costs(std::string const& name,
                        std::string const& hardware,
                        rp::BatchShape micro_batch,
-                       std::int64_t micro_batches,
+                       std::int64_t micro_batches_per_round,
                        std::vector<std::string>& warnings) {
   auto const shape = rp::model_shape(name);
   auto const machine =
@@ -140,7 +140,8 @@ Problem estimate_costs(std::string const& name,
   problem.link.upload_bytes_per_second = machine.device.upload_bytes_per_second;
   problem.link.download_bytes_per_second = machine.device.download_bytes_per_second;
   problem.link.latency_s = machine.latency_seconds;
-  if (auto warning = rp::transfer_warning(shape, machine.device, micro_batch, micro_batches)) {
+  if (auto warning =
+          rp::transfer_warning(shape, machine.device, micro_batch, micro_batches_per_round)) {
     warnings.push_back(*std::move(warning));
   }
   return problem;

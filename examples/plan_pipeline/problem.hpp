@@ -52,13 +52,13 @@ struct Problem {
 [[nodiscard]] Problem read_costs(std::filesystem::path const& path);
 
 /// Estimates costs of the model shape \p name for \p micro_batch on the hardware \p hardware, a
-/// file or a name; \p micro_batches: of a round. A sentence is added to \p warnings when the
+/// file or a name; \p micro_batches_per_round: M_R. A sentence is added to \p warnings when the
 /// round's compute is too short to hide its uploads.
 /// \throws roundpipe::Error for names that are not known, and as \ref read_hardware.
 [[nodiscard]] Problem estimate_costs(std::string const& name,
                                      std::string const& hardware,
                                      roundpipe::BatchShape micro_batch,
-                                     std::int64_t micro_batches,
+                                     std::int64_t micro_batches_per_round,
                                      std::vector<std::string>& warnings);
 
 }  // namespace plan_pipeline

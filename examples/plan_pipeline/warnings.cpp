@@ -66,17 +66,17 @@ std::vector<std::string> warnings_of(Outcome const& outcome, Problem const& prob
     warnings.push_back(fmt::format(
         "transfers do not hide: devices wait {:.1f}% of the time for copies", 100 * idle / all));
   }
-  if (outcome.binds && shape.micro_batches < 9 * (shape.devices - 1)) {
+  if (outcome.binds && shape.micro_batches_per_round < 9 * (shape.devices - 1)) {
     warnings.push_back(
         fmt::format("fewer than 9 (P - 1) = {} micro-batches: a pipeline of one stage a device "
                     "fills and drains for more than a tenth of the time",
                     9 * (shape.devices - 1)));
   }
-  if (!outcome.binds && shape.micro_batches < shape.devices) {
+  if (!outcome.binds && shape.micro_batches_per_round < shape.devices) {
     warnings.push_back(
         fmt::format("{} micro-batches a round are fewer than the {} devices, which "
                     "wait for each other",
-                    shape.micro_batches,
+                    shape.micro_batches_per_round,
                     shape.devices));
   }
   return warnings;

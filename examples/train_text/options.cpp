@@ -59,7 +59,7 @@ void check_options(Options const& o) {
   at_least_one("--kv-heads", o.kv_heads);
   at_least_one("--context", o.context);
   at_least_one("--batch", o.batch);
-  at_least_one("--micro-batches", o.micro_batches);
+  at_least_one("--micro-batches", o.micro_batches_per_round);
   at_least_one("--rounds", o.rounds);
   at_least_one("--steps", o.steps);
   at_least_one("--devices", o.devices);
@@ -69,7 +69,7 @@ void check_options(Options const& o) {
     refuse("--hidden over --heads is " + std::to_string(o.hidden / o.heads) +
            ", but a head's size must be even");
   }
-  divides("--micro-batches times --rounds", o.micro_batches_of_call(), "--batch", o.batch);
+  divides("--micro-batches times --rounds", o.micro_batches_per_call(), "--batch", o.batch);
   if (o.seed < 0) {
     refuse("--seed must not be negative");
   }
@@ -179,7 +179,7 @@ std::optional<Options> parse_options(int argc, char const* const* argv) {
   training("--batch",
            o.batch,
            "Sequences of one iteration; --micro-batches times --rounds must divide it");
-  training("--micro-batches", o.micro_batches, "Micro-batches of a round");
+  training("--micro-batches", o.micro_batches_per_round, "Micro-batches of a round");
   training("--rounds", o.rounds, "Rounds of an iteration");
   training("--steps", o.steps, "Iterations");
   training("--seconds",

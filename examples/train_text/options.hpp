@@ -32,7 +32,7 @@ struct Options {
   std::string master = "double";
 
   std::int64_t batch = 8;
-  std::int64_t micro_batches = 4;
+  std::int64_t micro_batches_per_round = 4;
   std::int64_t rounds = 1;
   std::int64_t steps = 600;
   double seconds = 120;
@@ -59,11 +59,11 @@ struct Options {
 
   [[nodiscard]] double highest_rate() const { return lr.value_or(optimizer == "sgd" ? 0.1 : 2e-3); }
   /// Micro-batches of one call.
-  [[nodiscard]] std::int64_t micro_batches_of_call() const noexcept {
-    return micro_batches * rounds;
+  [[nodiscard]] std::int64_t micro_batches_per_call() const noexcept {
+    return micro_batches_per_round * rounds;
   }
   /// Sequences of one micro-batch.
-  [[nodiscard]] std::int64_t rows() const noexcept { return batch / micro_batches_of_call(); }
+  [[nodiscard]] std::int64_t rows() const noexcept { return batch / micro_batches_per_call(); }
 };
 
 /// Reads and checks the command line. \returns nothing when it asked for help, which was printed.

@@ -81,7 +81,7 @@ void print_plan(roundpipe::PipelinePlan const& plan, Options const& o) {
       plan.stages.partition.size(),
       o.devices,
       o.rounds,
-      o.micro_batches);
+      o.micro_batches_per_round);
   std::size_t slot = 0;
   auto const print_slot = [&](char const* kind, roundpipe::LayerRange layers) {
     fmt::print("  slot {:<4} {:<9} {}\n", slot++, kind, layers_text(plan.model, layers));
@@ -177,7 +177,7 @@ void write_json(std::ostream& out, Options const& o, Outcome const& outcome) {
                   {"precision", o.precision},
                   {"master", o.master},
                   {"batch", o.batch},
-                  {"micro_batches", o.micro_batches},
+                  {"micro_batches", o.micro_batches_per_round},
                   {"rounds", o.rounds},
                   {"steps", o.steps},
                   {"seconds", o.seconds},

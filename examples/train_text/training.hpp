@@ -102,12 +102,8 @@ void assess(Trainer& trainer, Options const& o, Text const& text, Outcome& outco
   // A whole context from the first byte on: all windows have the same extents.
   auto const seen = text.corpus.view(text.split.validation.front()).substr(0, context);
   outcome.prompt = seen.substr(context - std::min(context, shown_prompt_bytes));
-  outcome.continuation = continue_text(trainer,
-                                       seen,
-                                       continuation_bytes,
-                                       context,
-                                       temperature,
-                                       static_cast<std::uint64_t>(o.seed));
+  outcome.continuation = continue_text(
+      trainer, seen, continuation_bytes, context, temperature, static_cast<std::uint64_t>(o.seed));
   outcome.weights_digest = rp::weights_digest(trainer);
 }
 
@@ -122,25 +118,26 @@ inline std::vector<std::size_t> layer_counts(std::vector<rp::LayerRange> const& 
 /// Trains through the pipeline. \returns the timeline of the last iterations.
 template <class Ops, class Backend>
 rp::Timeline run_pipeline(Backend& backend, Options const& o, Text const& text, Outcome& outcome) {
-  rp::Pipeline pipeline{rp::nn::transformer<Ops>(model_config(o)),
-                        ChosenOptimizer(o),
-                        backend,
-                        rp::PipelineOptions{
-                            .capacity = {o.rows(), o.context},
-                            .micro_batches = static_cast<std::size_t>(o.micro_batches),
-                            .rounds = static_cast<std::size_t>(o.rounds),
-                            .device_memory = o.device_memory,
-                            .clip_norm = o.clip,
-                            .seed = static_cast<std::uint64_t>(o.seed),
-                            .state_type = state_type(o),
-                            .loss_scale = loss_scale(o),
-                            .optimizer_threads = static_cast<std::size_t>(o.optimizer_threads),
-                            // An iteration is two runs: a call and a step.
-                            .timeline_calls = 2 * traced_iterations,
-                        },
-                        rp::RoundRobinSchedule{},
-                        rp::PriorityTransferEngine{},
-                        rp::LayerEventProtocol{event_protocol(o)}};
+  rp::Pipeline pipeline{
+      rp::nn::transformer<Ops>(model_config(o)),
+      ChosenOptimizer(o),
+      backend,
+      rp::PipelineOptions{
+          .capacity = {o.rows(), o.context},
+          .micro_batches_per_round = static_cast<std::size_t>(o.micro_batches_per_round),
+          .rounds = static_cast<std::size_t>(o.rounds),
+          .device_memory = o.device_memory,
+          .clip_norm = o.clip,
+          .seed = static_cast<std::uint64_t>(o.seed),
+          .state_type = state_type(o),
+          .loss_scale = loss_scale(o),
+          .optimizer_threads = static_cast<std::size_t>(o.optimizer_threads),
+          // An iteration is two runs: a call and a step.
+          .timeline_calls = 2 * traced_iterations,
+      },
+      rp::RoundRobinSchedule{},
+      rp::PriorityTransferEngine{},
+      rp::LayerEventProtocol{event_protocol(o)}};
   auto const& plan = pipeline.plan();
   outcome.forward_stages = layer_counts(plan.stages.partition.forward);
   outcome.backward_stages = layer_counts(plan.stages.partition.backward);

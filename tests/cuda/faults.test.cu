@@ -165,7 +165,7 @@ End train(std::size_t devices, StepStart start, bool reads) {
       SlowSgd{},
       backend,
       PipelineOptions{.capacity = {rows},
-                      .micro_batches = micro_batches,
+                      .micro_batches_per_round = micro_batches,
                       .seed = 7,
                       .step_start = start,
                       .optimizer_threads = 1},

@@ -60,7 +60,7 @@ struct Run {
 struct Training {
   std::size_t workers = 1;
   int staleness = 1;
-  std::size_t micro_batches = 4;
+  std::size_t micro_batches_per_round = 4;
   std::size_t rounds = 1;
   std::size_t steps = 6;
   CostSource costs = CostSource::estimated;
@@ -90,7 +90,7 @@ struct Trainer {
                  AdamW{{.rate = LearningRate::constant(3e-3)}},
                  backend,
                  PipelineOptions{.capacity = shape,
-                                 .micro_batches = t.micro_batches,
+                                 .micro_batches_per_round = t.micro_batches_per_round,
                                  .rounds = t.rounds,
                                  .clip_norm = 1,
                                  .seed = 3,
@@ -102,7 +102,7 @@ struct Trainer {
 
   /// One iteration of micro-batches of \p extents; \returns its loss.
   double train(std::size_t step, BatchShape extents = shape) {
-    auto const count = training.micro_batches * training.rounds;
+    auto const count = training.micro_batches_per_round * training.rounds;
     auto const tokens = tokens_of(count * static_cast<std::size_t>(extents.positions()),
                                   static_cast<std::uint32_t>(step % 3));
     auto labels = tokens;
@@ -186,7 +186,7 @@ TEST_CASE("training on CUDA learns, and its weights do not depend on how many de
 
 TEST_CASE("measured costs and rounds change times, not weights") {
   Training training;
-  training.micro_batches = 2;
+  training.micro_batches_per_round = 2;
   training.rounds = 2;
   training.workers = 2;
   auto const estimated = train(training);
@@ -249,7 +249,7 @@ TEST_CASE("evaluation on CUDA gives the loss and the last logits") {
   Pipeline pipeline{nn::transformer<cu::CudaOps>(small_model()),
                     AdamW{},
                     backend,
-                    PipelineOptions{.capacity = shape, .micro_batches = 2}};
+                    PipelineOptions{.capacity = shape, .micro_batches_per_round = 2}};
   auto const tokens = tokens_of(3 * 64, 1);
   Batch batch(3, shape);
   batch.set("tokens", tokens).set("labels", tokens);
@@ -268,7 +268,7 @@ TEST_CASE("a budget that no plan fits is refused before anything runs") {
     Pipeline const pipeline{nn::transformer<cu::CudaOps>(small_model()),
                             AdamW{},
                             backend,
-                            PipelineOptions{.capacity = {2, 32}, .micro_batches = 2}};
+                            PipelineOptions{.capacity = {2, 32}, .micro_batches_per_round = 2}};
   });
   CHECK(error.code() == Errc::over_budget);
   CHECK(error.message().find("smallest budget that works") != std::string::npos);

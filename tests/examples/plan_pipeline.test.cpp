@@ -43,7 +43,7 @@ Problem costs_of(std::string const& model) {
 Options study_options(test::Study const& study) {
   Options o;
   o.devices = study.devices;
-  o.micro_batches = study.micro_batches;
+  o.micro_batches_per_call = study.micro_batches_per_call;
   return o;
 }
 
@@ -168,7 +168,7 @@ TEST_CASE("with equal stages the bubbles follow their formulas") {
         CAPTURE(loops);
         Options o;
         o.devices = devices;
-        o.micro_batches = micro_batches;
+        o.micro_batches_per_call = micro_batches;
         o.stages_per_device = loops;
         auto const p = static_cast<double>(devices);
         auto const m = static_cast<double>(micro_batches);
@@ -189,7 +189,7 @@ TEST_CASE("the earliest finish beats round robin on devices of different speeds 
   auto const problem = costs_of("qwen3-1.7b");
   for (std::size_t const micro_batches : {8, 16}) {
     Options o;
-    o.micro_batches = micro_batches;
+    o.micro_batches_per_call = micro_batches;
     auto const seconds = [&](std::string const& name) {
       return plan_schedule(name, problem, o).bubbles.makespan_s;
     };

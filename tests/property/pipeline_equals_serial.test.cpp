@@ -69,7 +69,7 @@ enum class Budget { loose, between, smallest };
 struct Mix {
   std::size_t devices = 1;
   std::size_t layers = 1;
-  std::size_t micro_batches = 1;
+  std::size_t micro_batches_per_round = 1;
   std::size_t rounds = 1;
   std::size_t calls = 1;  ///< In each step.
   std::size_t steps = 3;
@@ -108,7 +108,7 @@ Mix any_mix() {
   Mix mix;
   mix.devices = any_number("devices", 1, 5);
   mix.layers = any_number("layers", 1, 9);
-  mix.micro_batches = any_number("micro-batches", 1, 6);
+  mix.micro_batches_per_round = any_number("micro-batches", 1, 6);
   mix.rounds = any_number("rounds", 1, 3);
   mix.calls = any_number("calls", 1, 2);
   mix.evaluated = any_flag("evaluates") ? any_number("evaluated", 1, 8) : 0;
@@ -197,7 +197,7 @@ Outcome outcome_of(Mix const& mix, BatchShape capacity, Trainer& trainer) {
   std::uint32_t call = 0;
   for (std::size_t step = 0; step < mix.steps; ++step) {
     for (std::size_t c = 0; c < mix.calls; ++c, ++call) {
-      auto const count = mix.micro_batches * mix.rounds;
+      auto const count = mix.micro_batches_per_round * mix.rounds;
       Data const data(extents(mix, capacity, count, call), mix.seed + 1000 * call);
       outcome.losses.push_back(trainer.forward_backward(data.batch()));
     }
@@ -257,7 +257,7 @@ template <class Data, class Model>
 void check_equal(Mix const& mix, Model const& model, BatchShape capacity) {
   PipelineOptions options;
   options.capacity = capacity;
-  options.micro_batches = mix.micro_batches;
+  options.micro_batches_per_round = mix.micro_batches_per_round;
   options.rounds = mix.rounds;
   options.clip_norm = mix.clips ? 0.5 : 0;
   options.seed = mix.seed;
@@ -415,7 +415,7 @@ TEST_CASE("every budget above the smallest works") {
     auto const costs = CostModel::estimate(description, DeviceProperties{});
     Planner const planner(
         RoundRobinSchedule{}, PriorityTransferEngine{}, LayerEventProtocol{}, Partitioner{});
-    PlanOptions options{mix.devices, mix.micro_batches, mix.rounds, 256};
+    PlanOptions options{mix.devices, mix.micro_batches_per_round, mix.rounds, 256};
     auto const smallest =
         smallest_budget([&] { return planner.plan_stages(description, blocks, costs, options); });
     for (options.device_memory = smallest; options.device_memory < smallest + 40 * 256;

@@ -120,9 +120,9 @@ Training any_training() {
     model.types = {5, DType::bf16, DType::bf16};
   }
   training.plan.devices = any_number("devices", 1, 5);
-  training.plan.micro_batches = any_number("micro-batches", 1, 5);
+  training.plan.micro_batches_per_round = any_number("micro-batches", 1, 5);
   training.plan.rounds = any_number("rounds", 1, 3);
-  training.evaluated = any_number("evaluated", 1, training.plan.micro_batches);
+  training.evaluated = any_number("evaluated", 1, training.plan.micro_batches_per_round);
   training.step.measures_gradients = any_flag("measures gradients");
   training.step.waits_for_all = any_flag("waits for all");
   training.step.reads_master = any_flag("reads master");

@@ -29,11 +29,12 @@ inline std::vector<ScheduleShape> bound_shapes(
   };
   for (std::size_t places = 1; places <= 8; ++places) {
     for (std::size_t devices = 1; devices <= 5; ++devices) {
-      for (std::size_t micro_batches = 1; micro_batches <= 6; ++micro_batches) {
+      for (std::size_t micro_batches_per_round = 1; micro_batches_per_round <= 6;
+           ++micro_batches_per_round) {
         for (std::size_t rounds = 1; rounds <= 2; ++rounds) {
-          add(bound_shape(places, devices, micro_batches, true, rounds));
-          add(bound_shape(places, devices, micro_batches, false, rounds));
-          add({places, 0, devices, micro_batches, rounds});
+          add(bound_shape(places, devices, micro_batches_per_round, true, rounds));
+          add(bound_shape(places, devices, micro_batches_per_round, false, rounds));
+          add({places, 0, devices, micro_batches_per_round, rounds});
         }
       }
     }
@@ -62,7 +63,7 @@ void check_grid(S const& schedule, std::vector<ScheduleShape> const& shapes) {
     CAPTURE(shape.forward_stages);
     CAPTURE(shape.backward_stages);
     CAPTURE(shape.devices);
-    CAPTURE(shape.micro_batches);
+    CAPTURE(shape.micro_batches_per_round);
     CAPTURE(shape.rounds);
     CAPTURE(shape.fused);
     REQUIRE(run_equal(schedule, shape, {1, 1, 2}, 0.5).complete);

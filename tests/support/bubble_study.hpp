@@ -56,7 +56,7 @@ struct StudiedBubbles {
 
 struct Study {
   std::size_t devices = 0;
-  std::size_t micro_batches = 0;
+  std::size_t micro_batches_per_call = 0;
   std::size_t micro_batches_per_round = 0;
   std::map<std::string, StudiedBubbles> models;
 };

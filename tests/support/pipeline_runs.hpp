@@ -27,7 +27,7 @@ inline HostBackendOptions host_devices(std::size_t devices) {
 inline SerialOptions serial_options(PipelineOptions const& options, int staleness) {
   SerialOptions serial;
   serial.capacity = options.capacity;
-  serial.micro_batches = options.micro_batches;
+  serial.micro_batches_per_round = options.micro_batches_per_round;
   serial.rounds = options.rounds;
   serial.clip_norm = options.clip_norm;
   serial.seed = options.seed;

@@ -48,7 +48,7 @@ class ScheduleArchetype : CopyOnly {
     DeviceTasks result(shape.devices);
     for (std::size_t round = 0; round < shape.rounds; ++round) {
       for (std::size_t stage = 0; stage < shape.stages(); ++stage) {
-        for (std::size_t i = 0; i < shape.micro_batches; ++i) {
+        for (std::size_t i = 0; i < shape.micro_batches_per_round; ++i) {
           auto const add = [&](TaskKind kind) {
             result[0].push_back({StageId(stage), kind, RoundId(round), MicroBatchId(i)});
           };

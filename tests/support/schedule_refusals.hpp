@@ -35,7 +35,7 @@ void check_empty_shapes_are_refused(S const& schedule, ScheduleShape const& good
   bad.devices = 0;
   empty(bad);
   bad = good;
-  bad.micro_batches = 0;
+  bad.micro_batches_per_round = 0;
   empty(bad);
   bad = good;
   bad.rounds = 0;

@@ -70,7 +70,7 @@ class ScheduledModel {
                               shape,
                               tasks,
                               schedule.advance(shape),
-                              shape.micro_batches,
+                              shape.micro_batches_per_round,
                               buffering,
                               [&](std::span<Bytes const> tensors, std::size_t windows) {
                                 return transfers.chunks(tensors, windows);
@@ -98,7 +98,7 @@ class ScheduledModel {
 /// The shape of \p partition on \p devices.
 inline ScheduleShape shape_of(Partition const& partition,
                               std::size_t devices,
-                              std::size_t micro_batches,
+                              std::size_t micro_batches_per_round,
                               std::size_t rounds = 1) {
   std::size_t covered = 0;
   for (auto const& range : partition.forward) {
@@ -111,7 +111,7 @@ inline ScheduleShape shape_of(Partition const& partition,
   return {partition.forward.size(),
           partition.backward.size(),
           devices,
-          micro_batches,
+          micro_batches_per_round,
           rounds,
           covered < layers};
 }

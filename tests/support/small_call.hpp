@@ -31,7 +31,7 @@ class SmallCall {
   static constexpr std::size_t stages = 5;
 
   SmallCall(std::size_t devices,
-            std::size_t micro_batches,
+            std::size_t micro_batches_per_round,
             std::size_t rounds = 1,
             Buffering buffering = {},
             ToyModelOptions options = {.dense = 2})
@@ -40,7 +40,7 @@ class SmallCall {
         buffering_(buffering),
         plan_(lay_out_stages(
             model_, blocks_, {{{0, 2}, {2, 1}}, {{3, 1}, {1, 2}, {0, 1}}}, buffering)),
-        shape_{2, 3, devices, micro_batches, rounds},
+        shape_{2, 3, devices, micro_batches_per_round, rounds},
         tasks_(RoundRobinSchedule{}.tasks(shape_)) {}
   SmallCall(SmallCall const&) = delete;
   SmallCall& operator=(SmallCall const&) = delete;
@@ -54,7 +54,7 @@ class SmallCall {
             shape_,
             tasks_,
             0,
-            shape_.micro_batches,
+            shape_.micro_batches_per_round,
             buffering_,
             [](std::span<Bytes const> tensors, std::size_t windows) {
               return PriorityTransferEngine{}.chunks(tensors, windows);

@@ -59,7 +59,7 @@ inline bool is_complete(ScheduleShape const& shape, DeviceTasks const& tasks) {
     }
   }
   if (tasks.size() != shape.devices ||
-      devices.size() != shape.stages() * shape.rounds * shape.micro_batches) {
+      devices.size() != shape.stages() * shape.rounds * shape.micro_batches_per_round) {
     return false;
   }
   return std::ranges::all_of(devices, [&](auto const& entry) {
@@ -82,7 +82,7 @@ inline bool is_complete(ScheduleShape const& shape, DeviceTasks const& tasks) {
             : is({TaskKind::recompute, TaskKind::backward}) ||
                   is({TaskKind::recompute, TaskKind::input_gradient, TaskKind::weight_gradient});
     return kinds_match && on.size() == 1 && stage < shape.stages() &&
-           std::get<1>(work) < shape.rounds && std::get<2>(work) < shape.micro_batches;
+           std::get<1>(work) < shape.rounds && std::get<2>(work) < shape.micro_batches_per_round;
   });
 }
 
@@ -248,10 +248,10 @@ inline TaskRun run_tasks(ScheduleShape const& shape,
 /// The shape of a call of \p places stages, each forward and backward.
 inline ScheduleShape bound_shape(std::size_t places,
                                  std::size_t devices,
-                                 std::size_t micro_batches,
+                                 std::size_t micro_batches_per_round,
                                  bool fused,
                                  std::size_t rounds = 1) {
-  return {places - (fused ? 1 : 0), places, devices, micro_batches, rounds, fused};
+  return {places - (fused ? 1 : 0), places, devices, micro_batches_per_round, rounds, fused};
 }
 
 /// The times of all stages of \p shape when each takes \p times.

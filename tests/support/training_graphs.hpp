@@ -76,7 +76,7 @@ TrainingGraphs plan_training(
       graphs.blocks,
       graphs.stages,
       training.plan,
-      training.evaluated > 0 ? training.evaluated : training.plan.micro_batches);
+      training.evaluated > 0 ? training.evaluated : training.plan.micro_batches_per_round);
   graphs.step = planner.step_graph(graphs.blocks, training.step);
   graphs.flush = planner.flush_graph(graphs.blocks);
   return graphs;

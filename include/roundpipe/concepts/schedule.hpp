@@ -37,10 +37,10 @@ struct Task {
 /// The size of the problem that a schedule solves.
 struct ScheduleShape {
   std::size_t forward_stages = 0;
-  std::size_t backward_stages = 0;  ///< 0: a forward-only call.
-  std::size_t devices = 1;          ///< N
-  std::size_t micro_batches = 1;    ///< M_R: of one round.
-  std::size_t rounds = 1;           ///< R: of one call.
+  std::size_t backward_stages = 0;          ///< 0: a forward-only call.
+  std::size_t devices = 1;                  ///< N
+  std::size_t micro_batches_per_round = 1;  ///< M_R: of one round.
+  std::size_t rounds = 1;                   ///< R: of one call.
   /// Whether the first backward stage also runs the forward of its layers (fused); then no forward
   /// stage holds these layers. Otherwise the forward stages hold all layers.
   bool fused = true;
@@ -54,7 +54,7 @@ struct ScheduleShape {
 inline void check(ScheduleShape const& shape) {
   require(shape.stages() > 0, Errc::invalid_argument, "a schedule needs at least one stage");
   require(shape.devices > 0, Errc::invalid_argument, "a schedule needs at least one device");
-  require(shape.micro_batches > 0,
+  require(shape.micro_batches_per_round > 0,
           Errc::invalid_argument,
           "a schedule needs at least one micro-batch in a round");
   require(shape.rounds > 0, Errc::invalid_argument, "a schedule needs at least one round");

@@ -33,22 +33,24 @@ namespace detail {
 /// Nothing when the forward of a layer of \p shape hides the upload of its parameters and
 /// checkpoints; else a sentence with both times and the number of sequences that would do.
 ///
-/// A round sends \p micro_batches times \p micro_batch through a slot, whose parameters are
-/// uploaded once: a slot's compute is that many times a micro-batch's, and the batch that counts is
-/// the round's, M_R times the rows of a micro-batch.
+/// A round sends \p micro_batches_per_round times \p micro_batch through a slot, whose parameters
+/// are uploaded once: a slot's compute is that many times a micro-batch's, and the batch that
+/// counts is the round's, M_R times the rows of a micro-batch.
 /// \throws Error (invalid_argument) for a bad shape, extents or micro-batches below 1, or when
 ///         \p device does not know its peak or its upload rate.
-[[nodiscard]] inline std::optional<std::string> transfer_warning(ModelShape const& shape,
-                                                                 DeviceProperties const& device,
-                                                                 BatchShape micro_batch,
-                                                                 std::int64_t micro_batches) {
+[[nodiscard]] inline std::optional<std::string> transfer_warning(
+    ModelShape const& shape,
+    DeviceProperties const& device,
+    BatchShape micro_batch,
+    std::int64_t micro_batches_per_round) {
   static_cast<void>(detail::checked_positions(shape, micro_batch));
-  require(micro_batches >= 1, Errc::invalid_argument, "a round has at least one micro-batch");
+  require(
+      micro_batches_per_round >= 1, Errc::invalid_argument, "a round has at least one micro-batch");
   constexpr auto most = std::numeric_limits<std::int64_t>::max();
-  require(micro_batch.rows <= most / micro_batches,
+  require(micro_batch.rows <= most / micro_batches_per_round,
           Errc::invalid_argument,
           "a round has more sequences than can be counted");
-  BatchShape const round{micro_batches * micro_batch.rows, micro_batch.length};
+  BatchShape const round{micro_batches_per_round * micro_batch.rows, micro_batch.length};
   auto const ridge = ridge_point(device);
   if (operational_intensity(shape, round) >= ridge) {
     return std::nullopt;
@@ -61,8 +63,9 @@ namespace detail {
   return "the parameters of a layer take " + detail::in_milliseconds(parameters) +
          " to upload and the checkpoints of a round " + detail::in_milliseconds(checkpoints) +
          ", its forward " + detail::in_milliseconds(recompute_seconds(shape, device, round)) +
-         " for " + std::to_string(micro_batches) +
-         (micro_batches == 1 ? " micro-batch of " : " micro-batches of ") + each + " tokens: " +
+         " for " + std::to_string(micro_batches_per_round) +
+         (micro_batches_per_round == 1 ? " micro-batch of " : " micro-batches of ") + each +
+         " tokens: " +
          (least ? "transfers hide from " + std::to_string(*least) + " sequences a round on"
                 : "no number of sequences hides the transfers");
 }

@@ -50,9 +50,9 @@ struct HostNeeds {
   StateType state_type = StateType::fp32;
   std::size_t master_copies = 1;
   std::size_t gradient_buffers = 1;
-  std::size_t micro_batches = 1;    ///< M_R
-  std::size_t rounds = 1;           ///< R
-  std::size_t calls_in_flight = 2;  ///< Each holds a copy of its batch.
+  std::size_t micro_batches_per_round = 1;  ///< M_R
+  std::size_t rounds = 1;                   ///< R
+  std::size_t calls_in_flight = 2;          ///< Each holds a copy of its batch.
 };
 
 /// The plan of the host's memory.
@@ -105,7 +105,7 @@ struct HostMemoryPlan {
   auto const rings = [&](std::map<std::size_t, Bytes> const& boundaries) {
     Bytes bytes = 0;
     for (auto const& [boundary, entry] : boundaries) {
-      bytes += align_up(entry) * needs.micro_batches * host_ring_entries;
+      bytes += align_up(entry) * needs.micro_batches_per_round * host_ring_entries;
     }
     return bytes;
   };
@@ -119,12 +119,14 @@ struct HostMemoryPlan {
   plan.state_bytes = masters + states + gradients;
   add("checkpoints", rings(plan.checkpoints));
   add("boundary gradients", rings(plan.boundary_gradients));
-  auto const micro_batches = needs.micro_batches * needs.rounds;
+  auto const micro_batches_per_call = needs.micro_batches_per_round * needs.rounds;
   add("batches",
-      batch.tensors.bytes() * needs.micro_batches * (needs.rounds * needs.calls_in_flight + 1));
+      batch.tensors.bytes() * needs.micro_batches_per_round *
+          (needs.rounds * needs.calls_in_flight + 1));
   add("losses and results",
-      align_up(sizeof(double)) * (micro_batches * needs.calls_in_flight + needs.micro_batches) +
-          model.layers.back().results.bytes() * needs.micro_batches);
+      align_up(sizeof(double)) *
+              (micro_batches_per_call * needs.calls_in_flight + needs.micro_batches_per_round) +
+          model.layers.back().results.bytes() * needs.micro_batches_per_round);
   return plan;
 }
 

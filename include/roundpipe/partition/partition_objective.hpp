@@ -52,7 +52,7 @@ namespace roundpipe {
 [[nodiscard]] inline double objective(PartitionProblem const& problem, Partition const& partition) {
   auto const n = static_cast<double>(problem.devices);
   auto const tasks =
-      static_cast<double>(problem.micro_batches) * static_cast<double>(partition.size());
+      static_cast<double>(problem.micro_batches_per_call) * static_cast<double>(partition.size());
   return (tasks + n * (n - 1)) * slowest_stage_seconds(problem.costs, partition);
 }
 

@@ -90,7 +90,8 @@ class PartitionSearch {
   /// M S + N (N - 1)
   [[nodiscard]] double weight(std::size_t stages) const noexcept {
     auto const n = static_cast<double>(problem_.devices);
-    return static_cast<double>(problem_.micro_batches) * static_cast<double>(stages) + n * (n - 1);
+    return static_cast<double>(problem_.micro_batches_per_call) * static_cast<double>(stages) +
+           n * (n - 1);
   }
   [[nodiscard]] double value(Cut const& cut) const noexcept {
     return weight(cut.stages()) * static_cast<double>(cut.t_max);

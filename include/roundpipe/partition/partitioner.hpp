@@ -35,7 +35,7 @@ class Partitioner {
   [[nodiscard]] Partition partition(PartitionProblem const& problem) const {
     require(!problem.costs.empty(), Errc::invalid_argument, "a model without layers has no stages");
     require(problem.devices > 0, Errc::invalid_argument, "a partition needs at least one device");
-    require(problem.micro_batches > 0,
+    require(problem.micro_batches_per_call > 0,
             Errc::invalid_argument,
             "a partition needs at least one micro-batch");
     for (std::size_t layer = 0; layer < problem.costs.size(); ++layer) {

@@ -20,17 +20,17 @@ namespace roundpipe {
 [[nodiscard]] inline std::vector<std::size_t> round_sizes(PartitionProblem const& problem) {
   auto sizes = problem.micro_batches_per_round;
   for (auto const size : sizes) {
-    require(size > 0 && problem.micro_batches % size == 0,
+    require(size > 0 && problem.micro_batches_per_call % size == 0,
             Errc::invalid_argument,
             "the micro-batches of a call do not fill its rounds");
   }
   if (sizes.empty()) {
-    for (auto size = problem.devices; size < problem.micro_batches; ++size) {
-      if (problem.micro_batches % size == 0) {
+    for (auto size = problem.devices; size < problem.micro_batches_per_call; ++size) {
+      if (problem.micro_batches_per_call % size == 0) {
         sizes.push_back(size);
       }
     }
-    sizes.push_back(problem.micro_batches);
+    sizes.push_back(problem.micro_batches_per_call);
   }
   return sizes;
 }

@@ -37,7 +37,7 @@ class SimulatedSearch {
       : problem_(problem),
         asynchronous_(options.asynchronous),
         rounds_(round_sizes(problem)),
-        simulation_(problem.costs, problem.devices, problem.micro_batches, options) {}
+        simulation_(problem.costs, problem.devices, problem.micro_batches_per_call, options) {}
 
   /// Rounds for \p partition alone.
   [[nodiscard]] RoundPartition best_rounds(Partition const& partition) {
@@ -132,7 +132,7 @@ class SimulatedSearch {
   [[nodiscard]] std::vector<Shape> shapes() const {
     std::span const costs(problem_.costs);
     auto const n = static_cast<double>(problem_.devices);
-    auto const m = static_cast<double>(problem_.micro_batches);
+    auto const m = static_cast<double>(problem_.micro_batches_per_call);
     auto const next = [](std::size_t stages) { return stages + 1 + stages / 96; };
     std::vector<Shape> result;
     for (std::size_t fused = 1; fused <= layers(); ++fused) {

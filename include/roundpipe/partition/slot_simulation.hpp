@@ -49,11 +49,15 @@ class SlotSimulation {
   /// \throws Error (invalid_argument) for no devices or micro-batches.
   SlotSimulation(std::span<LayerCost const> costs,
                  std::size_t devices,
-                 std::size_t micro_batches,
+                 std::size_t micro_batches_per_call,
                  SlotSimulationOptions options = {})
-      : costs_(costs), micro_batches_(micro_batches), options_(options), free_s_(devices) {
+      : costs_(costs),
+        micro_batches_per_call_(micro_batches_per_call),
+        options_(options),
+        free_s_(devices) {
     require(devices > 0, Errc::invalid_argument, "a simulation needs at least one device");
-    require(micro_batches > 0, Errc::invalid_argument, "a call has at least one micro-batch");
+    require(
+        micro_batches_per_call > 0, Errc::invalid_argument, "a call has at least one micro-batch");
     for (auto const& cost : costs_) {
       forward_s_.push_back(forward_s_.back() + cost.forward_s);
       recompute_s_.push_back(recompute_s_.back() + cost.recomputing_s());
@@ -65,15 +69,15 @@ class SlotSimulation {
   /// one of the costs' layers.
   /// \throws Error (invalid_argument) when \p round does not divide the micro-batches.
   [[nodiscard]] SimulatedCall simulate(Partition const& partition, std::size_t round) {
-    require(round > 0 && micro_batches_ % round == 0,
+    require(round > 0 && micro_batches_per_call_ % round == 0,
             Errc::invalid_argument,
             "the micro-batches of a call do not fill its rounds");
     take_stages(partition);
     auto const devices = free_s_.size();
-    auto const rounds = micro_batches_ / round;
+    auto const rounds = micro_batches_per_call_ / round;
     arrivals_s_.resize(round);
     std::ranges::fill(free_s_, 0.0);
-    auto const busy_s = static_cast<double>(micro_batches_) * stage_sum_s();
+    auto const busy_s = static_cast<double>(micro_batches_per_call_) * stage_sum_s();
     posted_s_ = 0;
     device_ = 0;
     if (!options_.asynchronous) {
@@ -174,11 +178,11 @@ class SlotSimulation {
         }
       }
     }
-    tasks_ += micro_batches_ * stages_.size();
+    tasks_ += micro_batches_per_call_ * stages_.size();
   }
 
   std::span<LayerCost const> costs_;
-  std::size_t micro_batches_;
+  std::size_t micro_batches_per_call_;
   SlotSimulationOptions options_;
   std::vector<double> forward_s_{0.0};  // sums by number of layers, as the next two
   std::vector<double> recompute_s_{0.0};

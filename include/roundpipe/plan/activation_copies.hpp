@@ -30,7 +30,7 @@ class ActivationCopies {
   /// one, then one more in each, while there are any.
   void add_up(SlotId id, std::size_t w) {
     auto const ahead = in_flight();  // this micro-batch and those behind it
-    auto const end = std::min(w + ahead, call_.micro_batches());
+    auto const end = std::min(w + ahead, call_.micro_batches_per_round());
     for (auto m = w == 0 ? 0 : w + ahead - 1; m < end; ++m) {
       add_input(id, m);
       add_gradient(id, m);

@@ -45,13 +45,13 @@ namespace detail {
 
 /// What a slot has brought into the graph so far; lists are by micro-batch.
 struct SlotWork {
-  explicit SlotWork(std::size_t micro_batches)
-      : entries_in(micro_batches),
-        entries_out(micro_batches),
-        activation_up(micro_batches),
-        gradient_up(micro_batches),
-        last_compute(micro_batches),
-        activation_down(micro_batches) {}
+  explicit SlotWork(std::size_t micro_batches_per_round)
+      : entries_in(micro_batches_per_round),
+        entries_out(micro_batches_per_round),
+        activation_up(micro_batches_per_round),
+        gradient_up(micro_batches_per_round),
+        last_compute(micro_batches_per_round),
+        activation_down(micro_batches_per_round) {}
 
   std::optional<Buffer> parameters;
   std::optional<Buffer> gradients;
@@ -83,10 +83,12 @@ struct CallContext {
   explicit CallContext(StreamedGraphInput const& call)
       : input(call),
         slots(order_slots(call.shape, call.tasks)),
-        work(slots.size(), SlotWork(call.shape.micro_batches)),
+        work(slots.size(), SlotWork(call.shape.micro_batches_per_round)),
         graph(call.shape.devices) {}
 
-  [[nodiscard]] std::size_t micro_batches() const noexcept { return input.shape.micro_batches; }
+  [[nodiscard]] std::size_t micro_batches_per_round() const noexcept {
+    return input.shape.micro_batches_per_round;
+  }
   [[nodiscard]] Slot const& slot(SlotId id) const { return slots[id.index()]; }
   [[nodiscard]] SlotWork& work_of(SlotId id) { return work[id.index()]; }
   [[nodiscard]] StageLayout const& stage_of(SlotId id) const {
@@ -147,7 +149,7 @@ struct CallContext {
   [[nodiscard]] ActionId compute_before(SlotId id, std::size_t m, std::size_t back) const {
     while (id.valid() && m < back) {
       back -= m;
-      m = micro_batches();
+      m = micro_batches_per_round();
       id = slot(id).previous;
     }
     return id.valid() ? work[id.index()].last_compute[m - back] : ActionId::none();
@@ -164,7 +166,7 @@ struct CallContext {
         }
       }
       id = slot(id).previous;
-      w = micro_batches();
+      w = micro_batches_per_round();
     }
     return ActionId::none();
   }
@@ -177,7 +179,7 @@ template <class F>
   for (auto const& stage : call.input.stages) {
     chunks.push_back(cut_stage(call.input.blocks,
                                stage,
-                               call.micro_batches(),
+                               call.micro_batches_per_round(),
                                call.input.chunks,
                                [&](UsePlace const& place) { return wanted(stage, place); }));
   }

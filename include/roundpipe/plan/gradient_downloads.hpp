@@ -76,7 +76,7 @@ class GradientDownloads {
 
   /// The gradients of slot \p id outside of windows: behind its last activation copy.
   void add_own(SlotId id) {
-    ActionId const gates[] = {call_.last_down(id, call_.micro_batches())};
+    ActionId const gates[] = {call_.last_down(id, call_.micro_batches_per_round())};
     for (auto const& chunk : chunks_of(id)) {
       add_chunk(id, chunk, gates, SlotId::none());
     }

@@ -84,15 +84,15 @@ class ParameterUploads {
 
   /// How many micro-batches' activations have gone up by the end of window \p w.
   [[nodiscard]] std::size_t uploaded_through(std::size_t w) const noexcept {
-    return std::min(w + call_.input.buffering.activations, call_.micro_batches());
+    return std::min(w + call_.input.buffering.activations, call_.micro_batches_per_round());
   }
 
   /// Whether \p chunk is one of the last window that waits for the first activation copy of the
   /// slot that it belongs to. With more micro-batches than devices that activation is there by
   /// then; with fewer, the chunk would stand exposed behind it.
   [[nodiscard]] bool waits_for_own_activation(StageChunk const& chunk) const noexcept {
-    return chunk.gated && chunk.window + 1 == call_.micro_batches() &&
-           call_.micro_batches() > call_.input.shape.devices;
+    return chunk.gated && chunk.window + 1 == call_.micro_batches_per_round() &&
+           call_.micro_batches_per_round() > call_.input.shape.devices;
   }
 
   /// Adds a chunk of the parameters of slot \p id. \p window_slot: in whose windows it goes up;
@@ -105,7 +105,7 @@ class ParameterUploads {
     auto action = call_.make_chunk(
         id, ActionKind::upload_parameters, LaneKind::parameter_up, chunk, gates, window_slot);
     if (chunk.gated && !window_slot.valid()) {  // the windows of the call before, from their end
-      auto const back = call_.micro_batches() - uploaded_through(chunk.window);
+      auto const back = call_.micro_batches_per_round() - uploaded_through(chunk.window);
       action.lane_waits.push_back({LaneKind::activation_up, back});
     }
     action.writes.push_back(call_.acquire_once(

@@ -33,10 +33,10 @@ namespace roundpipe {
 
 /// The size of what is planned.
 struct PlanOptions {
-  std::size_t devices = 1;        ///< N
-  std::size_t micro_batches = 1;  ///< M_R: of a round.
-  std::size_t rounds = 1;         ///< R: of a call.
-  Bytes device_memory = 0;        ///< Budget of each device.
+  std::size_t devices = 1;                  ///< N
+  std::size_t micro_batches_per_round = 1;  ///< M_R: of a round.
+  std::size_t rounds = 1;                   ///< R: of a call.
+  Bytes device_memory = 0;                  ///< Budget of each device.
 };
 
 /// Stages and where they lie.
@@ -96,7 +96,7 @@ class Planner {
                                       ParameterBlocks const& blocks,
                                       CostModel const& costs,
                                       PlanOptions const& options) const {
-    require(options.devices > 0 && options.micro_batches > 0 && options.rounds > 0,
+    require(options.devices > 0 && options.micro_batches_per_round > 0 && options.rounds > 0,
             Errc::invalid_argument,
             "devices, micro-batches and rounds are at least 1");
     StageBudget const sizes(model, blocks);
@@ -122,9 +122,9 @@ class Planner {
                  {plan.partition.forward.size(),
                   plan.partition.backward.size(),
                   options.devices,
-                  options.micro_batches,
+                  options.micro_batches_per_round,
                   options.rounds},
-                 options.micro_batches,
+                 options.micro_batches_per_round,
                  plan.memory.buffering);
   }
 
@@ -137,7 +137,7 @@ class Planner {
                  blocks,
                  plan.evaluate,
                  {plan.evaluate.size(), 0, options.devices, micro_batches, 1},
-                 options.micro_batches,
+                 options.micro_batches_per_round,
                  plan.memory.buffering);
   }
 
@@ -225,13 +225,13 @@ class Planner {
                                                        double longest_s) const {
     PartitionProblem const problem{costs.layers(),
                                    options.devices,
-                                   options.micro_batches * options.rounds,
+                                   options.micro_batches_per_round * options.rounds,
                                    [&](StageDirection direction, LayerRange range) {
                                      return sizes.bytes(direction, range, buffering) <= limit &&
                                             stage_seconds(costs.layers(), direction, range) <
                                                 longest_s;
                                    },
-                                   {options.micro_batches}};
+                                   {options.micro_batches_per_round}};
     try {
       return partitioner_.partition(problem);
     } catch (Error const& error) {

@@ -65,7 +65,7 @@ class StageCompute {
           work.gradients, BufferKind::gradients, input.buffering.gradients, action));
     }
     auto const added = add_layer(i, std::move(action));
-    if (m + 1 == call_.micro_batches()) {
+    if (m + 1 == call_.micro_batches_per_round()) {
       work.last_backward[layer] = added;
     }
   }
@@ -89,7 +89,7 @@ class StageCompute {
     auto const& places = stage.layers[i];
     action.layer = LayerId(stage.range.first + i);
     action.first = m == 0;
-    action.last = m + 1 == call_.micro_batches();
+    action.last = m + 1 == call_.micro_batches_per_round();
     action.uses = call_.input.blocks.layer_uses[action.layer.index()];
     for (auto const use : action.uses) {
       if (action.first && work.uploaded.contains(use)) {

@@ -31,7 +31,8 @@ namespace roundpipe {
   detail::StageCompute compute(call);
   for (std::size_t s = 0; s < call.slots.size(); ++s) {
     SlotId const slot(s);
-    for (std::size_t w = 0; w < call.micro_batches(); ++w) {  // window w: micro-batch w computes
+    for (std::size_t w = 0; w < call.micro_batches_per_round();
+         ++w) {  // window w: micro-batch w computes
       activations.add_up(slot, w);
       if (w == 0) {
         parameters.add_own(slot);

@@ -97,7 +97,7 @@ class Pipeline {
             model_, backend, planner_, shapes_.capacity(), options_, optimizer.state_arrays())),
         arena_(backend),
         parameters_(expect_all(), std::move(optimizer), store_options(), arena_),
-        boundaries_(plan_.host, options_.micro_batches, arena_),
+        boundaries_(plan_.host, options_.micro_batches_per_round, arena_),
         actions_(model_, backend, options_.devices, plan_.stages.memory, parameters_, boundaries_),
         dispatcher_{actions_, parameters_, waits_for_all(options_)},
         call_program_(plan_.graph),
@@ -107,7 +107,7 @@ class Pipeline {
         executor_(backend, dispatcher_, options_.devices, cpus_) {
     if (options_.verify) {
       verify_graphs(planner_.evaluation_graph(
-          plan_.blocks, plan_.stages, plan_options(options_), options_.micro_batches));
+          plan_.blocks, plan_.stages, plan_options(options_), options_.micro_batches_per_round));
     }
     if (options_.loss_scale) {
       loss_scale_.emplace(*options_.loss_scale, planner_.protocol().staleness());
@@ -117,24 +117,25 @@ class Pipeline {
     };
     for (std::size_t i = 0; i < calls_in_flight; ++i) {
       calls_.push_back(make_slot(call_program_, plan_.stages.train));
-      take_staging(calls_.back().data(), options_.micro_batches * options_.rounds, 0);
+      take_staging(calls_.back().data(), options_.micro_batches_per_round * options_.rounds, 0);
       steps_.push_back(make_slot(step_program_, {}));
     }
     flush_ = make_slot(flush_program_, {});
-    take_staging(evaluation_, options_.micro_batches, plan_.model.layers.back().results.bytes());
+    take_staging(
+        evaluation_, options_.micro_batches_per_round, plan_.model.layers.back().results.bytes());
     evaluation_.stages = plan_.stages.evaluate;
-    evaluation_.micro_batches = options_.micro_batches;
+    evaluation_.micro_batches_per_round = options_.micro_batches_per_round;
     evaluation_.evaluating = true;
   }
 
   Pipeline(Pipeline const&) = delete;
   Pipeline& operator=(Pipeline const&) = delete;
 
-  /// Runs forward and backward of \p batch, micro_batches times rounds micro-batches, and adds to
-  /// the gradients of this iteration. Returns the loss as soon as it is there; the backward goes
-  /// on. The batch is copied. Where a backend wants it (see `warm_up_seconds` of \ref Backend),
-  /// extents that come for the first time let it wait for all that is under way, and run every
-  /// layer once with them: let few of them occur, or let them come early.
+  /// Runs forward and backward of \p batch, micro_batches_per_round times rounds micro-batches, and
+  /// adds to the gradients of this iteration. Returns the loss as soon as it is there; the backward
+  /// goes on. The batch is copied. Where a backend wants it (see `warm_up_seconds` of \ref
+  /// Backend), extents that come for the first time let it wait for all that is under way, and run
+  /// every layer once with them: let few of them occur, or let them come early.
   /// \throws Error (invalid_argument) for a batch that does not fit the options, or for more calls
   ///         than `options.calls_per_step` without a step, (not_finite) for a loss that is NaN or
   ///         infinite, which stops the pipeline.
@@ -190,8 +191,8 @@ class Pipeline {
     synchronize();
     warm_up_new_shapes(batch);
     Evaluation evaluation;
-    for (std::size_t first = 0; first < batch.size(); first += options_.micro_batches) {
-      auto const count = std::min(options_.micro_batches, batch.size() - first);
+    for (std::size_t first = 0; first < batch.size(); first += options_.micro_batches_per_round) {
+      auto const count = std::min(options_.micro_batches_per_round, batch.size() - first);
       auto& slot = evaluation_slot(count);
       begin(slot, evaluation_);
       stage(batch, slices, first, count, slot.data());
@@ -390,7 +391,7 @@ class Pipeline {
   [[nodiscard]] Slot make_slot(GraphProgram const& program, std::span<StageLayout const> stages) {
     Slot slot{std::make_unique<CallData>(), nullptr};
     slot.data().stages = stages;
-    slot.data().micro_batches = options_.micro_batches;
+    slot.data().micro_batches_per_round = options_.micro_batches_per_round;
     slot.data().seed = options_.seed;
     slot.run = &executor_.make_run(program, slot.data());
     return slot;
@@ -429,13 +430,13 @@ class Pipeline {
   }
 
   void require_size(Batch const& batch) const {
-    auto const wanted = options_.micro_batches * options_.rounds;
+    auto const wanted = options_.micro_batches_per_round * options_.rounds;
     if (batch.size() != wanted) {
       throw Error(Errc::invalid_argument,
                   "the batch has " + std::to_string(batch.size()) +
                       " micro-batches; the pipeline runs " + std::to_string(wanted) +
-                      " a call: " + std::to_string(options_.micro_batches) + " in each of " +
-                      std::to_string(options_.rounds) + " rounds");
+                      " a call: " + std::to_string(options_.micro_batches_per_round) +
+                      " in each of " + std::to_string(options_.rounds) + " rounds");
     }
   }
 

@@ -40,9 +40,9 @@ enum class StepStart {
 
 /// Options of \ref Pipeline.
 struct PipelineOptions {
-  BatchShape capacity{};          ///< Largest extents of a micro-batch.
-  std::size_t micro_batches = 1;  ///< M_R: micro-batches of a round.
-  std::size_t rounds = 1;         ///< R: rounds of a call.
+  BatchShape capacity{};                    ///< Largest extents of a micro-batch.
+  std::size_t micro_batches_per_round = 1;  ///< M_R: micro-batches of a round.
+  std::size_t rounds = 1;                   ///< R: rounds of a call.
   /// Most calls between two steps. More than 1 takes host memory: gradients then are summed there.
   std::size_t calls_per_step = 1;
   std::size_t devices = 0;  ///< Devices to use; 0: all of the backend.

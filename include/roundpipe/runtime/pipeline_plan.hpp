@@ -47,7 +47,7 @@ struct PipelinePlan {
 inline constexpr std::size_t calls_in_flight = 2;
 
 [[nodiscard]] inline PlanOptions plan_options(PipelineOptions const& options) {
-  return {options.devices, options.micro_batches, options.rounds, options.device_memory};
+  return {options.devices, options.micro_batches_per_round, options.rounds, options.device_memory};
 }
 [[nodiscard]] inline GradientScalerOptions scaler_options(PipelineOptions const& options) {
   return {options.clip_norm, options.loss_scale.has_value()};
@@ -103,7 +103,7 @@ template <class Model, Backend B, class Planner>
                                 options.state_type,
                                 protocol.master_copies(),
                                 protocol.gradient_buffers(),
-                                options.micro_batches,
+                                options.micro_batches_per_round,
                                 options.rounds,
                                 calls_in_flight});
   auto ledger = stages.memory.ledger();

@@ -44,7 +44,7 @@ class DualPipeSchedule {
     require(n % 2 == 0, Errc::invalid_argument, "DualPipe needs an even number of devices");
     require(
         tasks.places() == n, Errc::invalid_argument, "DualPipe needs as many stages as devices");
-    require(shape.micro_batches % 2 == 0 && shape.micro_batches >= 2 * (n - 1),
+    require(shape.micro_batches_per_round % 2 == 0 && shape.micro_batches_per_round >= 2 * (n - 1),
             Errc::invalid_argument,
             "DualPipe needs an even number of micro-batches, at least 2 (N - 1) of them");
     for (std::size_t round = 0; round < shape.rounds; ++round) {
@@ -75,7 +75,7 @@ class DualPipeSchedule {
            std::size_t device)
         : tasks_(tasks),
           devices_(shape.devices),
-          half_(shape.micro_batches / 2),
+          half_(shape.micro_batches_per_round / 2),
           round_(round),
           device_(device) {}
 
@@ -136,7 +136,7 @@ class DualPipeSchedule {
       writer.weight_gradient();
       writer.forward(far);
     });
-    times(shape.micro_batches / 2 + from_end + 1 - n, [&](auto) {
+    times(shape.micro_batches_per_round / 2 + from_end + 1 - n, [&](auto) {
       writer.forward(near);
       writer.backward(far);
       writer.forward(far);

@@ -164,7 +164,8 @@ class EarliestFinishSchedule {
     std::vector<double> free_s(shape.devices, 0.0);
     std::size_t slots = 0;
     for (std::size_t round = 0; round < shape.rounds; ++round) {
-      Run before{shape.devices, std::vector<double>(shape.micro_batches, 0.0)};  // on no device
+      Run before{shape.devices,
+                 std::vector<double>(shape.micro_batches_per_round, 0.0)};  // on no device
       for (std::size_t stage = 0; stage < shape.stages(); ++stage, ++slots) {
         auto const on = [&](std::size_t device) {
           return run(stage, device, free_s[device], before, rule);

@@ -36,10 +36,10 @@ class GPipeSchedule {
             "GPipe needs a device for each stage");
     for (std::size_t round = 0; round < shape.rounds; ++round) {
       for (std::size_t place = 0; place < tasks.places(); ++place) {
-        for (std::size_t m = 0; m < shape.micro_batches; ++m) {
+        for (std::size_t m = 0; m < shape.micro_batches_per_round; ++m) {
           tasks.forward({place, place, round, m});
         }
-        for (std::size_t m = 0; m < shape.micro_batches; ++m) {
+        for (std::size_t m = 0; m < shape.micro_batches_per_round; ++m) {
           tasks.backward({place, place, round, m});
         }
       }

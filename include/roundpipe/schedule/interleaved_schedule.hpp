@@ -41,11 +41,11 @@ class InterleavedSchedule {
             Errc::invalid_argument,
             "interleaved 1F1B needs a number of stages that is a multiple of the devices");
     auto const loops = tasks.places() / n;
-    require(loops == 1 || shape.micro_batches % n == 0,
+    require(loops == 1 || shape.micro_batches_per_round % n == 0,
             Errc::invalid_argument,
             "interleaved 1F1B with several stages a device needs a number of micro-batches that is "
             "a multiple of the devices");
-    auto const turns = order(loops, n, shape.micro_batches);
+    auto const turns = order(loops, n, shape.micro_batches_per_round);
     for (std::size_t round = 0; round < shape.rounds; ++round) {
       for (std::size_t r = 0; r < n; ++r) {
         auto const warm_up = std::min(2 * (n - 1 - r) + (loops - 1) * n, turns.size());
@@ -77,10 +77,12 @@ class InterleavedSchedule {
   };
 
   /// A group of N micro-batches goes through all loops before the next one starts.
-  static std::vector<Turn> order(std::size_t loops, std::size_t group, std::size_t micro_batches) {
+  static std::vector<Turn> order(std::size_t loops,
+                                 std::size_t group,
+                                 std::size_t micro_batches_per_round) {
     std::vector<Turn> turns;
-    for (std::size_t first = 0; first < micro_batches; first += group) {
-      auto const end = std::min(first + group, micro_batches);
+    for (std::size_t first = 0; first < micro_batches_per_round; first += group) {
+      auto const end = std::min(first + group, micro_batches_per_round);
       for (std::size_t loop = 0; loop < loops; ++loop) {
         for (auto m = first; m < end; ++m) {
           turns.push_back({loop, m});

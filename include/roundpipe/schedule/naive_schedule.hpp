@@ -29,7 +29,7 @@ class NaiveSchedule {
   [[nodiscard]] DeviceTasks tasks(ScheduleShape const& shape) const {
     detail::ResidentStageTasks tasks(shape);
     for (std::size_t round = 0; round < shape.rounds; ++round) {
-      for (std::size_t m = 0; m < shape.micro_batches; ++m) {
+      for (std::size_t m = 0; m < shape.micro_batches_per_round; ++m) {
         for (std::size_t place = 0; place < tasks.places(); ++place) {
           tasks.forward({place % shape.devices, place, round, m});
         }

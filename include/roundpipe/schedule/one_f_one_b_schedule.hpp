@@ -37,9 +37,9 @@ class OneFOneBSchedule {
             "1F1B needs a device for each stage");
     for (std::size_t round = 0; round < shape.rounds; ++round) {
       for (std::size_t place = 0; place < tasks.places(); ++place) {
-        auto const warm_up = std::min(tasks.places() - 1 - place, shape.micro_batches);
-        for (std::size_t m = 0; m < shape.micro_batches + warm_up; ++m) {
-          if (m < shape.micro_batches) {
+        auto const warm_up = std::min(tasks.places() - 1 - place, shape.micro_batches_per_round);
+        for (std::size_t m = 0; m < shape.micro_batches_per_round + warm_up; ++m) {
+          if (m < shape.micro_batches_per_round) {
             tasks.forward({place, place, round, m});
           }
           if (m >= warm_up) {

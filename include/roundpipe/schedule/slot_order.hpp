@@ -31,7 +31,7 @@ namespace detail {
                                                   StageId stage,
                                                   RoundId round) {
   std::vector<Task> tasks;
-  for (std::size_t m = 0; m < shape.micro_batches; ++m) {
+  for (std::size_t m = 0; m < shape.micro_batches_per_round; ++m) {
     auto const add = [&](TaskKind kind) { tasks.push_back({stage, kind, round, MicroBatchId(m)}); };
     if (stage.index() < shape.forward_stages) {
       add(TaskKind::forward);

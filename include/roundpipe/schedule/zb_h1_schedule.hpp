@@ -38,7 +38,7 @@ class ZbH1Schedule {
     require(tasks.places() <= shape.devices,
             Errc::invalid_argument,
             "ZB-H1 needs a device for each stage");
-    auto const count = shape.micro_batches;
+    auto const count = shape.micro_batches_per_round;
     for (std::size_t round = 0; round < shape.rounds; ++round) {
       for (std::size_t place = 0; place < tasks.places(); ++place) {
         auto const warm_up = std::min(tasks.places() - 1 - place, count);

@@ -416,7 +416,7 @@ TEST_CASE("a frozen parameter has no gradient, and the input's is the same") {
 TEST_CASE("a protocol is chosen, and a plan is verified") {
   Sequential const model{Lookup{}, repeat(2, Squash{}), Guess{}};
   HostBackend backend;
-  PipelineOptions const options{.capacity = {.rows = 2, .length = 3}, .micro_batches = 4};
+  PipelineOptions const options{.capacity = {.rows = 2, .length = 3}, .micro_batches_per_round = 4};
   Pipeline pipeline{model,
                     AdamW{},
                     backend,
@@ -436,7 +436,7 @@ TEST_CASE("a protocol is chosen, and a plan is verified") {
 TEST_CASE("gradients agree with differences of the loss") {
   Sequential const model{
       Lookup{}, Squash{}, Mark{}, Absolute{}, repeat(2, Squash{}), Dropout{.rate = 0}, Guess{}};
-  SerialOptions const options{.capacity = {.rows = 2, .length = 3}, .micro_batches = 4};
+  SerialOptions const options{.capacity = {.rows = 2, .length = 3}, .micro_batches_per_round = 4};
   SerialTrainer stepped{model, Sgd({.rate = LearningRate::constant(1)}), options};
   SerialTrainer probe{model, Sgd(), options};  // starts with the same weights and keeps them
   std::vector<float> before(20), after(20);    // Lookup's table, 5 x 4
@@ -463,14 +463,14 @@ TEST_CASE("a pipeline ends with the bits of the serial trainer") {
   SerialTrainer serial{
       model,
       AdamW(),
-      SerialOptions{.capacity = capacity, .micro_batches = 4, .seed = 7, .staleness = 1}};
+      SerialOptions{.capacity = capacity, .micro_batches_per_round = 4, .seed = 7, .staleness = 1}};
   HostBackendOptions machine;
   machine.devices = 3;
   HostBackend backend(machine);
   Pipeline pipeline{model,
                     AdamW(),
                     backend,
-                    PipelineOptions{.capacity = capacity, .micro_batches = 4, .seed = 7}};
+                    PipelineOptions{.capacity = capacity, .micro_batches_per_round = 4, .seed = 7}};
   for (int step = 0; step < 5; ++step) {
     CHECK(serial.forward_backward(batch()) == pipeline.forward_backward(batch()));
     serial.step();
@@ -489,13 +489,14 @@ TEST_CASE("a pipeline tells its plan, its losses, its results and its weights") 
   machine.link.download_bytes_per_second = 1e9;
   HostBackend backend(machine);
 
-  Pipeline pipeline{model,
-                    AdamW({.rate = LearningRate::warmup_cosine(1e-2, 10, 100)}),
-                    backend,
-                    PipelineOptions{.capacity = {.rows = 2, .length = 3}, .micro_batches = 2},
-                    RoundRobinSchedule{},
-                    PriorityTransferEngine{},
-                    LayerEventProtocol({.staleness = 0})};
+  Pipeline pipeline{
+      model,
+      AdamW({.rate = LearningRate::warmup_cosine(1e-2, 10, 100)}),
+      backend,
+      PipelineOptions{.capacity = {.rows = 2, .length = 3}, .micro_batches_per_round = 2},
+      RoundRobinSchedule{},
+      PriorityTransferEngine{},
+      LayerEventProtocol({.staleness = 0})};
 
   auto const& stages = pipeline.plan().stages.partition;
   std::printf(
@@ -556,7 +557,7 @@ TEST_CASE("copies are planned by a policy of one's own") {
   Sequential const model{Lookup{}, repeat(3, Squash{}), Guess{}};
   HostBackend backend;
   PipelineOptions const options{
-      .capacity = {.rows = 2, .length = 3}, .micro_batches = 4, .timeline_calls = 6};
+      .capacity = {.rows = 2, .length = 3}, .micro_batches_per_round = 4, .timeline_calls = 6};
   Pipeline planned{model, Sgd{}, backend, options};
   Pipeline pipeline{model, Sgd{}, backend, options, RoundRobinSchedule{}, EvenParts{}};
   for (int i = 0; i < 3; ++i) {
@@ -685,7 +686,7 @@ TEST_CASE("a pipeline runs on a backend of one's own") {
   HostBackendOptions machine;
   machine.devices = 2;
   CountingBackend backend(machine);
-  PipelineOptions const options{.capacity = {.rows = 2}, .micro_batches = 2};
+  PipelineOptions const options{.capacity = {.rows = 2}, .micro_batches_per_round = 2};
   std::vector<float> const x{1, 2, 3, 6};
   {
     Pipeline pipeline{Sequential{Hand{true}, repeat(3, Hand{}), Mean{}}, Sgd{}, backend, options};
@@ -711,7 +712,7 @@ TEST_CASE("a test double delays and fails") {
   };
   HostBackend backend(machine);
 
-  PipelineOptions const options{.capacity = {.rows = 2, .length = 3}, .micro_batches = 4};
+  PipelineOptions const options{.capacity = {.rows = 2, .length = 3}, .micro_batches_per_round = 4};
   Sequential const model{Lookup{}, repeat(3, Squash{}), Guess{}};
   auto const train = [&] {
     Pipeline pipeline{model, Sgd{}, backend, options};

@@ -117,14 +117,15 @@ TEST_CASE("the page's code plans by the bound, within memory, and by simulation"
 TEST_CASE("a pipeline plans by simulation") {
   auto const model = test::toy_model({});
   HostBackend backend{{.devices = 2}};
-  Pipeline pipeline{model,
-                    Sgd{},
-                    backend,
-                    PipelineOptions{.capacity = {.rows = 2, .length = 3}, .micro_batches = 2},
-                    RoundRobinSchedule{},
-                    PriorityTransferEngine{},
-                    LayerEventProtocol{},
-                    ChosenPartitioner(PartitionBy::simulation)};
+  Pipeline pipeline{
+      model,
+      Sgd{},
+      backend,
+      PipelineOptions{.capacity = {.rows = 2, .length = 3}, .micro_batches_per_round = 2},
+      RoundRobinSchedule{},
+      PriorityTransferEngine{},
+      LayerEventProtocol{},
+      ChosenPartitioner(PartitionBy::simulation)};
   CHECK(covers(pipeline.plan().stages.partition, model.layer_count()));
 }
 

@@ -31,7 +31,7 @@ struct PairedSchedule {
     for (std::size_t round = 0; round < shape.rounds; ++round) {
       for (std::size_t stage = 0; stage < shape.stages(); ++stage) {
         auto& device = result[slot++ / 2 % shape.devices];
-        for (std::size_t m = 0; m < shape.micro_batches; ++m) {
+        for (std::size_t m = 0; m < shape.micro_batches_per_round; ++m) {
           for (auto const kind : kinds(shape, stage)) {
             device.push_back({StageId(stage), kind, RoundId(round), MicroBatchId(m)});
           }
@@ -88,7 +88,7 @@ std::string fixed(double value, int digits) {
 TEST_CASE("a schedule of one's own is run, simulated and drawn, and changes no weights") {
   auto const model = test::toy_model({.dense = 6});
   HostBackend backend{{.devices = 3}};
-  PipelineOptions const options{.capacity = {.rows = 2, .length = 3}, .micro_batches = 4};
+  PipelineOptions const options{.capacity = {.rows = 2, .length = 3}, .micro_batches_per_round = 4};
   auto const train = [&](auto& pipeline) {
     test::ToyData const data(4, {2, 3}, 1);
     for (int step = 0; step < 3; ++step) {

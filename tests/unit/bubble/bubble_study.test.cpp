@@ -39,12 +39,12 @@ Best best_of(S const& schedule,
              test::Study const& study,
              test::StudiedModel const& model,
              std::vector<std::size_t> const& stages) {
-  PartitionProblem const problem{model.costs, study.devices, study.micro_batches, {}};
+  PartitionProblem const problem{model.costs, study.devices, study.micro_batches_per_call, {}};
   Best best;
   for (auto const count : stages) {
     auto const partition = balanced_partition(problem, count, fuses(schedule));
     auto const shape =
-        test::bound_shape(count, study.devices, study.micro_batches, fuses(schedule));
+        test::bound_shape(count, study.devices, study.micro_batches_per_call, fuses(schedule));
     auto const run = test::run_tasks(
         shape, schedule.tasks(shape), test::times_of(model.costs, partition), model.communication);
     REQUIRE(run.complete);
@@ -96,7 +96,7 @@ TEST_CASE("round robin takes the same time as in the study with the study's part
                               studied.partition.backward.size(),
                               study.devices,
                               study.micro_batches_per_round,
-                              study.micro_batches / study.micro_batches_per_round};
+                              study.micro_batches_per_call / study.micro_batches_per_round};
     auto const run = test::run_tasks(shape,
                                      RoundRobinSchedule{}.tasks(shape),
                                      test::times_of(model.costs, studied.partition),

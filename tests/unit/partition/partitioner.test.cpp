@@ -114,7 +114,8 @@ Score brute_force(PartitionProblem const& problem) {
           continue;
         }
         auto const stages = forward_stages + 1 + backward_stages;
-        auto const value = (static_cast<double>(problem.micro_batches) * stages + n * (n - 1)) * t;
+        auto const value =
+            (static_cast<double>(problem.micro_batches_per_call) * stages + n * (n - 1)) * t;
         if (std::tie(value, t, fused) < std::tie(best.objective, best.t_max, best.fused_first)) {
           best = {value, t, fused};
         }
@@ -181,7 +182,7 @@ PartitionProblem random_problem(Random& random) {
     }
   }
   problem.devices = draw(random, 1, 4);
-  problem.micro_batches = draw(random, 1, 12);
+  problem.micro_batches_per_call = draw(random, 1, 12);
   return problem;
 }
 
@@ -284,8 +285,10 @@ TEST_CASE("equal layers are cut as calculated by hand") {
   // Six layers of 1 + 2 s and two devices. With t_max = 3, backward stages have one layer and
   // forward stages at most three. The fused stage holds layer 5; the shorter forward stage comes
   // first.
-  PartitionProblem problem{
-      .costs = std::vector<LayerCost>(6, {1, 2}), .devices = 2, .micro_batches = 4, .fits = {}};
+  PartitionProblem problem{.costs = std::vector<LayerCost>(6, {1, 2}),
+                           .devices = 2,
+                           .micro_batches_per_call = 4,
+                           .fits = {}};
   auto const partition = Partitioner{}.partition(problem);
   CHECK(partition.forward == std::vector<LayerRange>{{0, 2}, {2, 3}});
   CHECK(partition.backward ==
@@ -332,8 +335,8 @@ TEST_CASE("the partitions of the RoundPipe paper's bubble study are found") {
   std::vector<LayerCost> costs(28, {7.429, 15.831});
   costs.push_back({22.0655, 43.707});
   auto const counts = [&] {
-    auto const partition =
-        Partitioner{}.partition({.costs = costs, .devices = 8, .micro_batches = 16, .fits = {}});
+    auto const partition = Partitioner{}.partition(
+        {.costs = costs, .devices = 8, .micro_batches_per_call = 16, .fits = {}});
     std::pair<std::vector<std::size_t>, std::vector<std::size_t>> result;
     std::ranges::transform(partition.forward, std::back_inserter(result.first), &LayerRange::count);
     std::ranges::transform(
@@ -354,7 +357,8 @@ TEST_CASE("the partitions of the RoundPipe paper's bubble study are found") {
 TEST_CASE("an expensive head fills the fused stage alone") {
   std::vector<LayerCost> costs(8, {1, 2});
   costs.push_back({2, 4});
-  PartitionProblem const problem{.costs = costs, .devices = 4, .micro_batches = 8, .fits = {}};
+  PartitionProblem const problem{
+      .costs = costs, .devices = 4, .micro_batches_per_call = 8, .fits = {}};
   auto const partition = Partitioner{}.partition(problem);
   CHECK(partition.backward.front() == LayerRange{8, 1});
   CHECK(partition.backward.size() == 5);  // two layers of 3 s beside the head's 6 s
@@ -363,15 +367,18 @@ TEST_CASE("an expensive head fills the fused stage alone") {
 
 TEST_CASE("the fused stage is filled before the others") {
   // Without limits and with layers that cost nothing, the fused stage may begin early.
-  PartitionProblem const problem{
-      .costs = {{4, 4}, {0, 0}, {0, 0}, {4, 4}}, .devices = 4, .micro_batches = 2, .fits = {}};
+  PartitionProblem const problem{.costs = {{4, 4}, {0, 0}, {0, 0}, {4, 4}},
+                                 .devices = 4,
+                                 .micro_batches_per_call = 2,
+                                 .fits = {}};
   auto const partition = Partitioner{}.partition(problem);
   CHECK(partition.backward.front() == LayerRange{1, 3});
   CHECK(partition.forward == std::vector<LayerRange>{{0, 1}});
 }
 
 TEST_CASE("one layer is one fused stage") {
-  PartitionProblem const problem{.costs = {{1, 2}}, .devices = 4, .micro_batches = 8, .fits = {}};
+  PartitionProblem const problem{
+      .costs = {{1, 2}}, .devices = 4, .micro_batches_per_call = 8, .fits = {}};
   auto const partition = Partitioner{}.partition(problem);
   CHECK(partition.forward.empty());
   CHECK(partition.backward == std::vector<LayerRange>{{0, 1}});
@@ -380,15 +387,17 @@ TEST_CASE("one layer is one fused stage") {
 
 TEST_CASE("a model that costs nothing is one stage") {
   PartitionProblem const problem{
-      .costs = std::vector<LayerCost>(5), .devices = 3, .micro_batches = 2, .fits = {}};
+      .costs = std::vector<LayerCost>(5), .devices = 3, .micro_batches_per_call = 2, .fits = {}};
   auto const partition = Partitioner{}.partition(problem);
   CHECK(partition.forward.empty());
   CHECK(partition.backward == std::vector<LayerRange>{{0, 5}});
 }
 
 TEST_CASE("one device gets the fewest stages per second, many devices short ones") {
-  PartitionProblem problem{
-      .costs = std::vector<LayerCost>(12, {1, 2}), .devices = 1, .micro_batches = 1, .fits = {}};
+  PartitionProblem problem{.costs = std::vector<LayerCost>(12, {1, 2}),
+                           .devices = 1,
+                           .micro_batches_per_call = 1,
+                           .fits = {}};
   CHECK(Partitioner{}.partition(problem).size() == 1);
   problem.devices = 8;
   CHECK(Partitioner{}.partition(problem).size() > 8);
@@ -399,7 +408,8 @@ TEST_CASE("uneven cuts beat equal ones") {
   std::vector<LayerCost> costs{{0, 0.1}};
   costs.insert(costs.end(), 28, {7, 16});
   costs.push_back({20, 40});
-  PartitionProblem const problem{.costs = costs, .devices = 8, .micro_batches = 16, .fits = {}};
+  PartitionProblem const problem{
+      .costs = costs, .devices = 8, .micro_batches_per_call = 16, .fits = {}};
   auto const best = roundpipe::objective(problem, Partitioner{}.partition(problem));
   for (std::size_t layers = 1; layers <= costs.size(); ++layers) {
     Partition uniform;  // equal stages in both directions
@@ -443,7 +453,7 @@ TEST_CASE("scaling all costs by a power of two changes no stage") {
 TEST_CASE("a large heterogeneous model is cut, with and without limits") {
   Random random(7);
   std::uniform_real_distribution<double> seconds(0.001, 0.02);
-  PartitionProblem problem{.costs = {}, .devices = 8, .micro_batches = 32, .fits = {}};
+  PartitionProblem problem{.costs = {}, .devices = 8, .micro_batches_per_call = 32, .fits = {}};
   for (int layer = 0; layer < 100; ++layer) {
     problem.costs.push_back({seconds(random), seconds(random)});
   }
@@ -458,8 +468,10 @@ TEST_CASE("a large heterogeneous model is cut, with and without limits") {
 }
 
 TEST_CASE("a model that cannot fit is refused, and the error names the layer that is too large") {
-  PartitionProblem problem{
-      .costs = std::vector<LayerCost>(4, {1, 1}), .devices = 2, .micro_batches = 2, .fits = {}};
+  PartitionProblem problem{.costs = std::vector<LayerCost>(4, {1, 1}),
+                           .devices = 2,
+                           .micro_batches_per_call = 2,
+                           .fits = {}};
   auto const message = [&] {
     auto const error = roundpipe::test::error_of([&] { (void)Partitioner{}.partition(problem); });
     CHECK(error.code() == Errc::over_budget);
@@ -480,7 +492,7 @@ TEST_CASE("a model that cannot fit is refused, and the error names the layer tha
 
 TEST_CASE("an invalid problem is refused") {
   PartitionProblem const good{
-      .costs = {{1, 1}, {1, 1}}, .devices = 2, .micro_batches = 2, .fits = {}};
+      .costs = {{1, 1}, {1, 1}}, .devices = 2, .micro_batches_per_call = 2, .fits = {}};
   CHECK_FALSE(code_of(good));
   auto bad = good;
   bad.costs.clear();
@@ -489,7 +501,7 @@ TEST_CASE("an invalid problem is refused") {
   bad.devices = 0;
   CHECK(code_of(bad) == Errc::invalid_argument);
   bad = good;
-  bad.micro_batches = 0;
+  bad.micro_batches_per_call = 0;
   CHECK(code_of(bad) == Errc::invalid_argument);
   for (auto const cost :
        {-1.0, std::numeric_limits<double>::quiet_NaN(), std::numeric_limits<double>::infinity()}) {

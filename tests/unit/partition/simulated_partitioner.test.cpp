@@ -54,11 +54,12 @@ TEST_CASE("the fastest simulated partition is complete and at least as fast as t
           SlotSimulationOptions{.posts_after_losses = false, .communication_s = 0.2},
           SlotSimulationOptions{.asynchronous = false, .communication_s = 0.1},
           SlotSimulationOptions{.asynchronous = false, .recompute_waits_for_gradient = true}}) {
-      SlotSimulation simulation(problem.costs, problem.devices, problem.micro_batches, options);
+      SlotSimulation simulation(
+          problem.costs, problem.devices, problem.micro_batches_per_call, options);
       auto const found = SimulatedPartitioner(options).search(problem);
       CHECK(covers(found.partition, layers));
       CHECK(fits(problem, found.partition));
-      CHECK(problem.micro_batches % found.micro_batches_per_round == 0);
+      CHECK(problem.micro_batches_per_call % found.micro_batches_per_round == 0);
       CHECK(found.call.seconds ==
             simulation.simulate(found.partition, found.micro_batches_per_round).seconds);
       for (auto const round : round_sizes(problem)) {
@@ -103,7 +104,8 @@ TEST_CASE("with up to five layers, a single call is as short as with the best of
     auto const layers = std::size_t{2} + seed % 4;
     PartitionProblem const problem{random_costs(layers, seed), 1 + seed % 4, 2 + seed % 5};
     SlotSimulationOptions const options{.asynchronous = false, .communication_s = 0.1};
-    SlotSimulation simulation(problem.costs, problem.devices, problem.micro_batches, options);
+    SlotSimulation simulation(
+        problem.costs, problem.devices, problem.micro_batches_per_call, options);
     auto least = std::numeric_limits<double>::infinity();
     for (std::uint32_t f = 0; f < 1U << (layers - 1); ++f) {  // bit i: a cut after layer i
       for (std::uint32_t b = 0; b < 1U << (layers - 1); ++b) {

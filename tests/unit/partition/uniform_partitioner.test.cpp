@@ -47,7 +47,7 @@ TEST_CASE("stages have the same number of layers, and the last ones take the res
   auto const partition = UniformPartitioner{}.partition(
       {.costs = equal_layers(8),
        .devices = 4,
-       .micro_batches = 4,
+       .micro_batches_per_call = 4,
        .fits = [](StageDirection, LayerRange range) { return range.count <= 3; }});
   auto const size = partition.backward.front().count;
   CHECK(partition == stages_of(8, size));
@@ -66,7 +66,7 @@ TEST_CASE("of all sizes that fit, the one with the smallest objective wins") {
       problem.costs.push_back({static_cast<double>(draw(1, 9)), static_cast<double>(draw(1, 18))});
     }
     problem.devices = draw(1, 5);
-    problem.micro_batches = draw(1, 8);
+    problem.micro_batches_per_call = draw(1, 8);
     auto const forward = draw(1, 12);
     auto const backward = draw(1, 12);
     problem.fits = [=](StageDirection direction, LayerRange range) {
@@ -90,7 +90,7 @@ TEST_CASE("of all sizes that fit, the one with the smallest objective wins") {
 
 TEST_CASE("one device gets one stage") {
   auto const partition = UniformPartitioner{}.partition(
-      {.costs = equal_layers(5), .devices = 1, .micro_batches = 3, .fits = {}});
+      {.costs = equal_layers(5), .devices = 1, .micro_batches_per_call = 3, .fits = {}});
   CHECK(partition == Partition{{}, {{0, 5}}});
 }
 
@@ -98,7 +98,7 @@ TEST_CASE("a heavy head counts as one layer like any other") {
   auto costs = equal_layers(8);
   costs.back() = {8, 16};
   auto const partition = UniformPartitioner{}.partition(
-      {.costs = costs, .devices = 4, .micro_batches = 16, .fits = {}});
+      {.costs = costs, .devices = 4, .micro_batches_per_call = 16, .fits = {}});
   auto const size = partition.backward.front().count;
   CHECK(partition == stages_of(8, size));
 }
@@ -107,7 +107,7 @@ TEST_CASE("an error says so when no stages of equally many layers fit") {
   PartitionProblem const problem{
       .costs = equal_layers(4),
       .devices = 2,
-      .micro_batches = 2,
+      .micro_batches_per_call = 2,
       .fits = [](StageDirection, LayerRange range) { return !range.contains(2); }};
   CHECK(test::error_of([&] { (void)UniformPartitioner{}.partition(problem); }).code() ==
         Errc::over_budget);

@@ -26,7 +26,7 @@ void add_all(detail::CallContext& call) {
   detail::ActivationCopies copies(call);
   detail::StageCompute compute(call);
   for (std::size_t s = 0; s < call.slots.size(); ++s) {
-    for (std::size_t m = 0; m < call.micro_batches(); ++m) {
+    for (std::size_t m = 0; m < call.micro_batches_per_round(); ++m) {
       copies.add_up(SlotId(s), m);
       compute.add(SlotId(s), m);
       copies.add_down(SlotId(s), m);

@@ -28,7 +28,7 @@ ActionGraph gradients_of(SmallCall const& small) {
   detail::StageCompute compute(call);
   detail::GradientDownloads gradients(call);
   for (std::size_t s = 0; s < call.slots.size(); ++s) {
-    for (std::size_t w = 0; w < call.micro_batches(); ++w) {
+    for (std::size_t w = 0; w < call.micro_batches_per_round(); ++w) {
       gradients.add_window(SlotId(s), w);
       compute.add(SlotId(s), w);
     }

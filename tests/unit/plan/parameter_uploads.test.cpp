@@ -27,7 +27,7 @@ std::vector<Action> uploads_of(SmallCall const& small) {
   detail::ParameterUploads uploads(call);
   for (std::size_t s = 0; s < call.slots.size(); ++s) {
     uploads.add_own(SlotId(s));
-    for (std::size_t w = 0; w < call.micro_batches(); ++w) {
+    for (std::size_t w = 0; w < call.micro_batches_per_round(); ++w) {
       uploads.add_window(SlotId(s), w);
     }
   }

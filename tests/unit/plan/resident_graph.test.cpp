@@ -66,7 +66,7 @@ void check_complete(ActionGraph const& graph, std::size_t layers, ScheduleShape 
               [action.kind];
     }
   }
-  CHECK(counts.size() == layers * shape.rounds * shape.micro_batches);
+  CHECK(counts.size() == layers * shape.rounds * shape.micro_batches_per_round);
   for (auto const& [work, kinds] : counts) {
     auto const count = [&](ActionKind kind) {
       auto const found = kinds.find(kind);

@@ -58,7 +58,7 @@ EventProtocolOptions const modes[] = {{.master_copies = 2}, {.master_copies = 1}
 PipelineOptions options_of(StepStart start) {
   PipelineOptions options;
   options.capacity = {2, 3};
-  options.micro_batches = 2;
+  options.micro_batches_per_round = 2;
   options.seed = 5;
   options.step_start = start;
   options.verify = false;  // repeats the same plan

@@ -79,7 +79,7 @@ auto model() {
 PipelineOptions options_of(Mode const& mode) {
   PipelineOptions options;
   options.capacity = {2, 3};
-  options.micro_batches = 2;
+  options.micro_batches_per_round = 2;
   options.seed = 3;
   options.state_type = mode.state_type;
   return options;

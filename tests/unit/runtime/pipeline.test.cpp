@@ -30,7 +30,7 @@ namespace {
 PipelineOptions small_options() {
   PipelineOptions options;
   options.capacity = {2, 3};
-  options.micro_batches = 3;
+  options.micro_batches_per_round = 3;
   options.rounds = 2;
   options.seed = 5;
   return options;
@@ -55,7 +55,7 @@ struct SlowToStart : HostBackend {
 /// Round robin, but without support for a single micro-batch.
 struct NeverOne : RoundRobinSchedule {
   [[nodiscard]] DeviceTasks tasks(ScheduleShape const& shape) const {
-    require(shape.micro_batches != 1, Errc::unsupported, "one micro-batch");
+    require(shape.micro_batches_per_round != 1, Errc::unsupported, "one micro-batch");
     return RoundRobinSchedule::tasks(shape);
   }
 };
@@ -223,7 +223,7 @@ TEST_CASE("the smallest budget that an error names works, and 256 bytes less do 
 
 TEST_CASE("invalid options are refused") {
   auto options = small_options();
-  options.micro_batches = 0;
+  options.micro_batches_per_round = 0;
   CHECK(refused(options).code() == Errc::invalid_argument);
   options = small_options();
   options.rounds = 0;

@@ -32,7 +32,7 @@ namespace pipeline_modes_test {
 PipelineOptions small_options() {
   PipelineOptions options;
   options.capacity = {2, 3};
-  options.micro_batches = 3;
+  options.micro_batches_per_round = 3;
   options.seed = 5;
   return options;
 }
@@ -367,7 +367,7 @@ TEST_CASE("an error that stops a step half-way is not hidden: the weights are re
       }
     };
     auto options = small_options();
-    options.micro_batches = 1;
+    options.micro_batches_per_round = 1;
     options.step_start = start;
     ToyData const one(1, {2, 3}, 4);
     HostBackend backend{devices};

@@ -53,12 +53,12 @@ TEST_CASE("given options stay") {
   options.devices = 1;
   options.device_memory = 7;
   options.host_memory = 9;
-  options.micro_batches = 5;
+  options.micro_batches_per_round = 5;
   auto const complete = complete_options(options, backend);
   CHECK(complete.devices == 1);
   CHECK(complete.device_memory == 7);
   CHECK(complete.host_memory == 9);
-  CHECK(complete.micro_batches == 5);
+  CHECK(complete.micro_batches_per_round == 5);
 }
 
 TEST_CASE("options that are invalid for any plan are refused") {

@@ -24,7 +24,7 @@ namespace {
 PipelineOptions small_options() {
   PipelineOptions options;
   options.capacity = {2, 3};
-  options.micro_batches = 3;
+  options.micro_batches_per_round = 3;
   options.devices = 2;
   options.device_memory = 1_MiB;
   options.host_memory = 64_MiB;

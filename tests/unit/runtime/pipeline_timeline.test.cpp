@@ -39,7 +39,7 @@ Timeline measure() {
   HostBackend backend{options};
   PipelineOptions pipeline_options;
   pipeline_options.capacity = {16, 8};
-  pipeline_options.micro_batches = micro_batches;
+  pipeline_options.micro_batches_per_round = micro_batches;
   pipeline_options.timeline_calls = 8;
   ToyTypes const types{.width = 64};
   ToyData const data(micro_batches, {16, 8}, 1);
@@ -164,7 +164,7 @@ TEST_CASE("runs are reported in order, however many are in flight") {
     HostBackend backend{host_devices(2)};
     PipelineOptions options;
     options.capacity = {2, 3};
-    options.micro_batches = 2;
+    options.micro_batches_per_round = 2;
     options.timeline_calls = 2 * calls;
     ToyData const data(2, {2, 3}, 1);
     Pipeline pipeline{toy_model({.dense = 2}), Sgd{}, backend, options};

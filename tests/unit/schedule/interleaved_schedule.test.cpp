@@ -21,7 +21,7 @@ std::vector<ScheduleShape> shapes() {
   return test::bound_shapes([](ScheduleShape const& shape) {
     auto const places = std::max(shape.forward_stages, shape.backward_stages);
     return places % shape.devices == 0 &&
-           (places == shape.devices || shape.micro_batches % shape.devices == 0);
+           (places == shape.devices || shape.micro_batches_per_round % shape.devices == 0);
   });
 }
 

@@ -48,7 +48,7 @@ TEST_CASE("every stage runs every micro-batch of every round exactly once") {
     for (auto const [stage, round, i] :
          views::cartesian_product(views::iota(std::size_t{0}, shape.stages()),
                                   views::iota(std::size_t{0}, shape.rounds),
-                                  views::iota(std::size_t{0}, shape.micro_batches))) {
+                                  views::iota(std::size_t{0}, shape.micro_batches_per_round))) {
       auto const kinds = stage < shape.forward_stages ? std::vector{TaskKind::forward}
                          : stage == shape.forward_stages
                              ? std::vector{TaskKind::fused}
@@ -92,8 +92,11 @@ TEST_CASE("a device runs all micro-batches of a stage together, stages in order"
 }
 
 TEST_CASE("two devices loop over the forward stages and back over the backward stages") {
-  ScheduleShape const shape{
-      .forward_stages = 3, .backward_stages = 4, .devices = 2, .micro_batches = 1, .rounds = 1};
+  ScheduleShape const shape{.forward_stages = 3,
+                            .backward_stages = 4,
+                            .devices = 2,
+                            .micro_batches_per_round = 1,
+                            .rounds = 1};
   auto const tasks = LoopedBfsSchedule{}.tasks(shape);
   auto const task = [](int stage, TaskKind kind) {
     return Task{StageId(stage), kind, RoundId(0), MicroBatchId(0)};
@@ -119,8 +122,11 @@ TEST_CASE("running the lists in order never waits forever") {
 }
 
 TEST_CASE("empty shapes are refused") {
-  ScheduleShape const good{
-      .forward_stages = 1, .backward_stages = 2, .devices = 2, .micro_batches = 2, .rounds = 2};
+  ScheduleShape const good{.forward_stages = 1,
+                           .backward_stages = 2,
+                           .devices = 2,
+                           .micro_batches_per_round = 2,
+                           .rounds = 2};
   roundpipe::test::check_empty_shapes_are_refused(LoopedBfsSchedule{}, good);
 }
 

@@ -36,7 +36,7 @@ TEST_CASE("naive: stages take turns, so that the makespan is the sum of all work
     }
     auto const run = test::run_equal(NaiveSchedule{}, shape, {1, 0, 3});
     auto const places = static_cast<double>(shape.backward_stages);
-    auto const micro_batches = static_cast<double>(shape.micro_batches * shape.rounds);
+    auto const micro_batches = static_cast<double>(shape.micro_batches_per_round * shape.rounds);
     CHECK(run.makespan == 4 * places * micro_batches);
     CHECK(run.bubble() == doctest::Approx(1 - 1 / static_cast<double>(shape.devices)));
   }

@@ -59,7 +59,7 @@ TEST_CASE("every stage runs every micro-batch of every round exactly once") {
     for (auto const [stage, round, i] :
          views::cartesian_product(views::iota(std::size_t{0}, shape.stages()),
                                   views::iota(std::size_t{0}, shape.rounds),
-                                  views::iota(std::size_t{0}, shape.micro_batches))) {
+                                  views::iota(std::size_t{0}, shape.micro_batches_per_round))) {
       for (auto const kind : kinds_of(shape, stage)) {
         Task const task{StageId(stage), kind, RoundId(round), MicroBatchId(i)};
         REQUIRE(ranges::count(tasks | views::join, task) == 1);
@@ -89,8 +89,11 @@ TEST_CASE("slot i runs on device i mod N, its micro-batches consecutive and in o
 }
 
 TEST_CASE("consecutive slots rotate over the devices") {
-  ScheduleShape const shape{
-      .forward_stages = 2, .backward_stages = 3, .devices = 3, .micro_batches = 1, .rounds = 2};
+  ScheduleShape const shape{.forward_stages = 2,
+                            .backward_stages = 3,
+                            .devices = 3,
+                            .micro_batches_per_round = 1,
+                            .rounds = 2};
   auto const tasks = RoundRobinSchedule{}.tasks(shape);
   auto const task = [](int stage, TaskKind kind, int round) {
     return Task{StageId(stage), kind, RoundId(round), MicroBatchId(0)};
@@ -146,8 +149,11 @@ TEST_CASE("the first slot of the next call follows the device of the last slot")
 }
 
 TEST_CASE("without backward stages, the schedule deals forward tasks only") {
-  ScheduleShape const shape{
-      .forward_stages = 3, .backward_stages = 0, .devices = 2, .micro_batches = 2, .rounds = 1};
+  ScheduleShape const shape{.forward_stages = 3,
+                            .backward_stages = 0,
+                            .devices = 2,
+                            .micro_batches_per_round = 2,
+                            .rounds = 1};
   auto const tasks = RoundRobinSchedule{}.tasks(shape);
   CHECK(tasks[0].size() == 4);
   CHECK(tasks[1].size() == 2);
@@ -156,8 +162,11 @@ TEST_CASE("without backward stages, the schedule deals forward tasks only") {
 }
 
 TEST_CASE("a model of one stage is one fused slot in each round") {
-  ScheduleShape const shape{
-      .forward_stages = 0, .backward_stages = 1, .devices = 4, .micro_batches = 3, .rounds = 6};
+  ScheduleShape const shape{.forward_stages = 0,
+                            .backward_stages = 1,
+                            .devices = 4,
+                            .micro_batches_per_round = 3,
+                            .rounds = 6};
   auto const tasks = RoundRobinSchedule{}.tasks(shape);
   CHECK(tasks[0].size() == 6);
   CHECK(tasks[3].size() == 3);
@@ -165,8 +174,11 @@ TEST_CASE("a model of one stage is one fused slot in each round") {
 }
 
 TEST_CASE("empty shapes are refused") {
-  ScheduleShape const good{
-      .forward_stages = 1, .backward_stages = 2, .devices = 2, .micro_batches = 2, .rounds = 2};
+  ScheduleShape const good{.forward_stages = 1,
+                           .backward_stages = 2,
+                           .devices = 2,
+                           .micro_batches_per_round = 2,
+                           .rounds = 2};
   roundpipe::test::check_empty_shapes_are_refused(RoundRobinSchedule{}, good);
 }
 
@@ -174,7 +186,7 @@ TEST_CASE("with k = S R - 1, equal stages of t take (floor(k / N) M_R + k mod N 
   namespace test = roundpipe::test;
   for (auto const shape : shapes()) {
     auto const n = shape.devices;
-    auto const m = shape.micro_batches;
+    auto const m = shape.micro_batches_per_round;
     if (shape.stages() < n || m < n) {
       continue;
     }

@@ -67,7 +67,7 @@ ActionGraph call_of(std::size_t devices, std::size_t micro_batches) {
   test::Training training;
   training.model.dense = EqualStages::layers - 2;
   training.plan.devices = devices;
-  training.plan.micro_batches = micro_batches;
+  training.plan.micro_batches_per_round = micro_batches;
   return test::plan_training(training,
                              RoundRobinSchedule{},
                              PriorityTransferEngine{},

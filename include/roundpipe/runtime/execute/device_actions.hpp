@@ -89,7 +89,7 @@ class DeviceActions {
     [[nodiscard]] CallData const& call() const { return run.call(); }
     [[nodiscard]] StageLayout const& stage() const { return call().stages[action.stage.index()]; }
     [[nodiscard]] std::size_t micro_batch() const {
-      return action.round.index() * call().micro_batches + action.micro_batch.index();
+      return action.round.index() * call().micro_batches_per_round + action.micro_batch.index();
     }
     [[nodiscard]] ShapedModel const& shaped() const { return *call().shapes[micro_batch()]; }
     [[nodiscard]] LayerFacts const& facts(std::size_t layer) const {

@@ -38,10 +38,10 @@ namespace roundpipe {
 
 /// The size and the rules of a serial training; what the pipeline has in common with it.
 struct SerialOptions {
-  BatchShape capacity{};          ///< What micro-batches fit into.
-  std::size_t micro_batches = 1;  ///< M_R: of a round.
-  std::size_t rounds = 1;         ///< R: of a call.
-  double clip_norm = 0;           ///< The largest norm of all gradients together; 0: not clipped.
+  BatchShape capacity{};                    ///< What micro-batches fit into.
+  std::size_t micro_batches_per_round = 1;  ///< M_R: of a round.
+  std::size_t rounds = 1;                   ///< R: of a call.
+  double clip_norm = 0;  ///< The largest norm of all gradients together; 0: not clipped.
   std::uint64_t seed = 0;
   int staleness = 0;  ///< 1: iteration T+1 computes with the weights of step T-1.
   StateType state_type = StateType::fp32;
@@ -81,9 +81,9 @@ class SerialTrainer {
   ///         (not_finite) when a micro-batch's loss is NaN or infinite: the iteration's gradients
   ///         are dropped.
   double forward_backward(Batch const& batch) {
-    if (batch.size() != options_.micro_batches * options_.rounds) {
+    if (batch.size() != options_.micro_batches_per_round * options_.rounds) {
       throw Error(Errc::invalid_argument,
-                  "a call has " + std::to_string(options_.micro_batches) + " x " +
+                  "a call has " + std::to_string(options_.micro_batches_per_round) + " x " +
                       std::to_string(options_.rounds) +
                       " micro-batches (per round x rounds), the batch " +
                       std::to_string(batch.size()));
@@ -102,8 +102,8 @@ class SerialTrainer {
     double loss = 0;
     for (std::size_t round = 0; round < options_.rounds; ++round) {
       parameters_.begin_round();
-      for (std::size_t i = 0; i < options_.micro_batches; ++i) {
-        auto const m = round * options_.micro_batches + i;
+      for (std::size_t i = 0; i < options_.micro_batches_per_round; ++i) {
+        auto const m = round * options_.micro_batches_per_round + i;
         auto const micro_call = at(call, batch.shape(m), m);
         auto const& shaped = shapes_.at(batch.shape(m));
         static_cast<void>(passes_.forward(shaped, parameters_, micro_call, slices[m], {}));
@@ -199,7 +199,7 @@ class SerialTrainer {
 
  private:
   [[nodiscard]] static SerialOptions checked(SerialOptions const& options) {
-    require(options.micro_batches > 0 && options.rounds > 0,
+    require(options.micro_batches_per_round > 0 && options.rounds > 0,
             Errc::invalid_argument,
             "micro-batches and rounds are at least 1");
     require(options.clip_norm >= 0 && std::isfinite(options.clip_norm),

@@ -22,17 +22,19 @@ namespace roundpipe {
 template <Backend B>
 class BoundaryStore {
  public:
-  /// Takes memory from \p arena for \p micro_batches (of a round) of every planned boundary.
-  BoundaryStore(HostMemoryPlan const& plan, std::size_t micro_batches, HostArena<B>& arena)
-      : micro_batches_(micro_batches) {
+  /// Takes memory from \p arena for \p micro_batches_per_round of every planned boundary.
+  BoundaryStore(HostMemoryPlan const& plan,
+                std::size_t micro_batches_per_round,
+                HostArena<B>& arena)
+      : micro_batches_per_round_(micro_batches_per_round) {
     take(BufferKind::checkpoint, plan.checkpoints, arena);
     take(BufferKind::boundary_gradient, plan.boundary_gradients, arena);
   }
 
   /// The memory of ring \p ring's entry number \p position.
   [[nodiscard]] HostBytes entry(Ring const& ring, std::size_t position) const {
-    auto const boundary = ring.index / micro_batches_;
-    auto const micro_batch = ring.index % micro_batches_;
+    auto const boundary = ring.index / micro_batches_per_round_;
+    auto const micro_batch = ring.index % micro_batches_per_round_;
     return entries_.at({ring.kind, boundary})
         .at(micro_batch * host_ring_entries + position % host_ring_entries);
   }
@@ -41,13 +43,13 @@ class BoundaryStore {
   void take(BufferKind kind, std::map<std::size_t, Bytes> const& boundaries, HostArena<B>& arena) {
     for (auto const& [boundary, bytes] : boundaries) {
       auto& entries = entries_[{kind, boundary}];
-      for (std::size_t i = 0; i < micro_batches_ * host_ring_entries; ++i) {
+      for (std::size_t i = 0; i < micro_batches_per_round_ * host_ring_entries; ++i) {
         entries.push_back(arena.take(bytes));
       }
     }
   }
 
-  std::size_t micro_batches_;
+  std::size_t micro_batches_per_round_;
   std::map<std::pair<BufferKind, std::size_t>, std::vector<HostBytes>> entries_;
 };
 

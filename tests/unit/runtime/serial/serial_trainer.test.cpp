@@ -236,7 +236,8 @@ TEST_CASE("the gradient agrees with finite differences of the loss") {
   for (auto const tied : {false, true}) {
     CAPTURE(tied);
     model.tied = model.dense_tied = tied;
-    SerialOptions const options{.capacity = {2, 3}, .micro_batches = 2, .rounds = 2, .seed = 7};
+    SerialOptions const options{
+        .capacity = {2, 3}, .micro_batches_per_round = 2, .rounds = 2, .seed = 7};
     ToyData const data({{2, 3}, {1, 3}, {2, 1}, {2, 2}}, 11);
 
     SerialTrainer shown{toy_model(model), ShowGradient{}, options};
@@ -295,11 +296,12 @@ TEST_CASE(
     std::size_t const calls = 2;
     std::size_t const size = 5;
     auto const count = micro_batches * rounds * size;
-    SerialTrainer trainer{Sequential{Dictated{"first", dtype, 5, "key"},
-                                     Dictated{"own", dtype, 5, ""},
-                                     DictatedLoss{{"last", dtype, 5, "key"}}},
-                          ShowGradient{},
-                          SerialOptions{.micro_batches = micro_batches, .rounds = rounds}};
+    SerialTrainer trainer{
+        Sequential{Dictated{"first", dtype, 5, "key"},
+                   Dictated{"own", dtype, 5, ""},
+                   DictatedLoss{{"last", dtype, 5, "key"}}},
+        ShowGradient{},
+        SerialOptions{.micro_batches_per_round = micro_batches, .rounds = rounds}};
     std::vector<float> shared(size);
     std::vector<float> own(size);
     auto const add_round = [&](std::vector<float>& sums,
@@ -403,7 +405,7 @@ TEST_CASE("layers receive the facts of their call: keys, extents, modes, memory"
   SerialTrainer trainer{
       Sequential{Watcher<false>{sights}, Watcher<true>{sights}},
       Descent{},
-      SerialOptions{.capacity = {3, 2}, .micro_batches = 2, .rounds = 2, .seed = 99}};
+      SerialOptions{.capacity = {3, 2}, .micro_batches_per_round = 2, .rounds = 2, .seed = 99}};
   std::vector<BatchShape> const shapes{{3, 2}, {1, 1}, {2, 2}, {3, 1}};
   std::vector<BatchShape> const evaluated{{1, 2}, {3, 2}, {1, 1}, {1, 1}, {2, 2}};
   for (std::uint32_t call = 0; call < 3; ++call) {
@@ -493,7 +495,7 @@ TEST_CASE("the lengths of the micro-batches of a call change only roundings") {
     SerialTrainer trainer{
         toy_model(model),
         Descent{},
-        SerialOptions{.capacity = {4, 6}, .micro_batches = shapes.size(), .seed = 4}};
+        SerialOptions{.capacity = {4, 6}, .micro_batches_per_round = shapes.size(), .seed = 4}};
     std::vector<double> result;
     for (int i = 0; i < 5; ++i) {
       result.push_back(trainer.forward_backward(data.batch()));
@@ -514,8 +516,9 @@ TEST_CASE("a bf16 training follows the fp32 training, and rounds only the master
     ToyModelOptions model{.dense = 2, .crosses = 1, .tied = true};
     model.types = {4, dtype, dtype};
     ToyData const data(2, {2, 3}, 5);
-    SerialTrainer trainer{
-        toy_model(model), Descent{0.01F}, SerialOptions{.capacity = {2, 3}, .micro_batches = 2}};
+    SerialTrainer trainer{toy_model(model),
+                          Descent{0.01F},
+                          SerialOptions{.capacity = {2, 3}, .micro_batches_per_round = 2}};
     double loss = 0;
     for (int i = 0; i < 20; ++i) {
       loss = trainer.forward_backward(data.batch());
@@ -540,7 +543,7 @@ TEST_CASE("equal seeds give equal weights, other seeds others") {
     SerialTrainer trainer{
         toy_model({.drops = true}),
         Descent{},
-        SerialOptions{.capacity = {1, 2}, .micro_batches = 1, .rounds = 2, .seed = seed}};
+        SerialOptions{.capacity = {1, 2}, .micro_batches_per_round = 1, .rounds = 2, .seed = seed}};
     trainer.forward_backward(data.batch());
     trainer.step();
     return weights_digest(trainer);
@@ -592,7 +595,7 @@ TEST_CASE("a loss or a norm that is not finite stops the training, and the error
   batch.set("g", values);
   SerialTrainer trainer{Sequential{DictatedLoss{{"g"}}},
                         Descent{},
-                        SerialOptions{.micro_batches = 2, .clip_norm = 1}};
+                        SerialOptions{.micro_batches_per_round = 2, .clip_norm = 1}};
   trainer.forward_backward(batch);
   trainer.step();
   auto const weights = all_weights(trainer);
@@ -623,7 +626,7 @@ TEST_CASE("a loss or a norm that is not finite stops the training, and the error
 
 TEST_CASE("invalid arguments are refused") {
   ToyData const data(2, {1, 2}, 1);
-  SerialOptions const good{.capacity = {1, 2}, .micro_batches = 1, .rounds = 2};
+  SerialOptions const good{.capacity = {1, 2}, .micro_batches_per_round = 1, .rounds = 2};
   auto const code = [&](auto const& f) { return error_of(f).code(); };
 
   SUBCASE("options") {
@@ -634,7 +637,7 @@ TEST_CASE("invalid arguments are refused") {
     CHECK_FALSE(refused(good));
     CHECK(refused({.capacity = {0, 2}}));
     CHECK(refused({.capacity = {1, -2}}));
-    CHECK(refused({.micro_batches = 0}));
+    CHECK(refused({.micro_batches_per_round = 0}));
     CHECK(refused({.rounds = 0}));
     CHECK(refused({.clip_norm = -1}));
     CHECK(refused({.clip_norm = std::numeric_limits<double>::quiet_NaN()}));
