@@ -10,6 +10,9 @@ target_compile_options(roundpipe_program INTERFACE
   $<$<AND:$<COMPILE_LANG_AND_ID:CXX,GNU>,$<VERSION_LESS:$<CXX_COMPILER_VERSION>,13>>:-Wno-restrict>
   # GCC that clears its own memory less often takes an eighth less time, and 0.4 GB more.
   $<$<COMPILE_LANG_AND_ID:CXX,GNU>:--param=ggc-min-heapsize=1048576>
+  # Clang blames the caller of std::stable_sort for a deprecated function that libstdc++ 12 calls.
+  # Its -Wconversion includes -Wsign-conversion, which GCC's does not in C++.
+  $<$<COMPILE_LANG_AND_ID:CXX,Clang>:-Wno-deprecated-declarations;-Wno-sign-conversion>
   # GCC 12 and 13 take a vector that has just grown for one of no size.
   $<$<AND:$<COMPILE_LANG_AND_ID:CXX,GNU>,$<VERSION_LESS:$<CXX_COMPILER_VERSION>,14>>:-Wno-stringop-overflow>)
 

@@ -94,7 +94,7 @@ TEST_CASE("an override lasts for its lifetime") {
   }
   CHECK(simd_level() == best_simd_level());
   if (best_simd_level() != SimdLevel::avx512) {
-    CHECK_THROWS_AS(SimdLevelOverride(SimdLevel::avx512), Error);
+    CHECK_THROWS_AS(static_cast<void>(SimdLevelOverride{SimdLevel::avx512}), Error);
   }
 }
 
