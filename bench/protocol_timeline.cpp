@@ -68,7 +68,7 @@ char character_of(TimelineEntry const& entry) {
     default:
       return 0;
   }
-  auto const iteration = entry.call / 2;  // runs: call, step, call, step, ...
+  auto const iteration = entry.graph / 2;  // runs: call, step, call, step, ...
   return static_cast<char>(iteration % 2 == 0 ? drawn - 'a' + 'A' : drawn);
 }
 
@@ -99,7 +99,7 @@ void draw(char const* title, P const& protocol) {
   auto const timeline = pipeline.timeline();
   TextTimelineOptions text{std::numeric_limits<double>::infinity(), 0, 96, character_of};
   for (auto const& entry : timeline) {
-    if (entry.call == 2 * first) {
+    if (entry.graph == 2 * first) {
       text.from_s = std::min(text.from_s, entry.start_s);
     }
   }

@@ -98,7 +98,7 @@ void draw(char const* title, T const& transfers) {
   auto const timeline = pipeline.timeline();
   TextTimelineOptions text{std::numeric_limits<double>::infinity(), 0, 72, character_of};
   for (auto const& entry : timeline) {  // runs: call, step, call, step, ...
-    if (entry.call == 2 * drawn_call && entry.lane == Lane{LaneKind::compute, DeviceId(0)}) {
+    if (entry.graph == 2 * drawn_call && entry.lane == Lane{LaneKind::compute, DeviceId(0)}) {
       text.from_s = std::min(text.from_s, entry.start_s);
     }
   }

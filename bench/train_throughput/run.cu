@@ -112,7 +112,7 @@ rp::Timeline runs(rp::Timeline const& timeline, std::size_t first, std::size_t e
   rp::Timeline part{timeline.devices, {}};
   std::ranges::copy_if(
       timeline.entries, std::back_inserter(part.entries), [&](rp::TimelineEntry const& entry) {
-        return entry.call >= first && entry.call < end;
+        return entry.graph >= first && entry.graph < end;
       });
   return part;
 }

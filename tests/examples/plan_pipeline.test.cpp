@@ -259,7 +259,7 @@ TEST_CASE("all idle time of every schedule has a cause") {
               continue;
             }
             // A call and a step are a graph each.
-            if (iterations > 2 && entry.call < 4) {
+            if (iterations > 2 && entry.graph < 4) {
               from_s = std::max(from_s, entry.end_s);
             }
             until_s = std::max(until_s, entry.end_s);

@@ -49,7 +49,7 @@ void trace_bubble(
     if (entry.lane.kind == LaneKind::compute) {
       return entry.lane.device == idle.lane.device ? BubbleCause::dispatch
              : !first                              ? BubbleCause::imbalance
-             : entry.call == idle.call             ? BubbleCause::fill
+             : entry.graph == idle.graph           ? BubbleCause::fill
                                                    : BubbleCause::drain;
     }
     auto const before = view.last_to_end(blocker);

@@ -14,8 +14,8 @@ namespace roundpipe {
 
 /// One action in time.
 struct TimelineEntry {
-  std::size_t call = 0;  ///< Numbers the graphs in the order in which they were run.
-  ActionId id;           ///< Within its graph.
+  std::size_t graph = 0;  ///< The number of its graph, a call or a step, in the order of the runs.
+  ActionId id;            ///< Within its graph.
   ActionKind kind = ActionKind::forward;
   Lane lane;  ///< With the physical device.
   SlotId slot;
@@ -31,10 +31,10 @@ struct TimelineEntry {
   [[nodiscard]] double seconds() const noexcept { return end_s - start_s; }
 };
 
-/// \p action, number \p id of graph number \p call, run on \p lane from \p start_s to \p end_s.
+/// \p action, number \p id of graph number \p graph, run on \p lane from \p start_s to \p end_s.
 [[nodiscard]] inline TimelineEntry timeline_entry(
-    Action const& action, std::size_t call, ActionId id, Lane lane, double start_s, double end_s) {
-  return {call,
+    Action const& action, std::size_t graph, ActionId id, Lane lane, double start_s, double end_s) {
+  return {graph,
           id,
           action.kind,
           lane,

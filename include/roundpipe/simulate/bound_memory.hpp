@@ -71,7 +71,7 @@ class HeldBytes {
 /// \throws Error (invalid_argument) when \p layers lacks a layer.
 [[nodiscard]] inline std::vector<DeviceUse> bound_device_bytes(Simulation const& simulation,
                                                                std::span<LayerBytes const> layers) {
-  using Key = std::tuple<std::size_t, LayerId, RoundId, MicroBatchId>;  // in a call
+  using Key = std::tuple<std::size_t, LayerId, RoundId, MicroBatchId>;  // in a graph
   struct Times {
     std::size_t device = 0;
     double forward_s = 0;
@@ -87,10 +87,10 @@ class HeldBytes {
     require(entry.layer.index() < layers.size(),
             Errc::invalid_argument,
             "the bytes of devices were asked for with bytes of fewer layers than the graph has");
-    auto const [first, inserted] = firsts.try_emplace({entry.call, entry.stage}, entry.layer);
+    auto const [first, inserted] = firsts.try_emplace({entry.graph, entry.stage}, entry.layer);
     first->second = std::min(first->second, entry.layer);
     auto const [work, is_new] =
-        works.try_emplace({entry.call, entry.layer, entry.round, entry.micro_batch});
+        works.try_emplace({entry.graph, entry.layer, entry.round, entry.micro_batch});
     auto& times = work->second;
     times.device = entry.lane.device.index();
     times.forward_s = is_new ? entry.start_s : times.forward_s;
@@ -99,7 +99,7 @@ class HeldBytes {
     }
     times.end_s = std::max(times.end_s, entry.end_s);
   }
-  std::set<std::pair<std::size_t, LayerId>> begins;  // stages, by call
+  std::set<std::pair<std::size_t, LayerId>> begins;  // stages, by graph
   for (auto const& [stage, layer] : firsts) {
     begins.emplace(stage.first, layer);
   }
@@ -108,11 +108,11 @@ class HeldBytes {
   std::vector<detail::HeldBytes> saved(result.size());
   std::vector<std::set<LayerId>> run(result.size());
   for (auto const& [work, times] : works) {
-    auto const& [call, layer, round, micro_batch] = work;
+    auto const& [graph, layer, round, micro_batch] = work;
     auto const& bytes = layers[layer.index()];
     run[times.device].insert(layer);
     saved[times.device].hold(times.saving_s, times.end_s, bytes.saved_bytes + bytes.boundary_bytes);
-    if (layer.index() > 0 && begins.contains({call, layer})) {
+    if (layer.index() > 0 && begins.contains({graph, layer})) {
       boundaries[times.device].hold(
           times.forward_s, times.end_s, layers[layer.index() - 1].boundary_bytes);
     }

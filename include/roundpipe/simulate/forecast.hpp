@@ -32,9 +32,10 @@ namespace detail {
   double warm_s = 0;
   double end_s = 0;
   for (auto const& entry : simulate(sequence, options).timeline) {
-    if (entry.lane.kind == LaneKind::compute && entry.call < (warm_up + measured) * graphs.size()) {
+    if (entry.lane.kind == LaneKind::compute &&
+        entry.graph < (warm_up + measured) * graphs.size()) {
       end_s = std::max(end_s, entry.end_s);
-      warm_s = entry.call < warm_up * graphs.size() ? end_s : warm_s;
+      warm_s = entry.graph < warm_up * graphs.size() ? end_s : warm_s;
     }
   }
   return (end_s - warm_s) / measured;

@@ -111,7 +111,7 @@ class SimulationView {
     auto const& entry = view.entry(i);
     if (entry.lane.kind == LaneKind::compute) {
       auto const device = entry.lane.device.index();
-      auto const first = std::exchange(latest_graph[device], entry.call) != entry.call;
+      auto const first = std::exchange(latest_graph[device], entry.graph) != entry.graph;
       detail::trace_bubble(view, i, busy_until_s[device], first, result.bubbles);
       busy_until_s[device] = entry.end_s;
       result.busy_s += entry.seconds();

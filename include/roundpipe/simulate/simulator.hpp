@@ -42,7 +42,7 @@ struct SimulationOptions {
 /// What a simulation says.
 struct Simulation {
   std::vector<UnrolledAction> actions;
-  /// One entry an action, in the same order; `call` is the number of its graph in the sequence.
+  /// One entry an action, in the same order; `graph` is the number of its graph in the sequence.
   Timeline timeline;
 };
 

@@ -60,7 +60,7 @@ struct TraceIds {
       args[key] = id.value();
     }
   };
-  args["call"] = entry.call;
+  args["call"] = entry.graph;
   add("action", entry.id);
   add("slot", entry.slot);
   add("stage", entry.stage);
@@ -145,9 +145,9 @@ struct TraceIds {
 /// Writes \p timeline to \p out as one JSON object, one event a line: every device is a process
 /// "device 0", its lanes are threads; the host's lanes are threads of the process "host". An
 /// action is a complete event with its times in microseconds, named for what it does and to what;
-/// its arguments are call, action, slot, stage, round, micro_batch (of a parameter or gradient
-/// chunk: window), layer, block and bytes, as far as it has them. A flow is an arrow from an action
-/// to the one that waited for it.
+/// its arguments are call (the number of its graph), action, slot, stage, round, micro_batch (of a
+/// parameter or gradient chunk: window), layer, block and bytes, as far as it has them. A flow is
+/// an arrow from an action to the one that waited for it.
 /// \throws Error (invalid_argument) when an entry names a device that the timeline has not, or a
 ///         flow an entry, or when a flow leads back in time; (std::errc::io_error) when \p out
 ///         fails.

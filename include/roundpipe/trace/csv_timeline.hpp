@@ -48,7 +48,7 @@ namespace detail {
 inline void write_csv_timeline(std::ostream& out, Timeline const& timeline) {
   out << "call,kind,lane,device,slot,stage,round,micro_batch,layer,block,bytes,start_s,end_s\r\n";
   for (auto const& entry : timeline) {
-    std::string line = std::to_string(entry.call);
+    std::string line = std::to_string(entry.graph);
     auto const add = [&](std::string const& field) { line += ',' + field; };
     auto const add_id = [&](auto id) {
       add(id.valid() ? std::to_string(id.value()) : std::string());

@@ -85,7 +85,7 @@ class SvgTimelineDrawing {
   }
 
  private:
-  using Turn = std::pair<std::size_t, RoundId>;  // a call and, where rounds take turns, its round
+  using Turn = std::pair<std::size_t, RoundId>;  // a graph and, where rounds take turns, its round
 
   static constexpr double margin_px = 10;
   static constexpr double right_margin_px = 36;  // the half of the last tick's label
@@ -127,7 +127,7 @@ class SvgTimelineDrawing {
   [[nodiscard]] double unseen_s() const { return (to_s_ - from_s_) / plot_px() * unseen_px; }
 
   [[nodiscard]] Turn turn_of(TimelineBox const& box) const {
-    return {box.call, options_.turns == SvgTurns::rounds ? box.round : RoundId::none()};
+    return {box.graph, options_.turns == SvgTurns::rounds ? box.round : RoundId::none()};
   }
 
   [[nodiscard]] std::string title() const {
@@ -241,7 +241,7 @@ class SvgTimelineDrawing {
 }  // namespace detail
 
 /// Writes a picture of \p timeline to \p out: a row a device, its idle time hatched, and in it a
-/// box for the consecutive actions of a task (same call, stage, round, micro-batch and kind),
+/// box for the consecutive actions of a task (same graph, stage, round, micro-batch and kind),
 /// labelled with its layers and micro-batch as far as they fit; a time axis that counts from its
 /// beginning; a legend. Pauses and boxes of less than half a pixel are not told apart from their
 /// neighbours. It is plain SVG 1.1 on white, without scripts, styles and fonts, so READMEs can show

@@ -19,7 +19,7 @@ namespace roundpipe::detail {
 /// Actions that follow each other on a lane and belong to one task.
 struct TimelineBox {
   ActionKind kind = ActionKind::forward;
-  std::size_t call = 0;
+  std::size_t graph = 0;
   StageId stage;
   RoundId round;
   MicroBatchId micro_batch;
@@ -29,7 +29,7 @@ struct TimelineBox {
   double end_s = 0;
 
   [[nodiscard]] bool is_of_task(TimelineEntry const& entry) const noexcept {
-    return kind == entry.kind && call == entry.call && stage == entry.stage &&
+    return kind == entry.kind && graph == entry.graph && stage == entry.stage &&
            round == entry.round && micro_batch == entry.micro_batch;
   }
 };
@@ -84,7 +84,7 @@ template <class F>
         box.end_s = std::max(box.end_s, end_s);
       } else {
         boxes.push_back({entry->kind,
-                         entry->call,
+                         entry->graph,
                          entry->stage,
                          entry->round,
                          entry->micro_batch,

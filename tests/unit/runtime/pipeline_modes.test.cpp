@@ -429,10 +429,10 @@ TEST_CASE(
       double optimizer_ends_s = 0;
       double forward_begins_s = std::numeric_limits<double>::infinity();
       for (auto const& entry : timeline) {
-        if (entry.call == 2 * i + 1 && entry.kind == ActionKind::optimizer_step) {
+        if (entry.graph == 2 * i + 1 && entry.kind == ActionKind::optimizer_step) {
           optimizer_ends_s = std::max(optimizer_ends_s, entry.end_s);
         }
-        if (entry.call == 2 * i + 2 && entry.kind == ActionKind::forward &&
+        if (entry.graph == 2 * i + 2 && entry.kind == ActionKind::forward &&
             entry.layer == LayerId(0)) {
           forward_begins_s = std::min(forward_begins_s, entry.start_s);
         }

@@ -54,7 +54,7 @@ Timeline measure() {
   pipeline.forward_backward(data.batch());
   pipeline.synchronize();
   auto timeline = pipeline.timeline();
-  std::erase_if(timeline.entries, [](auto const& entry) { return entry.call != 0; });
+  std::erase_if(timeline.entries, [](auto const& entry) { return entry.graph != 0; });
   return timeline;
 }
 
@@ -177,8 +177,8 @@ TEST_CASE("runs are reported in order, however many are in flight") {
       CHECK(share <= 1);
     }
     auto const timeline = pipeline.timeline();
-    CHECK(std::ranges::is_sorted(timeline, {}, &TimelineEntry::call));
-    CHECK(timeline.entries.back().call + 1 == 2 * calls);
+    CHECK(std::ranges::is_sorted(timeline, {}, &TimelineEntry::graph));
+    CHECK(timeline.entries.back().graph + 1 == 2 * calls);
   }
 }
 

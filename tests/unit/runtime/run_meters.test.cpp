@@ -32,7 +32,7 @@ ActionGraph one_forward() {
 
 std::vector<TimelineEntry> ran(std::size_t run, double start_s, double end_s) {
   TimelineEntry entry;
-  entry.call = run;
+  entry.graph = run;
   entry.id = ActionId(0);
   entry.lane = {LaneKind::compute, DeviceId(0)};
   entry.start_s = start_s;
@@ -60,7 +60,7 @@ TEST_CASE("shares of time cover training runs, the timeline covers the latest ru
   auto const timeline = meters.timeline();
   CHECK(timeline.devices == 1);
   REQUIRE(timeline.entries.size() == 2);
-  CHECK(timeline.entries.front().call == 1);
+  CHECK(timeline.entries.front().graph == 1);
 }
 
 TEST_CASE("excluded training runs do not count, later ones do") {

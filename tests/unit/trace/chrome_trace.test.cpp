@@ -32,7 +32,7 @@ using nlohmann::json;
 /// One micro-batch of layer 3 on device 1, its parameters, and an optimizer step.
 Timeline example() {
   TimelineEntry forward;
-  forward.call = 5;
+  forward.graph = 5;
   forward.id = ActionId(17);
   forward.kind = ActionKind::forward;
   forward.lane = {LaneKind::compute, DeviceId(1)};
@@ -54,7 +54,7 @@ Timeline example() {
   upload.end_s = 0.25;
 
   TimelineEntry step;
-  step.call = 6;
+  step.graph = 6;
   step.id = ActionId(0);
   step.kind = ActionKind::optimizer_step;
   step.lane = {LaneKind::optimizer, DeviceId::none()};

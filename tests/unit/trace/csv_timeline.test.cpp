@@ -84,7 +84,7 @@ Row const header{"call",
 
 TimelineEntry chunk() {
   TimelineEntry entry;
-  entry.call = 5;
+  entry.graph = 5;
   entry.id = ActionId(9);
   entry.kind = ActionKind::upload_parameters;
   entry.lane = {LaneKind::parameter_up, DeviceId(1)};
@@ -102,7 +102,7 @@ TimelineEntry chunk() {
 
 TEST_CASE("Each entry is a line, and missing fields are empty") {
   TimelineEntry step;
-  step.call = 6;
+  step.graph = 6;
   step.kind = ActionKind::optimizer_step;
   step.lane = {LaneKind::optimizer, DeviceId::none()};
   step.block = BlockId(2);

@@ -122,7 +122,7 @@ Timeline random_timeline(std::mt19937& random, std::size_t devices, std::size_t 
         random() % (static_cast<std::size_t>(ActionKind::copy_parameters) + 1));
     auto entry = action(kind, device, static_cast<int>(random() % 20), 0, 0, 0);
     entry.layer = LayerId(random() % 40);
-    entry.call = random() % 4;
+    entry.graph = random() % 4;
     entry.round = RoundId(random() % 2);
     entry.lane.kind = static_cast<LaneKind>(random() % device_lane_count);
     if (random() % 8 == 0) {
@@ -223,11 +223,11 @@ TEST_CASE("Calls and rounds alternate between dark and light") {
   Timeline timeline{1, {}};
   for (int i = 0; i < 6; ++i) {
     timeline.entries.push_back(action(ActionKind::forward, 0, i, 0, i, i + 1));
-    timeline.entries.back().call = static_cast<std::size_t>(i) / 4 * 2;  // steps lie between calls
+    timeline.entries.back().graph = static_cast<std::size_t>(i) / 4 * 2;  // steps lie between calls
     timeline.entries.back().round = RoundId(i / 2 % 2);
     timeline.entries.push_back(action(ActionKind::optimizer_step, 0, 0, 0, i, i + 1));
     timeline.entries.back().lane = {LaneKind::optimizer, DeviceId::none()};
-    timeline.entries.back().call = 1;
+    timeline.entries.back().graph = 1;
   }
   auto const strips = [&](SvgTurns turns, std::string_view fill) {
     SvgOptions options;

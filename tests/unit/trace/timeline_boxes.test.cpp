@@ -63,7 +63,7 @@ TEST_CASE("Actions that differ in any field of the task are separate boxes") {
   auto const next = action(4, 2, 3);
   REQUIRE(boxes({action(5, 1, 2), next}).size() == 1);
   auto other = next;
-  other.call = 1;
+  other.graph = 1;
   CHECK(boxes({action(5, 1, 2), other}).size() == 2);
   other = next;
   other.kind = ActionKind::recompute;

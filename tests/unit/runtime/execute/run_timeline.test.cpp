@@ -58,7 +58,7 @@ TEST_CASE("the entry of an action says what the action was, on which device, and
     auto const& entries = timeline.entries(run);
     REQUIRE(entries.size() == 2);
     auto const& compute = entries[0];
-    CHECK(compute.call == 7);
+    CHECK(compute.graph == 7);
     CHECK(compute.id == ActionId(0));
     CHECK(compute.kind == ActionKind::backward);
     CHECK(compute.lane == Lane{LaneKind::compute, DeviceId(1)});
