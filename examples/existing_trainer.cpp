@@ -3,8 +3,8 @@
 
 /// \file
 /// \brief A trainer with its own loop, data, weight buffers and compute functions, and the same
-/// trainer on three (emulated) devices that hold none of them. Both end with equal weights, bit by
-/// bit; the program fails when they do not.
+/// trainer on three (emulated) devices that hold no state of it. Both end with equal weights, bit
+/// for bit; otherwise the program fails.
 
 #include <roundpipe/roundpipe.hpp>
 
@@ -22,13 +22,13 @@ namespace {
 
 using Floats = std::vector<float>;
 
-// What the trainer has: a multi-layer perceptron, its compute functions, its data. Arrays are dense
-// and row-major. Sums form in double, where a product of two floats is exact: no compiler flag that
-// fuses a product with a sum changes a bit.
+// The trainer's own parts: a multi-layer perceptron, its compute functions, its data. Arrays are
+// dense and row-major. Sums form in double, where a product of two floats is exact: a compiler flag
+// that fuses products with sums does not change a bit.
 
-constexpr std::int64_t widths[] = {4, 16, 16, 16, 16, 1};  // of what goes in, and of each layer
+constexpr std::int64_t widths[] = {4, 16, 16, 16, 16, 1};  // of the input, then of each layer
 constexpr std::size_t layers = std::size(widths) - 1;
-constexpr std::int64_t rows = 32;  // of a batch
+constexpr std::int64_t rows = 32;  // in a batch
 constexpr std::size_t batches = 10;
 constexpr std::size_t steps = 200;
 constexpr float rate = 0x1p-3F;  // exact too: a power of two
@@ -98,8 +98,8 @@ void squared_error_gradient(
 }
 
 struct Data {
-  std::vector<Floats> x;  // by batch: [rows, widths[0]]
-  std::vector<Floats> y;  // by batch: [rows, 1]
+  std::vector<Floats> x;  // one array a batch: [rows, widths[0]]
+  std::vector<Floats> y;  // one array a batch: [rows, 1]
 };
 
 // The trainer as it was. Four places will change.
@@ -108,7 +108,7 @@ namespace before {
 double train(Data const& data, std::vector<Floats>& weights) {
   // 1. Memory.
   std::vector<Floats> gradients = weights;
-  std::vector<Floats> h;   // by layer: what goes in; then what comes out of the last one
+  std::vector<Floats> h;   // the input of each layer; then the output of the last
   std::vector<Floats> dh;  // their gradients
   for (auto const width : widths) {
     dh.push_back(h.emplace_back(rows * width));
@@ -148,7 +148,7 @@ double train(Data const& data, std::vector<Floats>& weights) {
 
 }  // namespace before
 
-// The same trainer on devices. New are two layers, which say what their tensors are and enqueue the
+// The same trainer on devices. Two layers are new: they describe their tensors and enqueue the
 // compute functions above.
 namespace after {
 
@@ -161,7 +161,7 @@ float* data_of(DeviceTensor const& tensor) {
 struct Dense {
   std::int64_t in = 1;
   std::int64_t out = 1;
-  bool first = false;  // then x comes from the batch, else from the layer before
+  bool first = false;  // then x comes from the batch, otherwise from the layer before
 
   ParameterTable parameters() const { return {{{"w", {in, out}}, Initial::zeros()}}; }
   TensorTable x(BatchShape batch) const { return {{"x", {batch.rows, in}}}; }
@@ -198,7 +198,7 @@ struct Dense {
   }
 
  private:
-  // The backward finds no outputs, so the forward leaves a copy for it.
+  // The backward finds no outputs, so the forward saves a copy for it.
   float* kept_y(LayerContext<HostStream>& ctx) const {
     return data_of(ctx.saved().take({ctx.shape().rows, out}, DType::f32));
   }
@@ -244,7 +244,7 @@ double train(Data const& data, std::vector<Floats>& weights) {
                     PipelineOptions{.capacity = {rows / 4}, .micro_batches_per_round = 4},
                     RoundRobinSchedule{},
                     PriorityTransferEngine{},
-                    LayerEventProtocol({.staleness = 0})};  // each step waits for the one before
+                    LayerEventProtocol({.staleness = 0})};  // no call runs beside a step
   for (std::size_t l = 0; l < layers; ++l) {
     pipeline.write_parameter(LayerId(l), 0, weights[l]);
   }
@@ -259,14 +259,14 @@ double train(Data const& data, std::vector<Floats>& weights) {
     pipeline.step();
   }
   for (std::size_t l = 0; l < layers; ++l) {
-    pipeline.read_parameter(LayerId(l), 0, weights[l]);  // the trained weights, back in their place
+    pipeline.read_parameter(LayerId(l), 0, weights[l]);  // back in the trainer's buffers
   }
   return loss;
 }
 
 }  // namespace after
 
-/// Something to learn: y = sin(x0 + x1 x2 - x3) / 2.
+/// The function to learn: y = sin(x0 + x1 x2 - x3) / 2.
 Data make_data() {
   std::mt19937 random(1);
   auto const draw = [&] { return static_cast<float>(random()) * 0x1p-31F - 1; };
@@ -311,5 +311,5 @@ int main() {
       return 1;
     }
   }
-  std::printf("all weights are equal, bit by bit\n");
+  std::printf("all weights are equal, bit for bit\n");
 }

@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: 2026 The roundpipe authors
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 
-// A layer with a kernel of its own, in one file: y = x + w tanh(x), with a trained w a column.
+// A layer with its own kernel, in one file: y = x + w tanh(x), with one trained w for each column.
 #include <roundpipe/roundpipe.hpp>
 #include <roundpipe/roundpipe_cuda.cuh>
 
@@ -15,25 +15,25 @@
 using namespace roundpipe;
 constexpr int columns = 256;
 
-__global__ void bend(float* y, float const* x, float const* w) {  // A block a row.
+__global__ void bend(float* y, float const* x, float const* w) {  // One block for each row.
   int const i = blockIdx.x * columns + threadIdx.x;
   y[i] = x[i] + w[threadIdx.x] * tanhf(x[i]);
 }
 
-// A thread a column: sums over rows have the same order, and so the same bits, in every run.
+// One thread for each column: it sums over rows in a fixed order, so every run has the same bits.
 __global__ void bend_back(
     float* dx, float* dw, float const* dy, float const* x, float const* w, int size) {
   int const column = threadIdx.x;
   for (int i = column; i < size; i += columns) {
     float const t = tanhf(x[i]);
-    dw[column] += dy[i] * t;  // Added to: it sums over micro-batches.
+    dw[column] += dy[i] * t;  // Add: the gradient sums over micro-batches.
     if (dx != nullptr) {
-      dx[i] = dy[i] * (1 + w[column] * (1 - t * t));  // Overwritten.
+      dx[i] = dy[i] * (1 + w[column] * (1 - t * t));  // Overwrite.
     }
   }
 }
 
-// One block. The loss, and, where dx is given, its gradient.
+// One block computes the loss and, if dx is not null, its gradient.
 __global__ void half_square(
     double* loss, float* dx, float const* x, float const* y, double scale, int size) {
   double sum = 0;
@@ -59,13 +59,13 @@ int size_of(auto& ctx) {
 }
 
 struct Bend {
-  bool first = false;  // The first layer takes x from the batch.
+  bool first = false;  // The first layer reads x from the batch.
   ParameterTable parameters() const { return {{{"w", {columns}}, Initial::normal(0.1F)}}; }
   TensorTable boundary(BatchShape s) const { return {{"x", {s.rows, columns}}}; }
   TensorTable input(BatchShape s) const { return first ? TensorTable{} : boundary(s); }
   TensorTable side_inputs(BatchShape s) const { return first ? boundary(s) : TensorTable{}; }
   Footprint footprint(BatchShape) const { return {}; }
-  void forward(auto& ctx) const {  // Kernels go to the context's stream, and nothing waits.
+  void forward(auto& ctx) const {  // Launches on the context's stream and does not wait.
     auto const x = data(first ? ctx.side_input(0) : ctx.input(0)), w = data(ctx.parameter(0));
     auto const y = data(ctx.output(0));
     bend<<<size_of(ctx) / columns, columns, 0, ctx.stream().get()>>>(y, x, w);
@@ -111,9 +111,9 @@ int main() try {
   for (int step = 1; step <= 20; ++step) {
     auto const batch = Batch(4, {64}).set<float>("x", x).set<float>("y", y);
     std::printf("step %2d: loss %.6f\n", step, pipeline.forward_backward(batch));
-    pipeline.step();  // On the host, while the next iteration runs.
+    pipeline.step();  // The host updates while the next iteration runs.
   }
 } catch (Error const& error) {
   std::printf("%s\n", error.what());
-  return error.code() == std::errc::no_such_device ? 77 : 1;  // 77: skipped, for CTest
+  return error.code() == std::errc::no_such_device ? 77 : 1;  // 77 tells CTest: skipped
 }

@@ -1,8 +1,9 @@
 // SPDX-FileCopyrightText: 2026 The roundpipe authors
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 
-// examples/own_kernel.cu in two: kernels in own_kernel_split/kernels.cu, which is short and for
-// nvcc; layers and pipeline here, which the host's compiler compiles, sooner and with its warnings.
+// examples/own_kernel.cu in two files. The kernels are in own_kernel_split/kernels.cu, which is
+// short and for nvcc. The layers and the pipeline are here: the host's compiler compiles them
+// faster, and with its warnings.
 #include <roundpipe/cuda/cuda_backend.hpp>
 #include <roundpipe/roundpipe.hpp>
 
@@ -22,7 +23,7 @@ float* data(DeviceTensor const& tensor) {
 }
 
 struct Bend {
-  bool first = false;  // The first layer takes x from the batch.
+  bool first = false;  // The first layer reads x from the batch.
   ParameterTable parameters() const { return {{{"w", {columns}}, Initial::normal(0.1F)}}; }
   TensorTable boundary(BatchShape s) const { return {{"x", {s.rows, columns}}}; }
   TensorTable input(BatchShape s) const { return first ? TensorTable{} : boundary(s); }
@@ -88,9 +89,9 @@ int main() try {
   for (int step = 1; step <= 20; ++step) {
     auto const batch = Batch(4, {64}).set<float>("x", x).set<float>("y", y);
     std::printf("step %2d: loss %.6f\n", step, pipeline.forward_backward(batch));
-    pipeline.step();  // On the host, while the next iteration runs.
+    pipeline.step();  // The host updates while the next iteration runs.
   }
 } catch (Error const& error) {
   std::printf("%s\n", error.what());
-  return error.code() == std::errc::no_such_device ? 77 : 1;  // 77: skipped, for CTest
+  return error.code() == std::errc::no_such_device ? 77 : 1;  // 77 tells CTest: skipped
 }

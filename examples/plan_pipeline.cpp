@@ -3,7 +3,7 @@
 
 /// \file
 /// \brief Plans a pipeline before it runs: stages, schedules, bubbles and their causes, pictures.
-/// `plan_pipeline --help` lists what can be chosen.
+/// `plan_pipeline --help` lists the options.
 
 #include <common/one_line.hpp>
 #include <common/output_file.hpp>
@@ -29,7 +29,7 @@ namespace {
 
 using namespace plan_pipeline;
 
-/// What is said beside the results, if there are any: of an error alone a single line is printed.
+/// Prints the notes beside the results, if there are results; an error alone prints a single line.
 using Notes = std::vector<std::string>;
 
 Problem read_problem(Options const& o, Notes& notes) {
@@ -49,13 +49,13 @@ Problem read_problem(Options const& o, Notes& notes) {
   return problem;
 }
 
-/// The outcomes of the schedules that were asked for; of all, those that apply.
+/// The outcomes of the schedules that the user named; for `all`, of those that apply.
 std::vector<Outcome> plan(Options const& o, Problem const& problem, Notes& notes) {
   std::vector<Outcome> outcomes;
   if (o.schedule != "all") {
     outcomes.push_back(plan_schedule(o.schedule, problem, o));
   } else {
-    std::string refusal;  // the last one
+    std::string refusal;  // the last refusal
     for (auto const& name : known_schedules()) {
       try {
         outcomes.push_back(plan_schedule(name, problem, o));
@@ -78,7 +78,7 @@ std::vector<Outcome> plan(Options const& o, Problem const& problem, Notes& notes
   return outcomes;
 }
 
-/// \p path, with the schedule's name in it where there are several.
+/// \p path, with the schedule's name inserted when there are several.
 std::string path_for(std::string const& path, Outcome const& outcome, std::size_t outcomes) {
   std::filesystem::path result(path);
   if (outcomes > 1) {
@@ -93,7 +93,7 @@ void run(Options const& o) {
   Notes notes;
   auto const problem = read_problem(o, notes);
   auto const outcomes = plan(o, problem, notes);
-  std::deque<examples::OutputFile> files;  // they appear all together
+  std::deque<examples::OutputFile> files;  // all files appear together
   if (!o.json.empty() && o.json != "-") {
     write_json(files.emplace_back(o.json).stream(), outcomes);
   }

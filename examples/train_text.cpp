@@ -2,9 +2,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 
 /// \file
-/// \brief Trains a byte-level transformer on text: weights, gradients and optimizer states live on
-/// the host, and devices (emulated ones, or GPUs) only compute. `train_text --help` lists what can
-/// be chosen.
+/// \brief Trains a byte-level transformer on text. Weights, gradients and optimizer states live on
+/// the host; devices (emulated ones, or GPUs) only compute. `train_text --help` lists the options.
 
 #include <common/output_file.hpp>
 #include <common/run_program.hpp>

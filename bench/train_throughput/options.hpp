@@ -48,7 +48,7 @@ struct Options {
 };
 
 /// Reads and checks the command line. \returns nothing when it asked for help, which was printed.
-/// \throws roundpipe::Error (invalid_argument) for what can not be read or makes no training.
+/// \throws roundpipe::Error (invalid_argument) for what cannot be read or makes no training.
 [[nodiscard]] std::optional<Options> parse_options(int argc, char const* const* argv);
 
 }  // namespace train_throughput

@@ -3,7 +3,7 @@
 #pragma once
 
 /// \file
-/// \brief What programs do alike with their command lines: parsing, refusals, exit status.
+/// \brief The handling of command lines that all programs share: parsing, refusals, exit status.
 
 #include <roundpipe/core/bytes.hpp>
 #include <roundpipe/core/error.hpp>
@@ -19,9 +19,9 @@ namespace examples {
   throw roundpipe::Error(roundpipe::Errc::invalid_argument, message);
 }
 
-/// Parses the command line. \returns whether the program is to go on: not when it was asked for
-/// help, which is printed. \throws roundpipe::Error (invalid_argument) for a line that \p app
-/// refuses.
+/// Parses the command line. \returns whether the program should continue: false after it has
+/// printed the help that the user asked for. \throws roundpipe::Error (invalid_argument) for a line
+/// that \p app refuses.
 [[nodiscard]] inline bool parse(CLI::App& app, int argc, char const* const* argv) {
   try {
     app.parse(argc, argv);
@@ -34,7 +34,7 @@ namespace examples {
   }
 }
 
-/// The bytes that \p text, the value of \p option, says. \throws roundpipe::Error
+/// Parses \p text, the value of \p option, as a number of bytes. \throws roundpipe::Error
 /// (invalid_argument) that names the option.
 [[nodiscard]] inline roundpipe::Bytes bytes_of(std::string const& option, std::string const& text) {
   try {

@@ -3,7 +3,7 @@
 #pragma once
 
 /// \file
-/// \brief What a program says of the error that ends it.
+/// \brief Prints the error that ends a program.
 
 #include <roundpipe/core/error.hpp>
 
@@ -17,7 +17,7 @@ namespace examples {
   std::string text = error.what();
   if (auto const* ours = dynamic_cast<roundpipe::Error const*>(&error);
       ours != nullptr && ours->code().category() == roundpipe::category()) {
-    text = ours->message();  // its code says no more
+    text = ours->message();  // its code adds nothing
   }
   for (auto& c : text) {
     c = static_cast<unsigned char>(c) < ' ' ? ' ' : c;

@@ -3,7 +3,7 @@
 #pragma once
 
 /// \file
-/// \brief A file that appears under its name when it is whole, or not at all.
+/// \brief A file that appears under its name whole, or not at all.
 
 #include <roundpipe/core/error.hpp>
 
@@ -17,11 +17,11 @@
 
 namespace examples {
 
-/// Writes to a temporary neighbour, which `commit()` renames. What is no regular file (a terminal,
-/// a pipe) is written directly.
+/// Writes to a temporary file beside the target, which `commit()` renames. Writes directly to
+/// targets that are no regular files (a terminal, a pipe).
 class OutputFile {
  public:
-  /// Opens the neighbour, so that a path that can not be written is known before the work starts.
+  /// Opens the temporary file, so a path that cannot be written fails before the work starts.
   /// \throws roundpipe::Error (with the system's code) naming \p path.
   explicit OutputFile(std::string const& path) : path_(path), target_(path), written_(path) {
     namespace fs = std::filesystem;
@@ -31,7 +31,7 @@ class OutputFile {
     }
     if (!fs::exists(target_, ignored) || fs::is_regular_file(target_, ignored)) {
       if (fs::is_symlink(target_, ignored)) {
-        target_ = fs::canonical(target_);  // what a link points to is replaced, not the link
+        target_ = fs::canonical(target_);  // replaces the target of a link, not the link
       }
       written_ = target_;
       written_ += "." + std::to_string(::getpid()) + ".partial";
@@ -56,7 +56,8 @@ class OutputFile {
   /// As the user wrote it.
   [[nodiscard]] std::string const& path() const noexcept { return path_; }
 
-  /// Gives the file its name. \throws roundpipe::Error when not all of it could be written.
+  /// Renames the file to its final name. \throws roundpipe::Error if not all of it could be
+  /// written.
   void commit() {
     stream_.close();
     if (!stream_) {
@@ -75,12 +76,12 @@ class OutputFile {
  private:
   [[nodiscard]] bool is_temporary() const { return written_ != target_; }
   [[noreturn]] void fail(std::error_code code) const {
-    throw roundpipe::Error(code, "can not write '" + path_ + "'");
+    throw roundpipe::Error(code, "cannot write '" + path_ + "'");
   }
 
   std::string path_;
-  std::filesystem::path target_;   // what gets the content in the end
-  std::filesystem::path written_;  // what is written until then
+  std::filesystem::path target_;   // the file that gets the content in the end
+  std::filesystem::path written_;  // the file that is written until then
   std::ofstream stream_;
   bool committed_ = false;
 };

@@ -3,7 +3,7 @@
 #pragma once
 
 /// \file
-/// \brief The main function of a program, but for what it does.
+/// \brief The main function that all programs share.
 
 #include <common/one_line.hpp>
 
@@ -13,7 +13,7 @@
 namespace examples {
 
 /// Calls \p run with the options that \p parse(argc, argv) returns, if any. \returns the exit
-/// status: 2 when either throws, which is told in one line that begins with \p name.
+/// status: 2 when either throws. The error is then printed in one line that begins with \p name.
 template <class Parse, class Run>
 int run_program(char const* name, Parse&& parse, Run&& run, int argc, char const* const* argv) {
   try {

@@ -1,7 +1,8 @@
 // SPDX-FileCopyrightText: 2026 The roundpipe authors
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 
-// All that nvcc has to compile: kernels and their launches, and nothing of roundpipe but its check.
+// The only file for nvcc: kernels and their launches. Of roundpipe it includes the error check
+// alone.
 #include <roundpipe/cuda/device/error.hpp>
 
 #include <cub/block/block_reduce.cuh>
@@ -12,14 +13,14 @@ namespace own_kernel {
 
 namespace {
 
-constexpr int threads = columns;  // of a block
+constexpr int threads = columns;  // in a block
 
 __global__ void bend_rows(float* y, float const* x, float const* w) {
   auto const i = blockIdx.x * columns + threadIdx.x;
   y[i] = x[i] + w[threadIdx.x] * tanhf(x[i]);
 }
 
-// A thread a column: sums over rows have the same order, and so the same bits, in every run.
+// One thread for each column: it sums over rows in a fixed order, so every run has the same bits.
 __global__ void bend_rows_back(
     float* dx, float* dw, float const* dy, float const* x, float const* w, std::int64_t size) {
   auto const column = threadIdx.x;

@@ -11,14 +11,14 @@
 
 namespace own_kernel {
 
-/// All arrays are on the device, of \p rows rows of so many columns, and live until \p stream has
-/// run the work. Nothing here waits.
+/// All arrays are on the device and have \p rows rows of so many columns. They must live until \p
+/// stream has run the work. No function here waits.
 inline constexpr std::int64_t columns = 256;
 
-/// y = x + w tanh(x), with a w for each column.
+/// y = x + w tanh(x), with one w for each column.
 void bend(cudaStream_t stream, float* y, float const* x, float const* w, std::int64_t rows);
 
-/// Overwrites \p dx, if that is not null, and adds to \p dw.
+/// Overwrites \p dx unless it is null, and adds to \p dw.
 void bend_back(cudaStream_t stream,
                float* dx,
                float* dw,
@@ -27,8 +27,8 @@ void bend_back(cudaStream_t stream,
                float const* w,
                std::int64_t rows);
 
-/// \p scale times half the sum of squares of x - y to \p loss, its gradient to \p dx; either may be
-/// null.
+/// Writes \p scale times half the sum of squares of x - y to \p loss, and its gradient to \p dx;
+/// either may be null.
 void half_square(cudaStream_t stream,
                  double* loss,
                  float* dx,

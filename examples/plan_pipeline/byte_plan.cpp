@@ -34,7 +34,7 @@ void for_each_stage(rp::Partition const& partition, F&& f) {
   }
 }
 
-/// The memory of a device whose rings hold any stage of \p partition.
+/// The memory of a device whose rings can hold any stage of \p partition.
 rp::DeviceUse device_use(rp::StageMemory const& memory, rp::Partition const& partition) {
   rp::DeviceUse use;
   for_each_stage(partition, [&](rp::StageDirection direction, rp::LayerRange range) {
@@ -48,7 +48,7 @@ rp::DeviceUse device_use(rp::StageMemory const& memory, rp::Partition const& par
   return use;
 }
 
-/// The stage that needs most.
+/// The stage that needs most memory.
 struct LargestStage {
   rp::StageDirection direction = rp::StageDirection::forward;
   rp::LayerRange range;
@@ -73,11 +73,12 @@ struct LimitedStages {
 
 constexpr auto unlimited = std::numeric_limits<rp::Bytes>::max() / 2;
 
-/// Stages of a problem by limits of their size.
+/// Stages of a problem, by limits on their size.
 ///
-/// Stages that fit one by one may not fit together: each class of bytes is as large as the stage
-/// needs that needs most of it. So stages are searched for within smaller and smaller limits, which
-/// depend on no budget: what the least budget is that holds any is known, exactly.
+/// Stages that fit one by one may not fit together: the ring of each class of bytes is as large as
+/// the stage that needs most of that class. So the search tries smaller and smaller size limits.
+/// These limits depend on no budget, which makes the least budget that holds any of the plans known
+/// exactly.
 class StageLadder {
  public:
   StageLadder(rp::PartitionProblem problem,
@@ -85,7 +86,7 @@ class StageLadder {
               StageSource const& source)
       : problem_(std::move(problem)), memory_(memory), source_(source) {}
 
-  /// Calls \p is_found with ever smaller stages, until it says so.
+  /// Calls \p is_found with ever smaller stages until it returns true.
   template <class F>
   void descend(F const& is_found) {
     if (source_.given) {
@@ -127,7 +128,7 @@ class StageLadder {
   StageSource const& source_;
 };
 
-/// One stage a layer, the last resort.
+/// One stage for each layer, the last resort.
 BytePlan smallest_plan(std::span<rp::LayerBytes const> layers,
                        std::size_t micro_batches_per_round,
                        rp::Buffering const& buffering) {
@@ -142,7 +143,7 @@ BytePlan smallest_plan(std::span<rp::LayerBytes const> layers,
   return {std::move(partition), micro_batches_per_round, buffering, use};
 }
 
-/// What \ref plan_within looks for; nothing when it is not there.
+/// The search of \ref plan_within; empty if it finds nothing.
 std::optional<BytePlan> try_within(rp::PartitionProblem const& problem,
                                    std::span<rp::LayerBytes const> layers,
                                    rp::Bytes budget,
@@ -172,7 +173,7 @@ std::optional<BytePlan> try_within(rp::PartitionProblem const& problem,
       return fits;
     };
     if (!source.given) {
-      constexpr int refinements = 8;  // of the step between the limits that do and do not
+      constexpr int refinements = 8;  // between a limit that works and one that does not
       for (int i = 0; i < refinements && too_large < unlimited; ++i) {
         auto const middle = found->limit + (too_large - found->limit) / 2;
         if (middle == found->limit || !take_if_fitting(middle, source.quick)) {

@@ -3,7 +3,7 @@
 #pragma once
 
 /// \file
-/// \brief Stages that are streamed to devices of limited memory, of which plain figures are known.
+/// \brief Stages that are streamed to devices of limited memory, planned from plain figures.
 
 #include <roundpipe/concepts/partition_policy.hpp>
 #include <roundpipe/core/bytes.hpp>
@@ -19,7 +19,7 @@
 
 namespace plan_pipeline {
 
-/// Stages, rounds, and the memory of a device that runs any of them.
+/// Stages, rounds, and the memory of a device that can run any of the stages.
 struct BytePlan {
   roundpipe::Partition partition;
   std::size_t micro_batches_per_round = 0;
@@ -30,18 +30,18 @@ struct BytePlan {
 /// Looks for stages and rounds of a problem with its `fits` set.
 using SearchStages = std::function<roundpipe::RoundPartition(roundpipe::PartitionProblem const&)>;
 
-/// Where stages come from.
+/// The sources of stages.
 struct StageSource {
-  std::optional<roundpipe::Partition> given;  ///< This one, whatever it needs; or searched for.
-  std::size_t micro_batches_per_round = 0;    ///< Of what is not found by \c good.
+  std::optional<roundpipe::Partition> given;  ///< These stages, whatever they need; empty: search.
+  std::size_t micro_batches_per_round = 0;    ///< For stages that \c good did not find.
   SearchStages quick;  ///< Finds what fits into memory: any partition into small enough stages.
-  SearchStages good;   ///< Looks for better ones with stages as small.
+  SearchStages good;   ///< Looks for better stages that are as small.
 };
 
 /// Lets \p source look for stages that fit into \p budget bytes, with as much double buffering as
-/// that leaves.
-/// \throws roundpipe::Error (over_budget) when nothing fits: which stage needs most, its bytes, and
-/// the least budget that would do.
+/// the budget leaves room for.
+/// \throws roundpipe::Error (over_budget) if nothing fits. The error names the stage that needs
+/// most, its bytes, and the least budget that would do.
 [[nodiscard]] BytePlan plan_within(roundpipe::PartitionProblem const& problem,
                                    std::span<roundpipe::LayerBytes const> layers,
                                    std::optional<roundpipe::Bytes> budget,

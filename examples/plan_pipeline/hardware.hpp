@@ -29,7 +29,7 @@
 
 namespace plan_pipeline {
 
-/// The names of the files NAME.json in \p folder, sorted; none when there is no such folder.
+/// The names of the files NAME.json in \p folder, sorted; none if there is no such folder.
 [[nodiscard]] inline std::vector<std::string> known_hardware(std::filesystem::path const& folder) {
   std::vector<std::string> names;
   std::error_code ignored;
@@ -42,10 +42,12 @@ namespace plan_pipeline {
   return names;
 }
 
-/// Reads the file \p name if that ends in ".json" or has a folder, else NAME.json in \p folder.
-/// \throws roundpipe::Error, one line that names the file and the key: (with the system's code)
-///         when it can not be read; (invalid_argument) for a name that \p folder has not, text that
-///         is no JSON, and keys that are missing, unknown or out of range.
+/// Reads the file \p name if \p name ends in ".json" or has a folder, otherwise NAME.json in \p
+/// folder.
+/// \throws roundpipe::Error, one line that names the file and the key: (with the system's code) if
+/// the
+///         file cannot be read; (invalid_argument) for a name that is not in \p folder, text that
+///         is not JSON, and keys that are missing, unknown or out of range.
 [[nodiscard]] inline roundpipe::Hardware read_hardware(std::string const& name,
                                                        std::filesystem::path const& folder) {
   using roundpipe::Errc;

@@ -3,7 +3,7 @@
 #pragma once
 
 /// \file
-/// \brief Reads JSON files whose every key is asked for, with errors of one line.
+/// \brief Reads JSON files in which every key must be known, with errors of one line.
 
 #include <roundpipe/core/error.hpp>
 
@@ -21,21 +21,21 @@
 
 namespace plan_pipeline {
 
-/// The contents of a file. \throws roundpipe::Error that names it: (with the system's code) when it
-/// can not be read; (invalid_argument) when it is no JSON.
+/// The contents of a file. \throws roundpipe::Error that names the file: (with the system's code)
+/// if it cannot be read; (invalid_argument) if it is not JSON.
 [[nodiscard]] inline nlohmann::json read_json(std::filesystem::path const& path) {
   using roundpipe::Errc;
   using roundpipe::Error;
   auto const where = path.string();
   std::error_code ignored;
   if (std::filesystem::is_directory(path, ignored)) {
-    throw Error(std::make_error_code(std::errc::is_a_directory), "can not read '" + where + "'");
+    throw Error(std::make_error_code(std::errc::is_a_directory), "cannot read '" + where + "'");
   }
   errno = 0;
   std::ifstream file(path, std::ios::binary);
   if (!file) {
     throw Error(std::error_code(errno != 0 ? errno : EIO, std::generic_category()),
-                "can not read '" + where + "'");
+                "cannot read '" + where + "'");
   }
   try {
     return nlohmann::json::parse(file);
@@ -45,20 +45,20 @@ namespace plan_pipeline {
   }
 }
 
-/// The members of one object of the file, each of them asked for and none besides.
+/// The members of one object of the file; members that no one reads are errors.
 class JsonFields {
  public:
-  /// \param where How errors name the object: its file, and its key if it is inside another.
+  /// \param where How errors name the object: its file, and its key if it is inside another object.
   JsonFields(nlohmann::json const& object,
              std::string where,
              std::initializer_list<std::string_view> known)
       : object_(object), where_(std::move(where)) {
     if (!object.is_object()) {
-      fail("is no JSON object");
+      fail("is not a JSON object");
     }
     for (auto const& [key, value] : object.items()) {
       if (std::find(known.begin(), known.end(), key) == known.end()) {
-        fail("has a key " + nlohmann::json(key).dump() + ", which means nothing here");
+        fail("has a key " + nlohmann::json(key).dump() + ", which is unknown here");
       }
     }
   }
@@ -76,12 +76,12 @@ class JsonFields {
   [[nodiscard]] std::string text(char const* key) const {
     auto const& value = at(key);
     if (!value.is_string() || value.get_ref<std::string const&>().empty()) {
-      fail("'" + std::string(key) + "' must be a text");
+      fail("'" + std::string(key) + "' must be a string");
     }
     return value.get<std::string>();
   }
 
-  /// A number above 0, or from 0 on with \p or_zero, up to 1e9, which no unit makes absurd.
+  /// A number above 0 (with \p or_zero, from 0 on), up to 1e9, which no unit makes absurd.
   [[nodiscard]] double number(char const* key, bool or_zero = false) const {
     return number_up_to(key, or_zero, 1e9, "1e9");
   }
@@ -91,7 +91,7 @@ class JsonFields {
     return number_up_to(key, true, 1e15, "1e15");
   }
 
-  /// The number, from 0 on, or \p otherwise when it is not there.
+  /// The number, from 0 on, or \p otherwise if the key is missing.
   [[nodiscard]] double number_or(char const* key, double otherwise) const {
     return has(key) ? number(key, true) : otherwise;
   }
@@ -105,7 +105,7 @@ class JsonFields {
     return value;
   }
 
-  /// \throws roundpipe::Error (invalid_argument) that names the object and says \p what.
+  /// \throws roundpipe::Error (invalid_argument) with the object's name and \p what.
   [[noreturn]] void fail(std::string const& what) const {
     throw roundpipe::Error(roundpipe::Errc::invalid_argument, where_ + ": " + what);
   }

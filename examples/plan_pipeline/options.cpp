@@ -68,7 +68,7 @@ void check_options(Options const& o) {
                        o.micro_batches_per_call));
   }
   if (!o.forward_stages.empty() && o.backward_stages.empty()) {
-    refuse("--forward-stages wants --backward-stages, too");
+    refuse("--forward-stages needs --backward-stages, too");
   }
   std::pair<char const*, std::string const*> const files[] = {
       {"--json", &o.json}, {"--svg", &o.svg}, {"--trace", &o.trace}};
@@ -106,7 +106,7 @@ std::optional<Options> parse_options(int argc, char const* const* argv) {
   CLI::App app{
       "Plans a pipeline before it runs: cuts a model into stages, simulates schedules, and says "
       "how\n"
-      "long an iteration takes and what devices idle for. Costs are measured (--costs) or "
+      "long an iteration takes and what devices wait for. Costs are measured (--costs) or "
       "estimated\n"
       "(--model-shape and --hardware)."};
   app.option_defaults()->multi_option_policy(CLI::MultiOptionPolicy::TakeLast);
@@ -123,21 +123,21 @@ std::optional<Options> parse_options(int argc, char const* const* argv) {
     return app.add_option(name, value, text)->group("Model");
   };
   model("--costs", o.costs, "JSON file of times and bytes by layer, and of links");
-  model("--model-shape", o.model_shape, "Shape to estimate costs of, for example llama3.1-8b");
+  model("--model-shape", o.model_shape, "Shape for estimated costs, for example llama3.1-8b");
   model("--hardware", o.hardware, "JSON file, or a name: rtx4090, rtx5090, a100, h100, h200");
-  model("--context", o.context, "Tokens of a sequence, with --model-shape")->capture_default_str();
-  model("--micro-batch", o.micro_batch, "Sequences of a micro-batch, with --model-shape")
+  model("--context", o.context, "Tokens in a sequence, with --model-shape")->capture_default_str();
+  model("--micro-batch", o.micro_batch, "Sequences in a micro-batch, with --model-shape")
       ->capture_default_str();
 
   auto const machine = [&](char const* name, auto& value, char const* text) {
     return app.add_option(name, value, text)->group("Machine");
   };
   machine("--devices", devices, "Devices")->capture_default_str();
-  machine("--device-speeds", o.device_speeds, "Speed of each device, 1 is the costs' own: 1,1,0.5")
+  machine("--device-speeds", o.device_speeds, "Speed of each device; the costs are for 1: 1,1,0.5")
       ->delimiter(',');
   machine("--device-memory",
           device_memory,
-          "Budget of every device: 24GiB, 512MiB, or bytes; or of each: 24GiB,16GiB")
+          "Budget of every device: 24GiB, 512MiB, or bytes; or one for each: 24GiB,16GiB")
       ->delimiter(',');
 
   auto const call = [&](char const* name, auto& value, char const* text) {
@@ -145,16 +145,18 @@ std::optional<Options> parse_options(int argc, char const* const* argv) {
   };
   call("--schedule", o.schedule, fmt::format("{}, all", fmt::join(known_schedules(), ", ")).c_str())
       ->capture_default_str();
-  call("--micro-batches", micro_batches, "Micro-batches of an iteration")->capture_default_str();
-  call("--micro-batches-per-round", per_round, "Micro-batches of a round, or auto")
+  call("--micro-batches", micro_batches, "Micro-batches in an iteration")->capture_default_str();
+  call("--micro-batches-per-round", per_round, "Micro-batches in a round, or auto")
       ->capture_default_str();
-  call("--stages-per-device", stages_per_device, "Of schedules that loop; default: searched");
+  call("--stages-per-device",
+       stages_per_device,
+       "Stages on each device in schedules that loop; default: searched");
   call("--forward-stages", forward, "Layers of each forward stage, in order: 5,5,6")
       ->delimiter(',');
   call(
       "--backward-stages", backward, "Layers of each backward stage, in order, the fused one first")
       ->delimiter(',');
-  call("--partition-by", o.partition_by, "What planned stages are chosen by")
+  call("--partition-by", o.partition_by, "How the planner chooses stages")
       ->check(CLI::IsMember({"bound", "simulation"}))
       ->capture_default_str();
   call("--iterations", iterations, "Iterations to simulate; default: 1, asynchronous 12");
@@ -162,15 +164,15 @@ std::optional<Options> parse_options(int argc, char const* const* argv) {
       ->group("Schedule");
   app.add_flag("--recompute-waits-for-gradient",
                o.recompute_waits_for_gradient,
-               "Recompute only when the gradient is there")
+               "Recompute only once the gradient is there")
       ->group("Schedule");
 
   auto const output = [&](char const* name, std::string& value, char const* text) {
     return app.add_option(name, value, text)->group("Output");
   };
   output("--json", o.json, "Write all figures to a file, or - for standard output");
-  output("--svg", o.svg, "Draw the timeline; with several schedules one file each");
-  output("--trace", o.trace, "Write the timeline for Perfetto; likewise");
+  output("--svg", o.svg, "Draw the timeline; several schedules: one file for each");
+  output("--trace", o.trace, "Write the timeline for Perfetto; files as for --svg");
   if (!examples::parse(app, argc, argv)) {
     return std::nullopt;
   }

@@ -3,7 +3,7 @@
 #pragma once
 
 /// \file
-/// \brief What the command line of plan_pipeline says.
+/// \brief The command line of plan_pipeline.
 
 #include <roundpipe/core/bytes.hpp>
 
@@ -15,21 +15,21 @@
 
 namespace plan_pipeline {
 
-/// The schedules, by the names of their option, in the order in which `all` takes them.
+/// The schedules by their names in the option, in the order of `all`.
 [[nodiscard]] std::vector<std::string> const& known_schedules();
 
-/// Everything that can be chosen, with its default.
+/// All options with their defaults.
 struct Options {
-  std::string costs;        ///< A file; or a shape.
+  std::string costs;        ///< A file; or else a model shape.
   std::string model_shape;  ///< With hardware, context and micro-batch.
   std::string hardware;
   std::int64_t context = 2048;
-  std::int64_t micro_batch = 4;  ///< Sequences.
+  std::int64_t micro_batch = 4;  ///< In sequences.
 
   std::size_t devices = 4;
   std::vector<double> device_speeds;                   ///< Empty: all 1.
   std::optional<roundpipe::Bytes> device_memory;       ///< Of the smallest device; none: no limit.
-  std::size_t micro_batches_per_call = 8;              ///< Of a call.
+  std::size_t micro_batches_per_call = 8;              ///< In a call.
   std::optional<std::size_t> micro_batches_per_round;  ///< None: automatic.
 
   std::string schedule = "roundpipe";
@@ -46,9 +46,10 @@ struct Options {
   std::string trace;
 };
 
-/// Reads and checks the command line. \returns nothing when it asked for help, which was printed.
-/// \throws roundpipe::Error (invalid_argument), in one line, for what can not be read or makes no
-/// sense.
+/// Reads and checks the command line. \returns nothing if the user asked for help, which it has
+/// printed.
+/// \throws roundpipe::Error (invalid_argument), in one line, for options that it cannot read or
+/// that make no sense.
 [[nodiscard]] std::optional<Options> parse_options(int argc, char const* const* argv);
 
 }  // namespace plan_pipeline

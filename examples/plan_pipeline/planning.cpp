@@ -50,7 +50,7 @@ double seconds_since(Clock::time_point begin) {
   return std::chrono::duration<double>(Clock::now() - begin).count();
 }
 
-/// The stages that the options list, or nothing.
+/// The stages that the options list, if they do.
 std::optional<rp::Partition> given_partition(Options const& o, std::size_t layers) {
   if (o.backward_stages.empty()) {
     return std::nullopt;
@@ -64,7 +64,7 @@ std::optional<rp::Partition> given_partition(Options const& o, std::size_t layer
   auto left = layers;
   for (auto const count : o.backward_stages) {
     if (count > left) {
-      left = layers + 1;  // they have more layers than the model
+      left = layers + 1;  // the options list more layers than the model has
       break;
     }
     left -= count;
@@ -107,7 +107,7 @@ class Planning {
     machine_.dispatch_s = problem.dispatch_s;
   }
 
-  /// Stages that are dealt to any device; weights are streamed.
+  /// Stages that any device may run; weights are streamed.
   template <class MakeSchedule>
   Outcome stream(MakeSchedule const& make_schedule) && {
     auto const begin = Clock::now();
@@ -128,14 +128,14 @@ class Planning {
     return finish(graph);
   }
 
-  /// Stages that are bound to devices, \p stages of them.
+  /// \p stages stages that are bound to devices.
   template <rp::Schedule S>
   Outcome bind(S const& schedule, std::size_t stages) && {
     return std::move(*this).search(schedule, {stages});
   }
 
-  /// Likewise; of the numbers of stages the one with the shortest call is taken. Those that the
-  /// schedule refuses are left out, if any other does.
+  /// The same for several numbers of stages: takes the one with the shortest call. Leaves out
+  /// numbers that the schedule refuses, if it accepts any other.
   template <rp::Schedule S>
   Outcome search(S const& schedule, std::vector<std::size_t> candidates) && {
     auto const begin = Clock::now();
@@ -183,7 +183,7 @@ class Planning {
   }
 
   void check_size() const {
-    constexpr std::size_t most = 1'000'000;  // half a minute's worth, and some gigabytes
+    constexpr std::size_t most = 1'000'000;  // half a minute of work, and some gigabytes
     auto const layers = problem_.costs.size();
     if (o_.micro_batches_per_call * iterations() > most / layers) {
       throw rp::Error(rp::Errc::invalid_argument,
@@ -264,7 +264,7 @@ class Planning {
     return graph;
   }
 
-  /// Gradients are as large as parameters in the description; here they have their own bytes.
+  /// The description makes gradients as large as parameters; here they get their own bytes.
   void correct_gradients(rp::ActionGraph& graph) const {
     for (auto& action : graph.actions) {
       if (action.kind != rp::ActionKind::download_gradients) {

@@ -21,31 +21,31 @@
 
 namespace plan_pipeline {
 
-/// A schedule's plan, and what the simulation says of it.
+/// A schedule's plan and the results of its simulation.
 struct Outcome {
-  std::string schedule;  ///< The option's name.
-  bool binds = false;    ///< Whether stages are bound to devices, which keep their weights.
+  std::string schedule;  ///< Its name in the option.
+  bool binds = false;    ///< Whether devices own stages and keep their weights.
   roundpipe::Partition partition;
   roundpipe::ScheduleShape shape;
-  double t_max_s = 0;      ///< The slowest stage, for one micro-batch.
+  double t_max_s = 0;      ///< Of the slowest stage, for one micro-batch.
   double objective_s = 0;  ///< (M S + N (N - 1)) t_max
-  double planning_s = 0;   ///< Of the partition, inside the process.
+  double planning_s = 0;   ///< To find the partition, measured inside the process.
   roundpipe::SimulatedBubbles bubbles;
-  std::vector<std::size_t> peak_in_flight_forwards;  ///< By stage that runs forward.
-  std::size_t boundary_transfers = 0;                ///< From device to device, of an iteration.
-  std::vector<roundpipe::DeviceUse> device_bytes;    ///< The most at once, by device.
+  std::vector<std::size_t> peak_in_flight_forwards;  ///< For each stage that runs forward.
+  std::size_t boundary_transfers = 0;                ///< From device to device, in an iteration.
+  std::vector<roundpipe::DeviceUse> device_bytes;    ///< The most at once, for each device.
   roundpipe::Timeline timeline;
   std::vector<std::string> warnings;
 };
 
 /// Plans \p problem for the schedule \p name and simulates it.
-/// \throws roundpipe::Error in one line: (invalid_argument, unsupported) when the schedule does not
-/// apply to the problem, (over_budget) when no plan fits the devices' memory.
+/// \throws roundpipe::Error in one line: (invalid_argument, unsupported) if the schedule does not
+/// apply to the problem, (over_budget) if no plan fits the devices' memory.
 [[nodiscard]] Outcome plan_schedule(std::string const& name,
                                     Problem const& problem,
                                     Options const& options);
 
-/// Micro-batches of a round where they are not given: the least divisor of M that is N or more,
+/// The default number of micro-batches in a round: the least divisor of M that is N or more, or
 /// else M.
 [[nodiscard]] std::size_t automatic_round(Options const& options);
 

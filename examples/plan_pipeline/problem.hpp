@@ -3,20 +3,20 @@
 #pragma once
 
 /// \file
-/// \brief What is planned: times and bytes of layers, and the machine's links.
+/// \brief The input of planning: times and bytes of layers, and the machine's links.
 ///
 /// \code{.json}
 /// {
 ///   "model": "a name",
 ///   "communication_ms": 1.6,    // a boundary's way to another device; or "link", or neither
 ///   "link": {"up_gbps": 32, "down_gbps": 32, "latency_us": 3, "both_ways_factor": 0.9,
-///            "device_factors": [1, 1, 1, 0.5],  // what a device's rates are multiplied with
+///            "device_factors": [1, 1, 1, 0.5],  // these multiply the rates of each device
 ///            "groups": [[0, 1], [2, 3]], "root_gbps": 50, "host_gbps": 150},
-///   "dispatch_us": 5,           // what issuing an action takes
+///   "dispatch_us": 5,           // the time to issue an action
 ///   "layers": [
 ///     {"name": "layer.0", "forward_ms": 7.4, "backward_ms": 15.8,
 ///      "recompute_ms": 7.4,     // default: forward_ms
-///      "optimizer_ms": 2,       // default of this and what follows: 0
+///      "optimizer_ms": 2,       // default of this and all following keys: 0
 ///      "parameter_bytes": 1e8, "gradient_bytes": 1e8, "boundary_bytes": 1.6e7,
 ///      "saved_bytes": 2e8, "workspace_bytes": 1e7}
 ///   ]
@@ -42,7 +42,7 @@ struct Problem {
   std::vector<roundpipe::LayerBytes> bytes;
   roundpipe::LinkModel link;
   double hand_over_s =
-      0;  ///< What a boundary takes from one device to another, besides its copies.
+      0;  ///< The time of a boundary from one device to another, besides its copies.
   double dispatch_s = 0;
 };
 
@@ -52,9 +52,9 @@ struct Problem {
 [[nodiscard]] Problem read_costs(std::filesystem::path const& path);
 
 /// Estimates costs of the model shape \p name for \p micro_batch on the hardware \p hardware, a
-/// file or a name; \p micro_batches_per_round: M_R. A sentence is added to \p warnings when the
+/// file or a name; \p micro_batches_per_round: M_R. Adds a sentence to \p warnings if the
 /// round's compute is too short to hide its uploads.
-/// \throws roundpipe::Error for names that are not known, and as \ref read_hardware.
+/// \throws roundpipe::Error for unknown names, and as \ref read_hardware.
 [[nodiscard]] Problem estimate_costs(std::string const& name,
                                      std::string const& hardware,
                                      roundpipe::BatchShape micro_batch,

@@ -46,13 +46,13 @@ auto all_causes() {
          views::transform([](std::size_t i) { return static_cast<rp::BubbleCause>(i); });
 }
 
-/// Of all devices' time.
+/// As a share of all devices' time.
 double percent_of(Outcome const& outcome, rp::BubbleCause cause) {
   auto const all_s = outcome.bubbles.busy_s + outcome.bubbles.bubbles.total();
   return all_s > 0 ? 100 * outcome.bubbles.bubbles[cause] / all_s : 0;
 }
 
-/// The causes that take a tenth of a point or more, the largest first.
+/// The causes of at least a tenth of a percent, the largest first.
 std::string causes_text(Outcome const& outcome) {
   std::vector<std::pair<double, std::string>> parts;
   for (auto const cause : all_causes()) {

@@ -3,7 +3,7 @@
 #pragma once
 
 /// \file
-/// \brief Shows plans: as a table, as JSON, as pictures.
+/// \brief Prints plans: as a table, as JSON, as pictures.
 
 #include <ostream>
 #include <span>
@@ -15,15 +15,15 @@
 
 namespace plan_pipeline {
 
-/// One object a schedule.
+/// One object for each schedule.
 void write_json(std::ostream& out, std::span<Outcome const> outcomes);
 
-/// A row a schedule; of a single one its stages and devices, too.
+/// One row for each schedule; for a single schedule its stages and devices, too.
 [[nodiscard]] std::string table_text(Problem const& problem,
                                      Options const& options,
                                      std::span<Outcome const> outcomes);
 
-/// The timeline of one iteration, in the steady state where there is one.
+/// The timeline of one iteration, in the steady state if there is one.
 void write_svg(std::ostream& out, Outcome const& outcome);
 
 /// The whole timeline, for Perfetto.

@@ -25,7 +25,7 @@ std::vector<std::string> warnings_of(Outcome const& outcome, Problem const& prob
   double shortest_s = std::numeric_limits<double>::infinity();
   double longest_s = 0;
   std::size_t hurried = 0;
-  double hurried_s = 2e-3;  // what launches and copies of small tensors take shows below
+  double hurried_s = 2e-3;  // below it, launches and copies of small tensors show
   auto const ranges = rp::forward_ranges(outcome.partition);
   for (std::size_t i = 0; i < ranges.size(); ++i) {
     double seconds = 0;

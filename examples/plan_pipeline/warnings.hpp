@@ -3,7 +3,7 @@
 #pragma once
 
 /// \file
-/// \brief Says what of a plan will spoil it in practice.
+/// \brief Warns of the properties of a plan that will spoil it in practice.
 
 #include <string>
 #include <vector>
@@ -13,9 +13,9 @@
 
 namespace plan_pipeline {
 
-/// A sentence for each of: a stage whose forward takes less than 2 ms a micro-batch; stages more
-/// than 20 % apart; transfers that do not hide; stages bound to devices with fewer than 9 (P - 1)
-/// micro-batches; rounds of fewer micro-batches than devices.
+/// Adds one sentence for each of: a stage whose forward takes less than 2 ms a micro-batch; stages
+/// more than 20 % apart; transfers that do not hide; stages bound to devices with fewer than 9 (P -
+/// 1) micro-batches; rounds of fewer micro-batches than devices.
 [[nodiscard]] std::vector<std::string> warnings_of(Outcome const& outcome, Problem const& problem);
 
 }  // namespace plan_pipeline

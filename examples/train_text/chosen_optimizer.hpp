@@ -3,7 +3,7 @@
 #pragma once
 
 /// \file
-/// \brief The update rule that the command line chooses, as one optimizer.
+/// \brief The update rule of the command line, as one optimizer.
 
 #include <roundpipe/concepts/optimizer.hpp>
 #include <roundpipe/core/span.hpp>
@@ -23,10 +23,10 @@ namespace train_text {
 
 /// \brief AdamW or SGD; models roundpipe::Optimizer.
 ///
-/// Both have less momentum than is usual. With staleness 1 gradients come a step late, and where
-/// the loss has curvature c, late gradients are stable only for rates below 1 / c, whatever the
-/// momentum of AdamW (in time: below 2 / c with none, 38 / c with 0.9); close to that limit, swings
-/// fade the more slowly the more momentum there is.
+/// Both have less momentum than usual. With staleness 1 gradients come a step late. Where the loss
+/// has curvature c, late gradients are stable only for rates below 1 / c, whatever the momentum of
+/// AdamW (gradients in time: below 2 / c with no momentum, 38 / c with 0.9). Close to that limit,
+/// oscillations fade more slowly with more momentum.
 class ChosenOptimizer {
  public:
   explicit ChosenOptimizer(Options const& o) {

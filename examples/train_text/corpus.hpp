@@ -3,7 +3,7 @@
 #pragma once
 
 /// \file
-/// \brief The text: which files, their bytes, and what of them is held out.
+/// \brief The text: its files, its bytes, and its held-out part.
 
 #include <roundpipe/core/error.hpp>
 
@@ -28,18 +28,18 @@ struct TextRange {
   [[nodiscard]] std::size_t size() const noexcept { return end - first; }
 };
 
-/// Which ranges of a text are trained on, and which are held out for validation; together they are
-/// the whole text.
+/// The ranges of a text for training and the held-out ranges for validation; together they are the
+/// whole text.
 struct TextSplit {
   std::vector<TextRange> training;
   std::vector<TextRange> validation;
 };
 
 /// Cuts a text of \p size bytes into stretches of equal length, of about 40 KiB (or more, if ten
-/// windows are longer), and holds out the last tenth of each, though at least one window. A window
-/// is drawn from within one range, so that no training window touches held-out text. Every range
-/// holds at least one window.
-/// \throws roundpipe::Error (invalid_argument) when the text is shorter than two windows.
+/// windows are longer), and holds out the last tenth of each, but at least one window. A window
+/// lies within one range, so no training window touches held-out text. Every range holds at least
+/// one window.
+/// \throws roundpipe::Error (invalid_argument) if the text is shorter than two windows.
 [[nodiscard]] inline TextSplit split_text(std::size_t size, std::size_t window) {
   if (size / 2 < window) {
     throw roundpipe::Error(roundpipe::Errc::invalid_argument,
@@ -70,7 +70,7 @@ namespace fs = std::filesystem;
   std::string bytes{std::istreambuf_iterator<char>(file), {}};
   if (!file.is_open() || file.bad()) {
     throw roundpipe::Error(std::make_error_code(std::errc::io_error),
-                           "can not read '" + path.string() + "'");
+                           "cannot read '" + path.string() + "'");
   }
   return bytes;
 }
@@ -92,7 +92,7 @@ namespace fs = std::filesystem;
     }
   }
   if (code) {
-    throw roundpipe::Error(code, "can not read folder '" + folder.string() + "'");
+    throw roundpipe::Error(code, "cannot read folder '" + folder.string() + "'");
   }
   std::sort(files.begin(), files.end(), [](auto const& a, auto const& b) {
     return a.generic_string() < b.generic_string();
@@ -111,16 +111,16 @@ struct Corpus {
     return std::string_view(text).substr(range.first, range.size());
   }
 
-  /// Appends the file \p path, or the text files below the folder \p path: those that are not
-  /// empty, and without a zero byte among the first 8192. Hidden files and folders are left out.
-  /// \throws roundpipe::Error for what is missing, unreadable or empty.
+  /// Appends the file \p path, or the text files below the folder \p path: files that are not empty
+  /// and have no zero byte among the first 8192. Leaves out hidden files and folders.
+  /// \throws roundpipe::Error for missing, unreadable or empty files.
   void add(std::filesystem::path const& path) {
     std::error_code code;
     bool const is_folder = std::filesystem::is_directory(path, code);
     if (!std::filesystem::exists(path, code)) {
       throw roundpipe::Error(
           code ? code : std::make_error_code(std::errc::no_such_file_or_directory),
-          "can not read '" + path.string() + "'");
+          "cannot read '" + path.string() + "'");
     }
     if (!is_folder) {
       auto const bytes = detail::read_file(path);
@@ -139,7 +139,7 @@ struct Corpus {
   }
 
   /// Appends roundpipe's own sources and docs, from the source tree \p root.
-  /// \throws roundpipe::Error when there are none.
+  /// \throws roundpipe::Error if there are none.
   void add_project(std::filesystem::path const& root) {
     std::string_view const kinds[] = {".hpp", ".cuh", ".cpp", ".cu", ".md", ".cmake", ".txt"};
     auto const before = files;
@@ -158,8 +158,8 @@ struct Corpus {
       append(detail::read_file(root / "README.md"));
     }
     refuse_if_empty(files - before,
-                    "the project's sources, the default text, are not where they were when this "
-                    "program was built; name files or folders with --data");
+                    "the project's sources, the default text, have moved since this program was "
+                    "built; name files or folders with --data");
   }
 
  private:

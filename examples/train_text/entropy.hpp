@@ -3,7 +3,8 @@
 #pragma once
 
 /// \file
-/// \brief What counting bytes and pairs of bytes predicts: the yardsticks of a byte-level model.
+/// \brief The loss of models that count bytes and pairs of bytes: yardsticks for a byte-level
+/// model.
 
 #include <array>
 #include <cmath>
@@ -17,7 +18,7 @@ namespace train_text {
 /// Counts of bytes and of pairs of neighbours in runs of text.
 class ByteCounts {
  public:
-  /// Counts the bytes of \p run, and its pairs; no pair reaches from one run into the next.
+  /// Counts the bytes and the pairs of \p run; no pair reaches from one run into the next.
   void add(std::string_view run) {
     for (std::size_t i = 0; i < run.size(); ++i) {
       auto const byte = static_cast<unsigned char>(run[i]);
@@ -32,8 +33,8 @@ class ByteCounts {
   /// 0 for no text.
   [[nodiscard]] double unigram_entropy() const { return entropy(singles_.data()).nats; }
 
-  /// H(next | previous) = - sum p(a, b) ln p(b | a), from the counts of pairs, in nats per byte. It
-  /// is the loss of the best model that sees one byte, on the text that was counted. 0 for no pair.
+  /// H(next | previous) = - sum p(a, b) ln p(b | a), from the counts of pairs, in nats per byte. On
+  /// the counted text, this is the loss of the best model that sees one byte. 0 for no pair.
   [[nodiscard]] double bigram_entropy() const {
     double nats = 0;
     std::uint64_t total = 0;
@@ -51,7 +52,7 @@ class ByteCounts {
     std::uint64_t count = 0;
   };
 
-  /// Of the 256 counts from \p counts on.
+  /// Of the 256 counts that begin at \p counts.
   static Entropy entropy(std::uint64_t const* counts) {
     Entropy result;
     for (std::size_t i = 0; i < 256; ++i) {

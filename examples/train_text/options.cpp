@@ -24,7 +24,7 @@ constexpr std::int64_t most_threads = 1024;
 
 void check_precision(Options const& o) {
   if (o.master == "bf16" && o.precision != "bf16") {
-    refuse("--master bf16 keeps all weights as bf16: it wants --precision bf16, not " +
+    refuse("--master bf16 keeps all weights as bf16: it needs --precision bf16, not " +
            o.precision);
   }
   if (o.loss_scale && o.precision != "fp16") {
@@ -97,7 +97,7 @@ void check_options(Options const& o) {
     refuse("--json and --trace name the same file");
   }
   if (o.serial && !o.trace.empty()) {
-    refuse("--trace wants a timeline, and --serial has none");
+    refuse("--trace needs a timeline, and --serial has none");
   }
   if (o.backend == "cuda" && o.serial) {
     refuse("--serial trains on the CPU, without --backend cuda");
@@ -107,7 +107,7 @@ void check_options(Options const& o) {
   }
 }
 
-/// \p text in lines that fit beside the options' names.
+/// Breaks \p text into lines that fit beside the options' names.
 std::string wrapped(std::string text) {
   constexpr std::size_t width = 68;
   for (std::size_t begin = 0; text.size() - begin > width;) {
@@ -141,9 +141,9 @@ std::optional<Options> parse_options(int argc, char const* const* argv) {
   option("Text",
          "--data",
          o.data,
-         "Files or folders to learn from (default: the project's own sources and docs). Of a "
-         "folder: all text files below it, hidden ones excepted. Of the text, the last tenth of "
-         "each stretch of about 40 KiB is held out for validation")
+         "Files or folders to learn from (default: the project's own sources and docs). A folder "
+         "stands for all text files below it except hidden ones. The last tenth of each stretch "
+         "of about 40 KiB is held out for validation")
       ->type_name("PATH")
       ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll)
       ->default_str("");
@@ -155,22 +155,22 @@ std::optional<Options> parse_options(int argc, char const* const* argv) {
   model("--hidden", o.hidden, "Width of the vectors between layers");
   model("--heads", o.heads, "Query heads; must divide --hidden");
   model("--kv-heads", o.kv_heads, "Key and value heads; must divide --heads");
-  model("--context", o.context, "Bytes of one sequence");
+  model("--context", o.context, "Bytes in a sequence");
   flag("Model",
        "--tied,!--untied",
        o.tied,
        "Whether the embedding and the head share one table (default: tied)");
   model("--precision",
         o.precision,
-        "Of the master copies, of what passes between layers and of rounded gradients; sums are "
-        "fp32 always. fp16 comes with a loss scale that adapts: steps that overflow are skipped")
+        "Type of master copies, of boundaries between layers and of rounded gradients; sums are "
+        "always fp32. fp16 comes with a loss scale that adapts: steps that overflow are skipped")
       ->check(CLI::IsMember({"fp32", "bf16", "fp16"}));
   model("--master",
         o.master,
-        "Copies of the weights that devices upload: single and double are made from the "
-        "optimizer's own fp32 weights, double while older ones still go up; bf16 is double with "
-        "no weights besides, and optimizer states as bf16 too, rounded at random (wants "
-        "--precision bf16). With --sync there is one copy in any case")
+        "Copies of the weights that devices upload. single and double are rounded from the "
+        "optimizer's own fp32 weights; with double, old weights go up while the optimizer writes "
+        "new ones. bf16 is double without fp32 weights; optimizer states are bf16 too, rounded "
+        "at random (needs --precision bf16). With --sync there is always one copy")
       ->check(CLI::IsMember({"single", "double", "bf16"}));
 
   auto const training = [&](char const* name, auto& value, char const* help) {
@@ -178,14 +178,14 @@ std::optional<Options> parse_options(int argc, char const* const* argv) {
   };
   training("--batch",
            o.batch,
-           "Sequences of one iteration; --micro-batches times --rounds must divide it");
-  training("--micro-batches", o.micro_batches_per_round, "Micro-batches of a round");
-  training("--rounds", o.rounds, "Rounds of an iteration");
+           "Sequences in an iteration; --micro-batches times --rounds must divide it");
+  training("--micro-batches", o.micro_batches_per_round, "Micro-batches in a round");
+  training("--rounds", o.rounds, "Rounds in an iteration");
   training("--steps", o.steps, "Iterations");
   training("--seconds",
            o.seconds,
-           "Stop after this long, if --steps are not done by then; 0: no limit, so that equal "
-           "options give equal weights on machines of any speed");
+           "Stop after this time even if --steps are not done; 0: no limit, so equal options "
+           "give equal weights on machines of any speed");
   training("--optimizer", o.optimizer, "Update rule")->check(CLI::IsMember({"adamw", "sgd"}));
   training(
       "--lr",
@@ -196,19 +196,19 @@ std::optional<Options> parse_options(int argc, char const* const* argv) {
   training("--clip", o.clip, "Largest global norm of the gradient; 0: off");
   training("--loss-scale",
            o.loss_scale,
-           "What the first losses are multiplied by (default: 65536; for --precision fp16 alone)");
-  training("--seed", o.seed, "Of first weights, batches, dropout and the sample");
+           "Initial factor of the losses (default: 65536; only with --precision fp16)");
+  training("--seed", o.seed, "Seed of initial weights, batches, dropout and the sample");
   flag("Training",
        "--sync",
        o.sync,
-       "Let each iteration wait for the optimizer (otherwise it computes with the weights "
-       "of one step before, while the optimizer runs beside it)");
+       "Make each iteration wait for the optimizer (by default it computes with weights that "
+       "are one step old, while the optimizer runs beside it)");
   flag("Training",
        "--serial",
        o.serial,
        "Do the same training in a plain loop, without stages, transfers and threads: the "
-       "oracle. It has no devices: of the report, stages are empty and the figures of "
-       "devices and memory 0, and --master single and double, --gradient-buffers and "
+       "oracle. It has no devices: in the report, stages are empty and the figures of devices "
+       "and memory are 0. --master single and double, --gradient-buffers and "
        "--optimizer-threads make no difference");
 
   auto const devices = [&](char const* name, auto& value, char const* help) {
@@ -221,14 +221,15 @@ std::optional<Options> parse_options(int argc, char const* const* argv) {
   devices("--link-gbps",
           o.link_gbps,
           "Gigabytes a second between the host and each device, in each direction; 0: unlimited");
-  devices("--gradient-buffers",
-          o.gradient_buffers,
-          "On the host, for each gradient: with 2, an iteration may write while the optimizer "
-          "still reads those of the one before. With --sync there is one in any case");
+  devices(
+      "--gradient-buffers",
+      o.gradient_buffers,
+      "Buffers on the host for each gradient: with 2, an iteration may write gradients while the "
+      "optimizer still reads those of the iteration before. With --sync there is always one");
   devices("--optimizer-threads",
           o.optimizer_threads,
-          "Threads that update parameters; 0: one for each core that no device needs, pinned to it "
-          "where cores are not shared");
+          "Threads that update parameters; 0: one for each core that no device needs, pinned to "
+          "that core where cores are not shared");
 
   auto const output = [&](char const* name, std::string& value, char const* help) {
     option("Output", name, value, help)->type_name("FILE");

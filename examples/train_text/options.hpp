@@ -3,7 +3,7 @@
 #pragma once
 
 /// \file
-/// \brief What the command line of train_text says.
+/// \brief The command line of train_text.
 
 #include <roundpipe/core/bytes.hpp>
 
@@ -18,7 +18,7 @@ namespace train_text {
 using namespace roundpipe::literals;
 using roundpipe::Bytes;
 
-/// Everything that can be chosen, with its default.
+/// All options with their defaults.
 struct Options {
   std::vector<std::string> data;  ///< Empty: the project's own sources and docs.
 
@@ -40,14 +40,14 @@ struct Options {
   std::optional<double> lr;  ///< Default: by optimizer.
   double dropout = 0;
   double clip = 1;
-  std::optional<double> loss_scale;  ///< Default: the library's; for fp16 alone.
+  std::optional<double> loss_scale;  ///< Default: the library's; only for fp16.
   std::int64_t seed = 1;
   bool sync = false;
   bool serial = false;
 
   std::string backend = "host";
   std::optional<std::int64_t> wanted_devices;  ///< Default: 4 emulated ones, or all GPUs.
-  std::int64_t devices = 4;                    ///< Those that are used.
+  std::int64_t devices = 4;                    ///< The devices in use.
   Bytes device_memory = 1_GiB;
   double link_gbps = 0;
   std::int64_t gradient_buffers = 1;
@@ -58,16 +58,18 @@ struct Options {
   bool quiet = false;
 
   [[nodiscard]] double highest_rate() const { return lr.value_or(optimizer == "sgd" ? 0.1 : 2e-3); }
-  /// Micro-batches of one call.
+  /// Micro-batches in a call.
   [[nodiscard]] std::int64_t micro_batches_per_call() const noexcept {
     return micro_batches_per_round * rounds;
   }
-  /// Sequences of one micro-batch.
+  /// Sequences in a micro-batch.
   [[nodiscard]] std::int64_t rows() const noexcept { return batch / micro_batches_per_call(); }
 };
 
-/// Reads and checks the command line. \returns nothing when it asked for help, which was printed.
-/// \throws roundpipe::Error (invalid_argument) for what can not be read or makes no training.
+/// Reads and checks the command line. \returns nothing if the user asked for help, which it has
+/// printed.
+/// \throws roundpipe::Error (invalid_argument) for options that it cannot read or that make no
+/// training.
 [[nodiscard]] std::optional<Options> parse_options(int argc, char const* const* argv);
 
 }  // namespace train_text

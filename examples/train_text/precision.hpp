@@ -3,7 +3,7 @@
 #pragma once
 
 /// \file
-/// \brief What the command line's choice of types and copies is to the library.
+/// \brief Translates the command line's types and copies into the library's options.
 
 #include <roundpipe/core/dtype.hpp>
 #include <roundpipe/memory/host_memory_plan.hpp>
@@ -17,18 +17,18 @@
 
 namespace train_text {
 
-/// Of master copies, of what passes between layers, and of rounded gradients.
+/// The type of master copies, of boundaries between layers, and of rounded gradients.
 [[nodiscard]] inline roundpipe::DType declared_type(Options const& o) {
   using enum roundpipe::DType;
   return o.precision == "bf16" ? bf16 : o.precision == "fp16" ? f16 : f32;
 }
 
-/// What the optimizer keeps between steps.
+/// The type of optimizer states.
 [[nodiscard]] inline roundpipe::StateType state_type(Options const& o) {
   return o.master == "bf16" ? roundpipe::StateType::declared : roundpipe::StateType::fp32;
 }
 
-/// Nothing but for fp16, whose small gradients vanish without.
+/// A loss scale for fp16 alone, whose small gradients would vanish without it.
 [[nodiscard]] inline std::optional<roundpipe::LossScaleOptions> loss_scale(Options const& o) {
   if (o.precision != "fp16") {
     return std::nullopt;
@@ -38,7 +38,7 @@ namespace train_text {
   return options;
 }
 
-/// How far the optimizer may lag behind, and what is there twice for it.
+/// The staleness of the optimizer, and the copies that it needs.
 [[nodiscard]] inline roundpipe::EventProtocolOptions event_protocol(Options const& o) {
   return {.staleness = o.sync ? 0 : 1,
           .master_copies = o.master == "single" ? std::size_t{1} : std::size_t{2},

@@ -3,7 +3,7 @@
 #pragma once
 
 /// \file
-/// \brief What is shown while the training runs.
+/// \brief The progress display of a training.
 
 #include <cstdint>
 #include <cstdio>
@@ -15,10 +15,10 @@ namespace train_text {
 /// Seconds as "0:07", "12:30", "1:05:00".
 [[nodiscard]] std::string clock_text(double seconds);
 
-/// One line on a terminal, renewed several times a second; elsewhere a new line every five seconds.
+/// On a terminal one line, renewed several times a second; elsewhere a new line every five seconds.
 class Progress {
  public:
-  /// \p seconds: when the training stops before \p steps are done; 0: never.
+  /// \p seconds is the time limit that may end the training before \p steps are done; 0: no limit.
   Progress(std::int64_t steps, double seconds, std::int64_t tokens_of_step, bool quiet)
       : steps_(steps),
         seconds_(seconds),
@@ -29,10 +29,10 @@ class Progress {
   Progress& operator=(Progress const&) = delete;
   ~Progress() { end_line(); }
 
-  /// \p done steps have taken \p elapsed_s so far, the last one had \p loss.
+  /// \p done steps have taken \p elapsed_s so far, and the last one had \p loss.
   void show(std::int64_t done, double loss, double elapsed_s);
 
-  /// Ends the line that was renewed so far, if there is one.
+  /// Ends the renewed line, if there is one.
   void end_line() noexcept {
     if (in_line_) {
       std::fputc('\n', stdout);

@@ -45,7 +45,7 @@ double bytes_per_parameter(roundpipe::Bytes state_bytes, std::size_t parameters)
   return parameters == 0 ? 0 : static_cast<double>(state_bytes) / static_cast<double>(parameters);
 }
 
-/// Shows the sample, each line behind a bar.
+/// Prints the sample, each line behind a bar.
 void print_sample(Outcome const& outcome) {
   auto const print_quoted = [](std::string const& text) {
     std::string lines = "  | ";

@@ -21,7 +21,7 @@
 
 namespace train_text {
 
-/// What came out.
+/// The results of a training.
 struct Outcome {
   std::size_t files = 0;
   std::size_t training_bytes = 0;
@@ -31,41 +31,41 @@ struct Outcome {
   double validation = 0;
   std::size_t validated_bytes = 0;
 
-  std::vector<double> losses;  ///< One a step.
-  double seconds = 0;          ///< Of all steps, the optimizer's last work included.
+  std::vector<double> losses;  ///< One for each step.
+  double seconds = 0;          ///< Of all steps, including the optimizer's last work.
   double tokens_per_second = 0;
-  double iteration_s = 0;  ///< On the average, without the first iterations.
+  double iteration_s = 0;  ///< The mean, without the first iterations.
   std::uint64_t weights_digest = 0;
   std::string prompt;
   std::string continuation;
 
-  // Of the pipeline alone:
-  double predicted_iteration_s = 0;  ///< By simulation, from the layers' own times and the links.
+  // Only of the pipeline:
+  double predicted_iteration_s = 0;  ///< By simulation, from the layers' times and the links.
   std::vector<std::size_t> forward_stages;   ///< Layer counts, in execution order.
   std::vector<std::size_t> backward_stages;  ///< The same; the first is fused.
-  std::vector<double> device_busy;           ///< One share in [0, 1] a device.
-  roundpipe::Bytes device_bytes_peak = 0;    ///< Of the device with the most.
+  std::vector<double> device_busy;           ///< For each device, a share in [0, 1].
+  roundpipe::Bytes device_bytes_peak = 0;    ///< Of the device that needs most.
   roundpipe::Bytes host_bytes_peak = 0;
   std::size_t parameters = 0;
-  roundpipe::Bytes state_bytes = 0;  ///< Of master copies, the optimizer's own, and gradients.
+  roundpipe::Bytes state_bytes = 0;  ///< Of master copies, optimizer arrays, and gradients.
   std::vector<roundpipe::LedgerLine> ledger;
 };
 
-/// Shows what is learned from.
+/// Prints the data of the training.
 void print_text(Outcome const& outcome, Options const& o);
 
-/// Shows which layers run where, and what memory is for.
+/// Prints which layers run where, and the use of memory.
 void print_plan(roundpipe::PipelinePlan const& plan, Options const& o);
 
-/// Shows what is known when the training is over, a sample included.
+/// Prints the results of the training, including a sample.
 void print_outcome(Outcome const& outcome);
 
-/// Shows where the files went.
+/// Prints the names of the files that were written.
 void print_files(Options const& o);
 
-/// The report as JSON. `weights_digest` is a hexadecimal string; with `--serial` the stages
-/// and the ledger are empty lists, and `devices`, `parameters` and all bytes of memory are 0. Bytes
-/// of the sample that are no UTF-8 are replaced.
+/// The report as JSON. `weights_digest` is a hexadecimal string. With `--serial` the stages and the
+/// ledger are empty lists, and `devices`, `parameters` and all bytes of memory are 0. Bytes of the
+/// sample that are not UTF-8 are replaced.
 void write_json(std::ostream& out, Options const& o, Outcome const& outcome);
 
 /// The timeline, for Perfetto or chrome://tracing.

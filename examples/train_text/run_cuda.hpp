@@ -3,7 +3,7 @@
 #pragma once
 
 /// \file
-/// \brief Training on GPUs: the part of train_text that nvcc compiles, where there is one.
+/// \brief Training on GPUs: the part of train_text for nvcc, where there is one.
 
 #include <roundpipe/graph/timeline.hpp>
 
@@ -15,9 +15,9 @@
 
 namespace train_text {
 
-/// How many GPUs to use: as many as the options name, or all.
+/// The number of GPUs to use: as many as the options name, or all.
 /// \throws roundpipe::Error (unsupported) in a build without CUDA, (no such device) without a GPU
-///         or a driver, (invalid_argument) when there are fewer.
+///         or a driver, (invalid_argument) if there are fewer.
 [[nodiscard]] std::int64_t cuda_devices(Options const& o);
 
 /// Trains through the pipeline. \returns the timeline of the last iterations.

@@ -2,7 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 
 /// \file
-/// \brief What a build without nvcc says of GPUs.
+/// \brief The answers of a build without nvcc when the user asks for GPUs.
 
 #include <roundpipe/core/error.hpp>
 

@@ -20,9 +20,9 @@
 
 namespace train_text {
 
-/// Which of \p logits the number \p u in [0, 1) picks: index i with probability
-/// softmax(logits / temperature)[i]; with temperature 0 the (first) largest.
-/// Precondition: \p logits is not empty.
+/// The index that the number \p u in [0, 1) picks from \p logits: index i with probability
+/// softmax(logits / temperature)[i]; with temperature 0 the (first) largest. Precondition: \p
+/// logits is not empty.
 [[nodiscard]] inline std::size_t pick(roundpipe::HostSpan<float const> logits,
                                       double temperature,
                                       double u) {
@@ -37,7 +37,7 @@ namespace train_text {
     total += weights.back();
   }
   double rest = u * total;
-  std::size_t last = 0;  // rounding may leave a rest at the end
+  std::size_t last = 0;  // rounding may leave a remainder
   for (std::size_t i = 0; i < weights.size(); ++i) {
     if (weights[i] > 0) {
       last = i;
@@ -50,9 +50,9 @@ namespace train_text {
   return last;
 }
 
-/// \p count bytes that \p trainer gives after \p prompt, seeing the last \p context bytes each
-/// time. Equal weights and seeds give equal bytes. A prompt of less than \p context bytes shows the
-/// trainer windows of many lengths, each of which may cost a pipeline a warm-up.
+/// \p count bytes that \p trainer generates after \p prompt, seeing the last \p context bytes each
+/// time. Equal weights and seeds give equal bytes. With a prompt of less than \p context bytes the
+/// windows have many lengths, and each length may cost a pipeline a warm-up.
 template <class Trainer>
 [[nodiscard]] std::string continue_text(Trainer& trainer,
                                         std::string_view prompt,
@@ -65,7 +65,7 @@ template <class Trainer>
   std::string text(prompt);
   for (std::size_t i = 0; i < count; ++i) {
     auto const seen = std::min(context, text.size());
-    // A window needs a label for its last position: any will do, only the loss depends on it.
+    // A window needs a label for its last position. Any will do: only the loss depends on it.
     auto const window = text.substr(text.size() - seen) + '\0';
     WindowBatch const batch(window, {0}, 1, seen);
     auto const evaluation = trainer.evaluate(batch.view());
@@ -76,8 +76,8 @@ template <class Trainer>
   return text.substr(prompt.size());
 }
 
-/// \p text as a terminal can show it: line ends and tabs as they are, other bytes outside printable
-/// ASCII as '?'.
+/// \p text for a terminal: line ends and tabs as they are, other bytes outside printable ASCII as
+/// '?'.
 [[nodiscard]] inline std::string printable(std::string_view text) {
   std::string result(text);
   for (auto& c : result) {

@@ -3,7 +3,7 @@
 #pragma once
 
 /// \file
-/// \brief The text that is learned from.
+/// \brief The text of a training.
 
 #include <cstddef>
 
@@ -16,7 +16,7 @@ namespace train_text {
 struct Text {
   Corpus corpus;
   TextSplit split;
-  std::size_t window = 0;  ///< Bytes of a sequence and its last label.
+  std::size_t window = 0;  ///< Bytes of a sequence plus its last label.
 };
 
 }  // namespace train_text

@@ -3,7 +3,7 @@
 #pragma once
 
 /// \file
-/// \brief The training: the same on every backend, and for the serial oracle.
+/// \brief The training, the same on every backend and for the serial oracle.
 
 #include <roundpipe/nn/transformer.hpp>
 #include <roundpipe/runtime/pipeline.hpp>
@@ -31,7 +31,7 @@ namespace train_text {
 
 namespace rp = roundpipe;
 
-inline constexpr std::int64_t vocabulary = 256;         // all bytes
+inline constexpr std::int64_t vocabulary = 256;         // one for each byte
 inline constexpr std::size_t validation_windows = 256;  // at most
 inline constexpr std::size_t traced_iterations = 20;    // the last ones
 inline constexpr std::size_t warm_up_iterations = 3;
@@ -50,7 +50,7 @@ inline rp::nn::TransformerConfig model_config(Options const& o) {
           .tied = o.tied,
           .storage = declared_type(o),
           .parameter = declared_type(o),
-          // Products then keep the size of their input, and steps are small beside the weights.
+          // Keeps products at the size of their input, and steps small compared with the weights.
           .initial_deviation = 1 / std::sqrt(static_cast<double>(o.hidden))};
 }
 
@@ -66,7 +66,7 @@ void train(Trainer& trainer, Options const& o, Text const& text, Outcome& outcom
   auto const elapsed_s = [&] {
     return std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
   };
-  std::vector<double> losses_s;  // when each loss was there
+  std::vector<double> losses_s;  // when each loss arrived
   for (std::int64_t step = 0; step < o.steps; ++step) {
     auto const starts = draw.starts(static_cast<std::uint64_t>(step), sequences);
     WindowBatch const windows(text.corpus.text, starts, rows, context);
@@ -87,7 +87,7 @@ void train(Trainer& trainer, Options const& o, Text const& text, Outcome& outcom
       static_cast<double>(outcome.losses.size() * sequences * context) / outcome.seconds;
 }
 
-/// What the trained model is worth: its loss on held-out text, and a sample.
+/// Evaluates the trained model: its loss on held-out text, and a sample.
 template <class Trainer>
 void assess(Trainer& trainer, Options const& o, Text const& text, Outcome& outcome) {
   auto const context = static_cast<std::size_t>(o.context);
@@ -99,7 +99,7 @@ void assess(Trainer& trainer, Options const& o, Text const& text, Outcome& outco
     throw rp::Error(rp::Errc::not_finite,
                     "the validation loss is not finite; a lower --lr may help");
   }
-  // A whole context from the first byte on: all windows have the same extents.
+  // A whole context from the first byte on, so all windows have the same extents.
   auto const seen = text.corpus.view(text.split.validation.front()).substr(0, context);
   outcome.prompt = seen.substr(context - std::min(context, shown_prompt_bytes));
   outcome.continuation = continue_text(

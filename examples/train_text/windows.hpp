@@ -19,8 +19,8 @@
 
 namespace train_text {
 
-/// Draws where training windows begin: each place from which a whole window fits into one training
-/// range is equally likely. What step s draws depends on the seed and on s alone.
+/// Draws the beginnings of training windows. Each place from which a whole window fits into one
+/// training range is equally likely. The windows of step s depend on the seed and on s alone.
 class WindowDraw {
  public:
   /// Precondition: every range holds at least one window of \p window bytes.
@@ -32,7 +32,7 @@ class WindowDraw {
     }
   }
 
-  /// The beginnings of \p count windows for the step that follows \p step finished ones.
+  /// The beginnings of \p count windows for the step after \p step finished ones.
   [[nodiscard]] std::vector<std::size_t> starts(std::uint64_t step, std::size_t count) const {
     constexpr std::uint32_t text = 0xFFFFFFFEU;  // no layer has this number
     roundpipe::RandomKey const key{seed_, static_cast<std::uint32_t>(step), text, 0, 0};
@@ -51,14 +51,14 @@ class WindowDraw {
  private:
   struct Range {
     std::size_t first = 0;
-    std::size_t place = 0;  // the number of the window that begins at `first`
+    std::size_t place = 0;  // the index of the window that begins at `first`
   };
   std::uint64_t seed_;
   std::vector<Range> ranges_;
   std::size_t places_ = 0;
 };
 
-/// At most \p limit windows of \p window bytes, side by side in \p ranges or, when there are more,
+/// At most \p limit windows of \p window bytes, side by side in \p ranges or, if more would fit,
 /// spread evenly over them.
 [[nodiscard]] inline std::vector<std::size_t> validation_starts(
     std::vector<TextRange> const& ranges, std::size_t window, std::size_t limit) {
@@ -76,11 +76,11 @@ class WindowDraw {
   return chosen;
 }
 
-/// The tokens of some windows and, as the label of each position, the byte after it.
+/// The tokens of some windows. The label of each position is the byte after it.
 class WindowBatch {
  public:
-  /// Micro-batches of \p rows windows of \p context bytes and one more, the last one of what is
-  /// left.
+  /// Micro-batches of \p rows windows of \p context bytes plus one; the last micro-batch has the
+  /// rest.
   WindowBatch(std::string_view text,
               std::vector<std::size_t> const& starts,
               std::size_t rows,
@@ -98,14 +98,14 @@ class WindowBatch {
     }
   }
 
-  /// Views; they live as long as this.
+  /// Views; they live as long as this object.
   [[nodiscard]] roundpipe::Batch view() const {
     roundpipe::Batch batch(shapes_);
     batch.set("tokens", tokens_);
     batch.set("labels", labels_);
     return batch;
   }
-  /// Positions that are predicted.
+  /// The number of predicted positions.
   [[nodiscard]] std::size_t size() const noexcept { return tokens_.size(); }
 
  private:

@@ -36,21 +36,21 @@ function(expect_bad_key pattern keys)
     "{\"layers\": [{\"forward_ms\": 1, \"backward_ms\": 2}], ${keys}}")
 endfunction()
 
-# What can not be read, and what is no JSON
+# What cannot be read, and what is no JSON
 expect_refusal("give either --costs FILE or --model-shape" ${outputs})
-expect_refusal("can not read 'in/missing'" --costs in/missing ${outputs})
-expect_refusal("can not read 'in'" --costs in ${outputs})
+expect_refusal("cannot read 'in/missing'" --costs in/missing ${outputs})
+expect_refusal("cannot read 'in'" --costs in ${outputs})
 execute_process(COMMAND id -u OUTPUT_VARIABLE user OUTPUT_STRIP_TRAILING_WHITESPACE ERROR_QUIET)
 if(NOT user STREQUAL "0") # root reads everything
   file(COPY_FILE "${WORK_DIR}/in/good" "${WORK_DIR}/in/secret")
   file(CHMOD "${WORK_DIR}/in/secret" PERMISSIONS OWNER_WRITE)
-  expect_refusal("can not read 'in/secret'" --costs in/secret ${outputs})
+  expect_refusal("cannot read 'in/secret'" --costs in/secret ${outputs})
 endif()
 expect_bad_file("in/bad: parse error at line 1" "")
 expect_bad_file("in/bad: parse error at line 3" "{\n\n \"layers\": [}")
 expect_bad_file("in/bad: parse error" "{\"layers\": [{\"forward_ms\": NaN, \"backward_ms\": 1}]}")
-expect_bad_file("in/bad: is no JSON object" "[1, 2]")
-expect_bad_file("in/bad: is no JSON object" "null")
+expect_bad_file("in/bad: is not a JSON object" "[1, 2]")
+expect_bad_file("in/bad: is not a JSON object" "null")
 if(refusal MATCHES "json\\.exception")
   message(SEND_ERROR "an error shows how files are read: ${refusal}")
 endif()
@@ -59,7 +59,7 @@ endif()
 expect_bad_file("in/bad: has no 'layers'" "{}")
 expect_bad_file("'layers' must be a list of at least one element" "{\"layers\": []}")
 expect_bad_file("'layers' must be a list" "{\"layers\": {}}")
-expect_bad_layer("is no JSON object" "3")
+expect_bad_layer("is not a JSON object" "3")
 expect_bad_layer("has no 'forward_ms'" "{\"backward_ms\": 1}")
 expect_bad_layer("has no 'backward_ms'" "{\"forward_ms\": 1}")
 expect_bad_layer("has a key \"fwd_ms\"" "{\"forward_ms\": 1, \"backward_ms\": 1, \"fwd_ms\": 1}")
@@ -86,7 +86,7 @@ expect_bad_key("has a key \"communication\"" [["communication": 3]])
 expect_bad_key("'communication_ms' is -1" [["communication_ms": -1]])
 expect_bad_key("'dispatch_us' is -1" [["dispatch_us": -1]])
 expect_bad_key("'communication_ms' and 'link'" "\"communication_ms\": 1, \"link\": {${speeds}}")
-expect_bad_key("'link': is no JSON object" [["link": 3]])
+expect_bad_key("'link': is not a JSON object" [["link": 3]])
 expect_bad_key("'link': has no 'down_gbps'" [["link": {"up_gbps": 1}]])
 expect_bad_key("'link': 'up_gbps' is 0" [["link": {"up_gbps": 0, "down_gbps": 1}]])
 expect_bad_key("'link': has a key \"mbps\"" "\"link\": {${speeds}, \"mbps\": 1}")
@@ -112,7 +112,7 @@ expect_refusal("'gpt-9'.* qwen3-1.7b, llama3.1-8b, gpt-oss-20b, qwen3-32b, qwen3
   --model-shape gpt-9 --hardware h100 ${outputs})
 expect_refusal("'tpu'.* a100, h100, h200, rtx4090, rtx5090"
   --model-shape qwen3-1.7b --hardware tpu ${outputs})
-expect_refusal("can not read 'in/no.json'"
+expect_refusal("cannot read 'in/no.json'"
   --model-shape qwen3-1.7b --hardware in/no.json ${outputs})
 expect_refusal("in/good: has a key" --model-shape qwen3-1.7b --hardware in/good ${outputs})
 foreach(size context micro-batch)
@@ -174,7 +174,7 @@ foreach(schedule IN LISTS schedules ITEMS all)
     ${with} --forward-stages 4 --backward-stages 3,5)
   expect_good_refusal("--forward-stages cover 6 layers, but must cover the 5 before"
     ${with} --forward-stages 3,3 --backward-stages 3,5)
-  expect_good_refusal("wants --backward-stages" ${with} --forward-stages 4,4)
+  expect_good_refusal("needs --backward-stages" ${with} --forward-stages 4,4)
 endforeach()
 foreach(schedule roundpipe earliest-finish)
   expect_good_refusal("must leave the layers of the first backward stage to it"
@@ -225,14 +225,14 @@ expect_refusal("no schedule applies.*${stage}"
   --costs in/bytes ${outputs} --schedule all --device-memory 1000)
 
 # Output
-expect_refusal("can not write 'missing/plan.json'" --costs in/good --json missing/plan.json)
-expect_refusal("can not write 'missing/plan.svg'"
+expect_refusal("cannot write 'missing/plan.json'" --costs in/good --json missing/plan.json)
+expect_refusal("cannot write 'missing/plan.svg'"
   --costs in/good --json out/plan.json --svg missing/plan.svg)
-expect_refusal("can not write 'missing/plan.trace'"
+expect_refusal("cannot write 'missing/plan.trace'"
   --costs in/good --json out/plan.json --svg out/plan.svg --trace missing/plan.trace)
-expect_refusal("can not write 'missing/plan-naive.svg'"
+expect_refusal("cannot write 'missing/plan-naive.svg'"
   --costs in/good --schedule all --json out/plan.json --svg missing/plan.svg)
-expect_refusal("can not write 'in'" --costs in/good --json in)
+expect_refusal("cannot write 'in'" --costs in/good --json in)
 expect_refusal("--json and --svg name the same file" --costs in/good --json out/a --svg out/a)
 expect_refusal("--svg and --trace name the same file" --costs in/good --svg out/a --trace out/a)
 if(EXISTS /dev/full)

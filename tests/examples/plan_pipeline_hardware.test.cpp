@@ -101,7 +101,7 @@ TEST_CASE("a file that is not there, or is a folder, is named") {
   auto const path = (folder.path / "card.json").string();
   auto const absent = error_of([&] { (void)read_hardware(path, {}); });
   CHECK(absent.code() == std::errc::no_such_file_or_directory);
-  CHECK(absent.message() == "can not read '" + path + "'");
+  CHECK(absent.message() == "cannot read '" + path + "'");
   std::filesystem::create_directories(path);
   CHECK(error_of([&] { (void)read_hardware(path, {}); }).code() == std::errc::is_a_directory);
 }
@@ -110,7 +110,7 @@ TEST_CASE("text that is no hardware is refused in one line") {
   CHECK(refusal(std::string()).find("parse error") != std::string::npos);
   CHECK(refusal(std::string("{\"name\": \n")).find("parse error") != std::string::npos);
   CHECK(refusal(std::string("{\"tflops\": 1e999}")).find("number overflow") != std::string::npos);
-  CHECK(refusal(std::string("[]")) == "is no JSON object");
+  CHECK(refusal(std::string("[]")) == "is not a JSON object");
 }
 
 TEST_CASE("every key must be there, and no other") {
@@ -126,10 +126,10 @@ TEST_CASE("every key must be there, and no other") {
   }
   auto json = whole();
   json["t\nflop"] = 1;
-  CHECK(refusal(json) == "has a key \"t\\nflop\", which means nothing here");
+  CHECK(refusal(json) == "has a key \"t\\nflop\", which is unknown here");
   json = whole();
   json["link"] = 32;
-  CHECK(refusal(json) == "'link': is no JSON object");
+  CHECK(refusal(json) == "'link': is not a JSON object");
 }
 
 TEST_CASE("figures must be positive numbers, texts must be texts") {
@@ -159,8 +159,8 @@ TEST_CASE("figures must be positive numbers, texts must be texts") {
   for (auto const* key : {"name", "source"}) {
     json = whole();
     json[key] = "";
-    CHECK(refusal(json) == "'" + std::string(key) + "' must be a text");
+    CHECK(refusal(json) == "'" + std::string(key) + "' must be a string");
     json[key] = 7;
-    CHECK(refusal(json) == "'" + std::string(key) + "' must be a text");
+    CHECK(refusal(json) == "'" + std::string(key) + "' must be a string");
   }
 }

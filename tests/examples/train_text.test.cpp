@@ -313,7 +313,7 @@ TEST_CASE("An output file keeps the link that names it") {
   CHECK(content(folder.path / "real" / "file") == "new");
 }
 
-TEST_CASE("Paths that can not be written are refused at once; devices are written directly") {
+TEST_CASE("Paths that cannot be written are refused at once; devices are written directly") {
   TemporaryFolder const folder;
   CHECK_THROWS_AS(examples::OutputFile((folder.path / "missing" / "file").string()), Error);
   CHECK_THROWS_AS(examples::OutputFile{folder.path.string()}, Error);
@@ -379,7 +379,7 @@ TEST_CASE("A continuation feeds each byte back, seeing at most one context") {
   CHECK(counter.lengths == std::vector<std::size_t>{3, 4, 4, 4, 4});
 }
 
-TEST_CASE("What a terminal can not show becomes a question mark") {
+TEST_CASE("What a terminal cannot show becomes a question mark") {
   CHECK(printable("a\tb\n\x1b[31m\xc3\xa4\r") == "a\tb\n?[31m???");
 }
 

@@ -23,7 +23,7 @@ function(expect_small_refusal pattern)
 endfunction()
 
 # The text
-expect_small_refusal("can not read 'in/missing'" --data in/missing)
+expect_small_refusal("cannot read 'in/missing'" --data in/missing)
 expect_small_refusal("'in/empty' is empty" --data in/empty)
 expect_small_refusal("'in/nothing' holds no text" --data in/nothing)
 expect_refusal("14 bytes, too few for the context: at least 34"
@@ -34,7 +34,7 @@ execute_process(COMMAND id -u OUTPUT_VARIABLE user OUTPUT_STRIP_TRAILING_WHITESP
 if(NOT user STREQUAL "0")
   file(WRITE "${WORK_DIR}/in/secret" "${text}")
   file(CHMOD "${WORK_DIR}/in/secret" PERMISSIONS OWNER_WRITE)
-  expect_small_refusal("can not read 'in/secret'" --data in/secret)
+  expect_small_refusal("cannot read 'in/secret'" --data in/secret)
 endif()
 
 # The parser's own errors
@@ -65,7 +65,7 @@ expect_small_refusal("--optimizer-threads is -1" --optimizer-threads -1)
 
 # Types and copies that do not go together
 expect_small_refusal("--master.*triple" --master triple)
-expect_small_refusal("--master bf16 .*wants --precision bf16, not fp32" --master bf16)
+expect_small_refusal("--master bf16 .*needs --precision bf16, not fp32" --master bf16)
 expect_small_refusal("--precision bf16, not fp16" --master bf16 --precision fp16 --serial)
 expect_small_refusal("--loss-scale is for --precision fp16" --loss-scale 1024)
 expect_small_refusal("--loss-scale must be .* at least 1" --precision fp16 --loss-scale 0)
@@ -80,10 +80,10 @@ expect_refusal("--serial trains on the CPU" ${small} --backend cuda --serial)
 expect_small_refusal("--link-gbps is for emulated" --backend cuda --link-gbps 1)
 
 # Output
-expect_refusal("can not write 'missing/report.json'" ${small} --json missing/report.json)
-expect_refusal("can not write 'missing/trace.json'"
+expect_refusal("cannot write 'missing/report.json'" ${small} --json missing/report.json)
+expect_refusal("cannot write 'missing/trace.json'"
   ${small} --json out/report.json --trace missing/trace.json)
-expect_refusal("can not write 'in'" ${small} --json in)
+expect_refusal("cannot write 'in'" ${small} --json in)
 expect_refusal("same file" ${small} --json out/a.json --trace out/a.json)
 expect_refusal("--serial" ${small} --serial --trace out/trace.json)
 
