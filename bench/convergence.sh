@@ -1,25 +1,24 @@
 #!/usr/bin/env bash
 # SPDX-FileCopyrightText: 2026 The roundpipe authors
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-#
 # bash bench/convergence.sh TRAIN_TEXT OUTDIR [OPTION...]
 #
-# Does a model learn as much when the optimizer lags a step behind? Trains two models with AdamW and
-# with SGD, synchronously and with staleness 1, from three seeds each: 24 runs of the program
-# TRAIN_TEXT (build/examples/train_text), as many at a time as there are cores. Prints a Markdown
-# table of the loss on held-out text, made from the reports that it leaves in OUTDIR.
+# Does a model learn as much when the optimizer lags one step behind? The script trains two models
+# with AdamW and with SGD, synchronously and with staleness 1, from three seeds each: 24 runs of the
+# program TRAIN_TEXT (build/examples/train_text), as many at a time as there are cores. It leaves
+# the reports of the runs in OUTDIR and prints a Markdown table of the loss on held-out text.
 #
 #   OPTION...  go to every run, after its own: `--steps 5` for a quick look, `--data PATH` for
 #              another text than the project's own files
 #   JOBS       in the environment: runs at a time instead
 #
-# The number of steps is fixed and time has no say: equal options and text give equal weights, on
-# any machine with the same arithmetic. The seed decides first weights and batches, so that a
+# The number of steps is fixed and no time limit applies: equal options and text give equal weights,
+# on any machine with the same arithmetic. The seed decides initial weights and batches, so a
 # synchronous run and its stale twin differ in staleness alone; the last column is their mean
-# difference. Both are given the rate that is train_text's default for the optimizer, and its
-# momentum of 0.5, see examples/train_text/chosen_optimizer.hpp. The rate decides what staleness
-# costs: `--lr` as an OPTION shows it. About 4 core-minutes. Wants bash, xargs, and python3 for the
-# table; the text must not change meanwhile.
+# difference. Both use train_text's default rate for the optimizer and its momentum of 0.5, see
+# examples/train_text/chosen_optimizer.hpp. The rate decides how much staleness costs: try `--lr` as
+# an OPTION. About 4 core-minutes. Needs bash, xargs, and python3 for the table; do not change the
+# text meanwhile.
 set -euo pipefail
 
 if (($# < 2)); then
@@ -29,7 +28,7 @@ fi
 program=$1 out=$2
 shift 2
 
-# The larger model first: what takes longest should not begin last.
+# The larger model first: the longest runs should not begin last.
 shapes=(large small)
 declare -A shape_options=(
   [large]="--layers 4 --hidden 128 --heads 4 --kv-heads 2 --context 64 --batch 8 --steps 300"
@@ -38,7 +37,7 @@ declare -A shape_options=(
 declare -A rates=([adamw]=0.002 [sgd]=0.1)
 declare -A mode_options=([sync]="--sync" [stale]="")
 
-# The optimizer's threads are given, so that runs beside each other are not pinned to equal cores.
+# Sets the optimizer's threads, so parallel runs are not all pinned to the same cores.
 common="--devices 2 --micro-batches 4 --seconds 0 --optimizer-threads 1 --quiet"
 
 mkdir -p "$out"
@@ -54,7 +53,7 @@ for shape in "${shapes[@]}"; do
   done
 done >"$out/runs"
 
-# run FOLDER PROGRAM COUNT OPTION... NAME ARGUMENT...: one of them; COUNT is that of the OPTIONs.
+# run FOLDER PROGRAM COUNT OPTION... NAME ARGUMENT...: runs once; COUNT is the number of OPTIONs.
 run() {
   local out=$1 program=$2 options=("${@:4:$3}")
   shift $((3 + $3))

@@ -1,11 +1,12 @@
 // SPDX-FileCopyrightText: 2026 The roundpipe authors
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 
-// How near the reference layers come to the libraries below them: a transformer block and a head
-// against the sum of their bare matrix products and attention, at the shapes of Llama 3.1 8B and
-// Qwen3 1.7B with 16,384 tokens in bf16; and the element-wise operations against a copy. `of_bare`
-// is the bare calls' time over the layer's, `of_copy` the bytes that an operation must move, a
-// second, over those of a device's copy. All in one run, in turns, medians.
+// How close do the reference layers come to the libraries below them? The bench compares a
+// transformer block and a head with the sum of their bare matrix products and attention, at the
+// shapes of Llama 3.1 8B and Qwen3 1.7B with 16,384 tokens in bf16; and the element-wise operations
+// with a copy. `of_bare` is the time of the bare calls over the layer's time. `of_copy` is the
+// bytes a second that an operation must move, over those of a device's copy. All measurements are
+// medians of one run in which they take turns.
 
 #include <roundpipe/cuda/cuda_backend.hpp>
 #include <roundpipe/cuda/ops/cuda_ops.cuh>
@@ -54,7 +55,7 @@ nn::TransformerConfig qwen_1_7b() {
           .loss_chunk = 2048};
 }
 
-/// A device, a stream, and tensors of random numbers that live as long.
+/// A device, a stream, and tensors of random numbers with the same lifetime.
 class Bench {
  public:
   Bench()
@@ -99,7 +100,7 @@ class Bench {
   std::vector<cu::CudaBackend::DeviceSlab> slabs_;
 };
 
-/// The medians of some measurements that take turns, after one turn that does not count.
+/// The medians of some measurements that take turns, after one warm-up turn.
 std::vector<double> medians(std::vector<std::function<double()>> const& measurements) {
   std::vector<std::vector<double>> times(measurements.size());
   for (std::size_t turn = 0; turn <= turns; ++turn) {

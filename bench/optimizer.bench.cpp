@@ -1,17 +1,17 @@
 // SPDX-FileCopyrightText: 2026 The roundpipe authors
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 
-// How near to memory speed is an update on the CPU?
+// How close to memory speed is an update on the CPU?
 //
 // The yardstick is STREAM's triad, a = b + s c in double (McCalpin 1995), over memory of the same
-// size with the same threads in the same run, with plain stores (whose lines are read first,
-// uncounted) and past the caches; the better of the two counts. Beside the one-pass update of fp32
-// arrays from bf16 gradients to a bf16 master copy: the same with the master copy written in a
-// second pass, the same as a person writes it (three plain loops, not vectorized), and weights and
-// states in bf16.
+// size with the same threads in the same run. Triad runs with plain stores (which first read the
+// lines, uncounted) and with stores past the caches; the better of the two counts. The bench
+// measures the one-pass update of fp32 arrays from bf16 gradients to a bf16 master copy. Its rivals
+// are the same update with the master copy written in a second pass, the same as a person writes it
+// (three plain loops, not vectorized), and an update of weights and states in bf16.
 //
-// bytes_per_second counts what the one-pass update must move, 28 bytes a parameter (14 when all is
-// bf16), for its slower rivals, too: ratios are ratios of time. Names are
+// bytes_per_second counts the bytes that the one-pass update must move, 28 a parameter (14 if all
+// is bf16), for its slower rivals, too: ratios are ratios of time. Names are
 // NAME/parameters/threads/real_time. Triad's arrays have the size of one fp32 array.
 //
 // Sizes are small unless ROUNDPIPE_BENCH_LARGE is set and not 0: then up to 256 Mi parameters, 1
@@ -58,7 +58,7 @@ struct Free {
 };
 using Memory = std::unique_ptr<std::byte[], Free>;
 
-/// Memory in huge pages where the system has them, touched by nobody yet.
+/// Memory in huge pages where the system has them; no thread has touched it yet.
 Memory allocate(std::size_t bytes) {
   auto const rounded = (bytes + huge_page - 1) / huge_page * huge_page;
   Memory memory(static_cast<std::byte*>(std::aligned_alloc(huge_page, rounded)));
@@ -71,7 +71,7 @@ Memory allocate(std::size_t bytes) {
   return memory;
 }
 
-/// A parameter's first weight and its gradient: never 0, of both signs.
+/// A parameter's initial weight and its gradient: never 0, of both signs.
 float weight_of(std::size_t i) {
   return static_cast<float>(i % 1021) * 0x1p-9F - 0.9F;
 }
@@ -79,7 +79,7 @@ float gradient_of(std::size_t i) {
   return static_cast<float>(i % 127) * 0x1p-8F - 0.3F;
 }
 
-/// The arrays of an update, of one type but for gradient and master copy.
+/// The arrays of an update, all of one type except gradient and master copy.
 class Arrays {
  public:
   Arrays(std::size_t size, DType type) : size_(size), type_(type) {
@@ -95,7 +95,7 @@ class Arrays {
     return {memory_[k].get(), size_, k < 3 ? type_ : DType::bf16};
   }
 
-  /// Writes elements [\p begin, \p end) anew, as of the elements from \p index on.
+  /// Writes elements [\p begin, \p end) anew, with the values of the elements from \p index on.
   void fill(std::size_t begin, std::size_t end, std::size_t index) const {
     for (auto i = begin; i < end; i += std::min(end - i, grain)) {
       auto const count = std::min(end - i, grain);
@@ -129,7 +129,7 @@ class Arrays {
   std::array<Memory, 5> memory_;
 };
 
-/// The threads, and arrays that they touched first. Kept for the next bench of the same kind.
+/// The threads, and the arrays that they touched first. Kept for the next bench of the same kind.
 struct Setting {
   std::size_t size;
   std::size_t threads;
@@ -173,7 +173,7 @@ struct TriadElements {
 
   template <class S>  // S::lanes floats have the size of half as many doubles
   [[gnu::always_inline]] void at(std::size_t i, std::size_t count) const {
-    S::prefetch(b, i / 2);  // as the update does
+    S::prefetch(b, i / 2);  // as in the update
     S::prefetch(c, i / 2);
     if constexpr (!Streams) {
       S::prefetch(a, i / 2);
@@ -247,7 +247,7 @@ void two_passes(Arrays const& arrays, std::uint64_t step, std::size_t begin, std
   arrays.with_part(begin, end, true, [](UpdateArrays const& part) { copy_pass(part); });
 }
 
-/// The same as a person writes it.
+/// The same update as a person writes it.
 #if defined(__GNUC__) && !defined(__clang__)
 [[gnu::optimize("no-tree-vectorize")]]
 #endif
@@ -278,8 +278,8 @@ void plain_loops(Arrays const& arrays, std::uint64_t step, std::size_t begin, st
   }
 }
 
-/// Whether a few parts are what a lone thread makes of them with the simplest instructions: bit by
-/// bit, or to within \p tolerance.
+/// Whether a few parts equal those of a single thread with the simplest instructions: bit for bit,
+/// or to within \p tolerance.
 bool is_right(Setting const& setting, std::uint64_t steps, float tolerance) {
   SimdLevelOverride const simplest(SimdLevel::portable);
   constexpr std::size_t count = 19;
@@ -344,7 +344,7 @@ void triad_streaming(benchmark::State& state) {
   triad<true>(state);
 }
 
-/// Sizes and threads, each size's and thread count's benches one after another.
+/// All sizes and thread counts; the benches of one size and thread count run one after another.
 void all(benchmark::internal::Benchmark* bench) {
   auto const most = usable_cpus().threads;
   std::vector<std::int64_t> sizes{std::int64_t{1} << 20, std::int64_t{4} << 20};

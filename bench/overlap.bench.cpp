@@ -1,12 +1,12 @@
 // SPDX-FileCopyrightText: 2026 The roundpipe authors
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 
-// How much transfer time stays exposed beside compute: by micro-batches of a round, by link speed,
-// with planned windows against unplanned copies; and what a small copy waits for behind a large
-// one.
+// How much transfer time stays exposed beside compute? The bench varies the micro-batches of a
+// round and the link speed, and compares planned windows with unplanned copies. It also measures
+// how long a small copy waits behind a large one.
 //
-// On the host backend compute is a sleep, so that any number of devices fits two cores. Times are
-// the emulation's: only the ratios within one run mean anything. overlap_cuda.bench.cu asks GPUs.
+// On the host backend compute is a sleep, so any number of devices fits two cores. Times are the
+// emulation's: only the ratios within one run mean anything. overlap_cuda.bench.cu measures GPUs.
 
 #include "support/overlap.hpp"
 
@@ -59,8 +59,8 @@ namespace {
 using namespace roundpipe;
 using namespace roundpipe::bench;
 
-/// A small upload on the activation lane while parameters go up on theirs, in copies of
-/// \p piece_bytes, each waiting until the one before is over as windows make it.
+/// A small upload on the activation lane while parameters go up on their own lane, in copies of \p
+/// piece_bytes. As with windows, each copy waits until the one before is over.
 template <class B>
 double small_copy_seconds(Bytes parameter_bytes, Bytes piece_bytes) {
   B backend{Bench<B>::options(1, 1000)};
@@ -95,7 +95,7 @@ double small_copy_seconds(Bytes parameter_bytes, Bytes piece_bytes) {
 template <class B>
 void small_copy(benchmark::State& state) {
   constexpr Bytes parameter_bytes = 32_MiB;
-  auto const pieces = static_cast<Bytes>(state.range(0));  // 0: no parameters at all
+  auto const pieces = static_cast<Bytes>(state.range(0));  // 0: no parameters
   for (auto _ : state) {
     state.SetIterationTime(pieces == 0
                                ? small_copy_seconds<B>(0, 1)
@@ -103,7 +103,7 @@ void small_copy(benchmark::State& state) {
   }
 }
 
-// MB/s: transfers hide; transfers are the limit.
+// MB/s: at the first, transfers hide; at the others, transfers are the limit.
 void links(benchmark::internal::Benchmark* bench) {
   over_loads<HostBackend>(bench, {20000, 60, 30});
 }

@@ -1,12 +1,13 @@
 // SPDX-FileCopyrightText: 2026 The roundpipe authors
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 
-// How much transfer time stays exposed beside compute on GPUs: by micro-batches of a round, by the
-// bytes of a layer, with planned windows against unplanned copies; up to two devices.
+// How much transfer time stays exposed beside compute on GPUs? The bench varies the micro-batches
+// of a round and the bytes of a layer, and compares planned windows with unplanned copies; on up to
+// two devices.
 //
-// Compute is a kernel that spins, 0.5 ms for a layer's forward, so that transfers have all of the
-// link and of the memory. Each layer is a stage, as where no more fits: it goes up for its forward
-// and again for its backward. `frozen`: layers are never updated; parameters go up and activations
+// Compute is a kernel that spins, 0.5 ms for a layer's forward, so transfers have all of the link
+// and of the memory. Each layer is a stage, as if no more fitted: it goes up for its forward and
+// again for its backward. `frozen`: nothing updates the layers; parameters go up and activations
 // both ways. `trained`: gradients come down too, and the optimizer takes its time on the host.
 
 #include <roundpipe/concepts/partition_policy.hpp>
@@ -50,7 +51,7 @@ __global__ void store(double* place, double value) {
 
 namespace roundpipe::bench {
 
-/// Every layer a stage of its own.
+/// Every layer is a stage of its own.
 class OneLayerStages {
  public:
   [[nodiscard]] Partition partition(PartitionProblem const& problem) const {

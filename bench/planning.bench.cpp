@@ -1,12 +1,12 @@
 // SPDX-FileCopyrightText: 2026 The roundpipe authors
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 
-// How long it takes to plan and to simulate: by layers, equal or all different, with memory limits
-// or without, by devices and by micro-batches. Of planning the baseline tries every t_max with
-// dynamic programming; its partitions must be as good. Of simulating the baseline knows slots
-// alone; with copies that take no time it must say the same.
+// How long do planning and simulating take? The bench varies the layers (equal or all different,
+// with memory limits or without), the devices and the micro-batches. The baseline of planning tries
+// every t_max with dynamic programming; its partitions must be as good. The baseline of simulating
+// knows slots alone; with copies that take no time both must agree.
 //
-// Times are medians of the repetitions. The last layer is a head, as it is counted in "94 + 1".
+// Times are medians of the repetitions. The last layer is a head, as the names "94 + 1" count it.
 // ROUNDPIPE_BENCH_LARGE=1 asks for all sizes; without it the run is short.
 
 #include <roundpipe/core/random.hpp>
@@ -44,10 +44,10 @@ namespace {
 
 using namespace roundpipe;
 
-/// What a benchmark's arguments say.
+/// The arguments of a benchmark.
 struct Case {
   std::size_t layers;
-  bool different;  ///< No two layers cost the same; else all do, but for the head.
+  bool different;  ///< No two layers cost the same; otherwise all but the head do.
   bool limited;    ///< By device memory.
   std::size_t devices;
   std::size_t micro_batches_per_call;
@@ -86,7 +86,7 @@ PartitionProblem problem_of(Case const& c) {
   return problem;
 }
 
-/// The least objective: for each time that a stage can take, the fewest stages that are no slower.
+/// The least objective: for each possible time of a stage, the fewest stages that are no slower.
 double least_objective(PartitionProblem const& problem) {
   auto const layers = problem.costs.size();
   auto const all = layers + 1;
@@ -184,7 +184,7 @@ void simulated(benchmark::State& state, bool asynchronous) {
   state.counters["of_bound"] = found.call.seconds / least_s;  // the call's seconds, not the plan's
 }
 
-/// The graph of a call over layers of which only costs matter.
+/// The graph of a call over layers that have nothing but costs.
 class Call {
  public:
   Call(Case const& c, Partition partition)

@@ -1,12 +1,13 @@
 // SPDX-FileCopyrightText: 2026 The roundpipe authors
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 
-// What the optimizer costs an iteration: ordered by events of each block, or by barriers over the
-// whole model; by the number of layers and by the optimizer's time. And what `verify` costs.
+// What does the optimizer cost an iteration, ordered by events of each block, or by barriers over
+// the whole model? The bench varies the number of layers and the optimizer's time. It also measures
+// what `verify` costs.
 //
-// On the host backend compute and updates are sleeps, so that any number of devices fits two cores.
+// On the host backend compute and updates are sleeps, so any number of devices fits two cores.
 // Times are the emulation's: only the ratios within one run mean anything. `stall` is the share of
-// an iteration that it would not take if the optimizer took no time.
+// an iteration that would vanish if the optimizer took no time.
 //
 // ROUNDPIPE_BENCH_LARGE=1 asks for all sizes; without it the run is short.
 
@@ -45,15 +46,15 @@ struct Busy {
 
 constexpr std::size_t device_count = 2;
 constexpr std::size_t micro_batches = 4;
-constexpr std::chrono::microseconds forward_time{1000};  // a layer's; its backward takes twice that
+constexpr std::chrono::microseconds forward_time{1000};  // a layer; its backward takes twice that
 
-/// What all devices together compute in an iteration, but for recomputation, over the devices.
+/// The compute of all devices together in an iteration, without recomputation, over the devices.
 std::chrono::duration<double> compute_time(std::size_t layers) {
   return 3.0 * static_cast<double>(micro_batches * layers) *
          std::chrono::duration<double>(forward_time) / static_cast<double>(device_count);
 }
 
-/// Seconds an iteration in the steady state, when the updates of all \p layers layers together take
+/// Seconds an iteration in the steady state, if the updates of all \p layers layers together take
 /// \p optimizer_share of \ref compute_time. 0: the loss was wrong.
 template <EventProtocol P>
 double iteration_seconds(P const& protocol, std::size_t layers, double optimizer_share) {

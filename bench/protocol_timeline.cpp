@@ -48,7 +48,7 @@ struct Busy {
   }
 };
 
-/// f, r, b: forward, recomputation, backward; o: update. Every other iteration's are capital
+/// f, r, b: forward, recomputation, backward; o: update. Every other iteration is in capital
 /// letters.
 char character_of(TimelineEntry const& entry) {
   char drawn = 0;
@@ -75,7 +75,7 @@ char character_of(TimelineEntry const& entry) {
 template <EventProtocol P>
 void draw(char const* title, P const& protocol) {
   constexpr std::size_t micro_batches = 4;
-  constexpr std::size_t first = 3;  // iteration that is drawn, from 0
+  constexpr std::size_t first = 3;  // the first drawn iteration, from 0
   HostBackendOptions devices;
   devices.devices = 2;
   HostBackend backend{devices};

@@ -2,8 +2,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 
 /// \file
-/// \brief How fast a transformer trains whose state lives in host memory. `train_throughput --help`
-/// lists what can be chosen.
+/// \brief How fast does a transformer train whose state lives in host memory? `train_throughput
+/// --help` lists the options.
 
 #include <common/output_file.hpp>
 #include <common/run_program.hpp>

@@ -1,14 +1,14 @@
 // SPDX-FileCopyrightText: 2026 The roundpipe authors
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 
-// What a device's link can do, and what an activation waits for while parameters go up.
+// What can a device's link do, and what does an activation wait for while parameters go up?
 //
 // link: GB/s of each device by the size of a copy: up, down, both ways; one device, all at once.
 //
-// activation: from when a 16 MiB upload is due until the host knows that it has arrived, at least
-// 250 of them, as multiples of the median on an idle link; and the link's share that parameters
-// keep. Copies of one direction share an engine that does not preempt, so it matters who plans
-// them:
+// activation: the time from when a 16 MiB upload is due until the host knows that it has arrived,
+// for at least 250 uploads, as multiples of the median on an idle link; and the share of the link
+// that parameters keep. Copies of one direction share an engine that does not preempt, so planning
+// matters:
 //   idle       nothing else goes up
 //   planned    in windows: the activation first, then a chunk that the window has room for,
 //              behind an event
@@ -17,7 +17,7 @@
 //              priorities and the pieces: it must yield between them, or have one queued at a time
 //   unplanned  the same with copies of 512 MiB
 //
-// What was copied is compared, byte by byte.
+// The bench compares all copied data, byte by byte.
 
 #include <roundpipe/core/bytes.hpp>
 #include <roundpipe/core/id.hpp>
@@ -54,7 +54,7 @@ double quantile(std::vector<double> values, double share) {
   return values[static_cast<std::size_t>(share * last + 0.5)];
 }
 
-/// Fills \p bytes with words that tell their place and \p seed.
+/// Fills \p bytes with words that encode their position and \p seed.
 void write_pattern(HostBytes bytes, std::uint64_t seed) {
   for (Bytes at = 0; at + sizeof(std::uint64_t) <= bytes.size(); at += sizeof(std::uint64_t)) {
     auto const word = (at + seed) * 0x9E3779B97F4A7C15U;
@@ -121,8 +121,7 @@ class Link {
     }
   }
 
-  /// The seconds that a direction's copies took; 0 for a direction that had none. It waits for
-  /// them.
+  /// The seconds of a direction's copies; 0 for a direction without copies. Waits for them.
   double seconds(Direction direction, Direction wanted) {
     if ((direction & wanted) == 0) {
       return 0;
@@ -132,7 +131,7 @@ class Link {
     return events_[at + 1].seconds_since(events_[at]);
   }
 
-  /// Whether all that \p direction copied has arrived.
+  /// Whether all copies of \p direction have arrived.
   bool is_right(Direction direction) {
     if ((direction & down) != 0 && !equal(sent_.bytes(), received_.bytes())) {
       return false;
@@ -158,7 +157,7 @@ class Link {
 
 void link(benchmark::State& state) {
   constexpr Bytes most = 256_MiB;
-  constexpr Bytes most_copies = 256;  // a stream takes so many without blocking
+  constexpr Bytes most_copies = 256;  // a stream takes this many without blocking
   auto const devices = static_cast<std::size_t>(state.range(0));
   auto const direction = static_cast<Direction>(state.range(1));
   auto const piece = static_cast<Bytes>(state.range(2)) * 1_KiB;
@@ -225,9 +224,9 @@ void link_sizes(benchmark::internal::Benchmark* bench) {
 constexpr Bytes activation_bytes = 16_MiB;
 constexpr std::size_t samples = 250;
 
-/// What an experiment finds.
+/// The results of an experiment.
 struct Latencies {
-  std::vector<double> seconds;  ///< By the host's clock, of each activation.
+  std::vector<double> seconds;  ///< By the host's clock, for each activation.
   std::vector<double>
       device_seconds;  ///< By the device's clock, from the copy's turn in its stream.
   double parameter_bytes_per_second = 0;
@@ -253,7 +252,7 @@ class Uploads {
     write_pattern(host_.bytes(), 1);
   }
 
-  /// What the link moves with nothing else on it, in bytes a second.
+  /// The bytes a second that the link moves with nothing else on it.
   double link_bytes_per_second() {
     auto first = backend_.make_event(id);
     auto last = backend_.make_event(id);
@@ -268,8 +267,8 @@ class Uploads {
     return quantile(rates, 0.5);
   }
 
-  /// An activation every \p window_s, and behind each a chunk of \p chunk_bytes in copies of
-  /// \p piece_bytes. Windows are issued two ahead, and opened by the host's clock.
+  /// An activation every \p window_s, and behind each a chunk of \p chunk_bytes in copies of \p
+  /// piece_bytes. The host issues windows two ahead and opens them by its clock.
   Latencies in_windows(double window_s, Bytes chunk_bytes, Bytes piece_bytes) {
     constexpr std::size_t ahead = 2;
     constexpr std::size_t warm_up = 5;
@@ -317,12 +316,13 @@ class Uploads {
     return found;
   }
 
-  /// Activations at random times, \p mean_gap_s after the one before on average, while always
-  /// \p depth copies of \p piece_bytes are queued on the parameters' stream. Of those queued while
-  /// an activation is on its way there are at most \ref most_behind bytes, so that it always ends.
+  /// Activations at random times, on average \p mean_gap_s after the activation before, while
+  /// always \p depth copies of \p piece_bytes are queued on the parameters' stream. While an
+  /// activation is under way, at most \ref most_behind bytes of them are queued, so the activation
+  /// always ends.
   ///
   /// With \p yields each piece waits for an event that another stream records after the piece
-  /// before: the stream has nothing to copy for a moment, and others get their turn.
+  /// before: for a moment the stream has nothing to copy, and others get their turn.
   Latencies at_random(double mean_gap_s, Bytes piece_bytes, std::size_t depth, bool yields) {
     std::mt19937 random(20260101);
     std::uniform_real_distribution<double> gap(0.5 * mean_gap_s, 1.5 * mean_gap_s);
@@ -376,7 +376,7 @@ class Uploads {
     return found;
   }
 
-  /// Whether everything on the device is what was sent, \p parameters of the parameters.
+  /// Whether the device holds exactly what was sent, \p parameters bytes of the parameters.
   bool is_right(Bytes parameters) {
     auto const bytes = places * activation_bytes + std::min(parameters, parameter_bytes);
     std::memset(back_.bytes().data(), 0, back_.bytes().size());
@@ -395,7 +395,7 @@ class Uploads {
   void copy_activation(std::size_t i) {
     copy(activations_, i % places * activation_bytes, activation_bytes);
   }
-  /// Bytes of the endless repetition of all parameters.
+  /// Bytes from the endless repetition of all parameters.
   void copy_parameters(Bytes first, Bytes bytes, Bytes piece_bytes) {
     for (auto const last = first + bytes; first < last;) {
       auto const at = first % parameter_bytes;
@@ -430,7 +430,7 @@ void report(benchmark::State& state,
   state.counters["kept"] = found.parameter_bytes_per_second / link_bytes_per_second;
 }
 
-/// \p experiment(uploads, link's bytes a second) against an idle link.
+/// Compares \p experiment(uploads, link's bytes a second) with an idle link.
 template <class F>
 void compare(benchmark::State& state, Bytes parameters, F&& experiment) {
   for (auto _ : state) {

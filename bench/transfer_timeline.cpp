@@ -35,7 +35,7 @@ struct Busy {
   }
 };
 
-/// Two layers a stage, and the last one with the loss.
+/// Two layers a stage; the last stage also has the loss.
 class PairedLayers {
  public:
   [[nodiscard]] Partition partition(PartitionProblem const& problem) const {
@@ -53,7 +53,7 @@ class PairedLayers {
 
 constexpr std::size_t drawn_call = 2;
 
-/// Of device 0 and the drawn call: a micro-batch's number for its compute and its activations, p
+/// For device 0 and the drawn call: a micro-batch's number for its compute and its activations, p
 /// and g for chunks of parameters and gradients.
 char character_of(TimelineEntry const& entry) {
   if (entry.lane.device != DeviceId(0)) {

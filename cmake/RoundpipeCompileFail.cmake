@@ -1,6 +1,6 @@
 # roundpipe_add_compile_fail_test(<file>)
-# The file says in one or more lines `// expect-error: <regex>` what the compiler must say of it.
-# With ROUNDPIPE_CONTROL defined, the same file must compile.
+# One or more lines `// expect-error: <regex>` in the file state what the compiler must say. With
+# ROUNDPIPE_CONTROL defined, the same file must compile.
 function(roundpipe_add_compile_fail_test file)
   get_filename_component(name "${file}" NAME_WE)
   add_test(NAME compile_fail.${name}

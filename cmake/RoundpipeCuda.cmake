@@ -1,4 +1,4 @@
-# Finds the CUDA Toolkit (headers and runtime) and, apart from it, the CUDA language (nvcc) and cuDNN.
+# Finds the CUDA Toolkit (headers and runtime) and, separately, the CUDA language (nvcc) and cuDNN.
 set(ROUNDPIPE_HAS_CUDA_TOOLKIT OFF)
 set(ROUNDPIPE_HAS_NVCC OFF)
 set(ROUNDPIPE_HAS_CUDNN OFF)
@@ -21,8 +21,8 @@ elseif(ROUNDPIPE_ENABLE_CUDA STREQUAL "ON")
     "ROUNDPIPE_ENABLE_CUDA is ON, but no CUDA Toolkit 13 with CCCL 3 was found. Name its folder with -DCUDAToolkit_ROOT=..., or set ROUNDPIPE_ENABLE_CUDA=OFF.")
 endif()
 
-# Whether this machine has a GPU, unless that is given: programs that need one and take long to
-# compile are otherwise left out of `all`, and built when they are named.
+# Finds out whether this machine has a GPU, unless the option says so. Without a GPU, programs that
+# need one and take long to compile are not part of `all`; they are built on request.
 set(_architectures 90)
 if(NOT DEFINED ROUNDPIPE_HAS_GPU AND ROUNDPIPE_HAS_CUDA_TOOLKIT AND ROUNDPIPE_NEEDS_NVCC)
   set(ROUNDPIPE_HAS_GPU OFF)

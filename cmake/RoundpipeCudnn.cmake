@@ -1,10 +1,11 @@
-# roundpipe_find_cudnn(<AUTO|ON|OFF>) sets ROUNDPIPE_HAS_CUDNN, and with it makes the target
-# roundpipe_cudnn: cuDNN 9 with the headers of cudnn-frontend, found through CUDNN_ROOT and
+# roundpipe_find_cudnn(<AUTO|ON|OFF>) sets ROUNDPIPE_HAS_CUDNN. If cuDNN is there, it makes the
+# target roundpipe_cudnn: cuDNN 9 with the headers of cudnn-frontend, found through CUDNN_ROOT and
 # CUDNN_FRONTEND_ROOT (variables of CMake or of the environment), CMAKE_PREFIX_PATH, or in the usual
-# places. CUDNN_ROOT may be a Python wheel's folder .../nvidia/cudnn or what holds nvidia/cudnn.
+# places. CUDNN_ROOT may be the folder .../nvidia/cudnn of a Python wheel, or the folder that holds
+# nvidia/cudnn.
 #
-# The library's build and the installed package both read this file, so that the package carries no
-# path of the machine that it was built on.
+# The library's build and the installed package both read this file, so the package contains no path
+# of the machine that built it.
 function(roundpipe_find_cudnn enable)
   set(ROUNDPIPE_HAS_CUDNN OFF PARENT_SCOPE)
   if(NOT enable MATCHES "^(AUTO|ON|OFF)$")
@@ -53,9 +54,9 @@ function(roundpipe_find_cudnn enable)
     add_library(roundpipe_cudnn INTERFACE IMPORTED GLOBAL)
     target_include_directories(roundpipe_cudnn SYSTEM INTERFACE
       "${ROUNDPIPE_CUDNN_INCLUDE_DIR}" "${ROUNDPIPE_CUDNN_FRONTEND_INCLUDE_DIR}")
-    # NVRTC: an engine in cudnn-frontend's headers calls it, if not for attention.
+    # NVRTC: an engine in cudnn-frontend's headers calls it, though not for attention.
     target_link_libraries(roundpipe_cudnn INTERFACE "${ROUNDPIPE_CUDNN_LIBRARY}" CUDA::nvrtc)
-    # JSON would be for serialized graphs alone.
+    # Only serialized graphs would need JSON.
     target_compile_definitions(roundpipe_cudnn INTERFACE
       ROUNDPIPE_HAS_CUDNN=1 CUDNN_FRONTEND_SKIP_JSON_LIB)
   endif()

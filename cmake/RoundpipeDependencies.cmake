@@ -1,12 +1,12 @@
-# roundpipe_require(<name>...) finds what tests, examples and benches need; only what is asked for
-# is looked for. The system's package first; where there is none, the same version is fetched.
-# The fetching branch could not be tried: it was written without a network. Where it fails,
-# install the package that the message names.
+# roundpipe_require(<name>...) finds the named libraries for tests, examples and benches, and looks
+# for no others. It takes the system's package first; where there is none, it fetches the same
+# version. The fetching was written without a network and could not be tried. If it fails, install
+# the package that the message names.
 #
 # The library itself needs none of these.
 include(FetchContent)
 
-# name (of the CMake package), its target, Debian's package, repository, tag
+# Name (of the CMake package), its target, Debian's package, repository, tag.
 set(_roundpipe_dependencies
   "benchmark|benchmark::benchmark_main|libbenchmark-dev|https://github.com/google/benchmark.git|v1.7.1"
   "CLI11|CLI11::CLI11|libcli11-dev|https://github.com/CLIUtils/CLI11.git|v2.1.2"
@@ -18,7 +18,7 @@ set(_roundpipe_dependencies
   # RapidCheck makes no releases: this is the commit that Debian 12 ships.
   "rapidcheck|rapidcheck|librapidcheck-dev|https://github.com/emil-e/rapidcheck.git|08b5058")
 
-# A macro, since the targets of find_package() belong to the calling folder.
+# A macro, because the targets of find_package() belong to the calling folder.
 macro(roundpipe_require)
   foreach(_name IN ITEMS ${ARGN})
     set(_row "${_roundpipe_dependencies}")
@@ -41,7 +41,7 @@ macro(roundpipe_require)
   endforeach()
 endmacro()
 
-# A function, so that the switches below stay here.
+# A function, to keep the switches below local.
 function(roundpipe_fetch name)
   set(CMAKE_POLICY_DEFAULT_CMP0077 NEW) # option() in old projects heeds these
   set(BUILD_TESTING OFF)                # Eigen

@@ -1,9 +1,9 @@
 # roundpipe_add_header_checks(<test> LANGUAGE <CXX|CUDA> LIBS <target>... HEADERS <header>...
 #   [TOGETHER <header>...])
-# One translation unit a header of HEADERS, alone and included twice: it needs nothing that came
-# before it. One more that includes all of them, and those of TOGETHER; for C++ this one is there
-# twice. Linked together, every header then is in two objects, so a function that is neither a
-# template nor inline is a duplicate symbol.
+# One translation unit for each header of HEADERS includes it twice and nothing else: a header may
+# not need what comes before it. One more includes all of them, and those of TOGETHER; for C++ there
+# are two of these. All are linked together. Every header then is in two objects, so a function that
+# is neither a template nor inline is a duplicate symbol.
 function(roundpipe_add_header_checks test)
   cmake_parse_arguments(ARG "" "LANGUAGE" "LIBS;HEADERS;TOGETHER" ${ARGN})
   set(ext cpp)

@@ -181,7 +181,7 @@ set(ROUNDPIPE_CORE_HEADERS
   include/roundpipe/roundpipe.hpp
 )
 
-# trace/ and nn/: the user brings nlohmann/json or Eigen for those that want them.
+# trace/ and nn/: the user provides nlohmann/json or Eigen for the headers that need them.
 set(ROUNDPIPE_EXTRA_HEADERS
   include/roundpipe/trace/chrome_trace.hpp
   include/roundpipe/trace/csv_timeline.hpp

@@ -1,5 +1,5 @@
 # Installs the headers and a package for find_package(roundpipe CONFIG). The CUDA target has an
-# export file of its own, so that a machine without the CUDA Toolkit can use the package too.
+# export file of its own, so a machine without the CUDA Toolkit can use the package too.
 include(GNUInstallDirs)
 include(CMakePackageConfigHelpers)
 set(_dir ${CMAKE_INSTALL_LIBDIR}/cmake/roundpipe)

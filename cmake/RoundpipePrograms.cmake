@@ -1,10 +1,10 @@
-# roundpipe_program: what every test, example and bench of ours is compiled with. It never reaches
-# the library's own targets, so users keep their own flags.
+# roundpipe_program: the compile options of our tests, examples and benches. They never reach the
+# library's own targets, so users keep their own flags.
 add_library(roundpipe_program INTERFACE)
 target_compile_options(roundpipe_program INTERFACE
   $<$<COMPILE_LANGUAGE:CXX>:-Wall;-Wextra;-Wpedantic;-Wconversion;-Wshadow;-Werror>
-  # What nvcc hands to g++ is code of its own making: it does not survive -Wpedantic, -Wconversion
-  # and -Wshadow, and puts parentheses around every array of member pointers.
+  # nvcc hands generated code to g++. That code fails -Wpedantic, -Wconversion and -Wshadow, and
+  # puts parentheses around every array of member pointers.
   $<$<COMPILE_LANGUAGE:CUDA>:-Xcompiler=-Wall,-Wextra,-Wno-parentheses,-Werror;-Werror=all-warnings>
   # GCC 12 finds a false overlap in `"literal" + std::string` when it optimizes (its bug 105651).
   $<$<AND:$<COMPILE_LANG_AND_ID:CXX,GNU>,$<VERSION_LESS:$<CXX_COMPILER_VERSION>,13>>:-Wno-restrict>

@@ -1,7 +1,8 @@
 # The rooms of include/roundpipe/: one folder, one decision, in the order in which data flows. Each
-# line names a room and the rooms that its headers may include besides their own; a room stands
-# behind all that it may include, so there are no circles. docs/design.md says what lives in each.
-# The test `floors` holds every #include against this list, and asks for the list to be tight.
+# line names a room and the rooms that its headers may include besides their own. A room stands
+# behind all rooms that it may include, so there are no circles. docs/design.md says what lives in
+# each. The test `floors` checks every #include against this list, and that no room may include one
+# that it does not need.
 set(ROUNDPIPE_ROOMS)
 macro(roundpipe_room room)
   list(APPEND ROUNDPIPE_ROOMS ${room})

@@ -1,7 +1,7 @@
 # cmake -DCXX=<compiler> -DINCLUDE_DIR=<include> -DFILE=<file.cpp> -P RunCompileFail.cmake
-# Passes only when the control compiles, the file itself does not, and each `// expect-error:`
-# matches one error or note that the compiler gives. The compiler's output is read without the
-# source lines that it likes to echo, so that no expectation can match itself.
+# Passes only if the control compiles, the file itself does not, and each `// expect-error:` matches
+# one error or note of the compiler. The script drops the source lines that the compiler echoes, so
+# no expectation can match itself.
 cmake_minimum_required(VERSION 3.25)
 get_filename_component(name "${FILE}" NAME)
 
@@ -27,7 +27,7 @@ if(status EQUAL 0)
   message(FATAL_ERROR "${name} compiles, and must not")
 endif()
 
-# Line by line by hand: brackets and semicolons in C++ diagnostics do not survive CMake's lists.
+# Splits lines by hand: brackets and semicolons in C++ diagnostics do not survive CMake's lists.
 foreach(line IN LISTS expected)
   string(REGEX REPLACE ".*// expect-error: (.*)" "\\1" regex "${line}")
   set(found FALSE)

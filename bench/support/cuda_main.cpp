@@ -2,8 +2,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 
 /// \file
-/// \brief The main function of every bench of the CUDA backend: without a device it says so and is
-/// skipped (CTest's SKIP_RETURN_CODE), never passed.
+/// \brief The main function of every bench of the CUDA backend. Without a device it says so and
+/// returns CTest's SKIP_RETURN_CODE: skipped, never passed.
 
 #include <roundpipe/core/error.hpp>
 #include <roundpipe/cuda/device/device.hpp>

@@ -24,22 +24,22 @@
 
 namespace roundpipe::bench {
 
-/// What the bench needs of a backend besides its concept; specialized for each:
-///   Busy                      what keeps a stream busy, see \ref TimedLayer
-///   load_name                 what the first argument chooses, how hard transfers are
+/// The parts of a backend that the bench needs besides its concept; specialized for each backend:
+///   Busy                      keeps a stream busy, see \ref TimedLayer
+///   load_name                 the name of the first argument, how hard transfers are
 ///   devices()                 how many to use
 ///   options(devices, load)    of the backend
 ///   timed(load)               of the layers
-///   Stages                    what cuts them into stages
+///   Stages                    cuts the layers into stages
 template <Backend B>
 struct Bench;
 
-/// The steady state of training: an iteration.
+/// An iteration in the steady state of training.
 struct Iteration {
   double seconds = 0;    ///< 0: the loss was wrong.
-  double busy = 0;       ///< The share of it in which a device computes.
-  double transfer = 0;   ///< In which it waits for copies, or for their place.
-  double optimizer = 0;  ///< In which it waits for the host's work.
+  double busy = 0;       ///< The share of the iteration in which a device computes.
+  double transfer = 0;   ///< The share in which it waits for copies, or for their destination.
+  double optimizer = 0;  ///< The share in which it waits for the host's work.
 };
 
 /// Of 7 layers.

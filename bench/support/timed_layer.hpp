@@ -3,7 +3,7 @@
 #pragma once
 
 /// \file
-/// \brief Layers whose compute time and parameter bytes a bench chooses.
+/// \brief Layers with chosen compute time and parameter bytes.
 
 #include <roundpipe/concepts/layer.hpp>
 #include <roundpipe/core/bytes.hpp>
@@ -17,7 +17,7 @@
 
 namespace roundpipe::bench {
 
-/// What all layers of a timed model have in common.
+/// The properties that all layers of a timed model share.
 struct TimedOptions {
   Bytes parameter_bytes = 1_MiB;            ///< Of each layer.
   Bytes boundary_bytes = 64_KiB;            ///< Of a micro-batch.

@@ -4,7 +4,7 @@
 #pragma once
 
 /// \file
-/// \brief What the command line of train_throughput says.
+/// \brief The command line of train_throughput.
 
 #include <roundpipe/core/bytes.hpp>
 
@@ -17,15 +17,15 @@ namespace train_throughput {
 
 using roundpipe::Bytes;
 
-/// Everything that can be chosen, with its default.
+/// All options with their defaults.
 struct Options {
   std::string shape = "qwen3-1.7b";  ///< A name of \ref known_shapes, or a file.
   std::int64_t layers = 0;           ///< 0: the shape's.
   std::size_t devices = 1;
   std::int64_t context = 2048;
-  std::int64_t batch = 64;  ///< Sequences of an iteration.
+  std::int64_t batch = 64;  ///< Sequences in an iteration.
   std::size_t micro_batches_per_round =
-      0;  ///< Of a round; 0: the batch in micro-batches of 16,384 tokens.
+      0;  ///< In a round; 0: the batch in micro-batches of 16,384 tokens.
   std::size_t rounds = 1;
   Bytes device_memory = Bytes{24} << 30;
   std::size_t steps = 6;   ///< Measured iterations.
@@ -36,19 +36,21 @@ struct Options {
   std::string protocol = "event";
   std::string transfers = "planned";
   std::string partition = "auto";
-  double peak_tflops = 0;  ///< Of one device, dense; 0: a matrix product is measured.
+  double peak_tflops = 0;  ///< Of one device, dense; 0: measure a matrix product.
   std::int64_t loss_chunk = 2048;
   std::string json;   ///< Empty: none; "-": standard output.
   std::string trace;  ///< Empty: none.
 
-  /// Sequences of one micro-batch.
+  /// Sequences in a micro-batch.
   [[nodiscard]] std::int64_t rows() const noexcept {
     return batch / static_cast<std::int64_t>(micro_batches_per_round * rounds);
   }
 };
 
-/// Reads and checks the command line. \returns nothing when it asked for help, which was printed.
-/// \throws roundpipe::Error (invalid_argument) for what cannot be read or makes no training.
+/// Reads and checks the command line. \returns nothing if the user asked for help, which it has
+/// printed.
+/// \throws roundpipe::Error (invalid_argument) for options that it cannot read or that make no
+/// training.
 [[nodiscard]] std::optional<Options> parse_options(int argc, char const* const* argv);
 
 }  // namespace train_throughput

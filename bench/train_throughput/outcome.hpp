@@ -23,10 +23,10 @@
 
 namespace train_throughput {
 
-/// The memory of one device, as its driver says.
+/// The memory of one device, as its driver reports it.
 struct DeviceUse {
   Bytes used_bytes = 0;      ///< By everything, after the last step.
-  Bytes overhead_bytes = 0;  ///< Of that, what the arena is not: context, modules, libraries.
+  Bytes overhead_bytes = 0;  ///< Of that, all but the arena: context, modules, libraries.
 };
 
 struct Outcome {
@@ -34,36 +34,37 @@ struct Outcome {
   std::uint64_t parameters = 0;
   std::vector<std::size_t> forward_stages;  ///< Layers of each.
   std::vector<std::size_t> backward_stages;
-  /// The costs of a layer that differs from the one before, one micro-batch.
+  /// The costs of a layer that differs from the layer before, for one micro-batch.
   struct Cost {
     std::size_t layer = 0;
     double forward_s = 0;
     double backward_s = 0;
   };
   std::vector<Cost> costs;
-  double t_max_s = 0;  ///< Of the slowest stage, one micro-batch.
+  double t_max_s = 0;  ///< Of the slowest stage, for one micro-batch.
   double setup_s = 0;
-  std::vector<double> iterations_s;   ///< Measured ones.
-  std::optional<double> predicted_s;  ///< From costs measured before step 1.
-  std::optional<double> refitted_s;   ///< From what layers and steps took in the warm-up.
+  std::vector<double> iterations_s;   ///< The measured iterations.
+  std::optional<double> predicted_s;  ///< From the costs measured before step 1.
+  std::optional<double> refitted_s;   ///< From the times of layers and steps in the warm-up.
   double loss = 0;                    ///< Of the last iteration.
   double peak_flops = 0;              ///< Of one device.
   std::string peak_source;
-  double window_s = 0;              ///< All measured iterations.
-  std::size_t calls = 0;            ///< That the next three are about.
-  double computing_s = 0;           ///< What the costs say of a call's work, by device.
-  double training_s = 0;            ///< Of the calls that the next two are about.
-  std::vector<double> device_busy;  ///< Shares of it.
-  roundpipe::Bubbles bubbles;       ///< Device seconds.
+  double window_s = 0;              ///< Of all measured iterations.
+  std::size_t calls = 0;            ///< Covered by the next three figures.
+  double computing_s = 0;           ///< A call's compute by the costs, for each device.
+  double training_s = 0;            ///< Of the calls that the next two figures cover.
+  std::vector<double> device_busy;  ///< As shares of it.
+  roundpipe::Bubbles bubbles;       ///< In device seconds.
   std::vector<DeviceUse> device_memory;
   Bytes device_arena_bytes = 0;
   Bytes host_bytes = 0;
   std::vector<roundpipe::LedgerLine> ledger;
-  roundpipe::Timeline timeline;  ///< Of the last iterations, if a trace is wanted.
+  roundpipe::Timeline timeline;  ///< Of the last iterations, if a trace is requested.
 };
 
-/// FLOPs that training one iteration takes at least: 6 for each weight of a product and token, and
-/// causal attention's two products of half the square of the context, forward and twice backward.
+/// The least FLOPs that training takes for one iteration: 6 for each weight of a product and token,
+/// and causal attention's two products of half the square of the context, forward and twice
+/// backward.
 [[nodiscard]] double model_flops(roundpipe::nn::TransformerConfig const& config, Options const& o);
 
 /// For people.

@@ -4,7 +4,7 @@
 #pragma once
 
 /// \file
-/// \brief Policies that are chosen when the program runs, so that one pipeline serves all choices.
+/// \brief Policies that are chosen at run time, so that one pipeline serves all choices.
 
 #include <roundpipe/concepts/event_protocol.hpp>
 #include <roundpipe/concepts/partition_policy.hpp>

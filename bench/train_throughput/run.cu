@@ -65,7 +65,7 @@ class Batches {
   Set sets_[2];
 };
 
-/// FLOPs a second of a product of 8,192 x 8,192 matrices in \p type, the median of some.
+/// FLOPs a second of a product of 8,192 x 8,192 matrices in \p type, the median of several.
 double measure_peak(cu::CudaBackend& backend, rp::DType type) {
   constexpr std::int64_t extent = 8192;
   constexpr std::size_t repetitions = 15;
@@ -107,7 +107,7 @@ std::vector<std::size_t> layer_counts(std::vector<rp::LayerRange> const& stages)
   return counts;
 }
 
-/// What \p timeline has of runs [first, end); calls and steps take turns.
+/// Runs [first, end) of \p timeline; calls and steps alternate.
 rp::Timeline runs(rp::Timeline const& timeline, std::size_t first, std::size_t end) {
   rp::Timeline part{timeline.devices, {}};
   std::ranges::copy_if(
@@ -181,13 +181,14 @@ Outcome run(Options const& o, rp::nn::TransformerConfig const& shape) {
   auto const forecast = [&](rp::SimulationOptions const& machine) {
     return rp::forecast_iteration_seconds(plan.graph, plan.step, machine);
   };
-  if (!o.sync) {  // nothing is known of the optimizer yet
+  if (!o.sync) {  // the optimizer's time is still unknown
     outcome.predicted_s = forecast(rp::simulated_machine(plan, device));
   }
   Batches const batches(o, config.vocabulary);
   outcome.setup_s = seconds_since(begin);
 
-  // A loss returns at the same point of every iteration, so that the time between two is a period.
+  // A loss returns at the same point of every iteration, so the time between two losses is a
+  // period.
   Clock::time_point last;
   for (std::size_t i = 0; i < o.warmup + o.steps; ++i) {
     if (i == o.warmup) {

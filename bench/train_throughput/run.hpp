@@ -4,7 +4,7 @@
 #pragma once
 
 /// \file
-/// \brief Trains on GPUs and measures: the part of train_throughput that nvcc compiles.
+/// \brief Trains on GPUs and measures: the part of train_throughput for nvcc.
 
 #include <roundpipe/nn/transformer_config.hpp>
 

@@ -4,7 +4,7 @@
 #pragma once
 
 /// \file
-/// \brief The shapes of models that can be named.
+/// \brief The model shapes that have names.
 
 #include <roundpipe/nn/transformer_config.hpp>
 
@@ -16,9 +16,9 @@ namespace train_throughput {
 /// The names that \ref find_shape knows.
 [[nodiscard]] std::vector<std::string> known_shapes();
 
-/// The constants of the model called \p name, or those of the file of that name: a config.json as
-/// checkpoints carry it (hidden_size, num_hidden_layers, ...). Types are left at their defaults.
-/// \throws roundpipe::Error (invalid_argument) when there is neither, or the file lacks a key.
+/// The constants of the model called \p name, or those in the file of that name: a config.json as
+/// checkpoints have it (hidden_size, num_hidden_layers, ...). Types keep their defaults.
+/// \throws roundpipe::Error (invalid_argument) if there is neither, or the file lacks a key.
 [[nodiscard]] roundpipe::nn::TransformerConfig find_shape(std::string const& name);
 
 }  // namespace train_throughput

@@ -4,7 +4,7 @@
 
 # make.sh <plan_pipeline> [folder]
 # Draws the pictures of docs/02_schedules.md with the program build/examples/plan_pipeline, into a
-# folder (this one). The same program draws the same bytes.
+# folder (default: this one). The same program draws the same bytes.
 set -eu
 
 program=$1
@@ -15,14 +15,14 @@ out=${2:-$here}
 draw() {
   picture=$1 costs=$2 schedule=$3
   shift 3
-  # Its advice on small stages is about real ones.
+  # Drops its advice on small stages, which is meant for real models.
   "$program" --costs "$here/$costs.json" --devices 4 --micro-batches 8 --schedule "$schedule" "$@" \
     --svg "$out/$picture.svg" > /dev/null 2> "$out/$picture.log" ||
     { cat "$out/$picture.log" >&2; exit 1; }
   rm "$out/$picture.log"
 }
 
-# 8 equal layers, so that a stage of 2 takes 1 ms forward and 2 ms backward; nothing is recomputed.
+# 8 equal layers: a stage of 2 takes 1 ms forward and 2 ms backward; nothing is recomputed.
 for schedule in naive gpipe 1f1b zb-h1 dualpipe; do
   draw $schedule equal $schedule
 done
@@ -30,12 +30,12 @@ for schedule in interleaved-1f1b looped-bfs; do
   draw $schedule equal $schedule --stages-per-device 2
 done
 
-# 7 equal layers that are recomputed: 9 stages of 3 ms each.
+# 7 equal layers with recomputation: 9 stages of 3 ms each.
 draw roundpipe recomputed roundpipe
 draw roundpipe-asynchronous recomputed roundpipe --asynchronous
 draw earliest-finish recomputed earliest-finish --device-speeds 1,1,0.5,0.5
 
-# 8 layers that are recomputed, and a head that takes as long as two of them.
+# 8 layers with recomputation, and a head that takes as long as two of them.
 draw figure1a head 1f1b
 draw figure1b head looped-bfs
 draw figure1c head roundpipe --partition-by simulation

@@ -33,7 +33,7 @@ struct Slab {
   Bytes bytes() { return {}; }
 };
 
-/// A backend whose waits nothing ends: a pipeline on it could hang at teardown.
+/// Nothing ends the waits of this backend: a pipeline on it could hang at teardown.
 struct Endless {
   using Stream = ::Stream;
   using Event = ::Event;

@@ -1,6 +1,6 @@
 # cmake -DSOURCE_DIR=<root> -P docs_are_tested.cmake
-# Every block of C++ in these pages stands in a file that is compiled and run. Indentation is free,
-# so that a block can come from inside a function.
+# Checks that every C++ block of these pages stands in a file that is compiled and run. It ignores
+# indentation, so a block can come from inside a function.
 cmake_minimum_required(VERSION 3.25)
 
 function(read_flat file out)

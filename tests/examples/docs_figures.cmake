@@ -1,6 +1,6 @@
 # cmake -DSOURCE_DIR=<root> [-DPROGRAM=<plan_pipeline>] -P docs_figures.cmake
-# docs/figures/make.sh draws the pictures that stand there, to the byte, and the tables of
-# docs/02_schedules.md say what plan_pipeline prints.
+# Checks that docs/figures/make.sh draws the stored pictures, byte for byte, and that the tables of
+# docs/02_schedules.md agree with plan_pipeline.
 cmake_minimum_required(VERSION 3.25)
 
 include("${CMAKE_CURRENT_LIST_DIR}/../support/program.cmake")
@@ -35,9 +35,9 @@ foreach(picture IN LISTS made)
   endif()
 endforeach()
 
-# The tables. Numbers are compared as whole ones of their last digits.
+# The tables. Numbers are compared as integers in units of their last digit.
 
-# Sets `printed` to what plan_pipeline prints.
+# Sets `printed` to the output of plan_pipeline.
 function(plan)
   execute_process(COMMAND "${PROGRAM}" ${ARGN} WORKING_DIRECTORY "${SOURCE_DIR}"
     RESULT_VARIABLE status OUTPUT_VARIABLE printed ERROR_VARIABLE err)
@@ -83,7 +83,7 @@ function(expect place cell want tolerance)
   endif()
   string(REPLACE "." "" have_digits "${CMAKE_MATCH_1}")
   string(REPLACE "." "" want_digits "${want}")
-  # Leading zeros are no octal numbers.
+  # Strip leading zeros: CMake would read octal numbers.
   string(REGEX REPLACE "^0+(.)" "\\1" have_digits "${have_digits}")
   string(REGEX REPLACE "^0+(.)" "\\1" want_digits "${want_digits}")
   math(EXPR difference "${have_digits} - ${want_digits}")
@@ -133,7 +133,7 @@ check_small("figure 1b" head looped-bfs)
 check_small("figure 1c" head roundpipe --partition-by simulation)
 check_small("figure 1c, asynchronous" head roundpipe --partition-by simulation --asynchronous)
 
-# The five models. A search by simulation may end elsewhere where a compiler rounds otherwise.
+# The five models. A search by simulation may end elsewhere if a compiler rounds differently.
 set(column 1)
 foreach(model qwen3-1.7b llama3.1-8b qwen3-32b gpt-oss-20b qwen3-235b-a22b)
   math(EXPR column "${column} + 1")

@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: 2026 The roundpipe authors
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 
-// What plan_pipeline says of problems whose answers are known.
+// Plans and simulations of problems with known answers.
 #include <plan_pipeline/options.hpp>
 #include <plan_pipeline/planning.hpp>
 #include <plan_pipeline/problem.hpp>
@@ -219,7 +219,7 @@ TEST_CASE("four devices behind one switch are slower than behind four, when tran
   CHECK(iteration_s(one, 4e8) > 1.1 * iteration_s(four, 4e8));
   CHECK(iteration_s("[[0, 1], [2, 3]]", 4e8) > 1.01 * iteration_s(four, 4e8));
   CHECK(iteration_s(one, 4e8) > 1.01 * iteration_s("[[0, 1], [2, 3]]", 4e8));
-  CHECK(iteration_s(one, 1e6) < 1.01 * iteration_s(four, 1e6));  // they do not matter
+  CHECK(iteration_s(one, 1e6) < 1.01 * iteration_s(four, 1e6));  // links do not matter
 }
 
 TEST_CASE("all idle time of every schedule has a cause") {
@@ -242,7 +242,7 @@ TEST_CASE("all idle time of every schedule has a cause") {
         auto const outcome = plan_schedule(name, problem, o);
         auto const& result = outcome.bubbles;
         CHECK(result.iterations == iterations);
-        // What is busy does not depend on when it runs.
+        // Busy time does not depend on when tasks run.
         auto const n = static_cast<double>(iterations);
         auto const counted = iterations > 2 ? n - 2 : n;
         auto const& last = outcome.partition.backward.front();
@@ -250,7 +250,7 @@ TEST_CASE("all idle time of every schedule has a cause") {
             outcome.shape.fused ? 12.0 - static_cast<double>(last.count) : 12.0;
         auto const busy_s = 8 * counted * (12 * 0.015 + runs_forward_once * 0.005);
         CHECK(result.busy_s == doctest::Approx(busy_s));
-        double window_s = 0;  // by device, from its finish of the second iteration
+        double window_s = 0;  // for each device, from its end of the second iteration
         for (std::size_t d = 0; d < o.devices; ++d) {
           double from_s = 0;
           double until_s = 0;
@@ -258,7 +258,7 @@ TEST_CASE("all idle time of every schedule has a cause") {
             if (entry.lane != Lane{LaneKind::compute, DeviceId(d)}) {
               continue;
             }
-            // A call and a step are a graph each.
+            // A call is one graph, and a step is another.
             if (iterations > 2 && entry.graph < 4) {
               from_s = std::max(from_s, entry.end_s);
             }

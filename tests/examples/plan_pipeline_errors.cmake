@@ -1,6 +1,6 @@
 # cmake [-DPROGRAM=<plan_pipeline>] -P plan_pipeline_errors.cmake
-# Bad input ends plan_pipeline with exit status 2 and one line on stderr that names what is wrong,
-# prints nothing else, and leaves no file behind.
+# Bad input ends plan_pipeline with exit status 2 and one line on stderr that names the mistake. The
+# program prints nothing else and leaves no file behind.
 cmake_minimum_required(VERSION 3.25)
 
 include("${CMAKE_CURRENT_LIST_DIR}/../support/refusals.cmake")
@@ -36,7 +36,7 @@ function(expect_bad_key pattern keys)
     "{\"layers\": [{\"forward_ms\": 1, \"backward_ms\": 2}], ${keys}}")
 endfunction()
 
-# What cannot be read, and what is no JSON
+# Files that cannot be read, and files that are not JSON
 expect_refusal("give either --costs FILE or --model-shape" ${outputs})
 expect_refusal("cannot read 'in/missing'" --costs in/missing ${outputs})
 expect_refusal("cannot read 'in'" --costs in ${outputs})
@@ -164,7 +164,7 @@ foreach(micro_batches 1 6)
     --schedule interleaved-1f1b --stages-per-device 2 --micro-batches ${micro_batches})
 endforeach()
 
-# Stages that are no partition
+# Stages that are not a partition
 foreach(schedule IN LISTS schedules ITEMS all)
   set(with --schedule ${schedule})
   expect_good_refusal("must cover the 8 layers" ${with} --forward-stages 4 --backward-stages 4,3)
@@ -183,7 +183,7 @@ endforeach()
 expect_good_refusal("no stage is fused"
   --schedule gpipe --forward-stages 2,2,2 --backward-stages 2,2,2,2)
 
-# Memory: what needs most, what it needs, and what would do, which really does
+# Memory: the stage that needs most, its bytes, and a budget that would do, and really does
 set(bytes [["boundary_bytes": 3000, "saved_bytes": 50000, "workspace_bytes": 7000]])
 set(layers)
 foreach(i RANGE 1 9)
@@ -242,7 +242,7 @@ endif()
 write_costs(nothing "" [["forward_ms": 0, "backward_ms": 0]])
 expect_refusal("picture" --costs in/nothing --json out/plan.json --svg out/plan.svg)
 
-# Help is no error, and small cases, however odd, are planned.
+# Help is not an error, and small cases, however odd, get plans.
 execute_process(COMMAND "${PROGRAM}" --help RESULT_VARIABLE status OUTPUT_VARIABLE out)
 if(NOT status EQUAL 0 OR NOT out MATCHES "--micro-batches-per-round")
   message(SEND_ERROR "--help ended with ${status}:\n${out}")

@@ -25,7 +25,7 @@ using plan_pipeline::read_hardware;
 using test::error_of;
 using test::TemporaryFolder;
 
-/// The files that are shipped, from where this file lies.
+/// The shipped files; their folder follows from the place of this file.
 std::filesystem::path shipped() {
   return std::filesystem::path(__FILE__).parent_path() / "../../examples/plan_pipeline/hardware";
 }
@@ -36,7 +36,7 @@ nlohmann::json whole() {
       "source": "made up"})");
 }
 
-/// What reading \p text is answered with: one line that begins with the file's name.
+/// The refusal of \p text: one line that begins with the file's name.
 std::string refusal(std::string const& text) {
   TemporaryFolder const folder;
   auto const path = folder.path / "card.json";

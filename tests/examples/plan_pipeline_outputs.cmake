@@ -1,13 +1,13 @@
 # cmake [-DPROGRAM=<plan_pipeline>] -P plan_pipeline_outputs.cmake
-# plan_pipeline writes the keys that it promises, one object a schedule, and pictures and traces that
-# hold something.
+# plan_pipeline writes the keys that it promises, one object for each schedule, and pictures and
+# traces that are not empty.
 cmake_minimum_required(VERSION 3.25)
 
 include("${CMAKE_CURRENT_LIST_DIR}/../support/program.cmake")
 use_program(plan_pipeline plan_pipeline_outputs)
 set(costs "${CMAKE_CURRENT_LIST_DIR}/../data/costs_qwen3-1.7b.json")
 
-# Sets `out` to what a run prints on stdout, `err` to its notes.
+# Sets `out` to the stdout of a run, `err` to its notes.
 function(run)
   execute_process(COMMAND "${PROGRAM}" ${ARGN} WORKING_DIRECTORY "${WORK_DIR}"
     RESULT_VARIABLE status OUTPUT_VARIABLE out ERROR_VARIABLE err)
@@ -53,7 +53,7 @@ foreach(schedule IN LISTS schedules)
   endif()
 endforeach()
 
-# dualpipe does not apply to three devices, which is said; it is left out.
+# dualpipe does not apply to three devices: a note says so, and the results leave it out.
 run(--costs ${costs} --schedule all --devices 3 --json -)
 string(JSON count LENGTH "${out}")
 if(NOT count EQUAL 8 OR NOT err MATCHES "plan_pipeline: note: dualpipe is left out: [^\n]+\n")

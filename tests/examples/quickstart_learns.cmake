@@ -23,7 +23,7 @@ foreach(loss IN LISTS losses)
   endif()
   set(last ${loss})
 endforeach()
-# CMake has no arithmetic of fractions; all losses have four decimals, so their digits will do.
+# CMake cannot compute with fractions. All losses have four decimals, so comparing digits will do.
 string(REPLACE "." "" first_digits ${first})
 string(REPLACE "." "" last_digits ${last})
 string(REGEX REPLACE "^0+(.)" "\\1" first_digits ${first_digits})

@@ -1,5 +1,6 @@
 # cmake -DSOURCE_DIR=<root> -P readme_is_quickstart.cmake
-# The C++ code of README.md is examples/quickstart.cpp, to the byte, and is under 80 lines.
+# The C++ code of README.md equals examples/quickstart.cpp, byte for byte, and has less than 80
+# lines.
 cmake_minimum_required(VERSION 3.25)
 
 file(READ "${SOURCE_DIR}/README.md" readme)

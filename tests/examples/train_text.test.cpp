@@ -92,7 +92,7 @@ TEST_CASE("The bigram entropy is that of the successors, weighted by what they f
 TEST_CASE("No pair reaches from one run of text into the next") {
   ByteCounts apart;
   apart.add("ab");
-  apart.add("ac");  // not b after a after b
+  apart.add("ac");  // adds no pair "ba"
   CHECK(apart.bigram_entropy() == doctest::Approx(std::log(2.0)));
   ByteCounts joined;
   joined.add("abac");
@@ -253,7 +253,7 @@ TEST_CASE("A folder's text files are taken in order; hidden, binary and empty on
   corpus.add(folder.path);
   CHECK(corpus.text == "one two three");
   CHECK(corpus.files == 3);
-  corpus.add(folder.path / "binary");  // what is named is taken
+  corpus.add(folder.path / "binary");  // a named file is always taken
   CHECK(corpus.text.size() == 13 + 6);
 }
 

@@ -1,9 +1,9 @@
 # cmake -DSOURCE_DIR=<root> [-DPROGRAM=<train_text>] -P train_text_cuda.gpu.cmake
 # README's model and batches, on GPUs and on the host: the losses of 50 steps agree, and so do the
-# losses on held-out text. The host's are computed in fp32 and stored in the type that is named. At
-# README's rate the first steps jump, and what rounds differently soon drifts apart, on the host alone
-# as well (fp32 and bf16 by up to 1.5e-2); at a quarter of it, where losses still fall from 6.1 to 3.0
-# in 50 steps, all roundings to bf16 together move a loss by 1.1e-3, those to fp16 by 8e-5.
+# losses on held-out text. The host computes in fp32 and stores in the named type. At README's rate
+# the first steps jump, and different roundings soon drift apart, on the host alone as well (fp32
+# and bf16 by up to 1.5e-2). At a quarter of that rate losses still fall from 6.1 to 3.0 in 50
+# steps, and all roundings to bf16 together move a loss by 1.1e-3, those to fp16 by 8e-5.
 cmake_minimum_required(VERSION 3.25)
 
 include("${CMAKE_CURRENT_LIST_DIR}/../support/program.cmake")
@@ -17,7 +17,7 @@ if(out MATCHES "no CUDA (device|driver|backend)")
   return()
 endif()
 
-# Sets `report` to what a run with these options reports.
+# Sets `report` to the report of a run with these options.
 function(run)
   execute_process(
     COMMAND "${PROGRAM}" ${data} --json report.json --steps ${steps} ${ARGN}
@@ -49,7 +49,7 @@ function(distance name a b)
   set(${name} ${result} PARENT_SCOPE)
 endfunction()
 
-# Trains with these options on both backends. No loss may be further from the host's than `most`
+# Trains with these options on both backends. No loss may differ from the host's by more than `most`
 # millionths of it.
 function(compare most)
   list(JOIN ARGN " " mix)

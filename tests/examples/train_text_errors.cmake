@@ -1,5 +1,5 @@
 # cmake [-DPROGRAM=<train_text>] -P train_text_errors.cmake
-# Bad input ends train_text with exit status 2 and one line on stderr that names what is wrong, and
+# Bad input ends train_text with exit status 2 and one line on stderr that names the mistake, and
 # leaves no file behind.
 cmake_minimum_required(VERSION 3.25)
 
@@ -12,7 +12,7 @@ file(WRITE "${WORK_DIR}/in/text" "${text}")
 file(WRITE "${WORK_DIR}/in/empty" "")
 file(WRITE "${WORK_DIR}/in/short" "Too few bytes.")
 
-# What all runs are given first; of --data all count, of other options the last.
+# The first options of all runs. All --data options count; of other options the last one counts.
 set(sizes --layers 2 --hidden 16 --heads 2 --kv-heads 1 --context 16 --batch 4
   --micro-batches 2 --steps 3 --devices 2)
 set(small --data in/text ${sizes})
@@ -70,7 +70,7 @@ expect_small_refusal("--precision bf16, not fp16" --master bf16 --precision fp16
 expect_small_refusal("--loss-scale is for --precision fp16" --loss-scale 1024)
 expect_small_refusal("--loss-scale must be .* at least 1" --precision fp16 --loss-scale 0)
 
-# The plan: what needs most, what it needs, and what would do
+# The plan: the layer that needs most, its bytes, and a budget that would do
 expect_small_refusal("layer [0-9]+ \\(.+\\) alone needs .*bytes; the smallest budget that works is"
   --device-memory 8KiB)
 
@@ -87,7 +87,7 @@ expect_refusal("cannot write 'in'" ${small} --json in)
 expect_refusal("same file" ${small} --json out/a.json --trace out/a.json)
 expect_refusal("--serial" ${small} --serial --trace out/trace.json)
 
-# A loss that is no number: the first steps still print their progress. No loss scale can help.
+# A loss that is not finite: the first steps still print their progress. No loss scale can help.
 foreach(mode "" --serial)
   foreach(precision fp32 fp16)
     expect_refusal("loss .*step [0-9]+" ${small} --json out/report.json ${mode} --quiet
@@ -95,7 +95,7 @@ foreach(mode "" --serial)
   endforeach()
 endforeach()
 
-# Help is no error, and a good run leaves what it was asked for, whole.
+# Help is not an error, and a good run leaves all its files, whole.
 execute_process(COMMAND "${PROGRAM}" --help RESULT_VARIABLE status OUTPUT_VARIABLE out)
 if(NOT status EQUAL 0 OR NOT out MATCHES "--micro-batches")
   message(SEND_ERROR "--help ended with ${status}:\n${out}")

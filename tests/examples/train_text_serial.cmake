@@ -1,6 +1,6 @@
 # cmake [-DPROGRAM=<train_text>] -P train_text_serial.cmake
 # For some mixes of options, `--serial` and the pipeline end with the same weights, losses and
-# validation loss, and every report holds what it must.
+# validation loss, and every report is complete.
 cmake_minimum_required(VERSION 3.25)
 
 include("${CMAKE_CURRENT_LIST_DIR}/../support/program.cmake")
@@ -8,7 +8,7 @@ use_program(train_text train_text_serial)
 string(REPEAT "It was the best of times, it was the worst of times; " 60 text)
 file(WRITE "${WORK_DIR}/text" "${text}")
 
-# Sets `report` to what a run with these options reports.
+# Sets `report` to the report of a run with these options.
 function(run)
   file(REMOVE "${WORK_DIR}/report.json")
   execute_process(
@@ -37,7 +37,7 @@ function(sum name key)
   set(${name} ${total} PARENT_SCOPE)
 endfunction()
 
-# Checks that `state_bytes` of `report` are those of its ledger.
+# Checks that `state_bytes` of `report` agrees with its ledger.
 function(check_ledger mix)
   set(total 0)
   string(JSON count LENGTH "${report}" ledger)
@@ -119,7 +119,7 @@ compare(2 2 --micro-batches 2 --precision bf16 --master bf16 --gradient-buffers 
 compare(3 3 --micro-batches 4 --precision bf16 --master bf16 --optimizer sgd --sync)
 compare(2 2 --micro-batches 2 --precision bf16 --master single --sync)
 
-# Fewer copies are fewer bytes.
+# Fewer copies take fewer bytes.
 set(least 0)
 foreach(master bf16 single double)
   run(--layers 2 --devices 2 --micro-batches 2 --precision bf16 --master ${master})
@@ -130,7 +130,7 @@ foreach(master bf16 single double)
   set(least ${bytes})
 endforeach()
 
-# A step that overflows changes nothing; a scale half as large is tried next.
+# A step that overflows changes nothing; the next one tries half the scale.
 set(skipped --layers 2 --serial --precision fp16 --loss-scale 1e30 --steps)
 run(${skipped} 1)
 string(JSON first GET "${report}" weights_digest)
@@ -145,7 +145,7 @@ if(first STREQUAL learned)
   message(SEND_ERROR "the loss scale does not recover in 100 steps")
 endif()
 
-# The seed, the data, the staleness and the types matter to the weights.
+# The weights depend on the seed, the data, the staleness and the types.
 run(--layers 2 --serial)
 string(JSON base GET "${report}" weights_digest)
 foreach(change --sync "--seed;2" "--dropout;0.1" --untied "--precision;bf16" "--precision;fp16"

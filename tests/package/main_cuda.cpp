@@ -10,7 +10,7 @@
 #include <system_error>
 
 int main() {
-  // Runs on a machine without a device too.
+  // Also runs on a machine without a device.
   bool const works =
       roundpipe::cu::make_error_code(cudaErrorMemoryAllocation) == std::errc::not_enough_memory;
   std::printf("roundpipe %d.%d.%d\n",

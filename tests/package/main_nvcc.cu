@@ -8,7 +8,7 @@
 __global__ void nothing() {}
 
 int main() {
-  static_assert(__cplusplus >= 202002L);  // the target brings C++20 to nvcc
+  static_assert(__cplusplus >= 202002L);  // the target gives nvcc C++20
   std::printf("roundpipe %d.%d.%d\n",
               ROUNDPIPE_VERSION_MAJOR,
               ROUNDPIPE_VERSION_MINOR,

@@ -1,4 +1,4 @@
-# The consumers' programs, with warnings that the library's headers must not trip either.
+# The consumers' programs, with warnings that the library's headers must not trigger either.
 set(CMAKE_RUNTIME_OUTPUT_DIRECTORY "${CMAKE_BINARY_DIR}/bin")
 set(_programs "${CMAKE_CURRENT_LIST_DIR}")
 

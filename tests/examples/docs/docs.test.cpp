@@ -1,9 +1,9 @@
 // SPDX-FileCopyrightText: 2026 The roundpipe authors
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 
-// The code of docs/00_quickstart.md (what is not in examples/quickstart.cpp), docs/01_layers.md,
-// docs/03_transfers.md, docs/04_event_protocol.md and docs/07_own_backend.md (what is not for
-// GPUs): docs_are_tested.cmake looks for each of their blocks here.
+// The code of docs/00_quickstart.md (except that in examples/quickstart.cpp), docs/01_layers.md,
+// docs/03_transfers.md, docs/04_event_protocol.md and docs/07_own_backend.md (except that for
+// GPUs). docs_are_tested.cmake looks for each of their blocks here.
 
 #include <roundpipe/roundpipe.hpp>
 #include <roundpipe/trace/chrome_trace.hpp>
@@ -319,7 +319,7 @@ struct Mark {
   }
 };
 
-/// Takes what Mark hands over, and turns the marked numbers around.
+/// Takes Mark's tensors and negates the marked numbers.
 struct Absolute {
   std::int64_t width = 4;
 

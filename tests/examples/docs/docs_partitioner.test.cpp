@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: 2026 The roundpipe authors
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 
-// The code of docs/05_partitioner.md, for which docs_are_tested.cmake looks here, and its tables.
+// The code and the tables of docs/05_partitioner.md; docs_are_tested.cmake looks for the code here.
 
 #include <roundpipe/roundpipe.hpp>
 #include <support/bubble_study.hpp>
@@ -23,7 +23,7 @@ namespace {
 
 using namespace roundpipe;
 
-/// The cells of the page's rows that begin with \p model: one row a table.
+/// The cells of the page's rows that begin with \p model: one row for each table.
 std::vector<std::vector<std::string>> rows_of(std::string const& model) {
   auto const root = std::filesystem::path(__FILE__).parent_path() / "../../..";
   std::ifstream page(root / "docs" / "05_partitioner.md");
@@ -42,7 +42,7 @@ std::vector<std::vector<std::string>> rows_of(std::string const& model) {
   return rows;
 }
 
-/// Whether \p cell says what was found, "milliseconds, percent %", as exactly as is given.
+/// Whether \p cell, "milliseconds, percent %", agrees with the result to all digits that it has.
 void check_cell(std::string const& cell, SimulatedCall const& call, double ms, double points) {
   double milliseconds = 0;
   double percent = 0;
@@ -55,7 +55,7 @@ void check_cell(std::string const& cell, SimulatedCall const& call, double ms, d
 void check_exact(std::string const& cell, SimulatedCall const& call) {
   check_cell(cell, call, 0.051, 0.0051);
 }
-/// A local search: what a compiler rounds otherwise may lead it another way.
+/// The search is local: a compiler that rounds differently may lead it another way.
 void check_searched(std::string const& cell, SimulatedCall const& call) {
   check_cell(cell, call, 0.005 * call.seconds, 0.4);
 }

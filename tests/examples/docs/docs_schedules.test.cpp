@@ -2,7 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 
 // The code of docs/02_schedules.md, for which docs_are_tested.cmake looks here, and its table of
-// rooflines. Its tables of simulations are checked by docs_figures.cmake.
+// rooflines. docs_figures.cmake checks its tables of simulations.
 
 #include <roundpipe/roundpipe.hpp>
 #include <roundpipe/trace/svg_timeline.hpp>
