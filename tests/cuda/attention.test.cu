@@ -32,7 +32,7 @@ namespace {
 
 constexpr cu::AttentionOptions own_kernels{.cudnn = false};
 
-/// With the process's options.
+/// With the options of the process.
 void compute(AttentionRun const& r) {
   cu::DeviceMemory const scratch(DeviceId(0), cu::attention_scratch_bytes(r.s));
   cu::attention(r.stream, DeviceId(0), scratch.bytes(), r.s, r.out, r.lse, r.q, r.k, r.v);
@@ -82,7 +82,7 @@ TEST_CASE("our own kernels agree with sums in double") {
   }
 }
 
-TEST_CASE("whatever computes them, results agree with sums in double") {
+TEST_CASE("whatever kernels compute them, results agree with sums in double") {
   for (auto const type : {DType::f32, DType::bf16, DType::f16}) {
     for (auto const& shape : all_shapes) {
       check_against_reference(with_type(shape, type));
@@ -113,8 +113,8 @@ TEST_CASE("equal inputs give equal bits") {
   }
 }
 
-TEST_CASE("tensors may begin anywhere") {
-  // Not at a multiple of 16 bytes: cuDNN has to stand back.
+TEST_CASE("tensors may begin at any address") {
+  // Not at a multiple of 16 bytes: cuDNN cannot compute these.
   AttentionShape const s{1, 40, 2, 1, 64, DType::bf16};
   AttentionRun const run(s);
   DeviceValues const shifted(queries_shape(s), s.dtype, run.host_q, 2);
@@ -124,7 +124,7 @@ TEST_CASE("tensors may begin anywhere") {
   CHECK(error_between(run.out.values(), run.reference().out) < tolerance(s.dtype));
 }
 
-TEST_CASE("what is not computed is named") {
+TEST_CASE("unsupported attention is refused, and the error says what is unsupported") {
   AttentionShape const s{1, 4, 2, 1, 64, DType::bf16};
   AttentionRun const run(s);
   cu::DeviceMemory const scratch(DeviceId(0), cu::attention_scratch_bytes(s));
@@ -148,7 +148,7 @@ TEST_CASE("what is not computed is named") {
         }).code() == Errc::invalid_argument);
 }
 
-TEST_CASE("without positions there is nothing to do") {
+TEST_CASE("without positions nothing happens") {
   AttentionShape const s{0, 16, 2, 1, 64, DType::bf16};
   AttentionRun const run(s);
   compute(run);

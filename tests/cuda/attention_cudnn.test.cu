@@ -37,7 +37,7 @@ namespace {
 
 DeviceId const device(0);
 
-/// Large enough for both, whatever the options.
+/// Large enough for both passes, with any options.
 cu::DeviceMemory scratch_for(AttentionShape const& s, cu::AttentionOptions options) {
   return cu::DeviceMemory(
       device,
@@ -63,11 +63,11 @@ bool backward(AttentionRun const& r, DeviceBytes scratch, cu::AttentionOptions o
                                                  r.out,
                                                  r.lse);
 }
-/// 0 where cuDNN has no plan, or none within the scratch that is promised for it.
+/// 0 when cuDNN has no plan, or none within its promised scratch.
 Bytes workspace(AttentionShape const& s, cu::AttentionOptions options) {
   return cu::CudnnAttention::instance().backward_workspace_bytes(device, s, options);
 }
-/// Whether cuDNN computes both.
+/// Whether cuDNN computes both passes.
 bool compute(AttentionRun const& run, cu::AttentionOptions options) {
   auto const scratch = scratch_for(run.s, options);
   bool const done = forward(run, scratch.bytes()) && backward(run, scratch.bytes(), options);
@@ -78,13 +78,13 @@ bool compute(AttentionRun const& run, cu::AttentionOptions options) {
 // rows, length, heads, kv_heads, head_dim
 constexpr AttentionShape usual_shapes[] = {
     {2, 512, 8, 2, 128}, {1, 1024, 16, 8, 128}, {2, 512, 8, 8, 64}};
-/// With 32 MiB of scratch, slices of two rows and one, and of two key heads and one.
+/// With 32 MiB of scratch: slices of two rows and one, and of two key heads and one.
 constexpr AttentionShape sliced_shapes[] = {{3, 512, 24, 4, 64}, {2, 1024, 15, 3, 64}};
 constexpr std::uint32_t sliced_mib = 32;
 
 }  // namespace
 
-TEST_CASE("the usual shapes are computed, within the scratch that is promised for them") {
+TEST_CASE("cuDNN computes the usual shapes within the promised scratch") {
   for (auto const type : {DType::bf16, DType::f16}) {
     for (auto const& shape : usual_shapes) {
       auto const s = with_type(shape, type);
@@ -104,7 +104,7 @@ TEST_CASE("the usual shapes are computed, within the scratch that is promised fo
   }
 }
 
-TEST_CASE("slices are computed within the smaller scratch that they are cut for") {
+TEST_CASE("slices run within the smaller scratch for which they are cut") {
   for (auto const& shape : sliced_shapes) {
     auto const s = with_type(shape, DType::bf16);
     for (bool const deterministic : {false, true}) {
@@ -129,7 +129,7 @@ TEST_CASE("results agree with sums in double, with a fixed order of sums and wit
   }
 }
 
-TEST_CASE("deterministic, equal inputs give equal bits, also slice by slice") {
+TEST_CASE("in deterministic mode equal inputs give equal bits, also slice by slice") {
   auto const check = [](AttentionShape const& shape, cu::AttentionOptions options) {
     CAPTURE(shape.length);
     CAPTURE(shape.heads);
@@ -152,13 +152,13 @@ TEST_CASE("deterministic, equal inputs give equal bits, also slice by slice") {
   }
 }
 
-TEST_CASE("a backward runs in its plan's workspace, and in less it is an error") {
+TEST_CASE("a backward runs in its plan's workspace, and a smaller one is an error") {
   auto const s = with_type(usual_shapes[0], DType::bf16);
   AttentionRun const run(s);
   for (bool const deterministic : {false, true}) {
     cu::AttentionOptions const options{.deterministic = deterministic};
     auto const slice = cu::detail::attention_slice(s, options);
-    REQUIRE((slice.rows == s.rows && slice.kv_heads == s.kv_heads));  // one plan
+    REQUIRE((slice.rows == s.rows && slice.kv_heads == s.kv_heads));  // all slices share one plan
     REQUIRE(compute(run, options));
     auto const bits = run.bits();
     auto const bytes = workspace(s, options);
@@ -176,7 +176,7 @@ TEST_CASE("a backward runs in its plan's workspace, and in less it is an error")
   }
 }
 
-TEST_CASE("what cuDNN does not compute is refused, and nothing is enqueued") {
+TEST_CASE("inputs that cuDNN does not compute are refused, and nothing is enqueued") {
   auto const refused = [](AttentionShape const& s, cu::AttentionOptions options, bool forward_too) {
     CAPTURE(name_of(s.dtype));
     CAPTURE(s.heads);
@@ -246,7 +246,7 @@ TEST_CASE("tensors that do not begin at a multiple of 16 bytes are refused") {
   run.stream.sync();
 }
 
-TEST_CASE("threads may call it at once, each with a stream of its own") {
+TEST_CASE("several threads may call cuDNN's attention at once, each with its own stream") {
   // A shape that no other test has planned.
   AttentionShape const s{1, 640, 4, 2, 64, DType::bf16};
   cu::AttentionOptions const options{};
@@ -270,7 +270,7 @@ TEST_CASE("threads may call it at once, each with a stream of its own") {
 
 #else
 
-// The main function wants a test case, and one that is skipped makes the program skipped.
-TEST_CASE("cuDNN's attention, with which this program is not built" * doctest::skip()) {}
+// The main function requires a test case, and a skipped one makes the program skipped.
+TEST_CASE("cuDNN's attention: this program is built without cuDNN" * doctest::skip()) {}
 
 #endif

@@ -67,7 +67,7 @@ TEST_CASE("scratch holds the row sums of our own kernels") {
   });
 }
 
-TEST_CASE("slices fit in the scratch and are as few as they can be") {
+TEST_CASE("slices fit into the scratch, and there are as few as possible") {
   for (bool const deterministic : {false, true}) {
     cu::AttentionOptions const chosen{.deterministic = deterministic, .scratch_mib = 200};
     for_each_shape([&](AttentionShape const& s) {
@@ -75,7 +75,7 @@ TEST_CASE("slices fit in the scratch and are as few as they can be") {
       auto const head = cu::detail::cudnn_head_bytes(s, deterministic);
       auto const room = cu::detail::cudnn_scratch_bytes(s, chosen);
       auto const group = s.heads / s.kv_heads;
-      REQUIRE(slice.rows >= 1);  // a group has no more than 8 heads here
+      REQUIRE(slice.rows >= 1);  // here a group has at most 8 heads
       CHECK(slice.rows <= s.rows);
       CHECK(slice.kv_heads <= s.kv_heads);
       CHECK((slice.rows == 1 || slice.kv_heads == s.kv_heads));
@@ -89,13 +89,13 @@ TEST_CASE("slices fit in the scratch and are as few as they can be") {
   }
 }
 
-TEST_CASE("a group of many long heads does not fit in any slice") {
+TEST_CASE("a group of many long heads fits into no slice") {
   AttentionShape const s{1, 32768, 32, 1, 128, DType::bf16};
   CHECK(cu::detail::attention_slice(s, {.deterministic = true}).rows == 0);
   CHECK(cu::detail::attention_slice(s, {.deterministic = false, .scratch_mib = 512}).rows == 0);
 }
 
-TEST_CASE("options are those that were set last") {
+TEST_CASE("the last options win") {
   CHECK(cu::attention_options() == cu::AttentionOptions{.deterministic = true, .cudnn = true});
   {
     ScopedAttentionOptions const options({.deterministic = false, .cudnn = false});
@@ -106,7 +106,7 @@ TEST_CASE("options are those that were set last") {
   CHECK(cu::attention_options() == cu::AttentionOptions{});
 }
 
-TEST_CASE("a head size that no kernel computes is named") {
+TEST_CASE("an unsupported head size is named") {
   for (std::int64_t const size : {0, 1, 63, 258}) {
     auto const error = roundpipe::test::error_of(
         [&] { cu::check_head_dim("attention", {1, 1, 1, 1, size, DType::f32}); });

@@ -37,7 +37,7 @@ cu::CudaBackendOptions two_workers() {
   return options;
 }
 
-/// One worker, whose streams may wait on the device for what the host does later.
+/// One worker, whose streams may wait on the device for later work of the host.
 cu::CudaBackendOptions one_worker() {
   auto options = two_workers();
   options.devices = {d0};
@@ -52,7 +52,7 @@ std::byte pattern(std::size_t i) {
   return static_cast<std::byte>(i * 37 + i / 251);
 }
 
-/// Numbers of every kind: ordinary ones, ties, subnormals, infinities, those beyond f16.
+/// Numbers of every kind: ordinary ones, ties, subnormals, infinities, and values beyond f16.
 std::vector<float> awkward_numbers(std::size_t count) {
   std::vector<float> numbers(count);
   std::uint32_t state = 12345;
@@ -118,7 +118,7 @@ TEST_CASE("a CUDA backend names its devices and their budgets") {
         Errc::invalid_argument);
 }
 
-TEST_CASE("devices that are not there and budgets above what is free are refused by name") {
+TEST_CASE("unknown devices, and budgets above the free memory, are refused by name") {
   auto const none = error_of([] {
     cu::CudaBackendOptions options;
     options.devices = {DeviceId(77)};
@@ -139,7 +139,7 @@ TEST_CASE("devices that are not there and budgets above what is free are refused
   CHECK(contains(large.what(), "free"));
 }
 
-TEST_CASE("the budget of a device holds whatever the card has") {
+TEST_CASE("the budget of a device is a limit, however much memory the card has") {
   cu::CudaBackend backend(two_workers());
   {
     auto slab = backend.allocate_device(d0, 40_MiB);
@@ -155,7 +155,7 @@ TEST_CASE("the budget of a device holds whatever the card has") {
   CHECK(backend.allocate_device(d0, 64_MiB).bytes().size() == 64_MiB);
 }
 
-TEST_CASE("pinned memory is zeroed, begins at huge pages, and moves whole") {
+TEST_CASE("pinned memory is zeroed, begins at huge pages, and moves as a whole") {
   cu::PinnedMemory memory(5_MiB + 3);
   CHECK(memory.bytes().size() == 5_MiB + 3);
   CHECK(reinterpret_cast<std::uintptr_t>(memory.bytes().data()) % 2_MiB == 0);
@@ -176,13 +176,13 @@ TEST_CASE("pinned memory is zeroed, begins at huge pages, and moves whole") {
   CHECK(attributes.type == cudaMemoryTypeUnregistered);
 }
 
-TEST_CASE("host memory that does not exist is refused with its size") {
+TEST_CASE("more host memory than exists is refused, and the error names the size") {
   auto const error = error_of([] { cu::PinnedMemory const memory(Bytes{1} << 60); });
   CHECK(error.code() == std::errc::not_enough_memory);
   CHECK(contains(error.what(), "1048576.00 TiB"));
 }
 
-TEST_CASE("slabs are cut from the caller's pinned memory while there is some") {
+TEST_CASE("slabs come from the caller's pinned memory while some is left") {
   cu::PinnedMemory mine(1_MiB);
   std::ranges::fill(mine.bytes(), std::byte{0xFF});
   auto options = two_workers();
@@ -230,7 +230,7 @@ TEST_CASE("copies move every byte, up and down, also on the caller's stream") {
   CHECK(cudaStreamDestroy(mine) == cudaSuccess);
 }
 
-TEST_CASE("links between devices are the driver's to tell") {
+TEST_CASE("the driver reports the links between devices") {
   auto const devices = cu::device_count();
   for (std::size_t a = 0; a < devices; ++a) {
     for (std::size_t b = 0; b < devices; ++b) {
@@ -256,7 +256,7 @@ TEST_CASE("a stream of another device is refused") {
   CHECK(error.message().find("CUDA's device 1, is one of CUDA's device 0") != std::string::npos);
 }
 
-TEST_CASE("rounding gives the host's bits, whatever the length and the alignment") {
+TEST_CASE("rounding gives the bits of the host for any length and alignment") {
   for (std::size_t const count :
        {std::size_t{1}, std::size_t{5}, std::size_t{4096}, std::size_t{1'000'003}}) {
     for (std::size_t const offset : {std::size_t{0}, std::size_t{1}}) {
@@ -294,7 +294,7 @@ TEST_CASE("an event that was never recorded counts as reached, and a wait keeps 
 TEST_CASE("streams wait for fences on the device, or on the host where they must") {
   auto on_host = one_worker();
   on_host.waits_on_device = false;
-  // Workers that share a device wait on the host too.
+  // Workers that share a device also wait on the host.
   for (auto const& options : {one_worker(), on_host, two_workers()}) {
     CAPTURE(options.waits_on_device);
     CAPTURE(options.devices.size());
@@ -319,7 +319,7 @@ TEST_CASE("streams wait for fences on the device, or on the host where they must
   }
 }
 
-TEST_CASE("after an abort fences let all pass, nothing is enqueued, and waits throw") {
+TEST_CASE("after an abort fences release all waiters, nothing is enqueued, and waits throw") {
   for (bool const on_device : {true, false}) {
     CAPTURE(on_device);
     auto options = one_worker();

@@ -43,7 +43,7 @@ DeviceValues random(Shape const& shape, DType type = DType::f32) {
 
 AttentionShape const attention_shape{2, 3, 4, 2, 8, DType::bf16};
 
-/// Enough for whatever a test calls.
+/// Enough for all calls of the tests.
 Bytes scratch_bytes() {
   return std::max({CudaOps::linear_scratch_bytes(),
                    CudaOps::norm_scratch_bytes(24, 64),
@@ -134,7 +134,7 @@ TEST_CASE_FIXTURE(Fixture, "every operation only enqueues: a graph captures it")
     return all;
   };
   reset();
-  enqueue();  // what is chosen or planned once is, from here on
+  enqueue();  // all choices and plans are made here
   stream.synchronize();
   auto const expected = bits();
 
@@ -143,7 +143,7 @@ TEST_CASE_FIXTURE(Fixture, "every operation only enqueues: a graph captures it")
   cudaGraphExec_t program = nullptr;
   cu::check(cudaStreamBeginCapture(stream.get(), cudaStreamCaptureModeThreadLocal),
             "cudaStreamBeginCapture");
-  enqueue();  // fails when it allocates, or waits for the device
+  enqueue();  // fails if an operation allocates, or waits for the device
   cu::check(cudaStreamEndCapture(stream.get(), &graph), "cudaStreamEndCapture");
   cu::check(cudaGraphInstantiate(&program, graph, 0), "cudaGraphInstantiate");
   CHECK(bits() != expected);
@@ -154,7 +154,7 @@ TEST_CASE_FIXTURE(Fixture, "every operation only enqueues: a graph captures it")
   cu::check(cudaGraphDestroy(graph), "cudaGraphDestroy");
 }
 
-TEST_CASE_FIXTURE(Fixture, "sums of gradients that are absent cost nothing") {
+TEST_CASE_FIXTURE(Fixture, "absent sums of gradients cost nothing") {
   auto const x = random({4, 6});
   auto const tokens = device_indices({0, 1, 2, 3});
   ops.linear_weight_gradient(absent, x, x);
@@ -177,7 +177,7 @@ TEST_CASE("scratch does not grow when an argument shrinks") {
   }
 }
 
-TEST_CASE_FIXTURE(Fixture, "operands that do not fit are refused when they are enqueued") {
+TEST_CASE_FIXTURE(Fixture, "operands that do not fit are refused when the operation is enqueued") {
   auto const x = random({4, 6});
   auto const w = random({3, 6});
   auto const y = random({4, 3});

@@ -1,8 +1,7 @@
 // SPDX-FileCopyrightText: 2026 The roundpipe authors
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 
-// The code of docs/07_own_backend.md that is for GPUs: docs_are_tested.cmake looks for its blocks
-// here.
+// The GPU code of docs/07_own_backend.md: docs_are_tested.cmake looks for the page's blocks here.
 
 #include <roundpipe/core/bytes.hpp>
 #include <roundpipe/core/error.hpp>
@@ -29,8 +28,8 @@ TEST_CASE("a backend shares a trainer's streams and memory" * doctest::skip(!has
   cu::PinnedMemory weights(64_MiB);
 
   cu::CudaBackendOptions options;
-  options.devices = {DeviceId(0)};       // by CUDA's numbers; empty: all
-  options.device_memory_bytes = 10_GiB;  // the budget of each; 0: what is free
+  options.devices = {DeviceId(0)};                 // by CUDA's numbers; empty: all
+  options.device_memory_bytes = 10_GiB;            // the budget of each; 0: what is free
   options.stream = [&](DeviceId, LaneKind kind) {  // the backend's number of the device
     return kind == LaneKind::compute ? trainer_stream.get() : nullptr;  // null: one of its own
   };

@@ -43,7 +43,7 @@ constexpr std::int64_t all_sizes[] = {1, 7, 100, 129, 4096, 300'007};
 constexpr DType all_types[] = {DType::f32, DType::bf16, DType::f16};
 constexpr RandomKey key{0x123456789abcdefULL, 7, 6, 5, 4};
 
-/// The words of blocks \p first to \p first + 63, by one thread each.
+/// The words of blocks \p first to \p first + 63; each thread draws one block.
 __global__ void draw_kernel(cu::detail::DerivedKey derived,
                             std::uint64_t first,
                             std::uint32_t* words) {
@@ -53,7 +53,7 @@ __global__ void draw_kernel(cu::detail::DerivedKey derived,
   }
 }
 
-/// SwiGLU's operands, on the host and on the device.
+/// The operands of SwiGLU, on the host and on the device.
 struct Operands {
   Operands(std::int64_t n, DType type, Bytes offset = 0)
       : gate_values(random_values(static_cast<std::size_t>(n), type)),
@@ -64,7 +64,7 @@ struct Operands {
         dy({n}, type, dy_values, offset),
         y({n}, type, offset) {}
 
-  /// Some values beyond which exp() or its inverse is infinite in f32.
+  /// Some values for which exp() or its inverse is infinite in f32.
   static Values const& wide(Values& values, DType type) {
     for (std::size_t i = 3; i < values.size(); i += 50) {
       values[i] = rounded(i % 100 == 3 ? -200 : 95, type);
@@ -83,7 +83,7 @@ struct Operands {
 
 }  // namespace
 
-TEST_CASE("kernels draw the words that the host draws") {
+TEST_CASE("kernels draw the same words as the host") {
   DeviceValues const words({256}, DType::i32);
   for (std::uint64_t const first : {std::uint64_t{0}, (std::uint64_t{1} << 32) - 31}) {
     draw_kernel<<<1, 64>>>(cu::detail::DerivedKey(key),
@@ -99,7 +99,7 @@ TEST_CASE("kernels draw the words that the host draws") {
   }
 }
 
-TEST_CASE("dropout drops what the host drops, scales and adds") {
+TEST_CASE("dropout drops, scales and adds like the host") {
   cu::Stream const stream;
   DropoutOptions const options{0.3, key};
   for (auto const type : all_types) {
@@ -124,7 +124,7 @@ TEST_CASE("dropout drops what the host drops, scales and adds") {
           same = same && (dropped[i] == 0) == (expected[i] == 0);
         }
         CHECK(same);
-        if (n > 1) {  // the one may be dropped
+        if (n > 1) {  // a single element may be dropped
           CHECK(relative_error(dropped, expected) < tolerance(type));
         }
         for (std::size_t i = 0; i < size; ++i) {
@@ -171,7 +171,7 @@ TEST_CASE("SwiGLU and its gradients agree with plain loops") {
         CHECK(relative_error(again.values(), y) < tolerance(type));
         CHECK(relative_error(dgate.values(), gate_gradient) < tolerance(type));
         CHECK(relative_error(dup.values(), up_gradient) < tolerance(type));
-        // dup in the place of dy, y in that of gate
+        // dup in place of dy, y in place of gate
         cu::swiglu_backward(stream, dgate, o.dy, again, o.dy, o.gate, o.up);
         CHECK(o.dy.bits() == dup.bits());
         cu::swiglu(stream, o.gate, o.gate, o.up);
@@ -181,7 +181,7 @@ TEST_CASE("SwiGLU and its gradients agree with plain loops") {
   }
 }
 
-TEST_CASE("tensors of several types are read and written as what they are") {
+TEST_CASE("tensors of several types are read and written in their own types") {
   cu::Stream const stream;
   std::int64_t const n = 1003;
   Operands const o(n, DType::bf16);
@@ -199,7 +199,7 @@ TEST_CASE("tensors of several types are read and written as what they are") {
   CHECK(relative_error(half.values(), expected) < tolerance(DType::f16));
 }
 
-TEST_CASE("operations by element refuse types that they do not compute") {
+TEST_CASE("element-wise operations refuse unsupported types") {
   cu::Stream const stream;
   Operands const o(12, DType::f32);
   DeviceValues const wide({12}, DType::f64);

@@ -16,7 +16,7 @@ TEST_CASE("a success passes the check") {
   CHECK_FALSE(cu::make_error_code(cudaSuccess));
 }
 
-TEST_CASE("a failure says which call failed, how, and where") {
+TEST_CASE("a failure names the call, the cause and the place") {
   try {
     cu::check(cudaErrorInvalidValue, "cudaMemcpyAsync");
     FAIL("check() returned");
@@ -32,7 +32,7 @@ TEST_CASE("a failure says which call failed, how, and where") {
   }
 }
 
-TEST_CASE("statuses compare equal to the standard condition that says the same") {
+TEST_CASE("a status compares equal to the standard condition with the same meaning") {
   CHECK(cu::make_error_code(cudaErrorMemoryAllocation) == std::errc::not_enough_memory);
   CHECK(cu::make_error_code(cudaErrorInvalidValue) == std::errc::invalid_argument);
   CHECK(cu::make_error_code(cudaErrorNoDevice) == std::errc::no_such_device);
@@ -40,7 +40,7 @@ TEST_CASE("statuses compare equal to the standard condition that says the same")
   CHECK(cu::make_error_code(cudaErrorNotSupported) == std::errc::not_supported);
 }
 
-TEST_CASE("other statuses equal no standard condition, though the numbers may agree") {
+TEST_CASE("other statuses equal no standard condition, even when the numbers agree") {
   // cudaErrorIllegalAddress is 700; cudaErrorInitializationError is 3, as ESRCH is.
   CHECK(cu::make_error_code(cudaErrorInitializationError) != std::errc::no_such_process);
   CHECK(cu::make_error_code(cudaErrorIllegalAddress) != std::errc::bad_address);

@@ -11,14 +11,14 @@
 
 namespace cu = roundpipe::cu;
 
-TEST_CASE("a failed check leaves no error behind in the runtime") {
+TEST_CASE("a failed check leaves no error in the runtime") {
   cudaError_t const status = cudaSetDevice(-1);
   REQUIRE(status == cudaErrorInvalidDevice);
   CHECK_THROWS_AS(cu::check(status, "cudaSetDevice"), roundpipe::Error);
   CHECK(cudaPeekAtLastError() == cudaSuccess);
 }
 
-TEST_CASE("an allocation that no device can give is not enough memory") {
+TEST_CASE("an allocation beyond any device is not enough memory") {
   void* memory = nullptr;
   try {
     cu::check(cudaMalloc(&memory, std::numeric_limits<std::size_t>::max() / 2), "cudaMalloc");

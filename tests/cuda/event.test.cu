@@ -50,7 +50,7 @@ TEST_CASE("a reference names the event that it was made from") {
   CHECK(reference != cu::EventRef(second));
 }
 
-TEST_CASE("a move hands the event over and leaves none behind") {
+TEST_CASE("a move transfers the event and leaves none behind") {
   cu::Event first;
   cudaEvent_t const handle = first.get();
   cu::Event second = std::move(first);

@@ -35,7 +35,7 @@ constexpr std::int64_t rows = 16;
 constexpr std::size_t micro_batches = 2;
 constexpr std::size_t steps = 5;
 
-__global__ void shift(float* y, float const* x, float const* w) {  // a block a row
+__global__ void shift(float* y, float const* x, float const* w) {  // one block for each row
   auto const i = blockIdx.x * columns + threadIdx.x;
   y[i] = x[i] + w[threadIdx.x];
 }
@@ -49,7 +49,7 @@ __global__ void shift_back(float* dx, float* dw, float const* dy, int size) {  /
   }
 }
 
-/// One thread: the loss, and, where \p dx is given, its gradient.
+/// One thread computes the loss, and its gradient unless \p dx is null.
 __global__ void half_square(double* loss, float* dx, float const* x, double scale, int size) {
   double sum = 0;
   for (int i = 0; i < size; ++i) {
@@ -72,7 +72,7 @@ int size_of(Context const& ctx) {
   return static_cast<int>(ctx.shape().rows) * columns;
 }
 
-/// How many backward passes of a first layer are left before one throws; 0: none does.
+/// The number of backward passes of a first layer until one throws; 0: none throws.
 std::atomic<int> passes_left = 0;
 
 /// y = x + w.
@@ -127,7 +127,7 @@ struct HalfSquare {
   }
 };
 
-/// So slow that the next call's gradients wait for it.
+/// So slow that the gradients of the next call wait for it.
 class SlowSgd {
  public:
   [[nodiscard]] std::size_t state_arrays() const { return rule_.state_arrays(); }
@@ -143,7 +143,7 @@ class SlowSgd {
   Sgd rule_{{.rate = LearningRate::constant(3)}};
 };
 
-/// What training ends with: weights as digests, and the codes of errors.
+/// The result of a training: weights as digests, and the codes of errors.
 struct End {
   std::vector<std::uint64_t> digests;
   std::error_code training;
@@ -151,8 +151,8 @@ struct End {
   std::size_t finished_steps = 0;
 };
 
-/// Trains; with \p reads, digests are of the first weights and of those after each step, else of
-/// the last ones.
+/// Trains. With \p reads, digests cover the first weights and the weights after each step,
+/// otherwise only the last weights.
 End train(std::size_t devices, StepStart start, bool reads) {
   cu::CudaBackendOptions on;
   for (std::size_t d = 0; d < devices; ++d) {

@@ -17,14 +17,14 @@ namespace roundpipe::test {
 
 namespace {
 
-/// Writes random numbers to \p narrow and the same, as its types hold them, to \p wide.
+/// Writes random numbers to \p narrow, and the numbers that its types hold to \p wide.
 LayerValues::Lists draw(std::vector<DeviceTensor> const& narrow,
                         std::vector<DeviceTensor> const& wide) {
   static std::uint32_t name = 20260101;
   LayerValues::Lists lists;
   for (std::size_t i = 0; i < narrow.size(); ++i) {
     if (narrow[i].present()) {
-      // Products keep the size of their input; gains lie around 1.
+      // Products keep the size of their input; gains are close to 1.
       auto const& shape = narrow[i].shape();
       auto const matrix = shape.rank() == 2;
       auto const deviation = matrix ? 1 / std::sqrt(static_cast<double>(shape[1])) : 1.0;
@@ -51,7 +51,7 @@ LayerValues passes(LayerCase const& c, Arguments... arguments) {
   wide_config.storage = wide_config.parameter = DType::f64;
   using Narrow = L<nn::HostOps<float>>;
   using Wide = L<nn::HostOps<double>>;
-  LayerRunner<Narrow> const narrow(Narrow(c.config, arguments...), c.shape);  // it rounds
+  LayerRunner<Narrow> const narrow(Narrow(c.config, arguments...), c.shape);  // rounds the numbers
   LayerRunner<Wide> wide(Wide(wide_config, arguments...), c.shape);
   wide.call = c.call();
   auto const& from = narrow.tensors;

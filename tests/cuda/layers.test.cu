@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: 2026 The roundpipe authors
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 
-// Whole layers on the device against the same layers in double on the host (layers.host.cpp).
+// Compares whole layers on the device with the same layers in double on the host (layers.host.cpp).
 
 #include <roundpipe/cuda/cuda_backend.hpp>
 #include <roundpipe/cuda/ops/cuda_ops.cuh>
@@ -32,7 +32,7 @@ using Kind = LayerCase::Kind;
 using Ops = cu::CudaOps;
 using Stream = cu::CudaBackend::Stream;
 
-/// A list of a layer's tensors, poisoned where it has no values.
+/// A list of a layer's tensors; tensors without values are poisoned.
 class TensorList {
  public:
   explicit TensorList(TensorTable const& table, LayerValues::Lists const& values = {}) {
@@ -40,7 +40,7 @@ class TensorList {
       add(spec.shape, spec.dtype, values);
     }
   }
-  /// Parameters, or their gradients, of which frozen ones have none.
+  /// Parameters, or their gradients; frozen parameters have none.
   TensorList(ParameterTable const& table, bool gradients, LayerValues::Lists const& values) {
     for (auto const& spec : table) {
       auto const type = spec.tensor.dtype;
@@ -82,7 +82,7 @@ class TensorList {
   std::vector<DeviceTensor> views_;
 };
 
-/// What both passes of \p layer make of the operands in \p host.
+/// The results of both passes of \p layer for the operands in \p host.
 template <class L>
 LayerValues device_passes(L const& layer, LayerCase const& c, LayerValues const& host) {
   cu::CudaBackend backend(
@@ -160,7 +160,8 @@ void subtract(LayerValues::Lists& lists, LayerValues::Lists const& others) {
   }
 }
 
-/// Checks that no tensor is further from \p expected than \p most; \returns the furthest.
+/// Checks that no tensor differs from \p expected by more than \p most. \returns the largest
+/// difference.
 double check_close(char const* what,
                    LayerValues::Lists const& values,
                    LayerValues::Lists const& expected,
@@ -180,8 +181,8 @@ double check_close(char const* what,
   return furthest;
 }
 
-/// A layer rounds to its storage type some ten times on the way through it, and errors that do not
-/// know of each other add up as a root of squares.
+/// A layer rounds to its storage type about ten times, and independent errors add up as the root of
+/// their squares.
 void check_layer(LayerCase const& c) {
   auto host = test::host_passes(c);
   auto device = device_passes(c, host);
@@ -192,7 +193,7 @@ void check_layer(LayerCase const& c) {
     CHECK(device.loss == doctest::Approx(host.loss).epsilon(rounding));
     CHECK(device.training_loss == doctest::Approx(host.training_loss).epsilon(rounding));
   } else {
-    CHECK(std::isnan(device.training_loss));  // nobody has touched it
+    CHECK(std::isnan(device.training_loss));  // nothing has written it
   }
   auto const input =
       check_close("input gradient", device.input_gradients, host.input_gradients, 3 * rounding);
@@ -300,7 +301,7 @@ TEST_CASE("a head on the device agrees with the host") {
     config.loss_chunk = 25;
     check_layer({Kind::head, config, shape, padded});
 
-    config.vocabulary = 1009;  // a multiple of nothing
+    config.vocabulary = 1009;  // a prime
     check_layer({Kind::head, config, shape, labels});
   }
 }

@@ -2,7 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 
 /// \file
-/// \brief The main function of every GPU test: without a device it is skipped (CTest's
+/// \brief The main function of every GPU test. Without a device the test is skipped (CTest's
 /// SKIP_RETURN_CODE), never passed.
 
 #define DOCTEST_CONFIG_IMPLEMENT
@@ -19,7 +19,7 @@ int main(int argc, char** argv) {
   constexpr int skipped = 77;
   int devices = 0;
   cudaError_t const status = cudaGetDeviceCount(&devices);
-  // Without a driver, the runtime takes the driver for too old.
+  // Without a driver, the runtime reports a driver that is too old.
   if (status == cudaErrorNoDevice || status == cudaErrorInsufficientDriver) {
     std::printf("skipped: %s\n", cudaGetErrorString(status));
     return skipped;
@@ -32,7 +32,7 @@ int main(int argc, char** argv) {
   if (auto const* const bytes = std::getenv("ROUNDPIPE_TEST_MATMUL_ALIGNMENT")) {  // sanitize.sh
     algorithms.limit_alignment(static_cast<std::uint32_t>(std::strtoul(bytes, nullptr, 10)));
   }
-  if (std::getenv("ROUNDPIPE_TEST_MATMUL_UNMEASURED") != nullptr) {  // also there
+  if (std::getenv("ROUNDPIPE_TEST_MATMUL_UNMEASURED") != nullptr) {  // set by sanitize.sh, too
     algorithms.measure(false);
   }
   return roundpipe::test::run(argc, argv);

@@ -50,7 +50,7 @@ constexpr Types all_types[] = {{DType::f32, DType::f32},
 constexpr LinearExtents all_extents[] = {
     {1, 1, 1}, {3, 5, 7}, {64, 128, 96}, {17, 33, 65}, {129, 72, 200}, {130, 257, 151}};
 
-/// c[i, j] += a b over k, with the strides of an element of a and b in i or j, and in k.
+/// c[i, j] += a b over k. The strides step through a and b: in i or j, and in k.
 void add_products(Values& c,
                   std::int64_t rows,
                   std::int64_t columns,
@@ -77,7 +77,7 @@ std::size_t size(std::int64_t a, std::int64_t b) {
   return static_cast<std::size_t>(a * b);
 }
 
-/// Operands of all three products, on the host and on the device.
+/// The operands of all three products, on the host and on the device.
 struct Operands {
   explicit Operands(LinearExtents extents, DType type, roundpipe::Bytes offset = 0)
       : e(extents),
@@ -110,7 +110,7 @@ struct Operands {
   DeviceValues dy;
 };
 
-/// A stream with scratch, and no measurements unless asked for, which take long.
+/// A stream with scratch. Measures only on request, because measurements take long.
 struct Setting {
   explicit Setting(bool measures = false) { cu::MatmulAlgorithms::instance().measure(measures); }
 
@@ -188,7 +188,7 @@ TEST_CASE("all three products agree with sums in double") {
   }
 }
 
-TEST_CASE("tensors may begin at any multiple of their elements' size") {
+TEST_CASE("tensors may begin at any multiple of their element size") {
   for (auto const types : all_types) {
     for (roundpipe::Bytes const elements : {1, 2, 4}) {
       check_products(types, {40, 64, 48}, elements * size_of(types.result));
@@ -196,7 +196,7 @@ TEST_CASE("tensors may begin at any multiple of their elements' size") {
   }
 }
 
-TEST_CASE("sums of f32 are formed in full precision") {
+TEST_CASE("sums of f32 have full precision") {
   // tf32 would keep 10 bits of each factor.
   LinearExtents const e{256, 256, 256};
   Setting const setting;
@@ -221,7 +221,7 @@ TEST_CASE("a repeated product has the same bits") {
   }
 }
 
-TEST_CASE("without rows a gradient stays as it is, and an empty sum is its addend") {
+TEST_CASE("without rows a gradient stays unchanged, and an empty sum is its addend") {
   Setting const setting;
   DeviceValues const dweight({4, 8}, DType::f32, Values(32, 1.0));
   DeviceTensor const nothing({dweight.tensor().device_pointer(), 0}, {0, 8}, DType::bf16);
@@ -243,7 +243,7 @@ TEST_CASE("the gradient of a frozen weight costs nothing") {
   CHECK(setting.stream.is_done());
 }
 
-TEST_CASE("a mix of types that is not computed is named") {
+TEST_CASE("an unsupported mix of types is named") {
   Setting const setting;
   LinearExtents const e{4, 8, 16};
   Operands const o(e, DType::bf16);
@@ -324,7 +324,7 @@ TEST_CASE("choices that are saved and loaded give the same bits") {
         std::errc::io_error);
 }
 
-TEST_CASE("a choice among kernels that are loaded does not wait for the caller's stream") {
+TEST_CASE("a choice among loaded kernels does not wait for the caller's stream") {
   Setting const setting(true);
   Operands const o({72, 104, 88}, DType::bf16);
   DeviceValues const y({72, 88}, DType::bf16);
@@ -344,7 +344,7 @@ TEST_CASE("a choice among kernels that are loaded does not wait for the caller's
   CHECK(relative_error(y.values(), o.y(Values(size(72, 88)))) < tolerance(DType::bf16));
 }
 
-TEST_CASE("threads that meet a shape at once get one choice") {
+TEST_CASE("threads that use a new shape at once get one choice") {
   auto& algorithms = cu::MatmulAlgorithms::instance();
   algorithms.clear();
   algorithms.measure(true);

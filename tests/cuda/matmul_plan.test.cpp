@@ -14,7 +14,7 @@
 namespace cu = roundpipe::cu;
 using roundpipe::DType;
 
-TEST_CASE("a problem that is written and read is the same") {
+TEST_CASE("a problem survives writing and reading") {
   cu::MatmulProblem const problem{.m = 5,
                                   .n = 1LL << 33,
                                   .k = 7,
@@ -33,7 +33,7 @@ TEST_CASE("a problem that is written and read is the same") {
   CHECK(cu::hash_of(copy) != cu::hash_of(problem));
 }
 
-TEST_CASE("a problem of impossible extents or types is not read") {
+TEST_CASE("a problem with impossible extents or types is refused") {
   for (char const* const line : {"",
                                  "0 1 1 1 1 0 0 0 2 2 2 2",
                                  "1 1 1 0 1 0 0 0 2 2 2 2",
@@ -45,7 +45,7 @@ TEST_CASE("a problem of impossible extents or types is not read") {
   }
 }
 
-TEST_CASE("a status of cuBLAS becomes an error that says the same as others do") {
+TEST_CASE("a cuBLAS status becomes an error in the words of other errors") {
   auto const error =
       roundpipe::test::error_of([] { cu::check(CUBLAS_STATUS_ALLOC_FAILED, "cublasLtCreate"); });
   CHECK(error.code() == std::errc::not_enough_memory);

@@ -25,7 +25,7 @@ namespace {
 using namespace roundpipe;
 using test::error_of;
 
-/// Small, with everything that a transformer of the reference layers can have.
+/// A small transformer that uses every option of the reference layers.
 nn::TransformerConfig small_model() {
   return {.vocabulary = 96,
           .hidden = 64,
@@ -43,7 +43,7 @@ nn::TransformerConfig small_model() {
           .initial_deviation = 0.1};
 }
 
-/// Tokens that follow a rule, so that there is something to learn.
+/// Tokens that follow a rule which the model can learn.
 std::vector<std::int32_t> tokens_of(std::size_t count, std::uint32_t seed) {
   std::vector<std::int32_t> tokens(count);
   for (std::size_t i = 0; i < count; ++i) {
@@ -64,11 +64,11 @@ struct Training {
   std::size_t rounds = 1;
   std::size_t steps = 6;
   CostSource costs = CostSource::estimated;
-  std::vector<DeviceId> devices = {};  ///< Instead of \ref workers, where there are any.
+  std::vector<DeviceId> devices = {};  ///< Replaces \ref workers when it is not empty.
   nn::TransformerConfig config = small_model();
 };
 
-/// On the first devices of the machine, as many as there are; workers beyond share them.
+/// The first devices of the machine; surplus workers share them.
 std::vector<DeviceId> spread(std::size_t workers) {
   auto const present = cu::device_count();
   std::vector<DeviceId> devices;
@@ -78,7 +78,7 @@ std::vector<DeviceId> spread(std::size_t workers) {
   return devices;
 }
 
-/// A pipeline on devices of its own, and batches for it.
+/// A pipeline with its own devices and batches.
 struct Trainer {
   explicit Trainer(Training const& t)
       : training(t),
@@ -144,8 +144,8 @@ bool has_two_devices() {
 
 }  // namespace
 
-// It comes first: other tests use device 0.
-TEST_CASE("a device that is left out gets no context" * doctest::skip(!has_two_devices())) {
+// This test comes first, because other tests use device 0.
+TEST_CASE("a device that is not named gets no context" * doctest::skip(!has_two_devices())) {
   REQUIRE_FALSE(cu::has_context(DeviceId(0)));
   Training training;
   training.devices = {DeviceId(1)};
@@ -154,7 +154,7 @@ TEST_CASE("a device that is left out gets no context" * doctest::skip(!has_two_d
   CHECK(cu::has_context(DeviceId(1)));
   CHECK_FALSE(cu::has_context(DeviceId(0)));
 
-  // Nor does training change which device a thread works on, once it has a context there.
+  // Training does not change the current device of a thread that has a context there, either.
   REQUIRE(cudaSetDevice(0) == cudaSuccess);
   REQUIRE(cudaFree(nullptr) == cudaSuccess);
   CHECK(cu::has_context(DeviceId(0)));
@@ -184,7 +184,7 @@ TEST_CASE("training on CUDA learns, and its weights do not depend on how many de
   }
 }
 
-TEST_CASE("measured costs and rounds change times, not weights") {
+TEST_CASE("measured costs and rounds change times, but not weights") {
   Training training;
   training.micro_batches_per_round = 2;
   training.rounds = 2;
@@ -195,7 +195,8 @@ TEST_CASE("measured costs and rounds change times, not weights") {
   CHECK(measured.digest == estimated.digest);
 }
 
-TEST_CASE("extents that come late stop nothing, and weights still do not depend on the devices") {
+TEST_CASE(
+    "new shapes that arrive late stop nothing, and weights still do not depend on the devices") {
   std::vector<std::uint64_t> digests;
   for (std::size_t const workers : {std::size_t{1}, std::size_t{2}, std::size_t{4}}) {
     CAPTURE(workers);
@@ -219,7 +220,7 @@ TEST_CASE("a small model learns a rule on CUDA") {
   CHECK(run.losses.back() < 0.7 * run.losses.front());
 }
 
-TEST_CASE("a thousand steps leave the device's and the host's memory as they were") {
+TEST_CASE("a thousand steps leave the memory of the device and the host as it was") {
   Training training;
   training.workers = 2;
   Trainer trainer(training);
@@ -238,7 +239,7 @@ TEST_CASE("a thousand steps leave the device's and the host's memory as they wer
   auto const host_after = test::resident_bytes();
   MESSAGE("host: " << host << " bytes after 100 steps, " << host_after << " after 1100");
   CHECK(device_after == device);
-  // Two KiB a step, which its tokens and labels take, would be 2,000 KiB.
+  // The tokens and labels of a step take two KiB: a leak of these would be 2,000 KiB.
   CHECK(host_after <= host + 256_KiB);
 }
 

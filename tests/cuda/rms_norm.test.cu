@@ -34,7 +34,7 @@ namespace {
 
 constexpr double epsilon = 1e-3;
 
-/// Odd ones, some that a warp, a block and a block's registers hold, and some that they do not.
+/// Odd widths; some fit into a warp, a block or a block's registers, some do not.
 constexpr RowExtents all_extents[] = {{3, 1},
                                       {5, 7},
                                       {9, 100},
@@ -46,7 +46,7 @@ constexpr RowExtents all_extents[] = {{3, 1},
                                       {2, 8200},
                                       {3, 20000}};
 
-/// Operands of a norm and of its gradient, on the host and on the device.
+/// The operands of a norm and of its gradient, on the host and on the device.
 struct Operands {
   Operands(RowExtents e, DType storage, DType parameter, Bytes offset = 0)
       : extents(e),
@@ -123,7 +123,7 @@ TEST_CASE("a norm's gradients agree with plain loops for all types, widths and a
   }
 }
 
-TEST_CASE("a norm of tensors of several types is rounded to the result's") {
+TEST_CASE("a norm of tensors of several types is rounded to the result's type") {
   cu::Stream const stream;
   RowExtents const e{5, 96};
   Operands const o(e, DType::bf16, DType::f16);
@@ -133,7 +133,7 @@ TEST_CASE("a norm of tensors of several types is rounded to the result's") {
   CHECK(relative_error(wide.values(), expected) < tolerance(DType::f32));
 }
 
-TEST_CASE("what a norm's gradient leaves out does not change the bits of the rest") {
+TEST_CASE("absent outputs of a norm's gradient do not change the bits of the others") {
   cu::Stream const stream;
   for (RowExtents const e : {RowExtents{700, 256}, RowExtents{700, 1024}, RowExtents{3, 20000}}) {
     INFO(e.width);
@@ -153,7 +153,7 @@ TEST_CASE("what a norm's gradient leaves out does not change the bits of the res
   }
 }
 
-TEST_CASE("a norm's gradient may take the place of what it reads, and repeats its bits") {
+TEST_CASE("a norm's gradient may overwrite its inputs, and repeats its bits") {
   cu::Stream const stream;
   for (auto const type : {DType::f32, DType::bf16, DType::f16}) {
     for (RowExtents const e : {RowExtents{530, 129}, RowExtents{530, 640}, RowExtents{2, 20000}}) {
@@ -172,7 +172,7 @@ TEST_CASE("a norm's gradient may take the place of what it reads, and repeats it
   }
 }
 
-TEST_CASE("a norm refuses types that it does not compute, and less scratch than it says") {
+TEST_CASE("a norm refuses unsupported types, and too little scratch") {
   cu::Stream const stream;
   RowExtents const e{4, 6};
   Operands const o(e, DType::f32, DType::f32);

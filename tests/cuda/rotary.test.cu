@@ -37,7 +37,7 @@ namespace {
 
 constexpr RotaryOptions options{1e6, 1e-3};
 
-/// Heads of odd halves, of some that fill a team of lanes, and of the largest; and a position so
+/// Heads with odd halves, heads that fill a team of lanes, and the largest heads; and a position so
 /// far away that its angle needs more digits than a float has.
 Shape const all_shapes[] = {{2, 3, 5, 2},
                             {1, 9, 3, 14},
@@ -66,7 +66,7 @@ struct Operands {
         y(s, storage, offset),
         scratch(cu::detail::partials_bytes(s[0] * s[1] * s[2], s[3])) {}
 
-  /// \p v turned by its angles, or back.
+  /// \p v rotated by its angles, or back.
   [[nodiscard]] Values turn(Values const& v, double direction) const {
     return roundpipe::test::turned(
         v, extent(shape, 1), extent(shape, 2), extent(shape, 3), options.theta, direction);
@@ -127,7 +127,8 @@ TEST_CASE("a rotation's gradients agree with plain loops, with a norm before it 
   }
 }
 
-TEST_CASE("a rotation may be in place, its gain's gradient absent, and it repeats its bits") {
+TEST_CASE(
+    "a rotation may be in place, the gradient of its gain may be absent, and it repeats its bits") {
   cu::Stream const stream;
   for (auto const type : {DType::f32, DType::bf16, DType::f16}) {
     for (auto const& shape : {Shape{2, 1300, 3, 128}, Shape{3, 7, 5, 14}}) {
@@ -154,7 +155,7 @@ TEST_CASE("a rotation may be in place, its gain's gradient absent, and it repeat
   }
 }
 
-TEST_CASE("a rotation refuses types and heads that it does not compute, and too little scratch") {
+TEST_CASE("a rotation refuses unsupported types and heads, and too little scratch") {
   cu::Stream const stream;
   Shape const shape{1, 2, 3, 4};
   Operands const o(shape, DType::f32, DType::f32);

@@ -1,13 +1,13 @@
 #!/usr/bin/env bash
 # Runs the GPU tests of a build under the tools of compute-sanitizer: bash tests/cuda/sanitize.sh
-# BUILD [TOOL...], by default memcheck, and without cuDNN racecheck and initcheck, too. Says of each
-# program whether it is clean, in BUILD/sanitize, where logs lie, as well. JOBS programs run at once,
-# on the devices GPUS in turn.
+# BUILD [TOOL...]. The default is memcheck, and without cuDNN also racecheck and initcheck. Reports
+# for each program whether it is clean, also in BUILD/sanitize, which holds the logs. JOBS programs
+# run at once, on the devices GPUS in turn.
 #
-# The tools do not follow bulk copies (TMA): initcheck does not see what they store, racecheck not
-# what waits for them. cuBLASLt's kernels use them where operands are aligned to 16 bytes, cuDNN's
-# always. So for both tools products are made by kernels that do without, and BUILD is without cuDNN
-# (-DROUNDPIPE_ENABLE_CUDNN=OFF), so that our own attention runs.
+# The tools do not follow bulk copies (TMA): initcheck misses their stores, and racecheck misses the
+# waits for them. cuBLASLt's kernels use bulk copies when operands are aligned to 16 bytes, cuDNN's
+# kernels always. For these two tools, other kernels therefore compute the products, and BUILD must
+# be without cuDNN (-DROUNDPIPE_ENABLE_CUDNN=OFF), so that our own attention runs.
 set -uo pipefail
 build=${1:?usage: bash tests/cuda/sanitize.sh BUILD [TOOL...]}
 shift
@@ -15,7 +15,7 @@ tools=("$@")
 if grep -qsE "^ROUNDPIPE_CUDNN_LIBRARY:FILEPATH=/" "$build/CMakeCache.txt"; then
   [[ ${#tools[@]} -gt 0 ]] || tools=(memcheck)
   if [[ ${tools[*]} != memcheck ]]; then
-    echo "$build has cuDNN; racecheck and initcheck want a build without" >&2
+    echo "$build has cuDNN; racecheck and initcheck need a build without" >&2
     exit 2
   fi
 fi
@@ -23,8 +23,8 @@ fi
 logs=$build/sanitize
 mkdir -p "$logs"
 
-# What cannot pass under a tool, which launches one kernel after the other; and what takes minutes
-# there and runs the same kernels as the rest.
+# Leaves out tests that cannot pass under a tool, because the tool launches one kernel after the
+# other, and tests that take minutes and run the same kernels as the rest.
 left_out() { # TOOL NAME
   case $1.$2 in
     *.cuda.matmul) echo "*does not wait for the caller*" ;;

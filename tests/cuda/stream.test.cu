@@ -28,7 +28,7 @@ TEST_CASE("a new stream is idle and does not wait for the default stream") {
   CHECK(::cuda::stream_ref(stream).get() == stream.get());
 }
 
-TEST_CASE("a stream has the priority that was asked for, within the device's range") {
+TEST_CASE("a stream has the requested priority, within the range of the device") {
   auto const range = cu::Stream::priority_range();
   CHECK(range.highest <= range.lowest);
   CHECK(cu::Stream().priority() == cu::Stream::default_priority);
@@ -43,7 +43,7 @@ TEST_CASE("a stream waits for an event of another stream") {
   roundpipe::test::Gate gate;
   gate.close(first);
   {
-    cu::Event event;  // gone before it is reached: the wait holds all the same
+    cu::Event event;  // destroyed before it is reached; the wait still holds
     event.record(first);
     second.wait(event);
   }
@@ -56,7 +56,7 @@ TEST_CASE("a stream waits for an event of another stream") {
   CHECK(first.is_done());
 }
 
-TEST_CASE("a move hands the stream over") {
+TEST_CASE("a move transfers the stream") {
   cu::Stream first;
   cudaStream_t const handle = first.get();
   cu::Stream second = std::move(first);

@@ -46,7 +46,7 @@ using Indices = std::vector<std::int32_t>;
 constexpr std::int64_t all_widths[] = {1, 7, 100, 129, 4096};
 constexpr std::int32_t padding = -100;
 
-/// \p n indices below \p end, every third of them the same, and a few that are no row.
+/// \p n indices below \p end; every third one is the same, and a few are outside the table.
 Indices random_indices(std::int64_t n, std::int32_t end, bool outside) {
   static std::mt19937 generator(20260102);
   std::uniform_int_distribution<std::int32_t> index(0, end - 1);
@@ -79,7 +79,7 @@ double total_of(DeviceValues const& terms, double factor) {
 
 }  // namespace
 
-TEST_CASE("a look-up yields the rows of the tokens, and zeros for what is no token") {
+TEST_CASE("a look-up yields the rows of the tokens, and zeros for invalid tokens") {
   cu::Stream const stream;
   std::int64_t const vocabulary = 11;
   for (auto const& types : roundpipe::test::element_types) {
@@ -156,7 +156,7 @@ TEST_CASE("the scratch of a look-up's gradient holds the sort, and grows with th
     PoisonedScratch const scratch(bytes);
     DeviceValues const dtable({3, 1}, DType::f32, Values(3));
     DeviceValues const dy({n, 1}, DType::bf16, Values(static_cast<std::size_t>(n), 1.0));
-    // Distinct tokens, of which three are rows.
+    // Distinct tokens; three of them are valid rows.
     Indices tokens(static_cast<std::size_t>(n));
     for (std::size_t i = 0; i < tokens.size(); ++i) {
       tokens[tokens.size() - 1 - i] = static_cast<std::int32_t>(i);
@@ -175,7 +175,7 @@ TEST_CASE("cross-entropy and its gradient agree with plain loops") {
     for (std::int32_t const width : {1, 7, 100, 129, 4096, 50'257}) {
       for (Bytes const offset : {Bytes{0}, size_of(DType::f32)}) {
         INFO(std::string(name_of(types.storage)), " ", width, " ", offset);
-        // Here the logits have the parameter's type, and their gradients that of storage.
+        // Here the logits have the parameter's type, and their gradients the storage type.
         auto const size = static_cast<std::size_t>(rows * width);
         auto logit_values = random_values(size, types.parameter);
         for (std::size_t i = 0; i < size; i += 3) {
@@ -183,7 +183,7 @@ TEST_CASE("cross-entropy and its gradient agree with plain loops") {
         }
         auto labels = random_indices(rows, width, false);
         labels[1] = padding;
-        labels[2] = width;  // is no class
+        labels[2] = width;  // not a class
         DeviceValues const logits({rows, width}, types.parameter, logit_values, offset);
         DeviceValues const dlogits({rows, width}, types.storage, offset);
         DeviceValues const losses({rows}, DType::f32);
@@ -216,13 +216,13 @@ TEST_CASE("cross-entropy and its gradient agree with plain loops") {
         CHECK(std::isnan(loss_values[2]));
         loss_values[2] = 0;
         if (width > 1) {
-          // An f32 near 300 is 3e-5 from its neighbour, which counts in e to its power.
+          // An f32 near 300 is 3e-5 from its neighbour; the exponential magnifies this difference.
           CHECK(relative_error(loss_values, expected_losses) < 1e-5);
           CHECK(relative_error(dlogits.values(), expected) < tolerance(types.storage) + 3e-5);
         } else {
           CHECK(dlogits.values() == Values(size));
         }
-        if (types.storage == types.parameter) {  // in the place of the logits
+        if (types.storage == types.parameter) {  // in place of the logits
           cu::cross_entropy_backward(
               stream, {rows, width}, logits, logits, lse, label_tensor, padding, scale);
           CHECK(logits.bits() == dlogits.bits());
@@ -232,7 +232,7 @@ TEST_CASE("cross-entropy and its gradient agree with plain loops") {
   }
 }
 
-TEST_CASE("a sum is formed in f64, whatever the terms' type, and repeats its bits") {
+TEST_CASE("a sum is formed in f64 for terms of any type, and repeats its bits") {
   for (auto const type : {DType::f32, DType::bf16, DType::f16}) {
     for (std::int64_t const n : {1, 7, 1000, 100'003}) {
       auto const values = random_values(static_cast<std::size_t>(n), type);
@@ -249,7 +249,7 @@ TEST_CASE("a sum is formed in f64, whatever the terms' type, and repeats its bit
   CHECK(total_of(DeviceValues({3}, DType::f32, {16777216.0, 1.0, 1.0}), 0.5) == 8388609.0);
 }
 
-TEST_CASE("operations on tokens refuse types that they do not compute, and too little scratch") {
+TEST_CASE("operations on tokens refuse unsupported types, and too little scratch") {
   cu::Stream const stream;
   RowExtents const e{4, 6};
   auto const tokens = device_indices({0, 1, 2, 1});

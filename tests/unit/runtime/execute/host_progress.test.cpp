@@ -24,7 +24,7 @@ HostLaneTraits const lanes[] = {{LaneKind::accumulate},
 
 }  // namespace
 
-TEST_CASE("each of the host's lanes counts its own finished actions") {
+TEST_CASE("each host lane counts its own finished actions") {
   HostBackend backend;
   HostProgress<HostBackend> hosts(backend, lanes);
   CHECK_FALSE(hosts.is_done(LaneKind::optimizer, 1));
@@ -37,7 +37,7 @@ TEST_CASE("each of the host's lanes counts its own finished actions") {
   CHECK_FALSE(hosts.is_done(LaneKind::accumulate, 1));
 }
 
-TEST_CASE("threads wait until the lane has come so far") {
+TEST_CASE("threads wait until the lane has reached an action") {
   HostBackend backend;
   HostProgress<HostBackend> hosts(backend, lanes);
   std::vector<std::thread> threads;
@@ -98,7 +98,8 @@ struct HoldingBackend : HostBackend {
 }  // namespace
 
 TEST_CASE(
-    "the fence of a lane that outlives errors is one that an abort leaves, and its end opens it") {
+    "an abort leaves the fence of a lane that outlives errors closed, and the end of the lane "
+    "opens it") {
   HoldingBackend backend;
   HostProgress<HoldingBackend> hosts(backend, lanes);
   CHECK(backend.held_fences == 1);
