@@ -38,7 +38,7 @@ namespace {
 
 using namespace roundpipe;
 
-/// Either of the library's optimizers, so that one pipeline type runs both.
+/// Either of the library's optimizers, so one pipeline type runs both.
 class AnyOptimizer {
  public:
   explicit AnyOptimizer(bool adam) {
@@ -73,7 +73,7 @@ struct Mix {
   std::size_t rounds = 1;
   std::size_t calls = 1;  ///< In each step.
   std::size_t steps = 3;
-  std::size_t evaluated = 0;  ///< Micro-batches of an evaluation after the first step, if any.
+  std::size_t evaluated = 0;  ///< Micro-batches in an evaluation after the first step, if any.
   std::size_t optimizer_threads = 1;
   int staleness = 0;
   Budget budget = Budget::loose;
@@ -81,18 +81,18 @@ struct Mix {
   std::size_t master_copies = 2;
   std::size_t gradient_buffers = 1;
   bool declared_state = false;   ///< The optimizer keeps everything in the parameters' type.
-  bool scales = false;           ///< The loss, by a factor that overflows f16 at first.
-  bool starts_with_all = false;  ///< No update before the last gradient.
-  bool frozen = false;           ///< Some layers are.
+  bool scales = false;           ///< Scales the loss, by a factor that overflows f16 at first.
+  bool starts_with_all = false;  ///< No update begins before the last gradient.
+  bool frozen = false;           ///< Some layers are frozen.
   bool empty = false;            ///< Toy layers have a parameter without elements, too.
   bool tied = false;
   bool drops = false;
   bool clips = false;
   bool adam = false;
-  bool delays = false;  ///< On all lanes, and most on one.
+  bool delays = false;  ///< On all lanes, most of them on one lane.
   std::optional<LaneKind> slow_lane{};
   bool varied = false;   ///< Micro-batches differ in their extents.
-  bool watched = false;  ///< Weights are looked at after each step.
+  bool watched = false;  ///< The test reads the weights after each step.
   std::uint64_t seed = 0;
 };
 
@@ -147,7 +147,7 @@ void check_times(int times, Testable&& testable) {
   CHECK(result.template is<rc::detail::SuccessResult>());
 }
 
-/// The same in 60 cases, or as many as ROUNDPIPE_TEST_CASES says.
+/// The same in 60 cases, or in as many as ROUNDPIPE_TEST_CASES says.
 template <class Testable>
 void check_cases(Testable&& testable) {
   auto const* const cases = std::getenv("ROUNDPIPE_TEST_CASES");
@@ -155,7 +155,7 @@ void check_cases(Testable&& testable) {
 }
 
 /// Pauses of up to 300 us before one piece of work in eight, drawn from \p seed for each lane, and
-/// on the lanes of kind \p slow, if any, before each.
+/// before every piece on the lanes of kind \p slow, if any.
 auto random_delays(std::uint64_t seed, std::optional<LaneKind> slow) {
   constexpr std::size_t lane_count = device_lane_count + host_lane_count;
   using Counts = std::array<std::array<std::atomic<std::uint64_t>, lane_count>, 6>;
@@ -182,7 +182,7 @@ std::vector<BatchShape> extents(Mix const& mix,
   return result;
 }
 
-/// What a training shows of itself.
+/// The observable results of a training.
 struct Outcome {
   std::vector<double> losses;
   std::vector<std::uint64_t> digests;
@@ -211,7 +211,7 @@ Outcome outcome_of(Mix const& mix, BatchShape capacity, Trainer& trainer) {
       outcome.evaluation_loss = evaluation.loss;
       outcome.result_tables = evaluation.tables;
       for (std::size_t m = 0; m < mix.evaluated; ++m) {
-        Digest digest;  // of the tensor; what lies between tensors is nobody's
+        Digest digest;  // of the tensor; the bytes between tensors belong to nobody
         digest.add(std::as_bytes(evaluation.template result<float>(m, 0)));
         outcome.result_digests.push_back(digest.value());
       }
@@ -242,7 +242,8 @@ auto make_pipeline(Mix const& mix,
                           .gradient_buffers = mix.gradient_buffers}));
 }
 
-/// What the error of \p plan, which a tiny budget fails, says is the smallest that works.
+/// The smallest budget that works, as the error of \p plan names it; a tiny budget makes \p plan
+/// fail.
 template <class F>
 Bytes smallest_budget(F&& plan) {
   auto const error = test::error_of(std::forward<F>(plan)).message();
@@ -252,7 +253,7 @@ Bytes smallest_budget(F&& plan) {
   return std::stoull(error.substr(found + before.size()));
 }
 
-/// The property: the pipeline trains \p model as the oracle does, to the bit.
+/// The property: the pipeline trains \p model as the oracle does, bit for bit.
 template <class Data, class Model>
 void check_equal(Mix const& mix, Model const& model, BatchShape capacity) {
   PipelineOptions options;
@@ -296,7 +297,7 @@ void check_equal(Mix const& mix, Model const& model, BatchShape capacity) {
   RC_ASSERT(actual.digests == expected.digests);
   RC_ASSERT(actual.result_tables == expected.result_tables);
   RC_ASSERT(actual.result_digests == expected.result_digests);
-  // The losses of an evaluation's micro-batches may be summed in another order.
+  // The pipeline may sum the losses of an evaluation's micro-batches in another order.
   RC_ASSERT(std::abs(actual.evaluation_loss - expected.evaluation_loss) < 1e-9);
   RC_TAG(mix.staleness == 0 ? "sync" : "staleness 1", pipeline->plan().stages.train.size() > 2);
 }

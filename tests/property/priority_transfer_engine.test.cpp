@@ -35,7 +35,7 @@ struct Slot {
   [[nodiscard]] Bytes mean() const { return (total() + windows - 1) / windows; }
 };
 
-/// Tensors of mixed sizes, as gains, biases and matrices are, and their chunks.
+/// Tensors of mixed sizes, like gains, biases and matrices, and their chunks.
 Slot any_slot() {
   auto const small = rc::gen::inRange<Bytes>(0, 2_KiB);
   auto const medium = rc::gen::inRange<Bytes>(0, 1_MiB);
@@ -88,7 +88,8 @@ TEST_CASE("windows are at most a third above the best that whole parts allow") {
     auto const windows = *rc::gen::inRange<std::size_t>(1, 5);
     auto const tensors = *rc::gen::resize(
         7, rc::gen::container<std::vector<Bytes>>(rc::gen::inRange<Bytes>(1, 200)));
-    // All below the alignment: nothing is split, so that all assignments can be tried.
+    // All parts are smaller than the alignment: nothing is split, so the test can try all
+    // assignments.
     auto const chunks = PriorityTransferEngine{}.chunks(tensors, windows);
     Bytes longest = 0;
     for (auto const& chunk : chunks) {

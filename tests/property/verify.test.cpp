@@ -37,7 +37,7 @@ bool any_flag(char const* name) {
   return *rc::gen::arbitrary<bool>().as(name);
 }
 
-/// Layers cut where the numbers say; whatever fits the budget, or does not.
+/// Cuts layers at the drawn numbers, whether or not the stages fit the budget.
 class GivenPartition {
  public:
   explicit GivenPartition(std::vector<std::size_t> cuts) : cuts_(std::move(cuts)) {}
@@ -73,7 +73,8 @@ class GivenPartition {
   std::vector<std::size_t> cuts_;
 };
 
-/// Chunks as the numbers say, some gated: a tensor's halves in any windows.
+/// Makes chunks from the drawn numbers, some of them gated: the halves of a tensor go into any
+/// windows.
 class GivenChunks {
  public:
   GivenChunks(std::vector<std::size_t> numbers, std::size_t in_flight)
@@ -144,7 +145,7 @@ std::vector<Issue> any_issues(bool several_calls) {
         issues.insert(issues.end(), {flush, synchronize});
         break;
       default:
-        // A step needs gradients; and more of them only where they are summed.
+        // A step needs gradients; more than one call only where gradients are summed.
         if (has_gradients && (!several_calls || any_flag("steps"))) {
           issues.push_back(step);
           has_gradients = false;
@@ -167,7 +168,7 @@ void check_safe(Training training,
                 E const& protocol,
                 P const& partitioner) {
   auto const budget = any_number("budget", 0, 3);
-  if (budget > 0) {  // 1: the smallest
+  if (budget > 0) {  // 1: the smallest budget
     auto const smallest =
         smallest_device_memory(training, schedule, transfers, protocol, partitioner);
     training.plan.device_memory = smallest + (budget - 1) * smallest / 4;

@@ -34,14 +34,14 @@ static_assert(!Layer<Smallest, OtherStream>, "a layer runs on the streams that i
 static_assert(!Layer<test::ToyDense, AnyStream>);
 static_assert(LayerDescription<Smallest>, "a description needs no stream");
 
-// The opt-ins: each is absent from the smallest layer, and present in the full one.
+// The opt-ins: the smallest layer has none of them, the full one has each.
 static_assert(!LossLayer<Smallest> && LossLayer<LossLayerArchetype<AnyStream>> && LossLayer<Full>);
 static_assert(!HasSideInputs<Smallest> && HasSideInputs<Full>);
 static_assert(!HasResults<Smallest> && HasResults<Full>);
 static_assert(!HasWork<Smallest> && HasWork<Full>);
 static_assert(!HasName<Smallest> && HasName<Full>);
 
-// Each lacks, or has in another form, one member of the smallest layer.
+// Each lacks one member of the smallest layer, or has it in another form.
 struct LayerThatStays : Smallest {
   using Smallest::Smallest;
   LayerThatStays(LayerThatStays const&) = delete;
@@ -118,7 +118,7 @@ static_assert(!Layer<LayerThatChangesInBackward, AnyStream>);
 static_assert(!Layer<LayerWithMutableDescription, AnyStream>);
 static_assert(!Layer<LayerThatSwapsContexts, AnyStream>);
 
-// Opt-ins of another form do not count.
+// Opt-ins in another form do not count.
 struct LossWithoutCount : Smallest {
   using Smallest::Smallest;
   void loss_terms(std::span<HostTensor const>, BatchShape) const;
@@ -150,7 +150,7 @@ static_assert(!HasResults<ResultsAsShape>);
 static_assert(!HasWork<WorkAsOneNumber>);
 static_assert(!HasName<NameAsNumber>);
 
-// What layers see: device memory cannot be taken for host memory, nor the other way round.
+// The types that layers see: device memory does not convert to host memory, nor the reverse.
 static_assert(!std::convertible_to<DeviceSpan<float>, HostSpan<float>>);
 static_assert(!std::convertible_to<HostSpan<float>, DeviceSpan<float>>);
 static_assert(std::convertible_to<DeviceSpan<float>, DeviceSpan<float const>>);

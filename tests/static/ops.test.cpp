@@ -9,7 +9,7 @@
 #include <roundpipe/nn/transformer.hpp>
 #include <support/ops_archetype.hpp>
 
-// The layers need nothing of an Ops that the concept does not name.
+// The layers need nothing of an Ops beyond the concept.
 template class roundpipe::nn::TokenEmbedding<roundpipe::test::OpsArchetype>;
 template class roundpipe::nn::TransformerBlock<roundpipe::test::OpsArchetype>;
 template class roundpipe::nn::LanguageModelHead<roundpipe::test::OpsArchetype>;
@@ -40,7 +40,7 @@ static_assert(HasSideInputs<nn::TokenEmbedding<Host>> &&
 static_assert(!HasSideInputs<nn::TransformerBlock<Host>>);
 static_assert(HasWork<nn::TransformerBlock<Host>> && HasName<nn::TransformerBlock<Host>>);
 
-// Each lacks one thing of the smallest model.
+// Each lacks one member of the smallest model.
 struct OpsWithoutScratch : OpsArchetype {
   explicit OpsWithoutScratch(Stream&);
 };

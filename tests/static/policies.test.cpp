@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: 2026 The roundpipe authors
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-// The policy concepts take their smallest models and the library's own, and refuse what lacks one
-// member, has it non-const, or returns something else.
+// The policy concepts accept their smallest models and the library's policies. They reject types
+// that lack a member, have it non-const, or return another type.
 #include <roundpipe/optim/adamw.hpp>
 #include <roundpipe/optim/sgd.hpp>
 #include <roundpipe/partition/partitioner.hpp>
@@ -214,7 +214,7 @@ static_assert(!Optimizer<OptimizerThatChanges>);
 static_assert(!Optimizer<OptimizerInDouble>);
 static_assert(!Optimizer<OptimizerOnDevices>);
 
-// A host span and a device span are not taken for each other.
+// Host spans and device spans do not convert to each other.
 static_assert(!std::is_convertible_v<DeviceSpan<float>, HostSpan<float>>);
 static_assert(!std::is_convertible_v<HostSpan<float>, DeviceSpan<float>>);
 

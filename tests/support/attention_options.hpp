@@ -3,7 +3,7 @@
 #pragma once
 
 /// \file
-/// \brief The process's options of attention, for as long as a test wants them.
+/// \brief Sets the process's attention options for a scope, for tests.
 
 #include <roundpipe/cuda/attention/attention_plan.hpp>
 

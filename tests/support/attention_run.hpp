@@ -3,7 +3,7 @@
 #pragma once
 
 /// \file
-/// \brief Attention on a CUDA device for tests: its tensors, and what they should hold.
+/// \brief Attention on a CUDA device for tests: its tensors and their expected contents.
 
 #include <roundpipe/concepts/ops.hpp>
 #include <roundpipe/core/dtype.hpp>
@@ -39,8 +39,8 @@ constexpr AttentionShape with_type(AttentionShape s, DType type) {
   return s;
 }
 
-/// The norm of the difference over that of \p expected, or over that of numbers of 0.1 where it is
-/// smaller: a lone key has no gradient.
+/// The norm of the difference, over the norm of \p expected or, if that is smaller, of as many
+/// numbers of 0.1: a lone key has no gradient.
 inline double error_between(Values const& values, Values const& expected) {
   double difference = 0;
   double norm = 0;
@@ -164,8 +164,8 @@ struct AttentionRun {
   cu::Stream stream;
 };
 
-/// A result is rounded once. Gradients carry the rounding of the output that they are formed from,
-/// too, and, by cuDNN, that of probabilities and of scores' gradients to 16 bits.
+/// A result is rounded once. Gradients also carry the rounding of the output that they are formed
+/// from, and with cuDNN the rounding of probabilities and of scores' gradients to 16 bits.
 inline void check_results(AttentionRun const& run, AttentionReference const& expected) {
   CAPTURE(run.s.rows);
   CAPTURE(run.s.length);

@@ -3,8 +3,8 @@
 #pragma once
 
 /// \file
-/// \brief The smallest models of Backend and of its parts: nothing that the concepts do not ask
-/// for.
+/// \brief The smallest models of Backend and of its parts: exactly the members that the concepts
+/// require.
 
 #include <roundpipe/concepts/backend.hpp>
 #include <roundpipe/core/bytes.hpp>
@@ -49,7 +49,7 @@ struct StreamArchetype : MoveOnly {
   void round(DeviceSpan<Float16>, DeviceSpan<float const>) {}
 };
 
-/// Not movable: nobody has to move a backend.
+/// Not movable: no code needs to move a backend.
 class BackendArchetype {
  public:
   using Stream = StreamArchetype;

@@ -3,7 +3,7 @@
 #pragma once
 
 /// \file
-/// \brief What the tests of schedules that bind stages to devices have in common.
+/// \brief Helpers for the tests of schedules that bind stages to devices.
 
 #include <roundpipe/concepts/schedule.hpp>
 #include <support/schedule_refusals.hpp>
@@ -17,8 +17,8 @@
 
 namespace roundpipe::test {
 
-/// All small shapes whose backward stages mirror the forward ones, fused and not, and forward-only
-/// ones, of which \p wanted.
+/// All small shapes that \p wanted accepts, whose backward stages mirror the forward ones: fused,
+/// not fused, and forward-only.
 inline std::vector<ScheduleShape> bound_shapes(
     std::function<bool(ScheduleShape const&)> const& wanted = [](auto const&) { return true; }) {
   std::vector<ScheduleShape> shapes;
@@ -46,7 +46,7 @@ inline bool stage_per_device(ScheduleShape const& shape) {
   return shape.forward_stages <= shape.devices && shape.backward_stages <= shape.devices;
 }
 
-/// The run of a schedule whose stages all take \p times.
+/// The run of a schedule in which every stage takes \p times.
 template <Schedule S>
 TaskRun run_equal(S const& schedule,
                   ScheduleShape const& shape,
@@ -71,12 +71,12 @@ void check_grid(S const& schedule, std::vector<ScheduleShape> const& shapes) {
   }
 }
 
-/// Checks that changes of \p good that make no sense are refused.
+/// Checks that the schedule refuses changes of \p good that make no sense.
 template <Schedule S>
 void check_refusals(S const& schedule, ScheduleShape const& good) {
   check_empty_shapes_are_refused(schedule, good);
   auto bad = good;
-  --bad.backward_stages;  // no longer as many as forward ones
+  --bad.backward_stages;  // now fewer than forward stages
   CHECK(refuses(schedule, bad));
 }
 

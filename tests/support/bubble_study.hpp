@@ -20,7 +20,7 @@
 
 namespace roundpipe::test {
 
-/// A file of tests/data/. \throws std::runtime_error when it is not there.
+/// A file of tests/data/. \throws std::runtime_error if it is missing.
 inline nlohmann::json read_test_data(std::string const& name) {
   auto const path = std::filesystem::path(__FILE__).parent_path().parent_path() / "data" / name;
   std::ifstream file(path);
@@ -30,10 +30,10 @@ inline nlohmann::json read_test_data(std::string const& name) {
   return nlohmann::json::parse(file);
 }
 
-/// A model of the study. Times are milliseconds, where the library's are seconds.
+/// A model of the study. Times are in milliseconds, where the library uses seconds.
 struct StudiedModel {
   std::vector<LayerCost> costs;
-  double communication = 0;  ///< What handing a boundary to another device takes.
+  double communication = 0;  ///< The time to hand a boundary to another device.
 };
 
 /// \param name as in `costs_NAME.json`
@@ -47,11 +47,11 @@ inline StudiedModel studied_model(std::string const& name) {
   return model;
 }
 
-/// What the study reports of a model.
+/// The study's results for a model.
 struct StudiedBubbles {
-  std::map<std::string, double> percent;  ///< By schedule.
-  Partition partition;                    ///< That of RoundPipe.
-  double makespan = 0;                    ///< Likewise, of a synchronous call; milliseconds.
+  std::map<std::string, double> percent;  ///< For each schedule.
+  Partition partition;                    ///< RoundPipe's.
+  double makespan = 0;                    ///< RoundPipe's, for a synchronous call; milliseconds.
 };
 
 struct Study {

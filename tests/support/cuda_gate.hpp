@@ -15,7 +15,7 @@
 
 namespace roundpipe::test {
 
-/// Opens at the latest when it is destroyed, so that a failing test cannot hang.
+/// The destructor opens the gate at the latest, so a failing test cannot hang.
 class Gate {
  public:
   Gate() = default;
@@ -27,7 +27,7 @@ class Gate {
   void close(cu::Stream const& stream) {
     auto pass = std::make_unique<std::shared_ptr<State>>(state_);
     cu::check(cudaLaunchHostFunc(stream.get(), &Gate::wait, pass.get()), "cudaLaunchHostFunc");
-    (void)pass.release();  // wait() takes it over
+    (void)pass.release();  // wait() takes ownership
   }
 
   void open() {

@@ -24,14 +24,14 @@
 
 namespace roundpipe::test {
 
-/// \p value as an element of \p type holds it.
+/// \p value rounded to \p type.
 inline double rounded(double value, DType type) {
   return visit_floating(type, [&](auto zero) {
     return static_cast<double>(decltype(zero)(static_cast<float>(value)));
   });
 }
 
-/// \p n normal numbers that \p type holds exactly, other ones at each call.
+/// \p n normal numbers that \p type holds exactly; each call draws new ones.
 inline std::vector<double> random_values(std::size_t n, DType type) {
   static std::mt19937 generator(20260101);
   std::normal_distribution<double> normal;
@@ -45,7 +45,7 @@ inline std::vector<double> random_values(std::size_t n, DType type) {
 /// A tensor on device 0 with memory of its own.
 class DeviceValues {
  public:
-  /// Every bit set: a NaN in each floating type. The tensor begins \p offset bytes behind a
+  /// Sets every bit: a NaN in each floating type. The tensor begins \p offset bytes behind a
   /// multiple of 256.
   DeviceValues(Shape const& shape, DType type, Bytes offset = 0)
       : memory_(DeviceId(0), shape.size() * size_of(type) + offset + 1) {
@@ -53,7 +53,8 @@ class DeviceValues {
               "cudaMemset");
     auto const bytes = memory_.bytes().subspan(offset, memory_.bytes().size() - offset);
     tensor_ = DeviceTensor(bytes, shape, type);
-    // A copy or fill of the default stream may still run, and streams of tests do not wait for it.
+    // A copy or fill of the default stream may still run, and the tests' streams do not wait for
+    // it.
     cu::check(cudaDeviceSynchronize(), "cudaDeviceSynchronize");
   }
   DeviceValues(Shape const& shape, DType type, std::vector<double> const& values, Bytes offset = 0)
@@ -81,7 +82,7 @@ class DeviceValues {
               "cudaMemcpy");
     return bytes;
   }
-  /// Likewise.
+  /// Waits for the device first.
   [[nodiscard]] std::vector<double> values() const {
     auto const bytes = bits();
     std::vector<double> result(tensor_.size());
@@ -99,7 +100,7 @@ class DeviceValues {
   DeviceTensor tensor_;
 };
 
-/// The Frobenius norm of the difference over that of \p expected; NaN where a value is NaN.
+/// The Frobenius norm of the difference over that of \p expected; NaN if any value is NaN.
 inline double relative_error(std::vector<double> const& values,
                              std::vector<double> const& expected) {
   double difference = 0;
@@ -111,8 +112,8 @@ inline double relative_error(std::vector<double> const& values,
   return std::sqrt(difference / norm);
 }
 
-/// The relative error that one rounding to \p type may bring, and some of fp32 sums: half a unit in
-/// the last place is 2^-9 of a bf16 and 2^-12 of an f16, at most twice that of a small mantissa.
+/// The relative error of one rounding to \p type, and of some fp32 sums: half a unit in the last
+/// place is 2^-9 of a bf16 and 2^-12 of an f16, at most twice that of a small mantissa.
 inline double tolerance(DType type) {
   return type == DType::bf16 ? 6e-3 : type == DType::f16 ? 1e-3 : 1e-5;
 }

@@ -3,8 +3,8 @@
 #pragma once
 
 /// \file
-/// \brief The operations by element of \c Ops in plain loops over doubles, and what tests of their
-/// GPU kernels share.
+/// \brief The element-wise operations of \c Ops in plain loops over doubles, and helpers that the
+/// tests of their GPU kernels share.
 
 #include <roundpipe/core/bytes.hpp>
 #include <roundpipe/core/dtype.hpp>
@@ -25,13 +25,13 @@ namespace roundpipe::test {
 
 using Values = std::vector<double>;
 
-/// The types of stored tensors, and of a gain or table.
+/// The type of stored tensors, and the type of a gain or table.
 struct ElementTypes {
   DType storage;
   DType parameter;
 };
 
-/// What kernels are made for, and one mix that takes the slow way.
+/// The types that kernels are made for, and one mix that takes the slow path.
 inline constexpr ElementTypes element_types[] = {{DType::f32, DType::f32},
                                                  {DType::bf16, DType::bf16},
                                                  {DType::bf16, DType::f32},
@@ -39,7 +39,7 @@ inline constexpr ElementTypes element_types[] = {{DType::f32, DType::f32},
                                                  {DType::f16, DType::f32},
                                                  {DType::f32, DType::bf16}};
 
-/// Scratch whose content is NaN to begin with.
+/// Scratch that starts as NaNs.
 class PoisonedScratch {
  public:
   explicit PoisonedScratch(Bytes bytes) : memory_(DeviceId(0), bytes) {
@@ -112,8 +112,8 @@ inline NormGradients norm_gradients(Values const& dy,
   return d;
 }
 
-/// Turns the pairs of each head of \p x, [rows, length, heads, width], by \p direction times their
-/// angles.
+/// Rotates the pairs of each head of \p x, [rows, length, heads, width], by \p direction times
+/// their angles.
 inline Values turned(Values const& x,
                      std::size_t length,
                      std::size_t heads,

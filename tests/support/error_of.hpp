@@ -3,7 +3,7 @@
 #pragma once
 
 /// \file
-/// \brief What a call throws, as a value.
+/// \brief Returns the error that a call throws.
 
 #include <roundpipe/core/error.hpp>
 
@@ -13,7 +13,7 @@
 
 namespace roundpipe::test {
 
-/// The Error that \p f throws; one without a code where it throws none.
+/// The Error that \p f throws; an Error without a code if \p f throws none.
 template <class F>
 Error error_of(F&& f) {
   try {

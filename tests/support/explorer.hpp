@@ -3,7 +3,8 @@
 #pragma once
 
 /// \file
-/// \brief Runs a sequence of graphs through its interleavings, on symbols instead of numbers.
+/// \brief Runs a sequence of graphs through all of its interleavings, on symbols instead of
+/// numbers.
 
 #include <roundpipe/graph/action_graph.hpp>
 #include <roundpipe/graph/graph_sequence.hpp>
@@ -23,28 +24,29 @@
 
 namespace roundpipe::test {
 
-/// What an exploration has seen.
+/// The results of an exploration.
 struct Exploration {
   std::size_t states = 0;
-  double interleavings = 0;   ///< Of those visited: ways from the first state to an end.
+  double interleavings = 0;   ///< Ways from the first state to an end, through visited states.
   bool is_exhaustive = true;  ///< Whether no state was left out.
   bool deadlocks = false;
-  bool differs = false;  ///< An action reads other content than in issue order, or ends in other.
-  /// Of the interleaving that differs: whether the weights are others at its end.
+  bool differs = false;  ///< An action reads, or the end holds, other content than in issue order.
+  /// Whether the interleaving that differs ends with other weights.
   bool ends_in_other_weights = false;
-  std::string first_text;  ///< The action that differs first.
+  std::string first_text;  ///< The first action that differs.
 };
 
 /// \brief A controlled scheduler: it decides when each action begins and when it ends.
 ///
-/// An action may begin when the action before it on its lane, all that it waits for, and all of
-/// earlier epochs have ended. It reads its locations when it begins and again when it ends; what it
-/// writes is undefined from its beginning to its end. Contents are hashes of all that led to them.
-/// A location is cut as memory is: chunks write pieces, layers use the pieces of their blocks, and
-/// the next content of a ring's entry lies across all pieces of the former one.
+/// An action may begin when all of these have ended: the action before it on its lane, all actions
+/// that it waits for, and all actions of earlier epochs. It reads its locations when it begins and
+/// again when it ends. The locations that it writes are undefined from its beginning to its end.
+/// Contents are hashes of everything that led to them. A location is cut as memory is: chunks write
+/// pieces, layers use the pieces of their blocks, and the next content of a ring's entry lies
+/// across all pieces of the former one.
 ///
-/// States are how far each lane is and what memory holds; each is entered once. So all
-/// interleavings are visited, unless there are more than \c most states.
+/// A state is the progress of each lane and the contents of memory; the explorer enters each state
+/// once. It therefore visits all interleavings, unless there are more than \c most states.
 class Explorer {
  public:
   /// \p actions must outlive the explorer.
@@ -69,16 +71,16 @@ class Explorer {
 
   struct Touch {
     std::size_t cell = 0;
-    std::size_t label = no_cell;  // the cell that says which content a ring's entry holds
+    std::size_t label = no_cell;  // the cell that names the content of a ring's entry
     std::uint64_t content = 0;
   };
   struct Plan {
     std::size_t lane = 0;
     std::vector<Touch> reads;
-    std::vector<Touch> adds;  // what it writes, but does not overwrite
+    std::vector<Touch> adds;  // writes that do not overwrite
     std::vector<Touch> writes;
-    Value expected = 0;        // what it reads in issue order
-    Value expected_start = 0;  // with what it adds to
+    Value expected = 0;        // its reads in issue order
+    Value expected_start = 0;  // the same, including the targets of its adds
   };
   struct Key {
     Value progress = 0;
@@ -118,7 +120,7 @@ class Explorer {
 
   static bool is_ring(BufferKind kind) noexcept { return kind < BufferKind::master; }
 
-  /// A part of a location: of chunks by piece, else by use, else everything.
+  /// A part of a location: for chunks by piece, otherwise by use, otherwise all of it.
   using Part = std::array<std::size_t, 3>;
 
   [[nodiscard]] static std::vector<Part> own_parts(BufferKind kind, Action const& action) {
@@ -218,7 +220,7 @@ class Explorer {
     }
   }
 
-  /// Whether what \p action leaves in a buffer depends on what it finds there.
+  /// Whether the content that \p action leaves in a buffer depends on the content before.
   static bool adds(BufferKind kind, Action const& action) noexcept {
     switch (action.kind) {
       case ActionKind::backward:
@@ -266,7 +268,7 @@ class Explorer {
     }
     return value;
   }
-  /// What action \p i finds when it begins, or when it ends.
+  /// The content that action \p i finds when it begins, or when it ends.
   [[nodiscard]] Value find(std::size_t i, bool runs) const {
     auto const& plan = plans_[i];
     auto const value = hash_of(1, plan.reads);
@@ -281,7 +283,7 @@ class Explorer {
     return writes_alone ? value : mix(value, undefined);
   }
 
-  /// Writes what comes of \p found; nothing: while the action runs.
+  /// Writes the result of \p found; nothing: the action still runs.
   void write(std::size_t i, std::optional<Value> found) {
     for (auto const& touch : plans_[i].writes) {
       if (touch.label != no_cell && memory_[touch.label] != touch.content + 1) {
@@ -311,7 +313,7 @@ class Explorer {
     final_memory_ = memory_;
   }
 
-  /// The next action of \p lane, and whether it runs; or none.
+  /// The next action of \p lane and whether it runs; or none.
   [[nodiscard]] std::optional<std::pair<std::size_t, bool>> next(std::size_t lane) const {
     auto const at = progress_[lane] / 2;
     if (at == lanes_[lane].size()) {
@@ -327,7 +329,7 @@ class Explorer {
     return runs || may_begin ? std::optional(std::pair(i, runs)) : std::nullopt;
   }
 
-  /// Visits all that can follow; returns in how many ways an end is reached.
+  /// Visits all states that can follow; returns the number of ways to an end.
   double visit() {
     Key const key{progress_hash_, memory_hash_};
     if (auto const found = known_.find(key); found != known_.end()) {
@@ -369,7 +371,7 @@ class Explorer {
     return known_[key] = ways;
   }
 
-  /// Actions of later iterations first: they are what an order must hold back.
+  /// Actions of later iterations first: they are the ones that an order must hold back.
   [[nodiscard]] std::vector<std::pair<std::size_t, bool>> sorted_choices() const {
     std::vector<std::pair<std::size_t, bool>> choices;
     for (std::size_t lane = 0; lane < lanes_.size(); ++lane) {
@@ -381,7 +383,7 @@ class Explorer {
     return choices;
   }
 
-  /// Begins action \p i, or ends it when it \p runs and has found \p found.
+  /// Begins action \p i, or ends it if it \p runs and has found \p found.
   void step(std::size_t i, bool runs, Value found) {
     write(i, runs ? std::optional(found) : std::nullopt);
     move(plans_[i].lane, progress_[plans_[i].lane] + 1);
@@ -408,14 +410,14 @@ class Explorer {
     }
   }
 
-  /// Goes on from where something differs, later actions first, to see in what it ends.
+  /// Continues from the first difference, later actions first, to find the contents at the end.
   void finish_anyhow() {
     std::map<std::size_t, std::pair<Value, Value>>
-        begun;  // what was found: all, without what it adds
+        begun;  // everything found, except the targets of its adds
     for (auto choices = sorted_choices(); !choices.empty(); choices = sorted_choices()) {
       auto const [i, runs] = choices.front();
       auto const& plan = plans_[i];
-      auto const known = begun.find(i);  // if it was begun before, it began as expected
+      auto const known = begun.find(i);  // absent: it began before the difference
       auto const [start, reads] =
           known != begun.end() ? known->second : std::pair(plan.expected_start, plan.expected);
       if (!runs) {
@@ -429,21 +431,21 @@ class Explorer {
   }
 
   std::span<UnrolledAction const> actions_;
-  std::vector<Plan> plans_;                      // by action
-  std::vector<std::vector<std::size_t>> lanes_;  // by lane: its actions
-  std::vector<std::size_t> before_epoch_;        // by epoch: how many actions are earlier
+  std::vector<Plan> plans_;                      // one for each action
+  std::vector<std::vector<std::size_t>> lanes_;  // for each lane: its actions
+  std::vector<std::size_t> before_epoch_;        // for each epoch: the number of earlier actions
   std::size_t cells_ = 0;
-  std::vector<std::vector<std::size_t>> entries_;  // by label cell: the cells of the entry
-  std::vector<bool> is_weight_;                    // by cell
+  std::vector<std::vector<std::size_t>> entries_;  // for each label cell: the cells of the entry
+  std::vector<bool> is_weight_;                    // for each cell
 
   std::vector<Value> memory_;
   std::vector<Value> final_memory_;
   Value memory_hash_ = 0;
-  std::vector<std::size_t> progress_;  // by lane: two for each action that has ended, one if begun
+  std::vector<std::size_t> progress_;  // for each lane: two an ended action, one a begun one
   Value progress_hash_ = 0;
   std::vector<bool> ended_;
   std::size_t ended_count_ = 0;
-  std::vector<std::pair<std::size_t, Value>> log_;  // what was overwritten
+  std::vector<std::pair<std::size_t, Value>> log_;  // overwritten values
 
   std::size_t most_ = 0;
   Exploration result_;

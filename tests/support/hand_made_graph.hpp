@@ -18,7 +18,7 @@ namespace roundpipe::test {
 struct Made {
   Action action;
 
-  /// Of device \p device.
+  /// An action of device \p device.
   Made(ActionKind kind, LaneKind lane, std::size_t device) {
     action.kind = kind;
     action.lane = {lane, DeviceId(device)};
@@ -26,7 +26,7 @@ struct Made {
       action.uses = {0};
     }
   }
-  /// Of the host's lanes, on block 0.
+  /// An action on the host's lanes, for block 0.
   Made(ActionKind kind, LaneKind lane) {
     action.kind = kind;
     action.lane = {lane, DeviceId::none()};
@@ -86,7 +86,7 @@ inline ActionGraph graph_of(std::initializer_list<Made> actions,
   return graph;
 }
 
-/// Says that \p ring has \p count entries, and who uses what it acquires.
+/// Gives \p ring \p count entries, and names the users of the entry that an action acquires.
 inline void add_ring(ActionGraph& graph,
                      Ring ring,
                      std::size_t count,

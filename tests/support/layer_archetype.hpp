@@ -3,8 +3,8 @@
 #pragma once
 
 /// \file
-/// \brief The smallest models of Layer and of its opt-ins: nothing that the concepts do not ask
-/// for.
+/// \brief The smallest models of Layer and of its opt-ins: exactly the members that the concepts
+/// require.
 
 #include <roundpipe/concepts/layer.hpp>
 
@@ -14,7 +14,7 @@
 
 namespace roundpipe::test {
 
-/// Is no T, but turns into one.
+/// Not a T, but converts to one.
 template <class T>
 struct ConvertsTo {
   operator T() const { return {}; }
@@ -28,7 +28,7 @@ class CopyOnly {
   CopyOnly& operator=(CopyOnly const&) = delete;
 };
 
-/// A layer that takes nothing, does nothing and hands on nothing.
+/// A layer that takes nothing, does nothing and hands over nothing.
 template <class Stream>
 struct LayerArchetype : CopyOnly {
   using CopyOnly::CopyOnly;
@@ -40,14 +40,14 @@ struct LayerArchetype : CopyOnly {
   void backward(BackwardContext<Stream>&) const {}
 };
 
-/// The same with a loss of no terms: the smallest last layer.
+/// The same, with a loss of no terms: the smallest last layer.
 template <class Stream>
 struct LossLayerArchetype : LayerArchetype<Stream> {
   using LayerArchetype<Stream>::LayerArchetype;
   ConvertsTo<std::int64_t> loss_terms(std::span<HostTensor const>, BatchShape) const { return {}; }
 };
 
-/// The same with every opt-in.
+/// The same, with every opt-in.
 template <class Stream>
 struct FullLayerArchetype : LossLayerArchetype<Stream> {
   using LossLayerArchetype<Stream>::LossLayerArchetype;

@@ -3,8 +3,8 @@
 #pragma once
 
 /// \file
-/// \brief One layer and one micro-batch, and what both passes make of it in double on the host: a
-/// door between tests that nvcc compiles and Eigen, which it does not.
+/// \brief The results of one layer's two passes for one micro-batch, in double on the host. Tests
+/// that nvcc compiles reach Eigen, which nvcc cannot compile, through this header.
 
 #include <roundpipe/core/batch_shape.hpp>
 #include <roundpipe/core/layer_context.hpp>
@@ -22,9 +22,9 @@ struct LayerCase {
   Kind kind = Kind::block;
   nn::TransformerConfig config;
   BatchShape shape;
-  std::vector<std::int32_t> indices;  ///< Tokens or labels; none for a block.
+  std::vector<std::int32_t> indices;  ///< Tokens or labels; a block has none.
 
-  /// The facts of its passes, but for what tells one pass from another.
+  /// The facts of its passes that both passes share.
   [[nodiscard]] LayerCall call() const {
     LayerCall call;
     call.shape = shape;
@@ -34,25 +34,25 @@ struct LayerCase {
   }
 };
 
-/// The elements of every tensor of a layer, in the order of its tables; none where it has none.
+/// The elements of every tensor of a layer, in the order of its tables; empty where there are none.
 struct LayerValues {
   using Lists = std::vector<std::vector<double>>;
 
   Lists parameters;
   Lists inputs;
   Lists output_gradients;
-  Lists sums;  ///< What parameter gradients are added to.
+  Lists sums;  ///< The initial values to which the backward adds parameter gradients.
 
   Lists outputs;
   Lists results;
-  double loss = 0;  ///< Of the forward of an evaluation.
+  double loss = 0;  ///< Of an evaluation's forward.
   Lists input_gradients;
-  Lists parameter_gradients;  ///< With the sums before.
-  double training_loss = 0;   ///< When the backward is over.
+  Lists parameter_gradients;  ///< Including the initial sums.
+  double training_loss = 0;   ///< After the backward.
 };
 
-/// Both passes of \p c in double, on random operands that the case's types hold exactly: other ones
-/// at each call.
+/// Both passes of \p c in double, on random operands that the case's types hold exactly; each call
+/// draws new ones.
 [[nodiscard]] LayerValues host_passes(LayerCase const& c);
 
 }  // namespace roundpipe::test

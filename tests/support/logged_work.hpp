@@ -3,7 +3,7 @@
 #pragma once
 
 /// \file
-/// \brief Work for the executor's parts that only writes down what is done.
+/// \brief Work for the executor's parts that only logs the actions.
 
 #include <roundpipe/backend/host_backend.hpp>
 #include <roundpipe/core/error.hpp>
@@ -18,11 +18,11 @@
 
 namespace roundpipe::test {
 
-/// Models ActionWork on the host backend. May be used from several threads at once.
+/// Models ActionWork on the host backend. Several threads may use it at once.
 class LoggedWork {
  public:
-  /// Called with every action that is issued on a device or run on the host; what it throws, the
-  /// work throws.
+  /// Called with every action that is issued on a device or run on the host; the work rethrows its
+  /// exceptions.
   std::function<void(ActionId)> hook = [](ActionId) {};
   /// Called with every action whose work runs on a device.
   std::function<void(ActionId)> device_hook = [](ActionId) {};
@@ -49,7 +49,7 @@ class LoggedWork {
   std::vector<HostLaneTraits> lanes = {
       {LaneKind::accumulate}, {LaneKind::parameter_copy}, {LaneKind::optimizer, true, true}};
 
-  /// The actions whose work is done, in that order.
+  /// The actions whose work is done, in the order of their ends.
   [[nodiscard]] std::vector<ActionId> done() const { return copy(done_); }
   [[nodiscard]] std::vector<ActionId> abandoned() const { return copy(abandoned_); }
 

@@ -3,7 +3,7 @@
 #pragma once
 
 /// \file
-/// \brief Graphs that lack an ordering edge, and what the missing edge is worth, by brute force.
+/// \brief Drops ordering edges from graphs and decides by brute force what each edge is worth.
 
 #include <roundpipe/graph/action_graph.hpp>
 #include <roundpipe/graph/graph_sequence.hpp>
@@ -24,7 +24,7 @@
 
 namespace roundpipe::test {
 
-/// Which of an action's lists of waits an edge stands in.
+/// The list of waits that holds an edge.
 enum class EdgeList : std::uint8_t { waits, block_waits, ring_waits, lane_waits };
 
 /// One entry of one list of one action.
@@ -53,8 +53,7 @@ inline std::vector<Edge> edges_of(ActionGraph const& graph) {
   return edges;
 }
 
-/// Drops \p edge from \p graph. Of several edges of one action the one with the highest index must
-/// be dropped first.
+/// Drops \p edge from \p graph. To drop several edges of one action, begin with the highest index.
 inline void drop(ActionGraph& graph, Edge const& edge) {
   auto const erase = [&](auto& list) {
     list.erase(list.begin() + static_cast<std::ptrdiff_t>(edge.index));
@@ -72,11 +71,11 @@ inline void drop(ActionGraph& graph, Edge const& edge) {
   }
 }
 
-/// What an edge stands for.
+/// The meaning of an edge.
 struct EdgeKind {
   std::string name;      ///< "download gradients waits for optimizer step of its block"
-  std::set<Rule> rules;  ///< The rules that it may serve.
-  /// What is dropped with it when a rule is dropped: of the protocol's edges, all of the rule.
+  std::set<Rule> rules;  ///< The rules that the edge may serve.
+  /// The edges that go together if a rule is dropped: of the protocol's edges, all of the rule.
   std::string group;
 };
 
@@ -91,7 +90,7 @@ inline EdgeKind kind_of(TrainingGraphs const& graphs, Edge const& edge) {
       kind.name += name_of(target.kind);
       if (is(ActionKind::optimizer_step)) {  // for the P copy
         kind.rules = {Rule::copy_between_steps};
-      } else if (action.gated) {  // a chunk's gate may also be what frees or fills its buffer
+      } else if (action.gated) {  // a chunk's gate may also free or fill its buffer
         kind.rules = {Rule::queueing};
         if (target.lane.kind == LaneKind::compute) {
           kind.rules.insert({Rule::data, Rule::buffer_reuse});
@@ -107,7 +106,7 @@ inline EdgeKind kind_of(TrainingGraphs const& graphs, Edge const& edge) {
       auto const& event = action.block_waits[edge.index];
       constexpr char const* names[] = {"upload", "gradient write", "optimizer step", "P copy"};
       kind.name += names[static_cast<std::size_t>(event.kind)];
-      auto const blocks = [&] {  // of what the action touches
+      auto const blocks = [&] {  // of the buffers of the action
         std::set<std::size_t> result;
         for (auto const* list : {&action.reads, &action.writes}) {
           for (auto const& buffer : *list) {
@@ -163,9 +162,9 @@ inline EdgeKind kind_of(TrainingGraphs const& graphs, Edge const& edge) {
 
 /// Two actions whose order matters.
 struct Conflict {
-  std::size_t first = 0;   ///< Must be over
+  std::size_t first = 0;   ///< Must have ended
   std::size_t second = 0;  ///< before this one begins.
-  /// What it is for: the content of a location, or else a place on a link.
+  /// The reason: the content of a location, or a place on a link.
   bool of_content = true;
 };
 
@@ -186,7 +185,7 @@ struct Extent {
   }
 };
 
-/// What \p action touches of a buffer of \p kind.
+/// The part of a buffer of \p kind that \p action accesses.
 inline std::vector<Extent> extents_of(BufferKind kind, Action const& action) {
   std::vector<Extent> extents;
   switch (kind) {
@@ -204,7 +203,7 @@ inline std::vector<Extent> extents_of(BufferKind kind, Action const& action) {
         return extents;
       }
       break;
-    case BufferKind::activations_in:  // "use" 0: what a recomputation needs, 1: the gradient
+    case BufferKind::activations_in:  // "use" 0: for a recomputation, 1: the gradient
       if (action.kind == ActionKind::upload_activation || action.kind == ActionKind::recompute) {
         extents.push_back({0});
       } else if (action.kind == ActionKind::upload_gradient) {
@@ -220,10 +219,10 @@ inline std::vector<Extent> extents_of(BufferKind kind, Action const& action) {
   return extents;
 }
 
-/// Whether \p copy, of the direction and device of \p chunk, is due before the chunk or in its
-/// window: see `Action::window_slot`. The windows of a slot count from 0; what a micro-batch needs
-/// goes up so many windows before its own as the device holds activations, less one, and comes down
-/// in the window after its own.
+/// Whether \p copy, in the direction and on the device of \p chunk, is due before the chunk or in
+/// its window: see `Action::window_slot`. The windows of a slot count from 0. An upload of a
+/// micro-batch precedes its own window by the number of activations that the device holds, less
+/// one; a download comes in the window after its own.
 inline bool is_due(UnrolledAction const& copy,
                    UnrolledAction const& chunk,
                    std::span<UnrolledAction const> copies_of_lane) {
@@ -263,14 +262,14 @@ inline bool is_due(UnrolledAction const& copy,
       windows = std::max(windows, action.micro_batch.index() + 1);
     }
   }
-  auto const behind = std::max(windows - window, held) - held;  // micro-batches that need not be up
+  auto const behind = std::max(windows - window, held) - held;  // micro-batches that are not due
   return micro_batch + behind <= end->action->micro_batch.index();
 }
 
 }  // namespace detail
 
-/// All pairs whose order matters, each by what the two actions touch or where they queue: no
-/// content is followed, no pair is left to follow from others.
+/// All pairs whose order matters, found from the locations that both actions access, or the queues
+/// that both stand in. This follows no content and leaves no pair to follow from others.
 inline std::vector<Conflict> conflicts_of(std::span<UnrolledAction const> actions) {
   std::vector<Conflict> conflicts;
   struct User {
@@ -290,7 +289,7 @@ inline std::vector<Conflict> conflicts_of(std::span<UnrolledAction const> action
       User const user{i, access, detail::extents_of(kind, *actions[i].action)};
       auto& earlier = users[access.location];
       for (auto const& other : earlier) {
-        // An entry's next content lies where it likes.
+        // The next content of an entry may lie anywhere in it.
         auto const moved = kind < BufferKind::master && other.access.content != access.content;
         auto const meets = [&](detail::Extent const& mine) {
           return std::any_of(other.extents.begin(), other.extents.end(), [&](auto const& extent) {
@@ -325,25 +324,25 @@ inline std::vector<Conflict> conflicts_of(std::span<UnrolledAction const> action
   return conflicts;
 }
 
-/// Where an edge is dropped.
+/// The place of a dropped edge.
 enum class Scope : std::uint8_t { always, even_iterations, odd_iterations };
 
-/// What becomes of a sequence that lacks edges.
+/// The fate of a sequence that lacks edges.
 struct MutantEffect {
-  bool is_implied = true;       ///< Other edges keep every pair in order that the edges kept.
-  bool changes_result = false;  ///< Two uses of one location may come in either order.
+  bool is_implied = true;  ///< Other edges keep every pair in order that the dropped edges kept.
+  bool changes_result = false;  ///< Two accesses of one location may come in either order.
   bool changes_queues = false;  ///< An activation copy may stand behind a chunk.
   std::set<Rule> found;         ///< By `verify`.
-  std::string first_text;       ///< The first violation's.
+  std::string first_text;       ///< The text of the first violation.
 
-  /// Such an edge only paces: without it, copies go earlier, to where nobody minds.
+  /// Such an edge only paces: without it copies go earlier, and that harms nothing.
   [[nodiscard]] bool only_paces() const noexcept {
     return !is_implied && !changes_result && !changes_queues;
   }
 };
 
-/// Drops edges from the graphs of a sequence, and looks what comes of it: by brute force over
-/// \ref conflicts_of, and by `verify`.
+/// Drops edges from the graphs of a sequence and examines the result, by brute force over \ref
+/// conflicts_of, and by `verify`.
 class MutantLab {
  public:
   /// \p graphs must outlive the lab.
@@ -357,7 +356,7 @@ class MutantLab {
 
   [[nodiscard]] std::size_t action_count() const noexcept { return actions_.size(); }
 
-  /// Conflicts that the graphs as built leave open.
+  /// Conflicts that the unchanged graphs leave open.
   [[nodiscard]] std::vector<Conflict> open_conflicts() const {
     return open_conflicts(SequenceOrder(actions_));
   }

@@ -3,8 +3,8 @@
 #pragma once
 
 /// \file
-/// \brief Runs one layer on the host in memory of exactly the size that it declares, watches what
-/// it may not touch, and compares its gradients with finite differences.
+/// \brief Runs one layer on the host in memory of exactly the declared size, checks that it leaves
+/// other memory alone, and compares its gradients with finite differences.
 
 #include <roundpipe/backend/host_stream.hpp>
 #include <roundpipe/concepts/layer.hpp>
@@ -38,7 +38,7 @@ class GuardedMemory {
     poison();
   }
   [[nodiscard]] DeviceBytes device() { return {data(), bytes_}; }
-  /// Every floating number becomes NaN, every integer -1.
+  /// Sets every floating-point number to NaN, every integer to -1.
   void poison() { fill(data(), bytes_, std::byte{0xFF}); }
   void zero() { fill(data(), bytes_, std::byte{0}); }
   [[nodiscard]] std::vector<std::byte> content() const {
@@ -70,7 +70,7 @@ class GuardedMemory {
   std::vector<Unit> storage_;
 };
 
-/// The elements of \p t; none where it is absent.
+/// The elements of \p t; empty if it is absent.
 inline std::vector<double> read(DeviceTensor const& t) {
   if (!t.present()) {
     return {};
@@ -127,7 +127,7 @@ inline double relative_difference(std::vector<double> const& a, std::vector<doub
   return norm > 0 ? std::sqrt(difference / norm) : std::sqrt(difference);
 }
 
-/// A stream that runs nothing until it is told to.
+/// A stream that runs its work only on request.
 class DeferredStream {
  public:
   template <class F>
@@ -145,7 +145,7 @@ class DeferredStream {
   std::vector<std::function<void()>> work_;
 };
 
-/// The stream that a layer names, or else the host's.
+/// The stream that a layer names, or otherwise the host's.
 template <class L>
 struct StreamOfLayer {
   using type = HostStream;
@@ -163,8 +163,8 @@ class LayerRunner {
   using Stream = typename StreamOfLayer<L>::type;
 
   LayerRunner(L const& l, BatchShape shape) : LayerRunner(l, shape, shape) {}
-  /// Memory is that of \p capacity. Parameters, inputs and output gradients are random;
-  /// integer inputs are not written.
+  /// Allocates for \p capacity. Parameters, inputs and output gradients are random; integer inputs
+  /// are not written.
   LayerRunner(L const& l, BatchShape shape, BatchShape capacity)
       : layer(l),
         parameters(table_of(false).bytes()),
@@ -216,8 +216,8 @@ class LayerRunner {
     }
   }
 
-  /// Runs the forward; \returns the loss, 0 for a layer without one, and where a saving one leaves
-  /// it to the backward.
+  /// Runs the forward. \returns the loss; 0 for a layer without one, and if a saving forward leaves
+  /// the loss to the backward.
   double forward(bool saving, bool wants_results = false) {
     auto const constant = watched(false);
     outputs.poison();
@@ -312,7 +312,7 @@ class LayerRunner {
     }
     return {};
   }
-  /// Enqueues, and runs a deferred stream, which must not have written anything before.
+  /// Enqueues, then runs a deferred stream, which must not have written anything before.
   template <class F>
   void finish(F&& enqueue) {
     if constexpr (requires { stream.run(); }) {
@@ -331,7 +331,7 @@ class LayerRunner {
             saved.content(),
             workspace.content()};
   }
-  /// What a pass may only read.
+  /// The memory that a pass may only read.
   [[nodiscard]] std::vector<std::vector<std::byte>> watched(bool backward) const {
     std::vector<std::vector<std::byte>> list{
         parameters.content(), inputs.content(), side_inputs.content(), output_gradients.content()};
@@ -372,7 +372,7 @@ std::vector<double> difference_quotients(LayerRunner<L>& runner, DeviceTensor co
 }
 
 /// Checks every gradient of an f64 layer against difference quotients, tensor by tensor, and that
-/// parameter gradients are added to what was there.
+/// the layer adds parameter gradients to the values before.
 template <class L>
 void check_gradients(LayerRunner<L>& runner, double tolerance = 1e-6) {
   static_cast<void>(runner.objective());
@@ -392,7 +392,7 @@ void check_gradients(LayerRunner<L>& runner, double tolerance = 1e-6) {
         }
         auto const difference = relative_difference(gradient, quotients);
         INFO("gradient of " << name << " with norm " << std::sqrt(norm));
-        CHECK(std::sqrt(norm) > 1e-3);  // else the comparison would mean little
+        CHECK(std::sqrt(norm) > 1e-3);  // otherwise the comparison would mean little
         CHECK(difference <= tolerance);
       };
   auto const specs = runner.layer.parameters();
@@ -416,8 +416,8 @@ void check_gradients(LayerRunner<L>& runner, double tolerance = 1e-6) {
   }
 }
 
-/// Gives what a runner has not written something to read: side inputs small numbers, which are
-/// tokens, too, and integer inputs ones.
+/// Fills the inputs that a runner has not written: side inputs with small numbers, which are valid
+/// tokens, and integer inputs with ones.
 template <class L>
 void fill_unwritten(LayerRunner<L>& runner) {
   std::uint32_t name = 500;

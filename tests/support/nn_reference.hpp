@@ -3,8 +3,8 @@
 #pragma once
 
 /// \file
-/// \brief A transformer block by plain loops over doubles, written from the papers and from the
-/// conventions of the common checkpoints, sharing no code with the library's.
+/// \brief A transformer block in plain loops over doubles, written from the papers and the
+/// conventions of common checkpoints. It shares no code with the library's block.
 
 #include <cmath>
 #include <cstddef>
@@ -23,7 +23,7 @@ struct ReferenceBlock {
   double theta, epsilon;
   bool query_key_norm;
   std::map<std::string, Numbers> weights;
-  /// What dropout multiplies element i with, on the attention's (0) and on the MLP's (1) branch.
+  /// Dropout's factor for element i, on the attention's (0) and on the MLP's (1) branch.
   std::function<double(int branch, std::size_t i)> mask = [](int, std::size_t) { return 1.0; };
 
   static Numbers norm(Numbers const& x, Numbers const& gain, double epsilon) {
@@ -60,7 +60,7 @@ struct ReferenceBlock {
     }
     return y;
   }
-  /// The vector of one head, normed where configured, and rotated.
+  /// The vector of one head, normalized where configured, and rotated.
   [[nodiscard]] Numbers head(Numbers const& projected,
                              std::size_t index,
                              std::size_t position,

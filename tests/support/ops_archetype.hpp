@@ -11,14 +11,14 @@
 
 namespace roundpipe::test {
 
-/// A stream that can do nothing, not even be copied.
+/// A stream with no members; it cannot even be copied.
 struct OpsArchetypeStream {
   OpsArchetypeStream() = default;
   OpsArchetypeStream(OpsArchetypeStream const&) = delete;
   OpsArchetypeStream& operator=(OpsArchetypeStream const&) = delete;
 };
 
-/// Copyable, not assignable, not default-constructible; scratch in amounts that differ.
+/// Copyable, not assignable, not default-constructible; its scratch sizes all differ.
 class OpsArchetype {
  public:
   using Stream = OpsArchetypeStream;

@@ -18,10 +18,10 @@
 
 namespace roundpipe::test {
 
-/// A parameter, its optimizer's states, and where in memory they begin.
+/// A parameter, its optimizer's states, and their positions in memory.
 class Parameter {
  public:
-  /// \p shift elements before each array, for alignments of all kinds.
+  /// Puts \p shift elements before each array, to test all alignments.
   Parameter(std::size_t size, std::size_t states, std::uint64_t seed, std::size_t shift = 0)
       : size_(size), shift_(shift), arrays_(states + 1, std::vector<float>(size + shift)) {
     std::mt19937_64 random(seed);
@@ -32,7 +32,7 @@ class Parameter {
   }
 
   [[nodiscard]] std::size_t size() const { return size_; }
-  /// The weights (0) or a state (1 and on).
+  /// The weights (0) or a state (1 and up).
   [[nodiscard]] HostSpan<float> array(std::size_t k) {
     return HostSpan<float>(arrays_[k]).subspan(shift_);
   }
@@ -55,7 +55,7 @@ class Parameter {
     }
   }
 
-  /// Whether all bits are the same.
+  /// Whether all bits are equal.
   [[nodiscard]] bool same_bits(Parameter& other) {
     for (std::size_t k = 0; k < arrays_.size(); ++k) {
       if (std::memcmp(array(k).data(), other.array(k).data(), array(k).size_bytes()) != 0) {
@@ -71,7 +71,7 @@ class Parameter {
   std::vector<std::vector<float>> arrays_;
 };
 
-/// Gradients of step \p step: of many magnitudes.
+/// Gradients of step \p step, of many magnitudes.
 [[nodiscard]] inline std::vector<float> gradients(std::size_t size, std::uint64_t step) {
   std::mt19937_64 random(1000 + step);
   std::normal_distribution<float> normal;
@@ -82,8 +82,8 @@ class Parameter {
   return result;
 }
 
-/// Whether five steps leave the same bits however the parameter is cut, wherever it lies, and with
-/// whatever vector instructions.
+/// Whether five steps leave the same bits, however the parameter is cut, wherever it lies, and
+/// whichever vector instructions are used.
 template <Optimizer O>
 [[nodiscard]] bool parts_do_not_matter(O const& optimizer) {
   constexpr std::size_t size = 1000;

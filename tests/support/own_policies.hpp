@@ -3,7 +3,7 @@
 #pragma once
 
 /// \file
-/// \brief Policies that a user might write instead of the library's.
+/// \brief Policies that a user might write in place of the library's.
 
 #include <roundpipe/concepts/partition_policy.hpp>
 #include <roundpipe/concepts/transfer_policy.hpp>
@@ -17,7 +17,7 @@ namespace roundpipe::test {
 
 using LoopedBfs = LoopedBfsSchedule;
 
-/// One copy a slot, and activations only when they are needed.
+/// One copy a slot; activations go up only when they are needed.
 class CopyAtOnce {
  public:
   [[nodiscard]] std::vector<Chunk> chunks(std::span<Bytes const> tensors,
@@ -33,7 +33,7 @@ class CopyAtOnce {
   [[nodiscard]] std::size_t activations_in_flight() const { return 1; }
 };
 
-/// Every layer a stage of its own.
+/// Every layer is a stage of its own.
 class OneLayerStages {
  public:
   [[nodiscard]] Partition partition(PartitionProblem const& problem) const {

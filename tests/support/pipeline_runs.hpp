@@ -16,7 +16,7 @@
 
 namespace roundpipe::test {
 
-/// A host backend of \p devices devices, and nothing else asked for.
+/// A host backend of \p devices devices, otherwise with defaults.
 inline HostBackendOptions host_devices(std::size_t devices) {
   HostBackendOptions options;
   options.devices = devices;
@@ -37,8 +37,8 @@ inline SerialOptions serial_options(PipelineOptions const& options, int stalenes
   return serial;
 }
 
-/// Steps of \p calls calls each, and the digest of the weights after each step (and before the
-/// first).
+/// Runs steps of \p calls calls each; returns the digest of the weights before the first step and
+/// after each.
 template <class Trainer>
 std::vector<std::uint64_t> train(Trainer& trainer,
                                  Batch const& batch,
@@ -55,7 +55,7 @@ std::vector<std::uint64_t> train(Trainer& trainer,
   return digests;
 }
 
-/// What \ref train gives for the serial oracle.
+/// The result of \ref train for the serial oracle.
 template <class Model, class O>
 std::vector<std::uint64_t> train_serially(Model const& model,
                                           O const& optimizer,

@@ -3,7 +3,8 @@
 #pragma once
 
 /// \file
-/// \brief The smallest models of the policy concepts: nothing but what each concept asks for.
+/// \brief The smallest models of the policy concepts: exactly the members that each concept
+/// requires.
 
 #include <roundpipe/concepts/event_protocol.hpp>
 #include <roundpipe/concepts/optimizer.hpp>
@@ -19,18 +20,18 @@
 
 namespace roundpipe::test {
 
-/// A number in the least convenient disguise: it converts to \p T, and does nothing else.
+/// A number in the least convenient form: it converts to \p T, and does nothing else.
 template <class T>
 class Converts {
  public:
   constexpr explicit Converts(T value) : value_(value) {}
-  constexpr operator T() const { return value_; }  // the point of the type
+  constexpr operator T() const { return value_; }  // the purpose of the type
 
  private:
   T value_;
 };
 
-/// Makes an archetype copyable, and no more: no default constructor, no assignment, no comparison.
+/// Makes an archetype copyable, and nothing else: no default constructor, assignment or comparison.
 class CopyOnly {
  public:
   constexpr explicit CopyOnly(int) {}
@@ -90,7 +91,7 @@ class TransferPolicyArchetype : CopyOnly {
   }
 };
 
-/// Synchronous, and over-careful: whatever happens to a block waits for all that happened to it.
+/// Synchronous, and over-careful: every action on a block waits for all earlier actions on it.
 class EventProtocolArchetype : CopyOnly {
  public:
   using CopyOnly::CopyOnly;

@@ -1,7 +1,7 @@
-# What tests of programs have in common: use_program(<name> <folder>) sets
-#   PROGRAM   to the program's file, unless it is set, as by hand. CTest runs tests in build/tests,
-#             from where it is found; a build without examples has none, and the test is skipped
-#   WORK_DIR  to <folder> in the current folder, which is empty then
+# Helpers for tests of programs. use_program(<name> <folder>) sets
+#   PROGRAM   to the program's file, unless the user has set it. CTest runs tests in build/tests and
+#             finds the program from there; without it (a build without examples) the test is skipped
+#   WORK_DIR  to <folder> in the current folder, which is then empty
 macro(use_program name folder)
   if(NOT PROGRAM)
     set(PROGRAM "${CMAKE_CURRENT_BINARY_DIR}/../examples/${name}")

@@ -13,11 +13,11 @@
 
 namespace roundpipe::test {
 
-/// Fails the test case unless RapidCheck finds \p testable to hold; says the counterexample.
-/// Giving up (too many cases discarded) is a failure too.
+/// Fails the test case unless RapidCheck finds \p testable to hold; prints the counterexample.
+/// Giving up (too many discarded cases) is a failure too.
 ///
-/// CTest runs `property.*` with a fixed seed; run by hand, the program draws a new one. The
-/// environment variable RC_PARAMS says otherwise: `RC_PARAMS="seed=7 max_success=1000"`.
+/// CTest runs `property.*` with a fixed seed. The program run by hand draws a new one, unless the
+/// environment variable RC_PARAMS sets it: `RC_PARAMS="seed=7 max_success=1000"`.
 template <class Testable>
 void check_property(Testable&& testable) {
   auto const result = rc::detail::checkTestable(std::forward<Testable>(testable));

@@ -1,9 +1,9 @@
 #!/usr/bin/env bash
 # record_runs.sh <build folder> <data folder> <output folder>
-# What a change that only moves code must leave as it is: the weights' digests of 20 short runs of
-# train_text on the text in <data folder>, and what plan_pipeline prints and writes for 24 problems
-# (without its own planning times). Run it for a build before the change and one after it, with the
-# same data, and compare the two output folders with `diff -r`.
+# Records results that a change which only moves code must not change: the weights' digests of 20
+# short runs of train_text on the text in <data folder>, and the output of plan_pipeline for 24
+# problems (without its own planning times). Run the script for a build before the change and one
+# after it, with the same data, and compare the two output folders with `diff -r`.
 set -euo pipefail
 build=$(realpath "$1") data=$(realpath "$2")
 mkdir -p "$3"

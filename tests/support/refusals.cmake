@@ -1,9 +1,9 @@
-# What tests of programs' errors have in common: use_refused_program(<name>) is use_program with a
-# folder <name>_errors that holds empty folders in/ and out/, and
+# Helpers for tests of programs' errors. use_refused_program(<name>) is use_program with a folder
+# <name>_errors that holds empty folders in/ and out/, and
 #   expect_refusal(<pattern> <argument>...)
-# runs the program in WORK_DIR and wants exit status 2, nothing on stdout (if PRINTS_PROGRESS is not
-# set), one line "<name>: ..." on stderr that matches the pattern, and nothing in out/. It sets
-# `refusal` to that line.
+# runs the program in WORK_DIR. The run must end with exit status 2, print nothing on stdout (unless
+# PRINTS_PROGRESS is set) and one line "<name>: ..." on stderr that matches the pattern, and leave
+# out/ empty. The function sets `refusal` to that line.
 include("${CMAKE_CURRENT_LIST_DIR}/program.cmake")
 
 macro(use_refused_program name)

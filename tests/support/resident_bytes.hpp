@@ -3,7 +3,7 @@
 #pragma once
 
 /// \file
-/// \brief What the system says that this process holds in memory.
+/// \brief The resident memory of this process, as the system reports it.
 
 #include <roundpipe/core/bytes.hpp>
 
@@ -12,7 +12,7 @@
 
 namespace roundpipe::test {
 
-/// Bytes of this process that are in memory; 0 where the system does not say.
+/// Bytes of this process that are in memory; 0 if the system does not say.
 inline Bytes resident_bytes() {
   std::ifstream status("/proc/self/status");
   for (std::string word; status >> word;) {

@@ -3,8 +3,8 @@
 #pragma once
 
 /// \file
-/// \brief What the \c main of every test program does: run, and fail a run of no test case.
-/// Included once a program, with \c DOCTEST_CONFIG_IMPLEMENT defined.
+/// \brief The \c main of every test program: runs the tests, and fails a run of no test case.
+/// Include it once in a program, with \c DOCTEST_CONFIG_IMPLEMENT defined.
 
 #include <doctest/doctest.h>
 
@@ -13,7 +13,7 @@
 
 namespace roundpipe::test {
 
-/// Counts the test cases that were run: doctest itself is content with none.
+/// Counts the test cases that ran: doctest itself accepts a run of none.
 class Counter final : public doctest::IReporter {
  public:
   explicit Counter(doctest::ContextOptions const&) {}
@@ -37,13 +37,13 @@ class Counter final : public doctest::IReporter {
   void test_case_skipped(doctest::TestCaseData const&) override {}
 
   static inline unsigned cases_run = 0;
-  static inline unsigned cases_found = 0;  ///< By the query whose answer came last.
+  static inline unsigned cases_found = 0;  ///< Of the query whose answer came last.
 };
 
-/// What CTest takes for a skipped test.
+/// CTest's exit status for a skipped test.
 inline constexpr int skipped = 77;
 
-/// Runs doctest with the program's arguments. \returns the program's exit status: \ref skipped when
+/// Runs doctest with the program's arguments. \returns the program's exit status: \ref skipped if
 /// this kind of build can run none of the test cases that the arguments choose.
 inline int run(int argc, char** argv) {
   doctest::registerReporter<Counter>("counter", 0, false);

@@ -3,7 +3,7 @@
 #pragma once
 
 /// \file
-/// \brief Which shapes every schedule refuses.
+/// \brief The shapes that every schedule refuses.
 
 #include <roundpipe/concepts/schedule.hpp>
 #include <roundpipe/core/error.hpp>
@@ -13,14 +13,14 @@
 
 namespace roundpipe::test {
 
-/// Whether \p schedule says that \p shape is an invalid argument.
+/// Whether \p schedule refuses \p shape as an invalid argument.
 template <Schedule S>
 bool refuses(S const& schedule, ScheduleShape const& shape) {
   return error_of([&] { (void)schedule.tasks(shape); }).code() == Errc::invalid_argument;
 }
 
-/// Checks that \p good is not refused, and that it is without stages, devices, micro-batches or
-/// rounds.
+/// Checks that the schedule accepts \p good, and refuses it without stages, devices, micro-batches
+/// or rounds.
 template <Schedule S>
 void check_empty_shapes_are_refused(S const& schedule, ScheduleShape const& good) {
   CHECK_FALSE(refuses(schedule, good));

@@ -10,7 +10,7 @@
 
 namespace roundpipe::test {
 
-/// As RoundPipe (arXiv:2604.27085) takes it in appendices B and C.
+/// The device of RoundPipe (arXiv:2604.27085), appendices B and C.
 inline DeviceProperties rtx4090() {
   return {.name = "RTX 4090",
           .memory_bytes = Bytes{24} << 30,

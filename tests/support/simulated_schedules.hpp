@@ -3,7 +3,7 @@
 #pragma once
 
 /// \file
-/// \brief Graphs of schedules over layers of which only costs are known, as tests simulate them.
+/// \brief Graphs of schedules over layers that have nothing but costs, for simulations in tests.
 
 #include <roundpipe/concepts/partition_policy.hpp>
 #include <roundpipe/concepts/schedule.hpp>

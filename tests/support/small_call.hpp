@@ -3,7 +3,7 @@
 #pragma once
 
 /// \file
-/// \brief A small call from which tests build parts of a graph.
+/// \brief A small call; tests build parts of a graph from it.
 
 #include <roundpipe/concepts/partition_policy.hpp>
 #include <roundpipe/concepts/schedule.hpp>
@@ -25,7 +25,7 @@
 namespace roundpipe::test {
 
 /// Four toy layers as two forward stages (0 and 1), a fused one (2) and two backward ones (3 and
-/// 4), dealt round robin. It must not move while an input is used.
+/// 4), dealt round robin. Do not move it while an input is in use.
 class SmallCall {
  public:
   static constexpr std::size_t stages = 5;
@@ -62,7 +62,7 @@ class SmallCall {
             [this](BlockEvent event) { return protocol_.before(event, blocks_.blocks.size()); }};
   }
 
-  /// What all parameters of stage \p index (or only those that are trained) take on the host.
+  /// The host bytes of all parameters of stage \p index (or only of the trained ones).
   [[nodiscard]] Bytes parameter_bytes(std::size_t index, bool trained_only = false) const {
     Bytes bytes = 0;
     for (auto const& place : stage(index).uses) {
@@ -83,7 +83,7 @@ class SmallCall {
   LayerEventProtocol protocol_{0};
 };
 
-/// The actions of \p kind that \p call has so far, which is used up.
+/// The actions of \p kind that \p call has so far; consumes \p call.
 inline std::vector<Action> actions_of(detail::CallContext&& call, ActionKind kind) {
   std::vector<Action> actions;
   for (auto& action : std::move(call.graph).finish(0).actions) {

@@ -3,7 +3,7 @@
 #pragma once
 
 /// \file
-/// \brief Reads the pictures that the library writes, strictly: what is not well-formed throws.
+/// \brief Reads the pictures that the library writes, strictly: throws if they are not well-formed.
 
 #include <cctype>
 #include <cstddef>
@@ -18,7 +18,7 @@ namespace roundpipe::test {
 struct SvgElement {
   std::string name;
   std::map<std::string, std::string> attributes;
-  std::string text;  ///< Directly in it.
+  std::string text;  ///< Directly in the element.
 
   [[nodiscard]] double number(std::string const& attribute) const {
     return std::stod(attributes.at(attribute));
@@ -34,7 +34,7 @@ class SvgReader {
     require(rest_.empty());
   }
 
-  /// In the order in which they begin; the first holds the others.
+  /// In the order in which they begin; the first contains the others.
   std::vector<SvgElement> elements;
 
   [[nodiscard]] std::vector<SvgElement> named(std::string_view name) const {
@@ -80,7 +80,7 @@ class SvgReader {
     return name;
   }
 
-  /// Up to \p end, which is left.
+  /// Reads up to \p end, without it.
   std::string read_text(char end) {
     std::map<std::string, char> const entities{
         {"amp", '&'}, {"lt", '<'}, {"gt", '>'}, {"quot", '"'}, {"apos", '\''}};

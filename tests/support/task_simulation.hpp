@@ -3,7 +3,7 @@
 #pragma once
 
 /// \file
-/// \brief Runs a schedule's task lists against a clock: the oracle of the tests of schedules.
+/// \brief Runs a schedule's task lists against a clock: the oracle for the tests of schedules.
 
 #include <roundpipe/concepts/partition_policy.hpp>
 #include <roundpipe/concepts/schedule.hpp>
@@ -22,23 +22,23 @@
 
 namespace roundpipe::test {
 
-/// What a stage takes for one micro-batch, in any unit. A backward stage's two halves take half of
-/// `backward` each.
+/// The times of a stage for one micro-batch, in any unit. The two halves of a backward stage take
+/// half of `backward` each.
 struct StageTimes {
   double forward = 0;
   double recompute = 0;
   double backward = 0;
 };
 
-/// What became of task lists.
+/// The result of running task lists.
 struct TaskRun {
   bool complete = false;  ///< No device waited for ever, and each task ran exactly once.
   double makespan = 0;
-  std::vector<double> busy;  ///< By device.
-  /// By stage, forward stages first, then the fused one: the most micro-batches whose forward was
-  /// done and whose backward (its last half) was not; a fused task counts while it runs.
+  std::vector<double> busy;  ///< For each device.
+  /// For each stage, forward stages first, then the fused one: the most micro-batches whose forward
+  /// was done and whose backward (its last half) was not; a fused task counts while it runs.
   std::vector<int> peak_in_flight;
-  std::vector<int> peak_on_device;  ///< Likewise, all stages of a device together.
+  std::vector<int> peak_on_device;  ///< The same, for all stages of a device together.
 
   /// The share of device time that is idle.
   [[nodiscard]] double bubble() const {
@@ -47,7 +47,7 @@ struct TaskRun {
   }
 };
 
-/// Whether each stage, direction and micro-batch of each round is there exactly once: a backward
+/// Whether each stage, direction and micro-batch of each round occurs exactly once: a backward
 /// stage's backward whole or in two halves, and on one device with its recomputation.
 inline bool is_complete(ScheduleShape const& shape, DeviceTasks const& tasks) {
   using Work = std::tuple<std::size_t, std::size_t, std::size_t>;  // stage, round, micro-batch
@@ -86,10 +86,10 @@ inline bool is_complete(ScheduleShape const& shape, DeviceTasks const& tasks) {
   });
 }
 
-/// Runs the lists: each device takes its tasks in order, each as soon as what it needs is there.
-/// \param times    by stage, forward stages first, in execution order
-/// \param hand_over what passing a boundary or its gradient to another device takes
-/// \param speeds   by device; 0.5 takes twice as long; none: all 1
+/// Runs the lists: each device takes its tasks in order, each as soon as its inputs are there.
+/// \param times    for each stage, forward stages first, in execution order
+/// \param hand_over the time to pass a boundary or its gradient to another device
+/// \param speeds   for each device; 0.5 takes twice as long; none: all 1
 inline TaskRun run_tasks(ScheduleShape const& shape,
                          DeviceTasks const& tasks,
                          std::span<StageTimes const> times,
@@ -100,7 +100,7 @@ inline TaskRun run_tasks(ScheduleShape const& shape,
     double at;
     std::size_t device;
   };
-  std::map<Work, Done> done;        // what the stage after waits for
+  std::map<Work, Done> done;        // the outputs that the next stage waits for
   std::map<Work, double> prepared;  // recomputed
   std::map<Work, double> halved;    // the input's gradient is there
   struct Event {
@@ -115,7 +115,7 @@ inline TaskRun run_tasks(ScheduleShape const& shape,
     return stage < shape.forward_stages ? stage : shape.stages() - 1 - stage;
   };
 
-  // When everything that the task needs is there; nothing while it is not known.
+  // The time at which all inputs of the task are there; nothing while it is unknown.
   auto const ready = [&](Task const& task, std::size_t device) -> std::optional<double> {
     auto const stage = task.stage.index();
     auto const key = [&](std::size_t s) {
@@ -129,7 +129,7 @@ inline TaskRun run_tasks(ScheduleShape const& shape,
     };
     switch (task.kind) {
       case TaskKind::recompute: {
-        // Its input was the input of the forward stage of the same layers.
+        // The stage's input was also the input of the forward stage of the same layers.
         if (!mirrors) {
           return 0;
         }
@@ -254,7 +254,7 @@ inline ScheduleShape bound_shape(std::size_t places,
   return {places - (fused ? 1 : 0), places, devices, micro_batches_per_round, rounds, fused};
 }
 
-/// The times of all stages of \p shape when each takes \p times.
+/// The times of all stages of \p shape if each takes \p times.
 inline std::vector<StageTimes> equal_times(ScheduleShape const& shape, StageTimes const& times) {
   return std::vector<StageTimes>(shape.stages(), times);
 }
@@ -277,8 +277,8 @@ inline std::vector<StageTimes> times_of(std::span<LayerCost const> costs,
   return times;
 }
 
-/// Runs the lists of a streamed schedule as devices would: each takes its next task as soon as what
-/// it starts from has been done for the same micro-batch. \returns the tasks left over.
+/// Runs the lists of a streamed schedule as devices would: each takes its next task as soon as the
+/// task's predecessor is done for the same micro-batch. \returns the tasks left over.
 [[nodiscard]] inline std::size_t stuck(ScheduleShape const& shape, DeviceTasks const& tasks) {
   std::set<std::tuple<std::size_t, std::size_t, std::size_t>> done;  // round, stage, micro-batch
   std::vector<std::size_t> next(tasks.size());
@@ -288,8 +288,8 @@ inline std::vector<StageTimes> times_of(std::span<LayerCost const> costs,
       for (; next[device] < tasks[device].size(); ++next[device]) {
         auto const& task = tasks[device][next[device]];
         auto const stage = task.stage.index();
-        // A recomputation starts from a boundary of the forward stages, all else from the stage
-        // before.
+        // A recomputation starts from a boundary of the forward stages, every other task from the
+        // stage before.
         auto const after = task.kind == TaskKind::recompute ? shape.forward_stages : stage;
         if (after > 0 &&
             !done.contains({task.round.index(), after - 1, task.micro_batch.index()})) {

@@ -3,7 +3,7 @@
 #pragma once
 
 /// \file
-/// \brief A folder for one test case's files, removed at its end.
+/// \brief A folder for the files of one test case, removed at its end.
 
 #include <filesystem>
 #include <random>

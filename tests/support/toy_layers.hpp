@@ -49,7 +49,7 @@ inline void store_if(DeviceTensor const& tensor, std::size_t i, float value) {
     store(tensor, i, value);
   }
 }
-/// Adds to a parameter gradient, which is absent where the parameter is frozen.
+/// Adds to a parameter gradient, which is absent if the parameter is frozen.
 inline void add(DeviceTensor const& tensor, std::size_t i, float value) {
   if (tensor.present()) {
     store(tensor, i, load(tensor, i) + value);
@@ -91,7 +91,8 @@ inline void add_products(DeviceTensor const& dw, DeviceTensor const& x, DeviceTe
   }
 }
 
-/// What toy layers have in common: the width of their boundaries, the types, and what is frozen.
+/// The common properties of toy layers: the width of their boundaries, the types, and the frozen
+/// parameters.
 struct ToyTypes {
   std::int64_t width = 4;
   DType parameter = DType::f32;  ///< f32, bf16 or f16
@@ -116,7 +117,7 @@ struct ToyTypes {
             DecayGroup::decayed,
             std::move(key)};
   }
-  /// \p table with what is frozen.
+  /// \p table with its frozen parameters marked.
   [[nodiscard]] ParameterTable with_frozen(ParameterTable table) const {
     for (std::size_t i = 0; i < table.size(); ++i) {
       table[i].frozen = (frozen >> i & 1U) != 0;
@@ -157,7 +158,7 @@ struct ToyInput {
 struct ToyDense {
   ToyTypes types{};
   std::string sharing_key{};     ///< Of W.
-  bool empty_parameter = false;  ///< There is a third parameter, without elements.
+  bool empty_parameter = false;  ///< Adds a third parameter, without elements.
 
   std::string name() const { return "toy dense"; }
   ParameterTable parameters() const {

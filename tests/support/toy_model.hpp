@@ -19,20 +19,20 @@
 
 namespace roundpipe::test {
 
-/// What a \ref toy_model is made of; the counts may be 0.
+/// The parts of a \ref toy_model; the counts may be 0.
 struct ToyModelOptions {
   ToyTypes types{};
   std::size_t dense = 2;    ///< \ref ToyDense
   bool drops = false;       ///< A \ref ToyDropout and a \ref ToyScale follow.
   std::size_t crosses = 0;  ///< \ref ToyCross layers between a ToyTwoOut and a ToyTwoIn, if any.
   bool tied = false;        ///< First and last layer share their matrix.
-  bool dense_tied = false;  ///< All dense layers share theirs.
+  bool dense_tied = false;  ///< All dense layers share their matrix.
   bool empty_parameters = false;  ///< Each dense layer has a parameter without elements, too.
   bool frozen_input = false;      ///< The first layer is frozen, and the last one's matrix if tied.
-  std::size_t frozen_dense = 0;   ///< How many first dense layers are frozen; all if dense_tied.
+  std::size_t frozen_dense = 0;   ///< The number of frozen first dense layers; all if dense_tied.
 };
 
-/// Input, dense layers, what the options say, and the loss.
+/// Input, dense layers, optional layers, and the loss.
 inline auto toy_model(ToyModelOptions const& options) {
   auto const& types = options.types;
   auto frozen = types;
@@ -80,7 +80,7 @@ class ToyData {
   ToyData(std::size_t count, BatchShape shape, std::uint64_t seed)
       : ToyData(std::vector<BatchShape>(count, shape), seed) {}
 
-  /// Views of this object's arrays.
+  /// Views; they live as long as this object.
   [[nodiscard]] Batch batch() const {
     Batch result(shapes_);
     result.set("values", values_).set("targets", targets_).set("mask", mask_);

@@ -3,7 +3,7 @@
 #pragma once
 
 /// \file
-/// \brief All graphs of a training of a toy model, and the sequences in which they are issued.
+/// \brief All graphs of a training of a toy model, and the sequences that a user may issue.
 
 #include <roundpipe/core/bytes.hpp>
 #include <roundpipe/core/error.hpp>
@@ -21,13 +21,13 @@
 
 namespace roundpipe::test {
 
-/// What is trained, in which sizes.
+/// The model of a training and its sizes.
 struct Training {
   ToyModelOptions model;
   PlanOptions plan{.device_memory = 1_GiB};
   StepOptions step;
-  std::size_t calls = 1;      ///< Of an iteration.
-  std::size_t evaluated = 0;  ///< Micro-batches of an evaluation; 0: as many as of a round.
+  std::size_t calls = 1;      ///< In an iteration.
+  std::size_t evaluated = 0;  ///< Micro-batches in an evaluation; 0: as many as in a round.
 };
 
 struct TrainingGraphs {
@@ -82,7 +82,7 @@ TrainingGraphs plan_training(
   return graphs;
 }
 
-/// The smallest device memory with which \p training can be planned.
+/// The smallest device memory for which \p training has a plan.
 template <Schedule S, TransferPolicy T, EventProtocol E, PartitionPolicy P>
 Bytes smallest_device_memory(Training training,
                              S const& schedule,
@@ -111,12 +111,12 @@ Bytes smallest_device_memory(Training training,
   return high;
 }
 
-/// What a pipeline does, one thing after another. An evaluation is issued after a flush and a
+/// The issues of a pipeline, one after another. An evaluation follows a flush and a
 /// synchronization.
 enum class Issue : std::uint8_t { call, step, flush, synchronize, evaluation };
 
-/// \p iterations iterations of \p calls calls and a step; before the last two of them, two
-/// evaluations if \p evaluates.
+/// \p iterations iterations of \p calls calls and a step; with \p evaluates, two evaluations before
+/// the last two iterations.
 inline std::vector<Issue> issue_iterations(std::size_t iterations,
                                            std::size_t calls,
                                            bool evaluates) {
