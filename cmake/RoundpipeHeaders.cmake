@@ -43,8 +43,10 @@ set(ROUNDPIPE_CORE_HEADERS
   include/roundpipe/model/layer_bytes.hpp
   include/roundpipe/model/model_description.hpp
   include/roundpipe/model/parameter_blocks.hpp
+  include/roundpipe/model/pass_costs.hpp
   include/roundpipe/model/sequential.hpp
   include/roundpipe/model/shape_cache.hpp
+  include/roundpipe/model/stage_passes.hpp
   include/roundpipe/optim/adamw.hpp
   include/roundpipe/optim/clipping.hpp
   include/roundpipe/optim/learning_rate.hpp
@@ -79,6 +81,7 @@ set(ROUNDPIPE_CORE_HEADERS
   include/roundpipe/schedule/resident_stage_tasks.hpp
   include/roundpipe/schedule/round_robin_schedule.hpp
   include/roundpipe/schedule/slot_order.hpp
+  include/roundpipe/schedule/task_passes.hpp
   include/roundpipe/schedule/zb_h1_schedule.hpp
   include/roundpipe/policies/blocking_protocol.hpp
   include/roundpipe/policies/layer_event_protocol.hpp
@@ -89,6 +92,7 @@ set(ROUNDPIPE_CORE_HEADERS
   include/roundpipe/graph/graph_builder.hpp
   include/roundpipe/graph/graph_history.hpp
   include/roundpipe/graph/graph_sequence.hpp
+  include/roundpipe/graph/pass_actions.hpp
   include/roundpipe/graph/recompute_waits.hpp
   include/roundpipe/graph/sequence_order.hpp
   include/roundpipe/graph/timeline.hpp

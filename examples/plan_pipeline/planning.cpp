@@ -5,6 +5,7 @@
 
 #include <roundpipe/graph/recompute_waits.hpp>
 #include <roundpipe/model/byte_description.hpp>
+#include <roundpipe/model/stage_passes.hpp>
 #include <roundpipe/partition/balanced_partition.hpp>
 #include <roundpipe/partition/partition_by.hpp>
 #include <roundpipe/partition/round_partition.hpp>
@@ -166,11 +167,13 @@ class Planning {
     outcome_.partition = given_ ? *given_ : best.value();
     outcome_.planning_s = seconds_since(begin);
     outcome_.shape = bound_shape(outcome_.partition);
-    for (auto const& range : outcome_.partition.backward) {
-      auto const whole = range.end() == problem_.costs.size() && outcome_.shape.fused;
+    for (auto const& [kind, range] : rp::stages_of(outcome_.partition)) {
+      if (kind == rp::StageKind::forward) {
+        continue;  // its time is that of its place, which the backward stage counts
+      }
       double seconds = 0;
       for (auto const& cost : std::span(problem_.costs).subspan(range.first, range.count)) {
-        seconds += cost.forward_s + cost.backward_s + (whole ? 0 : cost.recomputing_s());
+        seconds += rp::place_seconds(cost, kind == rp::StageKind::fused);
       }
       outcome_.t_max_s = std::max(outcome_.t_max_s, seconds);
     }
@@ -206,12 +209,11 @@ class Planning {
             o_.devices,
             o_.micro_batches_per_call,
             1,
-            rp::forward_ranges(partition).size() > partition.forward.size()};
+            rp::has_fused_stage(partition)};
   }
 
   [[nodiscard]] BytePlan plan_bytes() const {
-    if (given_ && o_.forward_stages.size() > 0 &&
-        rp::forward_ranges(*given_).size() == given_->forward.size()) {
+    if (given_ && o_.forward_stages.size() > 0 && !rp::has_fused_stage(*given_)) {
       throw rp::Error(rp::Errc::invalid_argument,
                       "--forward-stages must leave the layers of the first backward stage to it: "
                       "this schedule fuses them");

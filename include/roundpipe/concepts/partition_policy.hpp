@@ -33,7 +33,9 @@ struct LayerCost {
   std::optional<double> recompute_s = std::nullopt;
   double optimizer_s = 0;  ///< The update of the layer on the host.
 
-  [[nodiscard]] double recomputing_s() const noexcept { return recompute_s.value_or(forward_s); }
+  [[nodiscard]] constexpr double recomputing_s() const noexcept {
+    return recompute_s.value_or(forward_s);
+  }
 };
 
 /// The stages of a model, in execution order. `backward.front()` is the *fused* stage: it runs its

@@ -77,8 +77,9 @@ struct HostMemoryPlan {
     for (auto const& kept : stage.kept) {
       plan.checkpoints[kept.boundary] = kept.place.bytes;
     }
-    if (stage.has_backward() && stage.range.first > 0) {
-      plan.boundary_gradients[stage.range.first - 1] = stage.layers.front().input_gradient.bytes;
+    auto const& gradient = stage.layers.front().input_gradient;
+    if (gradient.area == Area::activations_out) {
+      plan.boundary_gradients[stage.range.first - 1] = gradient.bytes;
     }
   }
   Bytes masters = 0;

@@ -11,6 +11,7 @@
 #include <roundpipe/memory/stage_layout.hpp>
 #include <roundpipe/model/model_description.hpp>
 #include <roundpipe/model/parameter_blocks.hpp>
+#include <roundpipe/model/stage_passes.hpp>
 
 #include <algorithm>
 #include <array>
@@ -29,16 +30,19 @@ class StageBudget {
     for (std::size_t first = 0; first < layers_; ++first) {
       for (std::size_t count = 1; first + count <= layers_; ++count) {
         LayerRange const range{first, count};
-        auto const ends = range.end() == layers_;
-        auto& backward = at(StageDirection::backward, range);
-        backward = sizes_of(lay_out_stage(
-            model, blocks, ends ? StageKind::fused : StageKind::backward, range, keeps_none));
-        at(StageDirection::forward, range) = sizes_of(lay_out_stage(
-            model, blocks, ends ? StageKind::evaluate : StageKind::forward, range, keeps_none));
-        if (ends) {  // the fused stage also evaluates
-          for (std::size_t i = 0; i < backward.size(); ++i) {
-            backward[i] = std::max(backward[i], at(StageDirection::forward, range)[i]);
-          }
+        auto const lay_out = [&](StageKind kind) {
+          return sizes_of(lay_out_stage(model, blocks, kind, range, keeps_none));
+        };
+        auto const kind = stage_kind(StageDirection::backward, range, layers_);
+        auto& backward = at(StageDirection::backward, range) = lay_out(kind);
+        auto& forward = at(StageDirection::forward, range);
+        if (kind != StageKind::fused) {
+          forward = lay_out(StageKind::forward);
+          continue;
+        }
+        forward = lay_out(StageKind::evaluate);  // with the place of the fused stage's training
+        for (std::size_t i = 0; i < backward.size(); ++i) {
+          backward[i] = std::max(backward[i], forward[i]);
         }
       }
     }

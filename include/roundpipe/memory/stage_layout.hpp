@@ -9,6 +9,7 @@
 #include <roundpipe/core/bytes.hpp>
 #include <roundpipe/model/model_description.hpp>
 #include <roundpipe/model/parameter_blocks.hpp>
+#include <roundpipe/model/stage_passes.hpp>
 
 #include <algorithm>
 #include <cstddef>
@@ -17,14 +18,6 @@
 #include <vector>
 
 namespace roundpipe {
-
-/// How a stage's layers run.
-enum class StageKind : std::uint8_t {
-  forward,   ///< Forward; the last boundary, and those where backward stages begin, are kept.
-  fused,     ///< Saving forward, loss, backward.
-  backward,  ///< Recomputation (a saving forward of all layers), then backward.
-  evaluate,  ///< The fused stage's layers in a call without backward: loss and results.
-};
 
 /// A part of a device's memory.
 enum class Area : std::uint8_t { none, activations_in, activations_out, scratch };
@@ -80,9 +73,9 @@ struct StageLayout {
   Bytes out_bytes = 0;
   Bytes scratch_bytes = 0;
 
-  [[nodiscard]] bool has_backward() const noexcept {
-    return kind == StageKind::fused || kind == StageKind::backward;
-  }
+  /// In the order in which they run.
+  [[nodiscard]] std::vector<Pass> passes() const { return Stage{kind, range}.passes(); }
+  [[nodiscard]] bool has_backward() const noexcept { return runs_backward(kind); }
   [[nodiscard]] bool has_loss() const noexcept { return loss.area != Area::none; }
 };
 
@@ -165,21 +158,19 @@ inline void place_uses(StageLayout& layout, ParameterBlocks const& blocks) {
   auto const workspace = scratch.take(workspace_bytes);
   Place const alternating[] = {scratch.take(inner_bytes), scratch.take(inner_bytes)};
 
-  places(range.first).input = in.take(layers[range.first].input.bytes());
-  for (std::size_t i = range.first; i <= last; ++i) {
+  auto const place_forward = [&](Pass const& pass) {
+    auto const i = pass.layer;
     auto& here = places(i);
     auto const& facts = layers[i];
+    here.input = i > range.first ? places(i - 1).output : in.take(facts.input.bytes());
     here.side_inputs = in.take(facts.side_inputs.bytes());
     here.workspace = workspace;
-    if (i > range.first) {
-      here.input = places(i - 1).output;
-    }
     if (facts.is_loss) {
       layout.loss = out.take(sizeof(double));
       if (kind == StageKind::evaluate) {
         layout.results = out.take(facts.results.bytes());
       }
-    } else if (layout.has_backward()) {
+    } else if (pass.saves.has(PassData::output)) {
       here.output = scratch.take(facts.boundary.bytes());
     } else if (i == last || keeps(i)) {
       here.output = out.take(facts.boundary.bytes());
@@ -187,22 +178,24 @@ inline void place_uses(StageLayout& layout, ParameterBlocks const& blocks) {
     } else {
       here.output = alternating[i % 2];
     }
-    if (layout.has_backward()) {
+    if (pass.saves.has(PassData::activations)) {
       here.saved = scratch.take(facts.footprint.saved_bytes);
     }
-  }
-  if (layout.has_backward()) {
-    if (kind == StageKind::backward) {
-      places(last).output_gradient = in.take(gradient_table(layers[last].boundary).bytes());
+  };
+  auto const place_backward = [&](Pass const& pass) {
+    auto const i = pass.layer;
+    if (i == last && !writes(layer_passes(kind), PassData::output)) {
+      places(i).output_gradient = in.take(gradient_table(layers[i].boundary).bytes());
     }
-    for (std::size_t i = last; i > range.first; --i) {
+    if (i > range.first) {
       places(i).input_gradient = alternating[i % 2];
       places(i - 1).output_gradient = alternating[i % 2];
+    } else if (i > 0) {
+      places(i).input_gradient = out.take(gradient_table(layers[i].input).bytes());
     }
-    if (range.first > 0) {
-      places(range.first).input_gradient =
-          out.take(gradient_table(layers[range.first].input).bytes());
-    }
+  };
+  for (auto const& pass : layout.passes()) {
+    pass.runs_backward() ? place_backward(pass) : place_forward(pass);
   }
   layout.in_bytes = in.used();
   layout.out_bytes = out.used();

@@ -10,8 +10,11 @@
 #include <roundpipe/core/error.hpp>
 #include <roundpipe/memory/memory_plan.hpp>
 #include <roundpipe/model/layer_bytes.hpp>
+#include <roundpipe/model/pass_costs.hpp>
+#include <roundpipe/model/stage_passes.hpp>
 
 #include <algorithm>
+#include <array>
 #include <bit>
 #include <cstddef>
 #include <limits>
@@ -86,14 +89,19 @@ class StageMemory {
   /// \p buffering: how often the rings' entries are counted.
   explicit StageMemory(std::span<LayerBytes const> layers, Buffering buffering = {})
       : buffering_(buffering),
-        parameters_(sums(layers, &LayerBytes::parameter_bytes)),
-        gradients_(sums(layers, &LayerBytes::gradient_bytes)),
-        saved_(sums(layers, &LayerBytes::saved_bytes)),
-        boundaries_(sums(layers, &LayerBytes::boundary_bytes)),
-        largest_boundary_(aligned(layers, &LayerBytes::boundary_bytes)),
-        largest_workspace_(aligned(layers, &LayerBytes::workspace_bytes)) {}
+        boundaries_(aligned(layers, &LayerBytes::boundary_bytes)),
+        largest_boundary_(boundaries_),
+        largest_workspace_(aligned(layers, &LayerBytes::workspace_bytes)) {
+    for (std::size_t kind = 0; kind < stage_kind_count; ++kind) {
+      sums_[kind].emplace_back();
+      for (auto const& layer : layers) {
+        auto sum = sums_[kind].back();
+        sums_[kind].push_back(sum += bytes_of(layer_passes(static_cast<StageKind>(kind)), layer));
+      }
+    }
+  }
 
-  [[nodiscard]] std::size_t layers() const noexcept { return parameters_.size() - 1; }
+  [[nodiscard]] std::size_t layers() const noexcept { return boundaries_.size(); }
 
   /// The bytes of one stage, by class. The backward stage that holds the last layer is the fused
   /// one. \throws Error (invalid_argument) when the model has no such layers.
@@ -101,14 +109,20 @@ class StageMemory {
     require(range.count > 0 && range.first < layers() && range.count <= layers() - range.first,
             Errc::invalid_argument,
             "a stage has layers that the model has not");
-    auto const backward = direction == StageDirection::backward;
-    auto const input = range.first > 0 ? boundary(range.first - 1) : 0;
-    auto const fused = backward && range.end() == layers();
-    auto const ends = fused ? align_up(sizeof(double)) : boundary(range.end() - 1);
-    return {sum(parameters_, range) * buffering_.parameters,
-            backward ? sum(gradients_, range) * buffering_.gradients : 0,
-            (input + ends + (backward ? input : 0)) * buffering_.activations,
-            backward ? sum(saved_, range) + sum(boundaries_, range) : 0,
+    auto const kind = stage_kind(direction, range, layers());
+    auto const passes = layer_passes(kind);
+    auto const& sums = sums_[static_cast<std::size_t>(kind)];
+    auto const held = sums[range.end()] - sums[range.first];
+    auto const input = range.first > 0 ? boundaries_[range.first - 1] : 0;
+    auto const last = range.end() - 1;
+    auto const output = range.end() < layers() ? boundaries_[last] : align_up(sizeof(double));
+    auto const hands_on = writes(passes, PassData::output);
+    return {held.parameters * buffering_.parameters,
+            held.gradients * buffering_.gradients,
+            (input + (writes(passes, PassData::input_gradient) ? input : 0) +
+             (hands_on ? output : boundaries_[last])) *
+                buffering_.activations,
+            held.saved,
             2 * largest_boundary_.of(range.first, range.end()) +
                 largest_workspace_.of(range.first, range.end())};
   }
@@ -141,18 +155,6 @@ class StageMemory {
     }
     return result;
   }
-  static std::vector<Bytes> sums(std::span<LayerBytes const> layers, Figure figure) {
-    std::vector<Bytes> result{0};
-    for (auto const& layer : layers) {
-      result.push_back(result.back() + align_up(layer.*figure));
-    }
-    return result;
-  }
-  [[nodiscard]] static Bytes sum(std::vector<Bytes> const& sums, LayerRange range) {
-    return sums[range.end()] - sums[range.first];
-  }
-  [[nodiscard]] Bytes boundary(std::size_t layer) const { return sum(boundaries_, {layer, 1}); }
-
   /// By number of layers below all: what the largest of the stages that cover them needs at least.
   [[nodiscard]] std::vector<Bytes> least_of(StageDirection direction) const {
     std::vector<Bytes> least(layers(), std::numeric_limits<Bytes>::max());
@@ -167,10 +169,9 @@ class StageMemory {
   }
 
   Buffering buffering_;
-  std::vector<Bytes> parameters_;  // sums by number of layers, as the next three
-  std::vector<Bytes> gradients_;
-  std::vector<Bytes> saved_;
-  std::vector<Bytes> boundaries_;
+  /// By kind of stage: what it holds of so many of the model's first layers.
+  std::array<std::vector<PassBytes>, stage_kind_count> sums_;
+  std::vector<Bytes> boundaries_;  // by layer
   detail::RangeMaximum largest_boundary_;
   detail::RangeMaximum largest_workspace_;
 };

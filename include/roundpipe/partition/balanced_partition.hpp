@@ -7,6 +7,8 @@
 
 #include <roundpipe/concepts/partition_policy.hpp>
 #include <roundpipe/core/error.hpp>
+#include <roundpipe/model/pass_costs.hpp>
+#include <roundpipe/model/stage_passes.hpp>
 
 #include <algorithm>
 #include <cmath>
@@ -17,6 +19,13 @@
 #include <vector>
 
 namespace roundpipe {
+
+/// The seconds of a layer on the device that its stage is bound to, for one micro-batch: as part of
+/// a forward and a backward stage, or of the fused one alone.
+[[nodiscard]] constexpr double place_seconds(LayerCost const& cost, bool fused) noexcept {
+  return (fused ? 0 : seconds_of(layer_passes(StageKind::forward), cost)) +
+         seconds_of(layer_passes(backward_kind(!fused)), cost);
+}
 
 namespace detail {
 
@@ -31,9 +40,8 @@ class BalancedCuts {
       for (std::size_t first = 0; first < ends_; ++first) {
         double sum = 0;
         for (auto end = first + 1; end < ends_; ++end) {
-          auto const& cost = problem.costs[end - 1];
           auto const once = last && fused;
-          sum += cost.forward_s + cost.backward_s + (once ? 0 : cost.recomputing_s());
+          sum += place_seconds(problem.costs[end - 1], once);
           table[first * ends_ + end] =
               fits(problem, {first, end - first}, once) ? sum : unreachable;
         }

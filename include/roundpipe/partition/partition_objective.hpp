@@ -7,6 +7,8 @@
 
 #include <roundpipe/concepts/partition_policy.hpp>
 #include <roundpipe/core/error.hpp>
+#include <roundpipe/model/pass_costs.hpp>
+#include <roundpipe/model/stage_passes.hpp>
 
 #include <algorithm>
 #include <span>
@@ -23,11 +25,10 @@ namespace roundpipe {
   require(layers.first <= costs.size() && layers.count <= costs.size() - layers.first,
           Errc::invalid_argument,
           "a stage has layers that the model has not");
+  auto const passes = layer_passes(stage_kind(direction, layers, costs.size()));
   double sum = 0;
   for (auto const& cost : costs.subspan(layers.first, layers.count)) {
-    sum += direction == StageDirection::forward ? cost.forward_s
-           : layers.end() == costs.size()       ? cost.forward_s + cost.backward_s
-                                                : cost.recomputing_s() + cost.backward_s;
+    sum += seconds_of(passes, cost);
   }
   return sum;
 }

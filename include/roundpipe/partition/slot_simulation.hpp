@@ -7,6 +7,8 @@
 
 #include <roundpipe/concepts/partition_policy.hpp>
 #include <roundpipe/core/error.hpp>
+#include <roundpipe/model/pass_costs.hpp>
+#include <roundpipe/model/stage_passes.hpp>
 
 #include <algorithm>
 #include <array>
@@ -58,10 +60,12 @@ class SlotSimulation {
     require(devices > 0, Errc::invalid_argument, "a simulation needs at least one device");
     require(
         micro_batches_per_call > 0, Errc::invalid_argument, "a call has at least one micro-batch");
-    for (auto const& cost : costs_) {
-      forward_s_.push_back(forward_s_.back() + cost.forward_s);
-      recompute_s_.push_back(recompute_s_.back() + cost.recomputing_s());
-      backward_s_.push_back(backward_s_.back() + cost.backward_s);
+    for (std::size_t kind = 0; kind < sums_s_.size(); ++kind) {
+      sums_s_[kind].push_back(0);
+      for (auto const& cost : costs_) {
+        sums_s_[kind].push_back(sums_s_[kind].back() +
+                                seconds_of(static_cast<PassKind>(kind), cost));
+      }
     }
   }
 
@@ -111,10 +115,9 @@ class SlotSimulation {
   static constexpr std::size_t least_warm_up = 2;  ///< More until every device has had a slot.
   static constexpr std::size_t least_measured = 8;
 
-  struct Stage {
+  struct TimedStage {
     LayerRange range;
-    double early_s = 0;  ///< What it does with a micro-batch before it needs its input.
-    double late_s = 0;   ///< The rest.
+    StageTime time;
   };
 
   static double sum(std::vector<double> const& values) {
@@ -125,26 +128,30 @@ class SlotSimulation {
   }
 
   void take_stages(Partition const& partition) {
-    auto const seconds = [](std::vector<double> const& sums, LayerRange range) {
-      return sums[range.end()] - sums[range.first];
-    };
     stages_.clear();
     fused_ = partition.forward.size();
     for (auto const& range : partition.forward) {
-      stages_.push_back({range, 0, seconds(forward_s_, range)});
+      add_stage(StageKind::forward, range);
     }
     for (auto const& range : partition.backward) {
-      auto const fused = stages_.size() == fused_;
-      auto const before_s = seconds(fused ? forward_s_ : recompute_s_, range);
-      auto const waits = fused || options_.recompute_waits_for_gradient;
-      stages_.push_back(
-          {range, waits ? 0 : before_s, seconds(backward_s_, range) + (waits ? before_s : 0)});
+      add_stage(backward_kind(stages_.size() > fused_), range);
     }
+  }
+  void add_stage(StageKind kind, LayerRange range) {
+    StageTime time;
+    for (auto const& pass : layer_passes(kind)) {
+      auto const& sums_s = sums_s_[static_cast<std::size_t>(pass.kind)];
+      time.add(pass, sums_s[range.end()] - sums_s[range.first]);
+    }
+    if (options_.recompute_waits_for_gradient) {
+      time = {0, time.late_s + time.early_s};
+    }
+    stages_.push_back({range, time});
   }
   [[nodiscard]] double stage_sum_s() const {
     double sum_s = 0;
     for (auto const& stage : stages_) {
-      sum_s += stage.early_s + stage.late_s;
+      sum_s += stage.time.seconds();
     }
     return sum_s;
   }
@@ -163,7 +170,7 @@ class SlotSimulation {
           }
         }
         for (auto& arrival_s : arrivals_s_) {
-          free_s = std::max(free_s + stage.early_s, arrival_s) + stage.late_s;
+          free_s = run_stage(stage.time, free_s, arrival_s).end_s;
           arrival_s = free_s + communication_s;
         }
         free_s_[device_] = free_s;
@@ -184,10 +191,9 @@ class SlotSimulation {
   std::span<LayerCost const> costs_;
   std::size_t micro_batches_per_call_;
   SlotSimulationOptions options_;
-  std::vector<double> forward_s_{0.0};  // sums by number of layers, as the next two
-  std::vector<double> recompute_s_{0.0};
-  std::vector<double> backward_s_{0.0};
-  std::vector<Stage> stages_;
+  /// By kind of pass: the seconds of so many of the model's first layers.
+  std::array<std::vector<double>, pass_kind_count> sums_s_;
+  std::vector<TimedStage> stages_;
   std::size_t fused_ = 0;
   std::vector<double> free_s_;      // by device
   std::vector<double> arrivals_s_;  // by micro-batch: of what the latest stage handed over

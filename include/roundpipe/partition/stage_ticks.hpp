@@ -6,8 +6,11 @@
 /// \brief The times of all stages of a model as whole numbers, whose sums are exact.
 
 #include <roundpipe/concepts/partition_policy.hpp>
+#include <roundpipe/model/pass_costs.hpp>
+#include <roundpipe/model/stage_passes.hpp>
 
 #include <algorithm>
+#include <array>
 #include <bit>
 #include <cmath>
 #include <cstddef>
@@ -28,28 +31,32 @@ using Ticks = std::int64_t;
 class StageTicks {
  public:
   /// Of finite times that are not negative.
-  explicit StageTicks(std::span<LayerCost const> costs)
-      : forward_(costs.size() + 1), backward_(costs.size() + 1), fused_(costs.size() + 1) {
+  explicit StageTicks(std::span<LayerCost const> costs) {
     double longest = 0;
     for (auto const& cost : costs) {
-      longest = std::max({longest, cost.forward_s, cost.recomputing_s(), cost.backward_s});
+      for (auto const kind : kinds) {
+        for (auto const& pass : layer_passes(kind)) {
+          longest = std::max(longest, seconds_of(pass.kind, cost));
+        }
+      }
     }
     int exponent = 0;
     std::frexp(longest, &exponent);
     auto const shift = 62 - static_cast<int>(std::bit_width(2 * costs.size())) - exponent;
-    auto const ticks = [&](double s) {
-      return static_cast<Ticks>(std::llround(std::ldexp(s, shift)));
-    };
-    for (std::size_t i = 0; i < costs.size(); ++i) {
-      auto const forward = ticks(costs[i].forward_s);
-      auto const backward = ticks(costs[i].backward_s);
-      forward_[i + 1] = forward_[i] + forward;
-      backward_[i + 1] = backward_[i] + ticks(costs[i].recomputing_s()) + backward;
-      fused_[i + 1] = fused_[i] + forward + backward;
+    for (auto const kind : kinds) {
+      auto& sums = sums_[static_cast<std::size_t>(kind)];
+      sums.assign(1, 0);
+      for (auto const& cost : costs) {
+        auto sum = sums.back();
+        for (auto const& pass : layer_passes(kind)) {
+          sum += static_cast<Ticks>(std::llround(std::ldexp(seconds_of(pass.kind, cost), shift)));
+        }
+        sums.push_back(sum);
+      }
     }
   }
 
-  [[nodiscard]] std::size_t layers() const noexcept { return forward_.size() - 1; }
+  [[nodiscard]] std::size_t layers() const noexcept { return of(StageKind::forward).size() - 1; }
 
   /// The time of the layers [first, end) as a stage that does not hold the last layer.
   [[nodiscard]] Ticks stage(StageDirection direction, std::size_t first, std::size_t end) const {
@@ -57,18 +64,21 @@ class StageTicks {
     return sums[end] - sums[first];
   }
   /// The time of the fused stage that begins with layer \p first.
-  [[nodiscard]] Ticks fused(std::size_t first) const { return fused_.back() - fused_[first]; }
+  [[nodiscard]] Ticks fused(std::size_t first) const {
+    return of(StageKind::fused).back() - of(StageKind::fused)[first];
+  }
 
   /// By number of layers: the time of the first ones as one stage.
   [[nodiscard]] std::vector<Ticks> const& prefixes(StageDirection direction) const noexcept {
-    return direction == StageDirection::forward ? forward_ : backward_;
+    return of(direction == StageDirection::forward ? StageKind::forward : StageKind::backward);
   }
 
   /// The first layer of the longest fused stage that takes no more than \p t_max; \c layers() when
   /// none does.
   [[nodiscard]] std::size_t first_fused(Ticks t_max) const {
-    auto const least = fused_.back() - t_max;  // what the layers before it take
-    return static_cast<std::size_t>(std::ranges::lower_bound(fused_, least) - fused_.begin());
+    auto const& sums = of(StageKind::fused);
+    auto const least = sums.back() - t_max;  // what the layers before it take
+    return static_cast<std::size_t>(std::ranges::lower_bound(sums, least) - sums.begin());
   }
 
   /// No partition has a shorter slowest stage: whatever runs a layer first runs its forward, and a
@@ -76,24 +86,31 @@ class StageTicks {
   [[nodiscard]] Ticks slowest_layer() const {
     Ticks slowest = 0;
     for (std::size_t i = 0; i < layers(); ++i) {
-      auto const fused = fused_[i + 1] - fused_[i];
-      auto const backward = backward_[i + 1] - backward_[i];
-      slowest = std::max({slowest,
-                          forward_[i + 1] - forward_[i],
-                          i + 1 == layers() ? fused : std::min(fused, backward)});
+      auto const alone = [&](StageKind kind) { return of(kind)[i + 1] - of(kind)[i]; };
+      auto const backward = i + 1 == layers()
+                                ? alone(StageKind::fused)
+                                : std::min(alone(StageKind::fused), alone(StageKind::backward));
+      slowest = std::max({slowest, alone(StageKind::forward), backward});
     }
     return slowest;
   }
 
   /// No stage takes longer.
   [[nodiscard]] Ticks whole_model() const {
-    return std::max({forward_.back(), backward_.back(), fused_.back()});
+    return std::max({of(StageKind::forward).back(),
+                     of(StageKind::backward).back(),
+                     of(StageKind::fused).back()});
   }
 
  private:
-  std::vector<Ticks> forward_;
-  std::vector<Ticks> backward_;
-  std::vector<Ticks> fused_;
+  static constexpr StageKind kinds[] = {StageKind::forward, StageKind::fused, StageKind::backward};
+
+  [[nodiscard]] std::vector<Ticks> const& of(StageKind kind) const noexcept {
+    return sums_[static_cast<std::size_t>(kind)];
+  }
+
+  /// By kind of stage: of so many of the model's first layers.
+  std::array<std::vector<Ticks>, stage_kind_count> sums_;
 };
 
 }  // namespace roundpipe::detail

@@ -51,7 +51,7 @@ class ActivationCopies {
     for (auto const& kept : stage.kept) {
       write_boundary(action, BufferKind::checkpoint, kept.boundary);
     }
-    if (stage.has_backward() && stage.range.first > 0) {
+    if (stage.layers.front().input_gradient.area == Area::activations_out) {
       write_boundary(action, BufferKind::boundary_gradient, stage.range.first - 1);
     }
     if (stage.has_loss()) {
@@ -92,10 +92,10 @@ class ActivationCopies {
   /// The gradient of the boundary that slot \p id has made anew.
   void add_gradient(SlotId id, std::size_t m) {
     auto const& stage = call_.stage_of(id);
-    auto const bytes = stage.layers.back().output_gradient.bytes;
-    if (stage.kind == StageKind::backward && bytes > 0) {
+    auto const& gradient = stage.layers.back().output_gradient;
+    if (gradient.area == Area::activations_in && gradient.bytes > 0) {
       auto action = make_up(id, ActionKind::upload_gradient, m);
-      action.bytes = bytes;
+      action.bytes = gradient.bytes;
       read_boundary(action, BufferKind::boundary_gradient, stage.range.end() - 1);
       call_.work_of(id).gradient_up[m] = add_to_entry(std::move(action));
     }

@@ -16,6 +16,7 @@
 #include <roundpipe/model/cost_model.hpp>
 #include <roundpipe/model/model_description.hpp>
 #include <roundpipe/model/parameter_blocks.hpp>
+#include <roundpipe/model/stage_passes.hpp>
 #include <roundpipe/partition/partition_objective.hpp>
 #include <roundpipe/plan/step_graph.hpp>
 #include <roundpipe/plan/streamed_graph.hpp>
@@ -60,13 +61,11 @@ struct StagePlan {
       return range.first == boundary + 1;
     });
   };
-  for (auto const& range : plan.partition.forward) {
-    plan.train.push_back(lay_out_stage(model, blocks, StageKind::forward, range, keeps));
-  }
-  plan.evaluate = plan.train;
-  for (std::size_t i = 0; i < backward.size(); ++i) {
-    auto const kind = i == 0 ? StageKind::fused : StageKind::backward;
-    plan.train.push_back(lay_out_stage(model, blocks, kind, backward[i], keeps));
+  for (auto const& [kind, range] : stages_of(plan.partition)) {
+    plan.train.push_back(lay_out_stage(model, blocks, kind, range, keeps));
+    if (kind == StageKind::forward) {
+      plan.evaluate.push_back(plan.train.back());
+    }
   }
   plan.evaluate.push_back(
       lay_out_stage(model, blocks, StageKind::evaluate, backward.front(), keeps));

@@ -11,7 +11,10 @@
 #include <roundpipe/core/bytes.hpp>
 #include <roundpipe/core/error.hpp>
 #include <roundpipe/graph/graph_builder.hpp>
+#include <roundpipe/graph/pass_actions.hpp>
 #include <roundpipe/model/parameter_blocks.hpp>
+#include <roundpipe/model/stage_passes.hpp>
+#include <roundpipe/schedule/task_passes.hpp>
 
 #include <cstddef>
 #include <functional>
@@ -107,9 +110,6 @@ class ResidentGraphBuilder {
     return {task.stage, task.kind, task.round, task.micro_batch};
   }
   [[nodiscard]] std::size_t layers() const noexcept { return in_.boundary_bytes.size(); }
-  [[nodiscard]] static bool is_backward(TaskKind kind) noexcept {
-    return kind == TaskKind::backward || kind == TaskKind::input_gradient;
-  }
   [[nodiscard]] LayerRange range_of(Task const& task) const { return stages_[task.stage.index()]; }
 
   /// What \p task takes from other tasks: its input, and the gradient of its output.
@@ -119,16 +119,18 @@ class ResidentGraphBuilder {
     auto const takes = [&](bool is_gradient, std::size_t layer) {
       result.push_back({is_gradient, layer, task.round, task.micro_batch});
     };
-    if (range.count == 0 || task.kind == TaskKind::weight_gradient) {
+    if (range.count == 0) {
       return result;
     }
-    if (!is_backward(task.kind) && range.first > 0) {
+    auto const passes = layer_passes(task.kind);
+    auto const recomputes = reads(passes, PassData::checkpoint);
+    if (range.first > 0 && (recomputes || reads(passes, PassData::input))) {
       takes(false, range.first - 1);
     }
-    auto const waits_for_gradient = is_backward(task.kind) || (task.kind == TaskKind::recompute &&
-                                                               in_.recompute_waits_for_gradient);
-    if (waits_for_gradient) {  // of the last layer: the loss
-      takes(range.end() < layers(), range.end() - 1);
+    auto const needs_gradient =
+        reads(passes, PassData::output_gradient) && !writes(passes, PassData::output);
+    if (needs_gradient || (recomputes && in_.recompute_waits_for_gradient)) {
+      takes(range.end() < layers(), range.end() - 1);  // of the last layer: the loss
     }
     return result;
   }
@@ -158,58 +160,36 @@ class ResidentGraphBuilder {
     for (auto const& boundary : taken_by(task)) {
       waits.push_back(bring(task, boundary, device));
     }
-    auto const forward_of = [&](ActionKind kind) {
-      for (auto layer = range.first; layer < range.end(); ++layer) {
-        auto const id = add_layer(task, kind, layer, device, waits);
-        if (kind == ActionKind::forward || task.kind == TaskKind::fused) {
-          hand_on(task, {false, layer, task.round, task.micro_batch}, id, device);
-        }
+    for (auto const& pass : passes_over(layer_passes(task.kind), range)) {
+      auto const id = add_pass(task, pass, device, waits);
+      if (pass.writes.has(PassData::output)) {
+        hand_on(task, {false, pass.layer, task.round, task.micro_batch}, id, device);
       }
-    };
-    auto const backward_of = [&](ActionKind kind) {
-      for (auto layer = range.end(); layer-- > range.first;) {
-        auto const id = add_layer(task, kind, layer, device, waits);
-        if (layer > 0 && kind != ActionKind::weight_gradient) {
-          hand_on(task, {true, layer - 1, task.round, task.micro_batch}, id, device);
-        }
+      if (pass.writes.has(PassData::input_gradient) && pass.layer > 0) {
+        hand_on(task, {true, pass.layer - 1, task.round, task.micro_batch}, id, device);
       }
-    };
-    switch (task.kind) {
-      case TaskKind::forward:
-        return forward_of(ActionKind::forward);
-      case TaskKind::recompute:
-        return forward_of(ActionKind::recompute);
-      case TaskKind::backward:
-        return backward_of(ActionKind::backward);
-      case TaskKind::fused:
-        forward_of(ActionKind::recompute);
-        return backward_of(ActionKind::backward);
-      case TaskKind::input_gradient:
-        return backward_of(ActionKind::input_gradient);
-      case TaskKind::weight_gradient:
-        return backward_of(ActionKind::weight_gradient);
     }
   }
 
-  /// Adds one layer's compute; the task's first one has its \p waits.
-  ActionId add_layer(Task const& task,
-                     ActionKind kind,
-                     std::size_t layer,
-                     std::size_t device,
-                     std::vector<ActionId>& waits) {
-    auto action = make(task, kind, LaneKind::compute, device);
-    action.layer = LayerId(layer);
+  /// Adds one pass; the task's first one has its \p waits.
+  ActionId add_pass(Task const& task,
+                    Pass const& pass,
+                    std::size_t device,
+                    std::vector<ActionId>& waits) {
+    auto action = make(task, action_kind(pass), LaneKind::compute, device);
+    action.layer = LayerId(pass.layer);
     action.waits = std::exchange(waits, {});
-    auto const reads_only = kind == ActionKind::forward || kind == ActionKind::recompute;
-    auto const event = reads_only ? BlockEventKind::upload : BlockEventKind::gradient_write;
+    auto const event =
+        pass.runs_backward() ? BlockEventKind::gradient_write : BlockEventKind::upload;
     std::vector<BlockId> blocks;
-    for (auto const use : in_.blocks.layer_uses[layer]) {
+    for (auto const use : in_.blocks.layer_uses[pass.layer]) {
       if (in_.blocks.trains(use)) {
         blocks.push_back(in_.blocks.uses[use].block);
       }
     }
     for (auto const block : blocks) {
-      if (reads_only && begun_.insert({block, device}).second) {  // others are behind on its lane
+      if (!pass.runs_backward() &&
+          begun_.insert({block, device}).second) {  // others are behind on its lane
         auto const events = in_.before({block, event, 0});
         action.block_waits.insert(action.block_waits.end(), events.begin(), events.end());
       }

@@ -7,7 +7,9 @@
 
 #include <roundpipe/core/id.hpp>
 #include <roundpipe/graph/action_graph.hpp>
+#include <roundpipe/graph/pass_actions.hpp>
 #include <roundpipe/memory/stage_layout.hpp>
+#include <roundpipe/model/stage_passes.hpp>
 #include <roundpipe/plan/call_context.hpp>
 
 #include <algorithm>
@@ -22,22 +24,18 @@ class StageCompute {
   /// \p call must outlive this.
   explicit StageCompute(CallContext& call) : call_(call) {}
 
-  /// Adds all layers of slot \p id for micro-batch \p m: forward or recomputation, then backward.
+  /// Adds all passes of slot \p id for micro-batch \p m.
   void add(SlotId id, std::size_t m) {
-    auto const& stage = call_.stage_of(id);
-    for (std::size_t i = 0; i < stage.range.count; ++i) {
-      add_forward(id, m, i);
-    }
-    for (std::size_t i = stage.range.count; stage.has_backward() && i-- > 0;) {
-      add_backward(id, m, i);
+    for (auto const& pass : call_.stage_of(id).passes()) {
+      pass.runs_backward() ? add_backward(id, m, pass) : add_forward(id, m, pass);
     }
   }
 
  private:
-  void add_forward(SlotId id, std::size_t m, std::size_t i) {
+  void add_forward(SlotId id, std::size_t m, Pass const& pass) {
     auto const& stage = call_.stage_of(id);
-    auto const kind = stage.has_backward() ? ActionKind::recompute : ActionKind::forward;
-    auto action = call_.make(id, kind, LaneKind::compute, m);
+    auto const i = pass.layer - stage.range.first;
+    auto action = call_.make(id, action_kind(pass), LaneKind::compute, m);
     if (i == 0) {
       wait_for(action, call_.work_of(id).activation_up[m]);
     }
@@ -47,26 +45,26 @@ class StageCompute {
     add_layer(i, std::move(action));
   }
 
-  void add_backward(SlotId id, std::size_t m, std::size_t i) {
+  void add_backward(SlotId id, std::size_t m, Pass const& pass) {
     auto const& stage = call_.stage_of(id);
     auto const& input = call_.input;
     auto& work = call_.work_of(id);
-    auto action = call_.make(id, ActionKind::backward, LaneKind::compute, m);
+    auto const i = pass.layer - stage.range.first;
+    auto action = call_.make(id, action_kind(pass), LaneKind::compute, m);
     if (i + 1 == stage.range.count) {
       wait_for(action, work.gradient_up[m]);
     }
     if (is_loss(stage, i) || stage.layers[i].input_gradient.area == Area::activations_out) {
       write_entry(action);
     }
-    auto const layer = stage.range.first + i;
-    if (std::ranges::any_of(input.blocks.layer_uses[layer],
+    if (std::ranges::any_of(input.blocks.layer_uses[pass.layer],
                             [&](auto use) { return input.blocks.trains(use); })) {
       action.writes.push_back(call_.acquire_once(
           work.gradients, BufferKind::gradients, input.buffering.gradients, action));
     }
     auto const added = add_layer(i, std::move(action));
     if (m + 1 == call_.micro_batches_per_round()) {
-      work.last_backward[layer] = added;
+      work.last_backward[pass.layer] = added;
     }
   }
 

@@ -9,6 +9,8 @@
 #include <roundpipe/concepts/schedule.hpp>
 #include <roundpipe/core/error.hpp>
 #include <roundpipe/core/id.hpp>
+#include <roundpipe/model/pass_costs.hpp>
+#include <roundpipe/model/stage_passes.hpp>
 #include <roundpipe/schedule/round_robin_schedule.hpp>
 #include <roundpipe/schedule/slot_order.hpp>
 
@@ -23,38 +25,20 @@
 
 namespace roundpipe {
 
-/// What a stage does with one micro-batch, in seconds on a device of speed 1.
-struct StageTime {
-  double early_s = 0;  ///< What waits for no other stage: recomputation.
-  double late_s = 0;   ///< What waits for the stage before.
-};
-
-/// The times of a partition's stages, in execution order.
+/// The times of a partition's stages, in execution order, on a device of speed 1.
 /// \throws Error (invalid_argument) when \p costs lacks a layer of \p partition.
 [[nodiscard]] inline std::vector<StageTime> stage_times(std::span<LayerCost const> costs,
                                                         Partition const& partition) {
-  auto const layers_of = [&](LayerRange range) {
+  std::vector<StageTime> times;
+  for (auto const& [kind, range] : stages_of(partition)) {
     require(range.first <= costs.size() && range.count <= costs.size() - range.first,
             Errc::invalid_argument,
             "a stage has layers that the model has not");
-    return costs.subspan(range.first, range.count);
-  };
-  std::vector<StageTime> times;
-  std::size_t forwarded = 0;  // layers
-  for (auto const range : partition.forward) {
-    times.push_back({});
-    for (auto const& cost : layers_of(range)) {
-      times.back().late_s += cost.forward_s;
-    }
-    forwarded = range.end();
-  }
-  for (auto const range : partition.backward) {
-    times.push_back({});
-    auto const fused = range.end() > forwarded;
-    for (auto const& cost : layers_of(range)) {
-      (fused ? times.back().late_s : times.back().early_s) +=
-          fused ? cost.forward_s : cost.recomputing_s();
-      times.back().late_s += cost.backward_s;
+    times.emplace_back();
+    for (auto const& cost : costs.subspan(range.first, range.count)) {
+      for (auto const& pass : layer_passes(kind)) {
+        times.back().add(pass, seconds_of(pass.kind, cost));
+      }
     }
   }
   return times;
@@ -196,12 +180,13 @@ class EarliestFinishSchedule {
                         Rule const& rule) const {
     Run run{device, {}, free_s, 0};
     auto const passed_on = before.device < speeds_.size() && before.device != device;
+    StageTime const time{stages_[stage].early_s / speeds_[device],
+                         stages_[stage].late_s / speeds_[device]};
     double waited_s = 0;
     for (auto const end_s : before.ends_s) {
-      auto const early_s = free_s + stages_[stage].early_s / speeds_[device];
-      auto const start_s = std::max(early_s, end_s + (passed_on ? hand_over_s_ : 0));
-      waited_s += start_s - early_s;
-      free_s = start_s + stages_[stage].late_s / speeds_[device];
+      auto const done = run_stage(time, free_s, end_s + (passed_on ? hand_over_s_ : 0));
+      waited_s += done.start_s - done.ready_s;
+      free_s = done.end_s;
       run.ends_s.push_back(free_s);
     }
     run.score_s = free_s + rule.waiting * waited_s;

@@ -8,9 +8,12 @@
 #include <roundpipe/concepts/schedule.hpp>
 #include <roundpipe/core/error.hpp>
 #include <roundpipe/core/id.hpp>
+#include <roundpipe/model/stage_passes.hpp>
+#include <roundpipe/schedule/task_passes.hpp>
 
 #include <cstddef>
 #include <utility>
+#include <vector>
 
 namespace roundpipe::detail {
 
@@ -48,48 +51,40 @@ class ResidentStageTasks {
   };
 
   void forward(Turn const& turn) {
-    if (!fused(turn)) {
-      add(turn, StageId(turn.place), TaskKind::forward);
+    if (turn.place < shape_.forward_stages) {
+      add(turn, StageId(turn.place), task_kinds(StageKind::forward));
     }
   }
   /// Recomputation and backward.
   void backward(Turn const& turn) {
-    if (forward_only()) {
-      return;
+    if (!forward_only()) {
+      add(turn, backward_stage(turn), task_kinds(stage_kind(shape_, backward_stage(turn))));
     }
-    if (fused(turn)) {
-      add(turn, StageId(turn.place), TaskKind::fused);
-      return;
-    }
-    add(turn, backward_stage(turn), TaskKind::recompute);
-    add(turn, backward_stage(turn), TaskKind::backward);
   }
   /// Recomputation and the half of the backward that the place before waits for. Precondition: the
   /// place is not fused.
   void input_gradient(Turn const& turn) {
     if (!forward_only()) {
-      add(turn, backward_stage(turn), TaskKind::recompute);
-      add(turn, backward_stage(turn), TaskKind::input_gradient);
+      add(turn, backward_stage(turn), {TaskKind::recompute, TaskKind::input_gradient});
     }
   }
   /// The other half. Precondition: the place is not fused.
   void weight_gradient(Turn const& turn) {
     if (!forward_only()) {
-      add(turn, backward_stage(turn), TaskKind::weight_gradient);
+      add(turn, backward_stage(turn), {TaskKind::weight_gradient});
     }
   }
 
   [[nodiscard]] DeviceTasks take() && { return std::move(tasks_); }
 
  private:
-  [[nodiscard]] bool fused(Turn const& turn) const noexcept {
-    return shape_.fused && !forward_only() && turn.place + 1 == places();
-  }
   [[nodiscard]] StageId backward_stage(Turn const& turn) const noexcept {
     return StageId(shape_.stages() - 1 - turn.place);
   }
-  void add(Turn const& turn, StageId stage, TaskKind kind) {
-    tasks_[turn.device].push_back({stage, kind, RoundId(turn.round), MicroBatchId(turn.m)});
+  void add(Turn const& turn, StageId stage, std::vector<TaskKind> const& kinds) {
+    for (auto const kind : kinds) {
+      tasks_[turn.device].push_back({stage, kind, RoundId(turn.round), MicroBatchId(turn.m)});
+    }
   }
 
   ScheduleShape shape_;

@@ -8,6 +8,8 @@
 #include <roundpipe/concepts/schedule.hpp>
 #include <roundpipe/core/error.hpp>
 #include <roundpipe/core/id.hpp>
+#include <roundpipe/model/stage_passes.hpp>
+#include <roundpipe/schedule/task_passes.hpp>
 
 #include <cstddef>
 #include <string>
@@ -31,15 +33,10 @@ namespace detail {
                                                   StageId stage,
                                                   RoundId round) {
   std::vector<Task> tasks;
+  auto const kinds = task_kinds(stage_kind(shape, stage));
   for (std::size_t m = 0; m < shape.micro_batches_per_round; ++m) {
-    auto const add = [&](TaskKind kind) { tasks.push_back({stage, kind, round, MicroBatchId(m)}); };
-    if (stage.index() < shape.forward_stages) {
-      add(TaskKind::forward);
-    } else if (shape.fused && stage.index() == shape.forward_stages) {
-      add(TaskKind::fused);
-    } else {
-      add(TaskKind::recompute);
-      add(TaskKind::backward);
+    for (auto const kind : kinds) {
+      tasks.push_back({stage, kind, round, MicroBatchId(m)});
     }
   }
   return tasks;

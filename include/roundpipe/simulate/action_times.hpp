@@ -9,6 +9,8 @@
 #include <roundpipe/core/error.hpp>
 #include <roundpipe/graph/action_graph.hpp>
 #include <roundpipe/graph/graph_sequence.hpp>
+#include <roundpipe/graph/pass_actions.hpp>
+#include <roundpipe/model/pass_costs.hpp>
 
 #include <cstddef>
 #include <map>
@@ -69,17 +71,10 @@ class ActionTimes {
             Errc::invalid_argument,
             "a simulation was asked for with costs of fewer layers than the graph has");
     auto const& layer = costs_.layers[action.layer.index()];
-    switch (action.kind) {
-      case ActionKind::forward:
-        return layer.forward_s;
-      case ActionKind::recompute:
-        return runs_forward(*unrolled.source, action.layer) ? layer.recomputing_s()
-                                                            : layer.forward_s;
-      case ActionKind::backward:
-        return layer.backward_s;
-      default:  // the two halves of a backward: as many matrix products each
-        return layer.backward_s / 2;
-    }
+    auto const kind = pass_kind(
+        action.kind,
+        action.kind == ActionKind::recompute && runs_forward(*unrolled.source, action.layer));
+    return seconds_of(kind, layer);
   }
 
   /// Whether \p layer runs forward in \p graph; else it is in the fused stage, whose saving forward

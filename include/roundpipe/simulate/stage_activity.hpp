@@ -7,6 +7,8 @@
 
 #include <roundpipe/concepts/partition_policy.hpp>
 #include <roundpipe/graph/action_graph.hpp>
+#include <roundpipe/graph/pass_actions.hpp>
+#include <roundpipe/model/stage_passes.hpp>
 #include <roundpipe/simulate/simulator.hpp>
 
 #include <algorithm>
@@ -17,16 +19,14 @@
 
 namespace roundpipe {
 
-/// The layers of the stages that run forward, in execution order: \p partition's forward stages,
-/// and the fused one where they do not cover the model.
+/// The layers of the stages that run forward for the first time, in execution order: \p
+/// partition's forward stages, and the fused one if there is one.
 [[nodiscard]] inline std::vector<LayerRange> forward_ranges(Partition const& partition) {
-  auto ranges = partition.forward;
-  std::size_t covered = 0;
-  for (auto const& range : ranges) {
-    covered = std::max(covered, range.end());
-  }
-  if (!partition.backward.empty() && covered < partition.backward.front().end()) {
-    ranges.push_back(partition.backward.front());
+  std::vector<LayerRange> ranges;
+  for (auto const& [kind, range] : stages_of(partition)) {
+    if (kind == StageKind::forward || kind == StageKind::fused) {
+      ranges.push_back(range);
+    }
   }
   return ranges;
 }
@@ -42,7 +42,7 @@ namespace roundpipe {
       stage_of[ranges[i].first] = i;
     }
   }
-  auto const is_fused = ranges.size() > partition.forward.size();
+  auto const is_fused = has_fused_stage(partition);
   struct Change {
     double at_s;
     int by;
@@ -56,7 +56,8 @@ namespace roundpipe {
       continue;
     }
     auto const fused = is_fused && stage->second + 1 == ranges.size();
-    if (entry.kind == (fused ? ActionKind::recompute : ActionKind::forward)) {
+    auto const kind = fused ? StageKind::fused : StageKind::forward;
+    if (entry.kind == action_kind(layer_passes(kind).front())) {
       changes.push_back({entry.start_s, 1, stage->second});
     } else if (entry.kind == ActionKind::backward || entry.kind == ActionKind::weight_gradient) {
       changes.push_back({entry.end_s, -1, stage->second});
