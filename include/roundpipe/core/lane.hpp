@@ -14,11 +14,11 @@
 
 namespace roundpipe {
 
-/// The purpose of a lane: first the streams of a device, which a backend may map to priorities and
-/// copy engines; then the lanes of the host.
+/// The purpose of a lane. The streams of a device come first; a backend may map them to priorities
+/// and copy engines. The lanes of the host follow.
 ///
-/// A new host lane takes an entry here, a name below, and the work that runs on it (see
-/// \ref HostLaneWork). Whatever executes, verifies, simulates or draws graphs takes any lane.
+/// A new host lane needs an entry here, a name below, and the work that runs on the lane (see
+/// \ref HostLaneWork). The code that executes, verifies, simulates or draws graphs takes any lane.
 enum class LaneKind : std::uint8_t {
   compute,
   activation_up,
@@ -44,7 +44,7 @@ inline constexpr std::array lane_names{"compute",
 }  // namespace detail
 
 inline constexpr std::size_t device_lane_count = 5;  ///< The kinds before \c accumulate.
-/// The host lanes of the library. Work may bring kinds behind them.
+/// The number of the library's host lanes. Work may add kinds after them.
 inline constexpr std::size_t host_lane_count = detail::lane_names.size() - device_lane_count;
 
 /// Host lane number \p index.

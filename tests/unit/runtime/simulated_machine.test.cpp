@@ -21,7 +21,7 @@ DeviceProperties linked(double upload, double download) {
   return device;
 }
 
-/// What is known of a plan of two layers with one block each.
+/// The facts of a plan of two layers with one block each.
 PipelinePlan two_layers() {
   ParameterBlocks blocks;
   blocks.blocks.resize(2);
@@ -63,7 +63,7 @@ TEST_CASE("a plan's machine has the plan's costs and the device's links") {
   CHECK(machine.compute.layers[1].forward_s == 3e-3);
 }
 
-TEST_CASE("what a timeline has measured takes the place of costs") {
+TEST_CASE("measured times of a timeline replace costs") {
   Timeline timeline{1, {}};
   timeline.entries = {took(ActionKind::forward, 0, 0.5),
                       took(ActionKind::backward, 1, 0.25),

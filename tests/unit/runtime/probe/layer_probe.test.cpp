@@ -19,7 +19,7 @@ using namespace roundpipe;
 using namespace roundpipe::test;
 using detail::LayerProbeTensors;
 
-TEST_CASE("a trial has every tensor of its layer, but no gradient of what is frozen") {
+TEST_CASE("a probe has every tensor of its layer, but no gradients of frozen parameters") {
   auto types = ToyTypes{.parameter = DType::bf16, .boundary = DType::bf16, .frozen = 2};
   Sequential const model{ToyInput{types}, ToyDense{types}, ToyLoss{types}};
   auto const description = describe(model, BatchShape{2, 5});
