@@ -274,7 +274,7 @@ class Planning {
       }
       double bytes = 0;
       for (auto const& piece : action.pieces) {
-        auto const& layer = problem_.bytes[blocks_.uses[piece.use].layer.index()];
+        auto const& layer = problem_.bytes[blocks_.use(piece.use).layer.index()];
         auto const whole = std::max<rp::Bytes>(1, layer.parameter_bytes);
         bytes += static_cast<double>(piece.bytes) * static_cast<double>(layer.gradient_bytes) /
                  static_cast<double>(whole);

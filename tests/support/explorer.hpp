@@ -130,15 +130,16 @@ class Explorer {
       case BufferKind::landing:
       case BufferKind::gradient:
         for (auto const& piece : action.pieces) {
-          parts.push_back({piece.use, piece.tensor, static_cast<std::size_t>(piece.offset)});
+          parts.push_back(
+              {piece.use.index(), piece.tensor, static_cast<std::size_t>(piece.offset)});
         }
         break;
       case BufferKind::gradients:
         for (auto const& piece : action.pieces) {
-          parts.push_back({piece.use, 0, 0});
+          parts.push_back({piece.use.index(), 0, 0});
         }
         for (auto const use : action.uses) {
-          parts.push_back({use, 0, 0});
+          parts.push_back({use.index(), 0, 0});
         }
         break;
       case BufferKind::activations_in:
@@ -192,7 +193,8 @@ class Explorer {
         for (auto const& [part, cell] : parts[access.location]) {
           auto const of_use =  // a layer reads all pieces of its blocks
               access.location.ring.kind == BufferKind::parameters && action.pieces.empty()
-                  ? std::find(action.uses.begin(), action.uses.end(), part[0]) != action.uses.end()
+                  ? std::find(action.uses.begin(), action.uses.end(), BlockUseId(part[0])) !=
+                        action.uses.end()
                   : own.empty();
           if (of_use || std::find(own.begin(), own.end(), part) != own.end()) {
             Touch const touch{cell, labels[access.location], access.content};

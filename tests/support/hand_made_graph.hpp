@@ -23,7 +23,7 @@ struct Made {
     action.kind = kind;
     action.lane = {lane, DeviceId(device)};
     if (lane == LaneKind::compute) {
-      action.uses = {0};
+      action.uses = {BlockUseId(0)};
     }
   }
   /// An action on the host's lanes, for block 0.

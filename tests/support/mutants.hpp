@@ -194,11 +194,12 @@ inline std::vector<Extent> extents_of(BufferKind kind, Action const& action) {
     case BufferKind::landing:
     case BufferKind::gradient:
       for (auto const& piece : action.pieces) {
-        extents.push_back({piece.use, piece.tensor, piece.offset, piece.offset + piece.bytes});
+        extents.push_back(
+            {piece.use.index(), piece.tensor, piece.offset, piece.offset + piece.bytes});
       }
       if (action.lane.kind == LaneKind::compute) {
         for (auto const use : action.uses) {
-          extents.push_back({use});
+          extents.push_back({use.index()});
         }
         return extents;
       }

@@ -40,6 +40,8 @@ class Id {
 
 using LayerId = Id<struct LayerTag>;  ///< A layer of the model, in execution order.
 using BlockId = Id<struct BlockTag>;  ///< A parameter block; tied layers share one.
+using BlockUseId =
+    Id<struct BlockUseTag>;           ///< One layer's use of a parameter block, in layer order.
 using StageId = Id<struct StageTag>;  ///< A stage in execution order; forward stages come first.
 using SlotId = Id<struct SlotTag>;    ///< A stage in a round: a place in the dispatch order.
 using RoundId = Id<struct RoundTag>;  ///< A round of a call.

@@ -106,7 +106,7 @@ struct Buffer {
 
 /// Consecutive bytes of a tensor of a use's block, in its declared type.
 struct BlockPiece {
-  std::size_t use = 0;
+  BlockUseId use;
   std::size_t tensor = 0;
   Bytes offset = 0;  ///< From the tensor's beginning.
   Bytes bytes = 0;
@@ -129,7 +129,7 @@ struct Action {
   MicroBatchId micro_batch;  ///< Within the round; for parameter and gradient chunks: the window.
   LayerId layer;             ///< Of compute actions.
   BlockId block;             ///< Of the host's actions.
-  std::size_t use = 0;       ///< Of `accumulate_gradient`.
+  BlockUseId use;            ///< Of `accumulate_gradient`.
   /// Of chunks: whether no activation copy may queue behind it that is due before, or in its
   /// window.
   bool gated = false;
@@ -143,7 +143,7 @@ struct Action {
   std::vector<Buffer> reads;
   std::vector<Buffer> writes;
   std::vector<BlockPiece> pieces;  ///< Of parameter and gradient chunks.
-  std::vector<std::size_t> uses;   ///< Of compute actions: the uses of blocks that they touch.
+  std::vector<BlockUseId> uses;    ///< Of compute actions: the uses of blocks that they touch.
 
   std::vector<ActionId> waits;          ///< Actions of this graph, all before this one.
   std::vector<BlockEvent> block_waits;  ///< Events of earlier graphs.

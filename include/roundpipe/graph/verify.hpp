@@ -64,14 +64,14 @@ namespace detail {
 /// Whether two actions that use one location touch the same bytes of it.
 [[nodiscard]] inline bool overlaps(BufferKind kind, Action const& a, Action const& b) {
   auto const shares_use = [&] {
-    auto const touches = [](Action const& action, std::size_t use) {
+    auto const touches = [](Action const& action, BlockUseId use) {
       return std::find(action.uses.begin(), action.uses.end(), use) != action.uses.end() ||
              std::any_of(action.pieces.begin(), action.pieces.end(), [&](BlockPiece const& piece) {
                return piece.use == use;
              });
     };
     return std::any_of(
-               a.uses.begin(), a.uses.end(), [&](std::size_t use) { return touches(b, use); }) ||
+               a.uses.begin(), a.uses.end(), [&](BlockUseId use) { return touches(b, use); }) ||
            std::any_of(a.pieces.begin(), a.pieces.end(), [&](BlockPiece const& piece) {
              return touches(b, piece.use);
            });

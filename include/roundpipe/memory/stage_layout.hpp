@@ -42,7 +42,7 @@ struct LayerPlaces {
 
 /// Where a layer's use of a block lies in the stage's parameter and gradient entries.
 struct UsePlace {
-  std::size_t use = 0;
+  BlockUseId use;
   Bytes parameters = 0;                     ///< The block's master table, in the parameter entry.
   Bytes gradients = 0;                      ///< The block's gradient table, in the gradient entry.
   Bytes rounded = 0;                        ///< \c rounded_table, in the gradient entry.

@@ -24,10 +24,10 @@ namespace roundpipe {
 struct ParameterBlock {
   std::string name;
   std::vector<ParameterSpec> specs;
-  TensorTable master;             ///< As declared: the master copy, and a slot's rounded gradient.
-  TensorTable gradient;           ///< The same tensors in the accumulation type.
-  std::vector<std::size_t> uses;  ///< Indices into \ref ParameterBlocks::uses, in layer order.
-  bool frozen = false;            ///< Never updated: no gradient, no optimizer state.
+  TensorTable master;            ///< As declared: the master copy, and a slot's rounded gradient.
+  TensorTable gradient;          ///< The same tensors in the accumulation type.
+  std::vector<BlockUseId> uses;  ///< In layer order.
+  bool frozen = false;           ///< Never updated: no gradient, no optimizer state.
   /// Whether an iteration's gradient is a sum over uses, rounds or calls: it then is kept in the
   /// accumulation type, else as it lands.
   bool sums_gradient = false;
@@ -46,21 +46,22 @@ struct BlockUse {
 
 /// Where a layer's parameter lies: in which of the layer's uses, as which tensor of its block.
 struct ParameterPlace {
-  std::size_t use = 0;     ///< Index into \ref ParameterBlocks::uses.
+  BlockUseId use;          ///< One of the layer's.
   std::size_t tensor = 0;  ///< Index into the block's tables.
 };
 
 /// All blocks of a model, and who uses them.
 struct ParameterBlocks {
-  std::vector<ParameterBlock> blocks;                ///< In order of their first use.
-  std::vector<BlockUse> uses;                        ///< In layer order.
-  std::vector<std::vector<std::size_t>> layer_uses;  ///< By layer: indices into \c uses.
-  std::vector<std::vector<ParameterPlace>> places;   ///< By layer, by parameter.
+  std::vector<ParameterBlock> blocks;               ///< In order of their first use.
+  std::vector<BlockUse> uses;                       ///< By \ref BlockUseId, in layer order.
+  std::vector<std::vector<BlockUseId>> layer_uses;  ///< By layer.
+  std::vector<std::vector<ParameterPlace>> places;  ///< By layer, by parameter.
 
-  [[nodiscard]] bool trains(std::size_t use) const { return !block_of(use).frozen; }
+  [[nodiscard]] BlockUse const& use(BlockUseId id) const { return uses[id.index()]; }
+  [[nodiscard]] bool trains(BlockUseId use) const { return !block_of(use).frozen; }
 
-  [[nodiscard]] ParameterBlock const& block_of(std::size_t use) const {
-    return blocks[uses[use].block.index()];
+  [[nodiscard]] ParameterBlock const& block_of(BlockUseId use) const {
+    return blocks[this->use(use).block.index()];
   }
   /// The number of parameters: elements of all blocks, shared ones counted once.
   [[nodiscard]] std::size_t parameter_count() const {
@@ -89,7 +90,7 @@ struct ParameterBlocks {
     return result.blocks.size() - 1;
   };
   for (std::size_t layer = 0; layer < model.size(); ++layer) {
-    std::map<std::size_t, std::size_t> use_of;  // this layer's block to its use
+    std::map<std::size_t, BlockUseId> use_of;  // this layer's block to its use
     constexpr auto none = static_cast<std::size_t>(-1);
     std::size_t own[] = {none, none};  // trained, frozen
     auto& uses = result.layer_uses.emplace_back();

@@ -61,7 +61,7 @@ struct SlotWork {
   std::vector<ActionId> gradient_up;
   std::vector<ActionId> last_compute;
   std::vector<ActionId> activation_down;
-  std::map<std::size_t, ActionId> uploaded;       // by use: the last chunk with a piece of it
+  std::map<BlockUseId, ActionId> uploaded;        // by use: the last chunk with a piece of it
   std::map<std::size_t, ActionId> last_backward;  // by layer, of the last micro-batch
 };
 

@@ -94,11 +94,11 @@ class GradientDownloads {
         id, ActionKind::download_gradients, LaneKind::gradient_down, chunk, gates, window_slot);
     action.reads.push_back(work.gradients.value());
     for (auto const use : chunk.uses) {
-      wait_for(action, work.last_backward.at(blocks.uses[use].layer.index()));
+      wait_for(action, work.last_backward.at(blocks.use(use).layer.index()));
       if (blocks.block_of(use).sums_gradient) {
         action.writes.push_back(sums_.land(use, count_chunks(chunks_of(id), use), action));
       } else {
-        auto const block = blocks.uses[use].block;
+        auto const block = blocks.use(use).block;
         action.writes.push_back(block_buffer(BufferKind::gradient, block));
         call_.wait_for_rules(action, {block, BlockEventKind::gradient_write});
       }
@@ -109,7 +109,7 @@ class GradientDownloads {
       if (blocks.block_of(use).sums_gradient) {
         sums_.landed(use, round, added);
       } else {
-        call_.graph.publish({blocks.uses[use].block, BlockEventKind::gradient_write}, added);
+        call_.graph.publish({blocks.use(use).block, BlockEventKind::gradient_write}, added);
       }
     }
   }

@@ -29,14 +29,15 @@ class GradientSums {
   /// Where the gradient of \p use lands in the round of \p action, in \p chunks chunks; \p action,
   /// the first of them, waits until the place is free.
   /// \throws Error (unsupported) when the round before has not been summed.
-  [[nodiscard]] Buffer land(std::size_t use, std::size_t chunks, Action& action) {
-    auto& landing = landings_[{use, action.round.index()}];
+  [[nodiscard]] Buffer land(BlockUseId use, std::size_t chunks, Action& action) {
+    auto& landing = landings_[{use, action.round}];
     if (!landing.buffer) {
       require(waiting_[use] == 0,
               Errc::unsupported,
               "the schedule lands a gradient before the round before is summed");
       ++waiting_[use];
-      landing.buffer = call_.graph.acquire({BufferKind::landing, DeviceId::none(), use}, 1, action);
+      landing.buffer =
+          call_.graph.acquire({BufferKind::landing, DeviceId::none(), use.index()}, 1, action);
       landing.chunks = chunks;
     }
     return *landing.buffer;
@@ -44,11 +45,11 @@ class GradientSums {
 
   /// Says that \p chunk brings a part of \p use's gradient, and adds the accumulations that this
   /// makes due.
-  void landed(std::size_t use, RoundId round, ActionId chunk) {
-    auto& landing = landings_.at({use, round.index()});
+  void landed(BlockUseId use, RoundId round, ActionId chunk) {
+    auto& landing = landings_.at({use, round});
     landing.landed = chunk;
     --landing.chunks;
-    add_accumulations(call_.input.blocks.uses[use].block, round);
+    add_accumulations(call_.input.blocks.use(use).block, round);
   }
 
  private:
@@ -62,7 +63,7 @@ class GradientSums {
     auto const& uses = call_.input.blocks.blocks[block.index()].uses;
     auto& next = accumulated_[{block.index(), round.index()}];
     for (; next < uses.size(); ++next) {
-      auto const found = landings_.find({uses[next], round.index()});
+      auto const found = landings_.find({uses[next], round});
       if (found == landings_.end() || found->second.chunks > 0) {
         return;
       }
@@ -70,16 +71,16 @@ class GradientSums {
     }
   }
 
-  void add_accumulation(std::size_t use, RoundId round, bool first, Landing const& landing) {
+  void add_accumulation(BlockUseId use, RoundId round, bool first, Landing const& landing) {
     auto const& blocks = call_.input.blocks;
-    auto const block = blocks.uses[use].block;
+    auto const block = blocks.use(use).block;
     Action action;
     action.kind = ActionKind::accumulate_gradient;
     action.lane = {LaneKind::accumulate, DeviceId::none()};
     action.round = round;
     action.block = block;
     action.use = use;
-    action.layer = blocks.uses[use].layer;
+    action.layer = blocks.use(use).layer;
     action.first = first;
     action.bytes = blocks.blocks[block.index()].master.bytes();
     action.reads.push_back(landing.buffer.value());
@@ -92,9 +93,9 @@ class GradientSums {
   }
 
   CallContext& call_;
-  std::map<std::pair<std::size_t, std::size_t>, Landing> landings_;         // by use, round
+  std::map<std::pair<BlockUseId, RoundId>, Landing> landings_;              // by use, round
   std::map<std::pair<std::size_t, std::size_t>, std::size_t> accumulated_;  // by block, round
-  std::map<std::size_t, std::size_t> waiting_;  // by use: landings that are not summed
+  std::map<BlockUseId, std::size_t> waiting_;  // by use: landings that are not summed
 };
 
 }  // namespace roundpipe::detail

@@ -130,7 +130,7 @@ class ParameterUploads {
     std::set<BlockId> blocks;
     for (auto const use : chunk.uses) {
       if (all.trains(use)) {
-        blocks.insert(all.uses[use].block);
+        blocks.insert(all.use(use).block);
       }
     }
     return blocks;

@@ -184,7 +184,7 @@ class ResidentGraphBuilder {
     std::vector<BlockId> blocks;
     for (auto const use : in_.blocks.layer_uses[pass.layer]) {
       if (in_.blocks.trains(use)) {
-        blocks.push_back(in_.blocks.uses[use].block);
+        blocks.push_back(in_.blocks.use(use).block);
       }
     }
     for (auto const block : blocks) {

@@ -31,7 +31,7 @@ struct StageChunk {
   bool gated = true;
   Bytes bytes = 0;
   std::vector<BlockPiece> pieces;
-  std::vector<std::size_t> uses;  ///< Of the pieces, each once.
+  std::vector<BlockUseId> uses;  ///< Of the pieces, each once.
 };
 
 /// Cuts the tensors of those of \p stage's blocks that \p wanted takes, for \p windows windows.
@@ -43,7 +43,7 @@ struct StageChunk {
     std::size_t windows,
     ChunkFunction const& chunks,
     std::function<bool(UsePlace const&)> const& wanted) {
-  std::vector<std::pair<std::size_t, std::size_t>> tensors;  // use, tensor of its block
+  std::vector<std::pair<BlockUseId, std::size_t>> tensors;  // use, tensor of its block
   std::vector<Bytes> bytes;
   for (auto const& place : stage.uses) {
     auto const& table = blocks.block_of(place.use).master;
@@ -126,7 +126,7 @@ struct StageChunk {
 }
 
 /// How many of \p chunks hold a piece of \p use.
-[[nodiscard]] inline std::size_t count_chunks(std::span<StageChunk const> chunks, std::size_t use) {
+[[nodiscard]] inline std::size_t count_chunks(std::span<StageChunk const> chunks, BlockUseId use) {
   return static_cast<std::size_t>(
       std::count_if(chunks.begin(), chunks.end(), [&](StageChunk const& chunk) {
         return std::find(chunk.uses.begin(), chunk.uses.end(), use) != chunk.uses.end();

@@ -481,7 +481,7 @@ class Pipeline {
   }
 
   [[nodiscard]] BlockId block_of(ParameterPlace place) const {
-    return plan_.blocks.uses[place.use].block;
+    return plan_.blocks.use(place.use).block;
   }
 
   [[nodiscard]] ParameterPlace parameter(LayerId layer, std::size_t index, std::size_t size) const {

@@ -210,13 +210,13 @@ TEST_CASE(
   Made first(ActionKind::upload_parameters, LaneKind::parameter_up, 0);
   Made second(ActionKind::upload_parameters, LaneKind::activation_up, 0);  // on any other lane
   Made compute(ActionKind::forward, LaneKind::compute, 0);
-  first.writes({ring, 0}).after_users({ring, 0}).action.pieces = {{0, 0, 0, 256}};
-  second.writes({ring, 0}).after_users({ring, 0}).action.pieces = {{1, 0, 0, 256}};
+  first.writes({ring, 0}).after_users({ring, 0}).action.pieces = {{BlockUseId(0), 0, 0, 256}};
+  second.writes({ring, 0}).after_users({ring, 0}).action.pieces = {{BlockUseId(1), 0, 0, 256}};
   compute.reads({ring, 0}).after({0});  // of use 0
   auto graph = graph_of({first, second, compute}, GraphRole::call, 1);
   add_ring(graph, ring, 1, {{ActionId(0), ActionId(1), ActionId(2)}});
   CHECK(verify(GraphSequence(1).add(graph)).empty());
-  graph.actions[2].uses = {1};
+  graph.actions[2].uses = {BlockUseId(1)};
   auto const violations = verify(GraphSequence(1).add(graph));
   CHECK(names(only(violations, Rule::data), "upload parameters"));
 }

@@ -241,7 +241,7 @@ TEST_CASE("parameter and gradient entries hold each use of a block once") {
   test::check_property([] {
     auto const c = any_case();
     auto const& stage = c.stage;
-    std::vector<std::size_t> expected;
+    std::vector<BlockUseId> expected;
     for (auto layer = stage.range.first; layer < stage.range.end(); ++layer) {
       auto const& uses = c.blocks.layer_uses[layer];
       expected.insert(expected.end(), uses.begin(), uses.end());

@@ -41,8 +41,8 @@ ModelDescription model_of(std::vector<ParameterTable> tables) {
 std::vector<std::size_t> layers_of(ParameterBlocks const& blocks, std::size_t block) {
   std::vector<std::size_t> result;
   for (auto const use : blocks.blocks[block].uses) {
-    CHECK(blocks.uses[use].block == BlockId(block));
-    result.push_back(blocks.uses[use].layer.index());
+    CHECK(blocks.use(use).block == BlockId(block));
+    result.push_back(blocks.use(use).layer.index());
   }
   return result;
 }
@@ -63,18 +63,18 @@ TEST_CASE("the unshared parameters of a layer form one block") {
   CHECK(blocks.blocks[1].name == "layer 2 (toy)");
 
   REQUIRE(blocks.layer_uses.size() == 3);
-  CHECK(blocks.layer_uses[0] == std::vector<std::size_t>{0});
+  CHECK(blocks.layer_uses[0] == std::vector{BlockUseId(0)});
   CHECK(blocks.layer_uses[1].empty());
-  CHECK(blocks.layer_uses[2] == std::vector<std::size_t>{1});
+  CHECK(blocks.layer_uses[2] == std::vector{BlockUseId(1)});
   REQUIRE(blocks.places.size() == 3);
   REQUIRE(blocks.places[0].size() == 2);
-  CHECK(blocks.places[0][1].use == 0);
+  CHECK(blocks.places[0][1].use == BlockUseId(0));
   CHECK(blocks.places[0][1].tensor == 1);
   CHECK(blocks.places[1].empty());
-  CHECK(blocks.places[2][0].use == 1);
+  CHECK(blocks.places[2][0].use == BlockUseId(1));
   CHECK(blocks.places[2][0].tensor == 0);
   CHECK(blocks.parameter_count() == 104);
-  CHECK(&blocks.block_of(1) == &blocks.blocks[1]);
+  CHECK(&blocks.block_of(BlockUseId(1)) == &blocks.blocks[1]);
 }
 
 TEST_CASE("a shared tensor is its own block, used by each of its layers") {
@@ -95,16 +95,16 @@ TEST_CASE("a shared tensor is its own block, used by each of its layers") {
 
   // Uses are in layer order; within a layer, in order of first mention.
   REQUIRE(blocks.uses.size() == 4);
-  CHECK(blocks.layer_uses[2] == std::vector<std::size_t>{2, 3});
+  CHECK(blocks.layer_uses[2] == std::vector{BlockUseId(2), BlockUseId(3)});
   CHECK(blocks.uses[2].block == BlockId(2));
   CHECK(blocks.uses[3].block == BlockId(0));
   auto const& places = blocks.places[2];
   REQUIRE(places.size() == 3);
-  CHECK(places[0].use == 2);
+  CHECK(places[0].use == BlockUseId(2));
   CHECK(places[0].tensor == 0);
-  CHECK(places[1].use == 3);
+  CHECK(places[1].use == BlockUseId(3));
   CHECK(places[1].tensor == 0);
-  CHECK(places[2].use == 2);
+  CHECK(places[2].use == BlockUseId(2));
   CHECK(places[2].tensor == 1);
 }
 
@@ -155,8 +155,8 @@ TEST_CASE("the frozen parameters of a layer are a separate block without a gradi
       model_of({{parameter("a", 8), frozen, parameter("c", 2)}, {parameter("d", 8)}}), true);
   REQUIRE(blocks.blocks.size() == 3);
   CHECK(blocks.layer_uses[0].size() == 2);
-  CHECK(blocks.trains(0));
-  CHECK_FALSE(blocks.trains(1));
+  CHECK(blocks.trains(BlockUseId(0)));
+  CHECK_FALSE(blocks.trains(BlockUseId(1)));
   CHECK(blocks.blocks[0].specs.size() == 2);
   CHECK(blocks.blocks[1].specs.front().tensor.name == "b");
   CHECK(blocks.blocks[0].sums_gradient);

@@ -68,7 +68,7 @@ TEST_CASE("an action knows the place of its slot, and a chunk waits for the exis
   SmallCall const small(2, 2, 2);
   auto const input = small.input();
   detail::CallContext const call(input);
-  StageChunk const chunk{1, true, 24, {{3, 0, 0, 24}}, {3}};
+  StageChunk const chunk{1, true, 24, {{BlockUseId(3), 0, 0, 24}}, {BlockUseId(3)}};
   ActionId const gates[] = {ActionId(4), ActionId::none(), ActionId(2)};
   for (std::size_t s = 0; s < call.slots.size(); ++s) {
     auto const action = call.make_chunk(

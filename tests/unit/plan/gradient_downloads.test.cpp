@@ -74,7 +74,7 @@ TEST_CASE("a chunk comes down after the last backward of each of its layers") {
       for (std::size_t i = 0; i < graph.actions.size(); ++i) {
         auto const& action = graph.actions[i];
         auto const holds = [&](BlockPiece const& piece) {
-          return small.blocks().uses[piece.use].layer == action.layer;
+          return small.blocks().use(piece.use).layer == action.layer;
         };
         if (action.kind == ActionKind::backward && action.slot == chunk.slot && action.last &&
             std::ranges::any_of(chunk.pieces, holds)) {

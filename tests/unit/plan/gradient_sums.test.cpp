@@ -27,7 +27,7 @@ struct Sums {
   detail::GradientSums sums{call};
 
   /// The two uses of the shared block, in layer order.
-  [[nodiscard]] std::vector<std::size_t> shared_uses() const {
+  [[nodiscard]] std::vector<BlockUseId> shared_uses() const {
     for (auto const& block : small.blocks().blocks) {
       if (block.uses.size() == 2) {
         return block.uses;
@@ -37,7 +37,7 @@ struct Sums {
   }
 
   /// Brings one of \p chunks chunks of the gradient of \p use in \p round to the host.
-  ActionId bring(std::size_t use, std::size_t round, std::size_t chunks = 1) {
+  ActionId bring(BlockUseId use, std::size_t round, std::size_t chunks = 1) {
     Action action;
     action.kind = ActionKind::download_gradients;
     action.lane = {LaneKind::gradient_down, DeviceId(0)};
@@ -64,12 +64,12 @@ TEST_CASE("the gradients of a shared block are summed in layer order, in any ord
   auto const again = test.bring(uses[0], 1);
   auto const sums = test.accumulations();
   REQUIRE(sums.size() == 3);
-  auto const check = [&](Action const& sum, std::size_t use, ActionId landed, bool first) {
+  auto const check = [&](Action const& sum, BlockUseId use, ActionId landed, bool first) {
     CHECK(sum.use == use);
-    CHECK(sum.layer == test.small.blocks().uses[use].layer);
+    CHECK(sum.layer == test.small.blocks().use(use).layer);
     CHECK(sum.waits == std::vector{landed});
     CHECK(sum.first == first);
-    CHECK(sum.reads.front().ring == Ring{BufferKind::landing, DeviceId::none(), use});
+    CHECK(sum.reads.front().ring == Ring{BufferKind::landing, DeviceId::none(), use.index()});
     CHECK(sum.writes == std::vector{block_buffer(BufferKind::gradient, sum.block)});
   };
   check(sums[0], uses[0], early, true);

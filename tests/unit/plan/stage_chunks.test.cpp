@@ -54,10 +54,10 @@ auto const everything = [](UsePlace const&) { return true; };
 TEST_CASE("chunks hold every byte of every tensor of every use once") {
   Toy const toy({.dense = 3, .tied = true});
   for (std::size_t windows = 1; windows <= 5; ++windows) {
-    std::map<std::pair<std::size_t, std::size_t>, Bytes> bytes;
+    std::map<std::pair<BlockUseId, std::size_t>, Bytes> bytes;
     for (auto const& chunk : toy.cut(windows, engine)) {
       Bytes in_chunk = 0;
-      std::set<std::size_t> uses;
+      std::set<BlockUseId> uses;
       for (auto const& piece : chunk.pieces) {
         bytes[{piece.use, piece.tensor}] += piece.bytes;
         in_chunk += piece.bytes;
@@ -68,7 +68,8 @@ TEST_CASE("chunks hold every byte of every tensor of every use once") {
       CHECK(std::set(chunk.uses.begin(), chunk.uses.end()) == uses);
       CHECK(chunk.uses.size() == uses.size());
     }
-    for (std::size_t use = 0; use < toy.blocks.uses.size(); ++use) {
+    for (std::size_t u = 0; u < toy.blocks.uses.size(); ++u) {
+      BlockUseId const use(u);
       auto const& table = toy.blocks.block_of(use).master;
       for (std::size_t t = 0; t < table.size(); ++t) {
         CHECK(bytes[{use, t}] == table[t].bytes());
@@ -79,12 +80,13 @@ TEST_CASE("chunks hold every byte of every tensor of every use once") {
 
 TEST_CASE("unwanted tensors are in no chunk") {
   Toy const toy({.dense = 2, .frozen_dense = 1});
-  std::set<std::size_t> seen;
+  std::set<BlockUseId> seen;
   for (auto const& chunk : cut_stage(
            toy.blocks, toy.stage, 2, engine, [](UsePlace const& place) { return place.trains; })) {
     seen.insert(chunk.uses.begin(), chunk.uses.end());
   }
-  for (std::size_t use = 0; use < toy.blocks.uses.size(); ++use) {
+  for (std::size_t u = 0; u < toy.blocks.uses.size(); ++u) {
+    BlockUseId const use(u);
     CHECK(seen.contains(use) == toy.blocks.trains(use));
   }
 }
@@ -128,8 +130,8 @@ TEST_CASE("in layer order windows keep their bytes, and layers follow each other
       for (auto const& chunk : chunks) {
         difference[chunk.window] += static_cast<std::int64_t>(chunk.bytes);
       }
-      std::pair<std::size_t, std::size_t> last{0, 0};  // use, tensor
-      std::map<std::pair<std::size_t, std::size_t>, Bytes> copied;
+      std::pair last{BlockUseId(0), std::size_t{0}};  // use, tensor
+      std::map<std::pair<BlockUseId, std::size_t>, Bytes> copied;
       for (auto const& chunk : ordered) {
         difference[chunk.window] -= static_cast<std::int64_t>(chunk.bytes);
         CHECK(chunk.gated);
@@ -186,11 +188,11 @@ TEST_CASE("a policy that copies too little or too much is refused") {
 
 TEST_CASE("a use is counted in every chunk that holds a piece of the use") {
   std::vector<StageChunk> chunks(3);
-  chunks[0].uses = {1, 2};
-  chunks[2].uses = {2};
-  CHECK(count_chunks(chunks, 0) == 0);
-  CHECK(count_chunks(chunks, 1) == 1);
-  CHECK(count_chunks(chunks, 2) == 2);
+  chunks[0].uses = {BlockUseId(1), BlockUseId(2)};
+  chunks[2].uses = {BlockUseId(2)};
+  CHECK(count_chunks(chunks, BlockUseId(0)) == 0);
+  CHECK(count_chunks(chunks, BlockUseId(1)) == 1);
+  CHECK(count_chunks(chunks, BlockUseId(2)) == 2);
 }
 
 }  // namespace stage_chunks_test

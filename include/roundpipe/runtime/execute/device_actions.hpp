@@ -135,7 +135,7 @@ class DeviceActions {
     return boundaries_.entry(buffer.ring, here.run.ring_base(buffer.ring) + buffer.sequence);
   }
 
-  [[nodiscard]] UsePlace const& use_place(StageLayout const& stage, std::size_t use) const {
+  [[nodiscard]] UsePlace const& use_place(StageLayout const& stage, BlockUseId use) const {
     std::size_t i = 0;
     while (stage.uses[i].use != use) {
       ++i;
@@ -151,7 +151,7 @@ class DeviceActions {
       auto const& block = blocks().block_of(piece.use);
       auto const offset = block.master.offset(piece.tensor) + piece.offset;
       auto const base = use_place(here.stage(), piece.use).parameters;
-      auto const master = parameters_.master(blocks().uses[piece.use].block, here.call().version);
+      auto const master = parameters_.master(blocks().use(piece.use).block, here.call().version);
       here.stream.copy(to.subspan(base + offset, piece.bytes),
                        as_source(master, offset, piece.bytes));
     }

@@ -53,7 +53,8 @@ class SerialParameters {
         }
       }
     }
-    for (std::size_t use = 0; use < blocks_.uses.size(); ++use) {
+    for (std::size_t u = 0; u < blocks_.uses.size(); ++u) {
+      BlockUseId const use(u);
       round_sums_.emplace_back(blocks_.trains(use) ? blocks_.block_of(use).gradient.bytes() : 0);
     }
     copy_parameters();
@@ -65,7 +66,7 @@ class SerialParameters {
   [[nodiscard]] std::vector<DeviceTensor> parameters(std::size_t layer) const {
     std::vector<DeviceTensor> result;
     for (auto const& place : blocks_.places[layer]) {
-      auto const& use = blocks_.uses[place.use];
+      auto const& use = blocks_.use(place.use);
       auto const& table = blocks_.block_of(place.use).master;
       result.push_back(view(table, place.tensor, masters_[use.block.index()]));
     }
@@ -76,14 +77,15 @@ class SerialParameters {
     std::vector<DeviceTensor> result;
     for (auto const& place : blocks_.places[layer]) {
       auto const& table = blocks_.block_of(place.use).gradient;
-      result.push_back(blocks_.trains(place.use) ? view(table, place.tensor, round_sums_[place.use])
-                                                 : DeviceTensor{});
+      result.push_back(blocks_.trains(place.use)
+                           ? view(table, place.tensor, round_sums_[place.use.index()])
+                           : DeviceTensor{});
     }
     return result;
   }
   /// Overwrites the optimizer copy of a layer's parameter.
   void write_weights(ParameterPlace place, HostSpan<float const> values) {
-    auto const b = blocks_.uses[place.use].block.index();
+    auto const b = blocks_.use(place.use).block.index();
     auto& weights = tensors_[b][place.tensor].weights;
     weights.assign(values.begin(), values.end());
     if (blocks_.blocks[b].frozen || state_type_ == StateType::declared) {
@@ -117,11 +119,11 @@ class SerialParameters {
   /// sum: uses in layer order. \p overwrites: these are the first since the last step.
   void end_round(bool overwrites) {
     std::vector<bool> added(blocks_.blocks.size(), !overwrites);
-    for (std::size_t use = 0; use < blocks_.uses.size(); ++use) {
-      auto const b = blocks_.uses[use].block.index();
+    for (std::size_t u = 0; u < blocks_.uses.size(); ++u) {
+      auto const b = blocks_.uses[u].block.index();
       auto const& block = blocks_.blocks[b];
       for (std::size_t t = 0; !block.frozen && t < block.specs.size(); ++t) {
-        auto const& sums = view(block.gradient, t, round_sums_[use]).as<float>();
+        auto const& sums = view(block.gradient, t, round_sums_[u]).as<float>();
         rounded_.resize(block.master[t].bytes());
         narrow({sums.device_pointer(), sums.size()}, block.master[t].dtype, rounded_);
         widen(rounded_, block.master[t].dtype, tensors_[b][t].gradient, added[b]);

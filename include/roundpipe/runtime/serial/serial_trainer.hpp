@@ -239,7 +239,7 @@ class SerialTrainer {
             "the model has no such parameter");
     auto const place = places[layer.index()][index];
     auto const weights =
-        parameters_.weights(parameters_.blocks().uses[place.use].block, place.tensor);
+        parameters_.weights(parameters_.blocks().use(place.use).block, place.tensor);
     require(weights.size() == size,
             Errc::invalid_argument,
             "a parameter is read or written as another number of values than it has");

@@ -90,9 +90,9 @@ class ParameterStore {
   }
   /// Where downloads leave a use's gradient in \p iteration: where the optimizer reads it, unless
   /// it is to be added to a sum.
-  [[nodiscard]] HostBytes landing(std::size_t use, std::uint64_t iteration) const {
-    return blocks_.block_of(use).sums_gradient ? landings_[use]
-                                               : gradient(blocks_.uses[use].block, iteration);
+  [[nodiscard]] HostBytes landing(BlockUseId use, std::uint64_t iteration) const {
+    return blocks_.block_of(use).sums_gradient ? landings_[use.index()]
+                                               : gradient(blocks_.use(use).block, iteration);
   }
 
   /// Calls `f(values)` with the newest weights of a tensor as fp32, which live until \p f returns.
@@ -125,12 +125,12 @@ class ParameterStore {
   }
 
   /// Adds what has landed for \p use to its block's gradient sum, or begins the sum with it.
-  void accumulate(std::size_t use, bool begins, std::uint64_t iteration) {
-    auto const block = blocks_.uses[use].block;
+  void accumulate(BlockUseId use, bool begins, std::uint64_t iteration) {
+    auto const block = blocks_.use(use).block;
     auto const& table = blocks_.blocks[block.index()].master;
     for (std::size_t t = 0; t < table.size(); ++t) {
       auto const sum = gradient_of(block, t, iteration);
-      auto const landed = array(table, t, landings_[use]);
+      auto const landed = array(table, t, landings_[use.index()]);
       sum_pool_.for_each_part(sum.size, grain, [&](std::size_t begin, std::size_t end) {
         widen(landed.part(begin, end).bytes(),
               landed.dtype,

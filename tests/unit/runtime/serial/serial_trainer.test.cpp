@@ -253,7 +253,7 @@ TEST_CASE("the gradient agrees with finite differences of the loss") {
     auto const loss_with = [&](std::size_t block, std::size_t tensor, std::vector<float> const& w) {
       SerialTrainer trainer{toy_model(model), Descent{}, options};
       auto const use = blocks.blocks[block].uses.front();
-      auto const layer = blocks.uses[use].layer;
+      auto const layer = blocks.use(use).layer;
       auto const& places = blocks.places[layer.index()];
       std::size_t index = 0;
       while (places[index].use != use || places[index].tensor != tensor) {

@@ -35,7 +35,7 @@ struct Fixture {
         store(blocks, Sgd{LearningRate::constant(1)}, options, arena) {}
 
   /// Lets gradients arrive for \p use in \p iteration; all elements are \p value.
-  void land(std::size_t use, float value, std::uint64_t iteration = 1) {
+  void land(BlockUseId use, float value, std::uint64_t iteration = 1) {
     auto const& table = blocks.block_of(use).master;
     for (std::size_t t = 0; t < table.size(); ++t) {
       std::vector<float> const values(table[t].shape.size(), value);
@@ -45,7 +45,8 @@ struct Fixture {
     }
   }
   void land_all(float value, std::uint64_t iteration = 1) {
-    for (std::size_t use = 0; use < blocks.uses.size(); ++use) {
+    for (std::size_t u = 0; u < blocks.uses.size(); ++u) {
+      BlockUseId const use(u);
       land(use, value, iteration);
     }
   }
