@@ -212,7 +212,7 @@ TEST_CASE_FIXTURE(Fixture, "operands that do not fit are refused when the operat
   check_misfit([&] { ops.embedding(x, gain, w); }, "indices must be 6 i32 values");
   check_misfit([&] { ops.embedding_backward(narrow, x, tokens); }, "accumulation type");
   check_misfit([&] { ops.cross_entropy(y, gain, y, tokens, 0); }, "4 elements, not f32[6]");
-  check_misfit([&] { ops.cross_entropy(y, four, y, gain, 0); }, "4 i32, not f32[6]");
+  check_misfit([&] { ops.cross_entropy(y, four, y, gain, 0); }, "4 i32 values, not f32[6]");
   check_misfit([&] { ops.cross_entropy_backward(x, y, four, tokens, 0, 1.0); }, "12 elements");
   check_misfit([&] { ops.sum({}, x, 1.0); }, "the total must be one number");
 }

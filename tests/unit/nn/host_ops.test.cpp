@@ -325,7 +325,8 @@ TEST_CASE_FIXTURE(Fixture, "operands that do not fit are refused when the operat
   check_misfit([&] { ops.embedding(y, tokens, w); }, "24 elements, not f32[4, 3]");
   check_misfit([&] { ops.embedding_backward(narrow, x, tokens); }, "accumulation type");
   check_misfit([&] { ops.cross_entropy(y, gain, y, tokens, 0); }, "4 elements, not f32[6]");
-  check_misfit([&] { ops.cross_entropy(y, random({4}, 1), y, gain, 0); }, "4 i32, not f32[6]");
+  check_misfit([&] { ops.cross_entropy(y, random({4}, 1), y, gain, 0); },
+               "4 i32 values, not f32[6]");
   check_misfit([&] { ops.sum({}, x, 1.0); }, "the total must be one number");
 }
 
