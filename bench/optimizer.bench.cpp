@@ -318,7 +318,7 @@ void run(benchmark::State& state, DType type, Update update, float tolerance) {
     });
   }
   if (!is_right(setting, step, tolerance)) {
-    state.SkipWithError("the update is not what one thread makes of it");
+    state.SkipWithError("the update differs from that of one thread");
   }
   auto const bytes = type == DType::f32 ? 28U : 14U;
   state.SetBytesProcessed(state.iterations() * static_cast<std::int64_t>(setting.size * bytes));

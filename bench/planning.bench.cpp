@@ -151,7 +151,7 @@ void bound(benchmark::State& state) {
   if (c.layers <= 100) {
     auto const least = least_objective(problem);
     if (std::abs(objective(problem, partition) - least) > 1e-9 * least) {
-      state.SkipWithError("not the best partition");
+      state.SkipWithError("the partition is not the best");
     }
   }
   state.counters["stages"] = static_cast<double>(partition.size());
@@ -249,11 +249,11 @@ void actions(benchmark::State& state, std::size_t iterations) {
   SlotSimulation slots(problem.costs, c.devices, c.micro_batches_per_call, {.asynchronous = false});
   auto const seconds = slots.simulate(partition, c.micro_batches_per_call).seconds;
   if (iterations == 1 && std::abs(result.makespan_s - seconds) > 1e-9 * seconds) {
-    state.SkipWithError("not the time that slots take");
+    state.SkipWithError("the times of actions and of slots differ");
   }
   auto const all_s = result.makespan_s * static_cast<double>(c.devices);
   if (iterations == 1 && std::abs(result.busy_s + result.bubbles.total() - all_s) > 1e-9 * all_s) {
-    state.SkipWithError("not all idle time has a cause");
+    state.SkipWithError("some idle time has no cause");
   }
   state.counters["actions"] = static_cast<double>(count);
   state.counters["actions_per_second"] =

@@ -53,20 +53,21 @@ std::optional<Options> parse_options(int argc, char const* const* argv) {
     return app.add_option(name, value, help)->capture_default_str();
   };
   add("--shape", o.shape, "qwen3-1.7b, llama3.1-8b, qwen3-32b, or a config.json of that kind");
-  add("--layers", o.layers, "Transformer blocks; 0: as the shape has");
+  add("--layers", o.layers, "Transformer blocks; 0: the shape's number");
   add("--devices", o.devices, "GPUs");
-  add("--context", o.context, "Tokens of a sequence");
-  add("--batch", o.batch, "Sequences of an iteration");
+  add("--context", o.context, "Tokens in a sequence");
+  add("--batch", o.batch, "Sequences in an iteration");
   add("--micro-batches",
       o.micro_batches_per_round,
-      "Micro-batches of a round; 0: the batch in micro-batches of 16,384 tokens");
-  add("--rounds", o.rounds, "Rounds of an iteration");
-  add("--device-memory", memory, "Budget of each GPU, whatever the card has")->type_name("SIZE");
+      "Micro-batches in a round; 0: the batch in micro-batches of 16,384 tokens");
+  add("--rounds", o.rounds, "Rounds in an iteration");
+  add("--device-memory", memory, "Budget of each GPU, whatever the card's memory")
+      ->type_name("SIZE");
   add("--steps", o.steps, "Measured iterations");
-  add("--warmup", o.warmup, "Iterations before them");
-  add("--precision", o.precision, "Of weights, boundaries and products")
+  add("--warmup", o.warmup, "Iterations before the measured ones");
+  add("--precision", o.precision, "Type of weights, boundaries and products")
       ->check(CLI::IsMember({"bf16", "fp16"}));
-  app.add_flag("--sync", o.sync, "Let each iteration wait for the optimizer");
+  app.add_flag("--sync", o.sync, "Make each iteration wait for the optimizer");
   add("--schedule", o.schedule, "How stages are dealt to GPUs")
       ->check(CLI::IsMember({"roundpipe", "looped-bfs"}));
   add("--protocol", o.protocol, "What orders the optimizer")
@@ -75,9 +76,9 @@ std::optional<Options> parse_options(int argc, char const* const* argv) {
       ->check(CLI::IsMember({"planned", "unplanned"}));
   add("--partition",
       o.partition,
-      "Stages by simulation, by the least bound, or of equally many layers")
+      "Stages by simulation, by the least bound, or with equal numbers of layers")
       ->check(CLI::IsMember({"auto", "bound", "uniform"}));
-  add("--peak-tflops", o.peak_tflops, "Of one GPU, for the MFU; 0: a matrix product is measured");
+  add("--peak-tflops", o.peak_tflops, "Peak of one GPU, for the MFU; 0: measure a matrix product");
   add("--loss-chunk", o.loss_chunk, "Positions whose logits exist at a time");
   add("--json", o.json, "Write the report there; -: to the standard output")->type_name("FILE");
   add("--trace", o.trace, "Write the timeline of the last iterations there")->type_name("FILE");

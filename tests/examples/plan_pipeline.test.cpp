@@ -276,7 +276,7 @@ TEST_CASE("all idle time of every schedule has a cause") {
   }
 }
 
-TEST_CASE("schedules that hold weights need more memory, which is named") {
+TEST_CASE("schedules that hold weights need more memory, and their error says how much") {
   auto const problem = read_text(
       "{" + layers_text(R"("forward_ms": 5, "backward_ms": 10, "parameter_bytes": 1e8)", 12) + "}");
   Options o;

@@ -83,7 +83,7 @@ TEST_CASE("the shipped files are whole, and the RTX 4090 crosses the published r
   CHECK(least_batch(model_shape("qwen3-235b-a22b"), device, 2048) == 77);
 }
 
-TEST_CASE("an unknown name is answered with the folder's names") {
+TEST_CASE("the refusal of an unknown name lists the folder's names") {
   TemporaryFolder const folder;
   std::ofstream(folder.path / "b.json") << whole();
   std::ofstream(folder.path / "a.json") << whole();
@@ -96,7 +96,7 @@ TEST_CASE("an unknown name is answered with the folder's names") {
   CHECK(missing.message().find("missing has none;") != std::string::npos);
 }
 
-TEST_CASE("a file that is not there, or is a folder, is named") {
+TEST_CASE("the refusal of a missing file, or of a folder, names it") {
   TemporaryFolder const folder;
   auto const path = (folder.path / "card.json").string();
   auto const absent = error_of([&] { (void)read_hardware(path, {}); });
@@ -106,7 +106,7 @@ TEST_CASE("a file that is not there, or is a folder, is named") {
   CHECK(error_of([&] { (void)read_hardware(path, {}); }).code() == std::errc::is_a_directory);
 }
 
-TEST_CASE("text that is no hardware is refused in one line") {
+TEST_CASE("text that does not describe hardware is refused in one line") {
   CHECK(refusal(std::string()).find("parse error") != std::string::npos);
   CHECK(refusal(std::string("{\"name\": \n")).find("parse error") != std::string::npos);
   CHECK(refusal(std::string("{\"tflops\": 1e999}")).find("number overflow") != std::string::npos);
@@ -132,7 +132,7 @@ TEST_CASE("every key must be there, and no other") {
   CHECK(refusal(json) == "'link': is not a JSON object");
 }
 
-TEST_CASE("figures must be positive numbers, texts must be texts") {
+TEST_CASE("figures must be positive numbers, and names must be strings") {
   for (auto const* key : {"tflops", "memory_gib", "memory_gbps"}) {
     auto json = whole();
     json[key] = -1;

@@ -63,7 +63,7 @@ endif()
 # A picture and a trace of one schedule, and of each of all
 run(--costs ${costs} --json plan.json --svg plan.svg --trace plan.trace)
 if(NOT out MATCHES "roundpipe" OR NOT out MATCHES "backward stages")
-  message(SEND_ERROR "a person cannot read:\n${out}")
+  message(SEND_ERROR "the output is not a readable table:\n${out}")
 endif()
 run(--costs ${costs} --asynchronous --schedule all --svg all.svg --trace all.trace)
 set(svgs plan.svg)

@@ -80,7 +80,7 @@ TEST_CASE("The unigram entropy of equally frequent bytes is the logarithm of the
   CHECK(even.bigram_entropy() == doctest::Approx(0.0));  // each byte has one successor
 }
 
-TEST_CASE("The bigram entropy is that of the successors, weighted by what they follow") {
+TEST_CASE("The bigram entropy averages the entropy of each byte's successors") {
   // Pairs: aa aa ab ba aa ab bc: after a (5): a 3, b 2; after b (2): a 1, c 1.
   ByteCounts counts;
   counts.add("aaabaabc");
@@ -158,7 +158,7 @@ TEST_CASE("A text shorter than two windows is refused") {
 
 // Windows
 
-TEST_CASE("Training windows lie within training ranges, whatever is drawn") {
+TEST_CASE("Every drawn training window lies within a training range") {
   std::size_t const window = 100;
   auto const split = split_text(50000, window);
   WindowDraw const draw(split.training, window, 1);
@@ -379,7 +379,7 @@ TEST_CASE("A continuation feeds each byte back, seeing at most one context") {
   CHECK(counter.lengths == std::vector<std::size_t>{3, 4, 4, 4, 4});
 }
 
-TEST_CASE("What a terminal cannot show becomes a question mark") {
+TEST_CASE("A byte that a terminal cannot show becomes a question mark") {
   CHECK(printable("a\tb\n\x1b[31m\xc3\xa4\r") == "a\tb\n?[31m???");
 }
 
@@ -484,7 +484,7 @@ TEST_CASE("Losses are scaled for fp16 alone") {
   CHECK(scale({"--precision", "fp16", "--loss-scale", "512"}) == 512);
 }
 
-TEST_CASE("Copies and buffers are what was asked for, and one each with --sync") {
+TEST_CASE("Copies and buffers follow the options; with --sync there is one of each") {
   struct Case {
     std::vector<char const*> arguments;
     int staleness;

@@ -33,7 +33,7 @@ endfunction()
 # Sets `name` to millionths of the positive decimal number `value`.
 function(millionths name value)
   if(NOT value MATCHES "^([0-9]+)\\.?([0-9]*)$")
-    message(FATAL_ERROR "'${value}' is no positive decimal number")
+    message(FATAL_ERROR "'${value}' is not a positive decimal number")
   endif()
   string(SUBSTRING "${CMAKE_MATCH_2}000000" 0 6 fraction)
   math(EXPR result "${CMAKE_MATCH_1} * 1000000 + 1${fraction} - 1000000")

@@ -157,7 +157,7 @@ TEST_CASE("equal tensors make equal chunks") {
   });
 }
 
-TEST_CASE("there are at most as many more pieces as parts of a window") {
+TEST_CASE("splitting adds at most one piece for each window's worth of bytes") {
   // A split tensor of b bytes has at most b / part + 1 parts; small copies must not multiply.
   check_property([] {
     auto const slot = any_slot();

@@ -479,7 +479,7 @@ TEST_CASE("a pipeline ends with the bits of the serial trainer") {
   CHECK(weights_digest(serial) == weights_digest(pipeline));
 }
 
-TEST_CASE("a pipeline tells its plan, its losses, its results and its weights") {
+TEST_CASE("a pipeline reports its plan, its losses, its results and its weights") {
   Sequential const model{Lookup{}, repeat(3, Squash{}), Guess{}};
 
   HostBackendOptions machine;
@@ -541,7 +541,7 @@ struct EvenParts {
   }
 };
 
-TEST_CASE("copies are planned by a policy of one's own") {
+TEST_CASE("a user's own policy plans the copies") {
   PriorityTransferEngine const engine;
   std::vector<Bytes> const tensors{96_MiB, 32_MiB, 1_MiB};
   for (auto const& chunk : engine.chunks(tensors, 4)) {
@@ -682,7 +682,7 @@ struct Mean {
   }
 };
 
-TEST_CASE("a pipeline runs on a backend of one's own") {
+TEST_CASE("a pipeline runs on a user's own backend") {
   HostBackendOptions machine;
   machine.devices = 2;
   CountingBackend backend(machine);

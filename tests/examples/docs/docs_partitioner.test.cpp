@@ -129,7 +129,7 @@ TEST_CASE("a pipeline plans by simulation") {
   CHECK(covers(pipeline.plan().stages.partition, model.layer_count()));
 }
 
-TEST_CASE("the page's tables say what is found") {
+TEST_CASE("the page's tables agree with the results") {
   auto const study = test::read_test_data("bubbles.json").at("models");
   for (auto const* name :
        {"qwen3-1.7b", "llama3.1-8b", "qwen3-32b", "gpt-oss-20b", "qwen3-235b-a22b"}) {

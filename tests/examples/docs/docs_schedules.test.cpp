@@ -85,7 +85,7 @@ std::string fixed(double value, int digits) {
 
 }  // namespace
 
-TEST_CASE("a schedule of one's own is run, simulated and drawn, and changes no weights") {
+TEST_CASE("a user's own schedule runs, is simulated and drawn, and changes no weights") {
   auto const model = test::toy_model({.dense = 6});
   HostBackend backend{{.devices = 3}};
   PipelineOptions const options{.capacity = {.rows = 2, .length = 3}, .micro_batches_per_round = 4};
@@ -133,7 +133,7 @@ TEST_CASE("a schedule of one's own is run, simulated and drawn, and changes no w
   std::filesystem::remove("paired.svg");
 }
 
-TEST_CASE("the page's rooflines are what the library computes") {
+TEST_CASE("the page's rooflines agree with the library") {
   auto const device = test::rtx4090();
   for (auto const* const name :
        {"qwen3-1.7b", "llama3.1-8b", "gpt-oss-20b", "qwen3-32b", "qwen3-235b-a22b"}) {
