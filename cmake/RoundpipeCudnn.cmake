@@ -9,7 +9,7 @@
 function(roundpipe_find_cudnn enable)
   set(ROUNDPIPE_HAS_CUDNN OFF PARENT_SCOPE)
   if(NOT enable MATCHES "^(AUTO|ON|OFF)$")
-    message(FATAL_ERROR "ROUNDPIPE_ENABLE_CUDNN is '${enable}': want AUTO, ON or OFF")
+    message(FATAL_ERROR "ROUNDPIPE_ENABLE_CUDNN is '${enable}': must be AUTO, ON or OFF")
   endif()
   if(enable STREQUAL "OFF")
     return()

@@ -24,7 +24,7 @@ execute_process(
     "${FILE}"
   RESULT_VARIABLE status OUTPUT_VARIABLE out ERROR_VARIABLE out)
 if(status EQUAL 0)
-  message(FATAL_ERROR "${name} compiles, and must not")
+  message(FATAL_ERROR "${name} compiles, but must not")
 endif()
 
 # Splits lines by hand: brackets and semicolons in C++ diagnostics do not survive CMake's lists.
