@@ -3,6 +3,7 @@
 #   - a header includes its own room and those that its room may include, no header includes itself,
 #     and no room may include one that it does not need;
 #   - a room holds at most 25 headers, a header at most 300 lines;
+#   - definitions (ROOM/impl/NAME.ipp) are of their header's room, and include no third-party code;
 #   - a .hpp includes no .cuh;
 #   - what is not ours is the standard library, POSIX or the compiler's own, except where
 #     third_party_of() says otherwise;
@@ -14,6 +15,7 @@ include("${CMAKE_CURRENT_LIST_DIR}/RoundpipeRooms.cmake")
 # The room of a header: its folder; for headers beside the rooms, base or umbrella.
 function(room_of header out)
   get_filename_component(room "${header}" DIRECTORY)
+  string(REGEX REPLACE "/impl$" "" room "${room}")
   if(header MATCHES "^(version|config)\\.hpp$")
     set(room base)
   elseif(header MATCHES "^(roundpipe\\.hpp|roundpipe_cuda\\.cuh)$")
@@ -27,7 +29,9 @@ endfunction()
 # The regular expression of the third-party headers that a header may include itself.
 set(cuda_headers "^(cooperative_groups|cub|cublas|cublasLt|cuda|cudaTypedefs|cudnn|cudnn_frontend|nv|nvtx3|thrust)([/._]|$)")
 function(third_party_of header out)
-  if(header MATCHES "^(io|trace)/")
+  if(header MATCHES "\\.ipp$")
+    set(${out} "" PARENT_SCOPE)
+  elseif(header MATCHES "^(io|trace)/")
     set(${out} "^nlohmann/" PARENT_SCOPE)
   elseif(header MATCHES "^nn/host_[^/]*$")
     set(${out} "^Eigen/" PARENT_SCOPE)
@@ -98,12 +102,16 @@ function(walk root header path)
     message(SEND_ERROR "${root} promises the standard library alone, and reaches <${foreign}>: ${text}")
   endif()
   get_property(ours GLOBAL PROPERTY "ours:${header}")
+  if(header MATCHES "^(.+)/impl/([^/]+)\\.ipp$") # its header came first, or includes it at its end
+    list(REMOVE_ITEM ours "${CMAKE_MATCH_1}/${CMAKE_MATCH_2}.hpp")
+  endif()
   foreach(next IN LISTS ours)
     walk("${root}" "${next}" "${path}")
   endforeach()
 endfunction()
 
-file(GLOB_RECURSE headers RELATIVE "${INCLUDE_DIR}" "${INCLUDE_DIR}/*.hpp" "${INCLUDE_DIR}/*.cuh")
+file(GLOB_RECURSE headers RELATIVE "${INCLUDE_DIR}" "${INCLUDE_DIR}/*.hpp" "${INCLUDE_DIR}/*.cuh"
+  "${INCLUDE_DIR}/*.ipp")
 if(NOT headers)
   message(FATAL_ERROR "no headers under '${INCLUDE_DIR}'")
 endif()
@@ -127,7 +135,7 @@ foreach(room IN LISTS ROUNDPIPE_ROOMS)
     endif()
   endforeach()
   file(GLOB files "${INCLUDE_DIR}/${room}/*")
-  list(FILTER files INCLUDE REGEX "\\.(hpp|cuh|ipp)$")
+  list(FILTER files INCLUDE REGEX "\\.(hpp|cuh)$")
   list(LENGTH files count)
   if(count EQUAL 0 OR count GREATER 25)
     message(SEND_ERROR "${room}/ holds ${count} headers: want 1 to 25")

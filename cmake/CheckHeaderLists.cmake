@@ -1,6 +1,6 @@
 # cmake -DSOURCE_DIR=<root> -P CheckHeaderLists.cmake
 # Every file under include/ is in exactly one list of RoundpipeHeaders.cmake, in the right one,
-# and every header listed exists. The umbrella includes all of ROUNDPIPE_CORE_HEADERS.
+# and every header listed exists. Definitions are included by the header they belong to. The umbrella includes all of ROUNDPIPE_CORE_HEADERS.
 cmake_minimum_required(VERSION 3.25)
 include("${CMAKE_CURRENT_LIST_DIR}/RoundpipeHeaders.cmake")
 
@@ -18,10 +18,11 @@ foreach(header IN LISTS ROUNDPIPE_CORE_HEADERS)
 endforeach()
 expect_folders(ROUNDPIPE_EXTRA_HEADERS "(trace|nn)/.+\\.hpp")
 expect_folders(ROUNDPIPE_CUDA_HOST_HEADERS "cuda/.+\\.hpp")
+expect_folders(ROUNDPIPE_DEFINITIONS ".+/impl/[^/]+\\.ipp")
 expect_folders(ROUNDPIPE_CUDA_DEVICE_HEADERS "(cuda/.+|roundpipe_cuda)\\.cuh")
 
 set(listed ${ROUNDPIPE_CORE_HEADERS} ${ROUNDPIPE_EXTRA_HEADERS}
-  ${ROUNDPIPE_CUDA_HOST_HEADERS} ${ROUNDPIPE_CUDA_DEVICE_HEADERS})
+  ${ROUNDPIPE_CUDA_HOST_HEADERS} ${ROUNDPIPE_CUDA_DEVICE_HEADERS} ${ROUNDPIPE_DEFINITIONS})
 set(seen)
 foreach(header IN LISTS listed)
   if(header IN_LIST seen)
@@ -42,6 +43,25 @@ foreach(header IN LISTS listed)
   endif()
 endforeach()
 
+# ROOM/impl/NAME.ipp defines what ROOM/NAME.hpp declares. The header ends by including it, unless
+# the library has it.
+foreach(file IN LISTS ROUNDPIPE_DEFINITIONS)
+  string(REGEX REPLACE "/impl/([^/]+)\\.ipp$" "/\\1.hpp" header "${file}")
+  if(NOT header IN_LIST listed)
+    message(SEND_ERROR "${file} defines what ${header} declares, which does not exist")
+    continue()
+  endif()
+  string(REGEX REPLACE "^include/" "" name "${file}")
+  file(READ "${SOURCE_DIR}/${header}" text)
+  string(FIND "${text}" "\n#ifndef ROUNDPIPE_COMPILED\n#  include <${name}>\n#endif\n" at REVERSE)
+  string(LENGTH "${text}" length)
+  string(LENGTH "\n#ifndef ROUNDPIPE_COMPILED\n#  include <${name}>\n#endif\n" tail)
+  math(EXPR want "${length} - ${tail}")
+  if(NOT at EQUAL want)
+    message(SEND_ERROR "${header} does not end by including <${name}> unless ROUNDPIPE_COMPILED")
+  endif()
+endforeach()
+
 file(STRINGS "${SOURCE_DIR}/include/roundpipe/roundpipe.hpp" umbrella REGEX "^#include")
 list(TRANSFORM umbrella REPLACE "^#include <(.+)>$" "include/\\1")
 set(core ${ROUNDPIPE_CORE_HEADERS})
@@ -58,4 +78,4 @@ foreach(header IN LISTS umbrella)
 endforeach()
 
 list(LENGTH present count)
-message(STATUS "${count} headers")
+message(STATUS "${count} files")

@@ -24,7 +24,7 @@ endif()
 # Finds out whether this machine has a GPU, unless the option says so. Without a GPU, programs that
 # need one and take long to compile are not part of `all`; they are built on request.
 set(_architectures 90)
-if(NOT DEFINED ROUNDPIPE_HAS_GPU AND ROUNDPIPE_HAS_CUDA_TOOLKIT AND ROUNDPIPE_NEEDS_NVCC)
+if(NOT DEFINED ROUNDPIPE_HAS_GPU AND ROUNDPIPE_HAS_CUDA_TOOLKIT AND ROUNDPIPE_HAS_PROGRAMS)
   set(ROUNDPIPE_HAS_GPU OFF)
   execute_process(COMMAND nvidia-smi -L
     RESULT_VARIABLE _status OUTPUT_VARIABLE _gpus ERROR_QUIET)
@@ -33,7 +33,7 @@ if(NOT DEFINED ROUNDPIPE_HAS_GPU AND ROUNDPIPE_HAS_CUDA_TOOLKIT AND ROUNDPIPE_NE
     set(_architectures native)
   endif()
 endif()
-if(ROUNDPIPE_HAS_CUDA_TOOLKIT AND ROUNDPIPE_NEEDS_NVCC)
+if(ROUNDPIPE_HAS_CUDA_TOOLKIT AND ROUNDPIPE_HAS_PROGRAMS)
   include(CheckLanguage)
   check_language(CUDA)
   if(CMAKE_CUDA_COMPILER)

@@ -5,7 +5,7 @@ find_program(ROUNDPIPE_CLANG_FORMAT clang-format-19
 mark_as_advanced(ROUNDPIPE_CLANG_FORMAT)
 if(ROUNDPIPE_CLANG_FORMAT)
   file(GLOB_RECURSE _formatted CONFIGURE_DEPENDS
-    include/*.hpp include/*.cuh
+    include/*.hpp include/*.cuh include/*.ipp
     tests/*.hpp tests/*.cpp tests/*.cu
     examples/*.hpp examples/*.cpp examples/*.cu
     bench/*.hpp bench/*.cpp bench/*.cu)

@@ -4,6 +4,7 @@
 # The standard library alone: every room but trace/, nn/ and cuda/, and the umbrella.
 set(ROUNDPIPE_CORE_HEADERS
   include/roundpipe/version.hpp
+  include/roundpipe/config.hpp
   include/roundpipe/core/batch_shape.hpp
   include/roundpipe/core/bytes.hpp
   include/roundpipe/core/convert.hpp
@@ -269,4 +270,77 @@ set(ROUNDPIPE_CUDA_DEVICE_HEADERS
   include/roundpipe/cuda/ops/attention.cuh
   include/roundpipe/cuda/ops/cuda_ops.cuh
   include/roundpipe/roundpipe_cuda.cuh
+)
+
+# Definitions of functions that are no templates: headers include them in header-only mode, the
+# library of roundpipe::compiled is made of them. The standard library alone.
+set(ROUNDPIPE_DEFINITIONS
+  include/roundpipe/core/impl/bytes.ipp
+  include/roundpipe/core/impl/convert.ipp
+  include/roundpipe/core/impl/error.ipp
+  include/roundpipe/core/impl/simd_level.ipp
+  include/roundpipe/core/impl/tensor.ipp
+  include/roundpipe/system/impl/aligned_memory.ipp
+  include/roundpipe/system/impl/cpu_plan.ipp
+  include/roundpipe/system/impl/cpu_set.ipp
+  include/roundpipe/system/impl/first_error.ipp
+  include/roundpipe/system/impl/host_memory_limit.ipp
+  include/roundpipe/system/impl/worker_pool.ipp
+  include/roundpipe/schedule/impl/dualpipe_schedule.ipp
+  include/roundpipe/schedule/impl/gpipe_schedule.ipp
+  include/roundpipe/schedule/impl/interleaved_schedule.ipp
+  include/roundpipe/schedule/impl/looped_bfs_schedule.ipp
+  include/roundpipe/schedule/impl/naive_schedule.ipp
+  include/roundpipe/schedule/impl/one_f_one_b_schedule.ipp
+  include/roundpipe/schedule/impl/resident_stage_tasks.ipp
+  include/roundpipe/schedule/impl/round_robin_schedule.ipp
+  include/roundpipe/schedule/impl/slot_order.ipp
+  include/roundpipe/schedule/impl/zb_h1_schedule.ipp
+  include/roundpipe/policies/impl/blocking_protocol.ipp
+  include/roundpipe/policies/impl/layer_event_protocol.ipp
+  include/roundpipe/policies/impl/priority_transfer_engine.ipp
+  include/roundpipe/policies/impl/unplanned_transfers.ipp
+  include/roundpipe/graph/impl/action_graph.ipp
+  include/roundpipe/graph/impl/copy_queues.ipp
+  include/roundpipe/graph/impl/graph_builder.ipp
+  include/roundpipe/graph/impl/graph_sequence.ipp
+  include/roundpipe/graph/impl/recompute_waits.ipp
+  include/roundpipe/graph/impl/sequence_order.ipp
+  include/roundpipe/graph/impl/timeline.ipp
+  include/roundpipe/graph/impl/verify.ipp
+  include/roundpipe/bubble/impl/bubble_meter.ipp
+  include/roundpipe/bubble/impl/bubbles.ipp
+  include/roundpipe/bubble/impl/cost_fit.ipp
+  include/roundpipe/estimate/impl/hardware.ipp
+  include/roundpipe/estimate/impl/model_shape.ipp
+  include/roundpipe/estimate/impl/roofline.ipp
+  include/roundpipe/estimate/impl/shape_costs.ipp
+  include/roundpipe/estimate/impl/transfer_warning.ipp
+  include/roundpipe/simulate/impl/action_times.ipp
+  include/roundpipe/simulate/impl/bound_memory.ipp
+  include/roundpipe/simulate/impl/copy_engines.ipp
+  include/roundpipe/simulate/impl/forecast.ipp
+  include/roundpipe/simulate/impl/link_model.ipp
+  include/roundpipe/simulate/impl/link_sharing.ipp
+  include/roundpipe/simulate/impl/simulated_bubbles.ipp
+  include/roundpipe/simulate/impl/simulator.ipp
+  include/roundpipe/simulate/impl/stage_activity.ipp
+  include/roundpipe/optim/impl/adamw.ipp
+  include/roundpipe/optim/impl/clipping.ipp
+  include/roundpipe/optim/impl/learning_rate.ipp
+  include/roundpipe/optim/impl/loss_scale.ipp
+  include/roundpipe/optim/impl/sgd.ipp
+  include/roundpipe/optim/impl/stochastic_rounding.ipp
+  include/roundpipe/optim/impl/update_pass.ipp
+  include/roundpipe/backend/impl/host_backend.ipp
+  include/roundpipe/backend/impl/host_event.ipp
+  include/roundpipe/backend/impl/host_fence.ipp
+  include/roundpipe/backend/impl/host_lane.ipp
+  include/roundpipe/backend/impl/host_link.ipp
+  include/roundpipe/backend/impl/host_memory.ipp
+  include/roundpipe/backend/impl/host_options.ipp
+  include/roundpipe/backend/impl/host_root.ipp
+  include/roundpipe/backend/impl/host_status.ipp
+  include/roundpipe/backend/impl/host_stream.ipp
+  include/roundpipe/backend/impl/host_task.ipp
 )

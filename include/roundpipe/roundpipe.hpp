@@ -29,6 +29,7 @@
 #include <roundpipe/concepts/partition_policy.hpp>
 #include <roundpipe/concepts/schedule.hpp>
 #include <roundpipe/concepts/transfer_policy.hpp>
+#include <roundpipe/config.hpp>
 #include <roundpipe/core/batch_shape.hpp>
 #include <roundpipe/core/bytes.hpp>
 #include <roundpipe/core/convert.hpp>

@@ -12,14 +12,13 @@
 #include <roundpipe/backend/host_options.hpp>
 #include <roundpipe/backend/host_stream.hpp>
 #include <roundpipe/concepts/backend.hpp>
+#include <roundpipe/config.hpp>
 #include <roundpipe/core/error.hpp>
 #include <roundpipe/core/id.hpp>
 
 #include <cstddef>
 #include <memory>
 #include <mutex>
-#include <string>
-#include <utility>
 #include <vector>
 
 namespace roundpipe {
@@ -55,58 +54,20 @@ class HostBackend {
   using HostSlab = detail::HostSlab<HostBytes>;
 
   /// \throws Error (invalid_argument) for no device, or for negative rates or latencies.
-  explicit HostBackend(Options options = {})
-      : shared_(std::make_shared<detail::HostShared>(std::move(options))) {
-    for (std::size_t device = 0; device < device_count(); ++device) {
-      device_memory_.push_back(
-          std::make_shared<detail::HostPool>(shared_->status,
-                                             "memory of host device " + std::to_string(device),
-                                             shared_->options.device_memory_bytes));
-    }
-    auto const budget = shared_->options.host_memory_bytes;
-    host_memory_ = std::make_shared<detail::HostPool>(
-        shared_->status, "host memory", budget > 0 ? budget : detail::HostPool::unlimited);
-  }
+  explicit HostBackend(Options options = {});
   HostBackend(HostBackend const&) = delete;
   HostBackend& operator=(HostBackend const&) = delete;
   /// Aborts, and waits for the pieces of work in flight.
-  ~HostBackend() {
-    abort();
-    for (auto const& lane : lanes_) {
-      lane->close();
-    }
-    for (auto const& lane : lanes_) {
-      lane->join();
-    }
-  }
+  ~HostBackend();
 
   [[nodiscard]] std::size_t device_count() const noexcept { return shared_->options.devices; }
 
   /// What the options say. \throws Error (invalid_argument) when there is no such device.
-  [[nodiscard]] DeviceProperties device_properties(DeviceId device) const {
-    check_device(device);
-    auto const& options = shared_->options;
-    return {.name = "host device " + std::to_string(device.value()),
-            .memory_bytes = options.device_memory_bytes,
-            .flops_per_second = options.flops_per_second,
-            .memory_bytes_per_second = options.memory_bytes_per_second,
-            .upload_bytes_per_second = options.link.upload_bytes_per_second,
-            .download_bytes_per_second = options.link.download_bytes_per_second};
-  }
+  [[nodiscard]] DeviceProperties device_properties(DeviceId device) const;
 
   /// A new stream with a thread of its own. \throws Error (invalid_argument) when there is no such
   /// device or \p kind is a lane of the host; std::system_error when no thread can be started.
-  [[nodiscard]] Stream make_stream(DeviceId device, LaneKind kind) {
-    check_device(device);
-    require(static_cast<std::size_t>(kind) < device_lane_count,
-            Errc::invalid_argument,
-            "a stream was asked for a lane that is none of a device's");
-    auto lane = std::make_shared<detail::HostLane>(shared_, device, kind);
-    std::lock_guard const guard(mutex_);
-    std::erase_if(lanes_, [](auto const& old) { return old->finished(); });
-    lanes_.push_back(lane);
-    return Stream(std::move(lane));
-  }
+  [[nodiscard]] Stream make_stream(DeviceId device, LaneKind kind);
 
   /// A new event, not recorded. \throws Error (invalid_argument) when there is no such device.
   [[nodiscard]] Event make_event(DeviceId device) const {
@@ -131,24 +92,14 @@ class HostBackend {
   }
 
   /// Pauses the calling thread, which serves a lane of the host, as the options' \c delay says.
-  void before_host_action(LaneKind kind) const {
-    if (shared_->options.delay) {
-      std::this_thread::sleep_for(shared_->options.delay(DeviceId::none(), kind));
-    }
-  }
+  void before_host_action(LaneKind kind) const;
 
   /// Stops the backend, unless it has stopped; does not wait for the pieces of work in flight, as
   /// \ref Stream::synchronize() and the destructors of streams do.
   void abort() { shared_->status->abort(); }
 
  private:
-  void check_device(DeviceId device) const {
-    if (!device.valid() || device.index() >= device_count()) {
-      throw Error(Errc::invalid_argument,
-                  "there is no device " + std::to_string(device.value()) + "; the backend has " +
-                      std::to_string(device_count()));
-    }
-  }
+  void check_device(DeviceId device) const;
 
   std::shared_ptr<detail::HostShared> shared_;
   std::vector<std::shared_ptr<detail::HostPool>> device_memory_;
@@ -160,3 +111,7 @@ class HostBackend {
 static_assert(Backend<HostBackend>);
 
 }  // namespace roundpipe
+
+#ifndef ROUNDPIPE_COMPILED
+#  include <roundpipe/backend/impl/host_backend.ipp>
+#endif

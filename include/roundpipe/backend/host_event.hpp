@@ -7,11 +7,10 @@
 
 #include <roundpipe/backend/host_status.hpp>
 #include <roundpipe/concepts/backend.hpp>
+#include <roundpipe/config.hpp>
 #include <roundpipe/core/error.hpp>
 #include <roundpipe/core/id.hpp>
 
-#include <algorithm>
-#include <chrono>
 #include <cstdint>
 #include <memory>
 #include <utility>
@@ -34,57 +33,19 @@ class HostEventState {
   [[nodiscard]] DeviceId device() const noexcept { return device_; }
 
   /// A new record, which the stream must \ref complete.
-  std::uint64_t issue() {
-    auto const lock = monitor_.lock();
-    return ++issued_;
-  }
-  void complete(std::uint64_t record) {
-    auto const lock = monitor_.lock();
-    if (record == completed_through_ + 1) {
-      do {
-        ++completed_through_;
-      } while (std::erase(completed_early_, completed_through_ + 1) > 0);
-    } else {
-      completed_early_.push_back(record);
-    }
-    if (record == issued_) {
-      time_ = HostClock::now();
-    }
-    monitor_.notify();
-  }
-  [[nodiscard]] std::uint64_t latest() const {
-    auto const lock = monitor_.lock();
-    return issued_;
-  }
-  [[nodiscard]] bool latest_is_complete() const {
-    auto const lock = monitor_.lock();
-    return is_complete(issued_);
-  }
+  std::uint64_t issue();
+  void complete(std::uint64_t record);
+  [[nodiscard]] std::uint64_t latest() const;
+  [[nodiscard]] bool latest_is_complete() const;
   /// Returns when \p record is complete or the backend has stopped.
-  void wait(std::uint64_t record) const {
-    auto lock = monitor_.lock();
-    monitor_.wait(lock, [&] { return is_complete(record); });
-  }
+  void wait(std::uint64_t record) const;
   /// Returns when \p record is complete; streams complete theirs also after a stop.
-  void wait_through_stop(std::uint64_t record) const {
-    auto lock = monitor_.lock();
-    monitor_.wait_through_stop(lock, [&] { return is_complete(record); });
-  }
+  void wait_through_stop(std::uint64_t record) const;
   /// When the latest record was completed. \throws Error (invalid_argument) when it was not.
-  [[nodiscard]] HostClock::time_point time() const {
-    auto const lock = monitor_.lock();
-    require(issued_ > 0 && is_complete(issued_),
-            Errc::invalid_argument,
-            "the time of an event was asked for before its latest record was complete");
-    return time_;
-  }
+  [[nodiscard]] HostClock::time_point time() const;
 
  private:
-  [[nodiscard]] bool is_complete(std::uint64_t record) const {
-    return record <= completed_through_ ||
-           std::find(completed_early_.begin(), completed_early_.end(), record) !=
-               completed_early_.end();
-  }
+  [[nodiscard]] bool is_complete(std::uint64_t record) const;
 
   HostMonitor monitor_;
   DeviceId device_;
@@ -112,23 +73,14 @@ class HostEvent {
   /// Blocks until the latest record is complete; returns at once when there is none.
   /// \throws Error with the backend's first error, or with Errc::aborted, once it has stopped, be
   /// the record complete or not.
-  void wait() {
-    state_->wait(state_->latest());
-    throw_if_stopped();
-  }
+  void wait();
 
   /// Whether the latest record is complete; true when there is none. \throws Error as \ref wait().
-  [[nodiscard]] bool ready() const {
-    throw_if_stopped();
-    return state_->latest_is_complete();
-  }
+  [[nodiscard]] bool ready() const;
 
   /// Seconds from \p earlier's latest record to this event's, by the host's steady clock.
   /// \throws Error (invalid_argument) unless both are complete; as \ref wait() after a stop.
-  [[nodiscard]] double seconds_since(HostEvent const& earlier) const {
-    throw_if_stopped();
-    return std::chrono::duration<double>(state_->time() - earlier.state_->time()).count();
-  }
+  [[nodiscard]] double seconds_since(HostEvent const& earlier) const;
 
  private:
   friend class HostBackend;
@@ -137,11 +89,7 @@ class HostEvent {
   HostEvent(std::shared_ptr<detail::HostStatus> status, DeviceId device)
       : state_(std::make_shared<detail::HostEventState>(std::move(status), device)) {}
 
-  void throw_if_stopped() const {
-    if (auto const& status = state_->monitor().status()) {
-      status->throw_if_stopped();
-    }
-  }
+  void throw_if_stopped() const;
 
   std::shared_ptr<detail::HostEventState> state_;
 };
@@ -149,3 +97,7 @@ class HostEvent {
 static_assert(BackendEvent<HostEvent>);
 
 }  // namespace roundpipe
+
+#ifndef ROUNDPIPE_COMPILED
+#  include <roundpipe/backend/impl/host_event.ipp>
+#endif

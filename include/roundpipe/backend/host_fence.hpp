@@ -7,8 +7,8 @@
 
 #include <roundpipe/backend/host_status.hpp>
 #include <roundpipe/concepts/backend.hpp>
+#include <roundpipe/config.hpp>
 
-#include <algorithm>
 #include <cstdint>
 #include <memory>
 #include <utility>
@@ -27,16 +27,9 @@ class HostFenceState {
 
   [[nodiscard]] HostMonitor const& monitor() const noexcept { return monitor_; }
 
-  void signal(std::uint64_t value) {
-    auto const lock = monitor_.lock();
-    value_ = std::max(value_, value);
-    monitor_.notify();
-  }
+  void signal(std::uint64_t value);
   /// Returns when the value is at least \p value or the backend has stopped.
-  void wait(std::uint64_t value) const {
-    auto lock = monitor_.lock();
-    monitor_.wait(lock, [&] { return value_ >= value; });
-  }
+  void wait(std::uint64_t value) const;
 
  private:
   HostMonitor monitor_;
@@ -74,3 +67,7 @@ class HostFence {
 static_assert(BackendFence<HostFence>);
 
 }  // namespace roundpipe
+
+#ifndef ROUNDPIPE_COMPILED
+#  include <roundpipe/backend/impl/host_fence.ipp>
+#endif

@@ -10,10 +10,10 @@
 #include <roundpipe/backend/host_options.hpp>
 #include <roundpipe/backend/host_status.hpp>
 #include <roundpipe/backend/host_task.hpp>
+#include <roundpipe/config.hpp>
 #include <roundpipe/core/id.hpp>
 #include <roundpipe/core/lane.hpp>
 
-#include <algorithm>
 #include <chrono>
 #include <condition_variable>
 #include <cstdint>
@@ -70,53 +70,22 @@ class HostLane {
   [[nodiscard]] DeviceId device() const noexcept { return device_; }
   [[nodiscard]] LaneKind kind() const noexcept { return kind_; }
 
-  void enqueue(HostTaskKind kind, HostTask task) {
-    std::unique_lock lock(mutex_);
-    if (closed_) {  // the backend is gone, and so is the thread
-      lock.unlock();
-      if (kind == HostTaskKind::control) {
-        task();
-      }
-      return;
-    }
-    incoming_.push_back({std::move(task), kind});
-    shared_->status->add_pending();
-    lock.unlock();
-    arrived_.notify_one();
-  }
+  void enqueue(HostTaskKind kind, HostTask task);
 
   /// Names the work that is enqueued from now on, for errors.
-  void annotate(char const* label) {
-    enqueue(HostTaskKind::control, HostTask([this, label] { label_ = label; }));
-  }
+  void annotate(char const* label);
 
   /// Blocks until all that was enqueued has run or been dropped.
-  void drain() {
-    auto const record = drained_->issue();
-    enqueue(HostTaskKind::control, HostTask([this, record] { drained_->complete(record); }));
-    drained_->wait_through_stop(record);
-  }
+  void drain();
 
   /// Lets the thread end after what is enqueued.
-  void close() {
-    std::lock_guard const guard(mutex_);
-    closed_ = true;
-    arrived_.notify_one();
-  }
+  void close();
 
   /// Waits for the thread's end. Precondition: \ref close() was called.
-  void join() {
-    std::lock_guard const guard(join_mutex_);
-    if (thread_.joinable()) {
-      thread_.join();
-    }
-  }
+  void join();
 
   /// Whether the thread is about to end, or has ended.
-  [[nodiscard]] bool finished() const {
-    std::lock_guard const guard(mutex_);
-    return finished_;
-  }
+  [[nodiscard]] bool finished() const;
 
  private:
   static constexpr std::chrono::hours longest_pause{24};  // so that no clock overflows
@@ -126,55 +95,9 @@ class HostLane {
     HostTaskKind kind;
   };
 
-  void run() {
-#if defined(__linux__)
-    // Timers may be late by 50 us by default, which is as long as the copies that are emulated.
-    ::prctl(PR_SET_TIMERSLACK, 1UL, 0UL, 0UL, 0UL);
-#endif
-    std::vector<Entry> entries;  // swapped with incoming_, so that neither allocates for long
-    for (;;) {
-      {
-        std::unique_lock lock(mutex_);
-        arrived_.wait(lock, [&] { return closed_ || !incoming_.empty(); });
-        if (incoming_.empty()) {
-          finished_ = true;
-          return;
-        }
-        entries.swap(incoming_);
-      }
-      for (auto& entry : entries) {
-        run(entry);
-        entry.task.reset();
-        shared_->status->remove_pending();
-      }
-      entries.clear();
-    }
-  }
+  void run();
 
-  void run(Entry& entry) {
-    if (entry.kind == HostTaskKind::control) {
-      entry.task();
-      return;
-    }
-    if (shared_->status->stopped()) {
-      return;
-    }
-    try {
-      if (auto const& delay = shared_->options.delay) {
-        auto const pause = std::min<std::chrono::nanoseconds>(delay(device_, kind_), longest_pause);
-        if (!pause_.sleep_until(HostClock::now() + pause)) {
-          return;
-        }
-      }
-      auto const number = operations_++;
-      if (auto const& fault = shared_->options.fault) {
-        fault(device_, kind_, number);
-      }
-      entry.task();
-    } catch (...) {
-      shared_->status->fail(device_, kind_, label_);
-    }
-  }
+  void run(Entry& entry);
 
   std::shared_ptr<HostShared> shared_;
   DeviceId device_;
@@ -195,3 +118,7 @@ class HostLane {
 };
 
 }  // namespace roundpipe::detail
+
+#ifndef ROUNDPIPE_COMPILED
+#  include <roundpipe/backend/impl/host_lane.ipp>
+#endif

@@ -8,14 +8,13 @@
 #include <roundpipe/backend/host_options.hpp>
 #include <roundpipe/backend/host_root.hpp>
 #include <roundpipe/backend/host_status.hpp>
+#include <roundpipe/config.hpp>
 #include <roundpipe/core/bytes.hpp>
 #include <roundpipe/core/id.hpp>
 
 #include <array>
-#include <chrono>
 #include <cstddef>
 #include <cstdint>
-#include <cstring>
 #include <deque>
 #include <memory>
 #include <utility>
@@ -30,16 +29,8 @@ class HostCopyEngine {
   explicit HostCopyEngine(std::shared_ptr<HostStatus> status) : monitor_(std::move(status)) {}
 
   /// Returns true when it is the caller's turn, and false if the backend stopped first.
-  bool acquire() {
-    auto lock = monitor_.lock();
-    auto const ticket = next_++;
-    return monitor_.wait(lock, [&] { return serving_ == ticket; });
-  }
-  void release() {
-    auto const lock = monitor_.lock();
-    ++serving_;
-    monitor_.notify();
-  }
+  bool acquire();
+  void release();
 
  private:
   HostMonitor monitor_;
@@ -50,12 +41,7 @@ class HostCopyEngine {
 /// The links of all devices.
 class HostLink {
  public:
-  HostLink(std::shared_ptr<HostStatus> const& status, HostBackendOptions const& options)
-      : options_(options.link), root_(status, options.root_bytes_per_second), pause_(status) {
-    for (std::size_t i = 0; i < 2 * options.devices; ++i) {
-      engines_.emplace_back(status);
-    }
-  }
+  HostLink(std::shared_ptr<HostStatus> const& status, HostBackendOptions const& options);
 
   /// Copies \p bytes on the calling thread, and returns when their time on the link has passed, or
   /// early, with any part of them copied, when the backend stops.
@@ -66,41 +52,12 @@ class HostLink {
                 HostCopyDirection direction,
                 std::byte* to,
                 std::byte const* from,
-                Bytes bytes) {
-    auto& engine = engines_[2 * device.index() + static_cast<std::size_t>(direction)];
-    if (!engine.acquire()) {
-      return;
-    }
-    carry(direction, to, from, bytes);
-    engine.release();
-  }
+                Bytes bytes);
 
  private:
-  void carry(HostCopyDirection direction, std::byte* to, std::byte const* from, Bytes bytes) {
-    auto const latency = std::chrono::duration<double>(options_.latency_seconds);
-    if (latency.count() > 0 &&
-        !pause_.sleep_until(HostClock::now() + std::chrono::ceil<HostClock::duration>(latency))) {
-      return;
-    }
-    auto const rate = direction == HostCopyDirection::up ? options_.upload_bytes_per_second
-                                                         : options_.download_bytes_per_second;
-    HostRoot::Flow flow(root_, bytes, rate > 0 ? rate : HostRoot::unlimited);
-    auto const half = bytes / 2;
-    auto const start = HostClock::now();
-    copy(to, from, half);
-    auto const time_of_half = HostClock::now() - start;
-    if (!flow.wait_until_left(time_of_half)) {
-      return;
-    }
-    copy(to + half, from + half, bytes - half);
-    flow.wait_until_left(HostClock::duration::zero());
-  }
+  void carry(HostCopyDirection direction, std::byte* to, std::byte const* from, Bytes bytes);
 
-  static void copy(std::byte* to, std::byte const* from, Bytes bytes) noexcept {
-    if (bytes > 0) {
-      std::memcpy(to, from, bytes);
-    }
-  }
+  static void copy(std::byte* to, std::byte const* from, Bytes bytes) noexcept;
 
   HostLinkOptions options_;
   HostRoot root_;
@@ -109,3 +66,7 @@ class HostLink {
 };
 
 }  // namespace roundpipe::detail
+
+#ifndef ROUNDPIPE_COMPILED
+#  include <roundpipe/backend/impl/host_link.ipp>
+#endif

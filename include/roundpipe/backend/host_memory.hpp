@@ -6,12 +6,12 @@
 /// \brief Slabs of device and host memory for the host backend, each pool under a hard budget.
 
 #include <roundpipe/backend/host_status.hpp>
+#include <roundpipe/config.hpp>
 #include <roundpipe/core/bytes.hpp>
 #include <roundpipe/core/error.hpp>
 #include <roundpipe/core/span.hpp>
 
 #include <cstddef>
-#include <cstring>
 #include <limits>
 #include <memory>
 #include <mutex>
@@ -45,48 +45,13 @@ class HostPool {
       : status_(std::move(status)), name_(std::move(name)), budget_bytes_(budget_bytes) {}
 
   /// \p bytes of aligned memory, each byte set to \p first. \throws Error (over_budget).
-  HostMemory take(Bytes bytes, std::byte first) {
-    if (bytes == 0) {
-      return nullptr;
-    }
-    reserve(bytes);
-    HostMemory memory(static_cast<std::byte*>(
-        ::operator new(bytes, std::align_val_t{tensor_alignment_bytes}, std::nothrow)));
-    if (!memory) {
-      std::lock_guard const guard(mutex_);
-      used_bytes_ -= bytes;
-      throw Error(Errc::over_budget,
-                  name_ + ": the machine has no " + format_bytes(bytes) + " of memory left");
-    }
-    std::memset(memory.get(), std::to_integer<int>(first), bytes);
-    return memory;
-  }
+  HostMemory take(Bytes bytes, std::byte first);
 
-  void give_back(HostMemory memory, Bytes bytes) {
-    std::lock_guard const guard(mutex_);
-    used_bytes_ -= bytes;
-    retired_.push_back(std::move(memory));
-    release_retired();
-  }
+  void give_back(HostMemory memory, Bytes bytes);
 
  private:
-  void reserve(Bytes bytes) {
-    std::lock_guard const guard(mutex_);
-    release_retired();
-    auto const left = budget_bytes_ - used_bytes_;
-    if (bytes > left) {
-      throw Error(Errc::over_budget,
-                  name_ + ": " + format_bytes(bytes) + " wanted, " + format_bytes(left) +
-                      " left of a budget of " + format_bytes(budget_bytes_) +
-                      "; raise the budget in HostBackendOptions or plan for less");
-    }
-    used_bytes_ += bytes;
-  }
-  void release_retired() {
-    if (status_->idle()) {
-      retired_.clear();
-    }
-  }
+  void reserve(Bytes bytes);
+  void release_retired();
 
   std::shared_ptr<HostStatus> status_;
   std::string name_;
@@ -138,3 +103,7 @@ class HostSlab {
 }  // namespace detail
 
 }  // namespace roundpipe
+
+#ifndef ROUNDPIPE_COMPILED
+#  include <roundpipe/backend/impl/host_memory.ipp>
+#endif

@@ -5,13 +5,13 @@
 /// \file
 /// \brief What a host backend emulates: devices, their memory and links, delays and faults.
 
+#include <roundpipe/config.hpp>
 #include <roundpipe/core/bytes.hpp>
 #include <roundpipe/core/error.hpp>
 #include <roundpipe/core/id.hpp>
 #include <roundpipe/core/lane.hpp>
 
 #include <chrono>
-#include <cmath>
 #include <cstddef>
 #include <cstdint>
 #include <functional>
@@ -50,18 +50,12 @@ struct HostBackendOptions {
 namespace detail {
 
 /// \throws Error (invalid_argument) for options that describe no backend.
-inline void check_options(HostBackendOptions const& options) {
-  auto const sane = [](double value) { return std::isfinite(value) && value >= 0; };
-  require(options.devices > 0, Errc::invalid_argument, "a host backend has at least one device");
-  require(sane(options.link.upload_bytes_per_second) &&
-              sane(options.link.download_bytes_per_second) && sane(options.root_bytes_per_second),
-          Errc::invalid_argument,
-          "a transfer rate is negative or not finite; 0 means unlimited");
-  require(sane(options.link.latency_seconds) && options.link.latency_seconds <= 86400,
-          Errc::invalid_argument,
-          "the latency of a link is negative or more than a day");
-}
+void check_options(HostBackendOptions const& options);
 
 }  // namespace detail
 
 }  // namespace roundpipe
+
+#ifndef ROUNDPIPE_COMPILED
+#  include <roundpipe/backend/impl/host_options.ipp>
+#endif

@@ -6,10 +6,10 @@
 /// \brief The time that bytes take on a link, when all links of the host share a root.
 
 #include <roundpipe/backend/host_status.hpp>
+#include <roundpipe/config.hpp>
 #include <roundpipe/core/bytes.hpp>
 
 #include <algorithm>
-#include <chrono>
 #include <limits>
 #include <memory>
 #include <utility>
@@ -30,49 +30,14 @@ class HostRoot {
   class Flow {
    public:
     /// \param link_rate Bytes a second; \ref unlimited where the link is.
-    Flow(HostRoot& root, Bytes bytes, double link_rate)
-        : root_(root),
-          bytes_left_(static_cast<double>(bytes)),
-          link_rate_(link_rate),
-          limited_(std::min(link_rate, root.rate_) != unlimited) {
-      if (limited_) {
-        auto const lock = root_.monitor_.lock();
-        root_.advance();
-        root_.flows_.push_back(this);
-        root_.changed();
-      }
-    }
+    Flow(HostRoot& root, Bytes bytes, double link_rate);
     Flow(Flow const&) = delete;
     Flow& operator=(Flow const&) = delete;
-    ~Flow() {
-      if (limited_) {
-        auto const lock = root_.monitor_.lock();
-        root_.advance();
-        std::erase(root_.flows_, this);
-        root_.changed();
-      }
-    }
+    ~Flow();
 
     /// Blocks until, at the rate of the moment, no more than \p ahead is left to go.
     /// Returns false if the backend stopped first.
-    bool wait_until_left(HostClock::duration ahead) {
-      if (!limited_) {
-        return !root_.monitor_.stopped();
-      }
-      auto lock = root_.monitor_.lock();
-      while (!root_.monitor_.stopped()) {
-        auto const now = root_.advance();
-        auto const seconds = bytes_left_ / root_.rate_of(*this);
-        // A rate near 0 must not overflow the clock: an hour on, the time left is asked for again.
-        auto const left = std::chrono::ceil<HostClock::duration>(
-            std::chrono::duration<double>(std::min(seconds, 3600.0)));
-        if (left <= ahead) {
-          return true;
-        }
-        root_.monitor_.wait_until(lock, now + (left - ahead));
-      }
-      return false;
-    }
+    bool wait_until_left(HostClock::duration ahead);
 
    private:
     friend class HostRoot;
@@ -89,21 +54,9 @@ class HostRoot {
   }
 
   // The others' rates depend on the number of flows only where the root is limited.
-  void changed() const noexcept {
-    if (rate_ != unlimited) {
-      monitor_.notify();
-    }
-  }
+  void changed() const noexcept;
 
-  HostClock::time_point advance() {
-    auto const now = HostClock::now();
-    auto const seconds = std::chrono::duration<double>(now - last_).count();
-    for (auto* const flow : flows_) {
-      flow->bytes_left_ = std::max(0.0, flow->bytes_left_ - seconds * rate_of(*flow));
-    }
-    last_ = now;
-    return now;
-  }
+  HostClock::time_point advance();
 
   HostMonitor monitor_;
   double rate_;
@@ -112,3 +65,7 @@ class HostRoot {
 };
 
 }  // namespace roundpipe::detail
+
+#ifndef ROUNDPIPE_COMPILED
+#  include <roundpipe/backend/impl/host_root.ipp>
+#endif

@@ -5,6 +5,7 @@
 /// \file
 /// \brief Whether a host backend still runs, what stopped it, and waiting that a stop ends.
 
+#include <roundpipe/config.hpp>
 #include <roundpipe/core/error.hpp>
 #include <roundpipe/core/id.hpp>
 #include <roundpipe/core/lane.hpp>
@@ -13,7 +14,6 @@
 #include <chrono>
 #include <condition_variable>
 #include <cstddef>
-#include <exception>
 #include <memory>
 #include <mutex>
 #include <source_location>
@@ -42,38 +42,14 @@ class HostStatus {
 
   /// \throws Error with what stopped the backend, if it is stopped; a new object each time, so that
   /// threads share none.
-  void throw_if_stopped() const {
-    if (stopped()) {
-      throw Error(cause_.code, cause_.message, cause_.where);
-    }
-  }
+  void throw_if_stopped() const;
 
   /// Stops with Errc::aborted, unless something stopped the backend before.
-  void abort() {
-    stop({make_error_code(Errc::aborted),
-          "the host backend was aborted",
-          std::source_location::current()});
-  }
+  void abort();
 
   /// Stops with the exception that is being handled, which work of \p device and \p lane threw: an
   /// \ref Error with its own code, others as Errc::device_fault. \p label, if any, names the work.
-  void fail(DeviceId device, LaneKind lane, char const* label) {
-    auto const what = [&](char const* reason) {
-      return (label != nullptr ? std::string(label)
-                               : std::string("work on the ") + name_of(lane) + " lane") +
-             ", device " + std::to_string(device.value()) + ": " + reason;
-    };
-    auto const code = make_error_code(Errc::device_fault);
-    try {
-      throw;
-    } catch (Error const& error) {
-      stop({error.code(), what(error.message().c_str()), error.where()});
-    } catch (std::exception const& error) {
-      stop({code, what(error.what()), std::source_location::current()});
-    } catch (...) {
-      stop({code, what("something that is no std::exception"), std::source_location::current()});
-    }
-  }
+  void fail(DeviceId device, LaneKind lane, char const* label);
 
   /// Counts what is enqueued and has neither run nor been dropped.
   void add_pending() noexcept { pending_.fetch_add(1, std::memory_order_relaxed); }
@@ -104,20 +80,10 @@ class HostMonitor {
   using Lock = std::unique_lock<std::mutex>;
 
   /// \param status Whose stop ends waits; may be null: then only what is waited for ends them.
-  explicit HostMonitor(std::shared_ptr<HostStatus> status) : status_(std::move(status)) {
-    if (status_) {
-      std::lock_guard const guard(status_->mutex_);
-      status_->monitors_.insert(this);
-    }
-  }
+  explicit HostMonitor(std::shared_ptr<HostStatus> status);
   HostMonitor(HostMonitor const&) = delete;
   HostMonitor& operator=(HostMonitor const&) = delete;
-  ~HostMonitor() {
-    if (status_) {
-      std::lock_guard const guard(status_->mutex_);
-      status_->monitors_.erase(this);
-    }
-  }
+  ~HostMonitor();
 
   [[nodiscard]] Lock lock() const { return Lock(mutex_); }
   [[nodiscard]] std::shared_ptr<HostStatus> const& status() const noexcept { return status_; }
@@ -138,17 +104,10 @@ class HostMonitor {
   }
 
   /// Waits until \p time, a notification or a stop, and may return for no reason.
-  void wait_until(Lock& lock, HostClock::time_point time) const {
-    if (!stopped()) {
-      changed_.wait_until(lock, time);
-    }
-  }
+  void wait_until(Lock& lock, HostClock::time_point time) const;
 
   /// Waits until \p time or a stop, and returns whether it was the former.
-  bool sleep_until(HostClock::time_point time) const {
-    auto guard = lock();
-    return !changed_.wait_until(guard, time, [&] { return stopped(); });
-  }
+  bool sleep_until(HostClock::time_point time) const;
 
  private:
   friend class HostStatus;
@@ -158,20 +117,8 @@ class HostMonitor {
   mutable std::condition_variable changed_;
 };
 
-inline void HostStatus::stop(Cause cause) {
-  std::lock_guard const guard(mutex_);
-  if (stopped()) {
-    return;
-  }
-  cause_ = std::move(cause);
-  stopped_.store(true, std::memory_order_release);
-  for (auto* const monitor : monitors_) {
-    // Whoever has seen stopped() false under this mutex waits by now, and is notified.
-    {
-      auto const lock = monitor->lock();
-    }
-    monitor->notify();
-  }
-}
-
 }  // namespace roundpipe::detail
+
+#ifndef ROUNDPIPE_COMPILED
+#  include <roundpipe/backend/impl/host_status.ipp>
+#endif

@@ -9,6 +9,7 @@
 #include <roundpipe/backend/host_fence.hpp>
 #include <roundpipe/backend/host_lane.hpp>
 #include <roundpipe/concepts/backend.hpp>
+#include <roundpipe/config.hpp>
 #include <roundpipe/core/dtype.hpp>
 #include <roundpipe/core/error.hpp>
 #include <roundpipe/core/span.hpp>
@@ -16,7 +17,6 @@
 #include <concepts>
 #include <cstddef>
 #include <cstdint>
-#include <cstring>
 #include <functional>
 #include <memory>
 #include <utility>
@@ -39,19 +39,8 @@ class HostStream {
   /// An inline stream.
   HostStream() noexcept = default;
   HostStream(HostStream&&) noexcept = default;
-  HostStream& operator=(HostStream&& other) noexcept {
-    HostStream taken(std::move(other));
-    lane_.swap(taken.lane_);
-    return *this;
-  }
-  ~HostStream() {
-    if (lane_) {
-      lane_->close();
-      if (lane_->shared().status->stopped()) {
-        lane_->join();
-      }
-    }
-  }
+  HostStream& operator=(HostStream&& other) noexcept;
+  ~HostStream();
 
   /// Enqueues \p f, which is called once and then destroyed. It costs no allocation when it is
   /// small (detail::HostTask::inline_bytes) and moves without throwing.
@@ -67,66 +56,26 @@ class HostStream {
 
   /// Records \p event: it is complete when all that was enqueued before has run.
   /// \throws Error (invalid_argument) when the event is another device's or another backend's.
-  void record(HostEvent& event) {
-    auto const& state = event.state_;
-    if (!lane_) {
-      state->complete(state->issue());
-      return;
-    }
-    require_own(state->monitor(), "a stream can not record an event of another backend");
-    require(state->device() == lane_->device(),
-            Errc::invalid_argument,
-            "a stream can not record an event of another device");
-    control([state, record = state->issue()] { state->complete(record); });
-  }
+  void record(HostEvent& event);
 
   /// Lets what is enqueued later wait for \p event's latest record so far; for none if there is
   /// none. \throws Error (invalid_argument) when the event is another backend's.
-  void wait(HostEvent const& event) {
-    auto const& state = event.state_;
-    auto const record = state->latest();
-    if (!lane_) {
-      state->wait(record);
-      return;
-    }
-    require_own(state->monitor(), "a stream can not wait for an event of another backend");
-    control([state, record] { state->wait(record); });
-  }
+  void wait(HostEvent const& event);
 
   /// Lets what is enqueued later wait until \p fence is at least \p value.
   /// \throws Error (invalid_argument) when the fence is another backend's.
-  void wait(HostFence const& fence, std::uint64_t value) {
-    auto const& state = fence.state_;
-    if (!lane_) {
-      state->wait(value);
-      return;
-    }
-    require_own(state->monitor(), "a stream can not wait for a fence of another backend");
-    control([state, value] { state->wait(value); });
-  }
+  void wait(HostFence const& fence, std::uint64_t value);
 
   /// Copies \p from to the device: an upload, on the device's upload engine.
   /// \throws Error (invalid_argument) when the sizes differ.
-  void copy(DeviceBytes to, HostSpan<std::byte const> from) {
-    require(to.size() == from.size(), Errc::invalid_argument, "a copy between unequal sizes");
-    transfer(detail::HostCopyDirection::up, to.device_pointer(), from.data(), from.size());
-  }
+  void copy(DeviceBytes to, HostSpan<std::byte const> from);
 
   /// Copies \p from to the host: a download, on the device's download engine.
   /// \throws Error (invalid_argument) when the sizes differ.
-  void copy(HostBytes to, DeviceSpan<std::byte const> from) {
-    require(to.size() == from.size(), Errc::invalid_argument, "a copy between unequal sizes");
-    transfer(detail::HostCopyDirection::down, to.data(), from.device_pointer(), from.size());
-  }
+  void copy(HostBytes to, DeviceSpan<std::byte const> from);
 
   /// Sets every byte of \p to.
-  void fill(DeviceBytes to, std::byte value) {
-    launch([to, value] {
-      if (!to.empty()) {
-        std::memset(to.device_pointer(), std::to_integer<int>(value), to.size());
-      }
-    });
-  }
+  void fill(DeviceBytes to, std::byte value);
 
   /// Rounds every number of \p from, to nearest, ties to even.
   /// \throws Error (invalid_argument) when the sizes differ.
@@ -136,29 +85,18 @@ class HostStream {
 
   /// Names the work that is enqueued from now on in the message of its errors. \p label must live
   /// until that work has run; null changes nothing.
-  void annotate(char const* label) {
-    if (lane_ && label != nullptr) {
-      lane_->annotate(label);
-    }
-  }
+  void annotate(char const* label);
 
   /// Blocks until all that was enqueued has run, or has been dropped because the backend stopped.
   /// Not to be called from enqueued work. \throws Error with what stopped the backend.
-  void synchronize() {
-    if (lane_) {
-      lane_->drain();
-      lane_->shared().status->throw_if_stopped();
-    }
-  }
+  void synchronize();
 
  private:
   friend class HostBackend;
 
   explicit HostStream(std::shared_ptr<detail::HostLane> lane) noexcept : lane_(std::move(lane)) {}
 
-  void require_own(detail::HostMonitor const& monitor, char const* message) const {
-    require(monitor.status() == lane_->shared().status, Errc::invalid_argument, message);
-  }
+  void require_own(detail::HostMonitor const& monitor, char const* message) const;
 
   template <class Narrow>
   void round_all(DeviceSpan<Narrow> to, DeviceSpan<float const> from) {
@@ -180,15 +118,7 @@ class HostStream {
   void transfer(detail::HostCopyDirection direction,
                 std::byte* to,
                 std::byte const* from,
-                Bytes bytes) {
-    if (lane_) {
-      launch([lane = lane_.get(), direction, to, from, bytes] {
-        lane->shared().link.transfer(lane->device(), direction, to, from, bytes);
-      });
-    } else if (bytes > 0) {
-      std::memcpy(to, from, bytes);
-    }
-  }
+                Bytes bytes);
 
   std::shared_ptr<detail::HostLane> lane_;
 };
@@ -196,3 +126,7 @@ class HostStream {
 static_assert(BackendStream<HostStream, HostEvent, HostFence>);
 
 }  // namespace roundpipe
+
+#ifndef ROUNDPIPE_COMPILED
+#  include <roundpipe/backend/impl/host_stream.ipp>
+#endif

@@ -5,6 +5,8 @@
 /// \file
 /// \brief A move-only callable that keeps what it calls inside itself, up to a size.
 
+#include <roundpipe/config.hpp>
+
 #include <concepts>
 #include <cstddef>
 #include <functional>
@@ -48,32 +50,15 @@ class HostTask {
       table_ = &table_of<decltype(boxed)>;
     }
   }
-  HostTask(HostTask&& other) noexcept : table_(std::exchange(other.table_, nullptr)) {
-    if (table_ != nullptr) {
-      table_->relocate(other.storage_, storage_);
-    }
-  }
-  HostTask& operator=(HostTask&& other) noexcept {
-    if (this != &other) {
-      reset();
-      table_ = std::exchange(other.table_, nullptr);
-      if (table_ != nullptr) {
-        table_->relocate(other.storage_, storage_);
-      }
-    }
-    return *this;
-  }
+  HostTask(HostTask&& other) noexcept;
+  HostTask& operator=(HostTask&& other) noexcept;
   ~HostTask() { reset(); }
 
   /// Calls the callable. Precondition: there is one, that is, neither moved from nor reset.
   void operator()() { table_->call(storage_); }
 
   /// Destroys the callable.
-  void reset() noexcept {
-    if (auto const* const table = std::exchange(table_, nullptr)) {
-      table->destroy(storage_);
-    }
-  }
+  void reset() noexcept;
 
  private:
   struct Table {
@@ -100,3 +85,7 @@ class HostTask {
 };
 
 }  // namespace roundpipe::detail
+
+#ifndef ROUNDPIPE_COMPILED
+#  include <roundpipe/backend/impl/host_task.ipp>
+#endif

@@ -7,14 +7,13 @@
 
 #include <roundpipe/bubble/bubble_trace.hpp>
 #include <roundpipe/bubble/bubbles.hpp>
+#include <roundpipe/config.hpp>
 #include <roundpipe/core/id.hpp>
 #include <roundpipe/graph/action_graph.hpp>
 #include <roundpipe/graph/timeline.hpp>
 
-#include <algorithm>
 #include <cstddef>
 #include <functional>
-#include <map>
 #include <optional>
 #include <span>
 #include <vector>
@@ -37,29 +36,7 @@ class BubbleMeter {
   /// \p entries are the actions of \p graph, in its order; \p external says what each waits for.
   void add(ActionGraph const& graph,
            std::span<TimelineEntry const> entries,
-           std::function<External(ActionId)> const& external) {
-    std::vector<std::optional<std::size_t>> before(entries.size());  // on the same lane
-    std::map<Lane, std::size_t> latest;
-    View const view{graph, entries, before, external};
-    std::vector<bool> has_begun(busy_until_s_.size(), false);
-    for (std::size_t i = 0; i < entries.size(); ++i) {
-      auto const& entry = entries[i];
-      if (auto const found = latest.find(entry.lane); found != latest.end()) {
-        before[i] = found->second;
-      }
-      latest[entry.lane] = i;
-      if (entry.lane.kind != LaneKind::compute) {
-        continue;
-      }
-      auto const device = entry.lane.device.index();
-      auto& busy_until_s = busy_until_s_[device];
-      if (busy_until_s) {
-        detail::trace_bubble(view, i, *busy_until_s, !has_begun[device], bubbles_);
-      }
-      has_begun[device] = true;
-      busy_until_s = std::max(busy_until_s.value_or(entry.end_s), entry.end_s);
-    }
-  }
+           std::function<External(ActionId)> const& external);
 
   [[nodiscard]] Bubbles const& bubbles() const noexcept { return bubbles_; }
 
@@ -77,42 +54,13 @@ class BubbleMeter {
     [[nodiscard]] TimelineEntry const& entry(std::size_t i) const { return entries[i]; }
 
     /// Of what \p i waited for in its own graph, what ended last.
-    [[nodiscard]] std::optional<std::size_t> last_to_end(std::size_t i) const {
-      auto latest = before[i];
-      for (auto const wait : graph.actions[i].waits) {
-        if (!latest || entries[wait.index()].end_s > entries[*latest].end_s) {
-          latest = wait.index();
-        }
-      }
-      return latest;
-    }
+    [[nodiscard]] std::optional<std::size_t> last_to_end(std::size_t i) const;
 
     /// Whether \p user used what lay before in an entry of a device's ring that \p copy writes. The
     /// lane's copy before, into the entry next to it, is no such user.
-    [[nodiscard]] bool waits_for_place(std::size_t copy, std::size_t user) const {
-      auto const& used = graph.actions[user];
-      return std::ranges::any_of(graph.actions[copy].writes, [&](Buffer const& written) {
-        auto const found = graph.rings.find(written.ring);
-        auto const count = found == graph.rings.end() ? 1 : found->second.count;
-        auto const is_place = [&](Buffer const& buffer) {
-          return buffer.ring == written.ring && buffer.sequence + count <= written.sequence;
-        };
-        return written.ring.device.valid() && (std::ranges::any_of(used.reads, is_place) ||
-                                               std::ranges::any_of(used.writes, is_place));
-      });
-    }
+    [[nodiscard]] bool waits_for_place(std::size_t copy, std::size_t user) const;
 
-    [[nodiscard]] BubbleCause rest(std::size_t i, bool first) const {
-      switch (external(ActionId(i))) {
-        case External::host:
-          return BubbleCause::optimizer_stall;
-        case External::device:
-          return BubbleCause::memory_stall;
-        case External::none:
-          break;
-      }
-      return first ? BubbleCause::drain : BubbleCause::dispatch;
-    }
+    [[nodiscard]] BubbleCause rest(std::size_t i, bool first) const;
   };
 
   std::vector<std::optional<double>> busy_until_s_;  // by device
@@ -120,3 +68,7 @@ class BubbleMeter {
 };
 
 }  // namespace roundpipe
+
+#ifndef ROUNDPIPE_COMPILED
+#  include <roundpipe/bubble/impl/bubble_meter.ipp>
+#endif

@@ -5,6 +5,8 @@
 /// \file
 /// \brief Idle time of devices, by what it was spent waiting for.
 
+#include <roundpipe/config.hpp>
+
 #include <array>
 #include <cstddef>
 #include <cstdint>
@@ -38,19 +40,9 @@ inline constexpr std::size_t bubble_cause_count = 7;
 /// Idle seconds by cause, of all devices together.
 class Bubbles {
  public:
-  [[nodiscard]] double& operator[](BubbleCause cause) noexcept {
-    return seconds_[static_cast<std::size_t>(cause)];
-  }
-  [[nodiscard]] double operator[](BubbleCause cause) const noexcept {
-    return seconds_[static_cast<std::size_t>(cause)];
-  }
-  [[nodiscard]] double total() const noexcept {
-    double sum = 0;
-    for (auto const seconds : seconds_) {
-      sum += seconds;
-    }
-    return sum;
-  }
+  [[nodiscard]] double& operator[](BubbleCause cause) noexcept;
+  [[nodiscard]] double operator[](BubbleCause cause) const noexcept;
+  [[nodiscard]] double total() const noexcept;
   friend bool operator==(Bubbles const&, Bubbles const&) = default;
 
  private:
@@ -58,3 +50,7 @@ class Bubbles {
 };
 
 }  // namespace roundpipe
+
+#ifndef ROUNDPIPE_COMPILED
+#  include <roundpipe/bubble/impl/bubbles.ipp>
+#endif

@@ -6,11 +6,10 @@
 /// \brief The times of layers, taken from what was measured while the pipeline ran.
 
 #include <roundpipe/concepts/partition_policy.hpp>
+#include <roundpipe/config.hpp>
 #include <roundpipe/core/error.hpp>
-#include <roundpipe/graph/action_graph.hpp>
 #include <roundpipe/graph/timeline.hpp>
 
-#include <algorithm>
 #include <cstddef>
 #include <optional>
 #include <span>
@@ -21,48 +20,7 @@ namespace roundpipe {
 namespace detail {
 
 /// The median of \p values, which it reorders; nothing when there are none.
-[[nodiscard]] inline std::optional<double> median(std::vector<double>& values) {
-  if (values.empty()) {
-    return std::nullopt;
-  }
-  auto const middle = values.begin() + static_cast<std::ptrdiff_t>(values.size() / 2);
-  std::ranges::nth_element(values, middle);
-  if (values.size() % 2 == 1) {
-    return *middle;
-  }
-  return (*middle + *std::max_element(values.begin(), middle)) / 2;
-}
-
-/// The times of one layer, by what it does.
-struct LayerSamples {
-  std::vector<double> forward_s;
-  std::vector<double> recompute_s;
-  std::vector<double> backward_s;
-  std::vector<double> weight_gradient_s;  ///< Of split backwards: `backward_s` has the other half.
-};
-
-/// \p known with what was measured in its place.
-[[nodiscard]] inline LayerCost refit(LayerCost const& known, LayerSamples& samples) {
-  auto fitted = known;
-  auto const forward_s = median(samples.forward_s);
-  auto const recompute_s = median(samples.recompute_s);
-  if (forward_s) {
-    fitted.forward_s = *forward_s;
-    if (recompute_s) {
-      fitted.recompute_s = *recompute_s;
-    }
-  } else if (recompute_s) {
-    // The layer is in the fused stage: what saves there is its first forward.
-    fitted.forward_s = *recompute_s;
-  }
-  if (!(forward_s && recompute_s) && known.recompute_s && known.forward_s > 0) {
-    fitted.recompute_s = *known.recompute_s * fitted.forward_s / known.forward_s;
-  }
-  if (auto const backward_s = median(samples.backward_s)) {
-    fitted.backward_s = *backward_s + median(samples.weight_gradient_s).value_or(0);
-  }
-  return fitted;
-}
+[[nodiscard]] std::optional<double> median(std::vector<double>& values);
 
 }  // namespace detail
 
@@ -73,61 +31,16 @@ struct LayerSamples {
 /// A layer of the fused stage is not recomputed: its forward is refitted, and where \p known has a
 /// time of recomputation, that changes by the same factor. Updates are not refitted.
 /// \throws Error (invalid_argument) when \p timeline has a layer that \p known has not.
-[[nodiscard]] inline std::vector<LayerCost> fit_costs(std::span<LayerCost const> known,
-                                                      Timeline const& timeline) {
-  std::vector<detail::LayerSamples> samples(known.size());
-  for (auto const& entry : timeline) {
-    if (entry.lane.kind != LaneKind::compute) {
-      continue;
-    }
-    require(entry.layer.valid() && entry.layer.index() < known.size(),
-            Errc::invalid_argument,
-            "a timeline has a layer of which no cost is known");
-    auto& layer = samples[entry.layer.index()];
-    switch (entry.kind) {
-      case ActionKind::forward:
-        layer.forward_s.push_back(entry.seconds());
-        break;
-      case ActionKind::recompute:
-        layer.recompute_s.push_back(entry.seconds());
-        break;
-      case ActionKind::backward:
-      case ActionKind::input_gradient:
-        layer.backward_s.push_back(entry.seconds());
-        break;
-      case ActionKind::weight_gradient:
-        layer.weight_gradient_s.push_back(entry.seconds());
-        break;
-      default:
-        break;
-    }
-  }
-  std::vector<LayerCost> fitted;
-  for (std::size_t i = 0; i < known.size(); ++i) {
-    fitted.push_back(detail::refit(known[i], samples[i]));
-  }
-  return fitted;
-}
+[[nodiscard]] std::vector<LayerCost> fit_costs(std::span<LayerCost const> known,
+                                               Timeline const& timeline);
 
 /// The seconds of each of \p blocks blocks' optimizer step: the median over \p timeline, 0 of
 /// blocks that it does not update. \throws Error (invalid_argument) when it updates a block beyond
 /// them.
-[[nodiscard]] inline std::vector<double> fit_step_seconds(std::size_t blocks,
-                                                          Timeline const& timeline) {
-  std::vector<std::vector<double>> samples(blocks);
-  for (auto const& entry : timeline) {
-    if (entry.kind == ActionKind::optimizer_step) {
-      require(entry.block.index() < blocks,
-              Errc::invalid_argument,
-              "a timeline updates a block that the model has not");
-      samples[entry.block.index()].push_back(entry.seconds());
-    }
-  }
-  std::vector<double> result;
-  for (auto& times : samples) {
-    result.push_back(detail::median(times).value_or(0));
-  }
-  return result;
-}
+[[nodiscard]] std::vector<double> fit_step_seconds(std::size_t blocks, Timeline const& timeline);
 
 }  // namespace roundpipe
+
+#ifndef ROUNDPIPE_COMPILED
+#  include <roundpipe/bubble/impl/cost_fit.ipp>
+#endif

@@ -5,6 +5,7 @@
 /// \file
 /// \brief Conversion between host arrays of fp32 and of a tensor's declared type.
 
+#include <roundpipe/config.hpp>
 #include <roundpipe/core/dtype.hpp>
 #include <roundpipe/core/error.hpp>
 #include <roundpipe/core/simd.hpp>
@@ -12,7 +13,6 @@
 
 #include <cstddef>
 #include <cstdint>
-#include <cstring>
 
 namespace roundpipe {
 
@@ -43,47 +43,6 @@ struct Narrow {
   }
 };
 
-/// Widens a 16-bit type to fp32, which is written or added.
-template <DType Type, bool Adds>
-struct Widen {
-  std::uint16_t const* from;
-  float* to;
-
-  template <class S>
-  [[gnu::always_inline]] void at(std::size_t i, std::size_t count) const noexcept {
-    S::prefetch(from, i);
-    typename S::Halves halves;
-    typename S::Floats values;
-    S::load(halves, from + i, count);
-    if constexpr (Type == DType::bf16) {
-      S::from_bf16(values, halves);
-    } else {
-      S::from_f16(values, halves);
-    }
-    if constexpr (Adds) {
-      typename S::Floats sums;
-      S::load(sums, to + i, count);
-      values = sums + values;
-    }
-    S::store(to + i, values, count);
-  }
-};
-
-struct Add {
-  float const* from;
-  float* to;
-
-  template <class S>
-  [[gnu::always_inline]] void at(std::size_t i, std::size_t count) const noexcept {
-    typename S::Floats values;
-    typename S::Floats sums;
-    S::load(values, from + i, count);
-    S::load(sums, to + i, count);
-    sums = sums + values;
-    S::store(to + i, sums, count);
-  }
-};
-
 /// Whether \ref narrow and \ref widen support \p type.
 [[nodiscard]] constexpr bool is_convertible(DType type) noexcept {
   return type == DType::f32 || type == DType::bf16 || type == DType::f16;
@@ -96,51 +55,16 @@ struct Add {
 /// stays NaN. \p memory may be the memory of \p values for f32 only; otherwise the two must not
 /// overlap.
 /// \throws Error (invalid_argument) for another type or when \p memory is too small.
-inline void narrow(HostSpan<float const> values, DType type, HostBytes memory) {
-  require(detail::is_convertible(type) && memory.size() >= values.size() * size_of(type),
-          Errc::invalid_argument,
-          "narrow() writes f32, bf16 or f16 to memory that holds them");
-  if (values.empty()) {
-    return;
-  }
-  auto* const halves = reinterpret_cast<std::uint16_t*>(memory.data());
-  if (type == DType::f32) {
-    std::memmove(memory.data(), values.data(), values.size_bytes());
-  } else if (type == DType::bf16) {
-    detail::for_each_element(values.size(),
-                             detail::Narrow<DType::bf16, false>{values.data(), halves});
-  } else {
-    detail::for_each_element(values.size(),
-                             detail::Narrow<DType::f16, false>{values.data(), halves});
-  }
-}
+void narrow(HostSpan<float const> values, DType type, HostBytes memory);
 
 /// Reads the elements of \p type (f32, bf16 or f16) in \p memory and writes them to \p sums, or
 /// adds them when \p adds. \p memory and \p sums must not overlap. The conversion is exact; a
 /// signalling NaN of f16 becomes quiet.
 /// \throws Error (invalid_argument) for another type or when \p memory is too small.
-inline void widen(HostSpan<std::byte const> memory, DType type, HostSpan<float> sums, bool adds) {
-  require(detail::is_convertible(type) && memory.size() >= sums.size() * size_of(type),
-          Errc::invalid_argument,
-          "widen() reads f32, bf16 or f16 from memory that holds them");
-  if (sums.empty()) {
-    return;
-  }
-  auto const* const halves = reinterpret_cast<std::uint16_t const*>(memory.data());
-  auto const run = [&](auto const& body) { detail::for_each_element(sums.size(), body); };
-  if (type == DType::f32) {
-    if (adds) {
-      run(detail::Add{reinterpret_cast<float const*>(memory.data()), sums.data()});
-    } else {
-      std::memmove(sums.data(), memory.data(), sums.size_bytes());
-    }
-  } else if (type == DType::bf16) {
-    adds ? run(detail::Widen<DType::bf16, true>{halves, sums.data()})
-         : run(detail::Widen<DType::bf16, false>{halves, sums.data()});
-  } else {
-    adds ? run(detail::Widen<DType::f16, true>{halves, sums.data()})
-         : run(detail::Widen<DType::f16, false>{halves, sums.data()});
-  }
-}
+void widen(HostSpan<std::byte const> memory, DType type, HostSpan<float> sums, bool adds);
 
 }  // namespace roundpipe
+
+#ifndef ROUNDPIPE_COMPILED
+#  include <roundpipe/core/impl/convert.ipp>
+#endif

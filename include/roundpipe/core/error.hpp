@@ -5,6 +5,8 @@
 /// \file
 /// \brief The exception that the library throws, and its typed codes.
 
+#include <roundpipe/config.hpp>
+
 #include <source_location>
 #include <string>
 #include <system_error>
@@ -37,55 +39,16 @@ namespace detail {
 class ErrorCategory final : public std::error_category {
  public:
   [[nodiscard]] char const* name() const noexcept override { return "roundpipe"; }
-  [[nodiscard]] std::string message(int code) const override {
-    switch (static_cast<Errc>(code)) {
-      case Errc::invalid_argument:
-        return "invalid argument";
-      case Errc::boundary_mismatch:
-        return "boundary mismatch";
-      case Errc::over_budget:
-        return "over budget";
-      case Errc::not_finite:
-        return "not finite";
-      case Errc::device_fault:
-        return "device fault";
-      case Errc::aborted:
-        return "aborted";
-      case Errc::unsupported:
-        return "unsupported";
-      case Errc::unsafe_graph:
-        return "unsafe graph";
-    }
-    return "unknown roundpipe error";
-  }
-  [[nodiscard]] std::error_condition default_error_condition(int code) const noexcept override {
-    switch (static_cast<Errc>(code)) {
-      case Errc::invalid_argument:
-      case Errc::boundary_mismatch:
-        return std::errc::invalid_argument;
-      case Errc::over_budget:
-        return std::errc::not_enough_memory;
-      case Errc::aborted:
-        return std::errc::operation_canceled;
-      case Errc::unsupported:
-        return std::errc::not_supported;
-      default:
-        return {code, *this};
-    }
-  }
+  [[nodiscard]] std::string message(int code) const override;
+  [[nodiscard]] std::error_condition default_error_condition(int code) const noexcept override;
 };
 
 }  // namespace detail
 
 /// The category of codes made from \ref Errc.
-inline std::error_category const& category() noexcept {
-  static detail::ErrorCategory const instance;
-  return instance;
-}
+std::error_category const& category() noexcept;
 
-inline std::error_code make_error_code(Errc code) noexcept {
-  return {static_cast<int>(code), category()};
-}
+std::error_code make_error_code(Errc code) noexcept;
 
 /// A failure: its code, a message for the user, and the place of the call that detected it.
 class Error : public std::system_error {
@@ -122,3 +85,7 @@ constexpr void require(bool holds,
 }
 
 }  // namespace roundpipe
+
+#ifndef ROUNDPIPE_COMPILED
+#  include <roundpipe/core/impl/error.ipp>
+#endif

@@ -5,6 +5,7 @@
 /// \file
 /// \brief Shapes, tables of named tensors that pack into one block, and views of device tensors.
 
+#include <roundpipe/config.hpp>
 #include <roundpipe/core/bytes.hpp>
 #include <roundpipe/core/dtype.hpp>
 #include <roundpipe/core/error.hpp>
@@ -16,7 +17,6 @@
 #include <initializer_list>
 #include <span>
 #include <string>
-#include <utility>
 #include <vector>
 
 namespace roundpipe {
@@ -56,13 +56,7 @@ class Shape {
   std::size_t rank_ = 0;
 };
 
-[[nodiscard]] inline std::string to_string(Shape const& shape) {
-  std::string text = "[";
-  for (std::size_t i = 0; i < shape.rank(); ++i) {
-    text += (i == 0 ? "" : ", ") + std::to_string(shape[i]);
-  }
-  return text + "]";
-}
+[[nodiscard]] std::string to_string(Shape const& shape);
 
 /// A tensor's name, shape and element type.
 struct TensorSpec {
@@ -79,19 +73,10 @@ struct TensorSpec {
 class TensorTable {
  public:
   TensorTable() = default;
-  TensorTable(std::initializer_list<TensorSpec> specs) {
-    for (auto const& spec : specs) {
-      add(spec);
-    }
-  }
+  TensorTable(std::initializer_list<TensorSpec> specs);
 
   /// Appends \p spec and returns its index.
-  std::size_t add(TensorSpec spec) {
-    offsets_.push_back(bytes_);
-    bytes_ += align_up(spec.bytes());
-    specs_.push_back(std::move(spec));
-    return specs_.size() - 1;
-  }
+  std::size_t add(TensorSpec spec);
 
   [[nodiscard]] std::size_t size() const noexcept { return specs_.size(); }
   [[nodiscard]] bool empty() const noexcept { return specs_.empty(); }
@@ -112,14 +97,7 @@ class TensorTable {
   Bytes bytes_ = 0;
 };
 
-[[nodiscard]] inline std::string to_string(TensorTable const& table) {
-  std::string text = "{";
-  for (std::size_t i = 0; i < table.size(); ++i) {
-    text += (i == 0 ? "" : ", ") + table[i].name + " " + std::string(name_of(table[i].dtype)) +
-            to_string(table[i].shape);
-  }
-  return text + "}";
-}
+[[nodiscard]] std::string to_string(TensorTable const& table);
 
 /// A view of a device tensor: memory, shape and element type.
 class DeviceTensor {
@@ -153,12 +131,7 @@ class DeviceTensor {
   }
 
   /// The same elements with another shape. \throws Error (invalid_argument) when the sizes differ.
-  [[nodiscard]] DeviceTensor reshaped(Shape const& shape) const {
-    require(shape.size() == size(),
-            Errc::invalid_argument,
-            "a reshape must keep the number of elements");
-    return {memory_, shape, dtype_};
-  }
+  [[nodiscard]] DeviceTensor reshaped(Shape const& shape) const;
 
  private:
   DeviceBytes memory_;
@@ -167,20 +140,10 @@ class DeviceTensor {
 };
 
 /// Replaces \p list by views of the tensors in \p block that \p table describes.
-inline void views(std::vector<DeviceTensor>& list, TensorTable const& table, DeviceBytes block) {
-  list.clear();
-  for (std::size_t i = 0; i < table.size(); ++i) {
-    list.emplace_back(
-        block.subspan(table.offset(i), table[i].bytes()), table[i].shape, table[i].dtype);
-  }
-}
+void views(std::vector<DeviceTensor>& list, TensorTable const& table, DeviceBytes block);
 
 /// Views of the tensors in \p block that \p table describes.
-[[nodiscard]] inline std::vector<DeviceTensor> views(TensorTable const& table, DeviceBytes block) {
-  std::vector<DeviceTensor> result;
-  views(result, table, block);
-  return result;
-}
+[[nodiscard]] std::vector<DeviceTensor> views(TensorTable const& table, DeviceBytes block);
 
 /// Hands out tensors from one block of memory, one after another. Without a block it only counts,
 /// so that the same code computes a layer's footprint and uses the block.
@@ -191,18 +154,7 @@ class TensorCarver {
   constexpr explicit TensorCarver(DeviceBytes block) noexcept : block_(block), counts_(false) {}
 
   /// The next tensor, aligned. \throws Error (over_budget) when the block is too small.
-  DeviceTensor take(Shape const& shape, DType dtype) {
-    auto const bytes = shape.size() * size_of(dtype);
-    auto const offset = used_;
-    used_ += align_up(bytes);
-    if (counts_) {
-      return {};
-    }
-    require(offset + bytes <= block_.size(),
-            Errc::over_budget,
-            "a layer takes more memory than its footprint says");
-    return {block_.subspan(offset, bytes), shape, dtype};
-  }
+  DeviceTensor take(Shape const& shape, DType dtype);
 
   /// The bytes handed out so far, padding included.
   [[nodiscard]] constexpr Bytes used_bytes() const noexcept { return used_; }
@@ -214,3 +166,7 @@ class TensorCarver {
 };
 
 }  // namespace roundpipe
+
+#ifndef ROUNDPIPE_COMPILED
+#  include <roundpipe/core/impl/tensor.ipp>
+#endif

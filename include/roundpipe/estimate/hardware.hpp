@@ -6,9 +6,9 @@
 /// \brief A device and its link as figures, from a datasheet or a measurement.
 
 #include <roundpipe/concepts/backend.hpp>
+#include <roundpipe/config.hpp>
 #include <roundpipe/core/error.hpp>
 
-#include <cmath>
 #include <string>
 
 namespace roundpipe {
@@ -23,22 +23,10 @@ struct Hardware {
 
 /// \throws Error (invalid_argument) for hardware without a name, memory, or one of the four rates
 ///         (a plan without a machine cannot do with "unknown"), or with an impossible latency.
-inline void check_hardware(Hardware const& hardware) {
-  auto const& device = hardware.device;
-  auto const expect = [&](bool holds, char const* what) {
-    if (!holds) {
-      throw Error(Errc::invalid_argument, "hardware '" + device.name + "': " + what);
-    }
-  };
-  auto const positive = [](double rate) { return std::isfinite(rate) && rate > 0; };
-  expect(!device.name.empty(), "it has no name");
-  expect(device.memory_bytes > 0, "memory_bytes must be positive");
-  expect(positive(device.flops_per_second), "flops_per_second must be positive");
-  expect(positive(device.memory_bytes_per_second), "memory_bytes_per_second must be positive");
-  expect(positive(device.upload_bytes_per_second), "upload_bytes_per_second must be positive");
-  expect(positive(device.download_bytes_per_second), "download_bytes_per_second must be positive");
-  expect(std::isfinite(hardware.latency_seconds) && hardware.latency_seconds >= 0,
-         "latency_seconds must not be negative");
-}
+void check_hardware(Hardware const& hardware);
 
 }  // namespace roundpipe
+
+#ifndef ROUNDPIPE_COMPILED
+#  include <roundpipe/estimate/impl/hardware.ipp>
+#endif

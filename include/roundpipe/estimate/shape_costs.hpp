@@ -11,16 +11,13 @@
 /// asks them instead.
 
 #include <roundpipe/concepts/backend.hpp>
-#include <roundpipe/concepts/layer.hpp>
 #include <roundpipe/concepts/partition_policy.hpp>
+#include <roundpipe/config.hpp>
 #include <roundpipe/core/batch_shape.hpp>
 #include <roundpipe/core/bytes.hpp>
 #include <roundpipe/estimate/model_shape.hpp>
-#include <roundpipe/estimate/roofline.hpp>
 #include <roundpipe/model/layer_bytes.hpp>
 
-#include <algorithm>
-#include <cstddef>
 #include <cstdint>
 #include <vector>
 
@@ -32,20 +29,7 @@ inline constexpr std::int64_t head_chunk_positions = 1024;
 namespace detail {
 
 /// 2 b s h.
-[[nodiscard]] inline double boundary(ModelShape const& shape, BatchShape micro_batch) {
-  return bf16_bytes * checked_positions(shape, micro_batch) * as_double(shape.hidden);
-}
-
-/// No time is shorter: what limits, the FLOPs or the bytes that must pass the device's memory.
-[[nodiscard]] inline LayerCost roofline_cost(FlopCount work,
-                                             double forward_bytes,
-                                             DeviceProperties const& device) {
-  auto const peak = known_peak(device);
-  auto const bandwidth =
-      known_rate(device.memory_bytes_per_second, device, "memory_bytes_per_second");
-  return {std::max(work.forward_flops / peak, forward_bytes / bandwidth),
-          std::max(work.backward_flops / peak, 2 * forward_bytes / bandwidth)};
-}
+[[nodiscard]] double boundary(ModelShape const& shape, BatchShape micro_batch);
 
 }  // namespace detail
 
@@ -57,26 +41,9 @@ namespace detail {
 /// as much. The head's logits count no bytes.
 /// \throws Error (invalid_argument) for a bad shape or extents below 1, or when \p device does not
 ///         know its peak or its memory's bandwidth.
-[[nodiscard]] inline std::vector<LayerCost> layer_costs(ModelShape const& shape,
-                                                        DeviceProperties const& device,
-                                                        BatchShape micro_batch) {
-  auto const boundary = detail::boundary(shape, micro_batch);
-  auto const visits =
-      detail::checked_positions(shape, micro_batch) * detail::as_double(shape.active_experts);
-  auto const reached =
-      static_cast<std::int64_t>(std::min(detail::as_double(shape.experts), visits));
-  auto const layer = detail::roofline_cost(
-      layer_work(shape, micro_batch),
-      detail::bf16_bytes * detail::layer_parameters(shape, reached) +
-          static_cast<double>(activation_bytes(shape, micro_batch)) + boundary,
-      device);
-  auto const head = detail::roofline_cost(head_work(shape, micro_batch),
-                                          detail::bf16_bytes * head_parameters(shape) + boundary,
-                                          device);
-  std::vector<LayerCost> costs(static_cast<std::size_t>(shape.layers), layer);
-  costs.push_back(head);
-  return costs;
-}
+[[nodiscard]] std::vector<LayerCost> layer_costs(ModelShape const& shape,
+                                                 DeviceProperties const& device,
+                                                 BatchShape micro_batch);
 
 /// The bytes of each layer for \p micro_batch; parameters and gradients in bf16.
 ///
@@ -86,33 +53,10 @@ namespace detail {
 /// between the halves. The head's is a chunk of logits in fp32, their gradient, and the normalized
 /// input with its gradient; it saves nothing.
 /// \throws Error (invalid_argument) for a bad shape or extents below 1.
-[[nodiscard]] inline std::vector<LayerBytes> layer_bytes(ModelShape const& shape,
-                                                         BatchShape micro_batch) {
-  using detail::as_double;
-  auto const positions = detail::checked_positions(shape, micro_batch);
-  auto const boundary = detail::whole_bytes(detail::boundary(shape, micro_batch));
-  auto const h = as_double(shape.hidden);
-  auto const mlp = 3 * as_double(shape.active_experts) * as_double(shape.intermediate);
-  auto const attention = 3 * h + 2 * as_double(shape.kv_width());
-
-  LayerBytes layer;
-  layer.parameter_bytes = layer_parameter_bytes(shape);
-  layer.gradient_bytes = layer.parameter_bytes;
-  layer.boundary_bytes = boundary;
-  layer.saved_bytes = activation_bytes(shape, micro_batch) - boundary;
-  layer.workspace_bytes =
-      detail::whole_bytes(detail::bf16_bytes * positions * (h + std::max(mlp, attention)));
-
-  auto const chunk = std::min(positions, as_double(head_chunk_positions));
-  auto const logits = chunk * as_double(shape.vocabulary) * (sizeof(float) + detail::bf16_bytes);
-  LayerBytes head;
-  head.parameter_bytes = detail::whole_bytes(detail::bf16_bytes * head_parameters(shape));
-  head.gradient_bytes = head.parameter_bytes;
-  head.workspace_bytes = detail::whole_bytes(logits + 2 * detail::boundary(shape, micro_batch));
-
-  std::vector<LayerBytes> bytes(static_cast<std::size_t>(shape.layers), layer);
-  bytes.push_back(head);
-  return bytes;
-}
+[[nodiscard]] std::vector<LayerBytes> layer_bytes(ModelShape const& shape, BatchShape micro_batch);
 
 }  // namespace roundpipe
+
+#ifndef ROUNDPIPE_COMPILED
+#  include <roundpipe/estimate/impl/shape_costs.ipp>
+#endif

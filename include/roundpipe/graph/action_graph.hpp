@@ -6,6 +6,7 @@
 /// \brief The graph of actions: everything that one call does, on which lane, after what.
 
 #include <roundpipe/concepts/event_protocol.hpp>
+#include <roundpipe/config.hpp>
 #include <roundpipe/core/bytes.hpp>
 #include <roundpipe/core/id.hpp>
 #include <roundpipe/core/lane.hpp>
@@ -153,20 +154,7 @@ struct Action {
 
 /// What errors, traces and checks call an action, for example "backward of layer 3, stage 5, round
 /// 0, micro-batch 1".
-[[nodiscard]] inline std::string to_string(Action const& action) {
-  std::string text = name_of(action.kind);
-  auto const add = [&](char const* what, auto id) {
-    if (id.valid()) {
-      text += what + std::to_string(id.value());
-    }
-  };
-  add(" of layer ", action.layer);
-  add(" of block ", action.block);
-  add(", stage ", action.stage);
-  add(", round ", action.round);
-  add(", micro-batch ", action.micro_batch);
-  return text;
-}
+[[nodiscard]] std::string to_string(Action const& action);
 
 /// How a graph uses one ring.
 struct RingUse {
@@ -210,15 +198,10 @@ void set_role(ActionGraph& graph, GraphRole role, P const& protocol) {
 }
 
 /// The entry of \p kind that \p action writes or reads, or null.
-[[nodiscard]] inline Buffer const* find_buffer(Action const& action, BufferKind kind) noexcept {
-  for (auto const* list : {&action.writes, &action.reads}) {
-    for (auto const& buffer : *list) {
-      if (buffer.ring.kind == kind) {
-        return &buffer;
-      }
-    }
-  }
-  return nullptr;
-}
+[[nodiscard]] Buffer const* find_buffer(Action const& action, BufferKind kind) noexcept;
 
 }  // namespace roundpipe
+
+#ifndef ROUNDPIPE_COMPILED
+#  include <roundpipe/graph/impl/action_graph.ipp>
+#endif

@@ -5,33 +5,17 @@
 /// \file
 /// \brief Makes recomputation wait for gradients, as frameworks do that recompute on demand.
 
-#include <roundpipe/core/id.hpp>
+#include <roundpipe/config.hpp>
 #include <roundpipe/graph/action_graph.hpp>
-
-#include <algorithm>
-#include <cstddef>
-#include <map>
-#include <utility>
 
 namespace roundpipe {
 
 /// Makes the recomputation of each micro-batch in \p graph, made by \ref build_streamed_graph, wait
 /// until the gradient of its stage's output is on the device.
-inline void wait_for_gradients(ActionGraph& graph) {
-  std::map<std::pair<SlotId, MicroBatchId>, ActionId> gradients;
-  for (std::size_t i = 0; i < graph.actions.size(); ++i) {
-    auto& action = graph.actions[i];
-    if (action.kind == ActionKind::upload_gradient) {
-      gradients[{action.slot, action.micro_batch}] = ActionId(i);
-    } else if (action.kind == ActionKind::recompute) {
-      if (auto const found = gradients.find({action.slot, action.micro_batch});
-          found != gradients.end()) {
-        action.waits.push_back(found->second);
-        std::ranges::sort(action.waits);
-        gradients.erase(found);  // later layers of the stage are behind this one
-      }
-    }
-  }
-}
+void wait_for_gradients(ActionGraph& graph);
 
 }  // namespace roundpipe
+
+#ifndef ROUNDPIPE_COMPILED
+#  include <roundpipe/graph/impl/recompute_waits.ipp>
+#endif

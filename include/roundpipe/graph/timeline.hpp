@@ -5,6 +5,7 @@
 /// \file
 /// \brief What happened when: one entry an action, measured or simulated, and what waited for what.
 
+#include <roundpipe/config.hpp>
 #include <roundpipe/graph/action_graph.hpp>
 
 #include <cstddef>
@@ -32,22 +33,8 @@ struct TimelineEntry {
 };
 
 /// \p action, number \p id of graph number \p graph, run on \p lane from \p start_s to \p end_s.
-[[nodiscard]] inline TimelineEntry timeline_entry(
-    Action const& action, std::size_t graph, ActionId id, Lane lane, double start_s, double end_s) {
-  return {graph,
-          id,
-          action.kind,
-          lane,
-          action.slot,
-          action.stage,
-          action.round,
-          action.micro_batch,
-          action.layer,
-          action.block,
-          action.bytes,
-          start_s,
-          end_s};
-}
+[[nodiscard]] TimelineEntry timeline_entry(
+    Action const& action, std::size_t graph, ActionId id, Lane lane, double start_s, double end_s);
 
 /// One entry waited for another; both are indices of a timeline's entries.
 struct TimelineFlow {
@@ -70,3 +57,7 @@ struct Timeline {
 };
 
 }  // namespace roundpipe
+
+#ifndef ROUNDPIPE_COMPILED
+#  include <roundpipe/graph/impl/timeline.ipp>
+#endif

@@ -5,19 +5,15 @@
 /// \file
 /// \brief Checks that no timing of a sequence of graphs can change what is computed, or stop it.
 
+#include <roundpipe/config.hpp>
 #include <roundpipe/core/error.hpp>
 #include <roundpipe/graph/action_graph.hpp>
-#include <roundpipe/graph/copy_queues.hpp>
 #include <roundpipe/graph/graph_sequence.hpp>
 #include <roundpipe/graph/sequence_order.hpp>
 
-#include <algorithm>
 #include <cstddef>
 #include <cstdint>
-#include <map>
-#include <span>
 #include <string>
-#include <utility>
 #include <vector>
 
 namespace roundpipe {
@@ -62,213 +58,13 @@ struct Violation {
 namespace detail {
 
 /// Whether two actions that use one location touch the same bytes of it.
-[[nodiscard]] inline bool overlaps(BufferKind kind, Action const& a, Action const& b) {
-  auto const shares_use = [&] {
-    auto const touches = [](Action const& action, BlockUseId use) {
-      return std::find(action.uses.begin(), action.uses.end(), use) != action.uses.end() ||
-             std::any_of(action.pieces.begin(), action.pieces.end(), [&](BlockPiece const& piece) {
-               return piece.use == use;
-             });
-    };
-    return std::any_of(
-               a.uses.begin(), a.uses.end(), [&](BlockUseId use) { return touches(b, use); }) ||
-           std::any_of(a.pieces.begin(), a.pieces.end(), [&](BlockPiece const& piece) {
-             return touches(b, piece.use);
-           });
-  };
-  auto const are_chunks = !a.pieces.empty() && !b.pieces.empty();
-  switch (kind) {
-    case BufferKind::parameters:
-    case BufferKind::gradients:
-      return !are_chunks && shares_use();  // chunks of one slot hold different pieces
-    case BufferKind::activations_in: {
-      // Inputs and the output gradient lie in different parts; recomputation needs inputs alone.
-      auto const is_gradient = [](Action const& x) {
-        return x.kind == ActionKind::upload_gradient;
-      };
-      auto const needs_none = [](Action const& x) {
-        return x.kind == ActionKind::upload_activation || x.kind == ActionKind::recompute;
-      };
-      return !(is_gradient(a) && needs_none(b)) && !(is_gradient(b) && needs_none(a));
-    }
-    case BufferKind::landing:
-      return !are_chunks;
-    default:
-      return true;
-  }
-}
-
-class Verifier {
- public:
-  Verifier(std::span<UnrolledAction const> actions, std::size_t most)
-      : actions_(actions), order_(actions), most_(most) {}
-
-  [[nodiscard]] std::vector<Violation> run() && {
-    if (!order_.deadlock().empty()) {
-      report_deadlock();
-      return std::move(violations_);
-    }
-    for (std::size_t i = 0; i < actions_.size(); ++i) {
-      for (auto const& access : actions_[i].accesses) {
-        if (access.location.ring.kind <= BufferKind::norm) {  // the others are the controller's
-          check(i, access);
-        }
-      }
-    }
-    for (auto const& [copy, chunk] : overtaken_copies(actions_, order_)) {
-      report(Rule::queueing, copy, chunk, "may queue behind");
-    }
-    return std::move(violations_);
-  }
-
- private:
-  struct User {
-    std::size_t action = 0;
-    Access access;
-  };
-  /// What is known of a location: users of its content, and of the content before.
-  struct State {
-    bool is_used = false;
-    std::uint64_t content = 0;
-    std::vector<User> users;   // of the content
-    std::vector<User> former;  // of the one before
-  };
-
-  [[nodiscard]] static bool is_ring(BufferKind kind) noexcept { return kind < BufferKind::master; }
-
-  void check(std::size_t i, Access const& access) {
-    auto const kind = access.location.ring.kind;
-    auto& state = states_[access.location];
-    auto const begins_content =
-        !state.is_used || (access.writes && state.content != access.content);
-    if (!access.writes && !state.is_used && is_ring(kind)) {
-      add({Rule::data,
-           i,
-           i,
-           std::string(name_of(Rule::data)) + ": " + to_string(actions_[i]) +
-               " reads what nothing has written"});
-    }
-    if (!access.writes && state.is_used && state.content != access.content) {
-      report_content(i, state, access);  // a read of what is no longer, or not yet, there
-    }
-    if (begins_content) {
-      state.former = std::exchange(state.users, {});
-      state.content = access.content;
-      state.is_used = true;
-    }
-    auto const& action = *actions_[i].action;
-    if (access.writes) {
-      for (auto const& user : state.former) {
-        // A ring's entry is shared by all that its content holds; other buffers keep their layout.
-        if (is_ring(kind) || overlaps(kind, *actions_[user.action].action, action)) {
-          check_pair(user, {i, access}, true);
-        }
-      }
-    }
-    for (auto const& user : state.users) {
-      if ((access.writes || user.access.writes) &&
-          overlaps(kind, *actions_[user.action].action, action)) {
-        check_pair(user, {i, access}, false);
-      }
-    }
-    state.users.push_back({i, access});
-  }
-
-  void check_pair(User const& first, User const& second, bool reused) {
-    if (first.action == second.action || order_.same_lane(first.action, second.action) ||
-        order_.holds(first.action, second.action)) {
-      return;
-    }
-    auto const kind = first.access.location.ring.kind;
-    report(rule_of(kind, first, second, reused), first.action, second.action, "may come after");
-  }
-
-  /// The rule that keeps two users of a location in order.
-  [[nodiscard]] Rule rule_of(BufferKind kind,
-                             User const& first,
-                             User const& second,
-                             bool reused) const {
-    auto const is_upload = [&](User const& user) {
-      return actions_[user.action].action->kind == ActionKind::upload_parameters;
-    };
-    switch (kind) {
-      case BufferKind::master:
-        return is_upload(first)    ? Rule::upload_before_copy
-               : is_upload(second) ? Rule::copy_before_upload
-                                   : Rule::copy_between_steps;
-      case BufferKind::optimizer_copy:
-        return Rule::copy_between_steps;
-      case BufferKind::gradient:
-        return reused                                         ? Rule::reader_before_gradient
-               : first.access.writes && !second.access.writes ? Rule::gradient_before_reader
-                                                              : Rule::data;
-      default:
-        return reused ? Rule::buffer_reuse : Rule::data;
-    }
-  }
-
-  /// A read whose content is not what was written last before it in issue order.
-  void report_content(std::size_t i, State const& state, Access const& access) {
-    auto const& last = state.users.back();
-    auto const& first = state.users.front();
-    switch (access.location.ring.kind) {
-      case BufferKind::master:
-        // It must see older weights than are there, or newer ones.
-        return report(
-            access.content < state.content ? Rule::upload_before_copy : Rule::copy_before_upload,
-            first.action,
-            i,
-            "leaves weights of another step than are to be read by");
-      case BufferKind::optimizer_copy:
-        return report(Rule::copy_between_steps, last.action, i, "leaves another step's result to");
-      case BufferKind::gradient:
-        return report(Rule::gradient_before_reader,
-                      last.action,
-                      i,
-                      "is the last to use the gradient of another iteration, which is read by");
-      default:
-        return report(Rule::data, last.action, i, "uses other content than is read by");
-    }
-  }
-
-  void report_deadlock() {
-    auto const& circle = order_.deadlock();
-    std::string text = std::string(name_of(Rule::deadlock)) + ": ";
-    for (auto const i : circle) {
-      text += to_string(actions_[i]) + " waits for ";
-    }
-    text += "the first of them";
-    add({Rule::deadlock, circle.front(), circle.back(), std::move(text)});
-  }
-
-  void report(Rule rule, std::size_t first, std::size_t second, char const* what) {
-    add({rule,
-         first,
-         second,
-         std::string(name_of(rule)) + ": " + to_string(actions_[first]) + " " + what + " " +
-             to_string(actions_[second])});
-  }
-
-  void add(Violation violation) {
-    if (violations_.size() < most_ && (violations_.empty() || violations_.back() != violation)) {
-      violations_.push_back(std::move(violation));
-    }
-  }
-
-  std::span<UnrolledAction const> actions_;
-  SequenceOrder order_;
-  std::size_t most_;
-  std::map<Location, State> states_;
-  std::vector<Violation> violations_;
-};
+[[nodiscard]] bool overlaps(BufferKind kind, Action const& a, Action const& b);
 
 }  // namespace detail
 
 /// Checks a sequence that is unrolled already; see below.
-[[nodiscard]] inline std::vector<Violation> verify(std::vector<UnrolledAction> const& actions,
-                                                   std::size_t most = 16) {
-  return detail::Verifier(actions, most).run();
-}
+[[nodiscard]] std::vector<Violation> verify(std::vector<UnrolledAction> const& actions,
+                                            std::size_t most = 16);
 
 /// \brief Checks \p sequence and names what it violates, at most \p most times: an order of \ref
 /// Rule that nothing keeps, or a circle of waits. None means that no timing changes what is
@@ -284,27 +80,16 @@ class Verifier {
 /// \p sequence should hold what happens between two calls that are alike: several calls a step
 /// where there are such, steps, evaluations (each after a flush, where there is one, and a
 /// `synchronize`), and iterations enough that every device has every part.
-[[nodiscard]] inline std::vector<Violation> verify(GraphSequence const& sequence,
-                                                   std::size_t most = 16) {
-  return verify(sequence.unroll(), most);
-}
+[[nodiscard]] std::vector<Violation> verify(GraphSequence const& sequence, std::size_t most = 16);
 
 /// Checks two runs of \p graph in a row.
-[[nodiscard]] inline std::vector<Violation> verify(ActionGraph const& graph) {
-  return verify(GraphSequence(std::max<std::size_t>(1, graph.devices)).add(graph).add(graph));
-}
+[[nodiscard]] std::vector<Violation> verify(ActionGraph const& graph);
 
 /// \throws Error (unsafe_graph) with the first violations, if \p sequence has any.
-inline void require_safe(GraphSequence const& sequence) {
-  auto const violations = verify(sequence, 4);
-  if (violations.empty()) {
-    return;
-  }
-  std::string text = "the plan's graph can go wrong";
-  for (auto const& violation : violations) {
-    text += "; " + violation.text;
-  }
-  throw Error(Errc::unsafe_graph, text);
-}
+void require_safe(GraphSequence const& sequence);
 
 }  // namespace roundpipe
+
+#ifndef ROUNDPIPE_COMPILED
+#  include <roundpipe/graph/impl/verify.ipp>
+#endif

@@ -6,6 +6,7 @@
 /// \brief Adam with decoupled weight decay.
 
 #include <roundpipe/concepts/optimizer.hpp>
+#include <roundpipe/config.hpp>
 #include <roundpipe/core/error.hpp>
 #include <roundpipe/core/simd.hpp>
 #include <roundpipe/optim/learning_rate.hpp>
@@ -92,18 +93,7 @@ struct AdamWOptions {
 class AdamW {
  public:
   /// \throws Error (invalid_argument) when a constant is out of its domain.
-  explicit AdamW(AdamWOptions options = {}) : options_(options) {
-    auto const below_one = [](double beta) { return beta >= 0 && beta < 1; };
-    require(below_one(options.beta1) && below_one(options.beta2),
-            Errc::invalid_argument,
-            "AdamW's betas are in [0, 1)");
-    require(options.epsilon >= 0 && std::isfinite(options.epsilon),
-            Errc::invalid_argument,
-            "AdamW's epsilon is finite and not negative");
-    require(options.weight_decay >= 0 && std::isfinite(options.weight_decay),
-            Errc::invalid_argument,
-            "AdamW's weight decay is finite and not negative");
-  }
+  explicit AdamW(AdamWOptions options = {});
 
   /// With the other options' defaults.
   explicit AdamW(LearningRate const& rate) : AdamW(AdamWOptions{.rate = rate}) {}
@@ -161,3 +151,7 @@ class AdamW {
 static_assert(Optimizer<AdamW>);
 
 }  // namespace roundpipe
+
+#ifndef ROUNDPIPE_COMPILED
+#  include <roundpipe/optim/impl/adamw.ipp>
+#endif

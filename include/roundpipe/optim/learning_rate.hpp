@@ -5,11 +5,10 @@
 /// \file
 /// \brief Learning rates as functions of the step's number.
 
+#include <roundpipe/config.hpp>
 #include <roundpipe/core/error.hpp>
 
-#include <cmath>
 #include <cstdint>
-#include <numbers>
 
 namespace roundpipe {
 
@@ -30,36 +29,15 @@ class LearningRate {
   [[nodiscard]] static LearningRate warmup_cosine(double peak,
                                                   std::uint64_t warmup_steps,
                                                   std::uint64_t total_steps,
-                                                  double final = 0) {
-    require(total_steps > 0 && warmup_steps <= total_steps,
-            Errc::invalid_argument,
-            "a learning rate's warm-up must not be longer than its steps, of which there is one");
-    return {peak, warmup_steps, total_steps, final};
-  }
+                                                  double final = 0);
 
   /// The rate of step \p step. \throws Error (invalid_argument) for step 0.
-  [[nodiscard]] double operator()(std::uint64_t step) const {
-    require(step > 0, Errc::invalid_argument, "steps are counted from 1");
-    if (step <= warmup_steps_) {
-      return peak_ * (static_cast<double>(step) / static_cast<double>(warmup_steps_));
-    }
-    if (step >= total_steps_) {
-      return final_;
-    }
-    auto const progress = static_cast<double>(step - warmup_steps_) /
-                          static_cast<double>(total_steps_ - warmup_steps_);
-    return final_ + (peak_ - final_) * (0.5 * (1 + std::cos(std::numbers::pi * progress)));
-  }
+  [[nodiscard]] double operator()(std::uint64_t step) const;
 
   friend constexpr bool operator==(LearningRate const&, LearningRate const&) noexcept = default;
 
  private:
-  LearningRate(double peak, std::uint64_t warmup_steps, std::uint64_t total_steps, double final)
-      : peak_(peak), final_(final), warmup_steps_(warmup_steps), total_steps_(total_steps) {
-    require(std::isfinite(peak) && peak >= 0 && std::isfinite(final) && final >= 0,
-            Errc::invalid_argument,
-            "a learning rate is finite and not negative");
-  }
+  LearningRate(double peak, std::uint64_t warmup_steps, std::uint64_t total_steps, double final);
 
   double peak_;
   double final_;
@@ -68,3 +46,7 @@ class LearningRate {
 };
 
 }  // namespace roundpipe
+
+#ifndef ROUNDPIPE_COMPILED
+#  include <roundpipe/optim/impl/learning_rate.ipp>
+#endif

@@ -6,10 +6,9 @@
 /// \brief The factor that keeps small half-precision gradients from vanishing, adapted as they
 /// overflow.
 
+#include <roundpipe/config.hpp>
 #include <roundpipe/core/error.hpp>
 
-#include <algorithm>
-#include <cmath>
 #include <cstddef>
 
 namespace roundpipe {
@@ -32,17 +31,7 @@ struct LossScaleOptions {
 class DynamicLossScale {
  public:
   /// \throws Error (invalid_argument) for options out of their domain.
-  DynamicLossScale(LossScaleOptions const& options, int staleness)
-      : options_(options), scale_(options.initial), lag_(1 + static_cast<std::size_t>(staleness)) {
-    require(std::isfinite(options.initial) && options.smallest > 0 &&
-                options.initial >= options.smallest,
-            Errc::invalid_argument,
-            "a loss scale begins at a finite number, not below its smallest");
-    require(options.growth > 1 && options.backoff > 0 && options.backoff < 1 &&
-                options.growth_interval > 0,
-            Errc::invalid_argument,
-            "a loss scale's growth is above 1, its backoff in (0, 1), its interval positive");
-  }
+  DynamicLossScale(LossScaleOptions const& options, int staleness);
 
   /// The step whose verdict the scale of iteration \p iteration needs, besides all before; 0: none.
   [[nodiscard]] std::size_t newest_step(std::size_t iteration) const noexcept {
@@ -51,21 +40,7 @@ class DynamicLossScale {
 
   /// Whether the next step, in order, overflowed.
   /// \throws Error (not_finite) when it did at the smallest scale, and does not count it.
-  void record(bool overflowed) {
-    require(!overflowed || scale_ > options_.smallest,
-            Errc::not_finite,
-            "gradients are NaN or infinite at the smallest loss scale");
-    ++recorded_;
-    if (!overflowed) {
-      if (++clean_ == options_.growth_interval && std::isfinite(scale_ * options_.growth)) {
-        scale_ *= options_.growth;
-        clean_ = 0;
-      }
-      return;
-    }
-    clean_ = 0;
-    scale_ = std::max(options_.smallest, scale_ * options_.backoff);
-  }
+  void record(bool overflowed);
 
   [[nodiscard]] std::size_t recorded() const noexcept { return recorded_; }
   [[nodiscard]] double value() const noexcept { return scale_; }
@@ -79,3 +54,7 @@ class DynamicLossScale {
 };
 
 }  // namespace roundpipe
+
+#ifndef ROUNDPIPE_COMPILED
+#  include <roundpipe/optim/impl/loss_scale.ipp>
+#endif

@@ -13,11 +13,11 @@
 /// it; NaN stays NaN. Magnitudes beyond the largest finite bf16 number are rounded to nearest:
 /// those up to 2^128 - 2^119 (exclusive) stay finite, and no value becomes infinite by chance.
 
+#include <roundpipe/config.hpp>
 #include <roundpipe/core/random.hpp>
 #include <roundpipe/core/simd.hpp>
 #include <roundpipe/core/span.hpp>
 
-#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 
@@ -33,11 +33,7 @@ struct RoundingStream {
   RoundingStream() noexcept = default;
 
   /// Of the elements of array \p array_index around \p index.
-  RoundingStream(RandomKey const& rounding, std::size_t array_index, std::uint64_t index) noexcept {
-    auto const words = random_block(rounding, std::uint64_t{array_index} << 32 | index >> 32);
-    first_key = words[0];
-    second_key = words[1];
-  }
+  RoundingStream(RandomKey const& rounding, std::size_t array_index, std::uint64_t index) noexcept;
 };
 
 /// Rounds to bf16: to \p to as bf16, or to \p in_place as float. Element 0 has the index \p first,
@@ -81,46 +77,18 @@ struct StochasticNarrow {
   }
 };
 
-/// Calls `f(stream, first, begin, end)` for the parts [begin, end) of \p size elements from index
-/// \p first_element on that have a \ref RoundingStream of their own.
-template <class F>
-void for_each_stream(RandomKey const& rounding,
-                     std::size_t array_index,
-                     std::uint64_t first_element,
-                     std::size_t size,
-                     F const& f) {
-  for (std::size_t begin = 0; begin < size;) {
-    auto const index = first_element + begin;
-    auto const first = static_cast<std::uint32_t>(index);
-    auto const there = (std::uint64_t{1} << 32) - first;
-    auto const end = begin + static_cast<std::size_t>(std::min<std::uint64_t>(size - begin, there));
-    f(RoundingStream(rounding, array_index, index), first, begin, end);
-    begin = end;
-  }
-}
-
 }  // namespace detail
 
 /// Rounds \p values in place to numbers that bf16 holds, with the bits that \ref update_pass draws
 /// for an array of that number: 0 is the weights, 1 and on the states. \p first_element is the
 /// index of the first value in its whole array.
-inline void round_stochastically(HostSpan<float> values,
-                                 RandomKey const& rounding,
-                                 std::size_t array_index,
-                                 std::size_t first_element = 0) {
-  detail::for_each_stream(
-      rounding,
-      array_index,
-      first_element,
-      values.size(),
-      [&](detail::RoundingStream const& stream,
-          std::uint32_t first,
-          std::size_t begin,
-          std::size_t end) {
-        auto* const part = values.data() + begin;
-        detail::for_each_element(
-            end - begin, detail::StochasticNarrow<true, false>{part, nullptr, part, stream, first});
-      });
-}
+void round_stochastically(HostSpan<float> values,
+                          RandomKey const& rounding,
+                          std::size_t array_index,
+                          std::size_t first_element = 0);
 
 }  // namespace roundpipe
+
+#ifndef ROUNDPIPE_COMPILED
+#  include <roundpipe/optim/impl/stochastic_rounding.ipp>
+#endif

@@ -11,6 +11,7 @@
 /// tile; what is converted on the way stays in tiles on the stack, that is in the L1 cache.
 
 #include <roundpipe/concepts/optimizer.hpp>
+#include <roundpipe/config.hpp>
 #include <roundpipe/core/convert.hpp>
 #include <roundpipe/core/dtype.hpp>
 #include <roundpipe/core/error.hpp>
@@ -23,7 +24,6 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
-#include <cstring>
 #include <span>
 
 namespace roundpipe {
@@ -64,51 +64,18 @@ struct MasterStore {
                 reinterpret_cast<std::uintptr_t>(copy.data) % 64 == 0) {}
 
   /// Elements from \p begin on become \p weights, rounded to nearest.
-  void nearest(HostSpan<float const> weights, std::size_t begin) const {
-    auto const place = master.part(begin, begin + weights.size());
-    if (streams && master.dtype != DType::f32) {
-      auto* const to = reinterpret_cast<std::uint16_t*>(place.data);
-      if (master.dtype == DType::bf16) {
-        for_each_element(weights.size(), Narrow<DType::bf16, true>{weights.data(), to});
-      } else {
-        for_each_element(weights.size(), Narrow<DType::f16, true>{weights.data(), to});
-      }
-    } else if (reinterpret_cast<float const*>(place.data) != weights.data()) {
-      narrow(weights, master.dtype, place.bytes());
-    }
-  }
+  void nearest(HostSpan<float const> weights, std::size_t begin) const;
 };
 
 /// fp32 to bf16 elements from \p to on, at random.
-inline void narrow_stochastically(HostSpan<float const> values,
-                                  std::byte* to,
-                                  bool streams,
-                                  RoundingStream const& stream,
-                                  std::uint32_t first) {
-  auto* const halves = reinterpret_cast<std::uint16_t*>(to);
-  if (streams) {
-    for_each_element(values.size(),
-                     StochasticNarrow<false, true>{values.data(), halves, nullptr, stream, first});
-  } else {
-    for_each_element(values.size(),
-                     StochasticNarrow<false, false>{values.data(), halves, nullptr, stream, first});
-  }
-}
+void narrow_stochastically(HostSpan<float const> values,
+                           std::byte* to,
+                           bool streams,
+                           RoundingStream const& stream,
+                           std::uint32_t first);
 
 /// \throws Error (invalid_argument) unless \p weights and \p master go together.
-inline void check_weights_and_master(HostArray const& weights, HostArray const& master) {
-  require(weights.dtype == DType::f32 || weights.dtype == DType::bf16,
-          Errc::invalid_argument,
-          "weights are updated as f32 or bf16");
-  require(!master.present() || master.size == weights.size,
-          Errc::invalid_argument,
-          "a master copy has as many elements as the weights");
-  require(weights.dtype == DType::f32
-              ? !master.present() || is_convertible(master.dtype)
-              : weights.size == 0 || (master.present() && master.dtype == DType::bf16),
-          Errc::invalid_argument,
-          "the master copy of f32 weights is f32, bf16, f16 or absent, that of bf16 weights bf16");
-}
+void check_weights_and_master(HostArray const& weights, HostArray const& master);
 
 /// \p optimizer's update with \p context.
 template <Optimizer O>
@@ -133,15 +100,7 @@ class UpdateTiles {
   static HostSpan<float> open(HostArray const& array,
                               std::size_t begin,
                               std::size_t count,
-                              Tile& tile) {
-    auto const part = array.part(begin, begin + count);
-    if (part.dtype == DType::f32) {
-      return {reinterpret_cast<float*>(part.data), count};
-    }
-    HostSpan<float> const values(tile.data(), count);
-    widen(part.bytes(), part.dtype, values, false);
-    return values;
-  }
+                              Tile& tile);
 
   alignas(64) Tile weights;
   alignas(64) Tile gradient;
@@ -235,22 +194,10 @@ void update_pass(O const& optimizer,
 /// master copy becomes the weights: f32 rounded to nearest, bf16 as they are. Gradient and states
 /// are not looked at.
 /// \throws Error (invalid_argument) when weights and master copy are not as \ref UpdateArrays says.
-inline void copy_pass(UpdateArrays const& arrays) {
-  auto const& weights = arrays.weights;
-  auto const& master = arrays.master;
-  detail::check_weights_and_master(weights, master);
-  if (!master.present() || weights.size == 0 || master.data == weights.data) {
-    return;
-  }
-  if (weights.dtype == DType::bf16) {
-    std::memcpy(master.data, weights.data, weights.bytes().size());
-    return;
-  }
-  detail::MasterStore const store(weights, master);
-  store.nearest({reinterpret_cast<float const*>(weights.data), weights.size}, 0);
-  if (store.streams) {
-    detail::stream_fence();
-  }
-}
+void copy_pass(UpdateArrays const& arrays);
 
 }  // namespace roundpipe
+
+#ifndef ROUNDPIPE_COMPILED
+#  include <roundpipe/optim/impl/update_pass.ipp>
+#endif

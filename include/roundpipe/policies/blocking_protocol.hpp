@@ -6,6 +6,7 @@
 /// \brief Orders the optimizer by barriers over the whole model: what events are compared with.
 
 #include <roundpipe/concepts/event_protocol.hpp>
+#include <roundpipe/config.hpp>
 #include <roundpipe/policies/layer_event_protocol.hpp>
 
 #include <cstddef>
@@ -35,16 +36,7 @@ class BlockingProtocol {
   }
 
   /// What \p action waits for. \throws Error (invalid_argument) for a block that the model has not.
-  [[nodiscard]] std::vector<BlockEvent> before(BlockEvent action, std::size_t blocks) const {
-    std::vector<BlockEvent> events;
-    for (auto event : rules_.before(action, blocks)) {
-      for (std::size_t b = 0; b < blocks; ++b) {
-        event.block = BlockId(b);
-        events.push_back(event);
-      }
-    }
-    return events;
-  }
+  [[nodiscard]] std::vector<BlockEvent> before(BlockEvent action, std::size_t blocks) const;
 
  private:
   LayerEventProtocol rules_;
@@ -53,3 +45,7 @@ class BlockingProtocol {
 static_assert(EventProtocol<BlockingProtocol>);
 
 }  // namespace roundpipe
+
+#ifndef ROUNDPIPE_COMPILED
+#  include <roundpipe/policies/impl/blocking_protocol.ipp>
+#endif

@@ -6,10 +6,10 @@
 /// \brief Transfers as a program makes them that does not plan: the baseline of the benches.
 
 #include <roundpipe/concepts/transfer_policy.hpp>
+#include <roundpipe/config.hpp>
 
 #include <cstddef>
 #include <span>
-#include <utility>
 #include <vector>
 
 namespace roundpipe {
@@ -21,20 +21,7 @@ class UnplannedTransfers {
  public:
   /// One chunk in window 0 that waits for nothing.
   [[nodiscard]] std::vector<Chunk> chunks(std::span<Bytes const> tensors,
-                                          std::size_t /*windows*/) const {
-    Chunk chunk;
-    chunk.gated = false;
-    for (std::size_t i = 0; i < tensors.size(); ++i) {
-      if (tensors[i] > 0) {
-        chunk.pieces.push_back({i, 0, tensors[i]});
-      }
-    }
-    std::vector<Chunk> chunks;
-    if (!chunk.pieces.empty()) {
-      chunks.push_back(std::move(chunk));
-    }
-    return chunks;
-  }
+                                          std::size_t /*windows*/) const;
 
   [[nodiscard]] std::size_t activations_in_flight() const noexcept { return 2; }
 };
@@ -42,3 +29,7 @@ class UnplannedTransfers {
 static_assert(TransferPolicy<UnplannedTransfers>);
 
 }  // namespace roundpipe
+
+#ifndef ROUNDPIPE_COMPILED
+#  include <roundpipe/policies/impl/unplanned_transfers.ipp>
+#endif

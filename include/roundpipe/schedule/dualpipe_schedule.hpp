@@ -6,14 +6,13 @@
 /// \brief DualPipe: micro-batches enter the pipeline at both of its ends.
 
 #include <roundpipe/concepts/schedule.hpp>
+#include <roundpipe/config.hpp>
 #include <roundpipe/core/error.hpp>
 #include <roundpipe/schedule/resident_stage_tasks.hpp>
 
-#include <algorithm>
 #include <array>
 #include <cstddef>
 #include <deque>
-#include <utility>
 
 namespace roundpipe {
 
@@ -36,24 +35,7 @@ class DualPipeSchedule {
   /// stages, devices, micro-batches or rounds, an odd number of devices, a number of stages that is
   /// not N, an odd number of micro-batches a round or fewer than 2 (N - 1), backward stages that do
   /// not mirror forward ones, or a fused stage.
-  [[nodiscard]] DeviceTasks tasks(ScheduleShape const& shape) const {
-    detail::ResidentStageTasks tasks(shape);
-    detail::refuse_fused(
-        shape, "DualPipe runs other work between a forward and its backward: no stage is fused");
-    auto const n = shape.devices;
-    require(n % 2 == 0, Errc::invalid_argument, "DualPipe needs an even number of devices");
-    require(
-        tasks.places() == n, Errc::invalid_argument, "DualPipe needs as many stages as devices");
-    require(shape.micro_batches_per_round % 2 == 0 && shape.micro_batches_per_round >= 2 * (n - 1),
-            Errc::invalid_argument,
-            "DualPipe needs an even number of micro-batches, at least 2 (N - 1) of them");
-    for (std::size_t round = 0; round < shape.rounds; ++round) {
-      for (std::size_t device = 0; device < n; ++device) {
-        write(tasks, shape, round, device);
-      }
-    }
-    return std::move(tasks).take();
-  }
+  [[nodiscard]] DeviceTasks tasks(ScheduleShape const& shape) const;
 
   /// Devices keep their stages from call to call. \throws Error (invalid_argument) when there are
   /// no stages, devices, micro-batches or rounds.
@@ -81,10 +63,7 @@ class DualPipeSchedule {
 
     void forward(End end) { tasks_.forward(turn(end, forwards_[end]++)); }
     void backward(End end) { tasks_.backward(turn(end, backwards_[end]++)); }
-    void input_gradient(End end) {
-      later_.push_back(turn(end, backwards_[end]++));
-      tasks_.input_gradient(later_.back());
-    }
+    void input_gradient(End end);
     /// The oldest that is left.
     void weight_gradient() {
       tasks_.weight_gradient(later_.front());
@@ -94,12 +73,7 @@ class DualPipeSchedule {
    private:
     using Turn = detail::ResidentStageTasks::Turn;
 
-    [[nodiscard]] Turn turn(End end, std::size_t i) const {
-      // The first half of the micro-batches enters at device 0.
-      auto const first_half = (device_ < devices_ / 2) == (end == near);
-      auto const place = first_half ? device_ : devices_ - 1 - device_;
-      return {device_, place, round_, first_half ? i : half_ + i};
-    }
+    [[nodiscard]] Turn turn(End end, std::size_t i) const;
 
     detail::ResidentStageTasks& tasks_;
     std::size_t devices_;
@@ -114,56 +88,13 @@ class DualPipeSchedule {
   static void write(detail::ResidentStageTasks& tasks,
                     ScheduleShape const& shape,
                     std::size_t round,
-                    std::size_t device) {
-    Writer writer(tasks, shape, round, device);
-    auto const n = shape.devices;
-    auto const from_end = std::min(device, n - 1 - device);
-    auto const to_middle = n / 2 - 1 - from_end;
-    auto const times = [](std::size_t count, auto&& what) {
-      for (std::size_t i = 0; i < count; ++i) {
-        what(i);
-      }
-    };
-    // Fill: those of the near end come first, then both.
-    times(2 * to_middle, [&](auto) { writer.forward(near); });
-    times(from_end + 1, [&](auto) {
-      writer.forward(near);
-      writer.forward(far);
-    });
-    // Those of the far end turn back while more of them come: the device before waits for them.
-    times(to_middle, [&](auto) {
-      writer.input_gradient(far);
-      writer.weight_gradient();
-      writer.forward(far);
-    });
-    times(shape.micro_batches_per_round / 2 + from_end + 1 - n, [&](auto) {
-      writer.forward(near);
-      writer.backward(far);
-      writer.forward(far);
-      writer.backward(near);
-    });
-    // Drain: no forwards are left of the near end, then of neither.
-    times(to_middle, [&](auto) {
-      writer.backward(far);
-      writer.forward(far);
-      writer.backward(near);
-    });
-    times(2 * (from_end + 1), [&](std::size_t i) {
-      auto const end = i % 2 == 0 ? far : near;
-      if (i <= from_end) {
-        writer.backward(end);
-      } else {
-        writer.input_gradient(end);
-      }
-    });
-    times(to_middle, [&](auto) {
-      writer.weight_gradient();
-      writer.input_gradient(near);
-    });
-    times(from_end + 1, [&](auto) { writer.weight_gradient(); });
-  }
+                    std::size_t device);
 };
 
 static_assert(Schedule<DualPipeSchedule>);
 
 }  // namespace roundpipe
+
+#ifndef ROUNDPIPE_COMPILED
+#  include <roundpipe/schedule/impl/dualpipe_schedule.ipp>
+#endif

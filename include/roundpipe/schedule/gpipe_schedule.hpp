@@ -6,11 +6,10 @@
 /// \brief GPipe: all forwards of a round, then all backwards.
 
 #include <roundpipe/concepts/schedule.hpp>
+#include <roundpipe/config.hpp>
 #include <roundpipe/core/error.hpp>
-#include <roundpipe/schedule/resident_stage_tasks.hpp>
 
 #include <cstddef>
-#include <utility>
 
 namespace roundpipe {
 
@@ -28,24 +27,7 @@ class GPipeSchedule {
   /// The tasks of each device, in its order. \throws Error (invalid_argument) when there are no
   /// stages, devices, micro-batches or rounds, more stages than devices, backward stages that do
   /// not mirror forward ones, or a fused stage.
-  [[nodiscard]] DeviceTasks tasks(ScheduleShape const& shape) const {
-    detail::ResidentStageTasks tasks(shape);
-    detail::refuse_fused(shape, "GPipe runs all forwards before any backward: no stage is fused");
-    require(tasks.places() <= shape.devices,
-            Errc::invalid_argument,
-            "GPipe needs a device for each stage");
-    for (std::size_t round = 0; round < shape.rounds; ++round) {
-      for (std::size_t place = 0; place < tasks.places(); ++place) {
-        for (std::size_t m = 0; m < shape.micro_batches_per_round; ++m) {
-          tasks.forward({place, place, round, m});
-        }
-        for (std::size_t m = 0; m < shape.micro_batches_per_round; ++m) {
-          tasks.backward({place, place, round, m});
-        }
-      }
-    }
-    return std::move(tasks).take();
-  }
+  [[nodiscard]] DeviceTasks tasks(ScheduleShape const& shape) const;
 
   /// Devices keep their stages from call to call. \throws Error (invalid_argument) when there are
   /// no stages, devices, micro-batches or rounds.
@@ -58,3 +40,7 @@ class GPipeSchedule {
 static_assert(Schedule<GPipeSchedule>);
 
 }  // namespace roundpipe
+
+#ifndef ROUNDPIPE_COMPILED
+#  include <roundpipe/schedule/impl/gpipe_schedule.ipp>
+#endif

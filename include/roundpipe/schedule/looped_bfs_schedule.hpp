@@ -6,8 +6,8 @@
 /// \brief Looped breadth-first schedule: stages bound to devices, all micro-batches of one at once.
 
 #include <roundpipe/concepts/schedule.hpp>
+#include <roundpipe/config.hpp>
 #include <roundpipe/core/id.hpp>
-#include <roundpipe/schedule/slot_order.hpp>
 
 #include <cstddef>
 
@@ -28,19 +28,7 @@ class LoopedBfsSchedule {
  public:
   /// The tasks of each device, in its order. \throws Error (invalid_argument) when there are no
   /// stages, devices, micro-batches or rounds.
-  [[nodiscard]] DeviceTasks tasks(ScheduleShape const& shape) const {
-    check(shape);
-    DeviceTasks tasks(shape.devices);
-    for (std::size_t round = 0; round < shape.rounds; ++round) {
-      for (std::size_t stage = 0; stage < shape.stages(); ++stage) {
-        auto const place = stage < shape.forward_stages ? stage : shape.stages() - 1 - stage;
-        auto const slot = detail::slot_tasks(shape, StageId(stage), RoundId(round));
-        auto& list = tasks[place % shape.devices];
-        list.insert(list.end(), slot.begin(), slot.end());
-      }
-    }
-    return tasks;
-  }
+  [[nodiscard]] DeviceTasks tasks(ScheduleShape const& shape) const;
 
   /// Devices keep their stages from call to call. \throws Error (invalid_argument) as \ref tasks().
   [[nodiscard]] std::size_t advance(ScheduleShape const& shape) const {
@@ -52,3 +40,7 @@ class LoopedBfsSchedule {
 static_assert(Schedule<LoopedBfsSchedule>);
 
 }  // namespace roundpipe
+
+#ifndef ROUNDPIPE_COMPILED
+#  include <roundpipe/schedule/impl/looped_bfs_schedule.ipp>
+#endif

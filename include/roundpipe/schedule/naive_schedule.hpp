@@ -6,10 +6,9 @@
 /// \brief Naive model parallelism: one micro-batch in the whole pipeline at a time.
 
 #include <roundpipe/concepts/schedule.hpp>
-#include <roundpipe/schedule/resident_stage_tasks.hpp>
+#include <roundpipe/config.hpp>
 
 #include <cstddef>
-#include <utility>
 
 namespace roundpipe {
 
@@ -26,20 +25,7 @@ class NaiveSchedule {
  public:
   /// The tasks of each device, in its order. \throws Error (invalid_argument) when there are no
   /// stages, devices, micro-batches or rounds, or backward stages do not mirror forward ones.
-  [[nodiscard]] DeviceTasks tasks(ScheduleShape const& shape) const {
-    detail::ResidentStageTasks tasks(shape);
-    for (std::size_t round = 0; round < shape.rounds; ++round) {
-      for (std::size_t m = 0; m < shape.micro_batches_per_round; ++m) {
-        for (std::size_t place = 0; place < tasks.places(); ++place) {
-          tasks.forward({place % shape.devices, place, round, m});
-        }
-        for (auto place = tasks.places(); place-- > 0;) {
-          tasks.backward({place % shape.devices, place, round, m});
-        }
-      }
-    }
-    return std::move(tasks).take();
-  }
+  [[nodiscard]] DeviceTasks tasks(ScheduleShape const& shape) const;
 
   /// Devices keep their stages from call to call. \throws Error (invalid_argument) when there are
   /// no stages, devices, micro-batches or rounds.
@@ -52,3 +38,7 @@ class NaiveSchedule {
 static_assert(Schedule<NaiveSchedule>);
 
 }  // namespace roundpipe
+
+#ifndef ROUNDPIPE_COMPILED
+#  include <roundpipe/schedule/impl/naive_schedule.ipp>
+#endif

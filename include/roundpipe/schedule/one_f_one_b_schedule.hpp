@@ -6,12 +6,10 @@
 /// \brief 1F1B: forwards and backwards in turn, so that few micro-batches are in flight.
 
 #include <roundpipe/concepts/schedule.hpp>
+#include <roundpipe/config.hpp>
 #include <roundpipe/core/error.hpp>
-#include <roundpipe/schedule/resident_stage_tasks.hpp>
 
-#include <algorithm>
 #include <cstddef>
-#include <utility>
 
 namespace roundpipe {
 
@@ -30,26 +28,7 @@ class OneFOneBSchedule {
   /// The tasks of each device, in its order. \throws Error (invalid_argument) when there are no
   /// stages, devices, micro-batches or rounds, more stages than devices, or backward stages that do
   /// not mirror forward ones.
-  [[nodiscard]] DeviceTasks tasks(ScheduleShape const& shape) const {
-    detail::ResidentStageTasks tasks(shape);
-    require(tasks.places() <= shape.devices,
-            Errc::invalid_argument,
-            "1F1B needs a device for each stage");
-    for (std::size_t round = 0; round < shape.rounds; ++round) {
-      for (std::size_t place = 0; place < tasks.places(); ++place) {
-        auto const warm_up = std::min(tasks.places() - 1 - place, shape.micro_batches_per_round);
-        for (std::size_t m = 0; m < shape.micro_batches_per_round + warm_up; ++m) {
-          if (m < shape.micro_batches_per_round) {
-            tasks.forward({place, place, round, m});
-          }
-          if (m >= warm_up) {
-            tasks.backward({place, place, round, m - warm_up});
-          }
-        }
-      }
-    }
-    return std::move(tasks).take();
-  }
+  [[nodiscard]] DeviceTasks tasks(ScheduleShape const& shape) const;
 
   /// Devices keep their stages from call to call. \throws Error (invalid_argument) when there are
   /// no stages, devices, micro-batches or rounds.
@@ -62,3 +41,7 @@ class OneFOneBSchedule {
 static_assert(Schedule<OneFOneBSchedule>);
 
 }  // namespace roundpipe
+
+#ifndef ROUNDPIPE_COMPILED
+#  include <roundpipe/schedule/impl/one_f_one_b_schedule.ipp>
+#endif

@@ -6,10 +6,10 @@
 /// \brief What schedules that bind stages to devices write their task lists with.
 
 #include <roundpipe/concepts/schedule.hpp>
+#include <roundpipe/config.hpp>
 #include <roundpipe/core/error.hpp>
 #include <roundpipe/core/id.hpp>
 #include <roundpipe/model/stage_passes.hpp>
-#include <roundpipe/schedule/task_passes.hpp>
 
 #include <cstddef>
 #include <utility>
@@ -27,14 +27,7 @@ class ResidentStageTasks {
  public:
   /// \throws Error (invalid_argument) when there are no stages, devices, micro-batches or rounds,
   /// or when backward stages do not mirror the forward ones.
-  explicit ResidentStageTasks(ScheduleShape const& shape) : shape_(shape) {
-    check(shape);
-    require(forward_only() || shape.backward_stages == shape.forward_stages + (shape.fused ? 1 : 0),
-            Errc::invalid_argument,
-            "a schedule that binds stages to devices needs backward stages that mirror the forward "
-            "ones: as many, and the fused one");
-    tasks_.resize(shape.devices);
-  }
+  explicit ResidentStageTasks(ScheduleShape const& shape);
 
   /// How many places there are.
   [[nodiscard]] std::size_t places() const noexcept {
@@ -50,30 +43,14 @@ class ResidentStageTasks {
     std::size_t m;
   };
 
-  void forward(Turn const& turn) {
-    if (turn.place < shape_.forward_stages) {
-      add(turn, StageId(turn.place), task_kinds(StageKind::forward));
-    }
-  }
+  void forward(Turn const& turn);
   /// Recomputation and backward.
-  void backward(Turn const& turn) {
-    if (!forward_only()) {
-      add(turn, backward_stage(turn), task_kinds(stage_kind(shape_, backward_stage(turn))));
-    }
-  }
+  void backward(Turn const& turn);
   /// Recomputation and the half of the backward that the place before waits for. Precondition: the
   /// place is not fused.
-  void input_gradient(Turn const& turn) {
-    if (!forward_only()) {
-      add(turn, backward_stage(turn), {TaskKind::recompute, TaskKind::input_gradient});
-    }
-  }
+  void input_gradient(Turn const& turn);
   /// The other half. Precondition: the place is not fused.
-  void weight_gradient(Turn const& turn) {
-    if (!forward_only()) {
-      add(turn, backward_stage(turn), {TaskKind::weight_gradient});
-    }
-  }
+  void weight_gradient(Turn const& turn);
 
   [[nodiscard]] DeviceTasks take() && { return std::move(tasks_); }
 
@@ -81,19 +58,17 @@ class ResidentStageTasks {
   [[nodiscard]] StageId backward_stage(Turn const& turn) const noexcept {
     return StageId(shape_.stages() - 1 - turn.place);
   }
-  void add(Turn const& turn, StageId stage, std::vector<TaskKind> const& kinds) {
-    for (auto const kind : kinds) {
-      tasks_[turn.device].push_back({stage, kind, RoundId(turn.round), MicroBatchId(turn.m)});
-    }
-  }
+  void add(Turn const& turn, StageId stage, std::vector<TaskKind> const& kinds);
 
   ScheduleShape shape_;
   DeviceTasks tasks_;
 };
 
 /// \throws Error (invalid_argument) when \p shape fuses a stage of a schedule that can not.
-inline void refuse_fused(ScheduleShape const& shape, char const* message) {
-  require(!shape.fused || shape.backward_stages == 0, Errc::invalid_argument, message);
-}
+void refuse_fused(ScheduleShape const& shape, char const* message);
 
 }  // namespace roundpipe::detail
+
+#ifndef ROUNDPIPE_COMPILED
+#  include <roundpipe/schedule/impl/resident_stage_tasks.ipp>
+#endif

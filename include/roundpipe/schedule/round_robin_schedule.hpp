@@ -6,8 +6,8 @@
 /// \brief Deals stages to devices round robin, as slots.
 
 #include <roundpipe/concepts/schedule.hpp>
+#include <roundpipe/config.hpp>
 #include <roundpipe/core/id.hpp>
-#include <roundpipe/schedule/slot_order.hpp>
 
 #include <cstddef>
 
@@ -24,18 +24,7 @@ class RoundRobinSchedule {
   /// The tasks of each relative device, in its order. Without backward stages, a call that only
   /// runs forward. \throws Error (invalid_argument) when there are no stages, devices,
   /// micro-batches or rounds.
-  [[nodiscard]] DeviceTasks tasks(ScheduleShape const& shape) const {
-    check(shape);
-    DeviceTasks result(shape.devices);
-    for (std::size_t round = 0; round < shape.rounds; ++round) {
-      for (std::size_t stage = 0; stage < shape.stages(); ++stage) {
-        auto& device = result[(round * shape.stages() + stage) % shape.devices];
-        auto const slot = detail::slot_tasks(shape, StageId(stage), RoundId(round));
-        device.insert(device.end(), slot.begin(), slot.end());
-      }
-    }
-    return result;
-  }
+  [[nodiscard]] DeviceTasks tasks(ScheduleShape const& shape) const;
 
   /// By how many devices the next call's slots are shifted: (S R) mod N.
   /// \throws Error (invalid_argument) as \ref tasks().
@@ -48,3 +37,7 @@ class RoundRobinSchedule {
 static_assert(Schedule<RoundRobinSchedule>);
 
 }  // namespace roundpipe
+
+#ifndef ROUNDPIPE_COMPILED
+#  include <roundpipe/schedule/impl/round_robin_schedule.ipp>
+#endif

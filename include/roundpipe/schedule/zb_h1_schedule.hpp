@@ -6,12 +6,10 @@
 /// \brief ZB-H1: 1F1B whose split backwards fill its bubbles.
 
 #include <roundpipe/concepts/schedule.hpp>
+#include <roundpipe/config.hpp>
 #include <roundpipe/core/error.hpp>
-#include <roundpipe/schedule/resident_stage_tasks.hpp>
 
-#include <algorithm>
 #include <cstddef>
-#include <utility>
 
 namespace roundpipe {
 
@@ -32,32 +30,7 @@ class ZbH1Schedule {
   /// The tasks of each device, in its order. \throws Error (invalid_argument) when there are no
   /// stages, devices, micro-batches or rounds, more stages than devices, backward stages that do
   /// not mirror forward ones, or a fused stage.
-  [[nodiscard]] DeviceTasks tasks(ScheduleShape const& shape) const {
-    detail::ResidentStageTasks tasks(shape);
-    detail::refuse_fused(shape, "ZB-H1 splits every backward: no stage is fused");
-    require(tasks.places() <= shape.devices,
-            Errc::invalid_argument,
-            "ZB-H1 needs a device for each stage");
-    auto const count = shape.micro_batches_per_round;
-    for (std::size_t round = 0; round < shape.rounds; ++round) {
-      for (std::size_t place = 0; place < tasks.places(); ++place) {
-        auto const warm_up = std::min(tasks.places() - 1 - place, count);
-        auto const delayed = warm_up + place;
-        for (std::size_t m = 0; m < count + delayed; ++m) {
-          if (m < count) {
-            tasks.forward({place, place, round, m});
-          }
-          if (m >= warm_up && m < count + warm_up) {
-            tasks.input_gradient({place, place, round, m - warm_up});
-          }
-          if (m >= delayed) {
-            tasks.weight_gradient({place, place, round, m - delayed});
-          }
-        }
-      }
-    }
-    return std::move(tasks).take();
-  }
+  [[nodiscard]] DeviceTasks tasks(ScheduleShape const& shape) const;
 
   /// Devices keep their stages from call to call. \throws Error (invalid_argument) when there are
   /// no stages, devices, micro-batches or rounds.
@@ -70,3 +43,7 @@ class ZbH1Schedule {
 static_assert(Schedule<ZbH1Schedule>);
 
 }  // namespace roundpipe
+
+#ifndef ROUNDPIPE_COMPILED
+#  include <roundpipe/schedule/impl/zb_h1_schedule.ipp>
+#endif

@@ -5,58 +5,26 @@
 /// \file
 /// \brief How long a training call or iteration takes in the steady state.
 
+#include <roundpipe/config.hpp>
 #include <roundpipe/graph/action_graph.hpp>
-#include <roundpipe/graph/graph_sequence.hpp>
 #include <roundpipe/simulate/simulator.hpp>
-
-#include <algorithm>
-#include <cstddef>
-#include <initializer_list>
 
 namespace roundpipe {
 
-namespace detail {
-
-/// The seconds from one turn of \p graphs to the next, of many in a row on \p devices devices.
-[[nodiscard]] inline double steady_seconds(std::initializer_list<ActionGraph const*> graphs,
-                                           std::size_t devices,
-                                           SimulationOptions const& options) {
-  constexpr std::size_t warm_up = 4;
-  constexpr std::size_t measured = 8;
-  GraphSequence sequence(devices);
-  for (std::size_t i = 0; i < warm_up + measured + 1; ++i) {  // the last one is on its way
-    for (auto const* graph : graphs) {
-      sequence.add(*graph);
-    }
-  }
-  double warm_s = 0;
-  double end_s = 0;
-  for (auto const& entry : simulate(sequence, options).timeline) {
-    if (entry.lane.kind == LaneKind::compute &&
-        entry.graph < (warm_up + measured) * graphs.size()) {
-      end_s = std::max(end_s, entry.end_s);
-      warm_s = entry.graph < warm_up * graphs.size() ? end_s : warm_s;
-    }
-  }
-  return (end_s - warm_s) / measured;
-}
-
-}  // namespace detail
-
 /// The seconds of one of many training calls in a row, without steps between them.
 /// \throws Error (invalid_argument) as \ref simulate.
-[[nodiscard]] inline double forecast_call_seconds(ActionGraph const& call,
-                                                  SimulationOptions const& options) {
-  return detail::steady_seconds({&call}, call.devices, options);
-}
+[[nodiscard]] double forecast_call_seconds(ActionGraph const& call,
+                                           SimulationOptions const& options);
 
 /// The seconds of one of many iterations in a row, each a \p call and a \p step, with all that
 /// later graphs wait for in earlier ones.
 /// \throws Error (invalid_argument) as \ref simulate.
-[[nodiscard]] inline double forecast_iteration_seconds(ActionGraph const& call,
-                                                       ActionGraph const& step,
-                                                       SimulationOptions const& options) {
-  return detail::steady_seconds({&call, &step}, call.devices, options);
-}
+[[nodiscard]] double forecast_iteration_seconds(ActionGraph const& call,
+                                                ActionGraph const& step,
+                                                SimulationOptions const& options);
 
 }  // namespace roundpipe
+
+#ifndef ROUNDPIPE_COMPILED
+#  include <roundpipe/simulate/impl/forecast.ipp>
+#endif

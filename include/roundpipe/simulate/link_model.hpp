@@ -5,12 +5,10 @@
 /// \file
 /// \brief What copies between the host and devices share: links, switches, a root, host memory.
 
+#include <roundpipe/config.hpp>
 #include <roundpipe/core/error.hpp>
 
-#include <cmath>
 #include <cstddef>
-#include <set>
-#include <string>
 #include <vector>
 
 namespace roundpipe {
@@ -34,38 +32,10 @@ struct LinkModel {
 /// \throws Error (invalid_argument) for rates and times that are negative or not finite, a factor
 /// for both ways out of (0, 1], factors of devices that are not positive or not one each, or groups
 /// that name a device twice or one of none of \p devices.
-inline void check(LinkModel const& link, std::size_t devices) {
-  for (auto const value : {link.upload_bytes_per_second,
-                           link.download_bytes_per_second,
-                           link.latency_s,
-                           link.root_bytes_per_second,
-                           link.host_bytes_per_second}) {
-    require(value >= 0 && std::isfinite(value),
-            Errc::invalid_argument,
-            "a link's rates and its latency are finite and not negative");
-  }
-  require(link.both_ways_factor > 0 && link.both_ways_factor <= 1,
-          Errc::invalid_argument,
-          "a link's factor for both ways lies above 0 and is at most 1");
-  require(link.device_factors.empty() || link.device_factors.size() == devices,
-          Errc::invalid_argument,
-          "a link's factors are given for every device or for none");
-  for (auto const factor : link.device_factors) {
-    require(factor > 0 && std::isfinite(factor),
-            Errc::invalid_argument,
-            "a device's link has a factor that is finite and above 0");
-  }
-  std::set<std::size_t> known;
-  for (auto const& group : link.groups) {
-    for (auto const device : group) {
-      if (device >= devices || !known.insert(device).second) {
-        throw Error(Errc::invalid_argument,
-                    "a link's groups name device " + std::to_string(device) +
-                        (device >= devices ? ", but there are " + std::to_string(devices)
-                                           : " more than once"));
-      }
-    }
-  }
-}
+void check(LinkModel const& link, std::size_t devices);
 
 }  // namespace roundpipe
+
+#ifndef ROUNDPIPE_COMPILED
+#  include <roundpipe/simulate/impl/link_model.ipp>
+#endif

@@ -5,9 +5,9 @@
 /// \file
 /// \brief How fast copies are that are under way at the same time.
 
+#include <roundpipe/config.hpp>
 #include <roundpipe/simulate/link_model.hpp>
 
-#include <algorithm>
 #include <cstddef>
 #include <limits>
 #include <span>
@@ -31,47 +31,12 @@ class LinkSharing {
   static constexpr double unlimited = std::numeric_limits<double>::infinity();
 
   /// \throws Error (invalid_argument) as \ref check(LinkModel const&, std::size_t).
-  LinkSharing(LinkModel link, std::size_t devices)
-      : link_(std::move(link)), switch_of_(devices, none) {
-    check(link_, devices);
-    for (std::size_t group = 0; group < link_.groups.size(); ++group) {
-      for (auto const device : link_.groups[group]) {
-        switch_of_[device] = group;
-      }
-    }
-  }
+  LinkSharing(LinkModel link, std::size_t devices);
 
   [[nodiscard]] LinkModel const& link() const noexcept { return link_; }
 
   /// The bytes per second of each of \p flows, or \ref unlimited.
-  [[nodiscard]] std::vector<double> rates(std::span<CopyFlow const> flows) const {
-    auto limits = limits_of(flows);
-    std::vector<double> result(flows.size(), unlimited);
-    std::vector<bool> settled(flows.size(), false);
-    for (;;) {
-      Limit* tightest = nullptr;
-      for (auto& limit : limits) {
-        std::erase_if(limit.flows, [&](std::size_t flow) { return settled[flow]; });
-        if (!limit.flows.empty() && (tightest == nullptr || limit.share() < tightest->share())) {
-          tightest = &limit;
-        }
-      }
-      if (tightest == nullptr) {
-        return result;
-      }
-      auto const share = tightest->share();
-      auto const taken = tightest->flows;  // the limit loses them below
-      for (auto const flow : taken) {
-        result[flow] = share;
-        settled[flow] = true;
-        for (auto& limit : limits) {
-          if (std::ranges::find(limit.flows, flow) != limit.flows.end()) {
-            limit.left = std::max(0.0, limit.left - share);
-          }
-        }
-      }
-    }
-  }
+  [[nodiscard]] std::vector<double> rates(std::span<CopyFlow const> flows) const;
 
  private:
   static constexpr auto none = static_cast<std::size_t>(-1);
@@ -89,44 +54,14 @@ class LinkSharing {
                                           : link_.download_bytes_per_second;
   }
 
-  [[nodiscard]] std::vector<Limit> limits_of(std::span<CopyFlow const> flows) const {
-    std::vector<Limit> limits;
-    auto const add = [&](double bytes_per_second, auto const& is_limited) {
-      Limit limit{bytes_per_second, {}};
-      for (std::size_t i = 0; bytes_per_second > 0 && i < flows.size(); ++i) {
-        if (is_limited(flows[i])) {
-          limit.flows.push_back(i);
-        }
-      }
-      if (!limit.flows.empty()) {
-        limits.push_back(std::move(limit));
-      }
-    };
-    for (auto const direction : {CopyDirection::up, CopyDirection::down}) {
-      for (std::size_t device = 0; device < switch_of_.size(); ++device) {
-        auto const both_ways = std::ranges::any_of(flows, [&](CopyFlow const& flow) {
-          return flow.device == device && flow.direction != direction;
-        });
-        auto const own = link_.device_factors.empty() ? 1 : link_.device_factors[device];
-        auto const factor = both_ways ? link_.both_ways_factor : 1;
-        add(rate(direction) * own * factor, [&](CopyFlow const& flow) {
-          return flow.device == device && flow.direction == direction;
-        });
-      }
-      for (std::size_t group = 0; group < link_.groups.size(); ++group) {
-        add(rate(direction), [&](CopyFlow const& flow) {
-          return switch_of_[flow.device] == group && flow.direction == direction;
-        });
-      }
-      add(link_.root_bytes_per_second,
-          [&](CopyFlow const& flow) { return flow.direction == direction; });
-    }
-    add(link_.host_bytes_per_second, [](CopyFlow const&) { return true; });
-    return limits;
-  }
+  [[nodiscard]] std::vector<Limit> limits_of(std::span<CopyFlow const> flows) const;
 
   LinkModel link_;
   std::vector<std::size_t> switch_of_;  // by device
 };
 
 }  // namespace roundpipe
+
+#ifndef ROUNDPIPE_COMPILED
+#  include <roundpipe/simulate/impl/link_sharing.ipp>
+#endif

@@ -5,22 +5,14 @@
 /// \file
 /// \brief Says when the actions of a sequence of graphs would run, by discrete events.
 
+#include <roundpipe/config.hpp>
 #include <roundpipe/core/error.hpp>
 #include <roundpipe/core/id.hpp>
-#include <roundpipe/graph/action_graph.hpp>
 #include <roundpipe/graph/graph_sequence.hpp>
 #include <roundpipe/graph/timeline.hpp>
 #include <roundpipe/simulate/action_times.hpp>
-#include <roundpipe/simulate/copy_engines.hpp>
 #include <roundpipe/simulate/link_model.hpp>
 
-#include <algorithm>
-#include <cstddef>
-#include <functional>
-#include <map>
-#include <optional>
-#include <queue>
-#include <utility>
 #include <vector>
 
 namespace roundpipe {
@@ -46,258 +38,14 @@ struct Simulation {
   Timeline timeline;
 };
 
-namespace detail {
-
-/// One run of a sequence. Every lane takes its actions in issue order, each when all that it waits
-/// for is over; the two lanes of a direction share a device's copy engine.
-class Simulator {
- public:
-  Simulator(GraphSequence const& sequence, SimulationOptions const& options)
-      : options_(options),
-        devices_(sequence.devices()),
-        actions_(sequence.unroll()),
-        times_(options.compute, devices_),
-        engines_(options.link, devices_),
-        states_(actions_.size()),
-        issuing_(devices_) {
-    require(options.hand_over_s >= 0 && options.dispatch_s >= 0,
-            Errc::invalid_argument,
-            "the times of a simulation are not negative");
-    prepare();
-  }
-
-  /// \throws Error (invalid_argument) when some actions wait for ever.
-  [[nodiscard]] Simulation run() && {
-    issue_graphs(0);
-    for (;;) {
-      auto const copy_end_s = engines_.next_event_s();
-      if (!events_.empty() && (!copy_end_s || events_.top().at_s <= *copy_end_s)) {
-        auto const event = events_.top();
-        events_.pop();
-        handle(event);
-      } else if (copy_end_s) {
-        for (auto const action : engines_.advance(*copy_end_s)) {
-          end(action, *copy_end_s);
-        }
-      } else {
-        break;
-      }
-    }
-    require(ended_ == actions_.size(),
-            Errc::invalid_argument,
-            "a simulated sequence does not come to its end: some of its actions wait for ever");
-    auto entries = timeline();
-    return {std::move(actions_), std::move(entries)};
-  }
-
- private:
-  struct State {
-    std::size_t missing = 2;  ///< That it still waits for: being issued, its lane, its waits.
-    double ready_s = 0;       ///< Not before this.
-    double start_s = 0;
-    double end_s = 0;
-    std::vector<std::size_t> followers;  ///< Actions that wait for it.
-    std::optional<std::size_t> next;     ///< On its lane.
-    bool hands_over = false;             ///< Waits for a boundary that another device has made.
-  };
-  enum class EventKind { ready, end, issued };
-  struct Event {
-    double at_s;
-    std::size_t number;  ///< Among equal times the first made goes first.
-    EventKind kind;
-    std::size_t subject;  ///< The action; of `issued` the device.
-
-    friend bool operator>(Event const& a, Event const& b) noexcept {
-      return a.at_s != b.at_s ? a.at_s > b.at_s : a.number > b.number;
-    }
-  };
-  /// A device's issuing thread.
-  struct Issuing {
-    std::vector<std::size_t> actions;
-    std::size_t next = 0;
-    bool busy = false;
-  };
-
-  [[nodiscard]] bool copies(std::size_t i) const noexcept {
-    auto const kind = actions_[i].lane.kind;
-    return actions_[i].lane.device.valid() && kind != LaneKind::compute;
-  }
-  [[nodiscard]] bool is_boundary_up(std::size_t i) const noexcept {
-    auto const kind = actions_[i].action->kind;
-    return kind == ActionKind::upload_activation || kind == ActionKind::upload_gradient;
-  }
-  [[nodiscard]] bool brings_loss(std::size_t i) const {
-    return actions_[i].lane.kind == LaneKind::activation_down &&
-           find_buffer(*actions_[i].action, BufferKind::loss) != nullptr;
-  }
-
-  void prepare() {
-    std::map<Lane, std::size_t> latest;
-    for (std::size_t i = 0; i < actions_.size(); ++i) {
-      auto const& action = actions_[i];
-      auto& state = states_[i];
-      for (auto const wait : action.waits) {
-        ++state.missing;
-        states_[wait].followers.push_back(i);
-        state.hands_over =
-            state.hands_over || (is_boundary_up(i) && actions_[wait].lane.device.valid() &&
-                                 actions_[wait].lane.device != action.lane.device);
-      }
-      if (auto const found = latest.find(action.lane); found != latest.end()) {
-        states_[found->second].next = i;
-      } else {
-        --state.missing;
-      }
-      latest[action.lane] = i;
-      if (action.graph >= graphs_.size()) {
-        graphs_.resize(action.graph + 1, {i, i, 0});
-      }
-      graphs_[action.graph].end = i + 1;
-      graphs_[action.graph].losses += brings_loss(i) ? 1 : 0;
-    }
-  }
-
-  /// Issues the graphs that are due.
-  void issue_graphs(double now_s) {
-    while (issued_graphs_ < graphs_.size() && (losses_before_ == 0 || !options_.waits_for_losses)) {
-      auto const& graph = graphs_[issued_graphs_++];
-      losses_before_ += graph.losses;
-      for (auto i = graph.first; i < graph.end; ++i) {
-        if (auto const device = actions_[i].lane.device; device.valid()) {
-          issuing_[device.index()].actions.push_back(i);
-        } else {
-          satisfy(i, now_s);
-        }
-      }
-    }
-    for (std::size_t device = 0; device < devices_; ++device) {
-      issue_actions(device, now_s);
-    }
-  }
-
-  void issue_actions(std::size_t device, double now_s) {
-    auto& thread = issuing_[device];
-    while (!thread.busy && thread.next < thread.actions.size()) {
-      if (options_.dispatch_s > 0) {
-        thread.busy = true;
-        push(now_s + options_.dispatch_s, EventKind::issued, device);
-      } else {
-        satisfy(thread.actions[thread.next++], now_s);
-      }
-    }
-  }
-
-  void push(double at_s, EventKind kind, std::size_t subject) {
-    events_.push({at_s, event_count_++, kind, subject});
-  }
-
-  void handle(Event const& event) {
-    switch (event.kind) {
-      case EventKind::issued: {
-        auto& thread = issuing_[event.subject];
-        thread.busy = false;
-        satisfy(thread.actions[thread.next++], event.at_s);
-        return issue_actions(event.subject, event.at_s);
-      }
-      case EventKind::ready:
-        return start(event.subject, event.at_s);
-      case EventKind::end:
-        return end(event.subject, event.at_s);
-    }
-  }
-
-  /// One of the things that action \p i waits for has happened.
-  void satisfy(std::size_t i, double now_s) {
-    auto& state = states_[i];
-    state.ready_s = std::max(state.ready_s, now_s);
-    if (--state.missing == 0) {
-      push(state.ready_s, EventKind::ready, i);
-    }
-  }
-
-  void start(std::size_t i, double now_s) {
-    auto& state = states_[i];
-    state.start_s = now_s;
-    if (copies(i)) {
-      auto const& lane = actions_[i].lane;
-      engines_.add(i, lane, actions_[i].action->bytes, now_s);
-    } else {
-      push(now_s + times_(actions_[i]), EventKind::end, i);
-    }
-  }
-
-  void end(std::size_t i, double now_s) {
-    auto& state = states_[i];
-    ++ended_;
-    state.end_s = now_s;
-    if (state.hands_over) {
-      state.start_s -= options_.hand_over_s;  // it was on its way
-    }
-    for (auto const follower : state.followers) {
-      auto const& lane = actions_[follower].lane;
-      auto const other = actions_[i].lane.device.valid() && actions_[i].lane.device != lane.device;
-      satisfy(follower, is_boundary_up(follower) && other ? now_s + options_.hand_over_s : now_s);
-    }
-    if (state.next) {
-      satisfy(*state.next, now_s);
-    }
-    if (brings_loss(i) && --losses_before_ == 0) {
-      issue_graphs(now_s);
-    }
-  }
-
-  [[nodiscard]] Timeline timeline() const {
-    Timeline result{devices_, {}, {}};
-    result.entries.reserve(actions_.size());
-    for (std::size_t i = 0; i < actions_.size(); ++i) {
-      auto const& action = *actions_[i].action;
-      result.entries.push_back(timeline_entry(action,
-                                              actions_[i].graph,
-                                              actions_[i].id,
-                                              actions_[i].lane,
-                                              states_[i].start_s,
-                                              states_[i].end_s));
-      for (auto const wait : actions_[i].waits) {
-        // What is handed over is on its way before all that it waits for has ended.
-        if (states_[wait].end_s <= states_[i].start_s) {
-          result.flows.push_back({wait, i});
-        }
-      }
-    }
-    return result;
-  }
-
-  /// The actions of a graph, and how many of them bring a loss.
-  struct Graph {
-    std::size_t first;
-    std::size_t end;
-    std::size_t losses;
-  };
-
-  SimulationOptions const& options_;
-  std::size_t devices_;
-  std::vector<UnrolledAction> actions_;
-  ActionTimes times_;
-  CopyEngines engines_;
-  std::vector<State> states_;  // by action
-  std::vector<Graph> graphs_;
-  std::vector<Issuing> issuing_;  // by device
-  std::priority_queue<Event, std::vector<Event>, std::greater<>> events_;
-  std::size_t event_count_ = 0;
-  std::size_t issued_graphs_ = 0;
-  std::size_t losses_before_ = 0;  // of issued graphs, still to come
-  std::size_t ended_ = 0;
-};
-
-}  // namespace detail
-
 /// When the actions of \p sequence, whose graphs must outlive the result, would run. It depends on
 /// nothing else.
 /// \throws Error (invalid_argument) for options out of their domain, costs that lack a layer, and
 /// sequences of which some actions wait for ever.
-[[nodiscard]] inline Simulation simulate(GraphSequence const& sequence,
-                                         SimulationOptions const& options) {
-  return detail::Simulator(sequence, options).run();
-}
+[[nodiscard]] Simulation simulate(GraphSequence const& sequence, SimulationOptions const& options);
 
 }  // namespace roundpipe
+
+#ifndef ROUNDPIPE_COMPILED
+#  include <roundpipe/simulate/impl/simulator.ipp>
+#endif

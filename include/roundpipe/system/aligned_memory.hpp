@@ -5,11 +5,11 @@
 /// \file
 /// \brief A block of plain host memory in which tensors are aligned as on a device.
 
+#include <roundpipe/config.hpp>
 #include <roundpipe/core/bytes.hpp>
 #include <roundpipe/core/span.hpp>
 
 #include <cstddef>
-#include <cstring>
 #include <memory>
 #include <new>
 #include <utility>
@@ -29,22 +29,14 @@ class AlignedMemory {
     clear();
   }
   AlignedMemory(AlignedMemory&& other) noexcept : AlignedMemory() { swap(other); }
-  AlignedMemory& operator=(AlignedMemory&& other) noexcept {
-    AlignedMemory taken(std::move(other));
-    swap(taken);
-    return *this;
-  }
+  AlignedMemory& operator=(AlignedMemory&& other) noexcept;
 
   [[nodiscard]] HostBytes bytes() const noexcept { return {memory_.get(), size_}; }
   /// The same as memory of a device that computes on the host.
   [[nodiscard]] DeviceBytes device_bytes() const noexcept { return {memory_.get(), size_}; }
 
   /// Sets every byte to zero.
-  void clear() const noexcept {
-    if (size_ > 0) {
-      std::memset(memory_.get(), 0, size_);
-    }
-  }
+  void clear() const noexcept;
 
  private:
   struct Deleter {
@@ -63,3 +55,7 @@ class AlignedMemory {
 };
 
 }  // namespace roundpipe
+
+#ifndef ROUNDPIPE_COMPILED
+#  include <roundpipe/system/impl/aligned_memory.ipp>
+#endif

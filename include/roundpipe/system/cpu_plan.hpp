@@ -5,11 +5,10 @@
 /// \file
 /// \brief Which threads of a pipeline run on which CPUs.
 
+#include <roundpipe/config.hpp>
 #include <roundpipe/system/cpu_set.hpp>
 
-#include <algorithm>
 #include <cstddef>
-#include <utility>
 #include <vector>
 
 namespace roundpipe {
@@ -25,28 +24,12 @@ struct CpuPlan {
 /// a thread for each CPU that no issuing thread needs, and issuing threads, which must answer at
 /// once, keep CPUs of their own; where there are too few for that, or a number is asked for,
 /// nothing is pinned.
-[[nodiscard]] inline CpuPlan plan_cpus(UsableCpus cpus,
-                                       std::size_t devices,
-                                       std::size_t optimizer_threads) {
-  CpuPlan plan;
-  if (optimizer_threads > 0) {
-    plan.optimizer_threads = optimizer_threads;
-    return plan;
-  }
-  auto const usable = std::min(cpus.threads, cpus.cpus.size());
-  if (usable <= devices + 1 || usable < cpus.cpus.size()) {
-    // Under a quota CPUs are shared with others, so that a fixed one might be the busy one.
-    plan.optimizer_threads = std::max<std::size_t>(1, usable > devices ? usable - devices : 1);
-    return plan;
-  }
-  auto const kept = cpus.cpus.size() - devices;
-  plan.issuing.assign(cpus.cpus.begin() + static_cast<std::ptrdiff_t>(kept), cpus.cpus.end());
-  cpus.cpus.resize(kept);
-  cpus.nodes.resize(std::min(cpus.nodes.size(), kept));
-  cpus.threads = kept;
-  plan.optimizer_threads = kept;
-  plan.optimizer = std::move(cpus);
-  return plan;
-}
+[[nodiscard]] CpuPlan plan_cpus(UsableCpus cpus,
+                                std::size_t devices,
+                                std::size_t optimizer_threads);
 
 }  // namespace roundpipe
+
+#ifndef ROUNDPIPE_COMPILED
+#  include <roundpipe/system/impl/cpu_plan.ipp>
+#endif

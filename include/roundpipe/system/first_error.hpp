@@ -5,10 +5,11 @@
 /// \file
 /// \brief Keeps the first error of several threads for the caller's next call.
 
+#include <roundpipe/config.hpp>
+
 #include <atomic>
 #include <exception>
 #include <mutex>
-#include <utility>
 
 namespace roundpipe {
 
@@ -16,25 +17,12 @@ namespace roundpipe {
 class FirstError {
  public:
   /// Keeps \p error if it is the first, and says whether it is.
-  bool set(std::exception_ptr error) noexcept {
-    std::lock_guard const lock(mutex_);
-    if (error_) {
-      return false;
-    }
-    error_ = std::move(error);
-    is_set_.store(true, std::memory_order_release);
-    return true;
-  }
+  bool set(std::exception_ptr error) noexcept;
 
   [[nodiscard]] bool is_set() const noexcept { return is_set_.load(std::memory_order_acquire); }
 
   /// Throws the error, if there is one.
-  void rethrow() const {
-    if (is_set()) {
-      std::lock_guard const lock(mutex_);
-      std::rethrow_exception(error_);
-    }
-  }
+  void rethrow() const;
 
  private:
   mutable std::mutex mutex_;
@@ -43,3 +31,7 @@ class FirstError {
 };
 
 }  // namespace roundpipe
+
+#ifndef ROUNDPIPE_COMPILED
+#  include <roundpipe/system/impl/first_error.ipp>
+#endif

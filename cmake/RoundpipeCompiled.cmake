@@ -1,0 +1,43 @@
+# roundpipe::compiled: the headers, and a static library of what include/roundpipe/ROOM/impl/ defines.
+# What links it sees declarations where what links roundpipe::roundpipe sees definitions, too. It is
+# built for users with ROUNDPIPE_BUILD_COMPILED=ON, and for our own programs.
+add_library(roundpipe_compiled STATIC)
+add_library(roundpipe::compiled ALIAS roundpipe_compiled)
+set_target_properties(roundpipe_compiled PROPERTIES
+  EXPORT_NAME compiled POSITION_INDEPENDENT_CODE ON CXX_EXTENSIONS OFF)
+target_link_libraries(roundpipe_compiled PUBLIC roundpipe)
+target_compile_definitions(roundpipe_compiled PUBLIC ROUNDPIPE_COMPILED)
+
+# One source file for the definitions of several rooms: they share most of what they include.
+set(_rooms_of_resources core system model optim backend)
+set(_rooms_of_policies partition schedule policies)
+set(_rooms_of_graphs graph memory plan)
+set(_rooms_of_figures bubble estimate simulate trace)
+set(_rooms_of_runtime runtime/state runtime/execute runtime/probe runtime runtime/serial)
+set(_left ${ROUNDPIPE_DEFINITIONS})
+foreach(_source resources policies graphs figures runtime)
+  set(_content)
+  foreach(_room IN LISTS _rooms_of_${_source})
+    foreach(_file IN LISTS ROUNDPIPE_DEFINITIONS)
+      if(_file MATCHES "^include/(roundpipe/${_room}/impl/[^/]+)$")
+        string(APPEND _content "#include <${CMAKE_MATCH_1}>\n")
+        list(REMOVE_ITEM _left ${_file})
+      endif()
+    endforeach()
+  endforeach()
+  if(_content)
+    file(CONFIGURE OUTPUT compiled/${_source}.cpp CONTENT "@_content@" @ONLY)
+    target_sources(roundpipe_compiled PRIVATE ${CMAKE_CURRENT_BINARY_DIR}/compiled/${_source}.cpp)
+  endif()
+endforeach()
+if(_left)
+  message(FATAL_ERROR "RoundpipeCompiled.cmake compiles no ${_left}")
+endif()
+
+# For our own programs it is compiled as they are: with their warnings, for this machine's CPU, and
+# with the asserts that tests keep. With ROUNDPIPE_BUILD_COMPILED it is what users get.
+if(NOT ROUNDPIPE_BUILD_COMPILED)
+  target_compile_options(roundpipe_compiled PRIVATE
+    $<TARGET_PROPERTY:roundpipe_program,INTERFACE_COMPILE_OPTIONS> -UNDEBUG)
+endif()
+target_compile_options(roundpipe_compiled PRIVATE $<$<CONFIG:Release>:-O2>)

@@ -1,0 +1,96 @@
+// SPDX-FileCopyrightText: 2026 The roundpipe authors
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#pragma once
+
+#include <roundpipe/backend/host_status.hpp>
+#include <roundpipe/core/error.hpp>
+#include <roundpipe/core/id.hpp>
+#include <roundpipe/core/lane.hpp>
+
+#include <atomic>
+#include <exception>
+#include <memory>
+#include <mutex>
+#include <source_location>
+#include <string>
+#include <utility>
+
+namespace roundpipe {
+
+namespace detail {
+
+ROUNDPIPE_INLINE void HostStatus::throw_if_stopped() const {
+  if (stopped()) {
+    throw Error(cause_.code, cause_.message, cause_.where);
+  }
+}
+
+ROUNDPIPE_INLINE void HostStatus::abort() {
+  stop({make_error_code(Errc::aborted),
+        "the host backend was aborted",
+        std::source_location::current()});
+}
+
+ROUNDPIPE_INLINE void HostStatus::fail(DeviceId device, LaneKind lane, char const* label) {
+  auto const what = [&](char const* reason) {
+    return (label != nullptr ? std::string(label)
+                             : std::string("work on the ") + name_of(lane) + " lane") +
+           ", device " + std::to_string(device.value()) + ": " + reason;
+  };
+  auto const code = make_error_code(Errc::device_fault);
+  try {
+    throw;
+  } catch (Error const& error) {
+    stop({error.code(), what(error.message().c_str()), error.where()});
+  } catch (std::exception const& error) {
+    stop({code, what(error.what()), std::source_location::current()});
+  } catch (...) {
+    stop({code, what("something that is no std::exception"), std::source_location::current()});
+  }
+}
+
+ROUNDPIPE_INLINE HostMonitor::HostMonitor(std::shared_ptr<HostStatus> status)
+    : status_(std::move(status)) {
+  if (status_) {
+    std::lock_guard const guard(status_->mutex_);
+    status_->monitors_.insert(this);
+  }
+}
+
+ROUNDPIPE_INLINE HostMonitor::~HostMonitor() {
+  if (status_) {
+    std::lock_guard const guard(status_->mutex_);
+    status_->monitors_.erase(this);
+  }
+}
+
+ROUNDPIPE_INLINE void HostMonitor::wait_until(Lock& lock, HostClock::time_point time) const {
+  if (!stopped()) {
+    changed_.wait_until(lock, time);
+  }
+}
+
+ROUNDPIPE_INLINE bool HostMonitor::sleep_until(HostClock::time_point time) const {
+  auto guard = lock();
+  return !changed_.wait_until(guard, time, [&] { return stopped(); });
+}
+
+ROUNDPIPE_INLINE void HostStatus::stop(Cause cause) {
+  std::lock_guard const guard(mutex_);
+  if (stopped()) {
+    return;
+  }
+  cause_ = std::move(cause);
+  stopped_.store(true, std::memory_order_release);
+  for (auto* const monitor : monitors_) {
+    // Whoever has seen stopped() false under this mutex waits by now, and is notified.
+    {
+      auto const lock = monitor->lock();
+    }
+    monitor->notify();
+  }
+}
+
+}  // namespace detail
+
+}  // namespace roundpipe

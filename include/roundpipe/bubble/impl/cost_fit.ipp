@@ -1,0 +1,120 @@
+// SPDX-FileCopyrightText: 2026 The roundpipe authors
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#pragma once
+
+#include <roundpipe/bubble/cost_fit.hpp>
+#include <roundpipe/concepts/partition_policy.hpp>
+#include <roundpipe/core/error.hpp>
+#include <roundpipe/graph/action_graph.hpp>
+#include <roundpipe/graph/timeline.hpp>
+
+#include <algorithm>
+#include <cstddef>
+#include <optional>
+#include <span>
+#include <vector>
+
+namespace roundpipe {
+
+namespace detail {
+
+ROUNDPIPE_INLINE std::optional<double> median(std::vector<double>& values) {
+  if (values.empty()) {
+    return std::nullopt;
+  }
+  auto const middle = values.begin() + static_cast<std::ptrdiff_t>(values.size() / 2);
+  std::ranges::nth_element(values, middle);
+  if (values.size() % 2 == 1) {
+    return *middle;
+  }
+  return (*middle + *std::max_element(values.begin(), middle)) / 2;
+}
+
+/// The times of one layer, by what it does.
+struct LayerSamples {
+  std::vector<double> forward_s;
+  std::vector<double> recompute_s;
+  std::vector<double> backward_s;
+  std::vector<double> weight_gradient_s;  ///< Of split backwards: `backward_s` has the other half.
+};
+
+/// \p known with what was measured in its place.
+[[nodiscard]] ROUNDPIPE_INLINE LayerCost refit(LayerCost const& known, LayerSamples& samples) {
+  auto fitted = known;
+  auto const forward_s = median(samples.forward_s);
+  auto const recompute_s = median(samples.recompute_s);
+  if (forward_s) {
+    fitted.forward_s = *forward_s;
+    if (recompute_s) {
+      fitted.recompute_s = *recompute_s;
+    }
+  } else if (recompute_s) {
+    // The layer is in the fused stage: what saves there is its first forward.
+    fitted.forward_s = *recompute_s;
+  }
+  if (!(forward_s && recompute_s) && known.recompute_s && known.forward_s > 0) {
+    fitted.recompute_s = *known.recompute_s * fitted.forward_s / known.forward_s;
+  }
+  if (auto const backward_s = median(samples.backward_s)) {
+    fitted.backward_s = *backward_s + median(samples.weight_gradient_s).value_or(0);
+  }
+  return fitted;
+}
+
+}  // namespace detail
+
+ROUNDPIPE_INLINE std::vector<LayerCost> fit_costs(std::span<LayerCost const> known,
+                                                  Timeline const& timeline) {
+  std::vector<detail::LayerSamples> samples(known.size());
+  for (auto const& entry : timeline) {
+    if (entry.lane.kind != LaneKind::compute) {
+      continue;
+    }
+    require(entry.layer.valid() && entry.layer.index() < known.size(),
+            Errc::invalid_argument,
+            "a timeline has a layer of which no cost is known");
+    auto& layer = samples[entry.layer.index()];
+    switch (entry.kind) {
+      case ActionKind::forward:
+        layer.forward_s.push_back(entry.seconds());
+        break;
+      case ActionKind::recompute:
+        layer.recompute_s.push_back(entry.seconds());
+        break;
+      case ActionKind::backward:
+      case ActionKind::input_gradient:
+        layer.backward_s.push_back(entry.seconds());
+        break;
+      case ActionKind::weight_gradient:
+        layer.weight_gradient_s.push_back(entry.seconds());
+        break;
+      default:
+        break;
+    }
+  }
+  std::vector<LayerCost> fitted;
+  for (std::size_t i = 0; i < known.size(); ++i) {
+    fitted.push_back(detail::refit(known[i], samples[i]));
+  }
+  return fitted;
+}
+
+ROUNDPIPE_INLINE std::vector<double> fit_step_seconds(std::size_t blocks,
+                                                      Timeline const& timeline) {
+  std::vector<std::vector<double>> samples(blocks);
+  for (auto const& entry : timeline) {
+    if (entry.kind == ActionKind::optimizer_step) {
+      require(entry.block.index() < blocks,
+              Errc::invalid_argument,
+              "a timeline updates a block that the model has not");
+      samples[entry.block.index()].push_back(entry.seconds());
+    }
+  }
+  std::vector<double> result;
+  for (auto& times : samples) {
+    result.push_back(detail::median(times).value_or(0));
+  }
+  return result;
+}
+
+}  // namespace roundpipe

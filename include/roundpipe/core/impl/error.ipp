@@ -1,0 +1,64 @@
+// SPDX-FileCopyrightText: 2026 The roundpipe authors
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#pragma once
+
+#include <roundpipe/core/error.hpp>
+
+#include <string>
+#include <system_error>
+
+namespace roundpipe {
+
+namespace detail {
+
+ROUNDPIPE_INLINE std::string ErrorCategory::message(int code) const {
+  switch (static_cast<Errc>(code)) {
+    case Errc::invalid_argument:
+      return "invalid argument";
+    case Errc::boundary_mismatch:
+      return "boundary mismatch";
+    case Errc::over_budget:
+      return "over budget";
+    case Errc::not_finite:
+      return "not finite";
+    case Errc::device_fault:
+      return "device fault";
+    case Errc::aborted:
+      return "aborted";
+    case Errc::unsupported:
+      return "unsupported";
+    case Errc::unsafe_graph:
+      return "unsafe graph";
+  }
+  return "unknown roundpipe error";
+}
+
+ROUNDPIPE_INLINE std::error_condition ErrorCategory::default_error_condition(
+    int code) const noexcept {
+  switch (static_cast<Errc>(code)) {
+    case Errc::invalid_argument:
+    case Errc::boundary_mismatch:
+      return std::errc::invalid_argument;
+    case Errc::over_budget:
+      return std::errc::not_enough_memory;
+    case Errc::aborted:
+      return std::errc::operation_canceled;
+    case Errc::unsupported:
+      return std::errc::not_supported;
+    default:
+      return {code, *this};
+  }
+}
+
+}  // namespace detail
+
+ROUNDPIPE_INLINE std::error_category const& category() noexcept {
+  static detail::ErrorCategory const instance;
+  return instance;
+}
+
+ROUNDPIPE_INLINE std::error_code make_error_code(Errc code) noexcept {
+  return {static_cast<int>(code), category()};
+}
+
+}  // namespace roundpipe

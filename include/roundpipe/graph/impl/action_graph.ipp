@@ -1,0 +1,39 @@
+// SPDX-FileCopyrightText: 2026 The roundpipe authors
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#pragma once
+
+#include <roundpipe/core/id.hpp>
+#include <roundpipe/core/lane.hpp>
+#include <roundpipe/graph/action_graph.hpp>
+
+#include <string>
+
+namespace roundpipe {
+
+ROUNDPIPE_INLINE std::string to_string(Action const& action) {
+  std::string text = name_of(action.kind);
+  auto const add = [&](char const* what, auto id) {
+    if (id.valid()) {
+      text += what + std::to_string(id.value());
+    }
+  };
+  add(" of layer ", action.layer);
+  add(" of block ", action.block);
+  add(", stage ", action.stage);
+  add(", round ", action.round);
+  add(", micro-batch ", action.micro_batch);
+  return text;
+}
+
+ROUNDPIPE_INLINE Buffer const* find_buffer(Action const& action, BufferKind kind) noexcept {
+  for (auto const* list : {&action.writes, &action.reads}) {
+    for (auto const& buffer : *list) {
+      if (buffer.ring.kind == kind) {
+        return &buffer;
+      }
+    }
+  }
+  return nullptr;
+}
+
+}  // namespace roundpipe

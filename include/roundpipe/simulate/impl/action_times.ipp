@@ -1,0 +1,70 @@
+// SPDX-FileCopyrightText: 2026 The roundpipe authors
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#pragma once
+
+#include <roundpipe/concepts/partition_policy.hpp>
+#include <roundpipe/core/error.hpp>
+#include <roundpipe/graph/action_graph.hpp>
+#include <roundpipe/graph/graph_sequence.hpp>
+#include <roundpipe/graph/pass_actions.hpp>
+#include <roundpipe/model/pass_costs.hpp>
+#include <roundpipe/simulate/action_times.hpp>
+
+#include <cstddef>
+#include <utility>
+
+namespace roundpipe {
+
+ROUNDPIPE_INLINE ActionTimes::ActionTimes(ComputeCosts costs, std::size_t devices)
+    : costs_(std::move(costs)) {
+  require(costs_.device_speeds.empty() || costs_.device_speeds.size() == devices,
+          Errc::invalid_argument,
+          "device speeds are given for every device or for none");
+  for (auto const speed : costs_.device_speeds) {
+    require(speed > 0, Errc::invalid_argument, "a device's speed is greater than 0");
+  }
+}
+
+ROUNDPIPE_INLINE double ActionTimes::operator()(UnrolledAction const& unrolled) {
+  auto const& action = *unrolled.action;
+  if (unrolled.lane.kind == LaneKind::compute) {
+    auto const device = unrolled.lane.device.index();
+    auto const speed = costs_.device_speeds.empty() ? 1 : costs_.device_speeds[device];
+    return pass_seconds(unrolled) / speed;
+  }
+  if (action.kind == ActionKind::optimizer_step && !costs_.step_s.empty()) {
+    require(action.block.index() < costs_.step_s.size(),
+            Errc::invalid_argument,
+            "a simulation was asked for with times of fewer optimizer steps than blocks");
+    return costs_.step_s[action.block.index()];
+  }
+  return costs_.host_bytes_per_second > 0
+             ? static_cast<double>(action.bytes) / costs_.host_bytes_per_second
+             : 0;
+}
+
+ROUNDPIPE_INLINE double ActionTimes::pass_seconds(UnrolledAction const& unrolled) {
+  auto const& action = *unrolled.action;
+  require(action.layer.valid() && action.layer.index() < costs_.layers.size(),
+          Errc::invalid_argument,
+          "a simulation was asked for with costs of fewer layers than the graph has");
+  auto const& layer = costs_.layers[action.layer.index()];
+  auto const kind = pass_kind(
+      action.kind,
+      action.kind == ActionKind::recompute && runs_forward(*unrolled.source, action.layer));
+  return seconds_of(kind, layer);
+}
+
+ROUNDPIPE_INLINE bool ActionTimes::runs_forward(ActionGraph const& graph, LayerId layer) {
+  auto const [found, inserted] = forwards_.try_emplace(&graph);
+  if (inserted) {
+    for (auto const& action : graph.actions) {
+      if (action.kind == ActionKind::forward) {
+        found->second.insert(action.layer);
+      }
+    }
+  }
+  return found->second.contains(layer);
+}
+
+}  // namespace roundpipe

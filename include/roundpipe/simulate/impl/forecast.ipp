@@ -1,0 +1,56 @@
+// SPDX-FileCopyrightText: 2026 The roundpipe authors
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#pragma once
+
+#include <roundpipe/graph/action_graph.hpp>
+#include <roundpipe/graph/graph_sequence.hpp>
+#include <roundpipe/simulate/forecast.hpp>
+#include <roundpipe/simulate/simulator.hpp>
+
+#include <algorithm>
+#include <cstddef>
+#include <initializer_list>
+
+namespace roundpipe {
+
+namespace detail {
+
+/// The seconds from one turn of \p graphs to the next, of many in a row on \p devices devices.
+[[nodiscard]] ROUNDPIPE_INLINE double steady_seconds(
+    std::initializer_list<ActionGraph const*> graphs,
+    std::size_t devices,
+    SimulationOptions const& options) {
+  constexpr std::size_t warm_up = 4;
+  constexpr std::size_t measured = 8;
+  GraphSequence sequence(devices);
+  for (std::size_t i = 0; i < warm_up + measured + 1; ++i) {  // the last one is on its way
+    for (auto const* graph : graphs) {
+      sequence.add(*graph);
+    }
+  }
+  double warm_s = 0;
+  double end_s = 0;
+  for (auto const& entry : simulate(sequence, options).timeline) {
+    if (entry.lane.kind == LaneKind::compute &&
+        entry.graph < (warm_up + measured) * graphs.size()) {
+      end_s = std::max(end_s, entry.end_s);
+      warm_s = entry.graph < warm_up * graphs.size() ? end_s : warm_s;
+    }
+  }
+  return (end_s - warm_s) / measured;
+}
+
+}  // namespace detail
+
+ROUNDPIPE_INLINE double forecast_call_seconds(ActionGraph const& call,
+                                              SimulationOptions const& options) {
+  return detail::steady_seconds({&call}, call.devices, options);
+}
+
+ROUNDPIPE_INLINE double forecast_iteration_seconds(ActionGraph const& call,
+                                                   ActionGraph const& step,
+                                                   SimulationOptions const& options) {
+  return detail::steady_seconds({&call, &step}, call.devices, options);
+}
+
+}  // namespace roundpipe

@@ -1,0 +1,49 @@
+// SPDX-FileCopyrightText: 2026 The roundpipe authors
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#pragma once
+
+#include <roundpipe/core/error.hpp>
+#include <roundpipe/simulate/link_model.hpp>
+
+#include <cmath>
+#include <cstddef>
+#include <set>
+#include <string>
+
+namespace roundpipe {
+
+ROUNDPIPE_INLINE void check(LinkModel const& link, std::size_t devices) {
+  for (auto const value : {link.upload_bytes_per_second,
+                           link.download_bytes_per_second,
+                           link.latency_s,
+                           link.root_bytes_per_second,
+                           link.host_bytes_per_second}) {
+    require(value >= 0 && std::isfinite(value),
+            Errc::invalid_argument,
+            "a link's rates and its latency are finite and not negative");
+  }
+  require(link.both_ways_factor > 0 && link.both_ways_factor <= 1,
+          Errc::invalid_argument,
+          "a link's factor for both ways lies above 0 and is at most 1");
+  require(link.device_factors.empty() || link.device_factors.size() == devices,
+          Errc::invalid_argument,
+          "a link's factors are given for every device or for none");
+  for (auto const factor : link.device_factors) {
+    require(factor > 0 && std::isfinite(factor),
+            Errc::invalid_argument,
+            "a device's link has a factor that is finite and above 0");
+  }
+  std::set<std::size_t> known;
+  for (auto const& group : link.groups) {
+    for (auto const device : group) {
+      if (device >= devices || !known.insert(device).second) {
+        throw Error(Errc::invalid_argument,
+                    "a link's groups name device " + std::to_string(device) +
+                        (device >= devices ? ", but there are " + std::to_string(devices)
+                                           : " more than once"));
+      }
+    }
+  }
+}
+
+}  // namespace roundpipe
