@@ -220,6 +220,7 @@ set(ROUNDPIPE_EXTRA_HEADERS
 
 # CUDA for g++ with the toolkit's headers.
 set(ROUNDPIPE_CUDA_HOST_HEADERS
+  include/roundpipe/cuda/device/current_device.hpp
   include/roundpipe/cuda/device/device.hpp
   include/roundpipe/cuda/device/device_memory.hpp
   include/roundpipe/cuda/device/driver_function.hpp
@@ -233,13 +234,18 @@ set(ROUNDPIPE_CUDA_HOST_HEADERS
   include/roundpipe/cuda/matmul/blas.hpp
   include/roundpipe/cuda/matmul/matmul.hpp
   include/roundpipe/cuda/matmul/matmul_algorithms.hpp
+  include/roundpipe/cuda/matmul/matmul_file.hpp
   include/roundpipe/cuda/matmul/matmul_plan.hpp
   include/roundpipe/cuda/matmul/matmul_timing.hpp
   include/roundpipe/cuda/attention/attention_cudnn.hpp
   include/roundpipe/cuda/attention/attention_plan.hpp
+  include/roundpipe/cuda/attention/cudnn_graph.hpp
   include/roundpipe/cuda/cuda_backend.hpp
   include/roundpipe/cuda/cuda_event.hpp
   include/roundpipe/cuda/cuda_fence.hpp
+  include/roundpipe/cuda/cuda_options.hpp
+  include/roundpipe/cuda/cuda_resources.hpp
+  include/roundpipe/cuda/cuda_slab.hpp
   include/roundpipe/cuda/cuda_status.hpp
   include/roundpipe/cuda/cuda_stream.hpp
   include/roundpipe/cuda/rounding.hpp

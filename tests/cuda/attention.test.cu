@@ -2,7 +2,6 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 
 #include <roundpipe/cuda/ops/attention.cuh>
-#include <support/attention_options.hpp>
 #include <support/attention_run.hpp>
 #include <support/device_values.hpp>
 #include <support/error_of.hpp>
@@ -23,7 +22,6 @@ using roundpipe::test::error_between;
 using roundpipe::test::error_of;
 using roundpipe::test::lse_shape;
 using roundpipe::test::queries_shape;
-using roundpipe::test::ScopedAttentionOptions;
 using roundpipe::test::tolerance;
 using roundpipe::test::Values;
 using roundpipe::test::with_type;
@@ -32,11 +30,20 @@ namespace {
 
 constexpr cu::AttentionOptions own_kernels{.cudnn = false};
 
-/// With the options of the process.
-void compute(AttentionRun const& r) {
-  cu::DeviceMemory const scratch(DeviceId(0), cu::attention_scratch_bytes(r.s));
-  cu::attention(r.stream, DeviceId(0), scratch.bytes(), r.s, r.out, r.lse, r.q, r.k, r.v);
+/// One for the program: plans take up to a second. Never destroyed, since at the program's end the
+/// driver may be gone.
+cu::CudnnAttention& cudnn() {
+  static auto& attention = *new cu::CudnnAttention;
+  return attention;
+}
+
+void compute(AttentionRun const& r, cu::AttentionOptions options = {}) {
+  cu::DeviceMemory const scratch(DeviceId(0), cu::attention_scratch_bytes(r.s, options));
+  cu::attention(
+      r.stream, cudnn(), options, DeviceId(0), scratch.bytes(), r.s, r.out, r.lse, r.q, r.k, r.v);
   cu::attention_backward(r.stream,
+                         cudnn(),
+                         options,
                          DeviceId(0),
                          scratch.bytes(),
                          r.s,
@@ -52,9 +59,9 @@ void compute(AttentionRun const& r) {
   r.stream.sync();
 }
 
-void check_against_reference(AttentionShape const& s) {
+void check_against_reference(AttentionShape const& s, cu::AttentionOptions options = {}) {
   AttentionRun const run(s);
-  compute(run);
+  compute(run, options);
   check_results(run, run.reference());
 }
 
@@ -71,13 +78,12 @@ constexpr AttentionShape odd_shapes[] = {{1, 70, 3, 3, 10}, {1, 33, 2, 2, 2}, {1
 }  // namespace
 
 TEST_CASE("our own kernels agree with sums in double") {
-  ScopedAttentionOptions const options(own_kernels);
   for (auto const type : {DType::f32, DType::bf16, DType::f16}) {
     for (auto const& shape : all_shapes) {
-      check_against_reference(with_type(shape, type));
+      check_against_reference(with_type(shape, type), own_kernels);
     }
     for (auto const& shape : odd_shapes) {
-      check_against_reference(with_type(shape, type));
+      check_against_reference(with_type(shape, type), own_kernels);
     }
   }
 }
@@ -92,21 +98,20 @@ TEST_CASE("whatever kernels compute them, results agree with sums in double") {
 }
 
 TEST_CASE("without a fixed order of sums, results are as exact") {
-  ScopedAttentionOptions const options({.deterministic = false});
   for (auto const type : {DType::bf16, DType::f16}) {
-    check_against_reference(with_type({2, 129, 6, 2, 128}, type));
+    check_against_reference(with_type({2, 129, 6, 2, 128}, type), {.deterministic = false});
   }
 }
 
 TEST_CASE("equal inputs give equal bits") {
-  for (bool const cudnn : {false, true}) {
-    ScopedAttentionOptions const options({.cudnn = cudnn});
+  for (bool const with_cudnn : {false, true}) {
+    cu::AttentionOptions const options{.cudnn = with_cudnn};
     for (auto const type : {DType::f32, DType::bf16}) {
       AttentionRun const run({2, 500, 8, 2, 128, type});
-      compute(run);
+      compute(run, options);
       auto const bits = run.bits();
       for (int i = 0; i < 5; ++i) {
-        compute(run);
+        compute(run, options);
         CHECK(run.bits() == bits);
       }
     }
@@ -119,8 +124,17 @@ TEST_CASE("tensors may begin at any address") {
   AttentionRun const run(s);
   DeviceValues const shifted(queries_shape(s), s.dtype, run.host_q, 2);
   cu::DeviceMemory const scratch(DeviceId(0), cu::attention_scratch_bytes(s));
-  cu::attention(
-      run.stream, DeviceId(0), scratch.bytes(), s, run.out, run.lse, shifted, run.k, run.v);
+  cu::attention(run.stream,
+                cudnn(),
+                {},
+                DeviceId(0),
+                scratch.bytes(),
+                s,
+                run.out,
+                run.lse,
+                shifted,
+                run.k,
+                run.v);
   CHECK(error_between(run.out.values(), run.reference().out) < tolerance(s.dtype));
 }
 
@@ -130,8 +144,17 @@ TEST_CASE("unsupported attention is refused, and the error says what is unsuppor
   cu::DeviceMemory const scratch(DeviceId(0), cu::attention_scratch_bytes(s));
   auto const attempt = [&](AttentionShape const& shape, DeviceTensor const& lse) {
     return error_of([&] {
-      cu::attention(
-          run.stream, DeviceId(0), scratch.bytes(), shape, run.out, lse, run.q, run.k, run.v);
+      cu::attention(run.stream,
+                    cudnn(),
+                    {},
+                    DeviceId(0),
+                    scratch.bytes(),
+                    shape,
+                    run.out,
+                    lse,
+                    run.q,
+                    run.k,
+                    run.v);
     });
   };
   auto odd = s;
@@ -144,7 +167,8 @@ TEST_CASE("unsupported attention is refused, and the error says what is unsuppor
   CHECK(attempt(with_type(s, DType::f16), run.lse).code() == Errc::unsupported);
   CHECK(attempt(s, DeviceValues(lse_shape(s), DType::bf16)).code() == Errc::unsupported);
   CHECK(error_of([&] {
-          cu::attention(run.stream, DeviceId(0), {}, s, run.out, run.lse, run.q, run.k, run.v);
+          cu::attention(
+              run.stream, cudnn(), {}, DeviceId(0), {}, s, run.out, run.lse, run.q, run.k, run.v);
         }).code() == Errc::invalid_argument);
 }
 
@@ -159,18 +183,17 @@ TEST_CASE("without positions nothing happens") {
 
 TEST_CASE("cuDNN and our own kernels agree, also slice by slice") {
   // Slices of two rows and one, and of two key heads and one.
-  ScopedAttentionOptions const small({.scratch_mib = 32});
+  cu::AttentionOptions const small{.scratch_mib = 32};
   for (AttentionShape const& shape :
        {AttentionShape{3, 512, 24, 4, 64}, AttentionShape{2, 1024, 15, 3, 64}}) {
     auto const s = with_type(shape, DType::bf16);
-    auto const slice = cu::detail::attention_slice(s, cu::attention_options());
+    auto const slice = cu::detail::attention_slice(s, small);
     CHECK((s.rows % slice.rows != 0 || s.kv_heads % slice.kv_heads != 0));
     AttentionRun const run(s);
-    compute(run);
+    compute(run, small);
     Values const results[] = {
         run.out.values(), run.lse.values(), run.dq.values(), run.dk.values(), run.dv.values()};
-    ScopedAttentionOptions const options(own_kernels);
-    compute(run);
+    compute(run, own_kernels);
     auto const bound = tolerance(s.dtype);
     CHECK(error_between(results[0], run.out.values()) < 2 * bound);
     CHECK(error_between(results[1], run.lse.values()) < 1e-5);

@@ -39,38 +39,44 @@ DeviceId const device(0);
 
 /// Large enough for both passes, with any options.
 cu::DeviceMemory scratch_for(AttentionShape const& s, cu::AttentionOptions options) {
-  return cu::DeviceMemory(
-      device,
-      std::max(cu::attention_scratch_bytes(s), cu::detail::cudnn_scratch_bytes(s, options)));
+  return cu::DeviceMemory(device,
+                          std::max(cu::attention_scratch_bytes(s, options),
+                                   cu::detail::cudnn_scratch_bytes(s, options)));
 }
-bool forward(AttentionRun const& r, DeviceBytes scratch) {
-  return cu::CudnnAttention::instance().forward(
-      r.stream, device, scratch, r.s, r.out, r.lse, r.q, r.k, r.v);
+/// One for the program: plans take up to a second. Never destroyed, since at the program's end the
+/// driver may be gone.
+cu::CudnnAttention& cudnn() {
+  static auto& attention = *new cu::CudnnAttention;
+  return attention;
+}
+bool forward(AttentionRun const& r, DeviceBytes scratch, cu::AttentionOptions options = {}) {
+  return cudnn().forward(r.stream, device, scratch, r.s, options, r.out, r.lse, r.q, r.k, r.v);
 }
 bool backward(AttentionRun const& r, DeviceBytes scratch, cu::AttentionOptions options) {
-  return cu::CudnnAttention::instance().backward(r.stream,
-                                                 device,
-                                                 scratch,
-                                                 r.s,
-                                                 options,
-                                                 r.dq,
-                                                 r.dk,
-                                                 r.dv,
-                                                 r.dout,
-                                                 r.q,
-                                                 r.k,
-                                                 r.v,
-                                                 r.out,
-                                                 r.lse);
+  return cudnn().backward(r.stream,
+                          device,
+                          scratch,
+                          r.s,
+                          options,
+                          r.dq,
+                          r.dk,
+                          r.dv,
+                          r.dout,
+                          r.q,
+                          r.k,
+                          r.v,
+                          r.out,
+                          r.lse);
 }
 /// 0 when cuDNN has no plan, or none within its promised scratch.
 Bytes workspace(AttentionShape const& s, cu::AttentionOptions options) {
-  return cu::CudnnAttention::instance().backward_workspace_bytes(device, s, options);
+  return cudnn().backward_workspace_bytes(device, s, options);
 }
 /// Whether cuDNN computes both passes.
 bool compute(AttentionRun const& run, cu::AttentionOptions options) {
   auto const scratch = scratch_for(run.s, options);
-  bool const done = forward(run, scratch.bytes()) && backward(run, scratch.bytes(), options);
+  bool const done =
+      forward(run, scratch.bytes(), options) && backward(run, scratch.bytes(), options);
   run.stream.sync();
   return done;
 }
@@ -213,26 +219,26 @@ TEST_CASE("tensors that do not begin at a multiple of 16 bytes are refused") {
   auto const scratch = scratch_for(s, options);
   DeviceValues const queries(queries_shape(s), s.dtype, run.host_q, 8);
   DeviceValues const keys(keys_shape(s), s.dtype, run.host_k, 2);
-  auto& cudnn = cu::CudnnAttention::instance();
   auto const forward_of =
       [&](DeviceTensor const& out, DeviceTensor const& q, DeviceTensor const& k) {
-        return cudnn.forward(run.stream, device, scratch.bytes(), s, out, run.lse, q, k, run.v);
+        return cudnn().forward(
+            run.stream, device, scratch.bytes(), s, options, out, run.lse, q, k, run.v);
       };
   auto const backward_to = [&](DeviceTensor const& dq, DeviceTensor const& dv) {
-    return cudnn.backward(run.stream,
-                          device,
-                          scratch.bytes(),
-                          s,
-                          options,
-                          dq,
-                          run.dk,
-                          dv,
-                          run.dout,
-                          run.q,
-                          run.k,
-                          run.v,
-                          run.out,
-                          run.lse);
+    return cudnn().backward(run.stream,
+                            device,
+                            scratch.bytes(),
+                            s,
+                            options,
+                            dq,
+                            run.dk,
+                            dv,
+                            run.dout,
+                            run.q,
+                            run.k,
+                            run.v,
+                            run.out,
+                            run.lse);
   };
   CHECK_FALSE(forward_of(queries, run.q, run.k));
   CHECK_FALSE(forward_of(run.out, queries, run.k));

@@ -3,7 +3,6 @@
 
 #include <roundpipe/cuda/attention/attention_plan.hpp>
 
-#include <support/attention_options.hpp>
 #include <support/error_of.hpp>
 
 #include <doctest/doctest.h>
@@ -15,7 +14,6 @@ namespace cu = roundpipe::cu;
 using roundpipe::AttentionShape;
 using roundpipe::Bytes;
 using roundpipe::DType;
-using roundpipe::test::ScopedAttentionOptions;
 
 namespace {
 
@@ -43,9 +41,8 @@ void for_each_shape(F&& f) {
 TEST_CASE("scratch does not grow when an extent shrinks") {
   for (bool const deterministic : {false, true}) {
     cu::AttentionOptions const chosen{.deterministic = deterministic};
-    ScopedAttentionOptions const options(chosen);
     for_each_shape([&](AttentionShape const& s) {
-      auto const bytes = cu::attention_scratch_bytes(s);
+      auto const bytes = cu::attention_scratch_bytes(s, chosen);
       auto const cudnn = cu::detail::cudnn_scratch_bytes(s, chosen);
       for (auto const extent : {&AttentionShape::rows,
                                 &AttentionShape::length,
@@ -54,7 +51,7 @@ TEST_CASE("scratch does not grow when an extent shrinks") {
                                 &AttentionShape::head_dim}) {
         auto smaller = s;
         smaller.*extent = (s.*extent + 1) / 2;
-        CHECK(cu::attention_scratch_bytes(smaller) <= bytes);
+        CHECK(cu::attention_scratch_bytes(smaller, chosen) <= bytes);
         CHECK(cu::detail::cudnn_scratch_bytes(smaller, chosen) <= cudnn);
       }
     });
@@ -95,15 +92,12 @@ TEST_CASE("a group of many long heads fits into no slice") {
   CHECK(cu::detail::attention_slice(s, {.deterministic = false, .scratch_mib = 512}).rows == 0);
 }
 
-TEST_CASE("the last options win") {
-  CHECK(cu::attention_options() == cu::AttentionOptions{.deterministic = true, .cudnn = true});
-  {
-    ScopedAttentionOptions const options({.deterministic = false, .cudnn = false});
-    CHECK(cu::attention_options() == cu::AttentionOptions{.deterministic = false, .cudnn = false});
-    AttentionShape const s{1, 256, 2, 2, 64, DType::bf16};
-    CHECK(cu::attention_scratch_bytes(s) == cu::detail::row_sums_bytes(s));
-  }
-  CHECK(cu::attention_options() == cu::AttentionOptions{});
+TEST_CASE("by default cuDNN computes, in a fixed order; our own kernels need row sums alone") {
+  CHECK(cu::AttentionOptions{} == cu::AttentionOptions{.deterministic = true, .cudnn = true});
+  AttentionShape const s{1, 256, 2, 2, 64, DType::bf16};
+  CHECK(cu::attention_scratch_bytes(s) == cu::attention_scratch_bytes(s, {}));
+  CHECK(cu::attention_scratch_bytes(s, {.deterministic = false, .cudnn = false}) ==
+        cu::detail::row_sums_bytes(s));
 }
 
 TEST_CASE("an unsupported head size is named") {

@@ -15,6 +15,7 @@
 #include <cstdint>
 #include <cstring>
 #include <limits>
+#include <memory>
 #include <string>
 #include <system_error>
 #include <thread>
@@ -228,6 +229,25 @@ TEST_CASE("copies move every byte, up and down, also on the caller's stream") {
     }
   }
   CHECK(cudaStreamDestroy(mine) == cudaSuccess);
+}
+
+TEST_CASE("backends keep their resources apart unless they are told to share them") {
+  struct Count {
+    int value = 0;
+  };
+  cu::CudaBackend first(one_worker());
+  cu::CudaBackend second(one_worker());
+  auto options = one_worker();
+  options.resources = std::make_shared<cu::CudaResources>();
+  cu::CudaBackend third(options);
+  cu::CudaBackend fourth(options);
+  first.resources().get<Count>().value = 1;
+  third.resources().get<Count>().value = 3;
+  CHECK(first.resources().get<Count>().value == 1);
+  CHECK(second.resources().get<Count>().value == 0);
+  CHECK(fourth.resources().get<Count>().value == 3);
+  CHECK(&first.make_stream(d0, LaneKind::compute).resources() == &first.resources());
+  CHECK(&fourth.make_stream(d0, LaneKind::compute).resources() == options.resources.get());
 }
 
 TEST_CASE("the driver reports the links between devices") {

@@ -6,6 +6,7 @@
 #include <roundpipe/core/bytes.hpp>
 #include <roundpipe/cuda/cuda_backend.hpp>
 #include <roundpipe/cuda/ops/cuda_ops.cuh>
+#include <support/cuda_resources.hpp>
 #include <support/device_values.hpp>
 #include <support/element_oracle.hpp>
 #include <support/error_of.hpp>
@@ -34,6 +35,7 @@ cu::CudaBackendOptions one_device() {
   cu::CudaBackendOptions options;
   options.devices = {DeviceId(0)};
   options.device_memory_bytes = 64_MiB;
+  options.resources = test::shared_resources();
   return options;
 }
 

@@ -9,6 +9,7 @@
 #include <roundpipe/nn/language_model_head.hpp>
 #include <roundpipe/nn/token_embedding.hpp>
 #include <roundpipe/nn/transformer_block.hpp>
+#include <support/cuda_resources.hpp>
 #include <support/device_values.hpp>
 #include <support/element_oracle.hpp>
 #include <support/layer_oracle.hpp>
@@ -85,8 +86,9 @@ class TensorList {
 /// The results of both passes of \p layer for the operands in \p host.
 template <class L>
 LayerValues device_passes(L const& layer, LayerCase const& c, LayerValues const& host) {
-  cu::CudaBackend backend(
-      cu::CudaBackendOptions{.devices = {DeviceId(0)}, .device_memory_bytes = 256_MiB});
+  cu::CudaBackend backend(cu::CudaBackendOptions{.devices = {DeviceId(0)},
+                                                 .device_memory_bytes = 256_MiB,
+                                                 .resources = test::shared_resources()});
   auto stream = backend.make_stream(DeviceId(0), LaneKind::compute);
   auto const facts = facts_of(layer, c.shape);
   TensorList const parameters(facts.parameters, false, host.parameters);

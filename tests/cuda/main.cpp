@@ -6,14 +6,11 @@
 /// SKIP_RETURN_CODE), never passed.
 
 #define DOCTEST_CONFIG_IMPLEMENT
-#include <roundpipe/cuda/matmul/matmul_algorithms.hpp>
 #include <support/run.hpp>
 
 #include <cuda_runtime_api.h>
 
-#include <cstdint>
 #include <cstdio>
-#include <cstdlib>
 
 int main(int argc, char** argv) {
   constexpr int skipped = 77;
@@ -27,13 +24,6 @@ int main(int argc, char** argv) {
   if (status != cudaSuccess) {
     std::printf("cudaGetDeviceCount: %s\n", cudaGetErrorString(status));
     return 1;
-  }
-  auto& algorithms = roundpipe::cu::MatmulAlgorithms::instance();
-  if (auto const* const bytes = std::getenv("ROUNDPIPE_TEST_MATMUL_ALIGNMENT")) {  // sanitize.sh
-    algorithms.limit_alignment(static_cast<std::uint32_t>(std::strtoul(bytes, nullptr, 10)));
-  }
-  if (std::getenv("ROUNDPIPE_TEST_MATMUL_UNMEASURED") != nullptr) {  // set by sanitize.sh, too
-    algorithms.measure(false);
   }
   return roundpipe::test::run(argc, argv);
 }

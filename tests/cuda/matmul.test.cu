@@ -4,6 +4,7 @@
 #include <roundpipe/cuda/device/stream.hpp>
 #include <roundpipe/cuda/matmul/matmul.hpp>
 #include <support/cuda_gate.hpp>
+#include <support/cuda_resources.hpp>
 #include <support/device_values.hpp>
 #include <support/error_of.hpp>
 #include <support/temporary_folder.hpp>
@@ -110,29 +111,36 @@ struct Operands {
   DeviceValues dy;
 };
 
+/// The program's choices of algorithms.
+cu::MatmulAlgorithms& algorithms() {
+  return roundpipe::test::shared_resources()->get<cu::MatmulAlgorithms>();
+}
+
 /// A stream with scratch. Measures only on request, because measurements take long.
 struct Setting {
-  explicit Setting(bool measures = false) { cu::MatmulAlgorithms::instance().measure(measures); }
+  explicit Setting(bool measures = false) { algorithms().measure(measures); }
 
   void linear(LinearExtents e,
               DeviceTensor const& y,
               DeviceTensor const& x,
               DeviceTensor const& weight,
               DeviceTensor const& c) const {
-    cu::linear(stream, DeviceId(0), scratch.bytes(), e, y, x, weight, c);
+    cu::linear(stream, algorithms(), DeviceId(0), scratch.bytes(), e, y, x, weight, c);
   }
   void input_gradient(LinearExtents e,
                       DeviceTensor const& dx,
                       DeviceTensor const& dy,
                       DeviceTensor const& weight,
                       DeviceTensor const& c) const {
-    cu::linear_input_gradient(stream, DeviceId(0), scratch.bytes(), e, dx, dy, weight, c);
+    cu::linear_input_gradient(
+        stream, algorithms(), DeviceId(0), scratch.bytes(), e, dx, dy, weight, c);
   }
   void weight_gradient(LinearExtents e,
                        DeviceTensor const& dweight,
                        DeviceTensor const& dy,
                        DeviceTensor const& x) const {
-    cu::linear_weight_gradient(stream, DeviceId(0), scratch.bytes(), e, dweight, dy, x);
+    cu::linear_weight_gradient(
+        stream, algorithms(), DeviceId(0), scratch.bytes(), e, dweight, dy, x);
   }
 
   cu::Stream stream;
@@ -264,15 +272,14 @@ TEST_CASE("too little scratch is an error") {
   Operands const o({4, 8, 16}, DType::bf16);
   DeviceValues const y({4, 16}, DType::bf16);
   CHECK(error_of([&] {
-          cu::linear(setting.stream, DeviceId(0), {}, o.e, y, o.x, o.weight, absent);
+          cu::linear(setting.stream, algorithms(), DeviceId(0), {}, o.e, y, o.x, o.weight, absent);
         }).code() == Errc::invalid_argument);
 }
 
 TEST_CASE("choices that are saved and loaded give the same bits") {
   roundpipe::test::TemporaryFolder const folder;
   auto const path = folder.path / "algorithms.txt";
-  auto& algorithms = cu::MatmulAlgorithms::instance();
-  algorithms.clear();
+  algorithms().clear();
   auto const results = [](bool measures) {
     Setting const setting(measures);
     std::vector<std::vector<std::byte>> bits;
@@ -288,13 +295,13 @@ TEST_CASE("choices that are saved and loaded give the same bits") {
     return bits;
   };
   auto const measured = results(true);
-  CHECK(algorithms.size() == 2);
-  algorithms.save(path);
-  algorithms.clear();
-  algorithms.load(path);
-  CHECK(algorithms.size() == 2);
+  CHECK(algorithms().size() == 2);
+  algorithms().save(path);
+  algorithms().clear();
+  algorithms().load(path);
+  CHECK(algorithms().size() == 2);
   CHECK(results(false) == measured);
-  CHECK(algorithms.size() == 2);
+  CHECK(algorithms().size() == 2);
 
   std::ifstream file(path);
   std::stringstream text;
@@ -306,9 +313,9 @@ TEST_CASE("choices that are saved and loaded give the same bits") {
     changed.replace(place, word.size(), other);
     auto const copy = folder.path / "changed.txt";
     std::ofstream(copy) << changed;
-    algorithms.clear();
-    auto const error = error_of([&] { algorithms.load(copy); });
-    CHECK(algorithms.size() == 0);
+    algorithms().clear();
+    auto const error = error_of([&] { algorithms().load(copy); });
+    CHECK(algorithms().size() == 0);
     return error;
   };
   auto const version = refusal("cublaslt ", "cublaslt 1");
@@ -318,9 +325,9 @@ TEST_CASE("choices that are saved and loaded give the same bits") {
   CHECK(refusal("roundpipe", "squarepipe").code() == Errc::invalid_argument);
   CHECK(refusal("algorithm", "algorithms").code() == Errc::invalid_argument);
   CHECK(refusal("algorithm 0", "algorithm 7").code() == Errc::invalid_argument);
-  CHECK(error_of([&] { algorithms.load(folder.path / "none.txt"); }).code() ==
+  CHECK(error_of([&] { algorithms().load(folder.path / "none.txt"); }).code() ==
         std::errc::no_such_file_or_directory);
-  CHECK(error_of([&] { algorithms.save(folder.path / "none" / "none.txt"); }).code() ==
+  CHECK(error_of([&] { algorithms().save(folder.path / "none" / "none.txt"); }).code() ==
         std::errc::io_error);
 }
 
@@ -329,7 +336,7 @@ TEST_CASE("a choice among loaded kernels does not wait for the caller's stream")
   Operands const o({72, 104, 88}, DType::bf16);
   DeviceValues const y({72, 88}, DType::bf16);
   setting.linear(o.e, y, o.x, o.weight, absent);  // the driver waits for the device to load kernels
-  cu::MatmulAlgorithms::instance().clear();
+  algorithms().clear();
   cu::check(cudaDeviceSynchronize(), "cudaDeviceSynchronize");
   roundpipe::test::Gate gate;
   gate.close(setting.stream);
@@ -345,9 +352,8 @@ TEST_CASE("a choice among loaded kernels does not wait for the caller's stream")
 }
 
 TEST_CASE("threads that use a new shape at once get one choice") {
-  auto& algorithms = cu::MatmulAlgorithms::instance();
-  algorithms.clear();
-  algorithms.measure(true);
+  algorithms().clear();
+  algorithms().measure(true);
   cu::MatmulProblem const problem{.m = 256,
                                   .n = 128,
                                   .k = 192,
@@ -357,7 +363,7 @@ TEST_CASE("threads that use a new shape at once get one choice") {
   std::vector<std::shared_ptr<cu::MatmulPlan const>> plans(4);
   std::vector<std::thread> threads;
   for (auto& plan : plans) {
-    threads.emplace_back([&] { plan = algorithms.find(DeviceId(0), problem); });
+    threads.emplace_back([&] { plan = algorithms().find(DeviceId(0), problem); });
   }
   for (auto& thread : threads) {
     thread.join();
@@ -365,5 +371,5 @@ TEST_CASE("threads that use a new shape at once get one choice") {
   for (auto const& plan : plans) {
     CHECK(plan == plans.front());
   }
-  CHECK(algorithms.size() == 1);
+  CHECK(algorithms().size() == 1);
 }

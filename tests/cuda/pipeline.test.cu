@@ -8,6 +8,7 @@
 #include <roundpipe/optim/adamw.hpp>
 #include <roundpipe/runtime/pipeline.hpp>
 #include <roundpipe/runtime/weights_digest.hpp>
+#include <support/cuda_resources.hpp>
 #include <support/error_of.hpp>
 #include <support/resident_bytes.hpp>
 
@@ -85,6 +86,7 @@ struct Trainer {
         backend(cu::CudaBackendOptions{
             .devices = t.devices.empty() ? spread(t.workers) : t.devices,
             .device_memory_bytes = 256_MiB,
+            .resources = test::shared_resources(),
         }),
         pipeline(nn::transformer<cu::CudaOps>(t.config),
                  AdamW{{.rate = LearningRate::constant(3e-3)}},
@@ -244,8 +246,8 @@ TEST_CASE("a thousand steps leave the memory of the device and the host as it wa
 }
 
 TEST_CASE("evaluation on CUDA gives the loss and the last logits") {
-  cu::CudaBackend backend(
-      cu::CudaBackendOptions{.devices = spread(2), .device_memory_bytes = 256_MiB});
+  cu::CudaBackend backend(cu::CudaBackendOptions{
+      .devices = spread(2), .device_memory_bytes = 256_MiB, .resources = test::shared_resources()});
   BatchShape const shape{2, 32};
   Pipeline pipeline{nn::transformer<cu::CudaOps>(small_model()),
                     AdamW{},
@@ -263,8 +265,8 @@ TEST_CASE("evaluation on CUDA gives the loss and the last logits") {
 }
 
 TEST_CASE("a budget that no plan fits is refused before anything runs") {
-  cu::CudaBackend backend(
-      cu::CudaBackendOptions{.devices = spread(1), .device_memory_bytes = 1_MiB});
+  cu::CudaBackend backend(cu::CudaBackendOptions{
+      .devices = spread(1), .device_memory_bytes = 1_MiB, .resources = test::shared_resources()});
   auto const error = error_of([&] {
     Pipeline const pipeline{nn::transformer<cu::CudaOps>(small_model()),
                             AdamW{},

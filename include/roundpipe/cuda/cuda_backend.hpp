@@ -12,8 +12,12 @@
 #include <roundpipe/core/span.hpp>
 #include <roundpipe/cuda/cuda_event.hpp>
 #include <roundpipe/cuda/cuda_fence.hpp>
+#include <roundpipe/cuda/cuda_options.hpp>
+#include <roundpipe/cuda/cuda_resources.hpp>
+#include <roundpipe/cuda/cuda_slab.hpp>
 #include <roundpipe/cuda/cuda_status.hpp>
 #include <roundpipe/cuda/cuda_stream.hpp>
+#include <roundpipe/cuda/device/current_device.hpp>
 #include <roundpipe/cuda/device/device.hpp>
 #include <roundpipe/cuda/device/device_memory.hpp>
 #include <roundpipe/cuda/device/link_speed.hpp>
@@ -26,7 +30,6 @@
 #include <algorithm>
 #include <atomic>
 #include <cstddef>
-#include <functional>
 #include <memory>
 #include <mutex>
 #include <string>
@@ -35,119 +38,44 @@
 
 namespace roundpipe::cu {
 
-/// Options of \ref CudaBackend.
-struct CudaBackendOptions {
-  /// CUDA's numbers of the devices; the backend numbers them from 0 in this order. Empty: all that
-  /// the process sees. One named twice is two workers that share it, each with the whole budget;
-  /// their streams wait for fences on the host, since a device runs but so many streams at once.
-  std::vector<DeviceId> devices{};
-  /// What allocations may take of each device, whatever the card has. Context, modules and handles
-  /// of libraries come on top. 0: what is free, less \ref device_reserve_bytes.
-  Bytes device_memory_bytes = 0;
-  Bytes device_reserve_bytes = Bytes{1} << 30;  ///< Left for contexts, modules and libraries.
-  /// Streams of the caller's: called with a device by the backend's number (its place in
-  /// \ref devices) and the kind of its lane, it returns a stream of that device which outlives the
-  /// backend, or null for one of the backend's own.
-  std::function<::cudaStream_t(DeviceId, LaneKind)> stream{};
-  /// Host memory that the caller has pinned (weights' slabs, say), each aligned to 256 bytes. A
-  /// slab that fits into what is left of one is cut from it, and cleared; a pipeline asks for a few
-  /// small slabs and then for all that its plan's ledger wants, in slabs of at most 64 GiB. It must
-  /// outlive the slabs, and is not used again for others.
-  std::vector<HostBytes> pinned{};
-  bool measures_links = true;   ///< How fast copies are, for plans and forecasts.
-  bool waits_on_device = true;  ///< False: issuing threads wait for fences, as with old drivers.
-};
-
-/// The first \p count devices that the process sees, for \ref CudaBackendOptions.
-/// \throws Error (invalid_argument) when there are fewer, or as \ref device_count().
-[[nodiscard]] inline std::vector<DeviceId> first_devices(std::size_t count) {
-  auto const present = device_count();
-  if (count > present) {
-    throw Error(Errc::invalid_argument,
-                std::to_string(count) + " CUDA devices are asked for, and there " +
-                    (present == 1 ? "is 1" : "are " + std::to_string(present)));
-  }
-  std::vector<DeviceId> devices;
-  for (std::size_t d = 0; d < count; ++d) {
-    devices.emplace_back(d);
-  }
-  return devices;
-}
-
 /// \brief CUDA devices as workers, numbered from 0; models Backend.
 ///
 /// Streams have priorities: activations before compute before parameters and gradients. Memory
-/// comes from plain allocations. An error of enqueued work breaks the device's context for good, as
-/// CUDA says: what is asked of it later throws the same error.
+/// comes from plain allocations. When enqueued work fails, CUDA breaks the device's context for
+/// good: whatever is asked of the device later throws the same error.
 ///
-/// After \ref abort() fences let all pass, nothing new is enqueued, kernels and copies that were
-/// enqueued still run, and waits of the host throw Errc::aborted.
+/// After \ref abort() fences let all waiters pass, streams enqueue nothing more, kernels and copies
+/// that were enqueued still run, and waits of the host throw Errc::aborted.
 ///
-/// All members may be called from several threads at once. What a backend makes is destroyed before
-/// it.
+/// Threads may call all members at once; each keeps its current device. The process makes contexts
+/// on the named devices alone. Destroy what a backend makes before the backend, on any thread.
 class CudaBackend {
  public:
-  /// Power limits and clocks settle, and the first launch of a kernel loads it, which may wait for
-  /// the whole device: for a stream too that waits for what the host would only do later.
+  /// How long layers run before measurements count: clocks settle, and kernels get loaded. To load
+  /// a kernel, at its first launch, the driver may wait for the whole device, and so also for
+  /// streams that wait for what the host will do only later.
   static constexpr double warm_up_seconds = 1;
 
-  /// A layer takes 10 to 20 launches, and a device's queue holds about a thousand.
+  /// A layer takes 10 to 20 launches, and the queue of a device holds about a thousand.
   static constexpr std::size_t compute_actions_ahead = 48;
 
   using Options = CudaBackendOptions;
   using Stream = CudaStream;
   using Event = CudaEvent;
   using Fence = CudaFence;
-
-  /// Memory of one device, counted against its budget.
-  class DeviceSlab {
-   public:
-    DeviceSlab(DeviceSlab&& other) noexcept
-        : memory_(std::move(other.memory_)), used_(std::exchange(other.used_, nullptr)) {}
-    DeviceSlab& operator=(DeviceSlab&& other) noexcept {
-      DeviceSlab taken(std::move(other));
-      std::swap(memory_, taken.memory_);
-      std::swap(used_, taken.used_);
-      return *this;
-    }
-    ~DeviceSlab() {
-      if (used_ != nullptr) {
-        used_->fetch_sub(memory_.bytes().size());
-      }
-    }
-    [[nodiscard]] DeviceBytes bytes() const noexcept { return memory_.bytes(); }
-
-   private:
-    friend class CudaBackend;
-    DeviceSlab(DeviceMemory memory, std::atomic<Bytes>* used) noexcept
-        : memory_(std::move(memory)), used_(used) {}
-
-    DeviceMemory memory_;
-    std::atomic<Bytes>* used_ = nullptr;
-  };
-
-  /// Pinned host memory, the backend's own or a part of the caller's.
-  class HostSlab {
-   public:
-    [[nodiscard]] HostBytes bytes() const noexcept {
-      return borrowed_.empty() ? memory_.bytes() : borrowed_;
-    }
-
-   private:
-    friend class CudaBackend;
-    explicit HostSlab(PinnedMemory memory) noexcept : memory_(std::move(memory)) {}
-    explicit HostSlab(HostBytes borrowed) noexcept : borrowed_(borrowed) {}
-
-    PinnedMemory memory_;
-    HostBytes borrowed_;
-  };
+  using DeviceSlab = CudaDeviceSlab;
+  using HostSlab = CudaHostSlab;
 
   /// \throws Error (no such device) as \ref cu::device_count(); (invalid_argument) for a device
   ///         that is not there; (unsupported) for one below compute capability 8.0; (over_budget)
   ///         for a budget above what a device has free, less \ref
-  ///         CudaBackendOptions::device_reserve_bytes. Each names what it wants and what is there.
+  ///         CudaBackendOptions::device_reserve_bytes. The message names what was wanted and what
+  ///         there is.
   explicit CudaBackend(Options options = {})
       : options_(std::move(options)), status_(std::make_shared<detail::CudaStatus>()) {
+    if (options_.resources == nullptr) {
+      options_.resources = std::make_shared<CudaResources>();
+    }
     auto const present = cu::device_count();
     if (options_.devices.empty()) {
       options_.devices = first_devices(present);
@@ -174,6 +102,10 @@ class CudaBackend {
     return options_.devices[device.index()];
   }
 
+  /// What operations on the backend's streams keep between calls; see \ref
+  /// MatmulAlgorithms for an example. Valid while the backend lives.
+  [[nodiscard]] CudaResources& resources() const noexcept { return *options_.resources; }
+
   /// Name, budget, the link's speed and rough peaks. \throws Error (invalid_argument) when there is
   /// no such device.
   [[nodiscard]] DeviceProperties device_properties(DeviceId device) const {
@@ -187,12 +119,12 @@ class CudaBackend {
     auto const cuda = ordinal(device);
     require(static_cast<std::size_t>(kind) < device_lane_count,
             Errc::invalid_argument,
-            "a stream was asked for a lane that is none of a device's");
+            "devices have no stream for a lane of the host");
     auto const borrowed = options_.stream ? options_.stream(device, kind) : nullptr;
     if (borrowed != nullptr) {
       require_on(borrowed, device);
     }
-    return {status_, cuda, priority(cuda, kind), borrowed, waits_on_device(cuda)};
+    return {status_, resources(), cuda, priority(cuda, kind), borrowed, waits_on_device(cuda)};
   }
 
   /// A new event, not recorded. \throws Error (invalid_argument) when there is no such device.
@@ -201,8 +133,8 @@ class CudaBackend {
   /// A new fence, at 0.
   [[nodiscard]] Fence make_fence() const { return fence(true); }
 
-  /// A new fence, at 0, that \ref abort leaves as it is: whoever made it opens it, by signalling
-  /// the largest std::int64_t.
+  /// A new fence, at 0, that \ref abort leaves as it is: its owner opens it by signalling the
+  /// largest std::int64_t.
   [[nodiscard]] Fence make_held_fence() const { return fence(false); }
 
   /// A slab of \p bytes of \p device, content undefined. \throws Error (over_budget) when it would
@@ -233,23 +165,23 @@ class CudaBackend {
       std::ranges::fill(part, std::byte{});
       return HostSlab(part);
     }
-    CurrentDevice const current(options_.devices.front());  // pinning takes a context
+    CurrentDevice const current(options_.devices.front());  // pinning needs a context
     return HostSlab(PinnedMemory(bytes));
   }
 
-  /// Stops the backend: opens its fences. Nothing more is enqueued; what is enqueued still runs,
-  /// and is not waited for, as destructors of streams do.
+  /// Stops the backend: opens its fences, and lets streams enqueue nothing more. What is enqueued
+  /// still runs; the destructors of streams wait for it, this function does not.
   void abort() noexcept { status_->abort(); }
 
  private:
   static constexpr int oldest_capability = 80;
 
   [[nodiscard]] Fence fence(bool opened_by_abort) const {
-    CurrentDevice const current(options_.devices.front());  // as pinning does
-    return {status_, opened_by_abort};
+    return {status_, options_.devices.front(), opened_by_abort};
   }
 
   void require_on(::cudaStream_t borrowed, DeviceId device) const {
+    CurrentDevice const current(ordinal(device));
     int found = 0;
     check(::cudaStreamGetDevice(borrowed, &found), "cudaStreamGetDevice");
     if (auto const wanted = ordinal(device).value(); found != wanted) {
@@ -296,8 +228,8 @@ class CudaBackend {
   }
 
   [[nodiscard]] bool waits_on_device(DeviceId device) const {
-    // The streams of two workers may share a hardware queue, where one that waits for what the host
-    // does later holds up the other, whose work the host may be waiting for.
+    // Two workers' streams may share a hardware queue. A stream there that waits for the host would
+    // hold up the other worker's, for which the host may be waiting.
     return options_.waits_on_device && std::ranges::count(options_.devices, device) == 1 &&
            detail::StreamMemoryOps::instance().supported(device);
   }

@@ -8,7 +8,7 @@
 #include <roundpipe/concepts/backend.hpp>
 #include <roundpipe/core/id.hpp>
 #include <roundpipe/cuda/cuda_status.hpp>
-#include <roundpipe/cuda/device/device.hpp>
+#include <roundpipe/cuda/device/current_device.hpp>
 #include <roundpipe/cuda/device/event.hpp>
 
 #include <cuda_runtime_api.h>
@@ -22,10 +22,11 @@ class CudaBackend;
 
 /// \brief A point in a stream's work; models BackendEvent. See \ref EventRef for what it means.
 ///
-/// Events come from \ref CudaBackend::make_event(). Destruction does not block.
+/// Events come from \ref CudaBackend::make_event(). Any thread may call its members, which leave
+/// the thread's current device as it is. Destruction does not block.
 class CudaEvent {
  public:
-  /// Blocks until the latest record is reached; the thread sleeps meanwhile.
+  /// Blocks until the latest record is reached; meanwhile the thread sleeps.
   /// \throws Error with the first failure of enqueued work, or (aborted) after an abort.
   void wait() {
     event_.sync();
@@ -40,7 +41,7 @@ class CudaEvent {
 
   /// \copydoc EventRef::seconds_since
   [[nodiscard]] double seconds_since(CudaEvent const& earlier) const {
-    return EventRef(event_).seconds_since(earlier);
+    return event_.seconds_since(earlier);
   }
 
   /// The handle, which stays owned; null when moved from.

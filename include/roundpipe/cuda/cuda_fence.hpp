@@ -6,7 +6,9 @@
 /// \brief Fences of the CUDA backend: a number in pinned host memory that streams wait for.
 
 #include <roundpipe/concepts/backend.hpp>
+#include <roundpipe/core/id.hpp>
 #include <roundpipe/cuda/cuda_status.hpp>
+#include <roundpipe/cuda/device/current_device.hpp>
 #include <roundpipe/cuda/device/error.hpp>
 
 #include <cuda_runtime_api.h>
@@ -14,6 +16,7 @@
 #include <atomic>
 #include <cstdint>
 #include <memory>
+#include <new>
 #include <utility>
 
 namespace roundpipe::cu {
@@ -24,26 +27,30 @@ class CudaStream;
 /// \brief A counter, at first 0, that the host raises and streams wait for; models BackendFence.
 ///
 /// Fences come from \ref CudaBackend::make_fence() and \ref CudaBackend::make_held_fence(). A fence
-/// must outlive the waits for it.
+/// must outlive the waits for it; any thread may destroy it.
 class CudaFence {
  public:
   CudaFence(CudaFence&& other) noexcept
-      : status_(std::move(other.status_)), flag_(std::exchange(other.flag_, nullptr)) {}
+      : status_(std::move(other.status_)),
+        device_(other.device_),
+        flag_(std::exchange(other.flag_, nullptr)) {}
   CudaFence& operator=(CudaFence&& other) noexcept {
     CudaFence taken(std::move(other));
     std::swap(status_, taken.status_);
+    std::swap(device_, taken.device_);
     std::swap(flag_, taken.flag_);
     return *this;
   }
   ~CudaFence() {
     if (flag_ != nullptr) {
       status_->remove_fence(*flag_);
+      CurrentDevice const current(device_, std::nothrow);
       (void)::cudaFreeHost(flag_);
     }
   }
 
-  /// Raises the value to \p value, and lets pass who waits for that or less; a smaller value than
-  /// the present one changes nothing. May be called from several threads at once.
+  /// Raises the value to \p value: all who wait for that or less pass. A value below the present
+  /// one changes nothing. Several threads may call it at once; it makes no call of CUDA.
   void signal(std::uint64_t value) {
     std::atomic_ref flag(*flag_);
     auto seen = flag.load(std::memory_order_relaxed);
@@ -56,8 +63,10 @@ class CudaFence {
   friend class CudaBackend;
   friend class CudaStream;
 
-  CudaFence(std::shared_ptr<detail::CudaStatus> status, bool opened_by_abort)
-      : status_(std::move(status)) {
+  /// Pins its number through a context of \p device.
+  CudaFence(std::shared_ptr<detail::CudaStatus> status, DeviceId device, bool opened_by_abort)
+      : status_(std::move(status)), device_(device) {
+    CurrentDevice const current(device);
     void* memory = nullptr;
     check(::cudaHostAlloc(
               &memory, sizeof(std::uint64_t), cudaHostAllocPortable | cudaHostAllocMapped),
@@ -83,6 +92,7 @@ class CudaFence {
   [[nodiscard]] std::uint64_t* flag() const noexcept { return flag_; }
 
   std::shared_ptr<detail::CudaStatus> status_;
+  DeviceId device_;
   std::uint64_t* flag_ = nullptr;
 };
 

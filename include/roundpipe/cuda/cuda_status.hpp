@@ -15,10 +15,10 @@
 
 namespace roundpipe::cu::detail {
 
-/// The state of a backend. All members may be called from several threads at once.
+/// The state of a backend. Several threads may call its members at once.
 class CudaStatus {
  public:
-  /// A fence's value that lets every waiter pass: the largest that is positive, since streams
+  /// The value of a fence that lets every waiter pass: the largest positive one, since streams
   /// compare by the sign of the difference.
   static constexpr std::uint64_t passed =
       static_cast<std::uint64_t>(std::numeric_limits<std::int64_t>::max());
@@ -31,7 +31,7 @@ class CudaStatus {
     }
   }
 
-  /// Stops the backend: every fence that was added, also one added later, lets all pass.
+  /// Stops the backend: every fence that was added lets all pass, and so does one added later.
   void abort() noexcept {
     std::lock_guard const lock(mutex_);
     aborted_.store(true, std::memory_order_release);
@@ -40,7 +40,7 @@ class CudaStatus {
     }
   }
 
-  /// \p flag is opened by \ref abort until it is removed.
+  /// From now on until \ref remove_fence, \ref abort opens \p flag.
   void add_fence(std::uint64_t& flag) {
     std::lock_guard const lock(mutex_);
     fences_.push_back(&flag);

@@ -12,8 +12,9 @@
 #include <roundpipe/core/span.hpp>
 #include <roundpipe/cuda/cuda_event.hpp>
 #include <roundpipe/cuda/cuda_fence.hpp>
+#include <roundpipe/cuda/cuda_resources.hpp>
 #include <roundpipe/cuda/cuda_status.hpp>
-#include <roundpipe/cuda/device/device.hpp>
+#include <roundpipe/cuda/device/current_device.hpp>
 #include <roundpipe/cuda/device/error.hpp>
 #include <roundpipe/cuda/device/event.hpp>
 #include <roundpipe/cuda/device/stream.hpp>
@@ -27,6 +28,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <new>
 #include <optional>
 #include <utility>
 
@@ -35,15 +37,17 @@ namespace roundpipe::cu {
 /// \brief A FIFO of work on one device; models BackendStream.
 ///
 /// Streams come from \ref CudaBackend::make_stream(). Every member but \ref synchronize() enqueues
-/// and returns; what it names must live until the work has run. One thread at a time, whose current
-/// device they make the stream's.
+/// and returns; what it names must live until the work has run. One thread at a time. Members leave
+/// the thread's current device as it is, all but \ref get() and the conversion, which are for
+/// launches and make the stream's device current.
 ///
-/// After the backend's \c abort() nothing more is enqueued. The destructor waits for what is, so
-/// that memory may be given back after it.
+/// After the backend's \c abort() a stream enqueues nothing more. The destructor, on any thread,
+/// waits for what is enqueued, so that memory may be given back after it.
 class CudaStream {
  public:
   CudaStream(CudaStream&& other) noexcept
       : status_(std::move(other.status_)),
+        resources_(other.resources_),
         device_(other.device_),
         own_(std::move(other.own_)),
         handle_(std::exchange(other.handle_, nullptr)),
@@ -52,6 +56,7 @@ class CudaStream {
   CudaStream& operator=(CudaStream&& other) noexcept {
     CudaStream taken(std::move(other));
     std::swap(status_, taken.status_);
+    std::swap(resources_, taken.resources_);
     std::swap(device_, taken.device_);
     std::swap(own_, taken.own_);
     std::swap(handle_, taken.handle_);
@@ -62,6 +67,7 @@ class CudaStream {
   ~CudaStream() {
     if (handle_ != nullptr) {
       annotate(nullptr);
+      CurrentDevice const current(device_, std::nothrow);
       (void)::cudaStreamSynchronize(handle_);
     }
   }
@@ -69,31 +75,39 @@ class CudaStream {
   /// The device, by CUDA's number of it.
   [[nodiscard]] DeviceId device() const noexcept { return device_; }
 
-  /// The handle, for launches of kernels and calls of libraries: it makes the stream's device the
-  /// calling thread's current one, as these need. It stays owned.
+  /// What operations keep between calls, for all streams of the backend.
+  [[nodiscard]] CudaResources& resources() const noexcept { return *resources_; }
+
+  /// The handle, which stays owned, for launches of kernels and calls of libraries. It makes the
+  /// stream's device the calling thread's current one, as these need, and leaves it so.
   [[nodiscard]] ::cudaStream_t get() const {
     make_current(device_);
     return handle_;
   }
-  /// The same as a parameter of CCCL's kind.
+  /// The same, as CCCL's kind of parameter.
   operator ::cuda::stream_ref() const { return ::cuda::stream_ref(get()); }
 
   /// Marks the end of what the stream holds now. The event must be of the stream's device.
-  void record(CudaEvent& event) { check(::cudaEventRecord(event.get(), get()), "cudaEventRecord"); }
-
-  /// Lets what is enqueued later wait for \p event's latest record, of any device.
-  void wait(CudaEvent const& event) {
-    check(::cudaStreamWaitEvent(get(), event.get()), "cudaStreamWaitEvent");
+  void record(CudaEvent& event) {
+    CurrentDevice const current(device_);
+    check(::cudaEventRecord(event.get(), handle_), "cudaEventRecord");
   }
 
-  /// Lets what is enqueued later wait until \p fence is at least \p value. Where the driver cannot
-  /// let a stream wait for host memory, the calling thread waits instead.
+  /// Later work waits for the latest record of \p event, which may be of any device.
+  void wait(CudaEvent const& event) {
+    CurrentDevice const current(device_);
+    check(::cudaStreamWaitEvent(handle_, event.get()), "cudaStreamWaitEvent");
+  }
+
+  /// Later work waits until \p fence is at least \p value. Where the driver cannot let a stream
+  /// wait for host memory, the calling thread waits instead.
   void wait(CudaFence const& fence, std::uint64_t value) {
     if (fence.reached(value)) {
       return;
     }
     if (waits_on_device_) {
-      detail::StreamMemoryOps::instance().wait(get(), fence.flag(), value);
+      CurrentDevice const current(device_);
+      detail::StreamMemoryOps::instance().wait(handle_, fence.flag(), value);
     } else {
       fence.wait(value);
     }
@@ -114,7 +128,8 @@ class CudaStream {
   /// Sets every byte of \p to.
   void fill(DeviceBytes to, std::byte value) {
     if (!to.empty() && !status_->aborted()) {
-      check(::cudaMemsetAsync(to.device_pointer(), std::to_integer<int>(value), to.size(), get()),
+      CurrentDevice const current(device_);
+      check(::cudaMemsetAsync(to.device_pointer(), std::to_integer<int>(value), to.size(), handle_),
             "cudaMemsetAsync");
     }
   }
@@ -122,14 +137,14 @@ class CudaStream {
   /// Rounds every number of \p from, to nearest, ties to even.
   /// \throws Error (invalid_argument) when the sizes differ.
   void round(DeviceSpan<BFloat16> to, DeviceSpan<float const> from) {
-    round(detail::RoundingKernels::instance().to_bf16(), to, from);
+    round(&detail::RoundingKernels::to_bf16, to, from);
   }
   /// Likewise; magnitudes from 65520 on become infinite.
   void round(DeviceSpan<Float16> to, DeviceSpan<float const> from) {
-    round(detail::RoundingKernels::instance().to_f16(), to, from);
+    round(&detail::RoundingKernels::to_f16, to, from);
   }
 
-  /// Names what is enqueued from now on as an NVTX range, until the next name; null ends the last.
+  /// Names the work enqueued from now on as an NVTX range, until the next name; null ends the last.
   void annotate(char const* label) noexcept {
     if (range_ != no_range) {
       ::nvtxRangeEnd(range_);
@@ -143,7 +158,8 @@ class CudaStream {
   /// Blocks until all that was enqueued has run. \throws Error with the first failure of enqueued
   /// work, or (aborted) after an abort.
   void synchronize() const {
-    check(::cudaStreamSynchronize(get()), "cudaStreamSynchronize");
+    CurrentDevice const current(device_);
+    check(::cudaStreamSynchronize(handle_), "cudaStreamSynchronize");
     status_->throw_if_aborted();
   }
 
@@ -154,11 +170,13 @@ class CudaStream {
 
   /// Owns a new stream, or borrows \p borrowed, when that is not null.
   CudaStream(std::shared_ptr<detail::CudaStatus> status,
+             CudaResources& resources,
              DeviceId device,
              int priority,
              ::cudaStream_t borrowed,
              bool waits_on_device)
       : status_(std::move(status)),
+        resources_(&resources),
         device_(device),
         handle_(borrowed),
         waits_on_device_(waits_on_device) {
@@ -171,20 +189,26 @@ class CudaStream {
 
   void copy(void* to, void const* from, Bytes bytes, ::cudaMemcpyKind kind) {
     if (bytes > 0 && !status_->aborted()) {
-      check(::cudaMemcpyAsync(to, from, bytes, kind, get()), "cudaMemcpyAsync");
+      CurrentDevice const current(device_);
+      check(::cudaMemcpyAsync(to, from, bytes, kind, handle_), "cudaMemcpyAsync");
     }
   }
 
   template <class Narrow>
-  void round(::cudaKernel_t kernel, DeviceSpan<Narrow> to, DeviceSpan<float const> from) {
+  void round(::cudaKernel_t (detail::RoundingKernels::*kernel)() const noexcept,
+             DeviceSpan<Narrow> to,
+             DeviceSpan<float const> from) {
     require(to.size() == from.size(), Errc::invalid_argument, "a rounding between unequal sizes");
     if (!status_->aborted()) {
+      CurrentDevice const current(device_);
+      auto const& kernels = resources_->get<detail::RoundingKernels>();
       detail::RoundingKernels::launch(
-          kernel, get(), to.device_pointer(), from.device_pointer(), to.size());
+          (kernels.*kernel)(), handle_, to.device_pointer(), from.device_pointer(), to.size());
     }
   }
 
   std::shared_ptr<detail::CudaStatus> status_;
+  CudaResources* resources_;
   DeviceId device_;
   std::optional<Stream> own_;
   ::cudaStream_t handle_ = nullptr;

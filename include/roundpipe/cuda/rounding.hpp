@@ -5,9 +5,11 @@
 /// \file
 /// \brief Rounds fp32 to a 16-bit type on a device.
 ///
-/// The kernels are PTX, which the driver compiles for whatever device it meets, so that the backend
-/// is complete for programs that no nvcc ever sees.
+/// The kernels are PTX, which the driver compiles for the device at hand, so that the backend is
+/// complete for programs that nvcc never sees.
 
+#include <roundpipe/core/id.hpp>
+#include <roundpipe/cuda/device/current_device.hpp>
 #include <roundpipe/cuda/device/error.hpp>
 
 #include <cuda_runtime_api.h>
@@ -15,16 +17,35 @@
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
+#include <new>
 #include <string>
 
 namespace roundpipe::cu::detail {
 
-/// The kernels, loaded once a process.
+/// The kernels, for all devices.
 class RoundingKernels {
  public:
-  [[nodiscard]] static RoundingKernels const& instance() {
-    static RoundingKernels const kernels;
-    return kernels;
+  /// Loads them; the driver compiles them for a device at their first launch there. Some device
+  /// with a context must be current.
+  RoundingKernels() : device_(current_device()) {
+    auto const code =
+        ".version 7.0\n.target sm_80\n.address_size 64\n" + entry("bf16") + entry("f16");
+    check(::cudaLibraryLoadData(&library_, code.c_str(), nullptr, nullptr, 0, nullptr, nullptr, 0),
+          "cudaLibraryLoadData");
+    try {
+      check(::cudaLibraryGetKernel(&to_bf16_, library_, "round_bf16"), "cudaLibraryGetKernel");
+      check(::cudaLibraryGetKernel(&to_f16_, library_, "round_f16"), "cudaLibraryGetKernel");
+    } catch (...) {
+      (void)::cudaLibraryUnload(library_);
+      throw;
+    }
+  }
+  RoundingKernels(RoundingKernels const&) = delete;
+  RoundingKernels& operator=(RoundingKernels const&) = delete;
+  /// No launch may be under way.
+  ~RoundingKernels() {
+    CurrentDevice const current(device_, std::nothrow);
+    (void)::cudaLibraryUnload(library_);
   }
 
   [[nodiscard]] ::cudaKernel_t to_bf16() const noexcept { return to_bf16_; }
@@ -57,16 +78,7 @@ class RoundingKernels {
   }
 
  private:
-  RoundingKernels() {
-    auto const code =
-        ".version 7.0\n.target sm_80\n.address_size 64\n" + entry("bf16") + entry("f16");
-    check(::cudaLibraryLoadData(&library_, code.c_str(), nullptr, nullptr, 0, nullptr, nullptr, 0),
-          "cudaLibraryLoadData");
-    check(::cudaLibraryGetKernel(&to_bf16_, library_, "round_bf16"), "cudaLibraryGetKernel");
-    check(::cudaLibraryGetKernel(&to_f16_, library_, "round_f16"), "cudaLibraryGetKernel");
-  }
-
-  /// A loop over quads of numbers, then one over those that are left.
+  /// A loop over quads of numbers, then one over the rest.
   static std::string entry(std::string const& type) {
     return ".visible .entry round_" + type + R"((
     .param .u64 to, .param .u64 from, .param .u64 quads, .param .u64 count) {
@@ -127,7 +139,8 @@ end:
 )";
   }
 
-  ::cudaLibrary_t library_ = nullptr;  // lives as long as the process
+  DeviceId device_;
+  ::cudaLibrary_t library_ = nullptr;
   ::cudaKernel_t to_bf16_ = nullptr;
   ::cudaKernel_t to_f16_ = nullptr;
 };

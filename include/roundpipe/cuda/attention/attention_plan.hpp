@@ -3,8 +3,8 @@
 #pragma once
 
 /// \file
-/// \brief How attention is computed on a CUDA device: the process's options, the scratch that this
-/// takes, and the slices in which a backward fits in it. Needs no device.
+/// \brief How attention is computed on a CUDA device: its options, the scratch that it takes, and
+/// the slices in which a backward fits in that. Needs no device.
 
 #include <roundpipe/concepts/ops.hpp>
 #include <roundpipe/core/bytes.hpp>
@@ -12,7 +12,6 @@
 #include <roundpipe/core/error.hpp>
 
 #include <algorithm>
-#include <atomic>
 #include <cstdint>
 #include <string>
 
@@ -25,37 +24,21 @@ inline constexpr bool has_cudnn = true;
 inline constexpr bool has_cudnn = false;
 #endif
 
-/// What a process may choose about attention; see \ref set_attention_options.
+/// How \ref BasicCudaOps computes attention. Scratch depends on it, which layers ask for before
+/// there is a backend, and so do the last bits of results: hence it is a part of the operations'
+/// type.
 struct AttentionOptions {
   /// Equal inputs give equal gradients, bit by bit, as `Ops` wants. Without it, cuDNN's backward
-  /// adds in an order left to chance, and is faster and content with less scratch.
+  /// adds in an order left to chance; it is faster and needs less scratch.
   bool deterministic = true;
-  /// Whether cuDNN is asked, where the program was built with it; else our own kernels compute all.
+  /// Whether to ask cuDNN, where the program was built with it. Else our own kernels compute all.
   bool cudnn = true;
-  /// Above this, in MiB, a backward by cuDNN is cut into slices that run one after another. Smaller
-  /// slices fill a GPU less well.
+  /// Above this, in MiB, cuDNN computes a backward in slices, one after another. Smaller slices
+  /// fill a GPU less well.
   std::uint32_t scratch_mib = 1280;
 
   friend bool operator==(AttentionOptions const&, AttentionOptions const&) = default;
 };
-
-namespace detail {
-
-inline std::atomic<AttentionOptions>& attention_options_now() noexcept {
-  static std::atomic<AttentionOptions> options{AttentionOptions{}};
-  return options;
-}
-
-}  // namespace detail
-
-/// Sets the process's options. Call it before anything is planned: scratch depends on them, and so
-/// do the last bits of results.
-inline void set_attention_options(AttentionOptions options) noexcept {
-  detail::attention_options_now() = options;
-}
-[[nodiscard]] inline AttentionOptions attention_options() noexcept {
-  return detail::attention_options_now();
-}
 
 /// The largest head that any kernel here computes.
 inline constexpr std::int64_t max_head_dim = 256;
@@ -94,7 +77,7 @@ namespace detail {
 inline constexpr Bytes cudnn_fixed_bytes = Bytes{1} << 20;
 
 /// The scratch for cuDNN's backward: for all heads at once, or, to keep it small, for as many as
-/// the options leave room for, and for 8 at least.
+/// the options leave room for, but for 8 at least.
 [[nodiscard]] inline Bytes cudnn_scratch_bytes(AttentionShape const& s,
                                                AttentionOptions options) noexcept {
   constexpr Bytes heads_at_least = 8;
@@ -104,8 +87,8 @@ inline constexpr Bytes cudnn_fixed_bytes = Bytes{1} << 20;
          std::min(all, std::max(Bytes{options.scratch_mib} << 20, heads_at_least * head));
 }
 
-/// The part of a backward that cuDNN computes at once: some rows, or some key heads of one row
-/// (with the query heads that read them).
+/// The part of a backward that cuDNN computes at once: some rows, or some key heads of one row with
+/// the query heads that read them.
 struct AttentionSlice {
   std::int64_t rows = 0;
   std::int64_t kv_heads = 0;
@@ -130,9 +113,9 @@ struct AttentionSlice {
 
 }  // namespace detail
 
-/// Scratch for \c attention and \c attention_backward under the process's options.
-[[nodiscard]] inline Bytes attention_scratch_bytes(AttentionShape const& shape) noexcept {
-  auto const options = attention_options();
+/// Scratch for \c attention and \c attention_backward.
+[[nodiscard]] inline Bytes attention_scratch_bytes(AttentionShape const& shape,
+                                                   AttentionOptions options = {}) noexcept {
   auto bytes = detail::row_sums_bytes(shape);
   if (has_cudnn && options.cudnn && size_of(shape.dtype) == 2) {
     bytes = std::max(bytes, detail::cudnn_scratch_bytes(shape, options));

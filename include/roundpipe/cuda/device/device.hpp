@@ -3,17 +3,15 @@
 #pragma once
 
 /// \file
-/// \brief The CUDA devices of this machine: which there are, what they are, and the current one.
+/// \brief The CUDA devices of this machine: how many there are, and what each one is.
 
 #include <roundpipe/concepts/backend.hpp>
 #include <roundpipe/core/bytes.hpp>
 #include <roundpipe/core/error.hpp>
 #include <roundpipe/core/id.hpp>
-#include <roundpipe/cuda/device/driver_function.hpp>
+#include <roundpipe/cuda/device/current_device.hpp>
 #include <roundpipe/cuda/device/error.hpp>
 
-#include <cuda.h>
-#include <cudaTypedefs.h>
 #include <cuda_runtime_api.h>
 
 #include <cstddef>
@@ -23,8 +21,8 @@ namespace roundpipe::cu {
 
 namespace detail {
 
-/// What the runtime answers when it is asked for devices, and the CUDA versions of the driver (0:
-/// there is none) and of the toolkit that the program was built with, as the runtime numbers them.
+/// What the runtime answers when it counts devices, and the CUDA versions of the driver (0: there
+/// is none) and of the toolkit that built the program, as the runtime numbers them.
 struct DeviceAnswer {
   ::cudaError_t status = ::cudaSuccess;
   int count = 0;
@@ -56,7 +54,7 @@ struct DeviceAnswer {
 
 /// How many devices this process sees.
 /// \throws Error (a code equal to \c std::errc::no_such_device) when there is none, or when the
-///         driver is missing or too old for the toolkit that this program was built with.
+///         driver is missing or older than the toolkit that built this program.
 [[nodiscard]] inline std::size_t device_count() {
   detail::DeviceAnswer answer;
   answer.status = ::cudaGetDeviceCount(&answer.count);
@@ -67,46 +65,9 @@ struct DeviceAnswer {
   return detail::usable_devices(answer);
 }
 
-/// Makes \p device the calling thread's current one, which launches of kernels and allocations go
-/// to. It costs next to nothing when it is the current one already.
-inline void make_current(DeviceId device) {
-  check(::cudaSetDevice(device.value()), "cudaSetDevice");
-}
-
-/// Whether this process has a context on \p device: a few hundred MB of its memory. The first call
-/// that needs one makes it on the calling thread's current device, which is 0 where none was
-/// chosen.
-[[nodiscard]] inline bool has_context(DeviceId device) noexcept {
-  static auto const state = detail::driver_function<::PFN_cuDevicePrimaryCtxGetState_v7000>(
-      "cuDevicePrimaryCtxGetState", 7000);
-  unsigned flags = 0;
-  int active = 0;
-  return state != nullptr && state(device.value(), &flags, &active) == CUDA_SUCCESS && active != 0;
-}
-
-/// Makes a device current for as long as it lives, then the one before. Where that has no context,
-/// nobody chose it, and to make it current would make one: the thread keeps the device.
-class CurrentDevice {
- public:
-  explicit CurrentDevice(DeviceId device) {
-    check(::cudaGetDevice(&before_), "cudaGetDevice");
-    make_current(device);
-  }
-  CurrentDevice(CurrentDevice const&) = delete;
-  CurrentDevice& operator=(CurrentDevice const&) = delete;
-  ~CurrentDevice() {
-    if (has_context(DeviceId(before_))) {
-      (void)::cudaSetDevice(before_);
-    }
-  }
-
- private:
-  int before_ = 0;
-};
-
 /// What the driver says of a device's memory.
 struct MemoryInfo {
-  Bytes free_bytes = 0;  ///< Of all processes' point of view.
+  Bytes free_bytes = 0;  ///< What no process uses.
   Bytes total_bytes = 0;
 };
 
@@ -123,7 +84,7 @@ struct MemoryInfo {
   return value;
 }
 
-/// Major times 10 plus minor: 80 for compute capability 8.0.
+/// The compute capability, major times 10 plus minor: 80 for 8.0.
 [[nodiscard]] inline int compute_capability(DeviceId device) {
   return 10 * attribute(device, ::cudaDevAttrComputeCapabilityMajor) +
          attribute(device, ::cudaDevAttrComputeCapabilityMinor);
@@ -138,7 +99,7 @@ struct MemoryInfo {
 
 namespace detail {
 
-/// Dense bf16 FLOPs of one multiprocessor in one clock, with fp32 sums, from the vendor's
+/// Dense bf16 FLOPs of one multiprocessor in one clock, summed in fp32, from the vendor's
 /// architecture papers (A100, GA102, AD102, H100, GB100, GB202).
 [[nodiscard]] inline double matrix_flops_per_clock(int capability) noexcept {
   switch (capability) {
@@ -156,7 +117,7 @@ namespace detail {
 
 }  // namespace detail
 
-/// Name, free memory and rough peaks of \p device. How fast its link is, only a measurement says.
+/// Name, free memory and rough peaks of \p device. \ref measure_link measures its link.
 [[nodiscard]] inline DeviceProperties device_properties(DeviceId device) {
   ::cudaDeviceProp properties{};
   check(::cudaGetDeviceProperties(&properties, device.value()), "cudaGetDeviceProperties");

@@ -9,24 +9,27 @@
 #include <roundpipe/core/error.hpp>
 #include <roundpipe/core/id.hpp>
 #include <roundpipe/core/span.hpp>
+#include <roundpipe/cuda/device/current_device.hpp>
 #include <roundpipe/cuda/device/device.hpp>
 #include <roundpipe/cuda/device/error.hpp>
 
 #include <cuda_runtime_api.h>
 
+#include <cstddef>
+#include <new>
 #include <string>
 #include <utility>
 
 namespace roundpipe::cu {
 
-/// One allocation on one device. Its content is undefined at first. Movable; a moved-from one is
-/// empty. The destructor waits for the device, as \c cudaFree does.
+/// One allocation on one device, its content undefined at first. Movable; a moved-from one is
+/// empty. The destructor waits for the device, as \c cudaFree does, and may run on any thread.
 class DeviceMemory {
  public:
   DeviceMemory() noexcept = default;
-  /// \throws Error (a code equal to std::errc::not_enough_memory) when the device has no such block
-  ///         left; the message says how much it has.
-  DeviceMemory(DeviceId device, Bytes bytes) {
+  /// \throws Error (a code equal to std::errc::not_enough_memory) when the device has no block of
+  ///         that size; the message says how much is free.
+  DeviceMemory(DeviceId device, Bytes bytes) : device_(device) {
     if (bytes == 0) {
       return;
     }
@@ -41,14 +44,17 @@ class DeviceMemory {
     }
     bytes_ = {static_cast<std::byte*>(memory), bytes};
   }
-  DeviceMemory(DeviceMemory&& other) noexcept : bytes_(std::exchange(other.bytes_, {})) {}
+  DeviceMemory(DeviceMemory&& other) noexcept
+      : device_(other.device_), bytes_(std::exchange(other.bytes_, {})) {}
   DeviceMemory& operator=(DeviceMemory&& other) noexcept {
     DeviceMemory taken(std::move(other));
+    std::swap(device_, taken.device_);
     std::swap(bytes_, taken.bytes_);
     return *this;
   }
   ~DeviceMemory() {
     if (!bytes_.empty()) {
+      CurrentDevice const current(device_, std::nothrow);
       (void)::cudaFree(bytes_.device_pointer());
     }
   }
@@ -57,6 +63,7 @@ class DeviceMemory {
   [[nodiscard]] DeviceBytes bytes() const noexcept { return bytes_; }
 
  private:
+  DeviceId device_;
   DeviceBytes bytes_;
 };
 

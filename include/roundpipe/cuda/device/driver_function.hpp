@@ -3,7 +3,7 @@
 #pragma once
 
 /// \file
-/// \brief Functions of the CUDA driver, found at run time, so that programs do not link the driver.
+/// \brief Finds functions of the CUDA driver at run time, so that programs do not link the driver.
 
 #include <cuda_runtime_api.h>
 

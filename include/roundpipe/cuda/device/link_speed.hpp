@@ -7,7 +7,7 @@
 
 #include <roundpipe/core/bytes.hpp>
 #include <roundpipe/core/id.hpp>
-#include <roundpipe/cuda/device/device.hpp>
+#include <roundpipe/cuda/device/current_device.hpp>
 #include <roundpipe/cuda/device/device_memory.hpp>
 #include <roundpipe/cuda/device/error.hpp>
 #include <roundpipe/cuda/device/pinned_memory.hpp>
@@ -26,8 +26,8 @@ struct LinkSpeed {
   double download_bytes_per_second = 0;
 };
 
-/// Copies some blocks of \p bytes either way and takes the fastest; a few milliseconds.
-/// \throws Error when there is no memory for it.
+/// Copies blocks of \p bytes in each direction and takes the fastest; takes a few milliseconds. The
+/// calling thread's current device stays. \throws Error when there is no memory for it.
 [[nodiscard]] inline LinkSpeed measure_link(DeviceId device, Bytes bytes = Bytes{32} << 20) {
   constexpr int repetitions = 4;
   CurrentDevice const current(device);

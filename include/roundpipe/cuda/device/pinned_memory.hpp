@@ -7,7 +7,9 @@
 
 #include <roundpipe/core/bytes.hpp>
 #include <roundpipe/core/error.hpp>
+#include <roundpipe/core/id.hpp>
 #include <roundpipe/core/span.hpp>
+#include <roundpipe/cuda/device/current_device.hpp>
 #include <roundpipe/cuda/device/error.hpp>
 #include <roundpipe/system/cpu_set.hpp>
 
@@ -16,6 +18,7 @@
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
+#include <new>
 #include <string>
 #include <sys/mman.h>
 #include <sys/syscall.h>
@@ -26,19 +29,20 @@
 
 namespace roundpipe::cu {
 
-/// Zeroed host memory, pinned for all devices: huge pages where the system gives them, spread over
-/// all NUMA nodes, first touched by many threads, and only then registered, in parts of at most
-/// \ref largest_registration (a single huge one is known to fail).
+/// Zeroed host memory, pinned for all devices. It takes huge pages where the system gives them,
+/// spreads them over all NUMA nodes, touches them with many threads, and only then registers them,
+/// in parts of at most \ref largest_registration (the driver is known to refuse a single huge one).
 ///
-/// Movable; a moved-from one is empty. No copy may be under way when it is destroyed.
+/// The driver pins it through a context of the device that is current at its construction. The
+/// destructor may run on any thread, once no copy is under way. Movable; a moved-from one is empty.
 class PinnedMemory {
  public:
   static constexpr Bytes largest_registration = Bytes{64} << 30;
 
   PinnedMemory() noexcept = default;
-  /// \throws Error (over_budget) when the system has no such block; (a code equal to
+  /// \throws Error (over_budget) when the system has no block of that size; (a code equal to
   ///         std::errc::not_enough_memory) when the driver cannot pin it.
-  explicit PinnedMemory(Bytes bytes) {
+  explicit PinnedMemory(Bytes bytes) : device_(current_device()) {
     if (bytes == 0) {
       return;
     }
@@ -82,14 +86,15 @@ class PinnedMemory {
   static constexpr Bytes huge_page = Bytes{2} << 20;
 
   void swap(PinnedMemory& other) noexcept {
+    std::swap(device_, other.device_);
     std::swap(mapping_, other.mapping_);
     std::swap(block_, other.block_);
     std::swap(bytes_, other.bytes_);
     std::swap(pinned_, other.pinned_);
   }
 
-  /// Pages go to the nodes in turn, since every device copies all of it. Where there is but one
-  /// node the call changes nothing, and where it is refused speed alone is lost.
+  /// Gives pages to the nodes in turn, since every device copies all of them. On a single node the
+  /// call changes nothing; where the system refuses it, only speed is lost.
   void interleave() const noexcept {
     constexpr int interleave_mode = 3;  // MPOL_INTERLEAVE
     constexpr auto word_bits = 8 * sizeof(unsigned long);
@@ -106,7 +111,7 @@ class PinnedMemory {
     }
   }
 
-  /// Makes the pages exist. Page faults take longer than the zeros, so threads share them.
+  /// Makes the pages exist. Page faults take longer than writing zeros, so threads share them.
   void touch() const {
     constexpr Bytes page = 4096;
     constexpr Bytes smallest_share = Bytes{64} << 20;
@@ -141,8 +146,11 @@ class PinnedMemory {
   }
 
   void release() noexcept {
-    for (Bytes first = 0; first < pinned_; first += largest_registration) {
-      (void)::cudaHostUnregister(block_.data() + first);
+    if (pinned_ > 0) {
+      CurrentDevice const current(device_, std::nothrow);
+      for (Bytes first = 0; first < pinned_; first += largest_registration) {
+        (void)::cudaHostUnregister(block_.data() + first);
+      }
     }
     if (!mapping_.empty()) {
       (void)::munmap(mapping_.data(), mapping_.size());
@@ -151,6 +159,7 @@ class PinnedMemory {
     pinned_ = 0;
   }
 
+  DeviceId device_;    // whose context it was pinned through
   HostBytes mapping_;  // what the system gave
   HostBytes block_;    // whole huge pages of it
   HostBytes bytes_;    // what was asked for

@@ -12,16 +12,16 @@
 
 namespace roundpipe::cu::detail {
 
-/// A span of a stream's time.
+/// Measures how long a span of a stream's work takes. Made on the stream's device.
 class Stopwatch {
  public:
   void start(Stream const& stream) { begin_.record(stream); }
 
-  /// Seconds since \ref start. Blocks until the stream is here.
+  /// Seconds since \ref start. Blocks until the stream gets here.
   [[nodiscard]] double stop(Stream const& stream) {
     end_.record(stream);
     end_.sync();
-    return EventRef(end_).seconds_since(begin_);
+    return end_.seconds_since(begin_);
   }
 
  private:

@@ -17,7 +17,7 @@
 
 namespace roundpipe::cu::detail {
 
-/// What the driver has of them.
+/// The driver's functions for them, which hold no state.
 class StreamMemoryOps {
  public:
   [[nodiscard]] static StreamMemoryOps const& instance() {
@@ -25,7 +25,7 @@ class StreamMemoryOps {
     return ops;
   }
 
-  /// Whether streams of \p device can wait for 64-bit numbers.
+  /// Whether streams of \p device can wait for a 64-bit number.
   [[nodiscard]] bool supported(DeviceId device) const noexcept {
     int yes = 0;
     return wait_ != nullptr && attribute_ != nullptr &&
@@ -34,8 +34,8 @@ class StreamMemoryOps {
            yes != 0;
   }
 
-  /// Lets \p stream wait until the number at \p device_address is at least \p value (by the sign of
-  /// the difference). Precondition: \ref supported.
+  /// \p stream, of the current device, waits until the number at \p device_address is at least
+  /// \p value, by the sign of the difference. Precondition: \ref supported.
   void wait(::cudaStream_t stream, void* device_address, std::uint64_t value) const {
     auto const status = wait_(
         stream, reinterpret_cast<::CUdeviceptr>(device_address), value, CU_STREAM_WAIT_VALUE_GEQ);

@@ -3,11 +3,11 @@
 #pragma once
 
 /// \file
-/// \brief cuBLASLt's statuses as \c std::error_code, and one handle of it a device.
+/// \brief cuBLASLt's statuses as \c std::error_code, and its handles, one a device.
 
 #include <roundpipe/core/error.hpp>
 #include <roundpipe/core/id.hpp>
-#include <roundpipe/cuda/device/device.hpp>
+#include <roundpipe/cuda/device/current_device.hpp>
 
 #include <cublasLt.h>
 
@@ -15,13 +15,14 @@
 #include <atomic>
 #include <cstddef>
 #include <mutex>
+#include <new>
 #include <source_location>
 #include <string>
 #include <system_error>
 
 namespace roundpipe::cu {
 
-/// The devices that a process may use: what the tables of handles have room for.
+/// How many devices a process may use: the size of tables by CUDA's number of a device.
 inline constexpr std::size_t max_devices = 64;
 
 namespace detail {
@@ -66,33 +67,49 @@ inline void check(::cublasStatus_t status,
   }
 }
 
-/// The process's cuBLASLt handle of \p device, made at the first call. Any thread may use it, and
-/// several at once.
-///
-/// It is never destroyed: what runs at the program's end may come after the driver has shut down,
-/// and then the destruction would call into what is gone. The process's end frees it.
-/// \throws Error where there is no such device, or cuBLASLt does not start.
-[[nodiscard]] inline ::cublasLtHandle_t blas_handle(DeviceId device) {
-  struct Table {
-    std::array<std::atomic<::cublasLtHandle_t>, max_devices> handles{};
-    std::mutex making;
-  };
-  static Table& table = *new Table;
-  require(device.valid() && device.index() < max_devices,
-          Errc::invalid_argument,
-          "a device's number is negative or above 63");
-  auto& handle = table.handles[device.index()];
-  if (auto const made = handle.load(std::memory_order_acquire)) [[likely]] {
-    return made;
+/// A cuBLASLt handle for each device, made when it is first asked for. Any thread may use a handle,
+/// and several at once.
+class BlasHandles {
+ public:
+  BlasHandles() = default;
+  BlasHandles(BlasHandles const&) = delete;
+  BlasHandles& operator=(BlasHandles const&) = delete;
+  /// May run on any thread, once no product is under way. Where the driver has shut down, at the
+  /// program's end, the handles are left to the system.
+  ~BlasHandles() {
+    for (std::size_t d = 0; d < max_devices; ++d) {
+      if (auto const made = handles_[d].load(std::memory_order_relaxed); made != nullptr) {
+        CurrentDevice const current(DeviceId(d), std::nothrow);
+        if (has_context(DeviceId(d))) {
+          (void)::cublasLtDestroy(made);
+        }
+      }
+    }
   }
-  std::lock_guard const lock(table.making);
-  if (handle.load(std::memory_order_relaxed) == nullptr) {
-    CurrentDevice const current(device);
-    ::cublasLtHandle_t made = nullptr;
-    check(::cublasLtCreate(&made), "cublasLtCreate");
-    handle.store(made, std::memory_order_release);
+
+  /// The handle of \p device, valid while this object lives. \throws Error when there is no such
+  /// device, or cuBLASLt does not start.
+  [[nodiscard]] ::cublasLtHandle_t of(DeviceId device) {
+    require(device.valid() && device.index() < max_devices,
+            Errc::invalid_argument,
+            "a device's number is negative or above 63");
+    auto& handle = handles_[device.index()];
+    if (auto const made = handle.load(std::memory_order_acquire)) [[likely]] {
+      return made;
+    }
+    std::lock_guard const lock(making_);
+    if (handle.load(std::memory_order_relaxed) == nullptr) {
+      CurrentDevice const current(device);
+      ::cublasLtHandle_t made = nullptr;
+      check(::cublasLtCreate(&made), "cublasLtCreate");
+      handle.store(made, std::memory_order_release);
+    }
+    return handle.load(std::memory_order_relaxed);
   }
-  return handle.load(std::memory_order_relaxed);
-}
+
+ private:
+  std::array<std::atomic<::cublasLtHandle_t>, max_devices> handles_{};
+  std::mutex making_;
+};
 
 }  // namespace roundpipe::cu

@@ -7,9 +7,9 @@
 ///
 /// Operands are both bf16, both f16 or both f32 (in true fp32, no tf32), results f32 or of the
 /// operands' type; sums form in fp32 and are rounded once. Each function only enqueues, on
-/// \c stream, whose device is \c device and current; tensors and scratch must live until it has
-/// run. \c scratch has \ref matmul_scratch_bytes() or more and is aligned to 256 bytes. The first
-/// call of a shape chooses its algorithm: see \ref MatmulAlgorithms.
+/// \c stream, whose device is \c device and current; tensors, scratch and \c algorithms must live
+/// until it has run. \c scratch has \ref matmul_scratch_bytes() or more and is aligned to 256
+/// bytes. The first call of a shape chooses its algorithm: see \ref MatmulAlgorithms.
 
 #include <roundpipe/concepts/ops.hpp>
 #include <roundpipe/core/bytes.hpp>
@@ -42,6 +42,7 @@ namespace detail {
 /// \p d = op(a) op(b) + \p c, column by column; see \ref MatmulProblem.
 inline void multiply(char const* operation,
                      ::cuda::stream_ref stream,
+                     MatmulAlgorithms& algorithms,
                      DeviceId device,
                      DeviceBytes scratch,
                      MatmulProblem problem,
@@ -87,8 +88,8 @@ inline void multiply(char const* operation,
   problem.result = d.dtype();
   problem.adds = c.present();
   problem.alignments = {alignment_of(a), alignment_of(b), alignment_of(addend), alignment_of(d)};
-  auto const plan = MatmulAlgorithms::instance().find(device, problem);
-  auto const status = enqueue(blas_handle(device),
+  auto const plan = algorithms.find(device, problem);
+  auto const status = enqueue(algorithms.handle(device),
                               *plan,
                               problem.adds,
                               d.device_pointer(),
@@ -108,6 +109,7 @@ inline void multiply(char const* operation,
 /// is optional, has y's type, and may be y itself.
 /// \throws Error (unsupported) for other types, or where cuBLASLt has no algorithm.
 inline void linear(::cuda::stream_ref stream,
+                   MatmulAlgorithms& algorithms,
                    DeviceId device,
                    DeviceBytes scratch,
                    LinearExtents e,
@@ -117,12 +119,13 @@ inline void linear(::cuda::stream_ref stream,
                    DeviceTensor const& addend) {
   // yᵀ = weight xᵀ; weight, read column by column, is weightᵀ
   MatmulProblem const problem{.m = e.out, .n = e.rows, .k = e.in, .transpose_a = true};
-  detail::multiply("linear", stream, device, scratch, problem, y, weight, x, addend);
+  detail::multiply("linear", stream, algorithms, device, scratch, problem, y, weight, x, addend);
 }
 
 /// dx = dy weight + addend, of dy [rows, out], weight [out, in], dx and addend [rows, in]; else as
 /// \ref linear.
 inline void linear_input_gradient(::cuda::stream_ref stream,
+                                  MatmulAlgorithms& algorithms,
                                   DeviceId device,
                                   DeviceBytes scratch,
                                   LinearExtents e,
@@ -132,14 +135,23 @@ inline void linear_input_gradient(::cuda::stream_ref stream,
                                   DeviceTensor const& addend) {
   // dxᵀ = weightᵀ dyᵀ
   MatmulProblem const problem{.m = e.in, .n = e.rows, .k = e.out};
-  detail::multiply(
-      "linear_input_gradient", stream, device, scratch, problem, dx, weight, dy, addend);
+  detail::multiply("linear_input_gradient",
+                   stream,
+                   algorithms,
+                   device,
+                   scratch,
+                   problem,
+                   dx,
+                   weight,
+                   dy,
+                   addend);
 }
 
-/// dweight += dyᵀ x, of dy [rows, out], x [rows, in] and dweight [out, in], which is f32. Without a
-/// dweight there is nothing to do.
+/// dweight += dyᵀ x, of dy [rows, out], x [rows, in] and dweight [out, in], which is f32. Does
+/// nothing when dweight is absent.
 /// \throws Error (unsupported) for other types, or where cuBLASLt has no algorithm.
 inline void linear_weight_gradient(::cuda::stream_ref stream,
+                                   MatmulAlgorithms& algorithms,
                                    DeviceId device,
                                    DeviceBytes scratch,
                                    LinearExtents e,
@@ -151,11 +163,19 @@ inline void linear_weight_gradient(::cuda::stream_ref stream,
   }
   require(dweight.dtype() == DType::f32,
           Errc::unsupported,
-          "linear_weight_gradient: a sum of gradients that is not f32");
+          "linear_weight_gradient: the sum of gradients must be f32");
   // dweightᵀ = xᵀ dy; dy, read column by column, is dyᵀ
   MatmulProblem const problem{.m = e.in, .n = e.out, .k = e.rows, .transpose_b = true};
-  detail::multiply(
-      "linear_weight_gradient", stream, device, scratch, problem, dweight, x, dy, dweight);
+  detail::multiply("linear_weight_gradient",
+                   stream,
+                   algorithms,
+                   device,
+                   scratch,
+                   problem,
+                   dweight,
+                   x,
+                   dy,
+                   dweight);
 }
 
 }  // namespace roundpipe::cu

@@ -7,13 +7,14 @@
 #endif
 
 /// \file
-/// \brief Causal grouped-query attention on a CUDA device: by cuDNN where it is there and can, else
-/// by our own kernels.
+/// \brief Causal grouped-query attention on a CUDA device: by cuDNN where the program has it and it
+/// can, else by our own kernels.
 ///
 /// Each function only enqueues, on \c stream, whose device is \c device and current; tensors and
 /// scratch must live until it has run. \c scratch has \ref attention_scratch_bytes() of the shape
-/// or more and is aligned to 256 bytes. \ref set_attention_options says which way is taken. The
-/// first call of a shape makes cuDNN plan, which takes up to a second.
+/// or more and is aligned to 256 bytes. \c options must be those of the scratch; they say which way
+/// is taken. \c cudnn must outlive the work. For a new shape cuDNN plans first, which takes up to a
+/// second.
 
 #include <roundpipe/concepts/ops.hpp>
 #include <roundpipe/core/dtype.hpp>
@@ -39,6 +40,7 @@ namespace detail {
 ///         too little scratch.
 inline void check_attention(char const* operation,
                             AttentionShape const& shape,
+                            AttentionOptions options,
                             DeviceBytes scratch,
                             DeviceTensor const& lse,
                             std::initializer_list<DeviceTensor const*> tensors) {
@@ -55,7 +57,7 @@ inline void check_attention(char const* operation,
                     std::string(name_of(lse.dtype())) +
                     "; tensors are all f32, bf16 or f16, and sums f32");
   }
-  require(scratch.size() >= attention_scratch_bytes(shape),
+  require(scratch.size() >= attention_scratch_bytes(shape, options),
           Errc::invalid_argument,
           "attention has less scratch than attention_scratch_bytes()");
 }
@@ -67,9 +69,11 @@ inline void check_attention(char const* operation,
 }  // namespace detail
 
 /// The attention's output and its log-sum-exp; shapes and meaning as in AttentionOps.
-/// \throws Error (unsupported) for an odd head size or one above 256, and for other types than f32,
-///         bf16 and f16, which all but lse (f32) share.
+/// \throws Error (unsupported) for an odd head size or one above 256, and for types other than f32,
+///         bf16 and f16; all tensors but lse (f32) have the same one.
 inline void attention(::cuda::stream_ref stream,
+                      CudnnAttention& cudnn,
+                      AttentionOptions options,
                       DeviceId device,
                       DeviceBytes scratch,
                       AttentionShape const& shape,
@@ -78,23 +82,21 @@ inline void attention(::cuda::stream_ref stream,
                       DeviceTensor const& q,
                       DeviceTensor const& k,
                       DeviceTensor const& v) {
-  detail::check_attention("attention", shape, scratch, lse, {&out, &q, &k, &v});
+  detail::check_attention("attention", shape, options, scratch, lse, {&out, &q, &k, &v});
   if (detail::is_empty(shape)) {
     return;
   }
-#if defined(ROUNDPIPE_HAS_CUDNN) && ROUNDPIPE_HAS_CUDNN
-  if (attention_options().cudnn &&
-      CudnnAttention::instance().forward(stream, device, scratch, shape, out, lse, q, k, v)) {
+  if (options.cudnn && cudnn.forward(stream, device, scratch, shape, options, out, lse, q, k, v)) {
     return;
   }
-#endif
-  (void)device;
   detail::attention_by_tiles(stream, shape, out, lse, q, k, v);
 }
 
 /// Its gradients, from the output and the log-sum-exp of \ref attention.
 /// \throws Error likewise.
 inline void attention_backward(::cuda::stream_ref stream,
+                               CudnnAttention& cudnn,
+                               AttentionOptions options,
                                DeviceId device,
                                DeviceBytes scratch,
                                AttentionShape const& shape,
@@ -108,19 +110,15 @@ inline void attention_backward(::cuda::stream_ref stream,
                                DeviceTensor const& out,
                                DeviceTensor const& lse) {
   detail::check_attention(
-      "attention_backward", shape, scratch, lse, {&dq, &dk, &dv, &dout, &q, &k, &v, &out});
+      "attention_backward", shape, options, scratch, lse, {&dq, &dk, &dv, &dout, &q, &k, &v, &out});
   if (detail::is_empty(shape)) {
     return;
   }
-#if defined(ROUNDPIPE_HAS_CUDNN) && ROUNDPIPE_HAS_CUDNN
-  auto const options = attention_options();
   if (options.cudnn &&
-      CudnnAttention::instance().backward(
+      cudnn.backward(
           stream, device, scratch, shape, options, dq, dk, dv, dout, q, k, v, out, lse)) {
     return;
   }
-#endif
-  (void)device;
   detail::attention_backward_by_tiles(stream, scratch, shape, dq, dk, dv, dout, q, k, v, out, lse);
 }
 

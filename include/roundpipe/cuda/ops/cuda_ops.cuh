@@ -14,6 +14,8 @@
 #include <roundpipe/core/error.hpp>
 #include <roundpipe/core/span.hpp>
 #include <roundpipe/core/tensor.hpp>
+#include <roundpipe/cuda/attention/attention_cudnn.hpp>
+#include <roundpipe/cuda/attention/attention_plan.hpp>
 #include <roundpipe/cuda/cuda_stream.hpp>
 #include <roundpipe/cuda/kernels/cross_entropy.cuh>
 #include <roundpipe/cuda/kernels/dropout.cuh>
@@ -27,6 +29,7 @@
 #include <roundpipe/cuda/kernels/sum.cuh>
 #include <roundpipe/cuda/kernels/swiglu.cuh>
 #include <roundpipe/cuda/matmul/matmul.hpp>
+#include <roundpipe/cuda/matmul/matmul_algorithms.hpp>
 #include <roundpipe/cuda/ops/attention.cuh>
 #include <roundpipe/nn/op_checks.hpp>
 
@@ -39,18 +42,19 @@ namespace roundpipe::cu {
 /// \ref roundpipe::Ops on a stream of a CUDA device; see the concept for what the operations mean,
 /// and for what they throw.
 ///
-/// Storage is f32, bf16 or f16; everything is computed in f32 and rounded once. Sums of gradients,
-/// losses and log-sum-exps are f32. Kernels are made for tensors of one storage type, gains and
-/// tables of that type or f32, at multiples of 16 bytes and with rows of as many; other mixes of
-/// the three types, addresses and extents take a slower kernel that reads by element. No sum
-/// depends on timing or on the device: its order follows from extents alone.
+/// Storage is f32, bf16 or f16; kernels compute in f32 and round once. Sums of gradients, losses
+/// and log-sum-exps are f32. The fast kernels want tensors of one storage type, gains and tables of
+/// that type or f32, addresses and rows at multiples of 16 bytes; other mixes of the three types,
+/// addresses and extents take a slower kernel that reads element by element. No sum depends on
+/// timing or on the device: its order follows from extents alone.
 ///
 /// A token outside the vocabulary yields zeros and takes no gradient; a label outside it yields a
 /// loss of NaN and no gradient.
 ///
 /// \tparam StreamType converts to \c cuda::stream_ref, which makes its device current, and has
-/// `device()`.
-template <class StreamType>
+///         `device()` and `resources()`, as \ref CudaStream.
+/// \tparam Attention how attention is computed.
+template <class StreamType, AttentionOptions Attention = AttentionOptions{}>
 class BasicCudaOps {
  public:
   using Stream = StreamType;
@@ -65,7 +69,7 @@ class BasicCudaOps {
     return detail::partials_bytes(vectors, width);
   }
   static Bytes attention_scratch_bytes(AttentionShape const& shape) {
-    return cu::attention_scratch_bytes(shape);
+    return cu::attention_scratch_bytes(shape, Attention);
   }
   static Bytes embedding_scratch_bytes(std::int64_t tokens,
                                        std::int64_t /*vocabulary*/,
@@ -79,7 +83,7 @@ class BasicCudaOps {
               DeviceTensor const& addend = absent) const {
     auto const e = nn::detail::check_linear("linear", y, x, weight);
     nn::detail::check_optional("linear", addend, e.rows * e.out);
-    cu::linear(*stream_, stream_->device(), scratch_, e, y, x, weight, addend);
+    cu::linear(*stream_, algorithms(), stream_->device(), scratch_, e, y, x, weight, addend);
   }
 
   void linear_input_gradient(DeviceTensor const& dx,
@@ -88,7 +92,8 @@ class BasicCudaOps {
                              DeviceTensor const& addend = absent) const {
     auto const e = nn::detail::check_linear("linear_input_gradient", dy, dx, weight);
     nn::detail::check_optional("linear_input_gradient", addend, e.rows * e.in);
-    cu::linear_input_gradient(*stream_, stream_->device(), scratch_, e, dx, dy, weight, addend);
+    cu::linear_input_gradient(
+        *stream_, algorithms(), stream_->device(), scratch_, e, dx, dy, weight, addend);
   }
 
   void linear_weight_gradient(DeviceTensor const& dweight,
@@ -99,7 +104,8 @@ class BasicCudaOps {
     }
     auto const e = nn::detail::check_linear("linear_weight_gradient", dy, x, dweight);
     nn::detail::check_sum("linear_weight_gradient", dweight, e.in * e.out);
-    cu::linear_weight_gradient(*stream_, stream_->device(), scratch_, e, dweight, dy, x);
+    cu::linear_weight_gradient(
+        *stream_, algorithms(), stream_->device(), scratch_, e, dweight, dy, x);
   }
 
   void rms_norm(DeviceTensor const& y,
@@ -152,7 +158,8 @@ class BasicCudaOps {
                  DeviceTensor const& k,
                  DeviceTensor const& v) const {
     auto const shape = nn::detail::check_attention("attention", out, lse, q, k, v);
-    cu::attention(*stream_, stream_->device(), scratch_, shape, out, lse, q, k, v);
+    cu::attention(
+        *stream_, cudnn(), Attention, stream_->device(), scratch_, shape, out, lse, q, k, v);
   }
 
   void attention_backward(DeviceTensor const& dq,
@@ -167,8 +174,21 @@ class BasicCudaOps {
     auto const shape = nn::detail::check_attention("attention_backward", out, lse, q, k, v);
     nn::detail::check_same("attention_backward", {&q, &dq, &dout});
     nn::detail::check_same("attention_backward", {&k, &dk, &dv});
-    cu::attention_backward(
-        *stream_, stream_->device(), scratch_, shape, dq, dk, dv, dout, q, k, v, out, lse);
+    cu::attention_backward(*stream_,
+                           cudnn(),
+                           Attention,
+                           stream_->device(),
+                           scratch_,
+                           shape,
+                           dq,
+                           dk,
+                           dv,
+                           dout,
+                           q,
+                           k,
+                           v,
+                           out,
+                           lse);
   }
 
   void swiglu(DeviceTensor const& y, DeviceTensor const& gate, DeviceTensor const& up) const {
@@ -240,6 +260,13 @@ class BasicCudaOps {
   }
 
  private:
+  [[nodiscard]] MatmulAlgorithms& algorithms() const {
+    return stream_->resources().template get<MatmulAlgorithms>();
+  }
+  [[nodiscard]] CudnnAttention& cudnn() const {
+    return stream_->resources().template get<CudnnAttention>();
+  }
+
   Stream* stream_;
   DeviceBytes scratch_;
 };
