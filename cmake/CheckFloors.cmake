@@ -1,18 +1,18 @@
 # cmake -DINCLUDE_DIR=<include/roundpipe> -P CheckFloors.cmake
-# The rooms of RoundpipeRooms.cmake, held against every #include:
-#   - a header includes its own room and those that its room may include, no header includes itself,
-#     and no room may include one that it does not need;
+# Checks every #include against the rooms of RoundpipeRooms.cmake:
+#   - a header includes its own room and the rooms that this room may include, and never itself;
+#   - no room may include a room that it does not need;
 #   - a room holds at most 25 headers, a header at most 300 lines;
 #   - definitions (ROOM/impl/NAME.ipp) are of their header's room, and include no third-party code;
 #   - a .hpp includes no .cuh;
-#   - what is not ours is the standard library, POSIX or the compiler's own, except where
+#   - all other headers belong to the standard library, POSIX or the compiler, except where
 #     third_party_of() says otherwise;
-#   - what ROUNDPIPE_CORE_HEADERS promises (the standard library alone) holds through every
-#     include: no header of those rooms reaches third-party code by way of another header.
+#   - the headers of ROUNDPIPE_CORE_HEADERS need the standard library alone, also through other
+#     headers: none of them reaches third-party code.
 cmake_minimum_required(VERSION 3.25)
 include("${CMAKE_CURRENT_LIST_DIR}/RoundpipeRooms.cmake")
 
-# The room of a header: its folder; for headers beside the rooms, base or umbrella.
+# The room of a header: its folder; base or umbrella for headers outside the rooms.
 function(room_of header out)
   get_filename_component(room "${header}" DIRECTORY)
   string(REGEX REPLACE "/impl$" "" room "${room}")

@@ -51,7 +51,7 @@ void dense(
   }
 }
 
-/// Adds the gradient of w to dw, row after row, and writes that of x to dx unless it is null.
+/// Adds the gradient of w to dw, row after row. Writes the gradient of x to dx unless dx is null.
 void dense_gradient(std::int64_t n,
                     std::int64_t in,
                     std::int64_t out,

@@ -4,7 +4,7 @@
 #pragma once
 
 /// \file
-/// \brief What a run of train_throughput found, and how it is written.
+/// \brief The results of a run of train_throughput, and their output.
 
 #include <roundpipe/bubble/bubbles.hpp>
 #include <roundpipe/core/bytes.hpp>

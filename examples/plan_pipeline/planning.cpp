@@ -169,7 +169,7 @@ class Planning {
     outcome_.shape = bound_shape(outcome_.partition);
     for (auto const& [kind, range] : rp::stages_of(outcome_.partition)) {
       if (kind == rp::StageKind::forward) {
-        continue;  // its time is that of its place, which the backward stage counts
+        continue;  // the backward stage of its place counts its time
       }
       double seconds = 0;
       for (auto const& cost : std::span(problem_.costs).subspan(range.first, range.count)) {

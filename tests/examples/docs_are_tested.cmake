@@ -9,7 +9,7 @@ function(read_flat file out)
   set(${out} "${text}" PARENT_SCOPE)
 endfunction()
 
-function(check_page page) # and the files that may hold its code
+function(check_page page) # arguments: the files that may hold its code
   set(sources)
   foreach(file IN LISTS ARGN)
     read_flat("${file}" text)

@@ -7,7 +7,7 @@ macro(use_program name folder)
     set(PROGRAM "${CMAKE_CURRENT_BINARY_DIR}/../examples/${name}")
     if(NOT EXISTS "${PROGRAM}")
       message(STATUS "skipped: there is no ${PROGRAM}")
-      return() # a macro's return() is its caller's
+      return() # in a macro, return() returns from the caller
     endif()
   endif()
   set(WORK_DIR "${CMAKE_CURRENT_BINARY_DIR}/${folder}")
