@@ -3,26 +3,25 @@
 #pragma once
 
 /// \file
-/// \brief Where the definitions of functions that are no templates live: in every file that calls
-/// them, or in a library that is compiled once.
-///
-/// The target `roundpipe::roundpipe` is header-only: headers include their definitions, which lie
-/// in `impl/NAME.ipp`. The target `roundpipe::compiled` defines \c ROUNDPIPE_COMPILED for all that
-/// link it, and brings a static library of the same definitions: headers then declare. A program
-/// does one or the other in all its files; the linker refuses one that does both.
+/// \brief Where non-template functions are defined: in every file that calls them, or in a library
+/// that is compiled once.
+/// The target `roundpipe::roundpipe` is header-only: headers include their definitions from
+/// `impl/NAME.ipp`. The target `roundpipe::compiled` defines \c ROUNDPIPE_COMPILED for everything
+/// that links it and provides a static library of the same definitions; headers then only declare.
+/// All files of a program must use the same mode: the linker refuses a mixture.
 
 /// \def ROUNDPIPE_INLINE
-/// \brief Begins each definition in an `.ipp` file: \c inline where every file has its own.
+/// \brief Begins each definition in an `.ipp` file: \c inline in header-only mode.
 #ifdef ROUNDPIPE_COMPILED
 #  define ROUNDPIPE_INLINE
 #else
 #  define ROUNDPIPE_INLINE inline
 #endif
 
-// Linkers refuse a program that mixes the two modes: in each mode a second name is defined in the
-// section of a first one. Files of one mode share the first, and linkers keep one of the sections.
-// Files of both modes keep two sections, and with them two definitions of the second name, which is
-// what the linker's message says.
+// Linkers refuse a program that mixes the two modes. In each mode, the section of a first name
+// defines a second name. All files of one mode share the first name, and linkers keep one of the
+// sections. Files of both modes bring two sections and thus two definitions of the second name. The
+// second name is the text of the linker's message.
 #if defined(__ELF__)
 extern "C" {
 #  ifdef ROUNDPIPE_COMPILED

@@ -23,7 +23,7 @@ class HostStream;
 
 namespace detail {
 
-/// The records of one event, numbered from 1 as they are issued; 0 stands for none.
+/// The records of one event, numbered from 1 in issue order; 0 means none.
 class HostEventState {
  public:
   HostEventState(std::shared_ptr<HostStatus> status, DeviceId device)
@@ -32,16 +32,17 @@ class HostEventState {
   [[nodiscard]] HostMonitor const& monitor() const noexcept { return monitor_; }
   [[nodiscard]] DeviceId device() const noexcept { return device_; }
 
-  /// A new record, which the stream must \ref complete.
+  /// Starts a new record, which the stream must \ref complete.
   std::uint64_t issue();
   void complete(std::uint64_t record);
   [[nodiscard]] std::uint64_t latest() const;
   [[nodiscard]] bool latest_is_complete() const;
   /// Returns when \p record is complete or the backend has stopped.
   void wait(std::uint64_t record) const;
-  /// Returns when \p record is complete; streams complete theirs also after a stop.
+  /// Returns when \p record is complete. Streams complete their records even after a stop.
   void wait_through_stop(std::uint64_t record) const;
-  /// When the latest record was completed. \throws Error (invalid_argument) when it was not.
+  /// The completion time of the latest record. \throws Error (invalid_argument) when the record is
+  /// not complete.
   [[nodiscard]] HostClock::time_point time() const;
 
  private:
@@ -50,19 +51,19 @@ class HostEventState {
   HostMonitor monitor_;
   DeviceId device_;
   std::uint64_t issued_ = 0;
-  std::uint64_t completed_through_ = 0;         // this record and all before it
-  std::vector<std::uint64_t> completed_early_;  // before one issued earlier, on a slower stream
+  std::uint64_t completed_through_ = 0;         // this record and all earlier ones
+  std::vector<std::uint64_t> completed_early_;  // completed before an earlier record of a slower
+                                                // stream
   HostClock::time_point time_;
 };
 
 }  // namespace detail
 
 /// \brief A point in a stream's work; models BackendEvent.
-///
-/// Events come from \ref HostBackend::make_event(). A default-constructed one belongs to no backend
-/// and serves inline streams only. All members may be called from several threads at once. An event
-/// may be destroyed while records of it or waits for it are pending. One that was moved from can
-/// only be assigned to or destroyed.
+/// Events come from \ref HostBackend::make_event(). A default-constructed event belongs to no
+/// backend and serves inline streams only. Several threads may call all members at once. An event
+/// may be destroyed while its records or waits are pending. A moved-from event can only be assigned
+/// to or destroyed.
 class HostEvent {
  public:
   HostEvent() : HostEvent(nullptr, DeviceId::none()) {}
@@ -71,15 +72,17 @@ class HostEvent {
   ~HostEvent() = default;
 
   /// Blocks until the latest record is complete; returns at once when there is none.
-  /// \throws Error with the backend's first error, or with Errc::aborted, once it has stopped, be
-  /// the record complete or not.
+  /// \throws Error with the backend's first error, or with Errc::aborted, once the backend has
+  /// stopped, even if the record is complete.
   void wait();
 
-  /// Whether the latest record is complete; true when there is none. \throws Error as \ref wait().
+  /// Whether the latest record is complete; true when there is none. \throws Error like \ref
+  /// wait().
   [[nodiscard]] bool ready() const;
 
-  /// Seconds from \p earlier's latest record to this event's, by the host's steady clock.
-  /// \throws Error (invalid_argument) unless both are complete; as \ref wait() after a stop.
+  /// Seconds from the latest record of \p earlier to the latest record of this event, by the host's
+  /// steady clock. \throws Error (invalid_argument) unless both are complete; like \ref wait()
+  /// after a stop.
   [[nodiscard]] double seconds_since(HostEvent const& earlier) const;
 
  private:

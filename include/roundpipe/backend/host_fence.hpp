@@ -20,7 +20,7 @@ class HostStream;
 
 namespace detail {
 
-/// The value of a fence, and those who wait for it.
+/// The value of a fence, and its waiters.
 class HostFenceState {
  public:
   explicit HostFenceState(std::shared_ptr<HostStatus> status) : monitor_(std::move(status)) {}
@@ -40,9 +40,9 @@ class HostFenceState {
 
 /// \brief A counter, at first 0, that the host raises and streams wait for; models BackendFence.
 ///
-/// Fences come from \ref HostBackend::make_fence(). A default-constructed one belongs to no backend
-/// and serves inline streams only. A fence may be destroyed while waits for it are pending, but
-/// only \c abort() ends these then. One that was moved from can only be assigned to or destroyed.
+/// Fences come from \ref HostBackend::make_fence(). A default-constructed fence belongs to no
+/// backend and serves inline streams only. A fence may be destroyed while waits for it are pending;
+/// then only \c abort() ends these waits. A moved-from fence can only be assigned to or destroyed.
 class HostFence {
  public:
   HostFence() : HostFence(nullptr) {}
@@ -50,8 +50,8 @@ class HostFence {
   HostFence& operator=(HostFence&&) noexcept = default;
   ~HostFence() = default;
 
-  /// Raises the value to \p value, and lets pass who waits for that or less; a smaller value than
-  /// the present one changes nothing. May be called from several threads at once.
+  /// Raises the value to \p value and releases the waiters for that value or less. A value below
+  /// the current one changes nothing. Several threads may call this at once.
   void signal(std::uint64_t value) { state_->signal(value); }
 
  private:

@@ -29,7 +29,7 @@
 
 namespace roundpipe::detail {
 
-/// What the lanes of one backend share; it outlives the backend where a handle does.
+/// The state that the lanes of one backend share. It outlives the backend while a handle exists.
 struct HostShared {
   explicit HostShared(HostBackendOptions given)
       : options((check_options(given), std::move(given))),
@@ -41,13 +41,13 @@ struct HostShared {
   HostLink link;
 };
 
-/// What becomes of something enqueued when the backend has stopped.
+/// What happens to enqueued work when the backend has stopped.
 enum class HostTaskKind : std::uint8_t {
-  work,     ///< It is dropped.
-  control,  ///< It runs all the same: records must complete. It may not throw, nor block then.
+  work,     ///< The lane drops it.
+  control,  ///< The lane runs it: records must complete. It must not throw, or block after a stop.
 };
 
-/// A FIFO that its own thread runs.
+/// A FIFO with its own thread.
 class HostLane {
  public:
   /// \throws std::system_error when no thread can be started.
@@ -60,7 +60,7 @@ class HostLane {
         thread_([this] { run(); }) {}
   HostLane(HostLane const&) = delete;
   HostLane& operator=(HostLane const&) = delete;
-  /// Waits for what was enqueued, unless \ref join() was called.
+  /// Waits for the enqueued work, unless \ref join() was called.
   ~HostLane() {
     close();
     join();
@@ -72,16 +72,16 @@ class HostLane {
 
   void enqueue(HostTaskKind kind, HostTask task);
 
-  /// Names the work that is enqueued from now on, for errors.
+  /// Names the following work in errors.
   void annotate(char const* label);
 
-  /// Blocks until all that was enqueued has run or been dropped.
+  /// Blocks until all enqueued work has run or been dropped.
   void drain();
 
-  /// Lets the thread end after what is enqueued.
+  /// Lets the thread end after the enqueued work.
   void close();
 
-  /// Waits for the thread's end. Precondition: \ref close() was called.
+  /// Waits for the end of the thread. Precondition: \ref close() was called.
   void join();
 
   /// Whether the thread is about to end, or has ended.
@@ -104,8 +104,8 @@ class HostLane {
   LaneKind kind_;
   HostMonitor pause_;
   std::shared_ptr<HostEventState> drained_;
-  std::uint64_t operations_ = 0;  // the thread's own
-  char const* label_ = nullptr;   // the thread's own
+  std::uint64_t operations_ = 0;  // used by the thread only
+  char const* label_ = nullptr;   // used by the thread only
 
   mutable std::mutex mutex_;
   std::condition_variable arrived_;
@@ -114,7 +114,7 @@ class HostLane {
   bool finished_ = false;
 
   std::mutex join_mutex_;
-  std::thread thread_;  // last: it uses the rest
+  std::thread thread_;  // last: the thread uses the other members
 };
 
 }  // namespace roundpipe::detail

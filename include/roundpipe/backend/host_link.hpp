@@ -3,7 +3,7 @@
 #pragma once
 
 /// \file
-/// \brief Copies between the host and emulated devices: one engine per device and direction.
+/// \brief Copies between the host and emulated devices: one engine for each device and direction.
 
 #include <roundpipe/backend/host_options.hpp>
 #include <roundpipe/backend/host_root.hpp>
@@ -23,12 +23,12 @@ namespace roundpipe::detail {
 
 enum class HostCopyDirection : std::uint8_t { up, down };
 
-/// Serves one copy at a time, in the order of arrival, each to its end.
+/// Serves one copy at a time, in order of arrival, each to its end.
 class HostCopyEngine {
  public:
   explicit HostCopyEngine(std::shared_ptr<HostStatus> status) : monitor_(std::move(status)) {}
 
-  /// Returns true when it is the caller's turn, and false if the backend stopped first.
+  /// Returns true when it is the caller's turn, and false if the backend stops first.
   bool acquire();
   void release();
 
@@ -43,11 +43,11 @@ class HostLink {
  public:
   HostLink(std::shared_ptr<HostStatus> const& status, HostBackendOptions const& options);
 
-  /// Copies \p bytes on the calling thread, and returns when their time on the link has passed, or
-  /// early, with any part of them copied, when the backend stops.
+  /// Copies \p bytes on the calling thread and returns when their time on the link has passed. When
+  /// the backend stops, returns early with any part copied.
   ///
-  /// One half moves at the transfer's start and the other at its end, so that a destination that
-  /// is still in use and a source that is overwritten too early both show.
+  /// One half moves at the start of the transfer and the other at its end. This exposes a
+  /// destination that is still in use and a source that is overwritten too early.
   void transfer(DeviceId device,
                 HostCopyDirection direction,
                 std::byte* to,
@@ -62,7 +62,7 @@ class HostLink {
   HostLinkOptions options_;
   HostRoot root_;
   HostMonitor pause_;
-  std::deque<HostCopyEngine> engines_;  // two per device; never moved
+  std::deque<HostCopyEngine> engines_;  // two for each device; never moved
 };
 
 }  // namespace roundpipe::detail

@@ -3,7 +3,7 @@
 #pragma once
 
 /// \file
-/// \brief Slabs of device and host memory for the host backend, each pool under a hard budget.
+/// \brief Slabs of device and host memory for the host backend; each pool has a hard budget.
 
 #include <roundpipe/backend/host_status.hpp>
 #include <roundpipe/config.hpp>
@@ -33,10 +33,10 @@ struct HostMemoryDeleter {
 };
 using HostMemory = std::unique_ptr<std::byte, HostMemoryDeleter>;
 
-/// The memory of one device, or of the host, and what may be taken of it.
+/// The memory of one device, or of the host, under a budget.
 ///
-/// What is given back while work is pending is kept until none is, as \c cudaFree waits for the
-/// device; its share of the budget is free at once.
+/// Memory that is returned while work is pending stays allocated until no work is pending, as \c
+/// cudaFree waits for the device. Its share of the budget is free at once.
 class HostPool {
  public:
   static constexpr Bytes unlimited = std::numeric_limits<Bytes>::max();
@@ -44,7 +44,7 @@ class HostPool {
   HostPool(std::shared_ptr<HostStatus> status, std::string name, Bytes budget_bytes)
       : status_(std::move(status)), name_(std::move(name)), budget_bytes_(budget_bytes) {}
 
-  /// \p bytes of aligned memory, each byte set to \p first. \throws Error (over_budget).
+  /// \p bytes of aligned memory, every byte set to \p first. \throws Error (over_budget).
   HostMemory take(Bytes bytes, std::byte first);
 
   void give_back(HostMemory memory, Bytes bytes);
@@ -61,10 +61,10 @@ class HostPool {
   std::vector<HostMemory> retired_;
 };
 
-/// \brief The owner of one slab; \p Span is the type in which it is seen.
+/// \brief The owner of one slab; \p Span is the type of its view.
 ///
-/// Movable; a moved-from slab is empty. The destructor gives the memory back to the budget; copies
-/// and kernels that are pending may still run into it without harm.
+/// Movable; a moved-from slab is empty. The destructor returns the memory to the budget; pending
+/// copies and kernels may still touch the memory without harm.
 template <class Span>
 class HostSlab {
  public:

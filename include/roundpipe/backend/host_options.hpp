@@ -3,7 +3,7 @@
 #pragma once
 
 /// \file
-/// \brief What a host backend emulates: devices, their memory and links, delays and faults.
+/// \brief The options of a host backend: devices, their memory and links, delays and faults.
 
 #include <roundpipe/config.hpp>
 #include <roundpipe/core/bytes.hpp>
@@ -22,34 +22,34 @@ namespace roundpipe {
 struct HostLinkOptions {
   double upload_bytes_per_second = 0;    ///< 0: as fast as the host copies memory.
   double download_bytes_per_second = 0;  ///< 0: as fast as the host copies memory.
-  double latency_seconds = 0;            ///< Of every copy, which holds its engine then.
+  double latency_seconds = 0;            ///< Of every copy; the copy holds its engine meanwhile.
 };
 
-/// What a \ref HostBackend is made of.
+/// The options of a \ref HostBackend.
 struct HostBackendOptions {
   std::size_t devices = 1;
-  Bytes device_memory_bytes = Bytes{1} << 30;  ///< A hard budget for each device's slabs.
+  Bytes device_memory_bytes = Bytes{1} << 30;  ///< A hard budget for the slabs of each device.
   Bytes host_memory_bytes = 0;                 ///< A hard budget for host slabs; 0: none.
-  HostLinkOptions link{};                      ///< Every device has one such link.
-  /// What the transfers of all devices in both directions share: each of n transfers in flight
-  /// gets the n-th part of it, or its link's rate if that is less. 0: unlimited.
+  HostLinkOptions link{};                      ///< The link of every device.
+  /// Shared by the transfers of all devices in both directions: with n transfers in flight, each
+  /// gets 1/n of this rate, or the rate of its link if that is lower. 0: unlimited.
   double root_bytes_per_second = 0;
-  /// What \c device_properties says; nothing is slowed to these two.
+  /// Reported by \c device_properties; these two slow nothing down.
   double flops_per_second = 1e10;
   double memory_bytes_per_second = 1e10;
 
   /// The pause before each piece of work (launch, copy, fill, round) of a stream, up to a day, and
-  /// (with no device) before each action of a lane of the host; empty: none.
-  /// Called on the streams' threads and the host lanes', several at once.
+  /// (with no device) before each action of a host lane. Empty: none. The threads of streams and
+  /// host lanes call this, several at once.
   std::function<std::chrono::nanoseconds(DeviceId, LaneKind)> delay{};
-  /// Called before each piece of work with its number on the stream, from 0, on the streams'
-  /// threads, several at once; what it throws becomes the failure of that piece. Empty: none.
+  /// Called before each piece of work with its number on the stream, from 0. The threads of streams
+  /// call this, several at once. An exception becomes the failure of that piece. Empty: none.
   std::function<void(DeviceId, LaneKind, std::uint64_t)> fault{};
 };
 
 namespace detail {
 
-/// \throws Error (invalid_argument) for options that describe no backend.
+/// \throws Error (invalid_argument) for invalid options.
 void check_options(HostBackendOptions const& options);
 
 }  // namespace detail

@@ -3,7 +3,7 @@
 #pragma once
 
 /// \file
-/// \brief The time that bytes take on a link, when all links of the host share a root.
+/// \brief The time that bytes take on a link when all links of the host share a root.
 
 #include <roundpipe/backend/host_status.hpp>
 #include <roundpipe/config.hpp>
@@ -17,8 +17,8 @@
 
 namespace roundpipe::detail {
 
-/// Transfers as fluids: each of n in flight runs at the lesser of its link's rate and the root's
-/// n-th part, from each moment at which one starts or ends to the next.
+/// Transfers as fluids: with n in flight, each runs at the rate of its link or at 1/n of the root's
+/// rate, whichever is lower. Rates change whenever a transfer starts or ends.
 class HostRoot {
  public:
   static constexpr double unlimited = std::numeric_limits<double>::infinity();
@@ -26,17 +26,17 @@ class HostRoot {
   HostRoot(std::shared_ptr<HostStatus> status, double bytes_per_second)
       : monitor_(std::move(status)), rate_(bytes_per_second > 0 ? bytes_per_second : unlimited) {}
 
-  /// One transfer, in flight from its construction to its destruction.
+  /// One transfer; it is in flight from construction to destruction.
   class Flow {
    public:
-    /// \param link_rate Bytes a second; \ref unlimited where the link is.
+    /// \param link_rate Bytes a second; \ref unlimited for an unlimited link.
     Flow(HostRoot& root, Bytes bytes, double link_rate);
     Flow(Flow const&) = delete;
     Flow& operator=(Flow const&) = delete;
     ~Flow();
 
-    /// Blocks until, at the rate of the moment, no more than \p ahead is left to go.
-    /// Returns false if the backend stopped first.
+    /// Blocks until, at the current rate, at most \p ahead of the transfer remains. Returns false
+    /// if the backend stops first.
     bool wait_until_left(HostClock::duration ahead);
 
    private:
@@ -53,7 +53,7 @@ class HostRoot {
     return std::min(flow.link_rate_, rate_ / static_cast<double>(flows_.size()));
   }
 
-  // The others' rates depend on the number of flows only where the root is limited.
+  // The number of flows changes the rates of others only when the root is limited.
   void changed() const noexcept;
 
   HostClock::time_point advance();

@@ -3,7 +3,7 @@
 #pragma once
 
 /// \file
-/// \brief Whether a host backend still runs, what stopped it, and waiting that a stop ends.
+/// \brief Whether a host backend still runs, what stopped it, and waits that a stop ends.
 
 #include <roundpipe/config.hpp>
 #include <roundpipe/core/error.hpp>
@@ -28,10 +28,9 @@ using HostClock = std::chrono::steady_clock;
 
 class HostMonitor;
 
-/// The first failure or abort of a backend, and those who must hear of it.
+/// The first failure or abort of a backend, and its listeners.
 ///
-/// Once stopped, it stays so: streams drop their work, waits end, and what stopped it never
-/// changes.
+/// A stop is final: streams drop their work, waits end, and the cause never changes.
 class HostStatus {
  public:
   HostStatus() = default;
@@ -40,18 +39,19 @@ class HostStatus {
 
   [[nodiscard]] bool stopped() const noexcept { return stopped_.load(std::memory_order_acquire); }
 
-  /// \throws Error with what stopped the backend, if it is stopped; a new object each time, so that
-  /// threads share none.
+  /// \throws Error with the cause of the stop, if the backend is stopped. Each call throws a new
+  /// object, so that threads share none.
   void throw_if_stopped() const;
 
-  /// Stops with Errc::aborted, unless something stopped the backend before.
+  /// Stops with Errc::aborted, unless the backend is stopped.
   void abort();
 
-  /// Stops with the exception that is being handled, which work of \p device and \p lane threw: an
-  /// \ref Error with its own code, others as Errc::device_fault. \p label, if any, names the work.
+  /// Stops with the exception that is being handled, thrown by work of \p device and \p lane: an
+  /// \ref Error with its own code, others as Errc::device_fault. \p label names the work, if it is
+  /// not null.
   void fail(DeviceId device, LaneKind lane, char const* label);
 
-  /// Counts what is enqueued and has neither run nor been dropped.
+  /// Counts work that is enqueued and has neither run nor been dropped.
   void add_pending() noexcept { pending_.fetch_add(1, std::memory_order_relaxed); }
   void remove_pending() noexcept { pending_.fetch_sub(1, std::memory_order_release); }
   [[nodiscard]] bool idle() const noexcept { return pending_.load(std::memory_order_acquire) == 0; }
@@ -69,7 +69,7 @@ class HostStatus {
 
   std::atomic<bool> stopped_ = false;
   std::atomic<std::size_t> pending_ = 0;
-  std::mutex mutex_;  // locked before a monitor's, never after
+  std::mutex mutex_;  // locked before the mutex of a monitor, never after
   Cause cause_;       // written once, before stopped_ is set
   std::unordered_set<HostMonitor*> monitors_;
 };
@@ -79,7 +79,7 @@ class HostMonitor {
  public:
   using Lock = std::unique_lock<std::mutex>;
 
-  /// \param status Whose stop ends waits; may be null: then only what is waited for ends them.
+  /// \param status The status whose stop ends waits. Null: only the awaited condition ends them.
   explicit HostMonitor(std::shared_ptr<HostStatus> status);
   HostMonitor(HostMonitor const&) = delete;
   HostMonitor& operator=(HostMonitor const&) = delete;
@@ -90,7 +90,7 @@ class HostMonitor {
   [[nodiscard]] bool stopped() const noexcept { return status_ && status_->stopped(); }
   void notify() const noexcept { changed_.notify_all(); }
 
-  /// Waits until \p holds() or a stop, and returns the former.
+  /// Waits until \p holds() or a stop, and returns the value of \p holds().
   template <class Predicate>
   bool wait(Lock& lock, Predicate holds) const {
     changed_.wait(lock, [&] { return holds() || stopped(); });
@@ -103,10 +103,10 @@ class HostMonitor {
     changed_.wait(lock, std::move(holds));
   }
 
-  /// Waits until \p time, a notification or a stop, and may return for no reason.
+  /// Waits until \p time, a notification or a stop; may also return without a cause.
   void wait_until(Lock& lock, HostClock::time_point time) const;
 
-  /// Waits until \p time or a stop, and returns whether it was the former.
+  /// Waits until \p time or a stop, and returns whether \p time was reached.
   bool sleep_until(HostClock::time_point time) const;
 
  private:

@@ -3,7 +3,7 @@
 #pragma once
 
 /// \file
-/// \brief Streams of the host backend: work that a thread runs in order, or the caller at once.
+/// \brief Streams of the host backend: a thread runs their work in order, or the caller at once.
 
 #include <roundpipe/backend/host_event.hpp>
 #include <roundpipe/backend/host_fence.hpp>
@@ -23,17 +23,18 @@
 
 namespace roundpipe {
 
-/// \brief A FIFO of work on one device, run by a thread of its own; models BackendStream.
+/// \brief A FIFO of work on one device, run by its own thread; models BackendStream.
 ///
 /// Streams come from \ref HostBackend::make_stream(). Every member but \ref synchronize() enqueues
 /// and returns; spans must live until the work has run. Work that throws stops the backend: see
-/// \ref HostBackend. Members may be called from several threads at once, also from enqueued work.
+/// \ref HostBackend. Several threads may call the members at once, also from enqueued work.
 ///
 /// A default-constructed (or moved-from) stream is *inline*: it runs everything at once on the
-/// caller's thread, and lets exceptions of the work through to the caller; its waits block.
+/// caller's thread and lets exceptions of the work reach the caller; its waits block.
 ///
-/// The destructor lets enqueued work run on: what that uses must live on, too. Only after the
-/// backend has stopped it waits for the piece in flight, so that nothing is used after it.
+/// The destructor lets enqueued work run on, so everything that the work uses must live on. After
+/// the backend has stopped, the destructor waits for the work in flight, so that nothing is used
+/// later.
 class HostStream {
  public:
   /// An inline stream.
@@ -42,8 +43,8 @@ class HostStream {
   HostStream& operator=(HostStream&& other) noexcept;
   ~HostStream();
 
-  /// Enqueues \p f, which is called once and then destroyed. It costs no allocation when it is
-  /// small (detail::HostTask::inline_bytes) and moves without throwing.
+  /// Enqueues \p f, which is called once and then destroyed. A small callable
+  /// (detail::HostTask::inline_bytes) that moves without throwing costs no allocation.
   template <class F>
     requires std::move_constructible<F> && std::invocable<F&>
   void launch(F f) {
@@ -54,16 +55,16 @@ class HostStream {
     }
   }
 
-  /// Records \p event: it is complete when all that was enqueued before has run.
-  /// \throws Error (invalid_argument) when the event is another device's or another backend's.
+  /// Records \p event: it is complete when all work enqueued before has run.
+  /// \throws Error (invalid_argument) when the event belongs to another device or backend.
   void record(HostEvent& event);
 
-  /// Lets what is enqueued later wait for \p event's latest record so far; for none if there is
-  /// none. \throws Error (invalid_argument) when the event is another backend's.
+  /// Makes later work wait for the latest record of \p event so far, or for nothing if there is
+  /// none. \throws Error (invalid_argument) when the event belongs to another backend.
   void wait(HostEvent const& event);
 
-  /// Lets what is enqueued later wait until \p fence is at least \p value.
-  /// \throws Error (invalid_argument) when the fence is another backend's.
+  /// Makes later work wait until \p fence is at least \p value.
+  /// \throws Error (invalid_argument) when the fence belongs to another backend.
   void wait(HostFence const& fence, std::uint64_t value);
 
   /// Copies \p from to the device: an upload, on the device's upload engine.
@@ -80,15 +81,15 @@ class HostStream {
   /// Rounds every number of \p from, to nearest, ties to even.
   /// \throws Error (invalid_argument) when the sizes differ.
   void round(DeviceSpan<BFloat16> to, DeviceSpan<float const> from) { round_all(to, from); }
-  /// Likewise; magnitudes from 65520 on become infinite.
+  /// Rounds to f16 in the same way; magnitudes of 65520 and more become infinite.
   void round(DeviceSpan<Float16> to, DeviceSpan<float const> from) { round_all(to, from); }
 
-  /// Names the work that is enqueued from now on in the message of its errors. \p label must live
-  /// until that work has run; null changes nothing.
+  /// Names the following work in the message of its errors. \p label must live until the work has
+  /// run; null changes nothing.
   void annotate(char const* label);
 
-  /// Blocks until all that was enqueued has run, or has been dropped because the backend stopped.
-  /// Not to be called from enqueued work. \throws Error with what stopped the backend.
+  /// Blocks until all enqueued work has run, or has been dropped because the backend stopped.
+  /// Enqueued work must not call this. \throws Error with the cause of the stop.
   void synchronize();
 
  private:
@@ -100,7 +101,9 @@ class HostStream {
 
   template <class Narrow>
   void round_all(DeviceSpan<Narrow> to, DeviceSpan<float const> from) {
-    require(to.size() == from.size(), Errc::invalid_argument, "a rounding between unequal sizes");
+    require(to.size() == from.size(),
+            Errc::invalid_argument,
+            "the source and the destination of a rounding must have the same size");
     launch([to, from] {
       auto* const narrow = to.device_pointer();
       auto const* const wide = from.device_pointer();

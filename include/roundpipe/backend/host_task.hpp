@@ -3,7 +3,7 @@
 #pragma once
 
 /// \file
-/// \brief A move-only callable that keeps what it calls inside itself, up to a size.
+/// \brief A move-only callable that stores small callables inside itself.
 
 #include <roundpipe/config.hpp>
 
@@ -17,8 +17,8 @@
 
 namespace roundpipe::detail {
 
-/// Calls \p f through code that exists once in a program. Reason: a compiler may fuse or vectorize
-/// the sums of a kernel differently in two places where it is inlined, and an inline stream must
+/// Calls \p f through code that exists once in a program. Reason: where a compiler inlines a kernel
+/// in two places, it may fuse or vectorize the kernel's sums differently; an inline stream must
 /// give the same bits as a stream with a thread.
 template <class F>
 #if defined(__GNUC__) && !defined(__clang__)
@@ -30,7 +30,7 @@ void call_kernel(F& f) {
   static_cast<void>(std::invoke(f));
 }
 
-/// A callable without arguments or result. One of up to \ref inline_bytes costs no allocation.
+/// A callable without arguments or result. Up to \ref inline_bytes cost no allocation.
 class HostTask {
  public:
   static constexpr std::size_t inline_bytes = 208;
@@ -54,7 +54,7 @@ class HostTask {
   HostTask& operator=(HostTask&& other) noexcept;
   ~HostTask() { reset(); }
 
-  /// Calls the callable. Precondition: there is one, that is, neither moved from nor reset.
+  /// Calls the callable. Precondition: there is one (neither moved from nor reset).
   void operator()() { table_->call(storage_); }
 
   /// Destroys the callable.

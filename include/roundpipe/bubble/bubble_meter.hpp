@@ -3,7 +3,7 @@
 #pragma once
 
 /// \file
-/// \brief Finds in measured runs what idle devices waited for.
+/// \brief Finds out, in measured runs, what idle devices waited for.
 
 #include <roundpipe/bubble/bubble_trace.hpp>
 #include <roundpipe/bubble/bubbles.hpp>
@@ -20,31 +20,32 @@
 
 namespace roundpipe {
 
-/// Sums up idle time over training calls, which are added in the order in which they ran.
+/// Sums the idle time over training calls, which are added in the order in which they ran.
 ///
-/// The time between two actions of a device's compute lane is charged as \ref detail::trace_bubble
-/// says, as far as their own graphs tell. What waits for earlier graphs waits for the optimizer if
-/// for any lane of the host, else for memory; the rest is dispatch, or drain before a device's
-/// first action of a call.
+/// \ref detail::trace_bubble charges the time between two actions of a device's compute lane, as
+/// far as their own graphs tell. A wait for an earlier graph is a wait for the optimizer if a host
+/// lane causes it, otherwise for memory. The rest is dispatch, or drain before a device's first
+/// action of a call.
 class BubbleMeter {
  public:
   explicit BubbleMeter(std::size_t devices) : busy_until_s_(devices) {}
 
-  /// What an action waits for besides its own graph's actions.
+  /// What an action waits for outside its own graph.
   enum class External { none, device, host };
 
-  /// \p entries are the actions of \p graph, in its order; \p external says what each waits for.
+  /// \p entries are the actions of \p graph, in its order; \p external says what each one waits
+  /// for.
   void add(ActionGraph const& graph,
            std::span<TimelineEntry const> entries,
            std::function<External(ActionId)> const& external);
 
   [[nodiscard]] Bubbles const& bubbles() const noexcept { return bubbles_; }
 
-  /// Begins anew with what comes after all that was added.
+  /// Starts over: forgets everything added so far.
   void forget() noexcept { bubbles_ = {}; }
 
  private:
-  /// One graph's actions, as \ref detail::trace_bubble sees them.
+  /// The actions of one graph, in the form that \ref detail::trace_bubble reads.
   struct View {
     ActionGraph const& graph;
     std::span<TimelineEntry const> entries;
@@ -53,11 +54,11 @@ class BubbleMeter {
 
     [[nodiscard]] TimelineEntry const& entry(std::size_t i) const { return entries[i]; }
 
-    /// Of what \p i waited for in its own graph, what ended last.
+    /// The last to end of the actions of its own graph that \p i waited for.
     [[nodiscard]] std::optional<std::size_t> last_to_end(std::size_t i) const;
 
-    /// Whether \p user used what lay before in an entry of a device's ring that \p copy writes. The
-    /// lane's copy before, into the entry next to it, is no such user.
+    /// Whether \p user used the former content of a device ring entry that \p copy writes. The
+    /// previous copy of the lane, into the neighbouring entry, is not such a user.
     [[nodiscard]] bool waits_for_place(std::size_t copy, std::size_t user) const;
 
     [[nodiscard]] BubbleCause rest(std::size_t i, bool first) const;

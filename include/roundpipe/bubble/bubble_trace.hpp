@@ -3,7 +3,7 @@
 #pragma once
 
 /// \file
-/// \brief Traces a device's idle time back through what was waited for.
+/// \brief Traces the idle time of a device back through the chain of waits.
 
 #include <roundpipe/bubble/bubbles.hpp>
 #include <roundpipe/core/id.hpp>
@@ -15,19 +15,19 @@
 
 namespace roundpipe::detail {
 
-/// Charges the time from \p idle_from_s to the start of action \p id, of a compute lane, to what
-/// was under way in it. \p first: nothing of its call ran on its device before.
+/// Charges the time from \p idle_from_s to the start of action \p id, of a compute lane, to the
+/// work that was in progress during that time. \p first says that \p id is the first action of its
+/// call on its device.
 ///
-/// The time is traced back from the action: to what ended last of all that it waited for, through
-/// that, to what that waited for, and so on, until the device was busy. Copies are transfer stalls,
-/// or memory stalls where what they waited for was their place; other devices' compute is
-/// imbalance, or, before the device's first action of a call, fill, and drain where it belongs to
-/// an earlier call; the host's work is an optimizer stall.
-///
+/// The trace goes back from the action to the last to end of the actions that it waited for, from
+/// there to the last to end of that action's waits, and so on, until the device was busy. Copies
+/// are transfer stalls, or memory stalls when they waited for their place. Compute of other devices
+/// is imbalance; before the device's first action of a call it is fill, or drain if it belongs to
+/// an earlier call. Work of the host is an optimizer stall.
 /// \tparam View Knows the actions by numbers:
-/// - `entry(i)`: when action i ran, and where;
-/// - `last_to_end(i)`: which of those that it waited for ended last, as an optional number;
-/// - `waits_for_place(i, j)`: whether copy i waited for j to leave the memory that it writes;
+/// - `entry(i)`: when and where action i ran;
+/// - `last_to_end(i)`: the last to end of the actions that i waited for, as an optional number;
+/// - `waits_for_place(i, j)`: whether copy i waited for j to leave the memory that i writes;
 /// - `rest(i, first)`: the cause of time in which i waited for nothing that the view knows.
 template <class View>
 void trace_bubble(

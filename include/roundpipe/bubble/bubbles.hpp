@@ -3,7 +3,7 @@
 #pragma once
 
 /// \file
-/// \brief Idle time of devices, by what it was spent waiting for.
+/// \brief The idle time of devices, by what they waited for.
 
 #include <roundpipe/config.hpp>
 
@@ -13,15 +13,15 @@
 
 namespace roundpipe {
 
-/// What a device that does not compute waits for.
+/// What a device without compute waits for.
 enum class BubbleCause : std::uint8_t {
-  fill,             ///< The call's first work has not come to it yet.
-  drain,            ///< The call's last work has left it, and no other call has begun.
-  imbalance,        ///< Another device still computes what it needs.
-  transfer_stall,   ///< A copy that could have been made earlier is under way.
-  memory_stall,     ///< A copy is under way whose place was in use until now.
-  optimizer_stall,  ///< The optimizer, or what it reads or writes.
-  dispatch,         ///< Nothing: the work was not issued yet, or had just been.
+  fill,             ///< The first work of the call has not reached the device.
+  drain,            ///< The last work of the call has left the device, and no other call has begun.
+  imbalance,        ///< Another device still computes what this device needs.
+  transfer_stall,   ///< A copy is in flight that could have started earlier.
+  memory_stall,     ///< A copy is in flight whose place was in use until now.
+  optimizer_stall,  ///< The optimizer, or a buffer that the optimizer reads or writes.
+  dispatch,         ///< Nothing: the work was not issued yet, or had just been issued.
 };
 
 inline constexpr std::size_t bubble_cause_count = 7;

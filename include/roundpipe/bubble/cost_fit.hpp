@@ -3,7 +3,7 @@
 #pragma once
 
 /// \file
-/// \brief The times of layers, taken from what was measured while the pipeline ran.
+/// \brief The times of layers, from measurements of the running pipeline.
 
 #include <roundpipe/concepts/partition_policy.hpp>
 #include <roundpipe/config.hpp>
@@ -19,24 +19,23 @@ namespace roundpipe {
 
 namespace detail {
 
-/// The median of \p values, which it reorders; nothing when there are none.
+/// The median of \p values, which are reordered; none when \p values is empty.
 [[nodiscard]] std::optional<double> median(std::vector<double>& values);
 
 }  // namespace detail
 
-/// The costs of all layers, refitted: the median over devices, calls and micro-batches of what
-/// \p timeline says that a layer's forward, recomputation and backward took; of what it does not
-/// say, what \p known says. Medians, so that what disturbs few of many tasks disturbs no plan.
-///
-/// A layer of the fused stage is not recomputed: its forward is refitted, and where \p known has a
-/// time of recomputation, that changes by the same factor. Updates are not refitted.
-/// \throws Error (invalid_argument) when \p timeline has a layer that \p known has not.
+/// The costs of all layers, refitted: the median, over devices, calls and micro-batches, of the
+/// times of each layer's forward, recomputation and backward in \p timeline. Unmeasured times stay
+/// as in \p known. Medians, so that a disturbance of a few tasks does not disturb the plan.
+/// A layer of the fused stage is not recomputed: its forward is refitted, and a recomputation time
+/// in \p known changes by the same factor. Updates are not refitted.
+/// \throws Error (invalid_argument) when \p timeline has a layer that \p known does not have.
 [[nodiscard]] std::vector<LayerCost> fit_costs(std::span<LayerCost const> known,
                                                Timeline const& timeline);
 
-/// The seconds of each of \p blocks blocks' optimizer step: the median over \p timeline, 0 of
-/// blocks that it does not update. \throws Error (invalid_argument) when it updates a block beyond
-/// them.
+/// The optimizer-step seconds of each of \p blocks blocks: the median over \p timeline, 0 for
+/// blocks without a step. \throws Error (invalid_argument) when \p timeline updates a block beyond
+/// \p blocks.
 [[nodiscard]] std::vector<double> fit_step_seconds(std::size_t blocks, Timeline const& timeline);
 
 }  // namespace roundpipe

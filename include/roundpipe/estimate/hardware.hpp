@@ -3,7 +3,7 @@
 #pragma once
 
 /// \file
-/// \brief A device and its link as figures, from a datasheet or a measurement.
+/// \brief The figures of a device and its link, from a datasheet or a measurement.
 
 #include <roundpipe/concepts/backend.hpp>
 #include <roundpipe/config.hpp>
@@ -13,16 +13,16 @@
 
 namespace roundpipe {
 
-/// Plain data for plans without a machine. \c device is what a backend says of a device that is
-/// there, so whatever takes the one takes the other.
+/// Plain data for plans without a machine. \c device has the form in which a backend describes an
+/// existing device, so functions accept either.
 struct Hardware {
   DeviceProperties device;     ///< FLOPs: the peak of dense bf16 products.
   double latency_seconds = 0;  ///< Of every copy between host and device.
-  std::string source;          ///< Where the figures are from.
+  std::string source;          ///< The origin of the figures.
 };
 
 /// \throws Error (invalid_argument) for hardware without a name, memory, or one of the four rates
-///         (a plan without a machine cannot do with "unknown"), or with an impossible latency.
+/// (a plan without a machine cannot use "unknown"), or with an invalid latency.
 void check_hardware(Hardware const& hardware);
 
 }  // namespace roundpipe

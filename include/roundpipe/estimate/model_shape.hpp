@@ -15,8 +15,8 @@
 
 namespace roundpipe {
 
-/// What costs and bytes of a transformer depend on: equal layers, then a language-model head.
-/// Dense models have one expert, the MLP, and no router.
+/// The sizes that determine costs and bytes of a transformer: equal layers, then a language-model
+/// head. Dense models have one expert, the MLP, and no router.
 struct ModelShape {
   std::string name;
   std::int64_t hidden = 0;  ///< h
@@ -27,7 +27,7 @@ struct ModelShape {
   std::int64_t layers = 0;
   std::int64_t vocabulary = 0;      ///< V
   std::int64_t experts = 1;         ///< E
-  std::int64_t active_experts = 1;  ///< k: the experts that a token visits.
+  std::int64_t active_experts = 1;  ///< k: the number of experts that a token visits.
 
   /// h_kv: the width of the concatenated key (or value) heads.
   [[nodiscard]] constexpr std::int64_t kv_width() const noexcept { return kv_heads * head_dim; }
@@ -36,15 +36,16 @@ struct ModelShape {
   friend bool operator==(ModelShape const&, ModelShape const&) = default;
 };
 
-/// \throws Error (invalid_argument) when \p shape makes no transformer: each size is positive and
-///         fits 32 bits, key/value heads divide heads, no more experts are active than there are.
+/// \throws Error (invalid_argument) unless \p shape is a transformer: each size is positive and
+/// fits 32 bits, key/value heads divide heads, and no more experts are active than exist.
 void check_shape(ModelShape const& shape);
 
-/// The models that RoundPipe (arXiv:2604.27085) is measured with.
-/// Sizes are from the models' published configurations.
+/// The models on which RoundPipe (arXiv:2604.27085) was measured.
+/// The sizes are from the models' published configurations.
 [[nodiscard]] std::span<ModelShape const> known_model_shapes();
 
-/// The shape called \p name. \throws Error (invalid_argument) listing the names that there are.
+/// The shape with the name \p name. \throws Error (invalid_argument) with a list of the known
+/// names.
 [[nodiscard]] ModelShape model_shape(std::string_view name);
 
 }  // namespace roundpipe

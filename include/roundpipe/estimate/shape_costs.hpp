@@ -3,12 +3,11 @@
 #pragma once
 
 /// \file
-/// \brief Times and bytes of every layer of a model of which only its shape is known.
-///
-/// The layers in execution order are the transformer's, then the language-model head; that makes
-/// \c shape.layers + 1 entries. The embedding is left out: it looks up rows, takes no time to speak
-/// of, and belongs to the first stage. Where the layers themselves are there, CostModel::estimate
-/// asks them instead.
+/// \brief Times and bytes of every layer of a model, from its shape alone.
+/// The entries are the transformer's layers in execution order, then the language-model head: \c
+/// shape.layers + 1 entries. The embedding is left out: it looks up rows, takes almost no time, and
+/// belongs to the first stage. When the layers themselves exist, use CostModel::estimate, which
+/// asks the layers.
 
 #include <roundpipe/concepts/backend.hpp>
 #include <roundpipe/concepts/partition_policy.hpp>
@@ -23,7 +22,8 @@
 
 namespace roundpipe {
 
-/// The head makes logits for so many positions at a time, which keeps its workspace small.
+/// The number of positions whose logits the head computes at a time, which keeps its workspace
+/// small.
 inline constexpr std::int64_t head_chunk_positions = 1024;
 
 namespace detail {
@@ -35,24 +35,22 @@ namespace detail {
 
 /// The time of each layer for \p micro_batch: FLOPs over the peak or bytes over the bandwidth of
 /// the device's memory, whichever is longer (the roofline; real layers take longer still).
-///
 /// A forward reads the parameters of the experts that its positions can reach and writes its
-/// activations and its boundary; a backward reads all that and writes the gradient of each, twice
-/// as much. The head's logits count no bytes.
-/// \throws Error (invalid_argument) for a bad shape or extents below 1, or when \p device does not
-///         know its peak or its memory's bandwidth.
+/// activations and its boundary. A backward reads all of these and writes their gradients: twice as
+/// much. The bytes of the head's logits are ignored.
+/// \throws Error (invalid_argument) for an invalid shape or extents below 1, or when \p device does
+/// not know its peak or its memory's bandwidth.
 [[nodiscard]] std::vector<LayerCost> layer_costs(ModelShape const& shape,
                                                  DeviceProperties const& device,
                                                  BatchShape micro_batch);
 
 /// The bytes of each layer for \p micro_batch; parameters and gradients in bf16.
-///
-/// A layer's saved bytes and its input (a boundary) together are its \ref activation_bytes. Its
-/// workspace is what the halves of its backward need in turn: gradients of the gate, up and
-/// activation of k experts, or of queries, attended values, keys, values and norm; and the gradient
-/// between the halves. The head's is a chunk of logits in fp32, their gradient, and the normalized
-/// input with its gradient; it saves nothing.
-/// \throws Error (invalid_argument) for a bad shape or extents below 1.
+/// The saved bytes of a layer and its input (a boundary) together are its \ref activation_bytes.
+/// Its workspace serves the halves of its backward in turn: the gradients of gate, up and
+/// activation of k experts, or of queries, attended values, keys, values and norm; plus the
+/// gradient between the halves. The workspace of the head holds a chunk of logits in fp32, their
+/// gradient, and the normalized input with its gradient; the head saves nothing.
+/// \throws Error (invalid_argument) for an invalid shape or extents below 1.
 [[nodiscard]] std::vector<LayerBytes> layer_bytes(ModelShape const& shape, BatchShape micro_batch);
 
 }  // namespace roundpipe

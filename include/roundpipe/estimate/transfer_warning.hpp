@@ -3,7 +3,7 @@
 #pragma once
 
 /// \file
-/// \brief Says in a sentence when a round is too small to hide its uploads.
+/// \brief Explains in a sentence when a round is too small to hide its uploads.
 
 #include <roundpipe/concepts/backend.hpp>
 #include <roundpipe/config.hpp>
@@ -17,14 +17,13 @@
 
 namespace roundpipe {
 
-/// Nothing when the forward of a layer of \p shape hides the upload of its parameters and
-/// checkpoints; else a sentence with both times and the number of sequences that would do.
-///
-/// A round sends \p micro_batches_per_round times \p micro_batch through a slot, whose parameters
-/// are uploaded once: a slot's compute is that many times a micro-batch's, and the batch that
-/// counts is the round's, M_R times the rows of a micro-batch.
-/// \throws Error (invalid_argument) for a bad shape, extents or micro-batches below 1, or when
-///         \p device does not know its peak or its upload rate.
+/// None when the forward of a layer of \p shape hides the upload of its parameters and checkpoints.
+/// Otherwise a sentence with both times and the smallest sufficient number of sequences.
+/// A round sends \p micro_batches_per_round times \p micro_batch through a slot and uploads the
+/// slot's parameters once. The compute of a slot is therefore that many times a micro-batch's, and
+/// the batch in question is the round's: M_R times the rows of a micro-batch.
+/// \throws Error (invalid_argument) for an invalid shape, extents or micro-batches below 1, or when
+/// \p device does not know its peak or its upload rate.
 [[nodiscard]] std::optional<std::string> transfer_warning(ModelShape const& shape,
                                                           DeviceProperties const& device,
                                                           BatchShape micro_batch,

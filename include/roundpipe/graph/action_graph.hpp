@@ -3,7 +3,8 @@
 #pragma once
 
 /// \file
-/// \brief The graph of actions: everything that one call does, on which lane, after what.
+/// \brief The graph of actions: everything that one call does, on which lane, and after which
+/// actions.
 
 #include <roundpipe/concepts/event_protocol.hpp>
 #include <roundpipe/config.hpp>
@@ -24,16 +25,16 @@ namespace roundpipe {
 /// What an action does.
 enum class ActionKind : std::uint8_t {
   upload_parameters,    ///< A chunk of a stage's parameters, to the device.
-  upload_activation,    ///< A stage's input boundary and side inputs of a micro-batch.
-  upload_gradient,      ///< The gradient of a stage's output boundary of a micro-batch.
-  forward,              ///< One layer, one micro-batch; nothing is saved.
+  upload_activation,    ///< The input boundary and side inputs of a stage for a micro-batch.
+  upload_gradient,      ///< The gradient of a stage's output boundary for a micro-batch.
+  forward,              ///< One layer, one micro-batch; saves nothing.
   recompute,            ///< The saving forward of one layer in a backward stage.
   backward,             ///< The backward of one layer.
-  input_gradient,       ///< The half of a split backward that the layer before waits for.
+  input_gradient,       ///< The half of a split backward that the previous layer waits for.
   weight_gradient,      ///< The other half.
   download_activation,  ///< Boundaries, loss and results of a micro-batch, to the host.
   download_gradients,   ///< A chunk of a stage's rounded parameter gradients.
-  accumulate_gradient,  ///< Adds a block's landed gradient to its sum on the host.
+  accumulate_gradient,  ///< Adds an arrived gradient of a block to its sum on the host.
   gradient_norm,        ///< The sum of squares of a block's gradient.
   optimizer_step,       ///< The update of a block's optimizer copy, often of its master copy too.
   copy_parameters,      ///< P copy of a block: optimizer copy to master copy.
@@ -65,8 +66,8 @@ enum class BufferKind : std::uint8_t {
   activations_in,     ///< Device: a micro-batch's input boundary, side inputs, output gradient.
   activations_out,    ///< Device: a micro-batch's output boundaries or input gradient, loss.
   checkpoint,         ///< Host: a boundary of a micro-batch.
-  boundary_gradient,  ///< Host: its gradient.
-  landing,            ///< Host: a use's rounded gradient.
+  boundary_gradient,  ///< Host: the gradient of a boundary of a micro-batch.
+  landing,            ///< Host: the rounded gradient of a block use.
   master,             ///< Host: a block in the parameters' declared types; one copy or two.
   optimizer_copy,     ///< Host: the optimizer's own weights and states of a block.
   gradient,           ///< Host: a block's gradient, or its sum; one buffer or two.
@@ -78,7 +79,7 @@ enum class BufferKind : std::uint8_t {
 
 inline constexpr std::size_t device_ring_count = 4;
 
-/// A ring of buffers. \c index tells rings of one kind apart: for checkpoints and boundary
+/// A ring of buffers. \c index distinguishes rings of one kind: for checkpoints and boundary
 /// gradients `boundary * micro-batches of a planned round + micro-batch`, for landings the use.
 struct Ring {
   BufferKind kind = BufferKind::parameters;
@@ -89,18 +90,18 @@ struct Ring {
   friend constexpr bool operator==(Ring const&, Ring const&) noexcept = default;
 };
 
-/// One entry of a ring, or (sequence 0) a plain buffer: \c index then is the block or micro-batch.
-/// Which copy of a master copy or gradient is meant depends on the iteration, see \ref GraphRole.
+/// One entry of a ring, or (sequence 0) a plain buffer; \c index then is the block or micro-batch.
+/// The iteration decides which copy of a master copy or gradient is meant, see \ref GraphRole.
 struct Buffer {
   Ring ring;
-  /// The entry's number in the order of acquisition, counted from the call's beginning.
+  /// The number of the entry in the order of acquisition, counted from the beginning of the call.
   std::size_t sequence = 0;
 
   friend constexpr auto operator<=>(Buffer const&, Buffer const&) noexcept = default;
   friend constexpr bool operator==(Buffer const&, Buffer const&) noexcept = default;
 };
 
-/// What the host holds of kind \p kind for \p block.
+/// The buffer of kind \p kind that the host holds for \p block.
 [[nodiscard]] constexpr Buffer block_buffer(BufferKind kind, BlockId block) noexcept {
   return {{kind, DeviceId::none(), block.index()}, 0};
 }
@@ -113,8 +114,8 @@ struct BlockPiece {
   Bytes bytes = 0;
 };
 
-/// What a lane of the same device did last in earlier graphs: everything up to its last slot's
-/// last micro-batch but \c back.
+/// The last copies on a lane of the same device in earlier graphs: everything up to the last slot,
+/// except its last \c back micro-batches.
 struct LaneWait {
   LaneKind kind = LaneKind::activation_up;
   std::size_t back = 0;
@@ -124,18 +125,18 @@ struct LaneWait {
 struct Action {
   ActionKind kind = ActionKind::forward;
   Lane lane;
-  SlotId slot;  ///< The slot that it serves; none in step graphs.
+  SlotId slot;  ///< The slot that the action serves; none in step graphs.
   StageId stage;
   RoundId round;
   MicroBatchId micro_batch;  ///< Within the round; for parameter and gradient chunks: the window.
   LayerId layer;             ///< Of compute actions.
   BlockId block;             ///< Of the host's actions.
   BlockUseId use;            ///< Of `accumulate_gradient`.
-  /// Of chunks: whether no activation copy may queue behind it that is due before, or in its
-  /// window.
+  /// Of chunks: whether every activation copy that is due before, or in, the chunk's window goes
+  /// first.
   bool gated = false;
-  /// Of gated chunks: the slot whose window \c micro_batch it goes in; none: outside of the call's
-  /// windows, before its first or after its last slot.
+  /// Of gated chunks: the slot whose window \c micro_batch the chunk uses. None: outside of the
+  /// call's windows, before its first or after its last slot.
   SlotId window_slot;
   Bytes bytes = 0;     ///< Copied bytes at capacity.
   bool first = false;  ///< Compute: the slot's first micro-batch; accumulate: the block's first.
@@ -144,51 +145,51 @@ struct Action {
   std::vector<Buffer> reads;
   std::vector<Buffer> writes;
   std::vector<BlockPiece> pieces;  ///< Of parameter and gradient chunks.
-  std::vector<BlockUseId> uses;    ///< Of compute actions: the uses of blocks that they touch.
+  std::vector<BlockUseId> uses;    ///< Of compute actions: the block uses that they touch.
 
-  std::vector<ActionId> waits;          ///< Actions of this graph, all before this one.
+  std::vector<ActionId> waits;          ///< Actions of this graph, all before this action.
   std::vector<BlockEvent> block_waits;  ///< Events of earlier graphs.
-  std::vector<Buffer> ring_waits;       ///< Entries that earlier graphs' actions may still use.
+  std::vector<Buffer> ring_waits;       ///< Entries that actions of earlier graphs may still use.
   std::vector<LaneWait> lane_waits;     ///< Copies of earlier graphs that go first.
 };
 
-/// What errors, traces and checks call an action, for example "backward of layer 3, stage 5, round
-/// 0, micro-batch 1".
+/// The name of an action in errors, traces and checks, for example "backward of layer 3, stage 5,
+/// round 0, micro-batch 1".
 [[nodiscard]] std::string to_string(Action const& action);
 
 /// How a graph uses one ring.
 struct RingUse {
   std::size_t count = 1;         ///< Entries of the ring.
   std::size_t acquisitions = 0;  ///< By this graph.
-  /// By acquisition: the actions that write or read the entry.
+  /// For each acquisition: the actions that write or read the entry.
   std::vector<std::vector<ActionId>> users;
 };
 
-/// What a graph is, which says how it uses copies and buffers of which there may be two.
-///
-/// With s steps issued before it and iteration t = s + 1: a training call writes gradient buffer
-/// t mod n; its uploads read the weights of the newest step that the staleness shows, W_v, from
-/// master copy v mod m; a step reads gradient buffer t mod n and writes W_t, a P copy W_s.
+/// The role of a graph, which says how the graph uses doubled copies and buffers.
+/// With s steps issued before the graph and iteration t = s + 1: a training call writes gradient
+/// buffer t mod n, and its uploads read W_v, the weights of the newest step that the staleness
+/// allows, from master copy v mod m. A step reads gradient buffer t mod n and writes W_t. A P copy
+/// writes W_s.
 enum class GraphRole : std::uint8_t { call, evaluation, step, flush };
 
 /// The actions of one call, or of one step, in issue order: every wait points backwards.
-///
-/// Devices are relative: device d is device (g0 + d) mod N when the graph runs, and g0 moves on by
-/// \c advance. Rings are relative too: entry sequence s lies where the ring stands plus s.
+/// Devices are relative: device d is device (g0 + d) mod N when the graph runs, and g0 then moves
+/// by \c advance. Rings are relative, too: entry sequence s is s entries after the ring's current
+/// position.
 struct ActionGraph {
   GraphRole role = GraphRole::call;
   std::vector<Action> actions;
   std::size_t devices = 0;
   std::size_t advance = 0;
   std::map<Ring, RingUse> rings;
-  /// By event: the actions that later graphs wait for.
+  /// For each event: the actions that later graphs wait for.
   std::map<BlockEvent, std::vector<ActionId>> block_events;
   int staleness = 0;
   std::size_t master_copies = 1;     ///< m
   std::size_t gradient_buffers = 1;  ///< n
 };
 
-/// Says what \p graph is, under \p protocol.
+/// Sets the role and the copies of \p graph under \p protocol.
 template <EventProtocol P>
 void set_role(ActionGraph& graph, GraphRole role, P const& protocol) {
   graph.role = role;

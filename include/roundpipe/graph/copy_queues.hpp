@@ -3,7 +3,7 @@
 #pragma once
 
 /// \file
-/// \brief Finds activation copies that can queue behind a chunk that should let them pass.
+/// \brief Finds activation copies that may queue behind a chunk although they must go first.
 
 #include <roundpipe/config.hpp>
 #include <roundpipe/graph/graph_sequence.hpp>
@@ -17,7 +17,7 @@
 namespace roundpipe {
 
 /// The pairs of an activation copy and a gated chunk of the same direction and device that \p order
-/// does not keep in this order, though the copy is due before, or in, the chunk's window.
+/// does not keep in this order, although the copy is due before, or in, the chunk's window.
 [[nodiscard]] std::vector<std::pair<std::size_t, std::size_t>> overtaken_copies(
     std::span<UnrolledAction const> actions, SequenceOrder const& order);
 

@@ -15,34 +15,32 @@
 
 namespace roundpipe {
 
-/// Builds an \ref ActionGraph: one action after another, in issue order.
-///
-/// A ring entry is acquired by its first writer, which waits for all users of the entry's former
-/// content; whoever reads or writes an entry is a user.
+/// Builds an \ref ActionGraph one action at a time, in issue order.
+/// The first writer of a ring entry acquires it and waits for all users of its former content.
+/// Every action that reads or writes an entry is a user.
 class GraphBuilder {
  public:
   explicit GraphBuilder(std::size_t devices) { graph_.devices = devices; }
 
-  /// Appends \p action and returns its id. Its waits may be given in any order and more than once:
-  /// of several on one lane the latest stays, and those on its own lane are implied.
+  /// Appends \p action and returns its id. Waits may come in any order and more than once: the
+  /// latest wait for each lane stays, and the own lane's order implies the waits for it.
   ActionId add(Action action);
 
-  /// The next entry of \p ring, which has \p count entries; \p action, its first writer, gets the
-  /// waits that this takes.
+  /// Acquires the next entry of \p ring, which has \p count entries, for \p action, its first
+  /// writer. Adds the necessary waits to \p action.
   Buffer acquire(Ring const& ring, std::size_t count, Action& action);
 
-  /// Actions of this graph that touch \p buffer so far.
+  /// The actions of this graph that touch \p buffer so far.
   [[nodiscard]] std::vector<ActionId> const& users(Buffer const& buffer) const {
     return graph_.rings.at(buffer.ring).users.at(buffer.sequence);
   }
 
-  /// Says that \p id is the event \p event for later graphs. Of several on one lane the latest
-  /// stays.
+  /// Declares \p id as event \p event for later graphs. The latest such action of each lane stays.
   void publish(BlockEvent event, ActionId id);
 
   [[nodiscard]] Action const& operator[](ActionId id) const { return graph_.actions[id.index()]; }
 
-  /// Hands over the graph.
+  /// Returns the finished graph.
   [[nodiscard]] ActionGraph finish(std::size_t advance) && {
     graph_.advance = advance;
     return std::move(graph_);

@@ -3,8 +3,7 @@
 #pragma once
 
 /// \file
-/// \brief What earlier graphs did to blocks, rings and lanes, as far as later ones must wait for
-/// it.
+/// \brief The effects of earlier graphs on blocks, rings and lanes that later graphs must wait for.
 
 #include <roundpipe/concepts/event_protocol.hpp>
 #include <roundpipe/core/id.hpp>
@@ -20,11 +19,11 @@
 
 namespace roundpipe {
 
-/// A graph's place in the sequence of graphs that are issued.
+/// The place of a graph in the issued sequence of graphs.
 struct GraphBinding {
-  std::size_t first_device = 0;  ///< g0: the device that plays device 0.
+  std::size_t first_device = 0;  ///< g0: the device that acts as device 0.
   std::size_t devices = 1;       ///< Of the machine.
-  std::size_t iteration = 1;     ///< Steps issued before, plus 1.
+  std::size_t iteration = 1;     ///< The number of steps issued before, plus 1.
 
   [[nodiscard]] DeviceId physical(DeviceId relative) const noexcept {
     return relative.valid() ? DeviceId((relative.index() + first_device) % devices) : relative;
@@ -38,10 +37,10 @@ struct GraphBinding {
   }
 };
 
-/// Resolves the waits of a graph for earlier graphs. The pipeline runs, and `verify` checks, what
-/// this says.
+/// Resolves the waits of a graph for earlier graphs. The pipeline follows this resolution, and
+/// `verify` checks it.
 ///
-/// \tparam Run Names a graph that was issued; copyable.
+/// \tparam Run Names an issued graph; copyable.
 template <class Run>
 class GraphHistory {
  public:
@@ -52,14 +51,14 @@ class GraphHistory {
     std::size_t iteration = 1;
   };
 
-  /// The number of the next entry that will be acquired of \p ring, a physical one.
+  /// The number of the next entry that a graph will acquire of \p ring, a physical ring.
   [[nodiscard]] std::size_t ring_base(Ring const& ring) const {
     auto const found = rings_.find(ring);
     return found == rings_.end() ? 0 : found->second.acquisitions;
   }
 
   /// Calls `f(action, past)` for every action of \p graph and every earlier action that it waits
-  /// for, those on its own lane excepted.
+  /// for, except those on its own lane.
   template <class F>
   void resolve(ActionGraph const& graph, GraphBinding const& place, F&& f) const {
     for (std::size_t i = 0; i < graph.actions.size(); ++i) {
@@ -71,7 +70,7 @@ class GraphHistory {
         }
       };
       for (auto const& buffer : action.ring_waits) {
-        // The entry's former content is the acquisition `count` before this one.
+        // The acquisition `count` before this one holds the entry's former content.
         auto const back = graph.rings.at(buffer.ring).count - buffer.sequence;
         auto const found = rings_.find(place.physical(buffer.ring));
         if (found != rings_.end() && back <= found->second.users.size()) {
@@ -94,7 +93,7 @@ class GraphHistory {
     }
   }
 
-  /// Adds what \p graph does.
+  /// Records the actions of \p graph.
   void remember(ActionGraph const& graph, GraphBinding const& place, Run run) {
     auto const past = [&](ActionId id) {
       auto const lane = place.physical(graph.actions[id.index()].lane);
@@ -135,14 +134,14 @@ class GraphHistory {
     std::deque<std::vector<PastAction>> users;  // of the latest acquisitions, oldest first
   };
 
-  /// The last slot of a lane: by micro-batch, its last action.
+  /// The last slot of a lane: the last action of each micro-batch.
   struct PastSlot {
     SlotId slot;
     MicroBatchId micro_batch;
-    std::optional<PastAction> before;  // the last one of the slot before
+    std::optional<PastAction> before;  // the last action of the slot before
     std::vector<PastAction> latest;
 
-    /// The last action but those of \p back micro-batches; null when there is none.
+    /// The last action when the last \p back micro-batches are left out; null when there is none.
     [[nodiscard]] PastAction const* find(std::size_t back) const {
       if (back < latest.size()) {
         return &latest.rbegin()[static_cast<std::ptrdiff_t>(back)];
@@ -166,7 +165,7 @@ class GraphHistory {
     }
   };
 
-  /// Calls \p f with the latest of \p happened on each lane that is \p age iterations old.
+  /// Calls \p f with the latest action of \p happened on each lane that is \p age iterations old.
   template <class F>
   static void for_each_latest(std::vector<PastAction> const& happened,
                               std::size_t iteration,
@@ -185,8 +184,8 @@ class GraphHistory {
     }
   }
 
-  /// Of the actions on one lane the latest stays, of each iteration that an event's age can tell
-  /// apart.
+  /// Of the actions on one lane, keeps the latest of each iteration that an event's age can
+  /// distinguish.
   static void remember_event(std::vector<PastAction>& happened, PastAction const& past) {
     constexpr std::size_t oldest_age = 2;
     bool has_older = false;
@@ -194,7 +193,7 @@ class GraphHistory {
       if (other.lane != past.lane) {
         return false;
       }
-      // Others that are old enough for any age: only the latest of them counts.
+      // Of the actions that are old enough for any age, only the latest counts.
       auto const old = other.iteration + oldest_age <= past.iteration;
       return other.iteration == past.iteration || (old && std::exchange(has_older, true));
     };

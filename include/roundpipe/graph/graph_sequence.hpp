@@ -3,8 +3,7 @@
 #pragma once
 
 /// \file
-/// \brief Calls and steps one after another, unrolled into actions of physical lanes on physical
-/// memory.
+/// \brief Calls and steps one after another, unrolled into actions on physical lanes and memory.
 
 #include <roundpipe/config.hpp>
 #include <roundpipe/core/id.hpp>
@@ -19,10 +18,10 @@
 
 namespace roundpipe {
 
-/// A piece of memory that actions use: a ring's entry, or a copy of a plain buffer.
+/// A piece of memory that actions use: an entry of a ring, or a copy of a plain buffer.
 struct Location {
   Ring ring;              ///< With the physical device.
-  std::size_t entry = 0;  ///< Of the ring; of plain buffers: which copy.
+  std::size_t entry = 0;  ///< The entry of the ring; the copy of a plain buffer.
 
   friend constexpr auto operator<=>(Location const&, Location const&) noexcept = default;
   friend constexpr bool operator==(Location const&, Location const&) noexcept = default;
@@ -31,8 +30,8 @@ struct Location {
 /// How an action uses a location.
 struct Access {
   Location location;
-  /// What it finds or leaves there. Of rings: the number of the acquisition. Of master copies and
-  /// optimizer copies: the step whose weights they are. Of gradients: the iteration.
+  /// The content that the action finds or leaves there. Rings: the number of the acquisition.
+  /// Master copies and optimizer copies: the step that wrote the weights. Gradients: the iteration.
   std::uint64_t content = 0;
   bool writes = false;
 };
@@ -42,8 +41,8 @@ struct UnrolledAction {
   Action const* action = nullptr;
   ActionGraph const* source = nullptr;
   ActionId id;                     ///< In \c source.
-  std::size_t graph = 0;           ///< Its number in the sequence.
-  std::size_t epoch = 0;           ///< Everything of an earlier epoch is over.
+  std::size_t graph = 0;           ///< The number of its graph in the sequence.
+  std::size_t epoch = 0;           ///< Every action of an earlier epoch is over.
   Lane lane;                       ///< With the physical device.
   std::vector<std::size_t> waits;  ///< Numbers of unrolled actions.
   std::vector<Access> accesses;
@@ -67,7 +66,8 @@ class GraphSequence {
 
   [[nodiscard]] std::size_t devices() const noexcept { return devices_; }
 
-  /// All actions in issue order. Waits that name no action of the sequence point to itself.
+  /// All actions in issue order. A wait that names no action of the sequence points to the waiting
+  /// action itself.
   [[nodiscard]] std::vector<UnrolledAction> unroll() const;
 
  private:
@@ -81,7 +81,7 @@ class GraphSequence {
   std::vector<Entry> entries_;
 };
 
-/// The graphs that a training issues; they must outlive what refers to them.
+/// The graphs that a training issues. They must outlive everything that refers to them.
 struct TrainingSteps {
   ActionGraph const& call;
   ActionGraph const& step;
@@ -90,9 +90,9 @@ struct TrainingSteps {
   std::size_t calls_per_step = 1;
 };
 
-/// Three iterations, an evaluation of two rounds with the newest weights, and three iterations
-/// more, so that both master copies and gradient buffers come in both roles. With several calls a
-/// step there is another evaluation between the last two calls.
+/// Three iterations, an evaluation of two rounds with the newest weights, and three more
+/// iterations, so that both master copies and both gradient buffers take both roles. With several
+/// calls in a step, another evaluation runs between the last two calls.
 [[nodiscard]] GraphSequence training_sequence(TrainingSteps const& graphs, std::size_t devices);
 
 }  // namespace roundpipe

@@ -3,14 +3,14 @@
 #pragma once
 
 /// \file
-/// \brief Which actions are passes, and which passes they are.
+/// \brief Maps actions to passes and back.
 
 #include <roundpipe/graph/action_graph.hpp>
 #include <roundpipe/model/stage_passes.hpp>
 
 namespace roundpipe {
 
-/// The action that runs \p pass. Every forward that saves is called a recomputation.
+/// The kind of action that runs \p pass. Every saving forward counts as a recomputation.
 [[nodiscard]] constexpr ActionKind action_kind(Pass const& pass) noexcept {
   switch (pass.kind) {
     case PassKind::forward:
@@ -27,8 +27,8 @@ namespace roundpipe {
   return ActionKind::weight_gradient;
 }
 
-/// The pass that an action of a compute lane runs. \p has_run_forward: whether another action of
-/// the graph has run its layer forward.
+/// The pass that a compute action runs. \p has_run_forward says whether another action of the graph
+/// has run its layer forward.
 [[nodiscard]] constexpr PassKind pass_kind(ActionKind kind, bool has_run_forward) noexcept {
   switch (kind) {
     case ActionKind::forward:

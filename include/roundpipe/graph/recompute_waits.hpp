@@ -3,14 +3,14 @@
 #pragma once
 
 /// \file
-/// \brief Makes recomputation wait for gradients, as frameworks do that recompute on demand.
+/// \brief Makes recomputation wait for gradients, as frameworks with on-demand recomputation do.
 
 #include <roundpipe/config.hpp>
 #include <roundpipe/graph/action_graph.hpp>
 
 namespace roundpipe {
 
-/// Makes the recomputation of each micro-batch in \p graph, made by \ref build_streamed_graph, wait
+/// Makes the recomputation of each micro-batch in \p graph, from \ref build_streamed_graph, wait
 /// until the gradient of its stage's output is on the device.
 void wait_for_gradients(ActionGraph& graph);
 

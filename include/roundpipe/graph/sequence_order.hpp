@@ -3,7 +3,7 @@
 #pragma once
 
 /// \file
-/// \brief Which action of a sequence is over before which other begins, by waits and lanes alone.
+/// \brief Which actions of a sequence end before which others begin, by waits and lanes alone.
 
 #include <roundpipe/config.hpp>
 #include <roundpipe/graph/graph_sequence.hpp>
@@ -18,44 +18,45 @@ namespace roundpipe {
 /// \brief The happens-before relation of a sequence, as vector clocks over lanes, and whether the
 /// sequence can run at all.
 ///
-/// An action begins after its waits and after the action before it on its lane. A device's issuing
-/// thread goes through the device's actions in issue order, and before it issues one it waits until
-/// all actions of devices that this one waits for are issued; so an issue may wait, too.
+/// An action begins after its waits and after the previous action on its lane. The issuing thread
+/// of a device issues the device's actions in issue order. Before it issues an action, it waits
+/// until all device actions that the action waits for are issued; so an issue may wait, too.
 class SequenceOrder {
  public:
   /// \p actions must outlive the order.
   explicit SequenceOrder(std::span<UnrolledAction const> actions);
 
-  /// Whether \p a is over when \p b begins. Meaningless when there are actions that never run.
+  /// Whether \p a is over when \p b begins. Meaningless when some actions never run.
   [[nodiscard]] bool holds(std::size_t a, std::size_t b) const;
 
-  /// Whether both are on one lane, so that one is before the other.
+  /// Whether both are on one lane, so that their order is fixed.
   [[nodiscard]] bool same_lane(std::size_t a, std::size_t b) const {
     return lanes_[a] == lanes_[b];
   }
 
-  /// Actions that wait for each other in a circle, each for the next; empty when all can run.
+  /// A cycle of actions, each waiting for the next; empty when all can run.
   [[nodiscard]] std::vector<std::size_t> const& deadlock() const noexcept { return deadlock_; }
 
  private:
   void number_lanes();
 
-  /// Lets every action run as soon as it can. An action has two parts: 2 i is its issue, 2 i + 1
-  /// its run.
+  /// Runs every action as soon as possible. An action has two parts: 2 i is its issue, 2 i + 1 its
+  /// run.
   void run();
 
   void set_clock(std::size_t i, std::vector<std::size_t> const& before);
 
-  /// Goes back from \p part, which never runs, until a part comes again.
+  /// Follows the waits back from \p part, which never runs, until a part repeats.
   void find_circle(std::size_t part,
                    std::vector<std::vector<std::size_t>> const& before,
                    std::vector<std::size_t> const& missing);
 
   std::span<UnrolledAction const> actions_;
   std::vector<std::size_t> lanes_;        // by action
-  std::vector<std::uint32_t> positions_;  // by action: in its lane, from 1
+  std::vector<std::uint32_t> positions_;  // for each action: its position in its lane, from 1
   std::size_t lane_count_ = 0;
-  std::vector<std::uint32_t> clocks_;  // by action, by lane: how much of it is over at the end
+  std::vector<std::uint32_t> clocks_;  // for each action and lane: how much of the lane is over at
+                                       // the action's end
   std::vector<std::size_t> deadlock_;
 };
 

@@ -3,7 +3,8 @@
 #pragma once
 
 /// \file
-/// \brief What happened when: one entry an action, measured or simulated, and what waited for what.
+/// \brief What happened when: one measured or simulated entry for each action, and which entries
+/// waited for which.
 
 #include <roundpipe/config.hpp>
 #include <roundpipe/graph/action_graph.hpp>
@@ -36,21 +37,21 @@ struct TimelineEntry {
 [[nodiscard]] TimelineEntry timeline_entry(
     Action const& action, std::size_t graph, ActionId id, Lane lane, double start_s, double end_s);
 
-/// One entry waited for another; both are indices of a timeline's entries.
+/// One entry waited for another; both members are indices of a timeline's entries.
 struct TimelineFlow {
   std::size_t from = 0;
-  /// The one that waited: it starts no earlier than \c from; at the same instant, it stands later
-  /// in the entries.
+  /// The waiting entry. It starts no earlier than \c from; if both start at the same time, it comes
+  /// later in the entries.
   std::size_t to = 0;
 
   friend bool operator==(TimelineFlow const&, TimelineFlow const&) = default;
 };
 
-/// Actions in time, from a common origin. It is a range of its entries.
+/// Actions in time, from a common origin. A range of its entries.
 struct Timeline {
   std::size_t devices = 0;
   std::vector<TimelineEntry> entries;
-  std::vector<TimelineFlow> flows = {};  ///< As many as are wanted in pictures; may be empty.
+  std::vector<TimelineFlow> flows = {};  ///< The flows to draw; may be empty.
 
   [[nodiscard]] auto begin() const noexcept { return entries.begin(); }
   [[nodiscard]] auto end() const noexcept { return entries.end(); }

@@ -3,7 +3,7 @@
 #pragma once
 
 /// \file
-/// \brief Checks that no timing of a sequence of graphs can change what is computed, or stop it.
+/// \brief Checks that no timing of a sequence of graphs can change the results or cause a deadlock.
 
 #include <roundpipe/config.hpp>
 #include <roundpipe/core/error.hpp>
@@ -18,7 +18,7 @@
 
 namespace roundpipe {
 
-/// What a graph can violate. The first five are the rules of \ref LayerEventProtocol.
+/// The rules that a graph can violate. The first five are the rules of \ref LayerEventProtocol.
 enum class Rule : std::uint8_t {
   upload_before_copy = 1,      ///< 1: an upload that must see older weights may see newer ones.
   copy_before_upload = 2,      ///< 2: an upload may see older weights than it must.
@@ -26,9 +26,9 @@ enum class Rule : std::uint8_t {
   reader_before_gradient = 4,  ///< 4: gradients may be overwritten before they are read.
   copy_between_steps = 5,      ///< 5: a P copy may see a torn, older or newer optimizer copy.
   data,                        ///< Another buffer may be read before, or while, it is written.
-  buffer_reuse,  ///< An arena's entry may be written while its former content is still in use.
-  deadlock,      ///< A wait can never be met.
-  queueing,      ///< An activation copy may queue behind a parameter or gradient chunk.
+  buffer_reuse,                ///< A ring entry may be written while its former content is in use.
+  deadlock,                    ///< A wait can never be met.
+  queueing,  ///< An activation copy may queue behind a parameter or gradient chunk.
 };
 
 [[nodiscard]] constexpr char const* name_of(Rule rule) noexcept {
@@ -45,11 +45,11 @@ enum class Rule : std::uint8_t {
   return names[static_cast<std::size_t>(rule)];
 }
 
-/// A pair of actions that nothing keeps in order, or a circle of waits.
+/// A pair of actions without a guaranteed order, or a cycle of waits.
 struct Violation {
   Rule rule = Rule::data;
   std::size_t first = 0;   ///< The unrolled action that must come first.
-  std::size_t second = 0;  ///< The one that must come after it.
+  std::size_t second = 0;  ///< The unrolled action that must come second.
   std::string text;        ///< Names the rule and the actions.
 
   friend bool operator==(Violation const&, Violation const&) = default;
@@ -62,27 +62,24 @@ namespace detail {
 
 }  // namespace detail
 
-/// Checks a sequence that is unrolled already; see below.
+/// Checks an unrolled sequence; see below.
 [[nodiscard]] std::vector<Violation> verify(std::vector<UnrolledAction> const& actions,
                                             std::size_t most = 16);
 
-/// \brief Checks \p sequence and names what it violates, at most \p most times: an order of \ref
-/// Rule that nothing keeps, or a circle of waits. None means that no timing changes what is
-/// computed.
-///
-/// What an action should find is what it would find if all actions ran one after another in issue
-/// order; the weights of the step that the staleness says. The order is that of waits and of lanes
-/// alone, as the runtime resolves them: how long anything takes, or that the controller waits for
-/// a loss, is not used. Chunks that make no claim (`Chunk::gated` is false) may be in the way of
-/// activations. Side inputs, losses and results belong to the controller and are not looked at, nor
-/// is scratch, which the compute lane alone uses.
-///
-/// \p sequence should hold what happens between two calls that are alike: several calls a step
-/// where there are such, steps, evaluations (each after a flush, where there is one, and a
-/// `synchronize`), and iterations enough that every device has every part.
+/// \brief Checks \p sequence and returns at most \p most violations: unordered pairs under a \ref
+/// Rule, or a cycle of waits. Without violations, no timing changes the results.
+/// An action should find the content that it would find if all actions ran one after another in
+/// issue order, and the weights of the step that the staleness allows. Only waits and lanes order
+/// actions, as the runtime resolves them: the check does not use durations, or the controller's
+/// waits for losses. Ungated chunks (`Chunk::gated` is false) may delay activations. The check
+/// skips side inputs, losses and results, which belong to the controller, and scratch, which only
+/// the compute lane uses.
+/// \p sequence should hold everything between two equal calls: several calls in a step where the
+/// training has them, steps, evaluations (each after a flush, if there is one, and a
+/// `synchronize`), and enough iterations that every device takes every part.
 [[nodiscard]] std::vector<Violation> verify(GraphSequence const& sequence, std::size_t most = 16);
 
-/// Checks two runs of \p graph in a row.
+/// Checks two consecutive runs of \p graph.
 [[nodiscard]] std::vector<Violation> verify(ActionGraph const& graph);
 
 /// \throws Error (unsafe_graph) with the first violations, if \p sequence has any.

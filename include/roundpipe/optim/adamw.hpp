@@ -19,7 +19,8 @@ namespace roundpipe {
 
 namespace detail {
 
-/// The elements' part of AdamW's step. Rounds as its formula does in float, operation by operation.
+/// The element-wise part of AdamW's step. Rounds each operation to float, in the order of the
+/// formula.
 struct AdamWElements {
   float const* gradients = nullptr;
   float* weights = nullptr;
@@ -75,35 +76,33 @@ struct AdamWElements {
 
 struct AdamWOptions {
   LearningRate rate = LearningRate::constant(1e-3);
-  double beta1 = 0.9;          ///< In [0, 1): what the mean of gradients keeps in a step.
-  double beta2 = 0.999;        ///< In [0, 1): the same of squares; for language models often 0.95.
+  double beta1 = 0.9;          ///< In [0, 1): the share of the mean of gradients that a step keeps.
+  double beta2 = 0.999;        ///< In [0, 1): the same for squares; for language models often 0.95.
   double epsilon = 1e-8;       ///< Added to the root of the mean square.
-  double weight_decay = 0.01;  ///< Times the rate; of \c DecayGroup::decayed parameters only.
+  double weight_decay = 0.01;  ///< Times the rate; for \c DecayGroup::decayed parameters only.
 };
 
-/// \brief AdamW (Loshchilov & Hutter 2019, algorithm 2), with the rate as the schedule multiplier
-/// of both its terms.
-///
-/// In step t, with g the gradient times the context's factor and a the rate of the step:
+/// \brief AdamW (Loshchilov & Hutter 2019, algorithm 2); the rate multiplies both terms as the
+/// schedule multiplier.
+/// In step t, g is the gradient times the context's factor, and a is the rate of the step:
 ///
 ///     m = beta1 m + (1 - beta1) g        v = beta2 v + (1 - beta2) g^2
 ///     w = w - a (m / (1 - beta1^t)) / (sqrt(v / (1 - beta2^t)) + epsilon) - a decay w
-///
-/// What depends on the step alone is computed in double, elements in float. State arrays: m, v.
+/// Scalars of a step are computed in double, elements in float. State arrays: m, v.
 class AdamW {
  public:
-  /// \throws Error (invalid_argument) when a constant is out of its domain.
+  /// \throws Error (invalid_argument) for an invalid constant.
   explicit AdamW(AdamWOptions options = {});
 
-  /// With the other options' defaults.
+  /// Uses the defaults of the other options.
   explicit AdamW(LearningRate const& rate) : AdamW(AdamWOptions{.rate = rate}) {}
 
   [[nodiscard]] AdamWOptions const& options() const noexcept { return options_; }
 
   [[nodiscard]] constexpr std::size_t state_arrays() const noexcept { return 2; }
 
-  /// A step as a function of weights, gradients and states: what depends on \p context alone is
-  /// computed once for many parts. \throws Error (invalid_argument) for step 0.
+  /// A step as a function of weights, gradients and states. It computes the part that depends on \p
+  /// context alone once for many parts. \throws Error (invalid_argument) for step 0.
   [[nodiscard]] auto prepared(UpdateContext const& context) const {
     auto const rate = options_.rate(context.step);
     auto const t = static_cast<double>(context.step);
@@ -122,10 +121,10 @@ class AdamW {
                       HostSpan<float const> gradients,
                       std::span<HostSpan<float> const> states) {
       auto const size = weights.size();
-      require(states.size() == 2, Errc::invalid_argument, "AdamW has two state arrays");
+      require(states.size() == 2, Errc::invalid_argument, "AdamW needs two state arrays");
       require(gradients.size() == size && states[0].size() == size && states[1].size() == size,
               Errc::invalid_argument,
-              "an update's weights, gradients and states are equally many");
+              "an update's weights, gradients and states must have the same number of elements");
       auto part = elements;
       part.gradients = gradients.data();
       part.weights = weights.data();
@@ -135,7 +134,7 @@ class AdamW {
     };
   }
 
-  /// One step of a part of a parameter. The same bits however a parameter is cut into parts.
+  /// One step of a part of a parameter. The bits do not depend on the cuts of a parameter.
   /// \throws Error (invalid_argument) when sizes differ, there are not two states, or step is 0.
   void update(UpdateContext const& context,
               HostSpan<float> weights,

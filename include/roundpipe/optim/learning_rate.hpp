@@ -3,7 +3,7 @@
 #pragma once
 
 /// \file
-/// \brief Learning rates as functions of the step's number.
+/// \brief Learning rates as functions of the step number.
 
 #include <roundpipe/config.hpp>
 #include <roundpipe/core/error.hpp>
@@ -12,18 +12,17 @@
 
 namespace roundpipe {
 
-/// \brief The learning rate of each step: constant, or a linear warm-up and then half a cosine.
-///
+/// \brief The learning rate of each step: constant, or a linear warm-up followed by half a cosine.
 /// Steps count from 1, so that the first step of a warm-up already learns.
 class LearningRate {
  public:
   /// The same \p rate in every step.
-  /// \throws Error (invalid_argument) when it is negative or not finite.
+  /// \throws Error (invalid_argument) when \p rate is negative or not finite.
   [[nodiscard]] static LearningRate constant(double rate) { return {rate, 0, 0, rate}; }
 
   /// \p peak s / \p warmup_steps in each step s up to \p warmup_steps; then half a cosine (SGDR,
-  /// Loshchilov & Hutter 2017, equation 5, without restarts) from \p peak down, or up, to \p final
-  /// in step \p total_steps; and \p final ever after.
+  /// Loshchilov & Hutter 2017, equation 5, without restarts) from \p peak to \p final, which step
+  /// \p total_steps reaches; then \p final. \p final may be above \p peak.
   /// \throws Error (invalid_argument) when a rate is negative or not finite, there are no steps, or
   /// the warm-up is longer than all steps.
   [[nodiscard]] static LearningRate warmup_cosine(double peak,
@@ -31,7 +30,7 @@ class LearningRate {
                                                   std::uint64_t total_steps,
                                                   double final = 0);
 
-  /// The rate of step \p step. \throws Error (invalid_argument) for step 0.
+  /// The rate in step \p step. \throws Error (invalid_argument) for step 0.
   [[nodiscard]] double operator()(std::uint64_t step) const;
 
   friend constexpr bool operator==(LearningRate const&, LearningRate const&) noexcept = default;

@@ -3,8 +3,8 @@
 #pragma once
 
 /// \file
-/// \brief The factor that keeps small half-precision gradients from vanishing, adapted as they
-/// overflow.
+/// \brief The factor that keeps small half-precision gradients from vanishing; it adapts to
+/// overflows.
 
 #include <roundpipe/config.hpp>
 #include <roundpipe/core/error.hpp>
@@ -13,33 +13,35 @@
 
 namespace roundpipe {
 
-/// How a loss scale adapts (Micikevicius et al., "Mixed precision training", ICLR 2018,
-/// section 3.2; the numbers are what is customary).
+/// How a loss scale adapts (Micikevicius et al., "Mixed precision training", ICLR 2018, section
+/// 3.2; the numbers are customary).
 struct LossScaleOptions {
   double initial = 65536;
-  double growth = 2;     ///< Above 1: after \c growth_interval steps without overflow.
-  double backoff = 0.5;  ///< In (0, 1): after an overflow.
+  double growth = 2;     ///< Above 1: the factor after \c growth_interval steps without overflow.
+  double backoff = 0.5;  ///< In (0, 1): the factor after an overflow.
   std::size_t growth_interval = 2000;
-  double smallest = 1;  ///< An overflow at this scale is an error: it is not the scale's.
+  double smallest = 1;  ///< An overflow at this scale is an error, because the scale is not its
+                        ///< cause.
 };
 
-/// \brief The loss scale of each iteration: a function of which steps overflowed, never of when
-/// this became known.
-///
+/// \brief The loss scale of each iteration: a function of which steps overflowed, not of when this
+/// became known.
 /// The scale of iteration t follows from steps 1 to t - 1 - staleness. Powers of two as factors
 /// keep scaling exact.
 class DynamicLossScale {
  public:
-  /// \throws Error (invalid_argument) for options out of their domain.
+  /// \throws Error (invalid_argument) for invalid options.
   DynamicLossScale(LossScaleOptions const& options, int staleness);
 
-  /// The step whose verdict the scale of iteration \p iteration needs, besides all before; 0: none.
+  /// The newest step whose verdict the scale of iteration \p iteration needs; all earlier ones are
+  /// needed, too. 0: none.
   [[nodiscard]] std::size_t newest_step(std::size_t iteration) const noexcept {
     return iteration > lag_ ? iteration - lag_ : 0;
   }
 
-  /// Whether the next step, in order, overflowed.
-  /// \throws Error (not_finite) when it did at the smallest scale, and does not count it.
+  /// Records, in step order, whether the next step overflowed.
+  /// \throws Error (not_finite) when it overflowed at the smallest scale; the step is then not
+  /// recorded.
   void record(bool overflowed);
 
   [[nodiscard]] std::size_t recorded() const noexcept { return recorded_; }

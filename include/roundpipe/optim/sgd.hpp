@@ -18,24 +18,22 @@ namespace roundpipe {
 struct SgdOptions {
   LearningRate rate = LearningRate::constant(1e-2);
   double momentum = 0;      ///< In [0, 1); 0: none, and no state array.
-  double weight_decay = 0;  ///< Added to gradients; of \c DecayGroup::decayed parameters only.
+  double weight_decay = 0;  ///< Added to gradients; for \c DecayGroup::decayed parameters only.
   bool nesterov = false;    ///< Looks ahead; needs a momentum.
 };
 
 /// \brief Gradient descent with heavy-ball (Polyak 1964) or Nesterov momentum, in the form of
-/// Sutskever et al. 2013 with the rate outside of the velocity.
-///
-/// In a step, with g the gradient times the context's factor plus decay w, and a the rate:
+/// Sutskever et al. 2013; the rate is not part of the velocity.
+/// In a step, g is the gradient times the context's factor plus decay w, and a is the rate:
 ///
 ///     u = momentum u + g        w = w - a u            (Nesterov: w = w - a (g + momentum u))
-///
-/// State arrays: u when there is a momentum, else none. Without momentum, u is g.
+/// State arrays: u with momentum, otherwise none. Without momentum, u is g.
 class Sgd {
  public:
-  /// \throws Error (invalid_argument) when a constant is out of its domain.
+  /// \throws Error (invalid_argument) for an invalid constant.
   explicit Sgd(SgdOptions options = {});
 
-  /// With the other options' defaults.
+  /// Uses the defaults of the other options.
   explicit Sgd(LearningRate const& rate) : Sgd(SgdOptions{.rate = rate}) {}
 
   [[nodiscard]] SgdOptions const& options() const noexcept { return options_; }
@@ -44,7 +42,7 @@ class Sgd {
     return options_.momentum > 0 ? 1 : 0;
   }
 
-  /// One step of a part of a parameter. The same bits however a parameter is cut into parts.
+  /// One step of a part of a parameter. The bits do not depend on the cuts of a parameter.
   /// \throws Error (invalid_argument) when sizes or the number of states differ, or step is 0.
   void update(UpdateContext const& context,
               HostSpan<float> weights,

@@ -3,15 +3,15 @@
 #pragma once
 
 /// \file
-/// \brief fp32 to bf16, up or down at random, so that the mean is the value: small updates of bf16
-/// weights are not lost.
-///
-/// A value between two neighbouring bf16 numbers becomes the one or the other with probabilities as
-/// its distances to them have it (in steps of 2^-16 of their distance: exact). The random bits of
-/// an element are a function of a key, the array's number and the element's index in its whole
-/// array, so that neither cuts nor threads matter. What bf16 can hold keeps its bits, infinity with
-/// it; NaN stays NaN. Magnitudes beyond the largest finite bf16 number are rounded to nearest:
-/// those up to 2^128 - 2^119 (exclusive) stay finite, and no value becomes infinite by chance.
+/// \brief Rounds fp32 to bf16 up or down at random so that the mean is the value: small updates of
+/// bf16 weights are not lost.
+/// A value between two neighbouring bf16 numbers becomes either one. The probabilities follow from
+/// its distances to them (in steps of 2^-16 of the gap: exact). The random bits of an element are a
+/// function of a key, the number of the array and the index of the element in the whole array, so
+/// that cuts and threads do not matter. Values that bf16 can hold keep their bits, including
+/// infinity; NaN stays NaN. Magnitudes beyond the largest finite bf16 number are rounded to
+/// nearest: those up to 2^128 - 2^119 (exclusive) stay finite, and no value becomes infinite by
+/// chance.
 
 #include <roundpipe/config.hpp>
 #include <roundpipe/core/random.hpp>
@@ -25,19 +25,19 @@ namespace roundpipe {
 
 namespace detail {
 
-/// Where the random bits of 2^32 consecutive elements come from.
+/// The source of the random bits of 2^32 consecutive elements.
 struct RoundingStream {
   std::uint32_t first_key = 0;
   std::uint32_t second_key = 0;
 
   RoundingStream() noexcept = default;
 
-  /// Of the elements of array \p array_index around \p index.
+  /// The stream for the elements of array \p array_index around \p index.
   RoundingStream(RandomKey const& rounding, std::size_t array_index, std::uint64_t index) noexcept;
 };
 
-/// Rounds to bf16: to \p to as bf16, or to \p in_place as float. Element 0 has the index \p first,
-/// and all indices lie below 2^32.
+/// Rounds to bf16: into \p to as bf16, or into \p in_place as float. Element 0 has the index \p
+/// first, and all indices are below 2^32.
 template <bool InPlace, bool Streams>
 struct StochasticNarrow {
   float const* from;
@@ -52,9 +52,9 @@ struct StochasticNarrow {
     typename S::Floats values;
     typename S::Halves rounded;
     S::load(values, from + i, count);
-    // Two multiplications and shifts hash an index: Wellons's "lowbias32" (hash-prospector, 2018),
-    // less its last shift, which leaves the upper half that is taken as it is. The keys make the
-    // streams of two arrays more than each other's permutation.
+    // Two multiplications and shifts hash an index: Wellons's "lowbias32" (hash-prospector, 2018)
+    // without its last shift, which would not change the upper half used here. The keys make the
+    // streams of two arrays more than permutations of each other.
     Words x;
     S::count_up(x);
     x = x + (first + static_cast<std::uint32_t>(i) + stream.first_key);
@@ -79,8 +79,8 @@ struct StochasticNarrow {
 
 }  // namespace detail
 
-/// Rounds \p values in place to numbers that bf16 holds, with the bits that \ref update_pass draws
-/// for an array of that number: 0 is the weights, 1 and on the states. \p first_element is the
+/// Rounds \p values in place to bf16 numbers, with the random bits that \ref update_pass draws for
+/// the array of this number: 0 is the weights, 1 and up are the states. \p first_element is the
 /// index of the first value in its whole array.
 void round_stochastically(HostSpan<float> values,
                           RandomKey const& rounding,

@@ -4,11 +4,10 @@
 
 /// \file
 /// \brief One pass over a part of a parameter that reads the gradient in its type, updates weights
-/// and states, and writes the master copy: every byte of memory is touched once.
-///
-/// An update is bound by memory. With bf16 gradients and master copy and AdamW's three fp32 arrays
-/// a parameter costs 28 bytes of traffic: 2 + 3 * 4 read, 3 * 4 + 2 written. The pass goes tile by
-/// tile; what is converted on the way stays in tiles on the stack, that is in the L1 cache.
+/// and states, and writes the master copy, touching every byte of memory once.
+/// Memory bandwidth limits an update. With bf16 gradients and master copy and AdamW's three fp32
+/// arrays, a parameter costs 28 bytes of traffic: 2 + 3 * 4 read, 3 * 4 + 2 written. The pass goes
+/// tile by tile; converted values stay in tiles on the stack, that is, in the L1 cache.
 
 #include <roundpipe/concepts/optimizer.hpp>
 #include <roundpipe/config.hpp>
@@ -28,21 +27,20 @@
 
 namespace roundpipe {
 
-/// Elements that \ref update_pass handles at a time.
+/// The number of elements that \ref update_pass handles at a time.
 inline constexpr std::size_t update_tile_size = 1024;
 
-/// The most state arrays that an optimizer may have in \ref update_pass.
+/// The largest number of state arrays of an optimizer in \ref update_pass.
 inline constexpr std::size_t max_update_states = 8;
 
-/// Passes over at least so many elements write the master copy past the caches.
+/// Passes over at least this many elements write the master copy past the caches.
 inline constexpr std::size_t streaming_pass_size = std::size_t{64} << 10U;
 
-/// \brief What one update reads and writes: equally many elements of each array that is present.
-///
-/// Arrays do not overlap, but for bf16 or f32 weights that are their own master copy.
+/// \brief The arrays of one update; all present arrays have the same number of elements.
+/// Arrays do not overlap, except that bf16 or f32 weights may be their own master copy.
 struct UpdateArrays {
-  /// Read; f32 or bf16. f32 is updated in place. bf16 is not written here: the new weights go to
-  /// \c master alone, which may be the same memory.
+  /// Read; f32 or bf16. f32 weights are updated in place. bf16 weights are not written here: the
+  /// new weights go to \c master alone, which may be the same memory.
   HostArray weights;
   HostArray gradient;                 ///< Read; f32, bf16 or f16.
   std::span<HostArray const> states;  ///< Read and written; f32 or bf16.
@@ -53,7 +51,7 @@ struct UpdateArrays {
 
 namespace detail {
 
-/// How a master copy is written.
+/// How to write a master copy.
 struct MasterStore {
   HostArray master;
   bool streams;  ///< Past the caches.
@@ -63,21 +61,21 @@ struct MasterStore {
         streams(copy.present() && copy.data != weights.data && copy.size >= streaming_pass_size &&
                 reinterpret_cast<std::uintptr_t>(copy.data) % 64 == 0) {}
 
-  /// Elements from \p begin on become \p weights, rounded to nearest.
+  /// Writes \p weights, rounded to nearest, to the elements from \p begin on.
   void nearest(HostSpan<float const> weights, std::size_t begin) const;
 };
 
-/// fp32 to bf16 elements from \p to on, at random.
+/// Narrows fp32 to bf16 elements from \p to on, at random.
 void narrow_stochastically(HostSpan<float const> values,
                            std::byte* to,
                            bool streams,
                            RoundingStream const& stream,
                            std::uint32_t first);
 
-/// \throws Error (invalid_argument) unless \p weights and \p master go together.
+/// \throws Error (invalid_argument) unless \p weights and \p master match.
 void check_weights_and_master(HostArray const& weights, HostArray const& master);
 
-/// \p optimizer's update with \p context.
+/// The update of \p optimizer with \p context.
 template <Optimizer O>
 [[nodiscard]] auto prepared(O const& optimizer, UpdateContext const& context) {
   if constexpr (requires { optimizer.prepared(context); }) {
@@ -96,7 +94,7 @@ class UpdateTiles {
  public:
   using Tile = std::array<float, update_tile_size>;
 
-  /// The elements of \p array from \p begin on as floats: its own, or converted to \p tile.
+  /// The elements of \p array from \p begin on as floats: in place, or converted to \p tile.
   static HostSpan<float> open(HostArray const& array,
                               std::size_t begin,
                               std::size_t count,
@@ -109,23 +107,21 @@ class UpdateTiles {
 
 }  // namespace detail
 
-/// \brief Updates a part of a parameter: one call of \p optimizer's `update` a tile, on floats.
-///
+/// \brief Updates a part of a parameter: one call of \p optimizer's `update` for each tile, on
+/// floats.
 /// An optimizer may opt in to `prepared(context)`, which returns a function of weights, gradient
-/// and states that does what `update(context, ...)` does, bit by bit. It is then called instead.
-///
-/// f32 weights are rounded to nearest, ties to even, for the master copy. What is bf16 and state at
-/// once (bf16 weights on their way to the master copy, bf16 states) is rounded at random, as
-/// `stochastic_rounding.hpp` says, with \p rounding, the array's number (weights 0, states 1 and
-/// on) and the element's index in the whole parameter; \p first_element is the index of the part's
-/// first. So the bits do not depend on how a parameter is cut, nor on threads. Different parts may
-/// be updated at once. Each step of each parameter wants a \p rounding of its own.
-///
+/// and states with the same results as `update(context, ...)`, bit by bit. The pass then calls that
+/// function instead.
+/// f32 weights are rounded to nearest, ties to even, for the master copy. bf16 values that are also
+/// state (bf16 weights on their way to the master copy, bf16 states) are rounded at random, as
+/// `stochastic_rounding.hpp` says, with \p rounding, the number of the array (weights 0, states 1
+/// and up) and the index of the element in the whole parameter; \p first_element is the index of
+/// the part's first element. The bits therefore do not depend on cuts or threads. Several threads
+/// may update different parts at once. Each step of each parameter needs its own \p rounding.
 /// Blocking. Large parts whose master copy begins at a multiple of 64 bytes are written past the
-/// caches; that is over, for every other thread that learns of it, when the call returns.
-///
-/// \throws Error (invalid_argument) when sizes, types or the number of states are not as \ref
-/// UpdateArrays says, or by \p optimizer.
+/// caches; these writes are visible to every thread that learns of the call's return.
+/// \throws Error (invalid_argument) when sizes, types or the number of states do not match \ref
+/// UpdateArrays; also the errors of \p optimizer.
 template <Optimizer O>
 void update_pass(O const& optimizer,
                  UpdateContext const& context,
@@ -136,23 +132,23 @@ void update_pass(O const& optimizer,
   auto const state_count = arrays.states.size();
   require(state_count == optimizer.state_arrays() && state_count <= max_update_states,
           Errc::invalid_argument,
-          "an update has as many states as its optimizer, and at most 8");
+          "an update needs as many states as its optimizer, and at most 8");
   require(arrays.gradient.size == size && detail::is_convertible(arrays.gradient.dtype),
           Errc::invalid_argument,
-          "a gradient is f32, bf16 or f16 and has as many elements as the weights");
+          "a gradient must be f32, bf16 or f16 and have as many elements as the weights");
   for (auto const& state : arrays.states) {
     require(state.size == size && (state.dtype == DType::f32 || state.dtype == DType::bf16),
             Errc::invalid_argument,
-            "a state is f32 or bf16 and has as many elements as the weights");
+            "a state must be f32 or bf16 and have as many elements as the weights");
   }
   detail::check_weights_and_master(arrays.weights, arrays.master);
 
   auto const update = detail::prepared(optimizer, context);
   detail::MasterStore const store(arrays.weights, arrays.master);
-  detail::UpdateTiles tiles;  // not initialized: what is not converted costs nothing
+  detail::UpdateTiles tiles;  // not initialized: unconverted arrays cost nothing
   std::array<HostSpan<float>, max_update_states> states;
   for (std::size_t begin = 0; begin < size;) {
-    // Random bits are keyed anew every 2^32 elements.
+    // Random bits get a new key every 2^32 elements.
     auto const index = std::uint64_t{first_element} + begin;
     auto const there = (std::uint64_t{1} << 32U) - static_cast<std::uint32_t>(index);
     auto const end = begin + static_cast<std::size_t>(std::min<std::uint64_t>(size - begin, there));
@@ -190,10 +186,10 @@ void update_pass(O const& optimizer,
   }
 }
 
-/// \brief What \ref update_pass does in a step that is skipped: weights and states stay, and the
-/// master copy becomes the weights: f32 rounded to nearest, bf16 as they are. Gradient and states
-/// are not looked at.
-/// \throws Error (invalid_argument) when weights and master copy are not as \ref UpdateArrays says.
+/// \brief The replacement for \ref update_pass in a skipped step: weights and states stay, and the
+/// master copy becomes the weights: f32 rounded to nearest, bf16 unchanged. Gradient and states are
+/// ignored.
+/// \throws Error (invalid_argument) when weights and master copy do not match \ref UpdateArrays.
 void copy_pass(UpdateArrays const& arrays);
 
 }  // namespace roundpipe

@@ -3,7 +3,8 @@
 #pragma once
 
 /// \file
-/// \brief Orders the optimizer by barriers over the whole model: what events are compared with.
+/// \brief Orders the optimizer with barriers over the whole model: the baseline for
+/// LayerEventProtocol.
 
 #include <roundpipe/concepts/event_protocol.hpp>
 #include <roundpipe/config.hpp>
@@ -14,16 +15,16 @@
 
 namespace roundpipe {
 
-/// \brief The rules of \ref LayerEventProtocol, with every block in the place of the same block: no
-/// P copy before all uploads that must see older weights, no upload before all P copies, no update
+/// \brief The rules of \ref LayerEventProtocol with every block in place of the same block: no P
+/// copy before all uploads that must see older weights, no upload before all P copies, no update
 /// before all gradients, no gradient before all updates.
 ///
-/// The weights are the same bits. It is what a trainer does that joins its optimizer thread once an
-/// iteration. With staleness 0 nothing of the optimizer is hidden; with staleness 1 it runs beside
-/// the next iteration, up to its first gradient.
+/// The weights have the same bits. A trainer that joins its optimizer thread once in each iteration
+/// behaves like this. With staleness 0 nothing of the optimizer is hidden; with staleness 1 the
+/// optimizer runs beside the next iteration, up to its first gradient.
 class BlockingProtocol {
  public:
-  /// \throws Error (invalid_argument) for options out of their domain.
+  /// \throws Error (invalid_argument) for invalid options.
   constexpr explicit BlockingProtocol(EventProtocolOptions options = {}) : rules_(options) {}
   constexpr explicit BlockingProtocol(int staleness) : rules_(staleness) {}
 
@@ -35,7 +36,7 @@ class BlockingProtocol {
     return rules_.gradient_buffers();
   }
 
-  /// What \p action waits for. \throws Error (invalid_argument) for a block that the model has not.
+  /// What \p action waits for. \throws Error (invalid_argument) for an unknown block.
   [[nodiscard]] std::vector<BlockEvent> before(BlockEvent action, std::size_t blocks) const;
 
  private:

@@ -3,8 +3,8 @@
 #pragma once
 
 /// \file
-/// \brief Cuts a slot's parameters and gradients into equal chunks, one a window, that never stand
-/// ahead of an activation.
+/// \brief Cuts a slot's parameters and gradients into equal chunks, one for each window, that never
+/// go ahead of an activation.
 
 #include <roundpipe/concepts/transfer_policy.hpp>
 #include <roundpipe/config.hpp>
@@ -19,13 +19,12 @@ namespace roundpipe {
 
 /// \brief Packs tensors into windows, longest processing time first (Graham 1969; RoundPipe,
 /// arXiv:2604.27085).
-///
-/// Reason: a copy in flight can not be preempted, so an activation waits for the whole chunk before
-/// it; chunks as even as can be make the longest such wait the shortest.
+/// Reason: a copy in flight cannot be preempted, so an activation waits for the whole chunk before
+/// it. The more even the chunks, the shorter the longest wait.
 class PriorityTransferEngine {
  public:
-  /// \param activations_in_flight how many micro-batches' activations a device holds in each
-  /// direction: with 2, they go up one micro-batch early and down one late.
+  /// \param activations_in_flight The number of micro-batches whose activations a device holds in
+  /// each direction. With 2, activations go up one micro-batch early and down one late.
   /// \throws Error (invalid_argument) for 0.
   constexpr explicit PriorityTransferEngine(std::size_t activations_in_flight = 2)
       : activations_in_flight_(activations_in_flight) {
@@ -38,20 +37,20 @@ class PriorityTransferEngine {
     return activations_in_flight_;
   }
 
-  /// One gated chunk for each window that has any bytes, its pieces in tensor order.
+  /// One gated chunk for each window that has bytes; its pieces are in tensor order.
   ///
-  /// Tensors larger than the mean window are first split into parts of the mean, rounded down to
-  /// \ref tensor_alignment_bytes (but not to less than that); reason: no element lies in two
-  /// pieces, and every piece begins as aligned as its tensor. Then the largest part goes to the
-  /// least loaded window, until none is left: no window exceeds the mean by more than one part.
-  /// \throws Error (invalid_argument) for no windows.
+  /// Tensors larger than the mean window are first split into parts of the mean size, rounded down
+  /// to \ref tensor_alignment_bytes (but not below it); reason: no element lies in two pieces, and
+  /// every piece keeps the alignment of its tensor. Then the largest remaining part goes to the
+  /// least loaded window. No window exceeds the mean by more than one part.
+  /// \throws Error (invalid_argument) for zero windows.
   [[nodiscard]] std::vector<Chunk> chunks(std::span<Bytes const> tensors,
                                           std::size_t windows) const;
 
  private:
   static std::vector<Piece> split(std::span<Bytes const> tensors, Bytes mean);
 
-  /// Sorts pieces by place and joins neighbours.
+  /// Sorts pieces by position and joins neighbours.
   static void merge(std::vector<Piece>& pieces);
 
   std::size_t activations_in_flight_;

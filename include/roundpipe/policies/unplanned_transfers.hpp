@@ -3,7 +3,7 @@
 #pragma once
 
 /// \file
-/// \brief Transfers as a program makes them that does not plan: the baseline of the benches.
+/// \brief Transfers without planning: the baseline of the benches.
 
 #include <roundpipe/concepts/transfer_policy.hpp>
 #include <roundpipe/config.hpp>
@@ -15,8 +15,8 @@
 namespace roundpipe {
 
 /// Copies all parameters of the next slot, and all gradients of the previous one, at once, as early
-/// as the buffers allow; an activation copy that comes later waits behind them. Activations go up
-/// one micro-batch early as with \ref PriorityTransferEngine, so that only the planning differs.
+/// as the buffers allow. A later activation copy waits behind them. Activations go up one
+/// micro-batch early as with \ref PriorityTransferEngine, so that only the planning differs.
 class UnplannedTransfers {
  public:
   /// One chunk in window 0 that waits for nothing.

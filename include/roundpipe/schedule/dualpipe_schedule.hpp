@@ -3,7 +3,7 @@
 #pragma once
 
 /// \file
-/// \brief DualPipe: micro-batches enter the pipeline at both of its ends.
+/// \brief DualPipe: micro-batches enter the pipeline at both ends.
 
 #include <roundpipe/concepts/schedule.hpp>
 #include <roundpipe/config.hpp>
@@ -19,36 +19,36 @@ namespace roundpipe {
 /// \brief The first half of a round's micro-batches run stage s on device s, the second half on
 /// device N - 1 - s, so that the halves meet (DualPipe, DeepSeek-V3 technical report 2024,
 /// arXiv:2412.19437, section 3.2.1 and figure 5).
-///
-/// **Every device holds two stages, so that the weights are there twice.** Where the halves meet, a
-/// device runs a forward of one and a whole backward of the other in turn; backwards are split
-/// where their weights' part fills what would be bubbles. No stage is fused. In flight: N + 1
-/// micro-batches a device. Bubble of equal stages with forwards of F and backwards of B for the
-/// input and W for the weights, where W <= B <= F <= B + W: (N / 2 - 1)(F + B - W) a device, where
-/// ZB-H1 has (N - 1)(F + B - W). (The report's (N / 2 - 1)(F&B + B - 3 W) is of a forward and a
-/// backward that run as one block, F&B; here they are two tasks.) Rounds run one after another.
+/// **Every device holds two stages, so the devices hold the weights twice.** Where the halves meet,
+/// a device alternates between a forward of one and a whole backward of the other. Backwards are
+/// split where their weight half fills what would be bubbles. No stage is fused. In flight: N + 1
+/// micro-batches on each device. Bubble of equal stages with forwards of F and backwards of B for
+/// the input and W for the weights, where W <= B <= F <= B + W: (N / 2 - 1)(F + B - W) on each
+/// device; ZB-H1 has (N - 1)(F + B - W). (The report's (N / 2 - 1)(F&B + B - 3 W) holds for a
+/// forward and a backward that run as one block, F&B; here they are two tasks.) Rounds run one
+/// after another.
 class DualPipeSchedule {
  public:
   [[nodiscard]] static constexpr bool fuses() noexcept { return false; }
 
   /// The tasks of each device, in its order. \throws Error (invalid_argument) when there are no
-  /// stages, devices, micro-batches or rounds, an odd number of devices, a number of stages that is
-  /// not N, an odd number of micro-batches a round or fewer than 2 (N - 1), backward stages that do
-  /// not mirror forward ones, or a fused stage.
+  /// stages, devices, micro-batches or rounds, the number of devices is odd, the number of stages
+  /// is not N, the number of micro-batches in a round is odd or less than 2 (N - 1), backward
+  /// stages do not mirror forward ones, or a stage is fused.
   [[nodiscard]] DeviceTasks tasks(ScheduleShape const& shape) const;
 
-  /// Devices keep their stages from call to call. \throws Error (invalid_argument) when there are
-  /// no stages, devices, micro-batches or rounds.
+  /// Devices keep their stages from call to call: 0. \throws Error (invalid_argument) when there
+  /// are no stages, devices, micro-batches or rounds.
   [[nodiscard]] std::size_t advance(ScheduleShape const& shape) const {
     check(shape);
     return 0;
   }
 
  private:
-  /// At which end of the pipeline a micro-batch enters: the one that is nearer to a device, or not.
+  /// The end at which a micro-batch enters the pipeline: the nearer one to a device, or the other.
   enum End : std::size_t { near, far };
 
-  /// A device's tasks; it counts how far the micro-batches of either end have come.
+  /// Writes the tasks of a device, and counts the progress of the micro-batches of either end.
   class Writer {
    public:
     Writer(detail::ResidentStageTasks& tasks,
@@ -64,7 +64,7 @@ class DualPipeSchedule {
     void forward(End end) { tasks_.forward(turn(end, forwards_[end]++)); }
     void backward(End end) { tasks_.backward(turn(end, backwards_[end]++)); }
     void input_gradient(End end);
-    /// The oldest that is left.
+    /// The oldest pending one.
     void weight_gradient() {
       tasks_.weight_gradient(later_.front());
       later_.pop_front();

@@ -26,14 +26,14 @@
 namespace roundpipe {
 
 /// The times of a partition's stages, in execution order, on a device of speed 1.
-/// \throws Error (invalid_argument) when \p costs lacks a layer of \p partition.
+/// \throws Error (invalid_argument) when \p costs does not have all layers of \p partition.
 [[nodiscard]] inline std::vector<StageTime> stage_times(std::span<LayerCost const> costs,
                                                         Partition const& partition) {
   std::vector<StageTime> times;
   for (auto const& [kind, range] : stages_of(partition)) {
     require(range.first <= costs.size() && range.count <= costs.size() - range.first,
             Errc::invalid_argument,
-            "a stage has layers that the model has not");
+            "a stage has layers that the model does not have");
     times.emplace_back();
     for (auto const& cost : costs.subspan(range.first, range.count)) {
       for (auto const& pass : layer_passes(kind)) {
@@ -44,29 +44,27 @@ namespace roundpipe {
   return times;
 }
 
-/// \brief Deals slots in their order, each to the device that will be done with it first (list
-/// scheduling by earliest finish time, as of HEFT, Topcuoglu et al. 2002).
-///
-/// A slot is a stage in a round: all its micro-batches, one after another. When it will be done is
-/// simulated: a device starts when it is free; each micro-batch waits for its arrival from the
-/// stage before. Of devices that will be done at the same time, the one that has been free for
-/// longest takes the slot, then the first. In flight, and the bubble where devices are equal: as of
+/// \brief Deals slots in their order, each to the device that finishes the slot first (list
+/// scheduling by earliest finish time, as in HEFT, Topcuoglu et al. 2002).
+/// A slot is a stage in a round: all its micro-batches, one after another. The schedule simulates
+/// the finish of a slot: a device starts when it is free; each micro-batch waits for its arrival
+/// from the previous stage. Among devices with equal finish times, the one that has been free for
+/// longest takes the slot, then the first. In flight, and bubble when devices are equal: as for
 /// \ref RoundRobinSchedule.
-///
-/// What is best for a slot need not be best for the call: a fast device that waits for a slow one's
-/// micro-batches is lost to others. So the call is also dealt with a part of a device's waiting
-/// counted as if it finished later, and round robin; of these, the one that ends first is taken.
-///
-/// Devices of equal speed are all the same to a slot: they are dealt to round robin, and the next
-/// call goes on where this one ended. Where speeds differ, devices are physical: each call deals
-/// anew, from the first device on.
+/// The best choice for a slot need not be the best for the call: a fast device that waits for the
+/// micro-batches of a slow one is lost to other slots. The schedule therefore tries further deals:
+/// round robin, and some that count part of a device's waiting as if it finished later. The deal
+/// that ends first wins.
+/// Devices of equal speed are interchangeable: the schedule deals round robin, and the next call
+/// continues where this one ended. When speeds differ, devices are physical: each call starts anew
+/// from the first device.
 class EarliestFinishSchedule {
  public:
-  /// \param stages      of the calls that are to be dealt, forward stages first
-  /// \param speeds      by device: 1 is the reference, 0.5 takes twice as long
-  /// \param hand_over_s what passing a micro-batch on to another device takes
+  /// \param stages      The stages of the calls to be dealt, forward stages first.
+  /// \param speeds      By device: 1 is the reference, 0.5 takes twice as long.
+  /// \param hand_over_s The time to pass a micro-batch to another device.
   /// \throws Error (invalid_argument) when there are no speeds, one is not finite and positive, or
-  ///         a time is negative or not finite.
+  /// a time is negative or not finite.
   EarliestFinishSchedule(std::vector<StageTime> stages,
                          std::vector<double> speeds,
                          double hand_over_s = 0)
@@ -75,19 +73,20 @@ class EarliestFinishSchedule {
     require(!speeds_.empty(), Errc::invalid_argument, "a schedule needs at least one device");
     require(std::ranges::all_of(speeds_, [&](double v) { return v > 0 && std::isfinite(v); }),
             Errc::invalid_argument,
-            "a device's speed is finite and above zero");
+            "a device's speed must be finite and above zero");
     require(legal(hand_over_s_) && std::ranges::all_of(stages_,
                                                        [&](StageTime const& time) {
                                                          return legal(time.early_s) &&
                                                                 legal(time.late_s);
                                                        }),
             Errc::invalid_argument,
-            "a time is finite and not negative");
+            "a time must be finite and not negative");
   }
 
-  /// The tasks of each device, in its order: relative ones where speeds are equal, else physical.
-  /// \throws Error (invalid_argument) when there are no stages, devices, micro-batches or rounds,
-  /// or not as many stages and devices as times and speeds are known of.
+  /// The tasks of each device, in its order: relative devices when speeds are equal, otherwise
+  /// physical ones. \throws Error (invalid_argument) when there are no stages, devices,
+  /// micro-batches or rounds, or when their numbers differ from those of the given times and
+  /// speeds.
   [[nodiscard]] DeviceTasks tasks(ScheduleShape const& shape) const {
     check_known(shape);
     if (equal()) {
@@ -103,8 +102,8 @@ class EarliestFinishSchedule {
     return std::move(best.tasks);
   }
 
-  /// By how many devices the next call's slots are shifted: as \ref RoundRobinSchedule says where
-  /// speeds are equal, else not at all. \throws Error (invalid_argument) as \ref tasks().
+  /// By how many devices the slots of the next call are shifted: as in \ref RoundRobinSchedule when
+  /// speeds are equal, otherwise 0. \throws Error (invalid_argument) like \ref tasks().
   [[nodiscard]] std::size_t advance(ScheduleShape const& shape) const {
     check_known(shape);
     return equal() ? RoundRobinSchedule{}.advance(shape) : 0;
@@ -125,12 +124,12 @@ class EarliestFinishSchedule {
             "earliest finish needs the speeds of all devices, and of no others");
   }
 
-  /// How a call is dealt.
+  /// How to deal a call.
   struct Rule {
-    double waiting = 0;  ///< How much of the time that a device waits in a slot counts as work.
+    double waiting = 0;  ///< The share of a device's waiting in a slot that counts as work.
     bool round_robin = false;
   };
-  /// What it leads to.
+  /// The result of a rule.
   struct Deal {
     DeviceTasks tasks;
     double end_s = 0;
@@ -139,8 +138,9 @@ class EarliestFinishSchedule {
   struct Run {
     std::size_t device = 0;
     std::vector<double> ends_s;  ///< By micro-batch.
-    double free_s = 0;           ///< When the device is free for it.
-    double score_s = 0;          ///< The slot's end and what counts of the device's waiting.
+    double free_s = 0;           ///< When the device is free for the slot.
+    double score_s = 0;          ///< The end of the slot plus the counted share of the device's
+                                 ///< waiting.
   };
 
   [[nodiscard]] Deal deal(ScheduleShape const& shape, Rule const& rule) const {
@@ -172,7 +172,7 @@ class EarliestFinishSchedule {
     return deal;
   }
 
-  /// A stage on a device that is free at \p free_s.
+  /// Runs a stage on a device that is free at \p free_s.
   [[nodiscard]] Run run(std::size_t stage,
                         std::size_t device,
                         double free_s,

@@ -3,7 +3,7 @@
 #pragma once
 
 /// \file
-/// \brief 1F1B: forwards and backwards in turn, so that few micro-batches are in flight.
+/// \brief 1F1B: forwards and backwards alternate, so that few micro-batches are in flight.
 
 #include <roundpipe/concepts/schedule.hpp>
 #include <roundpipe/config.hpp>
@@ -13,25 +13,24 @@
 
 namespace roundpipe {
 
-/// \brief Stage r of P runs on device r: P - 1 - r forwards, then a forward and a backward in turn,
-/// then the backwards that are left (PipeDream-Flush, Narayanan et al. 2021, arXiv:2006.09503;
-/// DAPPLE, Fan et al. 2021).
-///
-/// The last stage's backward follows its forward at once, so that it is fused and recomputes
-/// nothing; shapes that do not fuse it are run as well. Devices beyond the number of stages idle.
-/// In flight at stage r: min(M, P - r) micro-batches. Bubble of P equal stages on P devices:
-/// (P - 1) / (M + P - 1), that of GPipe. Rounds run one after another.
+/// \brief Stage r of P runs on device r: P - 1 - r forwards, then forwards and backwards in turn,
+/// then the remaining backwards (PipeDream-Flush, Narayanan et al. 2021, arXiv:2006.09503; DAPPLE,
+/// Fan et al. 2021).
+/// The backward of the last stage follows its forward at once, so that the stage can be fused and
+/// recomputes nothing; unfused shapes run, too. Devices beyond the number of stages idle. In flight
+/// at stage r: min(M, P - r) micro-batches. Bubble of P equal stages on P devices: (P - 1) / (M + P
+/// - 1), as in GPipe. Rounds run one after another.
 class OneFOneBSchedule {
  public:
   [[nodiscard]] static constexpr bool fuses() noexcept { return true; }
 
   /// The tasks of each device, in its order. \throws Error (invalid_argument) when there are no
-  /// stages, devices, micro-batches or rounds, more stages than devices, or backward stages that do
-  /// not mirror forward ones.
+  /// stages, devices, micro-batches or rounds, there are more stages than devices, or backward
+  /// stages do not mirror forward ones.
   [[nodiscard]] DeviceTasks tasks(ScheduleShape const& shape) const;
 
-  /// Devices keep their stages from call to call. \throws Error (invalid_argument) when there are
-  /// no stages, devices, micro-batches or rounds.
+  /// Devices keep their stages from call to call: 0. \throws Error (invalid_argument) when there
+  /// are no stages, devices, micro-batches or rounds.
   [[nodiscard]] std::size_t advance(ScheduleShape const& shape) const {
     check(shape);
     return 0;

@@ -3,7 +3,7 @@
 #pragma once
 
 /// \file
-/// \brief What schedules that bind stages to devices write their task lists with.
+/// \brief Builds the task lists of schedules that bind stages to devices.
 
 #include <roundpipe/concepts/schedule.hpp>
 #include <roundpipe/config.hpp>
@@ -17,11 +17,11 @@
 
 namespace roundpipe::detail {
 
-/// \brief The task lists of a call in which a forward stage and the backward stage of the same
-/// layers form a *place*: place p holds the p-th stage's layers, counted from the model's first.
+/// \brief The task lists of a call. A forward stage and the backward stage of the same layers form
+/// a *place*: place p holds the layers of the p-th stage, counted from the model's first layer.
 ///
-/// Where the last place is fused, its forward writes nothing and its backward the fused task; a
-/// schedule that asks for the backward right after the forward thus serves both kinds of shapes. In
+/// When the last place is fused, its forward writes nothing and its backward writes the fused task.
+/// A schedule that runs each backward right after its forward thus serves both kinds of shapes. In
 /// a forward-only call, backwards write nothing.
 class ResidentStageTasks {
  public:
@@ -29,13 +29,13 @@ class ResidentStageTasks {
   /// or when backward stages do not mirror the forward ones.
   explicit ResidentStageTasks(ScheduleShape const& shape);
 
-  /// How many places there are.
+  /// The number of places.
   [[nodiscard]] std::size_t places() const noexcept {
     return forward_only() ? shape_.forward_stages : shape_.backward_stages;
   }
   [[nodiscard]] bool forward_only() const noexcept { return shape_.backward_stages == 0; }
 
-  /// The micro-batch that is computed next: number \p m of round \p round.
+  /// The next micro-batch to compute: number \p m of round \p round.
   struct Turn {
     std::size_t device;
     std::size_t place;
@@ -44,12 +44,12 @@ class ResidentStageTasks {
   };
 
   void forward(Turn const& turn);
-  /// Recomputation and backward.
+  /// Writes recomputation and backward.
   void backward(Turn const& turn);
-  /// Recomputation and the half of the backward that the place before waits for. Precondition: the
-  /// place is not fused.
+  /// Writes recomputation and the half of the backward that the previous place waits for.
+  /// Precondition: the place is not fused.
   void input_gradient(Turn const& turn);
-  /// The other half. Precondition: the place is not fused.
+  /// Writes the other half. Precondition: the place is not fused.
   void weight_gradient(Turn const& turn);
 
   [[nodiscard]] DeviceTasks take() && { return std::move(tasks_); }
@@ -64,7 +64,7 @@ class ResidentStageTasks {
   DeviceTasks tasks_;
 };
 
-/// \throws Error (invalid_argument) when \p shape fuses a stage of a schedule that can not.
+/// \throws Error (invalid_argument) with \p message when \p shape has a fused stage.
 void refuse_fused(ScheduleShape const& shape, char const* message);
 
 }  // namespace roundpipe::detail

@@ -14,20 +14,19 @@
 namespace roundpipe {
 
 /// \brief Slot i of a call, counted over its rounds, runs on relative device i mod N.
-///
 /// A slot is a stage in a round: all its micro-batches, one after another. Each round runs the
-/// forward stages, then the backward stages; no stage is bound to a device, so that stages may take
-/// different times and be of any number (RoundPipe, arXiv:2604.27085). The next call goes on with
-/// the device after the last slot's.
+/// forward stages, then the backward stages. No stage is bound to a device, so stages may take
+/// different times, and any number of stages works (RoundPipe, arXiv:2604.27085). The next call
+/// continues with the device after the last slot's device.
 class RoundRobinSchedule {
  public:
-  /// The tasks of each relative device, in its order. Without backward stages, a call that only
-  /// runs forward. \throws Error (invalid_argument) when there are no stages, devices,
+  /// The tasks of each relative device, in its order. A shape without backward stages is a
+  /// forward-only call. \throws Error (invalid_argument) when there are no stages, devices,
   /// micro-batches or rounds.
   [[nodiscard]] DeviceTasks tasks(ScheduleShape const& shape) const;
 
-  /// By how many devices the next call's slots are shifted: (S R) mod N.
-  /// \throws Error (invalid_argument) as \ref tasks().
+  /// By how many devices the slots of the next call are shifted: (S R) mod N.
+  /// \throws Error (invalid_argument) like \ref tasks().
   [[nodiscard]] std::size_t advance(ScheduleShape const& shape) const {
     check(shape);
     return (shape.stages() % shape.devices) * (shape.rounds % shape.devices) % shape.devices;

@@ -3,7 +3,7 @@
 #pragma once
 
 /// \file
-/// \brief Turns a schedule's tasks into slots, in an order that every wait follows.
+/// \brief Turns the tasks of a schedule into slots, in an order that satisfies every wait.
 
 #include <roundpipe/concepts/schedule.hpp>
 #include <roundpipe/config.hpp>
@@ -19,8 +19,8 @@ struct Slot {
   StageId stage;
   RoundId round;
   DeviceId device;
-  SlotId previous;  ///< On the same device, in this call; or none.
-  SlotId next;      ///< On the same device, in this call; or none.
+  SlotId previous;  ///< The slot before on the same device, in this call; or none.
+  SlotId next;      ///< The slot after on the same device, in this call; or none.
 };
 
 namespace detail {
@@ -32,11 +32,11 @@ namespace detail {
 
 }  // namespace detail
 
-/// The slots of a call in issue order: a slot comes after the one before it on its device, and
-/// after the stage before it in its round.
-/// \throws Error (unsupported) when a stage's micro-batches of a round are not consecutive and in
-///         order on one device; (invalid_argument) when a slot is missing, is there twice, or the
-///         lists can not be run.
+/// The slots of a call in issue order: a slot comes after the previous slot on its device, and
+/// after the previous stage in its round.
+/// \throws Error (unsupported) when the micro-batches of a stage in a round are not consecutive and
+/// in order on one device; (invalid_argument) when a slot is missing or repeated, or when the lists
+/// cannot be run.
 [[nodiscard]] std::vector<Slot> order_slots(ScheduleShape const& shape, DeviceTasks const& tasks);
 
 }  // namespace roundpipe

@@ -3,7 +3,7 @@
 #pragma once
 
 /// \file
-/// \brief Which tasks a stage is made of, and which passes a task runs.
+/// \brief The tasks of a stage, and the passes of a task.
 
 #include <roundpipe/concepts/schedule.hpp>
 #include <roundpipe/model/stage_passes.hpp>
@@ -13,7 +13,7 @@
 
 namespace roundpipe {
 
-/// What a task of \p kind runs of each of its stage's layers, in order. The passes' `layer` is 0.
+/// The passes that a task of \p kind runs on each layer of its stage, in order, with `layer` 0.
 [[nodiscard]] constexpr std::span<Pass const> layer_passes(TaskKind kind) noexcept {
   switch (kind) {
     case TaskKind::forward:
@@ -32,7 +32,7 @@ namespace roundpipe {
   return {&weight_gradient_pass, 1};
 }
 
-/// The task that runs passes of \p kind, and no others.
+/// The task that runs only passes of \p kind.
 [[nodiscard]] constexpr TaskKind task_kind(PassKind kind) noexcept {
   switch (kind) {
     case PassKind::forward:
@@ -49,8 +49,8 @@ namespace roundpipe {
   return TaskKind::weight_gradient;
 }
 
-/// The tasks of a stage of \p kind for one micro-batch, in order: one for each kind of pass, but
-/// for the fused stage, which is one task.
+/// The tasks of a stage of \p kind for one micro-batch, in order: one for each kind of pass. The
+/// fused stage is a single task.
 [[nodiscard]] inline std::vector<TaskKind> task_kinds(StageKind kind) {
   if (kind == StageKind::fused) {
     return {TaskKind::fused};

@@ -3,7 +3,7 @@
 #pragma once
 
 /// \file
-/// \brief ZB-H1: 1F1B whose split backwards fill its bubbles.
+/// \brief ZB-H1: 1F1B with split backwards that fill its bubbles.
 
 #include <roundpipe/concepts/schedule.hpp>
 #include <roundpipe/config.hpp>
@@ -13,27 +13,26 @@
 
 namespace roundpipe {
 
-/// \brief Stage r of P runs on device r as in 1F1B, but its backward in two halves: the one of the
-/// input, which the stage before waits for, at once, and the one of the weights r micro-batches
-/// later, so that those that are left fill the drain (ZB-H1, Qi et al. 2023, arXiv:2401.10241,
+/// \brief Stage r of P runs on device r as in 1F1B, but splits its backward in two: the input half,
+/// which the previous stage waits for, runs at once; the weight half runs r micro-batches later, so
+/// that the remaining weight halves fill the drain (ZB-H1, Qi et al. 2023, arXiv:2401.10241,
 /// section 2.1).
-///
-/// No stage is fused, as each backward is split. Devices beyond the number of stages idle. In
-/// flight until the weights' half is done: min(M, P) micro-batches at every stage, which is what
-/// 1F1B's first stage holds. Bubble of P equal stages with forwards of F and halves of B and W,
-/// where W <= F, W <= B and M >= P: (P - 1)(F + B - W) a device, where 1F1B has
-/// (P - 1)(F + B + W). Rounds run one after another.
+/// No stage is fused, because each backward is split. Devices beyond the number of stages idle. In
+/// flight until the weight half is done: min(M, P) micro-batches at every stage, as many as the
+/// first stage of 1F1B holds. Bubble of P equal stages with forwards of F and halves of B and W,
+/// where W <= F, W <= B and M >= P: (P - 1)(F + B - W) on each device; 1F1B has (P - 1)(F + B + W).
+/// Rounds run one after another.
 class ZbH1Schedule {
  public:
   [[nodiscard]] static constexpr bool fuses() noexcept { return false; }
 
   /// The tasks of each device, in its order. \throws Error (invalid_argument) when there are no
-  /// stages, devices, micro-batches or rounds, more stages than devices, backward stages that do
-  /// not mirror forward ones, or a fused stage.
+  /// stages, devices, micro-batches or rounds, there are more stages than devices, backward stages
+  /// do not mirror forward ones, or a stage is fused.
   [[nodiscard]] DeviceTasks tasks(ScheduleShape const& shape) const;
 
-  /// Devices keep their stages from call to call. \throws Error (invalid_argument) when there are
-  /// no stages, devices, micro-batches or rounds.
+  /// Devices keep their stages from call to call: 0. \throws Error (invalid_argument) when there
+  /// are no stages, devices, micro-batches or rounds.
   [[nodiscard]] std::size_t advance(ScheduleShape const& shape) const {
     check(shape);
     return 0;

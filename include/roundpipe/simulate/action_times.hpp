@@ -3,7 +3,7 @@
 #pragma once
 
 /// \file
-/// \brief How long the actions of graphs take that do not go through a link.
+/// \brief The durations of actions that do not use a link.
 
 #include <roundpipe/concepts/partition_policy.hpp>
 #include <roundpipe/config.hpp>
@@ -19,35 +19,35 @@
 
 namespace roundpipe {
 
-/// Times of compute and of the host's work.
+/// The times of compute and of the host's work.
 struct ComputeCosts {
   std::vector<LayerCost> layers;  ///< At device speed 1.
-  /// By device; none: all 1. A device of speed 0.5 takes twice as long.
+  /// By device; empty: all 1. A device of speed 0.5 takes twice as long.
   std::vector<double> device_speeds;
-  /// By parameter block, the seconds of its optimizer step; none: its bytes at \c host rate.
+  /// By parameter block, the seconds of its optimizer step; empty: its bytes at the \c host rate.
   std::vector<double> step_s;
-  double host_bytes_per_second = 0;  ///< Of what the host's lanes go through; 0: they take no time.
+  double host_bytes_per_second = 0;  ///< The rate of host lanes; 0: they take no time.
 };
 
-/// Looks up times of actions.
+/// Looks up the times of actions.
 class ActionTimes {
  public:
-  /// \throws Error (invalid_argument) when speeds are not positive, or not one a device.
+  /// \throws Error (invalid_argument) when speeds are not positive, or not one for each device.
   ActionTimes(ComputeCosts costs, std::size_t devices);
 
-  /// The seconds of an action of a compute lane or a host's lane.
-  /// \throws Error (invalid_argument) when there is no cost of its layer or block.
+  /// The seconds of an action on a compute lane or a host lane.
+  /// \throws Error (invalid_argument) when the cost of its layer or block is missing.
   [[nodiscard]] double operator()(UnrolledAction const& unrolled);
 
  private:
   [[nodiscard]] double pass_seconds(UnrolledAction const& unrolled);
 
-  /// Whether \p layer runs forward in \p graph; else it is in the fused stage, whose saving forward
-  /// is its first.
+  /// Whether \p layer runs forward in \p graph. If not, the layer is in the fused stage, whose
+  /// saving forward is its first.
   [[nodiscard]] bool runs_forward(ActionGraph const& graph, LayerId layer);
 
   ComputeCosts costs_;
-  std::map<ActionGraph const*, std::set<LayerId>> forwards_;  // layers, by graph
+  std::map<ActionGraph const*, std::set<LayerId>> forwards_;  // the layers of each graph
 };
 
 }  // namespace roundpipe

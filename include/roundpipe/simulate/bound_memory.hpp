@@ -3,7 +3,7 @@
 #pragma once
 
 /// \file
-/// \brief What devices hold that keep the weights of their stages, in a simulation.
+/// \brief The memory of devices that keep the weights of their stages, in a simulation.
 
 #include <roundpipe/config.hpp>
 #include <roundpipe/core/bytes.hpp>
@@ -16,11 +16,11 @@
 
 namespace roundpipe {
 
-/// The most bytes of each class that a device holds at once.
+/// The largest number of bytes of each class that a device holds at once.
 struct DeviceUse {
   Bytes parameters = 0;
   Bytes gradients = 0;
-  Bytes boundaries = 0;  ///< Checkpoints, and what is on its way in and out.
+  Bytes boundaries = 0;  ///< Checkpoints, and boundaries in transit.
   Bytes saved = 0;       ///< Between a saving forward and its backward.
   Bytes workspace = 0;
 
@@ -30,12 +30,12 @@ struct DeviceUse {
   friend bool operator==(DeviceUse const&, DeviceUse const&) = default;
 };
 
-/// By device, what it holds at most in \p simulation, of graphs by \ref build_resident_graph:
-/// weights and gradients of all layers that it runs; of each micro-batch the input of each of its
-/// stages, from the forward to the end of the backward; what its layers save and hand to each
-/// other, from the saving forward to the end of the backward; and the largest workspace, with two
-/// boundaries.
-/// \throws Error (invalid_argument) when \p layers lacks a layer.
+/// For each device, the peak of each class in \p simulation, of graphs from \ref
+/// build_resident_graph. Counts weights and gradients of all layers that the device runs; for each
+/// micro-batch, the input of each of its stages, from the forward to the end of the backward; the
+/// saved bytes and inner boundaries of its layers, from the saving forward to the end of the
+/// backward; and the largest workspace, with two boundaries.
+/// \throws Error (invalid_argument) when \p layers does not have all layers.
 [[nodiscard]] std::vector<DeviceUse> bound_device_bytes(Simulation const& simulation,
                                                         std::span<LayerBytes const> layers);
 

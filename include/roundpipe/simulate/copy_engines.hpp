@@ -3,7 +3,7 @@
 #pragma once
 
 /// \file
-/// \brief The copies of a simulation: one engine a device and direction, on links that are shared.
+/// \brief The copies of a simulation: one engine for each device and direction, on shared links.
 
 #include <roundpipe/config.hpp>
 #include <roundpipe/core/bytes.hpp>
@@ -19,20 +19,20 @@
 
 namespace roundpipe::detail {
 
-/// Each engine makes one copy at a time, in the order in which they were added, each to its end: a
-/// latency, then its bytes at the rate that \ref LinkSharing gives at each moment.
+/// Each engine makes one copy at a time, in the order of arrival, each to its end: a latency, then
+/// the bytes at the current rate from \ref LinkSharing.
 class CopyEngines {
  public:
   CopyEngines(LinkModel const& link, std::size_t devices)
       : sharing_(link, devices), engines_(2 * devices) {}
 
-  /// Adds the copy of \p action on \p lane at \p now_s, no earlier than what was advanced to.
+  /// Adds the copy of \p action on \p lane at \p now_s, no earlier than the last advance.
   void add(std::size_t action, Lane const& lane, Bytes bytes, double now_s);
 
-  /// When the next copy ends its latency or its bytes; nothing while there is none.
+  /// The end of the next copy's latency or bytes; none when there is no copy.
   [[nodiscard]] std::optional<double> next_event_s() const;
 
-  /// Goes on to \p now_s, the time of the next event. \returns the actions that end then.
+  /// Advances to \p now_s, the time of the next event. \returns the actions that end then.
   [[nodiscard]] std::vector<std::size_t> advance(double now_s);
 
  private:
@@ -41,10 +41,10 @@ class CopyEngines {
     double bytes_left;
   };
   struct Engine {
-    std::deque<Copy> queue;  ///< The first one is being made.
+    std::deque<Copy> queue;  ///< The first copy is in progress.
     bool flows = false;      ///< Its latency is over.
     double rate = 0;         ///< Bytes per second while it flows.
-    double event_s = 0;      ///< When its latency or its bytes end, at the present rate.
+    double event_s = 0;      ///< When its latency or its bytes end, at the current rate.
   };
 
   void begin(Engine& engine) {
@@ -54,11 +54,11 @@ class CopyEngines {
 
   void move_to(double now_s);
 
-  /// Gives every copy under way its rate.
+  /// Sets the rate of every copy in flight.
   void share();
 
   LinkSharing sharing_;
-  std::vector<Engine> engines_;  // by device, then up and down
+  std::vector<Engine> engines_;  // for each device: up, then down
   double now_s_ = 0;
 };
 

@@ -3,7 +3,7 @@
 #pragma once
 
 /// \file
-/// \brief How long a training call or iteration takes in the steady state.
+/// \brief The time of a training call or iteration in the steady state.
 
 #include <roundpipe/config.hpp>
 #include <roundpipe/graph/action_graph.hpp>
@@ -11,14 +11,14 @@
 
 namespace roundpipe {
 
-/// The seconds of one of many training calls in a row, without steps between them.
-/// \throws Error (invalid_argument) as \ref simulate.
+/// The seconds of one of many consecutive training calls without steps between them.
+/// \throws Error (invalid_argument) like \ref simulate.
 [[nodiscard]] double forecast_call_seconds(ActionGraph const& call,
                                            SimulationOptions const& options);
 
-/// The seconds of one of many iterations in a row, each a \p call and a \p step, with all that
-/// later graphs wait for in earlier ones.
-/// \throws Error (invalid_argument) as \ref simulate.
+/// The seconds of one of many consecutive iterations. Each is a \p call and a \p step, with all
+/// waits for earlier graphs.
+/// \throws Error (invalid_argument) like \ref simulate.
 [[nodiscard]] double forecast_iteration_seconds(ActionGraph const& call,
                                                 ActionGraph const& step,
                                                 SimulationOptions const& options);

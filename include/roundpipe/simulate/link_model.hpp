@@ -3,7 +3,8 @@
 #pragma once
 
 /// \file
-/// \brief What copies between the host and devices share: links, switches, a root, host memory.
+/// \brief The resources that copies between the host and devices share: links, switches, a root,
+/// host memory.
 
 #include <roundpipe/config.hpp>
 #include <roundpipe/core/error.hpp>
@@ -13,25 +14,26 @@
 
 namespace roundpipe {
 
-/// Rates in bytes per second; 0 is unlimited. Directions are limited apart, but by host memory.
+/// Rates in bytes per second; 0 is unlimited. Except for host memory, each direction has its own
+/// limit.
 struct LinkModel {
   double upload_bytes_per_second = 0;    ///< Of one device's link, host to device.
   double download_bytes_per_second = 0;  ///< Device to host.
-  double latency_s = 0;                  ///< Of a copy: its engine is taken, its link is free.
-  /// What is left of a link's rates while it is used both ways, in (0, 1].
+  double latency_s = 0;                  ///< Of a copy: occupies its engine, but not its link.
+  /// The share of a link's rates that remains while the link is used both ways, in (0, 1].
   double both_ways_factor = 1;
-  /// By device, what its link's rates are multiplied with; none: all 1.
+  /// By device, the factor of its link's rates; empty: all 1.
   std::vector<double> device_factors = {};
-  /// Devices behind one switch, whose one link to the root is as fast as a device's: a list of
-  /// devices for each switch. Devices in no list have no switch.
+  /// Devices behind one switch: a list of devices for each switch. The single link from a switch to
+  /// the root is as fast as the link of a device. Devices in no list have no switch.
   std::vector<std::vector<std::size_t>> groups = {};
   double root_bytes_per_second = 0;  ///< All devices together, each way.
-  double host_bytes_per_second = 0;  ///< All devices together, both ways: the host's memory.
+  double host_bytes_per_second = 0;  ///< All devices together, both directions: the host's memory.
 };
 
-/// \throws Error (invalid_argument) for rates and times that are negative or not finite, a factor
-/// for both ways out of (0, 1], factors of devices that are not positive or not one each, or groups
-/// that name a device twice or one of none of \p devices.
+/// \throws Error (invalid_argument) for rates and times that are negative or not finite, a
+/// both-ways factor outside (0, 1], device factors that are not positive or not one for each
+/// device, or groups that repeat a device or name one beyond \p devices.
 void check(LinkModel const& link, std::size_t devices);
 
 }  // namespace roundpipe

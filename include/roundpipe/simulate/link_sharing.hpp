@@ -3,7 +3,7 @@
 #pragma once
 
 /// \file
-/// \brief How fast copies are that are under way at the same time.
+/// \brief The rates of simultaneous copies.
 
 #include <roundpipe/config.hpp>
 #include <roundpipe/simulate/link_model.hpp>
@@ -17,20 +17,20 @@ namespace roundpipe {
 
 enum class CopyDirection { up, down };
 
-/// A copy that moves bytes now.
+/// A copy that is moving bytes.
 struct CopyFlow {
   std::size_t device = 0;
   CopyDirection direction = CopyDirection::up;
 };
 
-/// Shares links, switches, the root and host memory among copies, max-min fairly: no copy can be
-/// made faster but at the cost of one that is no faster (progressive filling, Bertsekas and
-/// Gallager, Data Networks, 6.5.2).
+/// Shares links, switches, the root and host memory among copies, max-min fairly: a copy can only
+/// become faster at the cost of one that is no faster (progressive filling, Bertsekas and Gallager,
+/// Data Networks, 6.5.2).
 class LinkSharing {
  public:
   static constexpr double unlimited = std::numeric_limits<double>::infinity();
 
-  /// \throws Error (invalid_argument) as \ref check(LinkModel const&, std::size_t).
+  /// \throws Error (invalid_argument) like \ref check(LinkModel const&, std::size_t).
   LinkSharing(LinkModel link, std::size_t devices);
 
   [[nodiscard]] LinkModel const& link() const noexcept { return link_; }
@@ -41,7 +41,7 @@ class LinkSharing {
  private:
   static constexpr auto none = static_cast<std::size_t>(-1);
 
-  /// What some flows share.
+  /// A limit that some flows share.
   struct Limit {
     double left;
     std::vector<std::size_t> flows;

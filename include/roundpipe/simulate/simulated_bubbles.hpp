@@ -3,7 +3,7 @@
 #pragma once
 
 /// \file
-/// \brief How long simulated iterations take, and how much of it devices idle, by cause.
+/// \brief The time of simulated iterations, and the idle time of devices by cause.
 
 #include <roundpipe/bubble/bubbles.hpp>
 #include <roundpipe/config.hpp>
@@ -13,15 +13,15 @@
 
 namespace roundpipe {
 
-/// Busy and idle time of a simulation's devices. With more than two iterations both are those of
-/// the steady state: each device's from its finish of the second iteration to its finish of the
-/// last one. Else they are those of the makespan.
+/// Busy and idle time of a simulation's devices. With more than two iterations both cover the
+/// steady state: for each device, from its finish of the second iteration to its finish of the
+/// last. Otherwise they cover the makespan.
 struct SimulatedBubbles {
-  std::size_t iterations = 0;  ///< That were simulated.
+  std::size_t iterations = 0;  ///< The simulated iterations.
   double makespan_s = 0;       ///< From the start to the end of all compute.
-  double iteration_s = 0;      ///< Of one iteration, on the average.
+  double iteration_s = 0;      ///< The mean time of one iteration.
   double busy_s = 0;           ///< Of all devices together.
-  Bubbles bubbles;             ///< Likewise: all idle time.
+  Bubbles bubbles;             ///< All idle time of all devices.
 
   /// The share of idle time, 0 to 1.
   [[nodiscard]] double ratio() const noexcept {

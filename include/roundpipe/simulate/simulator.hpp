@@ -3,7 +3,7 @@
 #pragma once
 
 /// \file
-/// \brief Says when the actions of a sequence of graphs would run, by discrete events.
+/// \brief Predicts when the actions of a sequence of graphs would run, by discrete events.
 
 #include <roundpipe/config.hpp>
 #include <roundpipe/core/error.hpp>
@@ -17,31 +17,31 @@
 
 namespace roundpipe {
 
-/// The machine and the habits of the runtime that a simulation imitates.
+/// The machine and the runtime behaviour that a simulation imitates.
 struct SimulationOptions {
   ComputeCosts compute;
   LinkModel link;
-  /// What a boundary, or its gradient, takes from one device to *another*, besides its copies; it
-  /// keeps no lane busy. For machines of which no more is known.
+  /// The time of handing a boundary, or its gradient, to *another* device, besides its copies;
+  /// occupies no lane. For machines of which no more is known.
   double hand_over_s = 0;
-  /// What a device's issuing thread takes for one action.
+  /// The time that a device's issuing thread takes for one action.
   double dispatch_s = 0;
-  /// Whether a graph is issued only when the losses of all calls before it are there, as by a
-  /// caller who waits for them; else everything is issued at the start.
+  /// Whether each graph is issued only when the losses of all earlier calls are there, as by a
+  /// caller that waits for losses. Otherwise all graphs are issued at the start.
   bool waits_for_losses = false;
 };
 
-/// What a simulation says.
+/// The result of a simulation.
 struct Simulation {
   std::vector<UnrolledAction> actions;
   /// One entry an action, in the same order; `graph` is the number of its graph in the sequence.
   Timeline timeline;
 };
 
-/// When the actions of \p sequence, whose graphs must outlive the result, would run. It depends on
-/// nothing else.
-/// \throws Error (invalid_argument) for options out of their domain, costs that lack a layer, and
-/// sequences of which some actions wait for ever.
+/// The start and end times of the actions of \p sequence, whose graphs must outlive the result. The
+/// result depends on the arguments alone.
+/// \throws Error (invalid_argument) for invalid options, missing layer costs, and sequences with
+/// actions that wait forever.
 [[nodiscard]] Simulation simulate(GraphSequence const& sequence, SimulationOptions const& options);
 
 }  // namespace roundpipe

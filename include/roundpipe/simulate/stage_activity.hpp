@@ -15,17 +15,18 @@
 
 namespace roundpipe {
 
-/// The layers of the stages that run forward for the first time, in execution order: \p
-/// partition's forward stages, and the fused one if there is one.
+/// The layers of the stages that run forward for the first time, in execution order: the forward
+/// stages of \p partition, and the fused stage if there is one.
 [[nodiscard]] std::vector<LayerRange> forward_ranges(Partition const& partition);
 
-/// By stage of \ref forward_ranges: the most micro-batches at once that it has begun to run forward
-/// and whose backward, both halves of it, is not done yet. Stages without layers hold none.
+/// For each stage of \ref forward_ranges: the largest number of micro-batches in flight at once. A
+/// micro-batch is in flight from the begin of its forward to the end of its backward, both halves.
+/// Stages without layers hold none.
 [[nodiscard]] std::vector<std::size_t> peak_in_flight_forwards(Simulation const& simulation,
                                                                Partition const& partition);
 
-/// How many boundaries and gradients of boundaries the graph with number \p graph hands from one
-/// device to another.
+/// The number of boundaries and boundary gradients that the graph with number \p graph hands from
+/// one device to another.
 [[nodiscard]] std::size_t count_hand_overs(Simulation const& simulation, std::size_t graph = 0);
 
 }  // namespace roundpipe

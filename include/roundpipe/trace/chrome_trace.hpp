@@ -27,8 +27,8 @@ namespace roundpipe {
 
 namespace detail {
 
-/// The writer's numbers: viewers read process 0 and thread 0 as an idle CPU, and some take a thread
-/// number for unique among all processes.
+/// The process and thread numbers of the writer. Viewers treat process 0 and thread 0 as an idle
+/// CPU, and some expect thread numbers to be unique across processes.
 struct TraceIds {
   std::size_t process = 0;
   std::size_t thread = 0;
@@ -84,7 +84,7 @@ struct TraceIds {
           {"args", std::move(args)}};
 }
 
-/// A metadata event: \p what is "process_name", "thread_sort_index" and the like.
+/// A metadata event: \p what is, for example, "process_name" or "thread_sort_index".
 [[nodiscard]] inline nlohmann::ordered_json naming_event(TraceIds const& ids,
                                                          char const* what,
                                                          char const* key,
@@ -96,8 +96,8 @@ struct TraceIds {
           {"args", {{key, std::move(value)}}}};
 }
 
-/// One end of a flow, in the slice of \p entry: an arrow leads from phase "s" to phase "f" of one
-/// id, name and category.
+/// One end of a flow, in the slice of \p entry: an arrow leads from phase "s" to phase "f" with the
+/// same id, name and category.
 [[nodiscard]] inline nlohmann::ordered_json flow_event(char const* phase,
                                                        std::size_t id,
                                                        TimelineEntry const& entry,
@@ -113,8 +113,8 @@ struct TraceIds {
           {"tid", ids.thread}};
 }
 
-/// The events of a timeline's flows, by the entry in whose slice they lie.
-/// \throws Error (invalid_argument) as \ref write_chrome_trace does.
+/// The events of a timeline's flows, by the entry whose slice contains them.
+/// \throws Error (invalid_argument) like \ref write_chrome_trace.
 [[nodiscard]] inline std::multimap<std::size_t, nlohmann::ordered_json> flow_events(
     Timeline const& timeline) {
   std::multimap<std::size_t, nlohmann::ordered_json> events;
@@ -122,15 +122,16 @@ struct TraceIds {
     auto const& flow = timeline.flows[id];
     require(flow.from < timeline.entries.size() && flow.to < timeline.entries.size(),
             Errc::invalid_argument,
-            "a flow of a timeline names an entry that the timeline has not");
+            "a flow of a timeline names an entry that the timeline does not have");
     auto const& from = timeline.entries[flow.from];
     auto const& to = timeline.entries[flow.to];
     require(from.start_s <= to.start_s,
             Errc::invalid_argument,
-            "a flow of a timeline leads to an entry that starts before the one it waited for");
-    // A slice does not hold its own end: the next slice may begin there. Of the middle and the
-    // other slice's start, the earlier one lies in both this slice and the other's past, even where
-    // measured times of two devices overlap a little.
+            "a flow of a timeline leads to an entry that starts before the entry it waited for");
+    // A slice does not contain its own end, because the next slice may begin there. The arrow
+    // starts at the middle of this slice or at the start of the other slice, whichever is earlier.
+    // That point lies in this slice and not after the other's start, even when measured times of
+    // two devices overlap slightly.
     auto const leaves_s = std::min(from.start_s + from.seconds() / 2, to.start_s);
     events.emplace(flow.from, flow_event("s", id, from, leaves_s, timeline.devices));
     auto arrives = flow_event("f", id, to, to.start_s, timeline.devices);
@@ -142,15 +143,15 @@ struct TraceIds {
 
 }  // namespace detail
 
-/// Writes \p timeline to \p out as one JSON object, one event a line: every device is a process
-/// "device 0", its lanes are threads; the host's lanes are threads of the process "host". An
-/// action is a complete event with its times in microseconds, named for what it does and to what;
-/// its arguments are call (the number of its graph), action, slot, stage, round, micro_batch (of a
-/// parameter or gradient chunk: window), layer, block and bytes, as far as it has them. A flow is
-/// an arrow from an action to the one that waited for it.
-/// \throws Error (invalid_argument) when an entry names a device that the timeline has not, or a
-///         flow an entry, or when a flow leads back in time; (std::errc::io_error) when \p out
-///         fails.
+/// Writes \p timeline to \p out as one JSON object with one event on each line. Every device is a
+/// process "device 0" with its lanes as threads; the host's lanes are threads of the process
+/// "host". An action is a complete event with times in microseconds; its name says what the action
+/// does and to what. Its arguments are those of the following that apply: call (the number of its
+/// graph), action, slot, stage, round, micro_batch (for a parameter or gradient chunk: window),
+/// layer, block and bytes. A flow is an arrow from an action to the action that waited for it.
+/// \throws Error (invalid_argument) when an entry names a device that the timeline does not have,
+/// or a flow an unknown entry, or when a flow leads back in time; (std::errc::io_error) when \p out
+/// fails.
 inline void write_chrome_trace(Timeline const& timeline, std::ostream& out) {
   char const* separator = "\n";
   auto const write = [&](nlohmann::ordered_json const& event) {
@@ -178,8 +179,8 @@ inline void write_chrome_trace(Timeline const& timeline, std::ostream& out) {
   }
   for (std::size_t i = 0; i < timeline.entries.size(); ++i) {
     write(detail::action_event(timeline.entries[i], timeline.devices));
-    // Readers sort by time and keep the order of equals: behind its own slice, before any other
-    // that begins at the same time, an event binds to its own.
+    // Readers sort by time and keep the order of equal times. A flow event binds to its slice when
+    // it follows that slice directly, before other slices that begin at the same time.
     auto const [first, last] = flow_events.equal_range(i);
     for (auto event = first; event != last; ++event) {
       write(event->second);
@@ -189,9 +190,9 @@ inline void write_chrome_trace(Timeline const& timeline, std::ostream& out) {
   detail::require_written(out);
 }
 
-/// Writes \p timeline to the file \p path, replacing it.
-/// \throws Error (with the system's code) when the file can not be written, and as above. A file
-///         that could not be finished is removed.
+/// Writes \p timeline to the file \p path and replaces an existing file.
+/// \throws Error (with the system's code) when the file cannot be written, and like the function
+/// above. An unfinished file is removed.
 inline void write_chrome_trace(Timeline const& timeline, std::filesystem::path const& path) {
   detail::write_trace_file(path, [&](std::ostream& out) { write_chrome_trace(timeline, out); });
 }

@@ -19,8 +19,8 @@ namespace roundpipe {
 
 namespace detail {
 
-/// \p text as a field: in quotes, and its own quotes doubled, where it holds what separates fields
-/// or lines (RFC 4180, section 2, rules 5 to 7).
+/// \p text as a field. A text with separators of fields or lines is quoted, and its own quotes are
+/// doubled (RFC 4180, section 2, rules 5 to 7).
 [[nodiscard]] inline std::string csv_field(std::string_view text) {
   if (text.find_first_of(",\"\r\n") == std::string_view::npos) {
     return std::string(text);
@@ -32,7 +32,7 @@ namespace detail {
   return field + '"';
 }
 
-/// The shortest digits that are read back as \p value, whatever the locale.
+/// The shortest digits that parse back to \p value, in any locale.
 [[nodiscard]] inline std::string csv_number(double value) {
   char digits[32];
   return {digits, std::to_chars(digits, digits + sizeof digits, value).ptr};
@@ -40,10 +40,10 @@ namespace detail {
 
 }  // namespace detail
 
-/// Writes a header and a line an entry of \p timeline, in its order; lines end in CR LF, as RFC
-/// 4180 has it. What an entry has not is an empty field (the device, of the host's lanes). Of a
-/// parameter or gradient chunk, micro_batch is the window. Times are seconds and are read back as
-/// they were.
+/// Writes a header and one line for each entry of \p timeline, in its order. Lines end in CR LF, as
+/// RFC 4180 requires. Missing values are empty fields (for example the device of host lanes). For a
+/// parameter or gradient chunk, micro_batch is the window. Times are seconds and parse back
+/// exactly.
 /// \throws Error (std::errc::io_error) when \p out fails.
 inline void write_csv_timeline(std::ostream& out, Timeline const& timeline) {
   out << "call,kind,lane,device,slot,stage,round,micro_batch,layer,block,bytes,start_s,end_s\r\n";
@@ -70,9 +70,9 @@ inline void write_csv_timeline(std::ostream& out, Timeline const& timeline) {
   detail::require_written(out);
 }
 
-/// Writes \p timeline to the file \p path, replacing it.
-/// \throws Error (with the system's code) when the file can not be written, and as above. A file
-///         that could not be finished is removed.
+/// Writes \p timeline to the file \p path and replaces an existing file.
+/// \throws Error (with the system's code) when the file cannot be written, and like the function
+/// above. An unfinished file is removed.
 inline void save_csv_timeline(std::filesystem::path const& path, Timeline const& timeline) {
   detail::write_trace_file(path, [&](std::ostream& out) { write_csv_timeline(out, timeline); });
 }

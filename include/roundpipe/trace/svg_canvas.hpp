@@ -3,7 +3,7 @@
 #pragma once
 
 /// \file
-/// \brief The few shapes of SVG that pictures of timelines are made of.
+/// \brief The few SVG shapes that make up pictures of timelines.
 
 #include <roundpipe/trace/time_axis.hpp>
 
@@ -13,8 +13,8 @@
 
 namespace roundpipe::detail {
 
-/// \p text, which is UTF-8, as XML holds it in elements and attributes; characters that XML 1.0 can
-/// not hold are question marks.
+/// Escapes \p text, which is UTF-8, for XML elements and attributes. Characters that XML 1.0 cannot
+/// represent become question marks.
 [[nodiscard]] inline std::string xml_text(std::string_view text) {
   std::string result;
   for (char const c : text) {
@@ -43,7 +43,7 @@ namespace roundpipe::detail {
   return result;
 }
 
-/// A length in hundredths of a pixel, written as short as it can be.
+/// A length in pixels, rounded to hundredths, as short as possible.
 [[nodiscard]] inline std::string svg_number(double value) {
   auto text = fixed_number(value, 2);
   text.erase(text.find_last_not_of('0') + 1);
@@ -53,8 +53,8 @@ namespace roundpipe::detail {
   return text == "-0" ? "0" : text;
 }
 
-/// How wide \p text may get in any common sans-serif font (those of DejaVu and Verdana are the
-/// widest), so that what is made for this width holds it.
+/// An upper bound for the width of \p text in any common sans-serif font (DejaVu and Verdana are
+/// the widest), so that a box of this width holds the text.
 [[nodiscard]] inline double text_width(std::string_view text, double font_px) {
   double ems = 0;
   for (char const c : text) {
@@ -70,14 +70,14 @@ namespace roundpipe::detail {
 
 enum class Anchor { start, middle, end };
 
-/// What a text looks like. \c anchor is what of it lies at its place.
+/// The look of a text. \c anchor says which part of the text is at its position.
 struct TextStyle {
   double font_px = 11;
   std::string_view fill = "#000000";
   Anchor anchor = Anchor::start;
 };
 
-/// Collects shapes, each over those before it; lengths are pixels, y grows downwards.
+/// Collects shapes, each over the earlier ones. Lengths are pixels; y grows downwards.
 class SvgCanvas {
  public:
   void rectangle(double x, double y, double width, double height, std::string_view fill) {
@@ -86,7 +86,7 @@ class SvgCanvas {
                std::string(fill) + "\"/>\n";
   }
 
-  /// \p text with the middle of its capitals and digits at \p middle_y.
+  /// Draws \p text; the middle of its capitals and digits is at \p middle_y.
   void text(double x, double middle_y, std::string_view text, TextStyle const& style) {
     constexpr double half_capital_ems = 0.36;
     constexpr std::string_view anchors[] = {"start", "middle", "end"};
@@ -97,8 +97,8 @@ class SvgCanvas {
                "\">" + xml_text(text) + "</text>\n";
   }
 
-  /// The picture, on white, with \p title for readers that do not see it. \c "url(#hatch)" is a
-  /// fill. It wants no script, no style sheet and no font of its own.
+  /// The picture, on white, with \p title for screen readers. \c "url(#hatch)" is a fill. The
+  /// picture needs no script, style sheet or font.
   [[nodiscard]] std::string picture(double width, double height, std::string_view title) const {
     auto const w = svg_number(width);
     auto const h = svg_number(height);

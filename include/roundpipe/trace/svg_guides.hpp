@@ -3,7 +3,7 @@
 #pragma once
 
 /// \file
-/// \brief What explains a picture: its title, its time axis and its legend.
+/// \brief The parts that explain a picture: its title, its time axis and its legend.
 
 #include <roundpipe/trace/svg_canvas.hpp>
 #include <roundpipe/trace/time_axis.hpp>
@@ -18,7 +18,8 @@ namespace roundpipe::detail {
 
 inline constexpr double guide_font_px = 11;
 
-/// Writes \p title from \p left to \p right, smaller if it must be, and returns where it ends.
+/// Draws \p title from \p left to \p right, smaller if necessary. \returns the y at which the title
+/// ends.
 inline double draw_title(
     SvgCanvas& canvas, std::string_view title, double left, double right, double top) {
   constexpr double title_px = 15;
@@ -27,8 +28,9 @@ inline double draw_title(
   return top + title_px;
 }
 
-/// Draws an axis of \p span_s seconds from \p left to \p right, its round numbers under it, and
-/// returns where they end. The last one may reach over \p right by half its width.
+/// Draws an axis of \p span_s seconds from \p left to \p right, with round numbers below it.
+/// \returns the y at which the numbers end. The last number may extend beyond \p right by half its
+/// width.
 inline double draw_axis(SvgCanvas& canvas, double span_s, double left, double right, double top) {
   constexpr double least_px = 90;  // from number to number
   constexpr double tick_px = 5;
@@ -48,15 +50,15 @@ inline double draw_axis(SvgCanvas& canvas, double span_s, double left, double ri
 }
 
 struct LegendItem {
-  std::string_view fill;         ///< Of the swatch; empty: there is none.
-  std::string_view second_fill;  ///< Of its right half; empty: the same.
+  std::string_view fill;         ///< Of the swatch; empty: no swatch.
+  std::string_view second_fill;  ///< Of the swatch's right half; empty: the same.
   std::string_view letter;       ///< On the swatch.
   std::string_view ink;          ///< Of the letter.
   std::string name;
 };
 
-/// Draws \p items, swatches and what they mean, in as many lines as it takes, from \p left to \p
-/// right and from \p top downwards, and returns where they end.
+/// Draws \p items, swatches and their meanings, in as many lines as necessary, from \p left to \p
+/// right and from \p top downwards. \returns the y at which the lines end.
 inline double draw_legend(SvgCanvas& canvas,
                           std::vector<LegendItem> const& items,
                           double left,
@@ -68,7 +70,7 @@ inline double draw_legend(SvgCanvas& canvas,
   double x = left;
   double y = top;
   for (auto const& item : items) {
-    auto const name_px = item.fill.empty() ? 0 : swatch_px + gap_px;  // from the item's left
+    auto const name_px = item.fill.empty() ? 0 : swatch_px + gap_px;  // from the left of the item
     auto const width_px = name_px + text_width(item.name, guide_font_px);
     if (x > left && x + width_px > right) {
       x = left;

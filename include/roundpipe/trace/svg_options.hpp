@@ -3,7 +3,7 @@
 #pragma once
 
 /// \file
-/// \brief What a picture of a timeline shows, and how its boxes are labelled.
+/// \brief The content of a picture of a timeline, and the labels of its boxes.
 
 #include <roundpipe/trace/svg_canvas.hpp>
 #include <roundpipe/trace/svg_palette.hpp>
@@ -16,33 +16,34 @@
 
 namespace roundpipe {
 
-/// What boxes are labelled with, where it fits.
+/// What labels of boxes show, where they fit.
 enum class SvgLabels : std::uint8_t {
   none,
-  layers,         ///< "F 0-6" or, where that does not fit, "0-6".
+  layers,         ///< "F 0-6" or, where space is short, "0-6".
   micro_batches,  ///< "F 3" or "3".
   both,           ///< "F 0-6.m3", "0-6.m3" or "m3".
 };
 
-/// What a strip beneath the boxes tells apart by turns of dark and light.
+/// What a strip below the boxes marks by alternating dark and light.
 enum class SvgTurns : std::uint8_t { none, calls, rounds };
 
-/// What `write_svg_timeline` draws.
+/// The options of `write_svg_timeline`.
 struct SvgOptions {
-  double width = 1000;                   ///< Of the picture, in pixels, from 400.
-  double row_height = 28;                ///< Of a device's boxes, in pixels, from 4; labels want 8.
-  std::optional<double> from_s;          ///< Where the axis begins; none: where the first box does.
-  std::optional<double> to_s;            ///< Where the axis ends; none: where the last box does.
+  double width = 1000;                   ///< Of the picture, in pixels, at least 400.
+  double row_height = 28;                ///< Of a device's boxes, in pixels, at least 4; labels
+                                         ///< need 8.
+  std::optional<double> from_s;          ///< Where the axis begins; none: at the first box.
+  std::optional<double> to_s;            ///< Where the axis ends; none: at the last box.
   std::string title;                     ///< UTF-8, for example the schedule's name.
-  std::optional<double> bubble_percent;  ///< Written behind the title.
+  std::optional<double> bubble_percent;  ///< Appended to the title.
   SvgLabels labels = SvgLabels::both;
   SvgTurns turns = SvgTurns::none;
-  bool copy_lanes = false;  ///< Whether thin rows beneath each device show its copies.
+  bool copy_lanes = false;  ///< Whether thin rows below each device show its copies.
 };
 
 namespace detail {
 
-/// What \p box may be labelled with, the kind aside, from what says most to the shortest.
+/// The possible labels of \p box without the kind, from the most detailed to the shortest.
 [[nodiscard]] inline std::vector<std::string> labels_of(TimelineBox const& box, SvgLabels labels) {
   auto const number = [](auto id) { return std::to_string(id.value()); };
   std::string layers;
@@ -67,7 +68,7 @@ namespace detail {
   return result;
 }
 
-/// How the legend explains them.
+/// The explanation of the labels in the legend.
 [[nodiscard]] inline std::string meaning_of(SvgLabels labels) {
   switch (labels) {
     case SvgLabels::none:
@@ -87,13 +88,13 @@ struct SvgLabel {
   double font_px = 0;
 };
 
-/// What says most of \p box in a rectangle of this size: with the kind's letter where there is much
-/// room, else in a smaller font if it must be; none where nothing fits.
+/// The most detailed label of \p box for a rectangle of this size: with the kind's letter if there
+/// is enough room, otherwise in a smaller font if necessary; none if nothing fits.
 [[nodiscard]] inline std::optional<SvgLabel> fitting_label(TimelineBox const& box,
                                                            SvgLabels labels,
                                                            double width_px,
                                                            double height_px) {
-  constexpr double room_px = 2;  // at the sides, together
+  constexpr double room_px = 2;  // on both sides together
   auto const fits = [&](SvgLabel const& label) {
     return text_width(label.text, label.font_px) + room_px <= width_px &&
            label.font_px <= height_px;

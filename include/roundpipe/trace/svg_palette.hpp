@@ -3,7 +3,7 @@
 #pragma once
 
 /// \file
-/// \brief What actions look like in pictures of timelines.
+/// \brief The look of actions in pictures of timelines.
 
 #include <roundpipe/graph/action_graph.hpp>
 
@@ -11,20 +11,20 @@
 
 namespace roundpipe::detail {
 
-/// Colours as in SVG, and words. Hues stay apart in all common forms of colour blindness (they are
-/// near those of Okabe and Ito, "Color Universal Design", 2008); lightnesses are far enough apart
-/// (CIE L* 92, 76, 33 and, of the two halves of a backward, to be 48 and 62) to tell kinds by them
-/// alone. Copies are grey.
+/// SVG colours, and words. The hues stay distinct in all common forms of colour blindness (they are
+/// close to those of Okabe and Ito, "Color Universal Design", 2008). The lightnesses (CIE L* 92,
+/// 76, 33, and 48 and 62 for the two halves of a backward) differ enough to tell kinds apart
+/// without hue. Copies are grey.
 struct ActionLook {
-  std::string_view name;    ///< In the legend; kinds of one name look alike.
-  std::string_view letter;  ///< Tells kinds of compute apart in labels.
+  std::string_view name;    ///< In the legend; kinds with the same name look alike.
+  std::string_view letter;  ///< Distinguishes kinds of compute in labels.
   std::string_view fill;
-  std::string_view ink;  ///< Of text on it.
+  std::string_view ink;  ///< Of text on \c fill.
 
   friend bool operator==(ActionLook const&, ActionLook const&) = default;
 };
 
-/// The one place where a kind of action gets its look.
+/// The only place that defines the look of a kind of action.
 [[nodiscard]] constexpr ActionLook look_of(ActionKind kind) noexcept {
   constexpr std::string_view dark = "#000000";
   constexpr std::string_view light = "#ffffff";

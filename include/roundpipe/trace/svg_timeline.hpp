@@ -3,7 +3,7 @@
 #pragma once
 
 /// \file
-/// \brief Draws a timeline as an SVG picture: a row a device, a box a task.
+/// \brief Draws a timeline as an SVG picture: a row for each device, a box for each task.
 
 #include <roundpipe/core/error.hpp>
 #include <roundpipe/core/id.hpp>
@@ -38,13 +38,13 @@ namespace detail {
 /// One picture, drawn from top to bottom.
 class SvgTimelineDrawing {
  public:
-  /// \throws Error (invalid_argument) as \ref write_svg_timeline does.
+  /// \throws Error (invalid_argument) like \ref write_svg_timeline.
   SvgTimelineDrawing(Timeline const& timeline, SvgOptions const& options)
       : options_(options), devices_(timeline.devices) {
     require(options.width >= 400 && options.width <= 1e5 && options.row_height >= 4 &&
                 options.row_height <= 1e3,
             Errc::invalid_argument,
-            "a picture of a timeline wants a width of 400 to 100000 pixels and rows of 4 to 1000");
+            "a picture of a timeline needs a width of 400 to 100000 pixels and rows of 4 to 1000");
     require_known_devices(timeline);
     for (auto const& lane : lanes()) {
       auto const name_width = text_width(row_name(lane), row_font_px(lane));
@@ -55,7 +55,7 @@ class SvgTimelineDrawing {
     to_s_ = options.to_s.value_or(span.end_s);
     require(from_s_ < to_s_ && std::isfinite(to_s_ - from_s_),
             Errc::invalid_argument,
-            "a picture of a timeline wants something to draw, or a stretch of time to draw");
+            "a picture of a timeline needs actions to draw, or a given interval");
     boxes_ = boxes_of(timeline, from_s_, to_s_, unseen_s());
     for (auto const& [lane, boxes] : boxes_) {
       for (auto const& box : boxes) {
@@ -85,13 +85,13 @@ class SvgTimelineDrawing {
   }
 
  private:
-  using Turn = std::pair<std::size_t, RoundId>;  // a graph and, where rounds take turns, its round
+  using Turn = std::pair<std::size_t, RoundId>;  // a graph and, when rounds alternate, its round
 
   static constexpr double margin_px = 10;
-  static constexpr double right_margin_px = 36;  // the half of the last tick's label
+  static constexpr double right_margin_px = 36;  // half of the last tick's label
   static constexpr double gap_px = 6;
   static constexpr double turn_px = 4;
-  static constexpr double unseen_px = 0.5;  // what is shorter is not told apart
+  static constexpr double unseen_px = 0.5;  // shorter boxes and pauses merge with their neighbours
   static constexpr std::string_view hatch = "url(#hatch)";
   static constexpr std::string_view dark_turn = "#404040";
   static constexpr std::string_view light_turn = "#c8c8c8";
@@ -172,7 +172,7 @@ class SvgTimelineDrawing {
     kinds_.insert(box.kind);
     auto const x = x_of(box.start_s);
     auto const width_px = x_of(box.end_s) - x;
-    // A line of white on the right tells a box from the next, where there is room for it.
+    // A white line on the right separates a box from the next one, where there is room.
     auto const filled_px = width_px > 4 ? width_px - 0.8 : width_px;
     canvas_.rectangle(x, y_px_, filled_px, height_px, look.fill);
     if (is_labelled) {
@@ -185,7 +185,7 @@ class SvgTimelineDrawing {
     }
   }
 
-  /// One strip for all boxes of a turn that follow each other.
+  /// Draws one strip for all consecutive boxes of a turn.
   void draw_turns(std::vector<TimelineBox> const& boxes) {
     for (auto first = boxes.begin(); first != boxes.end();) {
       auto const turn = turn_of(*first);
@@ -199,7 +199,7 @@ class SvgTimelineDrawing {
     y_px_ += turn_px;
   }
 
-  /// What was drawn: computing, idling, copying, turns, labels.
+  /// The legend for everything drawn: computing, idling, copying, turns, labels.
   [[nodiscard]] std::vector<LegendItem> legend() const {
     std::vector<LegendItem> items;
     for (bool const is_computing : {true, false}) {
@@ -230,25 +230,25 @@ class SvgTimelineDrawing {
   double from_s_ = 0;
   double to_s_ = 0;
   std::map<Lane, std::vector<TimelineBox>> boxes_;
-  std::map<Turn, bool> turns_;  ///< Of compute, and whether they are dark.
+  std::map<Turn, bool> turns_;  ///< Of compute, and whether each is dark.
   SvgCanvas canvas_;
   double y_px_ = 0;             ///< Everything above is drawn.
-  std::set<ActionKind> kinds_;  ///< That were drawn.
+  std::set<ActionKind> kinds_;  ///< The kinds that were drawn.
   bool draws_idle_ = false;
   bool draws_labels_ = false;
 };
 
 }  // namespace detail
 
-/// Writes a picture of \p timeline to \p out: a row a device, its idle time hatched, and in it a
-/// box for the consecutive actions of a task (same graph, stage, round, micro-batch and kind),
-/// labelled with its layers and micro-batch as far as they fit; a time axis that counts from its
-/// beginning; a legend. Pauses and boxes of less than half a pixel are not told apart from their
-/// neighbours. It is plain SVG 1.1 on white, without scripts, styles and fonts, so READMEs can show
-/// it.
-/// \throws Error (invalid_argument) when an entry names a device that the timeline has not, for a
-///         width under 400 or rows lower than 4 pixels, and when the axis would be empty, as it is
-///         by default without compute; (std::errc::io_error) when \p out fails.
+/// Writes a picture of \p timeline to \p out. Each device has a row with its idle time hatched. A
+/// box stands for the consecutive actions of a task (same graph, stage, round, micro-batch and
+/// kind); its label shows as much of its layers and micro-batch as fits. A time axis counts from
+/// its own beginning; a legend follows. Pauses and boxes shorter than half a pixel merge with their
+/// neighbours. The picture is plain SVG 1.1 on white, without scripts, styles and fonts, so that
+/// READMEs can show it.
+/// \throws Error (invalid_argument) when an entry names a device that the timeline does not have,
+/// for a width below 400 or rows lower than 4 pixels, and when the axis would be empty, as it is by
+/// default without compute; (std::errc::io_error) when \p out fails.
 inline void write_svg_timeline(std::ostream& out,
                                Timeline const& timeline,
                                SvgOptions const& options = {}) {
@@ -256,9 +256,9 @@ inline void write_svg_timeline(std::ostream& out,
   detail::require_written(out);
 }
 
-/// Writes a picture of \p timeline to the file \p path, replacing it.
-/// \throws Error (with the system's code) when the file can not be written, and as above. A file
-///         that could not be finished is removed.
+/// Writes a picture of \p timeline to the file \p path and replaces an existing file.
+/// \throws Error (with the system's code) when the file cannot be written, and like the function
+/// above. An unfinished file is removed.
 inline void save_svg_timeline(std::filesystem::path const& path,
                               Timeline const& timeline,
                               SvgOptions const& options = {}) {

@@ -3,7 +3,7 @@
 #pragma once
 
 /// \file
-/// \brief Draws a timeline as text: a row a lane, a column a stretch of time.
+/// \brief Draws a timeline as text: a row for each lane, a column for each interval.
 
 #include <roundpipe/graph/timeline.hpp>
 
@@ -16,21 +16,22 @@
 
 namespace roundpipe {
 
-/// What \ref write_text_timeline draws.
+/// The options of \ref write_text_timeline.
 struct TextTimelineOptions {
   double from_s = 0;
   double to_s = 1;
   std::size_t columns = 100;
-  /// The character of an entry; 0: it is not drawn, nor its lane for it.
+  /// The character of an entry. 0: the entry is not drawn, and does not make its lane appear.
   std::function<char(TimelineEntry const&)> character;
 };
 
 /// Writes a line for each lane of \p timeline that draws something: its name, and in each column
-/// the entry that takes most of the column's time, or a dot where most of it is idle.
+/// the entry that takes most of the column's time, or a dot where the lane is mostly idle.
 inline void write_text_timeline(std::ostream& out,
                                 Timeline const& timeline,
                                 TextTimelineOptions const& options) {
-  std::map<Lane, std::map<std::size_t, std::map<char, double>>> cells;  // by lane, column: seconds
+  std::map<Lane, std::map<std::size_t, std::map<char, double>>> cells;  // for each lane and column:
+                                                                        // seconds
   auto const column_s = (options.to_s - options.from_s) / static_cast<double>(options.columns);
   for (auto const& entry : timeline) {
     auto const character = options.character(entry);

@@ -15,7 +15,7 @@
 
 namespace roundpipe::detail {
 
-/// \p value with \p decimals digits after a point, whatever the locale.
+/// \p value with \p decimals digits after the point, in any locale.
 [[nodiscard]] inline std::string fixed_number(double value, int decimals) {
   std::array<char, 400> digits;  // more than the largest double has
   auto const end = digits.data() + digits.size();
@@ -28,14 +28,15 @@ struct TimeTick {
   std::string label;
 };
 
-/// The multiples, from 0 to \p span_s, of the least 1, 2 or 5 times a power of ten of which there
-/// are at most \p most beyond 0; in seconds if the span has one, else in milliseconds.
+/// Multiples, from 0 to \p span_s, of 1, 2 or 5 times a power of ten: of the smallest such step
+/// that gives at most \p most multiples beyond 0. In seconds if the span has at least one,
+/// otherwise in milliseconds.
 /// Preconditions: \p span_s is positive, \p most at least 1.
 [[nodiscard]] inline std::vector<TimeTick> time_ticks(double span_s, std::size_t most) {
   bool const in_seconds = span_s >= 1;
   double const unit_s = in_seconds ? 1 : 1e-3;
   double const span = span_s / unit_s;
-  // A multiple may lie past the end by as much as rounding errors are.
+  // Rounding errors may put a multiple slightly past the end.
   double const reach = span * (1 + 1e-9);
   auto const finest =
       static_cast<int>(std::floor(std::log10(span / static_cast<double>(most)))) - 1;

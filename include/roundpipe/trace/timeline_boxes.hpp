@@ -3,7 +3,7 @@
 #pragma once
 
 /// \file
-/// \brief A timeline as it is drawn: actions of one task as one box, and the idle time between.
+/// \brief A timeline as drawn: actions of one task as one box, and the idle time between boxes.
 
 #include <roundpipe/core/id.hpp>
 #include <roundpipe/graph/action_graph.hpp>
@@ -16,15 +16,15 @@
 
 namespace roundpipe::detail {
 
-/// Actions that follow each other on a lane and belong to one task.
+/// Consecutive actions on a lane that belong to one task.
 struct TimelineBox {
   ActionKind kind = ActionKind::forward;
   std::size_t graph = 0;
   StageId stage;
   RoundId round;
   MicroBatchId micro_batch;
-  LayerId first_layer;  ///< The least; none where the actions have none.
-  LayerId last_layer;   ///< The greatest.
+  LayerId first_layer;  ///< The lowest; none if the actions have none.
+  LayerId last_layer;   ///< The highest.
   double start_s = 0;
   double end_s = 0;
 
@@ -41,8 +41,8 @@ struct Stretch {
   friend bool operator==(Stretch const&, Stretch const&) = default;
 };
 
-/// From the first start to the last end of what takes time on lanes that \p is_wanted(lane) wants;
-/// nothing, at 0, where there is none.
+/// From the first start to the last end of the actions with a duration on lanes for which \p
+/// is_wanted(lane) holds; empty, at 0, if there are none.
 template <class F>
 [[nodiscard]] Stretch span_of(Timeline const& timeline, F&& is_wanted) {
   Stretch span;
@@ -57,8 +57,8 @@ template <class F>
   return span;
 }
 
-/// What of \p timeline lies between \p from_s and \p to_s, lane by lane in order of time. A task is
-/// one box unless it pauses for longer than \p unseen_s; what takes no time is left out.
+/// The boxes of \p timeline between \p from_s and \p to_s, lane by lane in order of time. A task is
+/// one box unless it pauses for longer than \p unseen_s. Actions without duration are left out.
 [[nodiscard]] inline std::map<Lane, std::vector<TimelineBox>> boxes_of(Timeline const& timeline,
                                                                        double from_s,
                                                                        double to_s,
@@ -98,8 +98,8 @@ template <class F>
   return result;
 }
 
-/// The stretches from \p from_s to \p to_s, longer than \p unseen_s, in which none of \p boxes
-/// lies, which are in order of time.
+/// The intervals from \p from_s to \p to_s, longer than \p unseen_s, that none of \p boxes covers.
+/// \p boxes are in order of time.
 [[nodiscard]] inline std::vector<Stretch> idle_between(std::vector<TimelineBox> const& boxes,
                                                        double from_s,
                                                        double to_s,

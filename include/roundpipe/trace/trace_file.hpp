@@ -3,7 +3,7 @@
 #pragma once
 
 /// \file
-/// \brief What all writers of timelines share: what they refuse, and how a file is written.
+/// \brief The common part of all writers of timelines: input checks, and writing a file.
 
 #include <roundpipe/core/error.hpp>
 #include <roundpipe/graph/timeline.hpp>
@@ -16,16 +16,16 @@
 
 namespace roundpipe::detail {
 
-/// \throws Error (invalid_argument) when an entry names a device that \p timeline has not.
+/// \throws Error (invalid_argument) when an entry names a device that \p timeline does not have.
 inline void require_known_devices(Timeline const& timeline) {
   for (auto const& entry : timeline) {
     require(!entry.lane.device.valid() || entry.lane.device.index() < timeline.devices,
             Errc::invalid_argument,
-            "an entry of a timeline names a device that the timeline has not");
+            "an entry of a timeline names a device that the timeline does not have");
   }
 }
 
-/// \throws Error (std::errc::io_error) when \p out did not take all that was written to it.
+/// \throws Error (std::errc::io_error) when \p out failed to take everything.
 inline void require_written(std::ostream& out) {
   if (!out.flush()) {
     throw Error(std::make_error_code(std::errc::io_error), "a trace could not be written");
@@ -33,8 +33,8 @@ inline void require_written(std::ostream& out) {
 }
 
 /// Calls \p write(stream) with the file \p path, which it replaces.
-/// \throws Error (with the system's code) when the file can not be opened, and what \p write
-///         throws; a file that could not be finished is removed.
+/// \throws Error (with the system's code) when the file cannot be opened, and the exceptions of \p
+/// write; an unfinished file is removed.
 template <class F>
 void write_trace_file(std::filesystem::path const& path, F&& write) {
   errno = 0;
@@ -42,7 +42,7 @@ void write_trace_file(std::filesystem::path const& path, F&& write) {
   if (!file) {
     auto const code = errno != 0 ? std::error_code(errno, std::generic_category())
                                  : std::make_error_code(std::errc::io_error);
-    throw Error(code, "can not write the trace to '" + path.string() + "'");
+    throw Error(code, "cannot write the trace to '" + path.string() + "'");
   }
   try {
     write(static_cast<std::ostream&>(file));

@@ -231,7 +231,7 @@ TEST_CASE("uncountable problems are refused") {
   auto const error = error_of([&] { (void)ridge_point(device); });
   CHECK(error.code() == Errc::invalid_argument);
   CHECK(error.message() ==
-        "device 'RTX 4090' has no upload_bytes_per_second, which costs are made of");
+        "device 'RTX 4090' has no upload_bytes_per_second, which costs depend on");
   CHECK(code([&] { (void)least_batch(shape, device, 1); }) == Errc::invalid_argument);
   CHECK(code([&] { (void)reload_seconds(shape, device, {1, 1}); }) == Errc::invalid_argument);
   device.flops_per_second = std::numeric_limits<double>::quiet_NaN();

@@ -300,7 +300,7 @@ TEST_CASE("an evaluation without a flush reads weights that are too old") {
   auto const violations =
       verify(sequence_of(graphs, std::vector{call, step, synchronize, evaluation}));
   CHECK(names(only(violations, Rule::copy_before_upload),
-              "leaves weights of another step than are to be read by graph 2: upload parameters"));
+              "leaves the weights of another step than required by graph 2: upload parameters"));
 }
 
 TEST_CASE("a read of an entry without a writer is reported") {
@@ -310,7 +310,7 @@ TEST_CASE("a read of an entry without a writer is reported") {
   auto graph = graph_of({read});
   add_ring(graph, boundary, 1, {{ActionId(0)}});
   auto const violation = only(verify(GraphSequence(1).add(graph)), Rule::data);
-  CHECK(names(violation, "upload activation, device 0 reads what nothing has written"));
+  CHECK(names(violation, "upload activation, device 0 reads a buffer that nothing has written"));
 }
 
 TEST_CASE("several calls in an iteration require summed gradients") {

@@ -59,7 +59,7 @@ ROUNDPIPE_INLINE HostBackend::Stream HostBackend::make_stream(DeviceId device, L
   check_device(device);
   require(static_cast<std::size_t>(kind) < device_lane_count,
           Errc::invalid_argument,
-          "a stream was asked for a lane that is none of a device's");
+          "a stream needs a device lane, not a host lane");
   auto lane = std::make_shared<detail::HostLane>(shared_, device, kind);
   std::lock_guard const guard(mutex_);
   std::erase_if(lanes_, [](auto const& old) { return old->finished(); });

@@ -59,7 +59,7 @@ ROUNDPIPE_INLINE HostClock::time_point HostEventState::time() const {
   auto const lock = monitor_.lock();
   require(issued_ > 0 && is_complete(issued_),
           Errc::invalid_argument,
-          "the time of an event was asked for before its latest record was complete");
+          "the time of an event is known only when its latest record is complete");
   return time_;
 }
 

@@ -63,10 +63,10 @@ ROUNDPIPE_INLINE bool HostLane::finished() const {
 
 ROUNDPIPE_INLINE void HostLane::run() {
 #if defined(__linux__)
-  // Timers may be late by 50 us by default, which is as long as the copies that are emulated.
+  // By default timers may be 50 us late, as long as some emulated copies take.
   ::prctl(PR_SET_TIMERSLACK, 1UL, 0UL, 0UL, 0UL);
 #endif
-  std::vector<Entry> entries;  // swapped with incoming_, so that neither allocates for long
+  std::vector<Entry> entries;  // swapped with incoming_, so that neither keeps allocating
   for (;;) {
     {
       std::unique_lock lock(mutex_);

@@ -14,7 +14,7 @@ namespace detail {
 
 ROUNDPIPE_INLINE void check_options(HostBackendOptions const& options) {
   auto const sane = [](double value) { return std::isfinite(value) && value >= 0; };
-  require(options.devices > 0, Errc::invalid_argument, "a host backend has at least one device");
+  require(options.devices > 0, Errc::invalid_argument, "a host backend needs at least one device");
   require(sane(options.link.upload_bytes_per_second) &&
               sane(options.link.download_bytes_per_second) && sane(options.root_bytes_per_second),
           Errc::invalid_argument,

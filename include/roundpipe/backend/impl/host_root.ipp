@@ -43,7 +43,7 @@ ROUNDPIPE_INLINE bool HostRoot::Flow::wait_until_left(HostClock::duration ahead)
   while (!root_.monitor_.stopped()) {
     auto const now = root_.advance();
     auto const seconds = bytes_left_ / root_.rate_of(*this);
-    // A rate near 0 must not overflow the clock: an hour on, the time left is asked for again.
+    // A rate near 0 must not overflow the clock: look again after an hour.
     auto const left = std::chrono::ceil<HostClock::duration>(
         std::chrono::duration<double>(std::min(seconds, 3600.0)));
     if (left <= ahead) {

@@ -45,7 +45,8 @@ ROUNDPIPE_INLINE void HostStatus::fail(DeviceId device, LaneKind lane, char cons
   } catch (std::exception const& error) {
     stop({code, what(error.what()), std::source_location::current()});
   } catch (...) {
-    stop({code, what("something that is no std::exception"), std::source_location::current()});
+    stop(
+        {code, what("an exception that is not a std::exception"), std::source_location::current()});
   }
 }
 
@@ -83,7 +84,7 @@ ROUNDPIPE_INLINE void HostStatus::stop(Cause cause) {
   cause_ = std::move(cause);
   stopped_.store(true, std::memory_order_release);
   for (auto* const monitor : monitors_) {
-    // Whoever has seen stopped() false under this mutex waits by now, and is notified.
+    // A thread that saw stopped() false under this mutex is waiting by now, and gets notified.
     {
       auto const lock = monitor->lock();
     }

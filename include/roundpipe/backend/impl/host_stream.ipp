@@ -37,10 +37,10 @@ ROUNDPIPE_INLINE void HostStream::record(HostEvent& event) {
     state->complete(state->issue());
     return;
   }
-  require_own(state->monitor(), "a stream can not record an event of another backend");
+  require_own(state->monitor(), "a stream cannot record an event of another backend");
   require(state->device() == lane_->device(),
           Errc::invalid_argument,
-          "a stream can not record an event of another device");
+          "a stream cannot record an event of another device");
   control([state, record = state->issue()] { state->complete(record); });
 }
 
@@ -51,7 +51,7 @@ ROUNDPIPE_INLINE void HostStream::wait(HostEvent const& event) {
     state->wait(record);
     return;
   }
-  require_own(state->monitor(), "a stream can not wait for an event of another backend");
+  require_own(state->monitor(), "a stream cannot wait for an event of another backend");
   control([state, record] { state->wait(record); });
 }
 
@@ -61,17 +61,21 @@ ROUNDPIPE_INLINE void HostStream::wait(HostFence const& fence, std::uint64_t val
     state->wait(value);
     return;
   }
-  require_own(state->monitor(), "a stream can not wait for a fence of another backend");
+  require_own(state->monitor(), "a stream cannot wait for a fence of another backend");
   control([state, value] { state->wait(value); });
 }
 
 ROUNDPIPE_INLINE void HostStream::copy(DeviceBytes to, HostSpan<std::byte const> from) {
-  require(to.size() == from.size(), Errc::invalid_argument, "a copy between unequal sizes");
+  require(to.size() == from.size(),
+          Errc::invalid_argument,
+          "the source and the destination of a copy must have the same size");
   transfer(detail::HostCopyDirection::up, to.device_pointer(), from.data(), from.size());
 }
 
 ROUNDPIPE_INLINE void HostStream::copy(HostBytes to, DeviceSpan<std::byte const> from) {
-  require(to.size() == from.size(), Errc::invalid_argument, "a copy between unequal sizes");
+  require(to.size() == from.size(),
+          Errc::invalid_argument,
+          "the source and the destination of a copy must have the same size");
   transfer(detail::HostCopyDirection::down, to.data(), from.device_pointer(), from.size());
 }
 

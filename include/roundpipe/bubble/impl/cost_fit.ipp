@@ -30,15 +30,15 @@ ROUNDPIPE_INLINE std::optional<double> median(std::vector<double>& values) {
   return (*middle + *std::max_element(values.begin(), middle)) / 2;
 }
 
-/// The times of one layer, by what it does.
+/// The measured times of one layer, by pass.
 struct LayerSamples {
   std::vector<double> forward_s;
   std::vector<double> recompute_s;
   std::vector<double> backward_s;
-  std::vector<double> weight_gradient_s;  ///< Of split backwards: `backward_s` has the other half.
+  std::vector<double> weight_gradient_s;  ///< Of split backwards; `backward_s` has the other half.
 };
 
-/// \p known with what was measured in its place.
+/// \p known, with measured times in place of its own.
 [[nodiscard]] ROUNDPIPE_INLINE LayerCost refit(LayerCost const& known, LayerSamples& samples) {
   auto fitted = known;
   auto const forward_s = median(samples.forward_s);
@@ -49,7 +49,7 @@ struct LayerSamples {
       fitted.recompute_s = *recompute_s;
     }
   } else if (recompute_s) {
-    // The layer is in the fused stage: what saves there is its first forward.
+    // The layer is in the fused stage: its saving forward is its first forward.
     fitted.forward_s = *recompute_s;
   }
   if (!(forward_s && recompute_s) && known.recompute_s && known.forward_s > 0) {
@@ -72,7 +72,7 @@ ROUNDPIPE_INLINE std::vector<LayerCost> fit_costs(std::span<LayerCost const> kno
     }
     require(entry.layer.valid() && entry.layer.index() < known.size(),
             Errc::invalid_argument,
-            "a timeline has a layer of which no cost is known");
+            "a timeline has a layer without a known cost");
     auto& layer = samples[entry.layer.index()];
     switch (entry.kind) {
       case ActionKind::forward:
@@ -106,7 +106,7 @@ ROUNDPIPE_INLINE std::vector<double> fit_step_seconds(std::size_t blocks,
     if (entry.kind == ActionKind::optimizer_step) {
       require(entry.block.index() < blocks,
               Errc::invalid_argument,
-              "a timeline updates a block that the model has not");
+              "a timeline updates a block that the model does not have");
       samples[entry.block.index()].push_back(entry.seconds());
     }
   }

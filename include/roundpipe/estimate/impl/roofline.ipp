@@ -25,7 +25,7 @@ ROUNDPIPE_INLINE double checked_positions(ModelShape const& shape, BatchShape ba
   check_shape(shape);
   require(batch.rows >= 1 && batch.length >= 1,
           Errc::invalid_argument,
-          "a batch has at least one sequence of at least one position");
+          "a batch needs at least one sequence of at least one position");
   return as_double(batch.rows) * as_double(batch.length);
 }
 
@@ -36,7 +36,7 @@ ROUNDPIPE_INLINE double layer_parameters(ModelShape const& shape, std::int64_t e
               3 * as_double(experts) * as_double(shape.intermediate));
 }
 
-/// E, the logits of a position's router; 0 in a dense layer.
+/// E, the number of router logits of a position; 0 in a dense layer.
 [[nodiscard]] ROUNDPIPE_INLINE double router_width(ModelShape const& shape) noexcept {
   return shape.routes() ? as_double(shape.experts) : 0;
 }
@@ -54,7 +54,7 @@ ROUNDPIPE_INLINE Bytes whole_bytes(double bytes) {
 ROUNDPIPE_INLINE double known_rate(double rate, DeviceProperties const& device, char const* name) {
   if (!(std::isfinite(rate) && rate > 0)) {
     throw Error(Errc::invalid_argument,
-                "device '" + device.name + "' has no " + name + ", which costs are made of");
+                "device '" + device.name + "' has no " + name + ", which costs depend on");
   }
   return rate;
 }

@@ -24,7 +24,7 @@ ROUNDPIPE_INLINE double boundary(ModelShape const& shape, BatchShape micro_batch
   return bf16_bytes * checked_positions(shape, micro_batch) * as_double(shape.hidden);
 }
 
-/// No time is shorter: what limits, the FLOPs or the bytes that must pass the device's memory.
+/// A lower bound: the larger of compute time and memory time.
 [[nodiscard]] ROUNDPIPE_INLINE LayerCost roofline_cost(FlopCount work,
                                                        double forward_bytes,
                                                        DeviceProperties const& device) {

@@ -33,8 +33,9 @@ ROUNDPIPE_INLINE std::optional<std::string> transfer_warning(ModelShape const& s
                                                              BatchShape micro_batch,
                                                              std::int64_t micro_batches_per_round) {
   static_cast<void>(detail::checked_positions(shape, micro_batch));
-  require(
-      micro_batches_per_round >= 1, Errc::invalid_argument, "a round has at least one micro-batch");
+  require(micro_batches_per_round >= 1,
+          Errc::invalid_argument,
+          "a round needs at least one micro-batch");
   constexpr auto most = std::numeric_limits<std::int64_t>::max();
   require(micro_batch.rows <= most / micro_batches_per_round,
           Errc::invalid_argument,

@@ -20,7 +20,7 @@ namespace roundpipe {
 
 namespace detail {
 
-/// For one chunk, which activation copies go first.
+/// Tells which activation copies must go before a chunk.
 class CopyQueues {
  public:
   explicit CopyQueues(std::span<UnrolledAction const> actions) : actions_(actions) {
@@ -33,8 +33,8 @@ class CopyQueues {
   }
 
   /// The last activation copy of the chunk's direction and device that is due before, or in, the
-  /// window of chunk \p c, which is gated; \p c when there is none. The copies of a lane are in
-  /// order, so that this one implies the others.
+  /// window of the gated chunk \p c; \p c when there is none. The copies of a lane are in order, so
+  /// this copy implies the earlier ones.
   [[nodiscard]] std::size_t last_due(std::size_t c) const {
     auto const up = actions_[c].lane.kind == LaneKind::parameter_up;
     auto const found = copies_.find(
@@ -43,9 +43,9 @@ class CopyQueues {
   }
 
  private:
-  /// The last of \p copies, which are in order, that is due before or in the window of chunk \p c;
-  /// \p c when there is none. A slot's own parameters may go before its activations, for it needs
-  /// both.
+  /// The last of \p copies, which are in order, that is due before, or in, the window of chunk \p
+  /// c; \p c when there is none. A slot's own parameters may go before its activations, because the
+  /// slot needs both.
   [[nodiscard]] std::size_t last_due(std::vector<std::size_t> const& copies, std::size_t c) const {
     auto const& chunk = *actions_[c].action;
     auto const up = chunk.kind == ActionKind::upload_parameters;
@@ -59,7 +59,7 @@ class CopyQueues {
     };
     if (chunk.window_slot.valid()) {
       auto const window = chunk.micro_batch.index();
-      auto const micro_batches = window + (up ? ahead(c) : 0);  // those before go first
+      auto const micro_batches = window + (up ? ahead(c) : 0);  // earlier activations go first
       return last([&](std::size_t copy) {
         auto const& action = *actions_[copy].action;
         return actions_[copy].graph == actions_[c].graph &&
@@ -67,13 +67,14 @@ class CopyQueues {
                 (action.slot == chunk.window_slot && action.micro_batch.index() < micro_batches));
       });
     }
-    if (!up) {  // behind the call's last slot of the device
+    if (!up) {  // after the device's last slot of the call
       return last([&](std::size_t copy) {
         return actions_[copy].graph == actions_[c].graph &&
                actions_[copy].action->slot <= chunk.slot;
       });
     }
-    // Before the call's first slot of the device: in the windows of the last one of a call before.
+    // Before the device's first slot of the call: in the windows of its last slot in an earlier
+    // call.
     auto const latest =
         last([&](std::size_t copy) { return actions_[copy].graph < actions_[c].graph; });
     if (latest == c) {
@@ -91,8 +92,8 @@ class CopyQueues {
     });
   }
 
-  /// How many micro-batches' activations a device of \p c's graph holds: one goes up, the others
-  /// are there early.
+  /// The number of micro-batches whose activations a device of \p c's graph holds: one is going up,
+  /// the others arrived earlier.
   [[nodiscard]] std::size_t ahead(std::size_t c) const {
     Ring const ring{BufferKind::activations_in, actions_[c].action->lane.device, 0};
     auto const& rings = actions_[c].source->rings;

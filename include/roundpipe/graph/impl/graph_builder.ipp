@@ -66,7 +66,8 @@ ROUNDPIPE_INLINE void GraphBuilder::keep_latest_waits(Action& action) const {
   }
   std::sort(action.waits.begin(), action.waits.end());
   for (auto const& event : action.block_waits) {
-    require(event.age <= 2, Errc::invalid_argument, "the age of a protocol's event is at most 2");
+    require(
+        event.age <= 2, Errc::invalid_argument, "the age of a protocol's event must be at most 2");
   }
   std::sort(action.block_waits.begin(), action.block_waits.end());
   auto const repeated = std::unique(action.block_waits.begin(), action.block_waits.end());

@@ -31,7 +31,7 @@ ROUNDPIPE_INLINE GraphSequence& GraphSequence::add(ActionGraph const& graph) {
 
 namespace detail {
 
-/// Where a sequence stands when a graph is issued.
+/// The state of a sequence when a graph is issued.
 struct SequencePosition {
   std::size_t steps = 0;    ///< Steps issued.
   std::size_t visible = 0;  ///< The step whose weights a call reads.
@@ -77,14 +77,14 @@ struct SequencePosition {
 ROUNDPIPE_INLINE std::vector<UnrolledAction> GraphSequence::unroll() const {
   std::vector<UnrolledAction> result;
   GraphHistory<std::size_t> history;
-  std::vector<std::size_t> bases;  // by graph: the number of its first action
+  std::vector<std::size_t> bases;  // for each graph: the number of its first action
   detail::SequencePosition position;
   std::size_t first_device = 0;
   std::size_t epoch = 0;
   for (std::size_t g = 0; g < entries_.size(); ++g) {
     auto const& graph = *entries_[g].graph;
     if (std::exchange(epoch, entries_[g].epoch) != entries_[g].epoch) {
-      position.visible = position.steps;  // a flush came before, where one is needed
+      position.visible = position.steps;  // a flush came before, if one was needed
     }
     GraphBinding const place{first_device, devices_, position.steps + 1};
     auto const base = result.size();

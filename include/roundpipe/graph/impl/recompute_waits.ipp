@@ -24,7 +24,7 @@ ROUNDPIPE_INLINE void wait_for_gradients(ActionGraph& graph) {
           found != gradients.end()) {
         action.waits.push_back(found->second);
         std::ranges::sort(action.waits);
-        gradients.erase(found);  // later layers of the stage are behind this one
+        gradients.erase(found);  // later layers of the stage come after this one
       }
     }
   }

@@ -42,7 +42,7 @@ ROUNDPIPE_INLINE bool overlaps(BufferKind kind, Action const& a, Action const& b
     case BufferKind::gradients:
       return !are_chunks && shares_use();  // chunks of one slot hold different pieces
     case BufferKind::activations_in: {
-      // Inputs and the output gradient lie in different parts; recomputation needs inputs alone.
+      // Inputs and the output gradient have separate memory; recomputation needs only the inputs.
       auto const is_gradient = [](Action const& x) {
         return x.kind == ActionKind::upload_gradient;
       };
@@ -70,7 +70,8 @@ class Verifier {
     }
     for (std::size_t i = 0; i < actions_.size(); ++i) {
       for (auto const& access : actions_[i].accesses) {
-        if (access.location.ring.kind <= BufferKind::norm) {  // the others are the controller's
+        if (access.location.ring.kind <= BufferKind::norm) {  // the other buffers belong to the
+                                                              // controller
           check(i, access);
         }
       }
@@ -86,12 +87,12 @@ class Verifier {
     std::size_t action = 0;
     Access access;
   };
-  /// What is known of a location: users of its content, and of the content before.
+  /// The known users of a location, of its current content and of the content before.
   struct State {
     bool is_used = false;
     std::uint64_t content = 0;
-    std::vector<User> users;   // of the content
-    std::vector<User> former;  // of the one before
+    std::vector<User> users;   // of the current content
+    std::vector<User> former;  // of the content before
   };
 
   [[nodiscard]] static bool is_ring(BufferKind kind) noexcept { return kind < BufferKind::master; }
@@ -106,10 +107,10 @@ class Verifier {
            i,
            i,
            std::string(name_of(Rule::data)) + ": " + to_string(actions_[i]) +
-               " reads what nothing has written"});
+               " reads a buffer that nothing has written"});
     }
     if (!access.writes && state.is_used && state.content != access.content) {
-      report_content(i, state, access);  // a read of what is no longer, or not yet, there
+      report_content(i, state, access);  // a read of content that is gone, or not there yet
     }
     if (begins_content) {
       state.former = std::exchange(state.users, {});
@@ -119,7 +120,7 @@ class Verifier {
     auto const& action = *actions_[i].action;
     if (access.writes) {
       for (auto const& user : state.former) {
-        // A ring's entry is shared by all that its content holds; other buffers keep their layout.
+        // All users of a ring entry's content share the entry; other buffers keep their layout.
         if (is_ring(kind) || overlaps(kind, *actions_[user.action].action, action)) {
           check_pair(user, {i, access}, true);
         }
@@ -143,7 +144,7 @@ class Verifier {
     report(rule_of(kind, first, second, reused), first.action, second.action, "may come after");
   }
 
-  /// The rule that keeps two users of a location in order.
+  /// The rule that orders two users of a location.
   [[nodiscard]] Rule rule_of(BufferKind kind,
                              User const& first,
                              User const& second,
@@ -167,27 +168,28 @@ class Verifier {
     }
   }
 
-  /// A read whose content is not what was written last before it in issue order.
+  /// Reports a read whose content differs from the last write before it in issue order.
   void report_content(std::size_t i, State const& state, Access const& access) {
     auto const& last = state.users.back();
     auto const& first = state.users.front();
     switch (access.location.ring.kind) {
       case BufferKind::master:
-        // It must see older weights than are there, or newer ones.
+        // It must see older or newer weights than there are.
         return report(
             access.content < state.content ? Rule::upload_before_copy : Rule::copy_before_upload,
             first.action,
             i,
-            "leaves weights of another step than are to be read by");
+            "leaves the weights of another step than required by");
       case BufferKind::optimizer_copy:
-        return report(Rule::copy_between_steps, last.action, i, "leaves another step's result to");
+        return report(
+            Rule::copy_between_steps, last.action, i, "leaves the result of another step to");
       case BufferKind::gradient:
         return report(Rule::gradient_before_reader,
                       last.action,
                       i,
-                      "is the last to use the gradient of another iteration, which is read by");
+                      "leaves the gradient of another iteration to");
       default:
-        return report(Rule::data, last.action, i, "uses other content than is read by");
+        return report(Rule::data, last.action, i, "uses other content than required by");
     }
   }
 

@@ -14,13 +14,13 @@ ROUNDPIPE_INLINE AdamW::AdamW(AdamWOptions options) : options_(options) {
   auto const below_one = [](double beta) { return beta >= 0 && beta < 1; };
   require(below_one(options.beta1) && below_one(options.beta2),
           Errc::invalid_argument,
-          "AdamW's betas are in [0, 1)");
+          "AdamW's betas must be in [0, 1)");
   require(options.epsilon >= 0 && std::isfinite(options.epsilon),
           Errc::invalid_argument,
-          "AdamW's epsilon is finite and not negative");
+          "AdamW's epsilon must be finite and not negative");
   require(options.weight_decay >= 0 && std::isfinite(options.weight_decay),
           Errc::invalid_argument,
-          "AdamW's weight decay is finite and not negative");
+          "AdamW's weight decay must be finite and not negative");
 }
 
 }  // namespace roundpipe

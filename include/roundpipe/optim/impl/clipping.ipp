@@ -20,13 +20,12 @@ namespace roundpipe {
 
 namespace detail {
 
-/// Sums in eight lanes, each in order: lane l takes elements l, l + 8, l + 16, ... A float's square
-/// is exact in double, so that it does not matter whether the compiler fuses multiplication and
-/// addition.
+/// Sums in eight lanes, each in order: lane l takes elements l, l + 8, l + 16, ... The square of a
+/// float is exact in double, so fused multiply-adds give the same result.
 struct SquareSums {
   static constexpr std::size_t lanes = 8;
   HostSpan<float const> block;
-  double* sums;  ///< One a lane.
+  double* sums;  ///< One for each lane.
 
   template <class S>
   [[gnu::always_inline]] void run() const noexcept {
@@ -63,7 +62,7 @@ struct SquareSums {
 ROUNDPIPE_INLINE void sum_squares_by_block(HostArray const& gradient, HostSpan<double> sums) {
   require(sums.size() == norm_blocks(gradient.size),
           Errc::invalid_argument,
-          "a gradient has one sum of squares for each norm block");
+          "a gradient needs one sum of squares for each norm block");
   std::array<float, norm_block_size> block;
   for (std::size_t i = 0; i < sums.size(); ++i) {
     auto const first = i * norm_block_size;
@@ -92,8 +91,8 @@ ROUNDPIPE_INLINE double sum_of_squares(HostSpan<float const> gradients) noexcept
 }
 
 ROUNDPIPE_INLINE double clip_factor(double norm, double max_norm) {
-  require(!(norm < 0), Errc::invalid_argument, "a norm is not negative");
-  require(max_norm > 0, Errc::invalid_argument, "the largest norm to be allowed is positive");
+  require(!(norm < 0), Errc::invalid_argument, "a norm must not be negative");
+  require(max_norm > 0, Errc::invalid_argument, "the largest allowed norm must be positive");
   if (!std::isfinite(norm)) {
     return std::numeric_limits<double>::quiet_NaN();
   }

@@ -17,7 +17,7 @@ ROUNDPIPE_INLINE LearningRate LearningRate::warmup_cosine(double peak,
                                                           double final) {
   require(total_steps > 0 && warmup_steps <= total_steps,
           Errc::invalid_argument,
-          "a learning rate's warm-up must not be longer than its steps, of which there is one");
+          "a learning rate needs at least one step, and no more warm-up steps than steps");
   return {peak, warmup_steps, total_steps, final};
 }
 
@@ -41,7 +41,7 @@ ROUNDPIPE_INLINE LearningRate::LearningRate(double peak,
     : peak_(peak), final_(final), warmup_steps_(warmup_steps), total_steps_(total_steps) {
   require(std::isfinite(peak) && peak >= 0 && std::isfinite(final) && final >= 0,
           Errc::invalid_argument,
-          "a learning rate is finite and not negative");
+          "a learning rate must be finite and not negative");
 }
 
 }  // namespace roundpipe

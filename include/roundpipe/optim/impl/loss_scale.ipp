@@ -16,11 +16,11 @@ ROUNDPIPE_INLINE DynamicLossScale::DynamicLossScale(LossScaleOptions const& opti
   require(
       std::isfinite(options.initial) && options.smallest > 0 && options.initial >= options.smallest,
       Errc::invalid_argument,
-      "a loss scale begins at a finite number, not below its smallest");
+      "a loss scale must begin at a finite number, not below its smallest");
   require(options.growth > 1 && options.backoff > 0 && options.backoff < 1 &&
               options.growth_interval > 0,
           Errc::invalid_argument,
-          "a loss scale's growth is above 1, its backoff in (0, 1), its interval positive");
+          "a loss scale's growth must be above 1, its backoff in (0, 1), its interval positive");
 }
 
 ROUNDPIPE_INLINE void DynamicLossScale::record(bool overflowed) {

@@ -17,14 +17,15 @@ namespace roundpipe {
 
 namespace detail {
 
-/// The elements' part of SGD's step. Rounds as its formula does in float, operation by operation.
+/// The element-wise part of SGD's step. Rounds each operation to float, in the order of the
+/// formula.
 template <bool Momentum>
 struct SgdElements {
   float const* gradients;
   float* weights;
-  float* velocities;  ///< Without momentum, none.
+  float* velocities;  ///< Null without momentum.
   float factor, rate, decay, momentum;
-  float of_gradient, of_velocity;  ///< What the step is made of.
+  float of_gradient, of_velocity;  ///< The weights of the two terms of a step.
 
   template <class S>
   [[gnu::always_inline]] void at(std::size_t i, std::size_t count) const noexcept {
@@ -65,10 +66,10 @@ struct SgdElements {
 ROUNDPIPE_INLINE Sgd::Sgd(SgdOptions options) : options_(options) {
   require(options.momentum >= 0 && options.momentum < 1,
           Errc::invalid_argument,
-          "SGD's momentum is in [0, 1)");
+          "SGD's momentum must be in [0, 1)");
   require(options.weight_decay >= 0 && std::isfinite(options.weight_decay),
           Errc::invalid_argument,
-          "SGD's weight decay is finite and not negative");
+          "SGD's weight decay must be finite and not negative");
   require(!options.nesterov || options.momentum > 0,
           Errc::invalid_argument,
           "Nesterov's look-ahead needs a momentum");
@@ -80,11 +81,11 @@ ROUNDPIPE_INLINE void Sgd::update(UpdateContext const& context,
                                   std::span<HostSpan<float> const> states) const {
   require(states.size() == state_arrays(),
           Errc::invalid_argument,
-          "SGD has one state array with momentum, else none");
+          "SGD needs one state array with momentum, and none without");
   auto const size = weights.size();
   require(gradients.size() == size && (states.empty() || states[0].size() == size),
           Errc::invalid_argument,
-          "an update's weights, gradients and states are equally many");
+          "an update's weights, gradients and states must have the same number of elements");
   auto const decays = context.decay == DecayGroup::decayed;
   auto const run = [&]<bool Momentum>(std::bool_constant<Momentum>) {
     auto const momentum = static_cast<float>(options_.momentum);
@@ -98,7 +99,7 @@ ROUNDPIPE_INLINE void Sgd::update(UpdateContext const& context,
             .rate = static_cast<float>(options_.rate(context.step)),
             .decay = static_cast<float>(decays ? options_.weight_decay : 0),
             .momentum = momentum,
-            .of_gradient = options_.nesterov ? 1.0F : 0.0F,  // and not a branch in the loop
+            .of_gradient = options_.nesterov ? 1.0F : 0.0F,  // a factor avoids a branch in the loop
             .of_velocity = options_.nesterov ? momentum : 1.0F});
   };
   states.empty() ? run(std::false_type{}) : run(std::true_type{});

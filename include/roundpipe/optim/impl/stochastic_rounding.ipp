@@ -23,8 +23,8 @@ ROUNDPIPE_INLINE RoundingStream::RoundingStream(RandomKey const& rounding,
   second_key = words[1];
 }
 
-/// Calls `f(stream, first, begin, end)` for the parts [begin, end) of \p size elements from index
-/// \p first_element on that have a \ref RoundingStream of their own.
+/// Calls `f(stream, first, begin, end)` for each part [begin, end) of \p size elements, from index
+/// \p first_element on, that has its own \ref RoundingStream.
 template <class F>
 void for_each_stream(RandomKey const& rounding,
                      std::size_t array_index,

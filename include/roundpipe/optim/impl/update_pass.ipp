@@ -50,15 +50,16 @@ ROUNDPIPE_INLINE void narrow_stochastically(HostSpan<float const> values,
 ROUNDPIPE_INLINE void check_weights_and_master(HostArray const& weights, HostArray const& master) {
   require(weights.dtype == DType::f32 || weights.dtype == DType::bf16,
           Errc::invalid_argument,
-          "weights are updated as f32 or bf16");
+          "weights must be f32 or bf16");
   require(!master.present() || master.size == weights.size,
           Errc::invalid_argument,
-          "a master copy has as many elements as the weights");
-  require(weights.dtype == DType::f32
-              ? !master.present() || is_convertible(master.dtype)
-              : weights.size == 0 || (master.present() && master.dtype == DType::bf16),
-          Errc::invalid_argument,
-          "the master copy of f32 weights is f32, bf16, f16 or absent, that of bf16 weights bf16");
+          "a master copy must have as many elements as the weights");
+  require(
+      weights.dtype == DType::f32
+          ? !master.present() || is_convertible(master.dtype)
+          : weights.size == 0 || (master.present() && master.dtype == DType::bf16),
+      Errc::invalid_argument,
+      "the master copy of f32 weights must be f32, bf16, f16 or absent, that of bf16 weights bf16");
 }
 
 ROUNDPIPE_INLINE HostSpan<float> UpdateTiles::open(HostArray const& array,

@@ -15,12 +15,12 @@ ROUNDPIPE_INLINE std::vector<BlockEvent> LayerEventProtocol::before(BlockEvent a
                                                                     std::size_t blocks) const {
   require(action.block.valid() && action.block.index() < blocks,
           Errc::invalid_argument,
-          "an event protocol was asked about a block that the model has not");
+          "an event protocol was asked about a block that the model does not have");
   using enum BlockEventKind;
   auto const on = [&](BlockEventKind kind, std::size_t age = 0) {
     return BlockEvent{action.block, kind, age};
   };
-  // What two copies or buffers allow: the step of the iteration before may still run.
+  // With two copies or buffers, the step of the previous iteration may still run.
   auto const age_of = [](std::size_t count) -> std::size_t { return count == 2 ? 2 : 0; };
   switch (action.kind) {
     case upload:

@@ -20,7 +20,7 @@ namespace roundpipe {
 
 ROUNDPIPE_INLINE std::vector<Chunk> PriorityTransferEngine::chunks(std::span<Bytes const> tensors,
                                                                    std::size_t windows) const {
-  require(windows > 0, Errc::invalid_argument, "a slot has at least one window");
+  require(windows > 0, Errc::invalid_argument, "a slot needs at least one window");
   Bytes total = 0;
   for (auto const bytes : tensors) {
     total += bytes;
@@ -28,7 +28,7 @@ ROUNDPIPE_INLINE std::vector<Chunk> PriorityTransferEngine::chunks(std::span<Byt
   auto parts = split(tensors, total / windows + (total % windows != 0 ? 1 : 0));
   std::ranges::stable_sort(parts, std::ranges::greater{}, &Piece::bytes);
 
-  using Load = std::pair<Bytes, std::size_t>;  // and its window: of equals, the first
+  using Load = std::pair<Bytes, std::size_t>;  // load and window; of equal loads the first window
   std::priority_queue<Load, std::vector<Load>, std::greater<>> loads;
   for (std::size_t window = 0; window < windows; ++window) {
     loads.emplace(0, window);

@@ -57,13 +57,13 @@ ROUNDPIPE_INLINE void DualPipeSchedule::write(detail::ResidentStageTasks& tasks,
       what(i);
     }
   };
-  // Fill: those of the near end come first, then both.
+  // Fill: micro-batches of the near end first, then of both.
   times(2 * to_middle, [&](auto) { writer.forward(near); });
   times(from_end + 1, [&](auto) {
     writer.forward(near);
     writer.forward(far);
   });
-  // Those of the far end turn back while more of them come: the device before waits for them.
+  // Micro-batches of the far end turn back while more arrive: the device before waits for them.
   times(to_middle, [&](auto) {
     writer.input_gradient(far);
     writer.weight_gradient();
@@ -75,7 +75,7 @@ ROUNDPIPE_INLINE void DualPipeSchedule::write(detail::ResidentStageTasks& tasks,
     writer.forward(far);
     writer.backward(near);
   });
-  // Drain: no forwards are left of the near end, then of neither.
+  // Drain: first no forwards of the near end are left, then none at all.
   times(to_middle, [&](auto) {
     writer.backward(far);
     writer.forward(far);

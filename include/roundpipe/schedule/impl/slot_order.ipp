@@ -36,7 +36,7 @@ ROUNDPIPE_INLINE std::vector<Slot> order_slots(ScheduleShape const& shape,
                                                DeviceTasks const& tasks) {
   require(tasks.size() == shape.devices,
           Errc::invalid_argument,
-          "a schedule has one task list for each device");
+          "a schedule needs one task list for each device");
   std::vector<std::vector<Slot>> lists(tasks.size());
   for (std::size_t device = 0; device < tasks.size(); ++device) {
     auto const& list = tasks[device];
@@ -78,7 +78,7 @@ ROUNDPIPE_INLINE std::vector<Slot> order_slots(ScheduleShape const& shape,
     }
     require(best < lists.size(),
             Errc::invalid_argument,
-            "the schedule can not be run: a slot is missing, or its devices wait for each other");
+            "the schedule cannot be run: a slot is missing, or its devices wait for each other");
     auto slot = lists[best][taken[best]++];
     ++next_stage[slot.round.index()];
     slot.previous = latest[best];

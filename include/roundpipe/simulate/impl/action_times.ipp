@@ -19,9 +19,9 @@ ROUNDPIPE_INLINE ActionTimes::ActionTimes(ComputeCosts costs, std::size_t device
     : costs_(std::move(costs)) {
   require(costs_.device_speeds.empty() || costs_.device_speeds.size() == devices,
           Errc::invalid_argument,
-          "device speeds are given for every device or for none");
+          "device speeds must be given for every device or for none");
   for (auto const speed : costs_.device_speeds) {
-    require(speed > 0, Errc::invalid_argument, "a device's speed is greater than 0");
+    require(speed > 0, Errc::invalid_argument, "a device's speed must be greater than 0");
   }
 }
 
@@ -35,7 +35,7 @@ ROUNDPIPE_INLINE double ActionTimes::operator()(UnrolledAction const& unrolled) 
   if (action.kind == ActionKind::optimizer_step && !costs_.step_s.empty()) {
     require(action.block.index() < costs_.step_s.size(),
             Errc::invalid_argument,
-            "a simulation was asked for with times of fewer optimizer steps than blocks");
+            "the costs of a simulation lack the optimizer step of a block");
     return costs_.step_s[action.block.index()];
   }
   return costs_.host_bytes_per_second > 0
@@ -47,7 +47,7 @@ ROUNDPIPE_INLINE double ActionTimes::pass_seconds(UnrolledAction const& unrolled
   auto const& action = *unrolled.action;
   require(action.layer.valid() && action.layer.index() < costs_.layers.size(),
           Errc::invalid_argument,
-          "a simulation was asked for with costs of fewer layers than the graph has");
+          "the costs of a simulation lack a layer of the graph");
   auto const& layer = costs_.layers[action.layer.index()];
   auto const kind = pass_kind(
       action.kind,

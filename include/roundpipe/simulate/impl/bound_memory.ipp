@@ -29,7 +29,7 @@ class HeldBytes {
     changes_.emplace_back(from_s, true, bytes);
     changes_.emplace_back(until_s, false, bytes);
   }
-  /// The most at any time; what goes at the moment at which something comes makes room for it.
+  /// The peak. Bytes that leave at the moment at which others arrive make room for them.
   [[nodiscard]] Bytes peak() {
     std::ranges::sort(changes_);
     Bytes now = 0;
@@ -57,14 +57,14 @@ ROUNDPIPE_INLINE std::vector<DeviceUse> bound_device_bytes(Simulation const& sim
     double end_s = 0;
   };
   std::map<Key, Times> works;
-  std::map<std::pair<std::size_t, StageId>, LayerId> firsts;  // the first layer of a stage
+  std::map<std::pair<std::size_t, StageId>, LayerId> firsts;  // the first layer of each stage
   for (auto const& entry : simulation.timeline) {
     if (entry.lane.kind != LaneKind::compute) {
       continue;
     }
     require(entry.layer.index() < layers.size(),
             Errc::invalid_argument,
-            "the bytes of devices were asked for with bytes of fewer layers than the graph has");
+            "the layer bytes of a simulation lack a layer of the graph");
     auto const [first, inserted] = firsts.try_emplace({entry.graph, entry.stage}, entry.layer);
     first->second = std::min(first->second, entry.layer);
     auto const [work, is_new] =

@@ -84,7 +84,7 @@ ROUNDPIPE_INLINE void CopyEngines::share() {
   auto const rates = sharing_.rates(flows);
   for (std::size_t i = 0; i < flowing.size(); ++i) {
     auto& engine = *flowing[i];
-    if (engine.rate != rates[i] || engine.event_s <= now_s_) {  // else its end stays as it was
+    if (engine.rate != rates[i] || engine.event_s <= now_s_) {  // otherwise its end stays the same
       engine.rate = rates[i];
       engine.event_s = now_s_ + engine.queue.front().bytes_left / engine.rate;
     }

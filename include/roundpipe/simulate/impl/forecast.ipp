@@ -15,7 +15,7 @@ namespace roundpipe {
 
 namespace detail {
 
-/// The seconds from one turn of \p graphs to the next, of many in a row on \p devices devices.
+/// The seconds between two turns of \p graphs, out of many consecutive turns on \p devices devices.
 [[nodiscard]] ROUNDPIPE_INLINE double steady_seconds(
     std::initializer_list<ActionGraph const*> graphs,
     std::size_t devices,
@@ -23,7 +23,7 @@ namespace detail {
   constexpr std::size_t warm_up = 4;
   constexpr std::size_t measured = 8;
   GraphSequence sequence(devices);
-  for (std::size_t i = 0; i < warm_up + measured + 1; ++i) {  // the last one is on its way
+  for (std::size_t i = 0; i < warm_up + measured + 1; ++i) {  // the last one is in flight
     for (auto const* graph : graphs) {
       sequence.add(*graph);
     }

@@ -20,18 +20,18 @@ ROUNDPIPE_INLINE void check(LinkModel const& link, std::size_t devices) {
                            link.host_bytes_per_second}) {
     require(value >= 0 && std::isfinite(value),
             Errc::invalid_argument,
-            "a link's rates and its latency are finite and not negative");
+            "a link's rates and its latency must be finite and not negative");
   }
   require(link.both_ways_factor > 0 && link.both_ways_factor <= 1,
           Errc::invalid_argument,
-          "a link's factor for both ways lies above 0 and is at most 1");
+          "a link's factor for both ways must be above 0 and at most 1");
   require(link.device_factors.empty() || link.device_factors.size() == devices,
           Errc::invalid_argument,
-          "a link's factors are given for every device or for none");
+          "a link's factors must be given for every device or for none");
   for (auto const factor : link.device_factors) {
     require(factor > 0 && std::isfinite(factor),
             Errc::invalid_argument,
-            "a device's link has a factor that is finite and above 0");
+            "the factor of a device's link must be finite and above 0");
   }
   std::set<std::size_t> known;
   for (auto const& group : link.groups) {

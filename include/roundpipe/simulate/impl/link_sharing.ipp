@@ -38,7 +38,7 @@ ROUNDPIPE_INLINE std::vector<double> LinkSharing::rates(std::span<CopyFlow const
       return result;
     }
     auto const share = tightest->share();
-    auto const taken = tightest->flows;  // the limit loses them below
+    auto const taken = tightest->flows;  // a copy: the limit loses its flows below
     for (auto const flow : taken) {
       result[flow] = share;
       settled[flow] = true;

@@ -19,7 +19,7 @@ namespace roundpipe {
 
 namespace detail {
 
-/// A simulation, as \ref trace_bubble sees it: all that an action waited for is known.
+/// A simulation in the form that \ref trace_bubble reads; all waits of an action are known.
 class SimulationView {
  public:
   explicit SimulationView(Simulation const& simulation)

@@ -24,8 +24,8 @@ namespace roundpipe {
 
 namespace detail {
 
-/// One run of a sequence. Every lane takes its actions in issue order, each when all that it waits
-/// for is over; the two lanes of a direction share a device's copy engine.
+/// One run of a sequence. Every lane takes its actions in issue order, each when all its waits are
+/// over. The two lanes of a direction share a device's copy engine.
 class Simulator {
  public:
   Simulator(GraphSequence const& sequence, SimulationOptions const& options)
@@ -38,11 +38,11 @@ class Simulator {
         issuing_(devices_) {
     require(options.hand_over_s >= 0 && options.dispatch_s >= 0,
             Errc::invalid_argument,
-            "the times of a simulation are not negative");
+            "the times of a simulation must not be negative");
     prepare();
   }
 
-  /// \throws Error (invalid_argument) when some actions wait for ever.
+  /// \throws Error (invalid_argument) when some actions wait forever.
   [[nodiscard]] Simulation run() && {
     issue_graphs(0);
     for (;;) {
@@ -61,33 +61,33 @@ class Simulator {
     }
     require(ended_ == actions_.size(),
             Errc::invalid_argument,
-            "a simulated sequence does not come to its end: some of its actions wait for ever");
+            "a simulated sequence never ends: some of its actions wait forever");
     auto entries = timeline();
     return {std::move(actions_), std::move(entries)};
   }
 
  private:
   struct State {
-    std::size_t missing = 2;  ///< That it still waits for: being issued, its lane, its waits.
-    double ready_s = 0;       ///< Not before this.
+    std::size_t missing = 2;  ///< The events that are still missing: issue, lane, waits.
+    double ready_s = 0;       ///< The earliest possible start.
     double start_s = 0;
     double end_s = 0;
-    std::vector<std::size_t> followers;  ///< Actions that wait for it.
+    std::vector<std::size_t> followers;  ///< Actions that wait for this action.
     std::optional<std::size_t> next;     ///< On its lane.
-    bool hands_over = false;             ///< Waits for a boundary that another device has made.
+    bool hands_over = false;             ///< Waits for a boundary from another device.
   };
   enum class EventKind { ready, end, issued };
   struct Event {
     double at_s;
-    std::size_t number;  ///< Among equal times the first made goes first.
+    std::size_t number;  ///< Among events at the same time, the oldest goes first.
     EventKind kind;
-    std::size_t subject;  ///< The action; of `issued` the device.
+    std::size_t subject;  ///< The action; for `issued` the device.
 
     friend bool operator>(Event const& a, Event const& b) noexcept {
       return a.at_s != b.at_s ? a.at_s > b.at_s : a.number > b.number;
     }
   };
-  /// A device's issuing thread.
+  /// The issuing thread of a device.
   struct Issuing {
     std::vector<std::size_t> actions;
     std::size_t next = 0;
@@ -182,7 +182,7 @@ class Simulator {
     }
   }
 
-  /// One of the things that action \p i waits for has happened.
+  /// One of the events that action \p i waits for has happened.
   void satisfy(std::size_t i, double now_s) {
     auto& state = states_[i];
     state.ready_s = std::max(state.ready_s, now_s);
@@ -207,7 +207,7 @@ class Simulator {
     ++ended_;
     state.end_s = now_s;
     if (state.hands_over) {
-      state.start_s -= options_.hand_over_s;  // it was on its way
+      state.start_s -= options_.hand_over_s;  // the boundary was in transit
     }
     for (auto const follower : state.followers) {
       auto const& lane = actions_[follower].lane;
@@ -234,7 +234,7 @@ class Simulator {
                                               states_[i].start_s,
                                               states_[i].end_s));
       for (auto const wait : actions_[i].waits) {
-        // What is handed over is on its way before all that it waits for has ended.
+        // A boundary is in transit before all waits of its reader have ended.
         if (states_[wait].end_s <= states_[i].start_s) {
           result.flows.push_back({wait, i});
         }
@@ -261,7 +261,7 @@ class Simulator {
   std::priority_queue<Event, std::vector<Event>, std::greater<>> events_;
   std::size_t event_count_ = 0;
   std::size_t issued_graphs_ = 0;
-  std::size_t losses_before_ = 0;  // of issued graphs, still to come
+  std::size_t losses_before_ = 0;  // losses of issued graphs that are still missing
   std::size_t ended_ = 0;
 };
 
