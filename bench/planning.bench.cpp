@@ -61,7 +61,8 @@ struct Case {
 };
 
 PartitionProblem problem_of(Case const& c) {
-  PartitionProblem problem{{}, c.devices, c.micro_batches_per_call};
+  PartitionProblem problem{.devices = c.devices,
+                           .micro_batches_per_call = c.micro_batches_per_call};
   std::vector<LayerBytes> bytes;
   for (std::size_t i = 0; i < c.layers; ++i) {
     auto const draw = [&](std::uint32_t what) {
@@ -193,8 +194,10 @@ class Call {
         partition_(std::move(partition)) {
     Buffering const buffering;
     auto const stages = lay_out_stages(description_, blocks_, partition_, buffering);
-    ScheduleShape const shape{
-        partition_.forward.size(), partition_.backward.size(), c.devices, c.micro_batches_per_call};
+    ScheduleShape const shape{.forward_stages = partition_.forward.size(),
+                              .backward_stages = partition_.backward.size(),
+                              .devices = c.devices,
+                              .micro_batches_per_round = c.micro_batches_per_call};
     auto const tasks = RoundRobinSchedule{}.tasks(shape);
     PriorityTransferEngine const transfers;
     graph_ = build_streamed_graph(

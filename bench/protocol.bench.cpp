@@ -124,8 +124,10 @@ void blocking(benchmark::State& state, EventProtocolOptions options) {
 /// \c verify of a plan, as the pipeline calls it before step 1.
 void verify_plan(benchmark::State& state) {
   auto const layers = static_cast<std::size_t>(state.range(0));
-  PlanOptions const options{
-      static_cast<std::size_t>(state.range(1)), static_cast<std::size_t>(state.range(2)), 1, 1_GiB};
+  PlanOptions const options{.devices = static_cast<std::size_t>(state.range(1)),
+                            .micro_batches_per_round = static_cast<std::size_t>(state.range(2)),
+                            .rounds = 1,
+                            .device_memory = 1_GiB};
   auto const model = describe(timed_model<Busy>({64_KiB, 64_KiB, forward_time}, layers), {1, 1});
   auto const blocks = form_blocks(model);
   auto const costs = CostModel::estimate(model, DeviceProperties{});

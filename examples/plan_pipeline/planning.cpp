@@ -115,12 +115,12 @@ class Planning {
     auto const plan = plan_bytes();
     outcome_.planning_s = seconds_since(begin);
     outcome_.partition = plan.partition;
-    outcome_.shape = {plan.partition.forward.size(),
-                      plan.partition.backward.size(),
-                      o_.devices,
-                      plan.micro_batches_per_round,
-                      o_.micro_batches_per_call / plan.micro_batches_per_round,
-                      true};
+    outcome_.shape = {.forward_stages = plan.partition.forward.size(),
+                      .backward_stages = plan.partition.backward.size(),
+                      .devices = o_.devices,
+                      .micro_batches_per_round = plan.micro_batches_per_round,
+                      .rounds = o_.micro_batches_per_call / plan.micro_batches_per_round,
+                      .fused = true};
     auto const knows_bytes = std::ranges::any_of(
         problem_.bytes, [](rp::LayerBytes const& layer) { return layer != rp::LayerBytes{}; });
     outcome_.device_bytes.assign(o_.devices, knows_bytes ? plan.bytes : rp::DeviceUse{});
@@ -144,10 +144,11 @@ class Planning {
     auto best_s = std::numeric_limits<double>::infinity();
     std::optional<rp::Partition> best;
     for (std::size_t i = 0; i < candidates.size() && !given_; ++i) {
-      auto partition =
-          rp::balanced_partition({problem_.costs, o_.devices, o_.micro_batches_per_call},
-                                 candidates[i],
-                                 rp::fuses(schedule));
+      auto partition = rp::balanced_partition({.costs = problem_.costs,
+                                               .devices = o_.devices,
+                                               .micro_batches_per_call = o_.micro_batches_per_call},
+                                              candidates[i],
+                                              rp::fuses(schedule));
       if (candidates.size() == 1) {
         best = std::move(partition);
         break;
@@ -226,7 +227,9 @@ class Planning {
     auto const by =
         o_.partition_by == "bound" ? rp::PartitionBy::bound : rp::PartitionBy::simulation;
     rp::ChosenPartitioner const partitioner(by, simulated);
-    rp::PartitionProblem problem{problem_.costs, o_.devices, o_.micro_batches_per_call};
+    rp::PartitionProblem problem{.costs = problem_.costs,
+                                 .devices = o_.devices,
+                                 .micro_batches_per_call = o_.micro_batches_per_call};
     auto const round = o_.micro_batches_per_round.value_or(automatic_round(o_));
     if (o_.micro_batches_per_round || by == rp::PartitionBy::bound) {
       problem.micro_batches_per_round = {round};
@@ -371,7 +374,8 @@ class Planning {
 }  // namespace
 
 std::size_t automatic_round(Options const& o) {
-  return rp::round_sizes({{}, o.devices, o.micro_batches_per_call}).front();
+  return rp::round_sizes({.devices = o.devices, .micro_batches_per_call = o.micro_batches_per_call})
+      .front();
 }
 
 Outcome plan_schedule(std::string const& name, Problem const& problem, Options const& o) {

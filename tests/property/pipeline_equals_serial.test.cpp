@@ -416,7 +416,10 @@ TEST_CASE("every budget above the smallest works") {
     auto const costs = CostModel::estimate(description, DeviceProperties{});
     Planner const planner(
         RoundRobinSchedule{}, PriorityTransferEngine{}, LayerEventProtocol{}, Partitioner{});
-    PlanOptions options{mix.devices, mix.micro_batches_per_round, mix.rounds, 256};
+    PlanOptions options{.devices = mix.devices,
+                        .micro_batches_per_round = mix.micro_batches_per_round,
+                        .rounds = mix.rounds,
+                        .device_memory = 256};
     auto const smallest =
         smallest_budget([&] { return planner.plan_stages(description, blocks, costs, options); });
     for (options.device_memory = smallest; options.device_memory < smallest + 40 * 256;

@@ -34,7 +34,11 @@ inline std::vector<ScheduleShape> bound_shapes(
         for (std::size_t rounds = 1; rounds <= 2; ++rounds) {
           add(bound_shape(places, devices, micro_batches_per_round, true, rounds));
           add(bound_shape(places, devices, micro_batches_per_round, false, rounds));
-          add({places, 0, devices, micro_batches_per_round, rounds});
+          add({.forward_stages = places,
+               .backward_stages = 0,
+               .devices = devices,
+               .micro_batches_per_round = micro_batches_per_round,
+               .rounds = rounds});
         }
       }
     }

@@ -108,12 +108,12 @@ inline ScheduleShape shape_of(Partition const& partition,
   for (auto const& range : partition.backward) {
     layers += range.count;
   }
-  return {partition.forward.size(),
-          partition.backward.size(),
-          devices,
-          micro_batches_per_round,
-          rounds,
-          covered < layers};
+  return {.forward_stages = partition.forward.size(),
+          .backward_stages = partition.backward.size(),
+          .devices = devices,
+          .micro_batches_per_round = micro_batches_per_round,
+          .rounds = rounds,
+          .fused = covered < layers};
 }
 
 }  // namespace roundpipe::test

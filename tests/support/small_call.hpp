@@ -40,7 +40,11 @@ class SmallCall {
         buffering_(buffering),
         plan_(lay_out_stages(
             model_, blocks_, {{{0, 2}, {2, 1}}, {{3, 1}, {1, 2}, {0, 1}}}, buffering)),
-        shape_{2, 3, devices, micro_batches_per_round, rounds},
+        shape_{.forward_stages = 2,
+               .backward_stages = 3,
+               .devices = devices,
+               .micro_batches_per_round = micro_batches_per_round,
+               .rounds = rounds},
         tasks_(RoundRobinSchedule{}.tasks(shape_)) {}
   SmallCall(SmallCall const&) = delete;
   SmallCall& operator=(SmallCall const&) = delete;

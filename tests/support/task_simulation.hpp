@@ -251,7 +251,12 @@ inline ScheduleShape bound_shape(std::size_t places,
                                  std::size_t micro_batches_per_round,
                                  bool fused,
                                  std::size_t rounds = 1) {
-  return {places - (fused ? 1 : 0), places, devices, micro_batches_per_round, rounds, fused};
+  return {.forward_stages = places - (fused ? 1 : 0),
+          .backward_stages = places,
+          .devices = devices,
+          .micro_batches_per_round = micro_batches_per_round,
+          .rounds = rounds,
+          .fused = fused};
 }
 
 /// The times of all stages of \p shape if each takes \p times.

@@ -118,11 +118,11 @@ class Planner {
     return build(GraphRole::call,
                  blocks,
                  plan.train,
-                 {plan.partition.forward.size(),
-                  plan.partition.backward.size(),
-                  options.devices,
-                  options.micro_batches_per_round,
-                  options.rounds},
+                 {.forward_stages = plan.partition.forward.size(),
+                  .backward_stages = plan.partition.backward.size(),
+                  .devices = options.devices,
+                  .micro_batches_per_round = options.micro_batches_per_round,
+                  .rounds = options.rounds},
                  options.micro_batches_per_round,
                  plan.memory.buffering);
   }
@@ -135,7 +135,11 @@ class Planner {
     return build(GraphRole::evaluation,
                  blocks,
                  plan.evaluate,
-                 {plan.evaluate.size(), 0, options.devices, micro_batches, 1},
+                 {.forward_stages = plan.evaluate.size(),
+                  .backward_stages = 0,
+                  .devices = options.devices,
+                  .micro_batches_per_round = micro_batches,
+                  .rounds = 1},
                  options.micro_batches_per_round,
                  plan.memory.buffering);
   }
@@ -222,15 +226,16 @@ class Planner {
                                                        Buffering const& buffering,
                                                        Bytes limit,
                                                        double longest_s) const {
-    PartitionProblem const problem{costs.layers(),
-                                   options.devices,
-                                   options.micro_batches_per_round * options.rounds,
-                                   [&](StageDirection direction, LayerRange range) {
-                                     return sizes.bytes(direction, range, buffering) <= limit &&
-                                            stage_seconds(costs.layers(), direction, range) <
-                                                longest_s;
-                                   },
-                                   {options.micro_batches_per_round}};
+    PartitionProblem const problem{
+        .costs = costs.layers(),
+        .devices = options.devices,
+        .micro_batches_per_call = options.micro_batches_per_round * options.rounds,
+        .fits =
+            [&](StageDirection direction, LayerRange range) {
+              return sizes.bytes(direction, range, buffering) <= limit &&
+                     stage_seconds(costs.layers(), direction, range) < longest_s;
+            },
+        .micro_batches_per_round = {options.micro_batches_per_round}};
     try {
       return partitioner_.partition(problem);
     } catch (Error const& error) {

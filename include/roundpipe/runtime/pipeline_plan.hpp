@@ -47,7 +47,10 @@ struct PipelinePlan {
 inline constexpr std::size_t calls_in_flight = 2;
 
 [[nodiscard]] inline PlanOptions plan_options(PipelineOptions const& options) {
-  return {options.devices, options.micro_batches_per_round, options.rounds, options.device_memory};
+  return {.devices = options.devices,
+          .micro_batches_per_round = options.micro_batches_per_round,
+          .rounds = options.rounds,
+          .device_memory = options.device_memory};
 }
 [[nodiscard]] inline GradientScalerOptions scaler_options(PipelineOptions const& options) {
   return {options.clip_norm, options.loss_scale.has_value()};
@@ -99,13 +102,13 @@ template <class Model, Backend B, class Planner>
                                blocks,
                                shaped.batch,
                                stages.train,
-                               {state_arrays,
-                                options.state_type,
-                                protocol.master_copies(),
-                                protocol.gradient_buffers(),
-                                options.micro_batches_per_round,
-                                options.rounds,
-                                calls_in_flight});
+                               {.state_arrays = state_arrays,
+                                .state_type = options.state_type,
+                                .master_copies = protocol.master_copies(),
+                                .gradient_buffers = protocol.gradient_buffers(),
+                                .micro_batches_per_round = options.micro_batches_per_round,
+                                .rounds = options.rounds,
+                                .calls_in_flight = calls_in_flight});
   auto ledger = stages.memory.ledger();
   ledger.insert(ledger.end(), host.ledger.begin(), host.ledger.end());
   if (auto const bytes = total_bytes(ledger, LedgerLine::Space::host);

@@ -65,7 +65,7 @@ void check_searched(std::string const& cell, SimulatedCall const& call) {
 TEST_CASE("the page's code plans by the bound, within memory, and by simulation") {
   std::vector<LayerCost> costs(28, {.forward_s = 7.429e-3, .backward_s = 15.831e-3});
   costs.push_back({.forward_s = 22.0655e-3, .backward_s = 43.707e-3});  // the head
-  PartitionProblem problem{costs, 8, 16};  // N devices, M micro-batches
+  PartitionProblem problem{.costs = costs, .devices = 8, .micro_batches_per_call = 16};
   auto const stages = Partitioner{}.partition(problem);
   std::printf("%zu stages, the slowest takes %.1f ms\n",
               stages.size(),
@@ -137,7 +137,8 @@ TEST_CASE("the page's tables agree with the results") {
     auto const rows = rows_of(name);
     REQUIRE(rows.size() == 2);
     auto const model = test::studied_model(name);  // in milliseconds
-    PartitionProblem const problem{model.costs, 8, 16};
+    PartitionProblem const problem{
+        .costs = model.costs, .devices = 8, .micro_batches_per_call = 16};
     for (auto const asynchronous : {false, true}) {
       auto const& cells = rows[asynchronous ? 1 : 0];
       REQUIRE(cells.size() == (asynchronous ? 5 : 6));

@@ -39,7 +39,9 @@ Best best_of(S const& schedule,
              test::Study const& study,
              test::StudiedModel const& model,
              std::vector<std::size_t> const& stages) {
-  PartitionProblem const problem{model.costs, study.devices, study.micro_batches_per_call, {}};
+  PartitionProblem const problem{.costs = model.costs,
+                                 .devices = study.devices,
+                                 .micro_batches_per_call = study.micro_batches_per_call};
   Best best;
   for (auto const count : stages) {
     auto const partition = balanced_partition(problem, count, fuses(schedule));
@@ -92,11 +94,12 @@ TEST_CASE("round robin takes the same time as in the study with the study's part
   for (auto const& [name, studied] : study.models) {
     CAPTURE(name);
     auto const model = test::studied_model(name);
-    ScheduleShape const shape{studied.partition.forward.size(),
-                              studied.partition.backward.size(),
-                              study.devices,
-                              study.micro_batches_per_round,
-                              study.micro_batches_per_call / study.micro_batches_per_round};
+    ScheduleShape const shape{
+        .forward_stages = studied.partition.forward.size(),
+        .backward_stages = studied.partition.backward.size(),
+        .devices = study.devices,
+        .micro_batches_per_round = study.micro_batches_per_round,
+        .rounds = study.micro_batches_per_call / study.micro_batches_per_round};
     auto const run = test::run_tasks(shape,
                                      RoundRobinSchedule{}.tasks(shape),
                                      test::times_of(model.costs, studied.partition),

@@ -54,7 +54,8 @@ constexpr Mode modes[] = {
 TrainingGraphs graphs_of(Mode const& mode, std::size_t micro_batches, bool tied) {
   Training training;
   training.model = {.dense = 0, .tied = tied};
-  training.plan = {2, micro_batches, 1, 1_GiB};
+  training.plan = {
+      .devices = 2, .micro_batches_per_round = micro_batches, .rounds = 1, .device_memory = 1_GiB};
   training.step = mode.step;
   auto const plan = [&](auto const& protocol) {
     return plan_training(

@@ -142,7 +142,10 @@ TEST_CASE("every mutant that can change a result or a queue is caught by the rul
                             ToyModelOptions const& model) {
         Training training;
         training.model = model;
-        training.plan = {devices, micro_batches, rounds, 1_GiB};
+        training.plan = {.devices = devices,
+                         .micro_batches_per_round = micro_batches,
+                         .rounds = rounds,
+                         .device_memory = 1_GiB};
         return training;
       };
       check(sized(1, 3, 1, {.dense = 1}), round_robin, priority);

@@ -288,7 +288,7 @@ TEST_CASE("a wait for a missing action is a deadlock") {
 
 TEST_CASE("an evaluation without a flush reads weights that are too old") {
   Training training;
-  training.plan = {2, 2, 1, 1_GiB};
+  training.plan = {.devices = 2, .micro_batches_per_round = 2, .rounds = 1, .device_memory = 1_GiB};
   auto const graphs = plan_training(training,
                                     RoundRobinSchedule{},
                                     PriorityTransferEngine{},

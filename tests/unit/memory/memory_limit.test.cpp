@@ -30,7 +30,9 @@ TEST_CASE("the smallest budget that a refusal names suffices, and one byte less 
     }
     StageMemory const memory(layers);
     Bytes const budget = random() % 60'000;
-    PartitionProblem problem{std::vector<LayerCost>(layers.size(), {1, 2}), 2, 4, {}};
+    PartitionProblem problem{.costs = std::vector<LayerCost>(layers.size(), {1, 2}),
+                             .devices = 2,
+                             .micro_batches_per_call = 4};
     auto const error = error_of([&] { problem.fits = fits_within(memory, budget); });
     auto const least = memory.least();
     if (!error.code()) {
@@ -79,7 +81,10 @@ TEST_CASE("a layer that does not fit alone may fit beside others that shrink its
   StageMemory const memory(layers, {1, 1, 8});
   auto const budget = memory.bytes(StageDirection::backward, {0, 3});
   CHECK(memory.bytes(StageDirection::backward, {1, 1}) > budget);
-  PartitionProblem problem{std::vector<LayerCost>(3, {1, 2}), 4, 4, fits_within(memory, budget)};
+  PartitionProblem problem{.costs = std::vector<LayerCost>(3, {1, 2}),
+                           .devices = 4,
+                           .micro_batches_per_call = 4,
+                           .fits = fits_within(memory, budget)};
   auto const partition = Partitioner{}.partition(problem);
   for (auto const& range : partition.backward) {
     CHECK(memory.bytes(StageDirection::backward, range) <= budget);

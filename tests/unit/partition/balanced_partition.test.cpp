@@ -157,7 +157,8 @@ TEST_CASE("under limits, the fused stage is checked as a backward stage only") {
 }
 
 TEST_CASE("equal layers are dealt evenly, longer stages last, and empty stages too") {
-  PartitionProblem const problem{std::vector<LayerCost>(7, {1, 2}), 1, 1, {}};
+  PartitionProblem const problem{
+      .costs = std::vector<LayerCost>(7, {1, 2}), .devices = 1, .micro_batches_per_call = 1};
   using Ranges = std::vector<LayerRange>;
   auto const places = [&](std::size_t stages, bool fused) {
     return places_of(problem, balanced_partition(problem, stages, fused), stages, fused);
@@ -171,14 +172,16 @@ TEST_CASE("equal layers are dealt evenly, longer stages last, and empty stages t
 }
 
 TEST_CASE("a fused stage takes more layers than others, because it recomputes none") {
-  PartitionProblem const problem{std::vector<LayerCost>(10, {1, 1}), 1, 1, {}};
+  PartitionProblem const problem{
+      .costs = std::vector<LayerCost>(10, {1, 1}), .devices = 1, .micro_batches_per_call = 1};
   auto const partition = balanced_partition(problem, 3, true);
   CHECK(partition.backward == std::vector<LayerRange>{{6, 4}, {3, 3}, {0, 3}});
   CHECK(partition.forward == std::vector<LayerRange>{{0, 3}, {3, 3}});
 }
 
 TEST_CASE("layers without cost are dealt, too") {
-  PartitionProblem const problem{std::vector<LayerCost>(3, {0, 0}), 1, 1, {}};
+  PartitionProblem const problem{
+      .costs = std::vector<LayerCost>(3, {0, 0}), .devices = 1, .micro_batches_per_call = 1};
   for (auto const fused : {false, true}) {
     auto const partition = balanced_partition(problem, 2, fused);
     CHECK(slowest_of(problem, places_of(problem, partition, 2, fused), fused) == 0);
@@ -189,7 +192,7 @@ TEST_CASE("invalid problems are refused") {
   auto const code_of = [](PartitionProblem const& problem, std::size_t stages) {
     return error_of([&] { (void)balanced_partition(problem, stages, true); }).code();
   };
-  PartitionProblem const good{{{1, 1}, {1, 1}}, 1, 1, {}};
+  PartitionProblem const good{.costs = {{1, 1}, {1, 1}}, .devices = 1, .micro_batches_per_call = 1};
   CHECK_FALSE(code_of(good, 2));
   CHECK(code_of({}, 2) == Errc::invalid_argument);
   CHECK(code_of(good, 0) == Errc::invalid_argument);

@@ -30,7 +30,8 @@ std::vector<std::size_t> counts(std::optional<std::vector<LayerRange>> const& ra
 }  // namespace
 
 TEST_CASE("equal layers are cut into any number of stages that differ by at most one layer") {
-  PartitionProblem const problem{std::vector<LayerCost>(20, {1, 2}), 1, 1};
+  PartitionProblem const problem{
+      .costs = std::vector<LayerCost>(20, {1, 2}), .devices = 1, .micro_batches_per_call = 1};
   StageTicks const ticks(problem.costs);
   EvenCuts const forward(problem, ticks, StageDirection::forward);
   EvenCuts const backward(problem, ticks, StageDirection::backward);
@@ -52,7 +53,9 @@ TEST_CASE("equal layers are cut into any number of stages that differ by at most
 TEST_CASE("cuts lie in execution order, cover their layers, and fit") {
   std::mt19937_64 random(1);
   for (int i = 0; i < 50; ++i) {
-    PartitionProblem problem{std::vector<LayerCost>(2 + random() % 12), 1, 1};
+    PartitionProblem problem{.costs = std::vector<LayerCost>(2 + random() % 12),
+                             .devices = 1,
+                             .micro_batches_per_call = 1};
     for (auto& cost : problem.costs) {
       cost = {static_cast<double>(random() % 9), static_cast<double>(random() % 9)};
     }

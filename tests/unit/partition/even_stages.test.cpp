@@ -20,7 +20,8 @@ namespace {
 std::vector<std::size_t> counts(std::vector<LayerCost> costs,
                                 StageDirection direction,
                                 Ticks most) {
-  PartitionProblem const problem{std::move(costs), 1, 1, {}};
+  PartitionProblem const problem{
+      .costs = std::move(costs), .devices = 1, .micro_batches_per_call = 1};
   StageTicks const ticks(problem.costs);
   FewestStages fewest(problem, ticks, direction);
   auto const layer = ticks.stage(direction, 0, 1);

@@ -23,7 +23,9 @@ TEST_CASE("the fewest stages match dynamic programming under any limits") {
   constexpr auto never = std::numeric_limits<std::size_t>::max();
   for (int i = 0; i < 500; ++i) {
     CAPTURE(i);
-    PartitionProblem problem{std::vector<LayerCost>(2 + random() % 12), 1, 1, {}};
+    PartitionProblem problem{.costs = std::vector<LayerCost>(2 + random() % 12),
+                             .devices = 1,
+                             .micro_batches_per_call = 1};
     auto const layers = problem.costs.size();
     for (auto& cost : problem.costs) {
       cost = {static_cast<double>(random() % 5), static_cast<double>(random() % 9)};

@@ -17,7 +17,8 @@ using namespace roundpipe;
 using detail::FittingStages;
 
 TEST_CASE("without limits the stages that begin with a layer are one run") {
-  PartitionProblem const problem{std::vector<LayerCost>(5), 1, 1, {}};
+  PartitionProblem const problem{
+      .costs = std::vector<LayerCost>(5), .devices = 1, .micro_batches_per_call = 1};
   FittingStages stages(problem, StageDirection::forward);
   for (std::size_t first = 0; first < 5; ++first) {
     auto const runs = stages.runs(first, 5);
@@ -36,7 +37,8 @@ TEST_CASE("the answers match the problem, and each stage is asked about once, wh
       yes[k] = random() % 3 != 0;
     }
     std::map<std::pair<std::size_t, std::size_t>, int> asked;
-    PartitionProblem problem{std::vector<LayerCost>(layers), 1, 1, {}};
+    PartitionProblem problem{
+        .costs = std::vector<LayerCost>(layers), .devices = 1, .micro_batches_per_call = 1};
     problem.fits = [&](StageDirection direction, LayerRange range) {
       CHECK(direction == StageDirection::backward);
       ++asked[{range.first, range.end()}];
@@ -56,7 +58,8 @@ TEST_CASE("the answers match the problem, and each stage is asked about once, wh
 }
 
 TEST_CASE("stages beyond the requested length are not asked about") {
-  PartitionProblem problem{std::vector<LayerCost>(9), 1, 1, {}};
+  PartitionProblem problem{
+      .costs = std::vector<LayerCost>(9), .devices = 1, .micro_batches_per_call = 1};
   problem.fits = [](StageDirection, LayerRange range) {
     CHECK(range.count <= 3);
     return range.count != 2;

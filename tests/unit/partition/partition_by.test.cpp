@@ -25,7 +25,7 @@ using test::error_of;
 TEST_CASE("the selected partitioner is used") {
   std::vector<LayerCost> costs(20, {1, 2});
   costs.push_back({3, 6});
-  PartitionProblem const problem{costs, 4, 16};
+  PartitionProblem const problem{.costs = costs, .devices = 4, .micro_batches_per_call = 16};
   SlotSimulationOptions const options{.asynchronous = false, .communication_s = 0.1};
   ChosenPartitioner const bound(PartitionBy::bound, options);
   ChosenPartitioner const simulation(PartitionBy::simulation, options);
@@ -38,7 +38,8 @@ TEST_CASE("the selected partitioner is used") {
 }
 
 TEST_CASE("the bound's partition comes with the best rounds") {
-  PartitionProblem problem{std::vector<LayerCost>(12, {1, 2}), 4, 24};
+  PartitionProblem problem{
+      .costs = std::vector<LayerCost>(12, {1, 2}), .devices = 4, .micro_batches_per_call = 24};
   SlotSimulationOptions const options{.asynchronous = false, .communication_s = 0.1};
   auto const found = ChosenPartitioner(PartitionBy::bound, options).search(problem);
   CHECK(found.partition == Partitioner{}.partition(problem));
@@ -63,7 +64,7 @@ TEST_CASE("a planner accepts either") {
                           LayerEventProtocol{},
                           ChosenPartitioner(by)};
     auto const plan = planner.plan_stages(model, blocks, costs, {2, 3, 2, 1_MiB});
-    PartitionProblem problem{costs.layers(), 2, 6};
+    PartitionProblem problem{.costs = costs.layers(), .devices = 2, .micro_batches_per_call = 6};
     problem.micro_batches_per_round = {3};
     CHECK(plan.partition == ChosenPartitioner(by).partition(problem));
   }

@@ -31,7 +31,8 @@ TEST_CASE("a partition covers its model, in execution order and without empty st
 }
 
 TEST_CASE("a partition fits when each of its stages fits") {
-  PartitionProblem problem{std::vector<LayerCost>(5), 1, 1};
+  PartitionProblem problem{
+      .costs = std::vector<LayerCost>(5), .devices = 1, .micro_batches_per_call = 1};
   Partition const partition{{{0, 3}}, {{3, 2}, {1, 2}, {0, 1}}};
   CHECK(fits(problem, partition));
   problem.fits = [](StageDirection direction, LayerRange range) {

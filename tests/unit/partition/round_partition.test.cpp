@@ -16,7 +16,8 @@ using namespace roundpipe;
 
 TEST_CASE(
     "rounds are the divisors that give every device a micro-batch, unless the problem lists them") {
-  PartitionProblem problem{std::vector<LayerCost>(3, {1, 2}), 8, 48};
+  PartitionProblem problem{
+      .costs = std::vector<LayerCost>(3, {1, 2}), .devices = 8, .micro_batches_per_call = 48};
   CHECK(round_sizes(problem) == std::vector<std::size_t>{8, 12, 16, 24, 48});
   problem.devices = 48;
   CHECK(round_sizes(problem) == std::vector<std::size_t>{48});

@@ -42,7 +42,9 @@ TEST_CASE("the fastest simulated partition is complete and at least as fast as t
   for (std::uint32_t seed = 1; seed <= 16; ++seed) {
     CAPTURE(seed);
     auto const layers = std::size_t{3} + seed % 12;
-    PartitionProblem problem{random_costs(layers, seed), 1 + seed % 5, 4 + seed % 9, {}};
+    PartitionProblem problem{.costs = random_costs(layers, seed),
+                             .devices = 1 + seed % 5,
+                             .micro_batches_per_call = 4 + seed % 9};
     if (seed % 2 == 0) {
       problem.fits = [&](StageDirection direction, LayerRange range) {
         return range.count <= (direction == StageDirection::forward ? 5U : 3U);
@@ -72,7 +74,8 @@ TEST_CASE("the fastest simulated partition is complete and at least as fast as t
 
 TEST_CASE(
     "one device takes the largest fused stage that fits, which saves a forward of each layer") {
-  PartitionProblem problem{std::vector<LayerCost>(20, {1, 2}), 1, 8, {}};
+  PartitionProblem problem{
+      .costs = std::vector<LayerCost>(20, {1, 2}), .devices = 1, .micro_batches_per_call = 8};
   problem.fits = [](StageDirection direction, LayerRange range) {
     return direction == StageDirection::forward || range.count <= 6;
   };
@@ -80,7 +83,8 @@ TEST_CASE(
 }
 
 TEST_CASE("problems without a solution are refused with the errors of the bound's partitioner") {
-  PartitionProblem problem{std::vector<LayerCost>(3, {1, 2}), 2, 2, {}};
+  PartitionProblem problem{
+      .costs = std::vector<LayerCost>(3, {1, 2}), .devices = 2, .micro_batches_per_call = 2};
   problem.fits = [](StageDirection, LayerRange) { return false; };
   CHECK(error_of([&] { (void)SimulatedPartitioner{}.partition(problem); }).code() ==
         Errc::over_budget);
@@ -89,7 +93,8 @@ TEST_CASE("problems without a solution are refused with the errors of the bound'
 }
 
 TEST_CASE("listed rounds are used") {
-  PartitionProblem problem{std::vector<LayerCost>(3, {1, 2}), 8, 48};
+  PartitionProblem problem{
+      .costs = std::vector<LayerCost>(3, {1, 2}), .devices = 8, .micro_batches_per_call = 48};
   problem.micro_batches_per_round = {6};
   CHECK(SimulatedPartitioner{}.search(problem).micro_batches_per_round == 6);
   problem.micro_batches_per_round = {7};
@@ -102,7 +107,9 @@ TEST_CASE("with up to five layers, a single call is as short as with the best of
   for (std::uint32_t seed = 1; seed <= 40; ++seed) {
     CAPTURE(seed);
     auto const layers = std::size_t{2} + seed % 4;
-    PartitionProblem const problem{random_costs(layers, seed), 1 + seed % 4, 2 + seed % 5};
+    PartitionProblem const problem{.costs = random_costs(layers, seed),
+                                   .devices = 1 + seed % 4,
+                                   .micro_batches_per_call = 2 + seed % 5};
     SlotSimulationOptions const options{.asynchronous = false, .communication_s = 0.1};
     SlotSimulation simulation(
         problem.costs, problem.devices, problem.micro_batches_per_call, options);
@@ -143,7 +150,8 @@ TEST_CASE(
        {"qwen3-1.7b", "llama3.1-8b", "qwen3-32b", "gpt-oss-20b", "qwen3-235b-a22b"}) {
     CAPTURE(name);
     auto const model = test::studied_model(name);
-    PartitionProblem const problem{model.costs, 8, 16};
+    PartitionProblem const problem{
+        .costs = model.costs, .devices = 8, .micro_batches_per_call = 16};
     SlotSimulationOptions options{.asynchronous = false, .communication_s = model.communication};
     auto const found = SimulatedPartitioner(options).search(problem);
     CHECK(found.micro_batches_per_round >= 8);
@@ -167,10 +175,11 @@ TEST_CASE(
 TEST_CASE("one layer, and layers without cost, are cut too") {
   for (auto const asynchronous : {false, true}) {
     SlotSimulationOptions const options{.asynchronous = asynchronous};
-    PartitionProblem const one{{{1, 2}}, 3, 4};
+    PartitionProblem const one{.costs = {{1, 2}}, .devices = 3, .micro_batches_per_call = 4};
     CHECK(SimulatedPartitioner(options).partition(one) == Partition{{}, {{0, 1}}});
     for (std::size_t layers = 2; layers < 30; layers += 9) {
-      PartitionProblem const free{std::vector<LayerCost>(layers), 3, 4};
+      PartitionProblem const free{
+          .costs = std::vector<LayerCost>(layers), .devices = 3, .micro_batches_per_call = 4};
       auto const found = SimulatedPartitioner(options).search(free);
       CHECK(covers(found.partition, layers));
       CHECK(found.call.seconds == 0);

@@ -26,7 +26,8 @@ TEST_CASE("a partition policy that ignores limits is refused, not asked forever"
   CostModel const costs(std::vector<LayerCost>(model.size(), LayerCost{1, 2}));
   Planner const planner{
       RoundRobinSchedule{}, PriorityTransferEngine{}, LayerEventProtocol{}, OneLayerStages{}};
-  PlanOptions options{2, 2, 1, 256};
+  PlanOptions options{
+      .devices = 2, .micro_batches_per_round = 2, .rounds = 1, .device_memory = 256};
   auto const error =
       error_of([&] { return planner.plan_stages(model, blocks, costs, options).memory.bytes; });
   CHECK(error.code() == Errc::over_budget);

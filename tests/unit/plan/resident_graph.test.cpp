@@ -89,7 +89,7 @@ void check_schedule(S const& schedule,
                     std::size_t layers) {
   std::mt19937 random(static_cast<unsigned>(stages * 100 + layers));
   auto const costs = random_costs(layers, random);
-  auto const partition = balanced_partition({costs}, stages, fuses(schedule));
+  auto const partition = balanced_partition({.costs = costs}, stages, fuses(schedule));
   auto const shape = test::shape_of(partition, devices, micro_batches);
   CAPTURE(stages);
   CAPTURE(devices);
@@ -139,7 +139,8 @@ TEST_CASE(
   for (std::size_t devices = 1; devices <= 5; ++devices) {
     auto const costs = random_costs(11, random);
     for (std::size_t rounds = 1; rounds <= 2; ++rounds) {
-      auto const partition = Partitioner{}.partition({costs, devices, 6 * rounds});
+      auto const partition = Partitioner{}.partition(
+          {.costs = costs, .devices = devices, .micro_batches_per_call = 6 * rounds});
       auto const shape = test::shape_of(partition, devices, 6, rounds);
       for (int const staleness : {0, 1}) {
         test::ScheduledModel const model(11, staleness);
@@ -214,7 +215,7 @@ TEST_CASE("iterations wait for the steps that write their weights") {
 
 TEST_CASE("arguments that do not match are refused") {
   std::vector<LayerCost> const costs(4, LayerCost{1, 2});
-  auto const partition = balanced_partition({costs}, 2, true);
+  auto const partition = balanced_partition({.costs = costs}, 2, true);
   auto const shape = test::shape_of(partition, 2, 4);
   test::ScheduledModel const model(4);
   auto const code = [&](ScheduleShape const& s, DeviceTasks const& tasks) {

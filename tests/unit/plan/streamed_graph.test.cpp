@@ -65,10 +65,10 @@ TEST_CASE("all accesses to buffers are ordered, for every size, policy and buffe
     CAPTURE(devices);
     CAPTURE(micro_batches);
     CAPTURE(rounds);
-    PlanOptions options{static_cast<std::size_t>(devices),
-                        static_cast<std::size_t>(micro_batches),
-                        static_cast<std::size_t>(rounds),
-                        1_GiB};
+    PlanOptions options{.devices = static_cast<std::size_t>(devices),
+                        .micro_batches_per_round = static_cast<std::size_t>(micro_batches),
+                        .rounds = static_cast<std::size_t>(rounds),
+                        .device_memory = 1_GiB};
     check_order(plan(options));
     check_order(plan(options, RoundRobinSchedule{}, PriorityTransferEngine{}, Partitioner{}));
     check_order(plan(options, LoopedBfs{}));
@@ -78,7 +78,8 @@ TEST_CASE("all accesses to buffers are ordered, for every size, policy and buffe
 }
 
 TEST_CASE("a tight budget leads to single buffers, and all accesses stay ordered") {
-  PlanOptions options{2, 3, 2, 1_GiB};
+  PlanOptions options{
+      .devices = 2, .micro_batches_per_round = 3, .rounds = 2, .device_memory = 1_GiB};
   auto const tight = [&] {
     return plan(options, RoundRobinSchedule{}, PriorityTransferEngine{}, Partitioner{});
   };
@@ -206,7 +207,7 @@ TEST_CASE("every parameter goes up, and every gradient comes down, once for each
 TEST_CASE("a slot without parameter windows begins before its last parameters arrive") {
   Training training;
   training.model = {.types = {.width = 64}, .dense = 6};
-  training.plan = {1, 4, 1, 1_GiB};
+  training.plan = {.devices = 1, .micro_batches_per_round = 4, .rounds = 1, .device_memory = 1_GiB};
   auto const planned = plan_training(training,
                                      RoundRobinSchedule{},
                                      PriorityTransferEngine{},

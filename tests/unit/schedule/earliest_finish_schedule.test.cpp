@@ -61,8 +61,12 @@ Case random_case(std::uint32_t seed, std::size_t devices) {
     return static_cast<std::size_t>(draw(i) * static_cast<double>(most + 1));
   };
   Case result;
-  result.shape = {
-      whole(0, 7), whole(1, 9), devices, 1 + whole(2, 9), 1 + whole(3, 2), seed % 3 != 0};
+  result.shape = {.forward_stages = whole(0, 7),
+                  .backward_stages = whole(1, 9),
+                  .devices = devices,
+                  .micro_batches_per_round = 1 + whole(2, 9),
+                  .rounds = 1 + whole(3, 2),
+                  .fused = seed % 3 != 0};
   if (result.shape.stages() == 0) {
     result.shape.forward_stages = 1;
   }
@@ -136,7 +140,11 @@ TEST_CASE("with speeds 1, 1, 0.5 and 0.5, the study's models run at least a fift
 
 TEST_CASE("a slot goes to the device that finishes it first") {
   // Each stage waits for the previous one: the fast device is always free in time.
-  ScheduleShape const shape{3, 0, 2, 1, 1};
+  ScheduleShape const shape{.forward_stages = 3,
+                            .backward_stages = 0,
+                            .devices = 2,
+                            .micro_batches_per_round = 1,
+                            .rounds = 1};
   EarliestFinishSchedule const schedule({{0, 1}, {0, 1}, {0, 1}}, {1, 0.25});
   auto const tasks = schedule.tasks(shape);
   CHECK(tasks[0].size() == 3);
@@ -150,7 +158,11 @@ TEST_CASE("a slot goes to the device that finishes it first") {
 }
 
 TEST_CASE("the cost of handing over keeps a stage on the device of the previous stage") {
-  ScheduleShape const shape{2, 0, 2, 1, 1};
+  ScheduleShape const shape{.forward_stages = 2,
+                            .backward_stages = 0,
+                            .devices = 2,
+                            .micro_batches_per_round = 1,
+                            .rounds = 1};
   auto const on_first = [&](double hand_over) {
     return EarliestFinishSchedule({{0, 1}, {0, 1}}, {1, 1.5}, hand_over).tasks(shape)[0].size();
   };

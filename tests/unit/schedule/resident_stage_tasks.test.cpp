@@ -48,7 +48,11 @@ TEST_CASE("the forward of the fused place is part of its backward") {
 }
 
 TEST_CASE("a forward-only call has no backwards, whole or in halves") {
-  ScheduleShape const shape{2, 0, 2, 1, 1};
+  ScheduleShape const shape{.forward_stages = 2,
+                            .backward_stages = 0,
+                            .devices = 2,
+                            .micro_batches_per_round = 1,
+                            .rounds = 1};
   CHECK(last_place(shape) == std::vector{task(1, TaskKind::forward)});
   ResidentStageTasks tasks(shape);
   CHECK(tasks.forward_only());

@@ -37,7 +37,11 @@ auto shapes() {
   return views::cartesian_product(upto(0, 4), upto(1, 5), upto(1, 5), upto(1, 4), upto(1, 3)) |
          views::transform([](auto const& t) {
            auto const [forward, backward, devices, micro_batches, rounds] = t;
-           return ScheduleShape{forward, backward, devices, micro_batches, rounds};
+           return ScheduleShape{.forward_stages = forward,
+                                .backward_stages = backward,
+                                .devices = devices,
+                                .micro_batches_per_round = micro_batches,
+                                .rounds = rounds};
          });
 }
 

@@ -17,7 +17,11 @@ using namespace roundpipe;
 using namespace roundpipe::test;
 
 TEST_CASE("slots come in the order of rounds and stages, with their neighbours on the device") {
-  ScheduleShape const shape{2, 3, 2, 3, 2};
+  ScheduleShape const shape{.forward_stages = 2,
+                            .backward_stages = 3,
+                            .devices = 2,
+                            .micro_batches_per_round = 3,
+                            .rounds = 2};
   auto const slots = order_slots(shape, RoundRobinSchedule{}.tasks(shape));
   REQUIRE(slots.size() == 10);
   for (std::size_t i = 0; i < slots.size(); ++i) {
@@ -30,7 +34,11 @@ TEST_CASE("slots come in the order of rounds and stages, with their neighbours o
 }
 
 TEST_CASE("stages bound to devices are ordered so that they can run") {
-  ScheduleShape const shape{2, 3, 2, 1, 2};
+  ScheduleShape const shape{.forward_stages = 2,
+                            .backward_stages = 3,
+                            .devices = 2,
+                            .micro_batches_per_round = 1,
+                            .rounds = 2};
   auto const slots = order_slots(shape, LoopedBfs{}.tasks(shape));
   for (std::size_t i = 0; i < slots.size(); ++i) {
     if (slots[i].previous.valid()) {
@@ -40,7 +48,11 @@ TEST_CASE("stages bound to devices are ordered so that they can run") {
 }
 
 TEST_CASE("schedules that cannot be run are refused") {
-  ScheduleShape const shape{1, 1, 2, 2, 1};
+  ScheduleShape const shape{.forward_stages = 1,
+                            .backward_stages = 1,
+                            .devices = 2,
+                            .micro_batches_per_round = 2,
+                            .rounds = 1};
   auto const good = RoundRobinSchedule{}.tasks(shape);
   auto const code = [&](DeviceTasks const& tasks) {
     return error_of([&] { return order_slots(shape, tasks); }).code();
@@ -63,7 +75,11 @@ TEST_CASE("schedules that cannot be run are refused") {
 }
 
 TEST_CASE("devices that wait for each other are refused") {
-  ScheduleShape const shape{2, 1, 1, 1, 1};
+  ScheduleShape const shape{.forward_stages = 2,
+                            .backward_stages = 1,
+                            .devices = 1,
+                            .micro_batches_per_round = 1,
+                            .rounds = 1};
   auto tasks = RoundRobinSchedule{}.tasks(shape);
   std::swap(tasks[0][0], tasks[0][1]);
   CHECK(error_of([&] { return order_slots(shape, tasks); }).code() == Errc::invalid_argument);

@@ -24,7 +24,7 @@ std::vector<LayerBytes> const bytes(layers, LayerBytes{1000, 100, 10, 3, 7});
 
 template <Schedule S>
 std::vector<DeviceUse> held_by(S const& schedule, std::vector<LayerBytes> const& of_layers) {
-  auto const partition = balanced_partition({costs}, 4, fuses(schedule));
+  auto const partition = balanced_partition({.costs = costs}, 4, fuses(schedule));
   test::ScheduledModel const model(layers);
   auto const graph = model.bound(schedule, partition, test::shape_of(partition, 4, 6));
   SimulationOptions options;

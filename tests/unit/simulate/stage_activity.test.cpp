@@ -42,7 +42,7 @@ Activity activity_of(ActionGraph const& graph, Partition const& partition, std::
 template <Schedule S>
 Activity bound_activity(S const& schedule, std::size_t layers, std::size_t micro_batches) {
   std::vector<LayerCost> const costs(layers, {1, 1});
-  auto const partition = balanced_partition({costs}, layers, fuses(schedule));
+  auto const partition = balanced_partition({.costs = costs}, layers, fuses(schedule));
   auto const shape = test::shape_of(partition, layers, micro_batches);
   return activity_of(
       test::ScheduledModel(layers).bound(schedule, partition, shape), partition, layers);
