@@ -30,8 +30,8 @@ namespace {
 
 constexpr cu::AttentionOptions own_kernels{.cudnn = false};
 
-/// One for the program: plans take up to a second. Never destroyed, since at the program's end the
-/// driver may be gone.
+/// One for the whole program, because making plans takes up to a second. Never destroyed, because
+/// the driver may be gone at the program's end.
 cu::CudnnAttention& cudnn() {
   static auto& attention = *new cu::CudnnAttention;
   return attention;

@@ -43,8 +43,8 @@ cu::DeviceMemory scratch_for(AttentionShape const& s, cu::AttentionOptions optio
                           std::max(cu::attention_scratch_bytes(s, options),
                                    cu::detail::cudnn_scratch_bytes(s, options)));
 }
-/// One for the program: plans take up to a second. Never destroyed, since at the program's end the
-/// driver may be gone.
+/// One for the whole program, because making plans takes up to a second. Never destroyed, because
+/// the driver may be gone at the program's end.
 cu::CudnnAttention& cudnn() {
   static auto& attention = *new cu::CudnnAttention;
   return attention;

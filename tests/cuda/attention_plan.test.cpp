@@ -92,7 +92,7 @@ TEST_CASE("a group of many long heads fits into no slice") {
   CHECK(cu::detail::attention_slice(s, {.deterministic = false, .scratch_mib = 512}).rows == 0);
 }
 
-TEST_CASE("by default cuDNN computes, in a fixed order; our own kernels need row sums alone") {
+TEST_CASE("by default cuDNN computes, in a fixed order; our own kernels need only row sums") {
   CHECK(cu::AttentionOptions{} == cu::AttentionOptions{.deterministic = true, .cudnn = true});
   AttentionShape const s{1, 256, 2, 2, 64, DType::bf16};
   CHECK(cu::attention_scratch_bytes(s) == cu::attention_scratch_bytes(s, {}));

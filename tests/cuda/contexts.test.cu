@@ -1,8 +1,8 @@
 // SPDX-FileCopyrightText: 2026 The roundpipe authors
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 
-// Which devices the process gets contexts on, and which device a thread is left on. All cases need
-// two devices; they run in this order, since a context that is made stays.
+// Checks on which devices the process gets contexts, and which device stays current. All cases need
+// two devices. They run in this order, because a context stays once it exists.
 
 #include <roundpipe/cuda/cuda_backend.hpp>
 #include <roundpipe/cuda/device/current_device.hpp>
@@ -38,8 +38,8 @@ bool has_two_devices() {
   return cudaGetDeviceCount(&count) == cudaSuccess && count > 1;
 }
 
-/// Runs \p f on a thread that has never called CUDA. Whatever \p f captures by value is gone before
-/// the thread is.
+/// Runs \p f on a thread that has never called CUDA. Values captured by \p f are destroyed before
+/// the thread ends.
 template <class F>
 void on_fresh_thread(F f) {
   std::jthread([f = std::make_optional(std::move(f))]() mutable {
@@ -48,7 +48,7 @@ void on_fresh_thread(F f) {
   });
 }
 
-/// On device 1, which the backend numbers 0.
+/// Device 1, which the backend numbers 0.
 cu::CudaBackendOptions second_device() {
   cu::CudaBackendOptions options;
   options.devices = {d1};
@@ -56,7 +56,7 @@ cu::CudaBackendOptions second_device() {
   return options;
 }
 
-/// Everything that a backend and the device room make, on device 1.
+/// All objects of a backend and of the device room, on device 1.
 struct Objects {
   explicit Objects(cu::CudaBackend& backend)
       : stream(backend.make_stream(d0, LaneKind::compute)),
@@ -74,7 +74,7 @@ struct Objects {
     pinned = cu::PinnedMemory(1_MiB);
   }
 
-  /// Calls everything that takes no launch.
+  /// Makes every call that launches no kernel.
   void use() {
     stream.record(begin);
     stream.copy(device.bytes(), host.bytes());
@@ -131,7 +131,7 @@ TEST_CASE("no thread makes a context on a device that was not named" *
   CHECK_FALSE(cu::has_context(d0));
   on_fresh_thread([&] { objects->use(); });
   CHECK_FALSE(cu::has_context(d0));
-  on_fresh_thread([owned = std::move(objects)] {});  // destroyed on a thread of its own
+  on_fresh_thread([owned = std::move(objects)] {});  // destroyed on another thread
   CHECK_FALSE(cu::has_context(d0));
 
   on_fresh_thread([] { CHECK(cu::measure_link(d1, 1_MiB).upload_bytes_per_second > 0); });
@@ -144,11 +144,11 @@ TEST_CASE("no thread makes a context on a device that was not named" *
     CHECK(backend->resources().get<cu::MatmulAlgorithms>().find(d1, problem) != nullptr);
   });
   CHECK_FALSE(cu::has_context(d0));
-  on_fresh_thread([owned = std::move(backend)] {});  // handles and kernels with it
+  on_fresh_thread([owned = std::move(backend)] {});  // together with its handles and kernels
   CHECK_FALSE(cu::has_context(d0));
 }
 
-TEST_CASE("whoever enqueues keeps the current device" * doctest::skip(!has_two_devices())) {
+TEST_CASE("enqueueing keeps the current device" * doctest::skip(!has_two_devices())) {
   REQUIRE(cudaSetDevice(0) == cudaSuccess);
   REQUIRE(cudaFree(nullptr) == cudaSuccess);
   REQUIRE(cu::has_context(d0));
@@ -159,7 +159,7 @@ TEST_CASE("whoever enqueues keeps the current device" * doctest::skip(!has_two_d
   CHECK(stays());
   objects->use();
   CHECK(stays());
-  CHECK(objects->stream.get() != nullptr);  // for launches, which go to the current device
+  CHECK(objects->stream.get() != nullptr);  // for launches, which use the current device
   CHECK(cu::current_device() == d1);
   REQUIRE(cudaSetDevice(0) == cudaSuccess);
   objects.reset();
@@ -168,7 +168,7 @@ TEST_CASE("whoever enqueues keeps the current device" * doctest::skip(!has_two_d
   CHECK(stays());
 }
 
-TEST_CASE("a guard puts back the device before, also when an exception passes" *
+TEST_CASE("a guard restores the previous device, also when an exception passes" *
           doctest::skip(!has_two_devices())) {
   REQUIRE(cudaSetDevice(0) == cudaSuccess);
   {

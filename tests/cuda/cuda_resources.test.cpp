@@ -37,7 +37,8 @@ struct Reluctant {
 
 }  // namespace
 
-TEST_CASE("the first request makes an object, later ones return it, and it lives as long") {
+TEST_CASE(
+    "the first request makes an object, later ones return it, and the resources keep it alive") {
   {
     cu::CudaResources resources;
     CHECK(Counted::made == 0);
@@ -57,14 +58,15 @@ TEST_CASE("the first request makes an object, later ones return it, and it lives
   CHECK(Counted::gone == 1);
 }
 
-TEST_CASE("an object that could not be made is tried again") {
+TEST_CASE("after a failure the next request tries again") {
   cu::CudaResources resources;
   CHECK_THROWS_AS((void)resources.get<Reluctant>(), std::runtime_error);
   (void)resources.get<Reluctant>();
   CHECK(Reluctant::attempts == 2);
 }
 
-TEST_CASE("two sets of resources choose algorithms and plan attention apart, and need no device") {
+TEST_CASE(
+    "two sets of resources choose algorithms and plan attention separately, and need no device") {
   cu::CudaResources first;
   cu::CudaResources second;
   auto& algorithms = first.get<cu::MatmulAlgorithms>();

@@ -48,7 +48,7 @@ std::string text_of(std::filesystem::path const& path) {
 
 }  // namespace
 
-TEST_CASE("a file of algorithms that is written and read says the same") {
+TEST_CASE("a file of algorithms survives writing and reading") {
   TemporaryFolder const folder;
   auto const path = folder.path / "algorithms.txt";
   auto const file = example();
@@ -63,7 +63,7 @@ TEST_CASE("a file of algorithms that is written and read says the same") {
   }
 }
 
-TEST_CASE("the format of the file stays what it was") {
+TEST_CASE("the format of the file has not changed") {
   TemporaryFolder const folder;
   auto const path = folder.path / "algorithms.txt";
   auto file = example();
@@ -79,7 +79,7 @@ TEST_CASE("the format of the file stays what it was") {
                              std::string(std::size_t{16} * 6, '0') + std::string(16, 'f') + '\n');
 }
 
-TEST_CASE("a file of algorithms that is broken, foreign or absent is refused by name") {
+TEST_CASE("a broken, foreign or missing file of algorithms is refused by name") {
   TemporaryFolder const folder;
   auto const path = folder.path / "algorithms.txt";
   cu::write_matmul_file(path, example());

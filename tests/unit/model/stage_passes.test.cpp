@@ -19,7 +19,7 @@ namespace {
 
 using namespace roundpipe;
 
-/// What is compared of passes.
+/// The compared parts of a pass.
 std::vector<std::pair<PassKind, std::size_t>> order_of(std::vector<Pass> const& passes) {
   std::vector<std::pair<PassKind, std::size_t>> order;
   for (auto const& pass : passes) {
@@ -28,7 +28,7 @@ std::vector<std::pair<PassKind, std::size_t>> order_of(std::vector<Pass> const& 
   return order;
 }
 
-/// The passes of one layer among those of a stage.
+/// The passes of one layer among the passes of a stage.
 std::vector<Pass> of_layer(std::span<Pass const> passes, std::size_t layer) {
   std::vector<Pass> result;
   for (auto const& pass : passes) {
@@ -77,7 +77,7 @@ TEST_CASE("a stage runs forward in layer order, then backward from its last laye
   CHECK(Stage{StageKind::backward, {3, 0}}.passes().empty());
 }
 
-TEST_CASE("the halves of a backward together read and write what the whole does, in its time") {
+TEST_CASE("the halves of a backward together read, write and take as much as the whole") {
   std::vector<Pass> const whole{backward_pass};
   std::vector<Pass> const halves{input_gradient_pass, weight_gradient_pass};
   for (auto const datum : {PassData::activations, PassData::output_gradient}) {
@@ -89,7 +89,7 @@ TEST_CASE("the halves of a backward together read and write what the whole does,
   CHECK(seconds_of(halves, costs[1]) == seconds_of(whole, costs[1]));
 }
 
-TEST_CASE("recomputation is early, for it starts from a checkpoint; all else waits") {
+TEST_CASE("recomputation is early, because it starts from a checkpoint; all other passes wait") {
   auto const time = [](StageKind kind) { return time_of(Stage{kind, {0, 3}}.passes(), costs); };
   CHECK(time(StageKind::forward).early_s == 0);
   CHECK(time(StageKind::forward).late_s == 11);
@@ -99,8 +99,7 @@ TEST_CASE("recomputation is early, for it starts from a checkpoint; all else wai
   CHECK(time(StageKind::backward).late_s == 60);
 }
 
-TEST_CASE(
-    "a stage that runs backward holds gradients, activations and boundaries until it is done") {
+TEST_CASE("a stage with a backward holds gradients, activations and boundaries until its end") {
   auto const bytes = [](StageKind kind) { return sum_of(Stage{kind, {0, 3}}.passes(), layers); };
   CHECK(bytes(StageKind::forward) == PassBytes{1536, 0, 0});
   CHECK(bytes(StageKind::evaluate) == PassBytes{1536, 0, 0});
@@ -108,7 +107,7 @@ TEST_CASE(
   CHECK(bytes(StageKind::fused) == bytes(StageKind::backward));
 }
 
-TEST_CASE("a device that is free early recomputes until what it waits for arrives") {
+TEST_CASE("a device that is free early recomputes until its input arrives") {
   StageTime const time{2, 5};
   auto const waits = run_stage(time, 1, 10);
   CHECK(waits.ready_s == 3);
@@ -117,7 +116,7 @@ TEST_CASE("a device that is free early recomputes until what it waits for arrive
   CHECK(run_stage(time, 10, 1).end_s == 17);
 }
 
-TEST_CASE("a backward stage is fused where no forward stage has run its layers") {
+TEST_CASE("a backward stage is fused when no forward stage has run its layers") {
   Partition const streamed{{{0, 2}, {2, 1}}, {{3, 2}, {0, 3}}};
   CHECK(has_fused_stage(streamed));
   CHECK(stages_of(streamed) == std::vector<Stage>{{StageKind::forward, {0, 2}},
@@ -149,12 +148,12 @@ TEST_CASE("a backward stage is fused where no forward stage has run its layers")
             forward, forward, StageKind::fused, backward, forward, forward, backward, backward});
 }
 
-TEST_CASE("a layer whose forward is kept is a stage with other passes: times and bytes follow") {
-  // Of three layers the forward stage keeps what the middle one saves and makes.
+TEST_CASE("a layer that keeps its forward gives its stage other passes: times and bytes follow") {
+  // Of three layers, the forward stage keeps the saved bytes and the boundary of the middle one.
   auto const range = LayerRange{0, 3};
   auto forward = Stage{StageKind::forward, range}.passes();
   forward[1].saves = {PassData::activations, PassData::output};
-  // So the backward stage does not recompute it; its backward reads what was kept.
+  // The backward stage does not recompute that layer; its backward reads the kept data.
   std::vector<Pass> backward;
   for (auto pass : Stage{StageKind::backward, range}.passes()) {
     if (pass.layer == 1 && pass.kind == PassKind::recompute) {
@@ -166,12 +165,12 @@ TEST_CASE("a layer whose forward is kept is a stage with other passes: times and
     backward.push_back(pass);
   }
 
-  CHECK(time_of(forward, costs).seconds() == 11);  // as before
+  CHECK(time_of(forward, costs).seconds() == 11);  // unchanged
   CHECK(time_of(backward, costs).early_s == 14 - 5);
   CHECK(time_of(backward, costs).late_s == 60);
   auto const kept = Bytes{4096 + 1024};
   CHECK(sum_of(forward, layers) == PassBytes{1536, 0, kept});
-  CHECK(sum_of(backward, layers) == PassBytes{1536, 3072, 14336 + 2048});  // as before
+  CHECK(sum_of(backward, layers) == PassBytes{1536, 3072, 14336 + 2048});  // unchanged
 }
 
 }  // namespace stage_passes_test

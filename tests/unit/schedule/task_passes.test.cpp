@@ -31,7 +31,7 @@ TEST_CASE("a backward stage is two tasks, every other stage one") {
   CHECK(task_kinds(StageKind::backward) == std::vector{TaskKind::recompute, TaskKind::backward});
 }
 
-TEST_CASE("a task of one kind of pass runs passes of that kind") {
+TEST_CASE("the task for one kind of pass runs passes of that kind") {
   for (auto const kind : {PassKind::forward,
                           PassKind::recompute,
                           PassKind::backward,
