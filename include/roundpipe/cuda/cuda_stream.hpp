@@ -116,12 +116,16 @@ class CudaStream {
   /// Copies \p from, which is pinned, to the device. \throws Error (invalid_argument) when the
   /// sizes differ.
   void copy(DeviceBytes to, HostSpan<std::byte const> from) {
-    require(to.size() == from.size(), Errc::invalid_argument, "a copy between unequal sizes");
+    require(to.size() == from.size(),
+            Errc::invalid_argument,
+            "the source and the destination of a copy must have the same size");
     copy(to.device_pointer(), from.data(), to.size(), ::cudaMemcpyHostToDevice);
   }
   /// Copies \p from to pinned host memory. \throws Error (invalid_argument) when the sizes differ.
   void copy(HostBytes to, DeviceSpan<std::byte const> from) {
-    require(to.size() == from.size(), Errc::invalid_argument, "a copy between unequal sizes");
+    require(to.size() == from.size(),
+            Errc::invalid_argument,
+            "the source and the destination of a copy must have the same size");
     copy(to.data(), from.device_pointer(), to.size(), ::cudaMemcpyDeviceToHost);
   }
 
@@ -198,7 +202,9 @@ class CudaStream {
   void round(::cudaKernel_t (detail::RoundingKernels::*kernel)() const noexcept,
              DeviceSpan<Narrow> to,
              DeviceSpan<float const> from) {
-    require(to.size() == from.size(), Errc::invalid_argument, "a rounding between unequal sizes");
+    require(to.size() == from.size(),
+            Errc::invalid_argument,
+            "the source and the destination of a rounding must have the same size");
     if (!status_->aborted()) {
       CurrentDevice const current(device_);
       auto const& kernels = resources_->get<detail::RoundingKernels>();

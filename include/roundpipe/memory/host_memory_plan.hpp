@@ -29,14 +29,14 @@ enum class StateType : std::uint8_t {
              ///< rounded stochastically.
 };
 
-/// \throws Error (invalid_argument) when \p type can not hold what \p blocks train: f16 parameters
-///         can not hold small updates, and need fp32 weights beside them.
+/// \throws Error (invalid_argument) when \p type cannot hold what \p blocks train: f16 parameters
+///         cannot hold small updates, and need fp32 weights beside them.
 inline void require_state_type(ParameterBlocks const& blocks, StateType type) {
   for (auto const& block : blocks.blocks) {
     for (auto const& spec : block.master) {
       require(type == StateType::fp32 || block.frozen || spec.dtype != DType::f16,
               Errc::invalid_argument,
-              "f16 parameters need fp32 weights beside them: they can not hold small updates");
+              "f16 parameters need fp32 weights beside them: they cannot hold small updates");
     }
   }
 }

@@ -108,7 +108,7 @@ class StageMemory {
   [[nodiscard]] StageBytes terms(StageDirection direction, LayerRange range) const {
     require(range.count > 0 && range.first < layers() && range.count <= layers() - range.first,
             Errc::invalid_argument,
-            "a stage has layers that the model has not");
+            "a stage has layers that the model does not have");
     auto const kind = stage_kind(direction, range, layers());
     auto const passes = layer_passes(kind);
     auto const& sums = sums_[static_cast<std::size_t>(kind)];

@@ -24,7 +24,7 @@ namespace roundpipe {
                                           LayerRange layers) {
   require(layers.first <= costs.size() && layers.count <= costs.size() - layers.first,
           Errc::invalid_argument,
-          "a stage has layers that the model has not");
+          "a stage has layers that the model does not have");
   auto const passes = layer_passes(stage_kind(direction, layers, costs.size()));
   double sum = 0;
   for (auto const& cost : costs.subspan(layers.first, layers.count)) {

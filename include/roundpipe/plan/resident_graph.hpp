@@ -56,7 +56,7 @@ class ResidentGraphBuilder {
             "a graph was asked for with a shape that is not the partition's");
     require(in_.tasks.size() == in_.shape.devices,
             Errc::invalid_argument,
-            "a schedule has one task list for each device");
+            "a schedule needs one task list for each device");
     for (std::size_t device = 0; device < in_.tasks.size(); ++device) {
       for (auto const& task : in_.tasks[device]) {
         require(task.stage.index() < stages_.size(),
@@ -82,7 +82,7 @@ class ResidentGraphBuilder {
     for (std::size_t device = 0; device < in_.tasks.size(); ++device) {
       require(taken[device] == in_.tasks[device].size(),
               Errc::invalid_argument,
-              "the schedule can not be run: a task is missing, or its devices wait for each other");
+              "the schedule cannot be run: a task is missing, or its devices wait for each other");
     }
     return std::move(graph_).finish(in_.advance);
   }

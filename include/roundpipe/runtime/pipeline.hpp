@@ -75,7 +75,7 @@ class Pipeline {
  public:
   /// Plans, reserves all memory, and sets first values. \p backend must outlive the pipeline.
   /// \throws Error (invalid_argument, boundary_mismatch) for a model or options that make no sense,
-  ///         (unsupported) for a schedule that can not be run or results of a layer that is not the
+  ///         (unsupported) for a schedule that cannot be run or results of a layer that is not the
   ///         last, (over_budget) when the plan does not fit a device or the host, (unsafe_graph)
   ///         when a policy leaves an order of actions to chance, see \ref verify.
   Pipeline(Model model,
@@ -380,7 +380,7 @@ class Pipeline {
     require(!parameters_.is_torn(),
             Errc::aborted,
             "an error has stopped an optimizer step half way, so that the weights are of no step; "
-            "with StepStart::all_blocks this can not happen");
+            "with StepStart::all_blocks this cannot happen");
   }
 
   [[nodiscard]] auto layout_at() {

@@ -16,7 +16,7 @@ namespace roundpipe {
 
 namespace detail {
 
-/// Widens a 16-bit type to fp32, which is written or added.
+/// Widens a 16-bit type to fp32, and writes the values or adds them.
 template <DType Type, bool Adds>
 struct Widen {
   std::uint16_t const* from;

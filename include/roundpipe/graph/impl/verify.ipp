@@ -70,8 +70,7 @@ class Verifier {
     }
     for (std::size_t i = 0; i < actions_.size(); ++i) {
       for (auto const& access : actions_[i].accesses) {
-        if (access.location.ring.kind <= BufferKind::norm) {  // the other buffers belong to the
-                                                              // controller
+        if (access.location.ring.kind <= BufferKind::norm) {  // others belong to the controller
           check(i, access);
         }
       }

@@ -17,7 +17,7 @@ namespace roundpipe {
 /// the backend's opt-in `compute_actions_ahead` says; without that it does nothing. For one thread.
 ///
 /// The thread waits for what it has issued itself, so that threads which all follow the graphs'
-/// issue order still can not wait in a circle.
+/// issue order still cannot wait in a circle.
 template <Backend B>
 class IssuePace {
  public:

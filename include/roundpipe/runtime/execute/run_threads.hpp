@@ -33,7 +33,7 @@ namespace roundpipe {
 /// Runs what it is handed, run after run, until an error stops everything. All members are for one
 /// thread, the controller's, except \ref fail, which is for any.
 ///
-/// Every thread follows the graphs' issue order, so host waits can not form a cycle: before a
+/// Every thread follows the graphs' issue order, so host waits cannot form a cycle: before a
 /// stream waits for another device's event, the issuing thread waits until the event is recorded.
 template <Backend B, ActionWork<B> W>
 class RunThreads {
