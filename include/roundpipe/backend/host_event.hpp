@@ -52,8 +52,7 @@ class HostEventState {
   DeviceId device_;
   std::uint64_t issued_ = 0;
   std::uint64_t completed_through_ = 0;         // this record and all earlier ones
-  std::vector<std::uint64_t> completed_early_;  // completed before an earlier record of a slower
-                                                // stream
+  std::vector<std::uint64_t> completed_early_;  // before an earlier record of a slower stream
   HostClock::time_point time_;
 };
 

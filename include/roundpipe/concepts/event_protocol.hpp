@@ -46,7 +46,6 @@ struct BlockEvent {
 ///    entry means actions of this kind and block that come earlier in the same graph (in a step,
 ///    all P copies come before all optimizer steps), or, where there are none, those of earlier
 ///    graphs.
-///    copies, then all optimizer steps), they are meant; else those of earlier graphs.
 /// 2. `staleness()` is 0 (iteration T+1 computes with the weights of step T) or 1 (iteration T+1
 ///    computes with the weights of step T-1 while step T runs).
 /// 3. `master_copies()` is 1 or 2. With 2 and staleness 1, step T writes copy T mod 2 while

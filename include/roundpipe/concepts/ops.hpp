@@ -87,7 +87,6 @@ concept LinearOps = requires(O const& ops, DeviceTensor const& t) {
 ///    in Hugging Face's `rotate_half`). y may be x.
 /// 4. `rotary_backward(dx, dgain, dy, x, gain, options)` is the gradient of `rotary`. It reads x
 ///    and writes dgain only where gain is present; dgain is optional there, too. dx may be dy.
-///    written only where gain is present; dgain is optional there, too. dx may be dy.
 template <class O>
 concept NormOps =
     requires(O const& ops, DeviceTensor const& t, std::int64_t n, RotaryOptions options) {

@@ -18,8 +18,7 @@ namespace roundpipe {
 /// The arguments of an update besides its arrays.
 struct UpdateContext {
   std::uint64_t step = 1;     ///< The number of this step, from 1.
-  float gradient_factor = 1;  ///< Multiplies every gradient before the update (clipping,
-                              ///< unscaling).
+  float gradient_factor = 1;  ///< Multiplies every gradient first (clipping, unscaling).
   DecayGroup decay = DecayGroup::decayed;
 };
 

@@ -83,8 +83,8 @@ class Float16 {
       return 0x7c00U;
     }
     if (bits >= 0x38800000U) {  // 2^-14 and above: change the bias, shorten the mantissa
-      auto const biased = bits - ((127U - 15U) << 23);  // a carry moves on to the next exponent, or
-                                                        // to infinity
+      auto const biased =
+          bits - ((127U - 15U) << 23);  // a carry yields the next exponent or infinity
       return (biased + 0xfffU + ((biased >> 13) & 1U)) >> 13;
     }
     // From 0.5 on, floats are 2^-24 apart, as subnormal halves are: the addition rounds.

@@ -25,8 +25,7 @@ struct LayerTensors {
   std::vector<DeviceTensor> outputs;              ///< Forward only.
   std::vector<DeviceTensor> results;              ///< Forward of \c evaluate only.
   std::vector<DeviceTensor> output_gradients;     ///< Backward only.
-  std::vector<DeviceTensor> input_gradients;      ///< Backward only; not present() where not
-                                                  ///< wanted.
+  std::vector<DeviceTensor> input_gradients;      ///< Backward only; not present() if unwanted.
   std::vector<DeviceTensor> parameter_gradients;  ///< Backward only; not present() where frozen.
   DeviceBytes saved;                              ///< Empty when nothing needs saving.
   DeviceBytes workspace;

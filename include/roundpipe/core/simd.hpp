@@ -277,8 +277,7 @@ struct ElementLoop {
 
   template <class S>
   [[gnu::always_inline]] void run() const {
-    auto const local = body;  // a local copy keeps its constants in registers: no store can change
-                              // them
+    auto const local = body;  // keeps its constants in registers: no store can change them
     std::size_t i = 0;
     for (; i + S::lanes <= size; i += S::lanes) {
       local.template at<S>(i, S::lanes);

@@ -55,8 +55,7 @@ class SequenceOrder {
   std::vector<std::size_t> lanes_;        // by action
   std::vector<std::uint32_t> positions_;  // for each action: its position in its lane, from 1
   std::size_t lane_count_ = 0;
-  std::vector<std::uint32_t> clocks_;  // for each action and lane: how much of the lane is over at
-                                       // the action's end
+  std::vector<std::uint32_t> clocks_;  // for each action and lane: how much is over at its end
   std::vector<std::size_t> deadlock_;
 };
 

@@ -146,8 +146,7 @@ void run_attention_backward(AttentionShape const& s,
       auto const changes = zeroed_matrix(gradient_memory, count, n);
       add_product_nt<T>(weights, block, head.keys(keys, n), scale);
       add_product_nt<T>(changes, gradient, head.keys(values, n));
-      Eigen::Array<T, query_block, 1> mean;  // the weighted mean of the changes: the row sum of dO
-                                             // O
+      Eigen::Array<T, query_block, 1> mean;  // weighted mean of the changes: the row sum of dO O
       mean.head(count) =
           (gradient.map().array() * head.queries(results, first, count).map().array())
               .rowwise()

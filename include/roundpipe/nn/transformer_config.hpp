@@ -20,24 +20,21 @@ namespace roundpipe::nn {
 struct TransformerConfig {
   std::int64_t vocabulary = 0;    ///< Tokens are 0 to vocabulary - 1.
   std::int64_t hidden = 0;        ///< The width of the boundary.
-  std::int64_t layers = 1;        ///< The number of blocks; also scales the initial values of
-                                  ///< residual projections.
+  std::int64_t layers = 1;        ///< Blocks; more of them start residual projections smaller.
   std::int64_t heads = 0;         ///< Query heads.
   std::int64_t kv_heads = 0;      ///< Key and value heads. Default: heads.
   std::int64_t head_dim = 0;      ///< Even. Default: hidden / heads.
-  std::int64_t intermediate = 0;  ///< Default: 8/3 hidden, rounded up to a multiple of 64 (Shazeer
-                                  ///< 2020).
+  std::int64_t intermediate = 0;  ///< Default: 8/3 hidden, up to a multiple of 64 (Shazeer 2020).
   double rope_theta = 10000;      ///< Llama 3: 500000; Qwen3: 1000000.
   double norm_epsilon = 1e-5;
   bool query_key_norm = false;   ///< RMSNorm of each query and key head, as in Qwen3.
   double dropout = 0;            ///< Rate in [0, 1), on the embedding and both residual branches.
   bool tied = false;             ///< The head uses the embedding's table.
-  DType storage = DType::f32;    ///< The type of boundaries and of all tensors kept between
-                                 ///< operations.
-  DType parameter = DType::f32;  ///< The type of parameters.
+  DType storage = DType::f32;    ///< Of boundaries and of tensors kept between operations.
+  DType parameter = DType::f32;  ///< Of parameters.
   std::int32_t padding_label = -100;  ///< Positions with this label have no loss.
   std::int64_t loss_chunk = 1024;     ///< The number of positions whose logits exist at a time.
-  double initial_deviation = 0.02;    ///< Of matrices; residual projections divide it by sqrt(2
+  double initial_deviation = 0.02;    ///< Of matrices; of residual projections: over sqrt(2
                                       ///< layers).
   bool frozen_embedding = false;      ///< Freezes the embedding's table, and a head tied to it.
   std::int64_t frozen_blocks = 0;     ///< How many of the first blocks are frozen.

@@ -20,8 +20,7 @@ struct LossScaleOptions {
   double growth = 2;     ///< Above 1: the factor after \c growth_interval steps without overflow.
   double backoff = 0.5;  ///< In (0, 1): the factor after an overflow.
   std::size_t growth_interval = 2000;
-  double smallest = 1;  ///< An overflow at this scale is an error, because the scale is not its
-                        ///< cause.
+  double smallest = 1;  ///< An overflow at this scale is an error: the scale is not its cause.
 };
 
 /// \brief The loss scale of each iteration: a function of which steps overflowed, not of when this

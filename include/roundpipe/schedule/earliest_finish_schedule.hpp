@@ -139,8 +139,7 @@ class EarliestFinishSchedule {
     std::size_t device = 0;
     std::vector<double> ends_s;  ///< By micro-batch.
     double free_s = 0;           ///< When the device is free for the slot.
-    double score_s = 0;          ///< The end of the slot plus the counted share of the device's
-                                 ///< waiting.
+    double score_s = 0;          ///< The end of the slot plus the counted share of waiting.
   };
 
   [[nodiscard]] Deal deal(ScheduleShape const& shape, Rule const& rule) const {

@@ -30,8 +30,7 @@ enum class SvgTurns : std::uint8_t { none, calls, rounds };
 /// The options of `write_svg_timeline`.
 struct SvgOptions {
   double width = 1000;                   ///< Of the picture, in pixels, at least 400.
-  double row_height = 28;                ///< Of a device's boxes, in pixels, at least 4; labels
-                                         ///< need 8.
+  double row_height = 28;                ///< Of a device's boxes, in pixels, at least 4; labels: 8.
   std::optional<double> from_s;          ///< Where the axis begins; none: at the first box.
   std::optional<double> to_s;            ///< Where the axis ends; none: at the last box.
   std::string title;                     ///< UTF-8, for example the schedule's name.

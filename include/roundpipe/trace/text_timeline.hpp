@@ -30,8 +30,8 @@ struct TextTimelineOptions {
 inline void write_text_timeline(std::ostream& out,
                                 Timeline const& timeline,
                                 TextTimelineOptions const& options) {
-  std::map<Lane, std::map<std::size_t, std::map<char, double>>> cells;  // for each lane and column:
-                                                                        // seconds
+  std::map<Lane, std::map<std::size_t, std::map<char, double>>> cells;  // seconds, by lane and
+                                                                        // column
   auto const column_s = (options.to_s - options.from_s) / static_cast<double>(options.columns);
   for (auto const& entry : timeline) {
     auto const character = options.character(entry);
