@@ -292,7 +292,32 @@ set(ROUNDPIPE_DEFINITIONS
   include/roundpipe/system/impl/first_error.ipp
   include/roundpipe/system/impl/host_memory_limit.ipp
   include/roundpipe/system/impl/worker_pool.ipp
+  include/roundpipe/model/impl/batch.ipp
+  include/roundpipe/model/impl/batch_layout.ipp
+  include/roundpipe/model/impl/byte_description.ipp
+  include/roundpipe/model/impl/cost_model.ipp
+  include/roundpipe/model/impl/model_description.ipp
+  include/roundpipe/model/impl/parameter_blocks.ipp
+  include/roundpipe/model/impl/stage_passes.ipp
+  include/roundpipe/partition/impl/balanced_partition.ipp
+  include/roundpipe/partition/impl/even_cuts.ipp
+  include/roundpipe/partition/impl/even_stages.ipp
+  include/roundpipe/partition/impl/fewest_stages.ipp
+  include/roundpipe/partition/impl/fitting_stages.ipp
+  include/roundpipe/partition/impl/partition_by.ipp
+  include/roundpipe/partition/impl/partition_check.ipp
+  include/roundpipe/partition/impl/partition_objective.ipp
+  include/roundpipe/partition/impl/partition_search.ipp
+  include/roundpipe/partition/impl/partitioner.ipp
+  include/roundpipe/partition/impl/replan.ipp
+  include/roundpipe/partition/impl/round_partition.ipp
+  include/roundpipe/partition/impl/simulated_partitioner.ipp
+  include/roundpipe/partition/impl/slot_simulation.ipp
+  include/roundpipe/partition/impl/stage_moves.ipp
+  include/roundpipe/partition/impl/stage_ticks.ipp
+  include/roundpipe/partition/impl/uniform_partitioner.ipp
   include/roundpipe/schedule/impl/dualpipe_schedule.ipp
+  include/roundpipe/schedule/impl/earliest_finish_schedule.ipp
   include/roundpipe/schedule/impl/gpipe_schedule.ipp
   include/roundpipe/schedule/impl/interleaved_schedule.ipp
   include/roundpipe/schedule/impl/looped_bfs_schedule.ipp
@@ -314,6 +339,21 @@ set(ROUNDPIPE_DEFINITIONS
   include/roundpipe/graph/impl/sequence_order.ipp
   include/roundpipe/graph/impl/timeline.ipp
   include/roundpipe/graph/impl/verify.ipp
+  include/roundpipe/memory/impl/host_memory_plan.ipp
+  include/roundpipe/memory/impl/memory_limit.ipp
+  include/roundpipe/memory/impl/memory_plan.ipp
+  include/roundpipe/memory/impl/stage_budget.ipp
+  include/roundpipe/memory/impl/stage_layout.ipp
+  include/roundpipe/memory/impl/stage_memory.ipp
+  include/roundpipe/plan/impl/activation_copies.ipp
+  include/roundpipe/plan/impl/call_context.ipp
+  include/roundpipe/plan/impl/gradient_downloads.ipp
+  include/roundpipe/plan/impl/gradient_sums.ipp
+  include/roundpipe/plan/impl/parameter_uploads.ipp
+  include/roundpipe/plan/impl/resident_graph.ipp
+  include/roundpipe/plan/impl/stage_chunks.ipp
+  include/roundpipe/plan/impl/stage_compute.ipp
+  include/roundpipe/plan/impl/streamed_graph.ipp
   include/roundpipe/bubble/impl/bubble_meter.ipp
   include/roundpipe/bubble/impl/bubbles.ipp
   include/roundpipe/bubble/impl/cost_fit.ipp

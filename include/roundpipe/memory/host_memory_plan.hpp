@@ -5,8 +5,8 @@
 /// \file
 /// \brief The host's memory: which boundaries are kept there, and the ledger of all of it.
 
+#include <roundpipe/config.hpp>
 #include <roundpipe/core/bytes.hpp>
-#include <roundpipe/core/dtype.hpp>
 #include <roundpipe/core/error.hpp>
 #include <roundpipe/memory/memory_plan.hpp>
 #include <roundpipe/memory/stage_layout.hpp>
@@ -31,15 +31,7 @@ enum class StateType : std::uint8_t {
 
 /// \throws Error (invalid_argument) when \p type cannot hold what \p blocks train: f16 parameters
 ///         cannot hold small updates, and need fp32 weights beside them.
-inline void require_state_type(ParameterBlocks const& blocks, StateType type) {
-  for (auto const& block : blocks.blocks) {
-    for (auto const& spec : block.master) {
-      require(type == StateType::fp32 || block.frozen || spec.dtype != DType::f16,
-              Errc::invalid_argument,
-              "f16 parameters need fp32 weights beside them: they cannot hold small updates");
-    }
-  }
-}
+void require_state_type(ParameterBlocks const& blocks, StateType type);
 
 /// How many rounds' boundaries the host holds: one is written while the round before is read.
 inline constexpr std::size_t host_ring_entries = 2;
@@ -67,68 +59,14 @@ struct HostMemoryPlan {
 };
 
 /// Plans what the host holds for \p stages.
-[[nodiscard]] inline HostMemoryPlan plan_host_memory(ModelDescription const& model,
-                                                     ParameterBlocks const& blocks,
-                                                     BatchLayout const& batch,
-                                                     std::span<StageLayout const> stages,
-                                                     HostNeeds const& needs) {
-  HostMemoryPlan plan;
-  for (auto const& stage : stages) {
-    for (auto const& kept : stage.kept) {
-      plan.checkpoints[kept.boundary] = kept.place.bytes;
-    }
-    auto const& gradient = stage.layers.front().input_gradient;
-    if (gradient.area == Area::activations_out) {
-      plan.boundary_gradients[stage.range.first - 1] = gradient.bytes;
-    }
-  }
-  Bytes masters = 0;
-  Bytes states = 0;
-  Bytes gradients = 0;
-  Bytes sums = 0;
-  for (auto const& block : blocks.blocks) {
-    auto const declared = block.master.bytes();
-    auto const wide = block.gradient.bytes();
-    if (block.frozen) {
-      masters += declared;
-      continue;
-    }
-    masters += declared * needs.master_copies;
-    states += needs.state_type == StateType::fp32 ? wide * (1 + needs.state_arrays)
-                                                  : declared * needs.state_arrays;
-    if (block.sums_gradient) {  // each use has one landing
-      gradients += declared;
-      sums += wide * needs.gradient_buffers + declared * (block.uses.size() - 1);
-    } else {
-      gradients += declared * needs.gradient_buffers;
-    }
-  }
-  auto const rings = [&](std::map<std::size_t, Bytes> const& boundaries) {
-    Bytes bytes = 0;
-    for (auto const& [boundary, entry] : boundaries) {
-      bytes += align_up(entry) * needs.micro_batches_per_round * host_ring_entries;
-    }
-    return bytes;
-  };
-  auto const add = [&](char const* name, Bytes bytes) {
-    plan.ledger.push_back({LedgerLine::Space::host, name, bytes});
-  };
-  add("master copies", masters);
-  add("optimizer copies and states", states);
-  add("gradients", gradients);
-  add("gradient sums of rounds, calls, shared parameters", sums);
-  plan.state_bytes = masters + states + gradients;
-  add("checkpoints", rings(plan.checkpoints));
-  add("boundary gradients", rings(plan.boundary_gradients));
-  auto const micro_batches_per_call = needs.micro_batches_per_round * needs.rounds;
-  add("batches",
-      batch.tensors.bytes() * needs.micro_batches_per_round *
-          (needs.rounds * needs.calls_in_flight + 1));
-  add("losses and results",
-      align_up(sizeof(double)) *
-              (micro_batches_per_call * needs.calls_in_flight + needs.micro_batches_per_round) +
-          model.layers.back().results.bytes() * needs.micro_batches_per_round);
-  return plan;
-}
+[[nodiscard]] HostMemoryPlan plan_host_memory(ModelDescription const& model,
+                                              ParameterBlocks const& blocks,
+                                              BatchLayout const& batch,
+                                              std::span<StageLayout const> stages,
+                                              HostNeeds const& needs);
 
 }  // namespace roundpipe
+
+#ifndef ROUNDPIPE_COMPILED
+#  include <roundpipe/memory/impl/host_memory_plan.ipp>
+#endif

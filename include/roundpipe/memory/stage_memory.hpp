@@ -6,6 +6,7 @@
 /// \brief The device bytes of every stage of a model that is known by plain figures.
 
 #include <roundpipe/concepts/partition_policy.hpp>
+#include <roundpipe/config.hpp>
 #include <roundpipe/core/bytes.hpp>
 #include <roundpipe/core/error.hpp>
 #include <roundpipe/memory/memory_plan.hpp>
@@ -17,9 +18,7 @@
 #include <array>
 #include <bit>
 #include <cstddef>
-#include <limits>
 #include <span>
-#include <utility>
 #include <vector>
 
 namespace roundpipe {
@@ -29,16 +28,7 @@ namespace detail {
 /// The maximum of any consecutive values, in constant time.
 class RangeMaximum {
  public:
-  explicit RangeMaximum(std::vector<Bytes> values) : levels_{std::move(values)} {
-    for (std::size_t width = 1; 2 * width <= levels_.front().size(); width *= 2) {
-      auto const& halves = levels_.back();
-      std::vector<Bytes> level(halves.size() - width);
-      for (std::size_t i = 0; i < level.size(); ++i) {
-        level[i] = std::max(halves[i], halves[i + width]);
-      }
-      levels_.push_back(std::move(level));
-    }
-  }
+  explicit RangeMaximum(std::vector<Bytes> values);
   /// Of the values [first, end), which are not none.
   [[nodiscard]] Bytes of(std::size_t first, std::size_t end) const {
     auto const level = static_cast<std::size_t>(std::bit_width(end - first) - 1);
@@ -87,45 +77,13 @@ struct StageBytes {
 class StageMemory {
  public:
   /// \p buffering: how often the rings' entries are counted.
-  explicit StageMemory(std::span<LayerBytes const> layers, Buffering buffering = {})
-      : buffering_(buffering),
-        boundaries_(aligned(layers, &LayerBytes::boundary_bytes)),
-        largest_boundary_(boundaries_),
-        largest_workspace_(aligned(layers, &LayerBytes::workspace_bytes)) {
-    for (std::size_t kind = 0; kind < stage_kind_count; ++kind) {
-      sums_[kind].emplace_back();
-      for (auto const& layer : layers) {
-        auto sum = sums_[kind].back();
-        sums_[kind].push_back(sum += bytes_of(layer_passes(static_cast<StageKind>(kind)), layer));
-      }
-    }
-  }
+  explicit StageMemory(std::span<LayerBytes const> layers, Buffering buffering = {});
 
   [[nodiscard]] std::size_t layers() const noexcept { return boundaries_.size(); }
 
   /// The bytes of one stage, by class. The backward stage that holds the last layer is the fused
   /// one. \throws Error (invalid_argument) when the model has no such layers.
-  [[nodiscard]] StageBytes terms(StageDirection direction, LayerRange range) const {
-    require(range.count > 0 && range.first < layers() && range.count <= layers() - range.first,
-            Errc::invalid_argument,
-            "a stage has layers that the model does not have");
-    auto const kind = stage_kind(direction, range, layers());
-    auto const passes = layer_passes(kind);
-    auto const& sums = sums_[static_cast<std::size_t>(kind)];
-    auto const held = sums[range.end()] - sums[range.first];
-    auto const input = range.first > 0 ? boundaries_[range.first - 1] : 0;
-    auto const last = range.end() - 1;
-    auto const output = range.end() < layers() ? boundaries_[last] : align_up(sizeof(double));
-    auto const hands_on = writes(passes, PassData::output);
-    return {held.parameters * buffering_.parameters,
-            held.gradients * buffering_.gradients,
-            (input + (writes(passes, PassData::input_gradient) ? input : 0) +
-             (hands_on ? output : boundaries_[last])) *
-                buffering_.activations,
-            held.saved,
-            2 * largest_boundary_.of(range.first, range.end()) +
-                largest_workspace_.of(range.first, range.end())};
-  }
+  [[nodiscard]] StageBytes terms(StageDirection direction, LayerRange range) const;
 
   /// The bytes of one stage. \throws Error as \ref terms.
   [[nodiscard]] Bytes bytes(StageDirection direction, LayerRange range) const {
@@ -134,39 +92,14 @@ class StageMemory {
 
   /// The smallest device memory with which there is a partition: the least maximum over the stages
   /// of any; by dynamic programming in O(L^2).
-  [[nodiscard]] Bytes least() const {
-    auto result = std::numeric_limits<Bytes>::max();
-    auto const forward = least_of(StageDirection::forward);
-    auto const backward = least_of(StageDirection::backward);
-    for (std::size_t first = 0; first < layers(); ++first) {
-      auto const fused = bytes(StageDirection::backward, {first, layers() - first});
-      result = std::min(result, std::max({forward[first], backward[first], fused}));
-    }
-    return result;
-  }
+  [[nodiscard]] Bytes least() const;
 
  private:
   using Figure = Bytes LayerBytes::*;
 
-  static std::vector<Bytes> aligned(std::span<LayerBytes const> layers, Figure figure) {
-    std::vector<Bytes> result;
-    for (auto const& layer : layers) {
-      result.push_back(align_up(layer.*figure));
-    }
-    return result;
-  }
+  static std::vector<Bytes> aligned(std::span<LayerBytes const> layers, Figure figure);
   /// By number of layers below all: what the largest of the stages that cover them needs at least.
-  [[nodiscard]] std::vector<Bytes> least_of(StageDirection direction) const {
-    std::vector<Bytes> least(layers(), std::numeric_limits<Bytes>::max());
-    least[0] = 0;
-    for (std::size_t end = 1; end < layers(); ++end) {
-      for (std::size_t first = 0; first < end; ++first) {
-        least[end] =
-            std::min(least[end], std::max(least[first], bytes(direction, {first, end - first})));
-      }
-    }
-    return least;
-  }
+  [[nodiscard]] std::vector<Bytes> least_of(StageDirection direction) const;
 
   Buffering buffering_;
   /// By kind of stage: what it holds of so many of the model's first layers.
@@ -177,3 +110,7 @@ class StageMemory {
 };
 
 }  // namespace roundpipe
+
+#ifndef ROUNDPIPE_COMPILED
+#  include <roundpipe/memory/impl/stage_memory.ipp>
+#endif

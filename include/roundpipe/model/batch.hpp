@@ -5,6 +5,7 @@
 /// \file
 /// \brief The data of one call: named tensors, and the extents of each micro-batch.
 
+#include <roundpipe/config.hpp>
 #include <roundpipe/core/batch_shape.hpp>
 #include <roundpipe/core/dtype.hpp>
 #include <roundpipe/core/error.hpp>
@@ -24,9 +25,7 @@ class Batch {
  public:
   /// Micro-batches of these extents, all rounds of a call one after another.
   /// \throws Error (invalid_argument) when there is none.
-  explicit Batch(std::vector<BatchShape> micro_batches) : shapes_(std::move(micro_batches)) {
-    require(!shapes_.empty(), Errc::invalid_argument, "a batch has at least one micro-batch");
-  }
+  explicit Batch(std::vector<BatchShape> micro_batches);
   /// \p count micro-batches of equal extents.
   Batch(std::size_t count, BatchShape shape) : Batch(std::vector<BatchShape>(count, shape)) {}
 
@@ -47,19 +46,7 @@ class Batch {
 
   /// The bytes named \p name, of all micro-batches.
   /// \throws Error (invalid_argument) when there are none, or of another type than \p dtype.
-  [[nodiscard]] HostSpan<std::byte const> bytes(std::string const& name, DType dtype) const {
-    auto const found = tensors_.find(name);
-    if (found == tensors_.end()) {
-      throw Error(Errc::invalid_argument, "the batch has no tensor named '" + name + "'");
-    }
-    if (found->second.dtype != dtype) {
-      throw Error(Errc::invalid_argument,
-                  "the batch's tensor '" + name + "' is " +
-                      std::string(name_of(found->second.dtype)) + ", the model reads " +
-                      std::string(name_of(dtype)));
-    }
-    return found->second.bytes;
-  }
+  [[nodiscard]] HostSpan<std::byte const> bytes(std::string const& name, DType dtype) const;
 
  private:
   struct Named {
@@ -71,3 +58,7 @@ class Batch {
 };
 
 }  // namespace roundpipe
+
+#ifndef ROUNDPIPE_COMPILED
+#  include <roundpipe/model/impl/batch.ipp>
+#endif

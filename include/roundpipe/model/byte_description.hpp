@@ -5,16 +5,11 @@
 /// \file
 /// \brief Describes a model of whose layers only bytes are known.
 
-#include <roundpipe/core/bytes.hpp>
-#include <roundpipe/core/dtype.hpp>
+#include <roundpipe/config.hpp>
 #include <roundpipe/model/layer_bytes.hpp>
 #include <roundpipe/model/model_description.hpp>
 
-#include <algorithm>
-#include <cstddef>
-#include <cstdint>
 #include <span>
-#include <utility>
 
 namespace roundpipe {
 
@@ -22,26 +17,10 @@ namespace roundpipe {
 /// as bf16 numbers and alignment allow; what is 0 becomes a single number, so that every layer has
 /// a block and hands something on. The last layer is a loss layer. Gradients are as large as
 /// parameters here, whatever is given.
-[[nodiscard]] inline ModelDescription describe_bytes(std::span<LayerBytes const> layers) {
-  auto const numbers = [](Bytes bytes) {
-    return static_cast<std::int64_t>(std::max<Bytes>(1, bytes / size_of(DType::bf16)));
-  };
-  ModelDescription model{{1, 1}, {}};
-  for (std::size_t i = 0; i < layers.size(); ++i) {
-    LayerFacts facts;
-    facts.name = "layer";
-    facts.parameters.push_back({{"parameters", {numbers(layers[i].parameter_bytes)}, DType::bf16}});
-    if (i > 0) {
-      facts.input = model.layers.back().boundary;
-    }
-    if (i + 1 < layers.size()) {
-      facts.boundary.add({"boundary", {numbers(layers[i].boundary_bytes)}, DType::bf16});
-    }
-    facts.footprint = {layers[i].saved_bytes, layers[i].workspace_bytes};
-    facts.is_loss = i + 1 == layers.size();
-    model.layers.push_back(std::move(facts));
-  }
-  return model;
-}
+[[nodiscard]] ModelDescription describe_bytes(std::span<LayerBytes const> layers);
 
 }  // namespace roundpipe
+
+#ifndef ROUNDPIPE_COMPILED
+#  include <roundpipe/model/impl/byte_description.ipp>
+#endif

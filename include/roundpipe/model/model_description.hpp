@@ -6,6 +6,7 @@
 /// \brief What planning needs to know of a model, as plain data, checked for consistency.
 
 #include <roundpipe/concepts/layer.hpp>
+#include <roundpipe/config.hpp>
 #include <roundpipe/core/error.hpp>
 #include <roundpipe/core/id.hpp>
 
@@ -35,9 +36,7 @@ struct ModelDescription {
 
   [[nodiscard]] std::size_t size() const noexcept { return layers.size(); }
   /// "layer 3 (block)", as errors and plans name it.
-  [[nodiscard]] std::string name_of(std::size_t layer) const {
-    return "layer " + std::to_string(layer) + " (" + layers[layer].name + ")";
-  }
+  [[nodiscard]] std::string name_of(std::size_t layer) const;
 };
 
 /// The tables and figures of \p layer for \p shape.
@@ -68,13 +67,7 @@ template <LayerDescription L>
 namespace detail {
 
 /// Whether the tensors of both tables agree in shape and type; names are free.
-[[nodiscard]] inline bool same_tensors(TensorTable const& a, TensorTable const& b) {
-  bool same = a.size() == b.size();
-  for (std::size_t i = 0; same && i < a.size(); ++i) {
-    same = a[i].shape == b[i].shape && a[i].dtype == b[i].dtype;
-  }
-  return same;
-}
+[[nodiscard]] bool same_tensors(TensorTable const& a, TensorTable const& b);
 
 struct DescribeLayer {
   BatchShape shape;
@@ -128,35 +121,19 @@ template <class Model>
 }
 
 /// The gradients that travel back through \p boundary: one for each floating tensor.
-[[nodiscard]] inline TensorTable gradient_table(TensorTable const& boundary) {
-  TensorTable gradients;
-  for (auto const& spec : boundary) {
-    if (is_floating(spec.dtype)) {
-      gradients.add(spec);
-    }
-  }
-  return gradients;
-}
+[[nodiscard]] TensorTable gradient_table(TensorTable const& boundary);
 
 /// The bytes of \ref gradient_table, without making it.
-[[nodiscard]] inline Bytes gradient_bytes(TensorTable const& boundary) {
-  Bytes bytes = 0;
-  for (auto const& spec : boundary) {
-    bytes += is_floating(spec.dtype) ? align_up(spec.bytes()) : 0;
-  }
-  return bytes;
-}
+[[nodiscard]] Bytes gradient_bytes(TensorTable const& boundary);
 
 /// Replaces \p list by views of the gradients of \p boundary in \p block, which holds
 /// \ref gradient_table: one a tensor, not \c present() for integers.
-inline void gradient_views(std::vector<DeviceTensor>& list,
-                           TensorTable const& boundary,
-                           DeviceBytes block) {
-  list.clear();
-  TensorCarver carver(block);
-  for (auto const& spec : boundary) {
-    list.push_back(is_floating(spec.dtype) ? carver.take(spec.shape, spec.dtype) : DeviceTensor{});
-  }
-}
+void gradient_views(std::vector<DeviceTensor>& list,
+                    TensorTable const& boundary,
+                    DeviceBytes block);
 
 }  // namespace roundpipe
+
+#ifndef ROUNDPIPE_COMPILED
+#  include <roundpipe/model/impl/model_description.ipp>
+#endif

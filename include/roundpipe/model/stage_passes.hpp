@@ -9,6 +9,7 @@
 
 #include <roundpipe/concepts/partition_policy.hpp>
 #include <roundpipe/concepts/schedule.hpp>
+#include <roundpipe/config.hpp>
 #include <roundpipe/core/id.hpp>
 
 #include <algorithm>
@@ -16,7 +17,6 @@
 #include <cstdint>
 #include <initializer_list>
 #include <span>
-#include <utility>
 #include <vector>
 
 namespace roundpipe {
@@ -147,25 +147,7 @@ inline constexpr Pass backward_passes[] = {recompute_pass, backward_pass};
 
 /// The passes of all layers of \p range, in the order in which a device runs them: forward in layer
 /// order, then backward from the last layer to the first.
-[[nodiscard]] inline std::vector<Pass> passes_over(std::span<Pass const> of_layer,
-                                                   LayerRange range) {
-  std::vector<Pass> passes;
-  auto const add = [&](std::size_t layer, bool backward) {
-    for (auto pass : of_layer) {
-      if (pass.runs_backward() == backward) {
-        pass.layer = layer;
-        passes.push_back(pass);
-      }
-    }
-  };
-  for (auto layer = range.first; layer < range.end(); ++layer) {
-    add(layer, false);
-  }
-  for (auto layer = range.end(); layer-- > range.first;) {
-    add(layer, true);
-  }
-  return passes;
-}
+[[nodiscard]] std::vector<Pass> passes_over(std::span<Pass const> of_layer, LayerRange range);
 
 /// A stage of a model.
 struct Stage {
@@ -207,26 +189,13 @@ struct Stage {
 
 /// Whether the first backward stage of \p partition is fused: its forward stages do not cover the
 /// model.
-[[nodiscard]] inline bool has_fused_stage(Partition const& partition) {
-  std::size_t covered = 0;
-  for (auto const& range : partition.forward) {
-    covered = std::max(covered, range.end());
-  }
-  return !partition.backward.empty() &&
-         backward_kind(partition.backward.front().end() <= covered) == StageKind::fused;
-}
+[[nodiscard]] bool has_fused_stage(Partition const& partition);
 
 /// The stages of \p partition in execution order.
-[[nodiscard]] inline std::vector<Stage> stages_of(Partition const& partition) {
-  std::vector<Stage> stages;
-  for (auto const& range : partition.forward) {
-    stages.push_back({StageKind::forward, range});
-  }
-  auto kind = backward_kind(!has_fused_stage(partition));
-  for (auto const& range : partition.backward) {
-    stages.push_back({std::exchange(kind, StageKind::backward), range});
-  }
-  return stages;
-}
+[[nodiscard]] std::vector<Stage> stages_of(Partition const& partition);
 
 }  // namespace roundpipe
+
+#ifndef ROUNDPIPE_COMPILED
+#  include <roundpipe/model/impl/stage_passes.ipp>
+#endif

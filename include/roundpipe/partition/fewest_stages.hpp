@@ -6,13 +6,12 @@
 /// \brief Covers the first layers of a model with as few stages as can be, none of them too slow.
 
 #include <roundpipe/concepts/partition_policy.hpp>
+#include <roundpipe/config.hpp>
 #include <roundpipe/partition/fitting_stages.hpp>
 #include <roundpipe/partition/stage_ticks.hpp>
 
-#include <algorithm>
 #include <cstddef>
 #include <limits>
-#include <numeric>
 #include <vector>
 
 namespace roundpipe::detail {
@@ -41,31 +40,7 @@ class FewestStages {
 
   /// Searches with stages of \p t_max at most. \returns the shortest time above it that a stage
   /// takes: until there, the answers are the same.
-  Ticks cover(Ticks t_max) {
-    auto const next = find_last_ends(t_max);
-    std::ranges::fill(stages_, unreachable);
-    std::iota(open_.begin(), open_.end(), std::size_t{0});
-    reached_.assign(1, 0);
-    stages_[0] = 0;
-    open_[0] = 1;
-    for (std::size_t i = 0; i < reached_.size(); ++i) {
-      auto const first = reached_[i];
-      auto const last = last_ends_[first];
-      if (first_open(first + 1) > last) {
-        continue;
-      }
-      for (auto const& run : fitting_.runs(first, last)) {
-        auto const most = std::min(run.most_end, last);
-        for (auto end = first_open(run.least_end); end <= most; end = first_open(end + 1)) {
-          stages_[end] = stages_[first] + 1;
-          before_[end] = first;
-          open_[end] = end + 1;
-          reached_.push_back(end);
-        }
-      }
-    }
-    return next;
-  }
+  Ticks cover(Ticks t_max);
 
   // Of the latest search:
 
@@ -74,13 +49,7 @@ class FewestStages {
   /// The fewest stages that cover them.
   [[nodiscard]] std::size_t stages(std::size_t count) const { return stages_[count]; }
   /// The time of the slowest stage of those that were found.
-  [[nodiscard]] Ticks slowest(std::size_t count) const {
-    Ticks slowest = 0;
-    for (auto end = count; end > 0; end = before_[end]) {
-      slowest = std::max(slowest, ticks_.stage(direction_, before_[end], end));
-    }
-    return slowest;
-  }
+  [[nodiscard]] Ticks slowest(std::size_t count) const;
   /// The end of the longest stage from layer \p first on that is not too slow, whether it fits or
   /// not; below the number of layers.
   [[nodiscard]] std::size_t last_end(std::size_t first) const { return last_ends_[first]; }
@@ -94,32 +63,10 @@ class FewestStages {
  private:
   static constexpr std::size_t unreachable = std::numeric_limits<std::size_t>::max();
 
-  Ticks find_last_ends(Ticks t_max) {
-    auto const& sums = ticks_.prefixes(direction_);
-    auto next = std::numeric_limits<Ticks>::max();
-    std::size_t end = 0;
-    for (std::size_t first = 0; first < last_ends_.size(); ++first) {
-      end = std::max(end, first);
-      while (end + 1 < last_ends_.size() && sums[end + 1] - sums[first] <= t_max) {
-        ++end;
-      }
-      last_ends_[first] = end;
-      if (end + 1 < last_ends_.size()) {
-        next = std::min(next, sums[end + 1] - sums[first]);
-      }
-    }
-    return next;
-  }
+  Ticks find_last_ends(Ticks t_max);
 
   /// The least number of layers from \p count on that has not been reached.
-  [[nodiscard]] std::size_t first_open(std::size_t count) {
-    auto open = count;
-    while (open_[open] != open) {
-      open_[open] = open_[open_[open]];  // keeps the ways short
-      open = open_[open];
-    }
-    return open;
-  }
+  [[nodiscard]] std::size_t first_open(std::size_t count);
 
   StageTicks const& ticks_;
   StageDirection direction_;
@@ -132,3 +79,7 @@ class FewestStages {
 };
 
 }  // namespace roundpipe::detail
+
+#ifndef ROUNDPIPE_COMPILED
+#  include <roundpipe/partition/impl/fewest_stages.ipp>
+#endif

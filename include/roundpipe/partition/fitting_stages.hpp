@@ -6,8 +6,8 @@
 /// \brief Which stages fit into a device: asked once each, and not before it matters.
 
 #include <roundpipe/concepts/partition_policy.hpp>
+#include <roundpipe/config.hpp>
 
-#include <algorithm>
 #include <cstddef>
 #include <span>
 #include <vector>
@@ -25,40 +25,14 @@ class FittingStages {
   };
 
   /// \p problem must outlive it.
-  FittingStages(PartitionProblem const& problem, StageDirection direction)
-      : problem_(problem), direction_(direction), starts_(problem.costs.size()) {
-    for (std::size_t first = 0; first < starts_.size(); ++first) {
-      starts_[first].asked_end = problem.fits ? first : starts_.size();
-      if (!problem.fits) {
-        starts_[first].runs = {{first + 1, starts_.size()}};
-      }
-    }
-  }
+  FittingStages(PartitionProblem const& problem, StageDirection direction);
 
   /// The stages that begin with layer \p first and fit, in order; complete up to those that end
   /// before \p end, at least.
-  [[nodiscard]] std::span<Run const> runs(std::size_t first, std::size_t end) {
-    auto& start = starts_[first];
-    while (start.asked_end < end) {
-      ++start.asked_end;
-      if (!problem_.fits(direction_, {first, start.asked_end - first})) {
-        continue;
-      }
-      if (!start.runs.empty() && start.runs.back().most_end + 1 == start.asked_end) {
-        start.runs.back().most_end = start.asked_end;
-      } else {
-        start.runs.push_back({start.asked_end, start.asked_end});
-      }
-    }
-    return start.runs;
-  }
+  [[nodiscard]] std::span<Run const> runs(std::size_t first, std::size_t end);
 
   /// Whether the layers [first, end) fit.
-  [[nodiscard]] bool fits(std::size_t first, std::size_t end) {
-    auto const all = runs(first, end);
-    return std::ranges::any_of(
-        all, [&](Run const& run) { return run.least_end <= end && end <= run.most_end; });
-  }
+  [[nodiscard]] bool fits(std::size_t first, std::size_t end);
 
  private:
   struct Start {
@@ -72,3 +46,7 @@ class FittingStages {
 };
 
 }  // namespace roundpipe::detail
+
+#ifndef ROUNDPIPE_COMPILED
+#  include <roundpipe/partition/impl/fitting_stages.ipp>
+#endif

@@ -6,6 +6,7 @@
 /// \brief The choice of what a partition is judged by: a bound, or a simulation.
 
 #include <roundpipe/concepts/partition_policy.hpp>
+#include <roundpipe/config.hpp>
 #include <roundpipe/partition/partitioner.hpp>
 #include <roundpipe/partition/simulated_partitioner.hpp>
 #include <roundpipe/partition/slot_simulation.hpp>
@@ -34,13 +35,7 @@ class ChosenPartitioner {
 
   /// The partition, and the best of \ref round_sizes with it.
   /// \throws Error as \ref SimulatedPartitioner::search.
-  [[nodiscard]] RoundPartition search(PartitionProblem const& problem) const {
-    if (by_ == PartitionBy::simulation) {
-      return SimulatedPartitioner(options_).search(problem);
-    }
-    auto const partition = Partitioner{}.partition(problem);
-    return detail::SimulatedSearch(problem, options_).best_rounds(partition);
-  }
+  [[nodiscard]] RoundPartition search(PartitionProblem const& problem) const;
 
   /// \throws Error as \ref search.
   [[nodiscard]] Partition partition(PartitionProblem const& problem) const {
@@ -55,3 +50,7 @@ class ChosenPartitioner {
 static_assert(PartitionPolicy<ChosenPartitioner>);
 
 }  // namespace roundpipe
+
+#ifndef ROUNDPIPE_COMPILED
+#  include <roundpipe/partition/impl/partition_by.ipp>
+#endif

@@ -6,6 +6,7 @@
 /// \brief How long calls take whose slots are dealt round robin, compute and hand-over alone.
 
 #include <roundpipe/concepts/partition_policy.hpp>
+#include <roundpipe/config.hpp>
 #include <roundpipe/core/error.hpp>
 #include <roundpipe/model/pass_costs.hpp>
 #include <roundpipe/model/stage_passes.hpp>
@@ -13,7 +14,6 @@
 #include <algorithm>
 #include <array>
 #include <cstddef>
-#include <numeric>
 #include <span>
 #include <vector>
 
@@ -52,61 +52,12 @@ class SlotSimulation {
   SlotSimulation(std::span<LayerCost const> costs,
                  std::size_t devices,
                  std::size_t micro_batches_per_call,
-                 SlotSimulationOptions options = {})
-      : costs_(costs),
-        micro_batches_per_call_(micro_batches_per_call),
-        options_(options),
-        free_s_(devices) {
-    require(devices > 0, Errc::invalid_argument, "a simulation needs at least one device");
-    require(
-        micro_batches_per_call > 0, Errc::invalid_argument, "a call has at least one micro-batch");
-    for (std::size_t kind = 0; kind < sums_s_.size(); ++kind) {
-      sums_s_[kind].push_back(0);
-      for (auto const& cost : costs_) {
-        sums_s_[kind].push_back(sums_s_[kind].back() +
-                                seconds_of(static_cast<PassKind>(kind), cost));
-      }
-    }
-  }
+                 SlotSimulationOptions options = {});
 
   /// Calls in rounds of \p round micro-batches each, of which there are whole ones. \p partition is
   /// one of the costs' layers.
   /// \throws Error (invalid_argument) when \p round does not divide the micro-batches.
-  [[nodiscard]] SimulatedCall simulate(Partition const& partition, std::size_t round) {
-    require(round > 0 && micro_batches_per_call_ % round == 0,
-            Errc::invalid_argument,
-            "the micro-batches of a call do not fill its rounds");
-    take_stages(partition);
-    auto const devices = free_s_.size();
-    auto const rounds = micro_batches_per_call_ / round;
-    arrivals_s_.resize(round);
-    std::ranges::fill(free_s_, 0.0);
-    auto const busy_s = static_cast<double>(micro_batches_per_call_) * stage_sum_s();
-    posted_s_ = 0;
-    device_ = 0;
-    if (!options_.asynchronous) {
-      run_call(rounds);
-      auto const end_s = *std::ranges::max_element(free_s_);
-      return {end_s, bubble(busy_s, static_cast<double>(devices) * end_s)};
-    }
-    for (auto& iteration : gradients_s_) {
-      iteration.assign(costs_.size(), 0.0);
-    }
-    // Slots come to the same devices again after so many calls.
-    auto const slots = rounds * stages_.size();
-    auto const period = devices / std::gcd(devices, slots);
-    auto const measured = period * ((least_measured + period - 1) / period);
-    auto const warm_up = std::max(least_warm_up, (devices + slots - 1) / slots);
-    double warm_s = 0;
-    for (std::size_t call = 0; call < warm_up + measured; ++call) {
-      warm_s = call == warm_up ? sum(free_s_) : warm_s;
-      run_call(rounds);
-      std::ranges::rotate(gradients_s_, gradients_s_.begin() + 1);
-    }
-    auto const all_s = sum(free_s_) - warm_s;
-    return {all_s / static_cast<double>(devices * measured),
-            bubble(busy_s * static_cast<double>(measured), all_s)};
-  }
+  [[nodiscard]] SimulatedCall simulate(Partition const& partition, std::size_t round);
 
   /// How many tasks have been simulated so far: what that takes is proportional.
   [[nodiscard]] std::size_t tasks() const noexcept { return tasks_; }
@@ -120,73 +71,16 @@ class SlotSimulation {
     StageTime time;
   };
 
-  static double sum(std::vector<double> const& values) {
-    return std::accumulate(values.begin(), values.end(), 0.0);
-  }
+  static double sum(std::vector<double> const& values);
   static double bubble(double busy_s, double all_s) {
     return all_s > 0 ? std::max(0.0, 1 - busy_s / all_s) : 0;  // not below, but for rounding
   }
 
-  void take_stages(Partition const& partition) {
-    stages_.clear();
-    fused_ = partition.forward.size();
-    for (auto const& range : partition.forward) {
-      add_stage(StageKind::forward, range);
-    }
-    for (auto const& range : partition.backward) {
-      add_stage(backward_kind(stages_.size() > fused_), range);
-    }
-  }
-  void add_stage(StageKind kind, LayerRange range) {
-    StageTime time;
-    for (auto const& pass : layer_passes(kind)) {
-      auto const& sums_s = sums_s_[static_cast<std::size_t>(pass.kind)];
-      time.add(pass, sums_s[range.end()] - sums_s[range.first]);
-    }
-    if (options_.recompute_waits_for_gradient) {
-      time = {0, time.late_s + time.early_s};
-    }
-    stages_.push_back({range, time});
-  }
-  [[nodiscard]] double stage_sum_s() const {
-    double sum_s = 0;
-    for (auto const& stage : stages_) {
-      sum_s += stage.time.seconds();
-    }
-    return sum_s;
-  }
+  void take_stages(Partition const& partition);
+  void add_stage(StageKind kind, LayerRange range);
+  [[nodiscard]] double stage_sum_s() const;
 
-  void run_call(std::size_t rounds) {
-    auto const communication_s = free_s_.size() > 1 ? options_.communication_s : 0;
-    auto const begin_s = options_.posts_after_losses ? posted_s_ : 0;
-    for (std::size_t round = 0; round < rounds; ++round) {
-      std::ranges::fill(arrivals_s_, begin_s);
-      for (std::size_t i = 0; i < stages_.size(); ++i) {
-        auto const& stage = stages_[i];
-        auto free_s = free_s_[device_];
-        if (options_.asynchronous) {
-          for (auto layer = stage.range.first; layer < stage.range.end(); ++layer) {
-            free_s = std::max(free_s, gradients_s_[0][layer]);
-          }
-        }
-        for (auto& arrival_s : arrivals_s_) {
-          free_s = run_stage(stage.time, free_s, arrival_s).end_s;
-          arrival_s = free_s + communication_s;
-        }
-        free_s_[device_] = free_s;
-        device_ = device_ + 1 == free_s_.size() ? 0 : device_ + 1;
-        if (i == fused_) {
-          posted_s_ = free_s;
-        }
-        if (i >= fused_ && options_.asynchronous) {
-          for (auto layer = stage.range.first; layer < stage.range.end(); ++layer) {
-            gradients_s_[2][layer] = free_s;
-          }
-        }
-      }
-    }
-    tasks_ += micro_batches_per_call_ * stages_.size();
-  }
+  void run_call(std::size_t rounds);
 
   std::span<LayerCost const> costs_;
   std::size_t micro_batches_per_call_;
@@ -206,3 +100,7 @@ class SlotSimulation {
 };
 
 }  // namespace roundpipe
+
+#ifndef ROUNDPIPE_COMPILED
+#  include <roundpipe/partition/impl/slot_simulation.ipp>
+#endif

@@ -6,13 +6,10 @@
 /// \brief The times of all stages of a model as whole numbers, whose sums are exact.
 
 #include <roundpipe/concepts/partition_policy.hpp>
-#include <roundpipe/model/pass_costs.hpp>
+#include <roundpipe/config.hpp>
 #include <roundpipe/model/stage_passes.hpp>
 
-#include <algorithm>
 #include <array>
-#include <bit>
-#include <cmath>
 #include <cstddef>
 #include <cstdint>
 #include <span>
@@ -31,30 +28,7 @@ using Ticks = std::int64_t;
 class StageTicks {
  public:
   /// Of finite times that are not negative.
-  explicit StageTicks(std::span<LayerCost const> costs) {
-    double longest = 0;
-    for (auto const& cost : costs) {
-      for (auto const kind : kinds) {
-        for (auto const& pass : layer_passes(kind)) {
-          longest = std::max(longest, seconds_of(pass.kind, cost));
-        }
-      }
-    }
-    int exponent = 0;
-    std::frexp(longest, &exponent);
-    auto const shift = 62 - static_cast<int>(std::bit_width(2 * costs.size())) - exponent;
-    for (auto const kind : kinds) {
-      auto& sums = sums_[static_cast<std::size_t>(kind)];
-      sums.assign(1, 0);
-      for (auto const& cost : costs) {
-        auto sum = sums.back();
-        for (auto const& pass : layer_passes(kind)) {
-          sum += static_cast<Ticks>(std::llround(std::ldexp(seconds_of(pass.kind, cost), shift)));
-        }
-        sums.push_back(sum);
-      }
-    }
-  }
+  explicit StageTicks(std::span<LayerCost const> costs);
 
   [[nodiscard]] std::size_t layers() const noexcept { return of(StageKind::forward).size() - 1; }
 
@@ -75,32 +49,14 @@ class StageTicks {
 
   /// The first layer of the longest fused stage that takes no more than \p t_max; \c layers() when
   /// none does.
-  [[nodiscard]] std::size_t first_fused(Ticks t_max) const {
-    auto const& sums = of(StageKind::fused);
-    auto const least = sums.back() - t_max;  // what the layers before it take
-    return static_cast<std::size_t>(std::ranges::lower_bound(sums, least) - sums.begin());
-  }
+  [[nodiscard]] std::size_t first_fused(Ticks t_max) const;
 
   /// No partition has a shorter slowest stage: whatever runs a layer first runs its forward, and a
   /// backward stage recomputes it unless that stage is the fused one.
-  [[nodiscard]] Ticks slowest_layer() const {
-    Ticks slowest = 0;
-    for (std::size_t i = 0; i < layers(); ++i) {
-      auto const alone = [&](StageKind kind) { return of(kind)[i + 1] - of(kind)[i]; };
-      auto const backward = i + 1 == layers()
-                                ? alone(StageKind::fused)
-                                : std::min(alone(StageKind::fused), alone(StageKind::backward));
-      slowest = std::max({slowest, alone(StageKind::forward), backward});
-    }
-    return slowest;
-  }
+  [[nodiscard]] Ticks slowest_layer() const;
 
   /// No stage takes longer.
-  [[nodiscard]] Ticks whole_model() const {
-    return std::max({of(StageKind::forward).back(),
-                     of(StageKind::backward).back(),
-                     of(StageKind::fused).back()});
-  }
+  [[nodiscard]] Ticks whole_model() const;
 
  private:
   static constexpr StageKind kinds[] = {StageKind::forward, StageKind::fused, StageKind::backward};
@@ -114,3 +70,7 @@ class StageTicks {
 };
 
 }  // namespace roundpipe::detail
+
+#ifndef ROUNDPIPE_COMPILED
+#  include <roundpipe/partition/impl/stage_ticks.ipp>
+#endif

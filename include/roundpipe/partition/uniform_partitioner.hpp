@@ -6,13 +6,10 @@
 /// \brief Stages of equally many layers: what balanced partitions are compared with.
 
 #include <roundpipe/concepts/partition_policy.hpp>
+#include <roundpipe/config.hpp>
 #include <roundpipe/core/error.hpp>
-#include <roundpipe/partition/partition_check.hpp>
-#include <roundpipe/partition/partition_objective.hpp>
 
-#include <algorithm>
 #include <cstddef>
-#include <optional>
 #include <vector>
 
 namespace roundpipe {
@@ -23,37 +20,16 @@ namespace roundpipe {
 class UniformPartitioner {
  public:
   /// \throws Error (over_budget) when no such partition fits.
-  [[nodiscard]] Partition partition(PartitionProblem const& problem) const {
-    auto const layers = problem.costs.size();
-    std::optional<Partition> best;
-    for (auto size = layers; size > 0; --size) {
-      auto const candidate = cut(layers, size);
-      if (fits(problem, candidate) &&
-          (!best || objective(problem, candidate) < objective(problem, *best))) {
-        best = candidate;
-      }
-    }
-    if (!best) {
-      throw Error(Errc::over_budget, "no stages of equally many layers fit the budget");
-    }
-    return *best;
-  }
+  [[nodiscard]] Partition partition(PartitionProblem const& problem) const;
 
  private:
-  static Partition cut(std::size_t layers, std::size_t size) {
-    Partition partition;
-    for (auto end = layers; end > 0; end -= std::min(size, end)) {
-      auto const count = std::min(size, end);
-      partition.backward.push_back({end - count, count});
-    }
-    auto const before = partition.backward.front().first;
-    for (std::size_t first = 0; first < before; first += size) {
-      partition.forward.push_back({first, std::min(size, before - first)});
-    }
-    return partition;
-  }
+  static Partition cut(std::size_t layers, std::size_t size);
 };
 
 static_assert(PartitionPolicy<UniformPartitioner>);
 
 }  // namespace roundpipe
+
+#ifndef ROUNDPIPE_COMPILED
+#  include <roundpipe/partition/impl/uniform_partitioner.ipp>
+#endif

@@ -6,17 +6,14 @@
 /// \brief The part of a call's graph that copies boundaries, their gradients, side inputs and
 /// losses.
 
+#include <roundpipe/config.hpp>
 #include <roundpipe/core/error.hpp>
 #include <roundpipe/core/id.hpp>
 #include <roundpipe/graph/action_graph.hpp>
-#include <roundpipe/memory/host_memory_plan.hpp>
-#include <roundpipe/memory/stage_layout.hpp>
 #include <roundpipe/plan/call_context.hpp>
 
-#include <algorithm>
 #include <cstddef>
 #include <map>
-#include <utility>
 
 namespace roundpipe::detail {
 
@@ -28,115 +25,40 @@ class ActivationCopies {
 
   /// What goes up in window \p w of slot \p id: so many micro-batches as are in flight in the first
   /// one, then one more in each, while there are any.
-  void add_up(SlotId id, std::size_t w) {
-    auto const ahead = in_flight();  // this micro-batch and those behind it
-    auto const end = std::min(w + ahead, call_.micro_batches_per_round());
-    for (auto m = w == 0 ? 0 : w + ahead - 1; m < end; ++m) {
-      add_input(id, m);
-      add_gradient(id, m);
-    }
-  }
+  void add_up(SlotId id, std::size_t w);
 
   /// What slot \p id hands to the host of micro-batch \p m, whose compute is added.
-  void add_down(SlotId id, std::size_t m) {
-    auto const& stage = call_.stage_of(id);
-    auto& work = call_.work_of(id);
-    if (!work.entries_out[m]) {
-      return;
-    }
-    auto action = call_.make(id, ActionKind::download_activation, LaneKind::activation_down, m);
-    action.reads.push_back(*work.entries_out[m]);
-    action.bytes = stage.out_bytes;
-    wait_for(action, work.last_compute[m]);
-    for (auto const& kept : stage.kept) {
-      write_boundary(action, BufferKind::checkpoint, kept.boundary);
-    }
-    if (stage.layers.front().input_gradient.area == Area::activations_out) {
-      write_boundary(action, BufferKind::boundary_gradient, stage.range.first - 1);
-    }
-    if (stage.has_loss()) {
-      action.writes.push_back({{BufferKind::loss, DeviceId::none(), m}, 0});
-      if (stage.kind == StageKind::evaluate) {
-        action.writes.push_back({{BufferKind::results, DeviceId::none(), m}, 0});
-      }
-    }
-    auto const writes = action.writes;
-    work.activation_down[m] = call_.graph.add(std::move(action));
-    for (auto const& buffer : writes) {
-      producers_[buffer] = work.activation_down[m];
-    }
-  }
+  void add_down(SlotId id, std::size_t m);
 
  private:
   [[nodiscard]] std::size_t in_flight() const noexcept { return call_.input.buffering.activations; }
 
   /// The boundary and the side inputs that slot \p id reads.
-  void add_input(SlotId id, std::size_t m) {
-    auto const& stage = call_.stage_of(id);
-    auto action = make_up(id, ActionKind::upload_activation, m);
-    for (auto const& layer : stage.layers) {
-      action.bytes += layer.side_inputs.bytes;
-    }
-    if (action.bytes > 0) {
-      action.reads.push_back({{BufferKind::side_input, DeviceId::none(), m}, 0});
-    }
-    if (stage.range.first > 0 && stage.layers.front().input.bytes > 0) {
-      action.bytes += stage.layers.front().input.bytes;
-      read_boundary(action, BufferKind::checkpoint, stage.range.first - 1);
-    }
-    if (action.bytes > 0) {
-      call_.work_of(id).activation_up[m] = add_to_entry(std::move(action));
-    }
-  }
+  void add_input(SlotId id, std::size_t m);
 
   /// The gradient of the boundary that slot \p id has made anew.
-  void add_gradient(SlotId id, std::size_t m) {
-    auto const& stage = call_.stage_of(id);
-    auto const& gradient = stage.layers.back().output_gradient;
-    if (gradient.area == Area::activations_in && gradient.bytes > 0) {
-      auto action = make_up(id, ActionKind::upload_gradient, m);
-      action.bytes = gradient.bytes;
-      read_boundary(action, BufferKind::boundary_gradient, stage.range.end() - 1);
-      call_.work_of(id).gradient_up[m] = add_to_entry(std::move(action));
-    }
-  }
+  void add_gradient(SlotId id, std::size_t m);
 
   /// It waits for the compute that makes room for it: a window begins with that, so that
   /// activations go up as early as planned, and no earlier.
-  [[nodiscard]] Action make_up(SlotId id, ActionKind kind, std::size_t m) const {
-    auto action = call_.make(id, kind, LaneKind::activation_up, m);
-    wait_for(action, call_.compute_before(id, m, in_flight()));
-    return action;
-  }
+  [[nodiscard]] Action make_up(SlotId id, ActionKind kind, std::size_t m) const;
 
-  ActionId add_to_entry(Action action) {
-    auto& entry = call_.work_of(action.slot).entries_in[action.micro_batch.index()];
-    action.writes.push_back(
-        call_.acquire_once(entry, BufferKind::activations_in, in_flight(), action));
-    return call_.graph.add(std::move(action));
-  }
+  ActionId add_to_entry(Action action);
 
   [[nodiscard]] Ring host_ring(BufferKind kind, std::size_t boundary, MicroBatchId micro) const {
     return {kind, DeviceId::none(), boundary * call_.input.ring_stride + micro.index()};
   }
 
-  void read_boundary(Action& action, BufferKind kind, std::size_t boundary) const {
-    Buffer const buffer{host_ring(kind, boundary, action.micro_batch), action.round.index()};
-    action.reads.push_back(buffer);
-    wait_for(action, producers_.at(buffer));
-  }
+  void read_boundary(Action& action, BufferKind kind, std::size_t boundary) const;
 
-  void write_boundary(Action& action, BufferKind kind, std::size_t boundary) {
-    auto const ring = host_ring(kind, boundary, action.micro_batch);
-    auto const buffer = call_.graph.acquire(ring, host_ring_entries, action);
-    require(buffer.sequence == action.round.index(),
-            Errc::unsupported,
-            "the schedule runs a stage's rounds out of order");
-    action.writes.push_back(buffer);
-  }
+  void write_boundary(Action& action, BufferKind kind, std::size_t boundary);
 
   CallContext& call_;
   std::map<Buffer, ActionId> producers_;
 };
 
 }  // namespace roundpipe::detail
+
+#ifndef ROUNDPIPE_COMPILED
+#  include <roundpipe/plan/impl/activation_copies.ipp>
+#endif

@@ -7,6 +7,7 @@
 
 #include <roundpipe/concepts/event_protocol.hpp>
 #include <roundpipe/concepts/schedule.hpp>
+#include <roundpipe/config.hpp>
 #include <roundpipe/core/id.hpp>
 #include <roundpipe/core/lane.hpp>
 #include <roundpipe/graph/action_graph.hpp>
@@ -66,11 +67,7 @@ struct SlotWork {
 };
 
 /// Makes \p action wait for \p id, if that is any.
-inline void wait_for(Action& action, ActionId id) {
-  if (id.valid()) {
-    action.waits.push_back(id);
-  }
-}
+void wait_for(Action& action, ActionId id);
 
 /// A call's graph under construction.
 struct CallContext {
@@ -96,16 +93,7 @@ struct CallContext {
   }
 
   /// An action of slot \p id for micro-batch (or window) \p micro, without waits and buffers.
-  [[nodiscard]] Action make(SlotId id, ActionKind kind, LaneKind lane, std::size_t micro) const {
-    Action action;
-    action.kind = kind;
-    action.lane = {lane, slot(id).device};
-    action.slot = id;
-    action.stage = slot(id).stage;
-    action.round = slot(id).round;
-    action.micro_batch = MicroBatchId(micro);
-    return action;
-  }
+  [[nodiscard]] Action make(SlotId id, ActionKind kind, LaneKind lane, std::size_t micro) const;
 
   /// The copy of \p chunk, which waits for those of \p gates that there are. \p window_slot: in
   /// whose windows it goes, or none.
@@ -114,62 +102,25 @@ struct CallContext {
                                   LaneKind lane,
                                   StageChunk const& chunk,
                                   std::span<ActionId const> gates,
-                                  SlotId window_slot) const {
-    auto action = make(id, kind, lane, chunk.window);
-    action.pieces = chunk.pieces;
-    action.bytes = chunk.bytes;
-    action.gated = chunk.gated;
-    action.window_slot = window_slot;
-    for (auto const gate : gates) {
-      wait_for(action, gate);
-    }
-    return action;
-  }
+                                  SlotId window_slot) const;
 
   /// Makes \p action wait for what the protocol says of \p event.
-  void wait_for_rules(Action& action, BlockEvent event) const {
-    auto const events = input.before(event);
-    action.block_waits.insert(action.block_waits.end(), events.begin(), events.end());
-  }
+  void wait_for_rules(Action& action, BlockEvent event) const;
 
   /// \p entry of a ring of \p count on the device of \p action, which acquires it if it is the
   /// first to need it.
   Buffer acquire_once(std::optional<Buffer>& entry,
                       BufferKind kind,
                       std::size_t count,
-                      Action& action) {
-    if (!entry) {
-      entry = graph.acquire({kind, action.lane.device, 0}, count, action);
-    }
-    return *entry;
-  }
+                      Action& action);
 
   /// The end of the compute of the micro-batch that stands \p back (at least 1) before micro-batch
   /// \p m of slot \p id on its device; none before the call.
-  [[nodiscard]] ActionId compute_before(SlotId id, std::size_t m, std::size_t back) const {
-    while (id.valid() && m < back) {
-      back -= m;
-      m = micro_batches_per_round();
-      id = slot(id).previous;
-    }
-    return id.valid() ? work[id.index()].last_compute[m - back] : ActionId::none();
-  }
+  [[nodiscard]] ActionId compute_before(SlotId id, std::size_t m, std::size_t back) const;
 
   /// The last activation copy down that is due in window \p w of slot \p id or before, or none.
   /// Slots at the end of the backward hand on nothing.
-  [[nodiscard]] ActionId last_down(SlotId id, std::size_t w) const {
-    while (id.valid()) {
-      auto const& down = work[id.index()].activation_down;
-      while (w > 0) {
-        if (down[--w].valid()) {
-          return down[w];
-        }
-      }
-      id = slot(id).previous;
-      w = micro_batches_per_round();
-    }
-    return ActionId::none();
-  }
+  [[nodiscard]] ActionId last_down(SlotId id, std::size_t w) const;
 };
 
 /// For each stage of \p call: its chunks of those uses that \p wanted(stage, place) takes.
@@ -189,3 +140,7 @@ template <class F>
 }  // namespace detail
 
 }  // namespace roundpipe
+
+#ifndef ROUNDPIPE_COMPILED
+#  include <roundpipe/plan/impl/call_context.ipp>
+#endif

@@ -5,9 +5,8 @@
 /// \file
 /// \brief The part of a call's graph that brings parameters' gradients to the host, in windows.
 
-#include <roundpipe/concepts/event_protocol.hpp>
+#include <roundpipe/config.hpp>
 #include <roundpipe/core/id.hpp>
-#include <roundpipe/graph/action_graph.hpp>
 #include <roundpipe/memory/stage_layout.hpp>
 #include <roundpipe/plan/call_context.hpp>
 #include <roundpipe/plan/gradient_sums.hpp>
@@ -15,7 +14,6 @@
 
 #include <cstddef>
 #include <span>
-#include <utility>
 #include <vector>
 
 namespace roundpipe::detail {
@@ -34,38 +32,14 @@ class GradientDownloads {
 
   /// Gradients of the device's previous slot, in window \p w of slot \p id: behind the activation
   /// copy that goes down in this window.
-  void add_window(SlotId id, std::size_t w) {
-    auto const previous = call_.slot(id).previous;
-    if (!in_windows() || !previous.valid()) {
-      return;
-    }
-    for (auto const& chunk : chunks_of(previous)) {
-      if (chunk.window == w) {
-        std::vector<ActionId> gates;
-        if (chunk.gated) {
-          gates = {call_.compute_before(id, w, 1), call_.last_down(id, w)};
-        }
-        add_chunk(previous, chunk, gates, id);
-      }
-    }
-  }
+  void add_window(SlotId id, std::size_t w);
 
   /// What there is to add when all of slot \p id is: its gradients, where there are no windows.
-  void finish_slot(SlotId id) {
-    if (!in_windows()) {
-      add_own(id);
-    }
-  }
+  void finish_slot(SlotId id);
 
   /// What there is to add when all slots are: the gradients of the devices' last slots, in the
   /// slots' order, so that rounds are summed in theirs.
-  void finish_call() {
-    for (std::size_t s = 0; s < call_.slots.size() && in_windows(); ++s) {
-      if (!call_.slots[s].next.valid()) {
-        add_own(SlotId(s));
-      }
-    }
-  }
+  void finish_call();
 
  private:
   [[nodiscard]] bool in_windows() const noexcept { return call_.input.buffering.gradients >= 2; }
@@ -75,44 +49,14 @@ class GradientDownloads {
   }
 
   /// The gradients of slot \p id outside of windows: behind its last activation copy.
-  void add_own(SlotId id) {
-    ActionId const gates[] = {call_.last_down(id, call_.micro_batches_per_round())};
-    for (auto const& chunk : chunks_of(id)) {
-      add_chunk(id, chunk, gates, SlotId::none());
-    }
-  }
+  void add_own(SlotId id);
 
   /// Adds a chunk of the gradients of slot \p id, to where the optimizer reads them or, where they
   /// are summed, to their landings. \p window_slot: in whose windows it comes down, or none.
   void add_chunk(SlotId id,
                  StageChunk const& chunk,
                  std::span<ActionId const> gates,
-                 SlotId window_slot) {
-    auto const& blocks = call_.input.blocks;
-    auto& work = call_.work_of(id);
-    auto action = call_.make_chunk(
-        id, ActionKind::download_gradients, LaneKind::gradient_down, chunk, gates, window_slot);
-    action.reads.push_back(work.gradients.value());
-    for (auto const use : chunk.uses) {
-      wait_for(action, work.last_backward.at(blocks.use(use).layer.index()));
-      if (blocks.block_of(use).sums_gradient) {
-        action.writes.push_back(sums_.land(use, count_chunks(chunks_of(id), use), action));
-      } else {
-        auto const block = blocks.use(use).block;
-        action.writes.push_back(block_buffer(BufferKind::gradient, block));
-        call_.wait_for_rules(action, {block, BlockEventKind::gradient_write});
-      }
-    }
-    auto const round = action.round;
-    auto const added = call_.graph.add(std::move(action));
-    for (auto const use : chunk.uses) {
-      if (blocks.block_of(use).sums_gradient) {
-        sums_.landed(use, round, added);
-      } else {
-        call_.graph.publish({blocks.use(use).block, BlockEventKind::gradient_write}, added);
-      }
-    }
-  }
+                 SlotId window_slot);
 
   CallContext& call_;
   GradientSums sums_;
@@ -120,3 +64,7 @@ class GradientDownloads {
 };
 
 }  // namespace roundpipe::detail
+
+#ifndef ROUNDPIPE_COMPILED
+#  include <roundpipe/plan/impl/gradient_downloads.ipp>
+#endif

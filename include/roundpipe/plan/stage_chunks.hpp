@@ -6,18 +6,16 @@
 /// \brief The chunks in which a stage's parameters go up and its gradients come down.
 
 #include <roundpipe/concepts/transfer_policy.hpp>
+#include <roundpipe/config.hpp>
 #include <roundpipe/core/bytes.hpp>
 #include <roundpipe/core/error.hpp>
 #include <roundpipe/graph/action_graph.hpp>
 #include <roundpipe/memory/stage_layout.hpp>
 #include <roundpipe/model/parameter_blocks.hpp>
 
-#include <algorithm>
 #include <cstddef>
 #include <functional>
-#include <numeric>
 #include <span>
-#include <utility>
 #include <vector>
 
 namespace roundpipe {
@@ -37,100 +35,24 @@ struct StageChunk {
 /// Cuts the tensors of those of \p stage's blocks that \p wanted takes, for \p windows windows.
 /// \throws Error (invalid_argument) when \p chunks places one behind the last window, or has not
 ///         as many bytes as the tensors.
-[[nodiscard]] inline std::vector<StageChunk> cut_stage(
-    ParameterBlocks const& blocks,
-    StageLayout const& stage,
-    std::size_t windows,
-    ChunkFunction const& chunks,
-    std::function<bool(UsePlace const&)> const& wanted) {
-  std::vector<std::pair<BlockUseId, std::size_t>> tensors;  // use, tensor of its block
-  std::vector<Bytes> bytes;
-  for (auto const& place : stage.uses) {
-    auto const& table = blocks.block_of(place.use).master;
-    for (std::size_t t = 0; wanted(place) && t < table.size(); ++t) {
-      tensors.emplace_back(place.use, t);
-      bytes.push_back(table[t].bytes());
-    }
-  }
-  auto left = std::accumulate(bytes.begin(), bytes.end(), Bytes{0});
-  std::vector<StageChunk> result;
-  for (auto const& chunk : chunks(bytes, windows)) {
-    require(chunk.window < windows,
-            Errc::invalid_argument,
-            "a transfer policy placed a chunk behind its slot's last window");
-    StageChunk cut{chunk.window, chunk.gated, 0, {}, {}};
-    for (auto const& piece : chunk.pieces) {
-      auto const [use, tensor] = tensors.at(piece.tensor);
-      if (piece.bytes == 0) {
-        continue;
-      }
-      cut.bytes += piece.bytes;
-      cut.pieces.push_back({use, tensor, piece.offset, piece.bytes});
-      if (std::find(cut.uses.begin(), cut.uses.end(), use) == cut.uses.end()) {
-        cut.uses.push_back(use);
-      }
-    }
-    require(cut.bytes <= left,
-            Errc::invalid_argument,
-            "a transfer policy copies more bytes than the tensors have");
-    left -= cut.bytes;
-    if (!cut.pieces.empty()) {
-      result.push_back(std::move(cut));
-    }
-  }
-  require(left == 0, Errc::invalid_argument, "a transfer policy leaves bytes out");
-  return result;
-}
+[[nodiscard]] std::vector<StageChunk> cut_stage(ParameterBlocks const& blocks,
+                                                StageLayout const& stage,
+                                                std::size_t windows,
+                                                ChunkFunction const& chunks,
+                                                std::function<bool(UsePlace const&)> const& wanted);
 
 /// \p chunks of all parameters of \p stage with the same windows, and the same bytes in each but
 /// for less than 256, in the order in which layers need them: for a slot that begins while its
 /// parameters go up. Chunks that are not all gated stay as they are.
-[[nodiscard]] inline std::vector<StageChunk> in_layer_order(std::vector<StageChunk> chunks,
-                                                            ParameterBlocks const& blocks,
-                                                            StageLayout const& stage) {
-  if (!std::ranges::all_of(chunks, &StageChunk::gated)) {
-    return chunks;
-  }
-  std::ranges::stable_sort(chunks, {}, &StageChunk::window);
-  std::vector<StageChunk> ordered;
-  for (auto const& chunk : chunks) {
-    ordered.push_back({chunk.window, true, 0, {}, {}});
-  }
-  std::size_t c = 0;
-  auto room = chunks.empty() ? 0 : chunks.front().bytes;
-  for (auto const& place : stage.uses) {
-    auto const& table = blocks.block_of(place.use).master;
-    for (std::size_t t = 0; t < table.size(); ++t) {
-      for (Bytes at = 0; at < table[t].bytes();) {
-        auto const rest = table[t].bytes() - at;
-        bool const is_last = c + 1 == chunks.size();
-        auto const whole = room / tensor_alignment_bytes * tensor_alignment_bytes;
-        auto const bytes = is_last ? rest : std::min(rest, whole);
-        if (bytes == 0) {
-          room += chunks[++c].bytes;
-          continue;
-        }
-        auto& chunk = ordered[c];
-        chunk.bytes += bytes;
-        chunk.pieces.push_back({place.use, t, at, bytes});
-        if (chunk.uses.empty() || chunk.uses.back() != place.use) {
-          chunk.uses.push_back(place.use);
-        }
-        at += bytes;
-        room -= std::min(room, bytes);
-      }
-    }
-  }
-  std::erase_if(ordered, [](StageChunk const& chunk) { return chunk.pieces.empty(); });
-  return ordered;
-}
+[[nodiscard]] std::vector<StageChunk> in_layer_order(std::vector<StageChunk> chunks,
+                                                     ParameterBlocks const& blocks,
+                                                     StageLayout const& stage);
 
 /// How many of \p chunks hold a piece of \p use.
-[[nodiscard]] inline std::size_t count_chunks(std::span<StageChunk const> chunks, BlockUseId use) {
-  return static_cast<std::size_t>(
-      std::count_if(chunks.begin(), chunks.end(), [&](StageChunk const& chunk) {
-        return std::find(chunk.uses.begin(), chunk.uses.end(), use) != chunk.uses.end();
-      }));
-}
+[[nodiscard]] std::size_t count_chunks(std::span<StageChunk const> chunks, BlockUseId use);
 
 }  // namespace roundpipe
+
+#ifndef ROUNDPIPE_COMPILED
+#  include <roundpipe/plan/impl/stage_chunks.ipp>
+#endif

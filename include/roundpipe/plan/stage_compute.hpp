@@ -5,16 +5,14 @@
 /// \file
 /// \brief The part of a call's graph that computes: a slot's layers, micro-batch by micro-batch.
 
+#include <roundpipe/config.hpp>
 #include <roundpipe/core/id.hpp>
 #include <roundpipe/graph/action_graph.hpp>
-#include <roundpipe/graph/pass_actions.hpp>
 #include <roundpipe/memory/stage_layout.hpp>
 #include <roundpipe/model/stage_passes.hpp>
 #include <roundpipe/plan/call_context.hpp>
 
-#include <algorithm>
 #include <cstddef>
-#include <utility>
 
 namespace roundpipe::detail {
 
@@ -25,94 +23,28 @@ class StageCompute {
   explicit StageCompute(CallContext& call) : call_(call) {}
 
   /// Adds all passes of slot \p id for micro-batch \p m.
-  void add(SlotId id, std::size_t m) {
-    for (auto const& pass : call_.stage_of(id).passes()) {
-      pass.runs_backward() ? add_backward(id, m, pass) : add_forward(id, m, pass);
-    }
-  }
+  void add(SlotId id, std::size_t m);
 
  private:
-  void add_forward(SlotId id, std::size_t m, Pass const& pass) {
-    auto const& stage = call_.stage_of(id);
-    auto const i = pass.layer - stage.range.first;
-    auto action = call_.make(id, action_kind(pass), LaneKind::compute, m);
-    if (i == 0) {
-      wait_for(action, call_.work_of(id).activation_up[m]);
-    }
-    if (is_loss(stage, i) || stage.layers[i].output.area == Area::activations_out) {
-      write_entry(action);
-    }
-    add_layer(i, std::move(action));
-  }
+  void add_forward(SlotId id, std::size_t m, Pass const& pass);
 
-  void add_backward(SlotId id, std::size_t m, Pass const& pass) {
-    auto const& stage = call_.stage_of(id);
-    auto const& input = call_.input;
-    auto& work = call_.work_of(id);
-    auto const i = pass.layer - stage.range.first;
-    auto action = call_.make(id, action_kind(pass), LaneKind::compute, m);
-    if (i + 1 == stage.range.count) {
-      wait_for(action, work.gradient_up[m]);
-    }
-    if (is_loss(stage, i) || stage.layers[i].input_gradient.area == Area::activations_out) {
-      write_entry(action);
-    }
-    if (std::ranges::any_of(input.blocks.layer_uses[pass.layer],
-                            [&](auto use) { return input.blocks.trains(use); })) {
-      action.writes.push_back(call_.acquire_once(
-          work.gradients, BufferKind::gradients, input.buffering.gradients, action));
-    }
-    auto const added = add_layer(i, std::move(action));
-    if (m + 1 == call_.micro_batches_per_round()) {
-      work.last_backward[pass.layer] = added;
-    }
-  }
+  void add_backward(SlotId id, std::size_t m, Pass const& pass);
 
   [[nodiscard]] static bool is_loss(StageLayout const& stage, std::size_t i) noexcept {
     return stage.has_loss() && i + 1 == stage.range.count;
   }
 
   /// Makes \p action write what its micro-batch hands on.
-  void write_entry(Action& action) {
-    auto& entry = call_.work_of(action.slot).entries_out[action.micro_batch.index()];
-    action.writes.push_back(call_.acquire_once(
-        entry, BufferKind::activations_out, call_.input.buffering.activations, action));
-  }
+  void write_entry(Action& action);
 
   /// Completes \p action, of the stage's layer \p i, with what it reads, and adds it.
-  ActionId add_layer(std::size_t i, Action action) {
-    auto const& stage = call_.stage_of(action.slot);
-    auto& work = call_.work_of(action.slot);
-    auto const m = action.micro_batch.index();
-    auto const& places = stage.layers[i];
-    action.layer = LayerId(stage.range.first + i);
-    action.first = m == 0;
-    action.last = m + 1 == call_.micro_batches_per_round();
-    action.uses = call_.input.blocks.layer_uses[action.layer.index()];
-    for (auto const use : action.uses) {
-      if (action.first && work.uploaded.contains(use)) {
-        wait_for(action, work.uploaded.at(use));
-      }
-    }
-    if (!action.uses.empty() && work.parameters) {
-      action.reads.push_back(*work.parameters);
-    }
-    auto const reads_entry =
-        (places.input.area == Area::activations_in && places.input.bytes > 0) ||
-        places.side_inputs.bytes > 0 ||
-        (action.kind == ActionKind::backward &&
-         places.output_gradient.area == Area::activations_in);
-    if (reads_entry && work.entries_in[m]) {
-      action.reads.push_back(*work.entries_in[m]);
-    }
-    if (places.input.area == Area::activations_out) {
-      action.reads.push_back(work.entries_out[m].value());
-    }
-    work.last_compute[m] = call_.graph.add(std::move(action));
-    return work.last_compute[m];
-  }
+  ActionId add_layer(std::size_t i, Action action);
 
   CallContext& call_;
 };
 
 }  // namespace roundpipe::detail
+
+#ifndef ROUNDPIPE_COMPILED
+#  include <roundpipe/plan/impl/stage_compute.ipp>
+#endif

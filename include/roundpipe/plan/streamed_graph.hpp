@@ -5,16 +5,9 @@
 /// \file
 /// \brief Builds the graph of one call from stages, slots, chunks and the ordering rules.
 
-#include <roundpipe/core/id.hpp>
+#include <roundpipe/config.hpp>
 #include <roundpipe/graph/action_graph.hpp>
-#include <roundpipe/plan/activation_copies.hpp>
 #include <roundpipe/plan/call_context.hpp>
-#include <roundpipe/plan/gradient_downloads.hpp>
-#include <roundpipe/plan/parameter_uploads.hpp>
-#include <roundpipe/plan/stage_compute.hpp>
-
-#include <cstddef>
-#include <utility>
 
 namespace roundpipe {
 
@@ -23,29 +16,10 @@ namespace roundpipe {
 /// \throws Error (unsupported, invalid_argument) as \ref order_slots does; (invalid_argument) as
 ///         \ref cut_stage does; (unsupported) when the schedule runs the rounds of a stage out of
 ///         order, or lands gradients before those of the round before are summed.
-[[nodiscard]] inline ActionGraph build_streamed_graph(StreamedGraphInput const& input) {
-  detail::CallContext call(input);
-  detail::ActivationCopies activations(call);
-  detail::ParameterUploads parameters(call);
-  detail::GradientDownloads gradients(call);
-  detail::StageCompute compute(call);
-  for (std::size_t s = 0; s < call.slots.size(); ++s) {
-    SlotId const slot(s);
-    for (std::size_t w = 0; w < call.micro_batches_per_round();
-         ++w) {  // window w: micro-batch w computes
-      activations.add_up(slot, w);
-      if (w == 0) {
-        parameters.add_own(slot);
-      }
-      parameters.add_window(slot, w);
-      gradients.add_window(slot, w);
-      compute.add(slot, w);
-      activations.add_down(slot, w);
-    }
-    gradients.finish_slot(slot);
-  }
-  gradients.finish_call();
-  return std::move(call.graph).finish(input.advance);
-}
+[[nodiscard]] ActionGraph build_streamed_graph(StreamedGraphInput const& input);
 
 }  // namespace roundpipe
+
+#ifndef ROUNDPIPE_COMPILED
+#  include <roundpipe/plan/impl/streamed_graph.ipp>
+#endif

@@ -1,0 +1,95 @@
+// SPDX-FileCopyrightText: 2026 The roundpipe authors
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#pragma once
+
+#include <roundpipe/core/bytes.hpp>
+#include <roundpipe/core/dtype.hpp>
+#include <roundpipe/core/error.hpp>
+#include <roundpipe/memory/host_memory_plan.hpp>
+#include <roundpipe/memory/memory_plan.hpp>
+#include <roundpipe/memory/stage_layout.hpp>
+#include <roundpipe/model/batch_layout.hpp>
+#include <roundpipe/model/model_description.hpp>
+#include <roundpipe/model/parameter_blocks.hpp>
+
+#include <cstddef>
+#include <map>
+#include <span>
+
+namespace roundpipe {
+
+ROUNDPIPE_INLINE void require_state_type(ParameterBlocks const& blocks, StateType type) {
+  for (auto const& block : blocks.blocks) {
+    for (auto const& spec : block.master) {
+      require(type == StateType::fp32 || block.frozen || spec.dtype != DType::f16,
+              Errc::invalid_argument,
+              "f16 parameters need fp32 weights beside them: they cannot hold small updates");
+    }
+  }
+}
+
+ROUNDPIPE_INLINE HostMemoryPlan plan_host_memory(ModelDescription const& model,
+                                                 ParameterBlocks const& blocks,
+                                                 BatchLayout const& batch,
+                                                 std::span<StageLayout const> stages,
+                                                 HostNeeds const& needs) {
+  HostMemoryPlan plan;
+  for (auto const& stage : stages) {
+    for (auto const& kept : stage.kept) {
+      plan.checkpoints[kept.boundary] = kept.place.bytes;
+    }
+    auto const& gradient = stage.layers.front().input_gradient;
+    if (gradient.area == Area::activations_out) {
+      plan.boundary_gradients[stage.range.first - 1] = gradient.bytes;
+    }
+  }
+  Bytes masters = 0;
+  Bytes states = 0;
+  Bytes gradients = 0;
+  Bytes sums = 0;
+  for (auto const& block : blocks.blocks) {
+    auto const declared = block.master.bytes();
+    auto const wide = block.gradient.bytes();
+    if (block.frozen) {
+      masters += declared;
+      continue;
+    }
+    masters += declared * needs.master_copies;
+    states += needs.state_type == StateType::fp32 ? wide * (1 + needs.state_arrays)
+                                                  : declared * needs.state_arrays;
+    if (block.sums_gradient) {  // each use has one landing
+      gradients += declared;
+      sums += wide * needs.gradient_buffers + declared * (block.uses.size() - 1);
+    } else {
+      gradients += declared * needs.gradient_buffers;
+    }
+  }
+  auto const rings = [&](std::map<std::size_t, Bytes> const& boundaries) {
+    Bytes bytes = 0;
+    for (auto const& [boundary, entry] : boundaries) {
+      bytes += align_up(entry) * needs.micro_batches_per_round * host_ring_entries;
+    }
+    return bytes;
+  };
+  auto const add = [&](char const* name, Bytes bytes) {
+    plan.ledger.push_back({LedgerLine::Space::host, name, bytes});
+  };
+  add("master copies", masters);
+  add("optimizer copies and states", states);
+  add("gradients", gradients);
+  add("gradient sums of rounds, calls, shared parameters", sums);
+  plan.state_bytes = masters + states + gradients;
+  add("checkpoints", rings(plan.checkpoints));
+  add("boundary gradients", rings(plan.boundary_gradients));
+  auto const micro_batches_per_call = needs.micro_batches_per_round * needs.rounds;
+  add("batches",
+      batch.tensors.bytes() * needs.micro_batches_per_round *
+          (needs.rounds * needs.calls_in_flight + 1));
+  add("losses and results",
+      align_up(sizeof(double)) *
+              (micro_batches_per_call * needs.calls_in_flight + needs.micro_batches_per_round) +
+          model.layers.back().results.bytes() * needs.micro_batches_per_round);
+  return plan;
+}
+
+}  // namespace roundpipe

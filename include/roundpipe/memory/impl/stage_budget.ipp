@@ -1,0 +1,73 @@
+// SPDX-FileCopyrightText: 2026 The roundpipe authors
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#pragma once
+
+#include <roundpipe/concepts/partition_policy.hpp>
+#include <roundpipe/core/bytes.hpp>
+#include <roundpipe/memory/memory_plan.hpp>
+#include <roundpipe/memory/stage_budget.hpp>
+#include <roundpipe/memory/stage_layout.hpp>
+#include <roundpipe/model/model_description.hpp>
+#include <roundpipe/model/parameter_blocks.hpp>
+#include <roundpipe/model/stage_passes.hpp>
+
+#include <algorithm>
+#include <cstddef>
+#include <utility>
+
+namespace roundpipe {
+
+ROUNDPIPE_INLINE StageBudget::StageBudget(ModelDescription const& model,
+                                          ParameterBlocks const& blocks)
+    : layers_(model.size()), sizes_(2 * layers_ * layers_) {
+  auto const keeps_none = [](std::size_t) { return false; };
+  for (std::size_t first = 0; first < layers_; ++first) {
+    for (std::size_t count = 1; first + count <= layers_; ++count) {
+      LayerRange const range{first, count};
+      auto const lay_out = [&](StageKind kind) {
+        return sizes_of(lay_out_stage(model, blocks, kind, range, keeps_none));
+      };
+      auto const kind = stage_kind(StageDirection::backward, range, layers_);
+      auto& backward = at(StageDirection::backward, range) = lay_out(kind);
+      auto& forward = at(StageDirection::forward, range);
+      if (kind != StageKind::fused) {
+        forward = lay_out(StageKind::forward);
+        continue;
+      }
+      forward = lay_out(StageKind::evaluate);  // with the place of the fused stage's training
+      for (std::size_t i = 0; i < backward.size(); ++i) {
+        backward[i] = std::max(backward[i], forward[i]);
+      }
+    }
+  }
+}
+
+ROUNDPIPE_INLINE Bytes StageBudget::bytes(StageDirection direction,
+                                          LayerRange range,
+                                          Buffering const& buffering) const {
+  auto const& sizes = at(direction, range);
+  return sizes[0] * buffering.parameters + sizes[1] * buffering.gradients +
+         (sizes[2] + sizes[3]) * buffering.activations + sizes[4];
+}
+
+ROUNDPIPE_INLINE std::pair<std::size_t, Bytes> StageBudget::largest_layer(
+    Buffering const& buffering) const {
+  std::pair<std::size_t, Bytes> largest{0, 0};
+  for (std::size_t i = 0; i < layers_; ++i) {
+    auto const needed = bytes(StageDirection::backward, {i, 1}, buffering);
+    if (needed > largest.second) {
+      largest = {i, needed};
+    }
+  }
+  return largest;
+}
+
+ROUNDPIPE_INLINE StageBudget::Sizes StageBudget::sizes_of(StageLayout const& layout) {
+  return {layout.parameter_bytes,
+          layout.gradient_bytes,
+          layout.in_bytes,
+          layout.out_bytes,
+          layout.scratch_bytes};
+}
+
+}  // namespace roundpipe

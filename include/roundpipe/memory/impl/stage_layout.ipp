@@ -1,0 +1,136 @@
+// SPDX-FileCopyrightText: 2026 The roundpipe authors
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#pragma once
+
+#include <roundpipe/concepts/partition_policy.hpp>
+#include <roundpipe/core/bytes.hpp>
+#include <roundpipe/memory/stage_layout.hpp>
+#include <roundpipe/model/model_description.hpp>
+#include <roundpipe/model/parameter_blocks.hpp>
+#include <roundpipe/model/stage_passes.hpp>
+
+#include <algorithm>
+#include <cstddef>
+#include <functional>
+
+namespace roundpipe {
+
+namespace detail {
+
+/// Hands out places in one area, one after another.
+class AreaCursor {
+ public:
+  explicit AreaCursor(Area area) noexcept : area_(area) {}
+  Place take(Bytes bytes) noexcept {
+    Place const place{area_, used_, bytes};
+    used_ += align_up(bytes);
+    return place;
+  }
+  [[nodiscard]] Bytes used() const noexcept { return used_; }
+
+ private:
+  Area area_;
+  Bytes used_ = 0;
+};
+
+ROUNDPIPE_INLINE void place_uses(StageLayout& layout, ParameterBlocks const& blocks) {
+  for (std::size_t layer = layout.range.first; layer < layout.range.end(); ++layer) {
+    for (auto const use : blocks.layer_uses[layer]) {
+      auto const& block = blocks.block_of(use);
+      UsePlace place;
+      place.use = use;
+      place.trains = blocks.trains(use);
+      place.parameters = layout.parameter_bytes;
+      layout.parameter_bytes += block.master.bytes();
+      for (auto const& spec : block.master) {
+        auto const rounds = spec.dtype != accumulation_type(spec.dtype);
+        place.rounded_tensor.push_back(rounds ? place.rounded_table.add(spec)
+                                              : UsePlace::not_rounded);
+      }
+      if (layout.has_backward() && place.trains) {
+        place.gradients = layout.gradient_bytes;
+        place.rounded = place.gradients + block.gradient.bytes();
+        layout.gradient_bytes = place.rounded + place.rounded_table.bytes();
+      }
+      layout.uses.push_back(std::move(place));
+    }
+  }
+}
+
+}  // namespace detail
+
+ROUNDPIPE_INLINE StageLayout lay_out_stage(ModelDescription const& model,
+                                           ParameterBlocks const& blocks,
+                                           StageKind kind,
+                                           LayerRange range,
+                                           std::function<bool(std::size_t)> const& keeps) {
+  StageLayout layout;
+  layout.kind = kind;
+  layout.range = range;
+  layout.layers.resize(range.count);
+  detail::place_uses(layout, blocks);
+
+  detail::AreaCursor in(Area::activations_in);
+  detail::AreaCursor out(Area::activations_out);
+  detail::AreaCursor scratch(Area::scratch);
+  auto const& layers = model.layers;
+  auto const last = range.end() - 1;
+  auto places = [&](std::size_t layer) -> LayerPlaces& {
+    return layout.layers[layer - range.first];
+  };
+
+  Bytes inner_bytes = 0;  // the largest boundary inside the stage
+  Bytes workspace_bytes = 0;
+  for (std::size_t i = range.first; i <= last; ++i) {
+    workspace_bytes = std::max(workspace_bytes, layers[i].footprint.workspace_bytes);
+    inner_bytes = std::max(inner_bytes, layers[i].boundary.bytes());
+  }
+  auto const workspace = scratch.take(workspace_bytes);
+  Place const alternating[] = {scratch.take(inner_bytes), scratch.take(inner_bytes)};
+
+  auto const place_forward = [&](Pass const& pass) {
+    auto const i = pass.layer;
+    auto& here = places(i);
+    auto const& facts = layers[i];
+    here.input = i > range.first ? places(i - 1).output : in.take(facts.input.bytes());
+    here.side_inputs = in.take(facts.side_inputs.bytes());
+    here.workspace = workspace;
+    if (facts.is_loss) {
+      layout.loss = out.take(sizeof(double));
+      if (kind == StageKind::evaluate) {
+        layout.results = out.take(facts.results.bytes());
+      }
+    } else if (pass.saves.has(PassData::output)) {
+      here.output = scratch.take(facts.boundary.bytes());
+    } else if (i == last || keeps(i)) {
+      here.output = out.take(facts.boundary.bytes());
+      layout.kept.push_back({i, here.output});
+    } else {
+      here.output = alternating[i % 2];
+    }
+    if (pass.saves.has(PassData::activations)) {
+      here.saved = scratch.take(facts.footprint.saved_bytes);
+    }
+  };
+  auto const place_backward = [&](Pass const& pass) {
+    auto const i = pass.layer;
+    if (i == last && !writes(layer_passes(kind), PassData::output)) {
+      places(i).output_gradient = in.take(gradient_table(layers[i].boundary).bytes());
+    }
+    if (i > range.first) {
+      places(i).input_gradient = alternating[i % 2];
+      places(i - 1).output_gradient = alternating[i % 2];
+    } else if (i > 0) {
+      places(i).input_gradient = out.take(gradient_table(layers[i].input).bytes());
+    }
+  };
+  for (auto const& pass : layout.passes()) {
+    pass.runs_backward() ? place_backward(pass) : place_forward(pass);
+  }
+  layout.in_bytes = in.used();
+  layout.out_bytes = out.used();
+  layout.scratch_bytes = scratch.used();
+  return layout;
+}
+
+}  // namespace roundpipe

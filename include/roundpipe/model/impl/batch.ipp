@@ -1,0 +1,38 @@
+// SPDX-FileCopyrightText: 2026 The roundpipe authors
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#pragma once
+
+#include <roundpipe/core/batch_shape.hpp>
+#include <roundpipe/core/dtype.hpp>
+#include <roundpipe/core/error.hpp>
+#include <roundpipe/core/span.hpp>
+#include <roundpipe/model/batch.hpp>
+
+#include <cstddef>
+#include <string>
+#include <utility>
+#include <vector>
+
+namespace roundpipe {
+
+ROUNDPIPE_INLINE Batch::Batch(std::vector<BatchShape> micro_batches)
+    : shapes_(std::move(micro_batches)) {
+  require(!shapes_.empty(), Errc::invalid_argument, "a batch has at least one micro-batch");
+}
+
+ROUNDPIPE_INLINE HostSpan<std::byte const> Batch::bytes(std::string const& name,
+                                                        DType dtype) const {
+  auto const found = tensors_.find(name);
+  if (found == tensors_.end()) {
+    throw Error(Errc::invalid_argument, "the batch has no tensor named '" + name + "'");
+  }
+  if (found->second.dtype != dtype) {
+    throw Error(Errc::invalid_argument,
+                "the batch's tensor '" + name + "' is " +
+                    std::string(name_of(found->second.dtype)) + ", the model reads " +
+                    std::string(name_of(dtype)));
+  }
+  return found->second.bytes;
+}
+
+}  // namespace roundpipe

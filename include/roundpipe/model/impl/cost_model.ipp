@@ -1,0 +1,38 @@
+// SPDX-FileCopyrightText: 2026 The roundpipe authors
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#pragma once
+
+#include <roundpipe/concepts/backend.hpp>
+#include <roundpipe/concepts/partition_policy.hpp>
+#include <roundpipe/model/cost_model.hpp>
+#include <roundpipe/model/model_description.hpp>
+
+#include <utility>
+#include <vector>
+
+namespace roundpipe {
+
+ROUNDPIPE_INLINE CostModel CostModel::estimate(ModelDescription const& model,
+                                               DeviceProperties const& device) {
+  std::vector<LayerCost> costs;
+  for (auto const& layer : model.layers) {
+    Bytes bytes = layer.input.bytes() + layer.boundary.bytes() + layer.side_inputs.bytes() +
+                  layer.footprint.saved_bytes;
+    double parameters = 0;
+    for (auto const& spec : layer.parameters) {
+      bytes += spec.tensor.bytes();
+      parameters += static_cast<double>(spec.tensor.shape.size());
+    }
+    auto work = layer.work;
+    if (work.forward_flops == 0 && work.backward_flops == 0) {
+      work.forward_flops = 2 * parameters * static_cast<double>(model.capacity.positions());
+      work.backward_flops = 2 * work.forward_flops;
+    }
+    auto const moving = static_cast<double>(bytes) / device.memory_bytes_per_second;
+    costs.push_back({work.forward_flops / device.flops_per_second + moving,
+                     work.backward_flops / device.flops_per_second + 2 * moving});
+  }
+  return CostModel(std::move(costs));
+}
+
+}  // namespace roundpipe

@@ -1,0 +1,99 @@
+// SPDX-FileCopyrightText: 2026 The roundpipe authors
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#pragma once
+
+#include <roundpipe/core/error.hpp>
+#include <roundpipe/core/id.hpp>
+#include <roundpipe/core/tensor.hpp>
+#include <roundpipe/model/model_description.hpp>
+#include <roundpipe/model/parameter_blocks.hpp>
+
+#include <cstddef>
+#include <map>
+#include <string>
+#include <utility>
+
+namespace roundpipe {
+
+ROUNDPIPE_INLINE ParameterBlock const& ParameterBlocks::block_of(BlockUseId use) const {
+  return blocks[this->use(use).block.index()];
+}
+
+ROUNDPIPE_INLINE std::size_t ParameterBlocks::parameter_count() const {
+  std::size_t count = 0;
+  for (auto const& block : blocks) {
+    for (auto const& spec : block.specs) {
+      count += spec.tensor.shape.size();
+    }
+  }
+  return count;
+}
+
+ROUNDPIPE_INLINE ParameterBlocks form_blocks(ModelDescription const& model, bool sums_gradients) {
+  ParameterBlocks result;
+  std::map<std::string, std::size_t> shared;  // sharing key to block
+  auto const add_block = [&](std::string name, bool frozen) {
+    auto& block = result.blocks.emplace_back();
+    block.name = std::move(name);
+    block.frozen = frozen;
+    return result.blocks.size() - 1;
+  };
+  for (std::size_t layer = 0; layer < model.size(); ++layer) {
+    std::map<std::size_t, BlockUseId> use_of;  // this layer's block to its use
+    constexpr auto none = static_cast<std::size_t>(-1);
+    std::size_t own[] = {none, none};  // trained, frozen
+    auto& uses = result.layer_uses.emplace_back();
+    auto& places = result.places.emplace_back();
+    for (auto const& spec : model.layers[layer].parameters) {
+      auto const type = spec.tensor.dtype;
+      if (type != DType::f32 && type != DType::bf16 && type != DType::f16) {
+        throw Error(Errc::invalid_argument,
+                    model.name_of(layer) + ": parameter " + spec.tensor.name + " is " +
+                        std::string(name_of(type)) + "; parameters are f32, bf16 or f16");
+      }
+      auto& own_block = own[spec.frozen ? 1 : 0];
+      std::size_t block = own_block;
+      std::size_t tensor = 0;
+      bool is_new_tensor = true;
+      if (!spec.sharing_key.empty()) {
+        auto const [found, inserted] = shared.try_emplace(spec.sharing_key, result.blocks.size());
+        block = found->second;
+        is_new_tensor = inserted;
+        if (inserted) {
+          add_block(spec.sharing_key, spec.frozen);
+        } else {
+          auto const& first = result.blocks[block].specs.front();
+          if (first.tensor.shape != spec.tensor.shape || first.tensor.dtype != spec.tensor.dtype ||
+              first.frozen != spec.frozen) {
+            throw Error(Errc::invalid_argument,
+                        model.name_of(layer) + ": parameter " + spec.tensor.name +
+                            " differs in shape, type or being frozen from the one it shares as '" +
+                            spec.sharing_key + "'");
+          }
+        }
+      } else if (own_block == none) {
+        block = own_block = add_block(model.name_of(layer), spec.frozen);
+      }
+      if (is_new_tensor) {
+        auto wide = spec.tensor;
+        wide.dtype = accumulation_type(wide.dtype);
+        tensor = result.blocks[block].master.add(spec.tensor);
+        result.blocks[block].gradient.add(wide);
+        result.blocks[block].specs.push_back(spec);
+      }
+      auto const [use, inserted] = use_of.try_emplace(block, result.uses.size());
+      if (inserted) {
+        result.uses.push_back({LayerId(layer), BlockId(block)});
+        result.blocks[block].uses.push_back(use->second);
+        uses.push_back(use->second);
+      }
+      places.push_back({use->second, tensor});
+    }
+  }
+  for (auto& block : result.blocks) {
+    block.sums_gradient = !block.frozen && (sums_gradients || block.uses.size() > 1);
+  }
+  return result;
+}
+
+}  // namespace roundpipe

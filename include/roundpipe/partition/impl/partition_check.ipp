@@ -1,0 +1,44 @@
+// SPDX-FileCopyrightText: 2026 The roundpipe authors
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#pragma once
+
+#include <roundpipe/concepts/partition_policy.hpp>
+#include <roundpipe/partition/partition_check.hpp>
+
+#include <algorithm>
+#include <cstddef>
+#include <vector>
+
+namespace roundpipe {
+
+ROUNDPIPE_INLINE bool covers(Partition const& partition, std::size_t layers) {
+  std::size_t next = 0;
+  for (auto const& range : partition.forward) {
+    if (range.first != next || range.count == 0 || range.count > layers - next) {
+      return false;
+    }
+    next = range.end();
+  }
+  if (partition.backward.empty() || partition.backward.front().first != next) {
+    return false;
+  }
+  auto end = layers;
+  for (auto const& range : partition.backward) {
+    if (range.count == 0 || range.count > end || range.first != end - range.count) {
+      return false;
+    }
+    end = range.first;
+  }
+  return end == 0;
+}
+
+ROUNDPIPE_INLINE bool fits(PartitionProblem const& problem, Partition const& partition) {
+  auto const all = [&](StageDirection direction, std::vector<LayerRange> const& ranges) {
+    return std::ranges::all_of(
+        ranges, [&](LayerRange const& range) { return problem.fits(direction, range); });
+  };
+  return !problem.fits || (all(StageDirection::forward, partition.forward) &&
+                           all(StageDirection::backward, partition.backward));
+}
+
+}  // namespace roundpipe

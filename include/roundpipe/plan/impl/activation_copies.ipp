@@ -1,0 +1,122 @@
+// SPDX-FileCopyrightText: 2026 The roundpipe authors
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#pragma once
+
+#include <roundpipe/core/error.hpp>
+#include <roundpipe/core/id.hpp>
+#include <roundpipe/graph/action_graph.hpp>
+#include <roundpipe/memory/host_memory_plan.hpp>
+#include <roundpipe/memory/stage_layout.hpp>
+#include <roundpipe/plan/activation_copies.hpp>
+#include <roundpipe/plan/call_context.hpp>
+
+#include <algorithm>
+#include <cstddef>
+#include <utility>
+
+namespace roundpipe {
+
+namespace detail {
+
+ROUNDPIPE_INLINE void ActivationCopies::add_up(SlotId id, std::size_t w) {
+  auto const ahead = in_flight();  // this micro-batch and those behind it
+  auto const end = std::min(w + ahead, call_.micro_batches_per_round());
+  for (auto m = w == 0 ? 0 : w + ahead - 1; m < end; ++m) {
+    add_input(id, m);
+    add_gradient(id, m);
+  }
+}
+
+ROUNDPIPE_INLINE void ActivationCopies::add_down(SlotId id, std::size_t m) {
+  auto const& stage = call_.stage_of(id);
+  auto& work = call_.work_of(id);
+  if (!work.entries_out[m]) {
+    return;
+  }
+  auto action = call_.make(id, ActionKind::download_activation, LaneKind::activation_down, m);
+  action.reads.push_back(*work.entries_out[m]);
+  action.bytes = stage.out_bytes;
+  wait_for(action, work.last_compute[m]);
+  for (auto const& kept : stage.kept) {
+    write_boundary(action, BufferKind::checkpoint, kept.boundary);
+  }
+  if (stage.layers.front().input_gradient.area == Area::activations_out) {
+    write_boundary(action, BufferKind::boundary_gradient, stage.range.first - 1);
+  }
+  if (stage.has_loss()) {
+    action.writes.push_back({{BufferKind::loss, DeviceId::none(), m}, 0});
+    if (stage.kind == StageKind::evaluate) {
+      action.writes.push_back({{BufferKind::results, DeviceId::none(), m}, 0});
+    }
+  }
+  auto const writes = action.writes;
+  work.activation_down[m] = call_.graph.add(std::move(action));
+  for (auto const& buffer : writes) {
+    producers_[buffer] = work.activation_down[m];
+  }
+}
+
+ROUNDPIPE_INLINE void ActivationCopies::add_input(SlotId id, std::size_t m) {
+  auto const& stage = call_.stage_of(id);
+  auto action = make_up(id, ActionKind::upload_activation, m);
+  for (auto const& layer : stage.layers) {
+    action.bytes += layer.side_inputs.bytes;
+  }
+  if (action.bytes > 0) {
+    action.reads.push_back({{BufferKind::side_input, DeviceId::none(), m}, 0});
+  }
+  if (stage.range.first > 0 && stage.layers.front().input.bytes > 0) {
+    action.bytes += stage.layers.front().input.bytes;
+    read_boundary(action, BufferKind::checkpoint, stage.range.first - 1);
+  }
+  if (action.bytes > 0) {
+    call_.work_of(id).activation_up[m] = add_to_entry(std::move(action));
+  }
+}
+
+ROUNDPIPE_INLINE void ActivationCopies::add_gradient(SlotId id, std::size_t m) {
+  auto const& stage = call_.stage_of(id);
+  auto const& gradient = stage.layers.back().output_gradient;
+  if (gradient.area == Area::activations_in && gradient.bytes > 0) {
+    auto action = make_up(id, ActionKind::upload_gradient, m);
+    action.bytes = gradient.bytes;
+    read_boundary(action, BufferKind::boundary_gradient, stage.range.end() - 1);
+    call_.work_of(id).gradient_up[m] = add_to_entry(std::move(action));
+  }
+}
+
+ROUNDPIPE_INLINE Action ActivationCopies::make_up(SlotId id, ActionKind kind, std::size_t m) const {
+  auto action = call_.make(id, kind, LaneKind::activation_up, m);
+  wait_for(action, call_.compute_before(id, m, in_flight()));
+  return action;
+}
+
+ROUNDPIPE_INLINE ActionId ActivationCopies::add_to_entry(Action action) {
+  auto& entry = call_.work_of(action.slot).entries_in[action.micro_batch.index()];
+  action.writes.push_back(
+      call_.acquire_once(entry, BufferKind::activations_in, in_flight(), action));
+  return call_.graph.add(std::move(action));
+}
+
+ROUNDPIPE_INLINE void ActivationCopies::read_boundary(Action& action,
+                                                      BufferKind kind,
+                                                      std::size_t boundary) const {
+  Buffer const buffer{host_ring(kind, boundary, action.micro_batch), action.round.index()};
+  action.reads.push_back(buffer);
+  wait_for(action, producers_.at(buffer));
+}
+
+ROUNDPIPE_INLINE void ActivationCopies::write_boundary(Action& action,
+                                                       BufferKind kind,
+                                                       std::size_t boundary) {
+  auto const ring = host_ring(kind, boundary, action.micro_batch);
+  auto const buffer = call_.graph.acquire(ring, host_ring_entries, action);
+  require(buffer.sequence == action.round.index(),
+          Errc::unsupported,
+          "the schedule runs a stage's rounds out of order");
+  action.writes.push_back(buffer);
+}
+
+}  // namespace detail
+
+}  // namespace roundpipe

@@ -1,0 +1,100 @@
+// SPDX-FileCopyrightText: 2026 The roundpipe authors
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#pragma once
+
+#include <roundpipe/concepts/event_protocol.hpp>
+#include <roundpipe/core/id.hpp>
+#include <roundpipe/core/lane.hpp>
+#include <roundpipe/graph/action_graph.hpp>
+#include <roundpipe/graph/graph_builder.hpp>
+#include <roundpipe/plan/call_context.hpp>
+#include <roundpipe/plan/stage_chunks.hpp>
+
+#include <cstddef>
+#include <optional>
+#include <span>
+
+namespace roundpipe {
+
+namespace detail {
+
+ROUNDPIPE_INLINE void wait_for(Action& action, ActionId id) {
+  if (id.valid()) {
+    action.waits.push_back(id);
+  }
+}
+
+ROUNDPIPE_INLINE Action CallContext::make(SlotId id,
+                                          ActionKind kind,
+                                          LaneKind lane,
+                                          std::size_t micro) const {
+  Action action;
+  action.kind = kind;
+  action.lane = {lane, slot(id).device};
+  action.slot = id;
+  action.stage = slot(id).stage;
+  action.round = slot(id).round;
+  action.micro_batch = MicroBatchId(micro);
+  return action;
+}
+
+ROUNDPIPE_INLINE Action CallContext::make_chunk(SlotId id,
+                                                ActionKind kind,
+                                                LaneKind lane,
+                                                StageChunk const& chunk,
+                                                std::span<ActionId const> gates,
+                                                SlotId window_slot) const {
+  auto action = make(id, kind, lane, chunk.window);
+  action.pieces = chunk.pieces;
+  action.bytes = chunk.bytes;
+  action.gated = chunk.gated;
+  action.window_slot = window_slot;
+  for (auto const gate : gates) {
+    wait_for(action, gate);
+  }
+  return action;
+}
+
+ROUNDPIPE_INLINE void CallContext::wait_for_rules(Action& action, BlockEvent event) const {
+  auto const events = input.before(event);
+  action.block_waits.insert(action.block_waits.end(), events.begin(), events.end());
+}
+
+ROUNDPIPE_INLINE Buffer CallContext::acquire_once(std::optional<Buffer>& entry,
+                                                  BufferKind kind,
+                                                  std::size_t count,
+                                                  Action& action) {
+  if (!entry) {
+    entry = graph.acquire({kind, action.lane.device, 0}, count, action);
+  }
+  return *entry;
+}
+
+ROUNDPIPE_INLINE ActionId CallContext::compute_before(SlotId id,
+                                                      std::size_t m,
+                                                      std::size_t back) const {
+  while (id.valid() && m < back) {
+    back -= m;
+    m = micro_batches_per_round();
+    id = slot(id).previous;
+  }
+  return id.valid() ? work[id.index()].last_compute[m - back] : ActionId::none();
+}
+
+ROUNDPIPE_INLINE ActionId CallContext::last_down(SlotId id, std::size_t w) const {
+  while (id.valid()) {
+    auto const& down = work[id.index()].activation_down;
+    while (w > 0) {
+      if (down[--w].valid()) {
+        return down[w];
+      }
+    }
+    id = slot(id).previous;
+    w = micro_batches_per_round();
+  }
+  return ActionId::none();
+}
+
+}  // namespace detail
+
+}  // namespace roundpipe

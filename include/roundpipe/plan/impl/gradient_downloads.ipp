@@ -1,0 +1,91 @@
+// SPDX-FileCopyrightText: 2026 The roundpipe authors
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#pragma once
+
+#include <roundpipe/concepts/event_protocol.hpp>
+#include <roundpipe/core/id.hpp>
+#include <roundpipe/graph/action_graph.hpp>
+#include <roundpipe/plan/call_context.hpp>
+#include <roundpipe/plan/gradient_downloads.hpp>
+#include <roundpipe/plan/gradient_sums.hpp>
+#include <roundpipe/plan/stage_chunks.hpp>
+
+#include <cstddef>
+#include <span>
+#include <utility>
+#include <vector>
+
+namespace roundpipe {
+
+namespace detail {
+
+ROUNDPIPE_INLINE void GradientDownloads::add_window(SlotId id, std::size_t w) {
+  auto const previous = call_.slot(id).previous;
+  if (!in_windows() || !previous.valid()) {
+    return;
+  }
+  for (auto const& chunk : chunks_of(previous)) {
+    if (chunk.window == w) {
+      std::vector<ActionId> gates;
+      if (chunk.gated) {
+        gates = {call_.compute_before(id, w, 1), call_.last_down(id, w)};
+      }
+      add_chunk(previous, chunk, gates, id);
+    }
+  }
+}
+
+ROUNDPIPE_INLINE void GradientDownloads::finish_slot(SlotId id) {
+  if (!in_windows()) {
+    add_own(id);
+  }
+}
+
+ROUNDPIPE_INLINE void GradientDownloads::finish_call() {
+  for (std::size_t s = 0; s < call_.slots.size() && in_windows(); ++s) {
+    if (!call_.slots[s].next.valid()) {
+      add_own(SlotId(s));
+    }
+  }
+}
+
+ROUNDPIPE_INLINE void GradientDownloads::add_own(SlotId id) {
+  ActionId const gates[] = {call_.last_down(id, call_.micro_batches_per_round())};
+  for (auto const& chunk : chunks_of(id)) {
+    add_chunk(id, chunk, gates, SlotId::none());
+  }
+}
+
+ROUNDPIPE_INLINE void GradientDownloads::add_chunk(SlotId id,
+                                                   StageChunk const& chunk,
+                                                   std::span<ActionId const> gates,
+                                                   SlotId window_slot) {
+  auto const& blocks = call_.input.blocks;
+  auto& work = call_.work_of(id);
+  auto action = call_.make_chunk(
+      id, ActionKind::download_gradients, LaneKind::gradient_down, chunk, gates, window_slot);
+  action.reads.push_back(work.gradients.value());
+  for (auto const use : chunk.uses) {
+    wait_for(action, work.last_backward.at(blocks.use(use).layer.index()));
+    if (blocks.block_of(use).sums_gradient) {
+      action.writes.push_back(sums_.land(use, count_chunks(chunks_of(id), use), action));
+    } else {
+      auto const block = blocks.use(use).block;
+      action.writes.push_back(block_buffer(BufferKind::gradient, block));
+      call_.wait_for_rules(action, {block, BlockEventKind::gradient_write});
+    }
+  }
+  auto const round = action.round;
+  auto const added = call_.graph.add(std::move(action));
+  for (auto const use : chunk.uses) {
+    if (blocks.block_of(use).sums_gradient) {
+      sums_.landed(use, round, added);
+    } else {
+      call_.graph.publish({blocks.use(use).block, BlockEventKind::gradient_write}, added);
+    }
+  }
+}
+
+}  // namespace detail
+
+}  // namespace roundpipe

@@ -1,0 +1,78 @@
+// SPDX-FileCopyrightText: 2026 The roundpipe authors
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#pragma once
+
+#include <roundpipe/concepts/event_protocol.hpp>
+#include <roundpipe/core/error.hpp>
+#include <roundpipe/core/id.hpp>
+#include <roundpipe/graph/action_graph.hpp>
+#include <roundpipe/plan/call_context.hpp>
+#include <roundpipe/plan/gradient_sums.hpp>
+
+#include <cstddef>
+#include <utility>
+
+namespace roundpipe {
+
+namespace detail {
+
+ROUNDPIPE_INLINE Buffer GradientSums::land(BlockUseId use, std::size_t chunks, Action& action) {
+  auto& landing = landings_[{use, action.round}];
+  if (!landing.buffer) {
+    require(waiting_[use] == 0,
+            Errc::unsupported,
+            "the schedule lands a gradient before the round before is summed");
+    ++waiting_[use];
+    landing.buffer =
+        call_.graph.acquire({BufferKind::landing, DeviceId::none(), use.index()}, 1, action);
+    landing.chunks = chunks;
+  }
+  return *landing.buffer;
+}
+
+ROUNDPIPE_INLINE void GradientSums::landed(BlockUseId use, RoundId round, ActionId chunk) {
+  auto& landing = landings_.at({use, round});
+  landing.landed = chunk;
+  --landing.chunks;
+  add_accumulations(call_.input.blocks.use(use).block, round);
+}
+
+ROUNDPIPE_INLINE void GradientSums::add_accumulations(BlockId block, RoundId round) {
+  auto const& uses = call_.input.blocks.blocks[block.index()].uses;
+  auto& next = accumulated_[{block.index(), round.index()}];
+  for (; next < uses.size(); ++next) {
+    auto const found = landings_.find({uses[next], round});
+    if (found == landings_.end() || found->second.chunks > 0) {
+      return;
+    }
+    add_accumulation(uses[next], round, next == 0 && round.index() == 0, found->second);
+  }
+}
+
+ROUNDPIPE_INLINE void GradientSums::add_accumulation(BlockUseId use,
+                                                     RoundId round,
+                                                     bool first,
+                                                     Landing const& landing) {
+  auto const& blocks = call_.input.blocks;
+  auto const block = blocks.use(use).block;
+  Action action;
+  action.kind = ActionKind::accumulate_gradient;
+  action.lane = {LaneKind::accumulate, DeviceId::none()};
+  action.round = round;
+  action.block = block;
+  action.use = use;
+  action.layer = blocks.use(use).layer;
+  action.first = first;
+  action.bytes = blocks.blocks[block.index()].master.bytes();
+  action.reads.push_back(landing.buffer.value());
+  action.writes.push_back(block_buffer(BufferKind::gradient, block));
+  wait_for(action, landing.landed);
+  call_.wait_for_rules(action, {block, BlockEventKind::gradient_write});
+  auto const added = call_.graph.add(std::move(action));
+  call_.graph.publish({block, BlockEventKind::gradient_write}, added);
+  --waiting_[use];
+}
+
+}  // namespace detail
+
+}  // namespace roundpipe

@@ -1,0 +1,108 @@
+// SPDX-FileCopyrightText: 2026 The roundpipe authors
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#pragma once
+
+#include <roundpipe/concepts/event_protocol.hpp>
+#include <roundpipe/core/id.hpp>
+#include <roundpipe/graph/action_graph.hpp>
+#include <roundpipe/plan/call_context.hpp>
+#include <roundpipe/plan/parameter_uploads.hpp>
+#include <roundpipe/plan/stage_chunks.hpp>
+
+#include <cstddef>
+#include <set>
+#include <span>
+#include <utility>
+#include <vector>
+
+namespace roundpipe {
+
+namespace detail {
+
+ROUNDPIPE_INLINE ParameterUploads::ParameterUploads(CallContext& call)
+    : call_(call), chunks_(cut_stages(call, [](auto const&, auto const&) { return true; })) {
+  for (std::size_t i = 0; i < chunks_.size(); ++i) {
+    ordered_.push_back(in_layer_order(chunks_[i], call.input.blocks, call.input.stages[i]));
+  }
+}
+
+ROUNDPIPE_INLINE void ParameterUploads::add_own(SlotId id) {
+  auto const previous = call_.slot(id).previous;
+  if (!in_windows() || !previous.valid()) {
+    for (auto const& chunk : ordered_[call_.slot(id).stage.index()]) {
+      add_chunk(id, chunk, {}, SlotId::none());
+    }
+    return;
+  }
+  auto const& work = call_.work_of(id);
+  for (auto const& chunk : chunks_of(id)) {
+    if (waits_for_own_activation(chunk)) {
+      ActionId const gates[] = {call_.compute_before(previous, chunk.window, 1),
+                                work.activation_up.front(),
+                                work.gradient_up.front()};
+      add_chunk(id, chunk, gates, previous);
+    }
+  }
+}
+
+ROUNDPIPE_INLINE void ParameterUploads::add_window(SlotId id, std::size_t w) {
+  auto const next = call_.slot(id).next;
+  if (!in_windows() || !next.valid()) {
+    return;
+  }
+  auto const& work = call_.work_of(id);
+  auto const up = uploaded_through(w) - 1;
+  for (auto const& chunk : chunks_of(next)) {
+    if (chunk.window != w || waits_for_own_activation(chunk)) {
+      continue;
+    }
+    std::vector<ActionId> gates;
+    if (chunk.gated) {
+      gates = {call_.compute_before(id, w, 1), work.activation_up[up], work.gradient_up[up]};
+    }
+    add_chunk(next, chunk, gates, id);
+  }
+}
+
+ROUNDPIPE_INLINE void ParameterUploads::add_chunk(SlotId id,
+                                                  StageChunk const& chunk,
+                                                  std::span<ActionId const> gates,
+                                                  SlotId window_slot) {
+  auto& work = call_.work_of(id);
+  auto action = call_.make_chunk(
+      id, ActionKind::upload_parameters, LaneKind::parameter_up, chunk, gates, window_slot);
+  if (chunk.gated && !window_slot.valid()) {  // the windows of the call before, from their end
+    auto const back = call_.micro_batches_per_round() - uploaded_through(chunk.window);
+    action.lane_waits.push_back({LaneKind::activation_up, back});
+  }
+  action.writes.push_back(call_.acquire_once(
+      work.parameters, BufferKind::parameters, call_.input.buffering.parameters, action));
+  auto const blocks = trained_blocks_of(chunk);
+  for (auto const block : blocks) {
+    action.reads.push_back(block_buffer(BufferKind::master, block));
+    call_.wait_for_rules(action, {block, BlockEventKind::upload});
+  }
+  auto const added = call_.graph.add(std::move(action));
+  for (auto const use : chunk.uses) {
+    work.uploaded[use] = added;
+  }
+  for (auto const block : blocks) {
+    call_.graph.publish({block, BlockEventKind::upload}, added);
+  }
+}
+
+ROUNDPIPE_INLINE std::set<BlockId> ParameterUploads::trained_blocks_of(
+    StageChunk const& chunk) const {
+  auto const& all = call_.input.blocks;
+  std::set<BlockId> blocks;
+  for (auto const use : chunk.uses) {
+    if (all.trains(use)) {
+      blocks.insert(all.use(use).block);
+    }
+  }
+  return blocks;
+}
+
+}  // namespace detail
+
+}  // namespace roundpipe

@@ -1,0 +1,102 @@
+// SPDX-FileCopyrightText: 2026 The roundpipe authors
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#pragma once
+
+#include <roundpipe/core/id.hpp>
+#include <roundpipe/graph/action_graph.hpp>
+#include <roundpipe/graph/pass_actions.hpp>
+#include <roundpipe/memory/stage_layout.hpp>
+#include <roundpipe/model/stage_passes.hpp>
+#include <roundpipe/plan/call_context.hpp>
+#include <roundpipe/plan/stage_compute.hpp>
+
+#include <algorithm>
+#include <cstddef>
+#include <utility>
+
+namespace roundpipe {
+
+namespace detail {
+
+ROUNDPIPE_INLINE void StageCompute::add(SlotId id, std::size_t m) {
+  for (auto const& pass : call_.stage_of(id).passes()) {
+    pass.runs_backward() ? add_backward(id, m, pass) : add_forward(id, m, pass);
+  }
+}
+
+ROUNDPIPE_INLINE void StageCompute::add_forward(SlotId id, std::size_t m, Pass const& pass) {
+  auto const& stage = call_.stage_of(id);
+  auto const i = pass.layer - stage.range.first;
+  auto action = call_.make(id, action_kind(pass), LaneKind::compute, m);
+  if (i == 0) {
+    wait_for(action, call_.work_of(id).activation_up[m]);
+  }
+  if (is_loss(stage, i) || stage.layers[i].output.area == Area::activations_out) {
+    write_entry(action);
+  }
+  add_layer(i, std::move(action));
+}
+
+ROUNDPIPE_INLINE void StageCompute::add_backward(SlotId id, std::size_t m, Pass const& pass) {
+  auto const& stage = call_.stage_of(id);
+  auto const& input = call_.input;
+  auto& work = call_.work_of(id);
+  auto const i = pass.layer - stage.range.first;
+  auto action = call_.make(id, action_kind(pass), LaneKind::compute, m);
+  if (i + 1 == stage.range.count) {
+    wait_for(action, work.gradient_up[m]);
+  }
+  if (is_loss(stage, i) || stage.layers[i].input_gradient.area == Area::activations_out) {
+    write_entry(action);
+  }
+  if (std::ranges::any_of(input.blocks.layer_uses[pass.layer],
+                          [&](auto use) { return input.blocks.trains(use); })) {
+    action.writes.push_back(call_.acquire_once(
+        work.gradients, BufferKind::gradients, input.buffering.gradients, action));
+  }
+  auto const added = add_layer(i, std::move(action));
+  if (m + 1 == call_.micro_batches_per_round()) {
+    work.last_backward[pass.layer] = added;
+  }
+}
+
+ROUNDPIPE_INLINE void StageCompute::write_entry(Action& action) {
+  auto& entry = call_.work_of(action.slot).entries_out[action.micro_batch.index()];
+  action.writes.push_back(call_.acquire_once(
+      entry, BufferKind::activations_out, call_.input.buffering.activations, action));
+}
+
+ROUNDPIPE_INLINE ActionId StageCompute::add_layer(std::size_t i, Action action) {
+  auto const& stage = call_.stage_of(action.slot);
+  auto& work = call_.work_of(action.slot);
+  auto const m = action.micro_batch.index();
+  auto const& places = stage.layers[i];
+  action.layer = LayerId(stage.range.first + i);
+  action.first = m == 0;
+  action.last = m + 1 == call_.micro_batches_per_round();
+  action.uses = call_.input.blocks.layer_uses[action.layer.index()];
+  for (auto const use : action.uses) {
+    if (action.first && work.uploaded.contains(use)) {
+      wait_for(action, work.uploaded.at(use));
+    }
+  }
+  if (!action.uses.empty() && work.parameters) {
+    action.reads.push_back(*work.parameters);
+  }
+  auto const reads_entry =
+      (places.input.area == Area::activations_in && places.input.bytes > 0) ||
+      places.side_inputs.bytes > 0 ||
+      (action.kind == ActionKind::backward && places.output_gradient.area == Area::activations_in);
+  if (reads_entry && work.entries_in[m]) {
+    action.reads.push_back(*work.entries_in[m]);
+  }
+  if (places.input.area == Area::activations_out) {
+    action.reads.push_back(work.entries_out[m].value());
+  }
+  work.last_compute[m] = call_.graph.add(std::move(action));
+  return work.last_compute[m];
+}
+
+}  // namespace detail
+
+}  // namespace roundpipe

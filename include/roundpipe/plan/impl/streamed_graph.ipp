@@ -1,0 +1,44 @@
+// SPDX-FileCopyrightText: 2026 The roundpipe authors
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#pragma once
+
+#include <roundpipe/core/id.hpp>
+#include <roundpipe/graph/action_graph.hpp>
+#include <roundpipe/plan/activation_copies.hpp>
+#include <roundpipe/plan/call_context.hpp>
+#include <roundpipe/plan/gradient_downloads.hpp>
+#include <roundpipe/plan/parameter_uploads.hpp>
+#include <roundpipe/plan/stage_compute.hpp>
+#include <roundpipe/plan/streamed_graph.hpp>
+
+#include <cstddef>
+#include <utility>
+
+namespace roundpipe {
+
+ROUNDPIPE_INLINE ActionGraph build_streamed_graph(StreamedGraphInput const& input) {
+  detail::CallContext call(input);
+  detail::ActivationCopies activations(call);
+  detail::ParameterUploads parameters(call);
+  detail::GradientDownloads gradients(call);
+  detail::StageCompute compute(call);
+  for (std::size_t s = 0; s < call.slots.size(); ++s) {
+    SlotId const slot(s);
+    for (std::size_t w = 0; w < call.micro_batches_per_round();
+         ++w) {  // window w: micro-batch w computes
+      activations.add_up(slot, w);
+      if (w == 0) {
+        parameters.add_own(slot);
+      }
+      parameters.add_window(slot, w);
+      gradients.add_window(slot, w);
+      compute.add(slot, w);
+      activations.add_down(slot, w);
+    }
+    gradients.finish_slot(slot);
+  }
+  gradients.finish_call();
+  return std::move(call.graph).finish(input.advance);
+}
+
+}  // namespace roundpipe
