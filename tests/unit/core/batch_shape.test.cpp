@@ -25,8 +25,7 @@ TEST_CASE("a micro-batch fits into a capacity when no extent of the capacity is 
   CHECK(BatchShape{4, 1}.fits(capacity));
   CHECK_FALSE(BatchShape{5, 1}.fits(capacity));
   CHECK_FALSE(BatchShape{1, 17}.fits(capacity));
-  CHECK_FALSE(BatchShape{2, 32}.fits(capacity));  // the number of positions fits, the length does
-                                                  // not
+  CHECK_FALSE(BatchShape{2, 32}.fits(capacity));  // enough positions, but too long
 }
 
 TEST_CASE("a micro-batch without rows or positions does not fit into any capacity") {

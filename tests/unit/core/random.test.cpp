@@ -95,8 +95,7 @@ TEST_CASE("uniform numbers pass a chi-square test") {
     auto const off = count - draws / 64.0;
     chi_square += off * off / (draws / 64.0);
   }
-  CHECK(chi_square > 30);   // 63 degrees of freedom: chance leaves this range once in ten thousand
-                            // draws
+  CHECK(chi_square > 30);   // 63 degrees of freedom: one draw in 10^4 lies outside
   CHECK(chi_square < 112);  // (the draw is the same in every run)
 }
 

@@ -41,8 +41,7 @@ concept Readable = requires(S span) { span[0]; } || requires(S span) { *span.beg
 static_assert(!Readable<DeviceSpan<float>>);
 static_assert(Readable<HostSpan<float>>);
 
-static_assert(std::is_trivially_copyable_v<DeviceSpan<float>>);  // so that it can be a kernel
-                                                                 // argument
+static_assert(std::is_trivially_copyable_v<DeviceSpan<float>>);  // for kernels
 
 }  // namespace
 

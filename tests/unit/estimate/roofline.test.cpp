@@ -128,8 +128,7 @@ TEST_CASE("layers, head and embedding have the number of parameters in the model
   CHECK(two_digits(billions("qwen3-1.7b", 1)) == 1.72);  // tied
   CHECK(two_digits(billions("llama3.1-8b", 2)) == 8.03);
   CHECK(two_digits(billions("gpt-oss-20b", 2)) == doctest::Approx(20.74));
-  CHECK(two_digits(billions("qwen3-32b", 2)) == doctest::Approx(30.75));  // queries wider than
-                                                                          // hidden
+  CHECK(two_digits(billions("qwen3-32b", 2)) == doctest::Approx(30.75));  // wider queries
   CHECK(two_digits(billions("qwen3-235b-a22b", 2)) == doctest::Approx(231.89));
 }
 

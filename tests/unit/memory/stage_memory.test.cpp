@@ -104,8 +104,7 @@ TEST_CASE("plain sizes and a model with tensors of these sizes need the same mem
         LayerRange const range{first, count};
         REQUIRE(memory.bytes(StageDirection::backward, range) ==
                 budget.bytes(StageDirection::backward, range, buffering));
-        if (range.end() < layers.size()) {  // the stage with the last layer is never a forward
-                                            // stage
+        if (range.end() < layers.size()) {  // the last stage never runs forward only
           REQUIRE(memory.bytes(StageDirection::forward, range) ==
                   budget.bytes(StageDirection::forward, range, buffering));
         }

@@ -57,8 +57,7 @@ TEST_CASE("a value becomes one of its two neighbours, and the mean is the value"
     for (auto const low : {1.0, -1.0, 0x1p-20, -3e20, 0x1p-130}) {  // with a subnormal
       auto const below = static_cast<double>(static_cast<float>(BFloat16(static_cast<float>(low))));
       auto const bits = std::bit_cast<std::uint32_t>(static_cast<float>(below));
-      auto const above = static_cast<double>(std::bit_cast<float>(bits + 0x10000U));  // away from
-                                                                                      // zero
+      auto const above = static_cast<double>(std::bit_cast<float>(bits + 0x10000U));  // outwards
       auto const value = static_cast<float>(below + fraction * (above - below));
       auto const exact = (static_cast<double>(value) - below) / (above - below);
       auto const results = draws(value, count);

@@ -94,8 +94,7 @@ Score brute_force(PartitionProblem const& problem) {
   for (std::size_t fused = 0; fused < layers; ++fused) {
     auto const fused_seconds =
         slowest(problem, StageDirection::backward, {{fused, layers - fused}});
-    std::map<double, double> forwards;  // for each number of stages: the smallest time of the
-                                        // slowest stage
+    std::map<double, double> forwards;  // by number of stages: the slowest stage's time
     std::map<double, double> backwards;
     for (auto const& stages : compositions(fused)) {
       auto const count = static_cast<double>(stages.size());

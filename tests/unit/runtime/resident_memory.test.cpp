@@ -54,8 +54,7 @@ TEST_CASE("a pipeline takes the memory that its ledger lists, in every mode" *
     auto const taken = resident_bytes() - before;
     auto const& ledger = pipeline.plan().ledger;
     auto const planned = total_bytes(ledger, LedgerLine::Space::host) +
-                         total_bytes(ledger, LedgerLine::Space::device);  // emulated devices use
-                                                                          // host memory, too
+                         total_bytes(ledger, LedgerLine::Space::device);  // emulated: here, too
     CAPTURE(pipeline.plan().host.state_bytes);
     CAPTURE(taken);
     CAPTURE(planned);

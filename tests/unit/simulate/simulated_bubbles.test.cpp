@@ -181,11 +181,9 @@ TEST_CASE(
     CHECK(result.ratio() == doctest::Approx(0.8));
     auto const& bubbles = result.bubbles;
     CHECK(bubbles.total() == doctest::Approx(8 * n));
-    CHECK(bubbles[BubbleCause::optimizer_stall] == doctest::Approx(6 * n));  // both wait for the
-                                                                             // optimizer
-    CHECK(bubbles[BubbleCause::drain] == doctest::Approx(n));  // device 0, at the end of the call
-                                                               // before
-    CHECK(bubbles[BubbleCause::fill] == doctest::Approx(n));   // device 1, at the start of its call
+    CHECK(bubbles[BubbleCause::optimizer_stall] == doctest::Approx(6 * n));  // both wait
+    CHECK(bubbles[BubbleCause::drain] == doctest::Approx(n));                // device 0, old call
+    CHECK(bubbles[BubbleCause::fill] == doctest::Approx(n));  // device 1, at the start of its call
   }
 }
 

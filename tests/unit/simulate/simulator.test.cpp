@@ -195,8 +195,7 @@ TEST_CASE("invalid simulations are refused") {
   };
   auto options = example_options();
   CHECK(code(graph_of({compute(0, 1)}), options) == Errc::invalid_argument);
-  CHECK(code(graph_of({compute().after({0})}), options) == Errc::invalid_argument);  // waits
-                                                                                     // forever
+  CHECK(code(graph_of({compute().after({0})}), options) == Errc::invalid_argument);  // endless wait
   options.dispatch_s = -1;
   CHECK(code(graph_of({compute()}), options) == Errc::invalid_argument);
   options = example_options();
