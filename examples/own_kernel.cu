@@ -2,8 +2,10 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 
 // A layer with its own kernel, in one file: y = x + w tanh(x), with one trained w for each column.
-#include <roundpipe/roundpipe.hpp>
-#include <roundpipe/roundpipe_cuda.cuh>
+#include <roundpipe/cuda/cuda_backend.hpp>
+#include <roundpipe/model/sequential.hpp>
+#include <roundpipe/optim/sgd.hpp>
+#include <roundpipe/runtime/pipeline.hpp>
 
 #include <cub/block/block_reduce.cuh>
 

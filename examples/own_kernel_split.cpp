@@ -5,7 +5,9 @@
 // short and for nvcc. The layers and the pipeline are here: the host's compiler compiles them
 // faster, and with its warnings.
 #include <roundpipe/cuda/cuda_backend.hpp>
-#include <roundpipe/roundpipe.hpp>
+#include <roundpipe/model/sequential.hpp>
+#include <roundpipe/optim/sgd.hpp>
+#include <roundpipe/runtime/pipeline.hpp>
 
 #include <cmath>
 #include <cstddef>

@@ -43,10 +43,10 @@ class RunHistory {
           return;  // a wait would only keep the run from being used again
         }
         earlier->pin();
-        run.add_external(id, {earlier, past.action, past.lane.kind, 0});
+        run.add_external(id, CrossRunWait{earlier, past.action, past.lane.kind, 0});
       } else {
         auto const sequence = earlier->host_sequence(past.action);
-        run.add_external(id, {nullptr, past.action, past.lane.kind, sequence});
+        run.add_external(id, CrossRunWait{nullptr, past.action, past.lane.kind, sequence});
       }
     });
   }
