@@ -3,6 +3,7 @@
 # behind all rooms that it may include, so there are no circles. docs/design.md says what lives in
 # each. The test `floors` checks every #include against this list, and that no room may include one
 # that it does not need.
+# The test `room_graph` checks that docs/design.md and README.md show the rooms in this order.
 set(ROUNDPIPE_ROOMS)
 macro(roundpipe_room room)
   list(APPEND ROUNDPIPE_ROOMS ${room})
@@ -38,3 +39,18 @@ roundpipe_room(cuda/attention concepts core cuda/device)
 roundpipe_room(cuda concepts core cuda/device)
 roundpipe_room(cuda/kernels concepts core cuda/device nn)
 roundpipe_room(cuda/ops concepts core cuda cuda/attention cuda/kernels cuda/matmul nn)
+
+# The room of a header, which is a path in include/roundpipe/: its folder. Headers outside the rooms
+# are of the room base or umbrella.
+function(roundpipe_room_of header out)
+  get_filename_component(room "${header}" DIRECTORY)
+  string(REGEX REPLACE "/impl$" "" room "${room}")
+  if(header MATCHES "^(version|config)\\.hpp$")
+    set(room base)
+  elseif(header MATCHES "^(roundpipe\\.hpp|roundpipe_cuda\\.cuh)$")
+    set(room umbrella)
+  elseif(NOT room IN_LIST ROUNDPIPE_ROOMS)
+    message(FATAL_ERROR "${header}: RoundpipeRooms.cmake has no room '${room}'")
+  endif()
+  set(${out} "${room}" PARENT_SCOPE)
+endfunction()
