@@ -45,7 +45,7 @@ using BlockUseId =
 using StageId = Id<struct StageTag>;  ///< A stage in execution order; forward stages come first.
 using SlotId = Id<struct SlotTag>;    ///< A stage in a round: a place in the dispatch order.
 using RoundId = Id<struct RoundTag>;  ///< A round of a call.
-using MicroBatchId = Id<struct MicroBatchTag>;  ///< A micro-batch of a call, counted across rounds.
+using MicroBatchId = Id<struct MicroBatchTag>;  ///< A micro-batch of a round.
 using DeviceId = Id<struct DeviceTag>;  ///< A worker; relative in graphs, physical in backends.
 using ActionId = Id<struct ActionTag>;  ///< An action of a graph, in issue order.
 
