@@ -7,12 +7,12 @@
 #endif
 
 /// \file
-/// \brief The gradients of causal grouped-query attention by our own kernels, in two passes: one a
-/// tile of queries for their gradient, one a tile of keys for that of keys and values.
+/// \brief The gradients of causal grouped-query attention by our own kernels, in two passes: one
+/// over tiles of queries for their gradient, one over tiles of keys for that of keys and values.
 ///
-/// Probabilities are formed again from the log-sum-exp, with the formulas of Dao et al. 2022,
-/// algorithm 4. The pass over keys walks over the query heads of its group in order; no sum's order
-/// is left to chance. All arithmetic is in f32, probabilities included.
+/// Both recompute probabilities from the log-sum-exp, with the formulas of Dao et al. 2022,
+/// algorithm 4. The pass over keys takes the query heads of its group in order, so that no sum
+/// depends on timing. All arithmetic is in f32, probabilities included.
 
 #include <roundpipe/concepts/ops.hpp>
 #include <roundpipe/core/span.hpp>
@@ -30,7 +30,7 @@
 
 namespace roundpipe::cu::detail {
 
-/// A warp a query: the sum of the products of its output and the output's gradient.
+/// For each query, one warp sums the products of its output and the output's gradient.
 template <class E>
 __global__ void __launch_bounds__(attention_threads)
     attention_row_sums_kernel(float* row_sums, E const* dout, E const* out, AttentionExtents e) {
@@ -89,7 +89,7 @@ struct BackwardTiles {
   }
 };
 
-/// The queries' gradient, a block a tile \p T of queries.
+/// The queries' gradient; each block computes a tile \p T of queries.
 template <class E, class T>
 __global__ void __launch_bounds__(attention_threads) attention_dq_kernel(E* dq,
                                                                          E const* dout,
@@ -137,8 +137,8 @@ __global__ void __launch_bounds__(attention_threads) attention_dq_kernel(E* dq,
   T::store(dq, mine.queries, mine.first, e, sum, factor);
 }
 
-/// The gradients of keys and values, a block a tile \p T of keys, the first ones, which the most
-/// queries see, first.
+/// The gradients of keys and values; each block computes a tile \p T of keys. The first tiles,
+/// which the most queries see, come first.
 template <class E, class T>
 __global__ void __launch_bounds__(attention_threads) attention_dkv_kernel(E* dk,
                                                                           E* dv,

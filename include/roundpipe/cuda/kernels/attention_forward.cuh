@@ -8,8 +8,9 @@
 
 /// \file
 /// \brief Causal grouped-query attention by our own kernel, for types and heads that cuDNN does not
-/// compute, and where it is not there: online softmax (Dao et al. 2022, algorithm 1) over tiles of
-/// keys, a block a tile of queries. All arithmetic is in f32, probabilities included.
+/// compute and for programs without cuDNN: online softmax (Dao et al. 2022, algorithm 1) over tiles
+/// of keys. Each block computes a tile of queries. All arithmetic is in f32, probabilities
+/// included.
 
 #include <roundpipe/concepts/ops.hpp>
 #include <roundpipe/core/tensor.hpp>
@@ -26,8 +27,8 @@
 
 namespace roundpipe::cu::detail {
 
-/// The largest over each \p lanes neighbours, a power of two, in all of them. All of a warp must
-/// call.
+/// The maximum over each group of \p lanes neighbours, a power of two; every lane of a group gets
+/// it. All lanes of the warp must call.
 [[nodiscard]] __device__ inline float largest_over_lanes(float value, int lanes) {
   for (int step = lanes / 2; step > 0; step /= 2) {
     value = fmaxf(value, __shfl_xor_sync(~0U, value, step));
@@ -35,7 +36,7 @@ namespace roundpipe::cu::detail {
   return value;
 }
 
-/// A block a tile \p T of queries.
+/// Each block computes a tile \p T of queries.
 template <class E, class T>
 __global__ void __launch_bounds__(attention_threads)
     attention_kernel(E* out, float* lse, E const* q, E const* k, E const* v, AttentionExtents e) {
@@ -71,7 +72,7 @@ __global__ void __launch_bounds__(attention_threads)
         s[i][j] = visible ? s[i][j] * e.scale : -infinity;
         most = fmaxf(most, s[i][j]);
       }
-      // Finite: key 0 is in the first tile, and all see it.
+      // Finite: the first tile holds key 0, which every query sees.
       most = largest_over_lanes(most, T::side);
       float const correction = expf(largest[i] - most);
       largest[i] = most;

@@ -7,8 +7,8 @@
 #endif
 
 /// \file
-/// \brief How attention launches its kernels: extents, which of them for which elements and heads,
-/// and their shared memory.
+/// \brief How attention launches its kernels: extents, which kernel for which elements and heads,
+/// and shared memory.
 
 #include <roundpipe/concepts/ops.hpp>
 #include <roundpipe/core/dtype.hpp>

@@ -29,7 +29,7 @@ struct AttentionExtents {
   float scale;
 };
 
-/// Where a sequence's vectors begin, and how far they are apart.
+/// Where the vectors of a sequence begin, and how far apart they are.
 struct AttentionPlace {
   std::int64_t offset;
   std::int64_t step;
@@ -43,9 +43,9 @@ struct AttentionPlace {
 /// The threads of a block.
 inline constexpr int attention_threads = 256;
 
-/// A block's 16 by 16 threads over tiles of \p Tile queries or keys, with heads of up to \p Dim
-/// elements. Thread (x, y) holds the elements (y + 16 i, x + 16 j) of a tile of scores, and
-/// (y + 16 i, 4 x + 64 j ...) of a tile of vectors.
+/// The 16 by 16 threads of a block over tiles of \p Tile queries or keys, with heads of up to \p
+/// Dim elements. Thread (x, y) holds the elements (y + 16 i, x + 16 j) of a tile of scores, and (y
+/// + 16 i, 4 x + 64 j ...) of a tile of vectors.
 template <int Dim, int Tile>
 struct AttentionTile {
   static constexpr int size = Tile;
@@ -78,7 +78,7 @@ struct AttentionTile {
     return first + x() + side * j;
   }
 
-  /// Brings \p Tile vectors of \p place from \p first on to \p tile; zeros where there are none.
+  /// Copies \p Tile vectors of \p place from \p first on to \p tile; writes zeros behind the last.
   template <class E>
   __device__ static void load(float* tile,
                               E const* tensor,
@@ -208,8 +208,8 @@ struct AttentionTile {
   }
 };
 
-/// What a block computes for queries: a tile \p T of one head's, the last ones, which see the most
-/// keys, first.
+/// What a block computes for queries: a tile \p T of one head. The last tiles, which see the most
+/// keys, come first.
 template <class T>
 struct QueryTile {
   std::int64_t first;

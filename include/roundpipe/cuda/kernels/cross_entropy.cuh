@@ -27,7 +27,7 @@ namespace roundpipe::cu {
 
 namespace detail {
 
-/// A sum of exponentials of which the largest so far is taken out: factor exp(largest).
+/// A sum of exponentials, kept as factor exp(largest) with the largest exponent so far.
 struct ExponentialSum {
   float largest = ::cuda::std::numeric_limits<float>::lowest();
   float factor = 0;
@@ -45,7 +45,7 @@ struct AddExponentialSums {
 
 inline constexpr int loss_threads = 512;
 
-/// One block a row, which it reads once (the online normalizer of Milakov & Gimelshein 2018,
+/// One block a row, which the block reads once (the online normalizer of Milakov & Gimelshein 2018,
 /// algorithm 3).
 template <class X>
 __global__ void __launch_bounds__(loss_threads, 2)
@@ -104,7 +104,7 @@ __global__ void __launch_bounds__(loss_threads, 2)
                   : label >= 0 && label < e.width ? total - logits[begin + label]
                                                   : ::cuda::std::numeric_limits<float>::quiet_NaN();
     }
-    __syncthreads();  // the storage is used again
+    __syncthreads();  // before the storage is used again
   }
 }
 
@@ -147,7 +147,7 @@ __global__ void __launch_bounds__(flat_threads)
 /// Enqueues, for \p e.rows positions and logits of \p e.width classes: lse = the logarithm of the
 /// sum of the exponentials, losses = lse - logits[label], or 0 where the label is \p padding, or
 /// NaN where it is outside the vocabulary. Logits are of f32, bf16 or f16, lse and losses of f32.
-/// Tensors must live until it has run. Does not synchronize.
+/// Tensors must live until the work has run. Does not synchronize.
 /// \throws Error (unsupported) for other types.
 template <detail::OnUse = detail::OnUse::compiled>
 void cross_entropy(::cuda::stream_ref stream,

@@ -7,7 +7,7 @@
 #endif
 
 /// \file
-/// \brief Dropout on the GPU, by the random words that the host draws, too.
+/// \brief Dropout on the GPU, by the same random words as on the host.
 
 #include <roundpipe/concepts/ops.hpp>
 #include <roundpipe/core/tensor.hpp>
@@ -33,7 +33,7 @@ __global__ void __launch_bounds__(flat_threads) dropout_kernel(
   for_each_pack<X>(size, [&](std::int64_t at, int count) {
     auto const values = x.load(at, count);
     Pack<X::size> addend;
-    addend.fill(-0.0F);  // which added changes nothing, not the sign of a zero either
+    addend.fill(-0.0F);  // adding it changes nothing, not even the sign of a zero
     if (c.present()) {
       addend = load_pack(c, at, count);
     }
@@ -55,7 +55,7 @@ __global__ void __launch_bounds__(flat_threads) dropout_kernel(
 }  // namespace detail
 
 /// Enqueues y = x m / (1 - rate) + c, m drawn by element; c is optional, y may be x or c. Tensors
-/// are of f32, bf16 or f16 and must live until it has run. Does not synchronize.
+/// are of f32, bf16 or f16 and must live until the work has run. Does not synchronize.
 /// \throws Error (unsupported) for other types.
 template <detail::OnUse = detail::OnUse::compiled>
 void dropout(::cuda::stream_ref stream,

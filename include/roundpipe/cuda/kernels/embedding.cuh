@@ -26,7 +26,7 @@ namespace roundpipe::cu {
 
 namespace detail {
 
-/// y[i] = table[tokens[i]], a row for each `threadIdx.y`; zeros for a token that is no row.
+/// y[i] = table[tokens[i]], a row for each `threadIdx.y`; zeros for a token outside the table.
 template <class Y, class T>
 __global__ void __launch_bounds__(flat_threads)
     embedding_kernel(std::int64_t width,
@@ -53,7 +53,7 @@ __global__ void __launch_bounds__(flat_threads)
 
 /// Enqueues y[i] = table[tokens[i]] for \p e.rows tokens and rows of \p e.width elements; a token
 /// outside the vocabulary yields a row of zeros. Tensors are of f32, bf16 or f16 and must live
-/// until it has run. Does not synchronize.
+/// until the work has run. Does not synchronize.
 /// \throws Error (unsupported) for other types.
 template <detail::OnUse = detail::OnUse::compiled>
 void embedding(::cuda::stream_ref stream,

@@ -33,7 +33,7 @@ namespace roundpipe::cu::detail {
   return (a + b - 1) / b;
 }
 
-/// As many blocks as there is work for, up to what a grid can have: kernels walk on from there.
+/// As many blocks as there is work for, up to what a grid can have. Kernels loop over the rest.
 [[nodiscard]] inline unsigned grid_of(std::int64_t blocks) noexcept {
   constexpr std::int64_t most = std::numeric_limits<std::int32_t>::max();
   return static_cast<unsigned>(std::clamp<std::int64_t>(blocks, 1, most));
@@ -99,7 +99,7 @@ void launch_flat(char const* operation,
   }
 }
 
-/// \throws Error (unsupported) unless every tensor that is there is of f32, bf16 or f16.
+/// \throws Error (unsupported) unless every tensor that is present is of f32, bf16 or f16.
 inline void check_types(char const* operation, std::initializer_list<DeviceTensor const*> tensors) {
   std::string types;
   bool supported = true;
@@ -133,7 +133,7 @@ struct Tag {
 
 using TensorList = std::initializer_list<DeviceTensor const*>;
 
-/// Whether \p View reads all of \p tensors that are there.
+/// Whether \p View can read all of \p tensors that are present.
 template <class View>
 [[nodiscard]] bool fit(TensorList tensors) {
   return std::all_of(tensors.begin(), tensors.end(), [](DeviceTensor const* t) {
@@ -143,9 +143,9 @@ template <class View>
 
 /// Calls \p f(view of the tensors \p same, view of the tensors \p other), each a \ref Tag.
 ///
-/// Kernels exist for tensors of one type T in aligned packs, where \p other has this type, too, or
-/// f32; everything else takes \ref Loose. Offsets of packs are multiples of the pack's size where
-/// \p stride is one.
+/// There are fast kernels for tensors \p same of one type in aligned packs, with \p other of the
+/// same type or of f32; everything else takes \ref Loose. \p stride must be a multiple of a pack's
+/// size for the fast kernels, since offsets of packs are multiples of it.
 template <class F>
 void visit_views(TensorList same, TensorList other, std::int64_t stride, F&& f) {
   auto const storage = (*same.begin())->dtype();

@@ -91,7 +91,7 @@ class Packed {
   static_assert(sizeof(Word) == word_bytes);
 
  public:
-  /// A pack as it lies in memory; holds it in registers without widening it.
+  /// A pack in registers as it lies in memory, not widened.
   struct Raw {
     Word words[word_count];
   };
@@ -109,7 +109,7 @@ class Packed {
     return read_one(elements_.data() + at);
   }
 
-  /// The pack at \p at, of which \p count elements exist; the others are 0.
+  /// The pack at \p at, of which \p count elements exist; the others become 0.
   [[nodiscard]] __device__ Raw load(std::int64_t at, int count = Size) const {
     Raw raw;
     if (count >= Size) {
@@ -185,8 +185,9 @@ class Packed {
   ::cuda::std::span<E> elements_;
 };
 
-/// A tensor of any element that kernels compute with, anywhere: read and written one by one.
-/// Slower, and one instance of a kernel for all that is not aligned, or not of the usual types.
+/// A tensor of any element that kernels compute with, at any address. It reads and writes element
+/// by element: slower, but a single instance of a kernel serves all unaligned tensors and unusual
+/// types.
 class Loose {
  public:
   static constexpr int size = 4;
@@ -247,7 +248,7 @@ class Loose {
   DType dtype_ = DType::f32;
 };
 
-/// How many elements of the pack at \p column of a row of \p width exist; 0 behind its end.
+/// How many elements of the pack at \p column exist in a row of \p width; 0 behind the row's end.
 template <class View>
 [[nodiscard]] __device__ inline int count_at(std::int64_t column, std::int64_t width) {
   if constexpr (View::whole) {
@@ -258,8 +259,9 @@ template <class View>
   }
 }
 
-/// exp(x), to a few ulp times |x|; results below the normal numbers are 0. \c __expf without the
-/// steps that those cost.
+/// exp(x), to a few ulp times |x|; results below the normal numbers are 0, which saves the steps
+/// that
+/// \c __expf spends on them.
 [[nodiscard]] __device__ inline float exponential(float x) {
   float y = 0;
   asm("ex2.approx.ftz.f32 %0, %1;" : "=f"(y) : "f"(x * 1.44269504F));

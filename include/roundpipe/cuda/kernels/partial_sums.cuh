@@ -7,8 +7,8 @@
 #endif
 
 /// \file
-/// \brief Sums over rows in an order that depends on extents alone: every block leaves a partial
-/// sum in scratch, and one kernel adds these in the order of the blocks.
+/// \brief Sums over rows in an order that depends on extents alone: every block writes a partial
+/// sum to scratch, and one kernel adds the partial sums in the order of the blocks.
 
 #include <roundpipe/core/bytes.hpp>
 #include <roundpipe/core/error.hpp>
@@ -25,9 +25,9 @@
 
 namespace roundpipe::cu::detail {
 
-/// The most blocks that gather the gradient of a gain, of which \p per_multiprocessor run on one
-/// multiprocessor: as many as run at a time on the largest parts, which have 132. A constant, so
-/// that sums do not depend on the device.
+/// The most blocks that sum the gradient of a gain, when \p per_multiprocessor run on one
+/// multiprocessor: as many as the largest GPUs, with 132 multiprocessors, run at a time. A
+/// constant, so that sums do not depend on the device.
 [[nodiscard]] constexpr std::int64_t most_partials(std::int64_t per_multiprocessor) noexcept {
   return 132 * per_multiprocessor;
 }
@@ -53,8 +53,8 @@ using Partials = ::cuda::std::mdspan<float, ::cuda::std::dextents<std::int64_t, 
   return Partials(reinterpret_cast<float*>(scratch.device_pointer()), blocks, width);
 }
 
-/// sum[j] += the partials of column j, \p Columns of them a block. Each of as many lanes adds a run
-/// of consecutive partials, then one adds the runs.
+/// sum[j] += the partials of column j, for \p Columns columns a block. \p Columns lanes each add a
+/// run of consecutive partials, then one lane adds the runs.
 template <int Columns>
 __global__ void __launch_bounds__(Columns* Columns)
     add_partials_kernel(::cuda::std::span<float> sum, Partials partials) {

@@ -18,7 +18,7 @@
 
 namespace roundpipe::cu::detail {
 
-/// A key's hash, made once a call on the host: Philox's own key, and half of its counter.
+/// The hash of a key, made on the host once a call: Philox's own key, and half of its counter.
 struct DerivedKey {
   ::cuda::std::array<std::uint32_t, 2> key;
   ::cuda::std::array<std::uint32_t, 2> counter;
@@ -32,8 +32,8 @@ struct DerivedKey {
   }
 };
 
-/// The four words number \p block of the stream \p derived: what \ref roundpipe::random_block
-/// gives on the host (Salmon et al. 2011, section 3.3).
+/// The four words of block \p block of the stream \p derived, the same as
+/// \ref roundpipe::random_block gives on the host (Salmon et al. 2011, section 3.3).
 [[nodiscard]] __device__ inline ::cuda::std::array<std::uint32_t, 4> random_words(
     DerivedKey const& derived, std::uint64_t block) {
   auto c0 = static_cast<std::uint32_t>(block);

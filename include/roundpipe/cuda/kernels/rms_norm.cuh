@@ -28,7 +28,7 @@ namespace detail {
 inline constexpr int norm_lanes = 512;
 inline constexpr int norm_elements = 16;
 
-/// y = gain n(x). A team reads a row once, as far as registers hold it, and the rest twice.
+/// y = gain n(x). A team reads what its registers hold of a row once, and the rest twice.
 template <class X, class G>
 __global__ void __launch_bounds__(norm_lanes, 2)
     rms_norm_kernel(nn::RowExtents e, X y, X x, G gain, float epsilon) {
@@ -90,7 +90,7 @@ __global__ void __launch_bounds__(norm_lanes, 2)
 }  // namespace detail
 
 /// Enqueues y = gain n(x) over \p e.rows vectors of \p e.width elements. Tensors are of f32, bf16
-/// or f16 and must live until it has run. Does not synchronize.
+/// or f16 and must live until the work has run. Does not synchronize.
 /// \throws Error (unsupported) for other types.
 template <detail::OnUse = detail::OnUse::compiled>
 void rms_norm(::cuda::stream_ref stream,

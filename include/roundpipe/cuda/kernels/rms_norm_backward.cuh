@@ -33,9 +33,9 @@ namespace detail {
 inline constexpr int norm_gradient_lanes = 1024;
 inline constexpr int norm_gradient_packs = 2;
 
-/// dx = the gradient + c, where dx is present, and partials = each block's part of the gain's
-/// gradient, where these are. Lanes keep their columns of it in registers; what does not fit there
-/// gathers in \p partials. Teams of one block add theirs up in dynamic shared memory of
+/// Where dx is present, dx = the gradient + c. Where partials are, each block writes its part of
+/// the gain's gradient to them. Lanes keep their columns of that part in registers, and what does
+/// not fit there in \p partials. The teams of a block add their parts in dynamic shared memory of
 /// [teams, width] floats.
 template <class X, class G>
 __global__ void __launch_bounds__(norm_gradient_lanes) rms_norm_backward_kernel(
@@ -166,7 +166,7 @@ __global__ void __launch_bounds__(norm_gradient_lanes) rms_norm_backward_kernel(
 }  // namespace detail
 
 /// Enqueues dx = gradient + c, dgain += its sum over vectors; dx, dgain and c are optional, dgain
-/// is of f32, and dx may be dy or c. Tensors and \p scratch must live until it has run, and
+/// is of f32, and dx may be dy or c. Tensors and \p scratch must live until the work has run, and
 /// \p scratch holds detail::partials_bytes(). Does not synchronize.
 /// \throws Error (unsupported) for other types, (invalid_argument) for less scratch.
 template <detail::OnUse = detail::OnUse::compiled>

@@ -87,7 +87,7 @@ __global__ void __launch_bounds__(rotary_threads, 4)
 
 /// Enqueues the rotation of \p x, of shape [rows, length, heads, head_dim], after a norm with
 /// \p gain where that is present. y may be x. Tensors are of f32, bf16 or f16 and must live until
-/// it has run. Does not synchronize.
+/// the work has run. Does not synchronize.
 /// \throws Error (unsupported) for other types, or a head_dim above detail::rotary_most_width.
 template <detail::OnUse = detail::OnUse::compiled>
 void rotary(::cuda::stream_ref stream,

@@ -118,8 +118,8 @@ __global__ void __launch_bounds__(rotary_threads, rotary_gradient_blocks)
   if (!sums) {
     return;
   }
-  // Teams of a warp add theirs up by shuffles, then warps in order in shared memory of
-  // [warps, width].
+  // The teams of a warp add their parts by shuffles, then the warps add theirs in order, in shared
+  // memory of [warps, width].
   __syncthreads();
   auto* const warp_sums = turns;
   int const lane = static_cast<int>(threadIdx.x) % warp_lanes;
@@ -150,9 +150,10 @@ __global__ void __launch_bounds__(rotary_threads, rotary_gradient_blocks)
 
 }  // namespace detail
 
-/// Enqueues the gradient of rotary(). dx may be dy; x is read and dgain += the gain's gradient
-/// only where \p gain is present; dgain is optional, and of f32. Tensors and \p scratch must live
-/// until it has run; \p scratch holds detail::partials_bytes() of the heads of all positions.
+/// Enqueues the gradient of rotary(). dx may be dy. Only where \p gain is present, the kernel reads
+/// x and adds the gain's gradient to dgain, which is optional and of f32. Tensors and \p scratch
+/// must live until the work has run; \p scratch holds detail::partials_bytes() of the heads of all
+/// positions.
 /// \throws Error (unsupported) as rotary(), (invalid_argument) for less scratch.
 template <detail::OnUse = detail::OnUse::compiled>
 void rotary_backward(::cuda::stream_ref stream,

@@ -32,8 +32,8 @@ inline constexpr int rotary_threads = 256;
 inline constexpr int rotary_elements = 8;  ///< Of one half of a head, that a lane holds.
 inline constexpr int rotary_most_width = 2 * rotary_elements * warp_lanes;
 
-/// How blocks share the work: each takes runs of consecutive positions, computes the angles of a
-/// run once in shared memory, and has teams of lanes for the heads.
+/// How blocks share the work. Each takes runs of consecutive positions, computes the angles of a
+/// run once in shared memory, and gives the heads to teams of lanes.
 struct RotaryPlan {
   std::int64_t positions = 0;  ///< Of all rows.
   std::int64_t length = 0;     ///< Of a row.
@@ -54,7 +54,7 @@ __device__ inline void fill_turns(float* turns, RotaryPlan const& plan, std::int
     auto const pair = i % plan.half;
     auto const position = (run * plan.run + i / plan.half) % plan.length;
     auto* const cosine = turns + 2 * i - pair;
-    // In double: a position of 10^5 leaves a float angle no more than two digits.
+    // In double: at position 10^5 an angle in float has only two digits left.
     auto const wave = exp2(pair * plan.exponent) * inverse_pi;
     auto const half_turns = static_cast<double>(position) * wave;
     auto const within_one = static_cast<float>(half_turns - 2 * rint(half_turns / 2));
@@ -62,7 +62,8 @@ __device__ inline void fill_turns(float* turns, RotaryPlan const& plan, std::int
   }
 }
 
-/// What a lane holds of one head: packs of the first half, and those that turn with them.
+/// What a lane holds of one head: packs of the first half, and the packs of the second half that
+/// rotate with them.
 template <class View>
 struct HeadPacks {
   static constexpr int held = rotary_elements / View::size;
@@ -92,7 +93,7 @@ struct Turn {
   Pack<View::size> cosine{};
   Pack<View::size> sine{};
 
-  /// Those of the pairs from \p at on, \p count of them, of the position that \p turn begins.
+  /// Of \p count pairs from \p at on, at the position whose turns begin at \p turn.
   __device__ Turn(float const* turn, int at, int count, RotaryPlan const& plan) {
     if constexpr (View::whole) {
       if (count > 0) {
@@ -116,16 +117,16 @@ struct Turn {
   }
 };
 
-/// Calls \p f(begin, turn, lane, active) for every head of the block's runs, where begin is its
-/// offset, turn the cosines and sines of its position, and active says whether there is a head for
-/// the lane's team. All lanes of a warp call alike.
+/// Calls \p f(begin, turn, lane, active) for every head of the block's runs: begin is the head's
+/// offset, turn holds the cosines and sines of its position, and active says whether the lane's
+/// team has a head. All lanes of a warp make the same calls.
 template <class F>
 __device__ inline void for_each_head(float* turns, RotaryPlan const& plan, F&& f) {
   int const teams = rotary_threads / plan.lanes;
   int const team = static_cast<int>(threadIdx.x) / plan.lanes;
   int const lane = static_cast<int>(threadIdx.x) % plan.lanes;
   for (std::int64_t run = blockIdx.x; run < plan.runs; run += gridDim.x) {
-    __syncthreads();  // the last run's turns are read
+    __syncthreads();  // all have read the turns of the run before
     fill_turns(turns, plan, run);
     __syncthreads();
     auto const first = run * plan.run;

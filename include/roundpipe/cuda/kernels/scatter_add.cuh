@@ -7,8 +7,8 @@
 #endif
 
 /// \file
-/// \brief The gradient of look-ups by token on the GPU: rows are added to a table in the order of
-/// the tokens, not in that of atomic additions.
+/// \brief The gradient of look-ups by token on the GPU: adds rows to a table in the order of the
+/// tokens, not in the chance order of atomic additions.
 
 #include <roundpipe/core/bytes.hpp>
 #include <roundpipe/core/error.hpp>
@@ -36,14 +36,14 @@ namespace roundpipe::cu {
 
 namespace detail {
 
-/// An allocator whose allocations are parts of a block, one after another; given back all at once.
+/// An allocator that hands out parts of a block, one after another, and takes all back at once.
 class BlockAllocator {
  public:
   using value_type = char;
 
   explicit BlockAllocator(DeviceBytes block) noexcept : block_(block) {}
 
-  /// \throws Error (invalid_argument) when the block is used up.
+  /// \throws Error (invalid_argument) when the block has no room left.
   char* allocate(std::ptrdiff_t bytes) {
     auto const size = align_up(static_cast<Bytes>(bytes));
     require(used_ + size <= block_.size(),
@@ -60,8 +60,9 @@ class BlockAllocator {
   Bytes used_ = 0;
 };
 
-/// Bytes that \ref scatter_add takes. Two arrays and the sort's copies of them; beside these, the
-/// sort keeps 1 KiB for each tile of elements, of which the smallest has thousands, and counters.
+/// Bytes that \ref scatter_add takes: two arrays and the sort's copies of them. Besides, the sort
+/// keeps counters, and 1 KiB for each tile of elements; the smallest tile has thousands of
+/// elements.
 [[nodiscard]] inline Bytes scatter_add_bytes(std::int64_t tokens) noexcept {
   auto const count = static_cast<Bytes>(tokens < 0 ? 0 : tokens);
   return 4 * align_up(count * sizeof(std::uint32_t)) + align_up(count) + 64_KiB;
@@ -76,15 +77,15 @@ __global__ void __launch_bounds__(flat_threads)
   auto const step = std::size_t{gridDim.x} * flat_threads;
   for (auto i = std::size_t{blockIdx.x} * flat_threads + threadIdx.x; i < tokens.size();
        i += step) {
-    keys[i] = static_cast<std::uint32_t>(tokens[i]);  // those below 0 are beyond any vocabulary
+    keys[i] = static_cast<std::uint32_t>(tokens[i]);  // below 0: beyond any vocabulary
     rows[i] = static_cast<std::uint32_t>(i);
   }
 }
 
 inline constexpr int scatter_threads = 128;
 
-/// table[keys[i]] += dy[rows[i]] in the order of i, for sorted keys. The warps at the first of
-/// equal keys, each with its own columns, add for all of them.
+/// table[keys[i]] += dy[rows[i]] in the order of i, for sorted keys. Of equal keys, the warps at
+/// the first one add for all, each its own columns.
 template <class S, class X>
 __global__ void __launch_bounds__(scatter_threads, 6)
     scatter_add_kernel(std::int64_t width,
@@ -155,7 +156,7 @@ __global__ void __launch_bounds__(scatter_threads, 6)
 
 /// Enqueues dtable[tokens[i]] += dy[i], in the order of i for each token, for \p e.rows tokens and
 /// rows of \p e.width elements; tokens outside the vocabulary are left out. dtable is of f32, dy of
-/// f32, bf16 or f16. Tensors and \p scratch must live until it has run, and \p scratch holds
+/// f32, bf16 or f16. Tensors and \p scratch must live until the work has run; \p scratch holds
 /// detail::scatter_add_bytes(). Does not synchronize, and allocates nothing.
 /// \throws Error (unsupported) for other types or 2^32 tokens, (invalid_argument) for less scratch.
 template <detail::OnUse = detail::OnUse::compiled>
@@ -204,7 +205,7 @@ void embedding_backward(::cuda::stream_ref stream,
     check(static_cast<::cudaError_t>(error.code().value()), operation);
     throw;
   }
-  // An unaligned table takes the way of unaligned rows.
+  // An unaligned table takes the path of unaligned rows.
   auto const stride = detail::fit<detail::Packed<float, 4>>({&dtable}) ? e.width : 1;
   detail::visit_views({&dy}, stride, [&]<class X>(detail::Tag<X>) {
     using S = typename X::template With<float>;

@@ -26,8 +26,8 @@ namespace detail {
 
 inline constexpr int sum_threads = 1024;
 
-/// One block: each lane adds its elements in order, then lanes are added by a tree. The terms are
-/// a number a position, for which one block is fast enough.
+/// One block: each lane adds its elements in order, then a tree adds the lanes. One block is fast
+/// enough, since there is only one term a position.
 template <class X>
 __global__ void __launch_bounds__(sum_threads)
     sum_kernel(std::int64_t size, double* total, X terms, double factor) {
@@ -47,8 +47,8 @@ __global__ void __launch_bounds__(sum_threads)
 }  // namespace detail
 
 /// Enqueues total = factor times the sum of \p terms, of f32, bf16 or f16, in an order that depends
-/// on their number alone. \p total holds one number. Both must live until it has run. Does not
-/// synchronize. \throws Error (unsupported) for other types.
+/// on their number alone. \p total holds one number. Both must live until the work has run. Does
+/// not synchronize. \throws Error (unsupported) for other types.
 template <detail::OnUse = detail::OnUse::compiled>
 void sum(::cuda::stream_ref stream,
          DeviceSpan<double> total,

@@ -22,8 +22,8 @@ namespace roundpipe::cu {
 
 namespace detail {
 
-/// 1 / (1 + exp(-z)). Fast functions: their error, a few ulp times |z|, is far below a 16-bit
-/// type's rounding, and about 1e-6 in f32 where the result is not negligible.
+/// 1 / (1 + exp(-z)), by fast functions. Their error, a few ulp times |z|, is far below the
+/// rounding of a 16-bit type, and about 1e-6 in f32 where the result is not negligible.
 [[nodiscard]] __device__ inline float sigmoid(float z) {
   return __fdividef(1.0F, 1.0F + exponential(-z));
 }
@@ -43,7 +43,7 @@ __global__ void __launch_bounds__(flat_threads)
   });
 }
 
-/// dgate, dup, and y again; a pack is read before it is written, so that dup may be dy.
+/// dgate, dup, and y again. It reads a pack before it writes there, so that dup may be dy.
 template <class X>
 __global__ void __launch_bounds__(flat_threads)
     swiglu_backward_kernel(std::int64_t size, X dgate, X dup, X y, X dy, X gate, X up) {
@@ -72,7 +72,7 @@ __global__ void __launch_bounds__(flat_threads)
 }  // namespace detail
 
 /// Enqueues y = silu(gate) up over as many elements as \p y has; y may be gate. Tensors are of f32,
-/// bf16 or f16 and must live until it has run. Does not synchronize.
+/// bf16 or f16 and must live until the work has run. Does not synchronize.
 /// \throws Error (unsupported) for other types.
 template <detail::OnUse = detail::OnUse::compiled>
 void swiglu(::cuda::stream_ref stream,
@@ -87,7 +87,7 @@ void swiglu(::cuda::stream_ref stream,
   });
 }
 
-/// Enqueues the gradients of \ref swiglu, and its result again; dup may be dy. Otherwise likewise.
+/// Enqueues the gradients of \ref swiglu, and its result again; dup may be dy. Otherwise as swiglu.
 template <detail::OnUse = detail::OnUse::compiled>
 void swiglu_backward(::cuda::stream_ref stream,
                      DeviceTensor const& dgate,

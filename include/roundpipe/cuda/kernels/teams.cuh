@@ -20,7 +20,8 @@ namespace roundpipe::cu::detail {
 
 inline constexpr int warp_lanes = 32;
 
-/// The sum over each \p lanes neighbours, a power of two, in all of them. All of a warp must call.
+/// The sum over each group of \p lanes neighbours, a power of two; every lane of a group gets it.
+/// All lanes of the warp must call.
 [[nodiscard]] __device__ inline float sum_over_lanes(float value, int lanes = warp_lanes) {
   for (int step = lanes / 2; step > 0; step /= 2) {
     value += __shfl_xor_sync(~0U, value, step);
@@ -28,15 +29,15 @@ inline constexpr int warp_lanes = 32;
   return value;
 }
 
-/// Teams of `blockDim.x` lanes, a number of warps, one a row; `blockDim.y` teams in a block, where
-/// more than one only if each is a single warp.
+/// Teams of `blockDim.x` lanes (whole warps), one team a row, and `blockDim.y` teams a block: more
+/// than one only if each is a single warp.
 struct Teams {
   dim3 block;
   std::int64_t rows_per_block = 1;
 };
 
-/// Teams for rows of \p width elements, of which each lane is to hold \p elements; of \p most_lanes
-/// lanes at most, so that longer rows do not fit.
+/// Teams for rows of \p width elements, where each lane holds \p elements. A team has at most
+/// \p most_lanes lanes, so that longer rows do not fit in it.
 [[nodiscard]] inline Teams teams_for(std::int64_t width, int elements, int most_lanes) noexcept {
   constexpr int threads = 256;
   auto const warps =
@@ -53,7 +54,7 @@ class TeamSum {
     float2 warps[warp_lanes];
   };
 
-  /// Both sums, in every lane of the team. All of the block must call.
+  /// Both sums, in every lane of the team. All lanes of the block must call.
   [[nodiscard]] __device__ static float2 of(float2 value, Slots& slots) {
     value = over_warp(value);
     if (blockDim.x > warp_lanes) {

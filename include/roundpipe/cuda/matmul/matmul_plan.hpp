@@ -31,8 +31,8 @@ namespace roundpipe::cu {
 
 /// \brief d = op(a) op(b) + c, with matrices as cuBLASLt stores them: column by column.
 ///
-/// A dense row-major [r, s] is a dense column-major [s, r], so that all of ours fit by transposing
-/// the whole product. op(a) is [m, k], op(b) [k, n], c and d are [m, n].
+/// A dense row-major [r, s] is a dense column-major [s, r], so that transposing the whole product
+/// makes all of ours fit. op(a) is [m, k], op(b) [k, n], c and d are [m, n].
 struct MatmulProblem {
   std::int64_t m = 0;
   std::int64_t n = 0;
@@ -41,7 +41,7 @@ struct MatmulProblem {
   DType result = DType::f32;    ///< Of c and d.
   bool transpose_a = false;     ///< a is stored as [k, m].
   bool transpose_b = false;     ///< b is stored as [n, k].
-  bool adds = false;            ///< c is there; it may be d.
+  bool adds = false;            ///< Whether there is a c; it may be d.
   /// Bytes, powers of two up to 256, that the addresses of a, b, c, d are multiples of.
   std::array<std::uint16_t, 4> alignments{256, 256, 256, 256};
 
@@ -70,7 +70,7 @@ struct MatmulProblem {
   return static_cast<std::size_t>(h);
 }
 
-/// As words of a line; \ref read reads them.
+/// Writes \p p as words of a line, which \ref read reads.
 inline void write(std::ostream& out, MatmulProblem const& p) {
   out << p.m << ' ' << p.n << ' ' << p.k << ' ' << static_cast<int>(p.operands) << ' '
       << static_cast<int>(p.result) << ' ' << p.transpose_a << ' ' << p.transpose_b << ' '
@@ -101,7 +101,7 @@ inline void write(std::ostream& out, MatmulProblem const& p) {
 /// nameless struct behind theirs.
 struct MatmulAlgorithm : ::cublasLtMatmulAlgo_t {};
 
-/// What a call of \c cublasLtMatmul takes besides pointers. Good for every device of a kind and for
+/// What a call of \c cublasLtMatmul takes besides pointers. All devices of a kind may use it, and
 /// several threads at once: cuBLASLt only reads it.
 struct MatmulPlan {
   ::cublasLtMatmulDescOpaque_t product{};
@@ -111,7 +111,8 @@ struct MatmulPlan {
   MatmulAlgorithm algorithm{};
 };
 
-/// Enqueues \p plan's product; \p c may be \p d, and is read where \p adds. Does not synchronize.
+/// Enqueues the product of \p plan, which reads \p c only where \p adds; \p c may be \p d. Does not
+/// synchronize.
 /// \p handle is of the current device; \p scratch has \ref matmul_scratch_bytes().
 [[nodiscard]] inline ::cublasStatus_t enqueue(::cublasLtHandle_t handle,
                                               MatmulPlan const& plan,

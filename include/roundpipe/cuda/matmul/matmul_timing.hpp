@@ -28,8 +28,8 @@
 
 namespace roundpipe::cu::detail {
 
-/// A pool of the current device's memory, apart from all others: to give memory back to it, unlike
-/// \c cudaFree, waits for no other stream.
+/// A pool of the current device's memory, apart from all others: unlike \c cudaFree, giving memory
+/// back to it waits for no other stream.
 class TimingMemory {
  public:
   /// \p stream must outlive it.
@@ -71,8 +71,8 @@ class TimingMemory {
   std::vector<void*> blocks_;
 };
 
-/// Fills device memory with uniform numbers in [-1, 1): products of zeros, or of one number, draw
-/// less power and run faster than real ones.
+/// Fills device memory with uniform numbers in [-1, 1). Products of zeros, or of one number, would
+/// draw less power and run faster than real ones.
 inline void fill_random(std::byte* to, Bytes bytes, DType type, Stream const& stream) {
   std::vector<std::byte> block(std::min(bytes, Bytes{1} << 20));
   std::uint64_t state = 1;
@@ -97,11 +97,12 @@ inline void fill_random(std::byte* to, Bytes bytes, DType type, Stream const& st
   stream.sync();  // the block must live as long as its copy
 }
 
-/// The fastest of \p candidates, the first of which is best by expectation: another must be two
-/// percent faster, so that noise decides little. The first, where there is no memory to measure.
+/// The fastest of \p candidates. cuBLASLt expects the first to be the best, so that another must be
+/// two percent faster: noise then decides little. Returns the first where there is no memory to
+/// measure.
 ///
-/// A GPU's clock follows its power: who is measured early, on a cool one, looks faster. Hence all
-/// are run once, and those that are near the best then take turns.
+/// The clock of a GPU follows its power: a candidate measured early, on a cool GPU, looks faster.
+/// Hence each runs once, and those near the best then take turns.
 [[nodiscard]] inline MatmulAlgorithm fastest(::cublasLtHandle_t handle,
                                              MatmulPlan plan,
                                              MatmulProblem const& problem,
