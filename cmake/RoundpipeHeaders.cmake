@@ -239,6 +239,7 @@ set(ROUNDPIPE_CUDA_HOST_HEADERS
   include/roundpipe/cuda/matmul/matmul_timing.hpp
   include/roundpipe/cuda/attention/attention_cudnn.hpp
   include/roundpipe/cuda/attention/attention_plan.hpp
+  include/roundpipe/cuda/attention/cudnn_frontend.hpp
   include/roundpipe/cuda/attention/cudnn_graph.hpp
   include/roundpipe/cuda/cuda_backend.hpp
   include/roundpipe/cuda/cuda_event.hpp

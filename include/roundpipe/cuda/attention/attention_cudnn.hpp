@@ -17,12 +17,11 @@
 #  include <roundpipe/core/id.hpp>
 #  include <roundpipe/core/span.hpp>
 #  include <roundpipe/core/tensor.hpp>
+#  include <roundpipe/cuda/attention/cudnn_frontend.hpp>
 #  include <roundpipe/cuda/attention/cudnn_graph.hpp>
 #  include <roundpipe/cuda/device/current_device.hpp>
 
 #  include <cuda/stream_ref>
-#  include <cudnn.h>
-#  include <cudnn_frontend.h>
 
 #  include <algorithm>
 #  include <cstdint>

@@ -11,13 +11,10 @@
 #  include <roundpipe/concepts/ops.hpp>
 #  include <roundpipe/core/dtype.hpp>
 #  include <roundpipe/cuda/attention/attention_plan.hpp>
-
-#  include <cudnn.h>
-#  include <cudnn_frontend.h>
+#  include <roundpipe/cuda/attention/cudnn_frontend.hpp>
 
 #  include <cmath>
 #  include <cstdint>
-#  include <cstring>  // cudnn_frontend needs it and does not say so
 #  include <tuple>
 
 namespace roundpipe::cu::detail {
