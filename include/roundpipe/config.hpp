@@ -3,13 +3,15 @@
 #pragma once
 
 /// \file
-/// \brief Where non-template functions are defined: in every file that calls them, or in a library
-/// that is compiled once.
-/// The target `roundpipe::roundpipe` is header-only: headers include their definitions from
-/// `impl/NAME.ipp`. The target `roundpipe::compiled` defines \c ROUNDPIPE_COMPILED for everything
-/// that links it and provides a static library of the same definitions; headers then only declare.
-/// All files of a program must use the same mode: the linker refuses a mixture.
+/// \brief Where non-template functions are defined: in every file, or in a library compiled once.
+/// `roundpipe::roundpipe` is header-only: headers include their definitions from `impl/NAME.ipp`.
+/// `roundpipe::compiled` defines \c ROUNDPIPE_COMPILED and provides a library of the same
+/// definitions; headers then only declare. The linker refuses a program that mixes both modes.
 
+// nvcc's device pass makes no host code, and so needs no definitions of host functions.
+#if defined(__CUDA_ARCH__) && !defined(ROUNDPIPE_COMPILED)
+#  define ROUNDPIPE_COMPILED
+#endif
 /// \def ROUNDPIPE_INLINE
 /// \brief Begins each definition in an `.ipp` file: \c inline in header-only mode.
 #ifdef ROUNDPIPE_COMPILED
@@ -18,10 +20,8 @@
 #  define ROUNDPIPE_INLINE inline
 #endif
 
-// Linkers refuse a program that mixes the two modes. In each mode, the section of a first name
-// defines a second name. All files of one mode share the first name, and linkers keep one of the
-// sections. Files of both modes bring two sections and thus two definitions of the second name. The
-// second name is the text of the linker's message.
+// The linker's check: in each mode, the section of a first name defines a second one, whose text is
+// the message. Linkers keep one section of each first name: two of them define the second twice.
 #if defined(__ELF__)
 extern "C" {
 #  ifdef ROUNDPIPE_COMPILED
