@@ -54,7 +54,7 @@ enum class StageDirection { forward, backward };
 
 /// The input of a partition policy.
 struct PartitionProblem {
-  std::vector<LayerCost> costs;            ///< One for each layer.
+  std::vector<LayerCost> costs = {};       ///< One for each layer.
   std::size_t devices = 1;                 ///< N
   std::size_t micro_batches_per_call = 1;  ///< M: of a whole call, over all rounds.
   /// Whether a stage of these layers fits into a device. Empty: every stage fits.
