@@ -60,12 +60,11 @@ set(ROUNDPIPE_CORE_HEADERS
   include/roundpipe/partition/even_stages.hpp
   include/roundpipe/partition/fewest_stages.hpp
   include/roundpipe/partition/fitting_stages.hpp
-  include/roundpipe/partition/partition_by.hpp
+  include/roundpipe/partition/least_squares_cuts.hpp
   include/roundpipe/partition/partition_check.hpp
   include/roundpipe/partition/partition_objective.hpp
   include/roundpipe/partition/partition_search.hpp
   include/roundpipe/partition/partitioner.hpp
-  include/roundpipe/partition/replan.hpp
   include/roundpipe/partition/round_partition.hpp
   include/roundpipe/partition/simulated_partitioner.hpp
   include/roundpipe/partition/slot_simulation.hpp
@@ -86,6 +85,7 @@ set(ROUNDPIPE_CORE_HEADERS
   include/roundpipe/schedule/zb_h1_schedule.hpp
   include/roundpipe/policies/blocking_protocol.hpp
   include/roundpipe/policies/layer_event_protocol.hpp
+  include/roundpipe/policies/one_of.hpp
   include/roundpipe/policies/priority_transfer_engine.hpp
   include/roundpipe/policies/unplanned_transfers.hpp
   include/roundpipe/graph/action_graph.hpp
@@ -305,12 +305,10 @@ set(ROUNDPIPE_DEFINITIONS
   include/roundpipe/partition/impl/even_stages.ipp
   include/roundpipe/partition/impl/fewest_stages.ipp
   include/roundpipe/partition/impl/fitting_stages.ipp
-  include/roundpipe/partition/impl/partition_by.ipp
   include/roundpipe/partition/impl/partition_check.ipp
   include/roundpipe/partition/impl/partition_objective.ipp
   include/roundpipe/partition/impl/partition_search.ipp
   include/roundpipe/partition/impl/partitioner.ipp
-  include/roundpipe/partition/impl/replan.ipp
   include/roundpipe/partition/impl/round_partition.ipp
   include/roundpipe/partition/impl/simulated_partitioner.ipp
   include/roundpipe/partition/impl/slot_simulation.ipp

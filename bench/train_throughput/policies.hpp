@@ -6,26 +6,16 @@
 /// \file
 /// \brief Policies that are chosen at run time, so that one pipeline serves all choices.
 
-#include <roundpipe/concepts/event_protocol.hpp>
-#include <roundpipe/concepts/partition_policy.hpp>
-#include <roundpipe/concepts/schedule.hpp>
-#include <roundpipe/concepts/transfer_policy.hpp>
 #include <roundpipe/partition/partitioner.hpp>
 #include <roundpipe/partition/simulated_partitioner.hpp>
 #include <roundpipe/partition/uniform_partitioner.hpp>
 #include <roundpipe/policies/blocking_protocol.hpp>
 #include <roundpipe/policies/layer_event_protocol.hpp>
+#include <roundpipe/policies/one_of.hpp>
 #include <roundpipe/policies/priority_transfer_engine.hpp>
 #include <roundpipe/policies/unplanned_transfers.hpp>
 #include <roundpipe/schedule/looped_bfs_schedule.hpp>
 #include <roundpipe/schedule/round_robin_schedule.hpp>
-
-#include <cstddef>
-#include <span>
-#include <string>
-#include <utility>
-#include <variant>
-#include <vector>
 
 #include "options.hpp"
 
@@ -33,86 +23,29 @@ namespace train_throughput {
 
 namespace rp = roundpipe;
 
-class ChosenSchedule {
- public:
-  explicit ChosenSchedule(Options const& o) {
-    if (o.schedule == "looped-bfs") {
-      choice_ = rp::LoopedBfsSchedule{};
-    }
-  }
-  [[nodiscard]] rp::DeviceTasks tasks(rp::ScheduleShape const& shape) const {
-    return std::visit([&](auto const& s) { return s.tasks(shape); }, choice_);
-  }
-  [[nodiscard]] std::size_t advance(rp::ScheduleShape const& shape) const {
-    return std::visit([&](auto const& s) -> std::size_t { return s.advance(shape); }, choice_);
-  }
+using AnySchedule = rp::OneOf<rp::RoundRobinSchedule, rp::LoopedBfsSchedule>;
+using AnyTransfers = rp::OneOf<rp::PriorityTransferEngine, rp::UnplannedTransfers>;
+using AnyProtocol = rp::OneOf<rp::LayerEventProtocol, rp::BlockingProtocol>;
+using AnyPartitioner = rp::OneOf<rp::SimulatedPartitioner, rp::Partitioner, rp::UniformPartitioner>;
 
- private:
-  std::variant<rp::RoundRobinSchedule, rp::LoopedBfsSchedule> choice_;
-};
-static_assert(rp::Schedule<ChosenSchedule>);
+inline AnySchedule schedule_of(Options const& o) {
+  return o.schedule == "looped-bfs" ? AnySchedule(rp::LoopedBfsSchedule{}) : AnySchedule{};
+}
 
-class ChosenTransfers {
- public:
-  explicit ChosenTransfers(Options const& o) {
-    if (o.transfers == "unplanned") {
-      choice_ = rp::UnplannedTransfers{};
-    }
-  }
-  [[nodiscard]] std::vector<rp::Chunk> chunks(std::span<Bytes const> tensors,
-                                              std::size_t windows) const {
-    return std::visit([&](auto const& t) { return t.chunks(tensors, windows); }, choice_);
-  }
-  [[nodiscard]] std::size_t activations_in_flight() const {
-    return std::visit([](auto const& t) { return t.activations_in_flight(); }, choice_);
-  }
+inline AnyTransfers transfers_of(Options const& o) {
+  return o.transfers == "unplanned" ? AnyTransfers(rp::UnplannedTransfers{}) : AnyTransfers{};
+}
 
- private:
-  std::variant<rp::PriorityTransferEngine, rp::UnplannedTransfers> choice_;
-};
-static_assert(rp::TransferPolicy<ChosenTransfers>);
+inline AnyProtocol protocol_of(Options const& o) {
+  auto const staleness = o.sync ? 0 : 1;
+  return o.protocol == "blocking" ? AnyProtocol(rp::BlockingProtocol{staleness})
+                                  : AnyProtocol(rp::LayerEventProtocol{staleness});
+}
 
-class ChosenProtocol {
- public:
-  explicit ChosenProtocol(Options const& o) : choice_(rp::LayerEventProtocol{o.sync ? 0 : 1}) {
-    if (o.protocol == "blocking") {
-      choice_ = rp::BlockingProtocol{o.sync ? 0 : 1};
-    }
-  }
-  [[nodiscard]] int staleness() const {
-    return std::visit([](auto const& p) { return p.staleness(); }, choice_);
-  }
-  [[nodiscard]] std::size_t master_copies() const {
-    return std::visit([](auto const& p) { return p.master_copies(); }, choice_);
-  }
-  [[nodiscard]] std::size_t gradient_buffers() const {
-    return std::visit([](auto const& p) { return p.gradient_buffers(); }, choice_);
-  }
-  [[nodiscard]] std::vector<rp::BlockEvent> before(rp::BlockEvent event, std::size_t blocks) const {
-    return std::visit([&](auto const& p) { return p.before(event, blocks); }, choice_);
-  }
-
- private:
-  std::variant<rp::LayerEventProtocol, rp::BlockingProtocol> choice_;
-};
-static_assert(rp::EventProtocol<ChosenProtocol>);
-
-class ChosenPartitioner {
- public:
-  explicit ChosenPartitioner(Options const& o) {
-    if (o.partition == "uniform") {
-      choice_ = rp::UniformPartitioner{};
-    } else if (o.partition == "bound") {
-      choice_ = rp::Partitioner{};
-    }
-  }
-  [[nodiscard]] rp::Partition partition(rp::PartitionProblem const& problem) const {
-    return std::visit([&](auto const& p) { return p.partition(problem); }, choice_);
-  }
-
- private:
-  std::variant<rp::SimulatedPartitioner, rp::Partitioner, rp::UniformPartitioner> choice_;
-};
-static_assert(rp::PartitionPolicy<ChosenPartitioner>);
+inline AnyPartitioner partitioner_of(Options const& o) {
+  return o.partition == "uniform" ? AnyPartitioner(rp::UniformPartitioner{})
+         : o.partition == "bound" ? AnyPartitioner(rp::Partitioner{})
+                                  : AnyPartitioner{};
+}
 
 }  // namespace train_throughput

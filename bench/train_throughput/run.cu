@@ -154,10 +154,10 @@ Outcome run(Options const& o, rp::nn::TransformerConfig const& shape) {
                             .costs = rp::CostSource::measured,
                             .timeline_calls = 2 * (o.warmup + o.steps),
                         },
-                        ChosenSchedule(o),
-                        ChosenTransfers(o),
-                        ChosenProtocol(o),
-                        ChosenPartitioner(o)};
+                        schedule_of(o),
+                        transfers_of(o),
+                        protocol_of(o),
+                        partitioner_of(o)};
   auto const& plan = pipeline.plan();
   outcome.parameters = plan.blocks.parameter_count();
   outcome.forward_stages = layer_counts(plan.stages.partition.forward);

@@ -7,8 +7,9 @@
 #include <roundpipe/model/byte_description.hpp>
 #include <roundpipe/model/stage_passes.hpp>
 #include <roundpipe/partition/balanced_partition.hpp>
-#include <roundpipe/partition/partition_by.hpp>
+#include <roundpipe/partition/partitioner.hpp>
 #include <roundpipe/partition/round_partition.hpp>
+#include <roundpipe/partition/simulated_partitioner.hpp>
 #include <roundpipe/plan/planner.hpp>
 #include <roundpipe/plan/resident_graph.hpp>
 #include <roundpipe/plan/step_graph.hpp>
@@ -224,14 +225,12 @@ class Planning {
     simulated.posts_after_losses = false;
     simulated.recompute_waits_for_gradient = o_.recompute_waits_for_gradient;
     simulated.communication_s = problem_.hand_over_s;
-    auto const by =
-        o_.partition_by == "bound" ? rp::PartitionBy::bound : rp::PartitionBy::simulation;
-    rp::ChosenPartitioner const partitioner(by, simulated);
+    auto const by_bound = o_.partition_by == "bound";
     rp::PartitionProblem problem{.costs = problem_.costs,
                                  .devices = o_.devices,
                                  .micro_batches_per_call = o_.micro_batches_per_call};
     auto const round = o_.micro_batches_per_round.value_or(automatic_round(o_));
-    if (o_.micro_batches_per_round || by == rp::PartitionBy::bound) {
+    if (o_.micro_batches_per_round || by_bound) {
       problem.micro_batches_per_round = {round};
     }
     StageSource source;
@@ -240,7 +239,10 @@ class Planning {
     source.quick = [&](rp::PartitionProblem const& limited) {
       return rp::RoundPartition{rp::Partitioner{}.partition(limited), round, {}};
     };
-    source.good = [&](rp::PartitionProblem const& limited) { return partitioner.search(limited); };
+    source.good = [&](rp::PartitionProblem const& limited) {
+      return by_bound ? rp::best_rounds(limited, rp::Partitioner{}.partition(limited), simulated)
+                      : rp::SimulatedPartitioner(simulated).search(limited);
+    };
     return plan_within(problem, problem_.bytes, o_.device_memory, source);
   }
 

@@ -91,12 +91,11 @@
 #include <roundpipe/partition/even_stages.hpp>
 #include <roundpipe/partition/fewest_stages.hpp>
 #include <roundpipe/partition/fitting_stages.hpp>
-#include <roundpipe/partition/partition_by.hpp>
+#include <roundpipe/partition/least_squares_cuts.hpp>
 #include <roundpipe/partition/partition_check.hpp>
 #include <roundpipe/partition/partition_objective.hpp>
 #include <roundpipe/partition/partition_search.hpp>
 #include <roundpipe/partition/partitioner.hpp>
-#include <roundpipe/partition/replan.hpp>
 #include <roundpipe/partition/round_partition.hpp>
 #include <roundpipe/partition/simulated_partitioner.hpp>
 #include <roundpipe/partition/slot_simulation.hpp>
@@ -116,6 +115,7 @@
 #include <roundpipe/plan/streamed_graph.hpp>
 #include <roundpipe/policies/blocking_protocol.hpp>
 #include <roundpipe/policies/layer_event_protocol.hpp>
+#include <roundpipe/policies/one_of.hpp>
 #include <roundpipe/policies/priority_transfer_engine.hpp>
 #include <roundpipe/policies/unplanned_transfers.hpp>
 #include <roundpipe/runtime/evaluation.hpp>

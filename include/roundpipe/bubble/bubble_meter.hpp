@@ -49,13 +49,17 @@ class BubbleMeter {
   struct View {
     ActionGraph const& graph;
     std::span<TimelineEntry const> entries;
-    std::vector<std::optional<std::size_t>> const& before;  // on the same lane
+    std::vector<std::optional<std::size_t>> const& lane_before;
     std::function<External(ActionId)> const& external;
 
     [[nodiscard]] TimelineEntry const& entry(std::size_t i) const { return entries[i]; }
 
-    /// The last to end of the actions of its own graph that \p i waited for.
-    [[nodiscard]] std::optional<std::size_t> last_to_end(std::size_t i) const;
+    [[nodiscard]] std::optional<std::size_t> before(std::size_t i) const { return lane_before[i]; }
+
+    /// Those of its own graph.
+    [[nodiscard]] std::vector<ActionId> const& waits(std::size_t i) const {
+      return graph.actions[i].waits;
+    }
 
     /// Whether \p user used the former content of a device ring entry that \p copy writes. The
     /// previous copy of the lane, into the neighbouring entry, is not such a user.

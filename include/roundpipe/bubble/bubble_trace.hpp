@@ -12,8 +12,28 @@
 
 #include <algorithm>
 #include <cstddef>
+#include <optional>
 
 namespace roundpipe::detail {
+
+[[nodiscard]] constexpr std::size_t number_of(std::size_t action) noexcept {
+  return action;
+}
+[[nodiscard]] constexpr std::size_t number_of(ActionId action) noexcept {
+  return action.index();
+}
+
+/// The last to end of the actions that action \p i waited for; see \ref trace_bubble.
+template <class View>
+[[nodiscard]] std::optional<std::size_t> last_to_end(View const& view, std::size_t i) {
+  std::optional<std::size_t> latest = view.before(i);
+  for (auto const wait : view.waits(i)) {
+    if (!latest || view.entry(number_of(wait)).end_s > view.entry(*latest).end_s) {
+      latest = number_of(wait);
+    }
+  }
+  return latest;
+}
 
 /// Charges the time from \p idle_from_s to the start of action \p id, of a compute lane, to the
 /// work that was in progress during that time. \p first says that \p id is the first action of its
@@ -26,7 +46,8 @@ namespace roundpipe::detail {
 /// an earlier call. Work of the host is an optimizer stall.
 /// \tparam View Knows the actions by numbers:
 /// - `entry(i)`: when and where action i ran;
-/// - `last_to_end(i)`: the last to end of the actions that i waited for, as an optional number;
+/// - `before(i)`: the action before i on its lane, as an optional number;
+/// - `waits(i)`: the other actions that i waited for, as numbers or ids;
 /// - `waits_for_place(i, j)`: whether copy i waited for j to leave the memory that i writes;
 /// - `rest(i, first)`: the cause of time in which i waited for nothing that the view knows.
 template <class View>
@@ -52,12 +73,12 @@ void trace_bubble(
              : entry.graph == idle.graph           ? BubbleCause::fill
                                                    : BubbleCause::drain;
     }
-    auto const before = view.last_to_end(blocker);
+    auto const before = last_to_end(view, blocker);
     return before && view.waits_for_place(blocker, *before) ? BubbleCause::memory_stall
                                                             : BubbleCause::transfer_stall;
   };
   while (until_s > idle_from_s) {
-    auto const blocker = view.last_to_end(id);
+    auto const blocker = last_to_end(view, id);
     charge(view.rest(id, first), blocker ? view.entry(*blocker).end_s : idle_from_s);
     if (!blocker) {
       return;

@@ -71,7 +71,7 @@ struct PartitionProblem {
 /// 2. It throws `Error` (over_budget) when no partition fits.
 /// 3. Equal problems give equal partitions; reason: another process can repeat a plan.
 ///
-/// Satisfied by: `Partitioner`, `SimulatedPartitioner`, `ChosenPartitioner`, `UniformPartitioner`.
+/// Satisfied by: `Partitioner`, `SimulatedPartitioner`, `UniformPartitioner`.
 template <class P>
 concept PartitionPolicy =
     std::copy_constructible<P> && requires(P const& policy, PartitionProblem const& problem) {

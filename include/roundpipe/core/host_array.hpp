@@ -35,9 +35,4 @@ struct HostArray {
   [[nodiscard]] constexpr HostBytes bytes() const noexcept { return {data, size * size_of(dtype)}; }
 };
 
-/// \p values as an array.
-[[nodiscard]] inline HostArray host_array(HostSpan<float> values) noexcept {
-  return {reinterpret_cast<std::byte*>(values.data()), values.size(), DType::f32};
-}
-
 }  // namespace roundpipe

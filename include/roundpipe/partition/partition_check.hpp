@@ -3,14 +3,18 @@
 #pragma once
 
 /// \file
-/// \brief Whether stages are a partition of a model, and fit.
+/// \brief Checks costs, and whether stages are a partition of a model and fit.
 
 #include <roundpipe/concepts/partition_policy.hpp>
 #include <roundpipe/config.hpp>
 
 #include <cstddef>
+#include <span>
 
 namespace roundpipe {
+
+/// \throws Error (invalid_argument) for no layers, or a cost that is negative or not finite.
+void check(std::span<LayerCost const> costs);
 
 /// Whether \p partition is one of \p layers layers, as \ref Partition describes it: no stage is
 /// empty, all lie in execution order, and each layer runs forward and backward once.

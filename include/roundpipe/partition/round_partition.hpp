@@ -27,6 +27,13 @@ struct RoundPartition {
   SimulatedCall call;                       ///< Simulated.
 };
 
+/// \p partition, and the one of \ref round_sizes with which a simulated call is shortest; of
+/// equals, the first.
+/// \throws Error (invalid_argument) as \ref round_sizes and \ref SlotSimulation.
+[[nodiscard]] RoundPartition best_rounds(PartitionProblem const& problem,
+                                         Partition partition,
+                                         SlotSimulationOptions const& options = {});
+
 }  // namespace roundpipe
 
 #ifndef ROUNDPIPE_COMPILED

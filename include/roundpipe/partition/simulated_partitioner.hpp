@@ -34,9 +34,6 @@ class SimulatedSearch {
         rounds_(round_sizes(problem)),
         simulation_(problem.costs, problem.devices, problem.micro_batches_per_call, options) {}
 
-  /// Rounds for \p partition alone.
-  [[nodiscard]] RoundPartition best_rounds(Partition const& partition);
-
   /// The best of all that are tried, \p start among them.
   [[nodiscard]] RoundPartition run(Partition const& start);
 

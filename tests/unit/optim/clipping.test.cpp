@@ -21,7 +21,6 @@ namespace {
 
 using roundpipe::clip_factor;
 using roundpipe::Error;
-using roundpipe::host_array;
 using roundpipe::HostArray;
 using roundpipe::HostSpan;
 using roundpipe::norm_block_size;
@@ -33,6 +32,10 @@ using roundpipe::test::gradients;
 
 constexpr auto infinity = std::numeric_limits<double>::infinity();
 constexpr auto not_a_number = std::numeric_limits<double>::quiet_NaN();
+
+HostArray host_array(HostSpan<float> values) {
+  return {reinterpret_cast<std::byte*>(values.data()), values.size(), roundpipe::DType::f32};
+}
 
 }  // namespace
 

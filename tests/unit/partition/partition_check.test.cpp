@@ -3,8 +3,11 @@
 
 #include <roundpipe/partition/partition_check.hpp>
 
+#include <support/error_of.hpp>
+
 #include <doctest/doctest.h>
 
+#include <limits>
 #include <vector>
 
 namespace partition_check_test {
@@ -41,6 +44,19 @@ TEST_CASE("a partition fits when each of its stages fits") {
   CHECK(fits(problem, partition));
   CHECK_FALSE(fits(problem, {{{0, 4}}, {{4, 1}, {2, 2}, {0, 2}}}));
   CHECK_FALSE(fits(problem, {{{0, 3}}, {{3, 2}, {0, 3}}}));
+}
+
+TEST_CASE("costs are finite and not negative, and there are some") {
+  check(std::vector<LayerCost>{{0, 0}, {1, 2, 3.0}});
+  auto const message = [](std::vector<LayerCost> const& costs) {
+    auto const error = test::error_of([&] { check(costs); });
+    CHECK(error.code() == Errc::invalid_argument);
+    return error.message();
+  };
+  CHECK(message({}) == "a model without layers has no stages");
+  CHECK(message({{1, 1}, {-1, 1}}).starts_with("the cost of layer 1 is -1"));
+  (void)message({{1, std::numeric_limits<double>::infinity()}});
+  (void)message({{1, 1, std::numeric_limits<double>::quiet_NaN()}});
 }
 
 }  // namespace partition_check_test

@@ -31,4 +31,23 @@ TEST_CASE(
   }
 }
 
+TEST_CASE("a partition comes with the rounds in which a call is shortest") {
+  PartitionProblem problem{std::vector<LayerCost>(12, {1, 2}), 4, 24};
+  SlotSimulationOptions const options{.asynchronous = false, .communication_s = 0.1};
+  Partition const partition{{{0, 5}, {5, 4}}, {{9, 3}, {4, 5}, {0, 4}}};
+  auto const found = best_rounds(problem, partition, options);
+  CHECK(found.partition == partition);
+  SlotSimulation simulation(problem.costs, 4, 24, options);
+  CHECK(found.call.seconds ==
+        simulation.simulate(partition, found.micro_batches_per_round).seconds);
+  for (auto const round : round_sizes(problem)) {
+    CHECK(found.call.seconds <= simulation.simulate(partition, round).seconds);
+  }
+  problem.micro_batches_per_round = {2};
+  CHECK(best_rounds(problem, partition).micro_batches_per_round == 2);
+  problem.micro_batches_per_round = {5};
+  CHECK(test::error_of([&] { (void)best_rounds(problem, partition); }).code() ==
+        Errc::invalid_argument);
+}
+
 }  // namespace round_partition_test

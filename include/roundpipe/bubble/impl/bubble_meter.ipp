@@ -45,16 +45,6 @@ ROUNDPIPE_INLINE void BubbleMeter::add(ActionGraph const& graph,
   }
 }
 
-ROUNDPIPE_INLINE std::optional<std::size_t> BubbleMeter::View::last_to_end(std::size_t i) const {
-  auto latest = before[i];
-  for (auto const wait : graph.actions[i].waits) {
-    if (!latest || entries[wait.index()].end_s > entries[*latest].end_s) {
-      latest = wait.index();
-    }
-  }
-  return latest;
-}
-
 ROUNDPIPE_INLINE bool BubbleMeter::View::waits_for_place(std::size_t copy, std::size_t user) const {
   auto const& used = graph.actions[user];
   return std::ranges::any_of(graph.actions[copy].writes, [&](Buffer const& written) {

@@ -7,9 +7,10 @@
 #include <roundpipe/model/pass_costs.hpp>
 #include <roundpipe/model/stage_passes.hpp>
 #include <roundpipe/partition/balanced_partition.hpp>
+#include <roundpipe/partition/least_squares_cuts.hpp>
+#include <roundpipe/partition/partition_check.hpp>
 
 #include <algorithm>
-#include <cmath>
 #include <cstddef>
 #include <limits>
 #include <string>
@@ -40,7 +41,7 @@ class BalancedCuts {
     }
   }
 
-  /// The stages in layer order; none when none fit.
+  /// The stages in layer order; none when no stages fit.
   [[nodiscard]] std::vector<LayerRange> run() const {
     auto const slowest_s = slowest();
     return slowest_s < unreachable ? even(slowest_s) : std::vector<LayerRange>{};
@@ -76,36 +77,17 @@ class BalancedCuts {
   /// Of the cuts without a stage slower than \p slowest_s the one with the least sum of squared
   /// times; of equals the one with the longest stages last.
   [[nodiscard]] std::vector<LayerRange> even(double slowest_s) const {
-    std::vector<double> squares(ends_, unreachable);  // by where the stages so far end
-    squares[0] = 0;
-    std::vector<std::size_t> firsts(stages_ * ends_);  // by stage and its end
-    for (std::size_t stage = 0; stage < stages_; ++stage) {
-      std::vector<double> next(ends_, unreachable);
-      for (std::size_t end = 0; end < ends_; ++end) {
-        for (std::size_t first = 0; first <= end; ++first) {
+    LeastSquaresCuts const cuts(
+        stages_,
+        ends_,
+        0,
+        [](std::size_t, std::size_t) { return std::size_t{0}; },
+        [&](std::size_t stage, std::size_t first, std::size_t end) {
           auto const s = seconds(stage, first, end);
-          if (s > slowest_s) {
-            continue;
-          }
-          auto const share = s > 0 ? s / slowest_s : 0;
-          auto const sum = squares[first] + share * share;
-          // Sums are rounded: what differs in the last digits only is equal.
-          if (sum < next[end] * (1 - 1e-9)) {
-            next[end] = sum;
-            firsts[stage * ends_ + end] = first;
-          }
-        }
-      }
-      squares = std::move(next);
-    }
-    std::vector<LayerRange> ranges(stages_);
-    auto end = ends_ - 1;
-    for (auto stage = stages_; stage-- > 0;) {
-      auto const first = firsts[stage * ends_ + end];
-      ranges[stage] = {first, end - first};
-      end = first;
-    }
-    return ranges;
+          return s > slowest_s ? unreachable : s > 0 ? s / slowest_s : 0;
+        },
+        [](std::size_t, std::size_t) { return true; });
+    return *cuts.cut(stages_, ends_ - 1);
   }
 
   std::size_t stages_;
@@ -120,18 +102,8 @@ ROUNDPIPE_INLINE Partition balanced_partition(PartitionProblem const& problem,
                                               std::size_t stages,
                                               bool fused) {
   auto const layers = problem.costs.size();
-  require(layers > 0, Errc::invalid_argument, "a model without layers has no stages");
+  check(problem.costs);
   require(stages > 0, Errc::invalid_argument, "a partition has at least one stage");
-  for (std::size_t layer = 0; layer < layers; ++layer) {
-    auto const& cost = problem.costs[layer];
-    for (auto const s : {cost.forward_s, cost.recomputing_s(), cost.backward_s}) {
-      if (!(s >= 0) || !std::isfinite(s)) {
-        throw Error(Errc::invalid_argument,
-                    "the cost of layer " + std::to_string(layer) + " is " + std::to_string(s) +
-                        " s; a cost is finite and not negative");
-      }
-    }
-  }
   auto const used = std::min(stages, layers);
   auto ranges = detail::BalancedCuts(problem, used, fused).run();
   if (ranges.empty()) {

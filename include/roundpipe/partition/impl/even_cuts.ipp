@@ -5,6 +5,7 @@
 #include <roundpipe/concepts/partition_policy.hpp>
 #include <roundpipe/partition/even_cuts.hpp>
 #include <roundpipe/partition/fitting_stages.hpp>
+#include <roundpipe/partition/least_squares_cuts.hpp>
 #include <roundpipe/partition/stage_ticks.hpp>
 
 #include <algorithm>
@@ -16,61 +17,46 @@ namespace roundpipe {
 
 namespace detail {
 
+[[nodiscard]] ROUNDPIPE_INLINE LeastSquaresCuts cut_evenly(PartitionProblem const& problem,
+                                                           StageTicks const& ticks,
+                                                           StageDirection direction) {
+  auto const layers = ticks.layers();
+  auto const total = ticks.stage(direction, 0, layers);
+  Ticks slowest = 0;
+  for (std::size_t i = 0; i < layers; ++i) {
+    slowest = std::max(slowest, ticks.stage(direction, i, i + 1));
+  }
+  auto const& sums = ticks.prefixes(direction);
+  FittingStages fitting(problem, direction);
+  return LeastSquaresCuts(
+      layers - 1,
+      layers,
+      1,
+      [&](std::size_t stage, std::size_t end) {
+        auto const stages = static_cast<Ticks>(stage + 1);
+        auto const longest = stages <= 2 ? total : 2 * (total / stages) + slowest;
+        auto const least = sums[end] - longest;  // of the layers before the longest stage
+        return static_cast<std::size_t>(std::ranges::lower_bound(sums, least) - sums.begin());
+      },
+      [&](std::size_t, std::size_t first, std::size_t end) {
+        return static_cast<double>(ticks.stage(direction, first, end)) /
+               static_cast<double>(std::max<Ticks>(total, 1));
+      },
+      [&](std::size_t first, std::size_t end) { return fitting.fits(first, end); });
+}
+
 ROUNDPIPE_INLINE EvenCuts::EvenCuts(PartitionProblem const& problem,
                                     StageTicks const& ticks,
                                     StageDirection direction)
-    : ticks_(ticks), direction_(direction), layers_(ticks.layers()) {
-  FittingStages fitting(problem, direction);
-  auto const total = ticks.stage(direction, 0, layers_);
-  squares_.assign(layers_ * layers_, unreachable);
-  begins_.assign(layers_ * layers_, 0);
-  squares_[0] = 0;
-  for (std::size_t stages = 1; stages < layers_; ++stages) {
-    auto const longest = stages <= 2 ? total : 2 * (total / static_cast<Ticks>(stages)) + slowest();
-    for (auto end = stages; end < layers_; ++end) {
-      auto& least = squares_[at(stages, end)];
-      for (auto first = end; first-- > 0 && ticks.stage(direction, first, end) <= longest;) {
-        auto const before = squares_[at(stages - 1, first)];
-        if (before == unreachable) {
-          continue;
-        }
-        auto const share = static_cast<double>(ticks.stage(direction, first, end)) /
-                           static_cast<double>(std::max<Ticks>(total, 1));
-        auto const squares = before + share * share;
-        // Long last stages, in layer order, for both: forward ones come last in execution order,
-        // backward ones first. Sums are rounded: what differs in the last digits only is equal.
-        if (squares <= least * (1 + 1e-9) && squares < unreachable && fitting.fits(first, end)) {
-          least = squares;
-          begins_[at(stages, end)] = first;
-        }
-      }
-    }
-  }
-}
+    : direction_(direction), cuts_(cut_evenly(problem, ticks, direction)) {}
 
 ROUNDPIPE_INLINE std::optional<std::vector<LayerRange>> EvenCuts::cut(std::size_t layers,
                                                                       std::size_t stages) const {
-  if (squares_[at(stages, layers)] == unreachable) {
-    return std::nullopt;
-  }
-  std::vector<LayerRange> ranges;
-  for (auto end = layers; stages > 0; --stages) {
-    auto const first = begins_[at(stages, end)];
-    ranges.push_back({first, end - first});
-    end = first;
-  }
-  if (direction_ == StageDirection::forward) {
-    std::ranges::reverse(ranges);
+  auto ranges = cuts_.cut(stages, layers);
+  if (ranges && direction_ == StageDirection::backward) {
+    std::ranges::reverse(*ranges);
   }
   return ranges;
-}
-
-ROUNDPIPE_INLINE Ticks EvenCuts::slowest() const {
-  Ticks slowest = 0;
-  for (std::size_t i = 0; i < layers_; ++i) {
-    slowest = std::max(slowest, ticks_.stage(direction_, i, i + 1));
-  }
-  return slowest;
 }
 
 }  // namespace detail

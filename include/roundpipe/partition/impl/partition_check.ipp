@@ -3,13 +3,31 @@
 #pragma once
 
 #include <roundpipe/concepts/partition_policy.hpp>
+#include <roundpipe/core/error.hpp>
 #include <roundpipe/partition/partition_check.hpp>
 
 #include <algorithm>
+#include <cmath>
 #include <cstddef>
+#include <span>
+#include <string>
 #include <vector>
 
 namespace roundpipe {
+
+ROUNDPIPE_INLINE void check(std::span<LayerCost const> costs) {
+  require(!costs.empty(), Errc::invalid_argument, "a model without layers has no stages");
+  for (std::size_t layer = 0; layer < costs.size(); ++layer) {
+    auto const& cost = costs[layer];
+    for (auto const s : {cost.forward_s, cost.recomputing_s(), cost.backward_s}) {
+      if (!(s >= 0) || !std::isfinite(s)) {
+        throw Error(Errc::invalid_argument,
+                    "the cost of layer " + std::to_string(layer) + " is " + std::to_string(s) +
+                        " s; a cost is finite and not negative");
+      }
+    }
+  }
+}
 
 ROUNDPIPE_INLINE bool covers(Partition const& partition, std::size_t layers) {
   std::size_t next = 0;

@@ -4,32 +4,21 @@
 
 #include <roundpipe/concepts/partition_policy.hpp>
 #include <roundpipe/core/error.hpp>
+#include <roundpipe/partition/partition_check.hpp>
 #include <roundpipe/partition/partition_search.hpp>
 #include <roundpipe/partition/partitioner.hpp>
 
-#include <cmath>
-#include <cstddef>
 #include <string>
 #include <utility>
 
 namespace roundpipe {
 
 ROUNDPIPE_INLINE Partition Partitioner::partition(PartitionProblem const& problem) const {
-  require(!problem.costs.empty(), Errc::invalid_argument, "a model without layers has no stages");
+  check(problem.costs);
   require(problem.devices > 0, Errc::invalid_argument, "a partition needs at least one device");
   require(problem.micro_batches_per_call > 0,
           Errc::invalid_argument,
           "a partition needs at least one micro-batch");
-  for (std::size_t layer = 0; layer < problem.costs.size(); ++layer) {
-    auto const& cost = problem.costs[layer];
-    for (auto const s : {cost.forward_s, cost.recomputing_s(), cost.backward_s}) {
-      if (!(s >= 0) || !std::isfinite(s)) {
-        throw Error(Errc::invalid_argument,
-                    "the cost of layer " + std::to_string(layer) + " is " + std::to_string(s) +
-                        " s; a cost is finite and not negative");
-      }
-    }
-  }
   detail::PartitionSearch search(problem);
   if (auto found = search.run()) {
     return *std::move(found);

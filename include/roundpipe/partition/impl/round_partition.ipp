@@ -8,6 +8,7 @@
 #include <roundpipe/partition/slot_simulation.hpp>
 
 #include <cstddef>
+#include <utility>
 #include <vector>
 
 namespace roundpipe {
@@ -28,6 +29,23 @@ ROUNDPIPE_INLINE std::vector<std::size_t> round_sizes(PartitionProblem const& pr
     sizes.push_back(problem.micro_batches_per_call);
   }
   return sizes;
+}
+
+ROUNDPIPE_INLINE RoundPartition best_rounds(PartitionProblem const& problem,
+                                            Partition partition,
+                                            SlotSimulationOptions const& options) {
+  SlotSimulation simulation(
+      problem.costs, problem.devices, problem.micro_batches_per_call, options);
+  RoundPartition best;
+  for (auto const round : round_sizes(problem)) {
+    auto const call = simulation.simulate(partition, round);
+    if (best.micro_batches_per_round == 0 || call.seconds < best.call.seconds) {
+      best.micro_batches_per_round = round;
+      best.call = call;
+    }
+  }
+  best.partition = std::move(partition);
+  return best;
 }
 
 }  // namespace roundpipe

@@ -24,13 +24,6 @@ namespace roundpipe {
 
 namespace detail {
 
-ROUNDPIPE_INLINE RoundPartition SimulatedSearch::best_rounds(Partition const& partition) {
-  for (auto const round : rounds_) {
-    consider(partition, round);
-  }
-  return finish();
-}
-
 ROUNDPIPE_INLINE RoundPartition SimulatedSearch::run(Partition const& start) {
   for (auto const round : rounds_) {
     consider(start, round);

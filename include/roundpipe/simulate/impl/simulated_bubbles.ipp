@@ -38,14 +38,9 @@ class SimulationView {
     return simulation_.timeline.entries[i];
   }
 
-  [[nodiscard]] std::optional<std::size_t> last_to_end(std::size_t i) const {
-    auto latest = before_[i];
-    for (auto const wait : simulation_.actions[i].waits) {
-      if (!latest || entry(wait).end_s > entry(*latest).end_s) {
-        latest = wait;
-      }
-    }
-    return latest;
+  [[nodiscard]] std::optional<std::size_t> before(std::size_t i) const { return before_[i]; }
+  [[nodiscard]] std::vector<std::size_t> const& waits(std::size_t i) const {
+    return simulation_.actions[i].waits;
   }
 
   [[nodiscard]] bool waits_for_place(std::size_t copy, std::size_t user) const {
