@@ -3,7 +3,7 @@
 #pragma once
 
 /// \file
-/// \brief The host's memory: which boundaries are kept there, and the ledger of all of it.
+/// \brief The host's memory: which boundaries it keeps, and the ledger of all of it.
 
 #include <roundpipe/config.hpp>
 #include <roundpipe/core/bytes.hpp>
@@ -53,8 +53,8 @@ struct HostMemoryPlan {
   std::map<std::size_t, Bytes> checkpoints;
   std::map<std::size_t, Bytes> boundary_gradients;
   std::vector<LedgerLine> ledger;
-  /// Master copies, optimizer copies, states and gradients: what every parameter costs. Staging for
-  /// sums is not among it.
+  /// Master copies, optimizer copies, states and gradients: what every parameter costs, without the
+  /// staging for sums.
   Bytes state_bytes = 0;
 };
 

@@ -3,7 +3,7 @@
 #pragma once
 
 /// \file
-/// \brief Which stages a device's memory holds, and how much would do where it holds too few.
+/// \brief Which stages fit into a device's memory; if too few do, how much memory would be enough.
 
 #include <roundpipe/concepts/partition_policy.hpp>
 #include <roundpipe/config.hpp>
@@ -18,16 +18,16 @@ namespace roundpipe {
 
 namespace detail {
 
-/// Names the first layer that \p budget does not hold as a stage of its own, if there is one:
+/// Names the first layer that does not fit \p budget as a stage of its own, if there is one:
 /// "layer 3 alone needs 17 bytes as a backward stage".
 [[nodiscard]] std::string misfit(StageMemory const& memory, Bytes budget);
 
 }  // namespace detail
 
 /// What to give `PartitionProblem::fits`: whether \p budget bytes hold a stage.
-/// \throws Error (over_budget) when there is no partition all of whose stages fit; the message
-///         names the first layer that does not fit alone, its direction and bytes, and the least
-///         budget with which there is a partition. (invalid_argument) for a model without layers.
+/// \throws Error (over_budget) when no partition fits; the message names the first layer that does
+///         not fit alone, its direction and bytes, and the least budget with which a partition
+///         fits. (invalid_argument) for a model without layers.
 [[nodiscard]] std::function<bool(StageDirection, LayerRange)> fits_within(StageMemory memory,
                                                                           Bytes budget);
 

@@ -18,7 +18,7 @@
 
 namespace roundpipe {
 
-/// How many entries the rings of a device have. Two let transfers run beside compute; with one,
+/// How many entries the rings of a device have. With two, transfers run beside compute; with one,
 /// the next upload waits until the entry is free (a memory stall).
 struct Buffering {
   std::size_t parameters = 2;

@@ -20,17 +20,17 @@
 
 namespace roundpipe {
 
-/// Sizes of all stages that a partition may choose from, computed once.
+/// The sizes of all stages that a partition may choose from, computed once.
 class StageBudget {
  public:
   StageBudget(ModelDescription const& model, ParameterBlocks const& blocks);
 
-  /// What a device needs that runs only this stage: ring entries times their counts, and scratch.
+  /// What a device needs to run this stage alone: ring entries times their counts, and scratch.
   [[nodiscard]] Bytes bytes(StageDirection direction,
                             LayerRange range,
                             Buffering const& buffering) const;
 
-  /// The layer that needs most as a stage of its own, and what it needs.
+  /// The layer that needs the most bytes as a stage of its own, and these bytes.
   [[nodiscard]] std::pair<std::size_t, Bytes> largest_layer(Buffering const& buffering) const;
 
  private:

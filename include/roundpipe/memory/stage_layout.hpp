@@ -73,14 +73,14 @@ struct StageLayout {
   Bytes out_bytes = 0;
   Bytes scratch_bytes = 0;
 
-  /// In the order in which they run.
+  /// What the stage runs, in order.
   [[nodiscard]] std::vector<Pass> passes() const { return Stage{kind, range}.passes(); }
   [[nodiscard]] bool has_backward() const noexcept { return runs_backward(kind); }
   [[nodiscard]] bool has_loss() const noexcept { return loss.area != Area::none; }
 };
 
-/// Lays out a stage of \p kind over \p range. \p keeps tells of each boundary inside a forward
-/// stage whether a backward stage begins behind it, so that the host needs it.
+/// Lays out a stage of \p kind over \p range. \p keeps(i) says whether the host keeps the boundary
+/// of layer i, because a backward stage begins behind it.
 ///
 /// Parameters, gradients, saved activations and a backward stage's inner boundaries add up over the
 /// layers; workspace takes the maximum; a forward stage's inner boundaries and a backward stage's

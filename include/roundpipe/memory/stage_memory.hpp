@@ -54,9 +54,9 @@ struct StageBytes {
   }
 };
 
-/// \brief What a device needs that runs one stage, in constant time for any stage: the terms of
-/// \ref lay_out_stage and \ref plan_device_memory, so that it agrees with \ref StageBudget. Every
-/// figure is rounded up to \ref tensor_alignment_bytes.
+/// \brief What a device needs to run one stage, in constant time for any stage. The terms are those
+/// of \ref lay_out_stage and \ref plan_device_memory, so the result agrees with \ref StageBudget.
+/// It rounds every figure up to \ref tensor_alignment_bytes.
 ///
 // clang-format off
 /// | what                                    | forward           | backward                   | times         |
@@ -72,11 +72,12 @@ struct StageBytes {
 // clang-format on
 ///
 /// Twice the maximum: inner boundaries of a forward stage, and inner gradients of a backward stage,
-/// alternate between two places. A backward stage recomputes all its layers before it runs them
-/// backward, so what they save and hand over adds up. All boundaries are taken to have gradients.
+/// alternate between two places. A backward stage recomputes all its layers before it runs any of
+/// them backward, so what they save and hand over adds up. Every boundary counts as if it had a
+/// gradient.
 class StageMemory {
  public:
-  /// \p buffering: how often the rings' entries are counted.
+  /// \p buffering: how many entries the rings have.
   explicit StageMemory(std::span<LayerBytes const> layers, Buffering buffering = {});
 
   [[nodiscard]] std::size_t layers() const noexcept { return boundaries_.size(); }
@@ -90,15 +91,16 @@ class StageMemory {
     return terms(direction, range).total();
   }
 
-  /// The smallest device memory with which there is a partition: the least maximum over the stages
-  /// of any; by dynamic programming in O(L^2).
+  /// The smallest device memory with which a partition fits: the least that the largest stage of a
+  /// partition needs; by dynamic programming in O(L^2).
   [[nodiscard]] Bytes least() const;
 
  private:
   using Figure = Bytes LayerBytes::*;
 
   static std::vector<Bytes> aligned(std::span<LayerBytes const> layers, Figure figure);
-  /// By number of layers below all: what the largest of the stages that cover them needs at least.
+  /// By number of layers, without all: the least that the largest of the stages that cover so many
+  /// first layers needs.
   [[nodiscard]] std::vector<Bytes> least_of(StageDirection direction) const;
 
   Buffering buffering_;

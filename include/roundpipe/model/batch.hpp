@@ -19,8 +19,8 @@
 
 namespace roundpipe {
 
-/// Views of a call's tensors. The memory is the caller's and must live until `forward_backward` or
-/// `evaluate` returns; they copy it.
+/// Views of a call's tensors. The caller owns the memory, which must live until `forward_backward`
+/// or `evaluate` returns; both copy it.
 class Batch {
  public:
   /// Micro-batches of these extents, all rounds of a call one after another.

@@ -3,7 +3,7 @@
 #pragma once
 
 /// \file
-/// \brief Describes a model of whose layers only bytes are known.
+/// \brief Describes a model from the bytes of its layers alone.
 
 #include <roundpipe/config.hpp>
 #include <roundpipe/model/layer_bytes.hpp>
@@ -13,10 +13,10 @@
 
 namespace roundpipe {
 
-/// A model of one bf16 parameter tensor and one bf16 boundary a layer, with the bytes given, as far
-/// as bf16 numbers and alignment allow; what is 0 becomes a single number, so that every layer has
-/// a block and hands something on. The last layer is a loss layer. Gradients are as large as
-/// parameters here, whatever is given.
+/// A model of layers with one bf16 parameter tensor and one bf16 boundary each, as large as \p
+/// layers says, up to the size of a bf16 number and alignment. 0 bytes become one number, so that
+/// every layer has a block and hands something on. The last layer is a loss layer. Gradients are as
+/// large as parameters; the model ignores `gradient_bytes`.
 [[nodiscard]] ModelDescription describe_bytes(std::span<LayerBytes const> layers);
 
 }  // namespace roundpipe

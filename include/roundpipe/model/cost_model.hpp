@@ -23,7 +23,7 @@ class CostModel {
 
   /// Forward time = FLOPs / peak + bytes moved / memory bandwidth; the backward moves and computes
   /// twice as much unless the layer counts its own \ref FlopCount. A layer that does not count is
-  /// taken for a matrix product: 2 FLOPs a parameter and position.
+  /// estimated as a matrix product: 2 FLOPs a parameter and position.
   [[nodiscard]] static CostModel estimate(ModelDescription const& model,
                                           DeviceProperties const& device);
 

@@ -126,8 +126,8 @@ template <class Model>
 /// The bytes of \ref gradient_table, without making it.
 [[nodiscard]] Bytes gradient_bytes(TensorTable const& boundary);
 
-/// Replaces \p list by views of the gradients of \p boundary in \p block, which holds
-/// \ref gradient_table: one a tensor, not \c present() for integers.
+/// Replaces \p list by views of the gradients of \p boundary in \p block, which holds their
+/// \ref gradient_table: one view a tensor. Those of integer tensors are not \c present().
 void gradient_views(std::vector<DeviceTensor>& list,
                     TensorTable const& boundary,
                     DeviceBytes block);

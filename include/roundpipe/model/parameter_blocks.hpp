@@ -27,8 +27,8 @@ struct ParameterBlock {
   TensorTable gradient;          ///< The same tensors in the accumulation type.
   std::vector<BlockUseId> uses;  ///< In layer order.
   bool frozen = false;           ///< Never updated: no gradient, no optimizer state.
-  /// Whether an iteration's gradient is a sum over uses, rounds or calls: it then is kept in the
-  /// accumulation type, else as it lands.
+  /// Whether an iteration's gradient is a sum over uses, rounds or calls. The host keeps a sum in
+  /// the accumulation type, any other gradient as it lands.
   bool sums_gradient = false;
 
   /// The gradient as the optimizer reads it.

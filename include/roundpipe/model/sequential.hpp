@@ -75,7 +75,7 @@ class Sequential {
     return table[run_of(id)](runs_, f);
   }
 
-  /// The number of the run that holds layer \p id; the layers of one are copies of each other.
+  /// The number of the run that holds layer \p id. The layers of a run are copies of each other.
   /// Precondition: the layer exists.
   [[nodiscard]] std::size_t run_of(LayerId id) const noexcept {
     std::size_t run = 0;

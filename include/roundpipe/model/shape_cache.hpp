@@ -3,7 +3,7 @@
 #pragma once
 
 /// \file
-/// \brief A model's tables at the extents that micro-batches bring, each asked for once.
+/// \brief A model's tables at the extents that micro-batches bring; asks for each once.
 
 #include <roundpipe/core/batch_shape.hpp>
 #include <roundpipe/core/bytes.hpp>
@@ -24,7 +24,8 @@ struct ShapedModel {
   BatchLayout batch;
 };
 
-/// Describes a model once for each extents that occur. Not for several threads at once.
+/// Describes a model once for each micro-batch shape that occurs. Only one thread at a time may use
+/// it.
 template <class Model>
 class ShapeCache {
  public:

@@ -22,18 +22,18 @@ namespace roundpipe {
          seconds_of(layer_passes(backward_kind(!fused)), cost);
 }
 
-/// \brief The partition into \p stages stages, each bound to a device with its forward,
-/// recomputation and backward, whose slowest stage is fastest: what schedules other than round
-/// robin are compared with fairly. Exact, in O(stages * layers^2).
+/// \brief Cuts a model into \p stages stages, each bound to one device that runs its forward,
+/// recomputation and backward, so that the slowest stage is as fast as can be. This makes schedules
+/// that bind stages to devices comparable with round robin. Exact, in O(stages * layers^2).
 ///
-/// With \p fused, the last stage recomputes nothing, and `forward` holds all stages but it; else
-/// `forward` covers all layers. `backward` mirrors the stages in either case. Of the partitions
-/// with the same slowest stage it takes the most even one (the least sum of squared times), with
-/// longer stages last. Where there are more stages than layers, those that are too many have no
-/// layers and come last, but for a fused one, which saves the more the longer it is.
+/// With \p fused, the last stage recomputes nothing, and `forward` holds all stages but that one;
+/// else `forward` covers all layers. `backward` mirrors the stages in either case. Of the
+/// partitions with the same slowest stage the function takes the most even one (the least sum of
+/// squared times), with longer stages last. With more stages than layers, the surplus stages have
+/// no layers and come last; only a fused stage comes behind them and keeps its layers.
 ///
-/// `problem.fits`, where it is set, is asked for both directions of a stage that has layers, for
-/// the fused one as a backward stage alone. Devices and micro-batches of \p problem do not matter.
+/// The function asks `problem.fits`, where it is set, about both directions of each stage that has
+/// layers, and about a fused stage as a backward stage alone. It ignores devices and micro-batches.
 /// \throws Error (invalid_argument) for no layers or stages, or a cost that is negative or not
 ///         finite; (over_budget) when no such stages fit.
 [[nodiscard]] Partition balanced_partition(PartitionProblem const& problem,

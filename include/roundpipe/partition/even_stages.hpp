@@ -20,8 +20,8 @@ namespace roundpipe::detail {
 /// stages become longer and backward stages shorter in execution order, for the sake of fill and
 /// drain. The latest search of \p fewest must have been for \p t_max.
 ///
-/// A cut into the fewest stages has its k-th cut, in layer order, behind layers that take k stages
-/// themselves: each place can be only one cut, and O(L) times a stage's layers steps find the best.
+/// The k-th stage of such a cut, in layer order, ends where k stages are the fewest that reach. So
+/// each place can end one stage only, and the search takes O(L) times a stage's layers steps.
 [[nodiscard]] std::vector<LayerRange> even_stages(FewestStages& fewest,
                                                   std::size_t count,
                                                   Ticks t_max);

@@ -19,9 +19,9 @@ namespace roundpipe::detail {
 /// \brief For every number of a model's first layers the fewest stages of one direction that cover
 /// them; a breadth-first search.
 ///
-/// Numbers of layers are reached in the order of how many stages that takes, each once: a search
-/// takes O(L) steps where the stages that begin with a layer and fit are one run, as is usual, and
-/// as many more as there are runs.
+/// The search reaches each number of layers once, those that take fewer stages first. Usually the
+/// stages that begin with a layer and fit are one run of lengths; then a search takes O(L) steps.
+/// More runs take proportionally more steps.
 class FewestStages {
  public:
   /// \p problem and \p ticks must outlive it.
@@ -38,8 +38,8 @@ class FewestStages {
 
   [[nodiscard]] StageDirection direction() const noexcept { return direction_; }
 
-  /// Searches with stages of \p t_max at most. \returns the shortest time above it that a stage
-  /// takes: until there, the answers are the same.
+  /// Searches with stages of \p t_max at most. \returns the shortest time of a stage that is
+  /// longer: any limit below that gives the same answers.
   Ticks cover(Ticks t_max);
 
   // Of the latest search:
@@ -48,7 +48,7 @@ class FewestStages {
   [[nodiscard]] bool reaches(std::size_t count) const { return stages_[count] != unreachable; }
   /// The fewest stages that cover them.
   [[nodiscard]] std::size_t stages(std::size_t count) const { return stages_[count]; }
-  /// The time of the slowest stage of those that were found.
+  /// The time of the slowest of those stages.
   [[nodiscard]] Ticks slowest(std::size_t count) const;
   /// The end of the longest stage from layer \p first on that is not too slow, whether it fits or
   /// not; below the number of layers.
@@ -65,7 +65,7 @@ class FewestStages {
 
   Ticks find_last_ends(Ticks t_max);
 
-  /// The least number of layers from \p count on that has not been reached.
+  /// The least number of layers, \p count or more, that the search has not reached.
   [[nodiscard]] std::size_t first_open(std::size_t count);
 
   StageTicks const& ticks_;
@@ -74,7 +74,7 @@ class FewestStages {
   std::vector<std::size_t> last_ends_;  // by first layer
   std::vector<std::size_t> stages_;     // by number of layers
   std::vector<std::size_t> before_;     // likewise: where the last of the stages begins
-  std::vector<std::size_t> open_;       // likewise: itself, or one more that may be open
+  std::vector<std::size_t> open_;       // likewise: itself, or a larger one that may be open
   std::vector<std::size_t> reached_;    // numbers of layers, the fewest stages first
 };
 

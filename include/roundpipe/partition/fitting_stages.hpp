@@ -3,7 +3,8 @@
 #pragma once
 
 /// \file
-/// \brief Which stages fit into a device: asked once each, and not before it matters.
+/// \brief Remembers which stages fit into a device: asks about each at most once, and only when
+/// needed.
 
 #include <roundpipe/concepts/partition_policy.hpp>
 #include <roundpipe/config.hpp>
@@ -27,8 +28,8 @@ class FittingStages {
   /// \p problem must outlive it.
   FittingStages(PartitionProblem const& problem, StageDirection direction);
 
-  /// The stages that begin with layer \p first and fit, in order; complete up to those that end
-  /// before \p end, at least.
+  /// The stages that begin with layer \p first and fit, in order. All that end at \p end or before
+  /// are there; longer ones may be missing.
   [[nodiscard]] std::span<Run const> runs(std::size_t first, std::size_t end);
 
   /// Whether the layers [first, end) fit.
@@ -37,7 +38,7 @@ class FittingStages {
  private:
   struct Start {
     std::vector<Run> runs;
-    std::size_t asked_end = 0;  ///< Longer stages have not been asked for.
+    std::size_t asked_end = 0;  ///< Nobody has asked about longer stages.
   };
 
   PartitionProblem const& problem_;

@@ -13,9 +13,8 @@
 
 namespace roundpipe {
 
-/// The time of a stage of \p layers for one micro-batch, in seconds: a forward stage runs their
-/// forward, a backward stage recomputes and runs their backward. The backward stage that holds the
-/// last layer is the fused one: it runs their forward for the first time.
+/// The time of all passes of a stage of \p layers for one micro-batch, in seconds. The backward
+/// stage that holds the last layer is the fused one.
 /// \throws Error (invalid_argument) when \p costs has no such layers.
 [[nodiscard]] double stage_seconds(std::span<LayerCost const> costs,
                                    StageDirection direction,
@@ -26,8 +25,8 @@ namespace roundpipe {
 [[nodiscard]] double slowest_stage_seconds(std::span<LayerCost const> costs,
                                            Partition const& partition);
 
-/// (M S + N (N - 1)) t_max: the device seconds of a call, idle ones included, when every stage
-/// takes as long as the slowest; a call then lasts an N-th of it (RoundPipe, arXiv:2604.27085).
+/// (M S + N (N - 1)) t_max: the device seconds of a call, idle time included, if every stage took
+/// as long as the slowest. A call then lasts an N-th of that (RoundPipe, arXiv:2604.27085).
 /// \throws Error (invalid_argument) when \p problem lacks a layer of \p partition.
 [[nodiscard]] double objective(PartitionProblem const& problem, Partition const& partition);
 

@@ -65,13 +65,13 @@ class PartitionSearch {
   /// Finds a good partition, if there is any at all.
   void begin();
 
-  /// The cut into at most as many stages as \p enough, which is one, with the shortest t_max.
+  /// The cut into \p stages stages or fewer with the shortest t_max; \p enough is one such cut.
   [[nodiscard]] Cut shortest(std::size_t stages, Cut enough);
 
   [[nodiscard]] bool fused_fits(std::size_t first);
 
-  /// The fewest stages none of which takes longer than \p t_max; nothing when there are none.
-  /// Sets \c next_: for what is shorter, the answer is the same.
+  /// The fewest stages none of which takes longer than \p t_max; nothing when there are none. Sets
+  /// \c next_: any limit from \p t_max up to, but without, \c next_ gives the same answer.
   [[nodiscard]] std::optional<Cut> cut(Ticks t_max);
 
   [[nodiscard]] Partition result();

@@ -19,12 +19,13 @@ namespace roundpipe {
 /// (RoundPipe, arXiv:2604.27085), exactly.
 ///
 /// For a number of stages, bisection finds the shortest t_max among the sums of consecutive layers'
-/// times; for a t_max, a search finds the fewest stages that fit. What cannot be better than the
-/// best so far is left out, which is nearly all. `fits` need not be monotone, is asked at most once
-/// for each stage, and only for stages that are no longer than a t_max that is searched.
+/// times; for a t_max, a search finds the fewest stages that fit. The partitioner skips whatever
+/// cannot beat the best so far, which is nearly everything. `fits` need not be monotone. The
+/// partitioner asks it at most once about each stage, and only about stages that are short enough
+/// for a t_max that it searches.
 ///
-/// Among equals the smallest t_max wins, then the largest fused stage, then the most even stages:
-/// the objective takes them all for as slow as the slowest, but fill, drain and imbalance shrink
+/// Among equals the smallest t_max wins, then the largest fused stage, then the most even stages.
+/// The objective takes all stages for as slow as the slowest; but fill, drain and imbalance shrink
 /// with their variance.
 class Partitioner {
  public:

@@ -15,7 +15,7 @@
 
 namespace roundpipe {
 
-/// The sizes of rounds that \p problem leaves open, see
+/// The sizes of rounds that \p problem lets a policy choose from, see
 /// \ref PartitionProblem::micro_batches_per_round.
 /// \throws Error (invalid_argument) when one does not divide the micro-batches.
 [[nodiscard]] std::vector<std::size_t> round_sizes(PartitionProblem const& problem);

@@ -44,8 +44,8 @@ class SimulatedSearch {
   static constexpr std::size_t climbs = 24;     ///< From how many partitions.
   static constexpr double unevenness = 1.6;     ///< Of mean forward and backward stages.
   static constexpr double longest_fused = 2.2;  ///< Times a mean backward stage.
-  /// A stage more has to be worth so much of a call: its copies are not simulated. A single call is
-  /// as short as can be; of equals the one with the fewest stages is taken.
+  /// One more stage must save this share of a call: the simulation leaves out the copies that it
+  /// costs. For a single call the share only decides between equals: the fewest stages win.
   [[nodiscard]] double stage_share() const noexcept { return asynchronous_ ? 5e-6 : 1e-10; }
 
   struct Found {
@@ -70,7 +70,7 @@ class SimulatedSearch {
 
   void consider(Partition const& partition, std::size_t round);
 
-  /// In the steady state every device has a slot in every round, where the layers are enough.
+  /// In the steady state every device has a slot in every round, if there are enough layers.
   [[nodiscard]] bool has_too_few(std::size_t stages) const {
     return asynchronous_ && stages < std::min(problem_.devices, 2 * layers() - 1);
   }
@@ -78,7 +78,7 @@ class SimulatedSearch {
   /// Cuts of all sensible numbers of stages, the most promising ones first.
   void try_even_cuts();
 
-  /// Numbers of stages whose mean times are not too different, those first that should be fastest.
+  /// Numbers of stages whose mean times do not differ too much, the most promising ones first.
   [[nodiscard]] std::vector<Shape> shapes() const;
 
   void climb(Found& start, std::size_t most_tasks);
@@ -96,22 +96,22 @@ class SimulatedSearch {
 }  // namespace detail
 
 /// \brief Tries cuts of every sensible number of stages, each as even as can be, improves the best
-/// of them by small moves, and takes the partition and the rounds with which \ref SlotSimulation
-/// says that calls are fastest.
+/// of them by small moves, and takes the partition and the rounds whose calls are fastest according
+/// to \ref SlotSimulation.
 ///
-/// \ref Partitioner minimizes a bound in which every stage takes as long as the slowest. This one
-/// sees what a larger fused stage saves (its layers' forward is not run twice), what unequal stages
-/// cost or do not, and what short stages at either end save of fill and drain. It is a local search
-/// and exact in nothing; with no result slower than that of \ref Partitioner, but for the little
-/// that a stage more has to be worth in the steady state: 0.0005 % of a call. Its effort is bounded
-/// by a number of simulated tasks, about half a second.
+/// \ref Partitioner minimizes a bound in which every stage takes as long as the slowest. This
+/// policy sees more: what a larger fused stage saves (its layers are not recomputed), what unequal
+/// stages really cost, and how short stages at either end shorten fill and drain. It searches
+/// locally and promises no optimum. Its result is never slower than that of \ref Partitioner, but
+/// for the 0.0005 % of a call that one more stage must save in the steady state. A number of
+/// simulated tasks bounds its effort: about half a second.
 class SimulatedPartitioner {
  public:
   explicit SimulatedPartitioner(SlotSimulationOptions options = {}) : options_(options) {}
 
   /// The partition and the best of \ref round_sizes.
-  /// \throws Error as \ref Partitioner::partition; (invalid_argument) when the rounds that are to
-  /// choose from do not divide the micro-batches.
+  /// \throws Error as \ref Partitioner::partition; (invalid_argument) when a size of rounds to
+  /// choose from does not divide the micro-batches.
   [[nodiscard]] RoundPartition search(PartitionProblem const& problem) const {
     auto const start = Partitioner{}.partition(problem);  // it refuses what makes no sense
     return detail::SimulatedSearch(problem, options_).run(start);

@@ -23,7 +23,7 @@ namespace roundpipe {
 struct SlotSimulationOptions {
   /// The steady state of many calls, each followed by a step; else one call, from idle devices on.
   bool asynchronous = true;
-  /// Asynchronous: a call begins when the losses of the one before are there, as in `Pipeline`;
+  /// Asynchronous: a call begins when the losses of the call before are there, as in `Pipeline`;
   /// else as soon as devices are free.
   bool posts_after_losses = true;
   bool recompute_waits_for_gradient = false;
@@ -39,12 +39,11 @@ struct SimulatedCall {
 /// \brief Calls whose slots are dealt round robin, as \ref RoundRobinSchedule does: slot i runs on
 /// device i mod N, counted on across rounds and calls, all its micro-batches in order.
 ///
-/// A device takes the next task when it is free and the task's input is there; recomputation may
-/// run before the gradient is there. Parameters and gradients are copied, and parameters updated,
-/// in no time. An iteration's stage waits for the gradients of its layers of the iteration before
-/// last (staleness 1). In the steady state `seconds` and `bubble` are means from the third
-/// iteration on: 1 - sum of busy times / sum over devices of (its finish of the last - its finish
-/// of the second).
+/// A device runs its next task when the task's input is there; it may recompute before the gradient
+/// arrives. Copies of parameters and gradients, and updates, take no time. A stage waits for the
+/// gradients that its layers got in the iteration before last (staleness 1). In the steady state,
+/// `seconds` and `bubble` are means from the third iteration on. The bubble is 1 - (sum of busy
+/// times) / (sum over devices of the time between the ends of the second and the last iteration).
 class SlotSimulation {
  public:
   /// \p costs, one a layer, must outlive it.
@@ -54,12 +53,12 @@ class SlotSimulation {
                  std::size_t micro_batches_per_call,
                  SlotSimulationOptions options = {});
 
-  /// Calls in rounds of \p round micro-batches each, of which there are whole ones. \p partition is
-  /// one of the costs' layers.
+  /// Calls in rounds of \p round micro-batches each. Precondition: \p partition covers the costs'
+  /// layers.
   /// \throws Error (invalid_argument) when \p round does not divide the micro-batches.
   [[nodiscard]] SimulatedCall simulate(Partition const& partition, std::size_t round);
 
-  /// How many tasks have been simulated so far: what that takes is proportional.
+  /// How many tasks it has simulated so far; the effort is proportional.
   [[nodiscard]] std::size_t tasks() const noexcept { return tasks_; }
 
  private:
@@ -73,7 +72,8 @@ class SlotSimulation {
 
   static double sum(std::vector<double> const& values);
   static double bubble(double busy_s, double all_s) {
-    return all_s > 0 ? std::max(0.0, 1 - busy_s / all_s) : 0;  // not below, but for rounding
+    return all_s > 0 ? std::max(0.0, 1 - busy_s / all_s)
+                     : 0;  // rounding alone could make it negative
   }
 
   void take_stages(Partition const& partition);

@@ -27,10 +27,10 @@ struct StageSizes {
 
 /// \brief Moves from one partition to the next as long as that is an improvement.
 ///
-/// `judge(sizes)` says whether a partition is better than the best so far, which it then is; all
-/// sizes are positive and cover the model. The moves: a layer from any stage to any other of its
-/// direction, near ones first (the stages between them shift); a stage cut in two, two neighbours
-/// joined; a layer to or from the fused stage; sizes put in order.
+/// `judge(sizes)` says whether a partition is better than the best so far; if so, it becomes the
+/// best. All sizes are positive and cover the model. The moves: a layer from any stage to any other
+/// of its direction, near ones first (the stages between them shift); a stage cut in two, two
+/// neighbours joined; a layer to or from the fused stage; sizes put in order.
 class StageMoves {
  public:
   enum class Verdict { better, no_better, stop };
@@ -45,7 +45,7 @@ class StageMoves {
  private:
   using Side = std::vector<std::size_t> StageSizes::*;
 
-  /// The first stage that may be changed alone: the fused one also bounds the forward stages.
+  /// The first stage that a move may change alone. The fused stage also bounds the forward stages.
   static std::size_t begin_of(Side side) { return side == &StageSizes::forward ? 0 : 1; }
 
   bool attempt(StageSizes sizes);
@@ -56,8 +56,8 @@ class StageMoves {
 
   void sort(Side side);
 
-  /// A layer more or less in the fused stage, from or to the last forward and next backward stage;
-  /// those may also vanish, or become stages of their own.
+  /// Gives the fused stage a layer of its neighbours, the last forward and the next backward stage,
+  /// or them one of its own. A neighbour may vanish; the layer may become new stages.
   void resize_fused();
 
   StageSizes best_;

@@ -22,9 +22,9 @@ using Ticks = std::int64_t;
 
 /// \brief Stage times from prefix sums, in constant time each.
 ///
-/// Differences of prefix sums of floating-point numbers depend on where a stage lies: of two stages
-/// of equal layers one would seem slower. Ticks are so short that no sum of all layers' times needs
-/// more than 62 bits, and are at most 2^-50 of the longest time of a layer for 1,000 layers.
+/// Differences of floating-point prefix sums depend on where a stage lies: one of two stages with
+/// equal layers would seem slower. Whole ticks have no such error. Their length makes all layers'
+/// times together fit 62 bits; with 1,000 layers a tick is at most 2^-50 of the longest pass.
 class StageTicks {
  public:
   /// Of finite times that are not negative.
@@ -42,7 +42,7 @@ class StageTicks {
     return of(StageKind::fused).back() - of(StageKind::fused)[first];
   }
 
-  /// By number of layers: the time of the first ones as one stage.
+  /// By number of layers: the time of so many first layers as one stage.
   [[nodiscard]] std::vector<Ticks> const& prefixes(StageDirection direction) const noexcept {
     return of(direction == StageDirection::forward ? StageKind::forward : StageKind::backward);
   }
@@ -51,8 +51,8 @@ class StageTicks {
   /// none does.
   [[nodiscard]] std::size_t first_fused(Ticks t_max) const;
 
-  /// No partition has a shorter slowest stage: whatever runs a layer first runs its forward, and a
-  /// backward stage recomputes it unless that stage is the fused one.
+  /// No partition has a shorter slowest stage: each layer runs in a forward and a backward stage,
+  /// or in the fused one.
   [[nodiscard]] Ticks slowest_layer() const;
 
   /// No stage takes longer.

@@ -14,9 +14,9 @@
 
 namespace roundpipe {
 
-/// \brief Cuts forward and backward into stages of the same number of layers, heads and embeddings
-/// counted as any other; the last stage of either has what is left. Of the numbers that fit it
-/// takes the one with the smallest \ref objective.
+/// \brief Cuts forward and backward into stages of equally many layers; heads and embeddings count
+/// like any other layer, and the last stage of either direction has what is left. Of the numbers
+/// that fit it takes the one with the smallest \ref objective.
 class UniformPartitioner {
  public:
   /// \throws Error (over_budget) when no such partition fits.

@@ -27,15 +27,18 @@ namespace roundpipe {
 
 /// \brief Deals slots in their order, each to the device that finishes the slot first (list
 /// scheduling by earliest finish time, as in HEFT, Topcuoglu et al. 2002).
+///
 /// A slot is a stage in a round: all its micro-batches, one after another. The schedule simulates
 /// the finish of a slot: a device starts when it is free; each micro-batch waits for its arrival
 /// from the previous stage. Among devices with equal finish times, the one that has been free for
 /// longest takes the slot, then the first. In flight, and bubble when devices are equal: as for
 /// \ref RoundRobinSchedule.
+///
 /// The best choice for a slot need not be the best for the call: a fast device that waits for the
 /// micro-batches of a slow one is lost to other slots. The schedule therefore tries further deals:
 /// round robin, and some that count part of a device's waiting as if it finished later. The deal
 /// that ends first wins.
+///
 /// Devices of equal speed are interchangeable: the schedule deals round robin, and the next call
 /// continues where this one ended. When speeds differ, devices are physical: each call starts anew
 /// from the first device.

@@ -34,7 +34,7 @@ ROUNDPIPE_INLINE StageBudget::StageBudget(ModelDescription const& model,
         forward = lay_out(StageKind::forward);
         continue;
       }
-      forward = lay_out(StageKind::evaluate);  // with the place of the fused stage's training
+      forward = lay_out(StageKind::evaluate);  // the fused stage also evaluates
       for (std::size_t i = 0; i < backward.size(); ++i) {
         backward[i] = std::max(backward[i], forward[i]);
       }

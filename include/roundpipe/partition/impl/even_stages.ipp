@@ -34,7 +34,7 @@ ROUNDPIPE_INLINE std::vector<LayerRange> even_stages(FewestStages& fewest,
     auto const ticks = fewest.ticks(first, end);
     auto const share = ticks > 0 ? static_cast<double>(ticks) / static_cast<double>(t_max) : 0;
     auto const sum = share * share + squares[to];
-    // Sums are rounded: what differs in the last digits only is equal.
+    // Sums are rounded: those that differ in the last digits only are equal.
     auto const better =
         forward ? sum < squares[from] * (1 - 1e-9) : sum <= squares[from] * (1 + 1e-9);
     if (better && fewest.fits(first, end)) {

@@ -70,7 +70,7 @@ ROUNDPIPE_INLINE Ticks FewestStages::find_last_ends(Ticks t_max) {
 ROUNDPIPE_INLINE std::size_t FewestStages::first_open(std::size_t count) {
   auto open = count;
   while (open_[open] != open) {
-    open_[open] = open_[open_[open]];  // keeps the ways short
+    open_[open] = open_[open_[open]];  // keeps later look-ups short
     open = open_[open];
   }
   return open;

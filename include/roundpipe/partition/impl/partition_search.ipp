@@ -46,7 +46,7 @@ ROUNDPIPE_INLINE std::optional<Partition> PartitionSearch::run() {
     }
     auto const found = cut(t_max);
     if (!found) {
-      break;  // what does not fit now does not with shorter stages
+      break;  // what does not fit now does not fit with a shorter t_max either
     }
     if (found->stages() <= stages) {
       consider(shortest(stages, *found));
