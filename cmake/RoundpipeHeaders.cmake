@@ -388,4 +388,15 @@ set(ROUNDPIPE_DEFINITIONS
   include/roundpipe/backend/impl/host_status.ipp
   include/roundpipe/backend/impl/host_stream.ipp
   include/roundpipe/backend/impl/host_task.ipp
+  include/roundpipe/runtime/state/impl/batch_staging.ipp
+  include/roundpipe/runtime/state/impl/gradient_scaler.ipp
+  include/roundpipe/runtime/execute/impl/graph_program.ipp
+  include/roundpipe/runtime/execute/impl/host_lane_traits.ipp
+  include/roundpipe/runtime/execute/impl/run_history.ipp
+  include/roundpipe/runtime/execute/impl/run_state.ipp
+  include/roundpipe/runtime/probe/impl/layer_probe.ipp
+  include/roundpipe/runtime/impl/report.ipp
+  include/roundpipe/runtime/impl/run_meters.ipp
+  include/roundpipe/runtime/impl/simulated_machine.ipp
+  include/roundpipe/runtime/serial/impl/serial_parameters.ipp
 )

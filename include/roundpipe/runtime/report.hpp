@@ -6,10 +6,10 @@
 /// \brief What a pipeline has done so far, and how busy its devices were.
 
 #include <roundpipe/bubble/bubbles.hpp>
+#include <roundpipe/config.hpp>
 #include <roundpipe/core/bytes.hpp>
 #include <roundpipe/graph/timeline.hpp>
 
-#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <span>
@@ -34,39 +34,12 @@ class BusyMeter {
  public:
   explicit BusyMeter(std::size_t devices) : busy_s_(devices, 0.0) {}
 
-  void add(std::span<TimelineEntry const> call) {
-    double begin = until_s_;
-    double end = 0;
-    bool first = true;
-    for (auto const& entry : call) {
-      if (!entry.lane.device.valid()) {
-        continue;
-      }
-      begin = first ? entry.start_s : std::min(begin, entry.start_s);
-      end = std::max(end, entry.end_s);
-      first = false;
-      if (entry.lane.kind == LaneKind::compute) {
-        busy_s_[entry.lane.device.index()] += entry.seconds();
-      }
-    }
-    if (!first && end > until_s_) {
-      training_s_ += end - std::max(begin, until_s_);
-      until_s_ = end;
-    }
-  }
+  void add(std::span<TimelineEntry const> call);
 
   /// Begins anew with what comes after all that was added.
-  void forget() noexcept {
-    std::ranges::fill(busy_s_, 0.0);
-    training_s_ = 0;
-  }
+  void forget() noexcept;
 
-  void fill(Report& report) const {
-    report.training_s = training_s_;
-    for (auto const busy : busy_s_) {
-      report.device_busy.push_back(training_s_ > 0 ? busy / training_s_ : 0);
-    }
-  }
+  void fill(Report& report) const;
 
  private:
   std::vector<double> busy_s_;
@@ -75,3 +48,7 @@ class BusyMeter {
 };
 
 }  // namespace roundpipe
+
+#ifndef ROUNDPIPE_COMPILED
+#  include <roundpipe/runtime/impl/report.ipp>
+#endif

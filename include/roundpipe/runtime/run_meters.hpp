@@ -6,13 +6,13 @@
 /// \brief What finished runs say of a pipeline: shares of time, and a timeline.
 
 #include <roundpipe/bubble/bubble_meter.hpp>
+#include <roundpipe/config.hpp>
 #include <roundpipe/core/id.hpp>
 #include <roundpipe/graph/timeline.hpp>
 #include <roundpipe/runtime/execute/graph_program.hpp>
 #include <roundpipe/runtime/execute/run_state.hpp>
 #include <roundpipe/runtime/report.hpp>
 
-#include <algorithm>
 #include <cstddef>
 #include <deque>
 #include <vector>
@@ -29,20 +29,7 @@ class RunMeters {
   /// Adds a run that is complete. Shares of time are about runs of \p training alone.
   void add(RunState const& run,
            std::vector<TimelineEntry> const& entries,
-           GraphProgram const& training) {
-    if (&run.program() == &training) {
-      busy_.add(entries);
-      bubbles_.add(training.graph(), entries, [&](ActionId id) { return external(run, id); });
-      ++counted_;
-      forget_uncounted();
-    }
-    if (timeline_runs_ > 0) {
-      latest_.push_back(entries);
-      if (latest_.size() > timeline_runs_) {
-        latest_.pop_front();
-      }
-    }
-  }
+           GraphProgram const& training);
 
   /// Lets shares of time leave out the first \p runs training runs.
   void leave_out(std::size_t runs) noexcept {
@@ -56,32 +43,13 @@ class RunMeters {
     report.bubbles = bubbles_.bubbles();
   }
 
-  [[nodiscard]] Timeline timeline() const {
-    Timeline timeline{devices_, {}};
-    for (auto const& entries : latest_) {
-      timeline.entries.insert(timeline.entries.end(), entries.begin(), entries.end());
-    }
-    return timeline;
-  }
+  [[nodiscard]] Timeline timeline() const;
 
  private:
-  void forget_uncounted() noexcept {
-    if (counted_ <= uncounted_) {
-      busy_.forget();
-      bubbles_.forget();
-    }
-  }
+  void forget_uncounted() noexcept;
 
   /// What \p id waits for besides its own run.
-  [[nodiscard]] static BubbleMeter::External external(RunState const& run, ActionId id) {
-    auto const& cross_run_waits = run.external(id);
-    if (cross_run_waits.empty()) {
-      return BubbleMeter::External::none;
-    }
-    auto const is_host = [](CrossRunWait const& earlier) { return earlier.run == nullptr; };
-    return std::ranges::any_of(cross_run_waits, is_host) ? BubbleMeter::External::host
-                                                         : BubbleMeter::External::device;
-  }
+  [[nodiscard]] static BubbleMeter::External external(RunState const& run, ActionId id);
 
   std::size_t devices_;
   std::size_t timeline_runs_;
@@ -93,3 +61,7 @@ class RunMeters {
 };
 
 }  // namespace roundpipe
+
+#ifndef ROUNDPIPE_COMPILED
+#  include <roundpipe/runtime/impl/run_meters.ipp>
+#endif

@@ -5,12 +5,12 @@
 /// \file
 /// \brief What an executor has to know of a lane of the host.
 
+#include <roundpipe/config.hpp>
 #include <roundpipe/core/error.hpp>
 #include <roundpipe/core/lane.hpp>
 
 #include <cstddef>
 #include <span>
-#include <string>
 
 namespace roundpipe {
 
@@ -27,15 +27,10 @@ struct HostLaneTraits {
 
 /// Where \p kind stands in \p lanes.
 /// \throws Error (unsupported) when it does not.
-[[nodiscard]] inline std::size_t position_of(LaneKind kind, std::span<HostLaneTraits const> lanes) {
-  for (std::size_t i = 0; i < lanes.size(); ++i) {
-    if (lanes[i].kind == kind) {
-      return i;
-    }
-  }
-  throw Error(Errc::unsupported,
-              std::string("a graph has actions on lane '") + name_of(kind) +
-                  "' of the host, for which the executor was given no work");
-}
+[[nodiscard]] std::size_t position_of(LaneKind kind, std::span<HostLaneTraits const> lanes);
 
 }  // namespace roundpipe
+
+#ifndef ROUNDPIPE_COMPILED
+#  include <roundpipe/runtime/execute/impl/host_lane_traits.ipp>
+#endif

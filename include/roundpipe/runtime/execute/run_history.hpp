@@ -5,11 +5,11 @@
 /// \file
 /// \brief Turns a run's waits for earlier runs into waits across runs.
 
+#include <roundpipe/config.hpp>
 #include <roundpipe/core/id.hpp>
 #include <roundpipe/graph/graph_history.hpp>
 #include <roundpipe/runtime/execute/run_state.hpp>
 
-#include <algorithm>
 #include <cstddef>
 #include <functional>
 #include <utility>
@@ -28,44 +28,14 @@ class RunHistory {
 
   /// Completes \p run, which has begun: its ring bases and its waits across runs, each of
   /// which pins the run that it waits for.
-  void resolve(RunState& run) {
-    auto const& graph = run.program().graph();
-    for (auto const& [ring, use] : graph.rings) {
-      run.set_ring_base(ring, history_.ring_base(run.place().physical(ring)));
-    }
-    history_.resolve(graph, run.place(), [&](ActionId id, auto const& past) {
-      auto* const earlier = find_in_flight(past.run);
-      if (earlier == nullptr) {
-        return;
-      }
-      if (past.lane.device.valid()) {
-        if (is_done_(*earlier, past.action)) {
-          return;  // a wait would only keep the run from being used again
-        }
-        earlier->pin();
-        run.add_external(id, CrossRunWait{earlier, past.action, past.lane.kind, 0});
-      } else {
-        auto const sequence = earlier->host_sequence(past.action);
-        run.add_external(id, CrossRunWait{nullptr, past.action, past.lane.kind, sequence});
-      }
-    });
-  }
+  void resolve(RunState& run);
 
   /// Adds what \p run does. Its host bases are set.
-  void remember(RunState& run) {
-    history_.remember(run.program().graph(), run.place(), run.number());
-    if (std::ranges::find(slots_, &run) == slots_.end()) {
-      slots_.push_back(&run);
-    }
-  }
+  void remember(RunState& run);
 
  private:
   /// Run \p number; null when it is over.
-  [[nodiscard]] RunState* find_in_flight(std::size_t number) const {
-    auto const found = std::ranges::find_if(
-        slots_, [&](RunState const* run) { return run->number() == number && run->in_flight(); });
-    return found == slots_.end() ? nullptr : *found;
-  }
+  [[nodiscard]] RunState* find_in_flight(std::size_t number) const;
 
   IsDone is_done_;
   GraphHistory<std::size_t> history_;  // of runs, by their numbers
@@ -73,3 +43,7 @@ class RunHistory {
 };
 
 }  // namespace roundpipe
+
+#ifndef ROUNDPIPE_COMPILED
+#  include <roundpipe/runtime/execute/impl/run_history.ipp>
+#endif

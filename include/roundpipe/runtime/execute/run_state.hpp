@@ -5,6 +5,7 @@
 /// \file
 /// \brief How far one run of a graph is, and the earlier runs that it waits for.
 
+#include <roundpipe/config.hpp>
 #include <roundpipe/core/id.hpp>
 #include <roundpipe/graph/graph_history.hpp>
 #include <roundpipe/runtime/execute/call_data.hpp>
@@ -68,38 +69,12 @@ class RunState {
   [[nodiscard]] std::size_t ring_base(Ring const& ring) const { return ring_bases_.at(ring); }
 
   /// Says that a device's thread has issued its list up to and with \p position.
-  void set_issued(DeviceId relative, std::size_t position) {
-    auto& issued = issued_[relative.index()].value;
-    auto seen = issued.load(std::memory_order_relaxed);
-    if (seen != released) {
-      issued.compare_exchange_strong(seen, issue_mark(position), std::memory_order_release);
-    }
-    issued.notify_all();
-  }
-  [[nodiscard]] bool is_issued(ActionId id) const {
-    auto const device = (*program_)[id].lane.device;
-    return issued_[device.index()].value.load(std::memory_order_acquire) >=
-           issue_mark(program_->position(id));
-  }
+  void set_issued(DeviceId relative, std::size_t position);
+  [[nodiscard]] bool is_issued(ActionId id) const;
   /// Blocks until \p id is issued (or the pipeline stops).
-  void wait_issued(ActionId id) const {
-    auto const device = (*program_)[id].lane.device;
-    auto const& issued = issued_[device.index()].value;
-    auto const mark = issue_mark(program_->position(id));
-    for (auto seen = issued.load(std::memory_order_acquire); seen < mark;
-         seen = issued.load(std::memory_order_acquire)) {
-      issued.wait(seen, std::memory_order_acquire);
-    }
-  }
+  void wait_issued(ActionId id) const;
   /// Lets every \ref wait_issued and \ref wait_unpinned pass, for good.
-  void release_waiters() {
-    for (auto& issued : issued_) {
-      issued.value.store(released, std::memory_order_release);
-      issued.value.notify_all();
-    }
-    pins_.store(unpinned_for_good, std::memory_order_release);
-    pins_.notify_all();
-  }
+  void release_waiters();
 
   /// What \p id waits for besides its own run's actions.
   [[nodiscard]] std::vector<CrossRunWait> const& external(ActionId id) const {
@@ -113,18 +88,9 @@ class RunState {
   }
 
   void pin() noexcept { pins_.fetch_add(1, std::memory_order_relaxed); }
-  void unpin() {
-    if (pins_.fetch_sub(1, std::memory_order_acq_rel) == 1) {
-      pins_.notify_all();
-    }
-  }
+  void unpin();
   /// Blocks until no later run waits for an action of this one (or the pipeline stops).
-  void wait_unpinned() const {
-    for (auto pins = pins_.load(std::memory_order_acquire); pins > 0;
-         pins = pins_.load(std::memory_order_acquire)) {
-      pins_.wait(pins, std::memory_order_acquire);
-    }
-  }
+  void wait_unpinned() const;
 
   /// When a host action ran.
   struct HostTimes {
@@ -135,22 +101,11 @@ class RunState {
 
   // What the executor's controller sets when it posts the run.
 
-  void begin(std::size_t number, GraphBinding const& place) {
-    ++generation_;
-    number_ = number;
-    place_ = place;
-    for (auto& cross_run_waits : external_) {
-      cross_run_waits.clear();
-    }
-  }
+  void begin(std::size_t number, GraphBinding const& place);
   void set_ring_base(Ring const& ring, std::size_t base) { ring_bases_[ring] = base; }
   /// \p base actions of lane \p kind were posted before. Nothing happens for a lane that the
   /// program has no action on.
-  void set_host_base(LaneKind kind, std::uint64_t base) {
-    if (host_lane_index(kind) < host_bases_.size()) {
-      host_bases_[host_lane_index(kind)] = base;
-    }
-  }
+  void set_host_base(LaneKind kind, std::uint64_t base);
   void add_external(ActionId id, CrossRunWait wait) { external_[id.index()].push_back(wait); }
   void start() noexcept { in_flight_ = true; }
   void finish() noexcept { in_flight_ = false; }
@@ -182,3 +137,7 @@ class RunState {
 };
 
 }  // namespace roundpipe
+
+#ifndef ROUNDPIPE_COMPILED
+#  include <roundpipe/runtime/execute/impl/run_state.ipp>
+#endif

@@ -8,6 +8,7 @@
 #include <roundpipe/concepts/backend.hpp>
 #include <roundpipe/concepts/layer.hpp>
 #include <roundpipe/concepts/partition_policy.hpp>
+#include <roundpipe/config.hpp>
 #include <roundpipe/core/bytes.hpp>
 #include <roundpipe/core/dtype.hpp>
 #include <roundpipe/core/id.hpp>
@@ -41,11 +42,7 @@ class LayerProbeTensors {
   /// Those of a training call.
   [[nodiscard]] LayerTensors const& tensors() const noexcept { return tensors_; }
   /// Those of an evaluation: the layer's results, too.
-  [[nodiscard]] LayerTensors evaluation_tensors() const {
-    auto tensors = tensors_;
-    tensors.results = results_;
-    return tensors;
-  }
+  [[nodiscard]] LayerTensors evaluation_tensors() const;
 
   /// Calls \p f with every tensor that a layer only reads and whose elements are real numbers.
   template <class F>
@@ -63,39 +60,7 @@ class LayerProbeTensors {
   }
 
  private:
-  void place(LayerFacts const& facts, TensorCarver carver) {
-    auto const take = [&](std::vector<DeviceTensor>& list, TensorSpec const& spec, bool present) {
-      list.push_back(present ? carver.take(spec.shape, spec.dtype) : DeviceTensor{});
-    };
-    for (auto const& spec : facts.parameters) {
-      take(tensors_.parameters, spec.tensor, true);
-      auto wide = spec.tensor;
-      wide.dtype = accumulation_type(wide.dtype);
-      take(tensors_.parameter_gradients, wide, !spec.frozen);
-    }
-    for (auto const& spec : facts.input) {
-      take(tensors_.inputs, spec, true);
-      take(tensors_.input_gradients, spec, is_floating(spec.dtype));
-    }
-    for (auto const& spec : facts.boundary) {
-      take(tensors_.outputs, spec, true);
-      take(tensors_.output_gradients, spec, is_floating(spec.dtype));
-    }
-    for (auto const& spec : facts.side_inputs) {
-      take(tensors_.side_inputs, spec, true);
-    }
-    for (auto const& spec : facts.results) {
-      take(results_, spec, true);
-    }
-    auto const bytes_of = [&](Bytes count) -> DeviceBytes {
-      auto const tensor = carver.take({static_cast<std::int64_t>(count)}, DType::u8);
-      return {tensor.device_pointer(), tensor.present() ? count : 0};
-    };
-    tensors_.saved = bytes_of(facts.footprint.saved_bytes);
-    tensors_.workspace = bytes_of(facts.footprint.workspace_bytes);
-    tensors_.loss = {reinterpret_cast<double*>(bytes_of(sizeof(double)).device_pointer()), 1};
-    bytes_ = carver.used_bytes();
-  }
+  void place(LayerFacts const& facts, TensorCarver carver);
 
   LayerTensors tensors_;
   std::vector<DeviceTensor> results_;
@@ -274,3 +239,7 @@ void for_each_different_layer(Model const& model, std::size_t layers, F&& f) {
 }  // namespace detail
 
 }  // namespace roundpipe
+
+#ifndef ROUNDPIPE_COMPILED
+#  include <roundpipe/runtime/probe/impl/layer_probe.ipp>
+#endif

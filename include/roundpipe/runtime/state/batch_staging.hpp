@@ -7,6 +7,7 @@
 /// loss sums.
 
 #include <roundpipe/concepts/layer.hpp>
+#include <roundpipe/config.hpp>
 #include <roundpipe/core/batch_shape.hpp>
 #include <roundpipe/core/error.hpp>
 #include <roundpipe/core/host_tensor.hpp>
@@ -18,7 +19,6 @@
 
 #include <cstddef>
 #include <cstdint>
-#include <cstring>
 #include <span>
 #include <string>
 #include <vector>
@@ -62,22 +62,7 @@ template <class LayoutOf>
 /// Copies the tensors of one micro-batch to \p memory, each to its offset in \p table: the
 /// \c BatchLayout::tensors at this micro-batch's extents, or at the capacity.
 /// \throws Error (invalid_argument) when a tensor does not fit there.
-inline void stage_tensors(std::span<HostTensor const> tensors,
-                          TensorTable const& table,
-                          HostBytes memory) {
-  require(tensors.size() == table.size() && memory.size() >= table.bytes(),
-          Errc::invalid_argument,
-          "staging memory holds all tensors of a micro-batch");
-  for (std::size_t t = 0; t < tensors.size(); ++t) {
-    auto const bytes = tensors[t].bytes;
-    require(bytes.size() <= table[t].bytes(),
-            Errc::invalid_argument,
-            "a micro-batch's tensor is larger than its place");
-    if (!bytes.empty()) {
-      std::memcpy(memory.data() + table.offset(t), bytes.data(), bytes.size());
-    }
-  }
-}
+void stage_tensors(std::span<HostTensor const> tensors, TensorTable const& table, HostBytes memory);
 
 namespace detail {
 
@@ -133,3 +118,7 @@ template <class Model>
 }
 
 }  // namespace roundpipe
+
+#ifndef ROUNDPIPE_COMPILED
+#  include <roundpipe/runtime/state/impl/batch_staging.ipp>
+#endif

@@ -6,17 +6,15 @@
 /// \brief What the gradients of a step say about it: by what they are multiplied, or that the step
 /// is skipped.
 
+#include <roundpipe/config.hpp>
 #include <roundpipe/core/error.hpp>
 #include <roundpipe/core/id.hpp>
 #include <roundpipe/model/parameter_blocks.hpp>
-#include <roundpipe/optim/clipping.hpp>
 
 #include <array>
 #include <atomic>
-#include <cmath>
 #include <cstddef>
 #include <cstdint>
-#include <string>
 #include <vector>
 
 namespace roundpipe {
@@ -38,20 +36,10 @@ struct StepFactor {
 /// The factor of step \p step, whose gradients were made with \p loss_scale and have \p squares as
 /// the sum of their squares. Clipping sees the unscaled norm.
 /// \throws Error (not_finite) for a sum that is not finite, unless such a step is to be skipped.
-[[nodiscard]] inline StepFactor step_factor(GradientScalerOptions const& options,
-                                            std::uint64_t step,
-                                            double squares,
-                                            double loss_scale) {
-  if (options.measures() && !std::isfinite(squares)) {
-    require(options.skips_overflows,
-            Errc::not_finite,
-            ("the gradient's norm at step " + std::to_string(step) + " is not finite").c_str());
-    return {0, true};
-  }
-  auto const clip =
-      options.clip_norm > 0 ? clip_factor(std::sqrt(squares) / loss_scale, options.clip_norm) : 1.0;
-  return {static_cast<float>(clip / loss_scale), false};
-}
+[[nodiscard]] StepFactor step_factor(GradientScalerOptions const& options,
+                                     std::uint64_t step,
+                                     double squares,
+                                     double loss_scale);
 
 /// The norms of the step under way, and whether the last steps overflowed. \ref add and \ref factor
 /// are the optimizer lane's, \ref has_overflowed the controller's.
@@ -61,14 +49,7 @@ class GradientScaler {
       : options_(options), squares_(blocks.blocks.size()) {}
 
   /// Adds the sum of squares of a block's gradient. The sum over blocks is in their order.
-  void add(BlockId block, std::uint64_t step, double squares) {
-    squares_[block.index()] = squares;
-    sum_ = 0;
-    for (auto const square : squares_) {
-      sum_ += square;
-    }
-    overflowed_[step % overflowed_.size()].store(!std::isfinite(sum_), std::memory_order_release);
-  }
+  void add(BlockId block, std::uint64_t step, double squares);
 
   [[nodiscard]] StepFactor factor(std::uint64_t step, double loss_scale) const {
     return step_factor(options_, step, sum_, loss_scale);
@@ -87,3 +68,7 @@ class GradientScaler {
 };
 
 }  // namespace roundpipe
+
+#ifndef ROUNDPIPE_COMPILED
+#  include <roundpipe/runtime/state/impl/gradient_scaler.ipp>
+#endif

@@ -1,0 +1,81 @@
+// SPDX-FileCopyrightText: 2026 The roundpipe authors
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#pragma once
+
+#include <roundpipe/graph/action_graph.hpp>
+#include <roundpipe/runtime/execute/graph_program.hpp>
+
+#include <algorithm>
+#include <cstddef>
+#include <map>
+#include <span>
+#include <utility>
+#include <vector>
+
+namespace roundpipe {
+
+ROUNDPIPE_INLINE GraphProgram::GraphProgram(ActionGraph graph) : graph_(std::move(graph)) {
+  devices_.resize(graph_.devices);
+  position_.resize(graph_.actions.size());
+  for (std::size_t i = 0; i < graph_.actions.size(); ++i) {
+    auto const& action = graph_.actions[i];
+    auto& list = list_of(action.lane);
+    position_[i] = list.size();
+    list.push_back(ActionId(i));
+    labels_.push_back(to_string(action));
+    if (action.kind == ActionKind::download_activation &&
+        find_buffer(action, BufferKind::loss) != nullptr) {
+      losses_.push_back(ActionId(i));
+    }
+    if (action.kind == ActionKind::gradient_norm) {
+      norms_.push_back(ActionId(i));
+    }
+  }
+  for (auto& [ring, use] : graph_.rings) {
+    for (auto& users : use.users) {
+      keep_latest(users);
+    }
+  }
+  for (std::size_t i = 0; i < graph_.actions.size(); ++i) {
+    tails_[graph_.actions[i].lane] = ActionId(i);
+  }
+}
+
+ROUNDPIPE_INLINE std::span<ActionId const> GraphProgram::of_host(LaneKind kind) const {
+  auto const index = host_lane_index(kind);
+  return index < hosts_.size() ? std::span<ActionId const>(hosts_[index])
+                               : std::span<ActionId const>();
+}
+
+ROUNDPIPE_INLINE std::vector<ActionId>& GraphProgram::list_of(Lane const& lane) {
+  if (lane.device.valid()) {
+    return devices_[lane.device.index()];
+  }
+  auto const index = host_lane_index(lane.kind);
+  hosts_.resize(std::max(hosts_.size(), index + 1));
+  return hosts_[index];
+}
+
+ROUNDPIPE_INLINE void GraphProgram::keep_latest(std::vector<ActionId>& users) const {
+  std::map<Lane, ActionId> latest;
+  for (auto const user : users) {
+    auto& kept = latest[graph_.actions[user.index()].lane];
+    kept = std::max(kept, user);
+  }
+  // Who waits for a user waits for those that it has waited for: a wait for them would only
+  // keep their run from being used again.
+  auto const is_implied = [&](ActionId user) {
+    return std::ranges::any_of(latest, [&](auto const& other) {
+      auto const& waits = graph_.actions[other.second.index()].waits;
+      return std::ranges::find(waits, user) != waits.end();
+    });
+  };
+  users.clear();
+  for (auto const& [lane, user] : latest) {
+    if (!is_implied(user)) {
+      users.push_back(user);
+    }
+  }
+}
+
+}  // namespace roundpipe

@@ -1,0 +1,78 @@
+// SPDX-FileCopyrightText: 2026 The roundpipe authors
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#pragma once
+
+#include <roundpipe/core/id.hpp>
+#include <roundpipe/graph/graph_history.hpp>
+#include <roundpipe/runtime/execute/graph_program.hpp>
+#include <roundpipe/runtime/execute/run_state.hpp>
+
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+
+namespace roundpipe {
+
+ROUNDPIPE_INLINE void RunState::set_issued(DeviceId relative, std::size_t position) {
+  auto& issued = issued_[relative.index()].value;
+  auto seen = issued.load(std::memory_order_relaxed);
+  if (seen != released) {
+    issued.compare_exchange_strong(seen, issue_mark(position), std::memory_order_release);
+  }
+  issued.notify_all();
+}
+
+ROUNDPIPE_INLINE bool RunState::is_issued(ActionId id) const {
+  auto const device = (*program_)[id].lane.device;
+  return issued_[device.index()].value.load(std::memory_order_acquire) >=
+         issue_mark(program_->position(id));
+}
+
+ROUNDPIPE_INLINE void RunState::wait_issued(ActionId id) const {
+  auto const device = (*program_)[id].lane.device;
+  auto const& issued = issued_[device.index()].value;
+  auto const mark = issue_mark(program_->position(id));
+  for (auto seen = issued.load(std::memory_order_acquire); seen < mark;
+       seen = issued.load(std::memory_order_acquire)) {
+    issued.wait(seen, std::memory_order_acquire);
+  }
+}
+
+ROUNDPIPE_INLINE void RunState::release_waiters() {
+  for (auto& issued : issued_) {
+    issued.value.store(released, std::memory_order_release);
+    issued.value.notify_all();
+  }
+  pins_.store(unpinned_for_good, std::memory_order_release);
+  pins_.notify_all();
+}
+
+ROUNDPIPE_INLINE void RunState::unpin() {
+  if (pins_.fetch_sub(1, std::memory_order_acq_rel) == 1) {
+    pins_.notify_all();
+  }
+}
+
+ROUNDPIPE_INLINE void RunState::wait_unpinned() const {
+  for (auto pins = pins_.load(std::memory_order_acquire); pins > 0;
+       pins = pins_.load(std::memory_order_acquire)) {
+    pins_.wait(pins, std::memory_order_acquire);
+  }
+}
+
+ROUNDPIPE_INLINE void RunState::begin(std::size_t number, GraphBinding const& place) {
+  ++generation_;
+  number_ = number;
+  place_ = place;
+  for (auto& cross_run_waits : external_) {
+    cross_run_waits.clear();
+  }
+}
+
+ROUNDPIPE_INLINE void RunState::set_host_base(LaneKind kind, std::uint64_t base) {
+  if (host_lane_index(kind) < host_bases_.size()) {
+    host_bases_[host_lane_index(kind)] = base;
+  }
+}
+
+}  // namespace roundpipe

@@ -1,0 +1,147 @@
+// SPDX-FileCopyrightText: 2026 The roundpipe authors
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#pragma once
+
+#include <roundpipe/core/convert.hpp>
+#include <roundpipe/core/dtype.hpp>
+#include <roundpipe/core/span.hpp>
+#include <roundpipe/core/tensor.hpp>
+#include <roundpipe/memory/host_memory_plan.hpp>
+#include <roundpipe/model/parameter_blocks.hpp>
+#include <roundpipe/optim/clipping.hpp>
+#include <roundpipe/optim/update_pass.hpp>
+#include <roundpipe/runtime/serial/serial_parameters.hpp>
+#include <roundpipe/runtime/state/initialize.hpp>
+#include <roundpipe/system/aligned_memory.hpp>
+
+#include <cstddef>
+#include <cstdint>
+#include <utility>
+#include <vector>
+
+namespace roundpipe {
+
+ROUNDPIPE_INLINE SerialParameters::SerialParameters(ParameterBlocks blocks,
+                                                    std::size_t state_arrays,
+                                                    StateType state_type,
+                                                    std::uint64_t seed)
+    : blocks_(std::move(blocks)), state_type_(state_type), seed_(seed) {
+  require_state_type(blocks_, state_type);
+  for (std::size_t b = 0; b < blocks_.blocks.size(); ++b) {
+    auto const& block = blocks_.blocks[b];
+    masters_.emplace_back(block.master.bytes());
+    auto& tensors = tensors_.emplace_back();
+    for (std::size_t t = 0; t < block.specs.size(); ++t) {
+      auto const size = block.specs[t].tensor.shape.size();
+      auto& tensor = tensors.emplace_back(
+          Tensor{std::vector<float>(size),
+                 std::vector<float>(size),
+                 std::vector<std::vector<float>>(state_arrays, std::vector<float>(size))});
+      initialize(block.specs[t], seed, b, t, tensor.weights);
+      if (block.frozen || state_type == StateType::declared) {
+        round(block.master[t].dtype, tensor.weights);
+      }
+    }
+  }
+  for (std::size_t u = 0; u < blocks_.uses.size(); ++u) {
+    BlockUseId const use(u);
+    round_sums_.emplace_back(blocks_.trains(use) ? blocks_.block_of(use).gradient.bytes() : 0);
+  }
+  copy_parameters();
+}
+
+ROUNDPIPE_INLINE std::vector<DeviceTensor> SerialParameters::parameters(std::size_t layer) const {
+  std::vector<DeviceTensor> result;
+  for (auto const& place : blocks_.places[layer]) {
+    auto const& use = blocks_.use(place.use);
+    auto const& table = blocks_.block_of(place.use).master;
+    result.push_back(view(table, place.tensor, masters_[use.block.index()]));
+  }
+  return result;
+}
+
+ROUNDPIPE_INLINE std::vector<DeviceTensor> SerialParameters::gradients(std::size_t layer) const {
+  std::vector<DeviceTensor> result;
+  for (auto const& place : blocks_.places[layer]) {
+    auto const& table = blocks_.block_of(place.use).gradient;
+    result.push_back(blocks_.trains(place.use)
+                         ? view(table, place.tensor, round_sums_[place.use.index()])
+                         : DeviceTensor{});
+  }
+  return result;
+}
+
+ROUNDPIPE_INLINE void SerialParameters::write_weights(ParameterPlace place,
+                                                      HostSpan<float const> values) {
+  auto const b = blocks_.use(place.use).block.index();
+  auto& weights = tensors_[b][place.tensor].weights;
+  weights.assign(values.begin(), values.end());
+  if (blocks_.blocks[b].frozen || state_type_ == StateType::declared) {
+    round(blocks_.blocks[b].master[place.tensor].dtype, weights);
+  }
+}
+
+ROUNDPIPE_INLINE HostSpan<float const> SerialParameters::weights(BlockId block,
+                                                                 std::size_t tensor) const {
+  return tensors_[block.index()][tensor].weights;
+}
+
+ROUNDPIPE_INLINE void SerialParameters::copy_parameters() {
+  for (std::size_t b = 0; b < blocks_.blocks.size(); ++b) {
+    auto const& table = blocks_.blocks[b].master;
+    for (std::size_t t = 0; t < table.size(); ++t) {
+      narrow(tensors_[b][t].weights,
+             table[t].dtype,
+             masters_[b].bytes().subspan(table.offset(t), table[t].bytes()));
+    }
+  }
+}
+
+ROUNDPIPE_INLINE void SerialParameters::begin_round() {
+  for (auto const& sum : round_sums_) {
+    sum.clear();
+  }
+}
+
+ROUNDPIPE_INLINE void SerialParameters::end_round(bool overwrites) {
+  std::vector<bool> added(blocks_.blocks.size(), !overwrites);
+  for (std::size_t u = 0; u < blocks_.uses.size(); ++u) {
+    auto const b = blocks_.uses[u].block.index();
+    auto const& block = blocks_.blocks[b];
+    for (std::size_t t = 0; !block.frozen && t < block.specs.size(); ++t) {
+      auto const& sums = view(block.gradient, t, round_sums_[u]).as<float>();
+      rounded_.resize(block.master[t].bytes());
+      narrow({sums.device_pointer(), sums.size()}, block.master[t].dtype, rounded_);
+      widen(rounded_, block.master[t].dtype, tensors_[b][t].gradient, added[b]);
+    }
+    added[b] = true;
+  }
+}
+
+ROUNDPIPE_INLINE double SerialParameters::gradient_sum_of_squares() const {
+  double sum = 0;
+  for (auto const& tensors : tensors_) {
+    double block_sum = 0;
+    for (auto const& tensor : tensors) {
+      block_sum += sum_of_squares(tensor.gradient);
+    }
+    sum += block_sum;
+  }
+  return sum;
+}
+
+ROUNDPIPE_INLINE void SerialParameters::round(DType type, std::vector<float>& values) {
+  std::vector<std::byte> rounded(values.size() * size_of(type));
+  narrow(values, type, rounded);
+  widen(rounded, type, values, false);
+}
+
+ROUNDPIPE_INLINE DeviceTensor SerialParameters::view(TensorTable const& table,
+                                                     std::size_t tensor,
+                                                     AlignedMemory const& memory) {
+  auto const& spec = table[tensor];
+  return {
+      memory.device_bytes().subspan(table.offset(tensor), spec.bytes()), spec.shape, spec.dtype};
+}
+
+}  // namespace roundpipe
