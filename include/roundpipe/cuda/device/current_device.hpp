@@ -17,7 +17,7 @@
 
 namespace roundpipe::cu {
 
-/// The calling thread's current device: 0 where the thread never chose one. Makes no context.
+/// The calling thread's current device: 0 where the thread never chose one. It makes no context.
 [[nodiscard]] inline DeviceId current_device() {
   int device = 0;
   check(::cudaGetDevice(&device), "cudaGetDevice");
@@ -47,16 +47,14 @@ class CurrentDevice {
  public:
   explicit CurrentDevice(DeviceId device) {
     auto const before = current_device();
-    if (before != device) {
-      make_current(device);
-      before_ = before;
-    }
+    make_current(device);  // also where it is current by default: the driver's calls need a context
+    before_ = before == device ? DeviceId::none() : before;
   }
   /// For destructors: where the driver has shut down, at the program's end, it does nothing.
   CurrentDevice(DeviceId device, std::nothrow_t) noexcept {
     int before = 0;
-    if (::cudaGetDevice(&before) == ::cudaSuccess && before != device.value() &&
-        ::cudaSetDevice(device.value()) == ::cudaSuccess) {
+    if (::cudaGetDevice(&before) == ::cudaSuccess &&
+        ::cudaSetDevice(device.value()) == ::cudaSuccess && before != device.value()) {
       before_ = DeviceId(before);
     }
   }
