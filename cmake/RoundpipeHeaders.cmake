@@ -146,15 +146,15 @@ set(ROUNDPIPE_CORE_HEADERS
   include/roundpipe/backend/host_task.hpp
   include/roundpipe/runtime/state/batch_staging.hpp
   include/roundpipe/runtime/state/boundary_store.hpp
+  include/roundpipe/runtime/state/first_values.hpp
   include/roundpipe/runtime/state/gradient_scaler.hpp
   include/roundpipe/runtime/state/host_arena.hpp
   include/roundpipe/runtime/state/initialize.hpp
-  include/roundpipe/runtime/state/parameter_store.hpp
+  include/roundpipe/runtime/state/parameter_memory.hpp
   include/roundpipe/runtime/state/rounding_key.hpp
-  include/roundpipe/runtime/execute/action_dispatcher.hpp
+  include/roundpipe/runtime/state/step_progress.hpp
   include/roundpipe/runtime/execute/action_work.hpp
   include/roundpipe/runtime/execute/call_data.hpp
-  include/roundpipe/runtime/execute/device_actions.hpp
   include/roundpipe/runtime/execute/device_issuer.hpp
   include/roundpipe/runtime/execute/executor.hpp
   include/roundpipe/runtime/execute/graph_program.hpp
@@ -169,16 +169,32 @@ set(ROUNDPIPE_CORE_HEADERS
   include/roundpipe/runtime/execute/run_threads.hpp
   include/roundpipe/runtime/execute/run_timeline.hpp
   include/roundpipe/runtime/execute/run_waits.hpp
+  include/roundpipe/runtime/actions/action_dispatcher.hpp
+  include/roundpipe/runtime/actions/device_actions.hpp
+  include/roundpipe/runtime/actions/device_copies.hpp
+  include/roundpipe/runtime/actions/device_places.hpp
+  include/roundpipe/runtime/actions/gradient_accumulator.hpp
+  include/roundpipe/runtime/actions/host_lane_work.hpp
+  include/roundpipe/runtime/actions/layer_calls.hpp
+  include/roundpipe/runtime/actions/parameter_copier.hpp
+  include/roundpipe/runtime/actions/parameter_updater.hpp
   include/roundpipe/runtime/probe/layer_probe.hpp
   include/roundpipe/runtime/probe/measure_costs.hpp
   include/roundpipe/runtime/probe/warm_up.hpp
+  include/roundpipe/runtime/batch_feed.hpp
   include/roundpipe/runtime/evaluation.hpp
+  include/roundpipe/runtime/evaluation_runs.hpp
+  include/roundpipe/runtime/host_side.hpp
+  include/roundpipe/runtime/loss_scale_control.hpp
   include/roundpipe/runtime/pipeline.hpp
   include/roundpipe/runtime/pipeline_options.hpp
   include/roundpipe/runtime/pipeline_plan.hpp
   include/roundpipe/runtime/report.hpp
   include/roundpipe/runtime/run_meters.hpp
+  include/roundpipe/runtime/run_slots.hpp
   include/roundpipe/runtime/simulated_machine.hpp
+  include/roundpipe/runtime/training_runs.hpp
+  include/roundpipe/runtime/weight_access.hpp
   include/roundpipe/runtime/weights_digest.hpp
   include/roundpipe/runtime/serial/serial_parameters.hpp
   include/roundpipe/runtime/serial/serial_passes.hpp

@@ -28,9 +28,11 @@ roundpipe_room(optim concepts core)
 roundpipe_room(backend concepts core)
 roundpipe_room(runtime/state concepts core graph memory model optim system)
 roundpipe_room(runtime/execute concepts core graph memory model runtime/state system)
+roundpipe_room(runtime/actions concepts core graph memory model optim runtime/execute runtime/state
+  system)
 roundpipe_room(runtime/probe bubble concepts core model system)
 roundpipe_room(runtime bubble concepts core graph memory model optim partition plan policies
-  runtime/execute runtime/probe runtime/state schedule simulate system)
+  runtime/actions runtime/execute runtime/probe runtime/state schedule simulate system)
 roundpipe_room(runtime/serial backend concepts core memory model optim runtime runtime/state system)
 roundpipe_room(nn backend concepts core model)
 roundpipe_room(cuda/device concepts core system)

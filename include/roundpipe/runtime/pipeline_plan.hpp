@@ -65,6 +65,14 @@ inline constexpr std::size_t calls_in_flight = 2;
           options.state_type == StateType::declared};
 }
 
+/// What \p where, a call or an evaluation, throws when its loss is not finite.
+[[nodiscard]] inline Error loss_error(PipelinePlan const& plan, std::string const& where) {
+  auto const stage = plan.stages.partition.forward.size();
+  return Error(Errc::not_finite,
+               "the loss of " + where + " is not finite: stage " + std::to_string(stage) + ", " +
+                   plan.model.name_of(plan.model.size() - 1));
+}
+
 /// Plans stages, memory and graphs of \p model on \p backend, for an optimizer that keeps
 /// \p state_arrays numbers a parameter. Where the options or the backend ask for it, layers run
 /// for it on the devices; no memory stays taken.

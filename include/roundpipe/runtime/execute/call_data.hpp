@@ -19,7 +19,7 @@ namespace roundpipe {
 /// The data of one call (or step), kept until its run is complete.
 struct CallData {
   std::span<StageLayout const> stages;
-  std::size_t micro_batches_per_round = 1;  ///< Of a round.
+  std::size_t micro_batches_per_round = 1;
   std::vector<ShapedModel const*> shapes;   ///< By micro-batch of the call.
   std::vector<HostBytes> batch;    ///< Its tensors, as \c ShapedModel::batch lays them out.
   std::vector<HostBytes> losses;   ///< One double each.

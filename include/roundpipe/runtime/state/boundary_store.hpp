@@ -5,8 +5,8 @@
 /// \file
 /// \brief The host's checkpoints and boundary gradients, for the rounds that are under way.
 
-#include <roundpipe/concepts/backend.hpp>
 #include <roundpipe/core/bytes.hpp>
+#include <roundpipe/core/span.hpp>
 #include <roundpipe/graph/action_graph.hpp>
 #include <roundpipe/memory/host_memory_plan.hpp>
 #include <roundpipe/runtime/state/host_arena.hpp>
@@ -19,16 +19,16 @@
 namespace roundpipe {
 
 /// Entries of the host's boundary rings.
-template <Backend B>
 class BoundaryStore {
  public:
-  /// Takes memory from \p arena for \p micro_batches_per_round of every planned boundary.
+  /// Takes memory with \p take, which owns it, for \p micro_batches_per_round of every planned
+  /// boundary.
   BoundaryStore(HostMemoryPlan const& plan,
                 std::size_t micro_batches_per_round,
-                HostArena<B>& arena)
+                TakeHostMemory const& take)
       : micro_batches_per_round_(micro_batches_per_round) {
-    take(BufferKind::checkpoint, plan.checkpoints, arena);
-    take(BufferKind::boundary_gradient, plan.boundary_gradients, arena);
+    add(BufferKind::checkpoint, plan.checkpoints, take);
+    add(BufferKind::boundary_gradient, plan.boundary_gradients, take);
   }
 
   /// The memory of ring \p ring's entry number \p position.
@@ -40,11 +40,13 @@ class BoundaryStore {
   }
 
  private:
-  void take(BufferKind kind, std::map<std::size_t, Bytes> const& boundaries, HostArena<B>& arena) {
+  void add(BufferKind kind,
+           std::map<std::size_t, Bytes> const& boundaries,
+           TakeHostMemory const& take) {
     for (auto const& [boundary, bytes] : boundaries) {
       auto& entries = entries_[{kind, boundary}];
       for (std::size_t i = 0; i < micro_batches_per_round_ * host_ring_entries; ++i) {
-        entries.push_back(arena.take(bytes));
+        entries.push_back(take(bytes));
       }
     }
   }

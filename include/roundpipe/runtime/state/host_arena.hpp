@@ -11,22 +11,23 @@
 
 #include <algorithm>
 #include <cstddef>
+#include <functional>
 #include <utility>
 #include <vector>
 
 namespace roundpipe {
+
+/// Takes so many bytes of zeroed host memory, aligned to 256 bytes, which its owner keeps.
+using TakeHostMemory = std::function<HostBytes(Bytes)>;
 
 /// A list of slabs of pinned host memory; no piece straddles two.
 template <Backend B>
 class HostArena {
  public:
   /// A slab holds at most \p slab_bytes, or one piece; very large registrations are known to fail.
-  explicit HostArena(B& backend, Bytes slab_bytes = 64_GiB)
-      : backend_(&backend), slab_bytes_(slab_bytes) {}
-
-  /// Says that pieces of together \p bytes (each rounded up to 256) will follow, so that they share
-  /// slabs.
-  void expect(Bytes bytes) noexcept { expected_ = bytes; }
+  /// Pieces of together \p expected bytes (each rounded up to 256) share slabs.
+  explicit HostArena(B& backend, Bytes expected = 0, Bytes slab_bytes = 64_GiB)
+      : backend_(&backend), slab_bytes_(slab_bytes), expected_(expected) {}
 
   /// \p bytes of zeroed memory, aligned to 256 bytes, that lives as long as the arena.
   /// \throws Error as the backend's `allocate_host` does.
@@ -42,6 +43,11 @@ class HostArena {
     rest_ = rest_.subspan(rounded);
     expected_ -= std::min(expected_, rounded);
     return piece;
+  }
+
+  /// Hands out \ref take. It must not outlive the arena.
+  [[nodiscard]] TakeHostMemory taker() {
+    return [this](Bytes bytes) { return take(bytes); };
   }
 
   /// Bytes of all slabs.

@@ -16,8 +16,7 @@ using namespace roundpipe;
 
 TEST_CASE("pieces are aligned, disjoint, and share the expected slabs") {
   HostBackend backend{HostBackendOptions{}};
-  HostArena<HostBackend> arena(backend);
-  arena.expect(4 * 512);
+  HostArena<HostBackend> arena(backend, 4 * 512);
   std::set<std::byte*> ends;
   std::byte* end = nullptr;
   for (int i = 0; i < 4; ++i) {
@@ -34,8 +33,7 @@ TEST_CASE("pieces are aligned, disjoint, and share the expected slabs") {
 
 TEST_CASE("no piece straddles two slabs") {
   HostBackend backend{HostBackendOptions{}};
-  HostArena<HostBackend> arena(backend, 1024);
-  arena.expect(3 * 768 + 2048);
+  HostArena<HostBackend> arena(backend, 3 * 768 + 2048, 1024);
   for (int i = 0; i < 3; ++i) {
     CHECK(arena.take(768).size() == 768);
   }

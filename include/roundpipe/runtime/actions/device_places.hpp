@@ -1,0 +1,104 @@
+// SPDX-FileCopyrightText: 2026 The roundpipe authors
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#pragma once
+
+/// \file
+/// \brief Where an action of a device finds its bytes, on the device and on the host.
+
+#include <roundpipe/core/bytes.hpp>
+#include <roundpipe/core/id.hpp>
+#include <roundpipe/core/span.hpp>
+#include <roundpipe/graph/action_graph.hpp>
+#include <roundpipe/memory/memory_plan.hpp>
+#include <roundpipe/memory/stage_layout.hpp>
+#include <roundpipe/model/model_description.hpp>
+#include <roundpipe/model/shape_cache.hpp>
+#include <roundpipe/runtime/execute/call_data.hpp>
+#include <roundpipe/runtime/execute/run_state.hpp>
+
+#include <cstddef>
+#include <utility>
+#include <vector>
+
+namespace roundpipe {
+
+/// An action of a run, on the device that plays its part.
+struct DeviceAction {
+  RunState const& run;
+  Action const& action;
+  DeviceId device;
+
+  [[nodiscard]] CallData const& call() const { return run.call(); }
+  [[nodiscard]] StageLayout const& stage() const { return call().stages[action.stage.index()]; }
+  [[nodiscard]] std::size_t micro_batch() const {
+    return action.round.index() * call().micro_batches_per_round + action.micro_batch.index();
+  }
+  [[nodiscard]] ShapedModel const& shaped() const { return *call().shapes[micro_batch()]; }
+  [[nodiscard]] LayerFacts const& facts(std::size_t layer) const {
+    return shaped().model.layers[layer];
+  }
+  /// Where the action's layer finds its tensors.
+  [[nodiscard]] LayerPlaces const& places() const {
+    return stage().layers[action.layer.index() - stage().range.first];
+  }
+  /// Where use \p use of a block lies in the stage's entries.
+  [[nodiscard]] UsePlace const& place_of(BlockUseId use) const {
+    std::size_t i = 0;
+    while (stage().uses[i].use != use) {
+      ++i;
+    }
+    return stage().uses[i];
+  }
+};
+
+/// The arenas of all devices, cut as planned.
+class DevicePlaces {
+ public:
+  /// \p arenas, by device, are as large as \p plan, which must outlive this.
+  DevicePlaces(DeviceMemoryPlan const& plan, std::vector<DeviceBytes> arenas)
+      : plan_(plan), arenas_(std::move(arenas)) {}
+
+  [[nodiscard]] std::vector<DeviceBytes> const& arenas() const noexcept { return arenas_; }
+
+  /// The entry of a device's ring that the action uses; empty when it uses none.
+  [[nodiscard]] DeviceBytes entry(DeviceAction const& here, BufferKind kind) const {
+    auto const* const buffer = find_buffer(here.action, kind);
+    if (buffer == nullptr) {
+      return {};
+    }
+    auto const& ring = plan_.ring(kind);
+    auto const position = (here.run.ring_base(buffer->ring) + buffer->sequence) % ring.count;
+    return arena(here).subspan(ring.offset + position * ring.entry_bytes, ring.entry_bytes);
+  }
+
+  /// The bytes of \p place for the action; empty where \p place is.
+  [[nodiscard]] DeviceBytes at(DeviceAction const& here, Place const& place) const {
+    if (place.bytes == 0 || place.area == Area::none) {
+      return {};
+    }
+    return area(here, place.area).subspan(place.offset, place.bytes);
+  }
+
+ private:
+  [[nodiscard]] DeviceBytes arena(DeviceAction const& here) const {
+    return arenas_[here.device.index()];
+  }
+  [[nodiscard]] DeviceBytes area(DeviceAction const& here, Area area) const {
+    switch (area) {
+      case Area::activations_in:
+        return entry(here, BufferKind::activations_in);
+      case Area::activations_out:
+        return entry(here, BufferKind::activations_out);
+      case Area::scratch:
+        return arena(here).subspan(plan_.scratch_offset, plan_.scratch_bytes);
+      case Area::none:
+        break;
+    }
+    return {};
+  }
+
+  DeviceMemoryPlan const& plan_;
+  std::vector<DeviceBytes> arenas_;  // by device
+};
+
+}  // namespace roundpipe

@@ -1,0 +1,62 @@
+// SPDX-FileCopyrightText: 2026 The roundpipe authors
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#pragma once
+
+/// \file
+/// \brief The host lane that adds downloaded gradients to sums.
+
+#include <roundpipe/core/convert.hpp>
+#include <roundpipe/core/id.hpp>
+#include <roundpipe/graph/action_graph.hpp>
+#include <roundpipe/runtime/actions/host_lane_work.hpp>
+#include <roundpipe/runtime/state/parameter_memory.hpp>
+#include <roundpipe/system/cpu_set.hpp>
+#include <roundpipe/system/worker_pool.hpp>
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+
+namespace roundpipe {
+
+/// Sums the gradients of blocks that several uses, rounds or calls contribute to.
+class GradientAccumulator {
+ public:
+  static constexpr HostLaneTraits lane{LaneKind::accumulate};
+
+  /// \p memory must outlive this. It has \p threads threads, pinned to \p cpus if there are any.
+  GradientAccumulator(ParameterMemory const& memory, std::size_t threads, UsableCpus const& cpus)
+      : memory_(memory), pool_(sums_any(memory.blocks()) ? threads : 1, cpus) {}
+
+  void run(Action const& action, CallData const& call) {
+    accumulate(action.use, action.first && call.begins_gradients, call.iteration);
+  }
+
+  /// Adds what has landed for \p use to its block's gradient sum, or begins the sum with it.
+  void accumulate(BlockUseId use, bool begins, std::uint64_t iteration) {
+    auto const block = memory_.blocks().use(use).block;
+    for (std::size_t t = 0; t < memory_.tensors(block); ++t) {
+      auto const sum = memory_.gradient(block, t, iteration);
+      auto const landed = memory_.landed(use, t);
+      pool_.for_each_part(sum.size, host_work_grain, [&](std::size_t begin, std::size_t end) {
+        widen(landed.part(begin, end).bytes(),
+              landed.dtype,
+              {reinterpret_cast<float*>(sum.data) + begin, end - begin},
+              !begins);
+      });
+    }
+  }
+
+ private:
+  [[nodiscard]] static bool sums_any(ParameterBlocks const& blocks) {
+    return std::ranges::any_of(blocks.blocks,
+                               [](auto const& block) { return block.sums_gradient; });
+  }
+
+  ParameterMemory const& memory_;
+  WorkerPool pool_;
+};
+
+static_assert(HostLaneWork<GradientAccumulator>);
+
+}  // namespace roundpipe

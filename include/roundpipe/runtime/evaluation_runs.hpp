@@ -1,0 +1,95 @@
+// SPDX-FileCopyrightText: 2026 The roundpipe authors
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#pragma once
+
+/// \file
+/// \brief Runs evaluations: their graphs and slots, one for each number of micro-batches.
+
+#include <roundpipe/concepts/backend.hpp>
+#include <roundpipe/graph/action_graph.hpp>
+#include <roundpipe/model/batch.hpp>
+#include <roundpipe/runtime/batch_feed.hpp>
+#include <roundpipe/runtime/evaluation.hpp>
+#include <roundpipe/runtime/execute/action_work.hpp>
+#include <roundpipe/runtime/execute/call_data.hpp>
+#include <roundpipe/runtime/execute/graph_program.hpp>
+#include <roundpipe/runtime/run_slots.hpp>
+
+#include <algorithm>
+#include <cstddef>
+#include <functional>
+#include <map>
+#include <memory>
+#include <utility>
+
+namespace roundpipe {
+
+/// Evaluates batches of any number of micro-batches. Evaluations do not overlap, so all share one
+/// staging.
+template <Backend B, ActionWork<B> W>
+class EvaluationRuns {
+ public:
+  /// Makes the graph of an evaluation of so many micro-batches, at most a round's.
+  using MakeGraph = std::function<ActionGraph(std::size_t)>;
+  /// Waits for a run's losses and adds them to a sum, see \ref RunSlots::wait_for_loss.
+  using AddLoss = std::function<double(RunSlot<B> const&, double)>;
+
+  /// \p slots must outlive this, and this the executor. \p common is what all evaluations have in
+  /// common, with staging for a round.
+  EvaluationRuns(RunSlots<B, W>& slots, CallData common, MakeGraph make_graph)
+      : slots_(slots), common_(std::move(common)), make_graph_(std::move(make_graph)) {}
+
+  /// Evaluates \p batch a round at a time.
+  template <class Model>
+  [[nodiscard]] Evaluation run(BatchFeed<Model>& feed,
+                               Batch const& batch,
+                               SlicedBatch const& sliced,
+                               PostedWork const& posted,
+                               AddLoss const& add_loss) {
+    Evaluation evaluation;
+    auto const most = common_.micro_batches_per_round;
+    for (std::size_t first = 0; first < batch.size(); first += most) {
+      auto const count = std::min(most, batch.size() - first);
+      auto& slot = slot_of(count);
+      slots_.begin(slot, posted, common_);
+      feed.stage(batch, sliced, first, count, slot.data());
+      slot.data().gradient_scale = sliced.gradient_scale;
+      slots_.post(slot);
+      evaluation.loss = add_loss(slot, evaluation.loss);
+      add_results(slot.data(), evaluation);
+    }
+    return evaluation;
+  }
+
+ private:
+  struct Made {
+    std::unique_ptr<GraphProgram> program;
+    RunSlot<B> slot;
+  };
+
+  [[nodiscard]] RunSlot<B>& slot_of(std::size_t micro_batches) {
+    if (auto const found = made_.find(micro_batches); found != made_.end()) {
+      return found->second.slot;
+    }
+    Made made;
+    made.program = std::make_unique<GraphProgram>(make_graph_(micro_batches));
+    made.slot = slots_.make(*made.program, common_.stages);
+    return made_.emplace(micro_batches, std::move(made)).first->second.slot;
+  }
+
+  static void add_results(CallData const& call, Evaluation& evaluation) {
+    for (std::size_t m = 0; m < call.shapes.size(); ++m) {
+      auto const& table = call.shapes[m]->model.layers.back().results;
+      auto const bytes = call.results[m].first(table.bytes());
+      evaluation.tables.push_back(table);
+      evaluation.results.emplace_back(bytes.begin(), bytes.end());
+    }
+  }
+
+  RunSlots<B, W>& slots_;
+  CallData common_;
+  MakeGraph make_graph_;
+  std::map<std::size_t, Made> made_;  // by number of micro-batches
+};
+
+}  // namespace roundpipe

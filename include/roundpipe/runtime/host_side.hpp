@@ -1,0 +1,92 @@
+// SPDX-FileCopyrightText: 2026 The roundpipe authors
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#pragma once
+
+/// \file
+/// \brief What a pipeline keeps and does on the host: memory, and the work of the host lanes.
+
+#include <roundpipe/concepts/backend.hpp>
+#include <roundpipe/concepts/event_protocol.hpp>
+#include <roundpipe/concepts/optimizer.hpp>
+#include <roundpipe/memory/memory_plan.hpp>
+#include <roundpipe/runtime/actions/action_dispatcher.hpp>
+#include <roundpipe/runtime/actions/gradient_accumulator.hpp>
+#include <roundpipe/runtime/actions/parameter_copier.hpp>
+#include <roundpipe/runtime/actions/parameter_updater.hpp>
+#include <roundpipe/runtime/pipeline_options.hpp>
+#include <roundpipe/runtime/pipeline_plan.hpp>
+#include <roundpipe/runtime/state/boundary_store.hpp>
+#include <roundpipe/runtime/state/first_values.hpp>
+#include <roundpipe/runtime/state/host_arena.hpp>
+#include <roundpipe/runtime/state/parameter_memory.hpp>
+#include <roundpipe/runtime/state/step_progress.hpp>
+#include <roundpipe/runtime/weight_access.hpp>
+#include <roundpipe/system/cpu_plan.hpp>
+#include <roundpipe/system/worker_pool.hpp>
+
+#include <cstddef>
+#include <utility>
+
+namespace roundpipe {
+
+/// All that a pipeline has on the host but its batches. The work of a new host lane joins here and
+/// in \ref dispatcher_of.
+template <Backend B, Optimizer O>
+struct HostSide {
+  HostArena<B> arena;
+  ParameterMemory parameters;
+  StepProgress progress;
+  WeightAccess weights;
+  WorkerPool update_pool;
+  ParameterUpdater<O> updater;
+  GradientAccumulator accumulator;
+  ParameterCopier copier;
+  BoundaryStore boundaries;
+
+  /// Takes all memory that \p plan plans, and sets first values. \p backend and \p plan must
+  /// outlive this.
+  /// \throws Error (unsupported) for an optimizer with too many states.
+  template <EventProtocol E>
+  HostSide(B& backend,
+           O optimizer,
+           PipelinePlan const& plan,
+           PipelineOptions const& options,
+           E const& protocol,
+           CpuPlan const& cpus)
+      : arena(backend, total_bytes(plan.ledger, LedgerLine::Space::host)),
+        parameters(plan.blocks,
+                   {protocol.master_copies(),
+                    protocol.gradient_buffers(),
+                    optimizer.state_arrays(),
+                    options.state_type},
+                   arena.taker()),
+        progress(plan.blocks),
+        weights(parameters, progress),
+        update_pool(cpus.optimizer_threads, cpus.optimizer),
+        updater(parameters,
+                progress,
+                std::move(optimizer),
+                {scaler_options(options),
+                 !copies_parameters(protocol),
+                 waits_for_all(options),
+                 options.seed},
+                update_pool),
+        accumulator(parameters, cpus.optimizer_threads, cpus.optimizer),
+        copier(
+            parameters, copies_parameters(protocol) ? cpus.optimizer_threads : 1, cpus.optimizer),
+        boundaries(plan.host, options.micro_batches_per_round, arena.taker()) {
+    set_first_values(parameters, options.seed, update_pool);
+  }
+
+  HostSide(HostSide const&) = delete;
+  HostSide& operator=(HostSide const&) = delete;
+};
+
+/// Hands the actions of devices to \p devices, and those of host lanes to what \p host has for
+/// them.
+template <class Devices, Backend B, Optimizer O>
+[[nodiscard]] auto dispatcher_of(Devices& devices, HostSide<B, O>& host) {
+  return ActionDispatcher(devices, host.accumulator, host.copier, host.updater);
+}
+
+}  // namespace roundpipe

@@ -1,0 +1,151 @@
+// SPDX-FileCopyrightText: 2026 The roundpipe authors
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#pragma once
+
+/// \file
+/// \brief Runs the calls and the steps of a training, each iteration with its loss scale.
+
+#include <roundpipe/concepts/backend.hpp>
+#include <roundpipe/core/bytes.hpp>
+#include <roundpipe/graph/action_graph.hpp>
+#include <roundpipe/memory/stage_layout.hpp>
+#include <roundpipe/runtime/batch_feed.hpp>
+#include <roundpipe/runtime/execute/action_work.hpp>
+#include <roundpipe/runtime/execute/graph_program.hpp>
+#include <roundpipe/runtime/loss_scale_control.hpp>
+#include <roundpipe/runtime/pipeline_options.hpp>
+#include <roundpipe/runtime/pipeline_plan.hpp>
+#include <roundpipe/runtime/run_slots.hpp>
+#include <roundpipe/runtime/state/host_arena.hpp>
+
+#include <cmath>
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <span>
+#include <string>
+#include <utility>
+#include <vector>
+
+namespace roundpipe {
+
+/// The programs of calls, steps and flushes, and their slots.
+template <Backend B, ActionWork<B> W>
+class TrainingRuns {
+ public:
+  /// \p flush is the graph that brings master copies up to date. \p slots and \p plan must outlive
+  /// this, and this the executor.
+  TrainingRuns(RunSlots<B, W>& slots,
+               PipelinePlan const& plan,
+               ActionGraph flush,
+               PipelineOptions const& options,
+               int staleness)
+      : slots_(slots),
+        plan_(plan),
+        call_program_(plan.graph),
+        step_program_(plan.step),
+        flush_program_(std::move(flush)),
+        loss_scale_(options.loss_scale, staleness),
+        staleness_(staleness) {}
+
+  TrainingRuns(TrainingRuns const&) = delete;
+  TrainingRuns& operator=(TrainingRuns const&) = delete;
+
+  /// Makes the slots, once the executor is there. Each call of \p stages stages \p micro_batches
+  /// micro-batches of \p batch_bytes in memory from \p take.
+  void make_slots(std::span<StageLayout const> stages,
+                  std::size_t micro_batches,
+                  Bytes batch_bytes,
+                  TakeHostMemory const& take) {
+    for (std::size_t i = 0; i < calls_in_flight; ++i) {
+      calls_.push_back(slots_.make(call_program_, stages));
+      take_staging(calls_.back().data(), micro_batches, batch_bytes, 0, take);
+      steps_.push_back(slots_.make(step_program_, {}));
+    }
+    flush_ = slots_.make(flush_program_, {});
+  }
+
+  [[nodiscard]] GraphProgram const& call_program() const noexcept { return call_program_; }
+  [[nodiscard]] GraphProgram const& step_program() const noexcept { return step_program_; }
+  [[nodiscard]] GraphProgram const& flush_program() const noexcept { return flush_program_; }
+  [[nodiscard]] PostedWork const& posted() const noexcept { return posted_; }
+
+  /// Begins a training call, whose batch is then staged. \p has_overflowed tells whether the
+  /// gradients of a step, which are measured, were not finite.
+  [[nodiscard]] RunSlot<B>& begin_call(std::function<bool(std::uint64_t)> const& has_overflowed) {
+    if (posted_.pending_calls == 0) {
+      slots_.stops_with([&] {
+        loss_scale_.adapt(posted_.iteration(), [&](std::uint64_t step) {
+          if (auto const& slot = step_slot(step); slot.runs_step(step)) {
+            slots_.wait_for_norms(slot);
+          }
+          return has_overflowed(step);
+        });
+      });
+    }
+    auto& slot = calls_[posted_.calls % calls_in_flight];
+    slots_.begin(slot, posted_);
+    auto& call = slot.data();
+    call.loss_scale = loss_scale_.value();
+    call.number = static_cast<std::uint32_t>(posted_.calls);
+    call.begins_gradients = posted_.pending_calls == 0;
+    return slot;
+  }
+  /// Posts the call that has begun; \p gradient_scale is one over the terms of its loss.
+  void post_call(RunSlot<B> const& slot, double gradient_scale) {
+    slot.data().gradient_scale = gradient_scale * slot.data().loss_scale;
+    slots_.post(slot);
+    posted_.add_call();
+  }
+
+  /// Posts a step with the gradients of the calls since the last one.
+  void post_step() {
+    auto const& slot = step_slot(posted_.iteration());
+    slots_.begin(slot, posted_);
+    slot.data().loss_scale = loss_scale_.value();
+    slots_.post(slot);
+    posted_.add_step(staleness_);
+  }
+
+  /// Posts what brings master copies up to date.
+  void post_flush() {
+    slots_.begin(flush_, posted_);
+    slots_.post(flush_);
+  }
+
+  /// Says that all is finished that was posted, and master copies are up to date.
+  void set_synchronized() noexcept { posted_.visible_step = posted_.steps; }
+
+  /// Waits for the losses of a run and adds them to \p sum. A loss that is not finite stops the
+  /// executor, behind the steps under way, which need nothing of the run.
+  /// \throws Error (not_finite) which says \p where that was.
+  double add_loss(RunSlot<B> const& slot, std::string const& where, double sum = 0) {
+    auto const loss = slots_.wait_for_loss(slot, sum);
+    if (!std::isfinite(loss)) {
+      for (auto const& step : steps_) {
+        slots_.wait_complete(step);
+      }
+      slots_.stops_with([&] { throw loss_error(plan_, where); });
+    }
+    return loss;
+  }
+
+ private:
+  [[nodiscard]] RunSlot<B> const& step_slot(std::uint64_t step) const {
+    return steps_[step % calls_in_flight];
+  }
+
+  RunSlots<B, W>& slots_;
+  PipelinePlan const& plan_;
+  GraphProgram call_program_;
+  GraphProgram step_program_;
+  GraphProgram flush_program_;
+  LossScaleControl loss_scale_;
+  int staleness_;
+  PostedWork posted_;
+  std::vector<RunSlot<B>> calls_;
+  std::vector<RunSlot<B>> steps_;
+  RunSlot<B> flush_;
+};
+
+}  // namespace roundpipe

@@ -1,0 +1,90 @@
+// SPDX-FileCopyrightText: 2026 The roundpipe authors
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#pragma once
+
+/// \file
+/// \brief Reads and replaces single parameters, by layer or all of them.
+
+#include <roundpipe/core/error.hpp>
+#include <roundpipe/core/id.hpp>
+#include <roundpipe/core/span.hpp>
+#include <roundpipe/model/parameter_blocks.hpp>
+#include <roundpipe/runtime/state/parameter_memory.hpp>
+#include <roundpipe/runtime/state/step_progress.hpp>
+
+#include <algorithm>
+#include <cstddef>
+
+namespace roundpipe {
+
+/// The weights that the last finished step left. Call it while no step is under way.
+class WeightAccess {
+ public:
+  /// All arguments must outlive this.
+  WeightAccess(ParameterMemory const& memory, StepProgress const& progress)
+      : memory_(memory), progress_(progress) {}
+
+  /// \throws Error (aborted) when an error has stopped a step half way.
+  void require_whole() const {
+    require(!progress_.is_torn(),
+            Errc::aborted,
+            "an error has stopped an optimizer step half way, so that the weights are of no step; "
+            "with StepStart::all_blocks this cannot happen");
+  }
+
+  /// Calls `f(name, shape, values)` for every parameter, in layer order, shared ones once; values
+  /// are fp32 and live until \p f returns.
+  template <class F>
+  void for_each(F&& f) const {
+    auto const& blocks = memory_.blocks().blocks;
+    for (std::size_t b = 0; b < blocks.size(); ++b) {
+      for (std::size_t t = 0; t < blocks[b].specs.size(); ++t) {
+        auto const& tensor = blocks[b].specs[t].tensor;
+        with_weights(BlockId(b), t, [&](HostSpan<float const> values) {
+          f(blocks[b].name + "." + tensor.name, tensor.shape, values);
+        });
+      }
+    }
+  }
+
+  /// Where parameter \p index of \p layer is, whose elements are \p size.
+  /// \throws Error (invalid_argument) when there is no such parameter, or for another size.
+  [[nodiscard]] ParameterPlace find(LayerId layer, std::size_t index, std::size_t size) const {
+    auto const& blocks = memory_.blocks();
+    require(layer.valid() && layer.index() < blocks.places.size() &&
+                index < blocks.places[layer.index()].size(),
+            Errc::invalid_argument,
+            "there is no such parameter");
+    auto const place = blocks.places[layer.index()][index];
+    require(blocks.block_of(place.use).master[place.tensor].shape.size() == size,
+            Errc::invalid_argument,
+            "the values of a parameter are as many as its elements");
+    return place;
+  }
+
+  /// Copies the parameter at \p place to \p values, of its size.
+  void read(ParameterPlace place, HostSpan<float> values) const {
+    with_weights(block_of(place), place.tensor, [&](HostSpan<float const> weights) {
+      std::ranges::copy(weights, values.begin());
+    });
+  }
+
+  /// Replaces the parameter at \p place in all copies.
+  void write(ParameterPlace place, HostSpan<float const> values) const {
+    memory_.write_weights(block_of(place), place.tensor, values);
+  }
+
+ private:
+  [[nodiscard]] BlockId block_of(ParameterPlace place) const {
+    return memory_.blocks().use(place.use).block;
+  }
+  template <class F>
+  void with_weights(BlockId block, std::size_t tensor, F&& f) const {
+    memory_.with_weights(block, tensor, progress_.finished_steps(), f);
+  }
+
+  ParameterMemory const& memory_;
+  StepProgress const& progress_;
+};
+
+}  // namespace roundpipe

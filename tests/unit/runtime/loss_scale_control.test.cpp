@@ -1,0 +1,47 @@
+// SPDX-FileCopyrightText: 2026 The roundpipe authors
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+
+#include <roundpipe/runtime/loss_scale_control.hpp>
+
+#include <doctest/doctest.h>
+
+#include <cstdint>
+#include <vector>
+
+namespace loss_scale_control_test {
+
+using namespace roundpipe;
+
+TEST_CASE("without a loss scale nobody asks for overflows, and losses are as they are") {
+  LossScaleControl control({}, 1);
+  control.adapt(9, [](std::uint64_t) {
+    FAIL_CHECK("asked");
+    return true;
+  });
+  CHECK(control.value() == 1);
+}
+
+TEST_CASE(
+    "each step is asked for once, when the staleness allows, and an overflow lowers the scale") {
+  for (int const staleness : {0, 1}) {
+    CAPTURE(staleness);
+    LossScaleControl control(LossScaleOptions{.initial = 64}, staleness);
+    std::vector<std::uint64_t> asked;
+    auto const overflows_at_2 = [&](std::uint64_t step) {
+      asked.push_back(step);
+      return step == 2;
+    };
+    control.adapt(1, overflows_at_2);
+    CHECK(asked.empty());
+    CHECK(control.value() == 64);
+    control.adapt(3, overflows_at_2);
+    CHECK(asked ==
+          (staleness == 0 ? std::vector<std::uint64_t>{1, 2} : std::vector<std::uint64_t>{1}));
+    control.adapt(4, overflows_at_2);
+    CHECK(asked == (staleness == 0 ? std::vector<std::uint64_t>{1, 2, 3}
+                                   : std::vector<std::uint64_t>{1, 2}));
+    CHECK(control.value() == 32);
+  }
+}
+
+}  // namespace loss_scale_control_test

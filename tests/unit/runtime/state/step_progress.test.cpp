@@ -1,0 +1,43 @@
+// SPDX-FileCopyrightText: 2026 The roundpipe authors
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+
+#include <roundpipe/runtime/state/step_progress.hpp>
+
+#include <roundpipe/model/parameter_blocks.hpp>
+
+#include <doctest/doctest.h>
+
+#include <cstdint>
+
+namespace step_progress_test {
+
+using namespace roundpipe;
+
+TEST_CASE("a step is finished when every trained block is updated, and torn before") {
+  ParameterBlocks blocks;
+  blocks.blocks.resize(3);
+  blocks.blocks[1].frozen = true;
+  StepProgress progress(blocks);
+  CHECK(progress.trains());
+  for (std::uint64_t step = 1; step < 4; ++step) {
+    for (int block = 0; block < 2; ++block) {
+      CHECK(progress.finished_steps() == step - 1);
+      CHECK(progress.is_torn() == (block > 0));
+      progress.begin_block();
+      CHECK(progress.is_torn());
+      progress.end_block(step, step == 2);
+    }
+    CHECK(progress.finished_steps() == step);
+    CHECK_FALSE(progress.is_torn());
+  }
+  CHECK(progress.skipped_steps() == 1);
+}
+
+TEST_CASE("a model of frozen blocks alone does not train") {
+  ParameterBlocks blocks;
+  blocks.blocks.resize(1);
+  blocks.blocks[0].frozen = true;
+  CHECK_FALSE(StepProgress(blocks).trains());
+}
+
+}  // namespace step_progress_test
