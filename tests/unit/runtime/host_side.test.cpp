@@ -1,0 +1,42 @@
+// SPDX-FileCopyrightText: 2026 The roundpipe authors
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+
+#include <roundpipe/runtime/host_side.hpp>
+
+#include <roundpipe/optim/adamw.hpp>
+#include <support/planned_call.hpp>
+
+#include <doctest/doctest.h>
+
+namespace host_side_test {
+
+using namespace roundpipe;
+using namespace roundpipe::test;
+
+TEST_CASE(
+    "the host takes all that the plan counts, and has first values and a lane for each work") {
+  PlannedCall planned;
+  AdamW const optimizer({.rate = LearningRate::constant(0.1)});
+  auto const plan = make_pipeline_plan(planned.model,
+                                       planned.backend,
+                                       planned.planner,
+                                       planned.shapes.capacity(),
+                                       PlannedCall::options(),
+                                       optimizer.state_arrays());
+  HostSide<HostBackend, AdamW> host(
+      planned.backend, optimizer, plan, PlannedCall::options(), LayerEventProtocol{}, CpuPlan{});
+  CHECK(host.arena.bytes() == total_bytes(plan.ledger, LedgerLine::Space::host));
+  CHECK(host.progress.trains());
+  bool has_values = false;
+  host.weights.for_each([&](auto const&, auto const&, HostSpan<float const> values) {
+    for (auto const value : values) {
+      has_values = has_values || value != 0;
+    }
+  });
+  CHECK(has_values);
+  struct {
+  } devices;
+  CHECK(dispatcher_of(devices, host).host_lanes().size() == host_lane_count);
+}
+
+}  // namespace host_side_test

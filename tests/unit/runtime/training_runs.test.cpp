@@ -1,0 +1,106 @@
+// SPDX-FileCopyrightText: 2026 The roundpipe authors
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+
+#include <roundpipe/runtime/training_runs.hpp>
+
+#include <support/error_of.hpp>
+#include <support/logged_work.hpp>
+#include <support/planned_call.hpp>
+
+#include <doctest/doctest.h>
+
+#include <cstddef>
+#include <cstdint>
+#include <limits>
+#include <optional>
+#include <vector>
+
+namespace training_runs_test {
+
+using namespace roundpipe;
+using namespace roundpipe::test;
+
+namespace {
+
+struct Training {
+  explicit Training(std::optional<LossScaleOptions> scale = {}) : scale_(scale) {
+    runs.make_slots(planned.plan.stages.train,
+                    2,
+                    planned.shapes.capacity().batch.tensors.bytes(),
+                    planned.arena.taker());
+  }
+
+  /// Posts a call whose losses are \p loss each.
+  RunSlot<HostBackend> const& call(double loss) {
+    auto const& slot = runs.begin_call([this](std::uint64_t step) {
+      asked.push_back(step);
+      return false;
+    });
+    slot.data().shapes = planned.call.shapes;
+    for (auto const& place : slot.data().losses) {
+      *reinterpret_cast<double*>(place.data()) = loss;
+    }
+    runs.post_call(slot, 0.5);
+    return slot;
+  }
+
+  [[nodiscard]] PipelineOptions options() const {
+    auto options = PlannedCall::options();
+    options.loss_scale = scale_;
+    return options;
+  }
+
+  std::optional<LossScaleOptions> scale_;
+  std::vector<std::uint64_t> asked;  // whose overflows
+  PlannedCall planned;
+  LoggedWork work;
+  RunSlots<HostBackend, LoggedWork> slots{executor, PlannedCall::options()};
+  TrainingRuns<HostBackend, LoggedWork> runs{
+      slots, planned.plan, planned.planner.flush_graph(planned.plan.blocks), options(), 1};
+  Executor<HostBackend, LoggedWork> executor{planned.backend, work, 2};  // its runs outlive it
+};
+
+}  // namespace
+
+TEST_CASE("calls are numbered, and the first of an iteration begins its gradients") {
+  Training test;
+  for (std::size_t i = 0; i < 4; ++i) {
+    auto const& slot = test.call(1);
+    CHECK(slot.data().number == i);
+    CHECK(slot.data().begins_gradients == (i % 2 == 0));
+    CHECK(slot.data().gradient_scale == 0.5);
+    CHECK(test.runs.add_loss(slot, "a call") == 2);
+    if (i % 2 == 1) {
+      test.runs.post_step();
+    }
+  }
+  CHECK(test.runs.posted().steps == 2);
+  CHECK(test.runs.posted().visible_step == 1);
+  test.runs.post_flush();
+  test.executor.synchronize();
+  test.runs.set_synchronized();
+  CHECK(test.runs.posted().visible_step == 2);
+}
+
+TEST_CASE("an iteration takes its loss scale when its first call begins") {
+  Training test(LossScaleOptions{.initial = 8});
+  for (std::size_t step = 1; step < 4; ++step) {
+    auto const& slot = test.call(8);
+    CHECK(slot.data().gradient_scale == 4);
+    CHECK(test.runs.add_loss(slot, "a call") == 2);
+    test.runs.post_step();
+  }
+  CHECK(test.asked == std::vector<std::uint64_t>{1});  // with a staleness of 1
+}
+
+TEST_CASE("a loss that is not finite stops everything, behind the steps") {
+  Training test;
+  test.runs.add_loss(test.call(1), "the first");
+  test.runs.post_step();
+  auto const& slot = test.call(std::numeric_limits<double>::quiet_NaN());
+  auto const error = error_of([&] { test.runs.add_loss(slot, "the second"); });
+  CHECK(error.code() == Errc::not_finite);
+  CHECK(error.message().starts_with("the loss of the second is not finite: stage "));
+}
+
+}  // namespace training_runs_test
