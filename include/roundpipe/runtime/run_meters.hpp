@@ -26,12 +26,12 @@ class RunMeters {
   RunMeters(std::size_t devices, std::size_t timeline_runs)
       : devices_(devices), timeline_runs_(timeline_runs), busy_(devices), bubbles_(devices) {}
 
-  /// Adds a run that is complete. Shares of time are about runs of \p training alone.
+  /// Adds a complete run. Only runs of \p training count for shares of time.
   void add(RunState const& run,
            std::vector<TimelineEntry> const& entries,
            GraphProgram const& training);
 
-  /// Lets shares of time leave out the first \p runs training runs.
+  /// Leaves the first \p runs training runs out of the shares of time.
   void leave_out(std::size_t runs) noexcept {
     uncounted_ = runs;
     forget_uncounted();

@@ -20,11 +20,11 @@ namespace roundpipe {
 struct CallData {
   std::span<StageLayout const> stages;
   std::size_t micro_batches_per_round = 1;
-  std::vector<ShapedModel const*> shapes;   ///< By micro-batch of the call.
-  std::vector<HostBytes> batch;    ///< Its tensors, as \c ShapedModel::batch lays them out.
-  std::vector<HostBytes> losses;   ///< One double each.
-  std::vector<HostBytes> results;  ///< In evaluations.
-  double gradient_scale = 1;       ///< The loss scale included.
+  std::vector<ShapedModel const*> shapes;  ///< By micro-batch of the call.
+  std::vector<HostBytes> batch;            ///< Its tensors, as \c ShapedModel::batch lays them out.
+  std::vector<HostBytes> losses;           ///< One double each.
+  std::vector<HostBytes> results;          ///< In evaluations.
+  double gradient_scale = 1;               ///< The loss scale included.
   std::uint64_t seed = 0;
   std::uint32_t number = 0;     ///< Counts training calls, for random numbers.
   std::uint64_t iteration = 1;  ///< The number of the step that this is, or that follows.

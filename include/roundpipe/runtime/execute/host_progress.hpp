@@ -17,8 +17,8 @@
 
 namespace roundpipe {
 
-/// Counts the finished actions of each of the host's lanes, from 1 and across runs. All members may
-/// be called from several threads at once, but \ref finish from one a lane.
+/// Counts the finished actions of each host lane, from 1 and across runs. Any thread may call any
+/// member at any time, except \ref finish: only one thread a lane calls that.
 template <Backend B>
 class HostProgress {
  public:
@@ -52,12 +52,12 @@ class HostProgress {
     }
   }
 
-  /// What streams wait for: its values are the sequences.
+  /// The fence that streams wait for; its values are the sequences.
   [[nodiscard]] typename B::Fence const& fence(LaneKind lane) const {
     return fences_[position_of(lane, lanes_)];
   }
 
-  /// Says that the thread of \p lane has ended: whatever waits for the lane may go on.
+  /// Says that the thread of \p lane has ended: every stream that waits for the lane may go on.
   void end(LaneKind lane) { fences_[position_of(lane, lanes_)].signal(all_passed); }
 
   /// Lets every \ref wait pass, for good. The backend stops the streams that wait, but \ref end

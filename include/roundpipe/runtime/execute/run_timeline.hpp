@@ -20,9 +20,9 @@ namespace roundpipe {
 /// Tells when the actions of runs began and ended, on devices and on the host, in seconds from one
 /// time zero.
 ///
-/// A device's clock may count from an event to another with few digits (CUDA's in floats of
-/// milliseconds), so that times are taken from a reference that moves on with the training. The
-/// devices' clocks are compared with the host's once, at time zero.
+/// A device may measure the time between two events with few digits (CUDA counts milliseconds in a
+/// float). So times count from a reference event that moves on with the training. The devices'
+/// clocks are compared with the host's once, at time zero.
 template <Backend B>
 class RunTimeline {
  public:

@@ -30,10 +30,10 @@ namespace roundpipe {
 
 namespace detail {
 
-/// The tensors of one layer in one device block.
+/// The tensors of one layer, laid out in one device block.
 class LayerProbeTensors {
  public:
-  /// With a carver that only counts the tensors have no place.
+  /// With a carver that only counts, the tensors have no place.
   explicit LayerProbeTensors(LayerFacts const& facts, TensorCarver carver = {}) {
     place(facts, carver);
   }
@@ -44,7 +44,7 @@ class LayerProbeTensors {
   /// Those of an evaluation: the layer's results, too.
   [[nodiscard]] LayerTensors evaluation_tensors() const;
 
-  /// Calls \p f with every tensor that a layer only reads and whose elements are real numbers.
+  /// Calls \p f with every floating tensor that a layer only reads.
   template <class F>
   void for_each_operand(F&& f) const {
     for (auto const* list : {&tensors_.parameters,
@@ -67,9 +67,9 @@ class LayerProbeTensors {
   Bytes bytes_ = 0;
 };
 
-/// Small normal numbers in pinned memory, of each floating type that is asked for, one after
-/// another: matrix units draw less power on zeros, and on numbers whose exponents are much alike,
-/// and so run faster than they ever will again.
+/// Small normal numbers in pinned memory, one list for each floating type. Zeros, or numbers with
+/// similar exponents, would measure too fast: matrix units draw less power on them and clock higher
+/// than in training.
 template <Backend B>
 class RandomOperands {
  public:
@@ -117,8 +117,8 @@ template <class Model>
   }
 }
 
-/// One layer on one device, ready to run for one micro-batch at the description's extents, on small
-/// random numbers (integers are 0).
+/// One layer on one device, ready to run one micro-batch of the description's shape. Floating
+/// inputs are small random numbers, integers are 0.
 template <class Model, Backend B>
 class LayerProbe {
  public:
@@ -129,7 +129,7 @@ class LayerProbe {
     return LayerProbeTensors(facts).bytes();
   }
 
-  /// \p block must outlive the probe, as all else that is handed in by reference.
+  /// \p block and everything passed by reference must outlive the probe.
   LayerProbe(Model const& model,
              B& backend,
              DeviceId device,
@@ -165,7 +165,7 @@ class LayerProbe {
     return seconds_of([&] { enqueue_backward(); });
   }
 
-  /// Enqueues a saving forward and a backward, behind at most one pair that is enqueued already.
+  /// Enqueues a saving forward and a backward. At most one earlier pair may still be unfinished.
   void enqueue_passes() {
     auto& marks = marks_[enqueued_++ % marks_.size()];
     stream_.record(marks.begin);
@@ -174,7 +174,7 @@ class LayerProbe {
     enqueue_backward();
     stream_.record(marks.end);
   }
-  /// Waits for the oldest pair that was enqueued. \returns its times.
+  /// Waits for the oldest enqueued pair and returns its times.
   [[nodiscard]] LayerCost finish_passes() {
     auto& marks = marks_[finished_++ % marks_.size()];
     marks.end.wait();

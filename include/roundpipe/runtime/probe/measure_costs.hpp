@@ -40,8 +40,8 @@ template <class Model, Backend B>
   double sum_s = 0;
   probe.enqueue_passes();
   for (bool more = true; more;) {
-    // The next pair is there before this one is over, as in a pipeline: a device that pauses
-    // after each is faster than one that does not.
+    // As in a pipeline, the next pair is enqueued before this one ends: a device that pauses after
+    // each pair is faster than one that does not.
     more = forward_s.size() < repetitions || sum_s < seconds;
     if (more) {
       probe.enqueue_passes();
@@ -61,11 +61,11 @@ template <class Model, Backend B>
 
 }  // namespace detail
 
-/// Runs forward and backward of every layer of \p model on device 0: once without counting, then
-/// \p repetitions times, and on until \p seconds have passed (a device that has worked for a while
-/// may be slower than one that begins). \returns the medians of the latter half. Of equal layers
-/// the first is run. Layers are called on a thread of its own. Memory for one layer is taken and
-/// given back.
+/// Measures forward and backward of every layer of \p model on device 0. Each layer runs once
+/// uncounted, then \p repetitions times, then on until \p seconds have passed: a device may slow
+/// down after working for a while. Returns the medians of the latter half of the runs. Runs only
+/// the first of equal layers, calls layers on a thread of its own, allocates memory for one layer
+/// at a time and frees it again.
 /// \throws Error as the layers and the backend do; std::system_error where the machine has no more
 ///         threads.
 template <class Model, Backend B>

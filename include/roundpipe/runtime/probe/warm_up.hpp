@@ -20,10 +20,11 @@
 namespace roundpipe {
 
 /// Runs every layer of \p model once on each of \p devices devices, in every way that a pipeline
-/// runs it, for a micro-batch of \p description's extents; returns when all of it is done. Of equal
-/// layers the first is run. It works in \p lent, a block of each device that nothing else uses
-/// meanwhile; where a layer does not fit there, memory for it is taken and given back. Layers are
-/// called on a thread of its own.
+/// does, for a micro-batch of the shape of \p description. Returns when the devices are done. Runs
+/// only the first of equal layers, and calls layers on a thread of its own.
+///
+/// The layers work in \p lent, one block for each device; nothing else may use the blocks
+/// meanwhile. For a layer that does not fit, this allocates memory and frees it again.
 /// \throws Error as the layers and the backend do; std::system_error where the machine has no more
 ///         threads.
 template <class Model, Backend B>
