@@ -32,7 +32,8 @@ TEST_CASE(
 }
 
 TEST_CASE("a partition comes with the rounds in which a call is shortest") {
-  PartitionProblem problem{std::vector<LayerCost>(12, {1, 2}), 4, 24};
+  PartitionProblem problem{
+      .costs = std::vector<LayerCost>(12, {1, 2}), .devices = 4, .micro_batches_per_call = 24};
   SlotSimulationOptions const options{.asynchronous = false, .communication_s = 0.1};
   Partition const partition{{{0, 5}, {5, 4}}, {{9, 3}, {4, 5}, {0, 4}}};
   auto const found = best_rounds(problem, partition, options);

@@ -104,7 +104,7 @@ TEST_CASE("the chosen protocol orders the events") {
 TEST_CASE("the chosen partitioner cuts the stages") {
   std::vector<LayerCost> costs(20, {1, 2});
   costs.push_back({3, 6});
-  PartitionProblem const problem{costs, 4, 16};
+  PartitionProblem const problem{.costs = costs, .devices = 4, .micro_batches_per_call = 16};
   CHECK(AnyPartitioner{}.partition(problem) == Partitioner{}.partition(problem));
   AnyPartitioner const uniform(UniformPartitioner{});
   CHECK(uniform.partition(problem) == UniformPartitioner{}.partition(problem));
@@ -118,7 +118,8 @@ TEST_CASE("a planner of chosen policies makes the plan of the policies themselve
   auto const model = describe(test::toy_model({}), {2, 3});
   auto const blocks = form_blocks(model);
   CostModel const costs(std::vector<LayerCost>(model.size(), LayerCost{1, 2}));
-  PlanOptions const options{2, 3, 2, 1_MiB};
+  PlanOptions const options{
+      .devices = 2, .micro_batches_per_round = 3, .rounds = 2, .device_memory = 1_MiB};
   Planner const chosen{AnySchedule{}, AnyTransfers{}, AnyProtocol{}, AnyPartitioner{}};
   Planner const direct{
       RoundRobinSchedule{}, PriorityTransferEngine{}, LayerEventProtocol{}, Partitioner{}};
