@@ -33,8 +33,8 @@ ROUNDPIPE_INLINE std::optional<Partition> PartitionSearch::run() {
   if (!best_) {
     return std::nullopt;
   }
-  // With more stages, t_max has to be shorter to be as good: t_max is bounded by `promising`,
-  // which falls. If that takes s stages, then no number below s will do.
+  // The more stages, the shorter t_max must be to be as good as the best so far: `promising` bounds
+  // it, and falls. If a cut within that bound needs s stages, no number below s will do.
   for (std::size_t stages = 1; stages < 2 * ticks_.layers();) {
     auto const t_max = promising(stages);
     if (t_max < ticks_.slowest_layer()) {
