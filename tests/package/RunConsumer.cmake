@@ -29,10 +29,16 @@ set(consumer_arguments ${arguments} -DCONSUMER_CUDA=${CUDA})
 if(CUDA AND NVCC)
   list(APPEND consumer_arguments "-DCMAKE_CUDA_COMPILER=${NVCC}" -DCMAKE_CUDA_ARCHITECTURES=90)
 endif()
+set(compiled OFF) # the library is built once: it takes a minute
+if(KIND STREQUAL "find_package" AND NOT CUDA)
+  set(compiled ON)
+endif()
+list(APPEND consumer_arguments -DCONSUMER_COMPILED=${compiled})
 if(KIND STREQUAL "find_package")
   run("${CMAKE_COMMAND}" -S "${ROUNDPIPE_SOURCE_DIR}" -B "${WORK_DIR}/roundpipe" ${arguments}
     -DROUNDPIPE_BUILD_TESTS=OFF -DROUNDPIPE_BUILD_EXAMPLES=OFF -DROUNDPIPE_BUILD_BENCH=OFF
-    -DROUNDPIPE_ENABLE_CUDA=${CUDA})
+    -DROUNDPIPE_ENABLE_CUDA=${CUDA} -DROUNDPIPE_BUILD_COMPILED=${compiled})
+  run("${CMAKE_COMMAND}" --build "${WORK_DIR}/roundpipe" --config Debug)
   run("${CMAKE_COMMAND}" --install "${WORK_DIR}/roundpipe" --prefix "${WORK_DIR}/staging")
   file(RENAME "${WORK_DIR}/staging" "${WORK_DIR}/prefix") # an installed package may be moved
   list(APPEND consumer_arguments "-DCMAKE_PREFIX_PATH=${WORK_DIR}/prefix")
@@ -46,6 +52,9 @@ run("${CMAKE_COMMAND}" -S "${CMAKE_CURRENT_LIST_DIR}/${KIND}" -B "${WORK_DIR}/co
 run("${CMAKE_COMMAND}" --build "${WORK_DIR}/consumer" --config Debug)
 
 set(programs consumer)
+if(compiled)
+  list(APPEND programs consumer_compiled)
+endif()
 if(CUDA)
   list(APPEND programs consumer_cuda)
   if(NVCC)

@@ -6,6 +6,9 @@
 #include <cstdio>
 
 int main() {
+  if (roundpipe::format_bytes(1) != "1 B") {  // declared, and defined here or in the library
+    return 1;
+  }
   std::printf("roundpipe %d.%d.%d\n",
               ROUNDPIPE_VERSION_MAJOR,
               ROUNDPIPE_VERSION_MINOR,

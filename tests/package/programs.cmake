@@ -2,11 +2,19 @@
 set(CMAKE_RUNTIME_OUTPUT_DIRECTORY "${CMAKE_BINARY_DIR}/bin")
 set(_programs "${CMAKE_CURRENT_LIST_DIR}")
 
-add_executable(consumer "${_programs}/main.cpp")
-target_link_libraries(consumer PRIVATE roundpipe::roundpipe)
-set_target_properties(consumer PROPERTIES CXX_EXTENSIONS OFF NO_SYSTEM_FROM_IMPORTED ON)
-target_compile_options(consumer PRIVATE
-  -Wall -Wextra -Wpedantic -Wconversion -Wshadow -Werror)
+function(add_consumer name library)
+  add_executable(${name} "${_programs}/main.cpp")
+  target_link_libraries(${name} PRIVATE ${library})
+  set_target_properties(${name} PROPERTIES CXX_EXTENSIONS OFF NO_SYSTEM_FROM_IMPORTED ON)
+  target_compile_options(${name} PRIVATE
+    -Wall -Wextra -Wpedantic -Wconversion -Wshadow -Werror)
+endfunction()
+add_consumer(consumer roundpipe::roundpipe)
+if(CONSUMER_COMPILED)
+  add_consumer(consumer_compiled roundpipe::compiled)
+elseif(TARGET roundpipe::compiled)
+  message(FATAL_ERROR "roundpipe::compiled without ROUNDPIPE_BUILD_COMPILED")
+endif()
 
 if(CONSUMER_CUDA)
   add_executable(consumer_cuda "${_programs}/main_cuda.cpp")
