@@ -11,6 +11,7 @@
 #include <roundpipe/config.hpp>
 #include <roundpipe/core/bytes.hpp>
 #include <roundpipe/core/error.hpp>
+#include <roundpipe/graph/action_graph.hpp>
 #include <roundpipe/model/parameter_blocks.hpp>
 
 #include <cstddef>
