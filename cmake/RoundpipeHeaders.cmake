@@ -405,14 +405,29 @@ set(ROUNDPIPE_DEFINITIONS
   include/roundpipe/backend/impl/host_stream.ipp
   include/roundpipe/backend/impl/host_task.ipp
   include/roundpipe/runtime/state/impl/batch_staging.ipp
+  include/roundpipe/runtime/state/impl/boundary_store.ipp
+  include/roundpipe/runtime/state/impl/first_values.ipp
   include/roundpipe/runtime/state/impl/gradient_scaler.ipp
+  include/roundpipe/runtime/state/impl/initialize.ipp
+  include/roundpipe/runtime/state/impl/parameter_memory.ipp
+  include/roundpipe/runtime/state/impl/step_progress.ipp
   include/roundpipe/runtime/execute/impl/graph_program.ipp
   include/roundpipe/runtime/execute/impl/host_lane_traits.ipp
   include/roundpipe/runtime/execute/impl/run_history.ipp
   include/roundpipe/runtime/execute/impl/run_state.ipp
+  include/roundpipe/runtime/actions/impl/device_copies.ipp
+  include/roundpipe/runtime/actions/impl/device_places.ipp
+  include/roundpipe/runtime/actions/impl/gradient_accumulator.ipp
+  include/roundpipe/runtime/actions/impl/layer_calls.ipp
+  include/roundpipe/runtime/actions/impl/parameter_copier.ipp
   include/roundpipe/runtime/probe/impl/layer_probe.ipp
+  include/roundpipe/runtime/impl/batch_feed.ipp
+  include/roundpipe/runtime/impl/loss_scale_control.ipp
+  include/roundpipe/runtime/impl/pipeline_plan.ipp
   include/roundpipe/runtime/impl/report.ipp
   include/roundpipe/runtime/impl/run_meters.ipp
+  include/roundpipe/runtime/impl/run_slots.ipp
   include/roundpipe/runtime/impl/simulated_machine.ipp
+  include/roundpipe/runtime/impl/weight_access.ipp
   include/roundpipe/runtime/serial/impl/serial_parameters.ipp
 )

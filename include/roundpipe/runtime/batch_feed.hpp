@@ -5,6 +5,7 @@
 /// \file
 /// \brief Brings a caller's batch to the memory that uploads read.
 
+#include <roundpipe/config.hpp>
 #include <roundpipe/core/batch_shape.hpp>
 #include <roundpipe/core/bytes.hpp>
 #include <roundpipe/core/error.hpp>
@@ -16,7 +17,6 @@
 #include <roundpipe/runtime/state/host_arena.hpp>
 
 #include <cstddef>
-#include <string>
 #include <utility>
 
 namespace roundpipe {
@@ -28,31 +28,14 @@ struct SlicedBatch {
 };
 
 /// \throws Error (invalid_argument) unless \p batch has the micro-batches of one call.
-inline void require_call_size(Batch const& batch,
-                              std::size_t micro_batches_per_round,
-                              std::size_t rounds) {
-  auto const wanted = micro_batches_per_round * rounds;
-  if (batch.size() != wanted) {
-    throw Error(Errc::invalid_argument,
-                "the batch has " + std::to_string(batch.size()) +
-                    " micro-batches; the pipeline runs " + std::to_string(wanted) +
-                    " a call: " + std::to_string(micro_batches_per_round) + " in each of " +
-                    std::to_string(rounds) + " rounds");
-  }
-}
+void require_call_size(Batch const& batch, std::size_t micro_batches_per_round, std::size_t rounds);
 
 /// Takes the host memory that \p micro_batches micro-batches of \p call are copied from and to.
-inline void take_staging(CallData& call,
-                         std::size_t micro_batches,
-                         Bytes batch_bytes,
-                         Bytes result_bytes,
-                         TakeHostMemory const& take) {
-  for (std::size_t m = 0; m < micro_batches; ++m) {
-    call.batch.push_back(take(batch_bytes));
-    call.losses.push_back(take(sizeof(double)));
-    call.results.push_back(take(result_bytes));
-  }
-}
+void take_staging(CallData& call,
+                  std::size_t micro_batches,
+                  Bytes batch_bytes,
+                  Bytes result_bytes,
+                  TakeHostMemory const& take);
 
 /// Checks batches for \p Model and stages them. For one thread.
 template <class Model>
@@ -95,3 +78,7 @@ class BatchFeed {
 };
 
 }  // namespace roundpipe
+
+#ifndef ROUNDPIPE_COMPILED
+#  include <roundpipe/runtime/impl/batch_feed.ipp>
+#endif

@@ -5,9 +5,9 @@
 /// \file
 /// \brief The loss scale of each iteration, adapted to the steps that have overflowed.
 
+#include <roundpipe/config.hpp>
 #include <roundpipe/optim/loss_scale.hpp>
 
-#include <cstddef>
 #include <cstdint>
 #include <functional>
 #include <optional>
@@ -18,26 +18,13 @@ namespace roundpipe {
 class LossScaleControl {
  public:
   /// \p staleness: how many steps behind the newest one a call's weights may be.
-  LossScaleControl(std::optional<LossScaleOptions> const& options, int staleness) {
-    if (options) {
-      scale_.emplace(*options, staleness);
-    }
-  }
+  LossScaleControl(std::optional<LossScaleOptions> const& options, int staleness);
 
   /// Takes the value for the iteration that ends with step \p next_step. \p has_overflowed waits
   /// until a step's gradients are measured and tells whether they are not finite; it is called for
   /// each step that counts by now, once and in order.
   /// \throws Error as \ref DynamicLossScale does, and what \p has_overflowed throws.
-  void adapt(std::uint64_t next_step, std::function<bool(std::uint64_t)> const& has_overflowed) {
-    if (!scale_) {
-      return;
-    }
-    auto const newest = scale_->newest_step(static_cast<std::size_t>(next_step));
-    while (scale_->recorded() < newest) {
-      scale_->record(has_overflowed(scale_->recorded() + 1));
-    }
-    value_ = scale_->value();
-  }
+  void adapt(std::uint64_t next_step, std::function<bool(std::uint64_t)> const& has_overflowed);
 
   [[nodiscard]] double value() const noexcept { return value_; }
 
@@ -47,3 +34,7 @@ class LossScaleControl {
 };
 
 }  // namespace roundpipe
+
+#ifndef ROUNDPIPE_COMPILED
+#  include <roundpipe/runtime/impl/loss_scale_control.ipp>
+#endif

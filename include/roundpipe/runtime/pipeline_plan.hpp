@@ -7,6 +7,7 @@
 
 #include <roundpipe/concepts/backend.hpp>
 #include <roundpipe/concepts/event_protocol.hpp>
+#include <roundpipe/config.hpp>
 #include <roundpipe/core/bytes.hpp>
 #include <roundpipe/core/error.hpp>
 #include <roundpipe/core/id.hpp>
@@ -46,32 +47,14 @@ struct PipelinePlan {
 /// Calls that may be under way at once, and steps.
 inline constexpr std::size_t calls_in_flight = 2;
 
-[[nodiscard]] inline PlanOptions plan_options(PipelineOptions const& options) {
-  return {.devices = options.devices,
-          .micro_batches_per_round = options.micro_batches_per_round,
-          .rounds = options.rounds,
-          .device_memory = options.device_memory};
-}
-[[nodiscard]] inline GradientScalerOptions scaler_options(PipelineOptions const& options) {
-  return {options.clip_norm, options.loss_scale.has_value()};
-}
+[[nodiscard]] PlanOptions plan_options(PipelineOptions const& options);
+[[nodiscard]] GradientScalerOptions scaler_options(PipelineOptions const& options);
 /// Whether no block is updated before all gradients of the iteration are there.
-[[nodiscard]] inline bool waits_for_all(PipelineOptions const& options) {
-  return scaler_options(options).measures() || options.step_start == StepStart::all_blocks;
-}
-[[nodiscard]] inline StepOptions step_options(PipelineOptions const& options) {
-  return {scaler_options(options).measures(),
-          waits_for_all(options),
-          options.state_type == StateType::declared};
-}
+[[nodiscard]] bool waits_for_all(PipelineOptions const& options);
+[[nodiscard]] StepOptions step_options(PipelineOptions const& options);
 
 /// What \p where, a call or an evaluation, throws when its loss is not finite.
-[[nodiscard]] inline Error loss_error(PipelinePlan const& plan, std::string const& where) {
-  auto const stage = plan.stages.partition.forward.size();
-  return Error(Errc::not_finite,
-               "the loss of " + where + " is not finite: stage " + std::to_string(stage) + ", " +
-                   plan.model.name_of(plan.model.size() - 1));
-}
+[[nodiscard]] Error loss_error(PipelinePlan const& plan, std::string const& where);
 
 /// Plans stages, memory and graphs of \p model on \p backend, for an optimizer that keeps
 /// \p state_arrays numbers a parameter. Where the options or the backend ask for it, layers run
@@ -137,3 +120,7 @@ template <class Model, Backend B, class Planner>
 }
 
 }  // namespace roundpipe
+
+#ifndef ROUNDPIPE_COMPILED
+#  include <roundpipe/runtime/impl/pipeline_plan.ipp>
+#endif

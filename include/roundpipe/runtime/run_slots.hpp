@@ -6,6 +6,7 @@
 /// \brief Slots for a pipeline's runs: what each run is about, and the loss that it brings.
 
 #include <roundpipe/concepts/backend.hpp>
+#include <roundpipe/config.hpp>
 #include <roundpipe/memory/stage_layout.hpp>
 #include <roundpipe/runtime/execute/action_work.hpp>
 #include <roundpipe/runtime/execute/call_data.hpp>
@@ -14,7 +15,6 @@
 #include <roundpipe/runtime/execute/graph_run.hpp>
 #include <roundpipe/runtime/pipeline_options.hpp>
 
-#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <exception>
@@ -38,11 +38,7 @@ struct PostedWork {
     ++pending_calls;
   }
   /// \p staleness: how many steps behind the newest one the next call's weights may be.
-  void add_step(int staleness) noexcept {
-    ++steps;
-    visible_step = std::max(visible_step, steps - static_cast<std::uint64_t>(staleness));
-    pending_calls = 0;
-  }
+  void add_step(int staleness) noexcept;
 };
 
 /// A slot for runs of one program, one at a time.
@@ -139,3 +135,7 @@ class RunSlots {
 };
 
 }  // namespace roundpipe
+
+#ifndef ROUNDPIPE_COMPILED
+#  include <roundpipe/runtime/impl/run_slots.ipp>
+#endif

@@ -5,6 +5,7 @@
 /// \file
 /// \brief Reads and replaces single parameters, by layer or all of them.
 
+#include <roundpipe/config.hpp>
 #include <roundpipe/core/error.hpp>
 #include <roundpipe/core/id.hpp>
 #include <roundpipe/core/span.hpp>
@@ -12,7 +13,6 @@
 #include <roundpipe/runtime/state/parameter_memory.hpp>
 #include <roundpipe/runtime/state/step_progress.hpp>
 
-#include <algorithm>
 #include <cstddef>
 
 namespace roundpipe {
@@ -25,12 +25,7 @@ class WeightAccess {
       : memory_(memory), progress_(progress) {}
 
   /// \throws Error (aborted) when an error has stopped a step half way.
-  void require_whole() const {
-    require(!progress_.is_torn(),
-            Errc::aborted,
-            "an error has stopped an optimizer step half way, so that the weights are of no step; "
-            "with StepStart::all_blocks this cannot happen");
-  }
+  void require_whole() const;
 
   /// Calls `f(name, shape, values)` for every parameter, in layer order, shared ones once; values
   /// are fp32 and live until \p f returns.
@@ -49,35 +44,16 @@ class WeightAccess {
 
   /// Where parameter \p index of \p layer is, whose elements are \p size.
   /// \throws Error (invalid_argument) when there is no such parameter, or for another size.
-  [[nodiscard]] ParameterPlace find(LayerId layer, std::size_t index, std::size_t size) const {
-    auto const& blocks = memory_.blocks();
-    require(layer.valid() && layer.index() < blocks.places.size() &&
-                index < blocks.places[layer.index()].size(),
-            Errc::invalid_argument,
-            "there is no such parameter");
-    auto const place = blocks.places[layer.index()][index];
-    require(blocks.block_of(place.use).master[place.tensor].shape.size() == size,
-            Errc::invalid_argument,
-            "the values of a parameter are as many as its elements");
-    return place;
-  }
+  [[nodiscard]] ParameterPlace find(LayerId layer, std::size_t index, std::size_t size) const;
 
   /// Copies the parameter at \p place to \p values, of its size.
-  void read(ParameterPlace place, HostSpan<float> values) const {
-    with_weights(block_of(place), place.tensor, [&](HostSpan<float const> weights) {
-      std::ranges::copy(weights, values.begin());
-    });
-  }
+  void read(ParameterPlace place, HostSpan<float> values) const;
 
   /// Replaces the parameter at \p place in all copies.
-  void write(ParameterPlace place, HostSpan<float const> values) const {
-    memory_.write_weights(block_of(place), place.tensor, values);
-  }
+  void write(ParameterPlace place, HostSpan<float const> values) const;
 
  private:
-  [[nodiscard]] BlockId block_of(ParameterPlace place) const {
-    return memory_.blocks().use(place.use).block;
-  }
+  [[nodiscard]] BlockId block_of(ParameterPlace place) const;
   template <class F>
   void with_weights(BlockId block, std::size_t tensor, F&& f) const {
     memory_.with_weights(block, tensor, progress_.finished_steps(), f);
@@ -88,3 +64,7 @@ class WeightAccess {
 };
 
 }  // namespace roundpipe
+
+#ifndef ROUNDPIPE_COMPILED
+#  include <roundpipe/runtime/impl/weight_access.ipp>
+#endif

@@ -5,6 +5,7 @@
 /// \file
 /// \brief Where an action of a device finds its bytes, on the device and on the host.
 
+#include <roundpipe/config.hpp>
 #include <roundpipe/core/bytes.hpp>
 #include <roundpipe/core/id.hpp>
 #include <roundpipe/core/span.hpp>
@@ -42,13 +43,7 @@ struct DeviceAction {
     return stage().layers[action.layer.index() - stage().range.first];
   }
   /// Where use \p use of a block lies in the stage's entries.
-  [[nodiscard]] UsePlace const& place_of(BlockUseId use) const {
-    std::size_t i = 0;
-    while (stage().uses[i].use != use) {
-      ++i;
-    }
-    return stage().uses[i];
-  }
+  [[nodiscard]] UsePlace const& place_of(BlockUseId use) const;
 };
 
 /// The arenas of all devices, cut as planned.
@@ -61,44 +56,23 @@ class DevicePlaces {
   [[nodiscard]] std::vector<DeviceBytes> const& arenas() const noexcept { return arenas_; }
 
   /// The entry of a device's ring that the action uses; empty when it uses none.
-  [[nodiscard]] DeviceBytes entry(DeviceAction const& here, BufferKind kind) const {
-    auto const* const buffer = find_buffer(here.action, kind);
-    if (buffer == nullptr) {
-      return {};
-    }
-    auto const& ring = plan_.ring(kind);
-    auto const position = (here.run.ring_base(buffer->ring) + buffer->sequence) % ring.count;
-    return arena(here).subspan(ring.offset + position * ring.entry_bytes, ring.entry_bytes);
-  }
+  [[nodiscard]] DeviceBytes entry(DeviceAction const& here, BufferKind kind) const;
 
   /// The bytes of \p place for the action; empty where \p place is.
-  [[nodiscard]] DeviceBytes at(DeviceAction const& here, Place const& place) const {
-    if (place.bytes == 0 || place.area == Area::none) {
-      return {};
-    }
-    return area(here, place.area).subspan(place.offset, place.bytes);
-  }
+  [[nodiscard]] DeviceBytes at(DeviceAction const& here, Place const& place) const;
 
  private:
   [[nodiscard]] DeviceBytes arena(DeviceAction const& here) const {
     return arenas_[here.device.index()];
   }
-  [[nodiscard]] DeviceBytes area(DeviceAction const& here, Area area) const {
-    switch (area) {
-      case Area::activations_in:
-        return entry(here, BufferKind::activations_in);
-      case Area::activations_out:
-        return entry(here, BufferKind::activations_out);
-      case Area::scratch:
-        return arena(here).subspan(plan_.scratch_offset, plan_.scratch_bytes);
-      case Area::none:
-        break;
-    }
-    return {};
-  }
+  [[nodiscard]] DeviceBytes area(DeviceAction const& here, Area area) const;
 
   DeviceMemoryPlan const& plan_;
   std::vector<DeviceBytes> arenas_;  // by device
 };
 
 }  // namespace roundpipe
+
+#ifndef ROUNDPIPE_COMPILED
+#  include <roundpipe/runtime/actions/impl/device_places.ipp>
+#endif

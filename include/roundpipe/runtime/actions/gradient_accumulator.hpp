@@ -5,7 +5,7 @@
 /// \file
 /// \brief The host lane that adds downloaded gradients to sums.
 
-#include <roundpipe/core/convert.hpp>
+#include <roundpipe/config.hpp>
 #include <roundpipe/core/id.hpp>
 #include <roundpipe/graph/action_graph.hpp>
 #include <roundpipe/runtime/actions/host_lane_work.hpp>
@@ -13,7 +13,6 @@
 #include <roundpipe/system/cpu_set.hpp>
 #include <roundpipe/system/worker_pool.hpp>
 
-#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 
@@ -33,25 +32,10 @@ class GradientAccumulator {
   }
 
   /// Adds what has landed for \p use to its block's gradient sum, or begins the sum with it.
-  void accumulate(BlockUseId use, bool begins, std::uint64_t iteration) {
-    auto const block = memory_.blocks().use(use).block;
-    for (std::size_t t = 0; t < memory_.tensors(block); ++t) {
-      auto const sum = memory_.gradient(block, t, iteration);
-      auto const landed = memory_.landed(use, t);
-      pool_.for_each_part(sum.size, host_work_grain, [&](std::size_t begin, std::size_t end) {
-        widen(landed.part(begin, end).bytes(),
-              landed.dtype,
-              {reinterpret_cast<float*>(sum.data) + begin, end - begin},
-              !begins);
-      });
-    }
-  }
+  void accumulate(BlockUseId use, bool begins, std::uint64_t iteration);
 
  private:
-  [[nodiscard]] static bool sums_any(ParameterBlocks const& blocks) {
-    return std::ranges::any_of(blocks.blocks,
-                               [](auto const& block) { return block.sums_gradient; });
-  }
+  [[nodiscard]] static bool sums_any(ParameterBlocks const& blocks);
 
   ParameterMemory const& memory_;
   WorkerPool pool_;
@@ -60,3 +44,7 @@ class GradientAccumulator {
 static_assert(HostLaneWork<GradientAccumulator>);
 
 }  // namespace roundpipe
+
+#ifndef ROUNDPIPE_COMPILED
+#  include <roundpipe/runtime/actions/impl/gradient_accumulator.ipp>
+#endif

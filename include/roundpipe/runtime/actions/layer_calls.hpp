@@ -5,19 +5,17 @@
 /// \file
 /// \brief What the layer of a compute action is called with.
 
+#include <roundpipe/config.hpp>
 #include <roundpipe/core/bytes.hpp>
 #include <roundpipe/core/dtype.hpp>
 #include <roundpipe/core/layer_context.hpp>
 #include <roundpipe/core/span.hpp>
 #include <roundpipe/core/tensor.hpp>
-#include <roundpipe/graph/action_graph.hpp>
 #include <roundpipe/memory/stage_layout.hpp>
-#include <roundpipe/model/model_description.hpp>
 #include <roundpipe/model/parameter_blocks.hpp>
 #include <roundpipe/runtime/actions/device_places.hpp>
 
 #include <cstddef>
-#include <cstdint>
 #include <vector>
 
 namespace roundpipe {
@@ -45,104 +43,20 @@ class LayerCalls {
       : places_(places), blocks_(blocks) {}
 
   /// Prepares the forward or the recomputation that \p here is.
-  void prepare_forward(DeviceAction const& here, PreparedLayer& layer) const {
-    prepare(here, layer);
-    auto const& places = here.places();
-    auto const& facts = here.facts(here.action.layer.index());
-    layer.call.saving = here.action.kind == ActionKind::recompute;
-    layer.tensors.saved = layer.call.saving ? places_.at(here, places.saved) : DeviceBytes{};
-    views(layer.tensors.outputs, facts.boundary, places_.at(here, places.output));
-    layer.tensors.results.clear();
-    if (facts.is_loss && here.stage().kind == StageKind::evaluate) {
-      views(layer.tensors.results, facts.results, places_.at(here, here.stage().results));
-    }
-  }
+  void prepare_forward(DeviceAction const& here, PreparedLayer& layer) const;
 
   /// Prepares the backward that \p here is.
-  void prepare_backward(DeviceAction const& here, PreparedLayer& layer) const {
-    prepare(here, layer);
-    auto const& places = here.places();
-    auto const index = here.action.layer.index();
-    auto const& facts = here.facts(index);
-    auto& tensors = layer.tensors;
-    tensors.saved = places_.at(here, places.saved);
-    gradient_views(
-        tensors.output_gradients, facts.boundary, places_.at(here, places.output_gradient));
-    tensors.input_gradients.clear();
-    if (index > 0) {
-      gradient_views(tensors.input_gradients, facts.input, places_.at(here, places.input_gradient));
-    }
-    auto const gradients = places_.entry(here, BufferKind::gradients);
-    tensors.parameter_gradients.clear();
-    for (auto const& place : blocks_.places[index]) {
-      tensors.parameter_gradients.push_back(blocks_.trains(place.use)
-                                                ? tensor(gradients,
-                                                         here.place_of(place.use).gradients,
-                                                         blocks_.block_of(place.use).gradient,
-                                                         place.tensor)
-                                                : DeviceTensor{});
-    }
-    for (auto const use : blocks_.layer_uses[index]) {
-      if (blocks_.trains(use) && here.action.first) {
-        layer.zeroed.push_back(gradients.subspan(here.place_of(use).gradients,
-                                                 blocks_.block_of(use).gradient.bytes()));
-      }
-      if (blocks_.trains(use) && here.action.last) {
-        list_rounded(here.place_of(use), blocks_.block_of(use).gradient, gradients, layer);
-      }
-    }
-  }
+  void prepare_backward(DeviceAction const& here, PreparedLayer& layer) const;
 
  private:
   /// What forward and backward have in common.
-  void prepare(DeviceAction const& here, PreparedLayer& layer) const {
-    auto const index = here.action.layer.index();
-    auto const& facts = here.facts(index);
-    auto const& places = here.places();
-    auto const& call = here.call();
-    layer.call = {};
-    layer.call.shape = here.shaped().model.capacity;
-    layer.call.random = {call.seed,
-                         call.number,
-                         static_cast<std::uint32_t>(index),
-                         static_cast<std::uint32_t>(here.micro_batch()),
-                         0};
-    layer.call.gradient_scale = call.gradient_scale;
-    layer.call.evaluating = call.evaluating;
-    layer.zeroed.clear();
-    layer.rounded.clear();
-    auto& tensors = layer.tensors;
-    auto const parameters = places_.entry(here, BufferKind::parameters);
-    tensors.parameters.clear();
-    for (auto const& place : blocks_.places[index]) {
-      tensors.parameters.push_back(tensor(parameters,
-                                          here.place_of(place.use).parameters,
-                                          blocks_.block_of(place.use).master,
-                                          place.tensor));
-    }
-    views(tensors.inputs, facts.input, places_.at(here, places.input));
-    views(tensors.side_inputs, facts.side_inputs, places_.at(here, places.side_inputs));
-    tensors.workspace = places_.at(here, places.workspace);
-    tensors.loss = {};
-    if (facts.is_loss) {
-      auto const loss = places_.at(here, here.stage().loss);
-      tensors.loss = {reinterpret_cast<double*>(loss.device_pointer()), 1};
-    }
-  }
+  void prepare(DeviceAction const& here, PreparedLayer& layer) const;
 
   /// Lists the tensors of one use whose gradients are rounded to their declared types.
   static void list_rounded(UsePlace const& place,
                            TensorTable const& wide,
                            DeviceBytes gradients,
-                           PreparedLayer& layer) {
-    for (std::size_t t = 0; t < wide.size(); ++t) {
-      auto const rounded = place.rounded_tensor[t];
-      if (rounded != UsePlace::not_rounded) {
-        layer.rounded.push_back({tensor(gradients, place.rounded, place.rounded_table, rounded),
-                                 tensor(gradients, place.gradients, wide, t).as<float>()});
-      }
-    }
-  }
+                           PreparedLayer& layer);
 
   [[nodiscard]] static DeviceTensor tensor(DeviceBytes entry,
                                            Bytes base,
@@ -157,3 +71,7 @@ class LayerCalls {
 };
 
 }  // namespace roundpipe
+
+#ifndef ROUNDPIPE_COMPILED
+#  include <roundpipe/runtime/actions/impl/layer_calls.ipp>
+#endif

@@ -5,16 +5,15 @@
 /// \file
 /// \brief The host lane of P copies, from the optimizer copy to the only master copy.
 
+#include <roundpipe/config.hpp>
 #include <roundpipe/core/id.hpp>
 #include <roundpipe/graph/action_graph.hpp>
-#include <roundpipe/optim/update_pass.hpp>
 #include <roundpipe/runtime/actions/host_lane_work.hpp>
 #include <roundpipe/runtime/state/parameter_memory.hpp>
 #include <roundpipe/system/cpu_set.hpp>
 #include <roundpipe/system/worker_pool.hpp>
 
 #include <cstddef>
-#include <mutex>
 
 namespace roundpipe {
 
@@ -30,16 +29,7 @@ class ParameterCopier {
   void run(Action const& action, CallData const&) { copy(action.block); }
 
   /// The only master copy of \p block becomes the optimizer copy, rounded.
-  void copy(BlockId block) {
-    std::lock_guard const lock(memory_.copying());
-    for (std::size_t t = 0; t < memory_.tensors(block); ++t) {
-      auto const weights = memory_.weights(block, t, 0);
-      auto const master = memory_.master(block, t, 0);
-      pool_.for_each_part(weights.size, host_work_grain, [&](std::size_t begin, std::size_t end) {
-        copy_pass({weights.part(begin, end), {}, {}, master.part(begin, end)});
-      });
-    }
-  }
+  void copy(BlockId block);
 
  private:
   ParameterMemory const& memory_;
@@ -49,3 +39,7 @@ class ParameterCopier {
 static_assert(HostLaneWork<ParameterCopier>);
 
 }  // namespace roundpipe
+
+#ifndef ROUNDPIPE_COMPILED
+#  include <roundpipe/runtime/actions/impl/parameter_copier.ipp>
+#endif

@@ -5,6 +5,7 @@
 /// \file
 /// \brief The host's checkpoints and boundary gradients, for the rounds that are under way.
 
+#include <roundpipe/config.hpp>
 #include <roundpipe/core/bytes.hpp>
 #include <roundpipe/core/span.hpp>
 #include <roundpipe/graph/action_graph.hpp>
@@ -32,27 +33,19 @@ class BoundaryStore {
   }
 
   /// The memory of ring \p ring's entry number \p position.
-  [[nodiscard]] HostBytes entry(Ring const& ring, std::size_t position) const {
-    auto const boundary = ring.index / micro_batches_per_round_;
-    auto const micro_batch = ring.index % micro_batches_per_round_;
-    return entries_.at({ring.kind, boundary})
-        .at(micro_batch * host_ring_entries + position % host_ring_entries);
-  }
+  [[nodiscard]] HostBytes entry(Ring const& ring, std::size_t position) const;
 
  private:
   void add(BufferKind kind,
            std::map<std::size_t, Bytes> const& boundaries,
-           TakeHostMemory const& take) {
-    for (auto const& [boundary, bytes] : boundaries) {
-      auto& entries = entries_[{kind, boundary}];
-      for (std::size_t i = 0; i < micro_batches_per_round_ * host_ring_entries; ++i) {
-        entries.push_back(take(bytes));
-      }
-    }
-  }
+           TakeHostMemory const& take);
 
   std::size_t micro_batches_per_round_;
   std::map<std::pair<BufferKind, std::size_t>, std::vector<HostBytes>> entries_;
 };
 
 }  // namespace roundpipe
+
+#ifndef ROUNDPIPE_COMPILED
+#  include <roundpipe/runtime/state/impl/boundary_store.ipp>
+#endif

@@ -5,11 +5,10 @@
 /// \file
 /// \brief The first values of parameters: a function of the seed and the parameter's place alone.
 
+#include <roundpipe/config.hpp>
 #include <roundpipe/core/parameter.hpp>
-#include <roundpipe/core/random.hpp>
 #include <roundpipe/core/span.hpp>
 
-#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 
@@ -17,36 +16,15 @@ namespace roundpipe {
 
 /// Fills \p values with the first values of tensor \p tensor of block \p block: elements from
 /// number \p first on.
-inline void initialize(ParameterSpec const& spec,
-                       std::uint64_t seed,
-                       std::size_t block,
-                       std::size_t tensor,
-                       HostSpan<float> values,
-                       std::size_t first = 0) {
-  switch (spec.initial.kind) {
-    case Initial::Kind::zeros:
-      std::fill(values.begin(), values.end(), 0.0F);
-      break;
-    case Initial::Kind::ones:
-      std::fill(values.begin(), values.end(), 1.0F);
-      break;
-    case Initial::Kind::normal: {
-      constexpr std::uint32_t initialization = 0xFFFFFFFFU;  // no micro-batch has this number
-      RandomKey const key{seed,
-                          0,
-                          static_cast<std::uint32_t>(block),
-                          initialization,
-                          static_cast<std::uint32_t>(tensor)};
-      auto const hash = hash_key(key);
-      for (std::size_t i = 0; i < values.size();) {
-        auto const pair = normal_pair(hash, (first + i) / 2);
-        for (auto at = (first + i) % 2; at < 2 && i < values.size(); ++at, ++i) {
-          values[i] = spec.initial.deviation * pair[at];
-        }
-      }
-      break;
-    }
-  }
-}
+void initialize(ParameterSpec const& spec,
+                std::uint64_t seed,
+                std::size_t block,
+                std::size_t tensor,
+                HostSpan<float> values,
+                std::size_t first = 0);
 
 }  // namespace roundpipe
+
+#ifndef ROUNDPIPE_COMPILED
+#  include <roundpipe/runtime/state/impl/initialize.ipp>
+#endif

@@ -6,6 +6,7 @@
 /// \brief The host's copies of all parameters, gradients and optimizer states: memory and
 /// addresses.
 
+#include <roundpipe/config.hpp>
 #include <roundpipe/core/convert.hpp>
 #include <roundpipe/core/host_array.hpp>
 #include <roundpipe/core/id.hpp>
@@ -42,61 +43,33 @@ class ParameterMemory {
  public:
   /// Takes memory with \p take, which owns it. \p blocks must outlive this.
   /// \throws Error (invalid_argument) for f16 parameters without fp32 weights.
-  ParameterMemory(ParameterBlocks const& blocks, ParameterCopies copies, TakeHostMemory const& take)
-      : blocks_(blocks), copies_(copies) {
-    require_state_type(blocks, copies.state_type);
-    for (auto const& block : blocks.blocks) {
-      take_memory(block, take);
-    }
-    for (auto const& use : blocks.uses) {
-      auto const& block = blocks.blocks[use.block.index()];
-      landings_.push_back(block.sums_gradient ? take(block.master.bytes()) : HostBytes{});
-    }
-  }
+  ParameterMemory(ParameterBlocks const& blocks,
+                  ParameterCopies copies,
+                  TakeHostMemory const& take);
 
   [[nodiscard]] ParameterBlocks const& blocks() const noexcept { return blocks_; }
   [[nodiscard]] std::size_t tensors(BlockId block) const { return described(block).specs.size(); }
   [[nodiscard]] std::size_t state_arrays() const noexcept { return copies_.state_arrays; }
   /// Whether the optimizer has weights of its own beside the master copy.
-  [[nodiscard]] bool has_optimizer_copy(BlockId block) const {
-    return copies_.state_type == StateType::fp32 && !described(block).frozen;
-  }
+  [[nodiscard]] bool has_optimizer_copy(BlockId block) const;
 
   /// A block as uploads that read the weights of \p version find it.
-  [[nodiscard]] HostBytes master(BlockId block, std::uint64_t version) const {
-    auto const& masters = memory_[block.index()].masters;
-    return masters[version % masters.size()];
-  }
+  [[nodiscard]] HostBytes master(BlockId block, std::uint64_t version) const;
   /// Where downloads leave a use's gradient in \p iteration: where the optimizer reads it, unless
   /// it is to be added to a sum.
-  [[nodiscard]] HostBytes landing(BlockUseId use, std::uint64_t iteration) const {
-    return blocks_.block_of(use).sums_gradient ? landings_[use.index()]
-                                               : gradient(blocks_.use(use).block, iteration);
-  }
+  [[nodiscard]] HostBytes landing(BlockUseId use, std::uint64_t iteration) const;
 
   /// Tensor \p t of the master copy that holds \p version.
-  [[nodiscard]] HostArray master(BlockId block, std::size_t t, std::uint64_t version) const {
-    return array(described(block).master, t, master(block, version));
-  }
+  [[nodiscard]] HostArray master(BlockId block, std::size_t t, std::uint64_t version) const;
   /// Tensor \p t of what has landed for \p use, whose block's gradient is a sum.
-  [[nodiscard]] HostArray landed(BlockUseId use, std::size_t t) const {
-    return array(blocks_.block_of(use).master, t, landings_[use.index()]);
-  }
+  [[nodiscard]] HostArray landed(BlockUseId use, std::size_t t) const;
   /// Tensor \p t of the gradient that the optimizer reads in step \p iteration.
-  [[nodiscard]] HostArray gradient(BlockId block, std::size_t t, std::uint64_t iteration) const {
-    return array(described(block).host_gradient(), t, gradient(block, iteration));
-  }
+  [[nodiscard]] HostArray gradient(BlockId block, std::size_t t, std::uint64_t iteration) const;
   /// Optimizer state \p s of tensor \p t.
-  [[nodiscard]] HostArray state(BlockId block, std::size_t t, std::size_t s) const {
-    return array(state_table(block), t, memory_[block.index()].states[s]);
-  }
+  [[nodiscard]] HostArray state(BlockId block, std::size_t t, std::size_t s) const;
   /// The most exact weights of \p version: the optimizer copy, which must be there yet, or the
   /// master copy.
-  [[nodiscard]] HostArray weights(BlockId block, std::size_t t, std::uint64_t version) const {
-    return has_optimizer_copy(block)
-               ? array(described(block).gradient, t, memory_[block.index()].weights)
-               : master(block, t, version);
-  }
+  [[nodiscard]] HostArray weights(BlockId block, std::size_t t, std::uint64_t version) const;
 
   /// Calls `f(values)` with the weights of \p version as fp32, which live until \p f returns.
   template <class F>
@@ -115,17 +88,7 @@ class ParameterMemory {
   void write_weights(BlockId block,
                      std::size_t t,
                      HostSpan<float const> values,
-                     std::size_t first = 0) const {
-    auto const write = [&](HostArray const& to) {
-      narrow(values, to.dtype, to.part(first, first + values.size()).bytes());
-    };
-    if (has_optimizer_copy(block)) {
-      write(weights(block, t, 0));
-    }
-    for (std::size_t copy = 0; copy < memory_[block.index()].masters.size(); ++copy) {
-      write(master(block, t, copy));
-    }
-  }
+                     std::size_t first = 0) const;
 
   /// Calls \p f with every array that updates of \p block work on.
   template <class F>
@@ -160,37 +123,11 @@ class ParameterMemory {
     std::vector<HostBytes> gradients;
   };
 
-  void take_memory(ParameterBlock const& block, TakeHostMemory const& take) {
-    auto& memory = memory_.emplace_back();
-    BlockId const id(memory_.size() - 1);
-    for (std::size_t i = 0; i < (block.frozen ? 1 : copies_.master_copies); ++i) {
-      memory.masters.push_back(take(block.master.bytes()));
-    }
-    if (block.frozen) {
-      return;
-    }
-    if (has_optimizer_copy(id)) {
-      memory.weights = take(block.gradient.bytes());
-    }
-    for (std::size_t s = 0; s < copies_.state_arrays; ++s) {
-      memory.states.push_back(take(state_table(id).bytes()));
-    }
-    for (std::size_t i = 0; i < copies_.gradient_buffers; ++i) {
-      memory.gradients.push_back(take(block.host_gradient().bytes()));
-    }
-  }
+  void take_memory(ParameterBlock const& block, TakeHostMemory const& take);
 
-  [[nodiscard]] ParameterBlock const& described(BlockId block) const {
-    return blocks_.blocks[block.index()];
-  }
-  [[nodiscard]] TensorTable const& state_table(BlockId block) const {
-    return copies_.state_type == StateType::fp32 ? described(block).gradient
-                                                 : described(block).master;
-  }
-  [[nodiscard]] HostBytes gradient(BlockId block, std::uint64_t iteration) const {
-    auto const& buffers = memory_[block.index()].gradients;
-    return buffers[iteration % buffers.size()];
-  }
+  [[nodiscard]] ParameterBlock const& described(BlockId block) const;
+  [[nodiscard]] TensorTable const& state_table(BlockId block) const;
+  [[nodiscard]] HostBytes gradient(BlockId block, std::uint64_t iteration) const;
   [[nodiscard]] static HostArray array(TensorTable const& table, std::size_t t, HostBytes memory) {
     auto const bytes = memory.subspan(table.offset(t), table[t].bytes());
     return {bytes.data(), table[t].shape.size(), table[t].dtype};
@@ -204,3 +141,7 @@ class ParameterMemory {
 };
 
 }  // namespace roundpipe
+
+#ifndef ROUNDPIPE_COMPILED
+#  include <roundpipe/runtime/state/impl/parameter_memory.ipp>
+#endif

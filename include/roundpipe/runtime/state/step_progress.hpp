@@ -5,6 +5,7 @@
 /// \file
 /// \brief How far optimizer steps are, for threads that did not make them.
 
+#include <roundpipe/config.hpp>
 #include <roundpipe/model/parameter_blocks.hpp>
 
 #include <algorithm>
@@ -24,14 +25,7 @@ class StepProgress {
   /// Says that the update of a block begins.
   void begin_block() noexcept { is_torn_.store(true, std::memory_order_release); }
   /// Says that step \p step has updated one more block, or with \p skipped left it as it was.
-  void end_block(std::uint64_t step, bool skipped) noexcept {
-    if (++updated_ == trained_) {
-      updated_ = 0;
-      is_torn_.store(false, std::memory_order_release);
-      skipped_steps_.fetch_add(skipped ? 1 : 0, std::memory_order_acq_rel);
-      finished_steps_.store(step, std::memory_order_release);
-    }
-  }
+  void end_block(std::uint64_t step, bool skipped) noexcept;
 
   /// The number of the last step that has updated every block.
   [[nodiscard]] std::uint64_t finished_steps() const noexcept {
@@ -56,3 +50,7 @@ class StepProgress {
 };
 
 }  // namespace roundpipe
+
+#ifndef ROUNDPIPE_COMPILED
+#  include <roundpipe/runtime/state/impl/step_progress.ipp>
+#endif

@@ -1,0 +1,57 @@
+// SPDX-FileCopyrightText: 2026 The roundpipe authors
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#pragma once
+
+#include <roundpipe/core/id.hpp>
+#include <roundpipe/core/span.hpp>
+#include <roundpipe/graph/action_graph.hpp>
+#include <roundpipe/memory/memory_plan.hpp>
+#include <roundpipe/memory/stage_layout.hpp>
+#include <roundpipe/model/shape_cache.hpp>
+#include <roundpipe/runtime/actions/device_places.hpp>
+#include <roundpipe/runtime/execute/run_state.hpp>
+
+#include <cstddef>
+
+namespace roundpipe {
+
+ROUNDPIPE_INLINE UsePlace const& DeviceAction::place_of(BlockUseId use) const {
+  std::size_t i = 0;
+  while (stage().uses[i].use != use) {
+    ++i;
+  }
+  return stage().uses[i];
+}
+
+ROUNDPIPE_INLINE DeviceBytes DevicePlaces::entry(DeviceAction const& here, BufferKind kind) const {
+  auto const* const buffer = find_buffer(here.action, kind);
+  if (buffer == nullptr) {
+    return {};
+  }
+  auto const& ring = plan_.ring(kind);
+  auto const position = (here.run.ring_base(buffer->ring) + buffer->sequence) % ring.count;
+  return arena(here).subspan(ring.offset + position * ring.entry_bytes, ring.entry_bytes);
+}
+
+ROUNDPIPE_INLINE DeviceBytes DevicePlaces::at(DeviceAction const& here, Place const& place) const {
+  if (place.bytes == 0 || place.area == Area::none) {
+    return {};
+  }
+  return area(here, place.area).subspan(place.offset, place.bytes);
+}
+
+ROUNDPIPE_INLINE DeviceBytes DevicePlaces::area(DeviceAction const& here, Area area) const {
+  switch (area) {
+    case Area::activations_in:
+      return entry(here, BufferKind::activations_in);
+    case Area::activations_out:
+      return entry(here, BufferKind::activations_out);
+    case Area::scratch:
+      return arena(here).subspan(plan_.scratch_offset, plan_.scratch_bytes);
+    case Area::none:
+      break;
+  }
+  return {};
+}
+
+}  // namespace roundpipe

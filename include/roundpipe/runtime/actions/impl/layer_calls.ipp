@@ -1,0 +1,117 @@
+// SPDX-FileCopyrightText: 2026 The roundpipe authors
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#pragma once
+
+#include <roundpipe/core/layer_context.hpp>
+#include <roundpipe/core/span.hpp>
+#include <roundpipe/core/tensor.hpp>
+#include <roundpipe/graph/action_graph.hpp>
+#include <roundpipe/memory/stage_layout.hpp>
+#include <roundpipe/model/model_description.hpp>
+#include <roundpipe/model/parameter_blocks.hpp>
+#include <roundpipe/runtime/actions/device_places.hpp>
+#include <roundpipe/runtime/actions/layer_calls.hpp>
+
+#include <cstddef>
+#include <cstdint>
+
+namespace roundpipe {
+
+ROUNDPIPE_INLINE void LayerCalls::prepare_forward(DeviceAction const& here,
+                                                  PreparedLayer& layer) const {
+  prepare(here, layer);
+  auto const& places = here.places();
+  auto const& facts = here.facts(here.action.layer.index());
+  layer.call.saving = here.action.kind == ActionKind::recompute;
+  layer.tensors.saved = layer.call.saving ? places_.at(here, places.saved) : DeviceBytes{};
+  views(layer.tensors.outputs, facts.boundary, places_.at(here, places.output));
+  layer.tensors.results.clear();
+  if (facts.is_loss && here.stage().kind == StageKind::evaluate) {
+    views(layer.tensors.results, facts.results, places_.at(here, here.stage().results));
+  }
+}
+
+ROUNDPIPE_INLINE void LayerCalls::prepare_backward(DeviceAction const& here,
+                                                   PreparedLayer& layer) const {
+  prepare(here, layer);
+  auto const& places = here.places();
+  auto const index = here.action.layer.index();
+  auto const& facts = here.facts(index);
+  auto& tensors = layer.tensors;
+  tensors.saved = places_.at(here, places.saved);
+  gradient_views(
+      tensors.output_gradients, facts.boundary, places_.at(here, places.output_gradient));
+  tensors.input_gradients.clear();
+  if (index > 0) {
+    gradient_views(tensors.input_gradients, facts.input, places_.at(here, places.input_gradient));
+  }
+  auto const gradients = places_.entry(here, BufferKind::gradients);
+  tensors.parameter_gradients.clear();
+  for (auto const& place : blocks_.places[index]) {
+    tensors.parameter_gradients.push_back(blocks_.trains(place.use)
+                                              ? tensor(gradients,
+                                                       here.place_of(place.use).gradients,
+                                                       blocks_.block_of(place.use).gradient,
+                                                       place.tensor)
+                                              : DeviceTensor{});
+  }
+  for (auto const use : blocks_.layer_uses[index]) {
+    if (blocks_.trains(use) && here.action.first) {
+      layer.zeroed.push_back(
+          gradients.subspan(here.place_of(use).gradients, blocks_.block_of(use).gradient.bytes()));
+    }
+    if (blocks_.trains(use) && here.action.last) {
+      list_rounded(here.place_of(use), blocks_.block_of(use).gradient, gradients, layer);
+    }
+  }
+}
+
+ROUNDPIPE_INLINE void LayerCalls::prepare(DeviceAction const& here, PreparedLayer& layer) const {
+  auto const index = here.action.layer.index();
+  auto const& facts = here.facts(index);
+  auto const& places = here.places();
+  auto const& call = here.call();
+  layer.call = {};
+  layer.call.shape = here.shaped().model.capacity;
+  layer.call.random = {call.seed,
+                       call.number,
+                       static_cast<std::uint32_t>(index),
+                       static_cast<std::uint32_t>(here.micro_batch()),
+                       0};
+  layer.call.gradient_scale = call.gradient_scale;
+  layer.call.evaluating = call.evaluating;
+  layer.zeroed.clear();
+  layer.rounded.clear();
+  auto& tensors = layer.tensors;
+  auto const parameters = places_.entry(here, BufferKind::parameters);
+  tensors.parameters.clear();
+  for (auto const& place : blocks_.places[index]) {
+    tensors.parameters.push_back(tensor(parameters,
+                                        here.place_of(place.use).parameters,
+                                        blocks_.block_of(place.use).master,
+                                        place.tensor));
+  }
+  views(tensors.inputs, facts.input, places_.at(here, places.input));
+  views(tensors.side_inputs, facts.side_inputs, places_.at(here, places.side_inputs));
+  tensors.workspace = places_.at(here, places.workspace);
+  tensors.loss = {};
+  if (facts.is_loss) {
+    auto const loss = places_.at(here, here.stage().loss);
+    tensors.loss = {reinterpret_cast<double*>(loss.device_pointer()), 1};
+  }
+}
+
+ROUNDPIPE_INLINE void LayerCalls::list_rounded(UsePlace const& place,
+                                               TensorTable const& wide,
+                                               DeviceBytes gradients,
+                                               PreparedLayer& layer) {
+  for (std::size_t t = 0; t < wide.size(); ++t) {
+    auto const rounded = place.rounded_tensor[t];
+    if (rounded != UsePlace::not_rounded) {
+      layer.rounded.push_back({tensor(gradients, place.rounded, place.rounded_table, rounded),
+                               tensor(gradients, place.gradients, wide, t).as<float>()});
+    }
+  }
+}
+
+}  // namespace roundpipe

@@ -1,0 +1,34 @@
+// SPDX-FileCopyrightText: 2026 The roundpipe authors
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#pragma once
+
+#include <roundpipe/optim/loss_scale.hpp>
+#include <roundpipe/runtime/loss_scale_control.hpp>
+
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <optional>
+
+namespace roundpipe {
+
+ROUNDPIPE_INLINE LossScaleControl::LossScaleControl(std::optional<LossScaleOptions> const& options,
+                                                    int staleness) {
+  if (options) {
+    scale_.emplace(*options, staleness);
+  }
+}
+
+ROUNDPIPE_INLINE void LossScaleControl::adapt(
+    std::uint64_t next_step, std::function<bool(std::uint64_t)> const& has_overflowed) {
+  if (!scale_) {
+    return;
+  }
+  auto const newest = scale_->newest_step(static_cast<std::size_t>(next_step));
+  while (scale_->recorded() < newest) {
+    scale_->record(has_overflowed(scale_->recorded() + 1));
+  }
+  value_ = scale_->value();
+}
+
+}  // namespace roundpipe

@@ -1,0 +1,49 @@
+// SPDX-FileCopyrightText: 2026 The roundpipe authors
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#pragma once
+
+#include <roundpipe/core/error.hpp>
+#include <roundpipe/core/id.hpp>
+#include <roundpipe/graph/action_graph.hpp>
+#include <roundpipe/memory/host_memory_plan.hpp>
+#include <roundpipe/model/model_description.hpp>
+#include <roundpipe/model/shape_cache.hpp>
+#include <roundpipe/plan/planner.hpp>
+#include <roundpipe/plan/step_graph.hpp>
+#include <roundpipe/runtime/pipeline_options.hpp>
+#include <roundpipe/runtime/pipeline_plan.hpp>
+#include <roundpipe/runtime/state/gradient_scaler.hpp>
+
+#include <string>
+
+namespace roundpipe {
+
+ROUNDPIPE_INLINE PlanOptions plan_options(PipelineOptions const& options) {
+  return {.devices = options.devices,
+          .micro_batches_per_round = options.micro_batches_per_round,
+          .rounds = options.rounds,
+          .device_memory = options.device_memory};
+}
+
+ROUNDPIPE_INLINE GradientScalerOptions scaler_options(PipelineOptions const& options) {
+  return {options.clip_norm, options.loss_scale.has_value()};
+}
+
+ROUNDPIPE_INLINE bool waits_for_all(PipelineOptions const& options) {
+  return scaler_options(options).measures() || options.step_start == StepStart::all_blocks;
+}
+
+ROUNDPIPE_INLINE StepOptions step_options(PipelineOptions const& options) {
+  return {scaler_options(options).measures(),
+          waits_for_all(options),
+          options.state_type == StateType::declared};
+}
+
+ROUNDPIPE_INLINE Error loss_error(PipelinePlan const& plan, std::string const& where) {
+  auto const stage = plan.stages.partition.forward.size();
+  return Error(Errc::not_finite,
+               "the loss of " + where + " is not finite: stage " + std::to_string(stage) + ", " +
+                   plan.model.name_of(plan.model.size() - 1));
+}
+
+}  // namespace roundpipe

@@ -1,0 +1,128 @@
+// SPDX-FileCopyrightText: 2026 The roundpipe authors
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#pragma once
+
+#include <roundpipe/core/convert.hpp>
+#include <roundpipe/core/host_array.hpp>
+#include <roundpipe/core/id.hpp>
+#include <roundpipe/core/span.hpp>
+#include <roundpipe/core/tensor.hpp>
+#include <roundpipe/memory/host_memory_plan.hpp>
+#include <roundpipe/model/parameter_blocks.hpp>
+#include <roundpipe/runtime/state/host_arena.hpp>
+#include <roundpipe/runtime/state/parameter_memory.hpp>
+
+#include <cstddef>
+#include <cstdint>
+
+namespace roundpipe {
+
+ROUNDPIPE_INLINE ParameterMemory::ParameterMemory(ParameterBlocks const& blocks,
+                                                  ParameterCopies copies,
+                                                  TakeHostMemory const& take)
+    : blocks_(blocks), copies_(copies) {
+  require_state_type(blocks, copies.state_type);
+  for (auto const& block : blocks.blocks) {
+    take_memory(block, take);
+  }
+  for (auto const& use : blocks.uses) {
+    auto const& block = blocks.blocks[use.block.index()];
+    landings_.push_back(block.sums_gradient ? take(block.master.bytes()) : HostBytes{});
+  }
+}
+
+ROUNDPIPE_INLINE bool ParameterMemory::has_optimizer_copy(BlockId block) const {
+  return copies_.state_type == StateType::fp32 && !described(block).frozen;
+}
+
+ROUNDPIPE_INLINE HostBytes ParameterMemory::master(BlockId block, std::uint64_t version) const {
+  auto const& masters = memory_[block.index()].masters;
+  return masters[version % masters.size()];
+}
+
+ROUNDPIPE_INLINE HostBytes ParameterMemory::landing(BlockUseId use, std::uint64_t iteration) const {
+  return blocks_.block_of(use).sums_gradient ? landings_[use.index()]
+                                             : gradient(blocks_.use(use).block, iteration);
+}
+
+ROUNDPIPE_INLINE HostArray ParameterMemory::master(BlockId block,
+                                                   std::size_t t,
+                                                   std::uint64_t version) const {
+  return array(described(block).master, t, master(block, version));
+}
+
+ROUNDPIPE_INLINE HostArray ParameterMemory::landed(BlockUseId use, std::size_t t) const {
+  return array(blocks_.block_of(use).master, t, landings_[use.index()]);
+}
+
+ROUNDPIPE_INLINE HostArray ParameterMemory::gradient(BlockId block,
+                                                     std::size_t t,
+                                                     std::uint64_t iteration) const {
+  return array(described(block).host_gradient(), t, gradient(block, iteration));
+}
+
+ROUNDPIPE_INLINE HostArray ParameterMemory::state(BlockId block,
+                                                  std::size_t t,
+                                                  std::size_t s) const {
+  return array(state_table(block), t, memory_[block.index()].states[s]);
+}
+
+ROUNDPIPE_INLINE HostArray ParameterMemory::weights(BlockId block,
+                                                    std::size_t t,
+                                                    std::uint64_t version) const {
+  return has_optimizer_copy(block)
+             ? array(described(block).gradient, t, memory_[block.index()].weights)
+             : master(block, t, version);
+}
+
+ROUNDPIPE_INLINE void ParameterMemory::write_weights(BlockId block,
+                                                     std::size_t t,
+                                                     HostSpan<float const> values,
+                                                     std::size_t first) const {
+  auto const write = [&](HostArray const& to) {
+    narrow(values, to.dtype, to.part(first, first + values.size()).bytes());
+  };
+  if (has_optimizer_copy(block)) {
+    write(weights(block, t, 0));
+  }
+  for (std::size_t copy = 0; copy < memory_[block.index()].masters.size(); ++copy) {
+    write(master(block, t, copy));
+  }
+}
+
+ROUNDPIPE_INLINE void ParameterMemory::take_memory(ParameterBlock const& block,
+                                                   TakeHostMemory const& take) {
+  auto& memory = memory_.emplace_back();
+  BlockId const id(memory_.size() - 1);
+  for (std::size_t i = 0; i < (block.frozen ? 1 : copies_.master_copies); ++i) {
+    memory.masters.push_back(take(block.master.bytes()));
+  }
+  if (block.frozen) {
+    return;
+  }
+  if (has_optimizer_copy(id)) {
+    memory.weights = take(block.gradient.bytes());
+  }
+  for (std::size_t s = 0; s < copies_.state_arrays; ++s) {
+    memory.states.push_back(take(state_table(id).bytes()));
+  }
+  for (std::size_t i = 0; i < copies_.gradient_buffers; ++i) {
+    memory.gradients.push_back(take(block.host_gradient().bytes()));
+  }
+}
+
+ROUNDPIPE_INLINE ParameterBlock const& ParameterMemory::described(BlockId block) const {
+  return blocks_.blocks[block.index()];
+}
+
+ROUNDPIPE_INLINE TensorTable const& ParameterMemory::state_table(BlockId block) const {
+  return copies_.state_type == StateType::fp32 ? described(block).gradient
+                                               : described(block).master;
+}
+
+ROUNDPIPE_INLINE HostBytes ParameterMemory::gradient(BlockId block, std::uint64_t iteration) const {
+  auto const& buffers = memory_[block.index()].gradients;
+  return buffers[iteration % buffers.size()];
+}
+
+}  // namespace roundpipe
