@@ -308,6 +308,7 @@ set(ROUNDPIPE_DEFINITIONS
   include/roundpipe/system/impl/cpu_set.ipp
   include/roundpipe/system/impl/first_error.ipp
   include/roundpipe/system/impl/host_memory_limit.ipp
+  include/roundpipe/system/impl/on_own_thread.ipp
   include/roundpipe/system/impl/worker_pool.ipp
   include/roundpipe/model/impl/batch.ipp
   include/roundpipe/model/impl/batch_layout.ipp
@@ -368,6 +369,7 @@ set(ROUNDPIPE_DEFINITIONS
   include/roundpipe/plan/impl/resident_graph.ipp
   include/roundpipe/plan/impl/stage_chunks.ipp
   include/roundpipe/plan/impl/stage_compute.ipp
+  include/roundpipe/plan/impl/step_graph.ipp
   include/roundpipe/plan/impl/streamed_graph.ipp
   include/roundpipe/bubble/impl/bubble_meter.ipp
   include/roundpipe/bubble/impl/bubbles.ipp

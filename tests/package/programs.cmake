@@ -9,7 +9,9 @@ function(add_consumer name library)
   target_compile_options(${name} PRIVATE
     -Wall -Wextra -Wpedantic -Wconversion -Wshadow -Werror)
 endfunction()
-add_consumer(consumer roundpipe::roundpipe)
+if(NOT CONSUMER_CUDA) # the consumers with CUDA have programs of their own
+  add_consumer(consumer roundpipe::roundpipe)
+endif()
 if(CONSUMER_COMPILED)
   add_consumer(consumer_compiled roundpipe::compiled)
 elseif(TARGET roundpipe::compiled)

@@ -3,19 +3,21 @@
 #pragma once
 
 /// \file
-/// \brief What the caller waits for, on a thread that is not the caller's.
+/// \brief Runs what the caller waits for on a thread that is not the caller's.
 
-#include <future>
-#include <utility>
+#include <roundpipe/config.hpp>
+
+#include <functional>
 
 namespace roundpipe::detail {
 
-/// Runs \p f on a new thread, waits for it and \returns what it returns. Layers and streams may set
-/// what belongs to a thread, such as CUDA's current device; so the caller's stays as it was.
+/// Runs \p f on a new thread and waits for it. Layers and streams may set what belongs to a thread,
+/// such as CUDA's current device; the caller's thread stays as it was.
 /// \throws What \p f throws, and std::system_error where the machine has no more threads.
-template <class F>
-decltype(auto) on_own_thread(F&& f) {
-  return std::async(std::launch::async, std::forward<F>(f)).get();
-}
+void on_own_thread(std::function<void()> const& f);
 
 }  // namespace roundpipe::detail
+
+#ifndef ROUNDPIPE_COMPILED
+#  include <roundpipe/system/impl/on_own_thread.ipp>
+#endif

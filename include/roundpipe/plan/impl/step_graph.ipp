@@ -1,0 +1,157 @@
+// SPDX-FileCopyrightText: 2026 The roundpipe authors
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#pragma once
+
+#include <roundpipe/graph/graph_builder.hpp>
+#include <roundpipe/plan/step_graph.hpp>
+
+#include <cstddef>
+#include <map>
+#include <utility>
+#include <vector>
+
+namespace roundpipe {
+
+namespace detail {
+
+class StepGraphBuilder {
+ public:
+  StepGraphBuilder(ParameterBlocks const& blocks, StepRules const& rules, StepOptions options)
+      : blocks_(blocks), rules_(rules), options_(options), graph_(0) {
+    for (std::size_t b = 0; b < blocks.blocks.size(); ++b) {
+      if (!blocks.blocks[b].frozen) {
+        trained_.push_back(BlockId(b));
+      }
+    }
+  }
+
+  [[nodiscard]] ActionGraph build_step() && {
+    std::vector<BlockId> const last_first(trained_.rbegin(), trained_.rend());
+    if (rules_.copies_parameters) {  // backward stages upload the last layers first
+      for (auto const block : last_first) {
+        add_copy(block);
+      }
+    }
+    if (options_.measures_gradients) {
+      for (auto const block : last_first) {
+        add_norm(block);
+      }
+    }
+    // As gradients land; when they are all there, as the next iteration needs the weights.
+    auto const first_first = options_.measures_gradients && rules_.is_synchronous;
+    for (auto const block : first_first ? trained_ : last_first) {
+      add_update(block);
+    }
+    return std::move(graph_).finish(0);
+  }
+
+  [[nodiscard]] ActionGraph build_flush() && {
+    for (auto const block : trained_) {
+      if (rules_.copies_parameters) {
+        add_copy(block);
+      }
+    }
+    return std::move(graph_).finish(0);
+  }
+
+ private:
+  [[nodiscard]] Action make(ActionKind kind, LaneKind lane, BlockId block) const {
+    Action action;
+    action.kind = kind;
+    action.lane = {lane, DeviceId::none()};
+    action.block = block;
+    action.bytes = blocks_.blocks[block.index()].gradient.bytes();
+    return action;
+  }
+
+  /// Makes \p action wait for \p event: for what this graph does, else for what earlier ones did.
+  void wait_for(Action& action, BlockEvent event) const {
+    auto const found = event.age == 0 ? events_.find(event) : events_.end();
+    if (found != events_.end()) {
+      action.waits.push_back(found->second);
+    } else {
+      action.block_waits.push_back(event);
+    }
+  }
+  void wait_for_rules(Action& action, BlockEventKind kind) const {
+    for (auto const& event : rules_.before({action.block, kind, 0})) {
+      wait_for(action, event);
+    }
+  }
+
+  void add(Action action, std::vector<BlockEventKind> const& kinds) {
+    auto const block = action.block;
+    auto const id = graph_.add(std::move(action));
+    for (auto const kind : kinds) {
+      graph_.publish({block, kind, 0}, id);
+      events_[{block, kind, 0}] = id;
+    }
+  }
+
+  void add_copy(BlockId block) {
+    auto action = make(ActionKind::copy_parameters, LaneKind::parameter_copy, block);
+    wait_for_rules(action, BlockEventKind::parameter_copy);
+    action.reads.push_back(block_buffer(BufferKind::optimizer_copy, block));
+    action.writes.push_back(block_buffer(BufferKind::master, block));
+    add(std::move(action), {BlockEventKind::parameter_copy});
+  }
+
+  /// The norm reads what the update will read, after the same gradients.
+  void add_norm(BlockId block) {
+    auto action = make(ActionKind::gradient_norm, LaneKind::optimizer, block);
+    for (auto const& event : rules_.before({block, BlockEventKind::optimizer_step, 0})) {
+      if (event.kind == BlockEventKind::gradient_write) {
+        wait_for(action, event);
+      }
+    }
+    action.reads.push_back(block_buffer(BufferKind::gradient, block));
+    action.writes.push_back(block_buffer(BufferKind::norm, block));
+    add(std::move(action), {});
+  }
+
+  void add_update(BlockId block) {
+    auto action = make(ActionKind::optimizer_step, LaneKind::optimizer, block);
+    wait_for_rules(action, BlockEventKind::optimizer_step);
+    action.reads.push_back(block_buffer(BufferKind::gradient, block));
+    for (auto const other : trained_) {
+      if (options_.measures_gradients) {  // before it on its lane
+        action.reads.push_back(block_buffer(BufferKind::norm, other));
+      }
+      if (options_.waits_for_all) {
+        action.block_waits.push_back({other, BlockEventKind::gradient_write, 0});
+      }
+    }
+    action.writes.push_back(block_buffer(BufferKind::optimizer_copy, block));
+    if (options_.reads_master) {
+      action.reads.push_back(block_buffer(BufferKind::master, block));
+    }
+    if (rules_.copies_parameters) {
+      add(std::move(action), {BlockEventKind::optimizer_step});
+    } else {
+      action.writes.push_back(block_buffer(BufferKind::master, block));
+      add(std::move(action), {BlockEventKind::optimizer_step, BlockEventKind::parameter_copy});
+    }
+  }
+
+  ParameterBlocks const& blocks_;
+  StepRules const& rules_;
+  StepOptions options_;
+  GraphBuilder graph_;
+  std::vector<BlockId> trained_;
+  std::map<BlockEvent, ActionId> events_;
+};
+
+ROUNDPIPE_INLINE ActionGraph build_step_actions(ParameterBlocks const& blocks,
+                                                StepRules const& rules,
+                                                StepOptions options) {
+  return StepGraphBuilder(blocks, rules, options).build_step();
+}
+
+ROUNDPIPE_INLINE ActionGraph build_flush_actions(ParameterBlocks const& blocks,
+                                                 StepRules const& rules) {
+  return StepGraphBuilder(blocks, rules, {}).build_flush();
+}
+
+}  // namespace detail
+
+}  // namespace roundpipe
