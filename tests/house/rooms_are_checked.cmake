@@ -1,6 +1,6 @@
 # cmake -DSOURCE_DIR=<root> -P rooms_are_checked.cmake
-# Checks that CheckFloors.cmake and DrawRooms.cmake find what they are there to find, in a copy of
-# the tree.
+# Checks that CheckFloors.cmake, CheckStandardIncludes.cmake and DrawRooms.cmake find what they are
+# there to find, in a copy of the tree.
 cmake_minimum_required(VERSION 3.25)
 set(WORK_DIR "${CMAKE_CURRENT_BINARY_DIR}/rooms_are_checked")
 file(REMOVE_RECURSE "${WORK_DIR}")
@@ -22,11 +22,14 @@ endfunction()
 
 # A header of the lowest room, with one line that breaks a rule.
 set(bad "${WORK_DIR}/include/roundpipe/core/bad.hpp")
-function(expect_refused line expected)
+function(expect_refused_by script line expected)
   file(WRITE "${bad}" "${line}\n")
-  expect(CheckFloors.cmake "${expected}")
+  expect(${script} "${expected}")
   file(REMOVE "${bad}")
 endfunction()
+macro(expect_refused line expected)
+  expect_refused_by(CheckFloors.cmake "${line}" "${expected}")
+endmacro()
 expect_refused("#include <roundpipe/plan/planner.hpp>"
   "core/bad.hpp: '#include <roundpipe/plan/planner.hpp>': core/ may not include plan/")
 expect_refused("#include <roundpipe/core/none.hpp>"
@@ -37,6 +40,23 @@ expect_refused("#include <Eigen/Dense>"
 expect_refused("#include <roundpipe/core/bad.hpp>" "core/bad.hpp includes itself")
 string(REPEAT "\n" 300 lines)
 expect_refused("${lines}" "core/bad.hpp has 301 lines: want at most 300")
+
+# Names of the standard library without their header, and a header that includes one no more.
+set(includes CheckStandardIncludes.cmake)
+expect_refused_by(${includes} "std::vector<int> x;"
+  "core/bad.hpp uses std::vector and does not include <vector>")
+expect_refused_by(${includes} "#include <algorithm>\nauto f() { return std::ranges::none(); }"
+  "core/bad.hpp uses std::ranges::none: add it to the table of CheckStandardIncludes.cmake")
+expect_refused_by(${includes} "auto f() { assert(true)\; }"
+  "core/bad.hpp uses assert and does not include <cassert>")
+expect_refused_by(${includes} "auto operator<=>(A const&, A const&) = default\;"
+  "core/bad.hpp uses operator<=> and does not include <compare> or <array>")
+set(header "${WORK_DIR}/include/roundpipe/core/bytes.hpp")
+file(READ "${header}" text)
+string(REPLACE "#include <string>\n" "" without "${text}")
+file(WRITE "${header}" "${without}")
+expect(${includes} "core/bytes.hpp uses std::string and does not include <string>")
+file(WRITE "${header}" "${text}")
 
 # A drawing that is not current, which the named command mends.
 file(READ "${WORK_DIR}/docs/design.md" page)

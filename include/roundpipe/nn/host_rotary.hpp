@@ -12,6 +12,7 @@
 #include <roundpipe/nn/host_scratch.hpp>
 
 #include <cmath>
+#include <cstddef>
 #include <cstdint>
 #include <vector>
 

@@ -11,6 +11,7 @@
 #include <roundpipe/core/error.hpp>
 #include <roundpipe/core/tensor.hpp>
 
+#include <cstddef>
 #include <cstdint>
 #include <initializer_list>
 #include <string>

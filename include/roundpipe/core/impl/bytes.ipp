@@ -11,6 +11,7 @@
 #include <iterator>
 #include <string>
 #include <string_view>
+#include <system_error>
 
 namespace roundpipe {
 

@@ -21,6 +21,7 @@
 #include <cuda/stream_ref>
 
 #include <algorithm>
+#include <cstddef>
 #include <cstdint>
 
 namespace roundpipe::cu::detail {
