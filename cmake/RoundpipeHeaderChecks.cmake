@@ -29,7 +29,9 @@ function(roundpipe_add_header_checks test)
     set(content "#include <${header}>\n#include <${header}>\n")
     string(REGEX REPLACE "/([^/]+)\\.hpp$" "/impl/\\1.ipp" definitions "${header}")
     if(ARG_TOGETHER AND "include/${definitions}" IN_LIST ROUNDPIPE_DEFINITIONS)
-      string(APPEND content "#include <${definitions}>\n")
+      # inline, as in header-only mode: g++ then reads them and generates no code.
+      string(APPEND content "#undef ROUNDPIPE_INLINE\n#define ROUNDPIPE_INLINE inline\n"
+        "#include <${definitions}>\n")
     endif()
     file(CONFIGURE OUTPUT "${dir}/${header}.${ext}" CONTENT "@content@" @ONLY)
     list(APPEND sources "${dir}/${header}.${ext}")
