@@ -1,17 +1,22 @@
 # cmake -DSOURCE_DIR=<root> -DCXX=<g++ or clang++> -DWORK_DIR=<folder> -P mixed_modes.cmake
 # A program of two files links if both are header-only, or both compiled, and not if they differ:
-# with every linker that is here, optimized or not.
+# with every linker that works here, optimized or not.
 cmake_minimum_required(VERSION 3.25)
 
 file(REMOVE_RECURSE "${WORK_DIR}")
 file(WRITE "${WORK_DIR}/part.cpp" "#include <roundpipe/config.hpp>\nint part() { return 0; }\n")
+file(WRITE "${WORK_DIR}/control.cpp" "int main() {}\n")
 file(WRITE "${WORK_DIR}/main.cpp"
   "#include <roundpipe/config.hpp>\nint part();\nint main() { return part(); }\n")
 set(linkers default)
 foreach(linker bfd gold lld)
   find_program(ld_${linker} ld.${linker})
-  if(ld_${linker})
-    list(APPEND linkers ${linker})
+  if(ld_${linker}) # some compilers cannot use each linker that is installed
+    execute_process(COMMAND ${CXX} -fuse-ld=${linker} control.cpp -o control
+      WORKING_DIRECTORY "${WORK_DIR}" RESULT_VARIABLE status OUTPUT_QUIET ERROR_QUIET)
+    if(status EQUAL 0)
+      list(APPEND linkers ${linker})
+    endif()
   endif()
 endforeach()
 
