@@ -81,6 +81,7 @@ std::size_t count_overtaken(Timeline const& timeline) {
                   chunk.lane.kind == (up ? LaneKind::parameter_up : LaneKind::gradient_down) &&
                   chunk.start_s + tolerance_s < copy.start_s &&   // the chunk was ready first,
                   chunk_begins_s + tolerance_s > copy.start_s &&  // but not in flight,
+                  chunk.end_s > copy.start_s &&                   // nor over,
                   chunk_begins_s < copy_begins_s                  // and still went first
               ? 1
               : 0;
