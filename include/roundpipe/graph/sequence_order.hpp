@@ -38,17 +38,27 @@ class SequenceOrder {
   [[nodiscard]] std::vector<std::size_t> const& deadlock() const noexcept { return deadlock_; }
 
  private:
+  /// An action has two parts: 2 i is its issue, 2 i + 1 its run.
+  struct PartOrder {
+    std::size_t earlier = 0;
+    std::size_t later = 0;
+  };
+  class PartLists;
+
   void number_lanes();
 
-  /// Runs every action as soon as possible. An action has two parts: 2 i is its issue, 2 i + 1 its
-  /// run.
+  /// Which part begins only when which other is over.
+  [[nodiscard]] std::vector<PartOrder> part_orders() const;
+
+  /// Runs every action as soon as possible.
   void run();
 
-  void set_clock(std::size_t i, std::vector<std::size_t> const& before);
+  /// \p before: the parts right before the run of \p i.
+  void set_clock(std::size_t i, std::span<std::size_t const> before);
 
   /// Follows the waits back from \p part, which never runs, until a part repeats.
   void find_circle(std::size_t part,
-                   std::vector<std::vector<std::size_t>> const& before,
+                   PartLists const& before,
                    std::vector<std::size_t> const& missing);
 
   std::span<UnrolledAction const> actions_;

@@ -98,6 +98,8 @@ ROUNDPIPE_INLINE std::vector<UnrolledAction> GraphSequence::unroll() const {
       unrolled.graph = g;
       unrolled.epoch = epoch;
       unrolled.lane = place.physical(action.lane);
+      unrolled.waits.reserve(action.waits.size());
+      unrolled.accesses.reserve(action.reads.size() + action.writes.size());
       for (auto const wait : action.waits) {
         auto const exists = wait.valid() && wait.index() < graph.actions.size();
         unrolled.waits.push_back(base + (exists ? wait.index() : i));

@@ -10,6 +10,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <map>
+#include <numeric>
 #include <span>
 #include <utility>
 #include <vector>
@@ -32,46 +33,81 @@ ROUNDPIPE_INLINE bool SequenceOrder::holds(std::size_t a, std::size_t b) const {
 
 ROUNDPIPE_INLINE void SequenceOrder::number_lanes() {
   std::map<Lane, std::size_t> numbers;
-  std::map<Lane, std::uint32_t> lengths;
+  std::vector<std::uint32_t> lengths;
   for (std::size_t i = 0; i < actions_.size(); ++i) {
     lanes_[i] = numbers.try_emplace(actions_[i].lane, numbers.size()).first->second;
-    positions_[i] = ++lengths[actions_[i].lane];
+    lengths.resize(numbers.size());
+    positions_[i] = ++lengths[lanes_[i]];
   }
   lane_count_ = numbers.size();
 }
 
-ROUNDPIPE_INLINE void SequenceOrder::run() {
-  auto const count = actions_.size();
-  std::vector<std::vector<std::size_t>> before(2 * count);
-  std::map<Lane, std::size_t> last_run;
+ROUNDPIPE_INLINE std::vector<SequenceOrder::PartOrder> SequenceOrder::part_orders() const {
+  std::vector<PartOrder> orders;
+  constexpr auto none = static_cast<std::size_t>(-1);
+  std::vector<std::size_t> last_run(lane_count_, none);
   std::map<DeviceId, std::size_t> last_issue;
-  for (std::size_t i = 0; i < count; ++i) {
+  auto const follow = [&](std::size_t& last, std::size_t part) {
+    if (auto const earlier = std::exchange(last, part); earlier != none) {
+      orders.push_back({earlier, part});
+    }
+  };
+  for (std::size_t i = 0; i < actions_.size(); ++i) {
     auto const& action = actions_[i];
-    auto const follow = [&](auto& last, auto const& key, std::size_t part) {
-      if (auto const [found, is_new] = last.try_emplace(key, part); !is_new) {
-        before[part].push_back(std::exchange(found->second, part));
-      }
-    };
-    before[2 * i + 1].push_back(2 * i);
-    follow(last_run, action.lane, 2 * i + 1);
-    if (action.lane.device.valid()) {
-      follow(last_issue, action.lane.device, 2 * i);
+    auto const on_device = action.lane.device.valid();
+    orders.push_back({2 * i, 2 * i + 1});
+    follow(last_run[lanes_[i]], 2 * i + 1);
+    if (on_device) {
+      follow(last_issue.try_emplace(action.lane.device, none).first->second, 2 * i);
     }
     for (auto const wait : action.waits) {
-      before[2 * i + 1].push_back(2 * wait + 1);
-      if (action.lane.device.valid() && actions_[wait].lane.device.valid()) {
-        before[2 * i].push_back(2 * wait);
+      orders.push_back({2 * wait + 1, 2 * i + 1});
+      if (on_device && actions_[wait].lane.device.valid()) {
+        orders.push_back({2 * wait, 2 * i});
       }
     }
   }
-  std::vector<std::vector<std::size_t>> after(2 * count);
-  std::vector<std::size_t> missing(2 * count);
-  std::vector<std::size_t> ready;
-  for (std::size_t part = 0; part < 2 * count; ++part) {
-    missing[part] = before[part].size();
-    for (auto const earlier : before[part]) {
-      after[earlier].push_back(part);
+  return orders;
+}
+
+/// For each part of a sequence, the parts that come right before it, or right after it. The lists
+/// lie side by side in one array.
+class SequenceOrder::PartLists {
+ public:
+  /// The list of a part holds \p member of each of \p orders whose \p key is the part.
+  PartLists(std::size_t parts,
+            std::span<PartOrder const> orders,
+            std::size_t PartOrder::*key,
+            std::size_t PartOrder::*member)
+      : begins_(parts + 1), members_(orders.size()) {
+    for (auto const& order : orders) {
+      ++begins_[order.*key + 1];
     }
+    std::partial_sum(begins_.begin(), begins_.end(), begins_.begin());
+    auto next = begins_;
+    for (auto const& order : orders) {
+      members_[next[order.*key]++] = order.*member;
+    }
+  }
+
+  [[nodiscard]] std::span<std::size_t const> operator[](std::size_t part) const {
+    return {members_.data() + begins_[part], members_.data() + begins_[part + 1]};
+  }
+
+ private:
+  std::vector<std::size_t> begins_;  // of each list, and the end of the last
+  std::vector<std::size_t> members_;
+};
+
+ROUNDPIPE_INLINE void SequenceOrder::run() {
+  auto const parts = 2 * actions_.size();
+  auto const orders = part_orders();
+  PartLists const before(parts, orders, &PartOrder::later, &PartOrder::earlier);
+  PartLists const after(parts, orders, &PartOrder::earlier, &PartOrder::later);
+  std::vector<std::size_t> missing(parts);
+  std::vector<std::size_t> ready;
+  for (std::size_t part = 0; part < parts; ++part) {
+    missing[part] = before[part].size();
     if (missing[part] == 0) {
       ready.push_back(part);
     }
@@ -88,7 +124,7 @@ ROUNDPIPE_INLINE void SequenceOrder::run() {
       }
     }
   }
-  for (std::size_t part = 0; part < 2 * count; ++part) {
+  for (std::size_t part = 0; part < parts; ++part) {
     if (missing[part] > 0) {
       find_circle(part, before, missing);
       return;
@@ -96,8 +132,7 @@ ROUNDPIPE_INLINE void SequenceOrder::run() {
   }
 }
 
-ROUNDPIPE_INLINE void SequenceOrder::set_clock(std::size_t i,
-                                               std::vector<std::size_t> const& before) {
+ROUNDPIPE_INLINE void SequenceOrder::set_clock(std::size_t i, std::span<std::size_t const> before) {
   auto* const clock = clocks_.data() + i * lane_count_;
   for (auto const part : before) {
     auto const j = part / 2;
@@ -112,10 +147,9 @@ ROUNDPIPE_INLINE void SequenceOrder::set_clock(std::size_t i,
   clock[lanes_[i]] = positions_[i];
 }
 
-ROUNDPIPE_INLINE void SequenceOrder::find_circle(
-    std::size_t part,
-    std::vector<std::vector<std::size_t>> const& before,
-    std::vector<std::size_t> const& missing) {
+ROUNDPIPE_INLINE void SequenceOrder::find_circle(std::size_t part,
+                                                 PartLists const& before,
+                                                 std::vector<std::size_t> const& missing) {
   std::vector<std::size_t> path;
   while (std::find(path.begin(), path.end(), part) == path.end()) {
     path.push_back(part);
