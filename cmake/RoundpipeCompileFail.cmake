@@ -6,6 +6,7 @@ function(roundpipe_add_compile_fail_test file)
   add_test(NAME compile_fail.${name}
     COMMAND ${CMAKE_COMMAND}
       -DCXX=${CMAKE_CXX_COMPILER}
+      -DCXX_ID=${CMAKE_CXX_COMPILER_ID}
       -DINCLUDE_DIR=${PROJECT_SOURCE_DIR}/include
       -DFILE=${file}
       -P ${PROJECT_SOURCE_DIR}/cmake/RunCompileFail.cmake)

@@ -1,4 +1,5 @@
-# cmake -DCXX=<compiler> -DINCLUDE_DIR=<include> -DFILE=<file.cpp> -P RunCompileFail.cmake
+# cmake -DCXX=<compiler> -DCXX_ID=<GNU or Clang> -DINCLUDE_DIR=<include> -DFILE=<file.cpp>
+#   -P RunCompileFail.cmake
 # Passes only if the control compiles, the file itself does not, and each `// expect-error:` matches
 # one error or note of the compiler. The script drops the source lines that the compiler echoes, so
 # no expectation can match itself.
@@ -11,6 +12,10 @@ if(NOT expected)
 endif()
 
 set(ENV{LC_ALL} C)
+set(no_caret -fno-diagnostics-show-caret)
+if(CXX_ID STREQUAL "Clang")
+  set(no_caret -fno-caret-diagnostics)
+endif()
 set(command "${CXX}" -std=c++20 -fsyntax-only -Wall -Wextra -I "${INCLUDE_DIR}")
 
 execute_process(COMMAND ${command} -DROUNDPIPE_CONTROL "${FILE}"
@@ -20,8 +25,7 @@ if(NOT status EQUAL 0)
 endif()
 
 execute_process(
-  COMMAND ${command} -fmessage-length=0 -fdiagnostics-color=never -fno-diagnostics-show-caret
-    "${FILE}"
+  COMMAND ${command} -fmessage-length=0 -fdiagnostics-color=never ${no_caret} "${FILE}"
   RESULT_VARIABLE status OUTPUT_VARIABLE out ERROR_VARIABLE out)
 if(status EQUAL 0)
   message(FATAL_ERROR "${name} compiles, but must not")
