@@ -1,19 +1,22 @@
 # roundpipe_add_header_checks(<test> LANGUAGE <CXX|CUDA> LIBS <target>... HEADERS <header>...
 #   [TOGETHER <header>...])
 # One translation unit for each header of HEADERS includes it twice and nothing else: a header may
-# not need what comes before it. One more includes all of them, and those of TOGETHER; all are linked
-# together. Every header then is in two objects, so a function that is neither a template nor inline
-# is a duplicate symbol.
-# With TOGETHER, for C++, two units that include all are linked, and the others are only compiled, as
-# roundpipe::compiled is: each reads its own definitions (impl/NAME.ipp) and no others.
+# not need what comes before it. One more includes all of them, and those of TOGETHER. The test reads
+# the symbols of all units: a header defines nothing that a second unit would define again.
+# With TOGETHER, for C++, the units of single headers are compiled as roundpipe::compiled is: each
+# reads its own definitions (impl/NAME.ipp) and no others.
 # C++ reads the standard library from a precompiled header, which halves the time and hides a missing
-# #include of a standard header: CheckStandardIncludes.cmake looks for these.
-set(_precompiled <algorithm> <array> <atomic> <bit> <charconv> <chrono> <cmath> <compare> <concepts>
-  <condition_variable> <cstddef> <cstdint> <cstdio> <cstring> <deque> <exception> <filesystem>
-  <fstream> <functional> <future> <initializer_list> <iterator> <limits> <map> <memory> <mutex> <new>
-  <numbers> <numeric> <optional> <ostream> <queue> <ranges> <set> <shared_mutex> <source_location>
-  <span> <sstream> <string> <string_view> <system_error> <thread> <tuple> <type_traits> <typeindex>
-  <typeinfo> <unordered_map> <unordered_set> <utility> <variant> <vector>)
+# #include of a standard header: CheckStandardIncludes.cmake looks for these. Reading it takes longer
+# with each header in it: these are the ones that most of ours include.
+set(_standard_headers <algorithm> <array> <atomic> <cmath> <cstddef> <cstdint> <functional> <limits> <map>
+  <memory> <mutex> <optional> <set> <span> <string> <tuple> <type_traits> <utility> <vector>)
+set(_header_flags -O0 -g0) # parsed, never run
+file(CONFIGURE OUTPUT headers/none.cpp CONTENT "")
+add_library(headers.precompiled OBJECT ${CMAKE_CURRENT_BINARY_DIR}/headers/none.cpp)
+target_link_libraries(headers.precompiled PRIVATE roundpipe::roundpipe roundpipe_program)
+target_compile_options(headers.precompiled PRIVATE ${_header_flags})
+target_precompile_headers(headers.precompiled PRIVATE ${_standard_headers})
+
 function(roundpipe_add_header_checks test)
   cmake_parse_arguments(ARG "" "LANGUAGE" "LIBS;HEADERS;TOGETHER" ${ARGN})
   set(ext cpp)
@@ -23,7 +26,6 @@ function(roundpipe_add_header_checks test)
   set(dir "${CMAKE_CURRENT_BINARY_DIR}/headers/${test}")
   set(sources)
   set(all)
-  set(precompiling ${test})
   foreach(path IN LISTS ARG_HEADERS)
     string(REGEX REPLACE "^include/" "" header "${path}")
     set(content "#include <${header}>\n#include <${header}>\n")
@@ -41,26 +43,17 @@ function(roundpipe_add_header_checks test)
     string(REGEX REPLACE "^include/" "" header "${path}")
     string(APPEND all "#include <${header}>\n")
   endforeach()
-  if(ARG_LANGUAGE STREQUAL "CXX" AND ARG_TOGETHER)
-    set(precompiling ${test}.alone)
-    add_library(${precompiling} OBJECT ${sources})
-    target_link_libraries(${precompiling} PRIVATE ${ARG_LIBS} roundpipe_program)
-    target_compile_definitions(${precompiling} PRIVATE ROUNDPIPE_COMPILED)
-    target_compile_options(${precompiling} PRIVATE -O0 -g0)
-    file(CONFIGURE OUTPUT "${dir}/again.${ext}" CONTENT "@all@" @ONLY)
-    set(sources "${dir}/again.${ext}")
-  endif()
-  string(APPEND all "int main() {}\n")
   file(CONFIGURE OUTPUT "${dir}/all.${ext}" CONTENT "@all@" @ONLY)
-  add_executable(${test} ${sources} "${dir}/all.${ext}")
-  target_link_libraries(${test} PRIVATE ${ARG_LIBS} roundpipe_program)
-  target_compile_options(${test} PRIVATE $<$<COMPILE_LANGUAGE:CXX>:-O0;-g0>) # parsed, never run
-  if(ARG_LANGUAGE STREQUAL "CXX")
-    target_precompile_headers(${precompiling} PRIVATE ${_precompiled})
-    if(NOT "${precompiling}" STREQUAL "${test}")
-      add_dependencies(${test} ${precompiling})
-    endif()
+  if(ARG_LANGUAGE STREQUAL "CXX" AND ARG_TOGETHER)
+    set_source_files_properties(${sources} PROPERTIES COMPILE_DEFINITIONS ROUNDPIPE_COMPILED)
   endif()
-  add_test(NAME ${test} COMMAND ${test})
+  add_library(${test} OBJECT ${sources} "${dir}/all.${ext}")
+  target_link_libraries(${test} PRIVATE ${ARG_LIBS} roundpipe_program)
+  target_compile_options(${test} PRIVATE "$<$<COMPILE_LANGUAGE:CXX>:${_header_flags}>")
+  if(ARG_LANGUAGE STREQUAL "CXX")
+    target_precompile_headers(${test} REUSE_FROM headers.precompiled)
+  endif()
+  add_test(NAME ${test} COMMAND ${CMAKE_COMMAND} -DNM=${CMAKE_NM} "-DOBJECTS=$<TARGET_OBJECTS:${test}>"
+    -P ${PROJECT_SOURCE_DIR}/cmake/CheckSymbols.cmake)
   set_tests_properties(${test} PROPERTIES LABELS house)
 endfunction()
