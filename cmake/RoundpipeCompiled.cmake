@@ -8,15 +8,13 @@ set_target_properties(roundpipe_compiled PROPERTIES
 target_link_libraries(roundpipe_compiled PUBLIC roundpipe)
 target_compile_definitions(roundpipe_compiled PUBLIC ROUNDPIPE_COMPILED)
 
-# One source file for the definitions of several rooms: they share most of what they include.
-set(_rooms_of_resources core system model optim backend)
-set(_rooms_of_policies partition schedule policies)
-set(_rooms_of_graphs graph memory plan)
-set(_rooms_of_figures bubble estimate simulate trace)
+# Few source files: rooms share most of what they include.
+set(_rooms_of_resources core system model optim backend bubble estimate simulate trace)
+set(_rooms_of_plans partition schedule policies graph memory plan)
 set(_rooms_of_runtime
   runtime/state runtime/execute runtime/actions runtime/probe runtime runtime/serial)
 set(_left ${ROUNDPIPE_DEFINITIONS})
-foreach(_source resources policies graphs figures runtime)
+foreach(_source plans resources runtime)
   set(_content)
   foreach(_room IN LISTS _rooms_of_${_source})
     foreach(_file IN LISTS ROUNDPIPE_DEFINITIONS)

@@ -168,7 +168,7 @@ struct Conflict {
   bool of_content = true;
 };
 
-namespace detail {
+namespace mutants {
 
 /// A part of a location, as bytes of a tensor. \c tensor all: everything.
 struct Extent {
@@ -267,7 +267,7 @@ inline bool is_due(UnrolledAction const& copy,
   return micro_batch + behind <= end->action->micro_batch.index();
 }
 
-}  // namespace detail
+}  // namespace mutants
 
 /// All pairs whose order matters, found from the locations that both actions access, or the queues
 /// that both stand in. This follows no content and leaves no pair to follow from others.
@@ -276,7 +276,7 @@ inline std::vector<Conflict> conflicts_of(std::span<UnrolledAction const> action
   struct User {
     std::size_t action;
     Access access;
-    std::vector<detail::Extent> extents;
+    std::vector<mutants::Extent> extents;
   };
   std::map<Location, std::vector<User>> users;
   std::map<Lane, std::vector<UnrolledAction>> copies;
@@ -287,12 +287,12 @@ inline std::vector<Conflict> conflicts_of(std::span<UnrolledAction const> action
       if (kind > BufferKind::norm) {
         continue;  // the controller's
       }
-      User const user{i, access, detail::extents_of(kind, *actions[i].action)};
+      User const user{i, access, mutants::extents_of(kind, *actions[i].action)};
       auto& earlier = users[access.location];
       for (auto const& other : earlier) {
         // The next content of an entry may lie anywhere in it.
         auto const moved = kind < BufferKind::master && other.access.content != access.content;
-        auto const meets = [&](detail::Extent const& mine) {
+        auto const meets = [&](mutants::Extent const& mine) {
           return std::any_of(other.extents.begin(), other.extents.end(), [&](auto const& extent) {
             return extent.meets(mine);
           });
@@ -316,7 +316,7 @@ inline std::vector<Conflict> conflicts_of(std::span<UnrolledAction const> action
       Lane const lane{up ? LaneKind::activation_up : LaneKind::activation_down,
                       actions[i].lane.device};
       for (std::size_t c = 0; c < copies[lane].size(); ++c) {
-        if (detail::is_due(copies[lane][c], actions[i], copies[lane])) {
+        if (mutants::is_due(copies[lane][c], actions[i], copies[lane])) {
           conflicts.push_back({copy_numbers[lane][c], i, false});
         }
       }
