@@ -1,7 +1,12 @@
 // SPDX-FileCopyrightText: 2026 The roundpipe authors
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 
-#include <roundpipe/roundpipe.hpp>
+#ifdef CONSUMER_ALL_HEADERS
+#  include <roundpipe/roundpipe.hpp>
+#else
+#  include <roundpipe/core/bytes.hpp>
+#  include <roundpipe/version.hpp>
+#endif
 
 #include <cstdio>
 
