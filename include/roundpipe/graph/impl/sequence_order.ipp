@@ -77,8 +77,8 @@ class SequenceOrder::PartLists {
   /// The list of a part holds \p member of each of \p orders whose \p key is the part.
   PartLists(std::size_t parts,
             std::span<PartOrder const> orders,
-            std::size_t PartOrder::*key,
-            std::size_t PartOrder::*member)
+            std::size_t PartOrder::* key,
+            std::size_t PartOrder::* member)
       : begins_(parts + 1), members_(orders.size()) {
     for (auto const& order : orders) {
       ++begins_[order.*key + 1];
