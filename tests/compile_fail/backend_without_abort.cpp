@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: 2026 The roundpipe authors
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 
-// expect-error: backend\.abort\(\).* (is|would be) invalid
+// expect-error: (required expression|because) .*backend\.abort\(\).* (is|would be) invalid
 
 #include <roundpipe/concepts/backend.hpp>
 

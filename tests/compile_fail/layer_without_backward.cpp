@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: 2026 The roundpipe authors
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 
-// expect-error: layer\.backward\(ctx\).* (is|would be) invalid
+// expect-error: (required expression|because) .*layer\.backward\(ctx\).* (is|would be) invalid
 
 #include <roundpipe/concepts/layer.hpp>
 

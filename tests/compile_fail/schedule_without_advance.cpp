@@ -1,6 +1,6 @@
 // SPDX-FileCopyrightText: 2026 The roundpipe authors
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-// expect-error: schedule\.advance\(shape\).* (is|would be) invalid
+// expect-error: (required expression|because) .*schedule\.advance\(shape\).* (is|would be) invalid
 #include <roundpipe/concepts/schedule.hpp>
 
 #include <cstddef>

@@ -1,12 +1,7 @@
 // SPDX-FileCopyrightText: 2026 The roundpipe authors
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 
-#ifdef CONSUMER_ALL_HEADERS
-#  include <roundpipe/roundpipe.hpp>
-#else
-#  include <roundpipe/core/bytes.hpp>
-#  include <roundpipe/version.hpp>
-#endif
+#include <roundpipe/roundpipe.hpp>
 
 #include <cstdio>
 

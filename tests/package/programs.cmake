@@ -8,9 +8,6 @@ function(add_consumer name library)
   set_target_properties(${name} PROPERTIES CXX_EXTENSIONS OFF NO_SYSTEM_FROM_IMPORTED ON)
   target_compile_options(${name} PRIVATE
     -Wall -Wextra -Wpedantic -Wconversion -Wshadow -Werror)
-  if(CONSUMER_ALL_HEADERS)
-    target_compile_definitions(${name} PRIVATE CONSUMER_ALL_HEADERS)
-  endif()
 endfunction()
 if(NOT CONSUMER_CUDA) # the consumers with CUDA have programs of their own
   add_consumer(consumer roundpipe::roundpipe)
