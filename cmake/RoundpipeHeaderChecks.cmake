@@ -1,10 +1,12 @@
 # roundpipe_add_header_checks(<test> LANGUAGE <CXX|CUDA> LIBS <target>... HEADERS <header>...
 #   [TOGETHER <header>...])
-# One translation unit for each header of HEADERS includes it twice and nothing else: a header may
-# not need what comes before it. One more includes all of them, and those of TOGETHER. The test reads
-# the symbols of all units: a header defines nothing that a second unit would define again.
-# With TOGETHER, for C++, the units of single headers are compiled as roundpipe::compiled is: each
-# reads its own definitions (impl/NAME.ipp) and no others.
+# A header may not need what comes before it, so each header of HEADERS is compiled after nothing but
+# headers that it includes itself. A translation unit is a chain: each header in it, included twice,
+# includes the one before (when CMake configures). One more unit includes all headers, and those of
+# TOGETHER. The test reads the symbols of all units: a header defines nothing that a second unit would
+# define again.
+# With TOGETHER, for C++, the chains are compiled as roundpipe::compiled is: the last header's own
+# definitions (impl/NAME.ipp) follow it, and no others do.
 # C++ reads the standard library from a precompiled header, which halves the time and hides a missing
 # #include of a standard header: CheckStandardIncludes.cmake looks for these. Reading it takes longer
 # with each header in it: these are the ones that most of ours include.
@@ -17,36 +19,67 @@ target_link_libraries(headers.precompiled PRIVATE roundpipe::roundpipe roundpipe
 target_compile_options(headers.precompiled PRIVATE ${_header_flags})
 target_precompile_headers(headers.precompiled PRIVATE ${_standard_headers})
 
+# Sets before_<header>, for each header that has one, to the header before it in its chain, and
+# `followed` to the headers that another one follows. <ends> cannot be followed.
+function(_roundpipe_chain_headers headers ends)
+  set(followed ${ends})
+  foreach(header IN LISTS headers)
+    file(STRINGS "${PROJECT_SOURCE_DIR}/include/${header}" included REGEX "^#include <roundpipe/")
+    list(TRANSFORM included REPLACE "^#include <([^>]+)>.*" "\\1")
+    foreach(candidate IN LISTS included)
+      if(candidate IN_LIST headers AND NOT candidate IN_LIST followed)
+        set(before_${header} ${candidate} PARENT_SCOPE)
+        list(APPEND followed ${candidate})
+        break()
+      endif()
+    endforeach()
+  endforeach()
+  list(REMOVE_ITEM followed "" ${ends})
+  set(followed ${followed} PARENT_SCOPE)
+endfunction()
+
 function(roundpipe_add_header_checks test)
   cmake_parse_arguments(ARG "" "LANGUAGE" "LIBS;HEADERS;TOGETHER" ${ARGN})
+  list(TRANSFORM ARG_HEADERS REPLACE "^include/" "")
+  list(TRANSFORM ARG_TOGETHER REPLACE "^include/" "")
+  set(dir "${CMAKE_CURRENT_BINARY_DIR}/headers/${test}")
   set(ext cpp)
   if(ARG_LANGUAGE STREQUAL "CUDA")
     set(ext cu)
   endif()
-  set(dir "${CMAKE_CURRENT_BINARY_DIR}/headers/${test}")
+  set(separate) # headers whose definitions are a file of their own here
+  if(ARG_LANGUAGE STREQUAL "CXX" AND ARG_TOGETHER)
+    set(separate ${ROUNDPIPE_DEFINITIONS})
+    list(TRANSFORM separate REPLACE "^include/(.*)/impl/(.*)\\.ipp$" "\\1/\\2.hpp")
+  endif()
+  _roundpipe_chain_headers("${ARG_HEADERS}" "${separate}")
   set(sources)
-  set(all)
-  foreach(path IN LISTS ARG_HEADERS)
-    string(REGEX REPLACE "^include/" "" header "${path}")
-    set(content "#include <${header}>\n#include <${header}>\n")
-    string(REGEX REPLACE "/([^/]+)\\.hpp$" "/impl/\\1.ipp" definitions "${header}")
-    if(ARG_TOGETHER AND "include/${definitions}" IN_LIST ROUNDPIPE_DEFINITIONS)
+  foreach(end IN LISTS ARG_HEADERS)
+    if(end IN_LIST followed)
+      continue()
+    endif()
+    set(content)
+    set(header ${end})
+    while(header)
+      string(PREPEND content "#include <${header}>\n#include <${header}>\n")
+      set(header ${before_${header}})
+    endwhile()
+    if(end IN_LIST separate)
+      string(REGEX REPLACE "/([^/]+)\\.hpp$" "/impl/\\1.ipp" definitions "${end}")
       # inline, as in header-only mode: g++ then reads them and generates no code.
       string(APPEND content "#undef ROUNDPIPE_INLINE\n#define ROUNDPIPE_INLINE inline\n"
         "#include <${definitions}>\n")
     endif()
-    file(CONFIGURE OUTPUT "${dir}/${header}.${ext}" CONTENT "@content@" @ONLY)
-    list(APPEND sources "${dir}/${header}.${ext}")
-    string(APPEND all "#include <${header}>\n")
+    file(CONFIGURE OUTPUT "${dir}/${end}.${ext}" CONTENT "@content@" @ONLY)
+    list(APPEND sources "${dir}/${end}.${ext}")
   endforeach()
-  foreach(path IN LISTS ARG_TOGETHER)
-    string(REGEX REPLACE "^include/" "" header "${path}")
-    string(APPEND all "#include <${header}>\n")
-  endforeach()
-  file(CONFIGURE OUTPUT "${dir}/all.${ext}" CONTENT "@all@" @ONLY)
-  if(ARG_LANGUAGE STREQUAL "CXX" AND ARG_TOGETHER)
+  if(separate)
     set_source_files_properties(${sources} PROPERTIES COMPILE_DEFINITIONS ROUNDPIPE_COMPILED)
   endif()
+  list(TRANSFORM ARG_HEADERS REPLACE "(.+)" "#include <\\1>\n" OUTPUT_VARIABLE all)
+  list(TRANSFORM ARG_TOGETHER REPLACE "(.+)" "#include <\\1>\n" OUTPUT_VARIABLE together)
+  string(JOIN "" all ${all} ${together})
+  file(CONFIGURE OUTPUT "${dir}/all.${ext}" CONTENT "@all@" @ONLY)
   add_library(${test} OBJECT ${sources} "${dir}/all.${ext}")
   target_link_libraries(${test} PRIVATE ${ARG_LIBS} roundpipe_program)
   target_compile_options(${test} PRIVATE "$<$<COMPILE_LANGUAGE:CXX>:${_header_flags}>")

@@ -11,7 +11,6 @@
 #include <roundpipe/config.hpp>
 
 #include <cstddef>
-#include <filesystem>
 #include <limits>
 #include <span>
 #include <string>
@@ -48,12 +47,11 @@ inline constexpr double no_quota = std::numeric_limits<double>::infinity();
 /// CPUs that control groups leave to a process whose /proc/self/cgroup reads \p membership, with
 /// the groups' file systems at \p root; infinite without a limit. Reads versions 1 and 2. In a
 /// container the process's group may have no folder of its name: the root's is looked at, too.
-[[nodiscard]] double cgroup_quota(std::string const& membership, std::filesystem::path const& root);
+[[nodiscard]] double cgroup_quota(std::string const& membership, std::string const& root);
 
 /// \p cpus in the order of the NUMA nodes that \p folder (/sys/devices/system/node) lists; those of
 /// no node come last, as of node 0.
-[[nodiscard]] UsableCpus in_node_order(std::vector<std::size_t> cpus,
-                                       std::filesystem::path const& folder);
+[[nodiscard]] UsableCpus in_node_order(std::vector<std::size_t> cpus, std::string const& folder);
 
 }  // namespace detail
 

@@ -7,7 +7,6 @@
 #include <algorithm>
 #include <charconv>
 #include <cstddef>
-#include <filesystem>
 #include <fstream>
 #include <iterator>
 #include <span>
@@ -23,7 +22,7 @@ namespace roundpipe {
 namespace detail {
 
 /// The text of a file; empty when it cannot be read.
-[[nodiscard]] ROUNDPIPE_INLINE std::string text_of(std::filesystem::path const& path) {
+[[nodiscard]] ROUNDPIPE_INLINE std::string text_of(std::string const& path) {
   std::ifstream file(path);
   return {std::istreambuf_iterator<char>(file), std::istreambuf_iterator<char>()};
 }
@@ -58,7 +57,7 @@ ROUNDPIPE_INLINE double parse_cpu_quota(std::string const& text) {
 
 /// The smallest quota of the groups from \p group, a path below \p mount, up to the root.
 template <class F>
-[[nodiscard]] double quota_along(std::filesystem::path const& mount,
+[[nodiscard]] double quota_along(std::string const& mount,
                                  std::string_view group,
                                  F const& quota_of) {
   auto quota = no_quota;
@@ -66,7 +65,7 @@ template <class F>
     while (group.ends_with('/')) {
       group.remove_suffix(1);
     }
-    quota = std::min(quota, quota_of(mount / group.substr(std::min<std::size_t>(1, group.size()))));
+    quota = std::min(quota, quota_of(mount + "/" + std::string(group)));
     if (group.empty()) {
       return quota;
     }
@@ -74,8 +73,7 @@ template <class F>
   }
 }
 
-ROUNDPIPE_INLINE double cgroup_quota(std::string const& membership,
-                                     std::filesystem::path const& root) {
+ROUNDPIPE_INLINE double cgroup_quota(std::string const& membership, std::string const& root) {
   auto quota = no_quota;
   std::istringstream lines(membership);
   for (std::string line; std::getline(lines, line);) {  // number:controllers:group
@@ -87,16 +85,16 @@ ROUNDPIPE_INLINE double cgroup_quota(std::string const& membership,
     auto const controllers = line.substr(controllers_at, group_at - 1 - controllers_at);
     auto const group = std::string_view(line).substr(group_at);
     if (controllers.empty()) {
-      for (auto const& mount : {root, root / "unified"}) {
-        quota = std::min(quota, quota_along(mount, group, [](std::filesystem::path const& folder) {
-                           return parse_cpu_quota(text_of(folder / "cpu.max"));
+      for (auto const& mount : {root, root + "/unified"}) {
+        quota = std::min(quota, quota_along(mount, group, [](std::string const& folder) {
+                           return parse_cpu_quota(text_of(folder + "/cpu.max"));
                          }));
       }
     } else if (("," + controllers + ",").find(",cpu,") != std::string::npos) {
-      for (auto const& mount : {root / controllers, root / "cpu"}) {
-        quota = std::min(quota, quota_along(mount, group, [](std::filesystem::path const& folder) {
-                           return parse_cpu_quota(text_of(folder / "cpu.cfs_quota_us") + " " +
-                                                  text_of(folder / "cpu.cfs_period_us"));
+      for (auto const& mount : {root + "/" + controllers, root + "/cpu"}) {
+        quota = std::min(quota, quota_along(mount, group, [](std::string const& folder) {
+                           return parse_cpu_quota(text_of(folder + "/cpu.cfs_quota_us") + " " +
+                                                  text_of(folder + "/cpu.cfs_period_us"));
                          }));
       }
     }
@@ -105,10 +103,10 @@ ROUNDPIPE_INLINE double cgroup_quota(std::string const& membership,
 }
 
 ROUNDPIPE_INLINE UsableCpus in_node_order(std::vector<std::size_t> cpus,
-                                          std::filesystem::path const& folder) {
+                                          std::string const& folder) {
   UsableCpus result;
-  for (auto const node : parse_cpu_list(text_of(folder / "online"))) {
-    auto const list = text_of(folder / ("node" + std::to_string(node)) / "cpulist");
+  for (auto const node : parse_cpu_list(text_of(folder + "/online"))) {
+    auto const list = text_of(folder + "/node" + std::to_string(node) + "/cpulist");
     for (auto const cpu : parse_cpu_list(list)) {
       if (std::erase(cpus, cpu) > 0) {
         result.cpus.push_back(cpu);
