@@ -203,6 +203,10 @@ void set_role(ActionGraph& graph, GraphRole role, P const& protocol) {
 
 }  // namespace roundpipe
 
+#ifdef ROUNDPIPE_COMPILED
+extern template class std::vector<roundpipe::Action>;
+#endif
+
 #ifndef ROUNDPIPE_COMPILED
 #  include <roundpipe/graph/impl/action_graph.ipp>
 #endif

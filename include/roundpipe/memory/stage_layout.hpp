@@ -93,6 +93,10 @@ struct StageLayout {
 
 }  // namespace roundpipe
 
+#ifdef ROUNDPIPE_COMPILED
+extern template class std::vector<roundpipe::StageLayout>;
+#endif
+
 #ifndef ROUNDPIPE_COMPILED
 #  include <roundpipe/memory/impl/stage_layout.ipp>
 #endif

@@ -134,6 +134,10 @@ void gradient_views(std::vector<DeviceTensor>& list,
 
 }  // namespace roundpipe
 
+#ifdef ROUNDPIPE_COMPILED
+extern template class std::vector<roundpipe::LayerFacts>;
+#endif
+
 #ifndef ROUNDPIPE_COMPILED
 #  include <roundpipe/model/impl/model_description.ipp>
 #endif

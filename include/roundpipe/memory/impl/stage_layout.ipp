@@ -135,3 +135,7 @@ ROUNDPIPE_INLINE StageLayout lay_out_stage(ModelDescription const& model,
 }
 
 }  // namespace roundpipe
+
+#ifdef ROUNDPIPE_COMPILED
+template class std::vector<roundpipe::StageLayout>;
+#endif
