@@ -7,7 +7,7 @@
 /// `roundpipe::roundpipe` is header-only: headers include their definitions from `impl/NAME.ipp`.
 /// `roundpipe::compiled` defines \c ROUNDPIPE_COMPILED and provides a library of the same
 /// definitions; headers then only declare. The linker refuses a program that mixes both modes.
-/// The library also holds the vectors that take each program longest to compile (`extern template`).
+/// The library also holds the vectors that every program would compile longest: `extern template`.
 
 // nvcc's device pass makes no host code, and so needs no definitions of host functions.
 #if defined(__CUDA_ARCH__) && !defined(ROUNDPIPE_COMPILED)

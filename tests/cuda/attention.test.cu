@@ -17,6 +17,7 @@ using roundpipe::DeviceTensor;
 using roundpipe::DType;
 using roundpipe::Errc;
 using roundpipe::test::AttentionRun;
+using roundpipe::test::cudnn;
 using roundpipe::test::DeviceValues;
 using roundpipe::test::error_between;
 using roundpipe::test::error_of;
@@ -29,13 +30,6 @@ using roundpipe::test::with_type;
 namespace {
 
 constexpr cu::AttentionOptions own_kernels{.cudnn = false};
-
-/// One for the whole program, because making plans takes up to a second. Never destroyed, because
-/// the driver may be gone at the program's end.
-cu::CudnnAttention& cudnn() {
-  static auto& attention = *new cu::CudnnAttention;
-  return attention;
-}
 
 void compute(AttentionRun const& r, cu::AttentionOptions options = {}) {
   cu::DeviceMemory const scratch(DeviceId(0), cu::attention_scratch_bytes(r.s, options));

@@ -27,6 +27,7 @@ using roundpipe::DeviceTensor;
 using roundpipe::DType;
 using roundpipe::Errc;
 using roundpipe::test::AttentionRun;
+using roundpipe::test::cudnn;
 using roundpipe::test::DeviceValues;
 using roundpipe::test::error_of;
 using roundpipe::test::keys_shape;
@@ -42,12 +43,6 @@ cu::DeviceMemory scratch_for(AttentionShape const& s, cu::AttentionOptions optio
   return cu::DeviceMemory(device,
                           std::max(cu::attention_scratch_bytes(s, options),
                                    cu::detail::cudnn_scratch_bytes(s, options)));
-}
-/// One for the whole program, because making plans takes up to a second. Never destroyed, because
-/// the driver may be gone at the program's end.
-cu::CudnnAttention& cudnn() {
-  static auto& attention = *new cu::CudnnAttention;
-  return attention;
 }
 bool forward(AttentionRun const& r, DeviceBytes scratch, cu::AttentionOptions options = {}) {
   return cudnn().forward(r.stream, device, scratch, r.s, options, r.out, r.lse, r.q, r.k, r.v);

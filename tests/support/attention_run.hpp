@@ -8,6 +8,7 @@
 #include <roundpipe/concepts/ops.hpp>
 #include <roundpipe/core/dtype.hpp>
 #include <roundpipe/core/tensor.hpp>
+#include <roundpipe/cuda/attention/attention_cudnn.hpp>
 #include <roundpipe/cuda/device/stream.hpp>
 #include <support/device_values.hpp>
 
@@ -22,6 +23,13 @@
 namespace roundpipe::test {
 
 using Values = std::vector<double>;
+
+/// One for the whole program, because making plans takes up to a second. Never destroyed, because
+/// the driver may be gone at the program's end.
+inline cu::CudnnAttention& cudnn() {
+  static auto& attention = *new cu::CudnnAttention;
+  return attention;
+}
 
 inline Shape queries_shape(AttentionShape const& s) {
   return {s.rows, s.length, s.heads, s.head_dim};
