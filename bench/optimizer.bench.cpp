@@ -145,9 +145,8 @@ struct Setting {
       kept.reset();
       kept = std::make_unique<Setting>(size, threads, type);
     }
-    kept->each([](Arrays const& made, std::size_t begin, std::size_t end) {
-      made.fill(begin, end, 0);
-    });
+    kept->each(
+        [](Arrays const& made, std::size_t begin, std::size_t end) { made.fill(begin, end, 0); });
     return *kept;
   }
 
