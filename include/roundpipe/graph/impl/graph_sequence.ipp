@@ -10,6 +10,7 @@
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
+#include <numeric>
 #include <string>
 #include <utility>
 #include <vector>
@@ -76,6 +77,10 @@ struct SequencePosition {
 
 ROUNDPIPE_INLINE std::vector<UnrolledAction> GraphSequence::unroll() const {
   std::vector<UnrolledAction> result;
+  result.reserve(std::accumulate(
+      entries_.begin(), entries_.end(), std::size_t{0}, [](std::size_t sum, Entry const& entry) {
+        return sum + entry.graph->actions.size();
+      }));
   GraphHistory<std::size_t> history;
   std::vector<std::size_t> bases;  // for each graph: the number of its first action
   detail::SequencePosition position;

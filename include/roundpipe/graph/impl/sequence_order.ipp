@@ -44,6 +44,10 @@ ROUNDPIPE_INLINE void SequenceOrder::number_lanes() {
 
 ROUNDPIPE_INLINE std::vector<SequenceOrder::PartOrder> SequenceOrder::part_orders() const {
   std::vector<PartOrder> orders;
+  orders.reserve(std::accumulate(
+      actions_.begin(), actions_.end(), std::size_t{0}, [](std::size_t sum, auto const& action) {
+        return sum + 3 + 2 * action.waits.size();
+      }));
   constexpr auto none = static_cast<std::size_t>(-1);
   std::vector<std::size_t> last_run(lane_count_, none);
   std::map<DeviceId, std::size_t> last_issue;
