@@ -46,7 +46,7 @@ ROUNDPIPE_INLINE std::vector<SequenceOrder::PartOrder> SequenceOrder::part_order
   std::vector<PartOrder> orders;
   orders.reserve(std::accumulate(
       actions_.begin(), actions_.end(), std::size_t{0}, [](std::size_t sum, auto const& action) {
-        return sum + 3 + 2 * action.waits.size();
+        return sum + 3 + 2 * action.waits.size();  // at most, see below
       }));
   constexpr auto none = static_cast<std::size_t>(-1);
   std::vector<std::size_t> last_run(lane_count_, none);
