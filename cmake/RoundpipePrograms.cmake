@@ -1,3 +1,9 @@
+# GCC that clears its own memory less often takes an eighth less time, and 0.4 GB more.
+set(ROUNDPIPE_COMPILER_MEMORY)
+if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
+  set(ROUNDPIPE_COMPILER_MEMORY --param=ggc-min-heapsize=1048576)
+endif()
+
 # roundpipe_program: the compile options of our tests, examples and benches. They never reach the
 # library's own targets, so users keep their own flags.
 add_library(roundpipe_program INTERFACE)
@@ -8,8 +14,7 @@ target_compile_options(roundpipe_program INTERFACE
   $<$<COMPILE_LANGUAGE:CUDA>:-Xcompiler=-Wall,-Wextra,-Wno-parentheses,-Werror;-Werror=all-warnings>
   # GCC 12 finds a false overlap in `"literal" + std::string` when it optimizes (its bug 105651).
   $<$<AND:$<COMPILE_LANG_AND_ID:CXX,GNU>,$<VERSION_LESS:$<CXX_COMPILER_VERSION>,13>>:-Wno-restrict>
-  # GCC that clears its own memory less often takes an eighth less time, and 0.4 GB more.
-  $<$<COMPILE_LANG_AND_ID:CXX,GNU>:--param=ggc-min-heapsize=1048576>
+  $<$<COMPILE_LANGUAGE:CXX>:${ROUNDPIPE_COMPILER_MEMORY}>
   # Clang blames the caller of std::stable_sort for a deprecated function that libstdc++ 12 calls.
   # Its -Wconversion includes -Wsign-conversion, which GCC's does not in C++.
   $<$<COMPILE_LANG_AND_ID:CXX,Clang>:-Wno-deprecated-declarations;-Wno-sign-conversion>
