@@ -341,8 +341,7 @@ class Explorer {
       result_.is_exhaustive = false;
       return 0;
     }
-    known_[key] = 0;
-    double ways = 0;
+    auto& ways = known_[key];  // stays where it is
     auto const choices = sorted_choices();
     if (choices.empty()) {
       check_end();
@@ -370,7 +369,7 @@ class Explorer {
         --ended_count_;
       }
     }
-    return known_[key] = ways;
+    return ways;
   }
 
   /// Actions of later iterations first: they are the ones that an order must hold back.
