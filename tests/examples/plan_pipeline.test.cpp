@@ -23,6 +23,7 @@
 #include <string>
 #include <vector>
 
+namespace plan_pipeline_test {
 namespace {
 
 using namespace roundpipe;
@@ -290,3 +291,5 @@ TEST_CASE("schedules that hold weights need more memory, and their error says ho
   CHECK(error.code() == Errc::over_budget);
   CHECK(error.message().find("600000000 bytes would do") != std::string::npos);
 }
+
+}  // namespace plan_pipeline_test

@@ -17,6 +17,7 @@
 #include <system_error>
 #include <vector>
 
+namespace plan_pipeline_hardware_test {
 namespace {
 
 using namespace roundpipe;
@@ -164,3 +165,5 @@ TEST_CASE("figures must be positive numbers, and names must be strings") {
     CHECK(refusal(json) == "'" + std::string(key) + "' must be a string");
   }
 }
+
+}  // namespace plan_pipeline_hardware_test

@@ -29,6 +29,7 @@
 #include <string_view>
 #include <vector>
 
+namespace train_text_test {
 namespace {
 
 using namespace train_text;
@@ -510,3 +511,5 @@ TEST_CASE("Times are shown as on a clock") {
   CHECK(clock_text(59.6) == "1:00");
   CHECK(clock_text(3900) == "1:05:00");
 }
+
+}  // namespace train_text_test

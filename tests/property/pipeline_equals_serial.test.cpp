@@ -12,6 +12,7 @@
 #include <roundpipe/runtime/weights_digest.hpp>
 #include <support/error_of.hpp>
 #include <support/pipeline_runs.hpp>
+#include <support/property.hpp>
 #include <support/toy_model.hpp>
 
 #include <doctest/doctest.h>
@@ -28,7 +29,6 @@
 #include <memory>
 #include <optional>
 #include <span>
-#include <sstream>
 #include <string>
 #include <utility>
 #include <variant>
@@ -37,6 +37,7 @@
 namespace {
 
 using namespace roundpipe;
+using namespace roundpipe::test;
 
 /// Either of the library's optimizers, so one pipeline type runs both.
 class AnyOptimizer {
@@ -96,14 +97,6 @@ struct Mix {
   std::uint64_t seed = 0;
 };
 
-/// A number from \p first to \p last, all equally likely in every case.
-std::size_t any_number(char const* name, std::size_t first, std::size_t last) {
-  return *rc::gen::resize(rc::kNominalSize, rc::gen::inRange(first, last + 1)).as(name);
-}
-bool any_flag(char const* name) {
-  return *rc::gen::arbitrary<bool>().as(name);
-}
-
 Mix any_mix() {
   Mix mix;
   mix.devices = any_number("devices", 1, 5);
@@ -139,12 +132,7 @@ template <class Testable>
 void check_times(int times, Testable&& testable) {
   auto params = rc::detail::configuration().testParams;
   params.maxSuccess = times;
-  auto const result = rc::detail::checkTestable(
-      std::forward<Testable>(testable), rc::detail::TestMetadata{}, params);
-  std::ostringstream message;
-  rc::detail::printResultMessage(result, message);
-  INFO(message.str());
-  CHECK(result.template is<rc::detail::SuccessResult>());
+  check_property(std::forward<Testable>(testable), params);
 }
 
 /// The same in 60 cases, or in as many as ROUNDPIPE_TEST_CASES says.
@@ -246,7 +234,7 @@ auto make_pipeline(Mix const& mix,
 /// fail.
 template <class F>
 Bytes smallest_budget(F&& plan) {
-  auto const error = test::error_of(std::forward<F>(plan)).message();
+  auto const error = error_of(std::forward<F>(plan)).message();
   std::string const before = "smallest budget that works is ";
   auto const found = error.find(before);
   RC_ASSERT(found != std::string::npos);
@@ -271,13 +259,13 @@ void check_equal(Mix const& mix, Model const& model, BatchShape capacity) {
         LossScaleOptions{.initial = 0x1p24, .backoff = 1.0 / 64, .growth_interval = 2};
   }
 
-  SerialTrainer serial{model, AnyOptimizer(mix.adam), test::serial_options(options, mix.staleness)};
+  SerialTrainer serial{model, AnyOptimizer(mix.adam), serial_options(options, mix.staleness)};
   auto const expected = outcome_of<Data>(mix, capacity, serial);
 
-  auto devices = test::host_devices(mix.devices);
+  auto devices = host_devices(mix.devices);
   if (mix.budget != Budget::loose) {
     devices.device_memory_bytes = smallest_budget([&] {
-      HostBackend backend(test::host_devices(mix.devices));
+      HostBackend backend(host_devices(mix.devices));
       auto tiny = options;
       tiny.device_memory = 256;
       make_pipeline(mix, model, backend, tiny);
@@ -330,8 +318,8 @@ class Text {
   std::vector<std::int32_t> labels_;
 };
 
-test::ToyModelOptions toy_options(Mix const& mix, std::size_t crosses, bool dense_tied) {
-  test::ToyModelOptions model;
+ToyModelOptions toy_options(Mix const& mix, std::size_t crosses, bool dense_tied) {
+  ToyModelOptions model;
   model.types = {5, mix.dtype, mix.dtype};
   model.crosses = crosses;
   model.dense = mix.layers - crosses;
@@ -353,7 +341,7 @@ TEST_CASE("a pipeline trains toy models as the serial oracle does, bit for bit")
   check_cases([] {
     auto const mix = any_mix();
     auto const model = toy_options(mix, any_crosses(mix), any_flag("dense tied"));
-    check_equal<test::ToyData>(mix, toy_model(model), {2, 3});
+    check_equal<ToyData>(mix, toy_model(model), {2, 3});
   });
 }
 
@@ -391,7 +379,7 @@ TEST_CASE("delays on any lane never change the weights of staleness 1") {
     mix.delays = true;
     mix.slow_lane =
         static_cast<LaneKind>(any_number("slow lane", 0, device_lane_count + host_lane_count - 1));
-    check_equal<test::ToyData>(mix, toy_model(toy_options(mix, 0, false)), {2, 3});
+    check_equal<ToyData>(mix, toy_model(toy_options(mix, 0, false)), {2, 3});
   });
 }
 
@@ -401,7 +389,7 @@ TEST_CASE("rounds are summed in order, also where the last of them have no later
     for (mix.devices = 1; mix.devices <= 5; ++mix.devices) {
       for (mix.rounds = 2; mix.rounds <= 4; ++mix.rounds) {
         RC_LOG() << mix.devices << " devices, " << mix.rounds << " rounds\n";
-        check_equal<test::ToyData>(mix, toy_model(toy_options(mix, 0, false)), {2, 3});
+        check_equal<ToyData>(mix, toy_model(toy_options(mix, 0, false)), {2, 3});
       }
     }
   });

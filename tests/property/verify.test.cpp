@@ -29,14 +29,6 @@ namespace {
 using namespace roundpipe;
 using namespace roundpipe::test;
 
-/// A number from \p first to \p last, all equally likely in every case.
-std::size_t any_number(char const* name, std::size_t first, std::size_t last) {
-  return *rc::gen::resize(rc::kNominalSize, rc::gen::inRange(first, last + 1)).as(name);
-}
-bool any_flag(char const* name) {
-  return *rc::gen::arbitrary<bool>().as(name);
-}
-
 /// Cuts layers at the drawn numbers, whether or not the stages fit the budget.
 class GivenPartition {
  public:
