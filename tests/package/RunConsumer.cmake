@@ -1,6 +1,6 @@
 # cmake -DKIND=<find_package|add_subdirectory> -DCUDA=<ON|OFF> -DNVCC=<nvcc, or empty>
-#   -DLIBRARY=<the library of roundpipe::compiled> -DFLAGS=... -DROUNDPIPE_SOURCE_DIR=... -DWORK_DIR=...
-#   -DGENERATOR=... -DCXX=... -DVERSION=... -P RunConsumer.cmake
+#   -DFLAGS=... -DROUNDPIPE_SOURCE_DIR=... -DWORK_DIR=... -DGENERATOR=... -DCXX=... -DVERSION=...
+#   -P RunConsumer.cmake
 cmake_minimum_required(VERSION 3.25)
 
 function(run)
@@ -30,7 +30,7 @@ set(consumer_arguments ${arguments} -DCONSUMER_CUDA=${CUDA})
 if(CUDA AND NVCC)
   list(APPEND consumer_arguments "-DCMAKE_CUDA_COMPILER=${NVCC}" -DCMAKE_CUDA_ARCHITECTURES=90)
 endif()
-set(compiled OFF)
+set(compiled OFF) # the library is built once: it takes a minute
 if(KIND STREQUAL "find_package" AND NOT CUDA)
   set(compiled ON)
 endif()
@@ -38,11 +38,8 @@ list(APPEND consumer_arguments -DCONSUMER_COMPILED=${compiled})
 if(KIND STREQUAL "find_package")
   run("${CMAKE_COMMAND}" -S "${ROUNDPIPE_SOURCE_DIR}" -B "${WORK_DIR}/roundpipe" ${arguments}
     -DROUNDPIPE_BUILD_TESTS=OFF -DROUNDPIPE_BUILD_EXAMPLES=OFF -DROUNDPIPE_BUILD_BENCH=OFF
-    -DROUNDPIPE_ENABLE_CUDA=${CUDA} -DROUNDPIPE_BUILD_COMPILED=${compiled}
-    "-DCMAKE_ARCHIVE_OUTPUT_DIRECTORY=$<1:${WORK_DIR}/lib>")
-  if(compiled) # compiling the same files with fewer warnings again would take a minute
-    file(COPY "${LIBRARY}" DESTINATION "${WORK_DIR}/lib")
-  endif()
+    -DROUNDPIPE_ENABLE_CUDA=${CUDA} -DROUNDPIPE_BUILD_COMPILED=${compiled})
+  run("${CMAKE_COMMAND}" --build "${WORK_DIR}/roundpipe" --config Debug)
   run("${CMAKE_COMMAND}" --install "${WORK_DIR}/roundpipe" --prefix "${WORK_DIR}/staging")
   file(RENAME "${WORK_DIR}/staging" "${WORK_DIR}/prefix") # an installed package may be moved
   list(APPEND consumer_arguments "-DCMAKE_PREFIX_PATH=${WORK_DIR}/prefix")
