@@ -1,12 +1,12 @@
 # roundpipe_add_header_checks(<test> LANGUAGE <CXX|CUDA> LIBS <target>... HEADERS <header>...
 #   [TOGETHER <header>...])
 # A header may not need what comes before it, so each header of HEADERS is compiled after nothing but
-# headers that it includes itself. A translation unit is a chain: each header in it, included twice,
-# includes the one before (when CMake configures). One more unit includes all headers, and those of
-# TOGETHER. The test reads the symbols of all units: a header defines nothing that a second unit would
-# define again.
-# With TOGETHER, for C++, the chains are compiled as roundpipe::compiled is: the last header's own
-# definitions (impl/NAME.ipp) follow it, and no others do.
+# headers that it includes itself, perhaps through others. A translation unit is a chain of headers,
+# each of which includes the one before (when CMake configures); each is included twice. One more unit
+# includes all headers, and those of TOGETHER. The test reads the symbols of all units: a header defines
+# nothing that a second unit would define again.
+# With TOGETHER, for C++, the chains are compiled as roundpipe::compiled is: a header's own definitions
+# (impl/NAME.ipp) follow it, and what they include, the next header includes, too.
 # C++ reads the standard library from a precompiled header, which halves the time and hides a missing
 # #include of a standard header: CheckStandardIncludes.cmake looks for these. Reading it takes longer
 # with each header in it: these are the ones that most of ours include.
@@ -30,12 +30,16 @@ function(roundpipe_add_header_checks test)
   if(ARG_LANGUAGE STREQUAL "CUDA")
     set(ext cu)
   endif()
-  set(separate) # headers whose definitions are a file of their own here
+  set(compiled OFF)
   if(ARG_LANGUAGE STREQUAL "CXX" AND ARG_TOGETHER)
-    set(separate ${ROUNDPIPE_DEFINITIONS})
-    list(TRANSFORM separate REPLACE "^include/(.*)/impl/(.*)\\.ipp$" "\\1/\\2.hpp")
+    set(compiled ON)
+    foreach(file IN LISTS ROUNDPIPE_DEFINITIONS)
+      if(file MATCHES "^include/((.+)/impl/([^/]+)\\.ipp)$")
+        set(definitions_${CMAKE_MATCH_2}/${CMAKE_MATCH_3}.hpp ${CMAKE_MATCH_1})
+      endif()
+    endforeach()
   endif()
-  chain_headers("${PROJECT_SOURCE_DIR}/include" "${ARG_HEADERS}" "${separate}")
+  chain_headers("${PROJECT_SOURCE_DIR}/include" "${ARG_HEADERS}")
   set(sources)
   foreach(end IN LISTS ARG_HEADERS)
     if(end IN_LIST followed)
@@ -44,19 +48,19 @@ function(roundpipe_add_header_checks test)
     set(content)
     set(header ${end})
     while(header)
-      string(PREPEND content "#include <${header}>\n#include <${header}>\n")
+      set(link "#include <${header}>\n#include <${header}>\n")
+      if(definitions_${header})
+        # inline, as in header-only mode: g++ then reads them and generates no code.
+        string(APPEND link "#undef ROUNDPIPE_INLINE\n#define ROUNDPIPE_INLINE inline\n"
+          "#include <${definitions_${header}}>\n")
+      endif()
+      string(PREPEND content "${link}")
       set(header ${before_${header}})
     endwhile()
-    if(end IN_LIST separate)
-      string(REGEX REPLACE "/([^/]+)\\.hpp$" "/impl/\\1.ipp" definitions "${end}")
-      # inline, as in header-only mode: g++ then reads them and generates no code.
-      string(APPEND content "#undef ROUNDPIPE_INLINE\n#define ROUNDPIPE_INLINE inline\n"
-        "#include <${definitions}>\n")
-    endif()
     file(CONFIGURE OUTPUT "${dir}/${end}.${ext}" CONTENT "@content@" @ONLY)
     list(APPEND sources "${dir}/${end}.${ext}")
   endforeach()
-  if(separate)
+  if(compiled)
     set_source_files_properties(${sources} PROPERTIES COMPILE_DEFINITIONS ROUNDPIPE_COMPILED)
   endif()
   list(TRANSFORM ARG_HEADERS REPLACE "(.+)" "#include <\\1>\n" OUTPUT_VARIABLE all)

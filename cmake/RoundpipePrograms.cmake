@@ -37,3 +37,5 @@ if(ROUNDPIPE_NATIVE)
 endif()
 
 set(CMAKE_CXX_EXTENSIONS OFF)
+# For editors, and for the test package.find_package.
+set(CMAKE_EXPORT_COMPILE_COMMANDS ON)

@@ -17,18 +17,31 @@ function(expect header before)
 endfunction()
 
 set(headers a.hpp b.hpp c.hpp d.hpp)
-chain_headers("${WORK_DIR}" "${headers}" "")
+chain_headers("${WORK_DIR}" "${headers}")
 expect(a.hpp "")
 expect(b.hpp a.hpp)
-expect(c.hpp b.hpp) # a.hpp is taken
-expect(d.hpp "")    # c.hpp comes under a condition
+expect(c.hpp b.hpp) # b.hpp includes more than a.hpp does
+expect(d.hpp "")    # a.hpp is taken, and c.hpp comes under a condition
 if(NOT followed STREQUAL "a.hpp;b.hpp")
   message(SEND_ERROR "followed: '${followed}'")
 endif()
 
-chain_headers("${WORK_DIR}" "${headers}" "b.hpp")
+file(WRITE "${WORK_DIR}/e.hpp" "#include <c.hpp>\n")
+chain_headers("${WORK_DIR}" "a.hpp;b.hpp;e.hpp")
+expect(e.hpp b.hpp) # through c.hpp
+
+file(WRITE "${WORK_DIR}/b.ipp" "#include <d.hpp>\n")
+file(WRITE "${WORK_DIR}/f.hpp" "#include <b.hpp>\n#include <d.hpp>\n")
+set(definitions_b.hpp b.ipp)
+chain_headers("${WORK_DIR}" "a.hpp;b.hpp;c.hpp;f.hpp")
 expect(b.hpp a.hpp)
-expect(c.hpp "") # b.hpp is an end
-if(NOT followed STREQUAL "a.hpp")
-  message(SEND_ERROR "with an end, followed: '${followed}'")
+expect(c.hpp "")    # b.ipp includes d.hpp, which c.hpp lacks
+expect(f.hpp b.hpp)
+
+file(WRITE "${WORK_DIR}/room/a.hpp" "")
+file(WRITE "${WORK_DIR}/room/b.hpp" "#include <room/c.hpp>\n")
+file(WRITE "${WORK_DIR}/room/c.hpp" "#include <room/a.hpp>\n")
+order_definitions("${WORK_DIR}" "room/impl/a.ipp;room/impl/b.ipp;room/impl/c.ipp" ordered)
+if(NOT ordered STREQUAL "room/impl/b.ipp;room/impl/c.ipp;room/impl/a.ipp")
+  message(SEND_ERROR "definitions: '${ordered}'")
 endif()

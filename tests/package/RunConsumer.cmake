@@ -1,6 +1,6 @@
 # cmake -DKIND=<find_package|add_subdirectory> -DCUDA=<ON|OFF> -DNVCC=<nvcc, or empty>
-#   -DFLAGS=... -DROUNDPIPE_SOURCE_DIR=... -DWORK_DIR=... -DGENERATOR=... -DCXX=... -DVERSION=...
-#   -P RunConsumer.cmake
+#   -DBUILD_DIR=<our own build> -DFLAGS=... -DROUNDPIPE_SOURCE_DIR=... -DWORK_DIR=... -DGENERATOR=...
+#   -DCXX=... -DVERSION=... -P RunConsumer.cmake
 cmake_minimum_required(VERSION 3.25)
 
 function(run)
@@ -10,6 +10,35 @@ function(run)
     message(FATAL_ERROR "${command}\n${out}")
   endif()
   set(out "${out}" PARENT_SCOPE)
+endfunction()
+
+# find_compilation(<build> <source> <result>): the arguments by which a build compiles compiled/<source>
+function(find_compilation build source result)
+  file(STRINGS "${build}/compile_commands.json" line REGEX "\"command\":.* -c [^ ]*compiled/${source}\"")
+  string(REGEX REPLACE "^ *\"command\": \"(.*)\",?$" "\\1" command "${line}")
+  separate_arguments(arguments UNIX_COMMAND "${command}")
+  set(${result} "${arguments}" PARENT_SCOPE)
+endfunction()
+
+# take_library(<build>): puts our own library into a user's build. Compiling it again would take a
+# minute. The files to compile must be the same; our command has each argument of the user's, and adds
+# warnings, asserts and optimization.
+function(take_library build)
+  file(GLOB sources RELATIVE "${build}/compiled" "${build}/compiled/*.cpp")
+  if(NOT sources)
+    message(FATAL_ERROR "${build} has no files of roundpipe::compiled")
+  endif()
+  foreach(source IN LISTS sources)
+    set(file "${build}/compiled/${source}")
+    run("${CMAKE_COMMAND}" -E compare_files "${file}" "${BUILD_DIR}/compiled/${source}")
+    find_compilation("${build}" ${source} theirs)
+    find_compilation("${BUILD_DIR}" ${source} ours)
+    list(REMOVE_ITEM theirs ${ours})
+    if(NOT theirs STREQUAL file)
+      message(FATAL_ERROR "a user compiles ${file} with '${theirs}', we with '${ours}'")
+    endif()
+  endforeach()
+  file(COPY "${BUILD_DIR}/libroundpipe_compiled.a" DESTINATION "${build}")
 endfunction()
 
 file(REMOVE_RECURSE "${WORK_DIR}")
@@ -30,7 +59,7 @@ set(consumer_arguments ${arguments} -DCONSUMER_CUDA=${CUDA})
 if(CUDA AND NVCC)
   list(APPEND consumer_arguments "-DCMAKE_CUDA_COMPILER=${NVCC}" -DCMAKE_CUDA_ARCHITECTURES=90)
 endif()
-set(compiled OFF) # the library is built once: it takes a minute
+set(compiled OFF)
 if(KIND STREQUAL "find_package" AND NOT CUDA)
   set(compiled ON)
 endif()
@@ -38,8 +67,13 @@ list(APPEND consumer_arguments -DCONSUMER_COMPILED=${compiled})
 if(KIND STREQUAL "find_package")
   run("${CMAKE_COMMAND}" -S "${ROUNDPIPE_SOURCE_DIR}" -B "${WORK_DIR}/roundpipe" ${arguments}
     -DROUNDPIPE_BUILD_TESTS=OFF -DROUNDPIPE_BUILD_EXAMPLES=OFF -DROUNDPIPE_BUILD_BENCH=OFF
-    -DROUNDPIPE_ENABLE_CUDA=${CUDA} -DROUNDPIPE_BUILD_COMPILED=${compiled})
-  run("${CMAKE_COMMAND}" --build "${WORK_DIR}/roundpipe" --config Debug)
+    -DROUNDPIPE_ENABLE_CUDA=${CUDA} -DROUNDPIPE_BUILD_COMPILED=${compiled}
+    -DCMAKE_EXPORT_COMPILE_COMMANDS=ON)
+  if(compiled AND GENERATOR MATCHES "^(Ninja|Unix Makefiles)$")
+    take_library("${WORK_DIR}/roundpipe")
+  else()
+    run("${CMAKE_COMMAND}" --build "${WORK_DIR}/roundpipe" --config Debug)
+  endif()
   run("${CMAKE_COMMAND}" --install "${WORK_DIR}/roundpipe" --prefix "${WORK_DIR}/staging")
   file(RENAME "${WORK_DIR}/staging" "${WORK_DIR}/prefix") # an installed package may be moved
   list(APPEND consumer_arguments "-DCMAKE_PREFIX_PATH=${WORK_DIR}/prefix")

@@ -1,7 +1,12 @@
 // SPDX-FileCopyrightText: 2026 The roundpipe authors
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 
+#ifdef CONSUMER_OF_A_PART
+#include <roundpipe/core/bytes.hpp>
+#include <roundpipe/version.hpp>
+#else
 #include <roundpipe/roundpipe.hpp>
+#endif
 
 #include <cstdio>
 
