@@ -45,7 +45,8 @@ struct UsePlace {
   BlockUseId use;
   Bytes parameters = 0;                     ///< The block's master table, in the parameter entry.
   Bytes gradients = 0;                      ///< The block's gradient table, in the gradient entry.
-  Bytes rounded = 0;                        ///< \c rounded_table, in the gradient entry.
+  Bytes rounded = 0;                        ///< \c rounded_table, in the gradient entry: behind
+                                            ///< the sums, or where sums have been.
   TensorTable rounded_table;                ///< The block's bf16 and f16 tensors.
   std::vector<std::size_t> rounded_tensor;  ///< By tensor of the block: its index there, or none.
   bool trains = true;                       ///< Frozen blocks have no place in the gradient entry.
@@ -84,7 +85,9 @@ struct StageLayout {
 ///
 /// Parameters, gradients, saved activations and a backward stage's inner boundaries add up over the
 /// layers; workspace takes the maximum; a forward stage's inner boundaries and a backward stage's
-/// inner gradients alternate between two places.
+/// inner gradients alternate between two places. The last micro-batch's backward rounds gradients
+/// layer by layer, from the last to the first; a use's rounded gradients take the place of sums
+/// that are rounded before, if these leave room.
 [[nodiscard]] StageLayout lay_out_stage(ModelDescription const& model,
                                         ParameterBlocks const& blocks,
                                         StageKind kind,

@@ -269,13 +269,71 @@ TEST_CASE("parameter and gradient entries hold each use of a block once") {
       RC_ASSERT(place.rounded_table.size() == rounded);
       if (stage.has_backward()) {
         RC_ASSERT(place.gradients == gradients);
-        RC_ASSERT(place.rounded == gradients + block.gradient.bytes());
-        gradients = place.rounded + place.rounded_table.bytes();
+        gradients += block.gradient.bytes();
       }
     }
     RC_ASSERT(stage.parameter_bytes == parameters);
-    RC_ASSERT(stage.gradient_bytes == gradients);
+    if (!stage.has_backward()) {
+      RC_ASSERT(stage.gradient_bytes == 0U);
+    }
   });
+}
+
+TEST_CASE("rounded gradients overwrite no sum before it is rounded, and nothing that comes down") {
+  test::check_property([] {
+    auto const c = any_case();
+    auto const& stage = c.stage;
+    if (!stage.has_backward()) {
+      return;
+    }
+    using Extent = std::pair<Bytes, Bytes>;  // begin, end
+    std::vector<Extent> live;
+    auto const sum_of = [&](UsePlace const& place) {
+      return Extent{place.gradients,
+                    place.gradients + c.blocks.block_of(place.use).gradient.bytes()};
+    };
+    Bytes sums = 0;
+    Bytes rounded = 0;
+    for (auto const& place : stage.uses) {
+      live.push_back(sum_of(place));
+      sums += live.back().second - live.back().first;
+      rounded += place.rounded_table.bytes();
+    }
+    for (auto layer = stage.range.end(); layer-- > stage.range.first;) {
+      for (auto const use : c.blocks.layer_uses[layer]) {
+        auto const& place = *std::ranges::find(stage.uses, use, &UsePlace::use);
+        Extent const here{place.rounded, place.rounded + place.rounded_table.bytes()};
+        RC_ASSERT(here.first % tensor_alignment_bytes == 0U);
+        RC_ASSERT(here.second <= stage.gradient_bytes);
+        for (auto const& other : live) {
+          RC_ASSERT(here.second <= other.first || other.second <= here.first ||
+                    here.first == here.second);
+        }
+        live.push_back(here);
+        if (place.rounded_table.size() == c.blocks.block_of(use).master.size()) {
+          live.erase(std::ranges::find(live, sum_of(place)));
+        }
+      }
+    }
+    RC_ASSERT(stage.gradient_bytes >= sums);
+    RC_ASSERT(stage.gradient_bytes <= sums + rounded);
+  });
+}
+
+TEST_CASE("of equal bf16 layers, only the last one's rounded gradients need memory of their own") {
+  auto const layer = [](bool is_last) {
+    LayerFacts facts;
+    facts.parameters.push_back({{"weight", {1024}, DType::bf16}});
+    facts.is_loss = is_last;
+    return facts;
+  };
+  ModelDescription const model{{1, 1}, {layer(false), layer(false), layer(false), layer(true)}};
+  auto const blocks = form_blocks(model);
+  auto const stage =
+      lay_out_stage(model, blocks, StageKind::fused, {0, 4}, [](std::size_t) { return false; });
+  CHECK(stage.gradient_bytes == 4 * 4096 + 2048);
+  CHECK(stage.uses[3].rounded == 4 * 4096);
+  CHECK(stage.uses[2].rounded == 3 * 4096);
 }
 
 TEST_CASE(

@@ -4,6 +4,7 @@
 
 #include <roundpipe/concepts/partition_policy.hpp>
 #include <roundpipe/core/bytes.hpp>
+#include <roundpipe/core/id.hpp>
 #include <roundpipe/memory/stage_layout.hpp>
 #include <roundpipe/model/model_description.hpp>
 #include <roundpipe/model/parameter_blocks.hpp>
@@ -12,6 +13,8 @@
 #include <algorithm>
 #include <cstddef>
 #include <functional>
+#include <iterator>
+#include <map>
 #include <utility>
 
 namespace roundpipe {
@@ -34,6 +37,72 @@ class AreaCursor {
   Bytes used_ = 0;
 };
 
+/// Hands out places in memory that has become free, before it takes more.
+class FreedSpace {
+ public:
+  /// All behind \p end is free.
+  explicit FreedSpace(Bytes end) noexcept : end_(end) {}
+
+  /// Where memory has ended so far.
+  [[nodiscard]] Bytes end() const noexcept { return end_; }
+
+  void free(Bytes offset, Bytes bytes) {
+    if (bytes == 0) {
+      return;
+    }
+    auto const next = free_.lower_bound(offset);
+    if (next != free_.end() && next->first == offset + bytes) {
+      bytes += next->second;
+      free_.erase(next);
+    }
+    auto const inserted = free_.emplace(offset, bytes).first;
+    if (inserted != free_.begin()) {
+      if (auto const before = std::prev(inserted); before->first + before->second == offset) {
+        before->second += bytes;
+        free_.erase(inserted);
+      }
+    }
+  }
+
+  /// The first free \p bytes.
+  [[nodiscard]] Bytes take(Bytes bytes) {
+    auto const found =
+        std::ranges::find_if(free_, [&](auto const& space) { return space.second >= bytes; });
+    if (found == free_.end()) {
+      return std::exchange(end_, end_ + bytes);
+    }
+    auto const [offset, room] = *found;
+    free_.erase(found);
+    if (room > bytes) {
+      free_.emplace(offset + bytes, room - bytes);
+    }
+    return offset;
+  }
+
+ private:
+  Bytes end_;
+  std::map<Bytes, Bytes> free_;  // bytes by offset; no two touch
+};
+
+/// Places the rounded gradients where sums have been that are rounded before, in the order in which
+/// the last micro-batch runs backward.
+ROUNDPIPE_INLINE void place_rounded(StageLayout& layout, ParameterBlocks const& blocks) {
+  FreedSpace space(layout.gradient_bytes);
+  for (auto layer = layout.range.end(); layer-- > layout.range.first;) {
+    for (auto& place : layout.uses) {  // of a layer: in the order in which they are rounded
+      if (blocks.use(place.use).layer != LayerId(layer) || !place.trains) {
+        continue;
+      }
+      place.rounded = space.take(place.rounded_table.bytes());
+      if (std::ranges::find(place.rounded_tensor, UsePlace::not_rounded) ==
+          place.rounded_tensor.end()) {
+        space.free(place.gradients, blocks.block_of(place.use).gradient.bytes());
+      }
+    }
+  }
+  layout.gradient_bytes = space.end();
+}
+
 ROUNDPIPE_INLINE void place_uses(StageLayout& layout, ParameterBlocks const& blocks) {
   for (std::size_t layer = layout.range.first; layer < layout.range.end(); ++layer) {
     for (auto const use : blocks.layer_uses[layer]) {
@@ -50,11 +119,13 @@ ROUNDPIPE_INLINE void place_uses(StageLayout& layout, ParameterBlocks const& blo
       }
       if (layout.has_backward() && place.trains) {
         place.gradients = layout.gradient_bytes;
-        place.rounded = place.gradients + block.gradient.bytes();
-        layout.gradient_bytes = place.rounded + place.rounded_table.bytes();
+        layout.gradient_bytes += block.gradient.bytes();
       }
       layout.uses.push_back(std::move(place));
     }
+  }
+  if (layout.has_backward()) {
+    place_rounded(layout, blocks);
   }
 }
 
