@@ -64,7 +64,7 @@ class AnyOptimizer {
 };
 
 /// How much memory a device has.
-enum class Budget { loose, between, smallest };
+enum class Budget { loose, between, smallest, one_stage };
 
 /// One training.
 struct Mix {
@@ -241,6 +241,12 @@ Bytes smallest_budget(F&& plan) {
   return std::stoull(error.substr(found + before.size()));
 }
 
+/// The least that holds all layers in one stage.
+Bytes one_stage_bytes(ModelDescription const& model) {
+  auto const plan = lay_out_stages(model, form_blocks(model), {{}, {{0, model.size()}}}, {1, 1, 1});
+  return plan.memory.bytes;
+}
+
 /// The property: the pipeline trains \p model as the oracle does, bit for bit.
 template <class Data, class Model>
 void check_equal(Mix const& mix, Model const& model, BatchShape capacity) {
@@ -263,7 +269,9 @@ void check_equal(Mix const& mix, Model const& model, BatchShape capacity) {
   auto const expected = outcome_of<Data>(mix, capacity, serial);
 
   auto devices = host_devices(mix.devices);
-  if (mix.budget != Budget::loose) {
+  if (mix.budget == Budget::one_stage) {
+    devices.device_memory_bytes = one_stage_bytes(describe(model, capacity));
+  } else if (mix.budget != Budget::loose) {
     devices.device_memory_bytes = smallest_budget([&] {
       HostBackend backend(host_devices(mix.devices));
       auto tiny = options;
@@ -281,6 +289,10 @@ void check_equal(Mix const& mix, Model const& model, BatchShape capacity) {
   auto const pipeline = make_pipeline(mix, model, backend, options);
   auto const actual = outcome_of<Data>(mix, capacity, *pipeline);
 
+  if (mix.budget == Budget::one_stage && mix.devices == 1) {  // more may do better with more stages
+    RC_ASSERT(pipeline->plan().stages.train.size() == 1U);
+    RC_ASSERT(pipeline->plan().stages.memory.buffering == (Buffering{1, 1, 1}));
+  }
   RC_ASSERT(actual.losses == expected.losses);
   RC_ASSERT(actual.digests == expected.digests);
   RC_ASSERT(actual.result_tables == expected.result_tables);
@@ -365,6 +377,17 @@ TEST_CASE("a pipeline trains transformers as the serial oracle does, bit for bit
     config.frozen_embedding = mix.frozen && mix.seed % 2 == 0;
     config.frozen_blocks = mix.frozen ? config.layers / 2 : 0;
     check_equal<Text>(mix, nn::transformer<nn::HostOps<float>>(config), {2, 5});
+  });
+}
+
+TEST_CASE("a device with room for one copy of everything trains as the serial oracle does") {
+  check_cases([] {
+    auto mix = any_mix();
+    mix.budget = Budget::one_stage;
+    mix.devices = any_number("of the devices", 1, 3);
+    mix.rounds = mix.devices * any_number("rounds a device", 1, 2);
+    mix.delays = any_flag("delays");
+    check_equal<ToyData>(mix, toy_model(toy_options(mix, any_crosses(mix), false)), {2, 3});
   });
 }
 

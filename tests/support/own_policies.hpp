@@ -48,7 +48,16 @@ class OneLayerStages {
   }
 };
 
+/// All layers are one stage.
+class OneStage {
+ public:
+  [[nodiscard]] Partition partition(PartitionProblem const& problem) const {
+    return {{}, {{0, problem.costs.size()}}};
+  }
+};
+
 static_assert(PartitionPolicy<OneLayerStages>);
+static_assert(PartitionPolicy<OneStage>);
 static_assert(TransferPolicy<CopyAtOnce>);
 
 }  // namespace roundpipe::test

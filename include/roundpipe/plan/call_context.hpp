@@ -52,15 +52,17 @@ struct SlotWork {
         activation_up(micro_batches_per_round),
         gradient_up(micro_batches_per_round),
         last_compute(micro_batches_per_round),
+        last_written(micro_batches_per_round),
         activation_down(micro_batches_per_round) {}
 
-  std::optional<Buffer> parameters;
+  std::map<std::size_t, Buffer> parameters;  // by ring
   std::optional<Buffer> gradients;
   std::vector<std::optional<Buffer>> entries_in;
   std::vector<std::optional<Buffer>> entries_out;
   std::vector<ActionId> activation_up;
   std::vector<ActionId> gradient_up;
   std::vector<ActionId> last_compute;
+  std::vector<ActionId> last_written;  // the last compute that wrote the micro-batch's entry out
   std::vector<ActionId> activation_down;
   std::map<BlockUseId, ActionId> uploaded;        // by use: the last chunk with a piece of it
   std::map<std::size_t, ActionId> last_backward;  // by layer, of the last micro-batch
@@ -106,6 +108,17 @@ struct CallContext {
 
   /// Makes \p action wait for what the protocol says of \p event.
   void wait_for_rules(Action& action, BlockEvent event) const;
+
+  /// Whether every slot runs the same stage. Then boundaries need no copies, and with one entry for
+  /// parameters, or gradients, each use keeps its place on the device.
+  [[nodiscard]] bool runs_one_stage() const noexcept { return input.stages.size() == 1; }
+  [[nodiscard]] bool has_fixed_parameters() const noexcept {
+    return runs_one_stage() && input.buffering.parameters == 1;
+  }
+  /// The rings that hold the parameters of \p uses, by index. Fixed parameters have a ring for each
+  /// use, so that the next slot's go up as soon as this slot is done with them; else there is one
+  /// ring, whose entries hold a whole slot's.
+  [[nodiscard]] std::vector<std::size_t> parameter_rings(std::span<BlockUseId const> uses) const;
 
   /// \p entry of a ring of \p count on the device of \p action, which acquires it if it is the
   /// first to need it.

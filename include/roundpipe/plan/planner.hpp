@@ -23,6 +23,7 @@
 
 #include <algorithm>
 #include <cstddef>
+#include <functional>
 #include <limits>
 #include <optional>
 #include <span>
@@ -88,19 +89,29 @@ class Planner {
   [[nodiscard]] S const& schedule() const noexcept { return schedule_; }
   [[nodiscard]] E const& protocol() const noexcept { return protocol_; }
 
-  /// Partitions \p model so that it fits the budget, with as much double buffering as that leaves.
+  /// The time of an iteration by a plan.
+  using Forecast = std::function<double(StagePlan const&)>;
+
+  /// Partitions \p model so that it fits the budget. Each way of buffering has its best partition:
+  /// with fewer entries, stages may be larger. \p forecast chooses between them; without it, the
+  /// plan with most entries is taken.
   /// \throws Error (over_budget) when nothing fits; the message names the layer that needs most,
   ///         the bytes, and the smallest budget with which this planner finds a plan.
   [[nodiscard]] StagePlan plan_stages(ModelDescription const& model,
                                       ParameterBlocks const& blocks,
                                       CostModel const& costs,
-                                      PlanOptions const& options) const {
+                                      PlanOptions const& options,
+                                      Forecast const& forecast = {}) const {
     require(options.devices > 0 && options.micro_batches_per_round > 0 && options.rounds > 0,
             Errc::invalid_argument,
             "devices, micro-batches and rounds are at least 1");
     StageBudget const sizes(model, blocks);
-    if (auto plan = try_budget(model, blocks, sizes, costs, options, options.device_memory)) {
-      return *std::move(plan);
+    auto plans = find_plans(model, blocks, sizes, costs, options, options.device_memory);
+    if (plans.size() == 1 || (!plans.empty() && !forecast)) {
+      return std::move(plans.front());
+    }
+    if (!plans.empty()) {
+      return std::move(*std::ranges::min_element(plans, {}, forecast));
     }
     auto const [layer, bytes] = sizes.largest_layer(buffering_modes().back());
     auto const smallest = smallest_budget(model, blocks, sizes, costs, options);
@@ -181,42 +192,58 @@ class Planner {
     return {{2, 2, depth}, {2, 1, depth}, {1, 1, depth}, {1, 1, 1}};
   }
 
-  [[nodiscard]] std::optional<StagePlan> try_budget(ModelDescription const& model,
-                                                    ParameterBlocks const& blocks,
-                                                    StageBudget const& sizes,
-                                                    CostModel const& costs,
-                                                    PlanOptions const& options,
-                                                    Bytes budget) const {
+  /// The plans that fit \p budget, from the fastest buffering to the most frugal. Of those with one
+  /// partition, the first.
+  [[nodiscard]] std::vector<StagePlan> find_plans(ModelDescription const& model,
+                                                  ParameterBlocks const& blocks,
+                                                  StageBudget const& sizes,
+                                                  CostModel const& costs,
+                                                  PlanOptions const& options,
+                                                  Bytes budget) const {
+    std::vector<StagePlan> plans;
     for (auto const& buffering : buffering_modes()) {
-      std::optional<StagePlan> found;
-      auto limit = budget;
-      auto longest_s = std::numeric_limits<double>::infinity();
-      while (auto partition = try_partition(sizes, costs, options, buffering, limit, longest_s)) {
-        auto plan = lay_out_stages(model, blocks, *std::move(partition), buffering);
-        if (plan.memory.bytes > budget) {
-          // Each ring is as large as its largest stage needs, so stages that fit one by one may not
-          // fit together. A lower limit for one stage gives the next partition to try; none between
-          // is left out, so that a larger budget never fails where a smaller one works.
-          auto const lower = largest_stage(sizes, plan.partition, buffering) - 1;
-          if (lower >= limit) {
-            break;  // the policy does not heed limits
-          }
-          limit = lower;
-          continue;
-        }
-        found = std::move(plan);
-        if (found->partition.size() * options.rounds >= options.devices) {
-          break;
-        }
-        // The objective takes devices to be busy from call to call; but a call with fewer slots
-        // than devices leaves some idle, so its stages must become shorter.
-        longest_s = slowest_stage_seconds(costs.layers(), found->partition);
-      }
-      if (found) {
-        return found;
+      auto found = try_buffering(model, blocks, sizes, costs, options, budget, buffering);
+      if (found && std::ranges::none_of(plans, [&](StagePlan const& plan) {
+            return plan.partition == found->partition;
+          })) {
+        plans.push_back(*std::move(found));
       }
     }
-    return std::nullopt;
+    return plans;
+  }
+
+  [[nodiscard]] std::optional<StagePlan> try_buffering(ModelDescription const& model,
+                                                       ParameterBlocks const& blocks,
+                                                       StageBudget const& sizes,
+                                                       CostModel const& costs,
+                                                       PlanOptions const& options,
+                                                       Bytes budget,
+                                                       Buffering const& buffering) const {
+    std::optional<StagePlan> found;
+    auto limit = budget;
+    auto longest_s = std::numeric_limits<double>::infinity();
+    while (auto partition = try_partition(sizes, costs, options, buffering, limit, longest_s)) {
+      auto plan = lay_out_stages(model, blocks, *std::move(partition), buffering);
+      if (plan.memory.bytes > budget) {
+        // Each ring is as large as its largest stage needs, so stages that fit one by one may not
+        // fit together. A lower limit for one stage gives the next partition to try; none between
+        // is left out, so that a larger budget never fails where a smaller one works.
+        auto const lower = largest_stage(sizes, plan.partition, buffering) - 1;
+        if (lower >= limit) {
+          break;  // the policy does not heed limits
+        }
+        limit = lower;
+        continue;
+      }
+      found = std::move(plan);
+      if (found->partition.size() * options.rounds >= options.devices) {
+        break;
+      }
+      // The objective takes devices to be busy from call to call; but a call with fewer slots
+      // than devices leaves some idle, so its stages must become shorter.
+      longest_s = slowest_stage_seconds(costs.layers(), found->partition);
+    }
+    return found;
   }
 
   /// Stages that need no more than \p limit bytes each and take less than \p longest_s.
@@ -260,15 +287,17 @@ class Planner {
     return largest;
   }
 
-  /// By bisection over what \ref try_budget finds; all sizes are multiples of 256 bytes.
+  /// By bisection over what \ref try_buffering finds; all sizes are multiples of 256 bytes.
   [[nodiscard]] Bytes smallest_budget(ModelDescription const& model,
                                       ParameterBlocks const& blocks,
                                       StageBudget const& sizes,
                                       CostModel const& costs,
                                       PlanOptions const& options) const {
     auto const fits = [&](Bytes units) {
-      return try_budget(model, blocks, sizes, costs, options, units * tensor_alignment_bytes)
-          .has_value();
+      auto const budget = units * tensor_alignment_bytes;
+      return std::ranges::any_of(buffering_modes(), [&](Buffering const& buffering) {
+        return try_buffering(model, blocks, sizes, costs, options, budget, buffering).has_value();
+      });
     };
     auto low = options.device_memory / tensor_alignment_bytes;
     auto high = 2 * low + 1;

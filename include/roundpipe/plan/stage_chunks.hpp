@@ -48,6 +48,13 @@ struct StageChunk {
                                                      ParameterBlocks const& blocks,
                                                      StageLayout const& stage);
 
+/// One chunk for each use that \p wanted takes, in the order in which a backward is done with them,
+/// and none gated: for a device that runs nothing but \p stage, whose only copies these are.
+[[nodiscard]] std::vector<StageChunk> chunks_by_use(
+    ParameterBlocks const& blocks,
+    StageLayout const& stage,
+    std::function<bool(UsePlace const&)> const& wanted);
+
 /// How many of \p chunks hold a piece of \p use.
 [[nodiscard]] std::size_t count_chunks(std::span<StageChunk const> chunks, BlockUseId use);
 

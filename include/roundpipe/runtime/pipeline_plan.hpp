@@ -24,6 +24,7 @@
 #include <roundpipe/runtime/probe/measure_costs.hpp>
 #include <roundpipe/runtime/probe/warm_up.hpp>
 #include <roundpipe/runtime/state/gradient_scaler.hpp>
+#include <roundpipe/simulate/forecast.hpp>
 
 #include <cstddef>
 #include <string>
@@ -76,8 +77,14 @@ template <class Model, Backend B, class Planner>
   auto const& description = shaped.model;
   auto blocks = form_blocks(description, options.rounds > 1 || options.calls_per_step > 1);
   auto const sizes = plan_options(options);
-  auto costs = CostModel::estimate(description, backend.device_properties(DeviceId(0)));
-  auto stages = planner.plan_stages(description, blocks, costs, sizes);
+  auto const device = backend.device_properties(DeviceId(0));
+  auto costs = CostModel::estimate(description, device);
+  auto const step = planner.step_graph(blocks, step_options(options));
+  auto const forecast = [&](StagePlan const& plan) {
+    return forecast_iteration_seconds(
+        planner.streamed_graph(blocks, plan, sizes), step, training_machine(costs, device));
+  };
+  auto stages = planner.plan_stages(description, blocks, costs, sizes, forecast);
   double warm_up_seconds = 0;
   if constexpr (requires { B::warm_up_seconds; }) {
     warm_up_seconds = B::warm_up_seconds;
@@ -85,10 +92,9 @@ template <class Model, Backend B, class Planner>
   }
   if (options.costs == CostSource::measured) {
     costs = measure_costs(model, backend, description, 3, warm_up_seconds);
-    stages = planner.plan_stages(description, blocks, costs, sizes);
+    stages = planner.plan_stages(description, blocks, costs, sizes, forecast);
   }
   auto graph = planner.streamed_graph(blocks, stages, sizes);
-  auto step = planner.step_graph(blocks, step_options(options));
   auto host = plan_host_memory(description,
                                blocks,
                                shaped.batch,
@@ -116,7 +122,7 @@ template <class Model, Backend B, class Planner>
           std::move(host),
           std::move(ledger),
           std::move(graph),
-          std::move(step)};
+          step};
 }
 
 }  // namespace roundpipe

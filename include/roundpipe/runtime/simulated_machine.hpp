@@ -13,9 +13,8 @@
 
 namespace roundpipe {
 
-/// Layers take what \p plan's costs say, steps no time, and copies what the links of \p device,
-/// each alone, take; the caller waits for each loss. For `forecast_iteration_seconds(plan.graph,
-/// plan.step, ...)`, say.
+/// \ref training_machine for \p plan: for `forecast_iteration_seconds(plan.graph, plan.step, ...)`,
+/// say.
 [[nodiscard]] SimulationOptions simulated_machine(PipelinePlan const& plan,
                                                   DeviceProperties const& device);
 

@@ -5,11 +5,18 @@
 /// \file
 /// \brief The time of a training call or iteration in the steady state.
 
+#include <roundpipe/concepts/backend.hpp>
 #include <roundpipe/config.hpp>
 #include <roundpipe/graph/action_graph.hpp>
+#include <roundpipe/model/cost_model.hpp>
 #include <roundpipe/simulate/simulator.hpp>
 
 namespace roundpipe {
+
+/// The machine of a training loop that waits for each loss. Layers take what \p costs says, steps
+/// no time, and copies what the links of \p device, each alone, take.
+[[nodiscard]] SimulationOptions training_machine(CostModel const& costs,
+                                                 DeviceProperties const& device);
 
 /// The seconds of one of many consecutive training calls without steps between them.
 /// \throws Error (invalid_argument) like \ref simulate.

@@ -158,13 +158,16 @@ TEST_CASE("every mutant that can change a result or a queue is caught by the rul
       check(sized(2, 2, 1, {.dense = 1}), LoopedBfs{}, priority);
       check(sized(1, 2, 1, {.dense = 1}), round_robin, CopyAtOnce{});
       check(sized(2, 2, 1, {.dense = 1}), round_robin, UnplannedTransfers{});
-      auto tight = sized(2, 2, 1, {.dense = 1});
-      tight.step = mode.step;
-      tight.plan.device_memory =
-          smallest_device_memory(tight, round_robin, priority, protocol, Partitioner{});
-      check_mutants(mode.name,
-                    plan_training(tight, round_robin, priority, protocol, Partitioner{}),
-                    tight.calls);
+      auto const check_tight = [&](Training training, auto const& partitioner) {
+        training.step = mode.step;
+        training.plan.device_memory =
+            smallest_device_memory(training, round_robin, priority, protocol, partitioner);
+        auto const graphs = plan_training(training, round_robin, priority, protocol, partitioner);
+        check_mutants(mode.name, graphs, training.calls);
+      };
+      check_tight(sized(2, 2, 1, {.dense = 1}), Partitioner{});
+      check_tight(sized(1, 2, 1, {.dense = 1}), OneStage{});
+      check_tight(sized(2, 1, 2, {.dense = 1, .tied = true}), OneStage{});
     };
     if (mode.blocks) {
       check_protocol(BlockingProtocol(mode.protocol));

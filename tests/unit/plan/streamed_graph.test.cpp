@@ -20,8 +20,11 @@
 
 #include <algorithm>
 #include <cstddef>
+#include <functional>
+#include <iterator>
 #include <map>
 #include <span>
+#include <utility>
 #include <vector>
 
 namespace streamed_graph_test {
@@ -234,6 +237,68 @@ TEST_CASE("a slot without parameter windows begins before its last parameters ar
   CHECK(std::ranges::is_sorted(awaited));
   CHECK(awaited.front() == uploads.front());
   CHECK(awaited[1] < uploads.back());
+}
+
+TEST_CASE(
+    "one stage from single entries: copies wait for their own layer alone, the last one's first") {
+  Training training;
+  training.model = {.dense = 3};
+  training.plan = {.devices = 2, .micro_batches_per_round = 2, .rounds = 4};
+  auto const protocol = LayerEventProtocol{};
+  training.plan.device_memory = smallest_device_memory(
+      training, RoundRobinSchedule{}, PriorityTransferEngine{}, protocol, OneStage{});
+  auto const graphs =
+      plan_training(training, RoundRobinSchedule{}, PriorityTransferEngine{}, protocol, OneStage{});
+  REQUIRE(graphs.stages.memory.buffering == Buffering{1, 1, 1});
+  check_order(graphs);
+
+  auto const& actions = graphs.call.actions;
+  std::map<std::pair<ActionKind, RoundId>, std::vector<LayerId>> copied;
+  for (auto const& action : actions) {
+    bool const is_upload = action.kind == ActionKind::upload_parameters;
+    if (!is_upload && action.kind != ActionKind::download_gradients) {
+      continue;
+    }
+    auto const layer = graphs.blocks.use(action.pieces.front().use).layer;
+    copied[{action.kind, action.round}].push_back(layer);
+    if (is_upload && action.round < RoundId(2)) {
+      CHECK(action.waits.empty());  // the call before has waits of its own
+      continue;
+    }
+    std::vector<ActionId> computes;
+    std::ranges::copy_if(action.waits, std::back_inserter(computes), [&](ActionId wait) {
+      return actions[wait.index()].lane.kind == LaneKind::compute;
+    });
+    REQUIRE(computes.size() == 1);
+    auto const& done = actions[computes.front().index()];
+    CHECK(done.kind == ActionKind::backward);
+    CHECK(done.last);
+    CHECK(done.layer == layer);
+    CHECK(done.round.index() + (is_upload ? 2 : 0) == action.round.index());
+  }
+  CHECK(copied.size() == 2 * training.plan.rounds);
+  for (auto const& [key, layers] : copied) {
+    CHECK(layers.size() > training.model.dense);
+    CHECK(std::ranges::is_sorted(layers, std::ranges::greater{}));
+  }
+}
+
+TEST_CASE("a loss comes down as soon as the loss layer is done") {
+  auto const graphs = plan({.devices = 1, .micro_batches_per_round = 2, .device_memory = 1_GiB},
+                           RoundRobinSchedule{},
+                           PriorityTransferEngine{},
+                           OneStage{});
+  std::size_t losses = 0;
+  for (auto const& action : graphs.call.actions) {
+    if (action.kind == ActionKind::download_activation) {
+      REQUIRE(action.waits.size() == 1);
+      auto const& writer = graphs.call.actions[action.waits.front().index()];
+      CHECK(writer.kind == ActionKind::backward);
+      CHECK(writer.layer == LayerId(graphs.blocks.layer_uses.size() - 1));
+      ++losses;
+    }
+  }
+  CHECK(losses == 2);
 }
 
 TEST_CASE("consecutive slots run on consecutive devices") {

@@ -36,7 +36,7 @@ ROUNDPIPE_INLINE void ActivationCopies::add_down(SlotId id, std::size_t m) {
   auto action = call_.make(id, ActionKind::download_activation, LaneKind::activation_down, m);
   action.reads.push_back(*work.entries_out[m]);
   action.bytes = stage.out_bytes;
-  wait_for(action, work.last_compute[m]);
+  wait_for(action, work.last_written[m]);
   for (auto const& kept : stage.kept) {
     write_boundary(action, BufferKind::checkpoint, kept.boundary);
   }

@@ -13,6 +13,7 @@
 #include <cstddef>
 #include <optional>
 #include <span>
+#include <vector>
 
 namespace roundpipe {
 
@@ -58,6 +59,18 @@ ROUNDPIPE_INLINE Action CallContext::make_chunk(SlotId id,
 ROUNDPIPE_INLINE void CallContext::wait_for_rules(Action& action, BlockEvent event) const {
   auto const events = input.before(event);
   action.block_waits.insert(action.block_waits.end(), events.begin(), events.end());
+}
+
+ROUNDPIPE_INLINE std::vector<std::size_t> CallContext::parameter_rings(
+    std::span<BlockUseId const> uses) const {
+  std::vector<std::size_t> rings;
+  for (auto const use : uses) {
+    auto const ring = has_fixed_parameters() ? use.index() : 0;
+    if (rings.empty() || rings.back() != ring) {
+      rings.push_back(ring);
+    }
+  }
+  return rings;
 }
 
 ROUNDPIPE_INLINE Buffer CallContext::acquire_once(std::optional<Buffer>& entry,

@@ -21,8 +21,12 @@ namespace detail {
 
 ROUNDPIPE_INLINE ParameterUploads::ParameterUploads(CallContext& call)
     : call_(call), chunks_(cut_stages(call, [](auto const&, auto const&) { return true; })) {
+  auto const& blocks = call.input.blocks;
   for (std::size_t i = 0; i < chunks_.size(); ++i) {
-    ordered_.push_back(in_layer_order(chunks_[i], call.input.blocks, call.input.stages[i]));
+    auto const& stage = call.input.stages[i];
+    ordered_.push_back(call.has_fixed_parameters()
+                           ? chunks_by_use(blocks, stage, [](auto const&) { return true; })
+                           : in_layer_order(chunks_[i], blocks, stage));
   }
 }
 
@@ -75,8 +79,15 @@ ROUNDPIPE_INLINE void ParameterUploads::add_chunk(SlotId id,
     auto const back = call_.micro_batches_per_round() - uploaded_through(chunk.window);
     action.lane_waits.push_back({LaneKind::activation_up, back});
   }
-  action.writes.push_back(call_.acquire_once(
-      work.parameters, BufferKind::parameters, call_.input.buffering.parameters, action));
+  for (auto const index : call_.parameter_rings(chunk.uses)) {
+    auto entry = work.parameters.find(index);
+    if (entry == work.parameters.end()) {
+      Ring const ring{BufferKind::parameters, action.lane.device, index};
+      auto const buffer = call_.graph.acquire(ring, call_.input.buffering.parameters, action);
+      entry = work.parameters.emplace(index, buffer).first;
+    }
+    action.writes.push_back(entry->second);
+  }
   auto const blocks = trained_blocks_of(chunk);
   for (auto const block : blocks) {
     action.reads.push_back(block_buffer(BufferKind::master, block));

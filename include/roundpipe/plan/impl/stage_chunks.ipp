@@ -13,6 +13,7 @@
 #include <cstddef>
 #include <functional>
 #include <numeric>
+#include <ranges>
 #include <span>
 #include <utility>
 #include <vector>
@@ -102,6 +103,27 @@ ROUNDPIPE_INLINE std::vector<StageChunk> in_layer_order(std::vector<StageChunk> 
   }
   std::erase_if(ordered, [](StageChunk const& chunk) { return chunk.pieces.empty(); });
   return ordered;
+}
+
+ROUNDPIPE_INLINE std::vector<StageChunk> chunks_by_use(
+    ParameterBlocks const& blocks,
+    StageLayout const& stage,
+    std::function<bool(UsePlace const&)> const& wanted) {
+  std::vector<StageChunk> chunks;
+  for (auto const& place : std::views::reverse(stage.uses)) {
+    auto const& table = blocks.block_of(place.use).master;
+    StageChunk chunk{0, false, 0, {}, {place.use}};
+    for (std::size_t t = 0; wanted(place) && t < table.size(); ++t) {
+      if (table[t].bytes() > 0) {
+        chunk.bytes += table[t].bytes();
+        chunk.pieces.push_back({place.use, t, 0, table[t].bytes()});
+      }
+    }
+    if (!chunk.pieces.empty()) {
+      chunks.push_back(std::move(chunk));
+    }
+  }
+  return chunks;
 }
 
 ROUNDPIPE_INLINE std::size_t count_chunks(std::span<StageChunk const> chunks, BlockUseId use) {

@@ -80,8 +80,10 @@ ROUNDPIPE_INLINE ActionId StageCompute::add_layer(std::size_t i, Action action) 
       wait_for(action, work.uploaded.at(use));
     }
   }
-  if (!action.uses.empty() && work.parameters) {
-    action.reads.push_back(*work.parameters);
+  for (auto const ring : call_.parameter_rings(action.uses)) {
+    if (auto const found = work.parameters.find(ring); found != work.parameters.end()) {
+      action.reads.push_back(found->second);
+    }
   }
   auto const reads_entry =
       (places.input.area == Area::activations_in && places.input.bytes > 0) ||
@@ -93,8 +95,15 @@ ROUNDPIPE_INLINE ActionId StageCompute::add_layer(std::size_t i, Action action) 
   if (places.input.area == Area::activations_out) {
     action.reads.push_back(work.entries_out[m].value());
   }
-  work.last_compute[m] = call_.graph.add(std::move(action));
-  return work.last_compute[m];
+  auto const writes_entry = std::ranges::any_of(action.writes, [](Buffer const& buffer) {
+    return buffer.ring.kind == BufferKind::activations_out;
+  });
+  auto const added = call_.graph.add(std::move(action));
+  work.last_compute[m] = added;
+  if (writes_entry) {
+    work.last_written[m] = added;
+  }
+  return added;
 }
 
 }  // namespace detail

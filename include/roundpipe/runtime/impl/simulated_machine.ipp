@@ -7,18 +7,14 @@
 #include <roundpipe/graph/timeline.hpp>
 #include <roundpipe/runtime/pipeline_plan.hpp>
 #include <roundpipe/runtime/simulated_machine.hpp>
+#include <roundpipe/simulate/forecast.hpp>
 #include <roundpipe/simulate/simulator.hpp>
 
 namespace roundpipe {
 
 ROUNDPIPE_INLINE SimulationOptions simulated_machine(PipelinePlan const& plan,
                                                      DeviceProperties const& device) {
-  SimulationOptions machine;
-  machine.compute.layers = plan.costs.layers();
-  machine.link.upload_bytes_per_second = device.upload_bytes_per_second;
-  machine.link.download_bytes_per_second = device.download_bytes_per_second;
-  machine.waits_for_losses = true;
-  return machine;
+  return training_machine(plan.costs, device);
 }
 
 ROUNDPIPE_INLINE SimulationOptions simulated_machine(PipelinePlan const& plan,

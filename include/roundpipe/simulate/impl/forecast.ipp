@@ -2,8 +2,10 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 
+#include <roundpipe/concepts/backend.hpp>
 #include <roundpipe/graph/action_graph.hpp>
 #include <roundpipe/graph/graph_sequence.hpp>
+#include <roundpipe/model/cost_model.hpp>
 #include <roundpipe/simulate/forecast.hpp>
 #include <roundpipe/simulate/simulator.hpp>
 
@@ -41,6 +43,16 @@ namespace detail {
 }
 
 }  // namespace detail
+
+ROUNDPIPE_INLINE SimulationOptions training_machine(CostModel const& costs,
+                                                    DeviceProperties const& device) {
+  SimulationOptions machine;
+  machine.compute.layers = costs.layers();
+  machine.link.upload_bytes_per_second = device.upload_bytes_per_second;
+  machine.link.download_bytes_per_second = device.download_bytes_per_second;
+  machine.waits_for_losses = true;
+  return machine;
+}
 
 ROUNDPIPE_INLINE double forecast_call_seconds(ActionGraph const& call,
                                               SimulationOptions const& options) {
