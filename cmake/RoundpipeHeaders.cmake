@@ -113,6 +113,7 @@ set(ROUNDPIPE_CORE_HEADERS
   include/roundpipe/plan/resident_graph.hpp
   include/roundpipe/plan/stage_chunks.hpp
   include/roundpipe/plan/stage_compute.hpp
+  include/roundpipe/plan/stage_plan.hpp
   include/roundpipe/plan/step_graph.hpp
   include/roundpipe/plan/streamed_graph.hpp
   include/roundpipe/bubble/bubble_meter.hpp
@@ -369,6 +370,7 @@ set(ROUNDPIPE_DEFINITIONS
   include/roundpipe/plan/impl/resident_graph.ipp
   include/roundpipe/plan/impl/stage_chunks.ipp
   include/roundpipe/plan/impl/stage_compute.ipp
+  include/roundpipe/plan/impl/stage_plan.ipp
   include/roundpipe/plan/impl/step_graph.ipp
   include/roundpipe/plan/impl/streamed_graph.ipp
   include/roundpipe/bubble/impl/bubble_meter.ipp

@@ -111,6 +111,7 @@
 #include <roundpipe/plan/resident_graph.hpp>
 #include <roundpipe/plan/stage_chunks.hpp>
 #include <roundpipe/plan/stage_compute.hpp>
+#include <roundpipe/plan/stage_plan.hpp>
 #include <roundpipe/plan/step_graph.hpp>
 #include <roundpipe/plan/streamed_graph.hpp>
 #include <roundpipe/policies/blocking_protocol.hpp>

@@ -381,7 +381,7 @@ TEST_CASE("a pipeline trains transformers as the serial oracle does, bit for bit
 }
 
 TEST_CASE("a device with room for one copy of everything trains as the serial oracle does") {
-  check_cases([] {
+  check_times(20, [] {
     auto mix = any_mix();
     mix.budget = Budget::one_stage;
     mix.devices = any_number("of the devices", 1, 3);

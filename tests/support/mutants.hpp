@@ -377,7 +377,7 @@ class MutantLab {
       for (auto const& open : open_conflicts(order)) {
         (open.of_content ? effect.changes_result : effect.changes_queues) = true;
       }
-      auto const violations = verify(actions, actions.size());
+      auto const violations = verify(actions, order, actions.size());
       for (auto const& violation : violations) {
         effect.found.insert(violation.rule);
       }

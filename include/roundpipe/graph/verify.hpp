@@ -62,8 +62,9 @@ namespace detail {
 
 }  // namespace detail
 
-/// Checks an unrolled sequence; see below.
+/// Checks an unrolled sequence, whose order is \p order; see below.
 [[nodiscard]] std::vector<Violation> verify(std::vector<UnrolledAction> const& actions,
+                                            SequenceOrder const& order,
                                             std::size_t most = 16);
 
 /// \brief Checks \p sequence and returns at most \p most violations: unordered pairs under a \ref

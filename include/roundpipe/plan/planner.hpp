@@ -16,8 +16,8 @@
 #include <roundpipe/model/cost_model.hpp>
 #include <roundpipe/model/model_description.hpp>
 #include <roundpipe/model/parameter_blocks.hpp>
-#include <roundpipe/model/stage_passes.hpp>
 #include <roundpipe/partition/partition_objective.hpp>
+#include <roundpipe/plan/stage_plan.hpp>
 #include <roundpipe/plan/step_graph.hpp>
 #include <roundpipe/plan/streamed_graph.hpp>
 
@@ -40,41 +40,6 @@ struct PlanOptions {
   std::size_t rounds = 1;                   ///< R: of a call.
   Bytes device_memory = 0;                  ///< Budget of each device.
 };
-
-/// Stages and where they lie.
-struct StagePlan {
-  Partition partition;
-  std::vector<StageLayout> train;     ///< Forward stages, then backward stages.
-  std::vector<StageLayout> evaluate;  ///< Forward stages, then the fused one without backward.
-  DeviceMemoryPlan memory;
-};
-
-/// Lays out the stages of \p partition, and plans the memory of a device that runs any of them.
-[[nodiscard]] inline StagePlan lay_out_stages(ModelDescription const& model,
-                                              ParameterBlocks const& blocks,
-                                              Partition partition,
-                                              Buffering buffering) {
-  StagePlan plan;
-  plan.partition = std::move(partition);
-  auto const& backward = plan.partition.backward;
-  auto const keeps = [&](std::size_t boundary) {
-    return std::any_of(backward.begin(), backward.end(), [&](LayerRange const& range) {
-      return range.first == boundary + 1;
-    });
-  };
-  for (auto const& [kind, range] : stages_of(plan.partition)) {
-    plan.train.push_back(lay_out_stage(model, blocks, kind, range, keeps));
-    if (kind == StageKind::forward) {
-      plan.evaluate.push_back(plan.train.back());
-    }
-  }
-  plan.evaluate.push_back(
-      lay_out_stage(model, blocks, StageKind::evaluate, backward.front(), keeps));
-  auto all = plan.train;
-  all.push_back(plan.evaluate.back());
-  plan.memory = plan_device_memory(all, buffering);
-  return plan;
-}
 
 /// Makes plans with one set of policies.
 template <Schedule S, TransferPolicy T, EventProtocol E, PartitionPolicy P>

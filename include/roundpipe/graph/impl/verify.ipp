@@ -60,8 +60,8 @@ ROUNDPIPE_INLINE bool overlaps(BufferKind kind, Action const& a, Action const& b
 
 class Verifier {
  public:
-  Verifier(std::span<UnrolledAction const> actions, std::size_t most)
-      : actions_(actions), order_(actions), most_(most) {}
+  Verifier(std::span<UnrolledAction const> actions, SequenceOrder const& order, std::size_t most)
+      : actions_(actions), order_(order), most_(most) {}
 
   [[nodiscard]] std::vector<Violation> run() && {
     if (!order_.deadlock().empty()) {
@@ -217,7 +217,7 @@ class Verifier {
   }
 
   std::span<UnrolledAction const> actions_;
-  SequenceOrder order_;
+  SequenceOrder const& order_;
   std::size_t most_;
   std::map<Location, State> states_;
   std::vector<Violation> violations_;
@@ -226,12 +226,14 @@ class Verifier {
 }  // namespace detail
 
 ROUNDPIPE_INLINE std::vector<Violation> verify(std::vector<UnrolledAction> const& actions,
+                                               SequenceOrder const& order,
                                                std::size_t most) {
-  return detail::Verifier(actions, most).run();
+  return detail::Verifier(actions, order, most).run();
 }
 
 ROUNDPIPE_INLINE std::vector<Violation> verify(GraphSequence const& sequence, std::size_t most) {
-  return verify(sequence.unroll(), most);
+  auto const actions = sequence.unroll();
+  return verify(actions, SequenceOrder(actions), most);
 }
 
 ROUNDPIPE_INLINE std::vector<Violation> verify(ActionGraph const& graph) {

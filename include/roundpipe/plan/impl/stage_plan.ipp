@@ -1,0 +1,45 @@
+// SPDX-FileCopyrightText: 2026 The roundpipe authors
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#pragma once
+
+#include <roundpipe/concepts/partition_policy.hpp>
+#include <roundpipe/memory/memory_plan.hpp>
+#include <roundpipe/memory/stage_layout.hpp>
+#include <roundpipe/model/model_description.hpp>
+#include <roundpipe/model/parameter_blocks.hpp>
+#include <roundpipe/model/stage_passes.hpp>
+#include <roundpipe/plan/stage_plan.hpp>
+
+#include <algorithm>
+#include <cstddef>
+#include <utility>
+
+namespace roundpipe {
+
+ROUNDPIPE_INLINE StagePlan lay_out_stages(ModelDescription const& model,
+                                          ParameterBlocks const& blocks,
+                                          Partition partition,
+                                          Buffering buffering) {
+  StagePlan plan;
+  plan.partition = std::move(partition);
+  auto const& backward = plan.partition.backward;
+  auto const keeps = [&](std::size_t boundary) {
+    return std::any_of(backward.begin(), backward.end(), [&](LayerRange const& range) {
+      return range.first == boundary + 1;
+    });
+  };
+  for (auto const& [kind, range] : stages_of(plan.partition)) {
+    plan.train.push_back(lay_out_stage(model, blocks, kind, range, keeps));
+    if (kind == StageKind::forward) {
+      plan.evaluate.push_back(plan.train.back());
+    }
+  }
+  plan.evaluate.push_back(
+      lay_out_stage(model, blocks, StageKind::evaluate, backward.front(), keeps));
+  auto all = plan.train;
+  all.push_back(plan.evaluate.back());
+  plan.memory = plan_device_memory(all, buffering);
+  return plan;
+}
+
+}  // namespace roundpipe

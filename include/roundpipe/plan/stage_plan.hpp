@@ -1,0 +1,37 @@
+// SPDX-FileCopyrightText: 2026 The roundpipe authors
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#pragma once
+
+/// \file
+/// \brief The stages of a partition, laid out in the memory of a device that runs any of them.
+
+#include <roundpipe/concepts/partition_policy.hpp>
+#include <roundpipe/config.hpp>
+#include <roundpipe/memory/memory_plan.hpp>
+#include <roundpipe/memory/stage_layout.hpp>
+#include <roundpipe/model/model_description.hpp>
+#include <roundpipe/model/parameter_blocks.hpp>
+
+#include <vector>
+
+namespace roundpipe {
+
+/// Stages and where they lie.
+struct StagePlan {
+  Partition partition;
+  std::vector<StageLayout> train;     ///< Forward stages, then backward stages.
+  std::vector<StageLayout> evaluate;  ///< Forward stages, then the fused one without backward.
+  DeviceMemoryPlan memory;
+};
+
+/// Lays out the stages of \p partition, and plans the memory of a device that runs any of them.
+[[nodiscard]] StagePlan lay_out_stages(ModelDescription const& model,
+                                       ParameterBlocks const& blocks,
+                                       Partition partition,
+                                       Buffering buffering);
+
+}  // namespace roundpipe
+
+#ifndef ROUNDPIPE_COMPILED
+#  include <roundpipe/plan/impl/stage_plan.ipp>
+#endif
