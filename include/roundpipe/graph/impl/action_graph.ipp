@@ -37,7 +37,3 @@ ROUNDPIPE_INLINE Buffer const* find_buffer(Action const& action, BufferKind kind
 }
 
 }  // namespace roundpipe
-
-#ifdef ROUNDPIPE_COMPILED
-template class std::vector<roundpipe::Action>;
-#endif

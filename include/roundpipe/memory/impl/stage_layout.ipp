@@ -206,7 +206,3 @@ ROUNDPIPE_INLINE StageLayout lay_out_stage(ModelDescription const& model,
 }
 
 }  // namespace roundpipe
-
-#ifdef ROUNDPIPE_COMPILED
-template class std::vector<roundpipe::StageLayout>;
-#endif

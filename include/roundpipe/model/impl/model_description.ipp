@@ -57,7 +57,3 @@ ROUNDPIPE_INLINE void gradient_views(std::vector<DeviceTensor>& list,
 }
 
 }  // namespace roundpipe
-
-#ifdef ROUNDPIPE_COMPILED
-template class std::vector<roundpipe::LayerFacts>;
-#endif
