@@ -152,6 +152,7 @@ Outcome run(Options const& o, rp::nn::TransformerConfig const& shape) {
                             .device_memory = o.device_memory,
                             .loss_scale = loss_scale,
                             .costs = rp::CostSource::measured,
+                            .forecast = rp::forecast_training_seconds,
                             .timeline_calls = 2 * (o.warmup + o.steps),
                         },
                         schedule_of(o),

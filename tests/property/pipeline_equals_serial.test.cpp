@@ -10,6 +10,8 @@
 #include <roundpipe/runtime/pipeline.hpp>
 #include <roundpipe/runtime/serial/serial_trainer.hpp>
 #include <roundpipe/runtime/weights_digest.hpp>
+#include <roundpipe/schedule/round_robin_schedule.hpp>
+#include <roundpipe/simulate/forecast.hpp>
 #include <support/error_of.hpp>
 #include <support/pipeline_runs.hpp>
 #include <support/property.hpp>
@@ -271,6 +273,7 @@ void check_equal(Mix const& mix, Model const& model, BatchShape capacity) {
   auto devices = host_devices(mix.devices);
   if (mix.budget == Budget::one_stage) {
     devices.device_memory_bytes = one_stage_bytes(describe(model, capacity));
+    options.forecast = forecast_training_seconds;
   } else if (mix.budget != Budget::loose) {
     devices.device_memory_bytes = smallest_budget([&] {
       HostBackend backend(host_devices(mix.devices));

@@ -55,7 +55,7 @@ struct SlotWork {
         last_written(micro_batches_per_round),
         activation_down(micro_batches_per_round) {}
 
-  std::map<std::size_t, Buffer> parameters;  // by ring
+  std::vector<std::optional<Buffer>> parameters;  // by ring
   std::optional<Buffer> gradients;
   std::vector<std::optional<Buffer>> entries_in;
   std::vector<std::optional<Buffer>> entries_out;
@@ -120,12 +120,13 @@ struct CallContext {
   /// ring, whose entries hold a whole slot's.
   [[nodiscard]] std::vector<std::size_t> parameter_rings(std::span<BlockUseId const> uses) const;
 
-  /// \p entry of a ring of \p count on the device of \p action, which acquires it if it is the
-  /// first to need it.
+  /// \p entry of ring \p index of \p count on the device of \p action, which acquires it if it is
+  /// the first to need it.
   Buffer acquire_once(std::optional<Buffer>& entry,
                       BufferKind kind,
                       std::size_t count,
-                      Action& action);
+                      Action& action,
+                      std::size_t index = 0);
 
   /// The end of the compute of the micro-batch that stands \p back (at least 1) before micro-batch
   /// \p m of slot \p id on its device; none before the call.

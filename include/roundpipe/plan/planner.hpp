@@ -71,12 +71,9 @@ class Planner {
             Errc::invalid_argument,
             "devices, micro-batches and rounds are at least 1");
     StageBudget const sizes(model, blocks);
-    auto plans = find_plans(model, blocks, sizes, costs, options, options.device_memory);
-    if (plans.size() == 1 || (!plans.empty() && !forecast)) {
-      return std::move(plans.front());
-    }
-    if (!plans.empty()) {
-      return std::move(*std::ranges::min_element(plans, {}, forecast));
+    if (auto plan =
+            find_plan(model, blocks, sizes, costs, options, options.device_memory, forecast)) {
+      return *std::move(plan);
     }
     auto const [layer, bytes] = sizes.largest_layer(buffering_modes().back());
     auto const smallest = smallest_budget(model, blocks, sizes, costs, options);
@@ -157,24 +154,31 @@ class Planner {
     return {{2, 2, depth}, {2, 1, depth}, {1, 1, depth}, {1, 1, 1}};
   }
 
-  /// The plans that fit \p budget, from the fastest buffering to the most frugal. Of those with one
-  /// partition, the first.
-  [[nodiscard]] std::vector<StagePlan> find_plans(ModelDescription const& model,
-                                                  ParameterBlocks const& blocks,
-                                                  StageBudget const& sizes,
-                                                  CostModel const& costs,
-                                                  PlanOptions const& options,
-                                                  Bytes budget) const {
-    std::vector<StagePlan> plans;
+  /// The plan for \p budget that \p forecast prefers; without it, the first, if there is one.
+  [[nodiscard]] std::optional<StagePlan> find_plan(ModelDescription const& model,
+                                                   ParameterBlocks const& blocks,
+                                                   StageBudget const& sizes,
+                                                   CostModel const& costs,
+                                                   PlanOptions const& options,
+                                                   Bytes budget,
+                                                   Forecast const& forecast) const {
+    std::optional<StagePlan> best;
+    double best_s = 0;
     for (auto const& buffering : buffering_modes()) {
       auto found = try_buffering(model, blocks, sizes, costs, options, budget, buffering);
-      if (found && std::ranges::none_of(plans, [&](StagePlan const& plan) {
-            return plan.partition == found->partition;
-          })) {
-        plans.push_back(*std::move(found));
+      if (!found || (best && best->partition == found->partition)) {
+        continue;
+      }
+      if (!forecast) {
+        return found;
+      }
+      auto const seconds = forecast(*found);
+      if (!best || seconds < best_s) {
+        best = std::move(found);
+        best_s = seconds;
       }
     }
-    return plans;
+    return best;
   }
 
   [[nodiscard]] std::optional<StagePlan> try_buffering(ModelDescription const& model,
@@ -252,7 +256,7 @@ class Planner {
     return largest;
   }
 
-  /// By bisection over what \ref try_buffering finds; all sizes are multiples of 256 bytes.
+  /// By bisection over what \ref find_plan finds; all sizes are multiples of 256 bytes.
   [[nodiscard]] Bytes smallest_budget(ModelDescription const& model,
                                       ParameterBlocks const& blocks,
                                       StageBudget const& sizes,
@@ -260,9 +264,7 @@ class Planner {
                                       PlanOptions const& options) const {
     auto const fits = [&](Bytes units) {
       auto const budget = units * tensor_alignment_bytes;
-      return std::ranges::any_of(buffering_modes(), [&](Buffering const& buffering) {
-        return try_buffering(model, blocks, sizes, costs, options, budget, buffering).has_value();
-      });
+      return find_plan(model, blocks, sizes, costs, options, budget, {}).has_value();
     };
     auto low = options.device_memory / tensor_alignment_bytes;
     auto high = 2 * low + 1;

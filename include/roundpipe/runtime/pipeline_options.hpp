@@ -10,7 +10,9 @@
 #include <roundpipe/core/bytes.hpp>
 #include <roundpipe/core/error.hpp>
 #include <roundpipe/core/id.hpp>
+#include <roundpipe/graph/action_graph.hpp>
 #include <roundpipe/memory/host_memory_plan.hpp>
+#include <roundpipe/model/cost_model.hpp>
 #include <roundpipe/optim/loss_scale.hpp>
 #include <roundpipe/system/host_memory_limit.hpp>
 
@@ -18,6 +20,7 @@
 #include <cmath>
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <optional>
 
 namespace roundpipe {
@@ -55,6 +58,14 @@ struct PipelineOptions {
   /// Steps that clip or have a loss scale begin with all blocks in any case.
   StepStart step_start = StepStart::each_block;
   CostSource costs = CostSource::estimated;
+  /// The seconds of an iteration, which is a call and a step. Where fewer ring entries leave room
+  /// for larger stages, the plan with the least seconds is taken; without a forecast, the plan with
+  /// most entries. \ref forecast_training_seconds is one.
+  std::function<double(ActionGraph const& call,
+                       ActionGraph const& step,
+                       CostModel const& costs,
+                       DeviceProperties const& device)>
+      forecast{};
   /// Threads that update parameters. 0: one for each usable core that no issuing thread needs.
   std::size_t optimizer_threads = 0;
   bool verify = true;              ///< Whether the plan's graphs are checked before step 1.

@@ -24,9 +24,9 @@
 #include <roundpipe/runtime/probe/measure_costs.hpp>
 #include <roundpipe/runtime/probe/warm_up.hpp>
 #include <roundpipe/runtime/state/gradient_scaler.hpp>
-#include <roundpipe/simulate/forecast.hpp>
 
 #include <cstddef>
+#include <functional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -80,10 +80,12 @@ template <class Model, Backend B, class Planner>
   auto const device = backend.device_properties(DeviceId(0));
   auto costs = CostModel::estimate(description, device);
   auto const step = planner.step_graph(blocks, step_options(options));
-  auto const forecast = [&](StagePlan const& plan) {
-    return forecast_iteration_seconds(
-        planner.streamed_graph(blocks, plan, sizes), step, training_machine(costs, device));
-  };
+  std::function<double(StagePlan const&)> forecast;
+  if (options.forecast) {
+    forecast = [&](StagePlan const& plan) {
+      return options.forecast(planner.streamed_graph(blocks, plan, sizes), step, costs, device);
+    };
+  }
   auto stages = planner.plan_stages(description, blocks, costs, sizes, forecast);
   double warm_up_seconds = 0;
   if constexpr (requires { B::warm_up_seconds; }) {

@@ -30,6 +30,13 @@ namespace roundpipe {
                                                 ActionGraph const& step,
                                                 SimulationOptions const& options);
 
+/// The same on the \ref training_machine of \p costs and \p device: for
+/// `PipelineOptions::forecast`.
+[[nodiscard]] double forecast_training_seconds(ActionGraph const& call,
+                                               ActionGraph const& step,
+                                               CostModel const& costs,
+                                               DeviceProperties const& device);
+
 }  // namespace roundpipe
 
 #ifndef ROUNDPIPE_COMPILED

@@ -76,9 +76,10 @@ ROUNDPIPE_INLINE std::vector<std::size_t> CallContext::parameter_rings(
 ROUNDPIPE_INLINE Buffer CallContext::acquire_once(std::optional<Buffer>& entry,
                                                   BufferKind kind,
                                                   std::size_t count,
-                                                  Action& action) {
+                                                  Action& action,
+                                                  std::size_t index) {
   if (!entry) {
-    entry = graph.acquire({kind, action.lane.device, 0}, count, action);
+    entry = graph.acquire({kind, action.lane.device, index}, count, action);
   }
   return *entry;
 }

@@ -9,6 +9,7 @@
 #include <roundpipe/plan/parameter_uploads.hpp>
 #include <roundpipe/plan/stage_chunks.hpp>
 
+#include <algorithm>
 #include <cstddef>
 #include <set>
 #include <span>
@@ -80,13 +81,12 @@ ROUNDPIPE_INLINE void ParameterUploads::add_chunk(SlotId id,
     action.lane_waits.push_back({LaneKind::activation_up, back});
   }
   for (auto const index : call_.parameter_rings(chunk.uses)) {
-    auto entry = work.parameters.find(index);
-    if (entry == work.parameters.end()) {
-      Ring const ring{BufferKind::parameters, action.lane.device, index};
-      auto const buffer = call_.graph.acquire(ring, call_.input.buffering.parameters, action);
-      entry = work.parameters.emplace(index, buffer).first;
-    }
-    action.writes.push_back(entry->second);
+    work.parameters.resize(std::max(work.parameters.size(), index + 1));
+    action.writes.push_back(call_.acquire_once(work.parameters[index],
+                                               BufferKind::parameters,
+                                               call_.input.buffering.parameters,
+                                               action,
+                                               index));
   }
   auto const blocks = trained_blocks_of(chunk);
   for (auto const block : blocks) {

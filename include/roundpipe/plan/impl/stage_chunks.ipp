@@ -13,7 +13,6 @@
 #include <cstddef>
 #include <functional>
 #include <numeric>
-#include <ranges>
 #include <span>
 #include <utility>
 #include <vector>
@@ -110,13 +109,13 @@ ROUNDPIPE_INLINE std::vector<StageChunk> chunks_by_use(
     StageLayout const& stage,
     std::function<bool(UsePlace const&)> const& wanted) {
   std::vector<StageChunk> chunks;
-  for (auto const& place : std::views::reverse(stage.uses)) {
-    auto const& table = blocks.block_of(place.use).master;
-    StageChunk chunk{0, false, 0, {}, {place.use}};
-    for (std::size_t t = 0; wanted(place) && t < table.size(); ++t) {
+  for (auto place = stage.uses.rbegin(); place != stage.uses.rend(); ++place) {
+    auto const& table = blocks.block_of(place->use).master;
+    StageChunk chunk{0, false, 0, {}, {place->use}};
+    for (std::size_t t = 0; wanted(*place) && t < table.size(); ++t) {
       if (table[t].bytes() > 0) {
         chunk.bytes += table[t].bytes();
-        chunk.pieces.push_back({place.use, t, 0, table[t].bytes()});
+        chunk.pieces.push_back({place->use, t, 0, table[t].bytes()});
       }
     }
     if (!chunk.pieces.empty()) {

@@ -81,8 +81,8 @@ ROUNDPIPE_INLINE ActionId StageCompute::add_layer(std::size_t i, Action action) 
     }
   }
   for (auto const ring : call_.parameter_rings(action.uses)) {
-    if (auto const found = work.parameters.find(ring); found != work.parameters.end()) {
-      action.reads.push_back(found->second);
+    if (ring < work.parameters.size() && work.parameters[ring]) {
+      action.reads.push_back(*work.parameters[ring]);
     }
   }
   auto const reads_entry =

@@ -65,4 +65,11 @@ ROUNDPIPE_INLINE double forecast_iteration_seconds(ActionGraph const& call,
   return detail::steady_seconds({&call, &step}, call.devices, options);
 }
 
+ROUNDPIPE_INLINE double forecast_training_seconds(ActionGraph const& call,
+                                                  ActionGraph const& step,
+                                                  CostModel const& costs,
+                                                  DeviceProperties const& device) {
+  return forecast_iteration_seconds(call, step, training_machine(costs, device));
+}
+
 }  // namespace roundpipe
