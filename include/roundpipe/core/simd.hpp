@@ -25,7 +25,7 @@
 #include <cstring>
 
 #if defined(__SSE2__)
-#  include <immintrin.h>
+#  include <emmintrin.h>
 #endif
 
 namespace roundpipe::detail {

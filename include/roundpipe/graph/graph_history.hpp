@@ -74,8 +74,10 @@ class GraphHistory {
         auto const back = graph.rings.at(buffer.ring).count - buffer.sequence;
         auto const found = rings_.find(place.physical(buffer.ring));
         if (found != rings_.end() && back <= found->second.users.size()) {
-          auto const& past = found->second.users;
-          std::for_each(past[past.size() - back].begin(), past[past.size() - back].end(), wait_for);
+          auto const& users = found->second.users;
+          for (auto const& past : users[users.size() - back]) {
+            wait_for(past);
+          }
         }
       }
       for (auto const& event : action.block_waits) {
@@ -144,7 +146,7 @@ class GraphHistory {
     /// The last action when the last \p back micro-batches are left out; null when there is none.
     [[nodiscard]] PastAction const* find(std::size_t back) const {
       if (back < latest.size()) {
-        return &latest.rbegin()[static_cast<std::ptrdiff_t>(back)];
+        return &latest[latest.size() - 1 - back];
       }
       return before ? &*before : nullptr;
     }
@@ -197,13 +199,11 @@ class GraphHistory {
       auto const old = other.iteration + oldest_age <= past.iteration;
       return other.iteration == past.iteration || (old && std::exchange(has_older, true));
     };
-    std::vector<PastAction> kept;
-    for (auto other = happened.rbegin(); other != happened.rend(); ++other) {
-      if (!implied(*other)) {
-        kept.push_back(*other);
+    for (auto i = happened.size(); i-- > 0;) {
+      if (implied(happened[i])) {
+        happened.erase(happened.begin() + static_cast<std::ptrdiff_t>(i));
       }
     }
-    happened.assign(kept.rbegin(), kept.rend());
     happened.push_back(past);
   }
 

@@ -20,7 +20,6 @@
 
 #include <cstddef>
 #include <functional>
-#include <map>
 #include <optional>
 #include <span>
 #include <vector>
@@ -46,14 +45,16 @@ namespace detail {
 
 /// What a slot has brought into the graph so far; lists are by micro-batch.
 struct SlotWork {
-  explicit SlotWork(std::size_t micro_batches_per_round)
+  SlotWork(ParameterBlocks const& blocks, std::size_t micro_batches_per_round)
       : entries_in(micro_batches_per_round),
         entries_out(micro_batches_per_round),
         activation_up(micro_batches_per_round),
         gradient_up(micro_batches_per_round),
         last_compute(micro_batches_per_round),
         last_written(micro_batches_per_round),
-        activation_down(micro_batches_per_round) {}
+        activation_down(micro_batches_per_round),
+        uploaded(blocks.uses.size()),
+        last_backward(blocks.layer_uses.size()) {}
 
   std::vector<std::optional<Buffer>> parameters;  // by ring
   std::optional<Buffer> gradients;
@@ -64,8 +65,8 @@ struct SlotWork {
   std::vector<ActionId> last_compute;
   std::vector<ActionId> last_written;  // the last compute that wrote the micro-batch's entry out
   std::vector<ActionId> activation_down;
-  std::map<BlockUseId, ActionId> uploaded;        // by use: the last chunk with a piece of it
-  std::map<std::size_t, ActionId> last_backward;  // by layer, of the last micro-batch
+  std::vector<ActionId> uploaded;       // by use: the last chunk with a piece of it
+  std::vector<ActionId> last_backward;  // by layer, of the last micro-batch
 };
 
 /// Makes \p action wait for \p id, if that is any.
@@ -82,7 +83,7 @@ struct CallContext {
   explicit CallContext(StreamedGraphInput const& call)
       : input(call),
         slots(order_slots(call.shape, call.tasks)),
-        work(slots.size(), SlotWork(call.shape.micro_batches_per_round)),
+        work(slots.size(), SlotWork(call.blocks, call.shape.micro_batches_per_round)),
         graph(call.shape.devices) {}
 
   [[nodiscard]] std::size_t micro_batches_per_round() const noexcept {

@@ -13,9 +13,8 @@
 #include <roundpipe/plan/call_context.hpp>
 
 #include <cstddef>
-#include <map>
 #include <optional>
-#include <utility>
+#include <vector>
 
 namespace roundpipe::detail {
 
@@ -24,7 +23,11 @@ namespace roundpipe::detail {
 class GradientSums {
  public:
   /// \p call must outlive this.
-  explicit GradientSums(CallContext& call) : call_(call) {}
+  explicit GradientSums(CallContext& call)
+      : call_(call),
+        landings_(call.input.shape.rounds * call.input.blocks.uses.size()),
+        accumulated_(call.input.shape.rounds * call.input.blocks.blocks.size()),
+        waiting_(call.input.blocks.uses.size()) {}
 
   /// Where the gradient of \p use lands in the round of \p action, in \p chunks chunks; \p action,
   /// the first of them, waits until the place is free.
@@ -40,16 +43,22 @@ class GradientSums {
     std::optional<Buffer> buffer;
     std::size_t chunks = 0;  // still to be downloaded
     ActionId landed;         // the latest of them
+
+    [[nodiscard]] bool is_complete() const noexcept { return buffer && chunks == 0; }
   };
+
+  [[nodiscard]] Landing& landing(BlockUseId use, RoundId round) {
+    return landings_[round.index() * call_.input.blocks.uses.size() + use.index()];
+  }
 
   void add_accumulations(BlockId block, RoundId round);
 
   void add_accumulation(BlockUseId use, RoundId round, bool first, Landing const& landing);
 
   CallContext& call_;
-  std::map<std::pair<BlockUseId, RoundId>, Landing> landings_;              // by use, round
-  std::map<std::pair<std::size_t, std::size_t>, std::size_t> accumulated_;  // by block, round
-  std::map<BlockUseId, std::size_t> waiting_;  // by use: landings that are not summed
+  std::vector<Landing> landings_;         // by round, use
+  std::vector<std::size_t> accumulated_;  // by round, block: the uses that are summed
+  std::vector<std::size_t> waiting_;      // by use: landings that are not summed
 };
 
 }  // namespace roundpipe::detail

@@ -38,9 +38,9 @@
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
-#include <set>
 #include <string>
 #include <utility>
+#include <vector>
 
 namespace roundpipe {
 
@@ -264,10 +264,11 @@ class Pipeline {
   void warm_up_new_shapes(Batch const& batch) {
     if constexpr (requires { B::warm_up_seconds; }) {
       for (std::size_t m = 0; m < batch.size(); ++m) {
-        if (auto const shape = batch.shape(m); !met_.contains(shape)) {
+        if (auto const shape = batch.shape(m);
+            std::find(met_.begin(), met_.end(), shape) == met_.end()) {
           executor_.synchronize();
           warm_up(model_, backend_, feed_.at(shape).model, options_.devices, actions_.arenas());
-          met_.insert(shape);
+          met_.push_back(shape);
         }
       }
     }
@@ -290,7 +291,7 @@ class Pipeline {
   Devices actions_;
   Dispatcher dispatcher_;
   RunMeters meters_;
-  std::set<BatchShape> met_{options_.capacity};  // shapes that devices have seen
+  std::vector<BatchShape> met_{options_.capacity};  // shapes that devices have seen
   RunSlots<B, Dispatcher> slots_;
   TrainingRuns<B, Dispatcher> training_;
   EvaluationRuns<B, Dispatcher> evaluations_;

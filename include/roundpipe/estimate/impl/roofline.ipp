@@ -14,8 +14,8 @@
 #include <cmath>
 #include <cstdint>
 #include <limits>
+#include <numeric>
 #include <optional>
-#include <ranges>
 
 namespace roundpipe {
 
@@ -137,12 +137,17 @@ ROUNDPIPE_INLINE std::optional<std::int64_t> least_batch(ModelShape const& shape
                                                          DeviceProperties const& device,
                                                          std::int64_t length) {
   auto const ridge = ridge_point(device);
-  auto const candidates =
-      std::views::iota(std::int32_t{1}, std::numeric_limits<std::int32_t>::max());
-  auto const least = std::ranges::partition_point(candidates, [&](std::int32_t rows) {
-    return operational_intensity(shape, {rows, length}) < ridge;
-  });
-  return least == candidates.end() ? std::nullopt : std::optional<std::int64_t>(*least);
+  constexpr std::int64_t limit = std::numeric_limits<std::int32_t>::max();
+  std::int64_t least = 1;
+  for (auto end = limit; least < end;) {
+    auto const rows = std::midpoint(least, end);
+    if (operational_intensity(shape, {rows, length}) < ridge) {
+      least = rows + 1;
+    } else {
+      end = rows;
+    }
+  }
+  return least == limit ? std::nullopt : std::optional(least);
 }
 
 }  // namespace roundpipe

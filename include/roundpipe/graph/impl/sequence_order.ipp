@@ -50,7 +50,7 @@ ROUNDPIPE_INLINE std::vector<SequenceOrder::PartOrder> SequenceOrder::part_order
       }));
   constexpr auto none = static_cast<std::size_t>(-1);
   std::vector<std::size_t> last_run(lane_count_, none);
-  std::map<DeviceId, std::size_t> last_issue;
+  std::map<std::size_t, std::size_t> last_issue;  // by device
   auto const follow = [&](std::size_t& last, std::size_t part) {
     if (auto const earlier = std::exchange(last, part); earlier != none) {
       orders.push_back({earlier, part});
@@ -62,7 +62,7 @@ ROUNDPIPE_INLINE std::vector<SequenceOrder::PartOrder> SequenceOrder::part_order
     orders.push_back({2 * i, 2 * i + 1});
     follow(last_run[lanes_[i]], 2 * i + 1);
     if (on_device) {
-      follow(last_issue.try_emplace(action.lane.device, none).first->second, 2 * i);
+      follow(last_issue.try_emplace(action.lane.device.index(), none).first->second, 2 * i);
     }
     for (auto const wait : action.waits) {
       orders.push_back({2 * wait + 1, 2 * i + 1});

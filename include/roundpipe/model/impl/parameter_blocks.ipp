@@ -39,7 +39,6 @@ ROUNDPIPE_INLINE ParameterBlocks form_blocks(ModelDescription const& model, bool
     return result.blocks.size() - 1;
   };
   for (std::size_t layer = 0; layer < model.size(); ++layer) {
-    std::map<std::size_t, BlockUseId> use_of;  // this layer's block to its use
     constexpr auto none = static_cast<std::size_t>(-1);
     std::size_t own[] = {none, none};  // trained, frozen
     auto& uses = result.layer_uses.emplace_back();
@@ -81,13 +80,13 @@ ROUNDPIPE_INLINE ParameterBlocks form_blocks(ModelDescription const& model, bool
         result.blocks[block].gradient.add(wide);
         result.blocks[block].specs.push_back(spec);
       }
-      auto const [use, inserted] = use_of.try_emplace(block, result.uses.size());
-      if (inserted) {
+      auto& uses_of_block = result.blocks[block].uses;
+      if (uses_of_block.empty() || result.use(uses_of_block.back()).layer != LayerId(layer)) {
+        uses_of_block.emplace_back(result.uses.size());
+        uses.push_back(uses_of_block.back());
         result.uses.push_back({LayerId(layer), BlockId(block)});
-        result.blocks[block].uses.push_back(use->second);
-        uses.push_back(use->second);
       }
-      places.push_back({use->second, tensor});
+      places.push_back({uses_of_block.back(), tensor});
     }
   }
   for (auto& block : result.blocks) {

@@ -67,7 +67,7 @@ ROUNDPIPE_INLINE void GradientDownloads::add_chunk(SlotId id,
       id, ActionKind::download_gradients, LaneKind::gradient_down, chunk, gates, window_slot);
   action.reads.push_back(work.gradients.value());
   for (auto const use : chunk.uses) {
-    wait_for(action, work.last_backward.at(blocks.use(use).layer.index()));
+    wait_for(action, work.last_backward[blocks.use(use).layer.index()]);
     if (blocks.block_of(use).sums_gradient) {
       action.writes.push_back(sums_.land(use, count_chunks(chunks_of(id), use), action));
     } else {

@@ -17,12 +17,12 @@ namespace roundpipe {
 namespace detail {
 
 ROUNDPIPE_INLINE Buffer GradientSums::land(BlockUseId use, std::size_t chunks, Action& action) {
-  auto& landing = landings_[{use, action.round}];
+  auto& landing = this->landing(use, action.round);
   if (!landing.buffer) {
-    require(waiting_[use] == 0,
+    require(waiting_[use.index()] == 0,
             Errc::unsupported,
             "the schedule lands a gradient before the round before is summed");
-    ++waiting_[use];
+    ++waiting_[use.index()];
     landing.buffer =
         call_.graph.acquire({BufferKind::landing, DeviceId::none(), use.index()}, 1, action);
     landing.chunks = chunks;
@@ -31,7 +31,7 @@ ROUNDPIPE_INLINE Buffer GradientSums::land(BlockUseId use, std::size_t chunks, A
 }
 
 ROUNDPIPE_INLINE void GradientSums::landed(BlockUseId use, RoundId round, ActionId chunk) {
-  auto& landing = landings_.at({use, round});
+  auto& landing = this->landing(use, round);
   landing.landed = chunk;
   --landing.chunks;
   add_accumulations(call_.input.blocks.use(use).block, round);
@@ -39,13 +39,10 @@ ROUNDPIPE_INLINE void GradientSums::landed(BlockUseId use, RoundId round, Action
 
 ROUNDPIPE_INLINE void GradientSums::add_accumulations(BlockId block, RoundId round) {
   auto const& uses = call_.input.blocks.blocks[block.index()].uses;
-  auto& next = accumulated_[{block.index(), round.index()}];
-  for (; next < uses.size(); ++next) {
-    auto const found = landings_.find({uses[next], round});
-    if (found == landings_.end() || found->second.chunks > 0) {
-      return;
-    }
-    add_accumulation(uses[next], round, next == 0 && round.index() == 0, found->second);
+  auto& next = accumulated_[round.index() * call_.input.blocks.blocks.size() + block.index()];
+  for (; next < uses.size() && landing(uses[next], round).is_complete(); ++next) {
+    auto const first = next == 0 && round.index() == 0;
+    add_accumulation(uses[next], round, first, landing(uses[next], round));
   }
 }
 
@@ -70,7 +67,7 @@ ROUNDPIPE_INLINE void GradientSums::add_accumulation(BlockUseId use,
   call_.wait_for_rules(action, {block, BlockEventKind::gradient_write});
   auto const added = call_.graph.add(std::move(action));
   call_.graph.publish({block, BlockEventKind::gradient_write}, added);
-  --waiting_[use];
+  --waiting_[use.index()];
 }
 
 }  // namespace detail

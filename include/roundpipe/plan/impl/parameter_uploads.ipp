@@ -95,7 +95,7 @@ ROUNDPIPE_INLINE void ParameterUploads::add_chunk(SlotId id,
   }
   auto const added = call_.graph.add(std::move(action));
   for (auto const use : chunk.uses) {
-    work.uploaded[use] = added;
+    work.uploaded[use.index()] = added;
   }
   for (auto const block : blocks) {
     call_.graph.publish({block, BlockEventKind::upload}, added);

@@ -76,8 +76,8 @@ ROUNDPIPE_INLINE ActionId StageCompute::add_layer(std::size_t i, Action action) 
   action.last = m + 1 == call_.micro_batches_per_round();
   action.uses = call_.input.blocks.layer_uses[action.layer.index()];
   for (auto const use : action.uses) {
-    if (action.first && work.uploaded.contains(use)) {
-      wait_for(action, work.uploaded.at(use));
+    if (action.first) {
+      wait_for(action, work.uploaded[use.index()]);
     }
   }
   for (auto const ring : call_.parameter_rings(action.uses)) {
