@@ -17,6 +17,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <map>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -200,6 +201,10 @@ void set_role(ActionGraph& graph, GraphRole role, P const& protocol) {
 
 /// The entry of \p kind that \p action writes or reads, or null.
 [[nodiscard]] Buffer const* find_buffer(Action const& action, BufferKind kind) noexcept;
+
+/// Of \p ids, which name \p actions in any order: the latest on each lane, ascending.
+[[nodiscard]] std::vector<ActionId> latest_of_lanes(std::span<Action const> actions,
+                                                    std::vector<ActionId> ids);
 
 }  // namespace roundpipe
 

@@ -264,8 +264,7 @@ class Pipeline {
   void warm_up_new_shapes(Batch const& batch) {
     if constexpr (requires { B::warm_up_seconds; }) {
       for (std::size_t m = 0; m < batch.size(); ++m) {
-        if (auto const shape = batch.shape(m);
-            std::find(met_.begin(), met_.end(), shape) == met_.end()) {
+        if (auto const shape = batch.shape(m); std::ranges::count(met_, shape) == 0) {
           executor_.synchronize();
           warm_up(model_, backend_, feed_.at(shape).model, options_.devices, actions_.arenas());
           met_.push_back(shape);

@@ -6,7 +6,11 @@
 #include <roundpipe/core/lane.hpp>
 #include <roundpipe/graph/action_graph.hpp>
 
+#include <algorithm>
+#include <functional>
+#include <span>
 #include <string>
+#include <vector>
 
 namespace roundpipe {
 
@@ -34,6 +38,22 @@ ROUNDPIPE_INLINE Buffer const* find_buffer(Action const& action, BufferKind kind
     }
   }
   return nullptr;
+}
+
+ROUNDPIPE_INLINE std::vector<ActionId> latest_of_lanes(std::span<Action const> actions,
+                                                       std::vector<ActionId> ids) {
+  std::sort(ids.begin(), ids.end(), std::greater<>());
+  std::vector<ActionId> latest;
+  for (auto const id : ids) {
+    auto const is_later = [&](ActionId kept) {
+      return actions[kept.index()].lane == actions[id.index()].lane;
+    };
+    if (std::none_of(latest.begin(), latest.end(), is_later)) {
+      latest.push_back(id);
+    }
+  }
+  std::reverse(latest.begin(), latest.end());
+  return latest;
 }
 
 }  // namespace roundpipe

@@ -9,8 +9,8 @@
 #include <algorithm>
 #include <cassert>
 #include <cstddef>
-#include <map>
 #include <utility>
+#include <vector>
 
 namespace roundpipe {
 
@@ -51,20 +51,11 @@ ROUNDPIPE_INLINE void GraphBuilder::publish(BlockEvent event, ActionId id) {
 }
 
 ROUNDPIPE_INLINE void GraphBuilder::keep_latest_waits(Action& action) const {
-  std::map<Lane, ActionId> latest;
-  for (auto const wait : action.waits) {
+  std::erase_if(action.waits, [&](ActionId wait) {
     assert(wait.index() < graph_.actions.size());
-    auto const& lane = graph_.actions[wait.index()].lane;
-    if (lane != action.lane) {
-      auto& kept = latest[lane];
-      kept = std::max(kept, wait);
-    }
-  }
-  action.waits.clear();
-  for (auto const& [lane, wait] : latest) {
-    action.waits.push_back(wait);
-  }
-  std::sort(action.waits.begin(), action.waits.end());
+    return graph_.actions[wait.index()].lane == action.lane;
+  });
+  action.waits = latest_of_lanes(graph_.actions, std::move(action.waits));
   for (auto const& event : action.block_waits) {
     require(
         event.age <= 2, Errc::invalid_argument, "the age of a protocol's event must be at most 2");

@@ -108,7 +108,7 @@ class Executor {
 
   /// Blocks until all of \p run is complete, and adds it to the timeline.
   void wait_complete(GraphRun<B>& run) {
-    for (auto const& [lane, id] : run.program().tails()) {
+    for (auto const id : run.program().tails()) {
       wait(run, id);
     }
     rethrow();
@@ -174,7 +174,8 @@ class Executor {
   [[nodiscard]] bool is_complete(GraphRun<B>& run) {
     bool complete = true;
     guard([&] {
-      for (auto const& [lane, id] : run.program().tails()) {
+      for (auto const id : run.program().tails()) {
+        auto const lane = run.program()[id].lane;
         auto const done = lane.device.valid()
                               ? run.is_issued(id) && run.end_event(id).ready()
                               : threads_.hosts().is_done(lane.kind, run.host_sequence(id));

@@ -9,7 +9,6 @@
 #include <roundpipe/graph/action_graph.hpp>
 
 #include <cstddef>
-#include <map>
 #include <span>
 #include <string>
 #include <vector>
@@ -35,7 +34,7 @@ class GraphProgram {
   /// Where an action stands in its thread's list.
   [[nodiscard]] std::size_t position(ActionId id) const { return position_[id.index()]; }
   /// The last action of each lane.
-  [[nodiscard]] std::map<Lane, ActionId> const& tails() const noexcept { return tails_; }
+  [[nodiscard]] std::vector<ActionId> const& tails() const noexcept { return tails_; }
   /// The downloads that bring losses.
   [[nodiscard]] std::vector<ActionId> const& losses() const noexcept { return losses_; }
   /// The actions that measure gradients.
@@ -52,7 +51,7 @@ class GraphProgram {
   std::vector<std::vector<ActionId>> devices_;
   std::vector<std::vector<ActionId>> hosts_;  // by host_lane_index
   std::vector<std::size_t> position_;
-  std::map<Lane, ActionId> tails_;
+  std::vector<ActionId> tails_;
   std::vector<ActionId> losses_;
   std::vector<ActionId> norms_;
   std::vector<std::string> labels_;

@@ -59,7 +59,7 @@ TEST_CASE("a program finds actions by thread, and names them") {
   CHECK(program.of_host(LaneKind::optimizer).empty());
   CHECK(program.host_lanes() == 1);
   CHECK(program.position(ActionId(2)) == 1);
-  CHECK(program.tails().at({LaneKind::gradient_down, DeviceId(0)}) == ActionId(2));
+  CHECK(program.tails() == std::vector{ActionId(1), ActionId(2)});
   CHECK(program.label(ActionId(1)) == "accumulate gradient");
 }
 

@@ -7,7 +7,7 @@
 
 #include <algorithm>
 #include <cstddef>
-#include <map>
+#include <iterator>
 #include <span>
 #include <utility>
 #include <vector>
@@ -36,9 +36,11 @@ ROUNDPIPE_INLINE GraphProgram::GraphProgram(ActionGraph graph) : graph_(std::mov
       keep_latest(users);
     }
   }
+  std::vector<ActionId> all;
   for (std::size_t i = 0; i < graph_.actions.size(); ++i) {
-    tails_[graph_.actions[i].lane] = ActionId(i);
+    all.emplace_back(i);
   }
+  tails_ = latest_of_lanes(graph_.actions, std::move(all));
 }
 
 ROUNDPIPE_INLINE std::span<ActionId const> GraphProgram::of_host(LaneKind kind) const {
@@ -57,25 +59,17 @@ ROUNDPIPE_INLINE std::vector<ActionId>& GraphProgram::list_of(Lane const& lane) 
 }
 
 ROUNDPIPE_INLINE void GraphProgram::keep_latest(std::vector<ActionId>& users) const {
-  std::map<Lane, ActionId> latest;
-  for (auto const user : users) {
-    auto& kept = latest[graph_.actions[user.index()].lane];
-    kept = std::max(kept, user);
-  }
+  auto const latest = latest_of_lanes(graph_.actions, std::move(users));
   // Who waits for a user waits for those that it has waited for: a wait for them would only
   // keep their run from being used again.
   auto const is_implied = [&](ActionId user) {
-    return std::ranges::any_of(latest, [&](auto const& other) {
-      auto const& waits = graph_.actions[other.second.index()].waits;
+    return std::ranges::any_of(latest, [&](ActionId other) {
+      auto const& waits = graph_.actions[other.index()].waits;
       return std::ranges::find(waits, user) != waits.end();
     });
   };
   users.clear();
-  for (auto const& [lane, user] : latest) {
-    if (!is_implied(user)) {
-      users.push_back(user);
-    }
-  }
+  std::ranges::remove_copy_if(latest, std::back_inserter(users), is_implied);
 }
 
 }  // namespace roundpipe
