@@ -21,10 +21,11 @@ provides(algorithm min max minmax clamp find find_if find_if_not any_of all_of n
   ranges::find_if_not ranges::any_of ranges::all_of ranges::none_of ranges::sort
   ranges::stable_sort ranges::nth_element ranges::copy ranges::copy_if ranges::fill ranges::fill_n
   ranges::generate ranges::transform ranges::for_each ranges::count ranges::count_if ranges::unique
-  ranges::remove ranges::remove_if ranges::replace ranges::reverse ranges::rotate ranges::equal
-  ranges::mismatch ranges::lower_bound ranges::upper_bound ranges::equal_range
-  ranges::binary_search ranges::partition ranges::stable_partition ranges::partition_point
-  ranges::min_element ranges::max_element ranges::adjacent_find ranges::is_sorted ranges::contains)
+  ranges::remove ranges::remove_if ranges::remove_copy_if ranges::replace ranges::reverse
+  ranges::rotate ranges::equal ranges::mismatch ranges::lower_bound ranges::upper_bound
+  ranges::equal_range ranges::binary_search ranges::partition ranges::stable_partition
+  ranges::partition_point ranges::min_element ranges::max_element ranges::adjacent_find
+  ranges::is_sorted ranges::contains)
 provides(array array to_array)
 provides(atomic atomic atomic_ref atomic_flag atomic_thread_fence memory_order memory_order_relaxed
   memory_order_acquire memory_order_release memory_order_acq_rel memory_order_seq_cst)
