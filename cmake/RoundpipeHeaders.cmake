@@ -109,6 +109,7 @@ set(ROUNDPIPE_CORE_HEADERS
   include/roundpipe/plan/gradient_downloads.hpp
   include/roundpipe/plan/gradient_sums.hpp
   include/roundpipe/plan/parameter_uploads.hpp
+  include/roundpipe/plan/plan_options.hpp
   include/roundpipe/plan/planner.hpp
   include/roundpipe/plan/resident_graph.hpp
   include/roundpipe/plan/stage_chunks.hpp
@@ -183,6 +184,7 @@ set(ROUNDPIPE_CORE_HEADERS
   include/roundpipe/runtime/probe/measure_costs.hpp
   include/roundpipe/runtime/probe/warm_up.hpp
   include/roundpipe/runtime/batch_feed.hpp
+  include/roundpipe/runtime/device_budget.hpp
   include/roundpipe/runtime/evaluation.hpp
   include/roundpipe/runtime/evaluation_runs.hpp
   include/roundpipe/runtime/host_side.hpp
@@ -244,6 +246,7 @@ set(ROUNDPIPE_CUDA_HOST_HEADERS
   include/roundpipe/cuda/device/error.hpp
   include/roundpipe/cuda/device/event.hpp
   include/roundpipe/cuda/device/link_speed.hpp
+  include/roundpipe/cuda/device/other_processes.hpp
   include/roundpipe/cuda/device/pinned_memory.hpp
   include/roundpipe/cuda/device/stopwatch.hpp
   include/roundpipe/cuda/device/stream.hpp

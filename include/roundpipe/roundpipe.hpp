@@ -107,6 +107,7 @@
 #include <roundpipe/plan/gradient_downloads.hpp>
 #include <roundpipe/plan/gradient_sums.hpp>
 #include <roundpipe/plan/parameter_uploads.hpp>
+#include <roundpipe/plan/plan_options.hpp>
 #include <roundpipe/plan/planner.hpp>
 #include <roundpipe/plan/resident_graph.hpp>
 #include <roundpipe/plan/stage_chunks.hpp>
@@ -129,6 +130,7 @@
 #include <roundpipe/runtime/actions/parameter_copier.hpp>
 #include <roundpipe/runtime/actions/parameter_updater.hpp>
 #include <roundpipe/runtime/batch_feed.hpp>
+#include <roundpipe/runtime/device_budget.hpp>
 #include <roundpipe/runtime/evaluation.hpp>
 #include <roundpipe/runtime/evaluation_runs.hpp>
 #include <roundpipe/runtime/execute/action_work.hpp>

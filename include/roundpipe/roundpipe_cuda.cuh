@@ -27,6 +27,7 @@
 #include <roundpipe/cuda/device/error.hpp>
 #include <roundpipe/cuda/device/event.hpp>
 #include <roundpipe/cuda/device/link_speed.hpp>
+#include <roundpipe/cuda/device/other_processes.hpp>
 #include <roundpipe/cuda/device/pinned_memory.hpp>
 #include <roundpipe/cuda/device/stopwatch.hpp>
 #include <roundpipe/cuda/device/stream.hpp>

@@ -29,7 +29,7 @@ TEST_CASE("a backend shares a trainer's streams and memory" * doctest::skip(!has
 
   cu::CudaBackendOptions options;
   options.devices = {DeviceId(0)};                 // by CUDA's numbers; empty: all
-  options.device_memory_bytes = 10_GiB;            // the budget of each; 0: what is free
+  options.device_memory_bytes = 10_GiB;            // for slabs of each; 0: what is free
   options.stream = [&](DeviceId, LaneKind kind) {  // the backend's number of the device
     return kind == LaneKind::compute ? trainer_stream.get() : nullptr;  // null: one of its own
   };

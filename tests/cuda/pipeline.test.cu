@@ -3,6 +3,7 @@
 
 #include <roundpipe/cuda/cuda_backend.hpp>
 #include <roundpipe/cuda/device/device.hpp>
+#include <roundpipe/cuda/device/other_processes.hpp>
 #include <roundpipe/cuda/ops/cuda_ops.cuh>
 #include <roundpipe/nn/transformer.hpp>
 #include <roundpipe/optim/adamw.hpp>
@@ -18,6 +19,7 @@
 #include <cmath>
 #include <cstddef>
 #include <cstdint>
+#include <memory>
 #include <string>
 #include <vector>
 
@@ -262,6 +264,51 @@ TEST_CASE("evaluation on CUDA gives the loss and the last logits") {
   CHECK(first.loss == again.loss);
   CHECK(first.results.size() == 3);
   CHECK(first.results == again.results);
+}
+
+TEST_CASE(
+    "by the driver's count a process stays within its budget, context and libraries included") {
+  auto config = small_model();
+  config.vocabulary = 4096;  // tens of MB of weights
+  config.hidden = 1024;
+  config.intermediate = 4096;
+  auto const make = [&](cu::CudaBackend& backend, Bytes budget) {
+    return std::make_unique<
+        Pipeline<decltype(nn::transformer<cu::CudaOps>(config)), AdamW, cu::CudaBackend>>(
+        nn::transformer<cu::CudaOps>(config),
+        AdamW{},
+        backend,
+        PipelineOptions{
+            .capacity = {2, 32}, .micro_batches_per_round = 4, .device_memory = budget});
+  };
+  cu::CudaBackend backend(
+      cu::CudaBackendOptions{.devices = spread(1), .resources = test::shared_resources()});
+  (void)make(backend, 4_GiB);  // loads the code of all layers, which later plans count
+  auto const held = backend.overhead_bytes(DeviceId(0));
+  auto const refusal = error_of([&] { (void)make(backend, held + 1_MiB); });
+  CHECK(refusal.code() == Errc::over_budget);
+  std::string const before_number = "the smallest budget that works is ";
+  auto const at = refusal.message().find(before_number);
+  REQUIRE(at != std::string::npos);
+  auto const least = std::stoull(refusal.message().substr(at + before_number.size()));
+  CHECK(least > held);
+  for (Bytes const budget : {Bytes{least}, Bytes{least} + 100_MiB}) {
+    auto const pipeline = make(backend, budget);
+    for (std::size_t step = 0; step < 3; ++step) {
+      auto const tokens = tokens_of(4 * 64, static_cast<std::uint32_t>(step));
+      Batch batch(4, {2, 32});
+      batch.set("tokens", tokens).set("labels", tokens);
+      pipeline->forward_backward(batch);
+      pipeline->step();
+    }
+    pipeline->synchronize();
+    auto const memory = cu::memory_info(backend.ordinal(DeviceId(0)));
+    auto const used =
+        memory.total_bytes - memory.free_bytes - cu::other_processes_bytes(DeviceId(0));
+    MESSAGE(used << " bytes of a budget of " << budget << " are used, " << held
+                 << " before the plan");
+    CHECK(used <= budget);
+  }
 }
 
 TEST_CASE("a budget that no plan fits is refused before anything runs") {

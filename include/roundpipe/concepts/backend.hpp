@@ -112,6 +112,9 @@ concept BackendStream = std::movable<S> && requires(S& stream,
 /// - `static constexpr std::size_t compute_actions_ahead` (at least 4) limits how many compute
 ///   actions are issued before the first of them is done; reason: a driver whose queue is full
 ///   blocks the thread that fills it, perhaps while it holds locks that others need.
+/// - `overhead_bytes(DeviceId)` tells what the process holds of a device besides slabs, and `static
+///   constexpr double page_table_share` how many bytes of a device map a byte of host memory;
+///   reason: a budget counts both.
 /// - `static constexpr double warm_up_seconds` says how long a device must work before it reaches
 ///   its lasting speed, and that new kinds of work may wait until the device is idle. A pipeline
 ///   then runs every layer once on every device before step 1. A new shape drains the pipeline and

@@ -17,6 +17,7 @@
 #include <roundpipe/model/model_description.hpp>
 #include <roundpipe/model/parameter_blocks.hpp>
 #include <roundpipe/partition/partition_objective.hpp>
+#include <roundpipe/plan/plan_options.hpp>
 #include <roundpipe/plan/stage_plan.hpp>
 #include <roundpipe/plan/step_graph.hpp>
 #include <roundpipe/plan/streamed_graph.hpp>
@@ -32,14 +33,6 @@
 #include <vector>
 
 namespace roundpipe {
-
-/// The size of what is planned.
-struct PlanOptions {
-  std::size_t devices = 1;                  ///< N
-  std::size_t micro_batches_per_round = 1;  ///< M_R: of a round.
-  std::size_t rounds = 1;                   ///< R: of a call.
-  Bytes device_memory = 0;                  ///< Budget of each device.
-};
 
 /// Makes plans with one set of policies.
 template <Schedule S, TransferPolicy T, EventProtocol E, PartitionPolicy P>
@@ -76,12 +69,16 @@ class Planner {
       return *std::move(plan);
     }
     auto const [layer, bytes] = sizes.largest_layer(buffering_modes().back());
+    auto const held = options.held_memory;
     auto const smallest = smallest_budget(model, blocks, sizes, costs, options);
     throw Error(Errc::over_budget,
                 "the device budget of " + std::to_string(options.device_memory) +
-                    " bytes is too small: " + model.name_of(layer) + " alone needs " +
-                    std::to_string(bytes) + " bytes; the smallest budget that works is " +
-                    std::to_string(smallest) + " bytes (" + format_bytes(smallest) + ")");
+                    " bytes is too small: " +
+                    (held > 0 ? "the process holds " + std::to_string(held) + " there already, "
+                              : std::string()) +
+                    model.name_of(layer) + " alone needs " + std::to_string(bytes) +
+                    " bytes; the smallest budget that works is " + std::to_string(smallest) +
+                    " bytes (" + format_bytes(smallest) + ")");
   }
 
   /// The graph of a training call.
@@ -189,11 +186,11 @@ class Planner {
                                                        Bytes budget,
                                                        Buffering const& buffering) const {
     std::optional<StagePlan> found;
-    auto limit = budget;
+    auto limit = budget - std::min(budget, options.held_memory);
     auto longest_s = std::numeric_limits<double>::infinity();
     while (auto partition = try_partition(sizes, costs, options, buffering, limit, longest_s)) {
       auto plan = lay_out_stages(model, blocks, *std::move(partition), buffering);
-      if (plan.memory.bytes > budget) {
+      if (plan.memory.bytes + options.held_by(plan) > budget) {
         // Each ring is as large as its largest stage needs, so stages that fit one by one may not
         // fit together. A lower limit for one stage gives the next partition to try; none between
         // is left out, so that a larger budget never fails where a smaller one works.

@@ -49,10 +49,12 @@ struct PipelineOptions {
   /// Most calls between two steps. More than 1 takes host memory: gradients then are summed there.
   std::size_t calls_per_step = 1;
   std::size_t devices = 0;  ///< Devices to use; 0: all of the backend.
-  Bytes device_memory = 0;  ///< Budget of each device; 0: what the backend says it has.
-  Bytes host_memory = 0;    ///< Budget of the host; 0: what this process may take.
-  double clip_norm = 0;     ///< Largest global norm of a step's gradient; 0: no clipping.
-  std::uint64_t seed = 0;   ///< Of first values, of dropout, and of stochastic rounding.
+  /// Budget of each device, in which all counts that this process holds there, as far as the
+  /// backend tells (`overhead_bytes`). 0: the backend's limit for slabs.
+  Bytes device_memory = 0;
+  Bytes host_memory = 0;   ///< Budget of the host; 0: what this process may take.
+  double clip_norm = 0;    ///< Largest global norm of a step's gradient; 0: no clipping.
+  std::uint64_t seed = 0;  ///< Of first values, of dropout, and of stochastic rounding.
   StateType state_type = StateType::fp32;        ///< What the optimizer keeps.
   std::optional<LossScaleOptions> loss_scale{};  ///< For f16; a step that overflows is skipped.
   /// Steps that clip or have a loss scale begin with all blocks in any case.
@@ -85,13 +87,6 @@ template <Backend B>
   require(options.devices <= backend.device_count(),
           Errc::invalid_argument,
           "more devices are asked for than the backend has");
-  if (options.device_memory == 0) {
-    options.device_memory = backend.device_properties(DeviceId(0)).memory_bytes;
-    for (std::size_t d = 1; d < options.devices; ++d) {
-      options.device_memory =
-          std::min(options.device_memory, backend.device_properties(DeviceId(d)).memory_bytes);
-    }
-  }
   require(
       options.calls_per_step > 0, Errc::invalid_argument, "there is at least one call in a step");
   if (options.host_memory == 0) {

@@ -20,6 +20,7 @@
 #include <roundpipe/model/shape_cache.hpp>
 #include <roundpipe/plan/planner.hpp>
 #include <roundpipe/plan/step_graph.hpp>
+#include <roundpipe/runtime/device_budget.hpp>
 #include <roundpipe/runtime/pipeline_options.hpp>
 #include <roundpipe/runtime/probe/measure_costs.hpp>
 #include <roundpipe/runtime/probe/warm_up.hpp>
@@ -27,6 +28,7 @@
 
 #include <cstddef>
 #include <functional>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -48,7 +50,10 @@ struct PipelinePlan {
 /// Calls that may be under way at once, and steps.
 inline constexpr std::size_t calls_in_flight = 2;
 
+/// The sizes of a plan, but for a device's budget.
 [[nodiscard]] PlanOptions plan_options(PipelineOptions const& options);
+/// Whether gradients are summed on the host, over rounds or calls.
+[[nodiscard]] bool sums_gradients(PipelineOptions const& options);
 [[nodiscard]] GradientScalerOptions scaler_options(PipelineOptions const& options);
 /// Whether no block is updated before all gradients of the iteration are there.
 [[nodiscard]] bool waits_for_all(PipelineOptions const& options);
@@ -57,58 +62,58 @@ inline constexpr std::size_t calls_in_flight = 2;
 /// What \p where, a call or an evaluation, throws when its loss is not finite.
 [[nodiscard]] Error loss_error(PipelinePlan const& plan, std::string const& where);
 
-/// Plans stages, memory and graphs of \p model on \p backend, for an optimizer that keeps
-/// \p state_arrays numbers a parameter. Where the options or the backend ask for it, layers run
-/// for it on the devices; no memory stays taken.
+/// Plans stages, memory and graphs for a model of known \p costs on devices like \p device, for an
+/// optimizer that keeps \p state_arrays numbers a parameter.
 /// \throws Error (invalid_argument) for options that do not go together, (over_budget) when the
 ///         plan does not fit a device or the host.
-template <class Model, Backend B, class Planner>
-[[nodiscard]] PipelinePlan make_pipeline_plan(Model const& model,
-                                              B& backend,
-                                              Planner const& planner,
-                                              ShapedModel const& shaped,
-                                              PipelineOptions const& options,
-                                              std::size_t state_arrays) {
+template <class Planner>
+[[nodiscard]] PipelinePlan assemble_plan(Planner const& planner,
+                                         ShapedModel const& shaped,
+                                         CostModel const& costs,
+                                         DeviceProperties const& device,
+                                         PipelineOptions const& options,
+                                         DeviceBudget const& budget,
+                                         std::size_t state_arrays) {
   auto const& protocol = planner.protocol();
   require(
       options.state_type == StateType::fp32 || !copies_parameters(protocol),
       Errc::invalid_argument,
       "without fp32 weights a staleness of 1 takes two master copies: one is read, one written");
   auto const& description = shaped.model;
-  auto blocks = form_blocks(description, options.rounds > 1 || options.calls_per_step > 1);
-  auto const sizes = plan_options(options);
-  auto const device = backend.device_properties(DeviceId(0));
-  auto costs = CostModel::estimate(description, device);
-  auto const step = planner.step_graph(blocks, step_options(options));
+  auto blocks = form_blocks(description, sums_gradients(options));
+  auto step = planner.step_graph(blocks, step_options(options));
+  auto sizes = plan_options(options);
   std::function<double(StagePlan const&)> forecast;
   if (options.forecast) {
     forecast = [&](StagePlan const& plan) {
       return options.forecast(planner.streamed_graph(blocks, plan, sizes), step, costs, device);
     };
   }
+  HostNeeds const needs{.state_arrays = state_arrays,
+                        .state_type = options.state_type,
+                        .master_copies = protocol.master_copies(),
+                        .gradient_buffers = protocol.gradient_buffers(),
+                        .micro_batches_per_round = options.micro_batches_per_round,
+                        .rounds = options.rounds,
+                        .calls_in_flight = calls_in_flight};
+  auto const plan_host = [&](StagePlan const& plan) {
+    return plan_host_memory(description, blocks, shaped.batch, plan.train, needs);
+  };
+  sizes.device_memory = budget.bytes;
+  sizes.held_memory = budget.held;
+  if (budget.page_table_share > 0) {
+    sizes.held_for = [&](StagePlan const& plan) {
+      auto const bytes = total_bytes(plan_host(plan).ledger, LedgerLine::Space::host);
+      return static_cast<Bytes>(budget.page_table_share * static_cast<double>(bytes));
+    };
+  }
   auto stages = planner.plan_stages(description, blocks, costs, sizes, forecast);
-  double warm_up_seconds = 0;
-  if constexpr (requires { B::warm_up_seconds; }) {
-    warm_up_seconds = B::warm_up_seconds;
-    warm_up(model, backend, description, options.devices);
-  }
-  if (options.costs == CostSource::measured) {
-    costs = measure_costs(model, backend, description, 3, warm_up_seconds);
-    stages = planner.plan_stages(description, blocks, costs, sizes, forecast);
-  }
+  auto host = plan_host(stages);
   auto graph = planner.streamed_graph(blocks, stages, sizes);
-  auto host = plan_host_memory(description,
-                               blocks,
-                               shaped.batch,
-                               stages.train,
-                               {.state_arrays = state_arrays,
-                                .state_type = options.state_type,
-                                .master_copies = protocol.master_copies(),
-                                .gradient_buffers = protocol.gradient_buffers(),
-                                .micro_batches_per_round = options.micro_batches_per_round,
-                                .rounds = options.rounds,
-                                .calls_in_flight = calls_in_flight});
   auto ledger = stages.memory.ledger();
+  if (auto const held = sizes.held_by(stages); held > 0) {
+    ledger.push_back({LedgerLine::Space::device, "context, modules, libraries, page tables", held});
+  }
   ledger.insert(ledger.end(), host.ledger.begin(), host.ledger.end());
   if (auto const bytes = total_bytes(ledger, LedgerLine::Space::host);
       bytes > options.host_memory) {
@@ -119,12 +124,57 @@ template <class Model, Backend B, class Planner>
   }
   return {description,
           std::move(blocks),
-          std::move(costs),
+          costs,
           std::move(stages),
           std::move(host),
           std::move(ledger),
           std::move(graph),
-          step};
+          std::move(step)};
+}
+
+/// Lets devices see the layers, where \p backend wants that, and measures costs, where \p options
+/// ask for it; else estimates them. No memory stays taken. \p seconds: of work for each layer that
+/// is measured, where devices need to settle; none: what the backend says.
+/// \throws Error as the layers and the backend do.
+template <class Model, Backend B>
+[[nodiscard]] CostModel layer_costs(Model const& model,
+                                    B& backend,
+                                    ModelDescription const& description,
+                                    PipelineOptions const& options,
+                                    std::optional<double> seconds = {}) {
+  double warm_up_seconds = 0;
+  if constexpr (requires { B::warm_up_seconds; }) {
+    warm_up_seconds = seconds.value_or(B::warm_up_seconds);
+    warm_up(model, backend, description, options.devices);
+  }
+  if (options.costs == CostSource::measured) {
+    return measure_costs(model, backend, description, 3, warm_up_seconds);
+  }
+  return CostModel::estimate(description, backend.device_properties(DeviceId(0)));
+}
+
+/// Plans all of a pipeline of \p model on \p backend, see \ref layer_costs and \ref assemble_plan.
+/// What fits no device is refused before a layer runs.
+template <class Model, Backend B, class Planner>
+[[nodiscard]] PipelinePlan make_pipeline_plan(Model const& model,
+                                              B& backend,
+                                              Planner const& planner,
+                                              ShapedModel const& shaped,
+                                              PipelineOptions const& options,
+                                              std::size_t state_arrays) {
+  auto const device = backend.device_properties(DeviceId(0));
+  auto const assemble = [&](CostModel const& costs, PipelineOptions const& with) {
+    auto const budget = device_budget(backend, with.devices, with.device_memory);
+    return assemble_plan(planner, shaped, costs, device, with, budget, state_arrays);
+  };
+  if (options.costs == CostSource::measured || requires { B::warm_up_seconds; }) {
+    auto quick = options;
+    quick.forecast = {};
+    (void)assemble(CostModel::estimate(shaped.model, device), quick);
+  }
+  // In this order: a budget also holds the code of layers that have run.
+  auto const costs = layer_costs(model, backend, shaped.model, options);
+  return assemble(costs, options);
 }
 
 }  // namespace roundpipe

@@ -24,27 +24,13 @@ HostBackendOptions three_devices() {
   return options;
 }
 
-/// A higher device number means less memory.
-struct Uneven : HostBackend {
-  using HostBackend::HostBackend;
-  [[nodiscard]] DeviceProperties device_properties(DeviceId device) const {
-    auto properties = HostBackend::device_properties(device);
-    properties.memory_bytes -= device.index() * 1_MiB;
-    return properties;
-  }
-};
-
 }  // namespace
 
-TEST_CASE("open options take the values of the backend, and the least memory of any device") {
-  Uneven backend(three_devices());
+TEST_CASE("open options take the values of the backend and of the machine") {
+  HostBackend backend(three_devices());
   auto const all = complete_options({}, backend);
   CHECK(all.devices == 3);
-  CHECK(all.device_memory == 3_MiB);
   CHECK(all.host_memory > 0);
-  PipelineOptions two;
-  two.devices = 2;
-  CHECK(complete_options(two, backend).device_memory == 4_MiB);
 }
 
 TEST_CASE("given options stay") {

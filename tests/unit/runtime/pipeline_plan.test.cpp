@@ -13,6 +13,7 @@
 #include <doctest/doctest.h>
 
 #include <cstddef>
+#include <string>
 
 namespace pipeline_plan_test {
 
@@ -31,16 +32,24 @@ PipelineOptions small_options() {
   return options;
 }
 
+template <class B = HostBackend>
 PipelinePlan plan(PipelineOptions const& options, int staleness = 1) {
   auto const model = toy_model({.dense = 3});
   HostBackendOptions machine;
   machine.devices = 2;
-  HostBackend backend(machine);
+  B backend(machine);
   Planner const planner{
       RoundRobinSchedule{}, PriorityTransferEngine{}, LayerEventProtocol(staleness), Partitioner{}};
   ShapeCache const shapes(model, options.capacity);
   return make_pipeline_plan(model, backend, planner, shapes.capacity(), options, 2);
 }
+
+/// A process that holds 10,000 bytes of each device, and more for the host memory that it maps.
+struct Mapped : HostBackend {
+  using HostBackend::HostBackend;
+  static constexpr double page_table_share = 0.01;
+  [[nodiscard]] Bytes overhead_bytes(DeviceId) const { return 10'000; }
+};
 
 }  // namespace
 
@@ -57,6 +66,41 @@ TEST_CASE("a plan follows its options, and counts every byte") {
     steps += action.kind == ActionKind::optimizer_step ? 1 : 0;
   }
   CHECK(steps == made.blocks.blocks.size());
+}
+
+TEST_CASE("a budget holds what the process takes besides the plan, page tables for the host too") {
+  auto options = small_options();
+  auto const free = plan(options);
+  auto const made = plan<Mapped>(options);
+  auto const host = total_bytes(made.ledger, LedgerLine::Space::host);
+  auto const held = 10'000 + static_cast<Bytes>(0.01 * static_cast<double>(host));
+  auto const device = total_bytes(made.ledger, LedgerLine::Space::device);
+  CHECK(device == made.stages.memory.bytes + held);
+  CHECK(device <= 1_MiB);
+  CHECK(total_bytes(free.ledger, LedgerLine::Space::device) == free.stages.memory.bytes);
+
+  // As much as the plan takes is enough; with less, another plan takes less, or none does.
+  options.device_memory = device;
+  CHECK(plan<Mapped>(options).stages.partition == made.stages.partition);
+  std::string const announced = "the smallest budget that works is ";
+  std::string refusal;
+  for (; refusal.empty(); options.device_memory -= refusal.empty() ? 1024 : 0) {
+    try {
+      auto const smaller = plan<Mapped>(options);
+      CHECK(total_bytes(smaller.ledger, LedgerLine::Space::device) <= options.device_memory);
+    } catch (Error const& error) {
+      CHECK(error.code() == Errc::over_budget);
+      refusal = error.message();
+    }
+  }
+  CHECK(refusal.find("the process holds 10000 there already") != std::string::npos);
+
+  // The budget that a refusal names works, and nothing below it does.
+  options.device_memory = std::stoull(refusal.substr(refusal.find(announced) + announced.size()));
+  auto const least = plan<Mapped>(options);
+  CHECK(total_bytes(least.ledger, LedgerLine::Space::device) <= options.device_memory);
+  options.device_memory -= tensor_alignment_bytes;
+  CHECK(error_of([&] { (void)plan<Mapped>(options); }).code() == Errc::over_budget);
 }
 
 TEST_CASE("a step waits for all gradients when it must see them all") {

@@ -21,8 +21,11 @@ namespace roundpipe {
 ROUNDPIPE_INLINE PlanOptions plan_options(PipelineOptions const& options) {
   return {.devices = options.devices,
           .micro_batches_per_round = options.micro_batches_per_round,
-          .rounds = options.rounds,
-          .device_memory = options.device_memory};
+          .rounds = options.rounds};
+}
+
+ROUNDPIPE_INLINE bool sums_gradients(PipelineOptions const& options) {
+  return options.rounds > 1 || options.calls_per_step > 1;
 }
 
 ROUNDPIPE_INLINE GradientScalerOptions scaler_options(PipelineOptions const& options) {

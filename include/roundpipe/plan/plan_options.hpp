@@ -1,0 +1,32 @@
+// SPDX-FileCopyrightText: 2026 The roundpipe authors
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#pragma once
+
+/// \file
+/// \brief The size of what is planned, and the budget.
+
+#include <roundpipe/core/bytes.hpp>
+#include <roundpipe/plan/stage_plan.hpp>
+
+#include <cstddef>
+#include <functional>
+
+namespace roundpipe {
+
+/// The size of what is planned.
+struct PlanOptions {
+  std::size_t devices = 1;                  ///< N
+  std::size_t micro_batches_per_round = 1;  ///< M_R: of a round.
+  std::size_t rounds = 1;                   ///< R: of a call.
+  Bytes device_memory = 0;                  ///< Budget of each device.
+  Bytes held_memory = 0;  ///< Of the budget: what a device holds besides any plan.
+  /// Of the budget: what a device holds for a plan besides the plan's own memory.
+  std::function<Bytes(StagePlan const&)> held_for{};
+
+  /// All that a device holds besides the memory of \p plan.
+  [[nodiscard]] Bytes held_by(StagePlan const& plan) const {
+    return held_memory + (held_for ? held_for(plan) : 0);
+  }
+};
+
+}  // namespace roundpipe
