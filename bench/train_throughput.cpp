@@ -21,7 +21,7 @@ namespace {
 
 using namespace train_throughput;
 
-void run_and_report(Options const& o) {
+void run_and_report(Options o) {
   auto config = find_shape(o.shape);
   if (o.layers > 0) {
     config.layers = o.layers;

@@ -183,6 +183,7 @@ set(ROUNDPIPE_CORE_HEADERS
   include/roundpipe/runtime/probe/layer_probe.hpp
   include/roundpipe/runtime/probe/measure_costs.hpp
   include/roundpipe/runtime/probe/warm_up.hpp
+  include/roundpipe/runtime/automatic.hpp
   include/roundpipe/runtime/batch_feed.hpp
   include/roundpipe/runtime/device_budget.hpp
   include/roundpipe/runtime/evaluation.hpp
@@ -428,6 +429,7 @@ set(ROUNDPIPE_DEFINITIONS
   include/roundpipe/runtime/actions/impl/layer_calls.ipp
   include/roundpipe/runtime/actions/impl/parameter_copier.ipp
   include/roundpipe/runtime/probe/impl/layer_probe.ipp
+  include/roundpipe/runtime/impl/automatic.ipp
   include/roundpipe/runtime/impl/batch_feed.ipp
   include/roundpipe/runtime/impl/loss_scale_control.ipp
   include/roundpipe/runtime/impl/pipeline_plan.ipp

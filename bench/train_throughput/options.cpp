@@ -16,20 +16,17 @@ namespace {
 using examples::refuse;
 
 void complete(Options& o) {
-  constexpr std::int64_t usual_tokens = 16384;
   if (o.context < 1 || o.batch < 1 || o.layers < 0 || o.loss_chunk < 1) {
     refuse("--context, --batch and --loss-chunk must be positive, --layers not negative");
   }
-  if (o.devices == 0 || o.rounds == 0 || o.steps == 0 || o.warmup == 0) {
-    refuse("--devices, --rounds, --steps and --warmup must be at least 1");
+  if (o.devices == 0 || o.steps == 0 || o.warmup == 0) {
+    refuse("--devices, --steps and --warmup must be at least 1");
   }
-  if (o.micro_batches_per_round == 0) {
-    auto const rows = std::max<std::int64_t>(usual_tokens / o.context, 1);
-    auto const rounds = static_cast<std::int64_t>(o.rounds);
-    o.micro_batches_per_round =
-        static_cast<std::size_t>(std::max<std::int64_t>(o.batch / rows / rounds, 1));
+  if (o.micro_batches_per_round > 0 && o.rounds == 0) {
+    o.rounds = 1;
   }
-  auto const micro_batches = static_cast<std::int64_t>(o.micro_batches_per_round * o.rounds);
+  auto const micro_batches = static_cast<std::int64_t>(
+      std::max<std::size_t>(o.micro_batches_per_round, 1) * std::max<std::size_t>(o.rounds, 1));
   if (o.batch % micro_batches != 0) {
     refuse("--batch is " + std::to_string(o.batch) + ", but must be a multiple of the " +
            std::to_string(micro_batches) + " micro-batches of an iteration");
@@ -59,8 +56,10 @@ std::optional<Options> parse_options(int argc, char const* const* argv) {
   add("--batch", o.batch, "Sequences in an iteration");
   add("--micro-batches",
       o.micro_batches_per_round,
-      "Micro-batches in a round; 0: the batch in micro-batches of 16,384 tokens");
-  add("--rounds", o.rounds, "Rounds in an iteration");
+      "Micro-batches in a round; 0: as the forecast chooses");
+  add("--rounds",
+      o.rounds,
+      "Rounds in an iteration; 0: as the forecast chooses, but 1 with --micro-batches");
   add("--device-memory", memory, "Budget of each GPU, whatever the card's memory")
       ->type_name("SIZE");
   add("--steps", o.steps, "Measured iterations");

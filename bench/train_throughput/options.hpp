@@ -23,10 +23,9 @@ struct Options {
   std::int64_t layers = 0;           ///< 0: the shape's.
   std::size_t devices = 1;
   std::int64_t context = 2048;
-  std::int64_t batch = 64;  ///< Sequences in an iteration.
-  std::size_t micro_batches_per_round =
-      0;  ///< In a round; 0: the batch in micro-batches of 16,384 tokens.
-  std::size_t rounds = 1;
+  std::int64_t batch = 64;                  ///< Sequences in an iteration.
+  std::size_t micro_batches_per_round = 0;  ///< In a round; 0: as the forecast chooses.
+  std::size_t rounds = 0;                   ///< 0: as the forecast chooses; 1 with micro-batches.
   Bytes device_memory = Bytes{24} << 30;
   std::size_t steps = 6;   ///< Measured iterations.
   std::size_t warmup = 3;  ///< Iterations before them.
@@ -41,7 +40,7 @@ struct Options {
   std::string json;   ///< Empty: none; "-": standard output.
   std::string trace;  ///< Empty: none.
 
-  /// Sequences in a micro-batch.
+  /// Sequences in a micro-batch, once all is chosen.
   [[nodiscard]] std::int64_t rows() const noexcept {
     return batch / static_cast<std::int64_t>(micro_batches_per_round * rounds);
   }

@@ -82,6 +82,9 @@ void print(std::ostream& out,
                    o.rounds,
                    o.micro_batches_per_round,
                    o.rows()));
+  if (!outcome.automatic.empty()) {
+    line("chosen", fmt::format("{}; in {:.1f} s", outcome.automatic, outcome.automatic_s));
+  }
   line("policies",
        fmt::format("{}, {}, {} transfers, {} protocol{}, {} partition",
                    o.precision,
@@ -161,6 +164,7 @@ void write_json(std::ostream& out,
   json["batch"] = o.batch;
   json["micro_batches"] = o.micro_batches_per_round;
   json["rounds"] = o.rounds;
+  json["automatic"] = outcome.automatic;
   json["warmup"] = o.warmup;
   json["loss_chunk"] = o.loss_chunk;
   json["precision"] = o.precision;

@@ -41,7 +41,9 @@ struct Outcome {
     double backward_s = 0;
   };
   std::vector<Cost> costs;
-  double t_max_s = 0;  ///< Of the slowest stage, for one micro-batch.
+  std::string automatic;   ///< What chose micro-batches and rounds; empty: they were given.
+  double t_max_s = 0;      ///< Of the slowest stage, for one micro-batch.
+  double automatic_s = 0;  ///< Until that was chosen.
   double setup_s = 0;
   std::vector<double> iterations_s;   ///< The measured iterations.
   std::optional<double> predicted_s;  ///< From the costs measured before step 1.

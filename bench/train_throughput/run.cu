@@ -7,6 +7,7 @@
 #include <roundpipe/nn/transformer.hpp>
 #include <roundpipe/optim/adamw.hpp>
 #include <roundpipe/partition/partition_objective.hpp>
+#include <roundpipe/runtime/automatic.hpp>
 #include <roundpipe/runtime/pipeline.hpp>
 #include <roundpipe/runtime/simulated_machine.hpp>
 #include <roundpipe/simulate/forecast.hpp>
@@ -15,6 +16,7 @@
 #include <chrono>
 #include <iterator>
 #include <optional>
+#include <utility>
 
 #include "policies.hpp"
 #include "run.hpp"
@@ -119,7 +121,7 @@ rp::Timeline runs(rp::Timeline const& timeline, std::size_t first, std::size_t e
 
 }  // namespace
 
-Outcome run(Options const& o, rp::nn::TransformerConfig const& shape) {
+Outcome run(Options& o, rp::nn::TransformerConfig const& shape) {
   auto const begin = Clock::now();
   auto config = shape;
   config.storage = config.parameter = o.precision == "fp16" ? rp::DType::f16 : rp::DType::bf16;
@@ -142,19 +144,39 @@ Outcome run(Options const& o, rp::nn::TransformerConfig const& shape) {
   if (o.precision == "fp16") {
     loss_scale.emplace();
   }
-  rp::Pipeline pipeline{rp::nn::transformer<cu::CudaOps>(config),
-                        rp::AdamW{},
+  auto model = rp::nn::transformer<cu::CudaOps>(config);
+  rp::AdamW optimizer;
+  rp::PipelineOptions options{
+      .devices = o.devices,
+      .device_memory = o.device_memory,
+      .loss_scale = loss_scale,
+      .costs = rp::CostSource::measured,
+      .forecast = rp::forecast_training_seconds,
+      .timeline_calls = 2 * (o.warmup + o.steps),
+  };
+  if (o.micro_batches_per_round == 0) {
+    auto const choice = rp::automatic(model,
+                                      optimizer.state_arrays(),
+                                      backend,
+                                      options,
+                                      {o.batch, o.context},
+                                      rp::BatchCut{.rounds = o.rounds},
+                                      schedule_of(o),
+                                      transfers_of(o),
+                                      protocol_of(o),
+                                      partitioner_of(o));
+    outcome.automatic = to_string(choice);
+    o.micro_batches_per_round = choice.options.micro_batches_per_round;
+    o.rounds = choice.options.rounds;
+    outcome.automatic_s = seconds_since(begin);
+  }
+  options.capacity = {o.rows(), o.context};
+  options.micro_batches_per_round = o.micro_batches_per_round;
+  options.rounds = o.rounds;
+  rp::Pipeline pipeline{std::move(model),
+                        std::move(optimizer),
                         backend,
-                        rp::PipelineOptions{
-                            .capacity = {o.rows(), o.context},
-                            .micro_batches_per_round = o.micro_batches_per_round,
-                            .rounds = o.rounds,
-                            .device_memory = o.device_memory,
-                            .loss_scale = loss_scale,
-                            .costs = rp::CostSource::measured,
-                            .forecast = rp::forecast_training_seconds,
-                            .timeline_calls = 2 * (o.warmup + o.steps),
-                        },
+                        options,
                         schedule_of(o),
                         transfers_of(o),
                         protocol_of(o),

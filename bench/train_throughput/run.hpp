@@ -13,7 +13,9 @@
 
 namespace train_throughput {
 
-/// \throws roundpipe::Error as \ref roundpipe::cu::CudaBackend and \ref roundpipe::Pipeline.
-[[nodiscard]] Outcome run(Options const& o, roundpipe::nn::TransformerConfig const& config);
+/// Sets micro-batches and rounds of \p o where they are 0.
+/// \throws roundpipe::Error as \ref roundpipe::cu::CudaBackend, \ref roundpipe::automatic and \ref
+/// roundpipe::Pipeline.
+[[nodiscard]] Outcome run(Options& o, roundpipe::nn::TransformerConfig const& config);
 
 }  // namespace train_throughput

@@ -129,6 +129,7 @@
 #include <roundpipe/runtime/actions/layer_calls.hpp>
 #include <roundpipe/runtime/actions/parameter_copier.hpp>
 #include <roundpipe/runtime/actions/parameter_updater.hpp>
+#include <roundpipe/runtime/automatic.hpp>
 #include <roundpipe/runtime/batch_feed.hpp>
 #include <roundpipe/runtime/device_budget.hpp>
 #include <roundpipe/runtime/evaluation.hpp>

@@ -1,0 +1,124 @@
+// SPDX-FileCopyrightText: 2026 The roundpipe authors
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#include <roundpipe/runtime/automatic.hpp>
+
+#include <roundpipe/backend/host_backend.hpp>
+#include <roundpipe/core/batch_shape.hpp>
+#include <roundpipe/core/bytes.hpp>
+#include <roundpipe/core/error.hpp>
+#include <roundpipe/runtime/pipeline_options.hpp>
+#include <support/error_of.hpp>
+#include <support/toy_model.hpp>
+
+#include <doctest/doctest.h>
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <string>
+#include <tuple>
+#include <vector>
+
+namespace automatic_test {
+namespace {
+
+using namespace roundpipe;
+using namespace roundpipe::test;
+
+using Cut = std::tuple<std::int64_t, std::size_t, std::size_t>;
+
+std::vector<Cut> cuts(BatchShape batch, BatchCut const& wanted = {}) {
+  std::vector<Cut> result;
+  for (auto const& of_size : detail::batch_cuts(batch, wanted)) {
+    for (auto const& cut : of_size) {
+      result.push_back({cut.rows, cut.micro_batches_per_round, cut.rounds});
+    }
+  }
+  return result;
+}
+
+PipelineOptions options(Bytes device_memory) {
+  PipelineOptions result;
+  result.device_memory = device_memory;
+  result.host_memory = 64_MiB;
+  return result;
+}
+
+AutomaticChoice choose(PipelineOptions const& with, BatchCut const& wanted = {}) {
+  HostBackendOptions machine;
+  machine.devices = 2;
+  HostBackend backend(machine);
+  return automatic(toy_model({.dense = 3}), 2, backend, with, {8, 3}, wanted);
+}
+
+}  // namespace
+
+TEST_CASE("a batch is cut evenly, larger micro-batches and fewer rounds first") {
+  CHECK(cuts({4, 10}) ==
+        std::vector<Cut>{{4, 1, 1}, {2, 2, 1}, {2, 1, 2}, {1, 4, 1}, {1, 2, 2}, {1, 1, 4}});
+  CHECK(cuts({4, 16384}).front() == Cut{2, 2, 1});
+  CHECK(cuts({3, 1 << 20}) == std::vector<Cut>{{1, 3, 1}, {1, 1, 3}});
+}
+
+TEST_CASE("what is pinned stays") {
+  CHECK(cuts({4, 10}, {.rows = 2}) == std::vector<Cut>{{2, 2, 1}, {2, 1, 2}});
+  CHECK(cuts({4, 16384}, {.rows = 4}) == std::vector<Cut>{{4, 1, 1}});
+  CHECK(cuts({4, 10}, {.rounds = 2}) == std::vector<Cut>{{2, 1, 2}, {1, 2, 2}});
+  CHECK(cuts({4, 10}, {.micro_batches_per_round = 4}) == std::vector<Cut>{{1, 4, 1}});
+  CHECK(error_of([] { (void)cuts({4, 10}, {.rows = 3}); }).code() == Errc::invalid_argument);
+}
+
+TEST_CASE("the cut with the least forecast is chosen, and fills the options in") {
+  auto const choice = choose(options(1_MiB));
+  REQUIRE(choice.tried.size() > 1);
+  for (auto const& other : choice.tried) {
+    CHECK(choice.chosen.seconds <= other.seconds);
+  }
+  auto const& cut = choice.chosen.cut;
+  CHECK(choice.options.capacity == BatchShape{cut.rows, 3});
+  CHECK(choice.options.micro_batches_per_round == cut.micro_batches_per_round);
+  CHECK(choice.options.rounds == cut.rounds);
+  CHECK(cut.rows * static_cast<std::int64_t>(cut.micro_batches_per_round * cut.rounds) == 8);
+  CHECK(choice.options.device_memory == 1_MiB);
+  auto const line = to_string(choice);
+  CHECK(line.find(std::to_string(choice.tried.size()) + " tried, next: ") != std::string::npos);
+}
+
+TEST_CASE("a forecast of the caller's decides") {
+  auto with = options(1_MiB);
+  with.forecast = [](ActionGraph const& call, auto const&, auto const&, auto const&) {
+    std::size_t forwards = 0;
+    for (auto const& action : call.actions) {
+      forwards += action.kind == ActionKind::forward ? 1 : 0;
+    }
+    return 1.0 / static_cast<double>(1 + forwards);  // most micro-batches
+  };
+  auto const choice = choose(with);
+  auto const most = std::ranges::max_element(choice.tried, {}, [](PlannedCut const& planned) {
+    return planned.cut.micro_batches_per_round * planned.cut.rounds;
+  });
+  CHECK(choice.chosen.cut.rows == most->cut.rows);
+}
+
+TEST_CASE("cuts that do not fit are left out, and when none fits the error says what is missing") {
+  auto const refusal = [](Bytes bytes, BatchCut const& wanted) -> std::string {
+    try {
+      (void)choose(options(bytes), wanted);
+      return {};
+    } catch (Error const& error) {
+      CHECK(error.code() == Errc::over_budget);
+      return error.message();
+    }
+  };
+  Bytes too_small = 0;
+  Bytes least = 1_MiB;
+  while (least - too_small > tensor_alignment_bytes) {
+    auto const middle = too_small + (least - too_small) / 2;
+    (refusal(middle, {.rows = 1}).empty() ? least : too_small) = middle;
+  }
+  CHECK_FALSE(refusal(least, {.rows = 8}).empty());
+  CHECK(choose(options(least)).chosen.cut.rows < 8);
+  CHECK(refusal(too_small, {}).find("smallest budget that works") != std::string::npos);
+}
+
+}  // namespace automatic_test
