@@ -16,7 +16,6 @@
 #include <roundpipe/plan/planner.hpp>
 #include <roundpipe/policies/layer_event_protocol.hpp>
 #include <roundpipe/policies/priority_transfer_engine.hpp>
-#include <roundpipe/runtime/device_budget.hpp>
 #include <roundpipe/runtime/pipeline_options.hpp>
 #include <roundpipe/runtime/pipeline_plan.hpp>
 #include <roundpipe/schedule/round_robin_schedule.hpp>
@@ -116,7 +115,8 @@ class CutSearch {
         if (least_seconds(*costs, batch.rows, cut, options_.devices) >= choice_.chosen.seconds) {
           return false;
         }
-        auto const made = plan(shapes.capacity(), *costs, options_);
+        auto const made =
+            assemble_plan(backend_, planner_, shapes.capacity(), *costs, options_, state_arrays_);
         auto const seconds = options_.forecast(made.graph, made.step, *costs, device_);
         choice_.tried.push_back({cut, seconds, made.stages.partition.size()});
         if (seconds < choice_.chosen.seconds) {
@@ -149,22 +149,12 @@ class CutSearch {
   }
 
  private:
-  [[nodiscard]] PipelinePlan plan(ShapedModel const& shaped,
-                                  CostModel const& costs,
-                                  PipelineOptions const& options) const {
-    auto const budget = device_budget(backend_, options.devices, options.device_memory);
-    return assemble_plan(planner_, shaped, costs, device_, options, budget, state_arrays_);
-  }
-
-  /// \throws Error (over_budget) where no plan fits, before a layer runs.
   [[nodiscard]] CostModel costs_of(ShapedModel const& shaped) {
-    auto quick = options_;
-    quick.forecast = {};
-    (void)plan(shaped, CostModel::estimate(shaped.model, device_), quick);
     constexpr double short_s = 0.25;  // devices that worked for longer before are settled
-    auto const seconds =
-        std::exchange(has_warmed_up_, true) ? std::optional(short_s) : std::nullopt;
-    return layer_costs(model_, backend_, shaped.model, options_, seconds);
+    auto const seconds = has_warmed_up_ ? std::optional(short_s) : std::nullopt;
+    auto costs = layer_costs(model_, backend_, planner_, shaped, options_, state_arrays_, seconds);
+    has_warmed_up_ = true;
+    return costs;
   }
 
   Model const& model_;

@@ -62,18 +62,19 @@ inline constexpr std::size_t calls_in_flight = 2;
 /// What \p where, a call or an evaluation, throws when its loss is not finite.
 [[nodiscard]] Error loss_error(PipelinePlan const& plan, std::string const& where);
 
-/// Plans stages, memory and graphs for a model of known \p costs on devices like \p device, for an
+/// Plans stages, memory and graphs for a model of known \p costs on \p backend as it is now, for an
 /// optimizer that keeps \p state_arrays numbers a parameter.
 /// \throws Error (invalid_argument) for options that do not go together, (over_budget) when the
 ///         plan does not fit a device or the host.
-template <class Planner>
-[[nodiscard]] PipelinePlan assemble_plan(Planner const& planner,
+template <Backend B, class Planner>
+[[nodiscard]] PipelinePlan assemble_plan(B& backend,
+                                         Planner const& planner,
                                          ShapedModel const& shaped,
                                          CostModel const& costs,
-                                         DeviceProperties const& device,
                                          PipelineOptions const& options,
-                                         DeviceBudget const& budget,
                                          std::size_t state_arrays) {
+  auto const device = backend.device_properties(DeviceId(0));
+  auto const budget = device_budget(backend, options.devices, options.device_memory);
   auto const& protocol = planner.protocol();
   require(
       options.state_type == StateType::fp32 || !copies_parameters(protocol),
@@ -135,26 +136,33 @@ template <class Planner>
 /// Lets devices see the layers, where \p backend wants that, and measures costs, where \p options
 /// ask for it; else estimates them. No memory stays taken. \p seconds: of work for each layer that
 /// is measured, where devices need to settle; none: what the backend says.
-/// \throws Error as the layers and the backend do.
-template <class Model, Backend B>
+/// \throws Error as the layers and the backend do; as \ref assemble_plan does, before a layer runs,
+///         for what estimated costs give no plan.
+template <class Model, Backend B, class Planner>
 [[nodiscard]] CostModel layer_costs(Model const& model,
                                     B& backend,
-                                    ModelDescription const& description,
+                                    Planner const& planner,
+                                    ShapedModel const& shaped,
                                     PipelineOptions const& options,
+                                    std::size_t state_arrays,
                                     std::optional<double> seconds = {}) {
+  constexpr bool warms_up = requires { B::warm_up_seconds; };
+  bool const measures = options.costs == CostSource::measured;
+  auto estimate = CostModel::estimate(shaped.model, backend.device_properties(DeviceId(0)));
+  if (warms_up || measures) {
+    auto quick = options;
+    quick.forecast = {};
+    (void)assemble_plan(backend, planner, shaped, estimate, quick, state_arrays);
+  }
   double warm_up_seconds = 0;
-  if constexpr (requires { B::warm_up_seconds; }) {
+  if constexpr (warms_up) {
     warm_up_seconds = seconds.value_or(B::warm_up_seconds);
-    warm_up(model, backend, description, options.devices);
+    warm_up(model, backend, shaped.model, options.devices);
   }
-  if (options.costs == CostSource::measured) {
-    return measure_costs(model, backend, description, 3, warm_up_seconds);
-  }
-  return CostModel::estimate(description, backend.device_properties(DeviceId(0)));
+  return measures ? measure_costs(model, backend, shaped.model, 3, warm_up_seconds) : estimate;
 }
 
 /// Plans all of a pipeline of \p model on \p backend, see \ref layer_costs and \ref assemble_plan.
-/// What fits no device is refused before a layer runs.
 template <class Model, Backend B, class Planner>
 [[nodiscard]] PipelinePlan make_pipeline_plan(Model const& model,
                                               B& backend,
@@ -162,19 +170,9 @@ template <class Model, Backend B, class Planner>
                                               ShapedModel const& shaped,
                                               PipelineOptions const& options,
                                               std::size_t state_arrays) {
-  auto const device = backend.device_properties(DeviceId(0));
-  auto const assemble = [&](CostModel const& costs, PipelineOptions const& with) {
-    auto const budget = device_budget(backend, with.devices, with.device_memory);
-    return assemble_plan(planner, shaped, costs, device, with, budget, state_arrays);
-  };
-  if (options.costs == CostSource::measured || requires { B::warm_up_seconds; }) {
-    auto quick = options;
-    quick.forecast = {};
-    (void)assemble(CostModel::estimate(shaped.model, device), quick);
-  }
   // In this order: a budget also holds the code of layers that have run.
-  auto const costs = layer_costs(model, backend, shaped.model, options);
-  return assemble(costs, options);
+  auto const costs = layer_costs(model, backend, planner, shaped, options, state_arrays);
+  return assemble_plan(backend, planner, shaped, costs, options, state_arrays);
 }
 
 }  // namespace roundpipe
