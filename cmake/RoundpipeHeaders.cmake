@@ -43,6 +43,7 @@ set(ROUNDPIPE_CORE_HEADERS
   include/roundpipe/model/cost_model.hpp
   include/roundpipe/model/layer_bytes.hpp
   include/roundpipe/model/model_description.hpp
+  include/roundpipe/model/offloaded_saves.hpp
   include/roundpipe/model/parameter_blocks.hpp
   include/roundpipe/model/pass_costs.hpp
   include/roundpipe/model/sequential.hpp
@@ -108,13 +109,16 @@ set(ROUNDPIPE_CORE_HEADERS
   include/roundpipe/plan/call_context.hpp
   include/roundpipe/plan/gradient_downloads.hpp
   include/roundpipe/plan/gradient_sums.hpp
+  include/roundpipe/plan/offloading_choice.hpp
   include/roundpipe/plan/parameter_uploads.hpp
   include/roundpipe/plan/plan_options.hpp
   include/roundpipe/plan/planner.hpp
   include/roundpipe/plan/resident_graph.hpp
+  include/roundpipe/plan/save_copies.hpp
   include/roundpipe/plan/stage_chunks.hpp
   include/roundpipe/plan/stage_compute.hpp
   include/roundpipe/plan/stage_plan.hpp
+  include/roundpipe/plan/stage_search.hpp
   include/roundpipe/plan/step_graph.hpp
   include/roundpipe/plan/streamed_graph.hpp
   include/roundpipe/bubble/bubble_meter.hpp
@@ -370,11 +374,14 @@ set(ROUNDPIPE_DEFINITIONS
   include/roundpipe/plan/impl/call_context.ipp
   include/roundpipe/plan/impl/gradient_downloads.ipp
   include/roundpipe/plan/impl/gradient_sums.ipp
+  include/roundpipe/plan/impl/offloading_choice.ipp
   include/roundpipe/plan/impl/parameter_uploads.ipp
   include/roundpipe/plan/impl/resident_graph.ipp
+  include/roundpipe/plan/impl/save_copies.ipp
   include/roundpipe/plan/impl/stage_chunks.ipp
   include/roundpipe/plan/impl/stage_compute.ipp
   include/roundpipe/plan/impl/stage_plan.ipp
+  include/roundpipe/plan/impl/stage_search.ipp
   include/roundpipe/plan/impl/step_graph.ipp
   include/roundpipe/plan/impl/streamed_graph.ipp
   include/roundpipe/bubble/impl/bubble_meter.ipp

@@ -25,6 +25,9 @@ void complete(Options& o) {
   if (o.micro_batches_per_round > 0 && o.rounds == 0) {
     o.rounds = 1;
   }
+  if (o.offload.value_or(0) > o.micro_batches_per_round) {
+    refuse("--offload must be at most --micro-batches");
+  }
   auto const micro_batches = static_cast<std::int64_t>(
       std::max<std::size_t>(o.micro_batches_per_round, 1) * std::max<std::size_t>(o.rounds, 1));
   if (o.batch % micro_batches != 0) {
@@ -60,6 +63,10 @@ std::optional<Options> parse_options(int argc, char const* const* argv) {
   add("--rounds",
       o.rounds,
       "Rounds in an iteration; 0: as the forecast chooses, but 1 with --micro-batches");
+  app.add_option("--offload",
+                 o.offload,
+                 "Micro-batches of a round whose saved activations are offloaded, not recomputed; "
+                 "by default as the forecast chooses");
   add("--device-memory", memory, "Budget of each GPU, whatever the card's memory")
       ->type_name("SIZE");
   add("--steps", o.steps, "Measured iterations");

@@ -97,6 +97,8 @@ void print(std::ostream& out,
        fmt::format("forward {}, backward {} (layers)",
                    fmt::join(outcome.forward_stages, " "),
                    fmt::join(outcome.backward_stages, " ")));
+  line("offloaded saves",
+       fmt::format("of {} of {} micro-batches", outcome.offloaded, o.micro_batches_per_round));
   for (auto const& cost : outcome.costs) {
     line(fmt::format("cost from layer {} on", cost.layer),
          fmt::format("forward {:.3f} ms, backward {:.3f} ms a micro-batch",
@@ -165,6 +167,7 @@ void write_json(std::ostream& out,
   json["micro_batches"] = o.micro_batches_per_round;
   json["rounds"] = o.rounds;
   json["automatic"] = outcome.automatic;
+  json["offloaded_micro_batches"] = outcome.offloaded;
   json["warmup"] = o.warmup;
   json["loss_chunk"] = o.loss_chunk;
   json["precision"] = o.precision;

@@ -152,6 +152,7 @@ Outcome run(Options& o, rp::nn::TransformerConfig const& shape) {
       .loss_scale = loss_scale,
       .costs = rp::CostSource::measured,
       .forecast = rp::forecast_training_seconds,
+      .offloaded_micro_batches = o.offload,
       .timeline_calls = 2 * (o.warmup + o.steps),
   };
   if (o.micro_batches_per_round == 0) {
@@ -185,8 +186,11 @@ Outcome run(Options& o, rp::nn::TransformerConfig const& shape) {
   outcome.parameters = plan.blocks.parameter_count();
   outcome.forward_stages = layer_counts(plan.stages.partition.forward);
   outcome.backward_stages = layer_counts(plan.stages.partition.backward);
-  outcome.t_max_s = rp::slowest_stage_seconds(plan.costs.layers(), plan.stages.partition);
-  auto const& costs = plan.costs.layers();
+  for (std::size_t i = 0; i < plan.blocks.layer_uses.size(); ++i) {
+    outcome.offloaded = std::max(outcome.offloaded, plan.host.offloaded.count(i));
+  }
+  auto const costs = rp::average_costs(plan.costs.layers(), plan.host.offloaded);
+  outcome.t_max_s = rp::slowest_stage_seconds(costs, plan.stages.partition);
   for (std::size_t i = 0; i < costs.size(); ++i) {
     if (i == 0 || costs[i].backward_s != costs[i - 1].backward_s) {
       outcome.costs.push_back({i, costs[i].forward_s, costs[i].backward_s});

@@ -74,6 +74,7 @@
 #include <roundpipe/model/cost_model.hpp>
 #include <roundpipe/model/layer_bytes.hpp>
 #include <roundpipe/model/model_description.hpp>
+#include <roundpipe/model/offloaded_saves.hpp>
 #include <roundpipe/model/parameter_blocks.hpp>
 #include <roundpipe/model/pass_costs.hpp>
 #include <roundpipe/model/sequential.hpp>
@@ -106,13 +107,16 @@
 #include <roundpipe/plan/call_context.hpp>
 #include <roundpipe/plan/gradient_downloads.hpp>
 #include <roundpipe/plan/gradient_sums.hpp>
+#include <roundpipe/plan/offloading_choice.hpp>
 #include <roundpipe/plan/parameter_uploads.hpp>
 #include <roundpipe/plan/plan_options.hpp>
 #include <roundpipe/plan/planner.hpp>
 #include <roundpipe/plan/resident_graph.hpp>
+#include <roundpipe/plan/save_copies.hpp>
 #include <roundpipe/plan/stage_chunks.hpp>
 #include <roundpipe/plan/stage_compute.hpp>
 #include <roundpipe/plan/stage_plan.hpp>
+#include <roundpipe/plan/stage_search.hpp>
 #include <roundpipe/plan/step_graph.hpp>
 #include <roundpipe/plan/streamed_graph.hpp>
 #include <roundpipe/policies/blocking_protocol.hpp>

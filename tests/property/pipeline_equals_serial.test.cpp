@@ -76,6 +76,7 @@ struct Mix {
   std::size_t rounds = 1;
   std::size_t calls = 1;  ///< In each step.
   std::size_t steps = 3;
+  std::size_t offloaded = 0;  ///< Micro-batches of a round whose saves go to the host.
   std::size_t evaluated = 0;  ///< Micro-batches in an evaluation after the first step, if any.
   std::size_t optimizer_threads = 1;
   int staleness = 0;
@@ -105,6 +106,8 @@ Mix any_mix() {
   mix.layers = any_number("layers", 1, 9);
   mix.micro_batches_per_round = any_number("micro-batches", 1, 6);
   mix.rounds = any_number("rounds", 1, 3);
+  mix.offloaded =
+      any_flag("offloads") ? any_number("offloaded", 1, mix.micro_batches_per_round) : 0;
   mix.calls = any_number("calls", 1, 2);
   mix.evaluated = any_flag("evaluates") ? any_number("evaluated", 1, 8) : 0;
   mix.optimizer_threads = any_number("optimizer threads", 1, 3);
@@ -256,6 +259,7 @@ void check_equal(Mix const& mix, Model const& model, BatchShape capacity) {
   options.capacity = capacity;
   options.micro_batches_per_round = mix.micro_batches_per_round;
   options.rounds = mix.rounds;
+  options.offloaded_micro_batches = mix.offloaded;
   options.clip_norm = mix.clips ? 0.5 : 0;
   options.seed = mix.seed;
   options.optimizer_threads = mix.optimizer_threads;
@@ -274,6 +278,7 @@ void check_equal(Mix const& mix, Model const& model, BatchShape capacity) {
   if (mix.budget == Budget::one_stage) {
     devices.device_memory_bytes = one_stage_bytes(describe(model, capacity));
     options.forecast = forecast_training_seconds;
+    options.offloaded_micro_batches = 0;
   } else if (mix.budget != Budget::loose) {
     devices.device_memory_bytes = smallest_budget([&] {
       HostBackend backend(host_devices(mix.devices));
@@ -302,7 +307,9 @@ void check_equal(Mix const& mix, Model const& model, BatchShape capacity) {
   RC_ASSERT(actual.result_digests == expected.result_digests);
   // The pipeline may sum the losses of an evaluation's micro-batches in another order.
   RC_ASSERT(std::abs(actual.evaluation_loss - expected.evaluation_loss) < 1e-9);
-  RC_TAG(mix.staleness == 0 ? "sync" : "staleness 1", pipeline->plan().stages.train.size() > 2);
+  RC_TAG(mix.staleness == 0 ? "sync" : "staleness 1",
+         pipeline->plan().stages.train.size() > 2,
+         pipeline->plan().host.offloaded_saves.empty() ? "recomputes" : "offloads");
 }
 
 /// Tokens and labels, some of them padding.

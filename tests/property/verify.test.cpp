@@ -115,6 +115,8 @@ Training any_training() {
   training.plan.devices = any_number("devices", 1, 5);
   training.plan.micro_batches_per_round = any_number("micro-batches", 1, 5);
   training.plan.rounds = any_number("rounds", 1, 3);
+  training.plan.offloaded_micro_batches =
+      any_number("offloaded", 0, training.plan.micro_batches_per_round);
   training.evaluated = any_number("evaluated", 1, training.plan.micro_batches_per_round);
   training.step.measures_gradients = any_flag("measures gradients");
   training.step.waits_for_all = any_flag("waits for all");

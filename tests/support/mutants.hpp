@@ -142,8 +142,10 @@ inline EdgeKind kind_of(TrainingGraphs const& graphs, Edge const& edge) {
                                        "gradients",
                                        "activations in",
                                        "activations out",
+                                       "saves",
                                        "checkpoint",
                                        "boundary gradient",
+                                       "offloaded saves",
                                        "landing"};
       auto const ring = action.ring_waits[edge.index].ring.kind;
       kind.name += std::string("former users of ") + names[static_cast<std::size_t>(ring)];

@@ -34,12 +34,13 @@ class SmallCall {
             std::size_t micro_batches_per_round,
             std::size_t rounds = 1,
             Buffering buffering = {},
-            ToyModelOptions options = {.dense = 2})
+            ToyModelOptions options = {.dense = 2},
+            OffloadedSaves const& offloaded = {})
       : model_(describe(toy_model(options), {2, 3})),
         blocks_(form_blocks(model_, rounds > 1)),
         buffering_(buffering),
         plan_(lay_out_stages(
-            model_, blocks_, {{{0, 2}, {2, 1}}, {{3, 1}, {1, 2}, {0, 1}}}, buffering)),
+            model_, blocks_, {{{0, 2}, {2, 1}}, {{3, 1}, {1, 2}, {0, 1}}}, buffering, offloaded)),
         shape_{.forward_stages = 2,
                .backward_stages = 3,
                .devices = devices,

@@ -25,6 +25,8 @@ enum class LaneKind : std::uint8_t {
   activation_down,
   parameter_up,
   gradient_down,
+  save_up,         ///< Saves that come back from the host.
+  save_down,       ///< Saves that go to the host.
   accumulate,      ///< Host: adds downloaded gradients to sums.
   parameter_copy,  ///< Host: P copies.
   optimizer,       ///< Host: gradient norms and optimizer steps.
@@ -37,13 +39,15 @@ inline constexpr std::array lane_names{"compute",
                                        "activation down",
                                        "parameter up",
                                        "gradient down",
+                                       "save up",
+                                       "save down",
                                        "accumulate",
                                        "parameter copy",
                                        "optimizer"};
 
 }  // namespace detail
 
-inline constexpr std::size_t device_lane_count = 5;  ///< The kinds before \c accumulate.
+inline constexpr std::size_t device_lane_count = 7;  ///< The kinds before \c accumulate.
 /// The number of the library's host lanes. Work may add kinds after them.
 inline constexpr std::size_t host_lane_count = detail::lane_names.size() - device_lane_count;
 
@@ -61,7 +65,12 @@ inline constexpr std::size_t host_lane_count = detail::lane_names.size() - devic
   return index < detail::lane_names.size() ? detail::lane_names[index] : "own host lane";
 }
 
-/// A FIFO of actions: one of the five of a device, or one of the host.
+/// Whether lanes of \p kind carry saved activations, to the host or back.
+[[nodiscard]] constexpr bool carries_saves(LaneKind kind) noexcept {
+  return kind == LaneKind::save_up || kind == LaneKind::save_down;
+}
+
+/// A FIFO of actions: one of a device, or one of the host.
 struct Lane {
   LaneKind kind = LaneKind::compute;
   DeviceId device;  ///< None for host lanes.

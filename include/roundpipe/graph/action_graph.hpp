@@ -34,6 +34,8 @@ enum class ActionKind : std::uint8_t {
   input_gradient,       ///< The half of a split backward that the previous layer waits for.
   weight_gradient,      ///< The other half.
   download_activation,  ///< Boundaries, loss and results of a micro-batch, to the host.
+  upload_save,          ///< What one layer saved for a micro-batch, back from the host.
+  download_save,        ///< The same, to the host.
   download_gradients,   ///< A chunk of a stage's rounded parameter gradients.
   accumulate_gradient,  ///< Adds an arrived gradient of a block to its sum on the host.
   gradient_norm,        ///< The sum of squares of a block's gradient.
@@ -51,6 +53,8 @@ enum class ActionKind : std::uint8_t {
                              "input gradient",
                              "weight gradient",
                              "download activation",
+                             "upload save",
+                             "download save",
                              "download gradients",
                              "accumulate gradient",
                              "gradient norm",
@@ -60,14 +64,16 @@ enum class ActionKind : std::uint8_t {
   return index < names.size() ? names[index] : "own action";
 }
 
-/// What a buffer holds. The first seven are rings: entries are used in turn, across calls.
+/// What a buffer holds. The first nine are rings: entries are used in turn, across calls.
 enum class BufferKind : std::uint8_t {
   parameters,         ///< Device: a slot's transient copy.
   gradients,          ///< Device: a slot's accumulated and rounded gradients.
   activations_in,     ///< Device: a micro-batch's input boundary, side inputs, output gradient.
   activations_out,    ///< Device: a micro-batch's output boundaries or input gradient, loss.
+  saves,              ///< Device: what a layer saved for a micro-batch, to the host or from there.
   checkpoint,         ///< Host: a boundary of a micro-batch.
   boundary_gradient,  ///< Host: the gradient of a boundary of a micro-batch.
+  offloaded_saves,    ///< Host: what a layer saved for a micro-batch.
   landing,            ///< Host: the rounded gradient of a block use.
   master,             ///< Host: a block in the parameters' declared types; one copy or two.
   optimizer_copy,     ///< Host: the optimizer's own weights and states of a block.
@@ -78,10 +84,11 @@ enum class BufferKind : std::uint8_t {
   results,            ///< Host: a micro-batch's results.
 };
 
-inline constexpr std::size_t device_ring_count = 4;
+inline constexpr std::size_t device_ring_count = 5;
 
 /// A ring of buffers. \c index distinguishes rings of one kind: for checkpoints and boundary
-/// gradients `boundary * micro-batches of a planned round + micro-batch`, for landings the use.
+/// gradients `boundary * micro-batches of a planned round + micro-batch`, for offloaded saves the
+/// same with the layer, for landings the use.
 struct Ring {
   BufferKind kind = BufferKind::parameters;
   DeviceId device;  ///< None for host rings.
@@ -130,7 +137,7 @@ struct Action {
   StageId stage;
   RoundId round;
   MicroBatchId micro_batch;  ///< Within the round; for parameter and gradient chunks: the window.
-  LayerId layer;             ///< Of compute actions.
+  LayerId layer;             ///< Of compute actions and of saves.
   BlockId block;             ///< Of the host's actions.
   BlockUseId use;            ///< Of `accumulate_gradient`.
   /// Of chunks: whether every activation copy that is due before, or in, the chunk's window goes

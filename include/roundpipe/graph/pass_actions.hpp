@@ -14,7 +14,9 @@ namespace roundpipe {
 [[nodiscard]] constexpr ActionKind action_kind(Pass const& pass) noexcept {
   switch (pass.kind) {
     case PassKind::forward:
-      return pass.saves.has(PassData::activations) ? ActionKind::recompute : ActionKind::forward;
+      return pass.saves.has(PassData::activations) || pass.writes.has(PassData::offloaded)
+                 ? ActionKind::recompute
+                 : ActionKind::forward;
     case PassKind::recompute:
       return ActionKind::recompute;
     case PassKind::backward:

@@ -24,6 +24,7 @@ struct Buffering {
   std::size_t parameters = 2;
   std::size_t gradients = 2;
   std::size_t activations = 2;
+  std::size_t saves = 2;  ///< Of one layer and micro-batch each; none where nothing is offloaded.
 
   friend bool operator==(Buffering const&, Buffering const&) = default;
 };

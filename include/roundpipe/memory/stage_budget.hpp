@@ -11,6 +11,7 @@
 #include <roundpipe/memory/memory_plan.hpp>
 #include <roundpipe/memory/stage_layout.hpp>
 #include <roundpipe/model/model_description.hpp>
+#include <roundpipe/model/offloaded_saves.hpp>
 #include <roundpipe/model/parameter_blocks.hpp>
 
 #include <array>
@@ -23,7 +24,9 @@ namespace roundpipe {
 /// The sizes of all stages that a partition may choose from, computed once.
 class StageBudget {
  public:
-  StageBudget(ModelDescription const& model, ParameterBlocks const& blocks);
+  StageBudget(ModelDescription const& model,
+              ParameterBlocks const& blocks,
+              OffloadedSaves const& offloaded = {});
 
   /// What a device needs to run this stage alone: ring entries times their counts, and scratch.
   [[nodiscard]] Bytes bytes(StageDirection direction,
@@ -34,8 +37,8 @@ class StageBudget {
   [[nodiscard]] std::pair<std::size_t, Bytes> largest_layer(Buffering const& buffering) const;
 
  private:
-  /// Parameters, gradients, activations in, activations out, scratch.
-  using Sizes = std::array<Bytes, 5>;
+  /// Parameters, gradients, activations in, activations out, scratch, saves.
+  using Sizes = std::array<Bytes, 6>;
 
   [[nodiscard]] static Sizes sizes_of(StageLayout const& layout);
   [[nodiscard]] std::size_t index(StageDirection direction, LayerRange range) const {

@@ -9,6 +9,7 @@
 #include <roundpipe/config.hpp>
 #include <roundpipe/core/bytes.hpp>
 #include <roundpipe/model/model_description.hpp>
+#include <roundpipe/model/offloaded_saves.hpp>
 #include <roundpipe/model/parameter_blocks.hpp>
 #include <roundpipe/model/stage_passes.hpp>
 
@@ -20,7 +21,7 @@
 namespace roundpipe {
 
 /// A part of a device's memory.
-enum class Area : std::uint8_t { none, activations_in, activations_out, scratch };
+enum class Area : std::uint8_t { none, activations_in, activations_out, scratch, saves };
 
 /// Bytes in an area; the offset counts from the entry's beginning.
 struct Place {
@@ -35,6 +36,7 @@ struct LayerPlaces {
   Place output;
   Place side_inputs;
   Place saved;
+  Place offloaded;  ///< \c saved, of the micro-batches that are offloaded.
   Place workspace;
   Place output_gradient;
   Place input_gradient;
@@ -53,10 +55,14 @@ struct UsePlace {
   static constexpr std::size_t not_rounded = static_cast<std::size_t>(-1);
 };
 
-/// A boundary that a stage hands to the host.
+/// A boundary that a forward stage hands to the host, or that a backward stage gets from there
+/// instead of making it anew.
 struct KeptBoundary {
   std::size_t boundary = 0;  ///< The layer that made it.
   Place place;
+  /// Whether it goes with what its layer saves, for offloaded micro-batches alone. Else it is where
+  /// a backward stage begins.
+  bool inner = false;
 };
 
 /// All places of a stage, at capacity.
@@ -65,7 +71,9 @@ struct StageLayout {
   LayerRange range;
   std::vector<LayerPlaces> layers;  ///< By layer of the range.
   std::vector<UsePlace> uses;       ///< In layer order.
-  std::vector<KeptBoundary> kept;   ///< Of forward stages.
+  std::vector<KeptBoundary> kept;   ///< Of forward stages: to the host.
+  std::vector<KeptBoundary> inner;  ///< Of backward stages: from the host, where one is offloaded.
+  OffloadedSaves offloaded;         ///< Of forward and backward stages.
   Place loss;                       ///< One double.
   Place results;
   Bytes parameter_bytes = 0;
@@ -73,15 +81,26 @@ struct StageLayout {
   Bytes in_bytes = 0;
   Bytes out_bytes = 0;
   Bytes scratch_bytes = 0;
+  Bytes save_bytes = 0;  ///< Of the layer that offloads most.
 
-  /// What the stage runs, in order.
-  [[nodiscard]] std::vector<Pass> passes() const { return Stage{kind, range}.passes(); }
+  /// What the stage runs of a micro-batch of a round, in order.
+  [[nodiscard]] std::vector<Pass> passes(std::size_t micro_batch) const {
+    return passes_over(
+        kind, range, [&](std::size_t layer) { return offloaded.has(layer, micro_batch); });
+  }
   [[nodiscard]] bool has_backward() const noexcept { return runs_backward(kind); }
   [[nodiscard]] bool has_loss() const noexcept { return loss.area != Area::none; }
 };
 
-/// Lays out a stage of \p kind over \p range. \p keeps(i) says whether the host keeps the boundary
-/// of layer i, because a backward stage begins behind it.
+/// How the host keeps the boundary of a layer between forward and backward.
+enum class Keeping : std::uint8_t {
+  none,
+  inner,  ///< Of offloaded micro-batches: the next layer of the backward stage needs it.
+  stage,  ///< A backward stage begins behind it.
+};
+
+/// Lays out a stage of \p kind over \p range. \p keeps(i) says how the host keeps the boundary of
+/// layer i.
 ///
 /// Parameters, gradients, saved activations and a backward stage's inner boundaries add up over the
 /// layers; workspace takes the maximum; a forward stage's inner boundaries and a backward stage's
@@ -92,7 +111,8 @@ struct StageLayout {
                                         ParameterBlocks const& blocks,
                                         StageKind kind,
                                         LayerRange range,
-                                        std::function<bool(std::size_t)> const& keeps);
+                                        std::function<Keeping(std::size_t)> const& keeps,
+                                        OffloadedSaves const& offloaded = {});
 
 }  // namespace roundpipe
 

@@ -15,6 +15,7 @@
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <initializer_list>
 #include <span>
 #include <vector>
@@ -40,6 +41,7 @@ enum class PassData : std::uint8_t {
   output_gradient,     ///< The gradient of the layer's output.
   input_gradient,      ///< The gradient of its input.
   parameter_gradient,  ///< The gradients of its parameters.
+  offloaded,           ///< Activations on the host, from the forward to the layer's backward.
 };
 
 /// A set of \ref PassData.
@@ -122,6 +124,15 @@ inline constexpr Pass input_gradient_pass{PassKind::input_gradient,
                                           {PassData::activations, PassData::output_gradient},
                                           {PassData::output_gradient},
                                           {PassData::input_gradient}};
+/// A saving forward for a backward in another stage, of which the host keeps the activations.
+inline constexpr Pass offloading_forward_pass{
+    PassKind::forward, {PassData::input}, {}, {PassData::output, PassData::offloaded}};
+/// Its backward.
+inline constexpr Pass offloaded_backward_pass{
+    PassKind::backward,
+    {PassData::checkpoint, PassData::offloaded, PassData::output_gradient},
+    {},
+    {PassData::input_gradient, PassData::parameter_gradient}};
 /// It finds the output's gradient where the other half has left it.
 inline constexpr Pass weight_gradient_pass{
     PassKind::weight_gradient, {PassData::activations}, {}, {PassData::parameter_gradient}};
@@ -132,13 +143,17 @@ inline constexpr Pass backward_passes[] = {recompute_pass, backward_pass};
 }  // namespace detail
 
 /// What a stage of \p kind runs of each of its layers, in order. The passes' `layer` is 0.
-[[nodiscard]] constexpr std::span<Pass const> layer_passes(StageKind kind) noexcept {
+/// \p offloads says whether the host keeps what the layer saves between its forward stage and its
+/// backward stage, which then recomputes nothing.
+[[nodiscard]] constexpr std::span<Pass const> layer_passes(StageKind kind,
+                                                           bool offloads = false) noexcept {
   switch (kind) {
     case StageKind::fused:
       return detail::fused_passes;
     case StageKind::backward:
-      return detail::backward_passes;
+      return offloads ? std::span(&offloaded_backward_pass, 1) : detail::backward_passes;
     case StageKind::forward:
+      return {offloads ? &offloading_forward_pass : &forward_pass, 1};
     case StageKind::evaluate:
       break;
   }
@@ -148,6 +163,12 @@ inline constexpr Pass backward_passes[] = {recompute_pass, backward_pass};
 /// The passes of all layers of \p range, in the order in which a device runs them: forward in layer
 /// order, then backward from the last layer to the first.
 [[nodiscard]] std::vector<Pass> passes_over(std::span<Pass const> of_layer, LayerRange range);
+
+/// The passes that a stage of \p kind over \p range runs of one micro-batch, in the same order.
+/// \p offloads(i) says whether the host keeps what layer i saves of it.
+[[nodiscard]] std::vector<Pass> passes_over(StageKind kind,
+                                            LayerRange range,
+                                            std::function<bool(std::size_t)> const& offloads);
 
 /// A stage of a model.
 struct Stage {

@@ -10,8 +10,12 @@
 
 #include <cstddef>
 #include <functional>
+#include <optional>
 
 namespace roundpipe {
+
+/// The seconds of an iteration by a plan.
+using PlanForecast = std::function<double(StagePlan const&)>;
 
 /// The size of what is planned.
 struct PlanOptions {
@@ -22,6 +26,12 @@ struct PlanOptions {
   Bytes held_memory = 0;  ///< Of the budget: what a device holds besides any plan.
   /// Of the budget: what a device holds for a plan besides the plan's own memory.
   std::function<Bytes(StagePlan const&)> held_for{};
+
+  /// Of how many micro-batches of a round the layers' saves are offloaded to the host and back; the
+  /// others are recomputed. None: what the forecast says; without a forecast, 0.
+  std::optional<std::size_t> offloaded_micro_batches = std::nullopt;
+  /// Whether the host has room for a plan that offloads. Empty: it has.
+  std::function<bool(StagePlan const&)> has_room{};
 
   /// All that a device holds besides the memory of \p plan.
   [[nodiscard]] Bytes held_by(StagePlan const& plan) const {

@@ -11,6 +11,7 @@
 #include <roundpipe/memory/stage_layout.hpp>
 #include <roundpipe/model/stage_passes.hpp>
 #include <roundpipe/plan/call_context.hpp>
+#include <roundpipe/plan/save_copies.hpp>
 
 #include <cstddef>
 
@@ -19,10 +20,10 @@ namespace roundpipe::detail {
 /// Adds the compute actions of slots, whose activations and parameters are on their way.
 class StageCompute {
  public:
-  /// \p call must outlive this.
-  explicit StageCompute(CallContext& call) : call_(call) {}
+  /// Both must outlive this.
+  StageCompute(CallContext& call, SaveCopies& saves) : call_(call), saves_(saves) {}
 
-  /// Adds all passes of slot \p id for micro-batch \p m.
+  /// Adds all passes of slot \p id for micro-batch \p m, and the copies of what they save.
   void add(SlotId id, std::size_t m);
 
  private:
@@ -37,10 +38,11 @@ class StageCompute {
   /// Makes \p action write what its micro-batch hands on.
   void write_entry(Action& action);
 
-  /// Completes \p action, of the stage's layer \p i, with what it reads, and adds it.
-  ActionId add_layer(std::size_t i, Action action);
+  /// Completes \p action, which computes \p pass, with what it reads, and adds it.
+  ActionId add_layer(Pass const& pass, Action action);
 
   CallContext& call_;
+  SaveCopies& saves_;
 };
 
 }  // namespace roundpipe::detail

@@ -10,6 +10,7 @@
 #include <roundpipe/memory/memory_plan.hpp>
 #include <roundpipe/memory/stage_layout.hpp>
 #include <roundpipe/model/model_description.hpp>
+#include <roundpipe/model/offloaded_saves.hpp>
 #include <roundpipe/model/parameter_blocks.hpp>
 
 #include <vector>
@@ -28,7 +29,8 @@ struct StagePlan {
 [[nodiscard]] StagePlan lay_out_stages(ModelDescription const& model,
                                        ParameterBlocks const& blocks,
                                        Partition partition,
-                                       Buffering buffering);
+                                       Buffering buffering,
+                                       OffloadedSaves const& offloaded = {});
 
 }  // namespace roundpipe
 

@@ -68,6 +68,10 @@ struct PipelineOptions {
                        CostModel const& costs,
                        DeviceProperties const& device)>
       forecast{};
+  /// Of how many micro-batches of a round the layers' saved activations go to the host, and come
+  /// back for the backward, which then recomputes nothing. None: of as many as make an iteration
+  /// fastest by \ref forecast; without a forecast, 0. The weights are the same bits in any case.
+  std::optional<std::size_t> offloaded_micro_batches = std::nullopt;
   /// Threads that update parameters. 0: one for each usable core that no issuing thread needs.
   std::size_t optimizer_threads = 0;
   bool verify = true;              ///< Whether the plan's graphs are checked before step 1.

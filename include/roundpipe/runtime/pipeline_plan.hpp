@@ -100,12 +100,15 @@ template <Backend B, class Planner>
   auto const plan_host = [&](StagePlan const& plan) {
     return plan_host_memory(description, blocks, shaped.batch, plan.train, needs);
   };
+  auto const host_bytes = [&](StagePlan const& plan) {
+    return total_bytes(plan_host(plan).ledger, LedgerLine::Space::host);
+  };
+  sizes.has_room = [&](StagePlan const& plan) { return host_bytes(plan) <= options.host_memory; };
   sizes.device_memory = budget.bytes;
   sizes.held_memory = budget.held;
   if (budget.page_table_share > 0) {
     sizes.held_for = [&](StagePlan const& plan) {
-      auto const bytes = total_bytes(plan_host(plan).ledger, LedgerLine::Space::host);
-      return static_cast<Bytes>(budget.page_table_share * static_cast<double>(bytes));
+      return static_cast<Bytes>(budget.page_table_share * static_cast<double>(host_bytes(plan)));
     };
   }
   auto stages = planner.plan_stages(description, blocks, costs, sizes, forecast);

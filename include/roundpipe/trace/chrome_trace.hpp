@@ -36,8 +36,15 @@ struct TraceIds {
   /// Devices come first, then the host.
   TraceIds(Lane lane, std::size_t devices)
       : process(1 + (lane.device.valid() ? lane.device.index() : devices)),
-        thread((device_lane_count + host_lane_count) * process +
-               static_cast<std::size_t>(lane.kind)) {}
+        thread(threads * process + (lane.device.valid()
+                                        ? static_cast<std::size_t>(lane.kind)
+                                        : first_of_host + host_lane_index(lane.kind))) {}
+
+ private:
+  // As they were before saves had lanes, so that traces of different versions can be compared.
+  static constexpr std::size_t first_of_host = 5;
+  static constexpr std::size_t threads = first_of_host + host_lane_count;
+  static_assert(device_lane_count <= threads);
 };
 
 /// "forward of layer 3", "copy parameters of block 2", "upload activation of stage 1".

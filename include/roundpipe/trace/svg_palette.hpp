@@ -45,6 +45,8 @@ struct ActionLook {
     case ActionKind::upload_activation:
     case ActionKind::upload_gradient:
     case ActionKind::download_activation:
+    case ActionKind::upload_save:
+    case ActionKind::download_save:
       return activation_copy;
     case ActionKind::upload_parameters:
     case ActionKind::download_gradients:

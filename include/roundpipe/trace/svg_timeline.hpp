@@ -46,6 +46,9 @@ class SvgTimelineDrawing {
             Errc::invalid_argument,
             "a picture of a timeline needs a width of 400 to 100000 pixels and rows of 4 to 1000");
     require_known_devices(timeline);
+    offloads_ = std::ranges::any_of(timeline.entries, [](TimelineEntry const& entry) {
+      return carries_saves(entry.lane.kind);
+    });
     for (auto const& lane : lanes()) {
       auto const name_width = text_width(row_name(lane), row_font_px(lane));
       left_px_ = std::max(left_px_, margin_px + name_width + gap_px);
@@ -106,7 +109,10 @@ class SvgTimelineDrawing {
     for (std::size_t device = 0; device < devices_; ++device) {
       std::size_t const count = options_.copy_lanes ? device_lane_count : 1;
       for (std::size_t kind = 0; kind < count; ++kind) {
-        result.push_back({static_cast<LaneKind>(kind), DeviceId(device)});
+        Lane const lane{static_cast<LaneKind>(kind), DeviceId(device)};
+        if (offloads_ || !carries_saves(lane.kind)) {
+          result.push_back(lane);
+        }
       }
     }
     return result;
@@ -225,6 +231,7 @@ class SvgTimelineDrawing {
   }
 
   SvgOptions const& options_;
+  bool offloads_ = false;  ///< Whether saves have rows.
   std::size_t devices_;
   double left_px_ = 0;  ///< Where the axis begins.
   double from_s_ = 0;

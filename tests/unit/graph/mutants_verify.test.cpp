@@ -158,6 +158,9 @@ TEST_CASE("every mutant that can change a result or a queue is caught by the rul
       check(sized(2, 2, 1, {.dense = 1}), LoopedBfs{}, priority);
       check(sized(1, 2, 1, {.dense = 1}), round_robin, CopyAtOnce{});
       check(sized(2, 2, 1, {.dense = 1}), round_robin, UnplannedTransfers{});
+      auto offloading = sized(1, 3, 1, {.dense = 2});
+      offloading.plan.offloaded_micro_batches = 2;
+      check(offloading, round_robin, priority);
       auto const check_tight = [&](Training training, auto const& partitioner) {
         training.step = mode.step;
         training.plan.device_memory =
@@ -167,6 +170,9 @@ TEST_CASE("every mutant that can change a result or a queue is caught by the rul
       };
       check_tight(sized(2, 2, 1, {.dense = 1}), Partitioner{});
       check_tight(sized(1, 2, 1, {.dense = 1}), OneStage{});
+      auto all_offloaded = sized(2, 1, 2, {.dense = 2});
+      all_offloaded.plan.offloaded_micro_batches = 1;
+      check_tight(all_offloaded, Partitioner{});
       check_tight(sized(2, 1, 2, {.dense = 1, .tied = true}), OneStage{});
     };
     if (mode.blocks) {

@@ -39,7 +39,7 @@ TEST_CASE("a device needs exactly the budget of a stage to run only that stage")
   auto const model = describe(toy_model({.dense = 2, .drops = true}), {2, 3});
   auto const blocks = form_blocks(model);
   StageBudget const sizes(model, blocks);
-  auto const keeps_none = [](std::size_t) { return false; };
+  auto const keeps_none = [](std::size_t) { return Keeping::none; };
   Buffering const buffering{2, 1, 2};
   for (std::size_t first = 0; first < model.size(); ++first) {
     for (std::size_t count = 1; first + count < model.size(); ++count) {

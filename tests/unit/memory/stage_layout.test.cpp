@@ -86,9 +86,19 @@ Case any_case() {
   auto const backward = *rc::gen::arbitrary<bool>();
   auto const kind = backward ? (ends ? StageKind::fused : StageKind::backward)
                              : (ends ? StageKind::evaluate : StageKind::forward);
-  result.stage = lay_out_stage(result.model, result.blocks, kind, range, [&](std::size_t boundary) {
-    return kind == StageKind::forward && result.kept[boundary];
-  });
+  std::vector<std::size_t> counts;
+  for (std::size_t i = 0; i < layers; ++i) {
+    counts.push_back(*rc::gen::inRange<std::size_t>(0, 5));
+  }
+  result.stage = lay_out_stage(
+      result.model,
+      result.blocks,
+      kind,
+      range,
+      [&](std::size_t boundary) {
+        return kind == StageKind::forward && result.kept[boundary] ? Keeping::stage : Keeping::none;
+      },
+      {counts, 4});
   return result;
 }
 
@@ -114,7 +124,8 @@ TEST_CASE("places are large enough, aligned, and inside their areas") {
     auto const c = any_case();
     auto const& stage = c.stage;
     auto const inside = [&](Place const& place, Bytes bytes) {
-      std::array<Bytes, 4> const sizes{0, stage.in_bytes, stage.out_bytes, stage.scratch_bytes};
+      std::array<Bytes, 5> const sizes{
+          0, stage.in_bytes, stage.out_bytes, stage.scratch_bytes, stage.save_bytes};
       RC_ASSERT(place.bytes == bytes || place.area == Area::scratch);
       RC_ASSERT(place.bytes >= bytes);
       RC_ASSERT(place.offset % tensor_alignment_bytes == 0U);
@@ -127,8 +138,10 @@ TEST_CASE("places are large enough, aligned, and inside their areas") {
       inside(places.workspace, facts.footprint.workspace_bytes);
       inside(places.input, facts.input.bytes());
       inside(places.output, facts.boundary.bytes());
+      auto const layer = stage.range.first + i;
+      inside(places.offloaded, stage.offloaded.any(layer) ? facts.footprint.saved_bytes : 0);
       if (stage.has_backward()) {
-        inside(places.saved, facts.footprint.saved_bytes);
+        inside(places.saved, stage.offloaded.all(layer) ? 0 : facts.footprint.saved_bytes);
         inside(places.output_gradient, gradient_table(facts.boundary).bytes());
         if (stage.range.first + i > 0) {
           inside(places.input_gradient, gradient_table(facts.input).bytes());
@@ -237,6 +250,43 @@ TEST_CASE("nothing is overwritten while it is needed") {
   });
 }
 
+TEST_CASE("a backward stage gets from the host what it does not make: saves and inner boundaries") {
+  auto const model = describe(test::toy_model({.dense = 6}), {8, 8});
+  auto const blocks = form_blocks(model);
+  auto const none = [](std::size_t) { return Keeping::none; };
+  auto const with = [&](std::size_t count) {
+    OffloadedSaves const offloaded(std::vector<std::size_t>(model.size(), count), 4);
+    return lay_out_stage(model, blocks, StageKind::backward, {1, 3}, none, offloaded);
+  };
+  auto const boundary = model.layers[1].boundary.bytes();
+  auto const saved = align_up(model.layers[1].footprint.saved_bytes);
+  auto const recomputes = with(0);
+  CHECK(recomputes.save_bytes == 0);
+  CHECK(recomputes.inner.empty());
+  auto const some = with(1);
+  CHECK(some.save_bytes == saved);
+  CHECK(some.in_bytes == recomputes.in_bytes + 2 * boundary);
+  CHECK(some.scratch_bytes == recomputes.scratch_bytes - 2 * boundary);
+  REQUIRE(some.inner.size() == 2);
+  for (auto const& inner : some.inner) {
+    CHECK(inner.inner);
+    CHECK(same(inner.place, some.layers[inner.boundary].input));
+  }
+  auto const all = with(4);
+  CHECK(all.scratch_bytes == some.scratch_bytes - 3 * saved);
+  CHECK(all.layers[0].saved.bytes == 0);
+  auto const count_passes = [](StageLayout const& stage) {
+    std::size_t count = 0;
+    for (std::size_t m = 0; m < 4; ++m) {
+      count += stage.passes(m).size();
+    }
+    return count;
+  };
+  CHECK(count_passes(recomputes) == 4 * 6);
+  CHECK(count_passes(some) == 4 * 6 - 3);
+  CHECK(count_passes(all) == 4 * 3);
+}
+
 TEST_CASE("parameter and gradient entries hold each use of a block once") {
   test::check_property([] {
     auto const c = any_case();
@@ -329,8 +379,8 @@ TEST_CASE("of equal bf16 layers, only the last one's rounded gradients need memo
   };
   ModelDescription const model{{1, 1}, {layer(false), layer(false), layer(false), layer(true)}};
   auto const blocks = form_blocks(model);
-  auto const stage =
-      lay_out_stage(model, blocks, StageKind::fused, {0, 4}, [](std::size_t) { return false; });
+  auto const stage = lay_out_stage(
+      model, blocks, StageKind::fused, {0, 4}, [](std::size_t) { return Keeping::none; });
   CHECK(stage.gradient_bytes == 4 * 4096 + 2048);
   CHECK(stage.uses[3].rounded == 4 * 4096);
   CHECK(stage.uses[2].rounded == 3 * 4096);
@@ -340,7 +390,7 @@ TEST_CASE(
     "a backward stage saves all its layers, a forward stage alternates between two boundaries") {
   auto const model = describe(test::toy_model({.dense = 6}), {8, 8});
   auto const blocks = form_blocks(model);
-  auto const none = [](std::size_t) { return false; };
+  auto const none = [](std::size_t) { return Keeping::none; };
   auto const scratch = [&](StageKind kind, std::size_t layers) {
     return lay_out_stage(model, blocks, kind, {1, layers}, none).scratch_bytes;
   };
@@ -353,16 +403,16 @@ TEST_CASE(
 TEST_CASE("the last stage of an evaluation produces results and loss, but no gradient") {
   auto const model = describe(test::toy_model({.dense = 2}), {2, 3});
   auto const blocks = form_blocks(model);
-  auto const stage =
-      lay_out_stage(model, blocks, StageKind::evaluate, {2, 2}, [](std::size_t) { return false; });
+  auto const stage = lay_out_stage(
+      model, blocks, StageKind::evaluate, {2, 2}, [](std::size_t) { return Keeping::none; });
   CHECK(stage.has_loss());
   CHECK_FALSE(stage.has_backward());
   CHECK(stage.results.bytes == model.layers.back().results.bytes());
   CHECK(stage.results.area == Area::activations_out);
   CHECK(stage.loss.area == Area::activations_out);
   CHECK(stage.gradient_bytes == 0);
-  auto const fused =
-      lay_out_stage(model, blocks, StageKind::fused, {2, 2}, [](std::size_t) { return false; });
+  auto const fused = lay_out_stage(
+      model, blocks, StageKind::fused, {2, 2}, [](std::size_t) { return Keeping::none; });
   CHECK(fused.has_loss());
   CHECK(fused.has_backward());
   CHECK(fused.results.bytes == 0);

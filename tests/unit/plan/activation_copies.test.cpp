@@ -24,7 +24,8 @@ namespace {
 /// All activations and all compute of a call.
 void add_all(detail::CallContext& call) {
   detail::ActivationCopies copies(call);
-  detail::StageCompute compute(call);
+  detail::SaveCopies saves(call);
+  detail::StageCompute compute(call, saves);
   for (std::size_t s = 0; s < call.slots.size(); ++s) {
     for (std::size_t m = 0; m < call.micro_batches_per_round(); ++m) {
       copies.add_up(SlotId(s), m);
@@ -111,7 +112,8 @@ TEST_CASE("a stage with rounds out of order is refused") {
   auto const input = small.input();
   detail::CallContext call(input);
   detail::ActivationCopies copies(call);
-  detail::StageCompute compute(call);
+  detail::SaveCopies saves(call);
+  detail::StageCompute compute(call, saves);
   SlotId const later(SmallCall::stages);  // the second round of the first stage
   REQUIRE(call.slot(later).round == RoundId(1));
   copies.add_up(later, 0);

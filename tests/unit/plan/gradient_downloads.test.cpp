@@ -25,7 +25,8 @@ namespace {
 ActionGraph gradients_of(SmallCall const& small) {
   auto const input = small.input();
   detail::CallContext call(input);
-  detail::StageCompute compute(call);
+  detail::SaveCopies saves(call);
+  detail::StageCompute compute(call, saves);
   detail::GradientDownloads gradients(call);
   for (std::size_t s = 0; s < call.slots.size(); ++s) {
     for (std::size_t w = 0; w < call.micro_batches_per_round(); ++w) {

@@ -62,4 +62,33 @@ TEST_CASE("a forecast chooses between fewer stages and more entries") {
         most_entries.partition.size());
 }
 
+TEST_CASE("a forecast says of how many micro-batches saves are offloaded, unless they are given") {
+  auto const model = describe(toy_model({.dense = 4}), {2, 3});
+  auto const blocks = form_blocks(model);
+  CostModel const costs(std::vector<LayerCost>(model.size(), LayerCost{1, 2}));
+  Planner const planner{
+      RoundRobinSchedule{}, PriorityTransferEngine{}, LayerEventProtocol{}, OneLayerStages{}};
+  PlanOptions options{.micro_batches_per_round = 8, .device_memory = 1_GiB};
+  auto const count_of = [](StagePlan const& plan) { return plan.train.front().offloaded.count(1); };
+  auto const count = [&](auto&& forecast) {
+    return count_of(planner.plan_stages(model, blocks, costs, options, forecast));
+  };
+  CHECK(count_of(planner.plan_stages(model, blocks, costs, options)) == 0);
+  auto const best_at = [&](std::size_t best) {
+    return [&count_of, best](StagePlan const& plan) {
+      auto const n = count_of(plan);
+      return static_cast<double>(n > best ? n - best : best - n);
+    };
+  };
+  for (std::size_t const best : {0, 3, 8}) {
+    CHECK(count(best_at(best)) == best);
+  }
+  options.has_room = [&](StagePlan const& plan) { return count_of(plan) <= 2; };
+  CHECK(count(best_at(8)) == 2);
+  options.has_room = {};
+  options.offloaded_micro_batches = 5;
+  CHECK(count(best_at(0)) == 5);
+  CHECK(count_of(planner.plan_stages(model, blocks, costs, options)) == 5);
+}
+
 }  // namespace planner_test

@@ -41,7 +41,8 @@ TEST_CASE("a micro-batch runs forward through its stage, and backward stages als
              {ActionKind::backward, 2},
              {ActionKind::backward, 1}}}}) {
     detail::CallContext call(input);
-    detail::StageCompute(call).add(SlotId(slot), 1);
+    detail::SaveCopies saves(call);
+    detail::StageCompute(call, saves).add(SlotId(slot), 1);
     auto const& work = call.work[slot];
     CHECK(work.last_compute[1] == ActionId(wanted.size() - 1));
     CHECK_FALSE(work.last_compute[0].valid());
@@ -72,7 +73,8 @@ TEST_CASE("compute waits for the uploads of activation, gradient and parameters"
   work.activation_up = {activation, activation};
   work.gradient_up = {gradient, gradient};
   work.uploaded[small.blocks().layer_uses[2].front().index()] = parameters;
-  detail::StageCompute compute(call);
+  detail::SaveCopies saves(call);
+  detail::StageCompute compute(call, saves);
   compute.add(SlotId(backward_stage), 0);
   compute.add(SlotId(backward_stage), 1);
   auto const actions = std::move(call.graph).finish(0).actions;
@@ -92,7 +94,8 @@ TEST_CASE("a slot has one gradient entry, acquired by its first backward that tr
     SmallCall const small(1, 2, 1, {}, {.dense = 2, .frozen_dense = frozen});
     auto const input = small.input();
     detail::CallContext call(input);
-    detail::StageCompute compute(call);
+    detail::SaveCopies saves(call);
+    detail::StageCompute compute(call, saves);
     compute.add(SlotId(backward_stage), 0);
     auto const first = call.work[backward_stage].gradients;
     CHECK(first.has_value() == (frozen < 2));
@@ -109,7 +112,8 @@ TEST_CASE("gradients are complete after the backward of the last micro-batch") {
   SmallCall const small(1, 3);
   auto const input = small.input();
   detail::CallContext call(input);
-  detail::StageCompute compute(call);
+  detail::SaveCopies saves(call);
+  detail::StageCompute compute(call, saves);
   auto const& last = call.work[backward_stage].last_backward;
   auto const is_valid = [](ActionId id) { return id.valid(); };
   for (std::size_t m = 0; m < 3; ++m) {

@@ -5,12 +5,14 @@
 #include <roundpipe/core/bytes.hpp>
 #include <roundpipe/core/dtype.hpp>
 #include <roundpipe/core/error.hpp>
+#include <roundpipe/graph/action_graph.hpp>
 #include <roundpipe/memory/host_memory_plan.hpp>
 #include <roundpipe/memory/memory_plan.hpp>
 #include <roundpipe/memory/stage_layout.hpp>
 #include <roundpipe/model/batch_layout.hpp>
 #include <roundpipe/model/model_description.hpp>
 #include <roundpipe/model/parameter_blocks.hpp>
+#include <roundpipe/model/stage_passes.hpp>
 
 #include <cstddef>
 #include <map>
@@ -36,7 +38,14 @@ ROUNDPIPE_INLINE HostMemoryPlan plan_host_memory(ModelDescription const& model,
   HostMemoryPlan plan;
   for (auto const& stage : stages) {
     for (auto const& kept : stage.kept) {
-      plan.checkpoints[kept.boundary] = kept.place.bytes;
+      (kept.inner ? plan.inner_checkpoints : plan.checkpoints)[kept.boundary] = kept.place.bytes;
+    }
+    for (auto i = stage.range.first; stage.kind == StageKind::forward && i < stage.range.end();
+         ++i) {
+      if (stage.offloaded.any(i)) {
+        plan.offloaded = stage.offloaded;
+        plan.offloaded_saves[i] = stage.layers[i - stage.range.first].offloaded.bytes;
+      }
     }
     auto const& gradient = stage.layers.front().input_gradient;
     if (gradient.area == Area::activations_out) {
@@ -64,10 +73,12 @@ ROUNDPIPE_INLINE HostMemoryPlan plan_host_memory(ModelDescription const& model,
       gradients += declared * needs.gradient_buffers;
     }
   }
-  auto const rings = [&](std::map<std::size_t, Bytes> const& boundaries) {
+  auto const rings = [&](BufferKind kind, std::map<std::size_t, Bytes> const& entries) {
     Bytes bytes = 0;
-    for (auto const& [boundary, entry] : boundaries) {
-      bytes += align_up(entry) * needs.micro_batches_per_round * host_ring_entries;
+    for (auto const& [layer, entry] : entries) {
+      auto const all = &entries == &plan.checkpoints || &entries == &plan.boundary_gradients;
+      auto const micro_batches = all ? needs.micro_batches_per_round : plan.offloaded.count(layer);
+      bytes += align_up(entry) * micro_batches * host_ring_entries(kind);
     }
     return bytes;
   };
@@ -79,8 +90,13 @@ ROUNDPIPE_INLINE HostMemoryPlan plan_host_memory(ModelDescription const& model,
   add("gradients", gradients);
   add("gradient sums of rounds, calls, shared parameters", sums);
   plan.state_bytes = masters + states + gradients;
-  add("checkpoints", rings(plan.checkpoints));
-  add("boundary gradients", rings(plan.boundary_gradients));
+  add("checkpoints",
+      rings(BufferKind::checkpoint, plan.checkpoints) +
+          rings(BufferKind::checkpoint, plan.inner_checkpoints));
+  add("boundary gradients", rings(BufferKind::boundary_gradient, plan.boundary_gradients));
+  if (!plan.offloaded_saves.empty()) {
+    add("offloaded saves", rings(BufferKind::offloaded_saves, plan.offloaded_saves));
+  }
   auto const micro_batches_per_call = needs.micro_batches_per_round * needs.rounds;
   add("batches",
       batch.tensors.bytes() * needs.micro_batches_per_round *

@@ -27,9 +27,13 @@ ROUNDPIPE_INLINE std::vector<LedgerLine> DeviceMemoryPlan::ledger() const {
   constexpr char const* names[] = {"parameters (transient copies)",
                                    "parameter gradients",
                                    "activations in",
-                                   "activations out, loss"};
+                                   "activations out, loss",
+                                   "saves on their way"};
   std::vector<LedgerLine> lines;
   for (std::size_t i = 0; i < rings.size(); ++i) {
+    if (rings[i].count == 0) {
+      continue;
+    }
     lines.push_back({LedgerLine::Space::device,
                      names[i] + (" x" + std::to_string(rings[i].count)),
                      rings[i].entry_bytes * rings[i].count});
@@ -43,19 +47,24 @@ ROUNDPIPE_INLINE DeviceMemoryPlan plan_device_memory(std::span<StageLayout const
                                                      Buffering buffering) {
   DeviceMemoryPlan plan;
   plan.buffering = buffering;
-  std::size_t const counts[] = {
-      buffering.parameters, buffering.gradients, buffering.activations, buffering.activations};
+  std::size_t const counts[] = {buffering.parameters,
+                                buffering.gradients,
+                                buffering.activations,
+                                buffering.activations,
+                                buffering.saves};
   Bytes StageLayout::* const needs[] = {&StageLayout::parameter_bytes,
                                         &StageLayout::gradient_bytes,
                                         &StageLayout::in_bytes,
-                                        &StageLayout::out_bytes};
+                                        &StageLayout::out_bytes,
+                                        &StageLayout::save_bytes};
   for (std::size_t i = 0; i < plan.rings.size(); ++i) {
     auto& ring = plan.rings[i];
     ring.offset = plan.bytes;
-    ring.count = counts[i];
     for (auto const& stage : stages) {
       ring.entry_bytes = std::max(ring.entry_bytes, stage.*needs[i]);
     }
+    auto const may_be_none = i == static_cast<std::size_t>(BufferKind::saves);
+    ring.count = may_be_none && ring.entry_bytes == 0 ? 0 : counts[i];
     plan.bytes += ring.entry_bytes * ring.count;
   }
   plan.scratch_offset = plan.bytes;

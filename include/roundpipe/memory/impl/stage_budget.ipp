@@ -8,6 +8,7 @@
 #include <roundpipe/memory/stage_budget.hpp>
 #include <roundpipe/memory/stage_layout.hpp>
 #include <roundpipe/model/model_description.hpp>
+#include <roundpipe/model/offloaded_saves.hpp>
 #include <roundpipe/model/parameter_blocks.hpp>
 #include <roundpipe/model/stage_passes.hpp>
 
@@ -18,14 +19,15 @@
 namespace roundpipe {
 
 ROUNDPIPE_INLINE StageBudget::StageBudget(ModelDescription const& model,
-                                          ParameterBlocks const& blocks)
+                                          ParameterBlocks const& blocks,
+                                          OffloadedSaves const& offloaded)
     : layers_(model.size()), sizes_(2 * layers_ * layers_) {
-  auto const keeps_none = [](std::size_t) { return false; };
+  auto const keeps_none = [](std::size_t) { return Keeping::none; };
   for (std::size_t first = 0; first < layers_; ++first) {
     for (std::size_t count = 1; first + count <= layers_; ++count) {
       LayerRange const range{first, count};
       auto const lay_out = [&](StageKind kind) {
-        return sizes_of(lay_out_stage(model, blocks, kind, range, keeps_none));
+        return sizes_of(lay_out_stage(model, blocks, kind, range, keeps_none, offloaded));
       };
       auto const kind = stage_kind(StageDirection::backward, range, layers_);
       auto& backward = at(StageDirection::backward, range) = lay_out(kind);
@@ -47,7 +49,7 @@ ROUNDPIPE_INLINE Bytes StageBudget::bytes(StageDirection direction,
                                           Buffering const& buffering) const {
   auto const& sizes = at(direction, range);
   return sizes[0] * buffering.parameters + sizes[1] * buffering.gradients +
-         (sizes[2] + sizes[3]) * buffering.activations + sizes[4];
+         (sizes[2] + sizes[3]) * buffering.activations + sizes[4] + sizes[5] * buffering.saves;
 }
 
 ROUNDPIPE_INLINE std::pair<std::size_t, Bytes> StageBudget::largest_layer(
@@ -67,7 +69,8 @@ ROUNDPIPE_INLINE StageBudget::Sizes StageBudget::sizes_of(StageLayout const& lay
           layout.gradient_bytes,
           layout.in_bytes,
           layout.out_bytes,
-          layout.scratch_bytes};
+          layout.scratch_bytes,
+          layout.save_bytes};
 }
 
 }  // namespace roundpipe

@@ -7,6 +7,7 @@
 #include <roundpipe/core/id.hpp>
 #include <roundpipe/memory/stage_layout.hpp>
 #include <roundpipe/model/model_description.hpp>
+#include <roundpipe/model/offloaded_saves.hpp>
 #include <roundpipe/model/parameter_blocks.hpp>
 #include <roundpipe/model/stage_passes.hpp>
 
@@ -135,11 +136,15 @@ ROUNDPIPE_INLINE StageLayout lay_out_stage(ModelDescription const& model,
                                            ParameterBlocks const& blocks,
                                            StageKind kind,
                                            LayerRange range,
-                                           std::function<bool(std::size_t)> const& keeps) {
+                                           std::function<Keeping(std::size_t)> const& keeps,
+                                           OffloadedSaves const& offloaded) {
   StageLayout layout;
   layout.kind = kind;
   layout.range = range;
   layout.layers.resize(range.count);
+  if (kind == StageKind::forward || kind == StageKind::backward) {
+    layout.offloaded = offloaded;
+  }
   detail::place_uses(layout, blocks);
 
   detail::AreaCursor in(Area::activations_in);
@@ -173,14 +178,22 @@ ROUNDPIPE_INLINE StageLayout lay_out_stage(ModelDescription const& model,
         layout.results = out.take(facts.results.bytes());
       }
     } else if (pass.saves.has(PassData::output)) {
-      here.output = scratch.take(facts.boundary.bytes());
-    } else if (i == last || keeps(i)) {
+      auto const comes_back = layout.offloaded.any(i) && i < last;
+      here.output = (comes_back ? in : scratch).take(facts.boundary.bytes());
+      if (comes_back) {
+        layout.inner.push_back({i, here.output, true});
+      }
+    } else if (auto const keeping = keeps(i); i == last || keeping != Keeping::none) {
       here.output = out.take(facts.boundary.bytes());
-      layout.kept.push_back({i, here.output});
+      layout.kept.push_back({i, here.output, i < last && keeping == Keeping::inner});
     } else {
       here.output = alternating[i % 2];
     }
-    if (pass.saves.has(PassData::activations)) {
+    if (layout.offloaded.any(i)) {
+      here.offloaded = {Area::saves, 0, facts.footprint.saved_bytes};
+      layout.save_bytes = std::max(layout.save_bytes, align_up(facts.footprint.saved_bytes));
+    }
+    if (pass.saves.has(PassData::activations) && !layout.offloaded.all(i)) {
       here.saved = scratch.take(facts.footprint.saved_bytes);
     }
   };
@@ -196,7 +209,7 @@ ROUNDPIPE_INLINE StageLayout lay_out_stage(ModelDescription const& model,
       places(i).input_gradient = out.take(gradient_table(layers[i].input).bytes());
     }
   };
-  for (auto const& pass : layout.passes()) {
+  for (auto const& pass : Stage{kind, range}.passes()) {  // as if nothing were offloaded
     pass.runs_backward() ? place_backward(pass) : place_forward(pass);
   }
   layout.in_bytes = in.used();

@@ -9,16 +9,20 @@
 
 #include <algorithm>
 #include <cstddef>
+#include <functional>
 #include <span>
 #include <utility>
 #include <vector>
 
 namespace roundpipe {
 
-ROUNDPIPE_INLINE std::vector<Pass> passes_over(std::span<Pass const> of_layer, LayerRange range) {
+namespace detail {
+
+template <class F>
+[[nodiscard]] std::vector<Pass> list_passes(LayerRange range, F&& of_layer) {
   std::vector<Pass> passes;
   auto const add = [&](std::size_t layer, bool backward) {
-    for (auto pass : of_layer) {
+    for (auto pass : of_layer(layer)) {
       if (pass.runs_backward() == backward) {
         pass.layer = layer;
         passes.push_back(pass);
@@ -32,6 +36,19 @@ ROUNDPIPE_INLINE std::vector<Pass> passes_over(std::span<Pass const> of_layer, L
     add(layer, true);
   }
   return passes;
+}
+
+}  // namespace detail
+
+ROUNDPIPE_INLINE std::vector<Pass> passes_over(std::span<Pass const> of_layer, LayerRange range) {
+  return detail::list_passes(range, [&](std::size_t) { return of_layer; });
+}
+
+ROUNDPIPE_INLINE std::vector<Pass> passes_over(StageKind kind,
+                                               LayerRange range,
+                                               std::function<bool(std::size_t)> const& offloads) {
+  return detail::list_passes(
+      range, [&](std::size_t layer) { return layer_passes(kind, offloads(layer)); });
 }
 
 ROUNDPIPE_INLINE bool has_fused_stage(Partition const& partition) {

@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 
+#include <roundpipe/core/bytes.hpp>
 #include <roundpipe/core/error.hpp>
 #include <roundpipe/core/id.hpp>
 #include <roundpipe/graph/action_graph.hpp>
@@ -38,7 +39,11 @@ ROUNDPIPE_INLINE void ActivationCopies::add_down(SlotId id, std::size_t m) {
   action.bytes = stage.out_bytes;
   wait_for(action, work.last_written[m]);
   for (auto const& kept : stage.kept) {
-    write_boundary(action, BufferKind::checkpoint, kept.boundary);
+    if (kept.inner && !stage.offloaded.has(kept.boundary, m)) {
+      action.bytes -= align_up(kept.place.bytes);
+    } else {
+      write_boundary(action, BufferKind::checkpoint, kept.boundary);
+    }
   }
   if (stage.layers.front().input_gradient.area == Area::activations_out) {
     write_boundary(action, BufferKind::boundary_gradient, stage.range.first - 1);
@@ -68,6 +73,12 @@ ROUNDPIPE_INLINE void ActivationCopies::add_input(SlotId id, std::size_t m) {
   if (stage.range.first > 0 && stage.layers.front().input.bytes > 0) {
     action.bytes += stage.layers.front().input.bytes;
     read_boundary(action, BufferKind::checkpoint, stage.range.first - 1);
+  }
+  for (auto const& inner : stage.inner) {
+    if (stage.offloaded.has(inner.boundary, m)) {
+      action.bytes += inner.place.bytes;
+      read_boundary(action, BufferKind::checkpoint, inner.boundary);
+    }
   }
   if (action.bytes > 0) {
     call_.work_of(id).activation_up[m] = add_to_entry(std::move(action));
@@ -110,7 +121,7 @@ ROUNDPIPE_INLINE void ActivationCopies::write_boundary(Action& action,
                                                        BufferKind kind,
                                                        std::size_t boundary) {
   auto const ring = host_ring(kind, boundary, action.micro_batch);
-  auto const buffer = call_.graph.acquire(ring, host_ring_entries, action);
+  auto const buffer = call_.graph.acquire(ring, host_ring_entries(kind), action);
   require(buffer.sequence == action.round.index(),
           Errc::unsupported,
           "the schedule runs a stage's rounds out of order");

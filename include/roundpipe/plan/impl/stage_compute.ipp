@@ -19,7 +19,7 @@ namespace roundpipe {
 namespace detail {
 
 ROUNDPIPE_INLINE void StageCompute::add(SlotId id, std::size_t m) {
-  for (auto const& pass : call_.stage_of(id).passes()) {
+  for (auto const& pass : call_.stage_of(id).passes(m)) {
     pass.runs_backward() ? add_backward(id, m, pass) : add_forward(id, m, pass);
   }
 }
@@ -28,13 +28,10 @@ ROUNDPIPE_INLINE void StageCompute::add_forward(SlotId id, std::size_t m, Pass c
   auto const& stage = call_.stage_of(id);
   auto const i = pass.layer - stage.range.first;
   auto action = call_.make(id, action_kind(pass), LaneKind::compute, m);
-  if (i == 0) {
-    wait_for(action, call_.work_of(id).activation_up[m]);
-  }
   if (is_loss(stage, i) || stage.layers[i].output.area == Area::activations_out) {
     write_entry(action);
   }
-  add_layer(i, std::move(action));
+  add_layer(pass, std::move(action));
 }
 
 ROUNDPIPE_INLINE void StageCompute::add_backward(SlotId id, std::size_t m, Pass const& pass) {
@@ -54,7 +51,7 @@ ROUNDPIPE_INLINE void StageCompute::add_backward(SlotId id, std::size_t m, Pass 
     action.writes.push_back(call_.acquire_once(
         work.gradients, BufferKind::gradients, input.buffering.gradients, action));
   }
-  auto const added = add_layer(i, std::move(action));
+  auto const added = add_layer(pass, std::move(action));
   if (m + 1 == call_.micro_batches_per_round()) {
     work.last_backward[pass.layer] = added;
   }
@@ -66,15 +63,18 @@ ROUNDPIPE_INLINE void StageCompute::write_entry(Action& action) {
       entry, BufferKind::activations_out, call_.input.buffering.activations, action));
 }
 
-ROUNDPIPE_INLINE ActionId StageCompute::add_layer(std::size_t i, Action action) {
+ROUNDPIPE_INLINE ActionId StageCompute::add_layer(Pass const& pass, Action action) {
   auto const& stage = call_.stage_of(action.slot);
   auto& work = call_.work_of(action.slot);
   auto const m = action.micro_batch.index();
-  auto const& places = stage.layers[i];
-  action.layer = LayerId(stage.range.first + i);
+  auto const& places = stage.layers[pass.layer - stage.range.first];
+  action.layer = LayerId(pass.layer);
   action.first = m == 0;
   action.last = m + 1 == call_.micro_batches_per_round();
   action.uses = call_.input.blocks.layer_uses[action.layer.index()];
+  if (!work.last_compute[m].valid()) {  // the first of the micro-batch
+    wait_for(action, work.activation_up[m]);
+  }
   for (auto const use : action.uses) {
     if (action.first) {
       wait_for(action, work.uploaded[use.index()]);
@@ -87,6 +87,7 @@ ROUNDPIPE_INLINE ActionId StageCompute::add_layer(std::size_t i, Action action) 
   }
   auto const reads_entry =
       (places.input.area == Area::activations_in && places.input.bytes > 0) ||
+      (places.output.area == Area::activations_in && places.output.bytes > 0) ||
       places.side_inputs.bytes > 0 ||
       (action.kind == ActionKind::backward && places.output_gradient.area == Area::activations_in);
   if (reads_entry && work.entries_in[m]) {
@@ -95,6 +96,7 @@ ROUNDPIPE_INLINE ActionId StageCompute::add_layer(std::size_t i, Action action) 
   if (places.input.area == Area::activations_out) {
     action.reads.push_back(work.entries_out[m].value());
   }
+  saves_.use_entry(action, pass);
   auto const writes_entry = std::ranges::any_of(action.writes, [](Buffer const& buffer) {
     return buffer.ring.kind == BufferKind::activations_out;
   });
@@ -103,6 +105,7 @@ ROUNDPIPE_INLINE ActionId StageCompute::add_layer(std::size_t i, Action action) 
   if (writes_entry) {
     work.last_written[m] = added;
   }
+  saves_.finish_pass(added, pass);
   return added;
 }
 

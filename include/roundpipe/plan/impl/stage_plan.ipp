@@ -6,6 +6,7 @@
 #include <roundpipe/memory/memory_plan.hpp>
 #include <roundpipe/memory/stage_layout.hpp>
 #include <roundpipe/model/model_description.hpp>
+#include <roundpipe/model/offloaded_saves.hpp>
 #include <roundpipe/model/parameter_blocks.hpp>
 #include <roundpipe/model/stage_passes.hpp>
 #include <roundpipe/plan/stage_plan.hpp>
@@ -19,19 +20,22 @@ namespace roundpipe {
 ROUNDPIPE_INLINE StagePlan lay_out_stages(ModelDescription const& model,
                                           ParameterBlocks const& blocks,
                                           Partition partition,
-                                          Buffering buffering) {
+                                          Buffering buffering,
+                                          OffloadedSaves const& offloaded) {
   StagePlan plan;
   plan.partition = std::move(partition);
   auto const& backward = plan.partition.backward;
   auto const keeps = [&](std::size_t boundary) {
-    return std::any_of(backward.begin(), backward.end(), [&](LayerRange const& range) {
+    auto const begins_stage = std::any_of(backward.begin(), backward.end(), [&](auto const& range) {
       return range.first == boundary + 1;
     });
+    return begins_stage ? Keeping::stage : offloaded.any(boundary) ? Keeping::inner : Keeping::none;
   };
   for (auto const& [kind, range] : stages_of(plan.partition)) {
-    plan.train.push_back(lay_out_stage(model, blocks, kind, range, keeps));
+    plan.train.push_back(lay_out_stage(model, blocks, kind, range, keeps, offloaded));
     if (kind == StageKind::forward) {
       plan.evaluate.push_back(plan.train.back());
+      plan.evaluate.back().offloaded = {};
     }
   }
   plan.evaluate.push_back(

@@ -8,6 +8,7 @@
 #include <roundpipe/plan/call_context.hpp>
 #include <roundpipe/plan/gradient_downloads.hpp>
 #include <roundpipe/plan/parameter_uploads.hpp>
+#include <roundpipe/plan/save_copies.hpp>
 #include <roundpipe/plan/stage_compute.hpp>
 #include <roundpipe/plan/streamed_graph.hpp>
 
@@ -21,7 +22,8 @@ ROUNDPIPE_INLINE ActionGraph build_streamed_graph(StreamedGraphInput const& inpu
   detail::ActivationCopies activations(call);
   detail::ParameterUploads parameters(call);
   detail::GradientDownloads gradients(call);
-  detail::StageCompute compute(call);
+  detail::SaveCopies saves(call);
+  detail::StageCompute compute(call, saves);
   for (std::size_t s = 0; s < call.slots.size(); ++s) {
     SlotId const slot(s);
     for (std::size_t w = 0; w < call.micro_batches_per_round();
@@ -29,6 +31,7 @@ ROUNDPIPE_INLINE ActionGraph build_streamed_graph(StreamedGraphInput const& inpu
       activations.add_up(slot, w);
       if (w == 0) {
         parameters.add_own(slot);
+        saves.begin_slot(slot);
       }
       parameters.add_window(slot, w);
       gradients.add_window(slot, w);

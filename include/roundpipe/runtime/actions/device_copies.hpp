@@ -62,9 +62,13 @@ class DeviceCopies {
 
   void upload_gradient(DeviceAction const& here, CopyList& list) const;
 
+  void upload_save(DeviceAction const& here, CopyList& list) const;
+
+  void download_save(DeviceAction const& here, CopyList& list) const;
+
   void download_activation(DeviceAction const& here, CopyList& list) const;
 
-  /// The host's entry of a boundary that the action reads or writes.
+  /// The host's entry of a boundary or a save that the action reads or writes.
   [[nodiscard]] HostBytes boundary(DeviceAction const& here, Buffer const& buffer) const {
     return boundaries_.entry(buffer.ring, here.run.ring_base(buffer.ring) + buffer.sequence);
   }

@@ -21,7 +21,8 @@ namespace roundpipe {
 ROUNDPIPE_INLINE PlanOptions plan_options(PipelineOptions const& options) {
   return {.devices = options.devices,
           .micro_batches_per_round = options.micro_batches_per_round,
-          .rounds = options.rounds};
+          .rounds = options.rounds,
+          .offloaded_micro_batches = options.offloaded_micro_batches};
 }
 
 ROUNDPIPE_INLINE bool sums_gradients(PipelineOptions const& options) {

@@ -3,13 +3,15 @@
 #pragma once
 
 /// \file
-/// \brief The host's checkpoints and boundary gradients, for the rounds that are under way.
+/// \brief What the host holds for the rounds that are under way: checkpoints, boundary gradients
+/// and saved activations.
 
 #include <roundpipe/config.hpp>
 #include <roundpipe/core/bytes.hpp>
 #include <roundpipe/core/span.hpp>
 #include <roundpipe/graph/action_graph.hpp>
 #include <roundpipe/memory/host_memory_plan.hpp>
+#include <roundpipe/model/offloaded_saves.hpp>
 #include <roundpipe/runtime/state/host_arena.hpp>
 
 #include <cstddef>
@@ -19,26 +21,35 @@
 
 namespace roundpipe {
 
-/// Entries of the host's boundary rings.
+/// Entries of the host's rings.
 class BoundaryStore {
  public:
   /// Takes memory with \p take, which owns it, for \p micro_batches_per_round of every planned
-  /// boundary.
+  /// boundary, and for what of them is offloaded.
   BoundaryStore(HostMemoryPlan const& plan,
                 std::size_t micro_batches_per_round,
                 TakeHostMemory const& take)
       : micro_batches_per_round_(micro_batches_per_round) {
     add(BufferKind::checkpoint, plan.checkpoints, take);
     add(BufferKind::boundary_gradient, plan.boundary_gradients, take);
+    add(BufferKind::checkpoint, plan.inner_checkpoints, take, &plan.offloaded);
+    add(BufferKind::offloaded_saves, plan.offloaded_saves, take, &plan.offloaded);
+  }
+
+  /// The layer that made what \p ring holds.
+  [[nodiscard]] std::size_t layer_of(Ring const& ring) const noexcept {
+    return ring.index / micro_batches_per_round_;
   }
 
   /// The memory of ring \p ring's entry number \p position.
   [[nodiscard]] HostBytes entry(Ring const& ring, std::size_t position) const;
 
  private:
+  /// Adds entries of \p bytes, by layer: for the micro-batches of \p some, or for all.
   void add(BufferKind kind,
-           std::map<std::size_t, Bytes> const& boundaries,
-           TakeHostMemory const& take);
+           std::map<std::size_t, Bytes> const& bytes,
+           TakeHostMemory const& take,
+           OffloadedSaves const* some = nullptr);
 
   std::size_t micro_batches_per_round_;
   std::map<std::pair<BufferKind, std::size_t>, std::vector<HostBytes>> entries_;

@@ -20,7 +20,8 @@ ROUNDPIPE_INLINE void CopyEngines::add(std::size_t action,
                                        Lane const& lane,
                                        Bytes bytes,
                                        double now_s) {
-  auto const down = lane.kind == LaneKind::activation_down || lane.kind == LaneKind::gradient_down;
+  auto const down = lane.kind == LaneKind::activation_down ||
+                    lane.kind == LaneKind::gradient_down || lane.kind == LaneKind::save_down;
   auto& engine = engines_[2 * lane.device.index() + (down ? 1 : 0)];
   move_to(now_s);
   engine.queue.push_back({action, static_cast<double>(bytes)});

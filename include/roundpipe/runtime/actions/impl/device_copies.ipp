@@ -29,6 +29,10 @@ ROUNDPIPE_INLINE void DeviceCopies::list(DeviceAction const& here, CopyList& lis
       return upload_gradient(here, list);
     case ActionKind::download_activation:
       return download_activation(here, list);
+    case ActionKind::upload_save:
+      return upload_save(here, list);
+    case ActionKind::download_save:
+      return download_save(here, list);
     case ActionKind::download_gradients:
       return download_gradients(here, list);
     default:
@@ -71,9 +75,11 @@ ROUNDPIPE_INLINE void DeviceCopies::upload_activation(DeviceAction const& here,
   auto const& stage = here.stage();
   for (auto const& buffer : here.action.reads) {
     if (buffer.ring.kind == BufferKind::checkpoint) {
-      auto const bytes = here.facts(stage.range.first).input.bytes();
-      list.uploads.push_back({places_.at(here, stage.layers.front().input).subspan(0, bytes),
-                              source(boundary(here, buffer), 0, bytes)});
+      auto const reader = boundaries_.layer_of(buffer.ring) + 1;
+      auto const bytes = here.facts(reader).input.bytes();
+      auto const& place = stage.layers[reader - stage.range.first].input;
+      list.uploads.push_back(
+          {places_.at(here, place).subspan(0, bytes), source(boundary(here, buffer), 0, bytes)});
     }
   }
   auto const& batch = here.shaped().batch;
@@ -99,6 +105,18 @@ ROUNDPIPE_INLINE void DeviceCopies::upload_gradient(DeviceAction const& here,
                           source(boundary(here, here.action.reads.front()), 0, bytes)});
 }
 
+ROUNDPIPE_INLINE void DeviceCopies::upload_save(DeviceAction const& here, CopyList& list) const {
+  auto const bytes = here.facts(here.action.layer.index()).footprint.saved_bytes;
+  list.uploads.push_back({places_.entry(here, BufferKind::saves).subspan(0, bytes),
+                          source(boundary(here, here.action.reads.front()), 0, bytes)});
+}
+
+ROUNDPIPE_INLINE void DeviceCopies::download_save(DeviceAction const& here, CopyList& list) const {
+  auto const bytes = here.facts(here.action.layer.index()).footprint.saved_bytes;
+  list.downloads.push_back({boundary(here, here.action.writes.front()).first(bytes),
+                            places_.entry(here, BufferKind::saves).subspan(0, bytes)});
+}
+
 ROUNDPIPE_INLINE void DeviceCopies::download_activation(DeviceAction const& here,
                                                         CopyList& list) const {
   auto const& stage = here.stage();
@@ -107,13 +125,15 @@ ROUNDPIPE_INLINE void DeviceCopies::download_activation(DeviceAction const& here
   auto const to_host = [&](Place const& place, Bytes bytes, HostBytes to) {
     list.downloads.push_back({to.first(bytes), places_.at(here, place).subspan(0, bytes)});
   };
-  auto kept = stage.kept.begin();
   for (auto const& buffer : here.action.writes) {
     switch (buffer.ring.kind) {
-      case BufferKind::checkpoint:
-        to_host(kept->place, here.facts(kept->boundary).boundary.bytes(), boundary(here, buffer));
-        ++kept;
+      case BufferKind::checkpoint: {
+        auto const layer = boundaries_.layer_of(buffer.ring);
+        to_host(stage.layers[layer - stage.range.first].output,
+                here.facts(layer).boundary.bytes(),
+                boundary(here, buffer));
         break;
+      }
       case BufferKind::boundary_gradient:
         to_host(stage.layers.front().input_gradient,
                 gradient_bytes(here.facts(stage.range.first).input),

@@ -23,7 +23,7 @@ ROUNDPIPE_INLINE void LayerCalls::prepare_forward(DeviceAction const& here,
   auto const& places = here.places();
   auto const& facts = here.facts(here.action.layer.index());
   layer.call.saving = here.action.kind == ActionKind::recompute;
-  layer.tensors.saved = layer.call.saving ? places_.at(here, places.saved) : DeviceBytes{};
+  layer.tensors.saved = layer.call.saving ? places_.at(here, here.saved()) : DeviceBytes{};
   views(layer.tensors.outputs, facts.boundary, places_.at(here, places.output));
   layer.tensors.results.clear();
   if (facts.is_loss && here.stage().kind == StageKind::evaluate) {
@@ -38,7 +38,7 @@ ROUNDPIPE_INLINE void LayerCalls::prepare_backward(DeviceAction const& here,
   auto const index = here.action.layer.index();
   auto const& facts = here.facts(index);
   auto& tensors = layer.tensors;
-  tensors.saved = places_.at(here, places.saved);
+  tensors.saved = places_.at(here, here.saved());
   gradient_views(
       tensors.output_gradients, facts.boundary, places_.at(here, places.output_gradient));
   tensors.input_gradients.clear();

@@ -6,6 +6,7 @@
 #include <roundpipe/core/span.hpp>
 #include <roundpipe/graph/action_graph.hpp>
 #include <roundpipe/memory/host_memory_plan.hpp>
+#include <roundpipe/model/offloaded_saves.hpp>
 #include <roundpipe/runtime/state/boundary_store.hpp>
 #include <roundpipe/runtime/state/host_arena.hpp>
 
@@ -15,19 +16,22 @@
 namespace roundpipe {
 
 ROUNDPIPE_INLINE HostBytes BoundaryStore::entry(Ring const& ring, std::size_t position) const {
-  auto const boundary = ring.index / micro_batches_per_round_;
+  auto const count = host_ring_entries(ring.kind);
   auto const micro_batch = ring.index % micro_batches_per_round_;
-  return entries_.at({ring.kind, boundary})
-      .at(micro_batch * host_ring_entries + position % host_ring_entries);
+  return entries_.at({ring.kind, layer_of(ring)}).at(micro_batch * count + position % count);
 }
 
 ROUNDPIPE_INLINE void BoundaryStore::add(BufferKind kind,
-                                         std::map<std::size_t, Bytes> const& boundaries,
-                                         TakeHostMemory const& take) {
-  for (auto const& [boundary, bytes] : boundaries) {
-    auto& entries = entries_[{kind, boundary}];
-    for (std::size_t i = 0; i < micro_batches_per_round_ * host_ring_entries; ++i) {
-      entries.push_back(take(bytes));
+                                         std::map<std::size_t, Bytes> const& bytes,
+                                         TakeHostMemory const& take,
+                                         OffloadedSaves const* some) {
+  for (auto const& [layer, each] : bytes) {
+    auto& entries = entries_[{kind, layer}];
+    for (std::size_t m = 0; m < micro_batches_per_round_; ++m) {
+      auto const holds = some == nullptr || some->has(layer, m);
+      for (std::size_t i = 0; i < host_ring_entries(kind); ++i) {
+        entries.push_back(holds ? take(each) : HostBytes{});
+      }
     }
   }
 }

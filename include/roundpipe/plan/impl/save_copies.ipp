@@ -1,0 +1,102 @@
+// SPDX-FileCopyrightText: 2026 The roundpipe authors
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#pragma once
+
+#include <roundpipe/core/error.hpp>
+#include <roundpipe/core/id.hpp>
+#include <roundpipe/graph/action_graph.hpp>
+#include <roundpipe/memory/host_memory_plan.hpp>
+#include <roundpipe/memory/stage_layout.hpp>
+#include <roundpipe/model/stage_passes.hpp>
+#include <roundpipe/plan/call_context.hpp>
+#include <roundpipe/plan/save_copies.hpp>
+
+#include <cstddef>
+#include <utility>
+
+namespace roundpipe {
+
+namespace detail {
+
+ROUNDPIPE_INLINE void SaveCopies::begin_slot(SlotId id) {
+  due_.clear();
+  uploaded_ = 0;
+  used_ = 0;
+  for (std::size_t m = 0; m < call_.micro_batches_per_round(); ++m) {
+    for (auto const& pass : call_.stage_of(id).passes(m)) {
+      if (pass.reads.has(PassData::offloaded)) {
+        due_.push_back({pass.layer, m});
+      }
+    }
+  }
+  for (std::size_t i = 0; i < call_.input.buffering.saves; ++i) {
+    add_up(id);
+  }
+}
+
+ROUNDPIPE_INLINE void SaveCopies::use_entry(Action& action, Pass const& pass) {
+  if (pass.writes.has(PassData::offloaded)) {
+    Ring const ring{BufferKind::saves, action.lane.device, 0};
+    written_ = call_.graph.acquire(ring, call_.input.buffering.saves, action);
+    action.writes.push_back(*written_);
+  }
+  if (pass.reads.has(PassData::offloaded)) {
+    auto const& save = due_[used_++];
+    wait_for(action, save.up);
+    action.reads.push_back(save.entry);
+  }
+}
+
+ROUNDPIPE_INLINE void SaveCopies::finish_pass(ActionId id, Pass const& pass) {
+  auto const& compute = call_.graph[id];
+  if (pass.writes.has(PassData::offloaded)) {
+    Save const save{pass.layer, compute.micro_batch.index()};
+    auto down = make(compute.slot, ActionKind::download_save, LaneKind::save_down, save);
+    wait_for(down, id);
+    down.reads.push_back(*written_);
+    auto const buffer =
+        call_.graph.acquire(host_ring(save), host_ring_entries(BufferKind::offloaded_saves), down);
+    require(buffer.sequence == down.round.index(),
+            Errc::unsupported,
+            "the schedule runs a stage's rounds out of order");
+    down.writes.push_back(buffer);
+    down_[index(save)] = call_.graph.add(std::move(down));
+  } else if (pass.reads.has(PassData::offloaded)) {
+    add_up(compute.slot);
+  }
+}
+
+ROUNDPIPE_INLINE Action SaveCopies::make(SlotId id,
+                                         ActionKind kind,
+                                         LaneKind lane,
+                                         Save const& save) const {
+  auto action = call_.make(id, kind, lane, save.micro_batch);
+  auto const& stage = call_.stage_of(id);
+  action.layer = LayerId(save.layer);
+  action.bytes = stage.layers[save.layer - stage.range.first].offloaded.bytes;
+  return action;
+}
+
+ROUNDPIPE_INLINE Ring SaveCopies::host_ring(Save const& save) const {
+  return {BufferKind::offloaded_saves,
+          DeviceId::none(),
+          save.layer * call_.input.ring_stride + save.micro_batch};
+}
+
+ROUNDPIPE_INLINE void SaveCopies::add_up(SlotId id) {
+  if (uploaded_ == due_.size()) {
+    return;
+  }
+  auto& save = due_[uploaded_++];
+  auto up = make(id, ActionKind::upload_save, LaneKind::save_up, save);
+  wait_for(up, down_[index(save)]);
+  up.reads.push_back({host_ring(save), up.round.index()});
+  Ring const ring{BufferKind::saves, up.lane.device, 0};
+  save.entry = call_.graph.acquire(ring, call_.input.buffering.saves, up);
+  up.writes.push_back(save.entry);
+  save.up = call_.graph.add(std::move(up));
+}
+
+}  // namespace detail
+
+}  // namespace roundpipe

@@ -1,0 +1,204 @@
+// SPDX-FileCopyrightText: 2026 The roundpipe authors
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#pragma once
+
+#include <roundpipe/concepts/partition_policy.hpp>
+#include <roundpipe/core/bytes.hpp>
+#include <roundpipe/core/error.hpp>
+#include <roundpipe/memory/memory_plan.hpp>
+#include <roundpipe/partition/partition_objective.hpp>
+#include <roundpipe/plan/offloading_choice.hpp>
+#include <roundpipe/plan/plan_options.hpp>
+#include <roundpipe/plan/stage_plan.hpp>
+#include <roundpipe/plan/stage_search.hpp>
+
+#include <algorithm>
+#include <cstddef>
+#include <limits>
+#include <optional>
+#include <span>
+#include <string>
+#include <utility>
+
+namespace roundpipe {
+
+namespace detail {
+
+/// What the stage needs that needs most.
+[[nodiscard]] ROUNDPIPE_INLINE Bytes largest_stage(OffloadingChoice const& choice,
+                                                   Partition const& partition,
+                                                   Buffering const& buffering) {
+  Bytes largest = 1;
+  auto const add = [&](StageDirection direction, std::span<LayerRange const> ranges) {
+    for (auto const& range : ranges) {
+      largest = std::max(largest, choice.sizes.bytes(direction, range, buffering));
+    }
+  };
+  add(StageDirection::forward, partition.forward);
+  add(StageDirection::backward, partition.backward);
+  return largest;
+}
+
+ROUNDPIPE_INLINE StagePlan StageSearch::run() const {
+  auto const first = offloading(options_.offloaded_micro_batches.value_or(0));
+  auto best = choose_buffering(first);
+  if (!best) {
+    throw refusal(first);
+  }
+  if (forecast_ && !options_.offloaded_micro_batches && !best->plan.partition.forward.empty()) {
+    offload(*best);
+  }
+  return std::move(best->plan);
+}
+
+ROUNDPIPE_INLINE std::optional<StageSearch::Found> StageSearch::choose_buffering(
+    OffloadingChoice const& choice) const {
+  std::optional<Found> best;
+  for (auto const& buffering : modes_) {
+    auto plan = try_buffering(choice, buffering, options_.device_memory);
+    if (!plan || (best && best->plan.partition == plan->partition)) {
+      continue;
+    }
+    auto const seconds = forecast_ ? forecast_(*plan) : 0;
+    if (!best || seconds < best->seconds) {
+      best = Found{*std::move(plan), seconds};
+    }
+    if (!forecast_) {
+      break;
+    }
+  }
+  return best;
+}
+
+ROUNDPIPE_INLINE void StageSearch::offload(Found& best) const {
+  auto const all = options_.micro_batches_per_round;
+  auto const step = std::max<std::size_t>(1, all / 8);
+  auto count = (all + 3) / 4;
+  auto top = try_offloading(count, best.plan.memory.buffering);
+  auto const climb = [&](auto&& next) {
+    auto const before = count;
+    for (auto n = next(count); n > 0 && n <= all; n = next(n)) {
+      auto found = try_offloading(n, best.plan.memory.buffering);
+      if (top && (!found || found->seconds >= top->seconds)) {
+        break;
+      }
+      if (found) {
+        top = std::move(found);
+        count = n;
+      }
+    }
+    return count != before;
+  };
+  if (!top || !climb([&](std::size_t n) { return n + step; })) {
+    (void)climb([&](std::size_t n) { return n - std::min(n, step); });
+  }
+  if (top && top->seconds < best.seconds) {
+    best = *std::move(top);
+  }
+}
+
+ROUNDPIPE_INLINE std::optional<StageSearch::Found> StageSearch::try_offloading(
+    std::size_t micro_batches, Buffering const& buffering) const {
+  auto const choice = offloading(micro_batches);
+  for (auto mode = std::ranges::find(modes_, buffering); mode != modes_.end(); ++mode) {
+    if (auto plan = try_buffering(choice, *mode, options_.device_memory)) {
+      if (options_.has_room && !options_.has_room(*plan)) {
+        return std::nullopt;
+      }
+      auto const seconds = forecast_(*plan);
+      return Found{*std::move(plan), seconds};
+    }
+  }
+  return std::nullopt;
+}
+
+ROUNDPIPE_INLINE std::optional<StagePlan> StageSearch::try_buffering(OffloadingChoice const& choice,
+                                                                     Buffering const& buffering,
+                                                                     Bytes budget) const {
+  std::optional<StagePlan> found;
+  auto limit = budget - std::min(budget, options_.held_memory);
+  auto longest_s = std::numeric_limits<double>::infinity();
+  while (auto partition = try_partition(choice, buffering, limit, longest_s)) {
+    auto plan = lay_out_stages(model_, blocks_, *std::move(partition), buffering, choice.saves);
+    if (plan.memory.bytes + options_.held_by(plan) > budget) {
+      // Each ring is as large as its largest stage needs, so stages that fit one by one may not
+      // fit together. A lower limit for one stage gives the next partition to try; none between
+      // is left out, so that a larger budget never fails where a smaller one works.
+      auto const lower = largest_stage(choice, plan.partition, buffering) - 1;
+      if (lower >= limit) {
+        break;  // the policy does not heed limits
+      }
+      limit = lower;
+      continue;
+    }
+    found = std::move(plan);
+    if (found->partition.size() * options_.rounds >= options_.devices) {
+      break;
+    }
+    // The objective takes devices to be busy from call to call; but a call with fewer slots
+    // than devices leaves some idle, so its stages must become shorter.
+    longest_s = slowest_stage_seconds(choice.costs, found->partition);
+  }
+  return found;
+}
+
+ROUNDPIPE_INLINE std::optional<Partition> StageSearch::try_partition(OffloadingChoice const& choice,
+                                                                     Buffering const& buffering,
+                                                                     Bytes limit,
+                                                                     double longest_s) const {
+  PartitionProblem const problem{
+      .costs = choice.costs,
+      .devices = options_.devices,
+      .micro_batches_per_call = options_.micro_batches_per_round * options_.rounds,
+      .fits =
+          [&](StageDirection direction, LayerRange range) {
+            return choice.sizes.bytes(direction, range, buffering) <= limit &&
+                   stage_seconds(choice.costs, direction, range) < longest_s;
+          },
+      .micro_batches_per_round = {options_.micro_batches_per_round}};
+  try {
+    return partition_(problem);
+  } catch (Error const& error) {
+    if (error.code() != Errc::over_budget) {
+      throw;
+    }
+    return std::nullopt;
+  }
+}
+
+ROUNDPIPE_INLINE Error StageSearch::refusal(OffloadingChoice const& choice) const {
+  auto const [layer, bytes] = choice.sizes.largest_layer(modes_.back());
+  auto const held = options_.held_memory;
+  auto const smallest = smallest_budget(choice);
+  return Error(Errc::over_budget,
+               "the device budget of " + std::to_string(options_.device_memory) +
+                   " bytes is too small: " +
+                   (held > 0 ? "the process holds " + std::to_string(held) + " there already, "
+                             : std::string()) +
+                   model_.name_of(layer) + " alone needs " + std::to_string(bytes) +
+                   " bytes; the smallest budget that works is " + std::to_string(smallest) +
+                   " bytes (" + format_bytes(smallest) + ")");
+}
+
+ROUNDPIPE_INLINE Bytes StageSearch::smallest_budget(OffloadingChoice const& choice) const {
+  auto const fits = [&](Bytes units) {
+    return std::ranges::any_of(modes_, [&](Buffering const& buffering) {
+      return try_buffering(choice, buffering, units * tensor_alignment_bytes).has_value();
+    });
+  };
+  auto low = options_.device_memory / tensor_alignment_bytes;
+  auto high = 2 * low + 1;
+  while (!fits(high)) {
+    low = high;
+    high *= 2;
+  }
+  while (high - low > 1) {
+    auto const middle = low + (high - low) / 2;
+    (fits(middle) ? high : low) = middle;
+  }
+  return high * tensor_alignment_bytes;
+}
+
+}  // namespace detail
+
+}  // namespace roundpipe

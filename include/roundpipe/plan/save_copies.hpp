@@ -1,0 +1,70 @@
+// SPDX-FileCopyrightText: 2026 The roundpipe authors
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#pragma once
+
+/// \file
+/// \brief The part of a call's graph that takes saved activations to the host and back.
+
+#include <roundpipe/config.hpp>
+#include <roundpipe/core/id.hpp>
+#include <roundpipe/graph/action_graph.hpp>
+#include <roundpipe/model/stage_passes.hpp>
+#include <roundpipe/plan/call_context.hpp>
+
+#include <cstddef>
+#include <optional>
+#include <vector>
+
+namespace roundpipe::detail {
+
+/// Adds the copies of saves. A device's saves take the entries of one ring in turn, each in the
+/// order in which compute needs it, so a save goes up as early as the entries before it are free.
+class SaveCopies {
+ public:
+  /// \p call must outlive this.
+  explicit SaveCopies(CallContext& call)
+      : call_(call), down_(call.input.blocks.layer_uses.size() * call.micro_batches_per_round()) {}
+
+  /// Adds the first uploads of slot \p id, as many as there are entries.
+  void begin_slot(SlotId id);
+
+  /// Makes \p action, which computes \p pass, use the entry of its save, if it has one.
+  void use_entry(Action& action, Pass const& pass);
+
+  /// Compute \p id of \p pass is added: its save goes down, or makes room for another.
+  void finish_pass(ActionId id, Pass const& pass);
+
+ private:
+  /// What a layer saves of a micro-batch.
+  struct Save {
+    std::size_t layer = 0;
+    std::size_t micro_batch = 0;
+    Buffer entry{};
+    ActionId up{};
+  };
+
+  [[nodiscard]] Action make(SlotId id, ActionKind kind, LaneKind lane, Save const& save) const;
+
+  /// The host's buffer for \p save of a round.
+  [[nodiscard]] Ring host_ring(Save const& save) const;
+
+  /// Adds the next upload of the slot, if there is one left.
+  void add_up(SlotId id);
+
+  [[nodiscard]] std::size_t index(Save const& save) const noexcept {
+    return save.layer * call_.micro_batches_per_round() + save.micro_batch;
+  }
+
+  CallContext& call_;
+  std::vector<ActionId> down_;     // the latest, by layer and micro-batch
+  std::vector<Save> due_;          // what the slot needs, in order
+  std::size_t uploaded_ = 0;       // of these: have an upload
+  std::size_t used_ = 0;           // and compute that uses it
+  std::optional<Buffer> written_;  // by the compute that is being added
+};
+
+}  // namespace roundpipe::detail
+
+#ifndef ROUNDPIPE_COMPILED
+#  include <roundpipe/plan/impl/save_copies.ipp>
+#endif

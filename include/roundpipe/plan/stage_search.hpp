@@ -1,0 +1,105 @@
+// SPDX-FileCopyrightText: 2026 The roundpipe authors
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#pragma once
+
+/// \file
+/// \brief Searches for the stages that fit a budget and are fastest by a forecast.
+
+#include <roundpipe/concepts/partition_policy.hpp>
+#include <roundpipe/config.hpp>
+#include <roundpipe/core/bytes.hpp>
+#include <roundpipe/core/error.hpp>
+#include <roundpipe/memory/memory_plan.hpp>
+#include <roundpipe/model/cost_model.hpp>
+#include <roundpipe/model/model_description.hpp>
+#include <roundpipe/model/parameter_blocks.hpp>
+#include <roundpipe/plan/offloading_choice.hpp>
+#include <roundpipe/plan/plan_options.hpp>
+#include <roundpipe/plan/stage_plan.hpp>
+
+#include <cstddef>
+#include <functional>
+#include <optional>
+#include <utility>
+#include <vector>
+
+namespace roundpipe::detail {
+
+/// One search, see \ref Planner::plan_stages.
+class StageSearch {
+ public:
+  /// `PartitionPolicy::partition`.
+  using PartitionFunction = std::function<Partition(PartitionProblem const&)>;
+
+  /// The references must outlive this.
+  StageSearch(PartitionFunction partition,
+              std::size_t activations_in_flight,
+              ModelDescription const& model,
+              ParameterBlocks const& blocks,
+              CostModel const& costs,
+              PlanOptions const& options,
+              PlanForecast const& forecast)
+      : partition_(std::move(partition)),
+        modes_{{2, 2, activations_in_flight, 3},
+               {2, 1, activations_in_flight, 3},
+               {1, 1, activations_in_flight},
+               {1, 1, 1}},
+        model_(model),
+        blocks_(blocks),
+        costs_(costs),
+        options_(options),
+        forecast_(forecast) {}
+
+  /// \throws Error (over_budget) when nothing fits.
+  [[nodiscard]] StagePlan run() const;
+
+ private:
+  struct Found {
+    StagePlan plan;
+    double seconds = 0;  ///< By forecast.
+  };
+
+  [[nodiscard]] OffloadingChoice offloading(std::size_t micro_batches) const {
+    return {model_, blocks_, costs_, options_, micro_batches};
+  }
+
+  /// The plan that the forecast prefers; without one, the first, if there is any.
+  [[nodiscard]] std::optional<Found> choose_buffering(OffloadingChoice const& choice) const;
+
+  /// Replaces \p best by a plan that offloads saves, if one is faster. A few micro-batches may not
+  /// be worth the ring's room while more are, so it climbs from a quarter of a round.
+  void offload(Found& best) const;
+
+  /// The plan that offloads the saves of so many micro-batches, with \p buffering or less of it.
+  [[nodiscard]] std::optional<Found> try_offloading(std::size_t micro_batches,
+                                                    Buffering const& buffering) const;
+
+  [[nodiscard]] std::optional<StagePlan> try_buffering(OffloadingChoice const& choice,
+                                                       Buffering const& buffering,
+                                                       Bytes budget) const;
+
+  /// Stages that need no more than \p limit bytes each and take less than \p longest_s.
+  [[nodiscard]] std::optional<Partition> try_partition(OffloadingChoice const& choice,
+                                                       Buffering const& buffering,
+                                                       Bytes limit,
+                                                       double longest_s) const;
+
+  [[nodiscard]] Error refusal(OffloadingChoice const& choice) const;
+
+  /// By bisection over what \ref try_buffering finds; all sizes are multiples of 256 bytes.
+  [[nodiscard]] Bytes smallest_budget(OffloadingChoice const& choice) const;
+
+  PartitionFunction partition_;
+  std::vector<Buffering> modes_;  // from the fastest to the most frugal
+  ModelDescription const& model_;
+  ParameterBlocks const& blocks_;
+  CostModel const& costs_;
+  PlanOptions const& options_;
+  PlanForecast const& forecast_;
+};
+
+}  // namespace roundpipe::detail
+
+#ifndef ROUNDPIPE_COMPILED
+#  include <roundpipe/plan/impl/stage_search.ipp>
+#endif
