@@ -58,6 +58,7 @@ std::vector<std::int32_t> tokens_of(std::size_t count, std::uint32_t seed) {
 struct Run {
   std::vector<double> losses;
   std::uint64_t digest = 0;
+  bool offloads = false;
 };
 
 struct Training {
@@ -65,6 +66,7 @@ struct Training {
   int staleness = 1;
   std::size_t micro_batches_per_round = 4;
   std::size_t rounds = 1;
+  std::size_t offloaded = 0;  ///< Micro-batches of a round.
   std::size_t steps = 6;
   CostSource costs = CostSource::estimated;
   std::vector<DeviceId> devices = {};  ///< Replaces \ref workers when it is not empty.
@@ -99,6 +101,7 @@ struct Trainer {
                                  .clip_norm = 1,
                                  .seed = 3,
                                  .costs = t.costs,
+                                 .offloaded_micro_batches = t.offloaded,
                                  .optimizer_threads = 2},
                  RoundRobinSchedule{},
                  PriorityTransferEngine{},
@@ -138,6 +141,7 @@ Run train(Training const& t) {
     run.losses.push_back(trainer.train(step));
   }
   run.digest = weights_digest(trainer.pipeline);
+  run.offloads = !trainer.pipeline.plan().host.offloaded_saves.empty();
   return run;
 }
 
@@ -213,6 +217,23 @@ TEST_CASE(
     }
     digests.push_back(weights_digest(trainer.pipeline));
     CHECK(digests.back() == digests.front());
+  }
+}
+
+TEST_CASE("offloaded saves change no weights on CUDA") {
+  for (std::size_t const workers : {2, 4}) {  // so that there are forward stages
+    CAPTURE(workers);
+    Training training;
+    training.workers = workers;
+    auto const recomputed = train(training);
+    CHECK_FALSE(recomputed.offloads);
+    for (std::size_t const offloaded : {1, 4}) {
+      training.offloaded = offloaded;
+      auto const run = train(training);
+      CHECK(run.offloads);
+      CHECK(run.digest == recomputed.digest);
+      CHECK(run.losses == recomputed.losses);
+    }
   }
 }
 

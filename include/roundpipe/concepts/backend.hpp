@@ -26,6 +26,8 @@ struct DeviceProperties {
   double memory_bytes_per_second = 1e11;  ///< The peak of its memory; only for estimated costs.
   double upload_bytes_per_second = 0;     ///< 0: unknown or unlimited.
   double download_bytes_per_second = 0;   ///< 0: unknown or unlimited.
+  /// Of all devices of the backend at once, up and down together; 0: unknown or unlimited.
+  double host_bytes_per_second = 0;
 };
 
 /// \brief A point in a stream's work.

@@ -93,6 +93,12 @@ class CudaBackend {
       (void)other_processes_bytes(device);
       open(device);
     }
+    if (options_.measures_links) {
+      auto const rate = measure_links_at_once(options_.devices);
+      for (auto& properties : properties_) {
+        properties.host_bytes_per_second = rate;
+      }
+    }
     used_ = std::vector<std::atomic<Bytes>>(device_count());
   }
   CudaBackend(CudaBackend const&) = delete;

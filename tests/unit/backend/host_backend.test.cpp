@@ -50,6 +50,7 @@ TEST_CASE("a host backend has the properties of its options") {
   auto options = two_devices();
   options.device_memory_bytes = 3_MiB;
   options.link = {.upload_bytes_per_second = 5e9, .download_bytes_per_second = 4e9};
+  options.root_bytes_per_second = 6e9;
   options.flops_per_second = 7e11;
   HostBackend const backend(options);
   CHECK(backend.device_count() == 2);
@@ -57,6 +58,7 @@ TEST_CASE("a host backend has the properties of its options") {
   CHECK(properties.name == "host device 1");
   CHECK(properties.memory_bytes == 3_MiB);
   CHECK(properties.flops_per_second == 7e11);
+  CHECK(properties.host_bytes_per_second == 6e9);
   CHECK(properties.upload_bytes_per_second == 5e9);
   CHECK(properties.download_bytes_per_second == 4e9);
 }

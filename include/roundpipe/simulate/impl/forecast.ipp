@@ -50,6 +50,7 @@ ROUNDPIPE_INLINE SimulationOptions training_machine(CostModel const& costs,
   machine.compute.layers = costs.layers();
   machine.link.upload_bytes_per_second = device.upload_bytes_per_second;
   machine.link.download_bytes_per_second = device.download_bytes_per_second;
+  machine.link.host_bytes_per_second = device.host_bytes_per_second;
   machine.waits_for_losses = true;
   return machine;
 }
