@@ -48,7 +48,7 @@ struct PlannedCut {
 
 /// What \ref automatic chose.
 struct AutomaticChoice {
-  PipelineOptions options;        ///< As given, with the cut filled in.
+  PipelineOptions options;        ///< As given, with the cut and its costs filled in.
   PlannedCut chosen;              ///< Of \ref tried: the one with the least seconds.
   std::vector<PlannedCut> tried;  ///< In the order of trial.
 };
@@ -93,6 +93,7 @@ class CutSearch {
         device_(backend.device_properties(DeviceId(0))) {
     choice_.options = options;
     choice_.chosen.seconds = std::numeric_limits<double>::infinity();
+    options_.known_costs.reset();  // each size has its own
     if (!options_.forecast) {
       options_.forecast = forecast_training_seconds;
     }
@@ -121,6 +122,7 @@ class CutSearch {
         choice_.tried.push_back({cut, seconds, made.stages.partition.size()});
         if (seconds < choice_.chosen.seconds) {
           choice_.chosen = choice_.tried.back();
+          choice_.options.known_costs = costs;
         }
         if (seconds > before_s.value_or(seconds)) {
           break;

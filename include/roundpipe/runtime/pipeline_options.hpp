@@ -60,6 +60,9 @@ struct PipelineOptions {
   /// Steps that clip or have a loss scale begin with all blocks in any case.
   StepStart step_start = StepStart::each_block;
   CostSource costs = CostSource::estimated;
+  /// The costs of the layers at \ref capacity, where they are known already: \ref automatic has
+  /// measured them. They replace \ref costs.
+  std::optional<CostModel> known_costs = std::nullopt;
   /// The seconds of an iteration, which is a call and a step. Where fewer ring entries leave room
   /// for larger stages, the plan with the least seconds is taken; without a forecast, the plan with
   /// most entries. \ref forecast_training_seconds is one.

@@ -137,8 +137,9 @@ template <Backend B, class Planner>
 }
 
 /// Lets devices see the layers, where \p backend wants that, and measures costs, where \p options
-/// ask for it; else estimates them. No memory stays taken. \p seconds: of work for each layer that
-/// is measured, where devices need to settle; none: what the backend says.
+/// ask for it; else takes those that \p options know, or estimates them. No memory stays taken. \p
+/// seconds: of work for each layer that is measured, where devices need to settle; none: what the
+/// backend says.
 /// \throws Error as the layers and the backend do; as \ref assemble_plan does, before a layer runs,
 ///         for what estimated costs give no plan.
 template <class Model, Backend B, class Planner>
@@ -150,8 +151,12 @@ template <class Model, Backend B, class Planner>
                                     std::size_t state_arrays,
                                     std::optional<double> seconds = {}) {
   constexpr bool warms_up = requires { B::warm_up_seconds; };
-  bool const measures = options.costs == CostSource::measured;
-  auto estimate = CostModel::estimate(shaped.model, backend.device_properties(DeviceId(0)));
+  bool const measures = options.costs == CostSource::measured && !options.known_costs;
+  auto estimate = options.known_costs.value_or(
+      CostModel::estimate(shaped.model, backend.device_properties(DeviceId(0))));
+  require(estimate.layers().size() == shaped.model.size(),
+          Errc::invalid_argument,
+          "the known costs are not those of this model's layers");
   if (warms_up || measures) {
     auto quick = options;
     quick.forecast = {};

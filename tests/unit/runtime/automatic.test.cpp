@@ -80,6 +80,11 @@ TEST_CASE("the cut with the least forecast is chosen, and fills the options in")
   CHECK(choice.options.rounds == cut.rounds);
   CHECK(cut.rows * static_cast<std::int64_t>(cut.micro_batches_per_round * cut.rounds) == 8);
   CHECK(choice.options.device_memory == 1_MiB);
+  REQUIRE(choice.options.known_costs.has_value());
+  auto const facts = describe(toy_model({.dense = 3}), choice.options.capacity);
+  HostBackend const device(HostBackendOptions{});
+  auto const estimate = CostModel::estimate(facts, device.device_properties(DeviceId(0)));
+  CHECK(choice.options.known_costs->layers()[1].forward_s == estimate.layers()[1].forward_s);
   auto const line = to_string(choice);
   CHECK(line.find(std::to_string(choice.tried.size()) + " tried, next: ") != std::string::npos);
 }

@@ -12,8 +12,10 @@
 
 #include <doctest/doctest.h>
 
+#include <algorithm>
 #include <cstddef>
 #include <string>
+#include <vector>
 
 namespace pipeline_plan_test {
 
@@ -66,6 +68,46 @@ TEST_CASE("a plan follows its options, and counts every byte") {
     steps += action.kind == ActionKind::optimizer_step ? 1 : 0;
   }
   CHECK(steps == made.blocks.blocks.size());
+}
+
+TEST_CASE("known costs replace measured ones, and must be those of the model's layers") {
+  auto options = small_options();
+  options.costs = CostSource::measured;
+  options.known_costs = CostModel(std::vector<LayerCost>(5, LayerCost{3, 4}));
+  auto const made = plan(options);
+  REQUIRE(made.costs.layers().size() == 5);
+  CHECK(made.costs.layers()[2].forward_s == 3);
+  CHECK(made.costs.layers()[4].backward_s == 4);
+  options.known_costs = CostModel(std::vector<LayerCost>(4, LayerCost{3, 4}));
+  CHECK(error_of([&] { (void)plan(options); }).code() == Errc::invalid_argument);
+}
+
+TEST_CASE("offloaded saves have lines of their own in the ledger, within both budgets") {
+  auto options = small_options();
+  auto const recomputes = plan(options);
+  REQUIRE_FALSE(recomputes.stages.partition.forward.empty());
+  auto const line_of = [](PipelinePlan const& made, std::string const& name) {
+    Bytes bytes = 0;
+    for (auto const& line : made.ledger) {
+      bytes += line.name.rfind(name, 0) == 0 ? line.bytes : 0;
+    }
+    return bytes;
+  };
+  CHECK(line_of(recomputes, "saves on their way") == 0);
+  CHECK(line_of(recomputes, "offloaded saves") == 0);
+  options.offloaded_micro_batches = 2;
+  auto const made = plan(options);
+  REQUIRE_FALSE(made.host.offloaded_saves.empty());
+  Bytes expected = 0;
+  Bytes largest = 0;
+  for (auto const& [layer, bytes] : made.host.offloaded_saves) {
+    CHECK(bytes == made.model.layers[layer].footprint.saved_bytes);
+    expected += 2 * align_up(bytes);
+    largest = std::max(largest, align_up(bytes));
+  }
+  CHECK(line_of(made, "offloaded saves") == expected);
+  CHECK(line_of(made, "saves on their way") == largest * made.stages.memory.buffering.saves);
+  CHECK(total_bytes(made.ledger, LedgerLine::Space::device) == made.stages.memory.bytes);
 }
 
 TEST_CASE("a budget holds what the process takes besides the plan, page tables for the host too") {
