@@ -29,7 +29,7 @@ enum class ActionKind : std::uint8_t {
   upload_activation,    ///< The input boundary and side inputs of a stage for a micro-batch.
   upload_gradient,      ///< The gradient of a stage's output boundary for a micro-batch.
   forward,              ///< One layer, one micro-batch; saves nothing.
-  recompute,            ///< The saving forward of one layer in a backward stage.
+  recompute,            ///< The saving forward of one layer, where it is the first one, too.
   backward,             ///< The backward of one layer.
   input_gradient,       ///< The half of a split backward that the previous layer waits for.
   weight_gradient,      ///< The other half.

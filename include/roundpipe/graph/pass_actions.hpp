@@ -29,8 +29,8 @@ namespace roundpipe {
   return ActionKind::weight_gradient;
 }
 
-/// The pass that a compute action runs. \p has_run_forward says whether another action of the graph
-/// has run its layer forward.
+/// The pass that a compute action runs. \p has_run_forward says whether an earlier stage of the
+/// graph has run its layer forward, for this micro-batch.
 [[nodiscard]] constexpr PassKind pass_kind(ActionKind kind, bool has_run_forward) noexcept {
   switch (kind) {
     case ActionKind::forward:

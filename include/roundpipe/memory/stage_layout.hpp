@@ -60,8 +60,8 @@ struct UsePlace {
 struct KeptBoundary {
   std::size_t boundary = 0;  ///< The layer that made it.
   Place place;
-  /// Whether it goes with what its layer saves, for offloaded micro-batches alone. Else it is where
-  /// a backward stage begins.
+  /// Whether it goes with what its layer saves, for offloaded micro-batches alone. Else another
+  /// stage begins behind it.
   bool inner = false;
 };
 
@@ -104,9 +104,10 @@ enum class Keeping : std::uint8_t {
 ///
 /// Parameters, gradients, saved activations and a backward stage's inner boundaries add up over the
 /// layers; workspace takes the maximum; a forward stage's inner boundaries and a backward stage's
-/// inner gradients alternate between two places. The last micro-batch's backward rounds gradients
-/// layer by layer, from the last to the first; a use's rounded gradients take the place of sums
-/// that are rounded before, if these leave room.
+/// inner gradients alternate between two places. Boundaries that go to the host, or come from
+/// there, have places in the entries. The last micro-batch's backward rounds gradients layer by
+/// layer, from the last to the first; a use's rounded gradients take the place of sums that are
+/// rounded before, if these leave room.
 [[nodiscard]] StageLayout lay_out_stage(ModelDescription const& model,
                                         ParameterBlocks const& blocks,
                                         StageKind kind,

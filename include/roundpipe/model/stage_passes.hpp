@@ -100,9 +100,9 @@ struct Pass {
 
 /// How a stage runs its layers.
 enum class StageKind : std::uint8_t {
-  forward,   ///< Forward; nothing is saved.
+  forward,   ///< Forward; what is saved is offloaded.
   fused,     ///< Saving forward, then backward: of layers that no forward stage has run.
-  backward,  ///< Recomputation, then backward.
+  backward,  ///< Recomputation of what is not offloaded, then backward.
   evaluate,  ///< The fused stage's layers in a call without backward: loss and results.
 };
 inline constexpr std::size_t stage_kind_count = 4;
@@ -186,8 +186,8 @@ struct Stage {
 
 /// \brief The test for a fused stage, of which all others are made.
 ///
-/// A backward stage recomputes what a forward stage has run before it. What none has run, it runs
-/// forward itself.
+/// A backward stage recomputes, or gets from the host, what a forward stage has run before it. What
+/// none has run, it runs forward itself.
 [[nodiscard]] constexpr StageKind backward_kind(bool has_run_forward) noexcept {
   return has_run_forward ? StageKind::backward : StageKind::fused;
 }

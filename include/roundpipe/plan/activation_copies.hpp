@@ -45,13 +45,7 @@ class ActivationCopies {
 
   ActionId add_to_entry(Action action);
 
-  [[nodiscard]] Ring host_ring(BufferKind kind, std::size_t boundary, MicroBatchId micro) const {
-    return {kind, DeviceId::none(), boundary * call_.input.ring_stride + micro.index()};
-  }
-
   void read_boundary(Action& action, BufferKind kind, std::size_t boundary) const;
-
-  void write_boundary(Action& action, BufferKind kind, std::size_t boundary);
 
   CallContext& call_;
   std::map<Buffer, ActionId> producers_;

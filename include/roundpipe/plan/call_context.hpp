@@ -107,6 +107,14 @@ struct CallContext {
                                   std::span<ActionId const> gates,
                                   SlotId window_slot) const;
 
+  /// The host's ring of \p kind for what \p layer makes of \p micro.
+  [[nodiscard]] Ring host_ring(BufferKind kind, std::size_t layer, MicroBatchId micro) const {
+    return {kind, DeviceId::none(), layer * input.ring_stride + micro.index()};
+  }
+  /// Makes \p action write its round's entry of that ring, for its own micro-batch.
+  /// \throws Error (unsupported) when the rounds of a stage are out of order.
+  Buffer write_host(Action& action, BufferKind kind, std::size_t layer);
+
   /// Makes \p action wait for what the protocol says of \p event.
   void wait_for_rules(Action& action, BlockEvent event) const;
 

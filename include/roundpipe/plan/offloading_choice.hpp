@@ -21,16 +21,14 @@ namespace roundpipe::detail {
 
 /// What follows from the choice of how many micro-batches' saves are offloaded.
 struct OffloadingChoice {
-  /// The references must outlive it. Layers that save nothing for their backward offload nothing.
+  /// Layers that save nothing for their backward offload nothing.
   /// \throws Error (invalid_argument) when \p count is more than a round has.
-  OffloadingChoice(ModelDescription const& described,
-                   ParameterBlocks const& formed,
-                   CostModel const& measured,
+  OffloadingChoice(ModelDescription const& model,
+                   ParameterBlocks const& blocks,
+                   CostModel const& known,
                    PlanOptions const& options,
                    std::size_t count);
 
-  ModelDescription const& model;
-  ParameterBlocks const& blocks;
   OffloadedSaves saves;
   StageBudget sizes;
   /// On average over a round's micro-batches: what is offloaded is not recomputed.

@@ -45,9 +45,6 @@ class SaveCopies {
 
   [[nodiscard]] Action make(SlotId id, ActionKind kind, LaneKind lane, Save const& save) const;
 
-  /// The host's buffer for \p save of a round.
-  [[nodiscard]] Ring host_ring(Save const& save) const;
-
   /// Adds the next upload of the slot, if there is one left.
   void add_up(SlotId id);
 
@@ -56,7 +53,7 @@ class SaveCopies {
   }
 
   CallContext& call_;
-  std::vector<ActionId> down_;     // the latest, by layer and micro-batch
+  std::vector<ActionId> down_;     // what is on the host, by layer and micro-batch
   std::vector<Save> due_;          // what the slot needs, in order
   std::size_t uploaded_ = 0;       // of these: have an upload
   std::size_t used_ = 0;           // and compute that uses it

@@ -109,6 +109,12 @@ class CutSearch {
     for (auto const& cut : cuts) {
       options_.micro_batches_per_round = cut.micro_batches_per_round;
       options_.rounds = cut.rounds;
+      if (options_.offloaded_micro_batches.value_or(0) > cut.micro_batches_per_round) {
+        refusal_ = Error(Errc::invalid_argument,
+                         "no cut of the batch has rounds of as many micro-batches as are to be "
+                         "offloaded");
+        continue;
+      }
       try {
         if (!costs) {
           costs = costs_of(shapes.capacity());
@@ -167,7 +173,7 @@ class CutSearch {
   DeviceProperties device_;
   bool has_warmed_up_ = false;
   AutomaticChoice choice_;
-  std::optional<Error> refusal_;  // of the last cut that does not fit
+  std::optional<Error> refusal_;  // of the last cut that cannot be
 };
 
 }  // namespace detail
@@ -184,7 +190,8 @@ class CutSearch {
 /// Where \p options ask for measured costs, each size's layers run on device 0, for a second each
 /// at the first size and a quarter of one at the others. No memory stays taken.
 /// \throws Error (over_budget) when no cut fits the budgets: what the last one lacks;
-///         (invalid_argument) when nothing divides \p batch as \p wanted asks.
+///         (invalid_argument) when nothing divides \p batch as \p wanted asks, or so that a round
+///         has `options.offloaded_micro_batches`.
 template <class Model,
           Backend B,
           Schedule S = RoundRobinSchedule,

@@ -38,21 +38,27 @@ TEST_CASE("each ring entry holds the largest stage, rings follow each other, and
 TEST_CASE("a device needs exactly the budget of a stage to run only that stage") {
   auto const model = describe(toy_model({.dense = 2, .drops = true}), {2, 3});
   auto const blocks = form_blocks(model);
-  StageBudget const sizes(model, blocks);
-  auto const keeps_none = [](std::size_t) { return Keeping::none; };
-  Buffering const buffering{2, 1, 2};
-  for (std::size_t first = 0; first < model.size(); ++first) {
-    for (std::size_t count = 1; first + count < model.size(); ++count) {
-      LayerRange const range{first, count};
-      for (auto const kind : {StageKind::forward, StageKind::backward}) {
-        auto const layout = lay_out_stage(model, blocks, kind, range, keeps_none);
-        auto const direction =
-            kind == StageKind::forward ? StageDirection::forward : StageDirection::backward;
-        CHECK(sizes.bytes(direction, range, buffering) ==
-              plan_device_memory(std::vector{layout}, buffering).bytes);
+  Buffering const buffering{2, 1, 2, 3};
+  for (std::size_t offloaded = 0; offloaded <= 4; offloaded += 2) {
+    OffloadedSaves const saves(std::vector<std::size_t>(model.size() - 1, offloaded), 4);
+    StageBudget const sizes(model, blocks, saves);
+    for (std::size_t first = 0; first < model.size(); ++first) {
+      for (std::size_t count = 1; first + count < model.size(); ++count) {
+        LayerRange const range{first, count};
+        for (auto const kind : {StageKind::forward, StageKind::backward}) {
+          auto const keeps = [&](std::size_t layer) {  // as if no backward stage began inside
+            return kind == StageKind::forward && saves.any(layer) ? Keeping::inner : Keeping::none;
+          };
+          auto const layout = lay_out_stage(model, blocks, kind, range, keeps, saves);
+          auto const direction =
+              kind == StageKind::forward ? StageDirection::forward : StageDirection::backward;
+          CHECK(sizes.bytes(direction, range, buffering) ==
+                plan_device_memory(std::vector{layout}, buffering).bytes);
+        }
       }
     }
   }
+  StageBudget const sizes(model, blocks);
   auto const [layer, bytes] = sizes.largest_layer(buffering);
   for (std::size_t i = 0; i < model.size(); ++i) {
     CHECK(bytes >= sizes.bytes(StageDirection::backward, {i, 1}, buffering));

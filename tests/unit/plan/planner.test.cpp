@@ -83,12 +83,31 @@ TEST_CASE("a forecast says of how many micro-batches saves are offloaded, unless
   for (std::size_t const best : {0, 3, 8}) {
     CHECK(count(best_at(best)) == best);
   }
+  options.micro_batches_per_round = 20;  // in steps of two, from five
+  CHECK(count(best_at(20)) == 20);
+  CHECK(count(best_at(9)) == 9);
+  options.micro_batches_per_round = 8;
   options.has_room = [&](StagePlan const& plan) { return count_of(plan) <= 2; };
   CHECK(count(best_at(8)) == 2);
   options.has_room = {};
   options.offloaded_micro_batches = 5;
   CHECK(count(best_at(0)) == 5);
   CHECK(count_of(planner.plan_stages(model, blocks, costs, options)) == 5);
+}
+
+TEST_CASE("offloading changes nothing for the fused stage and its evaluation") {
+  auto const model = describe(toy_model({.dense = 6}), {8, 8});
+  auto const blocks = form_blocks(model);
+  auto const planned = [&](std::size_t count) {
+    OffloadedSaves const saves(std::vector<std::size_t>(model.size() - 1, count), 4);
+    return lay_out_stages(model, blocks, {{{0, 2}}, {{2, model.size() - 2}, {0, 2}}}, {}, saves);
+  };
+  auto const recomputes = planned(0);
+  auto const offloads = planned(2);
+  CHECK(offloads.evaluate.back().out_bytes == recomputes.evaluate.back().out_bytes);
+  CHECK(offloads.train[1].in_bytes == recomputes.train[1].in_bytes);
+  CHECK(offloads.train[1].scratch_bytes == recomputes.train[1].scratch_bytes);
+  CHECK(offloads.train[0].save_bytes > 0);
 }
 
 }  // namespace planner_test

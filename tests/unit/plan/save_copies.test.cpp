@@ -4,16 +4,24 @@
 #include <roundpipe/plan/save_copies.hpp>
 
 #include <roundpipe/graph/verify.hpp>
+#include <roundpipe/memory/host_memory_plan.hpp>
+#include <roundpipe/partition/partitioner.hpp>
+#include <roundpipe/plan/planner.hpp>
 #include <roundpipe/plan/streamed_graph.hpp>
+#include <roundpipe/policies/layer_event_protocol.hpp>
+#include <roundpipe/policies/priority_transfer_engine.hpp>
+#include <roundpipe/schedule/round_robin_schedule.hpp>
+#include <support/error_of.hpp>
 #include <support/small_call.hpp>
+#include <support/toy_model.hpp>
 
 #include <doctest/doctest.h>
 
 #include <algorithm>
 #include <cstddef>
 #include <map>
-#include <set>
 #include <tuple>
+#include <utility>
 #include <vector>
 
 namespace save_copies_test {
@@ -118,26 +126,60 @@ TEST_CASE("as many saves are on their way as the ring has entries") {
 
 TEST_CASE("a boundary inside a backward stage goes to the host with the save of its layer alone") {
   auto const chosen = offloaded(1);
-  SmallCall const small(1, micro_batches, 1, {}, {.dense = 2}, chosen);
-  auto const graph = build_streamed_graph(small.input());
-  std::set<std::size_t> of_layer_1;
+  auto const model = describe(toy_model({.dense = 2}), {2, 3});
+  auto const blocks = form_blocks(model);
+  Partition const partition{{{0, 3}}, {{3, 1}, {1, 2}, {0, 1}}};  // boundary 1 is inside of both
+  auto const stages = lay_out_stages(model, blocks, partition, {}, chosen);
+  Planner const planner{
+      RoundRobinSchedule{}, PriorityTransferEngine{}, LayerEventProtocol{}, Partitioner{}};
+  auto const graph =
+      planner.streamed_graph(blocks, stages, {.micro_batches_per_round = micro_batches});
+  CHECK(verify(graph).empty());
+  auto const boundary = align_up(model.layers[1].boundary.bytes());
+  auto const handles_1 = [](std::vector<Buffer> const& buffers) {
+    return std::ranges::any_of(buffers, [](Buffer const& buffer) {
+      return buffer.ring.kind == BufferKind::checkpoint && buffer.ring.index / micro_batches == 1;
+    });
+  };
+  std::size_t copies = 0;
   for (auto const& action : graph.actions) {
-    for (auto const& buffer : action.writes) {
-      if (buffer.ring.kind == BufferKind::checkpoint && buffer.ring.index / micro_batches == 1) {
-        of_layer_1.insert(action.micro_batch.index());
-      }
+    auto const has = chosen.has(1, action.micro_batch.index());
+    if (action.kind == ActionKind::download_activation && action.stage == StageId(0)) {
+      CHECK(handles_1(action.writes) == has);
+      CHECK(action.bytes == stages.train[0].out_bytes - (has ? 0 : boundary));
+      ++copies;
+    }
+    if (action.kind == ActionKind::upload_activation && action.stage == StageId(2)) {
+      CHECK(handles_1(action.reads) == has);
+      ++copies;
     }
   }
-  // Layer 1 ends a forward stage: its boundary goes to the host in any case.
-  CHECK(of_layer_1.size() == micro_batches);
-  for (auto const& action : graph.actions) {
-    if (action.kind == ActionKind::upload_activation && action.stage == StageId(3)) {
-      auto const reads = std::ranges::count_if(action.reads, [](Buffer const& buffer) {
-        return buffer.ring.kind == BufferKind::checkpoint;
-      });
-      CHECK(reads == (chosen.has(1, action.micro_batch.index()) ? 2 : 1));
-    }
-  }
+  CHECK(copies == 2 * micro_batches);
+  auto const host =
+      plan_host_memory(model, blocks, {}, stages.train, {.micro_batches_per_round = micro_batches});
+  CHECK(host.checkpoints.size() == 2);
+  REQUIRE(host.inner_checkpoints.size() == 1);
+  CHECK(host.inner_checkpoints.begin()->first == 1);
+}
+
+TEST_CASE("two rounds of saves at once are refused, because the host holds one") {
+  SmallCall const small(1, 1, 2, {}, {.dense = 2}, {{0, 1, 1}, 1});
+  auto input = small.input();
+  auto tasks = input.tasks;  // round 0 forward, round 1 forward, then both backward
+  std::ranges::stable_sort(tasks[0], {}, [](Task const& task) {
+    auto const forward = task.kind == TaskKind::forward;
+    return std::pair(!forward, task.round.index());
+  });
+  StreamedGraphInput const both{input.blocks,
+                                input.stages,
+                                input.shape,
+                                tasks,
+                                input.advance,
+                                input.ring_stride,
+                                input.buffering,
+                                input.chunks,
+                                input.before};
+  CHECK(error_of([&] { (void)build_streamed_graph(both); }).code() == Errc::unsupported);
 }
 
 }  // namespace save_copies_test

@@ -89,6 +89,17 @@ TEST_CASE("the cut with the least forecast is chosen, and fills the options in")
   CHECK(line.find(std::to_string(choice.tried.size()) + " tried, next: ") != std::string::npos);
 }
 
+TEST_CASE("a cut has rounds of as many micro-batches as are to be offloaded") {
+  auto with = options(1_MiB);
+  with.offloaded_micro_batches = 4;
+  auto const choice = choose(with);
+  for (auto const& planned : choice.tried) {
+    CHECK(planned.cut.micro_batches_per_round >= 4);
+  }
+  with.offloaded_micro_batches = 9;  // of eight rows
+  CHECK(error_of([&] { (void)choose(with); }).code() == Errc::invalid_argument);
+}
+
 TEST_CASE("a forecast of the caller's decides") {
   auto with = options(1_MiB);
   with.forecast = [](ActionGraph const& call, auto const&, auto const&, auto const&) {

@@ -49,7 +49,8 @@ struct LayerSamples {
       fitted.recompute_s = *recompute_s;
     }
   } else if (recompute_s) {
-    // The layer is in the fused stage: its saving forward is its first forward.
+    // Its saving forward is its first forward: in the fused stage, or where all saves are
+    // offloaded.
     fitted.forward_s = *recompute_s;
   }
   if (!(forward_s && recompute_s) && known.recompute_s && known.forward_s > 0) {

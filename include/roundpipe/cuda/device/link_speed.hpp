@@ -55,9 +55,9 @@ struct LinkSpeed {
 }
 
 /// Bytes a second of large copies of all \p devices at once, each counted once, in both directions
-/// together. Copies
-/// some blocks of \p bytes each way, and takes the fastest; takes a tenth of a second a device. The
-/// calling thread's current device stays. \throws Error when there is no memory for it.
+/// together. Copies some blocks of \p bytes each way, and takes the fastest; takes a tenth of a
+/// second a device. The calling thread's current device stays. \throws Error when there is no
+/// memory for it.
 [[nodiscard]] inline double measure_links_at_once(std::span<DeviceId const> devices,
                                                   Bytes bytes = Bytes{64} << 20) {
   constexpr int repetitions = 3;

@@ -11,6 +11,7 @@
 #include <roundpipe/memory/stage_layout.hpp>
 #include <roundpipe/model/batch_layout.hpp>
 #include <roundpipe/model/model_description.hpp>
+#include <roundpipe/model/offloaded_saves.hpp>
 #include <roundpipe/model/parameter_blocks.hpp>
 #include <roundpipe/model/stage_passes.hpp>
 
@@ -73,11 +74,13 @@ ROUNDPIPE_INLINE HostMemoryPlan plan_host_memory(ModelDescription const& model,
       gradients += declared * needs.gradient_buffers;
     }
   }
-  auto const rings = [&](BufferKind kind, std::map<std::size_t, Bytes> const& entries) {
+  auto const rings = [&](BufferKind kind,
+                         std::map<std::size_t, Bytes> const& entries,
+                         OffloadedSaves const* some = nullptr) {
     Bytes bytes = 0;
     for (auto const& [layer, entry] : entries) {
-      auto const all = &entries == &plan.checkpoints || &entries == &plan.boundary_gradients;
-      auto const micro_batches = all ? needs.micro_batches_per_round : plan.offloaded.count(layer);
+      auto const micro_batches =
+          some == nullptr ? needs.micro_batches_per_round : some->count(layer);
       bytes += align_up(entry) * micro_batches * host_ring_entries(kind);
     }
     return bytes;
@@ -92,10 +95,11 @@ ROUNDPIPE_INLINE HostMemoryPlan plan_host_memory(ModelDescription const& model,
   plan.state_bytes = masters + states + gradients;
   add("checkpoints",
       rings(BufferKind::checkpoint, plan.checkpoints) +
-          rings(BufferKind::checkpoint, plan.inner_checkpoints));
+          rings(BufferKind::checkpoint, plan.inner_checkpoints, &plan.offloaded));
   add("boundary gradients", rings(BufferKind::boundary_gradient, plan.boundary_gradients));
   if (!plan.offloaded_saves.empty()) {
-    add("offloaded saves", rings(BufferKind::offloaded_saves, plan.offloaded_saves));
+    add("offloaded saves",
+        rings(BufferKind::offloaded_saves, plan.offloaded_saves, &plan.offloaded));
   }
   auto const micro_batches_per_call = needs.micro_batches_per_round * needs.rounds;
   add("batches",

@@ -42,11 +42,11 @@ ROUNDPIPE_INLINE void ActivationCopies::add_down(SlotId id, std::size_t m) {
     if (kept.inner && !stage.offloaded.has(kept.boundary, m)) {
       action.bytes -= align_up(kept.place.bytes);
     } else {
-      write_boundary(action, BufferKind::checkpoint, kept.boundary);
+      call_.write_host(action, BufferKind::checkpoint, kept.boundary);
     }
   }
   if (stage.layers.front().input_gradient.area == Area::activations_out) {
-    write_boundary(action, BufferKind::boundary_gradient, stage.range.first - 1);
+    call_.write_host(action, BufferKind::boundary_gradient, stage.range.first - 1);
   }
   if (stage.has_loss()) {
     action.writes.push_back({{BufferKind::loss, DeviceId::none(), m}, 0});
@@ -112,20 +112,9 @@ ROUNDPIPE_INLINE ActionId ActivationCopies::add_to_entry(Action action) {
 ROUNDPIPE_INLINE void ActivationCopies::read_boundary(Action& action,
                                                       BufferKind kind,
                                                       std::size_t boundary) const {
-  Buffer const buffer{host_ring(kind, boundary, action.micro_batch), action.round.index()};
+  Buffer const buffer{call_.host_ring(kind, boundary, action.micro_batch), action.round.index()};
   action.reads.push_back(buffer);
   wait_for(action, producers_.at(buffer));
-}
-
-ROUNDPIPE_INLINE void ActivationCopies::write_boundary(Action& action,
-                                                       BufferKind kind,
-                                                       std::size_t boundary) {
-  auto const ring = host_ring(kind, boundary, action.micro_batch);
-  auto const buffer = call_.graph.acquire(ring, host_ring_entries(kind), action);
-  require(buffer.sequence == action.round.index(),
-          Errc::unsupported,
-          "the schedule runs a stage's rounds out of order");
-  action.writes.push_back(buffer);
 }
 
 }  // namespace detail

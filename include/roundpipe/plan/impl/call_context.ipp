@@ -3,10 +3,12 @@
 #pragma once
 
 #include <roundpipe/concepts/event_protocol.hpp>
+#include <roundpipe/core/error.hpp>
 #include <roundpipe/core/id.hpp>
 #include <roundpipe/core/lane.hpp>
 #include <roundpipe/graph/action_graph.hpp>
 #include <roundpipe/graph/graph_builder.hpp>
+#include <roundpipe/memory/host_memory_plan.hpp>
 #include <roundpipe/plan/call_context.hpp>
 #include <roundpipe/plan/stage_chunks.hpp>
 
@@ -54,6 +56,18 @@ ROUNDPIPE_INLINE Action CallContext::make_chunk(SlotId id,
     wait_for(action, gate);
   }
   return action;
+}
+
+ROUNDPIPE_INLINE Buffer CallContext::write_host(Action& action,
+                                                BufferKind kind,
+                                                std::size_t layer) {
+  auto const ring = host_ring(kind, layer, action.micro_batch);
+  auto const buffer = graph.acquire(ring, host_ring_entries(kind), action);
+  require(buffer.sequence == action.round.index(),
+          Errc::unsupported,
+          "the schedule runs a stage's rounds out of order");
+  action.writes.push_back(buffer);
+  return buffer;
 }
 
 ROUNDPIPE_INLINE void CallContext::wait_for_rules(Action& action, BlockEvent event) const {

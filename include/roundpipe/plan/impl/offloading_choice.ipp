@@ -28,16 +28,14 @@ namespace detail {
   return {std::move(counts), micro_batches_per_round};
 }
 
-ROUNDPIPE_INLINE OffloadingChoice::OffloadingChoice(ModelDescription const& described,
-                                                    ParameterBlocks const& formed,
-                                                    CostModel const& measured,
+ROUNDPIPE_INLINE OffloadingChoice::OffloadingChoice(ModelDescription const& model,
+                                                    ParameterBlocks const& blocks,
+                                                    CostModel const& known,
                                                     PlanOptions const& options,
                                                     std::size_t count)
-    : model(described),
-      blocks(formed),
-      saves(offload_each(described, count, options.micro_batches_per_round)),
-      sizes(described, formed, saves),
-      costs(average_costs(measured.layers(), saves)) {}
+    : saves(offload_each(model, count, options.micro_batches_per_round)),
+      sizes(model, blocks, saves),
+      costs(average_costs(known.layers(), saves)) {}
 
 }  // namespace detail
 

@@ -5,7 +5,6 @@
 #include <roundpipe/core/error.hpp>
 #include <roundpipe/core/id.hpp>
 #include <roundpipe/graph/action_graph.hpp>
-#include <roundpipe/memory/host_memory_plan.hpp>
 #include <roundpipe/memory/stage_layout.hpp>
 #include <roundpipe/model/stage_passes.hpp>
 #include <roundpipe/plan/call_context.hpp>
@@ -54,12 +53,12 @@ ROUNDPIPE_INLINE void SaveCopies::finish_pass(ActionId id, Pass const& pass) {
     auto down = make(compute.slot, ActionKind::download_save, LaneKind::save_down, save);
     wait_for(down, id);
     down.reads.push_back(*written_);
-    auto const buffer =
-        call_.graph.acquire(host_ring(save), host_ring_entries(BufferKind::offloaded_saves), down);
-    require(buffer.sequence == down.round.index(),
+    // The host's ring has one entry: the round before must have come back.
+    require(!down_[index(save)].valid(),
             Errc::unsupported,
-            "the schedule runs a stage's rounds out of order");
-    down.writes.push_back(buffer);
+            "the schedule runs a round forward before it has run the round before backward, so the "
+            "saves of both would be offloaded at once");
+    call_.write_host(down, BufferKind::offloaded_saves, save.layer);
     down_[index(save)] = call_.graph.add(std::move(down));
   } else if (pass.reads.has(PassData::offloaded)) {
     add_up(compute.slot);
@@ -77,20 +76,15 @@ ROUNDPIPE_INLINE Action SaveCopies::make(SlotId id,
   return action;
 }
 
-ROUNDPIPE_INLINE Ring SaveCopies::host_ring(Save const& save) const {
-  return {BufferKind::offloaded_saves,
-          DeviceId::none(),
-          save.layer * call_.input.ring_stride + save.micro_batch};
-}
-
 ROUNDPIPE_INLINE void SaveCopies::add_up(SlotId id) {
   if (uploaded_ == due_.size()) {
     return;
   }
   auto& save = due_[uploaded_++];
   auto up = make(id, ActionKind::upload_save, LaneKind::save_up, save);
-  wait_for(up, down_[index(save)]);
-  up.reads.push_back({host_ring(save), up.round.index()});
+  wait_for(up, std::exchange(down_[index(save)], ActionId::none()));
+  up.reads.push_back(
+      {call_.host_ring(BufferKind::offloaded_saves, save.layer, up.micro_batch), up.round.index()});
   Ring const ring{BufferKind::saves, up.lane.device, 0};
   save.entry = call_.graph.acquire(ring, call_.input.buffering.saves, up);
   up.writes.push_back(save.entry);

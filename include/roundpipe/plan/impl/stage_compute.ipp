@@ -90,7 +90,10 @@ ROUNDPIPE_INLINE ActionId StageCompute::add_layer(Pass const& pass, Action actio
       (places.output.area == Area::activations_in && places.output.bytes > 0) ||
       places.side_inputs.bytes > 0 ||
       (action.kind == ActionKind::backward && places.output_gradient.area == Area::activations_in);
-  if (reads_entry && work.entries_in[m]) {
+  if (places.output.area == Area::activations_in && !work.entries_in[m]) {  // nothing goes up
+    action.writes.push_back(call_.acquire_once(
+        work.entries_in[m], BufferKind::activations_in, call_.input.buffering.activations, action));
+  } else if (reads_entry && work.entries_in[m]) {
     action.reads.push_back(*work.entries_in[m]);
   }
   if (places.input.area == Area::activations_out) {

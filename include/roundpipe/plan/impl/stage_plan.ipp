@@ -39,7 +39,9 @@ ROUNDPIPE_INLINE StagePlan lay_out_stages(ModelDescription const& model,
     }
   }
   plan.evaluate.push_back(
-      lay_out_stage(model, blocks, StageKind::evaluate, backward.front(), keeps));
+      lay_out_stage(model, blocks, StageKind::evaluate, backward.front(), [](std::size_t) {
+        return Keeping::none;  // its boundaries go nowhere
+      }));
   auto all = plan.train;
   all.push_back(plan.evaluate.back());
   plan.memory = plan_device_memory(all, buffering);

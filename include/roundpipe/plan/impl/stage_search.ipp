@@ -89,7 +89,7 @@ ROUNDPIPE_INLINE void StageSearch::offload(Found& best) const {
     }
     return count != before;
   };
-  if (!top || !climb([&](std::size_t n) { return n + step; })) {
+  if (!top || !climb([&](std::size_t n) { return n < all ? std::min(n + step, all) : 0; })) {
     (void)climb([&](std::size_t n) { return n - std::min(n, step); });
   }
   if (top && top->seconds < best.seconds) {

@@ -49,9 +49,10 @@ ROUNDPIPE_INLINE double ActionTimes::pass_seconds(UnrolledAction const& unrolled
           Errc::invalid_argument,
           "the costs of a simulation lack a layer of the graph");
   auto const& layer = costs_.layers[action.layer.index()];
-  auto const kind = pass_kind(
-      action.kind,
-      action.kind == ActionKind::recompute && runs_forward(*unrolled.source, action.layer));
+  auto const kind = pass_kind(action.kind,
+                              action.kind == ActionKind::recompute &&
+                                  find_buffer(action, BufferKind::saves) == nullptr &&
+                                  runs_forward(*unrolled.source, action.layer));
   return seconds_of(kind, layer);
 }
 
