@@ -12,6 +12,13 @@
 
 namespace roundpipe::test {
 
+/// Whether a sanitizer holds memory of its own, so that \ref resident_bytes says little.
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+inline constexpr bool has_shadow_memory = true;
+#else
+inline constexpr bool has_shadow_memory = false;
+#endif
+
 /// Bytes of this process that are in memory; 0 if the system does not say.
 inline Bytes resident_bytes() {
   std::ifstream status("/proc/self/status");

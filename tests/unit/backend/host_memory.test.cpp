@@ -33,12 +33,6 @@ Error error_of_taking(HostPool& pool, Bytes bytes) {
   return test::error_of([&] { pool.give_back(pool.take(bytes, first), bytes); });
 }
 
-#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
-constexpr bool has_shadow_memory = true;
-#else
-constexpr bool has_shadow_memory = false;
-#endif
-
 }  // namespace
 
 TEST_CASE("a pool's memory is aligned, and every byte has the wanted value") {
@@ -81,7 +75,7 @@ TEST_CASE("work that is pending may use returned memory, whose budget is free at
 }
 
 TEST_CASE("a pool frees returned memory when no work is pending" *
-          doctest::skip(has_shadow_memory)) {
+          doctest::skip(test::has_shadow_memory)) {
   constexpr auto large = 64_MiB;  // of which the allocator keeps nothing
   auto const status = std::make_shared<HostStatus>();
   HostPool pool(status, "pool", HostPool::unlimited);

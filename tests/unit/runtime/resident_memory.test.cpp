@@ -18,16 +18,6 @@ namespace resident_memory_test {
 using namespace roundpipe;
 using namespace roundpipe::test;
 
-namespace {
-
-#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
-constexpr bool has_shadow_memory = true;
-#else
-constexpr bool has_shadow_memory = false;
-#endif
-
-}  // namespace
-
 TEST_CASE("a pipeline takes the memory that its ledger lists, in every mode" *
           doctest::skip(has_shadow_memory)) {
   struct Mode {

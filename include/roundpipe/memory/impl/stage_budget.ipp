@@ -14,7 +14,6 @@
 
 #include <algorithm>
 #include <cstddef>
-#include <functional>
 #include <utility>
 
 namespace roundpipe {
@@ -23,17 +22,14 @@ ROUNDPIPE_INLINE StageBudget::StageBudget(ModelDescription const& model,
                                           ParameterBlocks const& blocks,
                                           OffloadedSaves const& offloaded)
     : layers_(model.size()), sizes_(2 * layers_ * layers_) {
-  auto const keeps_none = [](std::size_t) { return Keeping::none; };
-  auto const keeps_offloaded = [&](std::size_t layer) {
-    return offloaded.any(layer) ? Keeping::inner : Keeping::none;
-  };
   for (std::size_t first = 0; first < layers_; ++first) {
     for (std::size_t count = 1; first + count <= layers_; ++count) {
       LayerRange const range{first, count};
       auto const lay_out = [&](StageKind kind) {
-        auto const keeps = kind == StageKind::forward
-                               ? std::function<Keeping(std::size_t)>(keeps_offloaded)
-                               : keeps_none;
+        auto const keeps = [&](std::size_t layer) {
+          return kind == StageKind::forward && offloaded.any(layer) ? Keeping::inner
+                                                                    : Keeping::none;
+        };
         return sizes_of(lay_out_stage(model, blocks, kind, range, keeps, offloaded));
       };
       auto const kind = stage_kind(StageDirection::backward, range, layers_);
