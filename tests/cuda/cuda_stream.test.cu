@@ -1,0 +1,147 @@
+// SPDX-FileCopyrightText: 2026 The roundpipe authors
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+
+#include <roundpipe/cuda/cuda_backend.hpp>
+#include <roundpipe/cuda/cuda_stream.hpp>
+#include <roundpipe/cuda/device/current_device.hpp>
+#include <support/cuda_workers.hpp>
+#include <support/error_of.hpp>
+
+#include <doctest/doctest.h>
+
+#include <algorithm>
+#include <cmath>
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+#include <limits>
+#include <thread>
+#include <utility>
+#include <vector>
+
+using namespace roundpipe;
+using test::d0;
+using test::d1;
+using test::error_of;
+using test::one_worker;
+using test::two_workers;
+
+namespace {
+
+std::byte pattern(std::size_t i) {
+  return static_cast<std::byte>(i * 37 + i / 251);
+}
+
+/// Numbers of every kind: ordinary ones, ties, subnormals, infinities, and values beyond f16.
+std::vector<float> awkward_numbers(std::size_t count) {
+  std::vector<float> numbers(count);
+  std::uint32_t state = 12345;
+  for (std::size_t i = 0; i < count; ++i) {
+    state = state * 1664525U + 1013904223U;
+    auto bits = state;
+    if (i % 7 == 0) {
+      bits = (bits & 0xffff0000U) | 0x8000U;  // a tie for bf16
+    }
+    float value = 0;
+    std::memcpy(&value, &bits, sizeof value);
+    if (std::isnan(value)) {
+      value = i % 2 == 0 ? std::numeric_limits<float>::infinity() : 65520.0F;
+    }
+    numbers[i] = i % 3 == 0 ? std::ldexp(value, -static_cast<int>(i % 200)) : value;
+  }
+  return numbers;
+}
+
+template <class Narrow>
+void check_rounding(std::size_t count, std::size_t offset) {
+  cu::CudaBackend backend(two_workers());
+  auto stream = backend.make_stream(d1, LaneKind::compute);
+  auto const numbers = awkward_numbers(count + offset);
+  auto host = backend.allocate_host((count + offset) * sizeof(float));
+  std::memcpy(host.bytes().data(), numbers.data(), host.bytes().size());
+  auto wide = backend.allocate_device(d1, host.bytes().size());
+  auto narrow = backend.allocate_device(d1, (count + offset) * sizeof(Narrow));
+  stream.copy(wide.bytes(), host.bytes());
+  stream.fill(narrow.bytes(), std::byte{0xff});
+  stream.round(DeviceSpan<Narrow>(
+                   reinterpret_cast<Narrow*>(narrow.bytes().device_pointer()) + offset, count),
+               DeviceSpan<float const>(
+                   reinterpret_cast<float const*>(wide.bytes().device_pointer()) + offset, count));
+  auto result = backend.allocate_host(narrow.bytes().size());
+  stream.copy(result.bytes(), narrow.bytes());
+  stream.synchronize();
+  auto const* const rounded = reinterpret_cast<Narrow const*>(result.bytes().data());
+  std::size_t wrong = 0;
+  for (std::size_t i = offset; i < numbers.size(); ++i) {
+    wrong += rounded[i].bits() != Narrow(numbers[i]).bits() ? 1 : 0;
+  }
+  CHECK(wrong == 0);
+  for (std::size_t i = 0; i < offset; ++i) {
+    CHECK(rounded[i].bits() == 0xffff);
+  }
+}
+
+}  // namespace
+
+TEST_CASE("copies move every byte, up and down, also on the caller's stream") {
+  cudaStream_t mine = nullptr;
+  REQUIRE(cudaStreamCreateWithFlags(&mine, cudaStreamNonBlocking) == cudaSuccess);
+  {
+    auto options = two_workers();
+    options.stream = [&](DeviceId, LaneKind kind) {
+      return kind == LaneKind::compute ? mine : nullptr;
+    };
+    cu::CudaBackend backend(options);
+    for (auto const kind : {LaneKind::compute, LaneKind::parameter_up}) {
+      auto stream = backend.make_stream(d0, kind);
+      CHECK((stream.get() == mine) == (kind == LaneKind::compute));
+      auto from = backend.allocate_host(100'003);
+      for (std::size_t i = 0; i < from.bytes().size(); ++i) {
+        from.bytes()[i] = pattern(i);
+      }
+      auto const there = backend.allocate_device(d0, from.bytes().size());
+      auto const back = backend.allocate_host(from.bytes().size());
+      stream.copy(there.bytes(), from.bytes());
+      stream.copy(back.bytes(), there.bytes());
+      stream.copy(DeviceBytes{}, HostSpan<std::byte const>{});
+      stream.synchronize();
+      CHECK(std::memcmp(back.bytes().data(), from.bytes().data(), from.bytes().size()) == 0);
+      CHECK(error_of([&] { stream.copy(there.bytes(), from.bytes().first(5)); }).code() ==
+            Errc::invalid_argument);
+    }
+  }
+  CHECK(cudaStreamDestroy(mine) == cudaSuccess);
+}
+
+TEST_CASE("rounding gives the bits of the host for any length and alignment") {
+  for (std::size_t const count :
+       {std::size_t{1}, std::size_t{5}, std::size_t{4096}, std::size_t{1'000'003}}) {
+    for (std::size_t const offset : {std::size_t{0}, std::size_t{1}}) {
+      CAPTURE(count);
+      CAPTURE(offset);
+      check_rounding<BFloat16>(count, offset);
+      check_rounding<Float16>(count, offset);
+    }
+  }
+}
+
+TEST_CASE("a moved stream keeps its work, and a handle makes its device current") {
+  cu::CudaBackend backend(one_worker());
+  auto stream = backend.make_stream(d0, LaneKind::compute);
+  auto* const handle = stream.get();
+  auto const memory = backend.allocate_device(d0, 64);
+  auto const back = backend.allocate_host(64);
+  stream.fill(memory.bytes(), std::byte{7});
+  auto moved = std::move(stream);
+  CHECK(moved.device() == d0);
+  moved.copy(back.bytes(), memory.bytes());
+  stream = backend.make_stream(d0, LaneKind::parameter_up);
+  moved.synchronize();
+  CHECK(back.bytes().back() == std::byte{7});
+  CHECK(moved.get() == handle);
+  CHECK(stream.get() != handle);
+  std::thread([&] {
+    CHECK(moved.get() == handle);
+    CHECK(cu::current_device() == d0);
+  }).join();
+}
