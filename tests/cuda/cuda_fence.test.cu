@@ -78,9 +78,13 @@ TEST_CASE("a moved fence lets those pass who waited for it before") {
   auto fence = backend.make_fence();
   stream.wait(fence, 1);
   auto moved = std::move(fence);
+  moved.signal(1);
+  stream.synchronize();
+
   auto other = backend.make_fence();
-  other = std::move(moved);
-  other.signal(1);
+  other.signal(5);
+  moved = std::move(other);
+  stream.wait(moved, 5);
   stream.synchronize();
 }
 
