@@ -27,7 +27,8 @@ class CudaStream;
 /// \brief A counter, at first 0, that the host raises and streams wait for; models BackendFence.
 ///
 /// Fences come from \ref CudaBackend::make_fence() and \ref CudaBackend::make_held_fence(). A fence
-/// must outlive the waits for it; any thread may destroy it.
+/// must outlive the waits for it. Any thread may destroy it; that waits for the device's work, as
+/// giving pinned memory back does.
 class CudaFence {
  public:
   CudaFence(CudaFence&& other) noexcept
