@@ -40,6 +40,7 @@ static_assert(!HasSideInputs<Smallest> && HasSideInputs<Full>);
 static_assert(!HasResults<Smallest> && HasResults<Full>);
 static_assert(!HasWork<Smallest> && HasWork<Full>);
 static_assert(!HasName<Smallest> && HasName<Full>);
+static_assert(!HasBackwardReads<Smallest> && HasBackwardReads<Full>);
 
 // Each lacks one member of the smallest layer, or has it in another form.
 struct LayerThatStays : Smallest {

@@ -136,6 +136,7 @@ struct ToyInput {
   ParameterTable parameters() const {
     return types.with_frozen({types.matrix("weight", inputs, sharing_key)});
   }
+  bool backward_reads_parameters() const { return false; }
   TensorTable input(BatchShape) const { return {}; }
   TensorTable boundary(BatchShape shape) const { return types.hidden(shape); }
   TensorTable side_inputs(BatchShape shape) const {

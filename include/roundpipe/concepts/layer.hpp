@@ -19,6 +19,7 @@
 /// | `loss_terms(side, shape)`      | opt-in: makes it a loss layer, the model's last             |
 /// | `results(shape)`               | opt-in: what `evaluate` hands to the caller                 |
 /// | `work(shape)`                  | opt-in: FLOPs, for the estimated cost model                 |
+/// | `backward_reads_parameters()`  | opt-in: false frees their memory before the backward        |
 /// | `name()`                       | opt-in: what plans, errors and timelines call it            |
 
 #include <roundpipe/core/batch_shape.hpp>
@@ -93,6 +94,13 @@ concept HasWork = requires(L const& layer, BatchShape shape) {
   { layer.work(shape) } -> std::convertible_to<FlopCount>;
 };
 
+/// \brief A layer that says whether `backward` reads parameters. One that does not is called
+/// without them: their memory may hold the next weights by then.
+template <class L>
+concept HasBackwardReads = requires(L const& layer) {
+  { layer.backward_reads_parameters() } -> std::convertible_to<bool>;
+};
+
 /// \brief A layer that has a name.
 template <class L>
 concept HasName = requires(L const& layer) {
@@ -110,8 +118,9 @@ concept HasName = requires(L const& layer) {
 ///    never enqueue on another stream, and touch device memory in enqueued work only.
 /// 3. `forward` reads parameters, inputs and side inputs and writes every output. When
 ///    `ctx.saving()`, `forward` also writes to `ctx.saved()` what `backward` will need; reason:
-///    `backward` receives parameters, inputs, side inputs and `saved()`, but no outputs. What lies
-///    in `saved()` holds no addresses: `backward` may find it elsewhere, or on another device. The
+///    `backward` receives parameters (unless `backward_reads_parameters()` is false), inputs, side
+///    inputs and `saved()`, but no outputs. What lies in `saved()` holds no addresses: `backward`
+///    may find it elsewhere, or on another device. The
 ///    saving forward of a loss layer may leave the loss to `backward`; reason: where both need the
 ///    same products, computing them once is enough.
 /// 4. `backward` overwrites every input gradient that is present and *adds* to every parameter

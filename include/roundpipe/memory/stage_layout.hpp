@@ -45,6 +45,9 @@ struct LayerPlaces {
 /// Where a layer's use of a block lies in the stage's parameter and gradient entries.
 struct UsePlace {
   BlockUseId use;
+  BlockUseId holder;                        ///< The stage's first use of the block, for which the
+                                            ///< block goes up.
+  bool backward_reads = true;               ///< Whether the layer's backward reads the parameters.
   Bytes parameters = 0;                     ///< The block's master table, in the parameter entry.
   Bytes gradients = 0;                      ///< The block's gradient table, in the gradient entry.
   Bytes rounded = 0;                        ///< \c rounded_table, in the gradient entry: behind
@@ -53,6 +56,9 @@ struct UsePlace {
   std::vector<std::size_t> rounded_tensor;  ///< By tensor of the block: its index there, or none.
   bool trains = true;                       ///< Frozen blocks have no place in the gradient entry.
   static constexpr std::size_t not_rounded = static_cast<std::size_t>(-1);
+
+  /// Whether the block goes up for this use; else the layer reads what went up for another.
+  [[nodiscard]] bool holds() const noexcept { return holder == use; }
 };
 
 /// A boundary that a forward stage hands to the host, or that a backward stage gets from there
@@ -88,6 +94,11 @@ struct StageLayout {
     return passes_over(
         kind, range, [&](std::size_t layer) { return offloaded.has(layer, micro_batch); });
   }
+  /// The place of \p use, which is one of the stage's.
+  [[nodiscard]] UsePlace const& place_of(BlockUseId use) const;
+  /// The layer whose backward is the last to read what goes up for \p holder; the range's end when
+  /// no backward does.
+  [[nodiscard]] std::size_t last_reader(BlockUseId holder, ParameterBlocks const& blocks) const;
   [[nodiscard]] bool has_backward() const noexcept { return runs_backward(kind); }
   [[nodiscard]] bool has_loss() const noexcept { return loss.area != Area::none; }
 };
@@ -103,11 +114,12 @@ enum class Keeping : std::uint8_t {
 /// layer i.
 ///
 /// Parameters, gradients, saved activations and a backward stage's inner boundaries add up over the
-/// layers; workspace takes the maximum; a forward stage's inner boundaries and a backward stage's
-/// inner gradients alternate between two places. Boundaries that go to the host, or come from
-/// there, have places in the entries. The last micro-batch's backward rounds gradients layer by
-/// layer, from the last to the first; a use's rounded gradients take the place of sums that are
-/// rounded before, if these leave room.
+/// layers, but a block's parameters count once, however many layers use it; workspace takes the
+/// maximum; a forward stage's inner boundaries and a backward stage's inner gradients alternate
+/// between two places. Boundaries that go to the host, or come from there, have places in the
+/// entries. The last micro-batch's backward rounds gradients layer by layer, from the last to the
+/// first; a use's rounded gradients take the place of sums that are rounded before, if these leave
+/// room.
 [[nodiscard]] StageLayout lay_out_stage(ModelDescription const& model,
                                         ParameterBlocks const& blocks,
                                         StageKind kind,

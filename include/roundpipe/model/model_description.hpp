@@ -27,6 +27,7 @@ struct LayerFacts {
   Footprint footprint;
   FlopCount work;  ///< Zero when the layer does not count.
   bool is_loss = false;
+  bool backward_reads_parameters = true;
 };
 
 /// All layers of a model at the capacity of a micro-batch.
@@ -61,6 +62,9 @@ template <LayerDescription L>
     facts.work = layer.work(shape);
   }
   facts.is_loss = LossLayer<L>;
+  if constexpr (HasBackwardReads<L>) {
+    facts.backward_reads_parameters = layer.backward_reads_parameters();
+  }
   return facts;
 }
 

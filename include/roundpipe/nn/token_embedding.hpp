@@ -52,6 +52,7 @@ class TokenEmbedding {
              config_.tied ? token_embedding_key : "",
              config_.frozen_embedding}};
   }
+  [[nodiscard]] bool backward_reads_parameters() const { return false; }
   [[nodiscard]] TensorTable input(BatchShape) const { return {}; }
   [[nodiscard]] TensorTable boundary(BatchShape shape) const {
     return {{"hidden", {shape.rows, shape.length, config_.hidden}, config_.storage}};

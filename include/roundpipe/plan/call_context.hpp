@@ -118,11 +118,9 @@ struct CallContext {
   /// Makes \p action wait for what the protocol says of \p event.
   void wait_for_rules(Action& action, BlockEvent event) const;
 
-  /// Whether every slot runs the same stage. Then boundaries need no copies, and with one entry for
-  /// parameters, or gradients, each use keeps its place on the device.
-  [[nodiscard]] bool runs_one_stage() const noexcept { return input.stages.size() == 1; }
+  /// Whether every block keeps its place on the device: all slots run one stage from one entry.
   [[nodiscard]] bool has_fixed_parameters() const noexcept {
-    return runs_one_stage() && input.buffering.parameters == 1;
+    return input.stages.size() == 1 && input.buffering.parameters == 1;
   }
   /// The rings that hold the parameters of \p uses, by index. Fixed parameters have a ring for each
   /// use, so that the next slot's go up as soon as this slot is done with them; else there is one

@@ -19,16 +19,16 @@
 namespace roundpipe::detail {
 
 /// Adds the chunks of slots' gradients: with two entries on the device, in the windows of the slot
-/// behind on that device; else, and for a device's last slot, behind the slot's activation copies.
-/// Where all slots run one stage from one entry, each use's come down as soon as they are complete.
+/// behind on that device, and for a device's last slot behind its activation copies. With one
+/// entry, which the next slot waits for, each use's come down as soon as they are complete.
 class GradientDownloads {
  public:
   /// Cuts the stages of \p call, which must outlive this. \throws Error as \ref cut_stage does.
   explicit GradientDownloads(CallContext& call)
       : call_(call), sums_(call), chunks_(cut_stages(call, trains)) {
-    if (is_fixed()) {
-      auto const& stage = call.input.stages.front();
-      chunks_.front() = chunks_by_use(
+    for (std::size_t i = 0; i < chunks_.size() && !in_windows(); ++i) {
+      auto const& stage = call.input.stages[i];
+      chunks_[i] = chunks_by_use(
           call.input.blocks, stage, [&](UsePlace const& place) { return trains(stage, place); });
     }
   }
@@ -50,14 +50,12 @@ class GradientDownloads {
   }
 
   [[nodiscard]] bool in_windows() const noexcept { return call_.input.buffering.gradients >= 2; }
-  [[nodiscard]] bool is_fixed() const noexcept { return call_.runs_one_stage() && !in_windows(); }
 
   [[nodiscard]] std::vector<StageChunk> const& chunks_of(SlotId id) const {
     return chunks_[call_.slot(id).stage.index()];
   }
 
-  /// The gradients of slot \p id outside of windows: behind its last activation copy, unless they
-  /// are fixed.
+  /// The gradients of slot \p id outside of windows.
   void add_own(SlotId id);
 
   /// Adds a chunk of the gradients of slot \p id, to where the optimizer reads them or, where they

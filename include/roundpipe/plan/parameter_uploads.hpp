@@ -65,8 +65,10 @@ class ParameterUploads {
   [[nodiscard]] std::set<BlockId> trained_blocks_of(StageChunk const& chunk) const;
 
   CallContext& call_;
-  std::vector<std::vector<StageChunk>> chunks_;   // by stage
-  std::vector<std::vector<StageChunk>> ordered_;  // the same for slots without windows
+  std::vector<std::vector<StageChunk>> chunks_;  // by stage
+  /// The same for slots without windows: in the order in which layers need them or, where they are
+  /// fixed, in which the slot before is done with them.
+  std::vector<std::vector<StageChunk>> ordered_;
 };
 
 }  // namespace roundpipe::detail

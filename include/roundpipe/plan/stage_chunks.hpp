@@ -41,7 +41,7 @@ struct StageChunk {
                                                 ChunkFunction const& chunks,
                                                 std::function<bool(UsePlace const&)> const& wanted);
 
-/// \p chunks of all parameters of \p stage with the same windows, and the same bytes in each but
+/// \p chunks of all that goes up for \p stage with the same windows, and the same bytes in each but
 /// for less than 256, in the order in which layers need them: for a slot that begins while its
 /// parameters go up. Chunks that are not all gated stay as they are.
 [[nodiscard]] std::vector<StageChunk> in_layer_order(std::vector<StageChunk> chunks,
@@ -49,7 +49,7 @@ struct StageChunk {
                                                      StageLayout const& stage);
 
 /// One chunk for each use that \p wanted takes, in the order in which a backward is done with them,
-/// and none gated: for a device that runs nothing but \p stage, whose only copies these are.
+/// and none gated: for copies that others wait for.
 [[nodiscard]] std::vector<StageChunk> chunks_by_use(
     ParameterBlocks const& blocks,
     StageLayout const& stage,

@@ -38,6 +38,9 @@ class StageCompute {
   /// Makes \p action write what its micro-batch hands on.
   void write_entry(Action& action);
 
+  /// Makes \p action read the parameters of its layer, unless it has no need of them.
+  void read_parameters(Action& action);
+
   /// Completes \p action, which computes \p pass, with what it reads, and adds it.
   ActionId add_layer(Pass const& pass, Action action);
 

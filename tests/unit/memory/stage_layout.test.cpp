@@ -45,6 +45,7 @@ ModelDescription any_model(std::size_t layers) {
     facts.results = last ? table(2) : TensorTable{};
     facts.footprint = {bytes(), bytes()};
     facts.is_loss = last;
+    facts.backward_reads_parameters = *rc::gen::arbitrary<bool>();
     for (auto n = *rc::gen::inRange(0, 4); n > 0; --n) {
       ParameterSpec spec;
       spec.tensor = {"p",
@@ -287,7 +288,7 @@ TEST_CASE("a backward stage gets from the host what it does not make: saves and 
   CHECK(count_passes(all) == 4 * 3);
 }
 
-TEST_CASE("parameter and gradient entries hold each use of a block once") {
+TEST_CASE("the parameter entry holds each block once, the gradient entry each use of it") {
   test::check_property([] {
     auto const c = any_case();
     auto const& stage = c.stage;
@@ -303,8 +304,20 @@ TEST_CASE("parameter and gradient entries hold each use of a block once") {
       auto const& place = stage.uses[u];
       auto const& block = c.blocks.block_of(expected[u]);
       RC_ASSERT(place.use == expected[u]);
-      RC_ASSERT(place.parameters == parameters);
-      parameters += block.master.bytes();
+      RC_ASSERT(&stage.place_of(place.use) == &place);
+      RC_ASSERT(place.backward_reads ==
+                c.model.layers[c.blocks.use(place.use).layer.index()].backward_reads_parameters);
+      auto const holder = std::ranges::find_if(expected, [&](auto use) {
+        return c.blocks.use(use).block == c.blocks.use(place.use).block;
+      });
+      RC_ASSERT(place.holder == *holder);
+      RC_ASSERT(place.holds() == (*holder == place.use));
+      if (place.holds()) {
+        RC_ASSERT(place.parameters == parameters);
+        parameters += block.master.bytes();
+      } else {
+        RC_ASSERT(place.parameters == stage.place_of(*holder).parameters);
+      }
       RC_ASSERT(place.rounded_tensor.size() == block.master.size());
       std::size_t rounded = 0;
       for (std::size_t t = 0; t < block.master.size(); ++t) {

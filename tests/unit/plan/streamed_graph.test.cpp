@@ -59,6 +59,35 @@ void check_order(TrainingGraphs const& graphs) {
   }
 }
 
+/// A graph of one stage with as little memory as it needs.
+TrainingGraphs one_stage_from_single_entries(ToyModelOptions const& model) {
+  Training training;
+  training.model = model;
+  training.plan = {.devices = 2, .micro_batches_per_round = 2, .rounds = 4};
+  auto const protocol = LayerEventProtocol{};
+  training.plan.device_memory = smallest_device_memory(
+      training, RoundRobinSchedule{}, PriorityTransferEngine{}, protocol, OneStage{});
+  auto graphs =
+      plan_training(training, RoundRobinSchedule{}, PriorityTransferEngine{}, protocol, OneStage{});
+  REQUIRE(graphs.stages.memory.buffering == Buffering{1, 1, 1});
+  check_order(graphs);
+  return graphs;
+}
+
+/// The compute action that \p copy waits for.
+Action const& awaited_compute(ActionGraph const& graph, Action const& copy) {
+  Action const* awaited = nullptr;
+  for (auto const wait : copy.waits) {
+    auto const& action = graph.actions[wait.index()];
+    if (action.lane.kind == LaneKind::compute) {
+      CHECK(awaited == nullptr);
+      awaited = &action;
+    }
+  }
+  REQUIRE(awaited != nullptr);
+  return *awaited;
+}
+
 }  // namespace
 
 TEST_CASE("all accesses to buffers are ordered, for every size, policy and buffering") {
@@ -241,20 +270,9 @@ TEST_CASE("a slot without parameter windows begins before its last parameters ar
 
 TEST_CASE(
     "one stage from single entries: copies wait for their own layer alone, the last one's first") {
-  Training training;
-  training.model = {.dense = 3};
-  training.plan = {.devices = 2, .micro_batches_per_round = 2, .rounds = 4};
-  auto const protocol = LayerEventProtocol{};
-  training.plan.device_memory = smallest_device_memory(
-      training, RoundRobinSchedule{}, PriorityTransferEngine{}, protocol, OneStage{});
-  auto const graphs =
-      plan_training(training, RoundRobinSchedule{}, PriorityTransferEngine{}, protocol, OneStage{});
-  REQUIRE(graphs.stages.memory.buffering == Buffering{1, 1, 1});
-  check_order(graphs);
-
-  auto const& actions = graphs.call.actions;
+  auto const graphs = one_stage_from_single_entries({.dense = 3});
   std::map<std::pair<ActionKind, RoundId>, std::vector<LayerId>> copied;
-  for (auto const& action : actions) {
+  for (auto const& action : graphs.call.actions) {
     bool const is_upload = action.kind == ActionKind::upload_parameters;
     if (!is_upload && action.kind != ActionKind::download_gradients) {
       continue;
@@ -265,22 +283,51 @@ TEST_CASE(
       CHECK(action.waits.empty());  // the call before has waits of its own
       continue;
     }
-    std::vector<ActionId> computes;
-    std::ranges::copy_if(action.waits, std::back_inserter(computes), [&](ActionId wait) {
-      return actions[wait.index()].lane.kind == LaneKind::compute;
-    });
-    REQUIRE(computes.size() == 1);
-    auto const& done = actions[computes.front().index()];
-    CHECK(done.kind == ActionKind::backward);
+    auto const& done = awaited_compute(graphs.call, action);
+    // The backward of the first layer reads no parameters.
+    CHECK((done.kind == ActionKind::backward) == (!is_upload || layer > LayerId(0)));
     CHECK(done.last);
     CHECK(done.layer == layer);
     CHECK(done.round.index() + (is_upload ? 2 : 0) == action.round.index());
   }
-  CHECK(copied.size() == 2 * training.plan.rounds);
-  for (auto const& [key, layers] : copied) {
-    CHECK(layers.size() > training.model.dense);
+  CHECK(copied.size() == 2 * 4);
+  for (auto& [key, layers] : copied) {
+    CHECK(layers.size() > 3);
+    if (key.first == ActionKind::upload_parameters) {
+      CHECK(layers.front() == LayerId(0));
+      layers.erase(layers.begin());
+    }
     CHECK(std::ranges::is_sorted(layers, std::ranges::greater{}));
   }
+}
+
+TEST_CASE("a block that two layers of one stage use goes up once, when the last of them is done") {
+  auto const graphs = one_stage_from_single_entries({.dense = 3, .tied = true});
+  auto const& uses = graphs.blocks.block_of(graphs.blocks.layer_uses.front().front()).uses;
+  REQUIRE(uses.size() == 2);
+  std::size_t uploads = 0;
+  std::size_t downloads = 0;
+  for (auto const& action : graphs.call.actions) {
+    auto const is_shared = [&](BlockPiece const& piece) {
+      return piece.use == uses.front() || piece.use == uses.back();
+    };
+    if (std::ranges::none_of(action.pieces, is_shared)) {
+      continue;
+    }
+    if (action.kind == ActionKind::download_gradients) {
+      ++downloads;
+      continue;
+    }
+    ++uploads;
+    CHECK(action.pieces.front().use == uses.front());
+    if (action.round >= RoundId(2)) {
+      auto const& done = awaited_compute(graphs.call, action);
+      CHECK(done.kind == ActionKind::backward);
+      CHECK(done.layer == graphs.blocks.use(uses.back()).layer);
+    }
+  }
+  CHECK(uploads == 4);
+  CHECK(downloads == 2 * 4);
 }
 
 TEST_CASE("a loss comes down as soon as the loss layer is done") {

@@ -104,15 +104,27 @@ ROUNDPIPE_INLINE void place_rounded(StageLayout& layout, ParameterBlocks const& 
   layout.gradient_bytes = space.end();
 }
 
-ROUNDPIPE_INLINE void place_uses(StageLayout& layout, ParameterBlocks const& blocks) {
+ROUNDPIPE_INLINE void place_uses(StageLayout& layout,
+                                 ModelDescription const& model,
+                                 ParameterBlocks const& blocks) {
   for (std::size_t layer = layout.range.first; layer < layout.range.end(); ++layer) {
     for (auto const use : blocks.layer_uses[layer]) {
       auto const& block = blocks.block_of(use);
       UsePlace place;
       place.use = use;
+      place.holder = use;
       place.trains = blocks.trains(use);
-      place.parameters = layout.parameter_bytes;
-      layout.parameter_bytes += block.master.bytes();
+      place.backward_reads = model.layers[layer].backward_reads_parameters;
+      auto const same = std::ranges::find_if(layout.uses, [&](UsePlace const& other) {
+        return blocks.use(other.use).block == blocks.use(use).block;
+      });
+      if (same != layout.uses.end()) {
+        place.holder = same->use;
+        place.parameters = same->parameters;
+      } else {
+        place.parameters = layout.parameter_bytes;
+        layout.parameter_bytes += block.master.bytes();
+      }
       for (auto const& spec : block.master) {
         auto const rounds = spec.dtype != accumulation_type(spec.dtype);
         place.rounded_tensor.push_back(rounds ? place.rounded_table.add(spec)
@@ -132,6 +144,20 @@ ROUNDPIPE_INLINE void place_uses(StageLayout& layout, ParameterBlocks const& blo
 
 }  // namespace detail
 
+ROUNDPIPE_INLINE UsePlace const& StageLayout::place_of(BlockUseId use) const {
+  return *std::ranges::find(uses, use, &UsePlace::use);
+}
+
+ROUNDPIPE_INLINE std::size_t StageLayout::last_reader(BlockUseId holder,
+                                                      ParameterBlocks const& blocks) const {
+  for (auto const& place : uses) {
+    if (place.holder == holder && place.backward_reads) {
+      return blocks.use(place.use).layer.index();
+    }
+  }
+  return range.end();
+}
+
 ROUNDPIPE_INLINE StageLayout lay_out_stage(ModelDescription const& model,
                                            ParameterBlocks const& blocks,
                                            StageKind kind,
@@ -145,7 +171,7 @@ ROUNDPIPE_INLINE StageLayout lay_out_stage(ModelDescription const& model,
   if (kind == StageKind::forward || kind == StageKind::backward) {
     layout.offloaded = offloaded;
   }
-  detail::place_uses(layout, blocks);
+  detail::place_uses(layout, model, blocks);
 
   detail::AreaCursor in(Area::activations_in);
   detail::AreaCursor out(Area::activations_out);

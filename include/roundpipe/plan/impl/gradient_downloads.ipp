@@ -50,8 +50,8 @@ ROUNDPIPE_INLINE void GradientDownloads::finish_call() {
 }
 
 ROUNDPIPE_INLINE void GradientDownloads::add_own(SlotId id) {
-  ActionId const gates[] = {is_fixed() ? ActionId::none()
-                                       : call_.last_down(id, call_.micro_batches_per_round())};
+  ActionId const gates[] = {in_windows() ? call_.last_down(id, call_.micro_batches_per_round())
+                                         : ActionId::none()};
   for (auto const& chunk : chunks_of(id)) {
     add_chunk(id, chunk, gates, SlotId::none());
   }

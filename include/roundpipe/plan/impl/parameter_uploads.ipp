@@ -11,6 +11,7 @@
 
 #include <algorithm>
 #include <cstddef>
+#include <functional>
 #include <set>
 #include <span>
 #include <utility>
@@ -20,14 +21,21 @@ namespace roundpipe {
 
 namespace detail {
 
-ROUNDPIPE_INLINE ParameterUploads::ParameterUploads(CallContext& call)
-    : call_(call), chunks_(cut_stages(call, [](auto const&, auto const&) { return true; })) {
+ROUNDPIPE_INLINE ParameterUploads::ParameterUploads(CallContext& call) : call_(call) {
+  auto const goes_up = [](UsePlace const& place) { return place.holds(); };
+  chunks_ = cut_stages(call, [&](auto const&, UsePlace const& place) { return goes_up(place); });
   auto const& blocks = call.input.blocks;
   for (std::size_t i = 0; i < chunks_.size(); ++i) {
     auto const& stage = call.input.stages[i];
-    ordered_.push_back(call.has_fixed_parameters()
-                           ? chunks_by_use(blocks, stage, [](auto const&) { return true; })
-                           : in_layer_order(chunks_[i], blocks, stage));
+    if (!call.has_fixed_parameters()) {
+      ordered_.push_back(in_layer_order(chunks_[i], blocks, stage));
+      continue;
+    }
+    auto by_use = chunks_by_use(blocks, stage, goes_up);
+    std::ranges::stable_sort(by_use, std::ranges::greater{}, [&](StageChunk const& chunk) {
+      return stage.last_reader(chunk.uses.front(), blocks);
+    });
+    ordered_.push_back(std::move(by_use));
   }
 }
 

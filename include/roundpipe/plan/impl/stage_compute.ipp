@@ -13,6 +13,7 @@
 #include <algorithm>
 #include <cstddef>
 #include <utility>
+#include <vector>
 
 namespace roundpipe {
 
@@ -63,6 +64,31 @@ ROUNDPIPE_INLINE void StageCompute::write_entry(Action& action) {
       entry, BufferKind::activations_out, call_.input.buffering.activations, action));
 }
 
+ROUNDPIPE_INLINE void StageCompute::read_parameters(Action& action) {
+  auto const& stage = call_.stage_of(action.slot);
+  auto const& work = call_.work_of(action.slot);
+  std::vector<BlockUseId> holders;
+  for (auto const use : call_.input.blocks.layer_uses[action.layer.index()]) {
+    auto const& place = stage.place_of(use);
+    if (place.backward_reads || action.kind != ActionKind::backward) {
+      holders.push_back(place.holder);
+    }
+  }
+  for (auto const use : holders) {
+    if (action.first) {
+      wait_for(action, work.uploaded[use.index()]);
+    }
+    if (std::ranges::find(action.uses, use) == action.uses.end()) {
+      action.uses.push_back(use);
+    }
+  }
+  for (auto const ring : call_.parameter_rings(holders)) {
+    if (ring < work.parameters.size() && work.parameters[ring]) {
+      action.reads.push_back(*work.parameters[ring]);
+    }
+  }
+}
+
 ROUNDPIPE_INLINE ActionId StageCompute::add_layer(Pass const& pass, Action action) {
   auto const& stage = call_.stage_of(action.slot);
   auto& work = call_.work_of(action.slot);
@@ -75,16 +101,7 @@ ROUNDPIPE_INLINE ActionId StageCompute::add_layer(Pass const& pass, Action actio
   if (!work.last_compute[m].valid()) {  // the first of the micro-batch
     wait_for(action, work.activation_up[m]);
   }
-  for (auto const use : action.uses) {
-    if (action.first) {
-      wait_for(action, work.uploaded[use.index()]);
-    }
-  }
-  for (auto const ring : call_.parameter_rings(action.uses)) {
-    if (ring < work.parameters.size() && work.parameters[ring]) {
-      action.reads.push_back(*work.parameters[ring]);
-    }
-  }
+  read_parameters(action);
   auto const reads_entry =
       (places.input.area == Area::activations_in && places.input.bytes > 0) ||
       (places.output.area == Area::activations_in && places.output.bytes > 0) ||

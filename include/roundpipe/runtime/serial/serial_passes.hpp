@@ -82,6 +82,9 @@ class SerialPasses {
                   LayerCall call) {
     for (std::size_t i = model.size(); i-- > 0;) {
       auto tensors = common_tensors(model, parameters, i, true);
+      if (!model.layers[i].backward_reads_parameters) {
+        std::ranges::fill(tensors.parameters, DeviceTensor{});
+      }
       tensors.output_gradients = gradient_views(model.layers[i].boundary, layers_[i]);
       if (i > 0) {
         tensors.input_gradients = gradient_views(model.layers[i].input, layers_[i - 1]);

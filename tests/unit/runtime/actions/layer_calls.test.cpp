@@ -71,6 +71,10 @@ TEST_CASE("gradients begin with zeros in a slot's first backward, and are rounde
     }
     calls.prepare_backward(here, layer);
     auto const& facts = here.facts(here.action.layer.index());
+    CHECK(layer.tensors.parameters.size() == facts.parameters.size());
+    for (auto const& parameter : layer.tensors.parameters) {
+      CHECK(parameter.present() == facts.backward_reads_parameters);
+    }
     CHECK(layer.tensors.parameter_gradients.size() == facts.parameters.size());
     CHECK(layer.tensors.saved.size() == facts.footprint.saved_bytes);
     CHECK(layer.tensors.input_gradients.size() ==

@@ -16,11 +16,7 @@
 namespace roundpipe {
 
 ROUNDPIPE_INLINE UsePlace const& DeviceAction::place_of(BlockUseId use) const {
-  std::size_t i = 0;
-  while (stage().uses[i].use != use) {
-    ++i;
-  }
-  return stage().uses[i];
+  return stage().place_of(use);
 }
 
 ROUNDPIPE_INLINE DeviceBytes DevicePlaces::entry(DeviceAction const& here, BufferKind kind) const {

@@ -86,10 +86,12 @@ ROUNDPIPE_INLINE void LayerCalls::prepare(DeviceAction const& here, PreparedLaye
   auto const parameters = places_.entry(here, BufferKind::parameters);
   tensors.parameters.clear();
   for (auto const& place : blocks_.places[index]) {
-    tensors.parameters.push_back(tensor(parameters,
-                                        here.place_of(place.use).parameters,
-                                        blocks_.block_of(place.use).master,
-                                        place.tensor));
+    tensors.parameters.push_back(parameters.empty()  // a backward that reads none
+                                     ? DeviceTensor{}
+                                     : tensor(parameters,
+                                              here.place_of(place.use).parameters,
+                                              blocks_.block_of(place.use).master,
+                                              place.tensor));
   }
   views(tensors.inputs, facts.input, places_.at(here, places.input));
   views(tensors.side_inputs, facts.side_inputs, places_.at(here, places.side_inputs));
