@@ -78,9 +78,11 @@ class StageSearch {
                                                        Buffering const& buffering,
                                                        Bytes budget) const;
 
-  /// Stages that need no more than \p limit bytes each and take less than \p longest_s.
+  /// Stages that take less than \p longest_s and need no more than \p most bytes each, those of
+  /// several layers no more than \p limit.
   [[nodiscard]] std::optional<Partition> try_partition(OffloadingChoice const& choice,
                                                        Buffering const& buffering,
+                                                       Bytes most,
                                                        Bytes limit,
                                                        double longest_s) const;
 

@@ -3,6 +3,7 @@
 
 #include <roundpipe/plan/planner.hpp>
 
+#include <roundpipe/model/byte_description.hpp>
 #include <roundpipe/partition/partitioner.hpp>
 #include <roundpipe/policies/layer_event_protocol.hpp>
 #include <roundpipe/policies/priority_transfer_engine.hpp>
@@ -13,6 +14,7 @@
 
 #include <doctest/doctest.h>
 
+#include <cstddef>
 #include <string>
 #include <vector>
 
@@ -108,6 +110,30 @@ TEST_CASE("offloading changes nothing for the fused stage and its evaluation") {
   CHECK(offloads.train[1].in_bytes == recomputes.train[1].in_bytes);
   CHECK(offloads.train[1].scratch_bytes == recomputes.train[1].scratch_bytes);
   CHECK(offloads.train[0].save_bytes > 0);
+}
+
+TEST_CASE("stages that can be cut leave room for a layer that cannot") {
+  std::vector<LayerBytes> layers(7, {1_MiB, 1_MiB, 1_KiB, 1_MiB, 0});
+  layers.back() = {1_KiB, 1_KiB, 0, 0, 24_MiB};
+  auto const model = describe_bytes(layers);
+  auto const blocks = form_blocks(model);
+  CostModel const costs(std::vector<LayerCost>(model.size(), LayerCost{1, 2}));
+  Partition single;
+  for (std::size_t i = 0; i < model.size(); ++i) {
+    single.backward.insert(single.backward.begin(), {i, 1});
+    if (i + 1 < model.size()) {
+      single.forward.push_back({i, 1});
+    }
+  }
+  auto const least = lay_out_stages(model, blocks, single, {1, 1, 1}).memory.bytes;
+  Planner const planner{
+      RoundRobinSchedule{}, PriorityTransferEngine{}, LayerEventProtocol{}, Partitioner{}};
+  PlanOptions options{.micro_batches_per_round = 2, .device_memory = least};
+  CHECK(planner.plan_stages(model, blocks, costs, options).memory.bytes <= least);
+  options.device_memory = least - 256;
+  auto const error =
+      error_of([&] { return planner.plan_stages(model, blocks, costs, options).memory.bytes; });
+  CHECK(error.message().find(std::to_string(least) + " bytes") != std::string::npos);
 }
 
 }  // namespace planner_test

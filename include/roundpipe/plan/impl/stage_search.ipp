@@ -24,14 +24,16 @@ namespace roundpipe {
 
 namespace detail {
 
-/// What the stage needs that needs most.
+/// What the stage of several layers needs that needs most; 0 when there is none.
 [[nodiscard]] ROUNDPIPE_INLINE Bytes largest_stage(OffloadingChoice const& choice,
                                                    Partition const& partition,
                                                    Buffering const& buffering) {
-  Bytes largest = 1;
+  Bytes largest = 0;
   auto const add = [&](StageDirection direction, std::span<LayerRange const> ranges) {
     for (auto const& range : ranges) {
-      largest = std::max(largest, choice.sizes.bytes(direction, range, buffering));
+      if (range.count > 1) {
+        largest = std::max(largest, choice.sizes.bytes(direction, range, buffering));
+      }
     }
   };
   add(StageDirection::forward, partition.forward);
@@ -116,19 +118,20 @@ ROUNDPIPE_INLINE std::optional<StagePlan> StageSearch::try_buffering(OffloadingC
                                                                      Buffering const& buffering,
                                                                      Bytes budget) const {
   std::optional<StagePlan> found;
-  auto limit = budget - std::min(budget, options_.held_memory);
+  auto const most = budget - std::min(budget, options_.held_memory);
+  auto limit = most;
   auto longest_s = std::numeric_limits<double>::infinity();
-  while (auto partition = try_partition(choice, buffering, limit, longest_s)) {
+  while (auto partition = try_partition(choice, buffering, most, limit, longest_s)) {
     auto plan = lay_out_stages(model_, blocks_, *std::move(partition), buffering, choice.saves);
     if (plan.memory.bytes + options_.held_by(plan) > budget) {
       // Each ring is as large as its largest stage needs, so stages that fit one by one may not
-      // fit together. A lower limit for one stage gives the next partition to try; none between
-      // is left out, so that a larger budget never fails where a smaller one works.
-      auto const lower = largest_stage(choice, plan.partition, buffering) - 1;
-      if (lower >= limit) {
-        break;  // the policy does not heed limits
+      // fit together. A lower limit for stages that can be cut gives the next partition to try;
+      // none between is left out, so that a larger budget never fails where a smaller one works.
+      auto const largest = largest_stage(choice, plan.partition, buffering);
+      if (largest == 0 || largest > limit) {
+        break;  // nothing can be cut, or the policy does not heed limits
       }
-      limit = lower;
+      limit = largest - 1;
       continue;
     }
     found = std::move(plan);
@@ -144,6 +147,7 @@ ROUNDPIPE_INLINE std::optional<StagePlan> StageSearch::try_buffering(OffloadingC
 
 ROUNDPIPE_INLINE std::optional<Partition> StageSearch::try_partition(OffloadingChoice const& choice,
                                                                      Buffering const& buffering,
+                                                                     Bytes most,
                                                                      Bytes limit,
                                                                      double longest_s) const {
   PartitionProblem const problem{
@@ -152,7 +156,8 @@ ROUNDPIPE_INLINE std::optional<Partition> StageSearch::try_partition(OffloadingC
       .micro_batches_per_call = options_.micro_batches_per_round * options_.rounds,
       .fits =
           [&](StageDirection direction, LayerRange range) {
-            return choice.sizes.bytes(direction, range, buffering) <= limit &&
+            return choice.sizes.bytes(direction, range, buffering) <=
+                       (range.count > 1 ? limit : most) &&
                    stage_seconds(choice.costs, direction, range) < longest_s;
           },
       .micro_batches_per_round = {options_.micro_batches_per_round}};
@@ -182,15 +187,15 @@ ROUNDPIPE_INLINE Error StageSearch::refusal(OffloadingChoice const& choice) cons
 
 ROUNDPIPE_INLINE Bytes StageSearch::smallest_budget(OffloadingChoice const& choice) const {
   auto const fits = [&](Bytes units) {
-    return std::ranges::any_of(modes_, [&](Buffering const& buffering) {
+    return std::any_of(modes_.rbegin(), modes_.rend(), [&](Buffering const& buffering) {
       return try_buffering(choice, buffering, units * tensor_alignment_bytes).has_value();
     });
   };
-  auto low = options_.device_memory / tensor_alignment_bytes;
-  auto high = 2 * low + 1;
+  auto const least = choice.sizes.largest_layer(modes_.back()).second + options_.held_memory;
+  auto low = std::max(options_.device_memory, least - 1) / tensor_alignment_bytes;
+  auto high = low + low / 8 + 1;
   while (!fits(high)) {
-    low = high;
-    high *= 2;
+    low = std::exchange(high, 2 * high - low);
   }
   while (high - low > 1) {
     auto const middle = low + (high - low) / 2;
