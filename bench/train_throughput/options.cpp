@@ -73,6 +73,10 @@ std::optional<Options> parse_options(int argc, char const* const* argv) {
   add("--warmup", o.warmup, "Iterations before the measured ones");
   add("--precision", o.precision, "Type of weights, boundaries and products")
       ->check(CLI::IsMember({"bf16", "fp16"}));
+  add("--states",
+      o.states,
+      "What the optimizer keeps: weights and states in fp32, or states in the weights' type alone")
+      ->check(CLI::IsMember({"fp32", "declared"}));
   app.add_flag("--sync", o.sync, "Make each iteration wait for the optimizer");
   add("--schedule", o.schedule, "How stages are dealt to GPUs")
       ->check(CLI::IsMember({"roundpipe", "looped-bfs"}));

@@ -32,6 +32,7 @@ struct Options {
   std::size_t steps = 6;   ///< Measured iterations.
   std::size_t warmup = 3;  ///< Iterations before them.
   std::string precision = "bf16";
+  std::string states = "fp32";
   bool sync = false;
   std::string schedule = "roundpipe";
   std::string protocol = "event";

@@ -86,8 +86,9 @@ void print(std::ostream& out,
     line("chosen", fmt::format("{}; in {:.1f} s", outcome.automatic, outcome.automatic_s));
   }
   line("policies",
-       fmt::format("{}, {}, {} transfers, {} protocol{}, {} partition",
+       fmt::format("{}, {} states, {}, {} transfers, {} protocol{}, {} partition",
                    o.precision,
+                   o.states,
                    o.schedule,
                    o.transfers,
                    o.protocol,
@@ -171,6 +172,7 @@ void write_json(std::ostream& out,
   json["warmup"] = o.warmup;
   json["loss_chunk"] = o.loss_chunk;
   json["precision"] = o.precision;
+  json["states"] = o.states;
   json["synchronous"] = o.sync;
   json["schedule"] = o.schedule;
   json["protocol"] = o.protocol;

@@ -149,6 +149,7 @@ Outcome run(Options& o, rp::nn::TransformerConfig const& shape) {
   rp::PipelineOptions options{
       .devices = o.devices,
       .device_memory = o.device_memory,
+      .state_type = o.states == "declared" ? rp::StateType::declared : rp::StateType::fp32,
       .loss_scale = loss_scale,
       .costs = rp::CostSource::measured,
       .forecast = rp::forecast_training_seconds,
