@@ -67,7 +67,8 @@ class StageSearch {
   [[nodiscard]] std::optional<Found> choose_buffering(OffloadingChoice const& choice) const;
 
   /// Replaces \p best by a plan that offloads saves, if one is faster. A few micro-batches may not
-  /// be worth the ring's room while more are, so it climbs from a quarter of a round.
+  /// be worth the ring's room while more are, so it climbs from a quarter of a round, with the
+  /// buffering that is best there.
   void offload(Found& best) const;
 
   /// The plan that offloads the saves of so many micro-batches, with \p buffering or less of it.

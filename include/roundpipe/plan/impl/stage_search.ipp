@@ -76,11 +76,18 @@ ROUNDPIPE_INLINE void StageSearch::offload(Found& best) const {
   auto const all = options_.micro_batches_per_round;
   auto const step = std::max<std::size_t>(1, all / 8);
   auto count = (all + 3) / 4;
-  auto top = try_offloading(count, best.plan.memory.buffering);
+  std::optional<Found> top;
+  for (auto const& buffering : modes_) {
+    auto found = try_offloading(count, buffering);
+    if (found && (!top || found->seconds < top->seconds)) {
+      top = std::move(found);
+    }
+  }
   auto const climb = [&](auto&& next) {
     auto const before = count;
+    auto const buffering = top ? top->plan.memory.buffering : modes_.front();
     for (auto n = next(count); n > 0 && n <= all; n = next(n)) {
-      auto found = try_offloading(n, best.plan.memory.buffering);
+      auto found = try_offloading(n, buffering);
       if (top && (!found || found->seconds >= top->seconds)) {
         break;
       }
