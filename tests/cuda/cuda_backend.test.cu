@@ -2,29 +2,22 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 
 #include <roundpipe/cuda/cuda_backend.hpp>
+#include <support/contains.hpp>
 #include <support/cuda_workers.hpp>
 #include <support/error_of.hpp>
 
 #include <doctest/doctest.h>
 
-#include <string>
 #include <system_error>
 #include <thread>
 
 using namespace roundpipe;
+using test::contains;
 using test::d0;
 using test::d1;
 using test::error_of;
 using test::one_worker;
 using test::two_workers;
-
-namespace {
-
-bool contains(std::string const& text, std::string const& part) {
-  return text.find(part) != std::string::npos;
-}
-
-}  // namespace
 
 TEST_CASE("a CUDA backend names its devices and their budgets") {
   cu::CudaBackend backend(two_workers());

@@ -4,6 +4,7 @@
 #include <roundpipe/cuda/cuda_backend.hpp>
 #include <roundpipe/cuda/cuda_slab.hpp>
 #include <roundpipe/cuda/device/pinned_memory.hpp>
+#include <support/contains.hpp>
 #include <support/cuda_workers.hpp>
 #include <support/error_of.hpp>
 
@@ -12,22 +13,14 @@
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
-#include <string>
 #include <utility>
 
 using namespace roundpipe;
+using test::contains;
 using test::d0;
 using test::d1;
 using test::error_of;
 using test::two_workers;
-
-namespace {
-
-bool contains(std::string const& text, std::string const& part) {
-  return text.find(part) != std::string::npos;
-}
-
-}  // namespace
 
 TEST_CASE("the budget of a device is a limit, however much memory the card has") {
   cu::CudaBackend backend(two_workers());

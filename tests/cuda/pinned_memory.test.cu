@@ -2,26 +2,19 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 
 #include <roundpipe/cuda/device/pinned_memory.hpp>
+#include <support/contains.hpp>
 #include <support/error_of.hpp>
 
 #include <doctest/doctest.h>
 
 #include <cstddef>
 #include <cstdint>
-#include <string>
 #include <system_error>
 #include <utility>
 
 using namespace roundpipe;
+using test::contains;
 using test::error_of;
-
-namespace {
-
-bool contains(std::string const& text, std::string const& part) {
-  return text.find(part) != std::string::npos;
-}
-
-}  // namespace
 
 TEST_CASE("pinned memory is zeroed, begins at huge pages, and moves as a whole") {
   cu::PinnedMemory memory(5_MiB + 3);

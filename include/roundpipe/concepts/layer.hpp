@@ -120,9 +120,8 @@ concept HasName = requires(L const& layer) {
 ///    `ctx.saving()`, `forward` also writes to `ctx.saved()` what `backward` will need; reason:
 ///    `backward` receives parameters (unless `backward_reads_parameters()` is false), inputs, side
 ///    inputs and `saved()`, but no outputs. What lies in `saved()` holds no addresses: `backward`
-///    may find it elsewhere, or on another device. The
-///    saving forward of a loss layer may leave the loss to `backward`; reason: where both need the
-///    same products, computing them once is enough.
+///    may find it elsewhere, or on another device. The saving forward of a loss layer may leave the
+///    loss to `backward`; reason: where both need the same products, computing them once is enough.
 /// 4. `backward` overwrites every input gradient that is present and *adds* to every parameter
 ///    gradient that is present; reason: parameter gradients accumulate over the micro-batches of a
 ///    slot, in their order, in the accumulation type; frozen parameters have no gradient. Absent

@@ -24,12 +24,14 @@ namespace roundpipe::detail {
 class GradientDownloads {
  public:
   /// Cuts the stages of \p call, which must outlive this. \throws Error as \ref cut_stage does.
-  explicit GradientDownloads(CallContext& call)
-      : call_(call), sums_(call), chunks_(cut_stages(call, trains)) {
-    for (std::size_t i = 0; i < chunks_.size() && !in_windows(); ++i) {
-      auto const& stage = call.input.stages[i];
-      chunks_[i] = chunks_by_use(
-          call.input.blocks, stage, [&](UsePlace const& place) { return trains(stage, place); });
+  explicit GradientDownloads(CallContext& call) : call_(call), sums_(call) {
+    if (in_windows()) {
+      chunks_ = cut_stages(call, trains);
+      return;
+    }
+    for (auto const& stage : call.input.stages) {
+      chunks_.push_back(chunks_by_use(
+          call.input.blocks, stage, [&](UsePlace const& place) { return trains(stage, place); }));
     }
   }
 

@@ -3,6 +3,7 @@
 
 #include <roundpipe/backend/host_backend.hpp>
 
+#include <support/contains.hpp>
 #include <support/error_of.hpp>
 
 #include <doctest/doctest.h>
@@ -29,6 +30,7 @@ namespace host_backend_test {
 namespace {
 
 using namespace roundpipe;
+using test::contains;
 using test::error_of;
 
 DeviceId const d0{0};
@@ -38,10 +40,6 @@ HostBackendOptions two_devices() {
   HostBackendOptions options;
   options.devices = 2;
   return options;
-}
-
-bool contains(std::string const& text, std::string const& part) {
-  return text.find(part) != std::string::npos;
 }
 
 }  // namespace

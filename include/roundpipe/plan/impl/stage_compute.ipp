@@ -70,16 +70,15 @@ ROUNDPIPE_INLINE void StageCompute::read_parameters(Action& action) {
   std::vector<BlockUseId> holders;
   for (auto const use : call_.input.blocks.layer_uses[action.layer.index()]) {
     auto const& place = stage.place_of(use);
-    if (place.backward_reads || action.kind != ActionKind::backward) {
-      holders.push_back(place.holder);
+    if (action.kind == ActionKind::backward && !place.backward_reads) {
+      continue;
     }
-  }
-  for (auto const use : holders) {
+    holders.push_back(place.holder);
+    if (!place.holds()) {
+      action.uses.push_back(place.holder);
+    }
     if (action.first) {
-      wait_for(action, work.uploaded[use.index()]);
-    }
-    if (std::ranges::find(action.uses, use) == action.uses.end()) {
-      action.uses.push_back(use);
+      wait_for(action, work.uploaded[place.holder.index()]);
     }
   }
   for (auto const ring : call_.parameter_rings(holders)) {
