@@ -159,28 +159,28 @@ set(ROUNDPIPE_CORE_HEADERS
   include/roundpipe/runtime/state/parameter_memory.hpp
   include/roundpipe/runtime/state/rounding_key.hpp
   include/roundpipe/runtime/state/step_progress.hpp
-  include/roundpipe/runtime/execute/action_work.hpp
   include/roundpipe/runtime/execute/call_data.hpp
   include/roundpipe/runtime/execute/device_issuer.hpp
+  include/roundpipe/runtime/execute/device_work.hpp
   include/roundpipe/runtime/execute/executor.hpp
   include/roundpipe/runtime/execute/graph_program.hpp
   include/roundpipe/runtime/execute/graph_run.hpp
   include/roundpipe/runtime/execute/host_lane_traits.hpp
+  include/roundpipe/runtime/execute/host_lane_work.hpp
   include/roundpipe/runtime/execute/host_lane_worker.hpp
   include/roundpipe/runtime/execute/host_progress.hpp
   include/roundpipe/runtime/execute/issue_pace.hpp
   include/roundpipe/runtime/execute/run_history.hpp
+  include/roundpipe/runtime/execute/run_located.hpp
   include/roundpipe/runtime/execute/run_queue.hpp
   include/roundpipe/runtime/execute/run_state.hpp
   include/roundpipe/runtime/execute/run_threads.hpp
   include/roundpipe/runtime/execute/run_timeline.hpp
   include/roundpipe/runtime/execute/run_waits.hpp
-  include/roundpipe/runtime/actions/action_dispatcher.hpp
   include/roundpipe/runtime/actions/device_actions.hpp
   include/roundpipe/runtime/actions/device_copies.hpp
   include/roundpipe/runtime/actions/device_places.hpp
   include/roundpipe/runtime/actions/gradient_accumulator.hpp
-  include/roundpipe/runtime/actions/host_lane_work.hpp
   include/roundpipe/runtime/actions/layer_calls.hpp
   include/roundpipe/runtime/actions/parameter_copier.hpp
   include/roundpipe/runtime/actions/parameter_updater.hpp
@@ -429,6 +429,7 @@ set(ROUNDPIPE_DEFINITIONS
   include/roundpipe/runtime/execute/impl/graph_program.ipp
   include/roundpipe/runtime/execute/impl/host_lane_traits.ipp
   include/roundpipe/runtime/execute/impl/run_history.ipp
+  include/roundpipe/runtime/execute/impl/run_located.ipp
   include/roundpipe/runtime/execute/impl/run_state.ipp
   include/roundpipe/runtime/actions/impl/device_copies.ipp
   include/roundpipe/runtime/actions/impl/device_places.ipp

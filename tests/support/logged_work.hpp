@@ -8,52 +8,68 @@
 #include <roundpipe/backend/host_backend.hpp>
 #include <roundpipe/core/error.hpp>
 #include <roundpipe/core/id.hpp>
-#include <roundpipe/runtime/execute/action_work.hpp>
+#include <roundpipe/runtime/execute/device_work.hpp>
 #include <roundpipe/runtime/execute/host_lane_traits.hpp>
+#include <roundpipe/runtime/execute/host_lane_work.hpp>
+#include <roundpipe/runtime/execute/run_state.hpp>
 
+#include <deque>
 #include <functional>
 #include <mutex>
-#include <span>
 #include <vector>
 
 namespace roundpipe::test {
 
-/// Models ActionWork on the host backend. Several threads may use it at once.
-class LoggedWork {
+/// Work of devices and of host lanes. Several threads may use it at once.
+class LoggedWork final : public DeviceWork<HostBackend> {
  public:
   /// Called with every action that is issued on a device or run on the host; the work rethrows its
   /// exceptions.
   std::function<void(ActionId)> hook = [](ActionId) {};
   /// Called with every action whose work runs on a device.
   std::function<void(ActionId)> device_hook = [](ActionId) {};
+  /// The host lanes that \ref host_lanes serves.
+  std::vector<HostLaneTraits> lanes = {
+      {LaneKind::accumulate}, {LaneKind::parameter_copy}, {LaneKind::optimizer, true, true}};
 
-  void issue(GraphRun<HostBackend>&, ActionId id, HostStream& stream, DeviceId) {
+  void issue(RunState const&, ActionId id, HostStream& stream, DeviceId) override {
     hook(id);
     stream.launch([this, id] {
       device_hook(id);
       add(done_, id);
     });
   }
-  void run(GraphRun<HostBackend>&, ActionId id) {
-    hook(id);
-    add(done_, id);
-  }
-  void abandon(GraphRun<HostBackend>&, ActionId id) {
-    add(abandoned_, id);
-    throw Error(Errc::aborted, "nobody is to see this");
-  }
 
-  [[nodiscard]] std::span<HostLaneTraits const> host_lanes() const { return lanes; }
-
-  /// The host lanes that the work serves. Set it before an executor is made.
-  std::vector<HostLaneTraits> lanes = {
-      {LaneKind::accumulate}, {LaneKind::parameter_copy}, {LaneKind::optimizer, true, true}};
+  /// The work of each host lane, which throws when it is abandoned.
+  [[nodiscard]] std::vector<HostLaneWork*> host_lanes() {
+    std::vector<HostLaneWork*> works;
+    for (auto const& lane : lanes) {
+      works.push_back(&works_.emplace_back(*this, lane));
+    }
+    return works;
+  }
 
   /// The actions whose work is done, in the order of their ends.
   [[nodiscard]] std::vector<ActionId> done() const { return copy(done_); }
   [[nodiscard]] std::vector<ActionId> abandoned() const { return copy(abandoned_); }
 
  private:
+  class Lane final : public HostLaneWork {
+   public:
+    Lane(LoggedWork& log, HostLaneTraits lane) : HostLaneWork(lane), log_(log) {}
+    void run(RunState const&, ActionId id) override {
+      log_.hook(id);
+      log_.add(log_.done_, id);
+    }
+    void abandon(RunState const&, ActionId id) override {
+      log_.add(log_.abandoned_, id);
+      throw Error(Errc::aborted, "nobody is to see this");
+    }
+
+   private:
+    LoggedWork& log_;
+  };
+
   void add(std::vector<ActionId>& list, ActionId id) {
     std::lock_guard const lock(mutex_);
     list.push_back(id);
@@ -63,11 +79,10 @@ class LoggedWork {
     return list;
   }
 
+  std::deque<Lane> works_;
   mutable std::mutex mutex_;
   std::vector<ActionId> done_;
   std::vector<ActionId> abandoned_;
 };
-
-static_assert(ActionWork<LoggedWork, HostBackend>);
 
 }  // namespace roundpipe::test

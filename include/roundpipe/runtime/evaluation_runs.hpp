@@ -10,7 +10,6 @@
 #include <roundpipe/model/batch.hpp>
 #include <roundpipe/runtime/batch_feed.hpp>
 #include <roundpipe/runtime/evaluation.hpp>
-#include <roundpipe/runtime/execute/action_work.hpp>
 #include <roundpipe/runtime/execute/call_data.hpp>
 #include <roundpipe/runtime/execute/graph_program.hpp>
 #include <roundpipe/runtime/run_slots.hpp>
@@ -26,7 +25,7 @@ namespace roundpipe {
 
 /// Evaluates batches of any number of micro-batches. Evaluations do not overlap, so all share one
 /// staging.
-template <Backend B, ActionWork<B> W>
+template <Backend B>
 class EvaluationRuns {
  public:
   /// Makes the graph of an evaluation of so many micro-batches, at most a round's.
@@ -36,7 +35,7 @@ class EvaluationRuns {
 
   /// \p slots must outlive this, and this the executor. \p common is what all evaluations have in
   /// common, with staging for a round.
-  EvaluationRuns(RunSlots<B, W>& slots, CallData common, MakeGraph make_graph)
+  EvaluationRuns(RunSlots<B>& slots, CallData common, MakeGraph make_graph)
       : slots_(slots), common_(std::move(common)), make_graph_(std::move(make_graph)) {}
 
   /// Evaluates \p batch a round at a time.
@@ -86,7 +85,7 @@ class EvaluationRuns {
     }
   }
 
-  RunSlots<B, W>& slots_;
+  RunSlots<B>& slots_;
   CallData common_;
   MakeGraph make_graph_;
   std::map<std::size_t, Made> made_;  // by number of micro-batches

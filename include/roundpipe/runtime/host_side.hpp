@@ -9,10 +9,10 @@
 #include <roundpipe/concepts/event_protocol.hpp>
 #include <roundpipe/concepts/optimizer.hpp>
 #include <roundpipe/memory/memory_plan.hpp>
-#include <roundpipe/runtime/actions/action_dispatcher.hpp>
 #include <roundpipe/runtime/actions/gradient_accumulator.hpp>
 #include <roundpipe/runtime/actions/parameter_copier.hpp>
 #include <roundpipe/runtime/actions/parameter_updater.hpp>
+#include <roundpipe/runtime/execute/host_lane_work.hpp>
 #include <roundpipe/runtime/pipeline_options.hpp>
 #include <roundpipe/runtime/pipeline_plan.hpp>
 #include <roundpipe/runtime/state/boundary_store.hpp>
@@ -26,11 +26,12 @@
 
 #include <cstddef>
 #include <utility>
+#include <vector>
 
 namespace roundpipe {
 
 /// All that a pipeline has on the host but its batches. The work of a new host lane joins here and
-/// in \ref dispatcher_of.
+/// in \ref lanes.
 template <Backend B, Optimizer O>
 struct HostSide {
   HostArena<B> arena;
@@ -80,13 +81,9 @@ struct HostSide {
 
   HostSide(HostSide const&) = delete;
   HostSide& operator=(HostSide const&) = delete;
-};
 
-/// Hands the actions of devices to \p devices, and those of host lanes to what \p host has for
-/// them.
-template <class Devices, Backend B, Optimizer O>
-[[nodiscard]] auto dispatcher_of(Devices& devices, HostSide<B, O>& host) {
-  return ActionDispatcher(devices, host.accumulator, host.copier, host.updater);
-}
+  /// The work of each host lane.
+  [[nodiscard]] std::vector<HostLaneWork*> lanes() { return {&accumulator, &copier, &updater}; }
+};
 
 }  // namespace roundpipe

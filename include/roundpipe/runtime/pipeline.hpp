@@ -92,7 +92,6 @@ class Pipeline {
                  plan_.stages.memory,
                  host_.parameters,
                  host_.boundaries),
-        dispatcher_(dispatcher_of(actions_, host_)),
         meters_(options_.devices, options_.timeline_calls),
         slots_(executor_, options_),
         training_(slots_,
@@ -101,7 +100,7 @@ class Pipeline {
                   options_,
                   planner_.protocol().staleness()),
         evaluations_(slots_, evaluation_call(), [this](auto count) { return evaluation(count); }),
-        executor_(backend, dispatcher_, options_.devices, cpus_) {
+        executor_(backend, actions_, host_.lanes(), options_.devices, cpus_) {
     if (options_.verify) {
       (void)evaluation(options_.micro_batches_per_round);
     }
@@ -224,10 +223,6 @@ class Pipeline {
   }
 
  private:
-  using Devices = DeviceActions<Model, B>;
-  using Dispatcher =
-      decltype(dispatcher_of(std::declval<Devices&>(), std::declval<HostSide<B, O>&>()));
-
   [[nodiscard]] PostedWork const& posted() const noexcept { return training_.posted(); }
 
   /// The graph of an evaluation of \p micro_batches micro-batches.
@@ -264,7 +259,7 @@ class Pipeline {
   void warm_up_new_shapes(Batch const& batch) {
     if constexpr (requires { B::warm_up_seconds; }) {
       for (std::size_t m = 0; m < batch.size(); ++m) {
-        if (auto const shape = batch.shape(m); std::ranges::count(met_, shape) == 0) {
+        if (auto const shape = batch.shape(m); std::count(met_.begin(), met_.end(), shape) == 0) {
           executor_.synchronize();
           warm_up(model_, backend_, feed_.at(shape).model, options_.devices, actions_.arenas());
           met_.push_back(shape);
@@ -287,14 +282,13 @@ class Pipeline {
   BatchFeed<Model> feed_;
   PipelinePlan plan_;
   HostSide<B, O> host_;
-  Devices actions_;
-  Dispatcher dispatcher_;
+  DeviceActions<Model, B> actions_;
   RunMeters meters_;
   std::vector<BatchShape> met_{options_.capacity};  // shapes that devices have seen
-  RunSlots<B, Dispatcher> slots_;
-  TrainingRuns<B, Dispatcher> training_;
-  EvaluationRuns<B, Dispatcher> evaluations_;
-  Executor<B, Dispatcher> executor_;  // last: its threads use all of the above
+  RunSlots<B> slots_;
+  TrainingRuns<B> training_;
+  EvaluationRuns<B> evaluations_;
+  Executor<B> executor_;  // last: its threads use all of the above
 };
 
 }  // namespace roundpipe

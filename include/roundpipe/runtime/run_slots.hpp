@@ -8,7 +8,6 @@
 #include <roundpipe/concepts/backend.hpp>
 #include <roundpipe/config.hpp>
 #include <roundpipe/memory/stage_layout.hpp>
-#include <roundpipe/runtime/execute/action_work.hpp>
 #include <roundpipe/runtime/execute/call_data.hpp>
 #include <roundpipe/runtime/execute/executor.hpp>
 #include <roundpipe/runtime/execute/graph_program.hpp>
@@ -55,11 +54,11 @@ struct RunSlot {
 };
 
 /// Makes slots and runs them on an executor.
-template <Backend B, ActionWork<B> W>
+template <Backend B>
 class RunSlots {
  public:
   /// \p executor may be made after this, but before any use.
-  RunSlots(Executor<B, W>& executor, PipelineOptions const& options)
+  RunSlots(Executor<B>& executor, PipelineOptions const& options)
       : executor_(executor),
         micro_batches_per_round_(options.micro_batches_per_round),
         seed_(options.seed) {}
@@ -129,7 +128,7 @@ class RunSlots {
   }
 
  private:
-  Executor<B, W>& executor_;
+  Executor<B>& executor_;
   std::size_t micro_batches_per_round_;
   std::uint64_t seed_;
 };

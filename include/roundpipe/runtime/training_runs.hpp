@@ -10,7 +10,6 @@
 #include <roundpipe/graph/action_graph.hpp>
 #include <roundpipe/memory/stage_layout.hpp>
 #include <roundpipe/runtime/batch_feed.hpp>
-#include <roundpipe/runtime/execute/action_work.hpp>
 #include <roundpipe/runtime/execute/graph_program.hpp>
 #include <roundpipe/runtime/loss_scale_control.hpp>
 #include <roundpipe/runtime/pipeline_options.hpp>
@@ -30,12 +29,12 @@
 namespace roundpipe {
 
 /// The programs of calls, steps and flushes, and their slots.
-template <Backend B, ActionWork<B> W>
+template <Backend B>
 class TrainingRuns {
  public:
   /// \p flush is the graph that brings master copies up to date. \p slots and \p plan must outlive
   /// this, and this the executor.
-  TrainingRuns(RunSlots<B, W>& slots,
+  TrainingRuns(RunSlots<B>& slots,
                PipelinePlan const& plan,
                ActionGraph flush,
                PipelineOptions const& options,
@@ -135,7 +134,7 @@ class TrainingRuns {
     return steps_[step % calls_in_flight];
   }
 
-  RunSlots<B, W>& slots_;
+  RunSlots<B>& slots_;
   PipelinePlan const& plan_;
   GraphProgram call_program_;
   GraphProgram step_program_;

@@ -34,9 +34,9 @@ TEST_CASE(
                                             plan_options(PlannedCall::options()),
                                             micro_batches);
   };
-  Executor<HostBackend, LoggedWork> executor(planned.backend, work, 2);
-  RunSlots<HostBackend, LoggedWork> slots(executor, PlannedCall::options());
-  EvaluationRuns<HostBackend, LoggedWork> runs(slots, std::move(common), make_graph);
+  Executor<HostBackend> executor(planned.backend, work, work.host_lanes(), 2);
+  RunSlots<HostBackend> slots(executor, PlannedCall::options());
+  EvaluationRuns<HostBackend> runs(slots, std::move(common), make_graph);
   ToyData const data(5, {2, 3}, 1);
   auto const batch = data.batch();
   auto const sliced = feed.slice(batch);

@@ -8,6 +8,9 @@
 
 #include <doctest/doctest.h>
 
+#include <algorithm>
+#include <cstddef>
+
 namespace host_side_test {
 
 using namespace roundpipe;
@@ -34,9 +37,12 @@ TEST_CASE(
     }
   });
   CHECK(has_values);
-  struct {
-  } devices;
-  CHECK(dispatcher_of(devices, host).host_lanes().size() == host_lane_count);
+  auto const lanes = host.lanes();
+  REQUIRE(lanes.size() == host_lane_count);
+  for (std::size_t k = 0; k < host_lane_count; ++k) {
+    CHECK(std::ranges::count(lanes, host_lane(k), [](auto* work) { return work->lane().kind; }) ==
+          1);
+  }
 }
 
 }  // namespace host_side_test

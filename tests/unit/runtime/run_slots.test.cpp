@@ -23,8 +23,8 @@ struct Running {
   PlannedCall planned;
   LoggedWork work;
   GraphProgram program{planned.plan.graph};
-  Executor<HostBackend, LoggedWork> executor{planned.backend, work, 2};
-  RunSlots<HostBackend, LoggedWork> slots{executor, PlannedCall::options()};
+  Executor<HostBackend> executor{planned.backend, work, work.host_lanes(), 2};
+  RunSlots<HostBackend> slots{executor, PlannedCall::options()};
 };
 
 }  // namespace

@@ -54,10 +54,11 @@ struct Training {
   std::vector<std::uint64_t> asked;  // whose overflows
   PlannedCall planned;
   LoggedWork work;
-  RunSlots<HostBackend, LoggedWork> slots{executor, PlannedCall::options()};
-  TrainingRuns<HostBackend, LoggedWork> runs{
+  RunSlots<HostBackend> slots{executor, PlannedCall::options()};
+  TrainingRuns<HostBackend> runs{
       slots, planned.plan, planned.planner.flush_graph(planned.plan.blocks), options(), 1};
-  Executor<HostBackend, LoggedWork> executor{planned.backend, work, 2};  // its runs outlive it
+  Executor<HostBackend> executor{
+      planned.backend, work, work.host_lanes(), 2};  // its runs outlive it
 };
 
 }  // namespace

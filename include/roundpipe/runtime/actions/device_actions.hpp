@@ -17,6 +17,7 @@
 #include <roundpipe/runtime/actions/device_copies.hpp>
 #include <roundpipe/runtime/actions/device_places.hpp>
 #include <roundpipe/runtime/actions/layer_calls.hpp>
+#include <roundpipe/runtime/execute/device_work.hpp>
 #include <roundpipe/runtime/execute/run_state.hpp>
 #include <roundpipe/runtime/state/boundary_store.hpp>
 #include <roundpipe/runtime/state/parameter_memory.hpp>
@@ -29,7 +30,7 @@ namespace roundpipe {
 
 /// Enqueues the actions of devices' lanes. It owns the devices' arenas.
 template <class Model, Backend B>
-class DeviceActions {
+class DeviceActions final : public DeviceWork<B> {
  public:
   using Stream = typename B::Stream;
 
@@ -53,8 +54,7 @@ class DeviceActions {
   /// Each device's memory, which holds nothing while no run is under way.
   [[nodiscard]] std::vector<DeviceBytes> const& arenas() const noexcept { return places_.arenas(); }
 
-  /// Enqueues action \p id of \p run. Called by one thread a device.
-  void issue(RunState const& run, ActionId id, Stream& stream, DeviceId device) {
+  void issue(RunState const& run, ActionId id, Stream& stream, DeviceId device) override {
     DeviceAction const here{run, run.program()[id], device};
     switch (here.action.kind) {
       case ActionKind::forward:

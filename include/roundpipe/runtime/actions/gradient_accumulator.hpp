@@ -7,8 +7,8 @@
 
 #include <roundpipe/config.hpp>
 #include <roundpipe/core/id.hpp>
-#include <roundpipe/graph/action_graph.hpp>
-#include <roundpipe/runtime/actions/host_lane_work.hpp>
+#include <roundpipe/runtime/execute/host_lane_work.hpp>
+#include <roundpipe/runtime/execute/run_state.hpp>
 #include <roundpipe/runtime/state/parameter_memory.hpp>
 #include <roundpipe/system/cpu_set.hpp>
 #include <roundpipe/system/worker_pool.hpp>
@@ -19,17 +19,15 @@
 namespace roundpipe {
 
 /// Sums the gradients of blocks that several uses, rounds or calls contribute to.
-class GradientAccumulator {
+class GradientAccumulator final : public HostLaneWork {
  public:
-  static constexpr HostLaneTraits lane{LaneKind::accumulate};
-
   /// \p memory must outlive this. It has \p threads threads, pinned to \p cpus if there are any.
   GradientAccumulator(ParameterMemory const& memory, std::size_t threads, UsableCpus const& cpus)
-      : memory_(memory), pool_(sums_any(memory.blocks()) ? threads : 1, cpus) {}
+      : HostLaneWork({LaneKind::accumulate}),
+        memory_(memory),
+        pool_(sums_any(memory.blocks()) ? threads : 1, cpus) {}
 
-  void run(Action const& action, CallData const& call) {
-    accumulate(action.use, action.first && call.begins_gradients, call.iteration);
-  }
+  void run(RunState const& run, ActionId id) override;
 
   /// Adds what has landed for \p use to its block's gradient sum, or begins the sum with it.
   void accumulate(BlockUseId use, bool begins, std::uint64_t iteration);
@@ -40,8 +38,6 @@ class GradientAccumulator {
   ParameterMemory const& memory_;
   WorkerPool pool_;
 };
-
-static_assert(HostLaneWork<GradientAccumulator>);
 
 }  // namespace roundpipe
 

@@ -7,8 +7,8 @@
 
 #include <roundpipe/config.hpp>
 #include <roundpipe/core/id.hpp>
-#include <roundpipe/graph/action_graph.hpp>
-#include <roundpipe/runtime/actions/host_lane_work.hpp>
+#include <roundpipe/runtime/execute/host_lane_work.hpp>
+#include <roundpipe/runtime/execute/run_state.hpp>
 #include <roundpipe/runtime/state/parameter_memory.hpp>
 #include <roundpipe/system/cpu_set.hpp>
 #include <roundpipe/system/worker_pool.hpp>
@@ -18,15 +18,13 @@
 namespace roundpipe {
 
 /// Rounds optimizer copies to master copies, where updates do not write those themselves.
-class ParameterCopier {
+class ParameterCopier final : public HostLaneWork {
  public:
-  static constexpr HostLaneTraits lane{LaneKind::parameter_copy};
-
   /// \p memory must outlive this. It has \p threads threads, pinned to \p cpus if there are any.
   ParameterCopier(ParameterMemory const& memory, std::size_t threads, UsableCpus const& cpus)
-      : memory_(memory), pool_(threads, cpus) {}
+      : HostLaneWork({LaneKind::parameter_copy}), memory_(memory), pool_(threads, cpus) {}
 
-  void run(Action const& action, CallData const&) { copy(action.block); }
+  void run(RunState const& run, ActionId id) override { copy(run.program()[id].block); }
 
   /// The only master copy of \p block becomes the optimizer copy, rounded.
   void copy(BlockId block);
@@ -35,8 +33,6 @@ class ParameterCopier {
   ParameterMemory const& memory_;
   WorkerPool pool_;
 };
-
-static_assert(HostLaneWork<ParameterCopier>);
 
 }  // namespace roundpipe
 

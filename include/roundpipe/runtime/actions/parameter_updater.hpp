@@ -13,7 +13,8 @@
 #include <roundpipe/graph/action_graph.hpp>
 #include <roundpipe/optim/clipping.hpp>
 #include <roundpipe/optim/update_pass.hpp>
-#include <roundpipe/runtime/actions/host_lane_work.hpp>
+#include <roundpipe/runtime/execute/host_lane_work.hpp>
+#include <roundpipe/runtime/execute/run_state.hpp>
 #include <roundpipe/runtime/state/gradient_scaler.hpp>
 #include <roundpipe/runtime/state/parameter_memory.hpp>
 #include <roundpipe/runtime/state/rounding_key.hpp>
@@ -37,14 +38,11 @@ struct UpdaterOptions {
   std::uint64_t seed = 0;       ///< Of stochastic rounding.
 };
 
-/// Updates blocks with the optimizer's rule.
+/// Updates blocks with the optimizer's rule. The lane finishes a step that has begun, if that is
+/// possible, also after an error.
 template <Optimizer O>
-class ParameterUpdater {
+class ParameterUpdater final : public HostLaneWork {
  public:
-  /// The lane finishes a step that has begun, if that is possible, also after an error.
-  static constexpr HostLaneTraits lane{
-      LaneKind::optimizer, /*outlives_errors=*/true, /*leads_threads=*/true};
-
   /// All references must outlive this. The lane's thread is the first of \p pool's.
   /// \throws Error (unsupported) for more states than \ref max_update_states.
   ParameterUpdater(ParameterMemory const& memory,
@@ -52,7 +50,8 @@ class ParameterUpdater {
                    O optimizer,
                    UpdaterOptions options,
                    WorkerPool& pool)
-      : memory_(memory),
+      : HostLaneWork({LaneKind::optimizer, /*outlives_errors=*/true, /*leads_threads=*/true}),
+        memory_(memory),
         progress_(progress),
         optimizer_(std::move(optimizer)),
         options_(options),
@@ -63,7 +62,9 @@ class ParameterUpdater {
             "an optimizer has at most 8 state arrays");
   }
 
-  void run(Action const& action, CallData const& call) {
+  void run(RunState const& run, ActionId id) override {
+    auto const& action = run.program()[id];
+    auto const& call = run.call();
     if (action.kind == ActionKind::gradient_norm) {
       measure_gradient(action.block, call.iteration);
     } else {
@@ -72,16 +73,18 @@ class ParameterUpdater {
   }
 
   /// Finishes a step that has begun before action \p id, if all its gradients are there.
-  void abandon(ActionGraph const& graph, ActionId id, CallData const& call) {
+  void abandon(RunState const& run, ActionId id) override {
+    auto const& actions = run.program().graph().actions;
+    auto const& call = run.call();
     auto const updates = [&](std::size_t i) {
-      return graph.actions[i].kind == ActionKind::optimizer_step;
+      return actions[i].kind == ActionKind::optimizer_step;
     };
     bool begun = false;
     std::lock_guard const lock(memory_.copying());
-    for (std::size_t i = 0; options_.finishes_steps && i < graph.actions.size(); ++i) {
+    for (std::size_t i = 0; options_.finishes_steps && i < actions.size(); ++i) {
       begun = begun || (i < id.index() && updates(i));
       if (begun && i >= id.index() && updates(i)) {
-        update(graph.actions[i].block, call.iteration, call.loss_scale);
+        update(actions[i].block, call.iteration, call.loss_scale);
       }
     }
   }

@@ -7,10 +7,11 @@
 
 #include <roundpipe/concepts/backend.hpp>
 #include <roundpipe/core/id.hpp>
-#include <roundpipe/runtime/execute/action_work.hpp>
+#include <roundpipe/runtime/execute/device_work.hpp>
 #include <roundpipe/runtime/execute/graph_run.hpp>
 #include <roundpipe/runtime/execute/host_progress.hpp>
 #include <roundpipe/runtime/execute/issue_pace.hpp>
+#include <roundpipe/runtime/execute/run_located.hpp>
 #include <roundpipe/runtime/execute/run_waits.hpp>
 
 #include <cstddef>
@@ -21,13 +22,13 @@
 namespace roundpipe {
 
 /// One device's streams, one for each lane, and what is enqueued on them. For one thread.
-template <Backend B, ActionWork<B> W>
+template <Backend B>
 class DeviceIssuer {
  public:
   using Stream = typename B::Stream;
 
   /// All arguments must outlive the issuer.
-  DeviceIssuer(B& backend, W& work, HostProgress<B> const& hosts, DeviceId device)
+  DeviceIssuer(B& backend, DeviceWork<B>& work, HostProgress<B> const& hosts, DeviceId device)
       : work_(work), hosts_(hosts), device_(device), pace_(backend, device) {
     for (std::size_t k = 0; k < device_lane_count; ++k) {
       streams_.push_back(backend.make_stream(device, static_cast<LaneKind>(k)));
@@ -71,7 +72,7 @@ class DeviceIssuer {
     }
   }
 
-  W& work_;
+  DeviceWork<B>& work_;
   HostProgress<B> const& hosts_;
   DeviceId device_;
   std::vector<Stream> streams_;  // by kind

@@ -8,10 +8,11 @@
 #include <roundpipe/concepts/backend.hpp>
 #include <roundpipe/core/id.hpp>
 #include <roundpipe/graph/timeline.hpp>
-#include <roundpipe/runtime/execute/action_work.hpp>
 #include <roundpipe/runtime/execute/call_data.hpp>
+#include <roundpipe/runtime/execute/device_work.hpp>
 #include <roundpipe/runtime/execute/graph_program.hpp>
 #include <roundpipe/runtime/execute/graph_run.hpp>
+#include <roundpipe/runtime/execute/host_lane_work.hpp>
 #include <roundpipe/runtime/execute/run_history.hpp>
 #include <roundpipe/runtime/execute/run_state.hpp>
 #include <roundpipe/runtime/execute/run_threads.hpp>
@@ -30,13 +31,18 @@ namespace roundpipe {
 
 /// Runs graphs in the order in which they are posted. All members are for one thread, the
 /// controller's. The first error stops everything; the controller's next call throws it.
-template <Backend B, ActionWork<B> W>
+template <Backend B>
 class Executor {
  public:
-  /// \p backend and \p work must outlive the executor. \p cpus says what threads are pinned to.
+  /// \p backend, \p work and all of \p host_lanes must outlive the executor, which has one thread
+  /// for each device and host lane. \p cpus says what these are pinned to.
   /// \throws std::system_error when the machine has no more threads.
-  Executor(B& backend, W& work, std::size_t devices, CpuPlan cpus = {})
-      : threads_(backend, work, devices, std::move(cpus)),
+  Executor(B& backend,
+           DeviceWork<B>& work,
+           std::vector<HostLaneWork*> const& host_lanes,
+           std::size_t devices,
+           CpuPlan cpus = {})
+      : threads_(backend, work, host_lanes, devices, std::move(cpus)),
         host_posted_(threads_.lanes().size()),
         history_([](RunState& run, ActionId id) {
           return run.is_issued(id) && static_cast<GraphRun<B>&>(run).end_event(id).ready();
@@ -185,7 +191,7 @@ class Executor {
     return complete;
   }
 
-  RunThreads<B, W> threads_;
+  RunThreads<B> threads_;
   std::vector<std::uint64_t> host_posted_;  // actions, by host lane
   RunTimeline<B> timeline_;
   RunHistory history_;

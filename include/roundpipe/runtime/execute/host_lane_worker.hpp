@@ -7,10 +7,11 @@
 
 #include <roundpipe/concepts/backend.hpp>
 #include <roundpipe/core/id.hpp>
-#include <roundpipe/runtime/execute/action_work.hpp>
 #include <roundpipe/runtime/execute/graph_run.hpp>
 #include <roundpipe/runtime/execute/host_lane_traits.hpp>
+#include <roundpipe/runtime/execute/host_lane_work.hpp>
 #include <roundpipe/runtime/execute/host_progress.hpp>
+#include <roundpipe/runtime/execute/run_located.hpp>
 #include <roundpipe/runtime/execute/run_waits.hpp>
 
 #include <cstdint>
@@ -18,14 +19,14 @@
 namespace roundpipe {
 
 /// One lane of the host. For one thread.
-template <Backend B, ActionWork<B> W>
+template <Backend B>
 class HostLaneWorker {
  public:
   /// All arguments must outlive the worker.
-  HostLaneWorker(B& backend, W& work, HostProgress<B>& hosts, HostLaneTraits const& lane)
-      : backend_(backend), work_(work), hosts_(hosts), lane_(lane) {}
+  HostLaneWorker(B& backend, HostLaneWork& work, HostProgress<B>& hosts)
+      : backend_(backend), work_(work), hosts_(hosts) {}
 
-  [[nodiscard]] HostLaneTraits const& lane() const noexcept { return lane_; }
+  [[nodiscard]] HostLaneTraits const& lane() const noexcept { return work_.lane(); }
 
   /// Blocks until what action \p id of \p run waits for is done, or released.
   void wait_for_all(GraphRun<B>& run, ActionId id) {
@@ -39,14 +40,14 @@ class HostLaneWorker {
   /// Does action \p id of \p run, the lane's next, and says so.
   /// \throws Error with the action's name for what the work throws.
   void run(GraphRun<B>& run, ActionId id) {
-    if constexpr (requires { backend_.before_host_action(lane_.kind); }) {
-      backend_.before_host_action(lane_.kind);
+    if constexpr (requires { backend_.before_host_action(lane().kind); }) {
+      backend_.before_host_action(lane().kind);
     }
     auto& times = run.host_times(id);
     times.start = RunClock::now();
     run_located(run, id, "", [&] { work_.run(run, id); });
     times.end = RunClock::now();
-    hosts_.finish(lane_.kind, run.host_sequence(id));
+    hosts_.finish(lane().kind, run.host_sequence(id));
   }
 
   /// Leaves out action \p id of \p run and all behind it, because of an error. What the work throws
@@ -60,9 +61,8 @@ class HostLaneWorker {
 
  private:
   B& backend_;
-  W& work_;
+  HostLaneWork& work_;
   HostProgress<B>& hosts_;
-  HostLaneTraits lane_;
 };
 
 }  // namespace roundpipe

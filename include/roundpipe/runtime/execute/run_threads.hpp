@@ -7,10 +7,11 @@
 
 #include <roundpipe/concepts/backend.hpp>
 #include <roundpipe/core/id.hpp>
-#include <roundpipe/runtime/execute/action_work.hpp>
 #include <roundpipe/runtime/execute/device_issuer.hpp>
+#include <roundpipe/runtime/execute/device_work.hpp>
 #include <roundpipe/runtime/execute/graph_run.hpp>
 #include <roundpipe/runtime/execute/host_lane_traits.hpp>
+#include <roundpipe/runtime/execute/host_lane_work.hpp>
 #include <roundpipe/runtime/execute/host_lane_worker.hpp>
 #include <roundpipe/runtime/execute/host_progress.hpp>
 #include <roundpipe/runtime/execute/run_queue.hpp>
@@ -35,23 +36,27 @@ namespace roundpipe {
 ///
 /// Every thread follows the graphs' issue order, so host waits cannot form a cycle: before a
 /// stream waits for another device's event, the issuing thread waits until the event is recorded.
-template <Backend B, ActionWork<B> W>
+template <Backend B>
 class RunThreads {
  public:
-  /// Makes streams, but starts no thread. \p backend and \p work must outlive this. \p cpus says
-  /// what threads are pinned to.
-  RunThreads(B& backend, W& work, std::size_t devices, CpuPlan cpus)
+  /// Makes streams, but starts no thread. \p backend, \p work and all of \p host_lanes must outlive
+  /// this. \p cpus says what threads are pinned to.
+  RunThreads(B& backend,
+             DeviceWork<B>& work,
+             std::vector<HostLaneWork*> const& host_lanes,
+             std::size_t devices,
+             CpuPlan cpus)
       : backend_(backend),
         cpus_(std::move(cpus)),
-        lanes_(work.host_lanes()),
+        lanes_(traits_of(host_lanes)),
         hosts_(backend, lanes_),
         device_queues_(devices),
         host_queues_(lanes_.size()) {
     for (std::size_t d = 0; d < devices; ++d) {
       issuers_.emplace_back(backend, work, hosts_, DeviceId(d));
     }
-    for (auto const& lane : lanes_) {
-      workers_.emplace_back(backend, work, hosts_, lane);
+    for (auto* const lane : host_lanes) {
+      workers_.emplace_back(backend, *lane, hosts_);
     }
   }
 
@@ -161,6 +166,15 @@ class RunThreads {
   }
 
  private:
+  [[nodiscard]] static std::vector<HostLaneTraits> traits_of(
+      std::vector<HostLaneWork*> const& lanes) {
+    std::vector<HostLaneTraits> traits;
+    for (auto const* const lane : lanes) {
+      traits.push_back(lane->lane());
+    }
+    return traits;
+  }
+
   void issue_all(DeviceId device) {
     if (device.index() < cpus_.issuing.size()) {
       pin_this_thread(std::span(&cpus_.issuing[device.index()], 1));
@@ -188,7 +202,7 @@ class RunThreads {
     hosts_.end(worker.lane().kind);
   }
 
-  void work(HostLaneWorker<B, W>& worker, RunQueue<RunState*>& queue) {
+  void work(HostLaneWorker<B>& worker, RunQueue<RunState*>& queue) {
     while (auto const next = queue.pop()) {
       auto& run = static_cast<GraphRun<B>&>(**next);
       for (auto const id : run.program().of_host(worker.lane().kind)) {
@@ -205,12 +219,12 @@ class RunThreads {
 
   B& backend_;
   CpuPlan cpus_;
-  std::span<HostLaneTraits const> lanes_;
+  std::vector<HostLaneTraits> lanes_;
   FirstError error_;
   HostProgress<B> hosts_;
-  std::vector<DeviceIssuer<B, W>> issuers_;    // by device
-  std::vector<HostLaneWorker<B, W>> workers_;  // by host lane
-  std::mutex runs_mutex_;                      // fail() may come from any thread
+  std::vector<DeviceIssuer<B>> issuers_;    // by device
+  std::vector<HostLaneWorker<B>> workers_;  // by host lane
+  std::mutex runs_mutex_;                   // fail() may come from any thread
   std::vector<std::unique_ptr<GraphRun<B>>> runs_;
   std::vector<RunQueue<RunState*>> device_queues_;
   std::vector<RunQueue<RunState*>> host_queues_;  // by host lane

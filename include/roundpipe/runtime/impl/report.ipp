@@ -32,7 +32,7 @@ ROUNDPIPE_INLINE void BusyMeter::add(std::span<TimelineEntry const> call) {
 }
 
 ROUNDPIPE_INLINE void BusyMeter::forget() noexcept {
-  std::ranges::fill(busy_s_, 0.0);
+  std::fill(busy_s_.begin(), busy_s_.end(), 0.0);
   training_s_ = 0;
 }
 

@@ -53,8 +53,9 @@ ROUNDPIPE_INLINE BubbleMeter::External RunMeters::external(RunState const& run, 
     return BubbleMeter::External::none;
   }
   auto const is_host = [](CrossRunWait const& earlier) { return earlier.run == nullptr; };
-  return std::ranges::any_of(cross_run_waits, is_host) ? BubbleMeter::External::host
-                                                       : BubbleMeter::External::device;
+  return std::any_of(cross_run_waits.begin(), cross_run_waits.end(), is_host)
+             ? BubbleMeter::External::host
+             : BubbleMeter::External::device;
 }
 
 }  // namespace roundpipe

@@ -39,7 +39,7 @@ ROUNDPIPE_INLINE ParameterPlace WeightAccess::find(LayerId layer,
 
 ROUNDPIPE_INLINE void WeightAccess::read(ParameterPlace place, HostSpan<float> values) const {
   with_weights(block_of(place), place.tensor, [&](HostSpan<float const> weights) {
-    std::ranges::copy(weights, values.begin());
+    std::copy(weights.begin(), weights.end(), values.begin());
   });
 }
 

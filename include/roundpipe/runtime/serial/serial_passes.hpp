@@ -83,7 +83,7 @@ class SerialPasses {
     for (std::size_t i = model.size(); i-- > 0;) {
       auto tensors = common_tensors(model, parameters, i, true);
       if (!model.layers[i].backward_reads_parameters) {
-        std::ranges::fill(tensors.parameters, DeviceTensor{});
+        std::fill(tensors.parameters.begin(), tensors.parameters.end(), DeviceTensor{});
       }
       tensors.output_gradients = gradient_views(model.layers[i].boundary, layers_[i]);
       if (i > 0) {

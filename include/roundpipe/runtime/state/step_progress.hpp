@@ -19,8 +19,10 @@ namespace roundpipe {
 class StepProgress {
  public:
   explicit StepProgress(ParameterBlocks const& blocks)
-      : trained_(static_cast<std::size_t>(std::ranges::count_if(
-            blocks.blocks, [](auto const& block) { return !block.frozen; }))) {}
+      : trained_(static_cast<std::size_t>(
+            std::count_if(blocks.blocks.begin(), blocks.blocks.end(), [](auto const& block) {
+              return !block.frozen;
+            }))) {}
 
   /// Says that the update of a block begins.
   void begin_block() noexcept { is_torn_.store(true, std::memory_order_release); }

@@ -118,6 +118,7 @@ ActionGraph step_of(ParameterBlocks const& blocks) {
   for (std::size_t b = 0; b < blocks.blocks.size(); ++b) {
     auto& action = graph.actions.emplace_back();
     action.kind = ActionKind::optimizer_step;
+    action.lane = {LaneKind::optimizer, DeviceId::none()};
     action.block = BlockId(b);
   }
   return graph;
@@ -129,13 +130,14 @@ TEST_CASE("a step that has begun is finished after an error, if it has all its g
   for (bool const finishes : {true, false}) {
     HostParameters f({.updater = {.finishes_steps = finishes}});
     f.land_all(1);
-    auto const graph = step_of(f.blocks);
-    REQUIRE(graph.actions.size() > 1);
+    GraphProgram const program(step_of(f.blocks));
+    REQUIRE(program.graph().actions.size() > 1);
     CallData call;
-    f.updater.abandon(graph, ActionId(0), call);  // nothing has begun
+    RunState const run(program, call);
+    f.updater.abandon(run, ActionId(0));  // nothing has begun
     CHECK_FALSE(f.progress.is_torn());
-    f.updater.run(graph.actions[0], call);
-    f.updater.abandon(graph, ActionId(1), call);
+    f.updater.run(run, ActionId(0));
+    f.updater.abandon(run, ActionId(1));
     CHECK(f.progress.is_torn() != finishes);
     CHECK(f.progress.finished_steps() == (finishes ? 1 : 0));
   }

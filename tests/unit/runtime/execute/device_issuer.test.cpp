@@ -25,7 +25,7 @@ struct Issuing {
   HostBackend backend;
   LoggedWork work;
   HostProgress<HostBackend> hosts{backend, work.lanes};
-  DeviceIssuer<HostBackend, LoggedWork> issuer{backend, work, hosts, DeviceId(0)};
+  DeviceIssuer<HostBackend> issuer{backend, work, hosts, DeviceId(0)};
   GraphProgram program{
       graph_of({Made(ActionKind::accumulate_gradient, LaneKind::accumulate),
                 Made(ActionKind::upload_activation, LaneKind::activation_up, 0).after({0}),

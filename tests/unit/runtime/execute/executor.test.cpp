@@ -39,7 +39,7 @@ struct Running {
   LoggedWork work;
   GraphProgram program{chain()};
   CallData data;
-  Executor<HostBackend, LoggedWork> executor{backend, work, 2};
+  Executor<HostBackend> executor{backend, work, work.host_lanes(), 2};
   GraphRun<HostBackend>* runs[2] = {&executor.make_run(program, data),
                                     &executor.make_run(program, data)};
 
@@ -129,7 +129,7 @@ TEST_CASE("a host lane that the library does not know runs between gradients and
                 Made(reduction, network).after({0}),
                 Made(ActionKind::optimizer_step, LaneKind::optimizer).after({1})}));
   CallData data;
-  Executor<HostBackend, LoggedWork> executor(backend, work, 2);
+  Executor<HostBackend> executor(backend, work, work.host_lanes(), 2);
   std::vector<TimelineEntry> told;
   executor.on_complete = [&](auto const&, auto const& entries) { told = entries; };
   auto& run = executor.make_run(program, data);

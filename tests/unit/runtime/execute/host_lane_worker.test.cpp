@@ -24,7 +24,7 @@ struct Working {
   HostBackend backend;
   LoggedWork work;
   HostProgress<HostBackend> hosts{backend, work.lanes};
-  HostLaneWorker<HostBackend, LoggedWork> worker{backend, work, hosts, {LaneKind::optimizer}};
+  HostLaneWorker<HostBackend> worker{backend, *work.host_lanes().back(), hosts};
   GraphProgram program{graph_of({Made(ActionKind::download_gradients, LaneKind::gradient_down, 0),
                                  Made(ActionKind::accumulate_gradient, LaneKind::accumulate),
                                  Made(ActionKind::optimizer_step, LaneKind::optimizer).after({0}),

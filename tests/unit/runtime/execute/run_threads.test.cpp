@@ -31,7 +31,7 @@ struct Running {
   LoggedWork work;
   GraphProgram program = two_actions();
   CallData data;
-  RunThreads<HostBackend, LoggedWork> threads{backend, work, 2, {}};
+  RunThreads<HostBackend> threads{backend, work, work.host_lanes(), 2, {}};
   GraphRun<HostBackend>& run = threads.make_run(program, data);
 
   void hand() {

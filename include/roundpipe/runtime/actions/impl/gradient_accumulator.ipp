@@ -14,6 +14,12 @@
 
 namespace roundpipe {
 
+ROUNDPIPE_INLINE void GradientAccumulator::run(RunState const& run, ActionId id) {
+  auto const& action = run.program()[id];
+  auto const& call = run.call();
+  accumulate(action.use, action.first && call.begins_gradients, call.iteration);
+}
+
 ROUNDPIPE_INLINE void GradientAccumulator::accumulate(BlockUseId use,
                                                       bool begins,
                                                       std::uint64_t iteration) {
@@ -31,7 +37,9 @@ ROUNDPIPE_INLINE void GradientAccumulator::accumulate(BlockUseId use,
 }
 
 ROUNDPIPE_INLINE bool GradientAccumulator::sums_any(ParameterBlocks const& blocks) {
-  return std::ranges::any_of(blocks.blocks, [](auto const& block) { return block.sums_gradient; });
+  return std::any_of(blocks.blocks.begin(), blocks.blocks.end(), [](auto const& block) {
+    return block.sums_gradient;
+  });
 }
 
 }  // namespace roundpipe

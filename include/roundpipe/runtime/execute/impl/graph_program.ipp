@@ -63,13 +63,13 @@ ROUNDPIPE_INLINE void GraphProgram::keep_latest(std::vector<ActionId>& users) co
   // Who waits for a user waits for those that it has waited for: a wait for them would only
   // keep their run from being used again.
   auto const is_implied = [&](ActionId user) {
-    return std::ranges::any_of(latest, [&](ActionId other) {
+    return std::any_of(latest.begin(), latest.end(), [&](ActionId other) {
       auto const& waits = graph_.actions[other.index()].waits;
-      return std::ranges::find(waits, user) != waits.end();
+      return std::find(waits.begin(), waits.end(), user) != waits.end();
     });
   };
   users.clear();
-  std::ranges::remove_copy_if(latest, std::back_inserter(users), is_implied);
+  std::remove_copy_if(latest.begin(), latest.end(), std::back_inserter(users), is_implied);
 }
 
 }  // namespace roundpipe

@@ -37,14 +37,15 @@ ROUNDPIPE_INLINE void RunHistory::resolve(RunState& run) {
 
 ROUNDPIPE_INLINE void RunHistory::remember(RunState& run) {
   history_.remember(run.program().graph(), run.place(), run.number());
-  if (std::ranges::find(slots_, &run) == slots_.end()) {
+  if (std::find(slots_.begin(), slots_.end(), &run) == slots_.end()) {
     slots_.push_back(&run);
   }
 }
 
 ROUNDPIPE_INLINE RunState* RunHistory::find_in_flight(std::size_t number) const {
-  auto const found = std::ranges::find_if(
-      slots_, [&](RunState const* run) { return run->number() == number && run->in_flight(); });
+  auto const found = std::find_if(slots_.begin(), slots_.end(), [&](RunState const* run) {
+    return run->number() == number && run->in_flight();
+  });
   return found == slots_.end() ? nullptr : *found;
 }
 

@@ -1,34 +1,28 @@
 // SPDX-FileCopyrightText: 2026 The roundpipe authors
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 
-#include <roundpipe/runtime/execute/action_work.hpp>
+#include <roundpipe/runtime/execute/run_located.hpp>
 
+#include <roundpipe/core/error.hpp>
 #include <support/error_of.hpp>
 #include <support/hand_made_graph.hpp>
-#include <support/logged_work.hpp>
 
 #include <doctest/doctest.h>
 
 #include <stdexcept>
 
-namespace action_work_test {
+namespace run_located_test {
 
 using namespace roundpipe;
 using namespace roundpipe::test;
 
 namespace {
 
-struct IssuesOnly {
-  void issue(GraphRun<HostBackend>&, ActionId, HostStream&, DeviceId) {}
-};
-static_assert(!ActionWork<IssuesOnly, HostBackend>);
-
 struct OneAction {
-  HostBackend backend;
   GraphProgram program{
       graph_of({Made(ActionKind::backward, LaneKind::compute, 0)}, GraphRole::call, 1)};
   CallData data;
-  GraphRun<HostBackend> run{backend, program, data};
+  RunState run{program, data};
 };
 
 }  // namespace
@@ -50,4 +44,4 @@ TEST_CASE("an exception that is not an Error becomes a device fault") {
   CHECK(error.message() == one.program.label(ActionId(0)) + ": odd");
 }
 
-}  // namespace action_work_test
+}  // namespace run_located_test
