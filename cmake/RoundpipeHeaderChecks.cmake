@@ -1,12 +1,13 @@
 # roundpipe_add_header_checks(<test> LANGUAGE <CXX|CUDA> LIBS <target>... HEADERS <header>...
-#   [TOGETHER <header>...])
+#   [TOGETHER <header>...] [WITH_DEFINITIONS])
 # A header may not need what comes before it, so each header of HEADERS is compiled after nothing but
 # headers that it includes itself, perhaps through others. A translation unit is a chain of headers,
 # each of which includes the one before (when CMake configures); each is included twice. One more unit
 # includes all headers, and those of TOGETHER. The test reads the symbols of all units: a header defines
 # nothing that a second unit would define again.
-# With TOGETHER, for C++, the chains are compiled as roundpipe::compiled is: a header's own definitions
-# (impl/NAME.ipp) follow it, and what they include, the next header includes, too.
+# With WITH_DEFINITIONS the chains are compiled as roundpipe::compiled is: a header's own definitions
+# (impl/NAME.ipp) follow it, and what they include, the next header includes, too. There is no unit of all
+# headers: the test package.find_package compiles the umbrella, with the same warnings.
 # C++ reads the standard library from a precompiled header, which halves the time and hides a missing
 # #include of a standard header: CheckStandardIncludes.cmake looks for these. Reading it takes longer
 # with each header in it: these are the ones that most of ours include.
@@ -22,7 +23,7 @@ target_precompile_headers(headers.precompiled PRIVATE ${_standard_headers})
 include(${CMAKE_CURRENT_LIST_DIR}/HeaderChains.cmake)
 
 function(roundpipe_add_header_checks test)
-  cmake_parse_arguments(ARG "" "LANGUAGE" "LIBS;HEADERS;TOGETHER" ${ARGN})
+  cmake_parse_arguments(ARG "WITH_DEFINITIONS" "LANGUAGE" "LIBS;HEADERS;TOGETHER" ${ARGN})
   list(TRANSFORM ARG_HEADERS REPLACE "^include/" "")
   list(TRANSFORM ARG_TOGETHER REPLACE "^include/" "")
   set(dir "${CMAKE_CURRENT_BINARY_DIR}/headers/${test}")
@@ -30,9 +31,7 @@ function(roundpipe_add_header_checks test)
   if(ARG_LANGUAGE STREQUAL "CUDA")
     set(ext cu)
   endif()
-  set(compiled OFF)
-  if(ARG_LANGUAGE STREQUAL "CXX" AND ARG_TOGETHER)
-    set(compiled ON)
+  if(ARG_WITH_DEFINITIONS)
     foreach(file IN LISTS ROUNDPIPE_DEFINITIONS)
       if(file MATCHES "^include/((.+)/impl/([^/]+)\\.ipp)$")
         set(definitions_${CMAKE_MATCH_2}/${CMAKE_MATCH_3}.hpp ${CMAKE_MATCH_1})
@@ -60,14 +59,16 @@ function(roundpipe_add_header_checks test)
     file(CONFIGURE OUTPUT "${dir}/${end}.${ext}" CONTENT "@content@" @ONLY)
     list(APPEND sources "${dir}/${end}.${ext}")
   endforeach()
-  if(compiled)
+  if(ARG_WITH_DEFINITIONS)
     set_source_files_properties(${sources} PROPERTIES COMPILE_DEFINITIONS ROUNDPIPE_COMPILED)
+  else()
+    list(TRANSFORM ARG_HEADERS REPLACE "(.+)" "#include <\\1>\n" OUTPUT_VARIABLE all)
+    list(TRANSFORM ARG_TOGETHER REPLACE "(.+)" "#include <\\1>\n" OUTPUT_VARIABLE together)
+    string(JOIN "" all ${all} ${together})
+    file(CONFIGURE OUTPUT "${dir}/all.${ext}" CONTENT "@all@" @ONLY)
+    list(APPEND sources "${dir}/all.${ext}")
   endif()
-  list(TRANSFORM ARG_HEADERS REPLACE "(.+)" "#include <\\1>\n" OUTPUT_VARIABLE all)
-  list(TRANSFORM ARG_TOGETHER REPLACE "(.+)" "#include <\\1>\n" OUTPUT_VARIABLE together)
-  string(JOIN "" all ${all} ${together})
-  file(CONFIGURE OUTPUT "${dir}/all.${ext}" CONTENT "@all@" @ONLY)
-  add_library(${test} OBJECT ${sources} "${dir}/all.${ext}")
+  add_library(${test} OBJECT ${sources})
   target_link_libraries(${test} PRIVATE ${ARG_LIBS} roundpipe_program)
   target_compile_options(${test} PRIVATE "$<$<COMPILE_LANGUAGE:CXX>:${_header_flags}>")
   if(ARG_LANGUAGE STREQUAL "CXX")

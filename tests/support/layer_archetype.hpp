@@ -7,6 +7,7 @@
 /// require.
 
 #include <roundpipe/concepts/layer.hpp>
+#include <support/copy_only.hpp>
 
 #include <cstdint>
 #include <span>
@@ -18,14 +19,6 @@ namespace roundpipe::test {
 template <class T>
 struct ConvertsTo {
   operator T() const { return {}; }
-};
-
-/// Copyable, not assignable, not default-constructible.
-class CopyOnly {
- public:
-  explicit CopyOnly(int) {}
-  CopyOnly(CopyOnly const&) = default;
-  CopyOnly& operator=(CopyOnly const&) = delete;
 };
 
 /// A layer that takes nothing, does nothing and hands over nothing.

@@ -12,6 +12,7 @@
 #include <roundpipe/concepts/schedule.hpp>
 #include <roundpipe/concepts/transfer_policy.hpp>
 #include <roundpipe/core/id.hpp>
+#include <support/copy_only.hpp>
 
 #include <cstddef>
 #include <span>
@@ -29,15 +30,6 @@ class Converts {
 
  private:
   T value_;
-};
-
-/// Makes an archetype copyable, and nothing else: no default constructor, assignment or comparison.
-class CopyOnly {
- public:
-  constexpr explicit CopyOnly(int) {}
-  CopyOnly(CopyOnly const&) = default;
-  CopyOnly& operator=(CopyOnly const&) = delete;
-  ~CopyOnly() = default;
 };
 
 /// Runs every slot on device 0, in order.

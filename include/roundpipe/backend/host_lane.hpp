@@ -93,6 +93,7 @@ class HostLane {
   struct Entry {
     HostTask task;
     HostTaskKind kind;
+    char const* label;  ///< Names it in errors; null: without a name.
   };
 
   void run();
@@ -105,11 +106,11 @@ class HostLane {
   HostMonitor pause_;
   std::shared_ptr<HostEventState> drained_;
   std::uint64_t operations_ = 0;  // used by the thread only
-  char const* label_ = nullptr;   // used by the thread only
 
   mutable std::mutex mutex_;
   std::condition_variable arrived_;
   std::vector<Entry> incoming_;
+  char const* label_ = nullptr;  // of what is enqueued next
   bool closed_ = false;
   bool finished_ = false;
 

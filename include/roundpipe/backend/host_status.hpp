@@ -19,8 +19,8 @@
 #include <source_location>
 #include <string>
 #include <system_error>
-#include <unordered_set>
 #include <utility>
+#include <vector>
 
 namespace roundpipe::detail {
 
@@ -71,7 +71,7 @@ class HostStatus {
   std::atomic<std::size_t> pending_ = 0;
   std::mutex mutex_;  // locked before the mutex of a monitor, never after
   Cause cause_;       // written once, before stopped_ is set
-  std::unordered_set<HostMonitor*> monitors_;
+  std::vector<HostMonitor*> monitors_;
 };
 
 /// A mutex and a condition variable whose waiters a stop wakes.
@@ -113,6 +113,7 @@ class HostMonitor {
   friend class HostStatus;
 
   std::shared_ptr<HostStatus> status_;
+  std::size_t place_ = 0;  // among the status's monitors, by its mutex
   mutable std::mutex mutex_;
   mutable std::condition_variable changed_;
 };

@@ -87,15 +87,18 @@ struct Pass {
 
 /// Whether one of \p passes reads \p datum.
 [[nodiscard]] constexpr bool reads(std::span<Pass const> passes, PassData datum) noexcept {
-  return std::ranges::any_of(passes, [&](Pass const& pass) { return pass.reads.has(datum); });
+  return std::any_of(
+      passes.begin(), passes.end(), [&](Pass const& pass) { return pass.reads.has(datum); });
 }
 /// Whether one of \p passes saves \p datum.
 [[nodiscard]] constexpr bool saves(std::span<Pass const> passes, PassData datum) noexcept {
-  return std::ranges::any_of(passes, [&](Pass const& pass) { return pass.saves.has(datum); });
+  return std::any_of(
+      passes.begin(), passes.end(), [&](Pass const& pass) { return pass.saves.has(datum); });
 }
 /// Whether one of \p passes writes \p datum.
 [[nodiscard]] constexpr bool writes(std::span<Pass const> passes, PassData datum) noexcept {
-  return std::ranges::any_of(passes, [&](Pass const& pass) { return pass.writes.has(datum); });
+  return std::any_of(
+      passes.begin(), passes.end(), [&](Pass const& pass) { return pass.writes.has(datum); });
 }
 
 /// How a stage runs its layers.

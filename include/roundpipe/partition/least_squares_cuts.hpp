@@ -70,7 +70,7 @@ class LeastSquaresCuts {
       ranges.push_back({first, end - first});
       end = first;
     }
-    std::ranges::reverse(ranges);
+    std::reverse(ranges.begin(), ranges.end());
     return ranges;
   }
 

@@ -27,14 +27,15 @@ ROUNDPIPE_INLINE void HostLane::enqueue(HostTaskKind kind, HostTask task) {
     }
     return;
   }
-  incoming_.push_back({std::move(task), kind});
+  incoming_.push_back({std::move(task), kind, label_});
   shared_->status->add_pending();
   lock.unlock();
   arrived_.notify_one();
 }
 
 ROUNDPIPE_INLINE void HostLane::annotate(char const* label) {
-  enqueue(HostTaskKind::control, HostTask([this, label] { label_ = label; }));
+  std::lock_guard const guard(mutex_);
+  label_ = label;
 }
 
 ROUNDPIPE_INLINE void HostLane::drain() {
@@ -97,7 +98,7 @@ ROUNDPIPE_INLINE void HostLane::run(Entry& entry) {
   try {
     if (auto const& delay = shared_->options.delay) {
       auto const pause = std::min<std::chrono::nanoseconds>(delay(device_, kind_), longest_pause);
-      if (!pause_.sleep_until(HostClock::now() + pause)) {
+      if (pause.count() > 0 && !pause_.sleep_until(HostClock::now() + pause)) {
         return;
       }
     }
@@ -107,7 +108,7 @@ ROUNDPIPE_INLINE void HostLane::run(Entry& entry) {
     }
     entry.task();
   } catch (...) {
-    shared_->status->fail(device_, kind_, label_);
+    shared_->status->fail(device_, kind_, entry.label);
   }
 }
 

@@ -54,14 +54,18 @@ ROUNDPIPE_INLINE HostMonitor::HostMonitor(std::shared_ptr<HostStatus> status)
     : status_(std::move(status)) {
   if (status_) {
     std::lock_guard const guard(status_->mutex_);
-    status_->monitors_.insert(this);
+    place_ = status_->monitors_.size();
+    status_->monitors_.push_back(this);
   }
 }
 
 ROUNDPIPE_INLINE HostMonitor::~HostMonitor() {
   if (status_) {
     std::lock_guard const guard(status_->mutex_);
-    status_->monitors_.erase(this);
+    auto& monitors = status_->monitors_;
+    monitors[place_] = monitors.back();
+    monitors[place_]->place_ = place_;
+    monitors.pop_back();
   }
 }
 

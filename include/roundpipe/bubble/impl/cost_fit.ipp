@@ -23,7 +23,7 @@ ROUNDPIPE_INLINE std::optional<double> median(std::vector<double>& values) {
     return std::nullopt;
   }
   auto const middle = values.begin() + static_cast<std::ptrdiff_t>(values.size() / 2);
-  std::ranges::nth_element(values, middle);
+  std::nth_element(values.begin(), middle, values.end());
   if (values.size() % 2 == 1) {
     return *middle;
   }

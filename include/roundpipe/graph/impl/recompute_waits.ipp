@@ -23,7 +23,7 @@ ROUNDPIPE_INLINE void wait_for_gradients(ActionGraph& graph) {
       if (auto const found = gradients.find({action.slot, action.micro_batch});
           found != gradients.end()) {
         action.waits.push_back(found->second);
-        std::ranges::sort(action.waits);
+        std::sort(action.waits.begin(), action.waits.end());
         gradients.erase(found);  // later layers of the stage come after this one
       }
     }

@@ -67,8 +67,8 @@ class FreedSpace {
 
   /// The first free \p bytes.
   [[nodiscard]] Bytes take(Bytes bytes) {
-    auto const found =
-        std::ranges::find_if(free_, [&](auto const& space) { return space.second >= bytes; });
+    auto const found = std::find_if(
+        free_.begin(), free_.end(), [&](auto const& space) { return space.second >= bytes; });
     if (found == free_.end()) {
       return std::exchange(end_, end_ + bytes);
     }
@@ -95,8 +95,9 @@ ROUNDPIPE_INLINE void place_rounded(StageLayout& layout, ParameterBlocks const& 
         continue;
       }
       place.rounded = space.take(place.rounded_table.bytes());
-      if (std::ranges::find(place.rounded_tensor, UsePlace::not_rounded) ==
-          place.rounded_tensor.end()) {
+      if (std::find(place.rounded_tensor.begin(),
+                    place.rounded_tensor.end(),
+                    UsePlace::not_rounded) == place.rounded_tensor.end()) {
         space.free(place.gradients, blocks.block_of(place.use).gradient.bytes());
       }
     }
@@ -115,9 +116,10 @@ ROUNDPIPE_INLINE void place_uses(StageLayout& layout,
       place.holder = use;
       place.trains = blocks.trains(use);
       place.backward_reads = model.layers[layer].backward_reads_parameters;
-      auto const same = std::ranges::find_if(layout.uses, [&](UsePlace const& other) {
-        return blocks.use(other.use).block == blocks.use(use).block;
-      });
+      auto const same =
+          std::find_if(layout.uses.begin(), layout.uses.end(), [&](UsePlace const& other) {
+            return blocks.use(other.use).block == blocks.use(use).block;
+          });
       if (same != layout.uses.end()) {
         place.holder = same->use;
         place.parameters = same->parameters;
@@ -145,7 +147,8 @@ ROUNDPIPE_INLINE void place_uses(StageLayout& layout,
 }  // namespace detail
 
 ROUNDPIPE_INLINE UsePlace const& StageLayout::place_of(BlockUseId use) const {
-  return *std::ranges::find(uses, use, &UsePlace::use);
+  return *std::find_if(
+      uses.begin(), uses.end(), [&](UsePlace const& place) { return place.use == use; });
 }
 
 ROUNDPIPE_INLINE std::size_t StageLayout::last_reader(BlockUseId holder,

@@ -36,7 +36,8 @@ namespace detail {
         auto const stages = static_cast<Ticks>(stage + 1);
         auto const longest = stages <= 2 ? total : 2 * (total / stages) + slowest;
         auto const least = sums[end] - longest;  // of the layers before the longest stage
-        return static_cast<std::size_t>(std::ranges::lower_bound(sums, least) - sums.begin());
+        return static_cast<std::size_t>(std::lower_bound(sums.begin(), sums.end(), least) -
+                                        sums.begin());
       },
       [&](std::size_t, std::size_t first, std::size_t end) {
         return static_cast<double>(ticks.stage(direction, first, end)) /
@@ -54,7 +55,7 @@ ROUNDPIPE_INLINE std::optional<std::vector<LayerRange>> EvenCuts::cut(std::size_
                                                                       std::size_t stages) const {
   auto ranges = cuts_.cut(stages, layers);
   if (ranges && direction_ == StageDirection::backward) {
-    std::ranges::reverse(*ranges);
+    std::reverse(ranges->begin(), ranges->end());
   }
   return ranges;
 }

@@ -18,7 +18,7 @@ namespace detail {
 
 ROUNDPIPE_INLINE Ticks FewestStages::cover(Ticks t_max) {
   auto const next = find_last_ends(t_max);
-  std::ranges::fill(stages_, unreachable);
+  std::fill(stages_.begin(), stages_.end(), unreachable);
   std::iota(open_.begin(), open_.end(), std::size_t{0});
   reached_.assign(1, 0);
   stages_[0] = 0;

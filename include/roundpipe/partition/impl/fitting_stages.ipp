@@ -43,8 +43,9 @@ ROUNDPIPE_INLINE std::span<FittingStages::Run const> FittingStages::runs(std::si
 
 ROUNDPIPE_INLINE bool FittingStages::fits(std::size_t first, std::size_t end) {
   auto const all = runs(first, end);
-  return std::ranges::any_of(
-      all, [&](Run const& run) { return run.least_end <= end && end <= run.most_end; });
+  return std::any_of(all.begin(), all.end(), [&](Run const& run) {
+    return run.least_end <= end && end <= run.most_end;
+  });
 }
 
 }  // namespace detail

@@ -52,8 +52,9 @@ ROUNDPIPE_INLINE bool covers(Partition const& partition, std::size_t layers) {
 
 ROUNDPIPE_INLINE bool fits(PartitionProblem const& problem, Partition const& partition) {
   auto const all = [&](StageDirection direction, std::vector<LayerRange> const& ranges) {
-    return std::ranges::all_of(
-        ranges, [&](LayerRange const& range) { return problem.fits(direction, range); });
+    return std::all_of(ranges.begin(), ranges.end(), [&](LayerRange const& range) {
+      return problem.fits(direction, range);
+    });
   };
   return !problem.fits || (all(StageDirection::forward, partition.forward) &&
                            all(StageDirection::backward, partition.backward));

@@ -29,7 +29,9 @@ ROUNDPIPE_INLINE RoundPartition SimulatedSearch::run(Partition const& start) {
     consider(start, round);
   }
   try_even_cuts();
-  std::ranges::stable_sort(found_, {}, &Found::score);
+  std::stable_sort(found_.begin(), found_.end(), [](Found const& a, Found const& b) {
+    return a.score < b.score;
+  });
   found_.resize(std::min(found_.size(), climbs));
   for (std::size_t i = 0; i < found_.size(); ++i) {
     climb(found_[i], simulation_.tasks() + climb_tasks / found_.size());
@@ -107,7 +109,9 @@ ROUNDPIPE_INLINE std::vector<SimulatedSearch::Shape> SimulatedSearch::shapes() c
       }
     }
   }
-  std::ranges::stable_sort(result, {}, &Shape::estimate_s);
+  std::stable_sort(result.begin(), result.end(), [](Shape const& a, Shape const& b) {
+    return a.estimate_s < b.estimate_s;
+  });
   return result;
 }
 
@@ -132,7 +136,10 @@ ROUNDPIPE_INLINE void SimulatedSearch::climb(Found& start, std::size_t most_task
 }
 
 ROUNDPIPE_INLINE RoundPartition SimulatedSearch::finish() {
-  auto const& best = *std::ranges::min_element(found_, {}, &Found::score);
+  auto const& best =
+      *std::min_element(found_.begin(), found_.end(), [](Found const& a, Found const& b) {
+        return a.score < b.score;
+      });
   auto partition = best.sizes.partition(layers());
   auto const call = simulation_.simulate(partition, best.round);
   return {std::move(partition), best.round, call};

@@ -44,13 +44,13 @@ ROUNDPIPE_INLINE SimulatedCall SlotSimulation::simulate(Partition const& partiti
   auto const devices = free_s_.size();
   auto const rounds = micro_batches_per_call_ / round;
   arrivals_s_.resize(round);
-  std::ranges::fill(free_s_, 0.0);
+  std::fill(free_s_.begin(), free_s_.end(), 0.0);
   auto const busy_s = static_cast<double>(micro_batches_per_call_) * stage_sum_s();
   posted_s_ = 0;
   device_ = 0;
   if (!options_.asynchronous) {
     run_call(rounds);
-    auto const end_s = *std::ranges::max_element(free_s_);
+    auto const end_s = *std::max_element(free_s_.begin(), free_s_.end());
     return {end_s, bubble(busy_s, static_cast<double>(devices) * end_s)};
   }
   for (auto& iteration : gradients_s_) {
@@ -65,7 +65,7 @@ ROUNDPIPE_INLINE SimulatedCall SlotSimulation::simulate(Partition const& partiti
   for (std::size_t call = 0; call < warm_up + measured; ++call) {
     warm_s = call == warm_up ? sum(free_s_) : warm_s;
     run_call(rounds);
-    std::ranges::rotate(gradients_s_, gradients_s_.begin() + 1);
+    std::rotate(gradients_s_.begin(), gradients_s_.begin() + 1, gradients_s_.end());
   }
   auto const all_s = sum(free_s_) - warm_s;
   return {all_s / static_cast<double>(devices * measured),
@@ -111,7 +111,7 @@ ROUNDPIPE_INLINE void SlotSimulation::run_call(std::size_t rounds) {
   auto const communication_s = free_s_.size() > 1 ? options_.communication_s : 0;
   auto const begin_s = options_.posts_after_losses ? posted_s_ : 0;
   for (std::size_t round = 0; round < rounds; ++round) {
-    std::ranges::fill(arrivals_s_, begin_s);
+    std::fill(arrivals_s_.begin(), arrivals_s_.end(), begin_s);
     for (std::size_t i = 0; i < stages_.size(); ++i) {
       auto const& stage = stages_[i];
       auto free_s = free_s_[device_];

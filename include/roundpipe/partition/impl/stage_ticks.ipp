@@ -45,7 +45,7 @@ ROUNDPIPE_INLINE StageTicks::StageTicks(std::span<LayerCost const> costs) {
 ROUNDPIPE_INLINE std::size_t StageTicks::first_fused(Ticks t_max) const {
   auto const& sums = of(StageKind::fused);
   auto const least = sums.back() - t_max;  // what the layers before it take
-  return static_cast<std::size_t>(std::ranges::lower_bound(sums, least) - sums.begin());
+  return static_cast<std::size_t>(std::lower_bound(sums.begin(), sums.end(), least) - sums.begin());
 }
 
 ROUNDPIPE_INLINE Ticks StageTicks::slowest_layer() const {

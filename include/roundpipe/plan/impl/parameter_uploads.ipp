@@ -32,8 +32,11 @@ ROUNDPIPE_INLINE ParameterUploads::ParameterUploads(CallContext& call) : call_(c
       continue;
     }
     auto by_use = chunks_by_use(blocks, stage, goes_up);
-    std::ranges::stable_sort(by_use, std::ranges::greater{}, [&](StageChunk const& chunk) {
+    auto const last_reader = [&](StageChunk const& chunk) {
       return stage.last_reader(chunk.uses.front(), blocks);
+    };
+    std::stable_sort(by_use.begin(), by_use.end(), [&](StageChunk const& a, StageChunk const& b) {
+      return last_reader(a) > last_reader(b);
     });
     ordered_.push_back(std::move(by_use));
   }

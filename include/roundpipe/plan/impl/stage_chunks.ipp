@@ -67,10 +67,12 @@ ROUNDPIPE_INLINE std::vector<StageChunk> cut_stage(
 ROUNDPIPE_INLINE std::vector<StageChunk> in_layer_order(std::vector<StageChunk> chunks,
                                                         ParameterBlocks const& blocks,
                                                         StageLayout const& stage) {
-  if (!std::ranges::all_of(chunks, &StageChunk::gated)) {
+  if (!std::all_of(chunks.begin(), chunks.end(), [](auto const& chunk) { return chunk.gated; })) {
     return chunks;
   }
-  std::ranges::stable_sort(chunks, {}, &StageChunk::window);
+  std::stable_sort(chunks.begin(), chunks.end(), [](StageChunk const& a, StageChunk const& b) {
+    return a.window < b.window;
+  });
   std::vector<StageChunk> ordered;
   for (auto const& chunk : chunks) {
     ordered.push_back({chunk.window, true, 0, {}, {}});

@@ -47,8 +47,9 @@ ROUNDPIPE_INLINE void StageCompute::add_backward(SlotId id, std::size_t m, Pass 
   if (is_loss(stage, i) || stage.layers[i].input_gradient.area == Area::activations_out) {
     write_entry(action);
   }
-  if (std::ranges::any_of(input.blocks.layer_uses[pass.layer],
-                          [&](auto use) { return input.blocks.trains(use); })) {
+  if (std::any_of(input.blocks.layer_uses[pass.layer].begin(),
+                  input.blocks.layer_uses[pass.layer].end(),
+                  [&](auto use) { return input.blocks.trains(use); })) {
     action.writes.push_back(call_.acquire_once(
         work.gradients, BufferKind::gradients, input.buffering.gradients, action));
   }
@@ -116,9 +117,10 @@ ROUNDPIPE_INLINE ActionId StageCompute::add_layer(Pass const& pass, Action actio
     action.reads.push_back(work.entries_out[m].value());
   }
   saves_.use_entry(action, pass);
-  auto const writes_entry = std::ranges::any_of(action.writes, [](Buffer const& buffer) {
-    return buffer.ring.kind == BufferKind::activations_out;
-  });
+  auto const writes_entry =
+      std::any_of(action.writes.begin(), action.writes.end(), [](Buffer const& buffer) {
+        return buffer.ring.kind == BufferKind::activations_out;
+      });
   auto const added = call_.graph.add(std::move(action));
   work.last_compute[m] = added;
   if (writes_entry) {

@@ -109,7 +109,8 @@ ROUNDPIPE_INLINE void StageSearch::offload(Found& best) const {
 ROUNDPIPE_INLINE std::optional<StageSearch::Found> StageSearch::try_offloading(
     std::size_t micro_batches, Buffering const& buffering) const {
   auto const choice = offloading(micro_batches);
-  for (auto mode = std::ranges::find(modes_, buffering); mode != modes_.end(); ++mode) {
+  for (auto mode = std::find(modes_.begin(), modes_.end(), buffering); mode != modes_.end();
+       ++mode) {
     if (auto plan = try_buffering(choice, *mode, options_.device_memory)) {
       if (options_.has_room && !options_.has_room(*plan)) {
         return std::nullopt;

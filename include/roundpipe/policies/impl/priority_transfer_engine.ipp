@@ -26,7 +26,8 @@ ROUNDPIPE_INLINE std::vector<Chunk> PriorityTransferEngine::chunks(std::span<Byt
     total += bytes;
   }
   auto parts = split(tensors, total / windows + (total % windows != 0 ? 1 : 0));
-  std::ranges::stable_sort(parts, std::ranges::greater{}, &Piece::bytes);
+  std::stable_sort(
+      parts.begin(), parts.end(), [](Piece const& a, Piece const& b) { return a.bytes > b.bytes; });
 
   using Load = std::pair<Bytes, std::size_t>;  // load and window; of equal loads the first window
   std::priority_queue<Load, std::vector<Load>, std::greater<>> loads;
@@ -62,8 +63,9 @@ ROUNDPIPE_INLINE std::vector<Piece> PriorityTransferEngine::split(std::span<Byte
 }
 
 ROUNDPIPE_INLINE void PriorityTransferEngine::merge(std::vector<Piece>& pieces) {
-  std::ranges::sort(
-      pieces, {}, [](Piece const& piece) { return std::tuple(piece.tensor, piece.offset); });
+  std::sort(pieces.begin(), pieces.end(), [](Piece const& a, Piece const& b) {
+    return std::tie(a.tensor, a.offset) < std::tie(b.tensor, b.offset);
+  });
   std::vector<Piece> merged;
   for (auto const& piece : pieces) {
     if (!merged.empty() && merged.back().tensor == piece.tensor &&

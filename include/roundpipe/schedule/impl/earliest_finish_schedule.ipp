@@ -45,14 +45,15 @@ ROUNDPIPE_INLINE EarliestFinishSchedule::EarliestFinishSchedule(std::vector<Stag
     : stages_(std::move(stages)), speeds_(std::move(speeds)), hand_over_s_(hand_over_s) {
   auto const legal = [](double s) { return s >= 0 && std::isfinite(s); };
   require(!speeds_.empty(), Errc::invalid_argument, "a schedule needs at least one device");
-  require(std::ranges::all_of(speeds_, [&](double v) { return v > 0 && std::isfinite(v); }),
+  require(std::all_of(
+              speeds_.begin(), speeds_.end(), [&](double v) { return v > 0 && std::isfinite(v); }),
           Errc::invalid_argument,
           "a device's speed must be finite and above zero");
-  require(legal(hand_over_s_) && std::ranges::all_of(stages_,
-                                                     [&](StageTime const& time) {
-                                                       return legal(time.early_s) &&
-                                                              legal(time.late_s);
-                                                     }),
+  require(legal(hand_over_s_) && std::all_of(stages_.begin(),
+                                             stages_.end(),
+                                             [&](StageTime const& time) {
+                                               return legal(time.early_s) && legal(time.late_s);
+                                             }),
           Errc::invalid_argument,
           "a time must be finite and not negative");
 }
@@ -72,7 +73,7 @@ ROUNDPIPE_INLINE DeviceTasks EarliestFinishSchedule::tasks(ScheduleShape const& 
 }
 
 ROUNDPIPE_INLINE bool EarliestFinishSchedule::equal() const {
-  return std::ranges::adjacent_find(speeds_, std::not_equal_to{}) == speeds_.end();
+  return std::adjacent_find(speeds_.begin(), speeds_.end(), std::not_equal_to{}) == speeds_.end();
 }
 
 ROUNDPIPE_INLINE void EarliestFinishSchedule::check_known(ScheduleShape const& shape) const {

@@ -31,7 +31,7 @@ class HeldBytes {
   }
   /// The peak. Bytes that leave at the moment at which others arrive make room for them.
   [[nodiscard]] Bytes peak() {
-    std::ranges::sort(changes_);
+    std::sort(changes_.begin(), changes_.end());
     Bytes now = 0;
     Bytes most = 0;
     for (auto const& [at_s, comes, bytes] : changes_) {

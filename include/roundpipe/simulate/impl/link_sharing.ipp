@@ -44,7 +44,7 @@ ROUNDPIPE_INLINE std::vector<double> LinkSharing::rates(std::span<CopyFlow const
       result[flow] = share;
       settled[flow] = true;
       for (auto& limit : limits) {
-        if (std::ranges::find(limit.flows, flow) != limit.flows.end()) {
+        if (std::find(limit.flows.begin(), limit.flows.end(), flow) != limit.flows.end()) {
           limit.left = std::max(0.0, limit.left - share);
         }
       }
@@ -68,7 +68,7 @@ ROUNDPIPE_INLINE std::vector<LinkSharing::Limit> LinkSharing::limits_of(
   };
   for (auto const direction : {CopyDirection::up, CopyDirection::down}) {
     for (std::size_t device = 0; device < switch_of_.size(); ++device) {
-      auto const both_ways = std::ranges::any_of(flows, [&](CopyFlow const& flow) {
+      auto const both_ways = std::any_of(flows.begin(), flows.end(), [&](CopyFlow const& flow) {
         return flow.device == device && flow.direction != direction;
       });
       auto const own = link_.device_factors.empty() ? 1 : link_.device_factors[device];

@@ -45,12 +45,15 @@ class SimulationView {
 
   [[nodiscard]] bool waits_for_place(std::size_t copy, std::size_t user) const {
     auto const& used = simulation_.actions[user].accesses;
-    return std::ranges::any_of(simulation_.actions[copy].accesses, [&](Access const& written) {
-      return written.writes && written.location.ring.device.valid() &&
-             std::ranges::any_of(used, [&](Access const& access) {
-               return access.location == written.location && access.content < written.content;
-             });
-    });
+    return std::any_of(simulation_.actions[copy].accesses.begin(),
+                       simulation_.actions[copy].accesses.end(),
+                       [&](Access const& written) {
+                         return written.writes && written.location.ring.device.valid() &&
+                                std::any_of(used.begin(), used.end(), [&](Access const& access) {
+                                  return access.location == written.location &&
+                                         access.content < written.content;
+                                });
+                       });
   }
 
   [[nodiscard]] BubbleCause rest(std::size_t /*i*/, bool /*first*/) const {

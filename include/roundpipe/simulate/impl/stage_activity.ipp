@@ -56,7 +56,7 @@ ROUNDPIPE_INLINE std::vector<std::size_t> peak_in_flight_forwards(Simulation con
       changes.push_back({entry.end_s, -1, stage->second});
     }
   }
-  std::ranges::stable_sort(changes, [](Change const& a, Change const& b) {
+  std::stable_sort(changes.begin(), changes.end(), [](Change const& a, Change const& b) {
     return a.at_s != b.at_s ? a.at_s < b.at_s : a.by < b.by;
   });
   std::vector<int> held(ranges.size(), 0);
@@ -72,15 +72,16 @@ ROUNDPIPE_INLINE std::vector<std::size_t> peak_in_flight_forwards(Simulation con
 
 ROUNDPIPE_INLINE std::size_t count_hand_overs(Simulation const& simulation, std::size_t graph) {
   auto const& actions = simulation.actions;
-  return static_cast<std::size_t>(std::ranges::count_if(actions, [&](UnrolledAction const& action) {
-    auto const kind = action.action->kind;
-    return action.graph == graph &&
-           (kind == ActionKind::upload_activation || kind == ActionKind::upload_gradient) &&
-           std::ranges::any_of(action.waits, [&](std::size_t wait) {
-             return actions[wait].action->kind == ActionKind::download_activation &&
-                    actions[wait].lane.device != action.lane.device;
-           });
-  }));
+  return static_cast<std::size_t>(
+      std::count_if(actions.begin(), actions.end(), [&](UnrolledAction const& action) {
+        auto const kind = action.action->kind;
+        return action.graph == graph &&
+               (kind == ActionKind::upload_activation || kind == ActionKind::upload_gradient) &&
+               std::any_of(action.waits.begin(), action.waits.end(), [&](std::size_t wait) {
+                 return actions[wait].action->kind == ActionKind::download_activation &&
+                        actions[wait].lane.device != action.lane.device;
+               });
+      }));
 }
 
 }  // namespace roundpipe

@@ -50,7 +50,7 @@ ROUNDPIPE_INLINE void WorkerPool::for_each_part(
 ROUNDPIPE_INLINE void WorkerPool::place_shards(HostBytes memory,
                                                std::size_t element_bytes,
                                                std::size_t grain) const noexcept {
-  if (std::ranges::adjacent_find(nodes_, std::not_equal_to<>{}) == nodes_.end()) {
+  if (std::adjacent_find(nodes_.begin(), nodes_.end(), std::not_equal_to<>{}) == nodes_.end()) {
     return;
   }
   for (std::size_t worker = 0; worker < size(); ++worker) {
