@@ -39,6 +39,7 @@ struct LayerCall {
   double gradient_scale = 1;  ///< Loss scale divided by the number of loss terms of the whole call.
   bool saving = false;        ///< Forward only: \c backward will follow and needs \c saved().
   bool evaluating = false;    ///< No dropout; declared results are wanted.
+  bool wants_output = true;   ///< Forward only: a later layer reads the outputs.
 };
 
 /// The common part of \ref ForwardContext and \ref BackwardContext.
@@ -95,6 +96,9 @@ class ForwardContext : public LayerContext<Stream> {
   [[nodiscard]] DeviceTensor const& output(std::size_t i) const {
     return this->tensors().outputs.at(i);
   }
+  /// Whether anyone reads the outputs. If not, as where a recomputation ends a stage, the forward
+  /// may leave out what only they need. They have memory all the same.
+  [[nodiscard]] bool wants_output() const noexcept { return this->call().wants_output; }
   /// Whether the caller wants the declared results (\c evaluate only).
   [[nodiscard]] bool wants_results() const noexcept { return !this->tensors().results.empty(); }
   [[nodiscard]] DeviceTensor const& result(std::size_t i) const {

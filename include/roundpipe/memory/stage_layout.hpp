@@ -99,6 +99,11 @@ struct StageLayout {
   /// The layer whose backward is the last to read what goes up for \p holder; the range's end when
   /// no backward does.
   [[nodiscard]] std::size_t last_reader(BlockUseId holder, ParameterBlocks const& blocks) const;
+  /// Whether anyone reads the output that a forward or a recomputation of \p layer makes. A
+  /// recomputation's is the input of the stage's next layer, and nothing else.
+  [[nodiscard]] bool reads_output(std::size_t layer) const noexcept {
+    return kind != StageKind::backward || layer + 1 < range.end();
+  }
   [[nodiscard]] bool has_backward() const noexcept { return runs_backward(kind); }
   [[nodiscard]] bool has_loss() const noexcept { return loss.area != Area::none; }
 };

@@ -71,6 +71,9 @@ class TokenEmbedding {
   }
 
   void forward(ForwardContext<Stream>& ctx) const {
+    if (!ctx.wants_output()) {
+      return;
+    }
     auto work = ctx.workspace();
     O const ops(ctx.stream(), carve(work, ctx.shape()).scratch);
     auto const& hidden = ctx.output(0);

@@ -32,8 +32,9 @@ namespace roundpipe::nn {
 /// Gains are exempt from weight decay.
 ///
 /// The saving forward keeps queries, keys, values, the attention's output and its log-sum-exp, the
-/// hidden state between the halves, gate and up. The backward recomputes what needs no product:
-/// norms, rotated queries and keys (only with query_key_norm), and the SwiGLU.
+/// hidden state between the halves, gate and up. Where nobody reads its output, it leaves out the
+/// SwiGLU and the last product. The backward recomputes what needs no product: norms, rotated
+/// queries and keys (only with query_key_norm), and the SwiGLU.
 template <Ops O>
 class TransformerBlock {
  public:
@@ -119,6 +120,9 @@ class TransformerBlock {
     ops.rms_norm(m.normed, saved.middle, ctx.parameter(middle_norm), epsilon);
     ops.linear(saved.gate, m.normed, ctx.parameter(gate_proj), absent);
     ops.linear(saved.up, m.normed, ctx.parameter(up_proj), absent);
+    if (!ctx.wants_output()) {
+      return;
+    }
     ops.swiglu(m.activation, saved.gate, saved.up);
     project_onto(ops, ctx, ctx.output(0), m.activation, down_proj, saved.middle, m.projected);
   }

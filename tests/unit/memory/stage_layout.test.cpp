@@ -120,6 +120,18 @@ bool same(Place const& a, Place const& b) {
 
 }  // namespace
 
+TEST_CASE("an output is read where a layer of the stage follows, or another stage") {
+  StageLayout stage;
+  stage.range = {2, 3};
+  for (auto const kind : {StageKind::forward, StageKind::fused, StageKind::evaluate}) {
+    stage.kind = kind;
+    CHECK(stage.reads_output(4));
+  }
+  stage.kind = StageKind::backward;
+  CHECK(stage.reads_output(3));
+  CHECK_FALSE(stage.reads_output(4));
+}
+
 TEST_CASE("places are large enough, aligned, and inside their areas") {
   test::check_property([] {
     auto const c = any_case();

@@ -120,6 +120,16 @@ TEST_CASE("the backward of an embedding repeats the dropout, and evaluation has 
   CHECK(read(runner.tensors.outputs[0]) == std::vector<double>(table.begin(), table.begin() + 48));
 }
 
+TEST_CASE("an embedding whose output nobody reads does nothing") {
+  LayerRunner<Embedding> runner(Embedding(small(DType::f32)), {1, 6});
+  test::write(runner.tensors.side_inputs[0], Tokens{0, 1, 2, 3, 4, 5});
+  runner.call.wants_output = false;
+  static_cast<void>(runner.forward(true));
+  auto const poisoned = runner.outputs.content();
+  runner.outputs.poison();
+  CHECK(runner.outputs.content() == poisoned);
+}
+
 TEST_CASE("a token outside the vocabulary stops the stream") {
   for (std::int32_t const token : {7, -1, 1 << 30}) {
     LayerRunner<Embedding> runner(Embedding(small(DType::f32)), {1, 2});

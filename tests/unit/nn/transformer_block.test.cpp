@@ -286,6 +286,24 @@ TEST_CASE("a block uses exactly the bytes of its footprint") {
   CHECK_FALSE((runs(true) && runs(false)));
 }
 
+TEST_CASE("a block whose output nobody reads saves the same, and leaves the output alone") {
+  auto config = small(DType::f32, DType::f32);
+  config.dropout = 0.1;
+  for (bool const norm : {false, true}) {
+    config.query_key_norm = norm;
+    LayerRunner<Block32> runner(Block32(config), {2, 5});
+    auto const complete = bits_of_passes(runner);
+    runner.call.wants_output = false;
+    auto const partial = bits_of_passes(runner);
+    CHECK(partial[1] == complete[1]);
+    CHECK(partial[2] == complete[2]);
+    static_cast<void>(runner.forward(true));
+    auto const poisoned = runner.outputs.content();
+    runner.outputs.poison();
+    CHECK(runner.outputs.content() == poisoned);
+  }
+}
+
 TEST_CASE("a block computes the same parameter gradients when its input gradient is not wanted") {
   auto const config = small(DType::f64, DType::f64);
   LayerRunner<Block64> runner(Block64(config), {2, 5});

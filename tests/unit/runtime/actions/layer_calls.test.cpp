@@ -59,6 +59,24 @@ TEST_CASE("a forward gets the tensors that its layer declares") {
   });
 }
 
+TEST_CASE("only a recomputation that ends a stage has an output that nobody reads") {
+  PlannedCall test;
+  LayerCalls const calls(test.places, test.plan.blocks);
+  PreparedLayer layer;
+  std::size_t ends = 0;
+  test.for_each_device_action([&](DeviceAction const& here) {
+    if (here.action.kind != ActionKind::forward && here.action.kind != ActionKind::recompute) {
+      return;
+    }
+    calls.prepare_forward(here, layer);
+    auto const& stage = here.stage();
+    bool const ends_stage = here.action.layer.index() + 1 == stage.range.end();
+    CHECK(layer.call.wants_output == !(stage.kind == StageKind::backward && ends_stage));
+    ends += layer.call.wants_output ? 0 : 1;
+  });
+  CHECK(ends > 0);
+}
+
 TEST_CASE("gradients begin with zeros in a slot's first backward, and are rounded in its last") {
   PlannedCall test;
   LayerCalls const calls(test.places, test.plan.blocks);

@@ -23,6 +23,7 @@ ROUNDPIPE_INLINE void LayerCalls::prepare_forward(DeviceAction const& here,
   auto const& places = here.places();
   auto const& facts = here.facts(here.action.layer.index());
   layer.call.saving = here.action.kind == ActionKind::recompute;
+  layer.call.wants_output = here.stage().reads_output(here.action.layer.index());
   layer.tensors.saved = layer.call.saving ? places_.at(here, here.saved()) : DeviceBytes{};
   views(layer.tensors.outputs, facts.boundary, places_.at(here, places.output));
   layer.tensors.results.clear();
