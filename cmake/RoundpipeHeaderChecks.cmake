@@ -2,12 +2,12 @@
 #   [TOGETHER <header>...] [WITH_DEFINITIONS])
 # A header may not need what comes before it, so each header of HEADERS is compiled after nothing but
 # headers that it includes itself, perhaps through others. A translation unit is a chain of headers,
-# each of which includes the one before (when CMake configures); each is included twice. One more unit
-# includes all headers, and those of TOGETHER. The test reads the symbols of all units: a header defines
-# nothing that a second unit would define again.
+# each of which includes the one before (when CMake configures); each is included twice. With TOGETHER, one
+# more unit includes all headers, and those of TOGETHER; elsewhere the umbrella, which package.find_package
+# compiles with the same warnings, and the unit tests do. The test reads the symbols of all units: a header
+# defines nothing that a second unit would define again.
 # With WITH_DEFINITIONS the chains are compiled as roundpipe::compiled is: a header's own definitions
-# (impl/NAME.ipp) follow it, and what they include, the next header includes, too. There is no unit of all
-# headers: the test package.find_package compiles the umbrella, with the same warnings.
+# (impl/NAME.ipp) follow it, and what they include, the next header includes, too.
 # C++ reads the standard library from a precompiled header, which halves the time and hides a missing
 # #include of a standard header: CheckStandardIncludes.cmake looks for these. Reading it takes longer
 # with each header in it: these are the ones that most of ours include.
@@ -62,7 +62,8 @@ function(roundpipe_add_header_checks test)
   endforeach()
   if(ARG_WITH_DEFINITIONS)
     set_source_files_properties(${sources} PROPERTIES COMPILE_DEFINITIONS ROUNDPIPE_COMPILED)
-  else()
+  endif()
+  if(ARG_TOGETHER)
     list(TRANSFORM ARG_HEADERS REPLACE "(.+)" "#include <\\1>\n" OUTPUT_VARIABLE all)
     list(TRANSFORM ARG_TOGETHER REPLACE "(.+)" "#include <\\1>\n" OUTPUT_VARIABLE together)
     string(JOIN "" all ${all} ${together})
