@@ -47,19 +47,17 @@ ROUNDPIPE_INLINE void BubbleMeter::add(ActionGraph const& graph,
 
 ROUNDPIPE_INLINE bool BubbleMeter::View::waits_for_place(std::size_t copy, std::size_t user) const {
   auto const& used = graph.actions[user];
-  return std::any_of(graph.actions[copy].writes.begin(),
-                     graph.actions[copy].writes.end(),
-                     [&](Buffer const& written) {
-                       auto const found = graph.rings.find(written.ring);
-                       auto const count = found == graph.rings.end() ? 1 : found->second.count;
-                       auto const is_place = [&](Buffer const& buffer) {
-                         return buffer.ring == written.ring &&
-                                buffer.sequence + count <= written.sequence;
-                       };
-                       return written.ring.device.valid() &&
-                              (std::any_of(used.reads.begin(), used.reads.end(), is_place) ||
-                               std::any_of(used.writes.begin(), used.writes.end(), is_place));
-                     });
+  auto const& writes = graph.actions[copy].writes;
+  return std::any_of(writes.begin(), writes.end(), [&](Buffer const& written) {
+    auto const found = graph.rings.find(written.ring);
+    auto const count = found == graph.rings.end() ? 1 : found->second.count;
+    auto const is_place = [&](Buffer const& buffer) {
+      return buffer.ring == written.ring && buffer.sequence + count <= written.sequence;
+    };
+    return written.ring.device.valid() &&
+           (std::any_of(used.reads.begin(), used.reads.end(), is_place) ||
+            std::any_of(used.writes.begin(), used.writes.end(), is_place));
+  });
 }
 
 ROUNDPIPE_INLINE BubbleCause BubbleMeter::View::rest(std::size_t i, bool first) const {

@@ -47,9 +47,8 @@ ROUNDPIPE_INLINE void StageCompute::add_backward(SlotId id, std::size_t m, Pass 
   if (is_loss(stage, i) || stage.layers[i].input_gradient.area == Area::activations_out) {
     write_entry(action);
   }
-  if (std::any_of(input.blocks.layer_uses[pass.layer].begin(),
-                  input.blocks.layer_uses[pass.layer].end(),
-                  [&](auto use) { return input.blocks.trains(use); })) {
+  auto const& uses = input.blocks.layer_uses[pass.layer];
+  if (std::any_of(uses.begin(), uses.end(), [&](auto use) { return input.blocks.trains(use); })) {
     action.writes.push_back(call_.acquire_once(
         work.gradients, BufferKind::gradients, input.buffering.gradients, action));
   }

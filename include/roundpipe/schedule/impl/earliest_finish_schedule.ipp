@@ -45,15 +45,14 @@ ROUNDPIPE_INLINE EarliestFinishSchedule::EarliestFinishSchedule(std::vector<Stag
     : stages_(std::move(stages)), speeds_(std::move(speeds)), hand_over_s_(hand_over_s) {
   auto const legal = [](double s) { return s >= 0 && std::isfinite(s); };
   require(!speeds_.empty(), Errc::invalid_argument, "a schedule needs at least one device");
-  require(std::all_of(
-              speeds_.begin(), speeds_.end(), [&](double v) { return v > 0 && std::isfinite(v); }),
+  auto const moves = [](double speed) { return speed > 0 && std::isfinite(speed); };
+  require(std::all_of(speeds_.begin(), speeds_.end(), moves),
           Errc::invalid_argument,
           "a device's speed must be finite and above zero");
-  require(legal(hand_over_s_) && std::all_of(stages_.begin(),
-                                             stages_.end(),
-                                             [&](StageTime const& time) {
-                                               return legal(time.early_s) && legal(time.late_s);
-                                             }),
+  auto const is_legal = [&](StageTime const& time) {
+    return legal(time.early_s) && legal(time.late_s);
+  };
+  require(legal(hand_over_s_) && std::all_of(stages_.begin(), stages_.end(), is_legal),
           Errc::invalid_argument,
           "a time must be finite and not negative");
 }

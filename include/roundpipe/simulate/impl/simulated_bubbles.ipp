@@ -45,15 +45,13 @@ class SimulationView {
 
   [[nodiscard]] bool waits_for_place(std::size_t copy, std::size_t user) const {
     auto const& used = simulation_.actions[user].accesses;
-    return std::any_of(simulation_.actions[copy].accesses.begin(),
-                       simulation_.actions[copy].accesses.end(),
-                       [&](Access const& written) {
-                         return written.writes && written.location.ring.device.valid() &&
-                                std::any_of(used.begin(), used.end(), [&](Access const& access) {
-                                  return access.location == written.location &&
-                                         access.content < written.content;
-                                });
-                       });
+    auto const& copied = simulation_.actions[copy].accesses;
+    return std::any_of(copied.begin(), copied.end(), [&](Access const& written) {
+      return written.writes && written.location.ring.device.valid() &&
+             std::any_of(used.begin(), used.end(), [&](Access const& access) {
+               return access.location == written.location && access.content < written.content;
+             });
+    });
   }
 
   [[nodiscard]] BubbleCause rest(std::size_t /*i*/, bool /*first*/) const {
