@@ -116,7 +116,8 @@ concept HasName = requires(L const& layer) {
 /// 2. `forward` and `backward` are called at *issue* time: they enqueue work on `ctx.stream()` and
 ///    return; reason: the data is not there yet. They never wait, never allocate device memory,
 ///    never enqueue on another stream, and touch device memory in enqueued work only.
-/// 3. `forward` reads parameters, inputs and side inputs and writes every output. When
+/// 3. `forward` reads parameters, inputs and side inputs and writes every output, but need not
+///    where `ctx.wants_output()` is false; reason: a recomputation may have no reader. When
 ///    `ctx.saving()`, `forward` also writes to `ctx.saved()` what `backward` will need; reason:
 ///    `backward` receives parameters (unless `backward_reads_parameters()` is false), inputs, side
 ///    inputs and `saved()`, but no outputs. What lies in `saved()` holds no addresses: `backward`
