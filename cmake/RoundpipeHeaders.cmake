@@ -41,14 +41,15 @@ set(ROUNDPIPE_CORE_HEADERS
   include/roundpipe/model/batch_layout.hpp
   include/roundpipe/model/byte_description.hpp
   include/roundpipe/model/cost_model.hpp
+  include/roundpipe/model/kept_saves.hpp
   include/roundpipe/model/layer_bytes.hpp
   include/roundpipe/model/model_description.hpp
-  include/roundpipe/model/offloaded_saves.hpp
   include/roundpipe/model/parameter_blocks.hpp
   include/roundpipe/model/pass_costs.hpp
   include/roundpipe/model/sequential.hpp
   include/roundpipe/model/shape_cache.hpp
   include/roundpipe/model/stage_passes.hpp
+  include/roundpipe/model/working_set.hpp
   include/roundpipe/optim/adamw.hpp
   include/roundpipe/optim/clipping.hpp
   include/roundpipe/optim/learning_rate.hpp
@@ -109,7 +110,8 @@ set(ROUNDPIPE_CORE_HEADERS
   include/roundpipe/plan/call_context.hpp
   include/roundpipe/plan/gradient_downloads.hpp
   include/roundpipe/plan/gradient_sums.hpp
-  include/roundpipe/plan/offloading_choice.hpp
+  include/roundpipe/plan/working_set_choice.hpp
+  include/roundpipe/plan/level_policy.hpp
   include/roundpipe/plan/parameter_uploads.hpp
   include/roundpipe/plan/plan_options.hpp
   include/roundpipe/plan/planner.hpp
@@ -323,9 +325,11 @@ set(ROUNDPIPE_DEFINITIONS
   include/roundpipe/model/impl/batch_layout.ipp
   include/roundpipe/model/impl/byte_description.ipp
   include/roundpipe/model/impl/cost_model.ipp
+  include/roundpipe/model/impl/kept_saves.ipp
   include/roundpipe/model/impl/model_description.ipp
   include/roundpipe/model/impl/parameter_blocks.ipp
   include/roundpipe/model/impl/stage_passes.ipp
+  include/roundpipe/model/impl/working_set.ipp
   include/roundpipe/partition/impl/balanced_partition.ipp
   include/roundpipe/partition/impl/even_cuts.ipp
   include/roundpipe/partition/impl/even_stages.ipp
@@ -374,7 +378,8 @@ set(ROUNDPIPE_DEFINITIONS
   include/roundpipe/plan/impl/call_context.ipp
   include/roundpipe/plan/impl/gradient_downloads.ipp
   include/roundpipe/plan/impl/gradient_sums.ipp
-  include/roundpipe/plan/impl/offloading_choice.ipp
+  include/roundpipe/plan/impl/working_set_choice.ipp
+  include/roundpipe/plan/impl/level_policy.ipp
   include/roundpipe/plan/impl/parameter_uploads.ipp
   include/roundpipe/plan/impl/resident_graph.ipp
   include/roundpipe/plan/impl/save_copies.ipp

@@ -63,6 +63,10 @@ std::optional<Options> parse_options(int argc, char const* const* argv) {
   add("--rounds",
       o.rounds,
       "Rounds in an iteration; 0: as the forecast chooses, but 1 with --micro-batches");
+  add("--checkpoints",
+      o.checkpoints,
+      "Boundaries that the host keeps: between stages, or behind every layer")
+      ->check(CLI::IsMember({"auto", "stages", "layers"}));
   app.add_option("--offload",
                  o.offload,
                  "Micro-batches of a round whose saved activations are offloaded, not recomputed; "

@@ -26,6 +26,7 @@ struct Options {
   std::int64_t batch = 64;                  ///< Sequences in an iteration.
   std::size_t micro_batches_per_round = 0;  ///< In a round; 0: as the forecast chooses.
   std::size_t rounds = 0;                   ///< 0: as the forecast chooses; 1 with micro-batches.
+  std::string checkpoints = "auto";         ///< "stages", "layers", or as the forecast chooses.
   /// Micro-batches of a round whose saves are offloaded; none: as the forecast chooses.
   std::optional<std::size_t> offload;
   Bytes device_memory = Bytes{24} << 30;

@@ -98,6 +98,7 @@ void print(std::ostream& out,
        fmt::format("forward {}, backward {} (layers)",
                    fmt::join(outcome.forward_stages, " "),
                    fmt::join(outcome.backward_stages, " ")));
+  line("checkpoints", outcome.checkpoints_of_layers ? "behind every layer" : "between stages");
   line("offloaded saves",
        fmt::format("of {} of {} micro-batches", outcome.offloaded, o.micro_batches_per_round));
   for (auto const& cost : outcome.costs) {
@@ -168,6 +169,7 @@ void write_json(std::ostream& out,
   json["micro_batches"] = o.micro_batches_per_round;
   json["rounds"] = o.rounds;
   json["automatic"] = outcome.automatic;
+  json["checkpoints"] = outcome.checkpoints_of_layers ? "layers" : "stages";
   json["offloaded_micro_batches"] = outcome.offloaded;
   json["warmup"] = o.warmup;
   json["loss_chunk"] = o.loss_chunk;

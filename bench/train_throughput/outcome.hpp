@@ -41,10 +41,11 @@ struct Outcome {
     double backward_s = 0;
   };
   std::vector<Cost> costs;
-  std::string automatic;      ///< What chose micro-batches and rounds; empty: they were given.
-  double t_max_s = 0;         ///< Of the slowest stage, for one micro-batch.
-  double automatic_s = 0;     ///< Until that was chosen.
-  std::size_t offloaded = 0;  ///< Micro-batches of a round whose saves go to the host.
+  std::string automatic;   ///< What chose micro-batches and rounds; empty: they were given.
+  double t_max_s = 0;      ///< Of the slowest stage, for one micro-batch.
+  double automatic_s = 0;  ///< Until that was chosen.
+  bool checkpoints_of_layers = false;  ///< The host keeps every boundary.
+  std::size_t offloaded = 0;           ///< Micro-batches of a round whose saves go to the host.
   double setup_s = 0;
   std::vector<double> iterations_s;   ///< The measured iterations.
   std::optional<double> predicted_s;  ///< From the costs measured before step 1.

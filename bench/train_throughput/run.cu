@@ -153,6 +153,10 @@ Outcome run(Options& o, rp::nn::TransformerConfig const& shape) {
       .loss_scale = loss_scale,
       .costs = rp::CostSource::measured,
       .forecast = rp::forecast_training_seconds,
+      .checkpoints = o.checkpoints == "auto"
+                         ? std::nullopt
+                         : std::optional(o.checkpoints == "layers" ? rp::Checkpoints::layers
+                                                                   : rp::Checkpoints::stages),
       .offloaded_micro_batches = o.offload,
       .timeline_calls = 2 * (o.warmup + o.steps),
   };
@@ -188,9 +192,10 @@ Outcome run(Options& o, rp::nn::TransformerConfig const& shape) {
   outcome.forward_stages = layer_counts(plan.stages.partition.forward);
   outcome.backward_stages = layer_counts(plan.stages.partition.backward);
   for (std::size_t i = 0; i < plan.blocks.layer_uses.size(); ++i) {
-    outcome.offloaded = std::max(outcome.offloaded, plan.host.offloaded.count(i));
+    outcome.offloaded = std::max(outcome.offloaded, plan.host.working_set.count(i));
   }
-  auto const costs = rp::average_costs(plan.costs.layers(), plan.host.offloaded);
+  outcome.checkpoints_of_layers = plan.host.working_set.checkpoints() == rp::Checkpoints::layers;
+  auto const costs = rp::average_costs(plan.costs.layers(), plan.host.working_set);
   outcome.t_max_s = rp::slowest_stage_seconds(costs, plan.stages.partition);
   for (std::size_t i = 0; i < costs.size(); ++i) {
     if (i == 0 || costs[i].backward_s != costs[i - 1].backward_s) {

@@ -72,14 +72,15 @@
 #include <roundpipe/model/batch_layout.hpp>
 #include <roundpipe/model/byte_description.hpp>
 #include <roundpipe/model/cost_model.hpp>
+#include <roundpipe/model/kept_saves.hpp>
 #include <roundpipe/model/layer_bytes.hpp>
 #include <roundpipe/model/model_description.hpp>
-#include <roundpipe/model/offloaded_saves.hpp>
 #include <roundpipe/model/parameter_blocks.hpp>
 #include <roundpipe/model/pass_costs.hpp>
 #include <roundpipe/model/sequential.hpp>
 #include <roundpipe/model/shape_cache.hpp>
 #include <roundpipe/model/stage_passes.hpp>
+#include <roundpipe/model/working_set.hpp>
 #include <roundpipe/optim/adamw.hpp>
 #include <roundpipe/optim/clipping.hpp>
 #include <roundpipe/optim/learning_rate.hpp>
@@ -107,7 +108,7 @@
 #include <roundpipe/plan/call_context.hpp>
 #include <roundpipe/plan/gradient_downloads.hpp>
 #include <roundpipe/plan/gradient_sums.hpp>
-#include <roundpipe/plan/offloading_choice.hpp>
+#include <roundpipe/plan/level_policy.hpp>
 #include <roundpipe/plan/parameter_uploads.hpp>
 #include <roundpipe/plan/plan_options.hpp>
 #include <roundpipe/plan/planner.hpp>
@@ -119,6 +120,7 @@
 #include <roundpipe/plan/stage_search.hpp>
 #include <roundpipe/plan/step_graph.hpp>
 #include <roundpipe/plan/streamed_graph.hpp>
+#include <roundpipe/plan/working_set_choice.hpp>
 #include <roundpipe/policies/blocking_protocol.hpp>
 #include <roundpipe/policies/layer_event_protocol.hpp>
 #include <roundpipe/policies/one_of.hpp>

@@ -20,6 +20,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -66,12 +67,27 @@ struct Training {
   int staleness = 1;
   std::size_t micro_batches_per_round = 4;
   std::size_t rounds = 1;
-  std::size_t offloaded = 0;  ///< Micro-batches of a round.
+  Checkpoints checkpoints = Checkpoints::stages;
+  std::size_t save_level = 0;  ///< Of all blocks, for every second micro-batch.
   std::size_t steps = 6;
   CostSource costs = CostSource::estimated;
   std::vector<DeviceId> devices = {};  ///< Replaces \ref workers when it is not empty.
   nn::TransformerConfig config = small_model();
 };
+
+/// By layer and micro-batch; none where nothing is kept.
+std::optional<std::vector<std::vector<std::size_t>>> levels_of(Training const& t) {
+  if (t.save_level == 0) {
+    return std::nullopt;
+  }
+  std::vector<std::size_t> of_block(t.micro_batches_per_round, 0);
+  for (std::size_t m = 0; m < of_block.size(); m += 2) {
+    of_block[m] = t.save_level;
+  }
+  std::vector levels(static_cast<std::size_t>(t.config.layers) + 1, of_block);
+  levels.front().clear();  // the embedding saves nothing
+  return levels;
+}
 
 /// The first devices of the machine; surplus workers share them.
 std::vector<DeviceId> spread(std::size_t workers) {
@@ -101,7 +117,8 @@ struct Trainer {
                                  .clip_norm = 1,
                                  .seed = 3,
                                  .costs = t.costs,
-                                 .offloaded_micro_batches = t.offloaded,
+                                 .checkpoints = t.checkpoints,
+                                 .save_levels = levels_of(t),
                                  .optimizer_threads = 2},
                  RoundRobinSchedule{},
                  PriorityTransferEngine{},
@@ -220,17 +237,19 @@ TEST_CASE(
   }
 }
 
-TEST_CASE("offloaded saves change no weights on CUDA") {
+TEST_CASE("save levels change no weights on CUDA") {
   for (std::size_t const workers : {2, 4}) {  // so that there are forward stages
     CAPTURE(workers);
     Training training;
     training.workers = workers;
     auto const recomputed = train(training);
     CHECK_FALSE(recomputed.offloads);
-    for (std::size_t const offloaded : {1, 4}) {
-      training.offloaded = offloaded;
+    training.checkpoints = Checkpoints::layers;
+    for (std::size_t level = 0; level <= 4; ++level) {
+      CAPTURE(level);
+      training.save_level = level;
       auto const run = train(training);
-      CHECK(run.offloads);
+      CHECK(run.offloads == (level > 0));
       CHECK(run.digest == recomputed.digest);
       CHECK(run.losses == recomputed.losses);
     }

@@ -76,7 +76,9 @@ struct Mix {
   std::size_t rounds = 1;
   std::size_t calls = 1;  ///< In each step.
   std::size_t steps = 3;
-  std::size_t offloaded = 0;  ///< Micro-batches of a round whose saves go to the host.
+  /// Which boundaries the host keeps; and of each layer and micro-batch, if chosen, a level.
+  Checkpoints checkpoints = Checkpoints::stages;
+  bool levels = false;
   std::size_t evaluated = 0;  ///< Micro-batches in an evaluation after the first step, if any.
   std::size_t optimizer_threads = 1;
   int staleness = 0;
@@ -106,8 +108,8 @@ Mix any_mix() {
   mix.layers = any_number("layers", 1, 9);
   mix.micro_batches_per_round = any_number("micro-batches", 1, 6);
   mix.rounds = any_number("rounds", 1, 3);
-  mix.offloaded =
-      any_flag("offloads") ? any_number("offloaded", 1, mix.micro_batches_per_round) : 0;
+  mix.checkpoints = any_flag("keeps all") ? Checkpoints::layers : Checkpoints::stages;
+  mix.levels = mix.checkpoints == Checkpoints::layers && any_flag("keeps saves");
   mix.calls = any_number("calls", 1, 2);
   mix.evaluated = any_flag("evaluates") ? any_number("evaluated", 1, 8) : 0;
   mix.optimizer_threads = any_number("optimizer threads", 1, 3);
@@ -252,6 +254,19 @@ Bytes one_stage_bytes(ModelDescription const& model) {
   return plan.memory.bytes;
 }
 
+/// A save level for each layer and micro-batch of a round.
+std::vector<std::vector<std::size_t>> any_levels(Mix const& mix, ModelDescription const& model) {
+  std::vector<std::vector<std::size_t>> levels;
+  for (std::size_t layer = 0; layer + 1 < model.size(); ++layer) {
+    auto& of_layer = levels.emplace_back();
+    for (std::size_t m = 0; m < mix.micro_batches_per_round; ++m) {
+      auto const word = random_word({mix.seed, 0, static_cast<std::uint32_t>(layer), 0, 78}, m);
+      of_layer.push_back(word % model.layers[layer].save_levels.size());
+    }
+  }
+  return levels;
+}
+
 /// The property: the pipeline trains \p model as the oracle does, bit for bit.
 template <class Data, class Model>
 void check_equal(Mix const& mix, Model const& model, BatchShape capacity) {
@@ -259,7 +274,10 @@ void check_equal(Mix const& mix, Model const& model, BatchShape capacity) {
   options.capacity = capacity;
   options.micro_batches_per_round = mix.micro_batches_per_round;
   options.rounds = mix.rounds;
-  options.offloaded_micro_batches = mix.offloaded;
+  options.checkpoints = mix.checkpoints;
+  if (mix.levels) {
+    options.save_levels = any_levels(mix, describe(model, capacity));
+  }
   options.clip_norm = mix.clips ? 0.5 : 0;
   options.seed = mix.seed;
   options.optimizer_threads = mix.optimizer_threads;
@@ -278,7 +296,6 @@ void check_equal(Mix const& mix, Model const& model, BatchShape capacity) {
   if (mix.budget == Budget::one_stage) {
     devices.device_memory_bytes = one_stage_bytes(describe(model, capacity));
     options.forecast = forecast_training_seconds;
-    options.offloaded_micro_batches = 0;
   } else if (mix.budget != Budget::loose) {
     devices.device_memory_bytes = smallest_budget([&] {
       HostBackend backend(host_devices(mix.devices));
@@ -309,7 +326,9 @@ void check_equal(Mix const& mix, Model const& model, BatchShape capacity) {
   RC_ASSERT(std::abs(actual.evaluation_loss - expected.evaluation_loss) < 1e-9);
   RC_TAG(mix.staleness == 0 ? "sync" : "staleness 1",
          pipeline->plan().stages.train.size() > 2,
-         pipeline->plan().host.offloaded_saves.empty() ? "recomputes" : "offloads");
+         mix.checkpoints == Checkpoints::stages          ? "checkpoints of stages"
+         : pipeline->plan().host.offloaded_saves.empty() ? "checkpoints of layers"
+                                                         : "save levels");
 }
 
 /// Tokens and labels, some of them padding.

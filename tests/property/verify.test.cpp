@@ -115,8 +115,16 @@ Training any_training() {
   training.plan.devices = any_number("devices", 1, 5);
   training.plan.micro_batches_per_round = any_number("micro-batches", 1, 5);
   training.plan.rounds = any_number("rounds", 1, 3);
-  training.plan.offloaded_micro_batches =
-      any_number("offloaded", 0, training.plan.micro_batches_per_round);
+  if (any_flag("keeps all")) {
+    training.plan.checkpoints = Checkpoints::layers;
+    training.plan.save_levels.emplace();  // of the first layers, which are those that save
+    for (std::size_t layer = 0; layer < 1 + model.dense; ++layer) {
+      auto& of_layer = training.plan.save_levels->emplace_back();
+      for (std::size_t m = 0; m < training.plan.micro_batches_per_round; ++m) {
+        of_layer.push_back(layer == 0 ? 0 : any_number("level", 0, 2));
+      }
+    }
+  }
   training.evaluated = any_number("evaluated", 1, training.plan.micro_batches_per_round);
   training.step.measures_gradients = any_flag("measures gradients");
   training.step.waits_for_all = any_flag("waits for all");

@@ -39,6 +39,7 @@ static_assert(!LossLayer<Smallest> && LossLayer<LossLayerArchetype<AnyStream>> &
 static_assert(!HasSideInputs<Smallest> && HasSideInputs<Full>);
 static_assert(!HasResults<Smallest> && HasResults<Full>);
 static_assert(!HasWork<Smallest> && HasWork<Full>);
+static_assert(!HasSaveLevels<Smallest> && HasSaveLevels<Full>);
 static_assert(!HasName<Smallest> && HasName<Full>);
 static_assert(!HasBackwardReads<Smallest> && HasBackwardReads<Full>);
 

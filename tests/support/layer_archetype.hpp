@@ -47,6 +47,7 @@ struct FullLayerArchetype : LossLayerArchetype<Stream> {
   ConvertsTo<TensorTable> side_inputs(BatchShape) const { return {}; }
   ConvertsTo<TensorTable> results(BatchShape) const { return {}; }
   ConvertsTo<FlopCount> work(BatchShape) const { return {}; }
+  ConvertsTo<std::vector<Bytes>> save_levels(BatchShape) const { return {}; }
   ConvertsTo<bool> backward_reads_parameters() const { return {}; }
   ConvertsTo<std::string> name() const { return {}; }
 };

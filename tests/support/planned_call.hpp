@@ -28,11 +28,14 @@
 
 namespace roundpipe::test {
 
-/// A call of two micro-batches of a toy model in bf16 on two devices, at its capacity.
+/// A call of two micro-batches of a toy model in bf16 on two devices, at its capacity. Save levels
+/// are by layer and micro-batch; without any, the host keeps checkpoints between stages.
 struct PlannedCall {
   using Model = decltype(toy_model({}));
 
-  PlannedCall() {
+  explicit PlannedCall(std::vector<std::vector<std::size_t>> const& save_levels = {})
+      : plan(make_pipeline_plan(
+            model, backend, planner, shapes.capacity(), options(save_levels), 0)) {
     take_staging(call, 2, shapes.capacity().batch.tensors.bytes(), 0, arena.taker());
     call.stages = plan.stages.train;
     call.micro_batches_per_round = 2;
@@ -46,8 +49,12 @@ struct PlannedCall {
     }
   }
 
-  [[nodiscard]] static PipelineOptions options() {
+  [[nodiscard]] static PipelineOptions options(
+      std::vector<std::vector<std::size_t>> const& save_levels = {}) {
     PipelineOptions options;
+    if (!save_levels.empty()) {
+      options.save_levels = save_levels;
+    }
     options.capacity = {2, 3};
     options.micro_batches_per_round = 2;
     options.devices = 2;
@@ -78,7 +85,7 @@ struct PlannedCall {
   ShapeCache<Model> shapes{model, {2, 3}};
   Planner<RoundRobinSchedule, PriorityTransferEngine, LayerEventProtocol, Partitioner> planner{
       RoundRobinSchedule{}, PriorityTransferEngine{}, LayerEventProtocol{}, Partitioner{}};
-  PipelinePlan plan = make_pipeline_plan(model, backend, planner, shapes.capacity(), options(), 0);
+  PipelinePlan plan;
   HostArena<HostBackend> arena{backend};
   ParameterMemory parameters{plan.blocks, {.master_copies = 2}, arena.taker()};
   BoundaryStore boundaries{plan.host, 2, arena.taker()};

@@ -8,6 +8,7 @@
 #include <roundpipe/concepts/partition_policy.hpp>
 #include <roundpipe/concepts/schedule.hpp>
 #include <roundpipe/core/bytes.hpp>
+#include <roundpipe/model/kept_saves.hpp>
 #include <roundpipe/model/model_description.hpp>
 #include <roundpipe/model/parameter_blocks.hpp>
 #include <roundpipe/plan/call_context.hpp>
@@ -18,6 +19,7 @@
 #include <support/toy_model.hpp>
 
 #include <cstddef>
+#include <optional>
 #include <span>
 #include <utility>
 #include <vector>
@@ -35,12 +37,16 @@ class SmallCall {
             std::size_t rounds = 1,
             Buffering buffering = {},
             ToyModelOptions options = {.dense = 2},
-            OffloadedSaves const& offloaded = {})
+            std::optional<std::vector<std::vector<std::size_t>>> const& levels = std::nullopt)
       : model_(describe(toy_model(options), {2, 3})),
         blocks_(form_blocks(model_, rounds > 1)),
         buffering_(buffering),
         plan_(lay_out_stages(
-            model_, blocks_, {{{0, 2}, {2, 1}}, {{3, 1}, {1, 2}, {0, 1}}}, buffering, offloaded)),
+            model_,
+            blocks_,
+            {{{0, 2}, {2, 1}}, {{3, 1}, {1, 2}, {0, 1}}},
+            buffering,
+            levels ? keep_levels(model_, *levels, micro_batches_per_round) : WorkingSet{})),
         shape_{.forward_stages = 2,
                .backward_stages = 3,
                .devices = devices,

@@ -15,6 +15,7 @@
 #include <span>
 #include <string>
 #include <utility>
+#include <vector>
 
 namespace roundpipe::test {
 
@@ -43,7 +44,7 @@ inline void store(DeviceTensor const& tensor, std::size_t i, float value) {
       reinterpret_cast<float*>(bytes)[i] = value;
   }
 }
-/// Stores to an input gradient, which may be absent.
+/// Stores to a tensor that may be absent, as an input gradient.
 inline void store_if(DeviceTensor const& tensor, std::size_t i, float value) {
   if (tensor.present()) {
     store(tensor, i, value);
@@ -155,7 +156,7 @@ struct ToyInput {
   }
 };
 
-/// hidden' = tanh(hidden W + b).
+/// hidden' = tanh(hidden W + b). It saves hidden', then the slope of tanh, a save level each.
 struct ToyDense {
   ToyTypes types{};
   std::string sharing_key{};     ///< Of W.
@@ -175,28 +176,46 @@ struct ToyDense {
   TensorTable boundary(BatchShape shape) const { return types.hidden(shape); }
   Footprint footprint(BatchShape shape) const {
     auto const bytes = TensorTable{{"", types.shape(shape), DType::f32}}.bytes();
-    return {bytes, bytes};
+    return {2 * bytes, bytes};
+  }
+  std::vector<Bytes> save_levels(BatchShape shape) const {
+    auto const saved = footprint(shape).saved_bytes;
+    return {saved / 2, saved};
   }
   FlopCount work(BatchShape shape) const {
     auto const flops = static_cast<double>(2 * shape.positions() * types.width * types.width);
     return {flops, 2 * flops};
   }
   void forward(ForwardContext<HostStream>& ctx) const {
-    auto const t =
-        (ctx.saving() ? ctx.saved() : ctx.workspace()).take(types.shape(ctx.shape()), DType::f32);
-    ctx.stream().launch(
-        [t, y = ctx.output(0), x = ctx.input(0), w = ctx.parameter(0), b = ctx.parameter(1)] {
-          multiply(t, x, w, false);
-          for (std::size_t i = 0; i < t.size(); ++i) {
-            store(t, i, std::tanh(load(t, i) + load(b, i % b.size())));
-            store(y, i, load(t, i));
-          }
-        });
+    auto memory = ctx.saving() ? ctx.saved() : ctx.workspace();
+    auto const t = memory.take(types.shape(ctx.shape()), DType::f32);
+    auto const slope =
+        ctx.saving() ? memory.take(types.shape(ctx.shape()), DType::f32) : DeviceTensor{};
+    ctx.stream().launch([t,
+                         slope,
+                         y = ctx.wants_output() ? ctx.output(0) : DeviceTensor{},
+                         x = ctx.input(0),
+                         w = ctx.parameter(0),
+                         b = ctx.parameter(1),
+                         finds_t = ctx.found_level() > 0] {
+      if (!finds_t) {
+        multiply(t, x, w, false);
+      }
+      for (std::size_t i = 0; i < t.size(); ++i) {
+        if (!finds_t) {
+          store(t, i, std::tanh(load(t, i) + load(b, i % b.size())));
+        }
+        store_if(slope, i, 1 - load(t, i) * load(t, i));
+        store_if(y, i, load(t, i));
+      }
+    });
   }
   void backward(BackwardContext<HostStream>& ctx) const {
-    auto const t = ctx.saved().take(types.shape(ctx.shape()), DType::f32);
+    auto saved = ctx.saved();
+    (void)saved.take(types.shape(ctx.shape()), DType::f32);  // t
+    auto const slope = saved.take(types.shape(ctx.shape()), DType::f32);
     auto const dz = ctx.workspace().take(types.shape(ctx.shape()), DType::f32);
-    ctx.stream().launch([t,
+    ctx.stream().launch([slope,
                          dz,
                          dy = ctx.output_gradient(0),
                          dx = ctx.input_gradient(0),
@@ -204,8 +223,8 @@ struct ToyDense {
                          w = ctx.parameter(0),
                          dw = ctx.parameter_gradient(0),
                          db = ctx.parameter_gradient(1)] {
-      for (std::size_t i = 0; i < t.size(); ++i) {
-        store(dz, i, load(dy, i) * (1 - load(t, i) * load(t, i)));
+      for (std::size_t i = 0; i < slope.size(); ++i) {
+        store(dz, i, load(dy, i) * load(slope, i));
         add(db, i % db.size(), load(dz, i));  // an absent tensor has a size, too
       }
       add_products(dw, x, dz);
@@ -484,7 +503,7 @@ struct ToyLoss {
 };
 
 static_assert(Layer<ToyInput, HostStream> && HasSideInputs<ToyInput>);
-static_assert(Layer<ToyDense, HostStream> && HasWork<ToyDense>);
+static_assert(Layer<ToyDense, HostStream> && HasWork<ToyDense> && HasSaveLevels<ToyDense>);
 static_assert(Layer<ToyScale, HostStream>);
 static_assert(Layer<ToyDropout, HostStream>);
 static_assert(Layer<ToyTwoOut, HostStream>);

@@ -19,6 +19,7 @@
 /// | `loss_terms(side, shape)`      | opt-in: makes it a loss layer, the model's last             |
 /// | `results(shape)`               | opt-in: what `evaluate` hands to the caller                 |
 /// | `work(shape)`                  | opt-in: FLOPs, for the estimated cost model                 |
+/// | `save_levels(shape)`           | opt-in: prefixes of `saved()` that are worth keeping        |
 /// | `backward_reads_parameters()`  | opt-in: false frees their memory before the backward        |
 /// | `name()`                       | opt-in: what plans, errors and timelines call it            |
 
@@ -32,6 +33,7 @@
 #include <cstdint>
 #include <span>
 #include <string>
+#include <vector>
 
 namespace roundpipe {
 
@@ -45,6 +47,9 @@ struct Footprint {
 struct FlopCount {
   double forward_flops = 0;
   double backward_flops = 0;  ///< Without recomputation.
+  /// Opt-in, by save level from 0, without the last: of the recomputation that finds the level when
+  /// nobody reads its output. Not known: as many as of the forward.
+  std::vector<double> replay_flops = {};
 };
 
 /// \brief A layer that declares which tensors it reads, keeps and hands on.
@@ -94,6 +99,15 @@ concept HasWork = requires(L const& layer, BatchShape shape) {
   { layer.work(shape) } -> std::convertible_to<FlopCount>;
 };
 
+/// \brief A layer that can keep a part of what it saves. It lists the bytes of each level in
+/// ascending order: prefixes of `saved()`, each behind a whole tensor of \ref TensorCarver, and at
+/// last all of it (`footprint(shape).saved_bytes`). The number of levels does not depend on the
+/// shape. A layer that lists none has one: everything.
+template <class L>
+concept HasSaveLevels = requires(L const& layer, BatchShape shape) {
+  { layer.save_levels(shape) } -> std::convertible_to<std::vector<Bytes>>;
+};
+
 /// \brief A layer that says whether `backward` reads parameters. One that does not is called
 /// without them: their memory may hold the next weights by then.
 template <class L>
@@ -123,6 +137,8 @@ concept HasName = requires(L const& layer) {
 ///    inputs and `saved()`, but no outputs. What lies in `saved()` holds no addresses: `backward`
 ///    may find it elsewhere, or on another device. The saving forward of a loss layer may leave the
 ///    loss to `backward`; reason: where both need the same products, computing them once is enough.
+///    A forward that finds a save level in `saved()` (`ctx.found_level()`) need not compute those
+///    bytes again; reason: they have waited on the host since the first forward.
 /// 4. `backward` overwrites every input gradient that is present and *adds* to every parameter
 ///    gradient that is present; reason: parameter gradients accumulate over the micro-batches of a
 ///    slot, in their order, in the accumulation type; frozen parameters have no gradient. Absent

@@ -32,9 +32,13 @@ struct LayerCost {
   /// The saving forward that a backward stage repeats; none: the same as \c forward_s.
   std::optional<double> recompute_s = std::nullopt;
   double optimizer_s = 0;  ///< The update of the layer on the host.
+  /// By the save level that it finds: the recomputation when nobody reads its output. Where it is
+  /// not known, the same as \ref recomputing_s.
+  std::vector<double> replay_s = {};
 
-  [[nodiscard]] constexpr double recomputing_s() const noexcept {
-    return recompute_s.value_or(forward_s);
+  [[nodiscard]] double recomputing_s() const noexcept { return recompute_s.value_or(forward_s); }
+  [[nodiscard]] double replaying_s(std::size_t level) const noexcept {
+    return level < replay_s.size() ? replay_s[level] : recomputing_s();
   }
 };
 

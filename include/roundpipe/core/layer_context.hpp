@@ -27,6 +27,7 @@ struct LayerTensors {
   std::vector<DeviceTensor> output_gradients;     ///< Backward only.
   std::vector<DeviceTensor> input_gradients;      ///< Backward only; not present() if unwanted.
   std::vector<DeviceTensor> parameter_gradients;  ///< Backward only; not present() where frozen.
+  DeviceBytes kept;                               ///< The first bytes of \c saved that lie apart.
   DeviceBytes saved;                              ///< Empty when nothing needs saving.
   DeviceBytes workspace;
   DeviceSpan<double> loss;  ///< Loss layers only: one element.
@@ -38,8 +39,9 @@ struct LayerCall {
   RandomKey random;           ///< The same in forward, recomputation and backward.
   double gradient_scale = 1;  ///< Loss scale divided by the number of loss terms of the whole call.
   bool saving = false;        ///< Forward only: \c backward will follow and needs \c saved().
-  bool evaluating = false;    ///< No dropout; declared results are wanted.
-  bool wants_output = true;   ///< Forward only: a later layer reads the outputs.
+  std::size_t found_level = 0;  ///< Forward only: the save level that \c saved() holds already.
+  bool evaluating = false;      ///< No dropout; declared results are wanted.
+  bool wants_output = true;     ///< Forward only: a later layer reads the outputs.
 };
 
 /// The common part of \ref ForwardContext and \ref BackwardContext.
@@ -68,7 +70,9 @@ class LayerContext {
     return tensors_->side_inputs.at(i);
   }
   /// Memory that lives from the saving forward to the backward of the same micro-batch.
-  [[nodiscard]] TensorCarver saved() const noexcept { return TensorCarver{tensors_->saved}; }
+  [[nodiscard]] TensorCarver saved() const noexcept {
+    return TensorCarver{tensors_->kept, tensors_->saved};
+  }
   /// Memory for this call alone, with undefined content.
   [[nodiscard]] TensorCarver workspace() const noexcept {
     return TensorCarver{tensors_->workspace};
@@ -93,6 +97,10 @@ class ForwardContext : public LayerContext<Stream> {
   /// Whether a backward follows. If so, the forward writes what the backward needs to \ref
   /// LayerContext::saved(), which is empty otherwise.
   [[nodiscard]] bool saving() const noexcept { return this->call().saving; }
+  /// The save level whose bytes \ref LayerContext::saved() holds already, from an earlier forward
+  /// of the same micro-batch: counted from 1 in the layer's `save_levels`; 0 is nothing. The
+  /// forward may leave out what only these bytes need. If it writes them, it writes the same.
+  [[nodiscard]] std::size_t found_level() const noexcept { return this->call().found_level; }
   [[nodiscard]] DeviceTensor const& output(std::size_t i) const {
     return this->tensors().outputs.at(i);
   }

@@ -147,13 +147,18 @@ void views(std::vector<DeviceTensor>& list, TensorTable const& table, DeviceByte
 /// Views of the tensors in \p block that \p table describes.
 [[nodiscard]] std::vector<DeviceTensor> views(TensorTable const& table, DeviceBytes block);
 
-/// Hands out tensors from one block of memory, one after another. Without a block it only counts,
-/// so that the same code computes a layer's footprint and uses the block.
+/// Hands out tensors from one block of memory, or from two, one after another. Without a block it
+/// only counts, so that the same code computes a layer's footprint and uses the block.
 class TensorCarver {
  public:
   /// Counts only: the returned tensors are not \c present().
   constexpr TensorCarver() noexcept = default;
   constexpr explicit TensorCarver(DeviceBytes block) noexcept : block_(block), counts_(false) {}
+  /// The tensors behind the first `first.size()` bytes come from \p rest. No tensor lies across.
+  constexpr TensorCarver(DeviceBytes first, DeviceBytes rest) noexcept
+      : block_(first.empty() ? rest : first),
+        rest_(first.empty() ? DeviceBytes{} : rest),
+        counts_(false) {}
 
   /// The next tensor, aligned. \throws Error (over_budget) when the block is too small.
   DeviceTensor take(Shape const& shape, DType dtype);
@@ -163,6 +168,8 @@ class TensorCarver {
 
  private:
   DeviceBytes block_;
+  DeviceBytes rest_;  // comes after block_
+  Bytes before_ = 0;  // bytes of the block before block_
   Bytes used_ = 0;
   bool counts_ = true;
 };

@@ -14,7 +14,7 @@ namespace roundpipe {
 [[nodiscard]] constexpr ActionKind action_kind(Pass const& pass) noexcept {
   switch (pass.kind) {
     case PassKind::forward:
-      return pass.saves.has(PassData::activations) || pass.writes.has(PassData::offloaded)
+      return pass.saves.has(PassData::activations) || pass.writes.has(PassData::kept)
                  ? ActionKind::recompute
                  : ActionKind::forward;
     case PassKind::recompute:

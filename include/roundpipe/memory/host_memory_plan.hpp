@@ -13,8 +13,8 @@
 #include <roundpipe/memory/stage_layout.hpp>
 #include <roundpipe/model/batch_layout.hpp>
 #include <roundpipe/model/model_description.hpp>
-#include <roundpipe/model/offloaded_saves.hpp>
 #include <roundpipe/model/parameter_blocks.hpp>
+#include <roundpipe/model/working_set.hpp>
 
 #include <cstddef>
 #include <cstdint>
@@ -35,11 +35,15 @@ enum class StateType : std::uint8_t {
 ///         cannot hold small updates, and need fp32 weights beside them.
 void require_state_type(ParameterBlocks const& blocks, StateType type);
 
-/// How many rounds' entries of \p kind the host holds. Of boundaries one round's are written while
-/// the round before is read. Of saved activations, which are larger, each is written when it was
-/// read.
-[[nodiscard]] constexpr std::size_t host_ring_entries(BufferKind kind) noexcept {
-  return kind == BufferKind::offloaded_saves ? 1 : 2;
+/// How many rounds' entries of \p kind the host holds. Of boundaries between stages one round's are
+/// written while the round before is read. Where every boundary is a checkpoint, and of saved
+/// activations, there are so many that each is written when it was read.
+[[nodiscard]] constexpr std::size_t host_ring_entries(BufferKind kind,
+                                                      Checkpoints checkpoints) noexcept {
+  return kind == BufferKind::offloaded_saves ||
+                 (kind == BufferKind::checkpoint && checkpoints == Checkpoints::layers)
+             ? 1
+             : 2;
 }
 
 /// What the host holds besides the boundaries.
@@ -58,11 +62,9 @@ struct HostMemoryPlan {
   /// Bytes of a micro-batch's boundary (or its gradient), by the layer that made it.
   std::map<std::size_t, Bytes> checkpoints;
   std::map<std::size_t, Bytes> boundary_gradients;
-  /// Likewise, of boundaries that only \c offloaded micro-batches need.
-  std::map<std::size_t, Bytes> inner_checkpoints;
-  /// Bytes that a layer saves of a micro-batch, by layer that offloads any.
-  std::map<std::size_t, Bytes> offloaded_saves;
-  OffloadedSaves offloaded;
+  /// What the host keeps of a layer's saves, by layer and micro-batch of a round.
+  std::map<std::size_t, std::vector<Bytes>> offloaded_saves;
+  WorkingSet working_set;
   std::vector<LedgerLine> ledger;
   /// Master copies, optimizer copies, states and gradients: what every parameter costs, without the
   /// staging for sums.

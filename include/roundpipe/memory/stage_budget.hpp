@@ -11,8 +11,8 @@
 #include <roundpipe/memory/memory_plan.hpp>
 #include <roundpipe/memory/stage_layout.hpp>
 #include <roundpipe/model/model_description.hpp>
-#include <roundpipe/model/offloaded_saves.hpp>
 #include <roundpipe/model/parameter_blocks.hpp>
+#include <roundpipe/model/working_set.hpp>
 
 #include <array>
 #include <cstddef>
@@ -26,7 +26,7 @@ class StageBudget {
  public:
   StageBudget(ModelDescription const& model,
               ParameterBlocks const& blocks,
-              OffloadedSaves const& offloaded = {});
+              WorkingSet const& working_set = {});
 
   /// What a device needs to run this stage alone: ring entries times their counts, and scratch.
   [[nodiscard]] Bytes bytes(StageDirection direction,

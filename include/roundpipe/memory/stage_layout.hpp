@@ -9,9 +9,9 @@
 #include <roundpipe/config.hpp>
 #include <roundpipe/core/bytes.hpp>
 #include <roundpipe/model/model_description.hpp>
-#include <roundpipe/model/offloaded_saves.hpp>
 #include <roundpipe/model/parameter_blocks.hpp>
 #include <roundpipe/model/stage_passes.hpp>
+#include <roundpipe/model/working_set.hpp>
 
 #include <cstddef>
 #include <cstdint>
@@ -35,8 +35,7 @@ struct LayerPlaces {
   Place input;
   Place output;
   Place side_inputs;
-  Place saved;
-  Place offloaded;  ///< \c saved, of the micro-batches that are offloaded.
+  Place saved;  ///< Behind what the host keeps of it, which lies in an entry of \c saves.
   Place workspace;
   Place output_gradient;
   Place input_gradient;
@@ -46,7 +45,7 @@ struct LayerPlaces {
 struct UsePlace {
   BlockUseId use;
   BlockUseId holder;                        ///< The stage's first use of the block, for which the
-                                            ///< block goes up.
+                                            ///< block goes up; none where nobody reads it.
   bool backward_reads = true;               ///< Whether the layer's backward reads the parameters.
   Bytes parameters = 0;                     ///< The block's master table, in the parameter entry.
   Bytes gradients = 0;                      ///< The block's gradient table, in the gradient entry.
@@ -61,14 +60,10 @@ struct UsePlace {
   [[nodiscard]] bool holds() const noexcept { return holder == use; }
 };
 
-/// A boundary that a forward stage hands to the host, or that a backward stage gets from there
-/// instead of making it anew.
+/// A boundary that a forward stage hands to the host.
 struct KeptBoundary {
   std::size_t boundary = 0;  ///< The layer that made it.
   Place place;
-  /// Whether it goes with what its layer saves, for offloaded micro-batches alone. Else another
-  /// stage begins behind it.
-  bool inner = false;
 };
 
 /// All places of a stage, at capacity.
@@ -77,9 +72,8 @@ struct StageLayout {
   LayerRange range;
   std::vector<LayerPlaces> layers;  ///< By layer of the range.
   std::vector<UsePlace> uses;       ///< In layer order.
-  std::vector<KeptBoundary> kept;   ///< Of forward stages: to the host.
-  std::vector<KeptBoundary> inner;  ///< Of backward stages: from the host, where one is offloaded.
-  OffloadedSaves offloaded;         ///< Of forward and backward stages.
+  std::vector<KeptBoundary> kept;   ///< Of forward stages.
+  WorkingSet working_set;           ///< Of forward and backward stages.
   Place loss;                       ///< One double.
   Place results;
   Bytes parameter_bytes = 0;
@@ -87,50 +81,43 @@ struct StageLayout {
   Bytes in_bytes = 0;
   Bytes out_bytes = 0;
   Bytes scratch_bytes = 0;
-  Bytes save_bytes = 0;  ///< Of the layer that offloads most.
+  Bytes save_bytes = 0;  ///< The most that the host keeps of a layer and micro-batch.
 
   /// What the stage runs of a micro-batch of a round, in order.
   [[nodiscard]] std::vector<Pass> passes(std::size_t micro_batch) const {
-    return passes_over(
-        kind, range, [&](std::size_t layer) { return offloaded.has(layer, micro_batch); });
+    return passes_over(kind, range, working_set, micro_batch);
   }
   /// The place of \p use, which is one of the stage's.
   [[nodiscard]] UsePlace const& place_of(BlockUseId use) const;
   /// The layer whose backward is the last to read what goes up for \p holder; the range's end when
   /// no backward does.
   [[nodiscard]] std::size_t last_reader(BlockUseId holder, ParameterBlocks const& blocks) const;
-  /// Whether anyone reads the output that a forward or a recomputation of \p layer makes. A
-  /// recomputation's is the input of the stage's next layer, and nothing else.
-  [[nodiscard]] bool reads_output(std::size_t layer) const noexcept {
-    return kind != StageKind::backward || layer + 1 < range.end();
-  }
   [[nodiscard]] bool has_backward() const noexcept { return runs_backward(kind); }
+  /// Whether each layer is recomputed just before its backward.
+  [[nodiscard]] bool recomputes_one_by_one() const noexcept {
+    return kind == StageKind::backward && working_set.checkpoints() == Checkpoints::layers;
+  }
+  /// Whether the stage runs \p layer forward, or once more, for any micro-batch.
+  [[nodiscard]] bool runs_forward(std::size_t layer) const;
   [[nodiscard]] bool has_loss() const noexcept { return loss.area != Area::none; }
 };
 
-/// How the host keeps the boundary of a layer between forward and backward.
-enum class Keeping : std::uint8_t {
-  none,
-  inner,  ///< Of offloaded micro-batches: the next layer of the backward stage needs it.
-  stage,  ///< A backward stage begins behind it.
-};
-
-/// Lays out a stage of \p kind over \p range. \p keeps(i) says how the host keeps the boundary of
-/// layer i.
+/// Lays out a stage of \p kind over \p range. \p is_checkpoint(i) says whether a backward stage
+/// begins behind layer i.
 ///
 /// Parameters, gradients, saved activations and a backward stage's inner boundaries add up over the
 /// layers, but a block's parameters count once, however many layers use it; workspace takes the
 /// maximum; a forward stage's inner boundaries and a backward stage's inner gradients alternate
-/// between two places. Boundaries that go to the host, or come from there, have places in the
-/// entries. The last micro-batch's backward rounds gradients layer by layer, from the last to the
-/// first; a use's rounded gradients take the place of sums that are rounded before, if these leave
-/// room.
+/// between two places. Checkpoints have places in the entries. Where every boundary is one, layers
+/// are recomputed one by one, and saved activations take the maximum, too. The last micro-batch's
+/// backward rounds gradients layer by layer, from the last to the first; a use's rounded gradients
+/// take the place of sums that are rounded before, if these leave room.
 [[nodiscard]] StageLayout lay_out_stage(ModelDescription const& model,
                                         ParameterBlocks const& blocks,
                                         StageKind kind,
                                         LayerRange range,
-                                        std::function<Keeping(std::size_t)> const& keeps,
-                                        OffloadedSaves const& offloaded = {});
+                                        std::function<bool(std::size_t)> const& is_checkpoint,
+                                        WorkingSet const& working_set = {});
 
 }  // namespace roundpipe
 

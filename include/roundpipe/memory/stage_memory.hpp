@@ -73,8 +73,8 @@ struct StageBytes {
 ///
 /// Twice the maximum: inner boundaries of a forward stage, and inner gradients of a backward stage,
 /// alternate between two places. A backward stage recomputes all its layers before it runs any of
-/// them backward, so what they save and hand over adds up. Every boundary counts as if it had a
-/// gradient.
+/// them backward, so what they save and hand over adds up, but for the output of the last one,
+/// which nobody reads. Every boundary counts as if it had a gradient.
 class StageMemory {
  public:
   /// \p buffering: how many entries the rings have.

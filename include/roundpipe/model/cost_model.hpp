@@ -22,7 +22,8 @@ class CostModel {
   explicit CostModel(std::vector<LayerCost> layers) : layers_(std::move(layers)) {}
 
   /// Forward time = FLOPs / peak + bytes moved / memory bandwidth; the backward moves and computes
-  /// twice as much unless the layer counts its own \ref FlopCount. A layer that does not count is
+  /// twice as much unless the layer counts its own \ref FlopCount. Replays take their share of the
+  /// forward's FLOPs. A layer that does not count is
   /// estimated as a matrix product: 2 FLOPs a parameter and position.
   [[nodiscard]] static CostModel estimate(ModelDescription const& model,
                                           DeviceProperties const& device);

@@ -25,7 +25,8 @@ struct LayerFacts {
   TensorTable side_inputs;  ///< What it reads from the batch.
   TensorTable results;      ///< What `evaluate` hands to the caller.
   Footprint footprint;
-  FlopCount work;  ///< Zero when the layer does not count.
+  std::vector<Bytes> save_levels;  ///< By level: 0, what each keeps, and at last all that is saved.
+  FlopCount work;                  ///< Zero when the layer does not count.
   bool is_loss = false;
   bool backward_reads_parameters = true;
 };
@@ -40,6 +41,23 @@ struct ModelDescription {
   [[nodiscard]] std::string name_of(std::size_t layer) const;
 };
 
+namespace detail {
+
+/// \ref LayerFacts::save_levels of \p layer.
+template <LayerDescription L>
+[[nodiscard]] std::vector<Bytes> levels_of(L const& layer, BatchShape shape, Bytes saved_bytes) {
+  std::vector<Bytes> levels{0};
+  if constexpr (HasSaveLevels<L>) {
+    std::vector<Bytes> const listed = layer.save_levels(shape);
+    levels.insert(levels.end(), listed.begin(), listed.end());
+  } else if (saved_bytes > 0) {
+    levels.push_back(saved_bytes);
+  }
+  return levels;
+}
+
+}  // namespace detail
+
 /// The tables and figures of \p layer for \p shape.
 template <LayerDescription L>
 [[nodiscard]] LayerFacts facts_of(L const& layer, BatchShape shape) {
@@ -52,6 +70,7 @@ template <LayerDescription L>
   facts.input = layer.input(shape);
   facts.boundary = layer.boundary(shape);
   facts.footprint = layer.footprint(shape);
+  facts.save_levels = detail::levels_of(layer, shape, facts.footprint.saved_bytes);
   if constexpr (HasSideInputs<L>) {
     facts.side_inputs = layer.side_inputs(shape);
   }
@@ -70,6 +89,10 @@ template <LayerDescription L>
 
 namespace detail {
 
+/// \throws Error (invalid_argument) when the save levels of layer \p layer do not ascend from 0 to
+///         what the layer saves, behind whole tensors.
+void check_levels(ModelDescription const& model, std::size_t layer);
+
 /// Whether the tensors of both tables agree in shape and type; names are free.
 [[nodiscard]] bool same_tensors(TensorTable const& a, TensorTable const& b);
 
@@ -84,8 +107,9 @@ struct DescribeLayer {
 }  // namespace detail
 
 /// Asks every layer of \p model for its tables at \p capacity and checks that they fit together.
-/// \throws Error (invalid_argument) for extents below 1, or when the last layer is no loss layer or
-///         another one is; (boundary_mismatch) when a layer takes other tensors than it is handed.
+/// \throws Error (invalid_argument) for extents below 1, for save levels that are none, or when the
+///         last layer is no loss layer or another one is; (boundary_mismatch) when a layer takes
+///         other tensors than it is handed.
 template <class Model>
 [[nodiscard]] ModelDescription describe(Model const& model, BatchShape capacity) {
   require(capacity.rows >= 1 && capacity.length >= 1,
@@ -97,6 +121,7 @@ template <class Model>
   }
   auto const& layers = description.layers;
   for (std::size_t i = 0; i < layers.size(); ++i) {
+    detail::check_levels(description, i);
     if (layers[i].is_loss != (i + 1 == layers.size())) {
       throw Error(Errc::invalid_argument,
                   description.name_of(i) + (layers[i].is_loss

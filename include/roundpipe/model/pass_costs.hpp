@@ -15,9 +15,9 @@
 
 namespace roundpipe {
 
-/// The seconds of a pass of a layer of \p cost. Each half of a split backward has as many matrix
-/// products as the other: it takes half of the backward's time.
-[[nodiscard]] constexpr double seconds_of(PassKind kind, LayerCost const& cost) noexcept {
+/// The seconds of a pass of a layer of \p cost; a recomputation is the whole one. Each half of a
+/// split backward has as many matrix products as the other: it takes half of the backward's time.
+[[nodiscard]] inline double seconds_of(PassKind kind, LayerCost const& cost) noexcept {
   switch (kind) {
     case PassKind::forward:
       return cost.forward_s;
@@ -33,8 +33,8 @@ namespace roundpipe {
 }
 
 /// The seconds of all \p passes of a layer of \p cost.
-[[nodiscard]] constexpr double seconds_of(std::span<Pass const> passes,
-                                          LayerCost const& cost) noexcept {
+[[nodiscard]] inline double seconds_of(std::span<Pass const> passes,
+                                       LayerCost const& cost) noexcept {
   double sum = 0;
   for (auto const& pass : passes) {
     sum += seconds_of(pass.kind, cost);
@@ -51,7 +51,7 @@ struct StageTime {
 
   /// Adds the \p seconds of \p pass, which comes after all that were added.
   constexpr void add(Pass const& pass, double seconds) noexcept {
-    (pass.waits_for_stage_before() ? late_s : early_s) += seconds;
+    (pass.waits_for_stage_before() || late_s > 0 ? late_s : early_s) += seconds;
   }
 };
 

@@ -15,6 +15,7 @@
 #include <map>
 #include <string>
 #include <utility>
+#include <vector>
 
 namespace roundpipe {
 
@@ -83,6 +84,7 @@ class ShapeCache {
       check_table(model, i, here.results, most.results, "results");
       check_bytes(
           model, i, here.footprint.saved_bytes, most.footprint.saved_bytes, "saved activations");
+      check_levels(model, i, here.save_levels, most.save_levels);
       check_bytes(
           model, i, here.footprint.workspace_bytes, most.footprint.workspace_bytes, "workspace");
     }
@@ -104,6 +106,20 @@ class ShapeCache {
                       "; only the extents may differ");
     }
     check_bytes(model, layer, here.bytes(), most.bytes(), what);
+  }
+
+  /// What a level keeps, and what it leaves, fit where those of the capacity do.
+  static void check_levels(ModelDescription const& model,
+                           std::size_t layer,
+                           std::vector<Bytes> const& here,
+                           std::vector<Bytes> const& most) {
+    require(here.size() == most.size(),
+            Errc::invalid_argument,
+            "the number of a layer's save levels depends on the extents of the micro-batch");
+    for (std::size_t l = 0; l < here.size(); ++l) {
+      check_bytes(model, layer, here[l], most[l], "save levels");
+      check_bytes(model, layer, here.back() - here[l], most.back() - most[l], "save levels");
+    }
   }
 
   static void check_bytes(

@@ -11,11 +11,11 @@
 #include <roundpipe/concepts/schedule.hpp>
 #include <roundpipe/config.hpp>
 #include <roundpipe/core/id.hpp>
+#include <roundpipe/model/working_set.hpp>
 
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
-#include <functional>
 #include <initializer_list>
 #include <span>
 #include <vector>
@@ -41,7 +41,7 @@ enum class PassData : std::uint8_t {
   output_gradient,     ///< The gradient of the layer's output.
   input_gradient,      ///< The gradient of its input.
   parameter_gradient,  ///< The gradients of its parameters.
-  offloaded,           ///< Activations on the host, from the forward to the layer's backward.
+  kept,                ///< Activations on the host, as many as the save level says.
 };
 
 /// A set of \ref PassData.
@@ -50,11 +50,17 @@ class PassDataSet {
   constexpr PassDataSet() = default;
   constexpr PassDataSet(std::initializer_list<PassData> data) noexcept {
     for (auto const datum : data) {
-      bits_ = static_cast<std::uint8_t>(bits_ | bit(datum));
+      add(datum);
     }
   }
   [[nodiscard]] constexpr bool has(PassData datum) const noexcept {
     return (bits_ & bit(datum)) != 0;
+  }
+  constexpr void add(PassData datum) noexcept {
+    bits_ = static_cast<std::uint8_t>(bits_ | bit(datum));
+  }
+  constexpr void remove(PassData datum) noexcept {
+    bits_ = static_cast<std::uint8_t>(bits_ & ~bit(datum));
   }
   friend constexpr bool operator==(PassDataSet, PassDataSet) noexcept = default;
 
@@ -73,6 +79,7 @@ struct Pass {
   PassDataSet saves;   ///< What it leaves on the device until the layer's backward.
   PassDataSet writes;  ///< What it hands on: to the next pass, to another stage, to the host.
   std::size_t layer = 0;
+  std::size_t level = 0;  ///< The save level of what is kept.
 
   /// Whether it goes against the order of layers.
   [[nodiscard]] constexpr bool runs_backward() const noexcept {
@@ -81,6 +88,10 @@ struct Pass {
   /// Whether it needs what the stage before hands on; else it may run as soon as a device is free.
   [[nodiscard]] constexpr bool waits_for_stage_before() const noexcept {
     return reads.has(PassData::input) || reads.has(PassData::output_gradient);
+  }
+  /// Of a forward or a recomputation: whether anyone reads the output that it makes.
+  [[nodiscard]] constexpr bool hands_on_output() const noexcept {
+    return saves.has(PassData::output) || writes.has(PassData::output);
   }
   friend constexpr bool operator==(Pass const&, Pass const&) noexcept = default;
 };
@@ -103,9 +114,9 @@ struct Pass {
 
 /// How a stage runs its layers.
 enum class StageKind : std::uint8_t {
-  forward,   ///< Forward; what is saved is offloaded.
+  forward,   ///< Forward; the host keeps what is saved.
   fused,     ///< Saving forward, then backward: of layers that no forward stage has run.
-  backward,  ///< Recomputation of what is not offloaded, then backward.
+  backward,  ///< Recomputation of what the host has not kept, then backward.
   evaluate,  ///< The fused stage's layers in a call without backward: loss and results.
 };
 inline constexpr std::size_t stage_kind_count = 4;
@@ -127,15 +138,6 @@ inline constexpr Pass input_gradient_pass{PassKind::input_gradient,
                                           {PassData::activations, PassData::output_gradient},
                                           {PassData::output_gradient},
                                           {PassData::input_gradient}};
-/// A saving forward for a backward in another stage, of which the host keeps the activations.
-inline constexpr Pass offloading_forward_pass{
-    PassKind::forward, {PassData::input}, {}, {PassData::output, PassData::offloaded}};
-/// Its backward.
-inline constexpr Pass offloaded_backward_pass{
-    PassKind::backward,
-    {PassData::checkpoint, PassData::offloaded, PassData::output_gradient},
-    {},
-    {PassData::input_gradient, PassData::parameter_gradient}};
 /// It finds the output's gradient where the other half has left it.
 inline constexpr Pass weight_gradient_pass{
     PassKind::weight_gradient, {PassData::activations}, {}, {PassData::parameter_gradient}};
@@ -145,18 +147,15 @@ inline constexpr Pass fused_passes[] = {saving_forward_pass, backward_pass};
 inline constexpr Pass backward_passes[] = {recompute_pass, backward_pass};
 }  // namespace detail
 
-/// What a stage of \p kind runs of each of its layers, in order. The passes' `layer` is 0.
-/// \p offloads says whether the host keeps what the layer saves between its forward stage and its
-/// backward stage, which then recomputes nothing.
-[[nodiscard]] constexpr std::span<Pass const> layer_passes(StageKind kind,
-                                                           bool offloads = false) noexcept {
+/// What a stage of \p kind runs of each of its layers, in order, when the host keeps nothing but
+/// checkpoints between stages. The passes' `layer` is 0.
+[[nodiscard]] constexpr std::span<Pass const> layer_passes(StageKind kind) noexcept {
   switch (kind) {
     case StageKind::fused:
       return detail::fused_passes;
     case StageKind::backward:
-      return offloads ? std::span(&offloaded_backward_pass, 1) : detail::backward_passes;
+      return detail::backward_passes;
     case StageKind::forward:
-      return {offloads ? &offloading_forward_pass : &forward_pass, 1};
     case StageKind::evaluate:
       break;
   }
@@ -167,18 +166,22 @@ inline constexpr Pass backward_passes[] = {recompute_pass, backward_pass};
 /// order, then backward from the last layer to the first.
 [[nodiscard]] std::vector<Pass> passes_over(std::span<Pass const> of_layer, LayerRange range);
 
-/// The passes that a stage of \p kind over \p range runs of one micro-batch, in the same order.
-/// \p offloads(i) says whether the host keeps what layer i saves of it.
+/// The passes that a stage of \p kind over \p range runs of micro-batch \p micro_batch of a round.
+/// What the host keeps is not recomputed. Where every boundary is a checkpoint, a backward stage
+/// recomputes each layer just before the layer's backward. Nobody reads the output of a
+/// recomputation there, nor that of a stage's last layer.
 [[nodiscard]] std::vector<Pass> passes_over(StageKind kind,
                                             LayerRange range,
-                                            std::function<bool(std::size_t)> const& offloads);
+                                            WorkingSet const& working_set,
+                                            std::size_t micro_batch);
 
 /// A stage of a model.
 struct Stage {
   StageKind kind = StageKind::forward;
   LayerRange range;
 
-  [[nodiscard]] std::vector<Pass> passes() const { return passes_over(layer_passes(kind), range); }
+  /// Of a micro-batch of which the host keeps nothing but checkpoints between stages.
+  [[nodiscard]] std::vector<Pass> passes() const { return passes_over(kind, range, {}, 0); }
   friend constexpr bool operator==(Stage const&, Stage const&) noexcept = default;
 };
 

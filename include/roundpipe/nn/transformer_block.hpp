@@ -18,6 +18,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <string>
+#include <vector>
 
 namespace roundpipe::nn {
 
@@ -31,10 +32,10 @@ namespace roundpipe::nn {
 /// names and the [out, in] layout of Hugging Face's checkpoints and the type config.parameter.
 /// Gains are exempt from weight decay.
 ///
-/// The saving forward keeps queries, keys, values, the attention's output and its log-sum-exp, the
-/// hidden state between the halves, gate and up. Where nobody reads its output, it leaves out the
-/// SwiGLU and the last product. The backward recomputes what needs no product: norms, rotated
-/// queries and keys (only with query_key_norm), and the SwiGLU.
+/// The saving forward keeps, in four save levels, the attention's output and its log-sum-exp;
+/// queries, keys, values; gate and up; the hidden state between the halves. Where nobody reads its
+/// output, it leaves out the SwiGLU and the last product. The backward recomputes what needs no
+/// product: norms, rotated queries and keys (only with query_key_norm), and the SwiGLU.
 template <Ops O>
 class TransformerBlock {
  public:
@@ -86,17 +87,25 @@ class TransformerBlock {
   [[nodiscard]] Footprint footprint(BatchShape shape) const {
     return detail::block_footprint<O>(config_, shape);
   }
+  [[nodiscard]] std::vector<Bytes> save_levels(BatchShape shape) const {
+    return detail::block_save_levels(config_, shape);
+  }
   /// Counts the products and the visible half of attention: two products of the size of the scores
   /// in the forward, five in the backward (Dao et al. 2022, appendix B).
   [[nodiscard]] FlopCount work(BatchShape shape) const {
     auto const number = [](std::int64_t n) { return static_cast<double>(n); };
-    auto const weights =
-        number(config_.hidden) *
-        number(2 * config_.query_width() + 2 * config_.kv_width() + 3 * config_.intermediate);
-    auto const products = 2 * number(shape.positions()) * weights;
+    auto const product = [&](std::int64_t width) {  // from or to the hidden width
+      return 2 * number(shape.positions()) * number(config_.hidden) * number(width);
+    };
+    auto const queries = product(config_.query_width() + 2 * config_.kv_width());
+    auto const projected = product(config_.query_width());
+    auto const down = product(config_.intermediate);
+    auto const products = queries + projected + 3 * down;
     auto const visible = number(shape.rows) * number(shape.length) * number(shape.length + 1) / 2;
     auto const scores = 2 * visible * number(config_.query_width());
-    return {products + 2 * scores, 2 * products + 5 * scores};
+    return {products + 2 * scores,
+            2 * products + 5 * scores,
+            {products - down + 2 * scores, products - down, projected + 2 * down, projected}};
   }
 
   void forward(ForwardContext<Stream>& ctx) const {
@@ -109,17 +118,28 @@ class TransformerBlock {
     auto const& x = ctx.input(0);
     auto const epsilon = c.norm_epsilon;
 
-    ops.rms_norm(m.normed, x, ctx.parameter(input_norm), epsilon);
-    ops.linear(saved.q, m.normed, ctx.parameter(q_proj), absent);
-    ops.linear(saved.k, m.normed, ctx.parameter(k_proj), absent);
-    ops.linear(saved.v, m.normed, ctx.parameter(v_proj), absent);
-    rotate(ops, ctx, m.rotated_q, m.rotated_k, saved);
-    ops.attention(saved.attended, saved.lse, m.rotated_q, m.rotated_k, saved.v);
-    project_onto(ops, ctx, saved.middle, saved.attended, o_proj, x, m.projected);
-
-    ops.rms_norm(m.normed, saved.middle, ctx.parameter(middle_norm), epsilon);
-    ops.linear(saved.gate, m.normed, ctx.parameter(gate_proj), absent);
-    ops.linear(saved.up, m.normed, ctx.parameter(up_proj), absent);
+    auto const found = ctx.found_level();
+    bool const attends = found < detail::keeps_attention;
+    if (found < detail::keeps_queries) {
+      ops.rms_norm(m.normed, x, ctx.parameter(input_norm), epsilon);
+      ops.linear(saved.q, m.normed, ctx.parameter(q_proj), absent);
+      ops.linear(saved.k, m.normed, ctx.parameter(k_proj), absent);
+      ops.linear(saved.v, m.normed, ctx.parameter(v_proj), absent);
+      if (attends || !c.query_key_norm) {
+        rotate(ops, ctx, m.rotated_q, m.rotated_k, saved);
+      }
+    }
+    if (attends) {
+      ops.attention(saved.attended, saved.lse, m.rotated_q, m.rotated_k, saved.v);
+    }
+    if (found < detail::keeps_all) {
+      project_onto(ops, ctx, saved.middle, saved.attended, o_proj, x, m.projected);
+    }
+    if (found < detail::keeps_products) {
+      ops.rms_norm(m.normed, saved.middle, ctx.parameter(middle_norm), epsilon);
+      ops.linear(saved.gate, m.normed, ctx.parameter(gate_proj), absent);
+      ops.linear(saved.up, m.normed, ctx.parameter(up_proj), absent);
+    }
     if (!ctx.wants_output()) {
       return;
     }

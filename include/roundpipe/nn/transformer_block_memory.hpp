@@ -9,13 +9,17 @@
 #include <roundpipe/concepts/layer.hpp>
 #include <roundpipe/concepts/ops.hpp>
 #include <roundpipe/core/batch_shape.hpp>
+#include <roundpipe/core/bytes.hpp>
 #include <roundpipe/core/dtype.hpp>
 #include <roundpipe/core/tensor.hpp>
 #include <roundpipe/nn/carve.hpp>
 #include <roundpipe/nn/transformer_config.hpp>
 
 #include <algorithm>
+#include <array>
+#include <cstddef>
 #include <cstdint>
+#include <vector>
 
 namespace roundpipe::nn::detail {
 
@@ -35,29 +39,43 @@ struct BlockShapes {
   Shape wide;
 };
 
+/// What each save level of a block adds to the one before. In long sequences attention takes the
+/// most time for its bytes; all products take the same.
+enum BlockLevel : std::size_t {
+  keeps_attention = 1,  ///< The attention's output and its log-sum-exp.
+  keeps_queries = 2,    ///< Queries, keys, values.
+  keeps_products = 3,   ///< Gate and up.
+  keeps_all = 4,        ///< The hidden state between the halves.
+};
+
 /// What the saving forward leaves to the backward. Queries and keys are saved rotated. With a norm
 /// before the rotation they are saved as projected, because the gradient of the norm needs them.
 struct BlockSaved {
   BlockSaved(TensorCarver& carver, TransformerConfig const& c, BatchShape shape) {
     BlockShapes const s(c, shape);
+    attended = carver.take(s.q, c.storage);
+    lse = carver.take(s.lse, accumulation_type(c.storage));
+    level_bytes[keeps_attention - 1] = carver.used_bytes();
     q = carver.take(s.q, c.storage);
     k = carver.take(s.k, c.storage);
     v = carver.take(s.k, c.storage);
-    attended = carver.take(s.q, c.storage);
-    lse = carver.take(s.lse, accumulation_type(c.storage));
-    middle = carver.take(s.hidden, c.storage);
+    level_bytes[keeps_queries - 1] = carver.used_bytes();
     gate = carver.take(s.wide, c.storage);
     up = carver.take(s.wide, c.storage);
+    level_bytes[keeps_products - 1] = carver.used_bytes();
+    middle = carver.take(s.hidden, c.storage);
+    level_bytes[keeps_all - 1] = carver.used_bytes();
   }
 
+  DeviceTensor attended;
+  DeviceTensor lse;
   DeviceTensor q;
   DeviceTensor k;
   DeviceTensor v;
-  DeviceTensor attended;
-  DeviceTensor lse;
-  DeviceTensor middle;
   DeviceTensor gate;
   DeviceTensor up;
+  DeviceTensor middle;
+  std::array<Bytes, keeps_all> level_bytes{};  ///< By level, from 1; counted by a fresh carver.
 };
 
 /// Scratch for all operations of a block.
@@ -143,6 +161,14 @@ struct BlockBackward {
   DeviceTensor normed;     // the norm of the input, then its gradient
   DeviceTensor attention_projected;
 };
+
+/// The bytes that each save level keeps.
+[[nodiscard]] inline std::vector<Bytes> block_save_levels(TransformerConfig const& c,
+                                                          BatchShape shape) {
+  TensorCarver keep;
+  BlockSaved const saved(keep, c, shape);
+  return {saved.level_bytes.begin(), saved.level_bytes.end()};
+}
 
 /// The bytes that these structures take.
 template <Ops O>

@@ -17,7 +17,7 @@ namespace roundpipe {
 
 /// The seconds of a layer on the device that its stage is bound to, for one micro-batch: as part of
 /// a forward and a backward stage, or of the fused one alone.
-[[nodiscard]] constexpr double place_seconds(LayerCost const& cost, bool fused) noexcept {
+[[nodiscard]] inline double place_seconds(LayerCost const& cost, bool fused) noexcept {
   return (fused ? 0 : seconds_of(layer_passes(StageKind::forward), cost)) +
          seconds_of(layer_passes(backward_kind(!fused)), cost);
 }

@@ -6,11 +6,13 @@
 /// \brief The size of what is planned, and the budget.
 
 #include <roundpipe/core/bytes.hpp>
+#include <roundpipe/model/working_set.hpp>
 #include <roundpipe/plan/stage_plan.hpp>
 
 #include <cstddef>
 #include <functional>
 #include <optional>
+#include <vector>
 
 namespace roundpipe {
 
@@ -27,9 +29,16 @@ struct PlanOptions {
   /// Of the budget: what a device holds for a plan besides the plan's own memory.
   std::function<Bytes(StagePlan const&)> held_for{};
 
+  /// Which boundaries are checkpoints. None: what the forecast says; without a forecast, those
+  /// between stages, unless saves are offloaded.
+  std::optional<Checkpoints> checkpoints = std::nullopt;
   /// Of how many micro-batches of a round the layers' saves are offloaded to the host and back; the
-  /// others are recomputed. None: what the forecast says; without a forecast, 0.
+  /// others are recomputed. None: what the forecast says; without a forecast, 0. More than 0 takes
+  /// checkpoints of all layers.
   std::optional<std::size_t> offloaded_micro_batches = std::nullopt;
+  /// Of each layer and micro-batch of a round: the save level. It takes the place of both choices
+  /// above. None: theirs.
+  std::optional<std::vector<std::vector<std::size_t>>> save_levels = std::nullopt;
   /// Whether the host has room for a plan that offloads. Empty: it has.
   std::function<bool(StagePlan const&)> has_room{};
 

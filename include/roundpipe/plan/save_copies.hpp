@@ -39,9 +39,15 @@ class SaveCopies {
   struct Save {
     std::size_t layer = 0;
     std::size_t micro_batch = 0;
+    std::size_t level = 0;
     Buffer entry{};
     ActionId up{};
   };
+
+  /// Whether \p pass is the first to read a save. A recomputation is; its backward follows at once.
+  [[nodiscard]] static bool is_first_reader(Pass const& pass) noexcept {
+    return pass.reads.has(PassData::kept) && !pass.reads.has(PassData::activations);
+  }
 
   [[nodiscard]] Action make(SlotId id, ActionKind kind, LaneKind lane, Save const& save) const;
 

@@ -10,8 +10,8 @@
 #include <roundpipe/memory/memory_plan.hpp>
 #include <roundpipe/memory/stage_layout.hpp>
 #include <roundpipe/model/model_description.hpp>
-#include <roundpipe/model/offloaded_saves.hpp>
 #include <roundpipe/model/parameter_blocks.hpp>
+#include <roundpipe/model/working_set.hpp>
 
 #include <vector>
 
@@ -30,7 +30,7 @@ struct StagePlan {
                                        ParameterBlocks const& blocks,
                                        Partition partition,
                                        Buffering buffering,
-                                       OffloadedSaves const& offloaded = {});
+                                       WorkingSet const& working_set = {});
 
 }  // namespace roundpipe
 

@@ -11,11 +11,13 @@
 #include <roundpipe/core/error.hpp>
 #include <roundpipe/memory/memory_plan.hpp>
 #include <roundpipe/model/cost_model.hpp>
+#include <roundpipe/model/kept_saves.hpp>
 #include <roundpipe/model/model_description.hpp>
 #include <roundpipe/model/parameter_blocks.hpp>
-#include <roundpipe/plan/offloading_choice.hpp>
+#include <roundpipe/model/working_set.hpp>
 #include <roundpipe/plan/plan_options.hpp>
 #include <roundpipe/plan/stage_plan.hpp>
+#include <roundpipe/plan/working_set_choice.hpp>
 
 #include <cstddef>
 #include <functional>
@@ -59,38 +61,46 @@ class StageSearch {
     double seconds = 0;  ///< By forecast.
   };
 
-  [[nodiscard]] OffloadingChoice offloading(std::size_t micro_batches) const {
-    return {model_, blocks_, costs_, options_, micro_batches};
+  [[nodiscard]] WorkingSetChoice choice_of(WorkingSet set) const {
+    return {model_, blocks_, costs_, std::move(set)};
+  }
+  /// The host keeps the saves of so many micro-batches.
+  [[nodiscard]] WorkingSetChoice keeping(std::size_t micro_batches) const {
+    return choice_of(spread_saves(model_, micro_batches, options_.micro_batches_per_round));
   }
 
   /// The plan that the forecast prefers; without one, the first, if there is any.
-  [[nodiscard]] std::optional<Found> choose_buffering(OffloadingChoice const& choice) const;
+  [[nodiscard]] std::optional<Found> choose_buffering(WorkingSetChoice const& choice) const;
 
-  /// Replaces \p best by a plan that offloads saves, if one is faster. A few micro-batches may not
-  /// be worth the ring's room while more are, so it climbs from a quarter of a round, with the
-  /// buffering that is best there.
-  void offload(Found& best) const;
+  /// Replaces \p best by \p other if that is faster and the host has room for it.
+  void take_faster(Found& best, std::optional<Found> other) const;
 
-  /// The plan that offloads the saves of so many micro-batches, with \p buffering or less of it.
-  [[nodiscard]] std::optional<Found> try_offloading(std::size_t micro_batches,
-                                                    Buffering const& buffering) const;
+  /// Replaces \p best by a plan of which the host keeps saves, if one is faster. A few
+  /// micro-batches may not be worth the ring's room while more are, so it climbs from a quarter of
+  /// a round, with the buffering that is best there.
+  void keep_saves(Found& best) const;
 
-  [[nodiscard]] std::optional<StagePlan> try_buffering(OffloadingChoice const& choice,
+  /// The plan of which the host keeps the saves of so many micro-batches, with \p buffering or less
+  /// of it.
+  [[nodiscard]] std::optional<Found> try_keeping(std::size_t micro_batches,
+                                                 Buffering const& buffering) const;
+
+  [[nodiscard]] std::optional<StagePlan> try_buffering(WorkingSetChoice const& choice,
                                                        Buffering const& buffering,
                                                        Bytes budget) const;
 
   /// Stages that take less than \p longest_s and need no more than \p most bytes each, those of
   /// several layers no more than \p limit.
-  [[nodiscard]] std::optional<Partition> try_partition(OffloadingChoice const& choice,
+  [[nodiscard]] std::optional<Partition> try_partition(WorkingSetChoice const& choice,
                                                        Buffering const& buffering,
                                                        Bytes most,
                                                        Bytes limit,
                                                        double longest_s) const;
 
-  [[nodiscard]] Error refusal(OffloadingChoice const& choice) const;
+  [[nodiscard]] Error refusal(WorkingSetChoice const& choice) const;
 
   /// By bisection over what \ref try_buffering finds; all sizes are multiples of 256 bytes.
-  [[nodiscard]] Bytes smallest_budget(OffloadingChoice const& choice) const;
+  [[nodiscard]] Bytes smallest_budget(WorkingSetChoice const& choice) const;
 
   PartitionFunction partition_;
   std::vector<Buffering> modes_;  // from the fastest to the most frugal

@@ -13,6 +13,7 @@
 #include <roundpipe/graph/action_graph.hpp>
 #include <roundpipe/memory/host_memory_plan.hpp>
 #include <roundpipe/model/cost_model.hpp>
+#include <roundpipe/model/working_set.hpp>
 #include <roundpipe/optim/loss_scale.hpp>
 #include <roundpipe/system/host_memory_limit.hpp>
 
@@ -22,6 +23,7 @@
 #include <cstdint>
 #include <functional>
 #include <optional>
+#include <vector>
 
 namespace roundpipe {
 
@@ -71,10 +73,18 @@ struct PipelineOptions {
                        CostModel const& costs,
                        DeviceProperties const& device)>
       forecast{};
+  /// Which boundaries the host saves between forward and backward. None: those that make an
+  /// iteration fastest by \ref forecast; without a forecast, those between stages, unless saves are
+  /// offloaded.
+  std::optional<Checkpoints> checkpoints = std::nullopt;
   /// Of how many micro-batches of a round the layers' saved activations go to the host, and come
   /// back for the backward, which then recomputes nothing. None: of as many as make an iteration
-  /// fastest by \ref forecast; without a forecast, 0. The weights are the same bits in any case.
+  /// fastest by \ref forecast; without a forecast, 0. More than 0 takes checkpoints of all layers.
+  /// The weights are the same bits in any case.
   std::optional<std::size_t> offloaded_micro_batches = std::nullopt;
+  /// Of each layer and micro-batch of a round: the save level that the host keeps, see \ref
+  /// WorkingSet. It takes the place of the two choices above. None: theirs.
+  std::optional<std::vector<std::vector<std::size_t>>> save_levels = std::nullopt;
   /// Threads that update parameters. 0: one for each usable core that no issuing thread needs.
   std::size_t optimizer_threads = 0;
   bool verify = true;              ///< Whether the plan's graphs are checked before step 1.

@@ -86,8 +86,8 @@ TEST_CASE("the page's code plans by the bound, within memory, and by simulation"
       test::error_of([&] { (void)fits_within(StageMemory(bytes), 1_GiB); }).message();
   CHECK(refusal ==
         "no partition fits 1073741824 bytes (1.00 GiB) of device memory: layer 0 alone needs "
-        "1199570944 bytes (1.12 GiB) as a backward stage; the least that would do is 1333788672 "
-        "bytes (1.24 GiB)");
+        "1166016512 bytes (1.09 GiB) as a backward stage; the least that would do is 1300234240 "
+        "bytes (1.21 GiB)");
 
   SlotSimulationOptions const one_call{.asynchronous = false, .communication_s = 1.6e-3};
   problem.fits = {};

@@ -125,10 +125,10 @@ TEST_CASE("a user's own schedule runs, is simulated and drawn, and changes no we
   save_svg_timeline("paired.svg", simulation.timeline, look);
 
   CHECK(idle.iterations == 12);
-  CHECK(1e3 * idle.iteration_s == doctest::Approx(57.0).epsilon(1e-3));
-  CHECK(1e2 * idle.ratio() == doctest::Approx(27.5).epsilon(2e-3));
+  CHECK(1e3 * idle.iteration_s == doctest::Approx(62.0).epsilon(1e-3));
+  CHECK(1e2 * idle.ratio() == doctest::Approx(33.3).epsilon(2e-3));
   CHECK(1e3 * account_bubbles(forecast(round_robin)).iteration_s ==
-        doctest::Approx(43.0).epsilon(1e-3));
+        doctest::Approx(41.2).epsilon(1e-3));
   CHECK(std::filesystem::file_size("paired.svg") > 1000);
   std::filesystem::remove("paired.svg");
 }

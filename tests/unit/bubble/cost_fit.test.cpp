@@ -77,6 +77,25 @@ TEST_CASE("the saving forward of the fused stage is a forward, and recomputation
   CHECK(same(fitted[1].recomputing_s(), 3));
 }
 
+TEST_CASE("recomputations without output are fitted for each save level") {
+  std::vector<LayerCost> const known{{4, 8}, {4, 8}};
+  Measured measured;
+  measured.add(0, ActionKind::forward, {3}).add(0, ActionKind::recompute, {2, 2, 9});
+  auto timeline = measured.timeline();
+  for (auto& entry : timeline.entries) {
+    entry.hands_on_output = entry.kind == ActionKind::forward;
+    entry.save_level = entry.seconds() > 8 ? 2 : 0;
+  }
+  auto const fitted = fit_costs(known, timeline);
+  CHECK(same(fitted[0].forward_s, 3));
+  CHECK_FALSE(fitted[0].recompute_s.has_value());
+  REQUIRE(fitted[0].replay_s.size() == 3);
+  CHECK(same(fitted[0].replaying_s(0), 2));
+  CHECK(same(fitted[0].replaying_s(1), 3));  // not seen
+  CHECK(same(fitted[0].replaying_s(2), 9));
+  CHECK(fitted[1].replay_s.empty());
+}
+
 TEST_CASE("two halves of a backward add up, and copies do not count as layer costs") {
   std::vector<LayerCost> const known{{1, 2}};
   Measured measured;

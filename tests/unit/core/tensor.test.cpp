@@ -18,6 +18,7 @@ namespace tensor_test {
 namespace {
 
 using roundpipe::BFloat16;
+using roundpipe::Bytes;
 using roundpipe::DeviceBytes;
 using roundpipe::DeviceTensor;
 using roundpipe::DType;
@@ -222,6 +223,23 @@ TEST_CASE("a carver without a block counts the bytes that a carver with a block 
     CHECK(carves.take(shape, DType::f32).present());
     CHECK(counts.used_bytes() == carves.used_bytes());
   }
+}
+
+TEST_CASE("a carver of two blocks goes on in the second where a tensor ends the first") {
+  Block block;
+  for (Bytes const first : {0, 256, 512, 1024}) {
+    auto const rest = block.bytes().subspan(2048, 1024 - first);
+    TensorCarver carver(block.bytes(first), rest);
+    for (Bytes used = 0; used < 1024; used += 256) {
+      auto const tensor = carver.take({64}, DType::f32);
+      CHECK(tensor.device_pointer() ==
+            block.memory.data() + (used < first ? used : 2048 + used - first));
+      CHECK(carver.used_bytes() == used + 256);
+    }
+    CHECK(error_of([&] { (void)carver.take({1}, DType::u8); }).code() == Errc::over_budget);
+  }
+  TensorCarver across(block.bytes(256), block.bytes().subspan(2048, 1024));
+  CHECK(error_of([&] { (void)across.take({65}, DType::f32); }).code() == Errc::over_budget);
 }
 
 TEST_CASE("a carver packs like a table") {

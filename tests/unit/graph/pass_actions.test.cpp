@@ -12,12 +12,9 @@ using namespace roundpipe;
 TEST_CASE("an action runs the pass that it was made for") {
   for (auto const kind :
        {StageKind::forward, StageKind::fused, StageKind::backward, StageKind::evaluate}) {
-    for (bool const offloads : {false, true}) {
-      CAPTURE(static_cast<int>(kind));
-      CAPTURE(offloads);
-      for (auto const& pass : layer_passes(kind, offloads)) {
-        CHECK(pass_kind(action_kind(pass), kind == StageKind::backward) == pass.kind);
-      }
+    CAPTURE(static_cast<int>(kind));
+    for (auto const& pass : layer_passes(kind)) {
+      CHECK(pass_kind(action_kind(pass), kind == StageKind::backward) == pass.kind);
     }
   }
   for (auto const& half : {input_gradient_pass, weight_gradient_pass}) {
@@ -26,9 +23,13 @@ TEST_CASE("an action runs the pass that it was made for") {
 }
 
 TEST_CASE("every forward that saves is the action of a saving forward") {
-  for (auto const& pass : {saving_forward_pass, offloading_forward_pass, recompute_pass}) {
+  for (auto const& pass : {saving_forward_pass, recompute_pass}) {
     CHECK(action_kind(pass) == ActionKind::recompute);
   }
+  WorkingSet set({{0, 256}}, 1);
+  set.set_level(0, 0, 1);
+  auto const kept = passes_over(StageKind::forward, {0, 1}, set, 0);
+  CHECK(action_kind(kept.front()) == ActionKind::recompute);
   CHECK(action_kind(forward_pass) == ActionKind::forward);
 }
 

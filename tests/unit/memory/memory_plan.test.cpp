@@ -40,16 +40,14 @@ TEST_CASE("a device needs exactly the budget of a stage to run only that stage")
   auto const blocks = form_blocks(model);
   Buffering const buffering{2, 1, 2, 3};
   for (std::size_t offloaded = 0; offloaded <= 4; offloaded += 2) {
-    OffloadedSaves const saves(std::vector<std::size_t>(model.size() - 1, offloaded), 4);
-    StageBudget const sizes(model, blocks, saves);
+    auto const set = offloaded > 0 ? spread_saves(model, offloaded, 4) : WorkingSet{};
+    StageBudget const sizes(model, blocks, set);
     for (std::size_t first = 0; first < model.size(); ++first) {
       for (std::size_t count = 1; first + count < model.size(); ++count) {
         LayerRange const range{first, count};
         for (auto const kind : {StageKind::forward, StageKind::backward}) {
-          auto const keeps = [&](std::size_t layer) {  // as if no backward stage began inside
-            return kind == StageKind::forward && saves.any(layer) ? Keeping::inner : Keeping::none;
-          };
-          auto const layout = lay_out_stage(model, blocks, kind, range, keeps, saves);
+          auto const none = [](std::size_t) { return false; };  // no backward stage begins inside
+          auto const layout = lay_out_stage(model, blocks, kind, range, none, set);
           auto const direction =
               kind == StageKind::forward ? StageDirection::forward : StageDirection::backward;
           CHECK(sizes.bytes(direction, range, buffering) ==

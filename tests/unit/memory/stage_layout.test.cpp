@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include <roundpipe/memory/stage_layout.hpp>
 
+#include <roundpipe/model/kept_saves.hpp>
 #include <support/property.hpp>
 #include <support/toy_model.hpp>
 
@@ -62,6 +63,29 @@ ModelDescription any_model(std::size_t layers) {
   return model;
 }
 
+/// Of each layer that saves anything, two levels, and any of them for each of four micro-batches.
+WorkingSet any_working_set(ModelDescription const& model) {
+  std::vector<std::vector<Bytes>> level_bytes;
+  for (auto const& layer : model.layers) {
+    auto const saved = layer.footprint.saved_bytes;
+    auto const half = saved / 512 * 256;
+    level_bytes.push_back({0});
+    if (half > 0) {
+      level_bytes.back().push_back(half);
+    }
+    if (saved > 0) {
+      level_bytes.back().push_back(saved);
+    }
+  }
+  WorkingSet set(level_bytes, 4);
+  for (std::size_t i = 0; i < level_bytes.size(); ++i) {
+    for (std::size_t m = 0; m < 4; ++m) {
+      set.set_level(i, m, *rc::gen::inRange<std::size_t>(0, level_bytes[i].size()));
+    }
+  }
+  return set;
+}
+
 /// A stage of a random model.
 struct Case {
   ModelDescription model;
@@ -87,19 +111,17 @@ Case any_case() {
   auto const backward = *rc::gen::arbitrary<bool>();
   auto const kind = backward ? (ends ? StageKind::fused : StageKind::backward)
                              : (ends ? StageKind::evaluate : StageKind::forward);
-  std::vector<std::size_t> counts;
-  for (std::size_t i = 0; i < layers; ++i) {
-    counts.push_back(*rc::gen::inRange<std::size_t>(0, 5));
-  }
+  auto const set = *rc::gen::arbitrary<bool>() ? any_working_set(result.model) : WorkingSet{};
   result.stage = lay_out_stage(
       result.model,
       result.blocks,
       kind,
       range,
-      [&](std::size_t boundary) {
-        return kind == StageKind::forward && result.kept[boundary] ? Keeping::stage : Keeping::none;
-      },
-      {counts, 4});
+      [&](std::size_t boundary) { return kind == StageKind::forward && result.kept[boundary]; },
+      set);
+  if (set.checkpoints() == Checkpoints::layers) {
+    result.kept.assign(layers, true);
+  }
   return result;
 }
 
@@ -120,18 +142,6 @@ bool same(Place const& a, Place const& b) {
 
 }  // namespace
 
-TEST_CASE("an output is read where a layer of the stage follows, or another stage") {
-  StageLayout stage;
-  stage.range = {2, 3};
-  for (auto const kind : {StageKind::forward, StageKind::fused, StageKind::evaluate}) {
-    stage.kind = kind;
-    CHECK(stage.reads_output(4));
-  }
-  stage.kind = StageKind::backward;
-  CHECK(stage.reads_output(3));
-  CHECK_FALSE(stage.reads_output(4));
-}
-
 TEST_CASE("places are large enough, aligned, and inside their areas") {
   test::check_property([] {
     auto const c = any_case();
@@ -139,7 +149,7 @@ TEST_CASE("places are large enough, aligned, and inside their areas") {
     auto const inside = [&](Place const& place, Bytes bytes) {
       std::array<Bytes, 5> const sizes{
           0, stage.in_bytes, stage.out_bytes, stage.scratch_bytes, stage.save_bytes};
-      RC_ASSERT(place.bytes == bytes || place.area == Area::scratch);
+      RC_ASSERT(place.bytes == bytes || place.area == Area::scratch || place.area == Area::none);
       RC_ASSERT(place.bytes >= bytes);
       RC_ASSERT(place.offset % tensor_alignment_bytes == 0U);
       RC_ASSERT(place.offset + place.bytes <= sizes[static_cast<std::size_t>(place.area)]);
@@ -152,9 +162,17 @@ TEST_CASE("places are large enough, aligned, and inside their areas") {
       inside(places.input, facts.input.bytes());
       inside(places.output, facts.boundary.bytes());
       auto const layer = stage.range.first + i;
-      inside(places.offloaded, stage.offloaded.any(layer) ? facts.footprint.saved_bytes : 0);
+      auto const& set = stage.working_set;
+      RC_ASSERT(stage.save_bytes >= set.most_bytes(layer));
+      for (std::size_t m = 0; m < set.micro_batches_per_round(); ++m) {
+        auto const has_rest = stage.kind == StageKind::forward    ? set.level(layer, m) > 0
+                              : stage.kind == StageKind::backward ? set.recomputes(layer, m)
+                                                                  : stage.has_backward();
+        RC_ASSERT(places.saved.bytes >=
+                  (has_rest ? facts.footprint.saved_bytes - set.bytes(layer, m) : 0));
+      }
+      inside(places.saved, 0);
       if (stage.has_backward()) {
-        inside(places.saved, stage.offloaded.all(layer) ? 0 : facts.footprint.saved_bytes);
         inside(places.output_gradient, gradient_table(facts.boundary).bytes());
         if (stage.range.first + i > 0) {
           inside(places.input_gradient, gradient_table(facts.input).bytes());
@@ -174,7 +192,11 @@ TEST_CASE("boundaries inside a stage have one place, boundaries between stages l
     auto const& stage = c.stage;
     auto const count = stage.range.count;
     for (std::size_t i = 1; i < count; ++i) {
-      RC_ASSERT(same(stage.layers[i].input, stage.layers[i - 1].output));
+      if (stage.recomputes_one_by_one()) {
+        RC_ASSERT(stage.layers[i].input.area == Area::activations_in);
+      } else {
+        RC_ASSERT(same(stage.layers[i].input, stage.layers[i - 1].output));
+      }
       if (stage.has_backward()) {
         RC_ASSERT(same(stage.layers[i].input_gradient, stage.layers[i - 1].output_gradient));
       }
@@ -215,12 +237,25 @@ TEST_CASE("nothing is overwritten while it is needed") {
     auto const count = stage.range.count;
     // Memory that lives as long as the micro-batch is on the device.
     std::vector<Place> whole{stage.layers.front().input, stage.loss, stage.results};
+    Place shared;  // what one layer after the other saves
     for (auto const& places : stage.layers) {
       whole.push_back(places.side_inputs);
-      if (stage.has_backward()) {
+      if (stage.recomputes_one_by_one()) {
+        whole.push_back(places.input);
+        shared = places.saved.bytes > shared.bytes ? places.saved : shared;
+      } else if (stage.has_backward()) {
         whole.push_back(places.saved);
-        whole.push_back(places.output);
+        if (stage.kind == StageKind::fused || &places != &stage.layers.back()) {
+          whole.push_back(places.output);
+        }
       }
+      if (stage.kind == StageKind::forward) {
+        shared = places.saved.bytes > shared.bytes ? places.saved : shared;
+      }
+    }
+    whole.push_back(shared);
+    if (stage.recomputes_one_by_one()) {
+      whole.erase(whole.begin());  // the first layer's input stands there twice
     }
     if (stage.has_backward()) {
       whole.push_back(stage.layers.front().input_gradient);
@@ -263,30 +298,29 @@ TEST_CASE("nothing is overwritten while it is needed") {
   });
 }
 
-TEST_CASE("a backward stage gets from the host what it does not make: saves and inner boundaries") {
+TEST_CASE("where every boundary is a checkpoint, saved activations have room for one layer") {
   auto const model = describe(test::toy_model({.dense = 6}), {8, 8});
   auto const blocks = form_blocks(model);
-  auto const none = [](std::size_t) { return Keeping::none; };
-  auto const with = [&](std::size_t count) {
-    OffloadedSaves const offloaded(std::vector<std::size_t>(model.size(), count), 4);
-    return lay_out_stage(model, blocks, StageKind::backward, {1, 3}, none, offloaded);
+  auto const none = [](std::size_t) { return false; };
+  auto const with = [&](WorkingSet const& set) {
+    return lay_out_stage(model, blocks, StageKind::backward, {1, 3}, none, set);
   };
-  auto const boundary = model.layers[1].boundary.bytes();
+  auto const boundary = align_up(model.layers[1].boundary.bytes());
   auto const saved = align_up(model.layers[1].footprint.saved_bytes);
-  auto const recomputes = with(0);
+  auto const stages = with(WorkingSet{});
+  auto const recomputes = with(spread_saves(model, 0, 4));
   CHECK(recomputes.save_bytes == 0);
-  CHECK(recomputes.inner.empty());
-  auto const some = with(1);
+  CHECK(recomputes.in_bytes == stages.in_bytes + 2 * boundary);
+  CHECK(recomputes.scratch_bytes == stages.scratch_bytes - 2 * boundary - 2 * saved);
+  auto const some = with(spread_saves(model, 1, 4));
   CHECK(some.save_bytes == saved);
-  CHECK(some.in_bytes == recomputes.in_bytes + 2 * boundary);
-  CHECK(some.scratch_bytes == recomputes.scratch_bytes - 2 * boundary);
-  REQUIRE(some.inner.size() == 2);
-  for (auto const& inner : some.inner) {
-    CHECK(inner.inner);
-    CHECK(same(inner.place, some.layers[inner.boundary].input));
-  }
-  auto const all = with(4);
-  CHECK(all.scratch_bytes == some.scratch_bytes - 3 * saved);
+  CHECK(some.scratch_bytes == recomputes.scratch_bytes);
+  std::vector<std::size_t> const half(4, 1);
+  auto const part = with(keep_levels(model, {{}, half, half, half}, 4));
+  CHECK(part.save_bytes == saved / 2);
+  CHECK(part.scratch_bytes == recomputes.scratch_bytes - saved / 2);
+  auto const all = with(spread_saves(model, 4, 4));
+  CHECK(all.scratch_bytes == recomputes.scratch_bytes - saved);
   CHECK(all.layers[0].saved.bytes == 0);
   auto const count_passes = [](StageLayout const& stage) {
     std::size_t count = 0;
@@ -297,6 +331,7 @@ TEST_CASE("a backward stage gets from the host what it does not make: saves and 
   };
   CHECK(count_passes(recomputes) == 4 * 6);
   CHECK(count_passes(some) == 4 * 6 - 3);
+  CHECK(count_passes(part) == 4 * 6);
   CHECK(count_passes(all) == 4 * 3);
 }
 
@@ -319,16 +354,22 @@ TEST_CASE("the parameter entry holds each block once, the gradient entry each us
       RC_ASSERT(&stage.place_of(place.use) == &place);
       RC_ASSERT(place.backward_reads ==
                 c.model.layers[c.blocks.use(place.use).layer.index()].backward_reads_parameters);
-      auto const holder = std::ranges::find_if(expected, [&](auto use) {
-        return c.blocks.use(use).block == c.blocks.use(place.use).block;
+      auto const found = std::ranges::find_if(expected, [&](auto use) {
+        auto const layer = c.blocks.use(use).layer.index();
+        auto const is_read =
+            c.model.layers[layer].backward_reads_parameters || stage.runs_forward(layer);
+        return is_read && c.blocks.use(use).block == c.blocks.use(place.use).block;
       });
-      RC_ASSERT(place.holder == *holder);
-      RC_ASSERT(place.holds() == (*holder == place.use));
+      // A use before that is read by nobody.
+      auto const holder =
+          found == expected.end() || place.use < *found ? BlockUseId::none() : *found;
+      RC_ASSERT(place.holder == holder);
+      RC_ASSERT(place.holds() == (holder == place.use));
       if (place.holds()) {
         RC_ASSERT(place.parameters == parameters);
         parameters += block.master.bytes();
-      } else {
-        RC_ASSERT(place.parameters == stage.place_of(*holder).parameters);
+      } else if (holder.valid()) {
+        RC_ASSERT(place.parameters == stage.place_of(holder).parameters);
       }
       RC_ASSERT(place.rounded_tensor.size() == block.master.size());
       std::size_t rounded = 0;
@@ -404,8 +445,8 @@ TEST_CASE("of equal bf16 layers, only the last one's rounded gradients need memo
   };
   ModelDescription const model{{1, 1}, {layer(false), layer(false), layer(false), layer(true)}};
   auto const blocks = form_blocks(model);
-  auto const stage = lay_out_stage(
-      model, blocks, StageKind::fused, {0, 4}, [](std::size_t) { return Keeping::none; });
+  auto const stage =
+      lay_out_stage(model, blocks, StageKind::fused, {0, 4}, [](std::size_t) { return false; });
   CHECK(stage.gradient_bytes == 4 * 4096 + 2048);
   CHECK(stage.uses[3].rounded == 4 * 4096);
   CHECK(stage.uses[2].rounded == 3 * 4096);
@@ -415,7 +456,7 @@ TEST_CASE(
     "a backward stage saves all its layers, a forward stage alternates between two boundaries") {
   auto const model = describe(test::toy_model({.dense = 6}), {8, 8});
   auto const blocks = form_blocks(model);
-  auto const none = [](std::size_t) { return Keeping::none; };
+  auto const none = [](std::size_t) { return false; };
   auto const scratch = [&](StageKind kind, std::size_t layers) {
     return lay_out_stage(model, blocks, kind, {1, layers}, none).scratch_bytes;
   };
@@ -428,16 +469,16 @@ TEST_CASE(
 TEST_CASE("the last stage of an evaluation produces results and loss, but no gradient") {
   auto const model = describe(test::toy_model({.dense = 2}), {2, 3});
   auto const blocks = form_blocks(model);
-  auto const stage = lay_out_stage(
-      model, blocks, StageKind::evaluate, {2, 2}, [](std::size_t) { return Keeping::none; });
+  auto const stage =
+      lay_out_stage(model, blocks, StageKind::evaluate, {2, 2}, [](std::size_t) { return false; });
   CHECK(stage.has_loss());
   CHECK_FALSE(stage.has_backward());
   CHECK(stage.results.bytes == model.layers.back().results.bytes());
   CHECK(stage.results.area == Area::activations_out);
   CHECK(stage.loss.area == Area::activations_out);
   CHECK(stage.gradient_bytes == 0);
-  auto const fused = lay_out_stage(
-      model, blocks, StageKind::fused, {2, 2}, [](std::size_t) { return Keeping::none; });
+  auto const fused =
+      lay_out_stage(model, blocks, StageKind::fused, {2, 2}, [](std::size_t) { return false; });
   CHECK(fused.has_loss());
   CHECK(fused.has_backward());
   CHECK(fused.results.bytes == 0);

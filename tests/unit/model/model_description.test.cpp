@@ -63,7 +63,7 @@ TEST_CASE("a description holds the tables of each layer at the capacity") {
   CHECK(input.results.empty());
   CHECK_FALSE(input.is_loss);
   auto const& dense = description.layers[2];
-  CHECK(dense.footprint.saved_bytes == 256);
+  CHECK(dense.footprint.saved_bytes == 512);
   CHECK(dense.work.forward_flops == 2 * 10 * 4 * 4);
   CHECK(dense.side_inputs.empty());
   auto const& loss = description.layers[5];

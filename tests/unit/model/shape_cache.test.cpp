@@ -33,10 +33,15 @@ struct Adaptable : test::LossLayerArchetype<Stream> {
   TensorTable side_inputs(BatchShape shape) const { return side_inputs_of(shape); }
   TensorTable results(BatchShape shape) const { return results_of(shape); }
   Footprint footprint(BatchShape shape) const { return footprint_of(shape); }
+  std::vector<Bytes> save_levels(BatchShape shape) const {
+    auto const saved = footprint(shape).saved_bytes;
+    return levels_of ? levels_of(shape) : std::vector(saved > 0 ? 1 : 0, saved);
+  }
 
   TableOf side_inputs_of = [](BatchShape) { return TensorTable{}; };
   TableOf results_of = [](BatchShape) { return TensorTable{}; };
   std::function<Footprint(BatchShape)> footprint_of = [](BatchShape) { return Footprint{}; };
+  std::function<std::vector<Bytes>(BatchShape)> levels_of{};  ///< None: all or nothing.
 };
 
 BatchShape const capacity{4, 8};
@@ -92,6 +97,20 @@ TEST_CASE(
   CHECK(refusal(saving) ==
         "layer 0 (layer): at 4 x 2 (rows x positions) its saved activations take 11 bytes, at "
         "capacity only 10");
+  Adaptable levelled;
+  levelled.footprint_of = [](BatchShape) { return Footprint{1024, 0}; };
+  levelled.levels_of = [](BatchShape shape) {
+    return std::vector<Bytes>{shape.length == 2 ? 512U : 256U, 1024};
+  };
+  CHECK(refusal(levelled).find("save levels take 512 bytes") != std::string::npos);
+  levelled.levels_of = [](BatchShape shape) {
+    return std::vector<Bytes>{shape.length == 2 ? 256U : 512U, 1024};
+  };
+  CHECK(refusal(levelled).find("save levels take 768 bytes") != std::string::npos);
+  levelled.levels_of = [](BatchShape shape) {
+    return shape.length == 2 ? std::vector<Bytes>{1024} : std::vector<Bytes>{256, 1024};
+  };
+  CHECK(refusal(levelled).find("number of a layer's save levels") != std::string::npos);
   Adaptable working;
   working.footprint_of = [](BatchShape shape) { return Footprint{0, shape.length == 2 ? 1U : 0U}; };
   CHECK(refusal(working).find("workspace take 1 bytes") != std::string::npos);

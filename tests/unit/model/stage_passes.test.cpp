@@ -77,6 +77,68 @@ TEST_CASE("a stage runs forward in layer order, then backward from its last laye
   CHECK(Stage{StageKind::backward, {3, 0}}.passes().empty());
 }
 
+TEST_CASE("where every boundary is a checkpoint, a layer is recomputed just before its backward") {
+  using enum PassKind;
+  using Order = std::vector<std::pair<PassKind, std::size_t>>;
+  WorkingSet set({{0}, {0, 256}, {0, 256, 512}, {0, 256}}, 3);
+  set.set_level(1, 1, 1);
+  set.set_level(2, 1, 1);
+  set.set_level(2, 2, 2);
+  auto const passes = [&](std::size_t m) {
+    return passes_over(StageKind::backward, {0, 4}, set, m);
+  };
+  CHECK(order_of(passes(0)) == Order{{recompute, 3},
+                                     {backward, 3},
+                                     {recompute, 2},
+                                     {backward, 2},
+                                     {recompute, 1},
+                                     {backward, 1},
+                                     {backward, 0}});  // layer 0 saves nothing
+  CHECK(order_of(passes(1)) == Order{{recompute, 3},
+                                     {backward, 3},
+                                     {recompute, 2},
+                                     {backward, 2},
+                                     {backward, 1},
+                                     {backward, 0}});
+  CHECK(order_of(passes(2)) == Order{{recompute, 3},
+                                     {backward, 3},
+                                     {backward, 2},
+                                     {recompute, 1},
+                                     {backward, 1},
+                                     {backward, 0}});
+  for (std::size_t m = 0; m < 3; ++m) {
+    for (auto const& pass : passes(m)) {
+      CHECK(pass.level == set.level(pass.layer, m));
+      CHECK(pass.reads.has(PassData::kept) == (pass.level > 0));
+      CHECK(pass.reads.has(PassData::checkpoint));
+      CHECK_FALSE(pass.hands_on_output());
+      CHECK(pass.reads.has(PassData::activations) ==
+            (pass.kind == backward && set.recomputes(pass.layer, m)));
+    }
+    for (auto const& pass : passes_over(StageKind::forward, {0, 4}, set, m)) {
+      CHECK(pass.writes.has(PassData::kept) == (set.level(pass.layer, m) > 0));
+      CHECK(pass.hands_on_output());
+    }
+    CHECK(passes_over(StageKind::fused, {2, 2}, set, m) ==
+          Stage{StageKind::fused, {2, 2}}.passes());
+  }
+  // What comes behind a backward waits, too.
+  auto const time = time_of(passes_over(StageKind::backward, {1, 2}, set, 0), costs);
+  CHECK(time.early_s == 7);  // the recomputation of layer 2
+  CHECK(time.late_s == 30 + 5 + 20);
+}
+
+TEST_CASE("a recomputation makes what the stage's next layer reads, and no other output") {
+  for (auto const kind : {StageKind::forward, StageKind::fused, StageKind::evaluate}) {
+    for (auto const& pass : Stage{kind, {2, 3}}.passes()) {
+      CHECK((pass.runs_backward() || pass.hands_on_output()));
+    }
+  }
+  for (auto const& pass : Stage{StageKind::backward, {2, 3}}.passes()) {
+    CHECK(pass.hands_on_output() == (pass.kind == PassKind::recompute && pass.layer < 4));
+  }
+}
+
 TEST_CASE("the halves of a backward together read, write and take as much as the whole") {
   std::vector<Pass> const whole{backward_pass};
   std::vector<Pass> const halves{input_gradient_pass, weight_gradient_pass};

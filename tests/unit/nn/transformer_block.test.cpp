@@ -304,6 +304,49 @@ TEST_CASE("a block whose output nobody reads saves the same, and leaves the outp
   }
 }
 
+TEST_CASE("a block finds what a save level keeps, and computes the rest") {
+  using enum nn::detail::BlockLevel;
+  auto config = small(DType::f32, DType::f32);
+  config.dropout = 0.1;
+  for (bool const norm : {false, true}) {
+    config.query_key_norm = norm;
+    Block32 const block(config);
+    LayerRunner<Block32> runner(block, {2, 5});
+    auto const complete = bits_of_passes(runner);
+    static_cast<void>(runner.forward(true));
+    auto const content = runner.saved.content();
+    auto const levels = block.save_levels({2, 5});
+    REQUIRE(levels.size() == keeps_all);
+    CHECK(levels.back() == block.footprint({2, 5}).saved_bytes);
+    for (std::size_t level = 0; level <= keeps_all; ++level) {
+      // What is found needs no parameters.
+      std::vector<std::size_t> unread;
+      if (level >= keeps_queries) {
+        unread = {0, 1, 2, 3};  // input norm, q, k, v
+      }
+      if (level >= keeps_products) {
+        unread.insert(unread.end(), {5, 6, 7});  // middle norm, gate, up
+      }
+      if (level >= keeps_all) {
+        unread.push_back(4);  // o
+      }
+      std::vector<std::vector<double>> values;
+      for (auto const p : unread) {
+        values.push_back(read(runner.tensors.parameters[p]));
+        test::write(runner.tensors.parameters[p], std::vector<double>(values.back().size(), NAN));
+      }
+      runner.replay(level, content);
+      for (std::size_t i = 0; i < unread.size(); ++i) {
+        test::write(runner.tensors.parameters[unread[i]], values[i]);
+      }
+      runner.parameter_gradients.zero();
+      runner.backward();
+      CHECK(runner.input_gradients.content() == complete[1]);
+      CHECK(runner.parameter_gradients.content() == complete[2]);
+    }
+  }
+}
+
 TEST_CASE("a block computes the same parameter gradients when its input gradient is not wanted") {
   auto const config = small(DType::f64, DType::f64);
   LayerRunner<Block64> runner(Block64(config), {2, 5});

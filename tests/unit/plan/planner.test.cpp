@@ -71,7 +71,9 @@ TEST_CASE("a forecast says of how many micro-batches saves are offloaded, unless
   Planner const planner{
       RoundRobinSchedule{}, PriorityTransferEngine{}, LayerEventProtocol{}, OneLayerStages{}};
   PlanOptions options{.micro_batches_per_round = 8, .device_memory = 1_GiB};
-  auto const count_of = [](StagePlan const& plan) { return plan.train.front().offloaded.count(1); };
+  auto const count_of = [](StagePlan const& plan) {
+    return plan.train.front().working_set.count(1);
+  };
   auto const count = [&](auto&& forecast) {
     return count_of(planner.plan_stages(model, blocks, costs, options, forecast));
   };
@@ -101,8 +103,11 @@ TEST_CASE("offloading changes nothing for the fused stage and its evaluation") {
   auto const model = describe(toy_model({.dense = 6}), {8, 8});
   auto const blocks = form_blocks(model);
   auto const planned = [&](std::size_t count) {
-    OffloadedSaves const saves(std::vector<std::size_t>(model.size() - 1, count), 4);
-    return lay_out_stages(model, blocks, {{{0, 2}}, {{2, model.size() - 2}, {0, 2}}}, {}, saves);
+    return lay_out_stages(model,
+                          blocks,
+                          {{{0, 2}}, {{2, model.size() - 2}, {0, 2}}},
+                          {},
+                          spread_saves(model, count, 4));
   };
   auto const recomputes = planned(0);
   auto const offloads = planned(2);

@@ -4,16 +4,10 @@
 #include <roundpipe/plan/save_copies.hpp>
 
 #include <roundpipe/graph/verify.hpp>
-#include <roundpipe/memory/host_memory_plan.hpp>
-#include <roundpipe/partition/partitioner.hpp>
-#include <roundpipe/plan/planner.hpp>
 #include <roundpipe/plan/streamed_graph.hpp>
-#include <roundpipe/policies/layer_event_protocol.hpp>
-#include <roundpipe/policies/priority_transfer_engine.hpp>
 #include <roundpipe/schedule/round_robin_schedule.hpp>
 #include <support/error_of.hpp>
 #include <support/small_call.hpp>
-#include <support/toy_model.hpp>
 
 #include <doctest/doctest.h>
 
@@ -34,9 +28,14 @@ namespace {
 constexpr std::size_t micro_batches = 4;
 constexpr std::size_t layers = 4;
 
-/// Layer 0 offloads nothing, layers 1 and 2, which are one backward stage, as many as given.
-OffloadedSaves offloaded(std::size_t count) {
-  return {{0, count, count, count}, micro_batches};
+/// The host keeps nothing of layer 0; of layers 1 and 2, which are one backward stage, so many
+/// micro-batches, the first of them in part.
+std::vector<std::vector<std::size_t>> levels(std::size_t count) {
+  std::vector<std::size_t> of_layer(micro_batches, 0);
+  for (std::size_t m = 0; m < count; ++m) {
+    of_layer[m] = m == 0 ? 1 : 2;
+  }
+  return {{}, of_layer, of_layer};
 }
 
 /// The actions of \p kind, by round, layer and micro-batch.
@@ -68,7 +67,7 @@ TEST_CASE("each offloaded save goes down once, comes up once, and spares a recom
   for (std::size_t count = 0; count <= micro_batches; ++count) {
     for (std::size_t rounds = 1; rounds <= 2; ++rounds) {
       for (std::size_t devices = 1; devices <= 3; ++devices) {
-        auto const chosen = offloaded(count);
+        auto const chosen = levels(count);
         SmallCall const small(devices, micro_batches, rounds, {}, {.dense = 2}, chosen);
         auto const graph = build_streamed_graph(small.input());
         CHECK(verify(graph).empty());
@@ -77,11 +76,8 @@ TEST_CASE("each offloaded save goes down once, comes up once, and spares a recom
         auto const backward = find(graph, ActionKind::backward);
         std::size_t saves = 0;
         for (std::size_t r = 0; r < rounds; ++r) {
-          for (std::size_t layer = 0; layer + 1 < layers; ++layer) {  // the last one is fused
-            for (std::size_t m = 0; m < micro_batches; ++m) {
-              if (!chosen.has(layer, m)) {
-                continue;
-              }
+          for (std::size_t layer = 1; layer + 1 < layers; ++layer) {  // the last one is fused
+            for (std::size_t m = 0; m < count; ++m) {
               ++saves;
               auto const& sent = graph.actions[down.at({r, layer, m}).index()];
               auto const& back = graph.actions[up.at({r, layer, m}).index()];
@@ -90,6 +86,8 @@ TEST_CASE("each offloaded save goes down once, comes up once, and spares a recom
               CHECK(comes_before(graph, down.at({r, layer, m}), back));
               CHECK(comes_before(graph, up.at({r, layer, m}), reader));
               CHECK(sent.writes == back.reads);
+              CHECK(sent.save_level == chosen[layer][m]);
+              CHECK(back.save_level == chosen[layer][m]);
             }
           }
         }
@@ -98,8 +96,11 @@ TEST_CASE("each offloaded save goes down once, comes up once, and spares a recom
         auto const runs = std::ranges::count_if(graph.actions, [](Action const& action) {
           return action.kind == ActionKind::forward || action.kind == ActionKind::recompute;
         });
-        // Every layer but the fused one runs forward twice, unless it is offloaded.
-        CHECK(static_cast<std::size_t>(runs) == rounds * micro_batches * (2 * layers - 1) - saves);
+        // Every layer but the fused one runs forward twice, unless it saves nothing, as layer 0, or
+        // the host keeps all.
+        auto const keeps_all = 2 * rounds * (count > 0 ? count - 1 : 0);
+        CHECK(static_cast<std::size_t>(runs) ==
+              rounds * micro_batches * (2 * layers - 2) - keeps_all);
       }
     }
   }
@@ -108,7 +109,7 @@ TEST_CASE("each offloaded save goes down once, comes up once, and spares a recom
 TEST_CASE("as many saves are on their way as the ring has entries") {
   for (std::size_t entries = 1; entries <= 3; ++entries) {
     SmallCall const small(
-        1, micro_batches, 1, {2, 2, 2, entries}, {.dense = 2}, offloaded(micro_batches));
+        1, micro_batches, 1, {2, 2, 2, entries}, {.dense = 2}, levels(micro_batches));
     auto const graph = build_streamed_graph(small.input());
     CHECK(verify(graph).empty());
     auto const& ring = graph.rings.at({BufferKind::saves, DeviceId(0), 0});
@@ -124,46 +125,26 @@ TEST_CASE("as many saves are on their way as the ring has entries") {
   }
 }
 
-TEST_CASE("a boundary inside a backward stage goes to the host with the save of its layer alone") {
-  auto const chosen = offloaded(1);
-  auto const model = describe(toy_model({.dense = 2}), {2, 3});
-  auto const blocks = form_blocks(model);
-  Partition const partition{{{0, 3}}, {{3, 1}, {1, 2}, {0, 1}}};  // boundary 1 is inside of both
-  auto const stages = lay_out_stages(model, blocks, partition, {}, chosen);
-  Planner const planner{
-      RoundRobinSchedule{}, PriorityTransferEngine{}, LayerEventProtocol{}, Partitioner{}};
-  auto const graph =
-      planner.streamed_graph(blocks, stages, {.micro_batches_per_round = micro_batches});
+TEST_CASE("a save that is kept in part is read twice: by the recomputation and by the backward") {
+  SmallCall const small(1, micro_batches, 1, {}, {.dense = 2}, levels(1));
+  auto const graph = build_streamed_graph(small.input());
   CHECK(verify(graph).empty());
-  auto const boundary = align_up(model.layers[1].boundary.bytes());
-  auto const handles_1 = [](std::vector<Buffer> const& buffers) {
-    return std::ranges::any_of(buffers, [](Buffer const& buffer) {
-      return buffer.ring.kind == BufferKind::checkpoint && buffer.ring.index / micro_batches == 1;
-    });
-  };
-  std::size_t copies = 0;
+  std::vector<ActionKind> readers;
   for (auto const& action : graph.actions) {
-    auto const has = chosen.has(1, action.micro_batch.index());
-    if (action.kind == ActionKind::download_activation && action.stage == StageId(0)) {
-      CHECK(handles_1(action.writes) == has);
-      CHECK(action.bytes == stages.train[0].out_bytes - (has ? 0 : boundary));
-      ++copies;
-    }
-    if (action.kind == ActionKind::upload_activation && action.stage == StageId(2)) {
-      CHECK(handles_1(action.reads) == has);
-      ++copies;
+    for (auto const& buffer : action.reads) {
+      if (buffer.ring.kind == BufferKind::saves && action.lane.kind == LaneKind::compute) {
+        readers.push_back(action.kind);
+        CHECK(action.save_level == 1);
+        CHECK(action.hands_on_output == (action.kind == ActionKind::backward));
+      }
     }
   }
-  CHECK(copies == 2 * micro_batches);
-  auto const host =
-      plan_host_memory(model, blocks, {}, stages.train, {.micro_batches_per_round = micro_batches});
-  CHECK(host.checkpoints.size() == 2);
-  REQUIRE(host.inner_checkpoints.size() == 1);
-  CHECK(host.inner_checkpoints.begin()->first == 1);
+  using enum ActionKind;
+  CHECK(readers == std::vector{recompute, backward, recompute, backward});
 }
 
 TEST_CASE("two rounds of saves at once are refused, because the host holds one") {
-  SmallCall const small(1, 1, 2, {}, {.dense = 2}, {{0, 1, 1}, 1});
+  SmallCall const small(1, 1, 2, {}, {.dense = 2}, {{{0}, {2}, {2}}});
   auto input = small.input();
   auto tasks = input.tasks;  // round 0 forward, round 1 forward, then both backward
   std::ranges::stable_sort(tasks[0], {}, [](Task const& task) {

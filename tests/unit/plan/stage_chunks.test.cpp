@@ -34,9 +34,8 @@ struct Toy {
 
   explicit Toy(ToyModelOptions const& options) : model(describe(toy_model(options), {2, 3})) {
     blocks = form_blocks(model);
-    stage = lay_out_stage(model, blocks, StageKind::fused, {0, model.size()}, [](std::size_t) {
-      return Keeping::none;
-    });
+    stage = lay_out_stage(
+        model, blocks, StageKind::fused, {0, model.size()}, [](std::size_t) { return false; });
   }
 
   [[nodiscard]] std::vector<StageChunk> cut(std::size_t windows,

@@ -68,6 +68,20 @@ TEST_CASE("a layer whose first forward is in its backward stage takes a forward 
   CHECK(seconds_of(again, costs_of({{4, 2, 3.0}})) == std::vector<double>{4, 3});
 }
 
+TEST_CASE("a recomputation whose output nobody reads takes what is left from its save level") {
+  auto replay = pass(ActionKind::recompute, 0);
+  replay.action.hands_on_output = false;
+  auto partial = replay;
+  partial.action.save_level = 1;
+  auto saving = pass(ActionKind::recompute, 0);
+  saving.action.save_level = 1;
+  auto const graph = test::graph_of({pass(ActionKind::forward, 0), replay, partial, saving});
+  LayerCost cost{4, 2, 3.0};
+  CHECK(seconds_of(graph, costs_of({cost})) == std::vector<double>{4, 3, 3, 4});
+  cost.replay_s = {2.5, 1};
+  CHECK(seconds_of(graph, costs_of({cost})) == std::vector<double>{4, 2.5, 1, 4});
+}
+
 TEST_CASE("steps take the time of their block, other work of the host depends on its bytes") {
   Made step(ActionKind::optimizer_step, LaneKind::optimizer);
   step.action.bytes = 60;

@@ -34,6 +34,7 @@ ROUNDPIPE_INLINE std::optional<double> median(std::vector<double>& values) {
 struct LayerSamples {
   std::vector<double> forward_s;
   std::vector<double> recompute_s;
+  std::vector<std::vector<double>> replay_s;  ///< By save level: recomputations without output.
   std::vector<double> backward_s;
   std::vector<double> weight_gradient_s;  ///< Of split backwards; `backward_s` has the other half.
 };
@@ -55,6 +56,11 @@ struct LayerSamples {
   }
   if (!(forward_s && recompute_s) && known.recompute_s && known.forward_s > 0) {
     fitted.recompute_s = *known.recompute_s * fitted.forward_s / known.forward_s;
+  }
+  fitted.replay_s.resize(std::max(fitted.replay_s.size(), samples.replay_s.size()),
+                         fitted.recomputing_s());
+  for (std::size_t level = 0; level < samples.replay_s.size(); ++level) {
+    fitted.replay_s[level] = median(samples.replay_s[level]).value_or(fitted.replay_s[level]);
   }
   if (auto const backward_s = median(samples.backward_s)) {
     fitted.backward_s = *backward_s + median(samples.weight_gradient_s).value_or(0);
@@ -80,7 +86,12 @@ ROUNDPIPE_INLINE std::vector<LayerCost> fit_costs(std::span<LayerCost const> kno
         layer.forward_s.push_back(entry.seconds());
         break;
       case ActionKind::recompute:
-        layer.recompute_s.push_back(entry.seconds());
+        if (entry.hands_on_output) {
+          layer.recompute_s.push_back(entry.seconds());
+        } else {
+          layer.replay_s.resize(std::max(layer.replay_s.size(), entry.save_level + 1));
+          layer.replay_s[entry.save_level].push_back(entry.seconds());
+        }
         break;
       case ActionKind::backward:
       case ActionKind::input_gradient:

@@ -74,10 +74,14 @@ ROUNDPIPE_INLINE DeviceTensor TensorCarver::take(Shape const& shape, DType dtype
   if (counts_) {
     return {};
   }
-  require(offset + bytes <= block_.size(),
+  if (offset - before_ >= block_.size() && !rest_.empty()) {
+    before_ += block_.size();
+    block_ = std::exchange(rest_, {});
+  }
+  require(offset - before_ + bytes <= block_.size(),
           Errc::over_budget,
           "a layer takes more memory than its footprint says");
-  return {block_.subspan(offset, bytes), shape, dtype};
+  return {block_.subspan(offset - before_, bytes), shape, dtype};
 }
 
 }  // namespace roundpipe

@@ -23,7 +23,9 @@ ROUNDPIPE_INLINE TimelineEntry timeline_entry(
           action.block,
           action.bytes,
           start_s,
-          end_s};
+          end_s,
+          action.save_level,
+          action.hands_on_output};
 }
 
 }  // namespace roundpipe

@@ -11,9 +11,9 @@
 #include <roundpipe/memory/stage_layout.hpp>
 #include <roundpipe/model/batch_layout.hpp>
 #include <roundpipe/model/model_description.hpp>
-#include <roundpipe/model/offloaded_saves.hpp>
 #include <roundpipe/model/parameter_blocks.hpp>
 #include <roundpipe/model/stage_passes.hpp>
+#include <roundpipe/model/working_set.hpp>
 
 #include <cstddef>
 #include <map>
@@ -31,6 +31,23 @@ ROUNDPIPE_INLINE void require_state_type(ParameterBlocks const& blocks, StateTyp
   }
 }
 
+namespace detail {
+
+/// Adds what the host keeps of the layers of \p stage, if it keeps anything.
+ROUNDPIPE_INLINE void add_saves(std::map<std::size_t, std::vector<Bytes>>& saves,
+                                StageLayout const& stage,
+                                std::size_t micro_batches_per_round) {
+  for (auto layer = stage.range.first; layer < stage.range.end(); ++layer) {
+    if (stage.working_set.most_bytes(layer) > 0) {
+      for (std::size_t m = 0; m < micro_batches_per_round; ++m) {
+        saves[layer].push_back(stage.working_set.bytes(layer, m));
+      }
+    }
+  }
+}
+
+}  // namespace detail
+
 ROUNDPIPE_INLINE HostMemoryPlan plan_host_memory(ModelDescription const& model,
                                                  ParameterBlocks const& blocks,
                                                  BatchLayout const& batch,
@@ -39,14 +56,11 @@ ROUNDPIPE_INLINE HostMemoryPlan plan_host_memory(ModelDescription const& model,
   HostMemoryPlan plan;
   for (auto const& stage : stages) {
     for (auto const& kept : stage.kept) {
-      (kept.inner ? plan.inner_checkpoints : plan.checkpoints)[kept.boundary] = kept.place.bytes;
+      plan.checkpoints[kept.boundary] = kept.place.bytes;
     }
-    for (auto i = stage.range.first; stage.kind == StageKind::forward && i < stage.range.end();
-         ++i) {
-      if (stage.offloaded.any(i)) {
-        plan.offloaded = stage.offloaded;
-        plan.offloaded_saves[i] = stage.layers[i - stage.range.first].offloaded.bytes;
-      }
+    if (stage.kind == StageKind::forward) {
+      plan.working_set = stage.working_set;
+      detail::add_saves(plan.offloaded_saves, stage, needs.micro_batches_per_round);
     }
     auto const& gradient = stage.layers.front().input_gradient;
     if (gradient.area == Area::activations_out) {
@@ -74,16 +88,12 @@ ROUNDPIPE_INLINE HostMemoryPlan plan_host_memory(ModelDescription const& model,
       gradients += declared * needs.gradient_buffers;
     }
   }
-  auto const rings = [&](BufferKind kind,
-                         std::map<std::size_t, Bytes> const& entries,
-                         OffloadedSaves const* some = nullptr) {
+  auto const rings = [&](BufferKind kind, std::map<std::size_t, Bytes> const& entries) {
     Bytes bytes = 0;
     for (auto const& [layer, entry] : entries) {
-      auto const micro_batches =
-          some == nullptr ? needs.micro_batches_per_round : some->count(layer);
-      bytes += align_up(entry) * micro_batches * host_ring_entries(kind);
+      bytes += align_up(entry) * needs.micro_batches_per_round;
     }
-    return bytes;
+    return bytes * host_ring_entries(kind, plan.working_set.checkpoints());
   };
   auto const add = [&](char const* name, Bytes bytes) {
     plan.ledger.push_back({LedgerLine::Space::host, name, bytes});
@@ -93,13 +103,16 @@ ROUNDPIPE_INLINE HostMemoryPlan plan_host_memory(ModelDescription const& model,
   add("gradients", gradients);
   add("gradient sums of rounds, calls, shared parameters", sums);
   plan.state_bytes = masters + states + gradients;
-  add("checkpoints",
-      rings(BufferKind::checkpoint, plan.checkpoints) +
-          rings(BufferKind::checkpoint, plan.inner_checkpoints, &plan.offloaded));
+  add("checkpoints", rings(BufferKind::checkpoint, plan.checkpoints));
   add("boundary gradients", rings(BufferKind::boundary_gradient, plan.boundary_gradients));
   if (!plan.offloaded_saves.empty()) {
-    add("offloaded saves",
-        rings(BufferKind::offloaded_saves, plan.offloaded_saves, &plan.offloaded));
+    Bytes saves = 0;
+    for (auto const& [layer, entries] : plan.offloaded_saves) {
+      for (auto const entry : entries) {
+        saves += align_up(entry);
+      }
+    }
+    add("offloaded saves", saves);
   }
   auto const micro_batches_per_call = needs.micro_batches_per_round * needs.rounds;
   add("batches",

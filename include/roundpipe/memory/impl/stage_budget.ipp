@@ -8,9 +8,9 @@
 #include <roundpipe/memory/stage_budget.hpp>
 #include <roundpipe/memory/stage_layout.hpp>
 #include <roundpipe/model/model_description.hpp>
-#include <roundpipe/model/offloaded_saves.hpp>
 #include <roundpipe/model/parameter_blocks.hpp>
 #include <roundpipe/model/stage_passes.hpp>
+#include <roundpipe/model/working_set.hpp>
 
 #include <algorithm>
 #include <cstddef>
@@ -20,17 +20,14 @@ namespace roundpipe {
 
 ROUNDPIPE_INLINE StageBudget::StageBudget(ModelDescription const& model,
                                           ParameterBlocks const& blocks,
-                                          OffloadedSaves const& offloaded)
+                                          WorkingSet const& working_set)
     : layers_(model.size()), sizes_(2 * layers_ * layers_) {
   for (std::size_t first = 0; first < layers_; ++first) {
     for (std::size_t count = 1; first + count <= layers_; ++count) {
       LayerRange const range{first, count};
       auto const lay_out = [&](StageKind kind) {
-        auto const keeps = [&](std::size_t layer) {
-          return kind == StageKind::forward && offloaded.any(layer) ? Keeping::inner
-                                                                    : Keeping::none;
-        };
-        return sizes_of(lay_out_stage(model, blocks, kind, range, keeps, offloaded));
+        auto const is_checkpoint = [](std::size_t) { return false; };
+        return sizes_of(lay_out_stage(model, blocks, kind, range, is_checkpoint, working_set));
       };
       auto const kind = stage_kind(StageDirection::backward, range, layers_);
       auto& backward = at(StageDirection::backward, range) = lay_out(kind);

@@ -7,9 +7,9 @@
 #include <roundpipe/core/id.hpp>
 #include <roundpipe/memory/stage_layout.hpp>
 #include <roundpipe/model/model_description.hpp>
-#include <roundpipe/model/offloaded_saves.hpp>
 #include <roundpipe/model/parameter_blocks.hpp>
 #include <roundpipe/model/stage_passes.hpp>
+#include <roundpipe/model/working_set.hpp>
 
 #include <algorithm>
 #include <cstddef>
@@ -113,17 +113,17 @@ ROUNDPIPE_INLINE void place_uses(StageLayout& layout,
       auto const& block = blocks.block_of(use);
       UsePlace place;
       place.use = use;
-      place.holder = use;
       place.trains = blocks.trains(use);
       place.backward_reads = model.layers[layer].backward_reads_parameters;
       auto const same =
           std::find_if(layout.uses.begin(), layout.uses.end(), [&](UsePlace const& other) {
-            return blocks.use(other.use).block == blocks.use(use).block;
+            return other.holds() && blocks.use(other.use).block == blocks.use(use).block;
           });
       if (same != layout.uses.end()) {
         place.holder = same->use;
         place.parameters = same->parameters;
-      } else {
+      } else if (place.backward_reads || layout.runs_forward(layer)) {
+        place.holder = use;
         place.parameters = layout.parameter_bytes;
         layout.parameter_bytes += block.master.bytes();
       }
@@ -151,6 +151,18 @@ ROUNDPIPE_INLINE UsePlace const& StageLayout::place_of(BlockUseId use) const {
       uses.begin(), uses.end(), [&](UsePlace const& place) { return place.use == use; });
 }
 
+ROUNDPIPE_INLINE bool StageLayout::runs_forward(std::size_t layer) const {
+  if (!recomputes_one_by_one()) {
+    return true;
+  }
+  for (std::size_t m = 0; m < working_set.micro_batches_per_round(); ++m) {
+    if (working_set.recomputes(layer, m)) {
+      return true;
+    }
+  }
+  return false;
+}
+
 ROUNDPIPE_INLINE std::size_t StageLayout::last_reader(BlockUseId holder,
                                                       ParameterBlocks const& blocks) const {
   for (auto const& place : uses) {
@@ -161,18 +173,45 @@ ROUNDPIPE_INLINE std::size_t StageLayout::last_reader(BlockUseId holder,
   return range.end();
 }
 
+namespace detail {
+
+/// What the working set leaves of a layer's saves: the room for it on the device.
+struct SaveRest {
+  Bytes kept_bytes = 0;  ///< The most that the host keeps of a micro-batch.
+  Bytes rest_bytes = 0;  ///< The most that it does not, where the stage has any of it.
+};
+
+/// Of a layer that saves \p saved_bytes. A forward stage saves nothing of level 0, a backward stage
+/// all that it recomputes.
+[[nodiscard]] ROUNDPIPE_INLINE SaveRest save_rest(WorkingSet const& working_set,
+                                                  std::size_t layer,
+                                                  bool is_forward,
+                                                  Bytes saved_bytes) {
+  SaveRest result;
+  for (std::size_t m = 0; m < working_set.micro_batches_per_round(); ++m) {
+    auto const kept = working_set.bytes(layer, m);
+    result.kept_bytes = std::max(result.kept_bytes, kept);
+    auto const has_rest =
+        is_forward ? working_set.level(layer, m) > 0 : working_set.recomputes(layer, m);
+    result.rest_bytes = std::max(result.rest_bytes, has_rest ? saved_bytes - kept : 0);
+  }
+  return result;
+}
+
+}  // namespace detail
+
 ROUNDPIPE_INLINE StageLayout lay_out_stage(ModelDescription const& model,
                                            ParameterBlocks const& blocks,
                                            StageKind kind,
                                            LayerRange range,
-                                           std::function<Keeping(std::size_t)> const& keeps,
-                                           OffloadedSaves const& offloaded) {
+                                           std::function<bool(std::size_t)> const& is_checkpoint,
+                                           WorkingSet const& working_set) {
   StageLayout layout;
   layout.kind = kind;
   layout.range = range;
   layout.layers.resize(range.count);
   if (kind == StageKind::forward || kind == StageKind::backward) {
-    layout.offloaded = offloaded;
+    layout.working_set = working_set;
   }
   detail::place_uses(layout, model, blocks);
 
@@ -181,24 +220,37 @@ ROUNDPIPE_INLINE StageLayout lay_out_stage(ModelDescription const& model,
   detail::AreaCursor scratch(Area::scratch);
   auto const& layers = model.layers;
   auto const last = range.end() - 1;
+  auto const every_checkpoint = layout.working_set.checkpoints() == Checkpoints::layers;
+  auto const one_by_one = layout.recomputes_one_by_one();
   auto places = [&](std::size_t layer) -> LayerPlaces& {
     return layout.layers[layer - range.first];
+  };
+  auto const rest_of = [&](std::size_t layer) {
+    return detail::save_rest(
+        layout.working_set, layer, kind == StageKind::forward, layers[layer].footprint.saved_bytes);
   };
 
   Bytes inner_bytes = 0;  // the largest boundary inside the stage
   Bytes workspace_bytes = 0;
+  Bytes rest_bytes = 0;  // of saves of one layer at a time
   for (std::size_t i = range.first; i <= last; ++i) {
     workspace_bytes = std::max(workspace_bytes, layers[i].footprint.workspace_bytes);
     inner_bytes = std::max(inner_bytes, layers[i].boundary.bytes());
+    auto const rest = rest_of(i);
+    layout.save_bytes = std::max(layout.save_bytes, align_up(rest.kept_bytes));
+    rest_bytes =
+        std::max(rest_bytes, one_by_one || kind == StageKind::forward ? rest.rest_bytes : 0);
   }
   auto const workspace = scratch.take(workspace_bytes);
   Place const alternating[] = {scratch.take(inner_bytes), scratch.take(inner_bytes)};
+  auto const rest = scratch.take(rest_bytes);
 
   auto const place_forward = [&](Pass const& pass) {
     auto const i = pass.layer;
     auto& here = places(i);
     auto const& facts = layers[i];
-    here.input = i > range.first ? places(i - 1).output : in.take(facts.input.bytes());
+    here.input =
+        i > range.first && !one_by_one ? places(i - 1).output : in.take(facts.input.bytes());
     here.side_inputs = in.take(facts.side_inputs.bytes());
     here.workspace = workspace;
     if (facts.is_loss) {
@@ -206,23 +258,19 @@ ROUNDPIPE_INLINE StageLayout lay_out_stage(ModelDescription const& model,
       if (kind == StageKind::evaluate) {
         layout.results = out.take(facts.results.bytes());
       }
-    } else if (pass.saves.has(PassData::output)) {
-      auto const comes_back = layout.offloaded.any(i) && i < last;
-      here.output = (comes_back ? in : scratch).take(facts.boundary.bytes());
-      if (comes_back) {
-        layout.inner.push_back({i, here.output, true});
-      }
-    } else if (auto const keeping = keeps(i); i == last || keeping != Keeping::none) {
+    } else if (pass.saves.has(PassData::output) && !one_by_one) {
+      here.output = scratch.take(facts.boundary.bytes());
+    } else if (pass.writes.has(PassData::output) &&
+               (i == last || every_checkpoint || is_checkpoint(i))) {
       here.output = out.take(facts.boundary.bytes());
-      layout.kept.push_back({i, here.output, i < last && keeping == Keeping::inner});
+      layout.kept.push_back({i, here.output});
     } else {
       here.output = alternating[i % 2];
     }
-    if (layout.offloaded.any(i)) {
-      here.offloaded = {Area::saves, 0, facts.footprint.saved_bytes};
-      layout.save_bytes = std::max(layout.save_bytes, align_up(facts.footprint.saved_bytes));
-    }
-    if (pass.saves.has(PassData::activations) && !layout.offloaded.all(i)) {
+    if (one_by_one || kind == StageKind::forward) {
+      here.saved = rest;
+      here.saved.bytes = rest_of(i).rest_bytes;
+    } else if (pass.saves.has(PassData::activations)) {
       here.saved = scratch.take(facts.footprint.saved_bytes);
     }
   };
@@ -238,7 +286,7 @@ ROUNDPIPE_INLINE StageLayout lay_out_stage(ModelDescription const& model,
       places(i).input_gradient = out.take(gradient_table(layers[i].input).bytes());
     }
   };
-  for (auto const& pass : Stage{kind, range}.passes()) {  // as if nothing were offloaded
+  for (auto const& pass : Stage{kind, range}.passes()) {  // as if the host kept nothing
     pass.runs_backward() ? place_backward(pass) : place_forward(pass);
   }
   layout.in_bytes = in.used();

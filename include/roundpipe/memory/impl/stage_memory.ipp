@@ -62,12 +62,13 @@ ROUNDPIPE_INLINE StageBytes StageMemory::terms(StageDirection direction, LayerRa
   auto const last = range.end() - 1;
   auto const output = range.end() < layers() ? boundaries_[last] : align_up(sizeof(double));
   auto const hands_on = writes(passes, PassData::output);
+  auto const unread = kind == StageKind::backward ? boundaries_[last] : 0;
   return {held.parameters * buffering_.parameters,
           held.gradients * buffering_.gradients,
           (input + (writes(passes, PassData::input_gradient) ? input : 0) +
            (hands_on ? output : boundaries_[last])) *
               buffering_.activations,
-          held.saved,
+          held.saved - unread,
           2 * largest_boundary_.of(range.first, range.end()) +
               largest_workspace_.of(range.first, range.end())};
 }

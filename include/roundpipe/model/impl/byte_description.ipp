@@ -32,6 +32,10 @@ ROUNDPIPE_INLINE ModelDescription describe_bytes(std::span<LayerBytes const> lay
       facts.boundary.add({"boundary", {numbers(layers[i].boundary_bytes)}, DType::bf16});
     }
     facts.footprint = {layers[i].saved_bytes, layers[i].workspace_bytes};
+    facts.save_levels = {0};
+    if (layers[i].saved_bytes > 0) {
+      facts.save_levels.push_back(layers[i].saved_bytes);
+    }
     facts.is_loss = i + 1 == layers.size();
     model.layers.push_back(std::move(facts));
   }

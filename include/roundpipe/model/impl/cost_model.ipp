@@ -31,6 +31,9 @@ ROUNDPIPE_INLINE CostModel CostModel::estimate(ModelDescription const& model,
     auto const moving = static_cast<double>(bytes) / device.memory_bytes_per_second;
     costs.push_back({work.forward_flops / device.flops_per_second + moving,
                      work.backward_flops / device.flops_per_second + 2 * moving});
+    for (auto const flops : work.replay_flops) {  // it moves as much for its FLOPs
+      costs.back().replay_s.push_back(costs.back().forward_s * flops / work.forward_flops);
+    }
   }
   return CostModel(std::move(costs));
 }

@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 
+#include <roundpipe/core/bytes.hpp>
 #include <roundpipe/core/error.hpp>
 #include <roundpipe/core/id.hpp>
 #include <roundpipe/model/model_description.hpp>
@@ -17,6 +18,20 @@ ROUNDPIPE_INLINE std::string ModelDescription::name_of(std::size_t layer) const 
 }
 
 namespace detail {
+
+ROUNDPIPE_INLINE void check_levels(ModelDescription const& model, std::size_t layer) {
+  auto const& levels = model.layers[layer].save_levels;
+  auto good = levels.back() == model.layers[layer].footprint.saved_bytes && levels.size() < 256;
+  for (std::size_t l = 1; good && l < levels.size(); ++l) {
+    auto const is_last = l + 1 == levels.size();
+    good = levels[l - 1] < levels[l] && (is_last || levels[l] == align_up(levels[l]));
+  }
+  if (!good) {
+    throw Error(Errc::invalid_argument,
+                model.name_of(layer) +
+                    ": its save levels do not ascend, behind whole tensors, to all that it saves");
+  }
+}
 
 ROUNDPIPE_INLINE bool same_tensors(TensorTable const& a, TensorTable const& b) {
   bool same = a.size() == b.size();

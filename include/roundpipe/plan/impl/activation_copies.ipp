@@ -39,11 +39,7 @@ ROUNDPIPE_INLINE void ActivationCopies::add_down(SlotId id, std::size_t m) {
   action.bytes = stage.out_bytes;
   wait_for(action, work.last_written[m]);
   for (auto const& kept : stage.kept) {
-    if (kept.inner && !stage.offloaded.has(kept.boundary, m)) {
-      action.bytes -= align_up(kept.place.bytes);
-    } else {
-      call_.write_host(action, BufferKind::checkpoint, kept.boundary);
-    }
+    call_.write_host(action, BufferKind::checkpoint, kept.boundary);
   }
   if (stage.layers.front().input_gradient.area == Area::activations_out) {
     call_.write_host(action, BufferKind::boundary_gradient, stage.range.first - 1);
@@ -70,14 +66,11 @@ ROUNDPIPE_INLINE void ActivationCopies::add_input(SlotId id, std::size_t m) {
   if (action.bytes > 0) {
     action.reads.push_back({{BufferKind::side_input, DeviceId::none(), m}, 0});
   }
-  if (stage.range.first > 0 && stage.layers.front().input.bytes > 0) {
-    action.bytes += stage.layers.front().input.bytes;
-    read_boundary(action, BufferKind::checkpoint, stage.range.first - 1);
-  }
-  for (auto const& inner : stage.inner) {
-    if (stage.offloaded.has(inner.boundary, m)) {
-      action.bytes += inner.place.bytes;
-      read_boundary(action, BufferKind::checkpoint, inner.boundary);
+  for (std::size_t i = 0; i < stage.range.count; ++i) {
+    auto const& input = stage.layers[i].input;
+    if (input.area == Area::activations_in && input.bytes > 0) {
+      action.bytes += input.bytes;
+      read_boundary(action, BufferKind::checkpoint, stage.range.first + i - 1);
     }
   }
   if (action.bytes > 0) {

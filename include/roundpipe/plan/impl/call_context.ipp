@@ -62,10 +62,15 @@ ROUNDPIPE_INLINE Buffer CallContext::write_host(Action& action,
                                                 BufferKind kind,
                                                 std::size_t layer) {
   auto const ring = host_ring(kind, layer, action.micro_batch);
-  auto const buffer = graph.acquire(ring, host_ring_entries(kind), action);
+  auto const entries = host_ring_entries(kind, input.stages.front().working_set.checkpoints());
+  auto const buffer = graph.acquire(ring, entries, action);
   require(buffer.sequence == action.round.index(),
           Errc::unsupported,
           "the schedule runs a stage's rounds out of order");
+  require(buffer.sequence < entries || graph.users({ring, buffer.sequence - entries}).size() > 1,
+          Errc::unsupported,
+          "the schedule runs a round forward before it has run the round before backward, and the "
+          "host has no room for what both keep");
   action.writes.push_back(buffer);
   return buffer;
 }

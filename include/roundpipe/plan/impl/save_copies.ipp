@@ -23,8 +23,8 @@ ROUNDPIPE_INLINE void SaveCopies::begin_slot(SlotId id) {
   used_ = 0;
   for (std::size_t m = 0; m < call_.micro_batches_per_round(); ++m) {
     for (auto const& pass : call_.stage_of(id).passes(m)) {
-      if (pass.reads.has(PassData::offloaded)) {
-        due_.push_back({pass.layer, m});
+      if (is_first_reader(pass)) {
+        due_.push_back({pass.layer, m, pass.level});
       }
     }
   }
@@ -34,13 +34,14 @@ ROUNDPIPE_INLINE void SaveCopies::begin_slot(SlotId id) {
 }
 
 ROUNDPIPE_INLINE void SaveCopies::use_entry(Action& action, Pass const& pass) {
-  if (pass.writes.has(PassData::offloaded)) {
+  if (pass.writes.has(PassData::kept)) {
     Ring const ring{BufferKind::saves, action.lane.device, 0};
     written_ = call_.graph.acquire(ring, call_.input.buffering.saves, action);
     action.writes.push_back(*written_);
   }
-  if (pass.reads.has(PassData::offloaded)) {
-    auto const& save = due_[used_++];
+  if (pass.reads.has(PassData::kept)) {
+    used_ += is_first_reader(pass) ? 1 : 0;
+    auto const& save = due_[used_ - 1];
     wait_for(action, save.up);
     action.reads.push_back(save.entry);
   }
@@ -48,19 +49,14 @@ ROUNDPIPE_INLINE void SaveCopies::use_entry(Action& action, Pass const& pass) {
 
 ROUNDPIPE_INLINE void SaveCopies::finish_pass(ActionId id, Pass const& pass) {
   auto const& compute = call_.graph[id];
-  if (pass.writes.has(PassData::offloaded)) {
-    Save const save{pass.layer, compute.micro_batch.index()};
+  if (pass.writes.has(PassData::kept)) {
+    Save const save{pass.layer, compute.micro_batch.index(), pass.level};
     auto down = make(compute.slot, ActionKind::download_save, LaneKind::save_down, save);
     wait_for(down, id);
     down.reads.push_back(*written_);
-    // The host's ring has one entry: the round before must have come back.
-    require(!down_[index(save)].valid(),
-            Errc::unsupported,
-            "the schedule runs a round forward before it has run the round before backward, so the "
-            "saves of both would be offloaded at once");
     call_.write_host(down, BufferKind::offloaded_saves, save.layer);
     down_[index(save)] = call_.graph.add(std::move(down));
-  } else if (pass.reads.has(PassData::offloaded)) {
+  } else if (pass.reads.has(PassData::kept) && pass.kind == PassKind::backward) {
     add_up(compute.slot);
   }
 }
@@ -70,9 +66,9 @@ ROUNDPIPE_INLINE Action SaveCopies::make(SlotId id,
                                          LaneKind lane,
                                          Save const& save) const {
   auto action = call_.make(id, kind, lane, save.micro_batch);
-  auto const& stage = call_.stage_of(id);
   action.layer = LayerId(save.layer);
-  action.bytes = stage.layers[save.layer - stage.range.first].offloaded.bytes;
+  action.save_level = save.level;
+  action.bytes = call_.stage_of(id).working_set.bytes(save.layer, save.micro_batch);
   return action;
 }
 

@@ -77,7 +77,8 @@ ROUNDPIPE_INLINE void StageCompute::read_parameters(Action& action) {
     if (!place.holds()) {
       action.uses.push_back(place.holder);
     }
-    if (action.first) {
+    // A layer whose backward reads none may read them first for a later micro-batch.
+    if (action.first || (stage.recomputes_one_by_one() && !place.backward_reads)) {
       wait_for(action, work.uploaded[place.holder.index()]);
     }
   }
@@ -94,6 +95,8 @@ ROUNDPIPE_INLINE ActionId StageCompute::add_layer(Pass const& pass, Action actio
   auto const m = action.micro_batch.index();
   auto const& places = stage.layers[pass.layer - stage.range.first];
   action.layer = LayerId(pass.layer);
+  action.save_level = pass.level;
+  action.hands_on_output = pass.runs_backward() || pass.hands_on_output();
   action.first = m == 0;
   action.last = m + 1 == call_.micro_batches_per_round();
   action.uses = call_.input.blocks.layer_uses[action.layer.index()];
@@ -103,13 +106,9 @@ ROUNDPIPE_INLINE ActionId StageCompute::add_layer(Pass const& pass, Action actio
   read_parameters(action);
   auto const reads_entry =
       (places.input.area == Area::activations_in && places.input.bytes > 0) ||
-      (places.output.area == Area::activations_in && places.output.bytes > 0) ||
       places.side_inputs.bytes > 0 ||
       (action.kind == ActionKind::backward && places.output_gradient.area == Area::activations_in);
-  if (places.output.area == Area::activations_in && !work.entries_in[m]) {  // nothing goes up
-    action.writes.push_back(call_.acquire_once(
-        work.entries_in[m], BufferKind::activations_in, call_.input.buffering.activations, action));
-  } else if (reads_entry && work.entries_in[m]) {
+  if (reads_entry && work.entries_in[m]) {
     action.reads.push_back(*work.entries_in[m]);
   }
   if (places.input.area == Area::activations_out) {

@@ -6,9 +6,9 @@
 #include <roundpipe/memory/memory_plan.hpp>
 #include <roundpipe/memory/stage_layout.hpp>
 #include <roundpipe/model/model_description.hpp>
-#include <roundpipe/model/offloaded_saves.hpp>
 #include <roundpipe/model/parameter_blocks.hpp>
 #include <roundpipe/model/stage_passes.hpp>
+#include <roundpipe/model/working_set.hpp>
 #include <roundpipe/plan/stage_plan.hpp>
 
 #include <algorithm>
@@ -21,26 +21,25 @@ ROUNDPIPE_INLINE StagePlan lay_out_stages(ModelDescription const& model,
                                           ParameterBlocks const& blocks,
                                           Partition partition,
                                           Buffering buffering,
-                                          OffloadedSaves const& offloaded) {
+                                          WorkingSet const& working_set) {
   StagePlan plan;
   plan.partition = std::move(partition);
   auto const& backward = plan.partition.backward;
-  auto const keeps = [&](std::size_t boundary) {
-    auto const begins_stage = std::any_of(backward.begin(), backward.end(), [&](auto const& range) {
+  auto const is_checkpoint = [&](std::size_t boundary) {
+    return std::any_of(backward.begin(), backward.end(), [&](auto const& range) {
       return range.first == boundary + 1;
     });
-    return begins_stage ? Keeping::stage : offloaded.any(boundary) ? Keeping::inner : Keeping::none;
   };
   for (auto const& [kind, range] : stages_of(plan.partition)) {
-    plan.train.push_back(lay_out_stage(model, blocks, kind, range, keeps, offloaded));
+    plan.train.push_back(lay_out_stage(model, blocks, kind, range, is_checkpoint, working_set));
     if (kind == StageKind::forward) {
       plan.evaluate.push_back(plan.train.back());
-      plan.evaluate.back().offloaded = {};
+      plan.evaluate.back().working_set = working_set.without_saves();
     }
   }
   plan.evaluate.push_back(
       lay_out_stage(model, blocks, StageKind::evaluate, backward.front(), [](std::size_t) {
-        return Keeping::none;  // its boundaries go nowhere
+        return false;  // its boundaries go nowhere
       }));
   auto all = plan.train;
   all.push_back(plan.evaluate.back());

@@ -7,10 +7,10 @@
 #include <roundpipe/core/error.hpp>
 #include <roundpipe/memory/memory_plan.hpp>
 #include <roundpipe/partition/partition_objective.hpp>
-#include <roundpipe/plan/offloading_choice.hpp>
 #include <roundpipe/plan/plan_options.hpp>
 #include <roundpipe/plan/stage_plan.hpp>
 #include <roundpipe/plan/stage_search.hpp>
+#include <roundpipe/plan/working_set_choice.hpp>
 
 #include <algorithm>
 #include <cstddef>
@@ -25,7 +25,7 @@ namespace roundpipe {
 namespace detail {
 
 /// What the stage of several layers needs that needs most; 0 when there is none.
-[[nodiscard]] ROUNDPIPE_INLINE Bytes largest_stage(OffloadingChoice const& choice,
+[[nodiscard]] ROUNDPIPE_INLINE Bytes largest_stage(WorkingSetChoice const& choice,
                                                    Partition const& partition,
                                                    Buffering const& buffering) {
   Bytes largest = 0;
@@ -42,19 +42,34 @@ namespace detail {
 }
 
 ROUNDPIPE_INLINE StagePlan StageSearch::run() const {
-  auto const first = offloading(options_.offloaded_micro_batches.value_or(0));
+  auto const checkpoints = options_.checkpoints;
+  auto const count = options_.offloaded_micro_batches;
+  auto const& levels = options_.save_levels;
+  auto const every = checkpoints == Checkpoints::layers || count.value_or(0) > 0 || levels;
+  require(!every || checkpoints != Checkpoints::stages,
+          Errc::invalid_argument,
+          "saves come back to layers whose inputs are checkpoints");
+  auto const first = levels
+                         ? choice_of(keep_levels(model_, *levels, options_.micro_batches_per_round))
+                     : every ? keeping(count.value_or(0))
+                             : choice_of(WorkingSet{});
   auto best = choose_buffering(first);
   if (!best) {
     throw refusal(first);
   }
-  if (forecast_ && !options_.offloaded_micro_batches && !best->plan.partition.forward.empty()) {
-    offload(*best);
+  if (forecast_ && !levels && !best->plan.partition.forward.empty()) {
+    if (!every && !checkpoints) {
+      take_faster(*best, choose_buffering(keeping(0)));
+    }
+    if (!count && checkpoints != Checkpoints::stages) {
+      keep_saves(*best);
+    }
   }
   return std::move(best->plan);
 }
 
 ROUNDPIPE_INLINE std::optional<StageSearch::Found> StageSearch::choose_buffering(
-    OffloadingChoice const& choice) const {
+    WorkingSetChoice const& choice) const {
   std::optional<Found> best;
   for (auto const& buffering : modes_) {
     auto plan = try_buffering(choice, buffering, options_.device_memory);
@@ -72,13 +87,20 @@ ROUNDPIPE_INLINE std::optional<StageSearch::Found> StageSearch::choose_buffering
   return best;
 }
 
-ROUNDPIPE_INLINE void StageSearch::offload(Found& best) const {
+ROUNDPIPE_INLINE void StageSearch::take_faster(Found& best, std::optional<Found> other) const {
+  if (other && other->seconds < best.seconds &&
+      (!options_.has_room || options_.has_room(other->plan))) {
+    best = *std::move(other);
+  }
+}
+
+ROUNDPIPE_INLINE void StageSearch::keep_saves(Found& best) const {
   auto const all = options_.micro_batches_per_round;
   auto const step = std::max<std::size_t>(1, all / 8);
   auto count = (all + 3) / 4;
   std::optional<Found> top;
   for (auto const& buffering : modes_) {
-    auto found = try_offloading(count, buffering);
+    auto found = try_keeping(count, buffering);
     if (found && (!top || found->seconds < top->seconds)) {
       top = std::move(found);
     }
@@ -87,7 +109,7 @@ ROUNDPIPE_INLINE void StageSearch::offload(Found& best) const {
     auto const before = count;
     auto const buffering = top ? top->plan.memory.buffering : modes_.front();
     for (auto n = next(count); n > 0 && n <= all; n = next(n)) {
-      auto found = try_offloading(n, buffering);
+      auto found = try_keeping(n, buffering);
       if (top && (!found || found->seconds >= top->seconds)) {
         break;
       }
@@ -101,14 +123,12 @@ ROUNDPIPE_INLINE void StageSearch::offload(Found& best) const {
   if (!top || !climb([&](std::size_t n) { return n < all ? std::min(n + step, all) : 0; })) {
     (void)climb([&](std::size_t n) { return n - std::min(n, step); });
   }
-  if (top && top->seconds < best.seconds) {
-    best = *std::move(top);
-  }
+  take_faster(best, std::move(top));
 }
 
-ROUNDPIPE_INLINE std::optional<StageSearch::Found> StageSearch::try_offloading(
+ROUNDPIPE_INLINE std::optional<StageSearch::Found> StageSearch::try_keeping(
     std::size_t micro_batches, Buffering const& buffering) const {
-  auto const choice = offloading(micro_batches);
+  auto const choice = keeping(micro_batches);
   for (auto mode = std::find(modes_.begin(), modes_.end(), buffering); mode != modes_.end();
        ++mode) {
     if (auto plan = try_buffering(choice, *mode, options_.device_memory)) {
@@ -122,7 +142,7 @@ ROUNDPIPE_INLINE std::optional<StageSearch::Found> StageSearch::try_offloading(
   return std::nullopt;
 }
 
-ROUNDPIPE_INLINE std::optional<StagePlan> StageSearch::try_buffering(OffloadingChoice const& choice,
+ROUNDPIPE_INLINE std::optional<StagePlan> StageSearch::try_buffering(WorkingSetChoice const& choice,
                                                                      Buffering const& buffering,
                                                                      Bytes budget) const {
   std::optional<StagePlan> found;
@@ -130,7 +150,7 @@ ROUNDPIPE_INLINE std::optional<StagePlan> StageSearch::try_buffering(OffloadingC
   auto limit = most;
   auto longest_s = std::numeric_limits<double>::infinity();
   while (auto partition = try_partition(choice, buffering, most, limit, longest_s)) {
-    auto plan = lay_out_stages(model_, blocks_, *std::move(partition), buffering, choice.saves);
+    auto plan = lay_out_stages(model_, blocks_, *std::move(partition), buffering, choice.set);
     if (plan.memory.bytes + options_.held_by(plan) > budget) {
       // Each ring is as large as its largest stage needs, so stages that fit one by one may not
       // fit together. A lower limit for stages that can be cut gives the next partition to try;
@@ -153,7 +173,7 @@ ROUNDPIPE_INLINE std::optional<StagePlan> StageSearch::try_buffering(OffloadingC
   return found;
 }
 
-ROUNDPIPE_INLINE std::optional<Partition> StageSearch::try_partition(OffloadingChoice const& choice,
+ROUNDPIPE_INLINE std::optional<Partition> StageSearch::try_partition(WorkingSetChoice const& choice,
                                                                      Buffering const& buffering,
                                                                      Bytes most,
                                                                      Bytes limit,
@@ -179,7 +199,7 @@ ROUNDPIPE_INLINE std::optional<Partition> StageSearch::try_partition(OffloadingC
   }
 }
 
-ROUNDPIPE_INLINE Error StageSearch::refusal(OffloadingChoice const& choice) const {
+ROUNDPIPE_INLINE Error StageSearch::refusal(WorkingSetChoice const& choice) const {
   auto const [layer, bytes] = choice.sizes.largest_layer(modes_.back());
   auto const held = options_.held_memory;
   auto const smallest = smallest_budget(choice);
@@ -193,7 +213,7 @@ ROUNDPIPE_INLINE Error StageSearch::refusal(OffloadingChoice const& choice) cons
                    " bytes (" + format_bytes(smallest) + ")");
 }
 
-ROUNDPIPE_INLINE Bytes StageSearch::smallest_budget(OffloadingChoice const& choice) const {
+ROUNDPIPE_INLINE Bytes StageSearch::smallest_budget(WorkingSetChoice const& choice) const {
   auto const fits = [&](Bytes units) {
     return std::any_of(modes_.rbegin(), modes_.rend(), [&](Buffering const& buffering) {
       return try_buffering(choice, buffering, units * tensor_alignment_bytes).has_value();

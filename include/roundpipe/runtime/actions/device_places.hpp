@@ -42,10 +42,9 @@ struct DeviceAction {
   [[nodiscard]] LayerPlaces const& places() const {
     return stage().layers[action.layer.index() - stage().range.first];
   }
-  /// Where the action's layer finds or leaves what it saves of this micro-batch.
-  [[nodiscard]] Place const& saved() const {
-    auto const offloaded = stage().offloaded.has(action.layer.index(), action.micro_batch.index());
-    return offloaded ? places().offloaded : places().saved;
+  /// What the host keeps of the layer's saves.
+  [[nodiscard]] Bytes kept_bytes() const {
+    return facts(action.layer.index()).save_levels[action.save_level];
   }
   /// Where use \p use of a block lies in the stage's entries.
   [[nodiscard]] UsePlace const& place_of(BlockUseId use) const;

@@ -52,6 +52,9 @@ class LayerCalls {
   /// What forward and backward have in common.
   void prepare(DeviceAction const& here, PreparedLayer& layer) const;
 
+  /// What the layer saves: what the host keeps of it lies in an entry of its own.
+  void prepare_saved(DeviceAction const& here, PreparedLayer& layer) const;
+
   /// Lists the tensors of one use whose gradients are rounded to their declared types.
   static void list_rounded(UsePlace const& place,
                            TensorTable const& wide,

@@ -22,7 +22,9 @@ ROUNDPIPE_INLINE PlanOptions plan_options(PipelineOptions const& options) {
   return {.devices = options.devices,
           .micro_batches_per_round = options.micro_batches_per_round,
           .rounds = options.rounds,
-          .offloaded_micro_batches = options.offloaded_micro_batches};
+          .checkpoints = options.checkpoints,
+          .offloaded_micro_batches = options.offloaded_micro_batches,
+          .save_levels = options.save_levels};
 }
 
 ROUNDPIPE_INLINE bool sums_gradients(PipelineOptions const& options) {

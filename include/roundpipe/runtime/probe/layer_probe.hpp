@@ -165,6 +165,22 @@ class LayerProbe {
     return seconds_of([&] { enqueue_backward(); });
   }
 
+  /// The seconds of one recomputation that finds save level \p level, after a saving forward, and
+  /// whose output nobody reads: the mean of \p repetitions of them without a pause.
+  [[nodiscard]] double replay(std::size_t level, std::size_t repetitions) {
+    auto call = call_;
+    call.saving = true;
+    call.wants_output = false;
+    call.found_level = level;
+    enqueue_forward(call, tensors_.tensors());  // so that the device works already
+    auto const seconds = seconds_of([&] {
+      for (std::size_t i = 0; i < repetitions; ++i) {
+        enqueue_forward(call, tensors_.tensors());
+      }
+    });
+    return seconds / static_cast<double>(repetitions);
+  }
+
   /// Enqueues a saving forward and a backward. At most one earlier pair may still be unfinished.
   void enqueue_passes() {
     auto& marks = marks_[enqueued_++ % marks_.size()];

@@ -56,12 +56,18 @@ template <class Model, Backend B>
                                times.end());
     return median(latter).value();
   };
-  return {settled(forward_s), settled(backward_s)};
+  LayerCost cost{settled(forward_s), settled(backward_s)};
+  auto const& facts = description.layers[layer.index()];
+  for (std::size_t level = 0; !facts.is_loss && level + 1 < facts.save_levels.size(); ++level) {
+    cost.replay_s.push_back(probe.replay(level, repetitions));
+  }
+  return cost;
 }
 
 }  // namespace detail
 
-/// Measures forward and backward of every layer of \p model on device 0. Each layer runs once
+/// Measures forward and backward of every layer of \p model on device 0, and its recomputation from
+/// each save level. Each layer runs once
 /// uncounted, then \p repetitions times, then on until \p seconds have passed: a device may slow
 /// down after working for a while. Returns the medians of the latter half of the runs. Runs only
 /// the first of equal layers, calls layers on a thread of its own, allocates memory for one layer

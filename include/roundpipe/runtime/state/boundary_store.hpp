@@ -11,7 +11,7 @@
 #include <roundpipe/core/span.hpp>
 #include <roundpipe/graph/action_graph.hpp>
 #include <roundpipe/memory/host_memory_plan.hpp>
-#include <roundpipe/model/offloaded_saves.hpp>
+#include <roundpipe/model/working_set.hpp>
 #include <roundpipe/runtime/state/host_arena.hpp>
 
 #include <cstddef>
@@ -25,15 +25,22 @@ namespace roundpipe {
 class BoundaryStore {
  public:
   /// Takes memory with \p take, which owns it, for \p micro_batches_per_round of every planned
-  /// boundary, and for what of them is offloaded.
+  /// boundary, and for what the host keeps of their saves.
   BoundaryStore(HostMemoryPlan const& plan,
                 std::size_t micro_batches_per_round,
                 TakeHostMemory const& take)
       : micro_batches_per_round_(micro_batches_per_round) {
-    add(BufferKind::checkpoint, plan.checkpoints, take);
-    add(BufferKind::boundary_gradient, plan.boundary_gradients, take);
-    add(BufferKind::checkpoint, plan.inner_checkpoints, take, &plan.offloaded);
-    add(BufferKind::offloaded_saves, plan.offloaded_saves, take, &plan.offloaded);
+    checkpoints_ = plan.working_set.checkpoints();
+    auto const add_boundaries = [&](BufferKind kind, std::map<std::size_t, Bytes> const& entries) {
+      for (auto const& [layer, bytes] : entries) {
+        add(kind, layer, std::vector(micro_batches_per_round, bytes), take);
+      }
+    };
+    add_boundaries(BufferKind::checkpoint, plan.checkpoints);
+    add_boundaries(BufferKind::boundary_gradient, plan.boundary_gradients);
+    for (auto const& [layer, bytes] : plan.offloaded_saves) {
+      add(BufferKind::offloaded_saves, layer, bytes, take);
+    }
   }
 
   /// The layer that made what \p ring holds.
@@ -45,13 +52,14 @@ class BoundaryStore {
   [[nodiscard]] HostBytes entry(Ring const& ring, std::size_t position) const;
 
  private:
-  /// Adds entries of \p bytes, by layer: for the micro-batches of \p some, or for all.
+  /// Adds the entries of \p layer, of \p bytes by micro-batch; none where that is 0.
   void add(BufferKind kind,
-           std::map<std::size_t, Bytes> const& bytes,
-           TakeHostMemory const& take,
-           OffloadedSaves const* some = nullptr);
+           std::size_t layer,
+           std::vector<Bytes> const& bytes,
+           TakeHostMemory const& take);
 
   std::size_t micro_batches_per_round_;
+  Checkpoints checkpoints_ = Checkpoints::stages;
   std::map<std::pair<BufferKind, std::size_t>, std::vector<HostBytes>> entries_;
 };
 

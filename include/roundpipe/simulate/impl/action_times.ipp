@@ -49,9 +49,11 @@ ROUNDPIPE_INLINE double ActionTimes::pass_seconds(UnrolledAction const& unrolled
           Errc::invalid_argument,
           "the costs of a simulation lack a layer of the graph");
   auto const& layer = costs_.layers[action.layer.index()];
+  if (action.kind == ActionKind::recompute && !action.hands_on_output) {
+    return layer.replaying_s(action.save_level);
+  }
   auto const kind = pass_kind(action.kind,
-                              action.kind == ActionKind::recompute &&
-                                  find_buffer(action, BufferKind::saves) == nullptr &&
+                              action.kind == ActionKind::recompute && action.save_level == 0 &&
                                   runs_forward(*unrolled.source, action.layer));
   return seconds_of(kind, layer);
 }

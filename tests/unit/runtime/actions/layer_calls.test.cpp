@@ -77,6 +77,39 @@ TEST_CASE("only a recomputation that ends a stage has an output that nobody read
   CHECK(ends > 0);
 }
 
+TEST_CASE("what the host keeps lies apart from the rest, in an entry of saves") {
+  PlannedCall test({{}, {0, 1}, {1, 2}});
+  LayerCalls const calls(test.places, test.plan.blocks);
+  PreparedLayer layer;
+  std::size_t found = 0;
+  test.for_each_device_action([&](DeviceAction const& here) {
+    auto const kind = here.action.kind;
+    if (here.stage().kind == StageKind::fused ||
+        (kind != ActionKind::recompute && kind != ActionKind::backward)) {
+      return;
+    }
+    auto const& facts = here.facts(here.action.layer.index());
+    auto const level = test.plan.host.working_set.level(here.action.layer.index(),
+                                                        here.action.micro_batch.index());
+    auto const kept = facts.save_levels[level];
+    if (kind == ActionKind::recompute) {
+      calls.prepare_forward(here, layer);
+      auto const is_replay = here.stage().kind == StageKind::backward;
+      CHECK(layer.call.found_level == (is_replay ? level : 0));
+      CHECK(layer.call.wants_output == !is_replay);
+      found += layer.call.found_level;
+    } else {
+      calls.prepare_backward(here, layer);
+    }
+    CHECK(layer.tensors.kept.size() == kept);
+    CHECK(layer.tensors.saved.size() == facts.footprint.saved_bytes - kept);
+    for (auto const& part : {layer.tensors.kept, layer.tensors.saved}) {
+      CHECK((part.empty() || test.in_arena(here.device, part)));
+    }
+  });
+  CHECK(found == 2);  // two replays from level 1; level 2 needs none
+}
+
 TEST_CASE("gradients begin with zeros in a slot's first backward, and are rounded in its last") {
   PlannedCall test;
   LayerCalls const calls(test.places, test.plan.blocks);

@@ -57,6 +57,17 @@ TEST_CASE("costs are the times of layers, and equal layers cost the same") {
   CHECK(costs[4].forward_s != costs[1].forward_s);
 }
 
+TEST_CASE("a recomputation is measured from each save level that leaves something to compute") {
+  Sequential const model{ToyInput{}, ToyDense{}, ToyLoss{}};
+  HostBackend backend;
+  auto const costs = measure_costs(model, backend, describe(model, BatchShape{2, 5})).layers();
+  CHECK(costs[0].replay_s.empty());  // saves nothing
+  REQUIRE(costs[1].replay_s.size() == 2);
+  CHECK(costs[1].replay_s[0] > 0);
+  CHECK(costs[1].replay_s[1] > 0);
+  CHECK(costs[2].replay_s.empty());  // never recomputed
+}
+
 TEST_CASE("measuring continues for as long as a device takes to settle") {
   Sequential const model{ToyInput{}, SlowScale{}, ToyLoss{}};
   HostBackend backend;

@@ -106,13 +106,13 @@ ROUNDPIPE_INLINE void DeviceCopies::upload_gradient(DeviceAction const& here,
 }
 
 ROUNDPIPE_INLINE void DeviceCopies::upload_save(DeviceAction const& here, CopyList& list) const {
-  auto const bytes = here.facts(here.action.layer.index()).footprint.saved_bytes;
+  auto const bytes = here.kept_bytes();
   list.uploads.push_back({places_.entry(here, BufferKind::saves).subspan(0, bytes),
                           source(boundary(here, here.action.reads.front()), 0, bytes)});
 }
 
 ROUNDPIPE_INLINE void DeviceCopies::download_save(DeviceAction const& here, CopyList& list) const {
-  auto const bytes = here.facts(here.action.layer.index()).footprint.saved_bytes;
+  auto const bytes = here.kept_bytes();
   list.downloads.push_back({boundary(here, here.action.writes.front()).first(bytes),
                             places_.entry(here, BufferKind::saves).subspan(0, bytes)});
 }

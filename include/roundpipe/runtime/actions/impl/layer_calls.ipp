@@ -23,8 +23,13 @@ ROUNDPIPE_INLINE void LayerCalls::prepare_forward(DeviceAction const& here,
   auto const& places = here.places();
   auto const& facts = here.facts(here.action.layer.index());
   layer.call.saving = here.action.kind == ActionKind::recompute;
-  layer.call.wants_output = here.stage().reads_output(here.action.layer.index());
-  layer.tensors.saved = layer.call.saving ? places_.at(here, here.saved()) : DeviceBytes{};
+  layer.call.wants_output = here.action.hands_on_output;
+  layer.call.found_level = here.stage().has_backward() ? here.action.save_level : 0;
+  layer.tensors.kept = {};
+  layer.tensors.saved = {};
+  if (layer.call.saving) {
+    prepare_saved(here, layer);
+  }
   views(layer.tensors.outputs, facts.boundary, places_.at(here, places.output));
   layer.tensors.results.clear();
   if (facts.is_loss && here.stage().kind == StageKind::evaluate) {
@@ -39,7 +44,7 @@ ROUNDPIPE_INLINE void LayerCalls::prepare_backward(DeviceAction const& here,
   auto const index = here.action.layer.index();
   auto const& facts = here.facts(index);
   auto& tensors = layer.tensors;
-  tensors.saved = places_.at(here, here.saved());
+  prepare_saved(here, layer);
   gradient_views(
       tensors.output_gradients, facts.boundary, places_.at(here, places.output_gradient));
   tensors.input_gradients.clear();
@@ -65,6 +70,16 @@ ROUNDPIPE_INLINE void LayerCalls::prepare_backward(DeviceAction const& here,
       list_rounded(here.place_of(use), blocks_.block_of(use).gradient, gradients, layer);
     }
   }
+}
+
+ROUNDPIPE_INLINE void LayerCalls::prepare_saved(DeviceAction const& here,
+                                                PreparedLayer& layer) const {
+  auto const kept = here.kept_bytes();
+  auto const rest = here.facts(here.action.layer.index()).footprint.saved_bytes - kept;
+  layer.tensors.kept =
+      kept > 0 ? places_.entry(here, BufferKind::saves).subspan(0, kept) : DeviceBytes{};
+  layer.tensors.saved =
+      rest > 0 ? places_.at(here, here.places().saved).subspan(0, rest) : DeviceBytes{};
 }
 
 ROUNDPIPE_INLINE void LayerCalls::prepare(DeviceAction const& here, PreparedLayer& layer) const {

@@ -1,0 +1,86 @@
+// SPDX-FileCopyrightText: 2026 The roundpipe authors
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#pragma once
+
+/// \file
+/// \brief What the host keeps of a layer between its forward stage and its backward stage.
+
+#include <roundpipe/config.hpp>
+#include <roundpipe/core/bytes.hpp>
+
+#include <cstddef>
+#include <cstdint>
+#include <utility>
+#include <vector>
+
+namespace roundpipe {
+
+/// Which boundaries are checkpoints: saved on the host from the forward to the backward.
+enum class Checkpoints : std::uint8_t {
+  stages,  ///< Those behind which backward stages begin. A stage recomputes all of its layers, each
+           ///< from the output of the one before, and then runs them backward.
+  layers,  ///< Every one. A layer is recomputed just before its backward, and makes no output.
+};
+
+/// \brief What the host keeps for the backward stages: checkpoints, and of each layer and
+/// micro-batch of a round a *save level*.
+///
+/// A save level is a prefix of what the layer saves. Level 0 is nothing: the backward stage
+/// recomputes all. The highest level is everything: it recomputes nothing. What a level keeps goes
+/// to the host from the forward stage, and comes back for the backward stage. A working set means
+/// nothing for layers of the fused stage.
+class WorkingSet {
+ public:
+  WorkingSet() = default;  ///< Checkpoints between stages, and level 0 everywhere.
+  /// Level 0 everywhere.
+  explicit WorkingSet(Checkpoints checkpoints) : checkpoints_(checkpoints) {}
+
+  /// Every boundary is a checkpoint, and level 0 everywhere until \ref set_level.
+  /// \param level_bytes Of each layer, by level, ascending from 0; of one micro-batch at capacity.
+  WorkingSet(std::vector<std::vector<Bytes>> level_bytes, std::size_t micro_batches_per_round)
+      : checkpoints_(Checkpoints::layers),
+        micro_batches_(micro_batches_per_round),
+        level_bytes_(std::move(level_bytes)),
+        levels_(level_bytes_.size() * micro_batches_) {}
+
+  [[nodiscard]] Checkpoints checkpoints() const noexcept { return checkpoints_; }
+  /// The same checkpoints, and level 0 everywhere.
+  [[nodiscard]] WorkingSet without_saves() const { return WorkingSet(checkpoints_); }
+
+  /// \throws Error (invalid_argument) when there is no such layer, micro-batch or level.
+  void set_level(std::size_t layer, std::size_t micro_batch, std::size_t level);
+
+  /// The save level of a micro-batch of a round.
+  [[nodiscard]] std::size_t level(std::size_t layer, std::size_t micro_batch) const noexcept {
+    return layer < level_bytes_.size() ? levels_[layer * micro_batches_ + micro_batch] : 0;
+  }
+  /// What it keeps, at capacity.
+  [[nodiscard]] Bytes bytes(std::size_t layer, std::size_t micro_batch) const noexcept {
+    auto const kept = level(layer, micro_batch);
+    return kept > 0 ? level_bytes_[layer][kept] : 0;
+  }
+  /// Whether the backward stage recomputes the layer for this micro-batch.
+  [[nodiscard]] bool recomputes(std::size_t layer, std::size_t micro_batch) const noexcept {
+    return layer >= level_bytes_.size() ||
+           level(layer, micro_batch) + 1 < level_bytes_[layer].size();
+  }
+
+  /// Of all micro-batches of a round: how many keep anything of the layer.
+  [[nodiscard]] std::size_t count(std::size_t layer) const noexcept;
+  /// The most bytes of the layer that a micro-batch keeps.
+  [[nodiscard]] Bytes most_bytes(std::size_t layer) const noexcept;
+  /// How many micro-batches there are in a round; 1 where nothing is known of them.
+  [[nodiscard]] std::size_t micro_batches_per_round() const noexcept { return micro_batches_; }
+
+ private:
+  Checkpoints checkpoints_ = Checkpoints::stages;
+  std::size_t micro_batches_ = 1;
+  std::vector<std::vector<Bytes>> level_bytes_;  // by layer and level
+  std::vector<std::uint8_t> levels_;             // by layer and micro-batch
+};
+
+}  // namespace roundpipe
+
+#ifndef ROUNDPIPE_COMPILED
+#  include <roundpipe/model/impl/working_set.ipp>
+#endif

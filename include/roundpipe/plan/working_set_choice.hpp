@@ -1,0 +1,36 @@
+// SPDX-FileCopyrightText: 2026 The roundpipe authors
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#pragma once
+
+/// \file
+/// \brief A model as the planner sees it once a working set is chosen.
+
+#include <roundpipe/concepts/partition_policy.hpp>
+#include <roundpipe/config.hpp>
+#include <roundpipe/memory/stage_budget.hpp>
+#include <roundpipe/model/cost_model.hpp>
+#include <roundpipe/model/model_description.hpp>
+#include <roundpipe/model/parameter_blocks.hpp>
+#include <roundpipe/model/working_set.hpp>
+
+#include <vector>
+
+namespace roundpipe::detail {
+
+/// What follows from the choice of a working set.
+struct WorkingSetChoice {
+  WorkingSetChoice(ModelDescription const& model,
+                   ParameterBlocks const& blocks,
+                   CostModel const& known,
+                   WorkingSet chosen);
+
+  WorkingSet set;
+  StageBudget sizes;
+  std::vector<LayerCost> costs;  ///< \ref average_costs
+};
+
+}  // namespace roundpipe::detail
+
+#ifndef ROUNDPIPE_COMPILED
+#  include <roundpipe/plan/impl/working_set_choice.ipp>
+#endif
