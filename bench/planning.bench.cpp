@@ -3,7 +3,8 @@
 
 // How long do planning and simulating take? The bench varies the layers (equal or all different,
 // with memory limits or without), the devices and the micro-batches. The baseline of planning tries
-// every t_max with dynamic programming; its partitions must be as good. The baseline of simulating
+// every t_max with dynamic programming; its partitions must be as good. The baseline of save levels
+// is a table over every lag of the link; its levels must spare as much. The baseline of simulating
 // knows slots alone; with copies that take no time both must agree.
 //
 // Times are medians of the repetitions. The last layer is a head, as the names "94 + 1" count it.
@@ -18,6 +19,7 @@
 #include <roundpipe/partition/partition_objective.hpp>
 #include <roundpipe/partition/partitioner.hpp>
 #include <roundpipe/partition/simulated_partitioner.hpp>
+#include <roundpipe/plan/level_policy.hpp>
 #include <roundpipe/plan/planner.hpp>
 #include <roundpipe/plan/step_graph.hpp>
 #include <roundpipe/plan/streamed_graph.hpp>
@@ -185,6 +187,79 @@ void simulated(benchmark::State& state, bool asynchronous) {
   state.counters["of_bound"] = found.call.seconds / least_s;  // the call's seconds, not the plan's
 }
 
+/// Layers with three levels above nothing; all of them together are twice what the link carries.
+std::vector<SaveCandidate> candidates_of(std::size_t layers, bool different) {
+  std::vector<SaveCandidate> candidates(layers);
+  for (std::size_t i = 0; i < layers; ++i) {
+    auto const draw = [&](std::uint32_t what, double mean) {
+      auto const x = different ? static_cast<double>(uniform(random_word({what}, i))) : 0.5;
+      return std::llround(mean * (0.5 + x));
+    };
+    candidates[i].compute = draw(1, 64);
+    LevelWorth worth;
+    for (std::uint32_t level = 1; level <= 3; ++level) {
+      worth.transfer += draw(2 * level, 42);
+      worth.spared += draw(2 * level + 1, 1000);
+      candidates[i].levels.push_back(worth);
+    }
+  }
+  limit_lag(candidates, 3);
+  return candidates;
+}
+
+/// What the best levels spare, by a table over all lags.
+std::int64_t most_spared(std::span<SaveCandidate const> candidates) {
+  constexpr std::int64_t never = -1;
+  std::vector<std::int64_t> spared(2048, never);
+  spared[0] = 0;
+  for (auto const& candidate : candidates) {
+    std::vector<std::int64_t> next(spared.size(), never);
+    auto const reach = [&](std::int64_t lag, std::int64_t value) {
+      auto& best = next.at(static_cast<std::size_t>(lag));
+      best = std::max(best, value);
+    };
+    for (std::size_t before = 0; before < spared.size(); ++before) {
+      if (spared[before] == never) {
+        continue;
+      }
+      auto const lag =
+          std::max<std::int64_t>(static_cast<std::int64_t>(before) - candidate.compute, 0);
+      reach(lag, spared[before]);
+      for (auto const& level : candidate.levels) {
+        if (lag <= level.most_lag) {
+          reach(lag + level.transfer, spared[before] + level.spared);
+        }
+      }
+    }
+    spared = std::move(next);
+  }
+  return *std::ranges::max_element(spared);
+}
+
+void levels(benchmark::State& state) {
+  auto const candidates =
+      candidates_of(static_cast<std::size_t>(state.range(0)), state.range(1) != 0);
+  std::vector<std::size_t> chosen;
+  for (auto _ : state) {
+    chosen = choose_levels(candidates);
+  }
+  std::int64_t spared = 0;
+  for (std::size_t i = 0; i < chosen.size(); ++i) {
+    spared += chosen[i] > 0 ? candidates[i].levels[chosen[i] - 1].spared : 0;
+  }
+  if (spared != most_spared(candidates)) {
+    state.SkipWithError("other levels spare more");
+  }
+}
+
+void every_lag(benchmark::State& state) {
+  auto const candidates =
+      candidates_of(static_cast<std::size_t>(state.range(0)), state.range(1) != 0);
+  for (auto _ : state) {
+    benchmark::DoNotOptimize(most_spared(candidates));
+  }
+}
+
 /// The graph of a call over layers that have nothing but costs.
 class Call {
  public:
@@ -319,6 +394,18 @@ BENCHMARK(every_t_max)
     ->Apply(names)
     ->Iterations(1)
     ->Apply(dynamic_programs);
+BENCHMARK(levels)
+    ->Name("planning/levels")
+    ->ArgNames({"layers", "different"})
+    ->ArgsProduct({{64, 512}, {0, 1}})
+    ->Unit(benchmark::kMillisecond)
+    ->Apply(medians);
+BENCHMARK(every_lag)
+    ->Name("planning/every_lag")
+    ->ArgNames({"layers", "different"})
+    ->ArgsProduct({{64}, {0, 1}})
+    ->Unit(benchmark::kMillisecond)
+    ->Apply(medians);
 BENCHMARK_CAPTURE(simulated, one_call, false)
     ->Name("planning/simulated/one_call")
     ->Apply(names)

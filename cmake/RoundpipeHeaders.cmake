@@ -120,6 +120,7 @@ set(ROUNDPIPE_CORE_HEADERS
   include/roundpipe/plan/stage_chunks.hpp
   include/roundpipe/plan/stage_compute.hpp
   include/roundpipe/plan/stage_plan.hpp
+  include/roundpipe/plan/stage_refinement.hpp
   include/roundpipe/plan/stage_search.hpp
   include/roundpipe/plan/step_graph.hpp
   include/roundpipe/plan/streamed_graph.hpp
@@ -386,6 +387,7 @@ set(ROUNDPIPE_DEFINITIONS
   include/roundpipe/plan/impl/stage_chunks.ipp
   include/roundpipe/plan/impl/stage_compute.ipp
   include/roundpipe/plan/impl/stage_plan.ipp
+  include/roundpipe/plan/impl/stage_refinement.ipp
   include/roundpipe/plan/impl/stage_search.ipp
   include/roundpipe/plan/impl/step_graph.ipp
   include/roundpipe/plan/impl/streamed_graph.ipp

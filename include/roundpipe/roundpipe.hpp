@@ -117,6 +117,7 @@
 #include <roundpipe/plan/stage_chunks.hpp>
 #include <roundpipe/plan/stage_compute.hpp>
 #include <roundpipe/plan/stage_plan.hpp>
+#include <roundpipe/plan/stage_refinement.hpp>
 #include <roundpipe/plan/stage_search.hpp>
 #include <roundpipe/plan/step_graph.hpp>
 #include <roundpipe/plan/streamed_graph.hpp>

@@ -296,6 +296,8 @@ void check_equal(Mix const& mix, Model const& model, BatchShape capacity) {
   if (mix.budget == Budget::one_stage) {
     devices.device_memory_bytes = one_stage_bytes(describe(model, capacity));
     options.forecast = forecast_training_seconds;
+    options.checkpoints = Checkpoints::stages;
+    options.save_levels.reset();
   } else if (mix.budget != Budget::loose) {
     devices.device_memory_bytes = smallest_budget([&] {
       HostBackend backend(host_devices(mix.devices));

@@ -75,11 +75,27 @@ struct PartitionProblem {
 /// 2. It throws `Error` (over_budget) when no partition fits.
 /// 3. Equal problems give equal partitions; reason: another process can repeat a plan.
 ///
-/// Satisfied by: `Partitioner`, `SimulatedPartitioner`, `UniformPartitioner`.
+/// Opt-in: `bool yields_to_forecast()`, whether the planner may take other stages where its
+/// forecast says that they are faster; without this member it may not (see \ref
+/// yields_to_forecast).
+///
+/// Satisfied by: `Partitioner`, `SimulatedPartitioner`, which yield, and `UniformPartitioner`.
 template <class P>
 concept PartitionPolicy =
     std::copy_constructible<P> && requires(P const& policy, PartitionProblem const& problem) {
       { policy.partition(problem) } -> std::same_as<Partition>;
     };
+
+/// Whether a planner may take other stages than those of \p policy.
+template <PartitionPolicy P>
+[[nodiscard]] constexpr bool yields_to_forecast(P const& policy) {
+  if constexpr (requires {
+                  { policy.yields_to_forecast() } -> std::convertible_to<bool>;
+                }) {
+    return policy.yields_to_forecast();
+  } else {
+    return false;
+  }
+}
 
 }  // namespace roundpipe

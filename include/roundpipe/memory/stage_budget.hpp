@@ -14,12 +14,49 @@
 #include <roundpipe/model/parameter_blocks.hpp>
 #include <roundpipe/model/working_set.hpp>
 
+#include <algorithm>
 #include <array>
 #include <cstddef>
 #include <utility>
 #include <vector>
 
 namespace roundpipe {
+
+/// What a stage needs of each class: the entries of rings, and scratch.
+struct StageNeeds {
+  Bytes parameters = 0;
+  Bytes gradients = 0;
+  Bytes in = 0;
+  Bytes out = 0;
+  Bytes scratch = 0;
+  Bytes saves = 0;
+
+  static constexpr auto classes() noexcept {
+    return std::array{&StageNeeds::parameters,
+                      &StageNeeds::gradients,
+                      &StageNeeds::in,
+                      &StageNeeds::out,
+                      &StageNeeds::scratch,
+                      &StageNeeds::saves};
+  }
+  /// What a device needs that runs such stages.
+  [[nodiscard]] Bytes bytes(Buffering const& buffering) const noexcept {
+    return parameters * buffering.parameters + gradients * buffering.gradients +
+           (in + out) * buffering.activations + scratch + saves * buffering.saves;
+  }
+  /// Whether this is no more than \p most, class by class.
+  [[nodiscard]] bool within(StageNeeds const& most) const noexcept {
+    auto const sizes = classes();
+    return std::all_of(
+        sizes.begin(), sizes.end(), [&](auto const size) { return this->*size <= most.*size; });
+  }
+  /// As large as the larger of both, class by class.
+  void include(StageNeeds const& other) noexcept {
+    for (auto const size : classes()) {
+      this->*size = std::max(this->*size, other.*size);
+    }
+  }
+};
 
 /// The sizes of all stages that a partition may choose from, computed once.
 class StageBudget {
@@ -36,24 +73,26 @@ class StageBudget {
   /// The layer that needs the most bytes as a stage of its own, and these bytes.
   [[nodiscard]] std::pair<std::size_t, Bytes> largest_layer(Buffering const& buffering) const;
 
- private:
-  /// Parameters, gradients, activations in, activations out, scratch, saves.
-  using Sizes = std::array<Bytes, 6>;
+  /// What the stage needs of each class.
+  [[nodiscard]] StageNeeds const& needs(StageDirection direction, LayerRange range) const {
+    return at(direction, range);
+  }
 
-  [[nodiscard]] static Sizes sizes_of(StageLayout const& layout);
+ private:
+  [[nodiscard]] static StageNeeds sizes_of(StageLayout const& layout);
   [[nodiscard]] std::size_t index(StageDirection direction, LayerRange range) const {
     return ((direction == StageDirection::forward ? 0 : layers_) + range.first) * layers_ +
            range.count - 1;
   }
-  [[nodiscard]] Sizes& at(StageDirection direction, LayerRange range) {
+  [[nodiscard]] StageNeeds& at(StageDirection direction, LayerRange range) {
     return sizes_[index(direction, range)];
   }
-  [[nodiscard]] Sizes const& at(StageDirection direction, LayerRange range) const {
+  [[nodiscard]] StageNeeds const& at(StageDirection direction, LayerRange range) const {
     return sizes_[index(direction, range)];
   }
 
   std::size_t layers_;
-  std::vector<Sizes> sizes_;
+  std::vector<StageNeeds> sizes_;
 };
 
 }  // namespace roundpipe

@@ -32,6 +32,8 @@ class Partitioner {
   /// \throws Error (invalid_argument) for no layers, devices or micro-batches or a cost that is
   /// negative or not finite; (over_budget) when no partition fits.
   [[nodiscard]] Partition partition(PartitionProblem const& problem) const;
+  /// As \ref PartitionPolicy says.
+  [[nodiscard]] static constexpr bool yields_to_forecast() noexcept { return true; }
 
  private:
   static std::string reason(detail::PartitionSearch& search);

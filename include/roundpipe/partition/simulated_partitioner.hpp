@@ -121,6 +121,8 @@ class SimulatedPartitioner {
   [[nodiscard]] Partition partition(PartitionProblem const& problem) const {
     return search(problem).partition;
   }
+  /// As \ref PartitionPolicy says.
+  [[nodiscard]] static constexpr bool yields_to_forecast() noexcept { return true; }
 
  private:
   SlotSimulationOptions options_;

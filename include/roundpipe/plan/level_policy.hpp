@@ -18,34 +18,31 @@ namespace roundpipe {
 struct LevelWorth {
   std::int64_t transfer = 0;  ///< On the way to the host.
   std::int64_t spared = 0;    ///< Of recomputation.
-
-  friend constexpr bool operator==(LevelWorth const&, LevelWorth const&) noexcept = default;
+  /// By how much the link may lag behind the end of the forward, with what goes before: else the
+  /// memory of this save, or of another, would be needed while it is on its way. Negative: never.
+  std::int64_t most_lag = 0;
 };
 
 /// A layer's forward for one micro-batch, whose save may go to the host.
 struct SaveCandidate {
-  std::int64_t compute = 0;  ///< The time of the forward.
-  std::int64_t copied = 0;   ///< What goes to the host behind it in any case: a checkpoint.
-  /// How long the save may be on its way after the forward's end: until its memory is needed again.
-  std::int64_t slack = 0;
-  std::vector<LevelWorth> levels;  ///< From level 1 on; transfers and spared times ascend.
+  std::int64_t compute = 0;        ///< The time of the forward.
+  std::vector<LevelWorth> levels;  ///< From level 1 on.
 };
 
-/// \brief Sets each candidate's slack for memory of \p saves layers.
+/// \brief Sets what lag a ring of \p entries saves allows.
 ///
-/// AdaWS (Sheinberg and Li): with room for the saves of W consecutive layers, that of layer i must
-/// have left before layer i + W starts, `finishTransfer_i < startCompute_{i+W}`. One entry is
-/// written while another leaves, so W is at least 2; with fewer, no save has any slack.
-void set_slack(std::span<SaveCandidate> candidates, std::size_t saves);
+/// A save takes an entry from the beginning of its forward until it is on the host, and so do those
+/// before it that are still on their way. Saves of one level take equally long, so fewer than
+/// \p entries are on their way where the link lags by less than `entries - 1` of them.
+void limit_lag(std::span<SaveCandidate> candidates, std::size_t entries);
 
 /// \brief The save level of each of \p candidates, which a device computes in this order.
 ///
 /// The levels spare the most time of all choices in which no save stalls compute. Transfers go one
-/// after another, each after its forward; that of a save ends within the candidate's slack. What
-/// goes to the host in any case has no limit. A dynamic program over the time by which the link
-/// lags behind the compute: of all choices for the first candidates it keeps those that no other
-/// one beats in both lag and spared time. Exact, in at most
-/// `candidates x levels x (largest slack + 1)` steps, and repeatable.
+/// after another, each after its forward. A dynamic program over the time by which the link lags
+/// behind the compute: of all choices for the first candidates it keeps those that no other one
+/// beats in both lag and spared time. Exact, in at most `candidates x levels x (largest lag + 1)`
+/// steps, and repeatable.
 [[nodiscard]] std::vector<std::size_t> choose_levels(std::span<SaveCandidate const> candidates);
 
 }  // namespace roundpipe

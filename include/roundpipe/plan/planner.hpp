@@ -59,7 +59,15 @@ class Planner {
     auto const partition = [&](PartitionProblem const& problem) {
       return partitioner_.partition(problem);
     };
-    return detail::StageSearch(partition, depth, model, blocks, costs, options, forecast).run();
+    return detail::StageSearch(partition,
+                               yields_to_forecast(partitioner_),
+                               depth,
+                               model,
+                               blocks,
+                               costs,
+                               options,
+                               forecast)
+        .run();
   }
 
   /// The graph of a training call.

@@ -19,6 +19,9 @@ namespace roundpipe::detail {
 
 /// Adds the copies of saves. A device's saves take the entries of one ring in turn, each in the
 /// order in which compute needs it, so a save goes up as early as the entries before it are free.
+///
+/// A save is large, and a link that has begun with one stream's copies may go on with them. So a
+/// save waits for the activations that are due before it, as chunks do.
 class SaveCopies {
  public:
   /// \p call must outlive this.
@@ -31,8 +34,13 @@ class SaveCopies {
   /// Makes \p action, which computes \p pass, use the entry of its save, if it has one.
   void use_entry(Action& action, Pass const& pass);
 
-  /// Compute \p id of \p pass is added: its save goes down, or makes room for another.
+  /// Compute \p id of \p pass is added: its save goes down, or makes room for another. The save of
+  /// the stage's last layer is ready when the micro-batch's boundaries are, and goes behind them:
+  /// \ref finish_micro_batch adds it.
   void finish_pass(ActionId id, Pass const& pass);
+
+  /// All passes of micro-batch \p m of slot \p id are added, and its boundaries.
+  void finish_micro_batch(SlotId id, std::size_t m);
 
  private:
   /// What a layer saves of a micro-batch.
@@ -51,8 +59,12 @@ class SaveCopies {
 
   [[nodiscard]] Action make(SlotId id, ActionKind kind, LaneKind lane, Save const& save) const;
 
-  /// Adds the next upload of the slot, if there is one left.
-  void add_up(SlotId id);
+  /// Adds the next upload of the slot, if there is one left, behind the activations of micro-batch
+  /// \p m.
+  void add_up(SlotId id, std::size_t m);
+
+  /// Adds the download of \p save behind the boundaries that go down before window \p w.
+  void add_down(SlotId id, Save const& save, ActionId computed, Buffer const& entry, std::size_t w);
 
   [[nodiscard]] std::size_t index(Save const& save) const noexcept {
     return save.layer * call_.micro_batches_per_round() + save.micro_batch;
@@ -64,6 +76,12 @@ class SaveCopies {
   std::size_t uploaded_ = 0;       // of these: have an upload
   std::size_t used_ = 0;           // and compute that uses it
   std::optional<Buffer> written_;  // by the compute that is being added
+  struct Pending {
+    Save save;
+    ActionId computed;
+    Buffer entry;
+  };
+  std::optional<Pending> pending_;  // of the stage's last layer
 };
 
 }  // namespace roundpipe::detail

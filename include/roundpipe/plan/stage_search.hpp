@@ -33,8 +33,10 @@ class StageSearch {
   /// `PartitionPolicy::partition`.
   using PartitionFunction = std::function<Partition(PartitionProblem const&)>;
 
-  /// The references must outlive this.
+  /// The references must outlive this. \p yields_to_forecast: as \ref roundpipe::yields_to_forecast
+  /// says of the policy.
   StageSearch(PartitionFunction partition,
+              bool yields_to_forecast,
               std::size_t activations_in_flight,
               ModelDescription const& model,
               ParameterBlocks const& blocks,
@@ -42,6 +44,7 @@ class StageSearch {
               PlanOptions const& options,
               PlanForecast const& forecast)
       : partition_(std::move(partition)),
+        yields_to_forecast_(yields_to_forecast),
         modes_{{2, 2, activations_in_flight, 3},
                {2, 1, activations_in_flight, 3},
                {1, 1, activations_in_flight},
@@ -75,19 +78,24 @@ class StageSearch {
   /// Replaces \p best by \p other if that is faster and the host has room for it.
   void take_faster(Found& best, std::optional<Found> other) const;
 
-  /// Replaces \p best by a plan of which the host keeps saves, if one is faster. A few
-  /// micro-batches may not be worth the ring's room while more are, so it climbs from a quarter of
-  /// a round, with the buffering that is best there.
+  /// Replaces \p best by a plan of which the host keeps saves, if one is faster. A few saves may
+  /// not be worth the ring's room while more are, so it climbs from three eighths of what the
+  /// layers before the fused stage save, with the buffering that is best there.
   void keep_saves(Found& best) const;
 
-  /// The plan of which the host keeps the saves of so many micro-batches, with \p buffering or less
-  /// of it.
-  [[nodiscard]] std::optional<Found> try_keeping(std::size_t micro_batches,
+  /// The plan of which the link carries so many eighths of what the first \p layers layers save,
+  /// with \p buffering or less of it.
+  [[nodiscard]] std::optional<Found> try_keeping(std::size_t layers,
+                                                 std::size_t eighths,
                                                  Buffering const& buffering) const;
 
   [[nodiscard]] std::optional<StagePlan> try_buffering(WorkingSetChoice const& choice,
                                                        Buffering const& buffering,
                                                        Bytes budget) const;
+
+  /// \p found, or the plan of one of the best partitions that \ref StageRefinement finds with the
+  /// same buffering, whichever is faster by forecast. Where the policy does not yield: \p found.
+  [[nodiscard]] Found refine(WorkingSetChoice const& choice, Found found) const;
 
   /// Stages that take less than \p longest_s and need no more than \p most bytes each, those of
   /// several layers no more than \p limit.
@@ -103,6 +111,7 @@ class StageSearch {
   [[nodiscard]] Bytes smallest_budget(WorkingSetChoice const& choice) const;
 
   PartitionFunction partition_;
+  bool yields_to_forecast_;
   std::vector<Buffering> modes_;  // from the fastest to the most frugal
   ModelDescription const& model_;
   ParameterBlocks const& blocks_;

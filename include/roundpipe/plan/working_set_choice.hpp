@@ -13,9 +13,20 @@
 #include <roundpipe/model/parameter_blocks.hpp>
 #include <roundpipe/model/working_set.hpp>
 
+#include <cstddef>
 #include <vector>
 
 namespace roundpipe::detail {
+
+/// The working set that spares the most recomputation of the first \p layers layers, where the link
+/// carries \p share of all that they save while they run forward, without stalls on a ring of \p
+/// entries saves. Nothing is kept of other layers. \p costs say how long replays take.
+[[nodiscard]] WorkingSet choose_saves(ModelDescription const& model,
+                                      CostModel const& costs,
+                                      std::size_t layers,
+                                      double share,
+                                      std::size_t entries,
+                                      std::size_t micro_batches_per_round);
 
 /// What follows from the choice of a working set.
 struct WorkingSetChoice {

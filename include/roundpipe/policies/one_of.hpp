@@ -110,6 +110,12 @@ class OneOf {
   {
     return visit([&](auto const& policy) { return policy.partition(problem); });
   }
+  /// As \ref roundpipe::yields_to_forecast says of the chosen policy.
+  [[nodiscard]] bool yields_to_forecast() const
+    requires(PartitionPolicy<Policies> && ...)
+  {
+    return visit([](auto const& policy) { return roundpipe::yields_to_forecast(policy); });
+  }
 
  private:
   std::variant<Policies...> choice_;

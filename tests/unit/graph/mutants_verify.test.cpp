@@ -161,6 +161,9 @@ TEST_CASE("every mutant that can change a result or a queue is caught by the rul
       auto offloading = sized(1, 3, 1, {.dense = 2});
       offloading.plan.offloaded_micro_batches = 2;
       check(offloading, round_robin, priority);
+      auto partial = sized(2, 3, 1, {.dense = 2});
+      partial.plan.save_levels = {{}, {1, 0, 2}, {0, 1, 1}};
+      check(partial, round_robin, priority);
       auto const check_tight = [&](Training training, auto const& partitioner) {
         training.step = mode.step;
         training.plan.device_memory =

@@ -14,7 +14,9 @@
 
 #include <doctest/doctest.h>
 
+#include <cmath>
 #include <cstddef>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -64,39 +66,87 @@ TEST_CASE("a forecast chooses between fewer stages and more entries") {
         most_entries.partition.size());
 }
 
-TEST_CASE("a forecast says of how many micro-batches saves are offloaded, unless they are given") {
+TEST_CASE("a forecast says how much the host keeps, unless that is given") {
   auto const model = describe(toy_model({.dense = 4}), {2, 3});
   auto const blocks = form_blocks(model);
-  CostModel const costs(std::vector<LayerCost>(model.size(), LayerCost{1, 2}));
+  CostModel const costs(std::vector<LayerCost>(
+      model.size(), {.forward_s = 1, .backward_s = 2, .replay_s = {1, 0.5}}));
   Planner const planner{
       RoundRobinSchedule{}, PriorityTransferEngine{}, LayerEventProtocol{}, OneLayerStages{}};
   PlanOptions options{.micro_batches_per_round = 8, .device_memory = 1_GiB};
-  auto const count_of = [](StagePlan const& plan) {
-    return plan.train.front().working_set.count(1);
+  auto const kept = [&](StagePlan const& plan) {  // of all that four layers save, in eighths
+    Bytes bytes = 0;
+    for (std::size_t layer = 1; layer <= 4; ++layer) {
+      for (std::size_t m = 0; m < 8; ++m) {
+        bytes += plan.train.front().working_set.bytes(layer, m);
+      }
+    }
+    return 8 * static_cast<double>(bytes) /
+           static_cast<double>(4 * 8 * model.layers[1].footprint.saved_bytes);
   };
-  auto const count = [&](auto&& forecast) {
-    return count_of(planner.plan_stages(model, blocks, costs, options, forecast));
+  auto const checkpoints = [](StagePlan const& plan) {
+    return plan.train.front().working_set.checkpoints();
   };
-  CHECK(count_of(planner.plan_stages(model, blocks, costs, options)) == 0);
-  auto const best_at = [&](std::size_t best) {
-    return [&count_of, best](StagePlan const& plan) {
-      auto const n = count_of(plan);
-      return static_cast<double>(n > best ? n - best : best - n);
-    };
+  auto const plan = [&](PlanForecast const& forecast) {
+    return planner.plan_stages(model, blocks, costs, options, forecast);
   };
-  for (std::size_t const best : {0, 3, 8}) {
-    CHECK(count(best_at(best)) == best);
-  }
-  options.micro_batches_per_round = 20;  // in steps of two, from five
-  CHECK(count(best_at(20)) == 20);
-  CHECK(count(best_at(9)) == 9);
-  options.micro_batches_per_round = 8;
-  options.has_room = [&](StagePlan const& plan) { return count_of(plan) <= 2; };
-  CHECK(count(best_at(8)) == 2);
+  CHECK(checkpoints(plan({})) == Checkpoints::stages);
+  auto const best_at = [&](double best) {
+    return [&kept, best](StagePlan const& made) { return std::abs(kept(made) - best); };
+  };
+  CHECK(kept(plan(best_at(0))) == 0);
+  CHECK(kept(plan(best_at(4))) == doctest::Approx(4).epsilon(0.1));
+  CHECK(kept(plan(best_at(8))) > 5);  // the first layer saves nothing, while the link is idle
+  auto const prefers_layers = [&](StagePlan const& made) {
+    return (checkpoints(made) == Checkpoints::layers ? 0 : 1) + kept(made);
+  };
+  auto const layers = plan(prefers_layers);
+  CHECK(checkpoints(layers) == Checkpoints::layers);
+  CHECK(kept(layers) == 0);
+  options.checkpoints = Checkpoints::stages;
+  CHECK(checkpoints(plan(prefers_layers)) == Checkpoints::stages);
+  CHECK(kept(plan(best_at(8))) == 0);
+  options.checkpoints = std::nullopt;
+  options.has_room = [&](StagePlan const& made) { return kept(made) <= 2.5; };
+  CHECK(kept(plan(best_at(8))) <= 2.5);
+  CHECK(kept(plan(best_at(8))) > 0);
   options.has_room = {};
   options.offloaded_micro_batches = 5;
-  CHECK(count(best_at(0)) == 5);
-  CHECK(count_of(planner.plan_stages(model, blocks, costs, options)) == 5);
+  CHECK(kept(plan(best_at(0))) == 5);
+  CHECK(kept(plan({})) == 5);
+  options.checkpoints = Checkpoints::stages;
+  CHECK(error_of([&] { (void)plan({}); }).code() == Errc::invalid_argument);
+  options.checkpoints = std::nullopt;
+  options.save_levels = {{}, {1, 1, 1, 1, 1, 1, 1, 1}, {2, 2, 2, 2, 0, 0, 0, 0}};
+  CHECK(kept(plan(best_at(0))) == doctest::Approx(2));
+}
+
+TEST_CASE("a policy that yields to the forecast gets stages that share the rings well") {
+  std::vector<LayerBytes> layers(12, {1_MiB, 2_MiB, 64_KiB, 1_MiB, 256_KiB});
+  layers.front() = {4_MiB, 8_MiB, 64_KiB, 0, 0};
+  layers.back() = {4_MiB, 8_MiB, 0, 0, 1_MiB};
+  auto const model = describe_bytes(layers);
+  auto const blocks = form_blocks(model);
+  CostModel const costs(std::vector<LayerCost>(model.size(), LayerCost{1, 2}));
+  PlanOptions const options{.micro_batches_per_round = 4, .device_memory = 64_MiB};
+  // The less is recomputed, the better.
+  PlanForecast const forecast = [&](StagePlan const& plan) {
+    return -static_cast<double>(plan.partition.backward.front().count);
+  };
+  auto const fused = [&](auto const& policy) {
+    Planner const planner{
+        RoundRobinSchedule{}, PriorityTransferEngine{}, LayerEventProtocol{}, policy};
+    auto const plan = planner.plan_stages(model, blocks, costs, options, forecast);
+    CHECK(plan.memory.bytes <= options.device_memory);
+    return plan.partition.backward.front().count;
+  };
+  struct Unyielding {
+    [[nodiscard]] Partition partition(PartitionProblem const& problem) const {
+      return Partitioner{}.partition(problem);
+    }
+  };
+  static_assert(!yields_to_forecast(Unyielding{}) && yields_to_forecast(Partitioner{}));
+  CHECK(fused(Partitioner{}) > fused(Unyielding{}));
 }
 
 TEST_CASE("offloading changes nothing for the fused stage and its evaluation") {

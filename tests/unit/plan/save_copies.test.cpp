@@ -143,6 +143,36 @@ TEST_CASE("a save that is kept in part is read twice: by the recomputation and b
   CHECK(readers == std::vector{recompute, backward, recompute, backward});
 }
 
+TEST_CASE("a save goes behind the activations that are due before it") {
+  SmallCall const small(1, micro_batches, 1, {}, {.dense = 2}, levels(micro_batches));
+  auto const graph = build_streamed_graph(small.input());
+  CHECK(verify(graph).empty());
+  auto const waits_for = [&](Action const& save, ActionKind kind, std::size_t m) {
+    return std::ranges::any_of(save.waits, [&](ActionId wait) {
+      auto const& action = graph.actions[wait.index()];
+      return action.kind == kind && action.slot == save.slot &&
+             action.micro_batch == MicroBatchId(m);
+    });
+  };
+  std::size_t downs = 0;
+  std::size_t ups = 0;
+  for (auto const& action : graph.actions) {
+    auto const m = action.micro_batch.index();
+    if (action.kind == ActionKind::download_save) {
+      // Forward stages are layers 0 and 1, and layer 2: both saves are of a stage's last layer.
+      CHECK(waits_for(action, ActionKind::download_activation, m));
+      ++downs;
+    }
+    if (action.kind == ActionKind::upload_save && m >= 2) {  // others go up before the slot begins
+      CHECK((waits_for(action, ActionKind::upload_gradient, m) ||
+             waits_for(action, ActionKind::upload_gradient, m - 1)));
+      ++ups;
+    }
+  }
+  CHECK(downs == 2 * micro_batches);
+  CHECK(ups == 2 * (micro_batches - 2));
+}
+
 TEST_CASE("two rounds of saves at once are refused, because the host holds one") {
   SmallCall const small(1, 1, 2, {}, {.dense = 2}, {{{0}, {2}, {2}}});
   auto input = small.input();

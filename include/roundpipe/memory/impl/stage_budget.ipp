@@ -37,9 +37,7 @@ ROUNDPIPE_INLINE StageBudget::StageBudget(ModelDescription const& model,
         continue;
       }
       forward = lay_out(StageKind::evaluate);  // the fused stage also evaluates
-      for (std::size_t i = 0; i < backward.size(); ++i) {
-        backward[i] = std::max(backward[i], forward[i]);
-      }
+      backward.include(forward);
     }
   }
 }
@@ -47,9 +45,7 @@ ROUNDPIPE_INLINE StageBudget::StageBudget(ModelDescription const& model,
 ROUNDPIPE_INLINE Bytes StageBudget::bytes(StageDirection direction,
                                           LayerRange range,
                                           Buffering const& buffering) const {
-  auto const& sizes = at(direction, range);
-  return sizes[0] * buffering.parameters + sizes[1] * buffering.gradients +
-         (sizes[2] + sizes[3]) * buffering.activations + sizes[4] + sizes[5] * buffering.saves;
+  return at(direction, range).bytes(buffering);
 }
 
 ROUNDPIPE_INLINE std::pair<std::size_t, Bytes> StageBudget::largest_layer(
@@ -64,7 +60,7 @@ ROUNDPIPE_INLINE std::pair<std::size_t, Bytes> StageBudget::largest_layer(
   return largest;
 }
 
-ROUNDPIPE_INLINE StageBudget::Sizes StageBudget::sizes_of(StageLayout const& layout) {
+ROUNDPIPE_INLINE StageNeeds StageBudget::sizes_of(StageLayout const& layout) {
   return {layout.parameter_bytes,
           layout.gradient_bytes,
           layout.in_bytes,

@@ -11,6 +11,7 @@
 #include <roundpipe/plan/save_copies.hpp>
 
 #include <cstddef>
+#include <optional>
 #include <utility>
 
 namespace roundpipe {
@@ -29,7 +30,7 @@ ROUNDPIPE_INLINE void SaveCopies::begin_slot(SlotId id) {
     }
   }
   for (std::size_t i = 0; i < call_.input.buffering.saves; ++i) {
-    add_up(id);
+    add_up(id, 0);
   }
 }
 
@@ -51,14 +52,30 @@ ROUNDPIPE_INLINE void SaveCopies::finish_pass(ActionId id, Pass const& pass) {
   auto const& compute = call_.graph[id];
   if (pass.writes.has(PassData::kept)) {
     Save const save{pass.layer, compute.micro_batch.index(), pass.level};
-    auto down = make(compute.slot, ActionKind::download_save, LaneKind::save_down, save);
-    wait_for(down, id);
-    down.reads.push_back(*written_);
-    call_.write_host(down, BufferKind::offloaded_saves, save.layer);
-    down_[index(save)] = call_.graph.add(std::move(down));
+    if (pass.layer + 1 == call_.stage_of(compute.slot).range.end()) {
+      pending_ = Pending{save, id, *written_};
+    } else {
+      add_down(compute.slot, save, id, *written_, save.micro_batch);
+    }
   } else if (pass.reads.has(PassData::kept) && pass.kind == PassKind::backward) {
-    add_up(compute.slot);
+    add_up(compute.slot, compute.micro_batch.index() + 1);
   }
+}
+
+ROUNDPIPE_INLINE void SaveCopies::finish_micro_batch(SlotId id, std::size_t m) {
+  if (auto const last = std::exchange(pending_, std::nullopt)) {
+    add_down(id, last->save, last->computed, last->entry, m + 1);
+  }
+}
+
+ROUNDPIPE_INLINE void SaveCopies::add_down(
+    SlotId id, Save const& save, ActionId computed, Buffer const& entry, std::size_t w) {
+  auto down = make(id, ActionKind::download_save, LaneKind::save_down, save);
+  wait_for(down, computed);
+  wait_for(down, call_.last_down(id, w));
+  down.reads.push_back(entry);
+  call_.write_host(down, BufferKind::offloaded_saves, save.layer);
+  down_[index(save)] = call_.graph.add(std::move(down));
 }
 
 ROUNDPIPE_INLINE Action SaveCopies::make(SlotId id,
@@ -72,13 +89,17 @@ ROUNDPIPE_INLINE Action SaveCopies::make(SlotId id,
   return action;
 }
 
-ROUNDPIPE_INLINE void SaveCopies::add_up(SlotId id) {
+ROUNDPIPE_INLINE void SaveCopies::add_up(SlotId id, std::size_t m) {
   if (uploaded_ == due_.size()) {
     return;
   }
   auto& save = due_[uploaded_++];
   auto up = make(id, ActionKind::upload_save, LaneKind::save_up, save);
   wait_for(up, std::exchange(down_[index(save)], ActionId::none()));
+  if (auto const& work = call_.work_of(id); m < call_.micro_batches_per_round()) {
+    wait_for(up, work.activation_up[m]);
+    wait_for(up, work.gradient_up[m]);
+  }
   up.reads.push_back(
       {call_.host_ring(BufferKind::offloaded_saves, save.layer, up.micro_batch), up.round.index()});
   Ring const ring{BufferKind::saves, up.lane.device, 0};

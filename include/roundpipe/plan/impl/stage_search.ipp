@@ -9,6 +9,7 @@
 #include <roundpipe/partition/partition_objective.hpp>
 #include <roundpipe/plan/plan_options.hpp>
 #include <roundpipe/plan/stage_plan.hpp>
+#include <roundpipe/plan/stage_refinement.hpp>
 #include <roundpipe/plan/stage_search.hpp>
 #include <roundpipe/plan/working_set_choice.hpp>
 
@@ -71,14 +72,20 @@ ROUNDPIPE_INLINE StagePlan StageSearch::run() const {
 ROUNDPIPE_INLINE std::optional<StageSearch::Found> StageSearch::choose_buffering(
     WorkingSetChoice const& choice) const {
   std::optional<Found> best;
+  std::optional<Partition> tried;
   for (auto const& buffering : modes_) {
     auto plan = try_buffering(choice, buffering, options_.device_memory);
-    if (!plan || (best && best->plan.partition == plan->partition)) {
+    if (!plan || plan->partition == tried) {
       continue;
     }
+    tried = plan->partition;
     auto const seconds = forecast_ ? forecast_(*plan) : 0;
-    if (!best || seconds < best->seconds) {
-      best = Found{*std::move(plan), seconds};
+    Found found{*std::move(plan), seconds};
+    if (forecast_) {
+      found = refine(choice, std::move(found));
+    }
+    if (!best || found.seconds < best->seconds) {
+      best = std::move(found);
     }
     if (!forecast_) {
       break;
@@ -95,40 +102,51 @@ ROUNDPIPE_INLINE void StageSearch::take_faster(Found& best, std::optional<Found>
 }
 
 ROUNDPIPE_INLINE void StageSearch::keep_saves(Found& best) const {
-  auto const all = options_.micro_batches_per_round;
-  auto const step = std::max<std::size_t>(1, all / 8);
-  auto count = (all + 3) / 4;
+  constexpr std::size_t most_eighths = 12;  // layers that save much may follow one another
+  std::size_t eighths = 3;
   std::optional<Found> top;
+  auto const layers = [&] {  // before the fused stage
+    return (top ? *top : best).plan.partition.backward.front().first;
+  };
   for (auto const& buffering : modes_) {
-    auto found = try_keeping(count, buffering);
+    auto found = try_keeping(layers(), eighths, buffering);
     if (found && (!top || found->seconds < top->seconds)) {
       top = std::move(found);
     }
   }
-  auto const climb = [&](auto&& next) {
-    auto const before = count;
+  auto const climb = [&](bool up) {
+    auto const before = eighths;
     auto const buffering = top ? top->plan.memory.buffering : modes_.front();
-    for (auto n = next(count); n > 0 && n <= all; n = next(n)) {
-      auto found = try_keeping(n, buffering);
+    for (auto n = eighths; up ? n++ < most_eighths : --n > 0;) {
+      auto found = try_keeping(layers(), n, buffering);
       if (top && (!found || found->seconds >= top->seconds)) {
         break;
       }
       if (found) {
         top = std::move(found);
-        count = n;
+        eighths = n;
       }
     }
-    return count != before;
+    return eighths != before;
   };
-  if (!top || !climb([&](std::size_t n) { return n < all ? std::min(n + step, all) : 0; })) {
-    (void)climb([&](std::size_t n) { return n - std::min(n, step); });
+  if (!top || !climb(true)) {
+    (void)climb(false);
   }
   take_faster(best, std::move(top));
 }
 
 ROUNDPIPE_INLINE std::optional<StageSearch::Found> StageSearch::try_keeping(
-    std::size_t micro_batches, Buffering const& buffering) const {
-  auto const choice = keeping(micro_batches);
+    std::size_t layers, std::size_t eighths, Buffering const& buffering) const {
+  if (std::none_of(model_.layers.begin(),
+                   model_.layers.begin() + static_cast<std::ptrdiff_t>(layers),
+                   [](LayerFacts const& layer) { return layer.save_levels.size() > 1; })) {
+    return std::nullopt;
+  }
+  auto const share = static_cast<double>(eighths) / 8;
+  // One entry of the ring is spare: boundaries and gradients come between saves.
+  auto const entries = std::max<std::size_t>(buffering.saves, 2) - 1;
+  auto const choice = choice_of(
+      choose_saves(model_, costs_, layers, share, entries, options_.micro_batches_per_round));
   for (auto mode = std::find(modes_.begin(), modes_.end(), buffering); mode != modes_.end();
        ++mode) {
     if (auto plan = try_buffering(choice, *mode, options_.device_memory)) {
@@ -136,7 +154,7 @@ ROUNDPIPE_INLINE std::optional<StageSearch::Found> StageSearch::try_keeping(
         return std::nullopt;
       }
       auto const seconds = forecast_(*plan);
-      return Found{*std::move(plan), seconds};
+      return refine(choice, Found{*std::move(plan), seconds});
     }
   }
   return std::nullopt;
@@ -197,6 +215,30 @@ ROUNDPIPE_INLINE std::optional<Partition> StageSearch::try_partition(WorkingSetC
     }
     return std::nullopt;
   }
+}
+
+ROUNDPIPE_INLINE StageSearch::Found StageSearch::refine(WorkingSetChoice const& choice,
+                                                        Found found) const {
+  constexpr std::size_t most_forecasts = 4;
+  if (!yields_to_forecast_ || found.plan.partition.forward.empty()) {
+    return found;  // nothing runs twice
+  }
+  auto const buffering = found.plan.memory.buffering;
+  std::size_t forecasts = 0;
+  for (auto& partition : StageRefinement(choice, buffering, options_).partitions()) {
+    auto plan = lay_out_stages(model_, blocks_, std::move(partition), buffering, choice.set);
+    if (plan.memory.bytes + options_.held_by(plan) > options_.device_memory) {
+      continue;
+    }
+    auto const seconds = forecast_(plan);
+    if (seconds < found.seconds) {
+      found = Found{std::move(plan), seconds};
+    }
+    if (++forecasts == most_forecasts) {
+      break;
+    }
+  }
+  return found;
 }
 
 ROUNDPIPE_INLINE Error StageSearch::refusal(WorkingSetChoice const& choice) const {

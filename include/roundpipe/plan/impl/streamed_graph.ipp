@@ -37,6 +37,7 @@ ROUNDPIPE_INLINE ActionGraph build_streamed_graph(StreamedGraphInput const& inpu
       gradients.add_window(slot, w);
       compute.add(slot, w);
       activations.add_down(slot, w);
+      saves.finish_micro_batch(slot, w);
     }
     gradients.finish_slot(slot);
   }

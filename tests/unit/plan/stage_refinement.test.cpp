@@ -1,0 +1,77 @@
+// SPDX-FileCopyrightText: 2026 The roundpipe authors
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+
+#include <roundpipe/plan/stage_refinement.hpp>
+
+#include <roundpipe/model/byte_description.hpp>
+#include <roundpipe/model/kept_saves.hpp>
+#include <roundpipe/model/parameter_blocks.hpp>
+#include <roundpipe/partition/partition_check.hpp>
+#include <roundpipe/partition/slot_simulation.hpp>
+#include <roundpipe/plan/stage_plan.hpp>
+
+#include <doctest/doctest.h>
+
+#include <cstddef>
+#include <set>
+#include <vector>
+
+namespace stage_refinement_test {
+
+using namespace roundpipe;
+
+namespace {
+
+/// An embedding, ten equal layers, and a head.
+ModelDescription some_model() {
+  std::vector<LayerBytes> layers(12, {1_MiB, 1_MiB, 64_KiB, 1_MiB, 256_KiB});
+  layers.front() = {4_MiB, 4_MiB, 64_KiB, 0, 0};
+  layers.back() = {4_MiB, 4_MiB, 0, 0, 1_MiB};
+  return describe_bytes(layers);
+}
+
+}  // namespace
+
+TEST_CASE("all stages of each partition fit together, whatever the host keeps") {
+  auto const model = some_model();
+  auto const blocks = form_blocks(model);
+  CostModel const costs(std::vector<LayerCost>(model.size(), LayerCost{1, 2}));
+  for (std::size_t const devices : {1, 2, 3}) {
+    for (Bytes const budget : {28_MiB, 48_MiB, 80_MiB}) {
+      for (auto const& set : {WorkingSet{}, spread_saves(model, 0, 4), spread_saves(model, 2, 4)}) {
+        CAPTURE(devices);
+        CAPTURE(budget);
+        detail::WorkingSetChoice const choice(model, blocks, costs, set);
+        Buffering const buffering{2, 1, 2, 2};
+        PlanOptions const options{
+            .devices = devices, .micro_batches_per_round = 4, .device_memory = budget};
+        auto const found = detail::StageRefinement(choice, buffering, options).partitions();
+        REQUIRE_FALSE(found.empty());
+        std::set<std::size_t> fused;
+        SlotSimulation simulation(choice.costs, devices, 4);
+        double before_s = 0;
+        for (auto const& partition : found) {
+          CHECK(covers(partition, model.size()));
+          CHECK(partition.size() >= devices);
+          CHECK(lay_out_stages(model, blocks, partition, buffering, set).memory.bytes <= budget);
+          CHECK(fused.insert(partition.backward.front().count).second);
+          auto const seconds = simulation.simulate(partition, 4).seconds;
+          CHECK(seconds >= before_s * (1 - 1e-3));
+          before_s = seconds;
+        }
+      }
+    }
+  }
+}
+
+TEST_CASE("a budget that holds no layer beside the fused stage has no partition") {
+  auto const model = some_model();
+  auto const blocks = form_blocks(model);
+  CostModel const costs(std::vector<LayerCost>(model.size(), LayerCost{1, 2}));
+  detail::WorkingSetChoice const choice(model, blocks, costs, {});
+  Buffering const buffering{1, 1, 1};
+  PlanOptions const options{.micro_batches_per_round = 4, .device_memory = 4_MiB};
+  CHECK(detail::StageRefinement(choice, buffering, options).partitions().empty());
+}
+
+}  // namespace stage_refinement_test
