@@ -110,7 +110,6 @@ set(ROUNDPIPE_CORE_HEADERS
   include/roundpipe/plan/call_context.hpp
   include/roundpipe/plan/gradient_downloads.hpp
   include/roundpipe/plan/gradient_sums.hpp
-  include/roundpipe/plan/working_set_choice.hpp
   include/roundpipe/plan/level_policy.hpp
   include/roundpipe/plan/parameter_uploads.hpp
   include/roundpipe/plan/plan_options.hpp
@@ -124,6 +123,7 @@ set(ROUNDPIPE_CORE_HEADERS
   include/roundpipe/plan/stage_search.hpp
   include/roundpipe/plan/step_graph.hpp
   include/roundpipe/plan/streamed_graph.hpp
+  include/roundpipe/plan/working_set_choice.hpp
   include/roundpipe/bubble/bubble_meter.hpp
   include/roundpipe/bubble/bubble_trace.hpp
   include/roundpipe/bubble/bubbles.hpp
@@ -379,7 +379,6 @@ set(ROUNDPIPE_DEFINITIONS
   include/roundpipe/plan/impl/call_context.ipp
   include/roundpipe/plan/impl/gradient_downloads.ipp
   include/roundpipe/plan/impl/gradient_sums.ipp
-  include/roundpipe/plan/impl/working_set_choice.ipp
   include/roundpipe/plan/impl/level_policy.ipp
   include/roundpipe/plan/impl/parameter_uploads.ipp
   include/roundpipe/plan/impl/resident_graph.ipp
@@ -391,6 +390,7 @@ set(ROUNDPIPE_DEFINITIONS
   include/roundpipe/plan/impl/stage_search.ipp
   include/roundpipe/plan/impl/step_graph.ipp
   include/roundpipe/plan/impl/streamed_graph.ipp
+  include/roundpipe/plan/impl/working_set_choice.ipp
   include/roundpipe/bubble/impl/bubble_meter.ipp
   include/roundpipe/bubble/impl/bubbles.ipp
   include/roundpipe/bubble/impl/cost_fit.ipp

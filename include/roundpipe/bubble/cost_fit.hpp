@@ -27,8 +27,10 @@ namespace detail {
 /// The costs of all layers, refitted: the median, over devices, calls and micro-batches, of the
 /// times of each layer's forward, recomputation and backward in \p timeline. Unmeasured times stay
 /// as in \p known. Medians, so that a disturbance of a few tasks does not disturb the plan.
-/// A layer of the fused stage is not recomputed: its forward is refitted, and a recomputation time
-/// in \p known changes by the same factor. Updates are not refitted.
+/// A layer of the fused stage is not recomputed: its forward is refitted, and recomputation times
+/// in
+/// \p known change by the same factor, as do those of save levels that nobody finds. Updates are
+/// not refitted.
 /// \throws Error (invalid_argument) when \p timeline has a layer that \p known does not have.
 [[nodiscard]] std::vector<LayerCost> fit_costs(std::span<LayerCost const> known,
                                                Timeline const& timeline);

@@ -28,6 +28,9 @@ struct DeviceProperties {
   double download_bytes_per_second = 0;   ///< 0: unknown or unlimited.
   /// Of all devices of the backend at once, up and down together; 0: unknown or unlimited.
   double host_bytes_per_second = 0;
+  /// Whether a stream that has its next copy ready when one ends goes on before other streams; else
+  /// copies take turns in the order in which they become ready. For forecasts.
+  bool streams_keep_engines = false;
 };
 
 /// \brief A point in a stream's work.

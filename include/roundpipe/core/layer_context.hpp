@@ -28,7 +28,7 @@ struct LayerTensors {
   std::vector<DeviceTensor> input_gradients;      ///< Backward only; not present() if unwanted.
   std::vector<DeviceTensor> parameter_gradients;  ///< Backward only; not present() where frozen.
   DeviceBytes kept;                               ///< The first bytes of \c saved that lie apart.
-  DeviceBytes saved;                              ///< Empty when nothing needs saving.
+  DeviceBytes saved;                              ///< Empty when nothing is saved here.
   DeviceBytes workspace;
   DeviceSpan<double> loss;  ///< Loss layers only: one element.
 };

@@ -140,7 +140,7 @@ struct Action {
   LayerId layer;             ///< Of compute actions and of saves.
   BlockId block;             ///< Of the host's actions.
   BlockUseId use;            ///< Of `accumulate_gradient`.
-  /// Of saving forwards, recomputations and copies of saves: what the host keeps.
+  /// Of compute and of copies of saves: the save level of what the host keeps of the layer.
   std::size_t save_level = 0;
   bool hands_on_output = true;  ///< Forward and recompute: whether anyone reads the output.
   /// Of chunks: whether every activation copy that is due before, or in, the chunk's window goes

@@ -35,6 +35,12 @@ class GraphBuilder {
     return graph_.rings.at(buffer.ring).users.at(buffer.sequence);
   }
 
+  /// How often this graph has acquired an entry of \p ring so far.
+  [[nodiscard]] std::size_t acquisitions(Ring const& ring) const {
+    auto const found = graph_.rings.find(ring);
+    return found == graph_.rings.end() ? 0 : found->second.acquisitions;
+  }
+
   /// Declares \p id as event \p event for later graphs. The latest such action of each lane stays.
   void publish(BlockEvent event, ActionId id);
 

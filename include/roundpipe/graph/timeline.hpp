@@ -29,8 +29,8 @@ struct TimelineEntry {
   Bytes bytes = 0;
   double start_s = 0;  ///< When its waits were over and its lane was free.
   double end_s = 0;
-  std::size_t save_level = 0;
-  bool hands_on_output = true;
+  std::size_t save_level = 0;   ///< As in \ref Action.
+  bool hands_on_output = true;  ///< As in \ref Action.
 
   [[nodiscard]] double seconds() const noexcept { return end_s - start_s; }
 };

@@ -21,7 +21,7 @@
 namespace roundpipe {
 
 /// A part of a device's memory.
-enum class Area : std::uint8_t { none, activations_in, activations_out, scratch, saves };
+enum class Area : std::uint8_t { none, activations_in, activations_out, scratch };
 
 /// Bytes in an area; the offset counts from the entry's beginning.
 struct Place {

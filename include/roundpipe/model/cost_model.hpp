@@ -23,8 +23,9 @@ class CostModel {
 
   /// Forward time = FLOPs / peak + bytes moved / memory bandwidth; the backward moves and computes
   /// twice as much unless the layer counts its own \ref FlopCount. Replays take their share of the
-  /// forward's FLOPs. A layer that does not count is
-  /// estimated as a matrix product: 2 FLOPs a parameter and position.
+  /// forward's FLOPs. A layer that does not count is estimated as a matrix product: 2 FLOPs a
+  /// parameter and position.
+  /// \throws Error (invalid_argument) for a layer that counts replays, and no forward.
   [[nodiscard]] static CostModel estimate(ModelDescription const& model,
                                           DeviceProperties const& device);
 

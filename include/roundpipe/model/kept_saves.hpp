@@ -18,7 +18,11 @@ namespace roundpipe {
 
 /// Every boundary is a checkpoint, and \p levels says by layer and micro-batch of a round what the
 /// host keeps of saves. Those of the loss are not kept.
-/// \throws Error (invalid_argument) when it names a layer, micro-batch or level that there is not.
+/// A layer that has no list, or an empty one, has level 0.
+/// \throws Error (invalid_argument) when it names a layer or level that there is not, when a list
+/// does
+///         not have one entry for each micro-batch, or when a level keeps no more than the one
+///         below.
 [[nodiscard]] WorkingSet keep_levels(ModelDescription const& model,
                                      std::vector<std::vector<std::size_t>> const& levels,
                                      std::size_t micro_batches_per_round);

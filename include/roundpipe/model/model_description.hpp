@@ -107,9 +107,10 @@ struct DescribeLayer {
 }  // namespace detail
 
 /// Asks every layer of \p model for its tables at \p capacity and checks that they fit together.
-/// \throws Error (invalid_argument) for extents below 1, for save levels that are none, or when the
-///         last layer is no loss layer or another one is; (boundary_mismatch) when a layer takes
-///         other tensors than it is handed.
+/// \throws Error (invalid_argument) for extents below 1, for save levels that do not ascend, or
+/// when
+///         the last layer is no loss layer or another one is; (boundary_mismatch) when a layer
+///         takes other tensors than it is handed.
 template <class Model>
 [[nodiscard]] ModelDescription describe(Model const& model, BatchShape capacity) {
   require(capacity.rows >= 1 && capacity.length >= 1,

@@ -113,9 +113,15 @@ class ShapeCache {
                            std::size_t layer,
                            std::vector<Bytes> const& here,
                            std::vector<Bytes> const& most) {
-    require(here.size() == most.size(),
-            Errc::invalid_argument,
-            "the number of a layer's save levels depends on the extents of the micro-batch");
+    if (here.back() == 0) {
+      return;  // nothing is saved
+    }
+    if (here.size() != most.size()) {
+      throw Error(Errc::invalid_argument,
+                  model.name_of(layer) + ": at " + to_text(model.capacity) + " it has " +
+                      std::to_string(here.size() - 1) + " save levels, at capacity " +
+                      std::to_string(most.size() - 1));
+    }
     for (std::size_t l = 0; l < here.size(); ++l) {
       check_bytes(model, layer, here[l], most[l], "save levels");
       check_bytes(model, layer, here.back() - here[l], most.back() - most[l], "save levels");

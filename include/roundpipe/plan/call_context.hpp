@@ -114,6 +114,11 @@ struct CallContext {
   /// Makes \p action write its round's entry of that ring, for its own micro-batch.
   /// \throws Error (unsupported) when the rounds of a stage are out of order.
   Buffer write_host(Action& action, BufferKind kind, std::size_t layer);
+  /// Makes \p action read its round's entry of that ring, for its own micro-batch.
+  /// \throws Error (unsupported) when a later round has written it already.
+  Buffer read_host(Action& action, BufferKind kind, std::size_t layer) const;
+  /// How many rounds' entries of \p kind the host holds.
+  [[nodiscard]] std::size_t host_entries(BufferKind kind) const;
 
   /// Makes \p action wait for what the protocol says of \p event.
   void wait_for_rules(Action& action, BlockEvent event) const;

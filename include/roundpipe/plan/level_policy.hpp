@@ -32,17 +32,17 @@ struct SaveCandidate {
 /// \brief Sets what lag a ring of \p entries saves allows.
 ///
 /// A save takes an entry from the beginning of its forward until it is on the host, and so do those
-/// before it that are still on their way. Saves of one level take equally long, so fewer than
-/// \p entries are on their way where the link lags by less than `entries - 1` of them.
+/// before it that are still on their way. If those are of the same level, fewer than \p entries are
+/// on their way where the link lags by less than `entries - 1` of them; smaller ones may be more.
 void limit_lag(std::span<SaveCandidate> candidates, std::size_t entries);
 
 /// \brief The save level of each of \p candidates, which a device computes in this order.
 ///
-/// The levels spare the most time of all choices in which no save stalls compute. Transfers go one
-/// after another, each after its forward. A dynamic program over the time by which the link lags
-/// behind the compute: of all choices for the first candidates it keeps those that no other one
-/// beats in both lag and spared time. Exact, in at most `candidates x levels x (largest lag + 1)`
-/// steps, and repeatable.
+/// The levels spare the most time of all choices in which no link lags more than the levels allow.
+/// Transfers go one after another, each after its forward, and nothing else is on the link. A
+/// dynamic program over the time by which the link lags behind the compute: of all choices for the
+/// first candidates it keeps those that no other one beats in both lag and spared time. Exact, in
+/// at most `candidates x levels x (largest lag + 1)` steps, and repeatable.
 [[nodiscard]] std::vector<std::size_t> choose_levels(std::span<SaveCandidate const> candidates);
 
 }  // namespace roundpipe

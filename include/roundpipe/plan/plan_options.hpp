@@ -32,14 +32,14 @@ struct PlanOptions {
   /// Which boundaries are checkpoints. None: what the forecast says; without a forecast, those
   /// between stages, unless saves are offloaded.
   std::optional<Checkpoints> checkpoints = std::nullopt;
-  /// Of how many micro-batches of a round the layers' saves are offloaded to the host and back; the
-  /// others are recomputed. None: what the forecast says; without a forecast, 0. More than 0 takes
-  /// checkpoints of all layers.
+  /// Of how many micro-batches of a round the host keeps all that layers save; the others are
+  /// recomputed. None: the save levels that the forecast prefers; without a forecast, 0. More than
+  /// 0 takes checkpoints of all layers.
   std::optional<std::size_t> offloaded_micro_batches = std::nullopt;
   /// Of each layer and micro-batch of a round: the save level. It takes the place of both choices
   /// above. None: theirs.
   std::optional<std::vector<std::vector<std::size_t>>> save_levels = std::nullopt;
-  /// Whether the host has room for a plan that offloads. Empty: it has.
+  /// Whether the host has room for a plan. Empty: it has.
   std::function<bool(StagePlan const&)> has_room{};
 
   /// All that a device holds besides the memory of \p plan.

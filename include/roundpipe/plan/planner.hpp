@@ -43,10 +43,12 @@ class Planner {
 
   /// Partitions \p model so that it fits the budget. Each way of buffering has its best partition:
   /// with fewer entries, stages may be larger. \p forecast chooses between them; without it, the
-  /// plan with most entries is taken. Where \p options leave it open, \p forecast also says of how
-  /// many micro-batches saves are offloaded.
+  /// plan with most entries is taken. Where \p options leave it open, \p forecast also chooses the
+  /// checkpoints and save levels that the host keeps, and other stages where the policy yields.
   /// \throws Error (over_budget) when nothing fits; the message names the layer that needs most,
-  ///         the bytes, and the smallest budget with which this planner finds a plan.
+  ///         the bytes, and the smallest budget with which this planner finds a plan;
+  ///         (invalid_argument) for options that contradict each other, or that name save levels or
+  ///         micro-batches that there are not.
   [[nodiscard]] StagePlan plan_stages(ModelDescription const& model,
                                       ParameterBlocks const& blocks,
                                       CostModel const& costs,

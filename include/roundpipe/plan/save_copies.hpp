@@ -49,7 +49,7 @@ class SaveCopies {
     std::size_t micro_batch = 0;
     std::size_t level = 0;
     Buffer entry{};
-    ActionId up{};
+    ActionId made{};  ///< The compute that writes the entry, or the upload.
   };
 
   /// Whether \p pass is the first to read a save. A recomputation is; its backward follows at once.
@@ -64,7 +64,7 @@ class SaveCopies {
   void add_up(SlotId id, std::size_t m);
 
   /// Adds the download of \p save behind the boundaries that go down before window \p w.
-  void add_down(SlotId id, Save const& save, ActionId computed, Buffer const& entry, std::size_t w);
+  void add_down(SlotId id, Save const& save, std::size_t w);
 
   [[nodiscard]] std::size_t index(Save const& save) const noexcept {
     return save.layer * call_.micro_batches_per_round() + save.micro_batch;
@@ -76,12 +76,7 @@ class SaveCopies {
   std::size_t uploaded_ = 0;       // of these: have an upload
   std::size_t used_ = 0;           // and compute that uses it
   std::optional<Buffer> written_;  // by the compute that is being added
-  struct Pending {
-    Save save;
-    ActionId computed;
-    Buffer entry;
-  };
-  std::optional<Pending> pending_;  // of the stage's last layer
+  std::optional<Save> last_;       // of the stage's last layer, until its micro-batch is finished
 };
 
 }  // namespace roundpipe::detail

@@ -21,6 +21,7 @@
 #include <roundpipe/schedule/round_robin_schedule.hpp>
 #include <roundpipe/simulate/forecast.hpp>
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <limits>
@@ -115,6 +116,15 @@ class CutSearch {
                          "offloaded");
         continue;
       }
+      auto const& levels = options_.save_levels;
+      if (levels && std::any_of(levels->begin(), levels->end(), [&](auto const& of_layer) {
+            return !of_layer.empty() && of_layer.size() != cut.micro_batches_per_round;
+          })) {
+        refusal_ = Error(Errc::invalid_argument,
+                         "no cut of the batch has rounds of as many micro-batches as have save "
+                         "levels");
+        continue;
+      }
       try {
         if (!costs) {
           costs = costs_of(shapes.capacity());
@@ -191,7 +201,7 @@ class CutSearch {
 /// at the first size and a quarter of one at the others. No memory stays taken.
 /// \throws Error (over_budget) when no cut fits the budgets: what the last one lacks;
 ///         (invalid_argument) when nothing divides \p batch as \p wanted asks, or so that a round
-///         has `options.offloaded_micro_batches`.
+///         has `options.offloaded_micro_batches`, or as many as `options.save_levels`.
 template <class Model,
           Backend B,
           Schedule S = RoundRobinSchedule,

@@ -77,10 +77,10 @@ struct PipelineOptions {
   /// iteration fastest by \ref forecast; without a forecast, those between stages, unless saves are
   /// offloaded.
   std::optional<Checkpoints> checkpoints = std::nullopt;
-  /// Of how many micro-batches of a round the layers' saved activations go to the host, and come
-  /// back for the backward, which then recomputes nothing. None: of as many as make an iteration
-  /// fastest by \ref forecast; without a forecast, 0. More than 0 takes checkpoints of all layers.
-  /// The weights are the same bits in any case.
+  /// Of how many micro-batches of a round the host keeps all that layers save between forward and
+  /// backward, which then recomputes nothing. None: for each layer and micro-batch the save level
+  /// that makes an iteration fastest by \ref forecast; without a forecast, 0. More than 0 takes
+  /// checkpoints of all layers. The weights are the same bits in any case.
   std::optional<std::size_t> offloaded_micro_batches = std::nullopt;
   /// Of each layer and micro-batch of a round: the save level that the host keeps, see \ref
   /// WorkingSet. It takes the place of the two choices above. None: theirs.

@@ -19,8 +19,9 @@
 
 namespace roundpipe::detail {
 
-/// Each engine makes one copy at a time, in the order of arrival, each to its end: a latency, then
-/// the bytes at the current rate from \ref LinkSharing.
+/// Each engine makes one copy at a time, each to its end: a latency, then the bytes at the current
+/// rate from \ref LinkSharing. Copies take turns in the order of arrival; where streams keep
+/// engines, one that arrives when its lane's copy has just ended comes first.
 class CopyEngines {
  public:
   CopyEngines(LinkModel const& link, std::size_t devices)
@@ -39,11 +40,14 @@ class CopyEngines {
   struct Copy {
     std::size_t action;
     double bytes_left;
+    LaneKind lane;
   };
   struct Engine {
     std::deque<Copy> queue;  ///< The first copy is in progress.
     bool flows = false;      ///< Its latency is over.
     double rate = 0;         ///< Bytes per second while it flows.
+    double ended_s = -1;     ///< When the latest copy ended,
+    LaneKind ended{};        ///< and on which lane.
     double event_s = 0;      ///< When its latency or its bytes end, at the current rate.
   };
 

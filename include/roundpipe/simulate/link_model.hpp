@@ -29,6 +29,8 @@ struct LinkModel {
   std::vector<std::vector<std::size_t>> groups = {};
   double root_bytes_per_second = 0;  ///< All devices together, each way.
   double host_bytes_per_second = 0;  ///< All devices together, both directions: the host's memory.
+  /// Whether a lane that has its next copy ready when one ends goes on before other lanes.
+  bool streams_keep_engines = false;
 };
 
 /// \throws Error (invalid_argument) for rates and times that are negative or not finite, a

@@ -147,8 +147,7 @@ TEST_CASE("places are large enough, aligned, and inside their areas") {
     auto const c = any_case();
     auto const& stage = c.stage;
     auto const inside = [&](Place const& place, Bytes bytes) {
-      std::array<Bytes, 5> const sizes{
-          0, stage.in_bytes, stage.out_bytes, stage.scratch_bytes, stage.save_bytes};
+      std::array<Bytes, 4> const sizes{0, stage.in_bytes, stage.out_bytes, stage.scratch_bytes};
       RC_ASSERT(place.bytes == bytes || place.area == Area::scratch || place.area == Area::none);
       RC_ASSERT(place.bytes >= bytes);
       RC_ASSERT(place.offset % tensor_alignment_bytes == 0U);

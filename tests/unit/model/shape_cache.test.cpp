@@ -110,7 +110,7 @@ TEST_CASE(
   levelled.levels_of = [](BatchShape shape) {
     return shape.length == 2 ? std::vector<Bytes>{1024} : std::vector<Bytes>{256, 1024};
   };
-  CHECK(refusal(levelled).find("number of a layer's save levels") != std::string::npos);
+  CHECK(refusal(levelled).find("has 1 save levels, at capacity 2") != std::string::npos);
   Adaptable working;
   working.footprint_of = [](BatchShape shape) { return Footprint{0, shape.length == 2 ? 1U : 0U}; };
   CHECK(refusal(working).find("workspace take 1 bytes") != std::string::npos);

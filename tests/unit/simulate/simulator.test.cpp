@@ -85,6 +85,26 @@ TEST_CASE("a waiting copy does not hold up the other lane") {
   CHECK(times[1].second == doctest::Approx(5));  // ready during the other copy
 }
 
+TEST_CASE("a lane with its next copy ready keeps the engine, where streams do") {
+  // The boundary is ready while the first chunk is on its way.
+  auto const graph =
+      graph_of({compute(), chunk_up(20), chunk_up(20), chunk_up(20), boundary_up(10).after({0})});
+  auto options = example_options();
+  auto const fair = times_of(graph, options);
+  CHECK(fair[4].second == doctest::Approx(3));
+  CHECK(fair[2].second == doctest::Approx(5));
+  options.link.streams_keep_engines = true;
+  auto const kept = times_of(graph, options);
+  CHECK(kept[2].second == doctest::Approx(4));
+  CHECK(kept[3].second == doctest::Approx(6));
+  CHECK(kept[4].second == doctest::Approx(7));
+  // A lane that waits for something else lets the engine go.
+  auto const yields =
+      graph_of({compute(), chunk_up(20), boundary_up(10).after({0}), chunk_up(20).after({2})});
+  CHECK(times_of(yields, options)[2].second == doctest::Approx(3));
+  CHECK(times_of(yields, options)[3].second == doctest::Approx(5));
+}
+
 TEST_CASE("copies that share a link continue at the new rate when one ends") {
   auto options = example_options();
   options.link.groups = {{0, 1}};

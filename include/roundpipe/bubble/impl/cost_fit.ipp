@@ -59,8 +59,13 @@ struct LayerSamples {
   }
   fitted.replay_s.resize(std::max(fitted.replay_s.size(), samples.replay_s.size()),
                          fitted.recomputing_s());
-  for (std::size_t level = 0; level < samples.replay_s.size(); ++level) {
-    fitted.replay_s[level] = median(samples.replay_s[level]).value_or(fitted.replay_s[level]);
+  for (std::size_t level = 0; level < fitted.replay_s.size(); ++level) {
+    if (level < known.replay_s.size() && known.forward_s > 0) {
+      fitted.replay_s[level] *= fitted.forward_s / known.forward_s;
+    }
+    if (level < samples.replay_s.size()) {
+      fitted.replay_s[level] = median(samples.replay_s[level]).value_or(fitted.replay_s[level]);
+    }
   }
   if (auto const backward_s = median(samples.backward_s)) {
     fitted.backward_s = *backward_s + median(samples.weight_gradient_s).value_or(0);

@@ -130,6 +130,7 @@ namespace detail {
   result.flops_per_second = hertz * properties.multiProcessorCount *
                             detail::matrix_flops_per_clock(compute_capability(device));
   result.memory_bytes_per_second = 2 * memory_hertz * bus_bytes;
+  result.streams_keep_engines = true;  // see docs/03_transfers.md
   return result;
 }
 

@@ -4,6 +4,7 @@
 
 #include <roundpipe/concepts/backend.hpp>
 #include <roundpipe/concepts/partition_policy.hpp>
+#include <roundpipe/core/error.hpp>
 #include <roundpipe/model/cost_model.hpp>
 #include <roundpipe/model/model_description.hpp>
 
@@ -32,6 +33,9 @@ ROUNDPIPE_INLINE CostModel CostModel::estimate(ModelDescription const& model,
     costs.push_back({work.forward_flops / device.flops_per_second + moving,
                      work.backward_flops / device.flops_per_second + 2 * moving});
     for (auto const flops : work.replay_flops) {  // it moves as much for its FLOPs
+      require(work.forward_flops > 0,
+              Errc::invalid_argument,
+              "a layer counts the FLOPs of recomputations, but none of its forward");
       costs.back().replay_s.push_back(costs.back().forward_s * flops / work.forward_flops);
     }
   }

@@ -9,6 +9,7 @@
 #include <roundpipe/model/model_description.hpp>
 #include <roundpipe/model/working_set.hpp>
 
+#include <algorithm>
 #include <cstddef>
 #include <span>
 #include <utility>
@@ -22,9 +23,16 @@ ROUNDPIPE_INLINE WorkingSet keep_levels(ModelDescription const& model,
   std::vector<std::vector<Bytes>> level_bytes;
   for (auto const& layer : model.layers) {
     level_bytes.push_back(layer.is_loss ? std::vector<Bytes>{0} : layer.save_levels);
+    auto const& bytes = level_bytes.back();
+    require(std::adjacent_find(bytes.begin(), bytes.end()) == bytes.end(),
+            Errc::invalid_argument,
+            "a save level keeps nothing that the level below does not keep");
   }
   WorkingSet set(std::move(level_bytes), micro_batches_per_round);
   for (std::size_t layer = 0; layer < levels.size(); ++layer) {
+    require(levels[layer].empty() || levels[layer].size() == micro_batches_per_round,
+            Errc::invalid_argument,
+            "a layer has save levels for other micro-batches than those of a round");
     for (std::size_t m = 0; m < levels[layer].size(); ++m) {
       set.set_level(layer, m, levels[layer][m]);
     }

@@ -24,7 +24,7 @@ ROUNDPIPE_INLINE void check_levels(ModelDescription const& model, std::size_t la
   auto good = levels.back() == model.layers[layer].footprint.saved_bytes && levels.size() < 256;
   for (std::size_t l = 1; good && l < levels.size(); ++l) {
     auto const is_last = l + 1 == levels.size();
-    good = levels[l - 1] < levels[l] && (is_last || levels[l] == align_up(levels[l]));
+    good = levels[l - 1] <= levels[l] && (is_last || levels[l] == align_up(levels[l]));
   }
   if (!good) {
     throw Error(Errc::invalid_argument,

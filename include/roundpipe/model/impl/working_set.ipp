@@ -9,16 +9,21 @@
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
+#include <string>
 
 namespace roundpipe {
 
 ROUNDPIPE_INLINE void WorkingSet::set_level(std::size_t layer,
                                             std::size_t micro_batch,
                                             std::size_t level) {
-  require(layer < level_bytes_.size() && micro_batch < micro_batches_ &&
-              level < level_bytes_[layer].size(),
-          Errc::invalid_argument,
-          "a working set names a layer, a micro-batch or a save level that there is not");
+  auto const levels = layer < level_bytes_.size() ? level_bytes_[layer].size() : 0;
+  if (micro_batch >= micro_batches_ || level >= levels) {
+    throw Error(Errc::invalid_argument,
+                "save level " + std::to_string(level) + " of layer " + std::to_string(layer) +
+                    " and micro-batch " + std::to_string(micro_batch) + ": the layer has " +
+                    std::to_string(levels) + " levels, from 0 on, and a round " +
+                    std::to_string(micro_batches_) + " micro-batches");
+  }
   levels_[layer * micro_batches_ + micro_batch] = static_cast<std::uint8_t>(level);
 }
 

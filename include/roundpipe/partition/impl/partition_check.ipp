@@ -19,7 +19,9 @@ ROUNDPIPE_INLINE void check(std::span<LayerCost const> costs) {
   require(!costs.empty(), Errc::invalid_argument, "a model without layers has no stages");
   for (std::size_t layer = 0; layer < costs.size(); ++layer) {
     auto const& cost = costs[layer];
-    for (auto const s : {cost.forward_s, cost.recomputing_s(), cost.backward_s}) {
+    std::vector<double> times{cost.forward_s, cost.recomputing_s(), cost.backward_s};
+    times.insert(times.end(), cost.replay_s.begin(), cost.replay_s.end());
+    for (auto const s : times) {
       if (!(s >= 0) || !std::isfinite(s)) {
         throw Error(Errc::invalid_argument,
                     "the cost of layer " + std::to_string(layer) + " is " + std::to_string(s) +

@@ -36,18 +36,21 @@ ROUNDPIPE_INLINE void ActivationCopies::add_down(SlotId id, std::size_t m) {
   }
   auto action = call_.make(id, ActionKind::download_activation, LaneKind::activation_down, m);
   action.reads.push_back(*work.entries_out[m]);
-  action.bytes = stage.out_bytes;
   wait_for(action, work.last_written[m]);
   for (auto const& kept : stage.kept) {
     call_.write_host(action, BufferKind::checkpoint, kept.boundary);
+    action.bytes += align_up(kept.place.bytes);
   }
   if (stage.layers.front().input_gradient.area == Area::activations_out) {
     call_.write_host(action, BufferKind::boundary_gradient, stage.range.first - 1);
+    action.bytes += align_up(stage.layers.front().input_gradient.bytes);
   }
   if (stage.has_loss()) {
     action.writes.push_back({{BufferKind::loss, DeviceId::none(), m}, 0});
+    action.bytes += align_up(stage.loss.bytes);
     if (stage.kind == StageKind::evaluate) {
       action.writes.push_back({{BufferKind::results, DeviceId::none(), m}, 0});
+      action.bytes += align_up(stage.results.bytes);
     }
   }
   auto const writes = action.writes;
@@ -105,9 +108,7 @@ ROUNDPIPE_INLINE ActionId ActivationCopies::add_to_entry(Action action) {
 ROUNDPIPE_INLINE void ActivationCopies::read_boundary(Action& action,
                                                       BufferKind kind,
                                                       std::size_t boundary) const {
-  Buffer const buffer{call_.host_ring(kind, boundary, action.micro_batch), action.round.index()};
-  action.reads.push_back(buffer);
-  wait_for(action, producers_.at(buffer));
+  wait_for(action, producers_.at(call_.read_host(action, kind, boundary)));
 }
 
 }  // namespace detail

@@ -62,17 +62,28 @@ ROUNDPIPE_INLINE Buffer CallContext::write_host(Action& action,
                                                 BufferKind kind,
                                                 std::size_t layer) {
   auto const ring = host_ring(kind, layer, action.micro_batch);
-  auto const entries = host_ring_entries(kind, input.stages.front().working_set.checkpoints());
-  auto const buffer = graph.acquire(ring, entries, action);
+  auto const buffer = graph.acquire(ring, host_entries(kind), action);
   require(buffer.sequence == action.round.index(),
           Errc::unsupported,
           "the schedule runs a stage's rounds out of order");
-  require(buffer.sequence < entries || graph.users({ring, buffer.sequence - entries}).size() > 1,
-          Errc::unsupported,
-          "the schedule runs a round forward before it has run the round before backward, and the "
-          "host has no room for what both keep");
   action.writes.push_back(buffer);
   return buffer;
+}
+
+ROUNDPIPE_INLINE Buffer CallContext::read_host(Action& action,
+                                               BufferKind kind,
+                                               std::size_t layer) const {
+  Buffer const buffer{host_ring(kind, layer, action.micro_batch), action.round.index()};
+  require(graph.acquisitions(buffer.ring) <= buffer.sequence + host_entries(kind),
+          Errc::unsupported,
+          "the schedule runs later rounds forward before it has run this one backward, and the "
+          "host has no room for what they all keep");
+  action.reads.push_back(buffer);
+  return buffer;
+}
+
+ROUNDPIPE_INLINE std::size_t CallContext::host_entries(BufferKind kind) const {
+  return host_ring_entries(kind, input.stages.front().working_set.checkpoints());
 }
 
 ROUNDPIPE_INLINE void CallContext::wait_for_rules(Action& action, BlockEvent event) const {

@@ -43,7 +43,7 @@ ROUNDPIPE_INLINE void SaveCopies::use_entry(Action& action, Pass const& pass) {
   if (pass.reads.has(PassData::kept)) {
     used_ += is_first_reader(pass) ? 1 : 0;
     auto const& save = due_[used_ - 1];
-    wait_for(action, save.up);
+    wait_for(action, save.made);
     action.reads.push_back(save.entry);
   }
 }
@@ -51,11 +51,11 @@ ROUNDPIPE_INLINE void SaveCopies::use_entry(Action& action, Pass const& pass) {
 ROUNDPIPE_INLINE void SaveCopies::finish_pass(ActionId id, Pass const& pass) {
   auto const& compute = call_.graph[id];
   if (pass.writes.has(PassData::kept)) {
-    Save const save{pass.layer, compute.micro_batch.index(), pass.level};
+    Save const save{pass.layer, compute.micro_batch.index(), pass.level, *written_, id};
     if (pass.layer + 1 == call_.stage_of(compute.slot).range.end()) {
-      pending_ = Pending{save, id, *written_};
+      last_ = save;
     } else {
-      add_down(compute.slot, save, id, *written_, save.micro_batch);
+      add_down(compute.slot, save, save.micro_batch);
     }
   } else if (pass.reads.has(PassData::kept) && pass.kind == PassKind::backward) {
     add_up(compute.slot, compute.micro_batch.index() + 1);
@@ -63,17 +63,16 @@ ROUNDPIPE_INLINE void SaveCopies::finish_pass(ActionId id, Pass const& pass) {
 }
 
 ROUNDPIPE_INLINE void SaveCopies::finish_micro_batch(SlotId id, std::size_t m) {
-  if (auto const last = std::exchange(pending_, std::nullopt)) {
-    add_down(id, last->save, last->computed, last->entry, m + 1);
+  if (auto const save = std::exchange(last_, std::nullopt)) {
+    add_down(id, *save, m + 1);
   }
 }
 
-ROUNDPIPE_INLINE void SaveCopies::add_down(
-    SlotId id, Save const& save, ActionId computed, Buffer const& entry, std::size_t w) {
+ROUNDPIPE_INLINE void SaveCopies::add_down(SlotId id, Save const& save, std::size_t w) {
   auto down = make(id, ActionKind::download_save, LaneKind::save_down, save);
-  wait_for(down, computed);
+  wait_for(down, save.made);
   wait_for(down, call_.last_down(id, w));
-  down.reads.push_back(entry);
+  down.reads.push_back(save.entry);
   call_.write_host(down, BufferKind::offloaded_saves, save.layer);
   down_[index(save)] = call_.graph.add(std::move(down));
 }
@@ -100,12 +99,11 @@ ROUNDPIPE_INLINE void SaveCopies::add_up(SlotId id, std::size_t m) {
     wait_for(up, work.activation_up[m]);
     wait_for(up, work.gradient_up[m]);
   }
-  up.reads.push_back(
-      {call_.host_ring(BufferKind::offloaded_saves, save.layer, up.micro_batch), up.round.index()});
+  call_.read_host(up, BufferKind::offloaded_saves, save.layer);
   Ring const ring{BufferKind::saves, up.lane.device, 0};
   save.entry = call_.graph.acquire(ring, call_.input.buffering.saves, up);
   up.writes.push_back(save.entry);
-  save.up = call_.graph.add(std::move(up));
+  save.made = call_.graph.add(std::move(up));
 }
 
 }  // namespace detail

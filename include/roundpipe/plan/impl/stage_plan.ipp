@@ -35,6 +35,8 @@ ROUNDPIPE_INLINE StagePlan lay_out_stages(ModelDescription const& model,
     if (kind == StageKind::forward) {
       plan.evaluate.push_back(plan.train.back());
       plan.evaluate.back().working_set = working_set.without_saves();
+      auto& kept = plan.evaluate.back().kept;  // the next stage needs the last one alone
+      kept.erase(kept.begin(), kept.end() - std::min<std::ptrdiff_t>(std::ssize(kept), 1));
     }
   }
   plan.evaluate.push_back(

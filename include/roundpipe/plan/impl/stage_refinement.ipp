@@ -6,6 +6,7 @@
 #include <roundpipe/core/bytes.hpp>
 #include <roundpipe/core/error.hpp>
 #include <roundpipe/memory/stage_budget.hpp>
+#include <roundpipe/model/working_set.hpp>
 #include <roundpipe/partition/partitioner.hpp>
 #include <roundpipe/partition/slot_simulation.hpp>
 #include <roundpipe/plan/stage_refinement.hpp>
@@ -22,7 +23,10 @@ namespace detail {
 
 ROUNDPIPE_INLINE std::vector<Partition> StageRefinement::partitions() const {
   auto const micro_batches = options_.micro_batches_per_round * options_.rounds;
-  SlotSimulation simulation(choice_.costs, options_.devices, micro_batches);
+  // Layers that are recomputed one by one are so after the gradient has arrived, but for the last.
+  auto const one_by_one = choice_.set.checkpoints() == Checkpoints::layers;
+  SlotSimulation simulation(
+      choice_.costs, options_.devices, micro_batches, {.recompute_waits_for_gradient = one_by_one});
   struct Found {
     Partition partition;
     double score = 0;

@@ -47,9 +47,10 @@ ROUNDPIPE_INLINE StagePlan StageSearch::run() const {
   auto const count = options_.offloaded_micro_batches;
   auto const& levels = options_.save_levels;
   auto const every = checkpoints == Checkpoints::layers || count.value_or(0) > 0 || levels;
-  require(!every || checkpoints != Checkpoints::stages,
-          Errc::invalid_argument,
-          "saves come back to layers whose inputs are checkpoints");
+  require(
+      !every || checkpoints != Checkpoints::stages,
+      Errc::invalid_argument,
+      "offloaded_micro_batches and save_levels need Checkpoints::layers: leave checkpoints unset");
   auto const first = levels
                          ? choice_of(keep_levels(model_, *levels, options_.micro_batches_per_round))
                      : every ? keeping(count.value_or(0))
@@ -75,8 +76,8 @@ ROUNDPIPE_INLINE std::optional<StageSearch::Found> StageSearch::choose_buffering
   std::optional<Partition> tried;
   for (auto const& buffering : modes_) {
     auto plan = try_buffering(choice, buffering, options_.device_memory);
-    if (!plan || plan->partition == tried) {
-      continue;
+    if (!plan || (!yields_to_forecast_ && plan->partition == tried)) {
+      continue;  // refinement may make something else of it
     }
     tried = plan->partition;
     auto const seconds = forecast_ ? forecast_(*plan) : 0;
@@ -150,11 +151,12 @@ ROUNDPIPE_INLINE std::optional<StageSearch::Found> StageSearch::try_keeping(
   for (auto mode = std::find(modes_.begin(), modes_.end(), buffering); mode != modes_.end();
        ++mode) {
     if (auto plan = try_buffering(choice, *mode, options_.device_memory)) {
-      if (options_.has_room && !options_.has_room(*plan)) {
+      auto const seconds = forecast_(*plan);
+      auto found = refine(choice, Found{*std::move(plan), seconds});
+      if (options_.has_room && !options_.has_room(found.plan)) {
         return std::nullopt;
       }
-      auto const seconds = forecast_(*plan);
-      return refine(choice, Found{*std::move(plan), seconds});
+      return found;
     }
   }
   return std::nullopt;
@@ -227,7 +229,8 @@ ROUNDPIPE_INLINE StageSearch::Found StageSearch::refine(WorkingSetChoice const& 
   std::size_t forecasts = 0;
   for (auto& partition : StageRefinement(choice, buffering, options_).partitions()) {
     auto plan = lay_out_stages(model_, blocks_, std::move(partition), buffering, choice.set);
-    if (plan.memory.bytes + options_.held_by(plan) > options_.device_memory) {
+    if (plan.memory.bytes + options_.held_by(plan) > options_.device_memory ||
+        (options_.has_room && !options_.has_room(plan))) {
       continue;
     }
     auto const seconds = forecast_(plan);

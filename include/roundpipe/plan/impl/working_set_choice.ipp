@@ -32,6 +32,9 @@ ROUNDPIPE_INLINE WorkingSet choose_saves(ModelDescription const& model,
     compute_s += costs.layers()[i].forward_s;
     saved_bytes += static_cast<double>(model.layers[i].save_levels.back());
   }
+  if (compute_s <= 0 || saved_bytes <= 0) {
+    return keep_levels(model, {}, micro_batches_per_round);
+  }
   constexpr double ticks_a_layer = 64;
   auto const ticks_per_s = ticks_a_layer * static_cast<double>(layers) / compute_s;
   auto const ticks_per_byte = compute_s / saved_bytes / share * ticks_per_s;

@@ -17,6 +17,7 @@
 #include <roundpipe/runtime/execute/call_data.hpp>
 #include <roundpipe/runtime/execute/run_state.hpp>
 
+#include <algorithm>
 #include <cstddef>
 #include <utility>
 #include <vector>
@@ -42,9 +43,10 @@ struct DeviceAction {
   [[nodiscard]] LayerPlaces const& places() const {
     return stage().layers[action.layer.index() - stage().range.first];
   }
-  /// What the host keeps of the layer's saves.
+  /// What the host keeps of the layer's saves. Of small extents there may be nothing.
   [[nodiscard]] Bytes kept_bytes() const {
-    return facts(action.layer.index()).save_levels[action.save_level];
+    auto const& levels = facts(action.layer.index()).save_levels;
+    return levels[std::min(action.save_level, levels.size() - 1)];
   }
   /// Where use \p use of a block lies in the stage's entries.
   [[nodiscard]] UsePlace const& place_of(BlockUseId use) const;

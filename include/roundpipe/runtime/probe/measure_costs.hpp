@@ -13,6 +13,7 @@
 #include <roundpipe/runtime/probe/layer_probe.hpp>
 #include <roundpipe/system/on_own_thread.hpp>
 
+#include <algorithm>
 #include <cstddef>
 #include <utility>
 #include <vector>
@@ -59,7 +60,7 @@ template <class Model, Backend B>
   LayerCost cost{settled(forward_s), settled(backward_s)};
   auto const& facts = description.layers[layer.index()];
   for (std::size_t level = 0; !facts.is_loss && level + 1 < facts.save_levels.size(); ++level) {
-    cost.replay_s.push_back(probe.replay(level, repetitions));
+    cost.replay_s.push_back(probe.replay(level, std::max<std::size_t>(repetitions, 1)));
   }
   return cost;
 }
@@ -69,7 +70,8 @@ template <class Model, Backend B>
 /// Measures forward and backward of every layer of \p model on device 0, and its recomputation from
 /// each save level. Each layer runs once
 /// uncounted, then \p repetitions times, then on until \p seconds have passed: a device may slow
-/// down after working for a while. Returns the medians of the latter half of the runs. Runs only
+/// down after working for a while. Returns the medians of the latter half of the runs; of
+/// recomputations the means of \p repetitions more. Runs only
 /// the first of equal layers, calls layers on a thread of its own, allocates memory for one layer
 /// at a time and frees it again.
 /// \throws Error as the layers and the backend do; std::system_error where the machine has no more

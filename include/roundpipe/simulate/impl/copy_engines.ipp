@@ -24,8 +24,11 @@ ROUNDPIPE_INLINE void CopyEngines::add(std::size_t action,
                     lane.kind == LaneKind::gradient_down || lane.kind == LaneKind::save_down;
   auto& engine = engines_[2 * lane.device.index() + (down ? 1 : 0)];
   move_to(now_s);
-  engine.queue.push_back({action, static_cast<double>(bytes)});
-  if (engine.queue.size() == 1) {
+  Copy const copy{action, static_cast<double>(bytes), lane.kind};
+  auto const goes_on = sharing_.link().streams_keep_engines && !engine.flows &&
+                       engine.ended == lane.kind && engine.ended_s == now_s;
+  engine.queue.insert(goes_on ? engine.queue.begin() : engine.queue.end(), copy);
+  if (goes_on || engine.queue.size() == 1) {
     begin(engine);
   }
 }
@@ -52,6 +55,8 @@ ROUNDPIPE_INLINE std::vector<std::size_t> CopyEngines::advance(double now_s) {
       engine.flows = true;
     } else {
       ended.push_back(engine.queue.front().action);
+      engine.ended = engine.queue.front().lane;
+      engine.ended_s = now_s;
       engine.queue.pop_front();
       engine.flows = false;
       if (!engine.queue.empty()) {

@@ -51,6 +51,7 @@ ROUNDPIPE_INLINE SimulationOptions training_machine(CostModel const& costs,
   machine.link.upload_bytes_per_second = device.upload_bytes_per_second;
   machine.link.download_bytes_per_second = device.download_bytes_per_second;
   machine.link.host_bytes_per_second = device.host_bytes_per_second;
+  machine.link.streams_keep_engines = device.streams_keep_engines;
   machine.waits_for_losses = true;
   return machine;
 }

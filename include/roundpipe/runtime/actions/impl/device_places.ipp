@@ -42,8 +42,6 @@ ROUNDPIPE_INLINE DeviceBytes DevicePlaces::area(DeviceAction const& here, Area a
       return entry(here, BufferKind::activations_in);
     case Area::activations_out:
       return entry(here, BufferKind::activations_out);
-    case Area::saves:
-      return entry(here, BufferKind::saves);
     case Area::scratch:
       return arena(here).subspan(plan_.scratch_offset, plan_.scratch_bytes);
     case Area::none:
