@@ -111,6 +111,13 @@ TEST_CASE(
     return shape.length == 2 ? std::vector<Bytes>{1024} : std::vector<Bytes>{256, 1024};
   };
   CHECK(refusal(levelled).find("has 1 save levels, at capacity 2") != std::string::npos);
+  Adaptable nothing;  // saves nothing of small extents
+  nothing.footprint_of = [](BatchShape shape) {
+    return Footprint{shape.length == 2 ? 0U : 1024U, 0};
+  };
+  Sequential const model{nothing};
+  ShapeCache shapes(model, capacity);
+  CHECK(shapes.at(smaller).model.layers[0].save_levels == std::vector<Bytes>{0});
   Adaptable working;
   working.footprint_of = [](BatchShape shape) { return Footprint{0, shape.length == 2 ? 1U : 0U}; };
   CHECK(refusal(working).find("workspace take 1 bytes") != std::string::npos);

@@ -3,12 +3,14 @@
 
 #include <roundpipe/plan/call_context.hpp>
 
+#include <support/error_of.hpp>
 #include <support/small_call.hpp>
 
 #include <doctest/doctest.h>
 
 #include <cstddef>
 #include <optional>
+#include <utility>
 #include <vector>
 
 namespace call_context_test {
@@ -48,6 +50,37 @@ TEST_CASE("the search for the last download skips slots that hand on nothing") {
   CHECK(call.last_down(SlotId(3), 0) == ActionId(8));
   CHECK(call.last_down(SlotId(1), 1) == ActionId(7));
   CHECK_FALSE(call.last_down(SlotId(1), 0).valid());
+}
+
+TEST_CASE("what a later round has overwritten on the host cannot be read") {
+  for (bool const layers : {false, true}) {  // where every boundary is kept, there is one entry
+    using Levels = std::vector<std::vector<std::size_t>>;
+    SmallCall const small(
+        1, 1, 3, {}, {.dense = 2}, layers ? std::optional(Levels{}) : std::nullopt);
+    auto const input = small.input();
+    detail::CallContext call(input);
+    std::size_t const entries = layers ? 1 : 2;
+    CHECK(call.host_entries(BufferKind::checkpoint) == entries);
+    auto const of_round = [&](std::size_t round) {
+      auto action =
+          call.make(SlotId(0), ActionKind::download_activation, LaneKind::activation_down, 0);
+      action.round = RoundId(round);
+      return action;
+    };
+    for (std::size_t round = 0; round < 3; ++round) {
+      auto write = of_round(round);
+      auto const buffer = call.write_host(write, BufferKind::checkpoint, 0);
+      call.graph.add(std::move(write));
+      auto read = of_round(round);
+      CHECK(call.read_host(read, BufferKind::checkpoint, 0) == buffer);
+      CHECK(read.reads == std::vector{buffer});
+      if (round >= entries) {
+        auto late = of_round(round - entries);
+        CHECK(error_of([&] { (void)call.read_host(late, BufferKind::checkpoint, 0); }).code() ==
+              Errc::unsupported);
+      }
+    }
+  }
 }
 
 TEST_CASE("an entry is acquired once, by the first action that needs the entry") {

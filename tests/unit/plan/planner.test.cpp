@@ -147,6 +147,14 @@ TEST_CASE("a policy that yields to the forecast gets stages that share the rings
   };
   static_assert(!yields_to_forecast(Unyielding{}) && yields_to_forecast(Partitioner{}));
   CHECK(fused(Partitioner{}) > fused(Unyielding{}));
+  // The host may have no room for the checkpoints of other stages.
+  auto limited = options;
+  Planner const planner{
+      RoundRobinSchedule{}, PriorityTransferEngine{}, LayerEventProtocol{}, Partitioner{}};
+  auto const own = planner.plan_stages(model, blocks, costs, limited).partition.backward.size();
+  limited.has_room = [&](StagePlan const& plan) { return plan.partition.backward.size() <= own; };
+  auto const chosen = planner.plan_stages(model, blocks, costs, limited, forecast);
+  CHECK(limited.has_room(chosen));
 }
 
 TEST_CASE("offloading changes nothing for the fused stage and its evaluation") {
@@ -165,6 +173,8 @@ TEST_CASE("offloading changes nothing for the fused stage and its evaluation") {
   CHECK(offloads.train[1].in_bytes == recomputes.train[1].in_bytes);
   CHECK(offloads.train[1].scratch_bytes == recomputes.train[1].scratch_bytes);
   CHECK(offloads.train[0].save_bytes > 0);
+  CHECK(offloads.train[0].kept.size() == 2);
+  CHECK(offloads.evaluate.front().kept.size() == 1);  // what the next stage reads
 }
 
 TEST_CASE("stages that can be cut leave room for a layer that cannot") {

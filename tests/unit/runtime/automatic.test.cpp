@@ -89,7 +89,8 @@ TEST_CASE("the cut with the least forecast is chosen, and fills the options in")
   CHECK(line.find(std::to_string(choice.tried.size()) + " tried, next: ") != std::string::npos);
 }
 
-TEST_CASE("a cut has rounds of as many micro-batches as are to be offloaded") {
+TEST_CASE(
+    "a cut has rounds of as many micro-batches as are to be offloaded, or as have save levels") {
   auto with = options(1_MiB);
   with.offloaded_micro_batches = 4;
   auto const choice = choose(with);
@@ -97,6 +98,13 @@ TEST_CASE("a cut has rounds of as many micro-batches as are to be offloaded") {
     CHECK(planned.cut.micro_batches_per_round >= 4);
   }
   with.offloaded_micro_batches = 9;  // of eight rows
+  CHECK(error_of([&] { (void)choose(with); }).code() == Errc::invalid_argument);
+  with.offloaded_micro_batches.reset();
+  with.save_levels = {{}, {1, 0, 1, 0}};
+  for (auto const& planned : choose(with).tried) {
+    CHECK(planned.cut.micro_batches_per_round == 4);
+  }
+  with.save_levels = {{}, {1, 0, 1}};
   CHECK(error_of([&] { (void)choose(with); }).code() == Errc::invalid_argument);
 }
 
