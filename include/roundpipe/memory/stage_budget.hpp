@@ -75,7 +75,7 @@ class StageBudget {
 
   /// What the stage needs of each class.
   [[nodiscard]] StageNeeds const& needs(StageDirection direction, LayerRange range) const {
-    return at(direction, range);
+    return sizes_[index(direction, range)];
   }
 
  private:
@@ -85,9 +85,6 @@ class StageBudget {
            range.count - 1;
   }
   [[nodiscard]] StageNeeds& at(StageDirection direction, LayerRange range) {
-    return sizes_[index(direction, range)];
-  }
-  [[nodiscard]] StageNeeds const& at(StageDirection direction, LayerRange range) const {
     return sizes_[index(direction, range)];
   }
 

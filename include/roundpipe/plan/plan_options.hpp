@@ -42,6 +42,10 @@ struct PlanOptions {
   /// Whether the host has room for a plan. Empty: it has.
   std::function<bool(StagePlan const&)> has_room{};
 
+  /// Whether the host has room for \p plan.
+  [[nodiscard]] bool host_has_room(StagePlan const& plan) const {
+    return !has_room || has_room(plan);
+  }
   /// All that a device holds besides the memory of \p plan.
   [[nodiscard]] Bytes held_by(StagePlan const& plan) const {
     return held_memory + (held_for ? held_for(plan) : 0);

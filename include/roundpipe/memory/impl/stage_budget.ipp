@@ -45,7 +45,7 @@ ROUNDPIPE_INLINE StageBudget::StageBudget(ModelDescription const& model,
 ROUNDPIPE_INLINE Bytes StageBudget::bytes(StageDirection direction,
                                           LayerRange range,
                                           Buffering const& buffering) const {
-  return at(direction, range).bytes(buffering);
+  return needs(direction, range).bytes(buffering);
 }
 
 ROUNDPIPE_INLINE std::pair<std::size_t, Bytes> StageBudget::largest_layer(

@@ -222,6 +222,7 @@ ROUNDPIPE_INLINE StageLayout lay_out_stage(ModelDescription const& model,
   auto const last = range.end() - 1;
   auto const every_checkpoint = layout.working_set.checkpoints() == Checkpoints::layers;
   auto const one_by_one = layout.recomputes_one_by_one();
+  auto const saves_one_layer = one_by_one || kind == StageKind::forward;  // at a time
   auto places = [&](std::size_t layer) -> LayerPlaces& {
     return layout.layers[layer - range.first];
   };
@@ -238,8 +239,7 @@ ROUNDPIPE_INLINE StageLayout lay_out_stage(ModelDescription const& model,
     inner_bytes = std::max(inner_bytes, layers[i].boundary.bytes());
     auto const rest = rest_of(i);
     layout.save_bytes = std::max(layout.save_bytes, align_up(rest.kept_bytes));
-    rest_bytes =
-        std::max(rest_bytes, one_by_one || kind == StageKind::forward ? rest.rest_bytes : 0);
+    rest_bytes = std::max(rest_bytes, saves_one_layer ? rest.rest_bytes : 0);
   }
   auto const workspace = scratch.take(workspace_bytes);
   Place const alternating[] = {scratch.take(inner_bytes), scratch.take(inner_bytes)};
@@ -267,7 +267,7 @@ ROUNDPIPE_INLINE StageLayout lay_out_stage(ModelDescription const& model,
     } else {
       here.output = alternating[i % 2];
     }
-    if (one_by_one || kind == StageKind::forward) {
+    if (saves_one_layer) {
       here.saved = rest;
       here.saved.bytes = rest_of(i).rest_bytes;
     } else if (pass.saves.has(PassData::activations)) {

@@ -96,8 +96,7 @@ ROUNDPIPE_INLINE std::optional<StageSearch::Found> StageSearch::choose_buffering
 }
 
 ROUNDPIPE_INLINE void StageSearch::take_faster(Found& best, std::optional<Found> other) const {
-  if (other && other->seconds < best.seconds &&
-      (!options_.has_room || options_.has_room(other->plan))) {
+  if (other && other->seconds < best.seconds && options_.host_has_room(other->plan)) {
     best = *std::move(other);
   }
 }
@@ -153,7 +152,7 @@ ROUNDPIPE_INLINE std::optional<StageSearch::Found> StageSearch::try_keeping(
     if (auto plan = try_buffering(choice, *mode, options_.device_memory)) {
       auto const seconds = forecast_(*plan);
       auto found = refine(choice, Found{*std::move(plan), seconds});
-      if (options_.has_room && !options_.has_room(found.plan)) {
+      if (!options_.host_has_room(found.plan)) {
         return std::nullopt;
       }
       return found;
@@ -230,7 +229,7 @@ ROUNDPIPE_INLINE StageSearch::Found StageSearch::refine(WorkingSetChoice const& 
   for (auto& partition : StageRefinement(choice, buffering, options_).partitions()) {
     auto plan = lay_out_stages(model_, blocks_, std::move(partition), buffering, choice.set);
     if (plan.memory.bytes + options_.held_by(plan) > options_.device_memory ||
-        (options_.has_room && !options_.has_room(plan))) {
+        !options_.host_has_room(plan)) {
       continue;
     }
     auto const seconds = forecast_(plan);

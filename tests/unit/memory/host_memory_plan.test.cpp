@@ -1,0 +1,97 @@
+// SPDX-FileCopyrightText: 2026 The roundpipe authors
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+
+#include <roundpipe/memory/host_memory_plan.hpp>
+
+#include <roundpipe/memory/stage_layout.hpp>
+#include <roundpipe/model/kept_saves.hpp>
+#include <roundpipe/model/model_description.hpp>
+#include <roundpipe/model/parameter_blocks.hpp>
+#include <support/error_of.hpp>
+#include <support/toy_model.hpp>
+
+#include <doctest/doctest.h>
+
+#include <cstddef>
+#include <string>
+#include <utility>
+#include <vector>
+
+namespace host_memory_plan_test {
+
+using namespace roundpipe;
+using namespace roundpipe::test;
+
+namespace {
+
+constexpr std::size_t micro_batches = 4;
+
+/// Three layers forward and backward, and the loss; backward stages begin behind layer 0 and
+/// layer 2.
+HostMemoryPlan planned(ModelDescription const& model, WorkingSet const& set) {
+  auto const blocks = form_blocks(model);
+  auto const is_checkpoint = [](std::size_t boundary) { return boundary != 1; };
+  std::vector<StageLayout> stages;
+  for (auto const& [kind, range] : {std::pair(StageKind::forward, LayerRange{0, 3}),
+                                    std::pair(StageKind::fused, LayerRange{3, 1}),
+                                    std::pair(StageKind::backward, LayerRange{1, 2}),
+                                    std::pair(StageKind::backward, LayerRange{0, 1})}) {
+    stages.push_back(lay_out_stage(model, blocks, kind, range, is_checkpoint, set));
+  }
+  return plan_host_memory(
+      model, blocks, {}, stages, {.micro_batches_per_round = micro_batches, .rounds = 2});
+}
+
+Bytes line_of(HostMemoryPlan const& plan, std::string const& name) {
+  Bytes bytes = 0;
+  for (auto const& line : plan.ledger) {
+    bytes += line.name == name ? line.bytes : 0;
+  }
+  return bytes;
+}
+
+}  // namespace
+
+TEST_CASE("the host keeps boundaries between stages for two rounds, all boundaries for one") {
+  auto const model = describe(toy_model({.dense = 2}), {2, 3});
+  auto const boundary = align_up(model.layers[0].boundary.bytes());
+  auto const stages = planned(model, {});
+  CHECK(stages.checkpoints.size() == 2);
+  CHECK_FALSE(stages.checkpoints.contains(1));
+  CHECK(line_of(stages, "checkpoints") == 2 * 2 * micro_batches * boundary);
+  CHECK(stages.offloaded_saves.empty());
+  auto const layers = planned(model, spread_saves(model, 0, micro_batches));
+  CHECK(layers.checkpoints.size() == 3);
+  CHECK(line_of(layers, "checkpoints") == 3 * micro_batches * boundary);
+  CHECK(layers.offloaded_saves.empty());
+  for (auto const* plan : {&stages, &layers}) {  // gradients are for two rounds in either case
+    CHECK(plan->boundary_gradients.size() == 2);
+    CHECK(line_of(*plan, "boundary gradients") == 2 * 2 * micro_batches * boundary);
+  }
+}
+
+TEST_CASE("the host keeps of each save what its level says, for one round") {
+  auto const model = describe(toy_model({.dense = 2}), {2, 3});
+  auto const& levels = model.layers[1].save_levels;
+  REQUIRE(levels.size() == 3);
+  auto const plan = planned(model, keep_levels(model, {{}, {0, 1, 2, 0}}, micro_batches));
+  REQUIRE(plan.offloaded_saves.size() == 1);
+  CHECK(plan.offloaded_saves.at(1) == std::vector<Bytes>{0, levels[1], levels[2], 0});
+  CHECK(line_of(plan, "offloaded saves") == align_up(levels[1]) + align_up(levels[2]));
+  CHECK(plan.working_set.count(1) == 2);
+}
+
+TEST_CASE("16-bit floats need fp32 weights beside them, bf16 does not") {
+  for (auto const type : {DType::f16, DType::bf16}) {
+    auto const blocks = form_blocks(describe(toy_model({.types = {4, type, type}}), {2, 3}));
+    require_state_type(blocks, StateType::fp32);
+    if (type == DType::bf16) {
+      require_state_type(blocks, StateType::declared);
+    } else {
+      CHECK(error_of([&] { require_state_type(blocks, StateType::declared); }).code() ==
+            Errc::invalid_argument);
+    }
+  }
+}
+
+}  // namespace host_memory_plan_test
