@@ -100,6 +100,7 @@ set(ROUNDPIPE_CORE_HEADERS
   include/roundpipe/graph/sequence_order.hpp
   include/roundpipe/graph/timeline.hpp
   include/roundpipe/graph/verify.hpp
+  include/roundpipe/memory/freed_space.hpp
   include/roundpipe/memory/host_memory_plan.hpp
   include/roundpipe/memory/memory_limit.hpp
   include/roundpipe/memory/memory_plan.hpp
@@ -118,6 +119,7 @@ set(ROUNDPIPE_CORE_HEADERS
   include/roundpipe/plan/save_copies.hpp
   include/roundpipe/plan/stage_chunks.hpp
   include/roundpipe/plan/stage_compute.hpp
+  include/roundpipe/plan/stage_finder.hpp
   include/roundpipe/plan/stage_plan.hpp
   include/roundpipe/plan/stage_refinement.hpp
   include/roundpipe/plan/stage_search.hpp
@@ -385,6 +387,7 @@ set(ROUNDPIPE_DEFINITIONS
   include/roundpipe/plan/impl/save_copies.ipp
   include/roundpipe/plan/impl/stage_chunks.ipp
   include/roundpipe/plan/impl/stage_compute.ipp
+  include/roundpipe/plan/impl/stage_finder.ipp
   include/roundpipe/plan/impl/stage_plan.ipp
   include/roundpipe/plan/impl/stage_refinement.ipp
   include/roundpipe/plan/impl/stage_search.ipp

@@ -62,6 +62,7 @@
 #include <roundpipe/graph/sequence_order.hpp>
 #include <roundpipe/graph/timeline.hpp>
 #include <roundpipe/graph/verify.hpp>
+#include <roundpipe/memory/freed_space.hpp>
 #include <roundpipe/memory/host_memory_plan.hpp>
 #include <roundpipe/memory/memory_limit.hpp>
 #include <roundpipe/memory/memory_plan.hpp>
@@ -116,6 +117,7 @@
 #include <roundpipe/plan/save_copies.hpp>
 #include <roundpipe/plan/stage_chunks.hpp>
 #include <roundpipe/plan/stage_compute.hpp>
+#include <roundpipe/plan/stage_finder.hpp>
 #include <roundpipe/plan/stage_plan.hpp>
 #include <roundpipe/plan/stage_refinement.hpp>
 #include <roundpipe/plan/stage_search.hpp>

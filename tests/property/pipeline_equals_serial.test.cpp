@@ -79,7 +79,9 @@ struct Mix {
   /// Which boundaries the host keeps; and of each layer and micro-batch, if chosen, a level.
   Checkpoints checkpoints = Checkpoints::stages;
   bool levels = false;
-  std::size_t evaluated = 0;  ///< Micro-batches in an evaluation after the first step, if any.
+  bool overlaps = false;       ///< Rounds overlap.
+  bool first_differs = false;  ///< The first round has levels of its own.
+  std::size_t evaluated = 0;   ///< Micro-batches in an evaluation after the first step, if any.
   std::size_t optimizer_threads = 1;
   int staleness = 0;
   Budget budget = Budget::loose;
@@ -110,6 +112,8 @@ Mix any_mix() {
   mix.rounds = any_number("rounds", 1, 3);
   mix.checkpoints = any_flag("keeps all") ? Checkpoints::layers : Checkpoints::stages;
   mix.levels = mix.checkpoints == Checkpoints::layers && any_flag("keeps saves");
+  mix.overlaps = mix.rounds > 1 && any_flag("overlaps");
+  mix.first_differs = mix.levels && any_flag("first round differs");
   mix.calls = any_number("calls", 1, 2);
   mix.evaluated = any_flag("evaluates") ? any_number("evaluated", 1, 8) : 0;
   mix.optimizer_threads = any_number("optimizer threads", 1, 3);
@@ -255,12 +259,14 @@ Bytes one_stage_bytes(ModelDescription const& model) {
 }
 
 /// A save level for each layer and micro-batch of a round.
-std::vector<std::vector<std::size_t>> any_levels(Mix const& mix, ModelDescription const& model) {
+std::vector<std::vector<std::size_t>> any_levels(Mix const& mix,
+                                                 ModelDescription const& model,
+                                                 std::uint32_t round) {
   std::vector<std::vector<std::size_t>> levels;
   for (std::size_t layer = 0; layer + 1 < model.size(); ++layer) {
     auto& of_layer = levels.emplace_back();
     for (std::size_t m = 0; m < mix.micro_batches_per_round; ++m) {
-      auto const word = random_word({mix.seed, 0, static_cast<std::uint32_t>(layer), 0, 78}, m);
+      auto const word = random_word({mix.seed, 0, static_cast<std::uint32_t>(layer), round, 78}, m);
       of_layer.push_back(word % model.layers[layer].save_levels.size());
     }
   }
@@ -276,8 +282,12 @@ void check_equal(Mix const& mix, Model const& model, BatchShape capacity) {
   options.rounds = mix.rounds;
   options.checkpoints = mix.checkpoints;
   if (mix.levels) {
-    options.save_levels = any_levels(mix, describe(model, capacity));
+    options.save_levels = any_levels(mix, describe(model, capacity), 1);
+    if (mix.first_differs) {
+      options.first_round_levels = any_levels(mix, describe(model, capacity), 0);
+    }
   }
+  options.overlaps_rounds = mix.overlaps;
   options.clip_norm = mix.clips ? 0.5 : 0;
   options.seed = mix.seed;
   options.optimizer_threads = mix.optimizer_threads;
@@ -298,6 +308,8 @@ void check_equal(Mix const& mix, Model const& model, BatchShape capacity) {
     options.forecast = forecast_training_seconds;
     options.checkpoints = Checkpoints::stages;
     options.save_levels.reset();
+    options.first_round_levels.reset();
+    options.overlaps_rounds = false;
   } else if (mix.budget != Budget::loose) {
     devices.device_memory_bytes = smallest_budget([&] {
       HostBackend backend(host_devices(mix.devices));
@@ -330,7 +342,8 @@ void check_equal(Mix const& mix, Model const& model, BatchShape capacity) {
          pipeline->plan().stages.train.size() > 2,
          mix.checkpoints == Checkpoints::stages          ? "checkpoints of stages"
          : pipeline->plan().host.offloaded_saves.empty() ? "checkpoints of layers"
-                                                         : "save levels");
+                                                         : "save levels",
+         mix.overlaps ? "rounds overlap" : "rounds one by one");
 }
 
 /// Tokens and labels, some of them padding.

@@ -117,14 +117,22 @@ Training any_training() {
   training.plan.rounds = any_number("rounds", 1, 3);
   if (any_flag("keeps all")) {
     training.plan.checkpoints = Checkpoints::layers;
-    training.plan.save_levels.emplace();  // of the first layers, which are those that save
-    for (std::size_t layer = 0; layer < 1 + model.dense; ++layer) {
-      auto& of_layer = training.plan.save_levels->emplace_back();
-      for (std::size_t m = 0; m < training.plan.micro_batches_per_round; ++m) {
-        of_layer.push_back(layer == 0 ? 0 : any_number("level", 0, 2));
+    auto const any_levels = [&] {  // of the first layers, which are those that save
+      std::vector<std::vector<std::size_t>> levels;
+      for (std::size_t layer = 0; layer < 1 + model.dense; ++layer) {
+        auto& of_layer = levels.emplace_back();
+        for (std::size_t m = 0; m < training.plan.micro_batches_per_round; ++m) {
+          of_layer.push_back(layer == 0 ? 0 : any_number("level", 0, 2));
+        }
       }
+      return levels;
+    };
+    training.plan.save_levels = any_levels();
+    if (any_flag("first round differs")) {
+      training.plan.first_round_levels = any_levels();
     }
   }
+  training.plan.overlaps_rounds = any_flag("overlaps");
   training.evaluated = any_number("evaluated", 1, training.plan.micro_batches_per_round);
   training.step.measures_gradients = any_flag("measures gradients");
   training.step.waits_for_all = any_flag("waits for all");

@@ -44,9 +44,17 @@ struct ScheduleShape {
   /// Whether the first backward stage also runs the forward of its layers (fused); then no forward
   /// stage holds these layers. Otherwise the forward stages hold all layers.
   bool fused = true;
+  /// Whether the plan has room for rounds that overlap: the forward stages of a round may take
+  /// turns with the backward stages of the round before, none earlier than \ref first_beside says.
+  bool overlaps_rounds = false;
 
   [[nodiscard]] constexpr std::size_t stages() const noexcept {
     return forward_stages + backward_stages;
+  }
+  /// Where rounds overlap: the first forward stage that takes its turn with backward stage \p i, or
+  /// a later one. Forward stages are spread evenly over the backward stages.
+  [[nodiscard]] constexpr std::size_t first_beside(std::size_t i) const noexcept {
+    return i * forward_stages / backward_stages;
   }
 };
 
@@ -76,7 +84,9 @@ using DeviceTasks = std::vector<std::vector<Task>>;
 ///
 /// To *run* a schedule (not only simulate it), all micro-batches of a stage in one round must be
 /// consecutive on one device, in order; reason: their gradients accumulate there and are rounded
-/// once.
+/// once. Where `shape.overlaps_rounds`, two stages may take turns: a forward stage and, after it, a
+/// backward stage of the round before; the first micro-batches of both, then the second ones, and
+/// so on. A schedule need not do so.
 ///
 /// Opt-in: `static bool fuses()`, whether the schedule wants the first backward stage fused;
 /// without this member it does (see \ref fuses). A schedule that depends on the fusion refuses

@@ -86,7 +86,11 @@ enum class BufferKind : std::uint8_t {
 
 inline constexpr std::size_t device_ring_count = 5;
 
-/// A ring of buffers. \c index distinguishes rings of one kind: for checkpoints and boundary
+/// The index of a device's rings for forward stages, where these have rings of their own.
+inline constexpr std::size_t forward_ring = 1;
+
+/// A ring of buffers. \c index distinguishes rings of one kind: on a device 0 or \ref forward_ring,
+/// for parameters that keep their places the use, for checkpoints and boundary
 /// gradients `boundary * micro-batches of a planned round + micro-batch`, for offloaded saves the
 /// same with the layer, for landings the use.
 struct Ring {

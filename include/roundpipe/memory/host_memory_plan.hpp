@@ -35,15 +35,17 @@ enum class StateType : std::uint8_t {
 ///         cannot hold small updates, and need fp32 weights beside them.
 void require_state_type(ParameterBlocks const& blocks, StateType type);
 
-/// How many rounds' entries of \p kind the host holds. Of boundaries between stages one round's are
-/// written while the round before is read. Where every boundary is a checkpoint, and of saved
-/// activations, there are so many that each is written when it was read.
-[[nodiscard]] constexpr std::size_t host_ring_entries(BufferKind kind,
-                                                      Checkpoints checkpoints) noexcept {
-  return kind == BufferKind::offloaded_saves ||
-                 (kind == BufferKind::checkpoint && checkpoints == Checkpoints::layers)
-             ? 1
-             : 2;
+/// How many rounds' entries of \p kind the host holds of what \p layer makes. Of boundaries between
+/// stages one round's are written while the round before is read. Where every boundary is a
+/// checkpoint, and of saved activations, there are so many that each is written when it was read,
+/// but for rounds that overlap.
+[[nodiscard]] inline std::size_t host_ring_entries(BufferKind kind,
+                                                   WorkingSet const& working_set,
+                                                   std::size_t layer) noexcept {
+  auto const is_large =
+      kind == BufferKind::offloaded_saves ||
+      (kind == BufferKind::checkpoint && working_set.checkpoints() == Checkpoints::layers);
+  return is_large ? working_set.kept_rounds(layer) : 2;
 }
 
 /// What the host holds besides the boundaries.

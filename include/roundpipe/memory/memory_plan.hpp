@@ -50,12 +50,19 @@ struct LedgerLine {
 struct DeviceMemoryPlan {
   Buffering buffering;
   std::array<RingLayout, device_ring_count> rings;  ///< By BufferKind.
+  /// Of forward stages, where they have their own; see \ref StageLayout::has_own_rings.
+  std::array<RingLayout, device_ring_count> forward_rings;
   Bytes scratch_offset = 0;
   Bytes scratch_bytes = 0;
   Bytes bytes = 0;  ///< Of the whole arena.
 
   [[nodiscard]] RingLayout const& ring(BufferKind kind) const {
     return rings.at(static_cast<std::size_t>(kind));
+  }
+  [[nodiscard]] RingLayout const& ring(Ring const& ring) const {
+    auto const kind = static_cast<std::size_t>(ring.kind);
+    return ring.index == forward_ring && forward_rings.at(kind).count > 0 ? forward_rings[kind]
+                                                                          : rings.at(kind);
   }
 
   /// The device's part of the ledger.

@@ -28,21 +28,32 @@ struct StageNeeds {
   Bytes gradients = 0;
   Bytes in = 0;
   Bytes out = 0;
-  Bytes scratch = 0;
   Bytes saves = 0;
+  Bytes scratch = 0;
+  // Of a forward stage with rings of its own, in place of those above.
+  Bytes forward_parameters = 0;
+  Bytes forward_in = 0;
+  Bytes forward_out = 0;
+  Bytes forward_saves = 0;
 
   static constexpr auto classes() noexcept {
     return std::array{&StageNeeds::parameters,
                       &StageNeeds::gradients,
                       &StageNeeds::in,
                       &StageNeeds::out,
+                      &StageNeeds::saves,
                       &StageNeeds::scratch,
-                      &StageNeeds::saves};
+                      &StageNeeds::forward_parameters,
+                      &StageNeeds::forward_in,
+                      &StageNeeds::forward_out,
+                      &StageNeeds::forward_saves};
   }
   /// What a device needs that runs such stages.
   [[nodiscard]] Bytes bytes(Buffering const& buffering) const noexcept {
-    return parameters * buffering.parameters + gradients * buffering.gradients +
-           (in + out) * buffering.activations + scratch + saves * buffering.saves;
+    return (parameters + forward_parameters) * buffering.parameters +
+           gradients * buffering.gradients +
+           (in + out + forward_in + forward_out) * buffering.activations +
+           (saves + forward_saves) * buffering.saves + scratch;
   }
   /// Whether this is no more than \p most, class by class.
   [[nodiscard]] bool within(StageNeeds const& most) const noexcept {

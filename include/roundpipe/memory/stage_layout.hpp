@@ -8,6 +8,7 @@
 #include <roundpipe/concepts/partition_policy.hpp>
 #include <roundpipe/config.hpp>
 #include <roundpipe/core/bytes.hpp>
+#include <roundpipe/core/id.hpp>
 #include <roundpipe/model/model_description.hpp>
 #include <roundpipe/model/parameter_blocks.hpp>
 #include <roundpipe/model/stage_passes.hpp>
@@ -84,8 +85,8 @@ struct StageLayout {
   Bytes save_bytes = 0;  ///< The most that the host keeps of a layer and micro-batch.
 
   /// What the stage runs of a micro-batch of a round, in order.
-  [[nodiscard]] std::vector<Pass> passes(std::size_t micro_batch) const {
-    return passes_over(kind, range, working_set, micro_batch);
+  [[nodiscard]] std::vector<Pass> passes(RoundId round, std::size_t micro_batch) const {
+    return passes_over(kind, range, working_set.of_round(round.index()), micro_batch);
   }
   /// The place of \p use, which is one of the stage's.
   [[nodiscard]] UsePlace const& place_of(BlockUseId use) const;
@@ -93,6 +94,10 @@ struct StageLayout {
   /// no backward does.
   [[nodiscard]] std::size_t last_reader(BlockUseId holder, ParameterBlocks const& blocks) const;
   [[nodiscard]] bool has_backward() const noexcept { return runs_backward(kind); }
+  /// Whether the stage uses \ref forward_ring: it may run in turn with a backward stage.
+  [[nodiscard]] bool has_own_rings() const noexcept {
+    return kind == StageKind::forward && working_set.overlaps_rounds();
+  }
   /// Whether each layer is recomputed just before its backward.
   [[nodiscard]] bool recomputes_one_by_one() const noexcept {
     return kind == StageKind::backward && working_set.checkpoints() == Checkpoints::layers;

@@ -44,8 +44,35 @@ class WorkingSet {
         levels_(level_bytes_.size() * micro_batches_) {}
 
   [[nodiscard]] Checkpoints checkpoints() const noexcept { return checkpoints_; }
-  /// The same checkpoints, and level 0 everywhere.
-  [[nodiscard]] WorkingSet without_saves() const { return WorkingSet(checkpoints_); }
+  /// The same, but level 0 everywhere.
+  [[nodiscard]] WorkingSet without_saves() const {
+    WorkingSet set(checkpoints_);
+    set.overlaps_rounds_ = overlaps_rounds_;
+    set.kept_rounds_ = kept_rounds_;
+    return set;
+  }
+
+  /// Whether a round's forward stages run between the backward stages of the round before, as
+  /// `ScheduleShape::overlaps_rounds` says. Forward stages then have rings of their own on a
+  /// device.
+  [[nodiscard]] bool overlaps_rounds() const noexcept { return overlaps_rounds_; }
+  void set_overlaps_rounds(bool overlaps) noexcept { overlaps_rounds_ = overlaps; }
+
+  /// Of how many rounds the host keeps what \p layer hands on and saves. Where rounds overlap, that
+  /// is two, but for layers whose backward in a round precedes their forward in the next one.
+  [[nodiscard]] std::size_t kept_rounds(std::size_t layer) const noexcept {
+    return !overlaps_rounds_ ? 1 : layer < kept_rounds_.size() ? kept_rounds_[layer] : 2;
+  }
+  /// \param rounds By layer.
+  void set_kept_rounds(std::vector<std::size_t> rounds) { kept_rounds_ = std::move(rounds); }
+
+  /// Makes \p first the working set of each call's first round: its forward stages run alone, in
+  /// less time than those that overlap, so that the link carries less.
+  void set_first_round(WorkingSet first) { first_round_ = {std::move(first)}; }
+  /// What the host keeps of round \p round of a call. Levels and bytes here are of all others.
+  [[nodiscard]] WorkingSet const& of_round(std::size_t round) const noexcept {
+    return round == 0 && !first_round_.empty() ? first_round_.front() : *this;
+  }
 
   /// \throws Error (invalid_argument) when there is no such layer, micro-batch or level.
   void set_level(std::size_t layer, std::size_t micro_batch, std::size_t level);
@@ -67,16 +94,19 @@ class WorkingSet {
 
   /// Of all micro-batches of a round: how many keep anything of the layer.
   [[nodiscard]] std::size_t count(std::size_t layer) const noexcept;
-  /// The most bytes of the layer that a micro-batch keeps.
+  /// The most bytes of the layer that a micro-batch keeps, of any round.
   [[nodiscard]] Bytes most_bytes(std::size_t layer) const noexcept;
   /// How many micro-batches there are in a round; 1 where nothing is known of them.
   [[nodiscard]] std::size_t micro_batches_per_round() const noexcept { return micro_batches_; }
 
  private:
   Checkpoints checkpoints_ = Checkpoints::stages;
+  bool overlaps_rounds_ = false;
+  std::vector<std::size_t> kept_rounds_;  // by layer; may be empty
   std::size_t micro_batches_ = 1;
   std::vector<std::vector<Bytes>> level_bytes_;  // by layer and level
   std::vector<std::uint8_t> levels_;             // by layer and micro-batch
+  std::vector<WorkingSet> first_round_;          // none where all rounds are the same
 };
 
 }  // namespace roundpipe

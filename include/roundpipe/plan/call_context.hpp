@@ -18,8 +18,10 @@
 #include <roundpipe/plan/stage_chunks.hpp>
 #include <roundpipe/schedule/slot_order.hpp>
 
+#include <algorithm>
 #include <cstddef>
 #include <functional>
+#include <map>
 #include <optional>
 #include <span>
 #include <vector>
@@ -117,8 +119,8 @@ struct CallContext {
   /// Makes \p action read its round's entry of that ring, for its own micro-batch.
   /// \throws Error (unsupported) when a later round has written it already.
   Buffer read_host(Action& action, BufferKind kind, std::size_t layer) const;
-  /// How many rounds' entries of \p kind the host holds.
-  [[nodiscard]] std::size_t host_entries(BufferKind kind) const;
+  /// How many rounds' entries of \p kind the host holds of what \p layer makes.
+  [[nodiscard]] std::size_t host_entries(BufferKind kind, std::size_t layer) const;
 
   /// Makes \p action wait for what the protocol says of \p event.
   void wait_for_rules(Action& action, BlockEvent event) const;
@@ -127,10 +129,15 @@ struct CallContext {
   [[nodiscard]] bool has_fixed_parameters() const noexcept {
     return input.stages.size() == 1 && input.buffering.parameters == 1;
   }
-  /// The rings that hold the parameters of \p uses, by index. Fixed parameters have a ring for each
-  /// use, so that the next slot's go up as soon as this slot is done with them; else there is one
-  /// ring, whose entries hold a whole slot's.
-  [[nodiscard]] std::vector<std::size_t> parameter_rings(std::span<BlockUseId const> uses) const;
+  /// The rings that hold the parameters of \p uses of slot \p id, by index. Fixed parameters have a
+  /// ring for each use, so that the next slot's go up as soon as this slot is done with them; else
+  /// there is one ring, whose entries hold a whole slot's.
+  [[nodiscard]] std::vector<std::size_t> parameter_rings(SlotId id,
+                                                         std::span<BlockUseId const> uses) const;
+  /// The index of the other rings that slot \p id uses on its device.
+  [[nodiscard]] std::size_t ring_index(SlotId id) const {
+    return stage_of(id).has_own_rings() ? forward_ring : 0;
+  }
 
   /// \p entry of ring \p index of \p count on the device of \p action, which acquires it if it is
   /// the first to need it.
@@ -138,15 +145,36 @@ struct CallContext {
                       BufferKind kind,
                       std::size_t count,
                       Action& action,
-                      std::size_t index = 0);
+                      std::size_t index);
+
+  /// The slots that take turns with \p id, which is the first of them, itself included.
+  [[nodiscard]] std::vector<SlotId> turn_of(SlotId id) const {
+    auto const partner = slot(id).partner;
+    return partner.valid() ? std::vector{id, partner} : std::vector{id};
+  }
+  /// \p id, or the one that takes turns with it and comes first.
+  [[nodiscard]] SlotId first_of_turn(SlotId id) const {
+    auto const partner = slot(id).partner;
+    return partner.valid() ? std::min(id, partner) : id;
+  }
 
   /// The end of the compute of the micro-batch that stands \p back (at least 1) before micro-batch
-  /// \p m of slot \p id on its device; none before the call.
+  /// \p m of slot \p id on its device, but for slots that take turns with that; none before the
+  /// call.
   [[nodiscard]] ActionId compute_before(SlotId id, std::size_t m, std::size_t back) const;
 
-  /// The last activation copy down that is due in window \p w of slot \p id or before, or none.
-  /// Slots at the end of the backward hand on nothing.
+  /// The end of the compute before window \p w of the turn that \p first begins; none before the
+  /// call.
+  [[nodiscard]] ActionId compute_before_window(SlotId first, std::size_t w) const {
+    return compute_before(turn_of(first).back(), w, 1);
+  }
+
+  /// The last activation copy down that is due in window \p w of slot \p id, and of the one that
+  /// takes turns with it, or before; or none. Slots at the end of the backward hand on nothing.
   [[nodiscard]] ActionId last_down(SlotId id, std::size_t w) const;
+
+ private:
+  std::map<Ring, std::vector<RoundId>> written_rounds_;  // of the host's rings, by acquisition
 };
 
 /// For each stage of \p call: its chunks of those uses that \p wanted(stage, place) takes.

@@ -30,8 +30,8 @@ class ParameterUploads {
   /// the chunks of the last window.
   void add_own(SlotId id);
 
-  /// Parameters of the device's next slot, in window \p w of slot \p id: behind the activation
-  /// copies that go up in this window.
+  /// Parameters of the device's next turn, in window \p w of the turn that slot \p id begins:
+  /// behind the activation copies that go up in this window.
   void add_window(SlotId id, std::size_t w);
 
  private:

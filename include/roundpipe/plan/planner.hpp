@@ -16,6 +16,7 @@
 #include <roundpipe/model/model_description.hpp>
 #include <roundpipe/model/parameter_blocks.hpp>
 #include <roundpipe/plan/plan_options.hpp>
+#include <roundpipe/plan/stage_finder.hpp>
 #include <roundpipe/plan/stage_plan.hpp>
 #include <roundpipe/plan/stage_search.hpp>
 #include <roundpipe/plan/step_graph.hpp>
@@ -61,15 +62,9 @@ class Planner {
     auto const partition = [&](PartitionProblem const& problem) {
       return partitioner_.partition(problem);
     };
-    return detail::StageSearch(partition,
-                               yields_to_forecast(partitioner_),
-                               depth,
-                               model,
-                               blocks,
-                               costs,
-                               options,
-                               forecast)
-        .run();
+    detail::StageFinder const finder(
+        partition, yields_to_forecast(partitioner_), depth, model, blocks, options, forecast);
+    return detail::StageSearch(finder, model, blocks, costs, options, forecast).run();
   }
 
   /// The graph of a training call.
@@ -83,7 +78,8 @@ class Planner {
                   .backward_stages = plan.partition.backward.size(),
                   .devices = options.devices,
                   .micro_batches_per_round = options.micro_batches_per_round,
-                  .rounds = options.rounds},
+                  .rounds = options.rounds,
+                  .overlaps_rounds = plan.train.front().working_set.overlaps_rounds()},
                  options.micro_batches_per_round,
                  plan.memory.buffering);
   }

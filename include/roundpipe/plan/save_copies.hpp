@@ -12,6 +12,7 @@
 #include <roundpipe/plan/call_context.hpp>
 
 #include <cstddef>
+#include <map>
 #include <optional>
 #include <vector>
 
@@ -25,8 +26,7 @@ namespace roundpipe::detail {
 class SaveCopies {
  public:
   /// \p call must outlive this.
-  explicit SaveCopies(CallContext& call)
-      : call_(call), down_(call.input.blocks.layer_uses.size() * call.micro_batches_per_round()) {}
+  explicit SaveCopies(CallContext& call) : call_(call) {}
 
   /// Adds the first uploads of slot \p id, as many as there are entries.
   void begin_slot(SlotId id);
@@ -66,17 +66,13 @@ class SaveCopies {
   /// Adds the download of \p save behind the boundaries that go down before window \p w.
   void add_down(SlotId id, Save const& save, std::size_t w);
 
-  [[nodiscard]] std::size_t index(Save const& save) const noexcept {
-    return save.layer * call_.micro_batches_per_round() + save.micro_batch;
-  }
-
   CallContext& call_;
-  std::vector<ActionId> down_;     // what is on the host, by layer and micro-batch
-  std::vector<Save> due_;          // what the slot needs, in order
-  std::size_t uploaded_ = 0;       // of these: have an upload
-  std::size_t used_ = 0;           // and compute that uses it
-  std::optional<Buffer> written_;  // by the compute that is being added
-  std::optional<Save> last_;       // of the stage's last layer, until its micro-batch is finished
+  std::map<Buffer, ActionId> down_;  // what goes to the host, or is there
+  std::vector<Save> due_;            // what the slot needs, in order
+  std::size_t uploaded_ = 0;         // of these: have an upload
+  std::size_t used_ = 0;             // and compute that uses it
+  std::optional<Buffer> written_;    // by the compute that is being added
+  std::optional<Save> last_;         // of the stage's last layer, until its micro-batch is finished
 };
 
 }  // namespace roundpipe::detail

@@ -30,7 +30,7 @@ struct StagePlan {
                                        ParameterBlocks const& blocks,
                                        Partition partition,
                                        Buffering buffering,
-                                       WorkingSet const& working_set = {});
+                                       WorkingSet working_set = {});
 
 }  // namespace roundpipe
 

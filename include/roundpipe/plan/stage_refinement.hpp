@@ -48,6 +48,12 @@ class StageRefinement {
   /// \p most, and forward stages before \p fused as long as they fit beside it.
   [[nodiscard]] StageNeeds with_forward(StageNeeds most, LayerRange fused, Bytes budget) const;
 
+  /// \p most, and forward stages before \p fused of which each runs in turn with one of \p backward
+  /// layers, or with the fused stage.
+  [[nodiscard]] StageNeeds with_forward_beside(StageNeeds most,
+                                               LayerRange fused,
+                                               std::size_t backward) const;
+
   /// Stages before \p fused that need no more than \p most; nothing when there are none.
   [[nodiscard]] std::optional<Partition> cut(LayerRange fused, StageNeeds const& most) const;
 

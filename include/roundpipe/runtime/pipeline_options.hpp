@@ -85,6 +85,12 @@ struct PipelineOptions {
   /// Of each layer and micro-batch of a round: the save level that the host keeps, see \ref
   /// WorkingSet. It takes the place of the two choices above. None: theirs.
   std::optional<std::vector<std::vector<std::size_t>>> save_levels = std::nullopt;
+  /// The same of each call's first round, where that has others: it overlaps with no other round.
+  std::optional<std::vector<std::vector<std::size_t>>> first_round_levels = std::nullopt;
+  /// Whether a round's forward stages run in turn with the backward stages of the round before, so
+  /// that saves have the time of both to go to the host and back. None: where that is faster by
+  /// \ref forecast; without a forecast, no. The weights are the same bits in any case.
+  std::optional<bool> overlaps_rounds = std::nullopt;
   /// Threads that update parameters. 0: one for each usable core that no issuing thread needs.
   std::size_t optimizer_threads = 0;
   bool verify = true;              ///< Whether the plan's graphs are checked before step 1.

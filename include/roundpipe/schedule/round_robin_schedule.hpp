@@ -8,16 +8,23 @@
 #include <roundpipe/concepts/schedule.hpp>
 #include <roundpipe/config.hpp>
 #include <roundpipe/core/id.hpp>
+#include <roundpipe/schedule/slot_order.hpp>
 
 #include <cstddef>
+#include <vector>
 
 namespace roundpipe {
 
-/// \brief Slot i of a call, counted over its rounds, runs on relative device i mod N.
+/// \brief Slot i of a call, counted over its rounds, runs on relative device i mod N; two slots
+/// that take turns count as one.
 /// A slot is a stage in a round: all its micro-batches, one after another. Each round runs the
 /// forward stages, then the backward stages. No stage is bound to a device, so stages may take
 /// different times, and any number of stages works (RoundPipe, arXiv:2604.27085). The next call
 /// continues with the device after the last slot's device.
+///
+/// Where `shape.overlaps_rounds`, the forward stages of every round but the first are spread evenly
+/// over the backward stages of the round before, and take turns with them. So what a forward saves
+/// has the time of a backward, too, to go to the host.
 class RoundRobinSchedule {
  public:
   /// The tasks of each relative device, in its order. A shape without backward stages is a
@@ -25,12 +32,13 @@ class RoundRobinSchedule {
   /// micro-batches or rounds.
   [[nodiscard]] DeviceTasks tasks(ScheduleShape const& shape) const;
 
-  /// By how many devices the slots of the next call are shifted: (S R) mod N.
-  /// \throws Error (invalid_argument) like \ref tasks().
-  [[nodiscard]] std::size_t advance(ScheduleShape const& shape) const {
-    check(shape);
-    return (shape.stages() % shape.devices) * (shape.rounds % shape.devices) % shape.devices;
-  }
+  /// By how many devices the slots of the next call are shifted: (S R) mod N, where none take
+  /// turns. \throws Error (invalid_argument) like \ref tasks().
+  [[nodiscard]] std::size_t advance(ScheduleShape const& shape) const;
+
+ private:
+  /// What runs one after another: a slot, or two that take turns.
+  [[nodiscard]] static std::vector<std::vector<Slot>> turns(ScheduleShape const& shape);
 };
 
 static_assert(Schedule<RoundRobinSchedule>);

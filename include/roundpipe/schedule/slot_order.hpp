@@ -10,6 +10,7 @@
 #include <roundpipe/core/error.hpp>
 #include <roundpipe/core/id.hpp>
 
+#include <span>
 #include <vector>
 
 namespace roundpipe {
@@ -18,9 +19,13 @@ namespace roundpipe {
 struct Slot {
   StageId stage;
   RoundId round;
-  DeviceId device;
-  SlotId previous;  ///< The slot before on the same device, in this call; or none.
-  SlotId next;      ///< The slot after on the same device, in this call; or none.
+  DeviceId device{};
+  SlotId previous{};  ///< The slot before on the same device, in this call; or none. Of two that
+                      ///< take turns: for the first of two the first, else the second.
+  SlotId next{};      ///< The slot after on the same device, in this call, or the first of two; or
+                      ///< none.
+  SlotId partner{};   ///< The slot that takes turns with this one, micro-batch by micro-batch, the
+                      ///< one with the smaller id first; or none.
 };
 
 namespace detail {
@@ -30,13 +35,16 @@ namespace detail {
                                            StageId stage,
                                            RoundId round);
 
+/// The tasks of \p slots, of which \c stage and \c round count: they take turns.
+[[nodiscard]] std::vector<Task> turn_tasks(ScheduleShape const& shape, std::span<Slot const> slots);
+
 }  // namespace detail
 
 /// The slots of a call in issue order: a slot comes after the previous slot on its device, and
 /// after the previous stage in its round.
 /// \throws Error (unsupported) when the micro-batches of a stage in a round are not consecutive and
-/// in order on one device; (invalid_argument) when a slot is missing or repeated, or when the lists
-/// cannot be run.
+/// in order on one device, or take turns with something else than \ref Schedule says;
+/// (invalid_argument) when a slot is missing or repeated, or when the lists cannot be run.
 [[nodiscard]] std::vector<Slot> order_slots(ScheduleShape const& shape, DeviceTasks const& tasks);
 
 }  // namespace roundpipe

@@ -164,6 +164,10 @@ TEST_CASE("every mutant that can change a result or a queue is caught by the rul
       auto partial = sized(2, 3, 1, {.dense = 2});
       partial.plan.save_levels = {{}, {1, 0, 2}, {0, 1, 1}};
       check(partial, round_robin, priority);
+      auto overlapping = sized(1, 2, 2, {.dense = 2});
+      overlapping.plan.overlaps_rounds = true;
+      overlapping.plan.save_levels = {{}, {1, 2}, {2, 2}};
+      check(overlapping, round_robin, priority);
       auto const check_tight = [&](Training training, auto const& partitioner) {
         training.step = mode.step;
         training.plan.device_memory =

@@ -81,6 +81,27 @@ TEST_CASE("the host keeps of each save what its level says, for one round") {
   CHECK(plan.working_set.count(1) == 2);
 }
 
+TEST_CASE(
+    "of rounds that overlap the host keeps two, where the forward begins before the backward") {
+  auto const model = describe(toy_model({.dense = 2}), {2, 3});
+  auto const& bytes = model.layers[1].save_levels;
+  auto set = keep_levels(model, {{}, {0, 1, 2, 0}, {1, 1, 1, 1}}, micro_batches);
+  set.set_overlaps_rounds(true);
+  set.set_first_round(keep_levels(model, {{}, {1, 0, 0, 0}}, micro_batches));
+  auto const of_two = planned(model, set);
+  auto const& levels = model.layers[2].save_levels;
+  auto const saves_1 = 2 * align_up(bytes[1]) + align_up(bytes[2]);
+  auto const saves_2 = micro_batches * align_up(levels[1]);
+  CHECK(of_two.offloaded_saves.at(1) == std::vector<Bytes>{bytes[1], bytes[1], bytes[2], 0});
+  CHECK(line_of(of_two, "offloaded saves") == 2 * (saves_1 + saves_2));
+  set.set_kept_rounds({2, 2, 1});
+  auto const of_some = planned(model, set);
+  CHECK(line_of(of_some, "offloaded saves") == 2 * saves_1 + saves_2);
+  auto const boundary = align_up(model.layers[0].boundary.bytes());
+  CHECK(line_of(of_two, "checkpoints") - line_of(of_some, "checkpoints") ==
+        micro_batches * boundary);
+}
+
 TEST_CASE("16-bit floats need fp32 weights beside them, bf16 does not") {
   for (auto const type : {DType::f16, DType::bf16}) {
     auto const blocks = form_blocks(describe(toy_model({.types = {4, type, type}}), {2, 3}));

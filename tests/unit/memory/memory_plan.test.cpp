@@ -35,12 +35,36 @@ TEST_CASE("each ring entry holds the largest stage, rings follow each other, and
   CHECK(total_bytes(plan.ledger(), LedgerLine::Space::device) == plan.bytes);
 }
 
+TEST_CASE("where rounds overlap, forward stages have rings of their own") {
+  std::vector<StageLayout> stages(2);
+  stages[0].kind = StageKind::forward;
+  stages[0].working_set.set_overlaps_rounds(true);
+  stages[0].parameter_bytes = 512;
+  stages[0].in_bytes = 256;
+  stages[0].save_bytes = 1024;
+  stages[1].kind = StageKind::fused;
+  stages[1].parameter_bytes = 768;
+  stages[1].gradient_bytes = 1024;
+  stages[1].scratch_bytes = 2048;
+  auto const plan = plan_device_memory(stages, {2, 1, 2, 3});
+  Ring const of_forward{BufferKind::parameters, DeviceId(0), forward_ring};
+  CHECK(plan.ring(BufferKind::parameters).entry_bytes == 768);
+  CHECK(plan.ring(of_forward).entry_bytes == 512);
+  CHECK(plan.ring(of_forward).offset == 2 * 768 + 1024);
+  CHECK(plan.ring(Ring{BufferKind::parameters, DeviceId(0), 0}).offset == 0);
+  CHECK(plan.ring(BufferKind::saves).count == 0);
+  CHECK(plan.ring(Ring{BufferKind::saves, DeviceId(0), forward_ring}).count == 3);
+  CHECK(plan.bytes == 2 * 768 + 1024 + 2 * 512 + 2 * 256 + 3 * 1024 + 2048);
+  CHECK(total_bytes(plan.ledger(), LedgerLine::Space::device) == plan.bytes);
+}
+
 TEST_CASE("a device needs exactly the budget of a stage to run only that stage") {
   auto const model = describe(toy_model({.dense = 2, .drops = true}), {2, 3});
   auto const blocks = form_blocks(model);
   Buffering const buffering{2, 1, 2, 3};
   for (std::size_t offloaded = 0; offloaded <= 4; offloaded += 2) {
-    auto const set = offloaded > 0 ? spread_saves(model, offloaded, 4) : WorkingSet{};
+    auto set = offloaded > 0 ? spread_saves(model, offloaded, 4) : WorkingSet{};
+    set.set_overlaps_rounds(offloaded == 4);
     StageBudget const sizes(model, blocks, set);
     for (std::size_t first = 0; first < model.size(); ++first) {
       for (std::size_t count = 1; first + count < model.size(); ++count) {

@@ -324,7 +324,7 @@ TEST_CASE("where every boundary is a checkpoint, saved activations have room for
   auto const count_passes = [](StageLayout const& stage) {
     std::size_t count = 0;
     for (std::size_t m = 0; m < 4; ++m) {
-      count += stage.passes(m).size();
+      count += stage.passes(RoundId(0), m).size();
     }
     return count;
   };

@@ -47,6 +47,30 @@ TEST_CASE("a save level is set for a layer and a micro-batch") {
   CHECK(without.level(1, 2) == 0);
 }
 
+TEST_CASE("the first round may keep something else, and rounds that overlap keep two") {
+  WorkingSet first({{0}, {0, 256, 1000}}, 2);
+  first.set_level(1, 1, 2);
+  WorkingSet set({{0}, {0, 256, 1000}}, 2);
+  set.set_level(1, 0, 1);
+  CHECK(set.of_round(0).level(1, 0) == 1);
+  set.set_first_round(first);
+  CHECK(set.of_round(0).level(1, 0) == 0);
+  CHECK(set.of_round(0).level(1, 1) == 2);
+  CHECK(set.of_round(1).level(1, 0) == 1);
+  CHECK(set.of_round(2).level(1, 1) == 0);
+  CHECK(set.most_bytes(1) == 1000);
+  CHECK_FALSE(set.overlaps_rounds());
+  CHECK(set.kept_rounds(0) == 1);
+  set.set_overlaps_rounds(true);
+  CHECK(set.kept_rounds(0) == 2);
+  set.set_kept_rounds({2, 1});
+  CHECK(set.kept_rounds(1) == 1);
+  auto const without = set.without_saves();
+  CHECK(without.overlaps_rounds());
+  CHECK(without.kept_rounds(1) == 1);
+  CHECK(without.most_bytes(1) == 0);
+}
+
 TEST_CASE("there must be such a layer, micro-batch and level") {
   WorkingSet set({{0}, {0, 256}}, 2);
   for (auto const& [layer, micro_batch, level] :

@@ -60,7 +60,7 @@ TEST_CASE("what a later round has overwritten on the host cannot be read") {
     auto const input = small.input();
     detail::CallContext call(input);
     std::size_t const entries = layers ? 1 : 2;
-    CHECK(call.host_entries(BufferKind::checkpoint) == entries);
+    CHECK(call.host_entries(BufferKind::checkpoint, 0) == entries);
     auto const of_round = [&](std::size_t round) {
       auto action =
           call.make(SlotId(0), ActionKind::download_activation, LaneKind::activation_down, 0);
@@ -90,9 +90,9 @@ TEST_CASE("an entry is acquired once, by the first action that needs the entry")
   std::optional<Buffer> entry;
   auto first = call.make(SlotId(1), ActionKind::forward, LaneKind::compute, 0);
   auto second = first;
-  auto const buffer = call.acquire_once(entry, BufferKind::gradients, 2, first);
+  auto const buffer = call.acquire_once(entry, BufferKind::gradients, 2, first, 0);
   CHECK(buffer.ring == Ring{BufferKind::gradients, DeviceId(1), 0});
-  CHECK(call.acquire_once(entry, BufferKind::gradients, 2, second) == buffer);
+  CHECK(call.acquire_once(entry, BufferKind::gradients, 2, second, 0) == buffer);
   CHECK(first.ring_waits == std::vector{buffer});
   CHECK(second.ring_waits.empty());
 }

@@ -121,6 +121,49 @@ TEST_CASE("a forecast says how much the host keeps, unless that is given") {
   CHECK(kept(plan(best_at(0))) == doctest::Approx(2));
 }
 
+TEST_CASE("rounds overlap where the forecast says so, and only where there are several") {
+  auto const model = describe(toy_model({.dense = 4}), {2, 3});
+  auto const blocks = form_blocks(model);
+  CostModel const costs(std::vector<LayerCost>(model.size(), {1e-3, 2e-3}));
+  Planner const planner{
+      RoundRobinSchedule{}, PriorityTransferEngine{}, LayerEventProtocol{}, Partitioner{}};
+  PlanOptions options{.micro_batches_per_round = 2,
+                      .rounds = 3,
+                      .device_memory = 32 * model.layers[1].footprint.saved_bytes};
+  auto const overlaps = [](StagePlan const& plan) {
+    return plan.train.front().working_set.overlaps_rounds();
+  };
+  // Stages of one layer leave forward stages before the fused one.
+  auto const prefers = [&](bool overlap) {
+    return [&overlaps, overlap](StagePlan const& plan) {
+      return (overlaps(plan) == overlap ? 1.0 : 2.0) -
+             0.01 * static_cast<double>(plan.train.size());
+    };
+  };
+  auto const plan = [&](PlanForecast const& forecast) {
+    return planner.plan_stages(model, blocks, costs, options, forecast);
+  };
+  CHECK_FALSE(overlaps(plan({})));
+  auto const overlapping = plan(prefers(true));
+  CHECK(overlaps(overlapping));
+  CHECK_FALSE(overlaps(plan(prefers(false))));
+  auto const& set = overlapping.train.front().working_set;
+  for (std::size_t layer = 0; layer + 1 < model.size(); ++layer) {
+    CHECK(set.most_bytes(layer) == model.layers[layer].save_levels.back());
+  }
+  auto const graph = planner.streamed_graph(blocks, overlapping, options);
+  CHECK(graph.rings.contains({BufferKind::parameters, DeviceId(0), forward_ring}));
+  options.overlaps_rounds = false;
+  CHECK_FALSE(overlaps(plan(prefers(true))));
+  options.overlaps_rounds = true;
+  CHECK(overlaps(plan({})));
+  options.overlaps_rounds = std::nullopt;
+  options.rounds = 1;
+  CHECK_FALSE(overlaps(plan(prefers(true))));
+  options.first_round_levels.emplace();
+  CHECK(error_of([&] { (void)plan({}); }).code() == Errc::invalid_argument);
+}
+
 TEST_CASE("a policy that yields to the forecast gets stages that share the rings well") {
   std::vector<LayerBytes> layers(12, {1_MiB, 2_MiB, 64_KiB, 1_MiB, 256_KiB});
   layers.front() = {4_MiB, 8_MiB, 64_KiB, 0, 0};

@@ -45,6 +45,16 @@ auto shapes() {
          });
 }
 
+/// The same, with rounds one by one and with rounds that overlap.
+auto all_shapes() {
+  return views::cartesian_product(shapes(), views::closed_iota(0, 1)) |
+         views::transform([](auto const& t) {
+           auto [shape, overlaps] = t;
+           shape.overlaps_rounds = overlaps == 1;
+           return shape;
+         });
+}
+
 std::vector<TaskKind> kinds_of(ScheduleShape const& shape, std::size_t stage) {
   if (stage < shape.forward_stages) {
     return {TaskKind::forward};
@@ -56,7 +66,7 @@ std::vector<TaskKind> kinds_of(ScheduleShape const& shape, std::size_t stage) {
 }
 
 TEST_CASE("every stage runs every micro-batch of every round exactly once") {
-  for (auto const shape : shapes()) {
+  for (auto const shape : all_shapes()) {
     auto const tasks = RoundRobinSchedule{}.tasks(shape);
     REQUIRE(tasks.size() == shape.devices);
     std::size_t expected = 0;
@@ -88,6 +98,34 @@ TEST_CASE("slot i runs on device i mod N, its micro-batches consecutive and in o
       CHECK(ranges::is_sorted(list, {}, [&](Task const& task) {
         return std::tuple(slot(task), task.micro_batch, task.kind);
       }));
+    }
+  }
+}
+
+TEST_CASE("where rounds overlap, a forward stage runs no earlier than the plan has room for it") {
+  for (auto shape : shapes()) {
+    shape.overlaps_rounds = true;
+    auto const slots = order_slots(shape, RoundRobinSchedule{}.tasks(shape));
+    std::vector<std::size_t> next_backward(shape.rounds);  // by round: the next stage to begin
+    for (auto const& slot : slots) {
+      auto const round = slot.round.index();
+      if (slot.stage.index() >= shape.forward_stages) {
+        next_backward[round] = slot.stage.index() - shape.forward_stages + 1;
+      } else if (round > 0) {
+        // All stages before the one that it takes turns with have begun.
+        CHECK(shape.first_beside(next_backward[round - 1]) <= slot.stage.index());
+      }
+      if (slot.partner.valid()) {
+        CHECK(slots[slot.partner.index()].device == slot.device);
+      }
+    }
+    std::size_t turns = 0;
+    for (std::size_t i = 0; i < slots.size(); ++i) {
+      auto const second = slots[i].partner.valid() && slots[i].partner.index() < i;
+      turns += second ? 0 : 1;
+    }
+    if (shape.micro_batches_per_round > 1) {
+      CHECK(RoundRobinSchedule{}.advance(shape) == turns % shape.devices);
     }
   }
 }

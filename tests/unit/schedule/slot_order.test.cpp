@@ -33,6 +33,51 @@ TEST_CASE("slots come in the order of rounds and stages, with their neighbours o
   }
 }
 
+TEST_CASE("where rounds overlap, a forward slot and a backward slot take turns") {
+  ScheduleShape const shape{.forward_stages = 2,
+                            .backward_stages = 3,
+                            .devices = 1,
+                            .micro_batches_per_round = 2,
+                            .rounds = 2,
+                            .overlaps_rounds = true};
+  auto const tasks = RoundRobinSchedule{}.tasks(shape);
+  auto const slots = order_slots(shape, tasks);
+  struct Expected {
+    int stage, round, previous, next, partner;
+  };
+  // Of round 1, the forward stages run beside backward stages 3 and 4 of round 0.
+  Expected const expected[] = {{0, 0, -1, 1, -1},
+                               {1, 0, 0, 2, -1},
+                               {2, 0, 1, 3, -1},
+                               {0, 1, 2, 5, 4},
+                               {3, 0, 2, 5, 3},
+                               {1, 1, 3, 7, 6},
+                               {4, 0, 4, 7, 5},
+                               {2, 1, 6, 8, -1},
+                               {3, 1, 7, 9, -1},
+                               {4, 1, 8, -1, -1}};
+  REQUIRE(slots.size() == std::size(expected));
+  for (std::size_t i = 0; i < slots.size(); ++i) {
+    CAPTURE(i);
+    auto const number = [](SlotId id) { return id.valid() ? static_cast<int>(id.index()) : -1; };
+    CHECK(static_cast<int>(slots[i].stage.index()) == expected[i].stage);
+    CHECK(static_cast<int>(slots[i].round.index()) == expected[i].round);
+    CHECK(number(slots[i].previous) == expected[i].previous);
+    CHECK(number(slots[i].next) == expected[i].next);
+    CHECK(number(slots[i].partner) == expected[i].partner);
+  }
+  auto one_by_one = shape;
+  one_by_one.overlaps_rounds = false;
+  CHECK(error_of([&] { return order_slots(one_by_one, tasks); }).code() == Errc::unsupported);
+  // The backward slot first, or two backward slots.
+  auto other = tasks;
+  auto const begin = std::find_if(
+      other[0].begin(), other[0].end(), [](Task const& task) { return task.round == RoundId(1); });
+  std::rotate(begin, begin + 1, begin + 3);  // micro-batch 0: recompute, backward, forward
+  std::rotate(begin + 3, begin + 4, begin + 6);
+  CHECK(error_of([&] { return order_slots(shape, other); }).code() == Errc::unsupported);
+}
+
 TEST_CASE("stages bound to devices are ordered so that they can run") {
   ScheduleShape const shape{.forward_stages = 2,
                             .backward_stages = 3,

@@ -15,6 +15,7 @@
 #include <roundpipe/model/stage_passes.hpp>
 #include <roundpipe/model/working_set.hpp>
 
+#include <algorithm>
 #include <cstddef>
 #include <map>
 #include <span>
@@ -40,7 +41,8 @@ ROUNDPIPE_INLINE void add_saves(std::map<std::size_t, std::vector<Bytes>>& saves
   for (auto layer = stage.range.first; layer < stage.range.end(); ++layer) {
     if (stage.working_set.most_bytes(layer) > 0) {
       for (std::size_t m = 0; m < micro_batches_per_round; ++m) {
-        saves[layer].push_back(stage.working_set.bytes(layer, m));
+        saves[layer].push_back(std::max(stage.working_set.bytes(layer, m),
+                                        stage.working_set.of_round(0).bytes(layer, m)));
       }
     }
   }
@@ -91,9 +93,10 @@ ROUNDPIPE_INLINE HostMemoryPlan plan_host_memory(ModelDescription const& model,
   auto const rings = [&](BufferKind kind, std::map<std::size_t, Bytes> const& entries) {
     Bytes bytes = 0;
     for (auto const& [layer, entry] : entries) {
-      bytes += align_up(entry) * needs.micro_batches_per_round;
+      bytes += align_up(entry) * needs.micro_batches_per_round *
+               host_ring_entries(kind, plan.working_set, layer);
     }
-    return bytes * host_ring_entries(kind, plan.working_set.checkpoints());
+    return bytes;
   };
   auto const add = [&](char const* name, Bytes bytes) {
     plan.ledger.push_back({LedgerLine::Space::host, name, bytes});
@@ -109,7 +112,8 @@ ROUNDPIPE_INLINE HostMemoryPlan plan_host_memory(ModelDescription const& model,
     Bytes saves = 0;
     for (auto const& [layer, entries] : plan.offloaded_saves) {
       for (auto const entry : entries) {
-        saves += align_up(entry);
+        saves += align_up(entry) *
+                 host_ring_entries(BufferKind::offloaded_saves, plan.working_set, layer);
       }
     }
     add("offloaded saves", saves);

@@ -30,14 +30,17 @@ ROUNDPIPE_INLINE std::vector<LedgerLine> DeviceMemoryPlan::ledger() const {
                                    "activations out, loss",
                                    "saves on their way"};
   std::vector<LedgerLine> lines;
-  for (std::size_t i = 0; i < rings.size(); ++i) {
-    if (rings[i].count == 0) {
-      continue;
+  auto const add = [&](char const* of, auto const& layouts) {
+    for (std::size_t i = 0; i < layouts.size(); ++i) {
+      if (auto const& ring = layouts[i]; ring.count > 0) {
+        lines.push_back({LedgerLine::Space::device,
+                         std::string(names[i]) + of + " x" + std::to_string(ring.count),
+                         ring.entry_bytes * ring.count});
+      }
     }
-    lines.push_back({LedgerLine::Space::device,
-                     names[i] + (" x" + std::to_string(rings[i].count)),
-                     rings[i].entry_bytes * rings[i].count});
-  }
+  };
+  add("", rings);
+  add(" of forward stages", forward_rings);
   lines.push_back(
       {LedgerLine::Space::device, "saved activations, inner boundaries, workspace", scratch_bytes});
   return lines;
@@ -57,16 +60,22 @@ ROUNDPIPE_INLINE DeviceMemoryPlan plan_device_memory(std::span<StageLayout const
                                         &StageLayout::in_bytes,
                                         &StageLayout::out_bytes,
                                         &StageLayout::save_bytes};
-  for (std::size_t i = 0; i < plan.rings.size(); ++i) {
-    auto& ring = plan.rings[i];
-    ring.offset = plan.bytes;
-    for (auto const& stage : stages) {
-      ring.entry_bytes = std::max(ring.entry_bytes, stage.*needs[i]);
+  auto const add = [&](auto& rings, bool of_forward) {
+    for (std::size_t i = 0; i < rings.size(); ++i) {
+      auto& ring = rings[i];
+      ring.offset = plan.bytes;
+      for (auto const& stage : stages) {
+        if (stage.has_own_rings() == of_forward) {
+          ring.entry_bytes = std::max(ring.entry_bytes, stage.*needs[i]);
+        }
+      }
+      auto const may_be_none = of_forward || i == static_cast<std::size_t>(BufferKind::saves);
+      ring.count = may_be_none && ring.entry_bytes == 0 ? 0 : counts[i];
+      plan.bytes += ring.entry_bytes * ring.count;
     }
-    auto const may_be_none = i == static_cast<std::size_t>(BufferKind::saves);
-    ring.count = may_be_none && ring.entry_bytes == 0 ? 0 : counts[i];
-    plan.bytes += ring.entry_bytes * ring.count;
-  }
+  };
+  add(plan.rings, false);
+  add(plan.forward_rings, true);
   plan.scratch_offset = plan.bytes;
   for (auto const& stage : stages) {
     plan.scratch_bytes = std::max(plan.scratch_bytes, stage.scratch_bytes);

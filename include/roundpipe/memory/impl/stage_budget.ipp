@@ -61,12 +61,19 @@ ROUNDPIPE_INLINE std::pair<std::size_t, Bytes> StageBudget::largest_layer(
 }
 
 ROUNDPIPE_INLINE StageNeeds StageBudget::sizes_of(StageLayout const& layout) {
-  return {layout.parameter_bytes,
-          layout.gradient_bytes,
-          layout.in_bytes,
-          layout.out_bytes,
-          layout.scratch_bytes,
-          layout.save_bytes};
+  if (layout.has_own_rings()) {
+    return {.scratch = layout.scratch_bytes,
+            .forward_parameters = layout.parameter_bytes,
+            .forward_in = layout.in_bytes,
+            .forward_out = layout.out_bytes,
+            .forward_saves = layout.save_bytes};
+  }
+  return {.parameters = layout.parameter_bytes,
+          .gradients = layout.gradient_bytes,
+          .in = layout.in_bytes,
+          .out = layout.out_bytes,
+          .saves = layout.save_bytes,
+          .scratch = layout.scratch_bytes};
 }
 
 }  // namespace roundpipe

@@ -5,6 +5,7 @@
 #include <roundpipe/concepts/partition_policy.hpp>
 #include <roundpipe/core/bytes.hpp>
 #include <roundpipe/core/id.hpp>
+#include <roundpipe/memory/freed_space.hpp>
 #include <roundpipe/memory/stage_layout.hpp>
 #include <roundpipe/model/model_description.hpp>
 #include <roundpipe/model/parameter_blocks.hpp>
@@ -14,8 +15,6 @@
 #include <algorithm>
 #include <cstddef>
 #include <functional>
-#include <iterator>
-#include <map>
 #include <utility>
 
 namespace roundpipe {
@@ -36,53 +35,6 @@ class AreaCursor {
  private:
   Area area_;
   Bytes used_ = 0;
-};
-
-/// Hands out places in memory that has become free, before it takes more.
-class FreedSpace {
- public:
-  /// All behind \p end is free.
-  explicit FreedSpace(Bytes end) noexcept : end_(end) {}
-
-  /// Where memory has ended so far.
-  [[nodiscard]] Bytes end() const noexcept { return end_; }
-
-  void free(Bytes offset, Bytes bytes) {
-    if (bytes == 0) {
-      return;
-    }
-    auto const next = free_.lower_bound(offset);
-    if (next != free_.end() && next->first == offset + bytes) {
-      bytes += next->second;
-      free_.erase(next);
-    }
-    auto const inserted = free_.emplace(offset, bytes).first;
-    if (inserted != free_.begin()) {
-      if (auto const before = std::prev(inserted); before->first + before->second == offset) {
-        before->second += bytes;
-        free_.erase(inserted);
-      }
-    }
-  }
-
-  /// The first free \p bytes.
-  [[nodiscard]] Bytes take(Bytes bytes) {
-    auto const found = std::find_if(
-        free_.begin(), free_.end(), [&](auto const& space) { return space.second >= bytes; });
-    if (found == free_.end()) {
-      return std::exchange(end_, end_ + bytes);
-    }
-    auto const [offset, room] = *found;
-    free_.erase(found);
-    if (room > bytes) {
-      free_.emplace(offset + bytes, room - bytes);
-    }
-    return offset;
-  }
-
- private:
-  Bytes end_;
-  std::map<Bytes, Bytes> free_;  // bytes by offset; no two touch
 };
 
 /// Places the rounded gradients where sums have been that are rounded before, in the order in which
@@ -155,12 +107,15 @@ ROUNDPIPE_INLINE bool StageLayout::runs_forward(std::size_t layer) const {
   if (!recomputes_one_by_one()) {
     return true;
   }
-  for (std::size_t m = 0; m < working_set.micro_batches_per_round(); ++m) {
-    if (working_set.recomputes(layer, m)) {
-      return true;
+  auto const recomputes = [&](WorkingSet const& set) {
+    for (std::size_t m = 0; m < set.micro_batches_per_round(); ++m) {
+      if (set.recomputes(layer, m)) {
+        return true;
+      }
     }
-  }
-  return false;
+    return false;
+  };
+  return recomputes(working_set) || recomputes(working_set.of_round(0));
 }
 
 ROUNDPIPE_INLINE std::size_t StageLayout::last_reader(BlockUseId holder,
@@ -188,13 +143,16 @@ struct SaveRest {
                                                   bool is_forward,
                                                   Bytes saved_bytes) {
   SaveRest result;
-  for (std::size_t m = 0; m < working_set.micro_batches_per_round(); ++m) {
-    auto const kept = working_set.bytes(layer, m);
-    result.kept_bytes = std::max(result.kept_bytes, kept);
-    auto const has_rest =
-        is_forward ? working_set.level(layer, m) > 0 : working_set.recomputes(layer, m);
-    result.rest_bytes = std::max(result.rest_bytes, has_rest ? saved_bytes - kept : 0);
-  }
+  auto const include = [&](WorkingSet const& set) {
+    for (std::size_t m = 0; m < set.micro_batches_per_round(); ++m) {
+      auto const kept = set.bytes(layer, m);
+      result.kept_bytes = std::max(result.kept_bytes, kept);
+      auto const has_rest = is_forward ? set.level(layer, m) > 0 : set.recomputes(layer, m);
+      result.rest_bytes = std::max(result.rest_bytes, has_rest ? saved_bytes - kept : 0);
+    }
+  };
+  include(working_set);
+  include(working_set.of_round(0));
   return result;
 }
 

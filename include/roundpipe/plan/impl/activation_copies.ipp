@@ -100,8 +100,8 @@ ROUNDPIPE_INLINE Action ActivationCopies::make_up(SlotId id, ActionKind kind, st
 
 ROUNDPIPE_INLINE ActionId ActivationCopies::add_to_entry(Action action) {
   auto& entry = call_.work_of(action.slot).entries_in[action.micro_batch.index()];
-  action.writes.push_back(
-      call_.acquire_once(entry, BufferKind::activations_in, in_flight(), action));
+  action.writes.push_back(call_.acquire_once(
+      entry, BufferKind::activations_in, in_flight(), action, call_.ring_index(action.slot)));
   return call_.graph.add(std::move(action));
 }
 

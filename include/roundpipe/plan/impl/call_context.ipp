@@ -12,6 +12,7 @@
 #include <roundpipe/plan/call_context.hpp>
 #include <roundpipe/plan/stage_chunks.hpp>
 
+#include <algorithm>
 #include <cstddef>
 #include <optional>
 #include <span>
@@ -62,10 +63,12 @@ ROUNDPIPE_INLINE Buffer CallContext::write_host(Action& action,
                                                 BufferKind kind,
                                                 std::size_t layer) {
   auto const ring = host_ring(kind, layer, action.micro_batch);
-  auto const buffer = graph.acquire(ring, host_entries(kind), action);
-  require(buffer.sequence == action.round.index(),
+  auto const buffer = graph.acquire(ring, host_entries(kind, layer), action);
+  auto const may_skip_rounds = kind == BufferKind::offloaded_saves;  // the first may keep less
+  require(may_skip_rounds || buffer.sequence == action.round.index(),
           Errc::unsupported,
           "the schedule runs a stage's rounds out of order");
+  written_rounds_[ring].push_back(action.round);
   action.writes.push_back(buffer);
   return buffer;
 }
@@ -73,8 +76,11 @@ ROUNDPIPE_INLINE Buffer CallContext::write_host(Action& action,
 ROUNDPIPE_INLINE Buffer CallContext::read_host(Action& action,
                                                BufferKind kind,
                                                std::size_t layer) const {
-  Buffer const buffer{host_ring(kind, layer, action.micro_batch), action.round.index()};
-  require(graph.acquisitions(buffer.ring) <= buffer.sequence + host_entries(kind),
+  auto const ring = host_ring(kind, layer, action.micro_batch);
+  auto const& rounds = written_rounds_.at(ring);
+  auto const written = std::find(rounds.begin(), rounds.end(), action.round);
+  Buffer const buffer{ring, static_cast<std::size_t>(written - rounds.begin())};
+  require(graph.acquisitions(buffer.ring) <= buffer.sequence + host_entries(kind, layer),
           Errc::unsupported,
           "the schedule runs later rounds forward before it has run this one backward, and the "
           "host has no room for what they all keep");
@@ -82,8 +88,8 @@ ROUNDPIPE_INLINE Buffer CallContext::read_host(Action& action,
   return buffer;
 }
 
-ROUNDPIPE_INLINE std::size_t CallContext::host_entries(BufferKind kind) const {
-  return host_ring_entries(kind, input.stages.front().working_set.checkpoints());
+ROUNDPIPE_INLINE std::size_t CallContext::host_entries(BufferKind kind, std::size_t layer) const {
+  return host_ring_entries(kind, input.stages.front().working_set, layer);
 }
 
 ROUNDPIPE_INLINE void CallContext::wait_for_rules(Action& action, BlockEvent event) const {
@@ -92,10 +98,10 @@ ROUNDPIPE_INLINE void CallContext::wait_for_rules(Action& action, BlockEvent eve
 }
 
 ROUNDPIPE_INLINE std::vector<std::size_t> CallContext::parameter_rings(
-    std::span<BlockUseId const> uses) const {
+    SlotId id, std::span<BlockUseId const> uses) const {
   std::vector<std::size_t> rings;
   for (auto const use : uses) {
-    auto const ring = has_fixed_parameters() ? use.index() : 0;
+    auto const ring = has_fixed_parameters() ? use.index() : ring_index(id);
     if (rings.empty() || rings.back() != ring) {
       rings.push_back(ring);
     }
@@ -126,17 +132,23 @@ ROUNDPIPE_INLINE ActionId CallContext::compute_before(SlotId id,
 }
 
 ROUNDPIPE_INLINE ActionId CallContext::last_down(SlotId id, std::size_t w) const {
-  while (id.valid()) {
-    auto const& down = work[id.index()].activation_down;
-    while (w > 0) {
-      if (down[--w].valid()) {
-        return down[w];
+  ActionId last;
+  while (id.valid() && !last.valid()) {
+    auto const first = first_of_turn(id);
+    for (auto const each : turn_of(first)) {
+      auto const& down = work[each.index()].activation_down;
+      auto m = w;
+      while (m > 0 && !down[m - 1].valid()) {
+        --m;
+      }
+      if (m > 0 && (!last.valid() || last < down[m - 1])) {
+        last = down[m - 1];
       }
     }
-    id = slot(id).previous;
+    id = slot(first).previous;
     w = micro_batches_per_round();
   }
-  return ActionId::none();
+  return last;
 }
 
 }  // namespace detail

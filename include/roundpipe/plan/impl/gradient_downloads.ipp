@@ -24,13 +24,15 @@ ROUNDPIPE_INLINE void GradientDownloads::add_window(SlotId id, std::size_t w) {
   if (!in_windows() || !previous.valid()) {
     return;
   }
-  for (auto const& chunk : chunks_of(previous)) {
-    if (chunk.window == w) {
-      std::vector<ActionId> gates;
-      if (chunk.gated) {
-        gates = {call_.compute_before(id, w, 1), call_.last_down(id, w)};
+  for (auto const slot : call_.turn_of(call_.first_of_turn(previous))) {
+    for (auto const& chunk : chunks_of(slot)) {
+      if (chunk.window == w) {
+        std::vector<ActionId> gates;
+        if (chunk.gated) {
+          gates = {call_.compute_before_window(id, w), call_.last_down(id, w)};
+        }
+        add_chunk(slot, chunk, gates, id);
       }
-      add_chunk(previous, chunk, gates, id);
     }
   }
 }

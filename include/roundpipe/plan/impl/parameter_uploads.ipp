@@ -53,10 +53,11 @@ ROUNDPIPE_INLINE void ParameterUploads::add_own(SlotId id) {
   auto const& work = call_.work_of(id);
   for (auto const& chunk : chunks_of(id)) {
     if (waits_for_own_activation(chunk)) {
-      ActionId const gates[] = {call_.compute_before(previous, chunk.window, 1),
+      auto const window_slot = call_.first_of_turn(previous);
+      ActionId const gates[] = {call_.compute_before_window(window_slot, chunk.window),
                                 work.activation_up.front(),
                                 work.gradient_up.front()};
-      add_chunk(id, chunk, gates, previous);
+      add_chunk(id, chunk, gates, window_slot);
     }
   }
 }
@@ -66,17 +67,18 @@ ROUNDPIPE_INLINE void ParameterUploads::add_window(SlotId id, std::size_t w) {
   if (!in_windows() || !next.valid()) {
     return;
   }
-  auto const& work = call_.work_of(id);
-  auto const up = uploaded_through(w) - 1;
-  for (auto const& chunk : chunks_of(next)) {
-    if (chunk.window != w || waits_for_own_activation(chunk)) {
-      continue;
+  std::vector<ActionId> gates{call_.compute_before_window(id, w)};
+  for (auto const slot : call_.turn_of(id)) {
+    auto const& work = call_.work_of(slot);
+    auto const up = uploaded_through(w) - 1;
+    gates.insert(gates.end(), {work.activation_up[up], work.gradient_up[up]});
+  }
+  for (auto const slot : call_.turn_of(next)) {
+    for (auto const& chunk : chunks_of(slot)) {
+      if (chunk.window == w && !waits_for_own_activation(chunk)) {
+        add_chunk(slot, chunk, chunk.gated ? std::span(gates) : std::span<ActionId>(), id);
+      }
     }
-    std::vector<ActionId> gates;
-    if (chunk.gated) {
-      gates = {call_.compute_before(id, w, 1), work.activation_up[up], work.gradient_up[up]};
-    }
-    add_chunk(next, chunk, gates, id);
   }
 }
 
@@ -91,7 +93,7 @@ ROUNDPIPE_INLINE void ParameterUploads::add_chunk(SlotId id,
     auto const back = call_.micro_batches_per_round() - uploaded_through(chunk.window);
     action.lane_waits.push_back({LaneKind::activation_up, back});
   }
-  for (auto const index : call_.parameter_rings(chunk.uses)) {
+  for (auto const index : call_.parameter_rings(id, chunk.uses)) {
     work.parameters.resize(std::max(work.parameters.size(), index + 1));
     action.writes.push_back(call_.acquire_once(work.parameters[index],
                                                BufferKind::parameters,

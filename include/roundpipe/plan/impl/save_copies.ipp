@@ -23,7 +23,7 @@ ROUNDPIPE_INLINE void SaveCopies::begin_slot(SlotId id) {
   uploaded_ = 0;
   used_ = 0;
   for (std::size_t m = 0; m < call_.micro_batches_per_round(); ++m) {
-    for (auto const& pass : call_.stage_of(id).passes(m)) {
+    for (auto const& pass : call_.stage_of(id).passes(call_.slot(id).round, m)) {
       if (is_first_reader(pass)) {
         due_.push_back({pass.layer, m, pass.level});
       }
@@ -36,7 +36,7 @@ ROUNDPIPE_INLINE void SaveCopies::begin_slot(SlotId id) {
 
 ROUNDPIPE_INLINE void SaveCopies::use_entry(Action& action, Pass const& pass) {
   if (pass.writes.has(PassData::kept)) {
-    Ring const ring{BufferKind::saves, action.lane.device, 0};
+    Ring const ring{BufferKind::saves, action.lane.device, call_.ring_index(action.slot)};
     written_ = call_.graph.acquire(ring, call_.input.buffering.saves, action);
     action.writes.push_back(*written_);
   }
@@ -73,8 +73,8 @@ ROUNDPIPE_INLINE void SaveCopies::add_down(SlotId id, Save const& save, std::siz
   wait_for(down, save.made);
   wait_for(down, call_.last_down(id, w));
   down.reads.push_back(save.entry);
-  call_.write_host(down, BufferKind::offloaded_saves, save.layer);
-  down_[index(save)] = call_.graph.add(std::move(down));
+  auto const host = call_.write_host(down, BufferKind::offloaded_saves, save.layer);
+  down_[host] = call_.graph.add(std::move(down));
 }
 
 ROUNDPIPE_INLINE Action SaveCopies::make(SlotId id,
@@ -84,7 +84,8 @@ ROUNDPIPE_INLINE Action SaveCopies::make(SlotId id,
   auto action = call_.make(id, kind, lane, save.micro_batch);
   action.layer = LayerId(save.layer);
   action.save_level = save.level;
-  action.bytes = call_.stage_of(id).working_set.bytes(save.layer, save.micro_batch);
+  auto const& set = call_.stage_of(id).working_set.of_round(action.round.index());
+  action.bytes = set.bytes(save.layer, save.micro_batch);
   return action;
 }
 
@@ -94,13 +95,12 @@ ROUNDPIPE_INLINE void SaveCopies::add_up(SlotId id, std::size_t m) {
   }
   auto& save = due_[uploaded_++];
   auto up = make(id, ActionKind::upload_save, LaneKind::save_up, save);
-  wait_for(up, std::exchange(down_[index(save)], ActionId::none()));
+  wait_for(up, down_.at(call_.read_host(up, BufferKind::offloaded_saves, save.layer)));
   if (auto const& work = call_.work_of(id); m < call_.micro_batches_per_round()) {
     wait_for(up, work.activation_up[m]);
     wait_for(up, work.gradient_up[m]);
   }
-  call_.read_host(up, BufferKind::offloaded_saves, save.layer);
-  Ring const ring{BufferKind::saves, up.lane.device, 0};
+  Ring const ring{BufferKind::saves, up.lane.device, call_.ring_index(id)};
   save.entry = call_.graph.acquire(ring, call_.input.buffering.saves, up);
   up.writes.push_back(save.entry);
   save.made = call_.graph.add(std::move(up));

@@ -20,7 +20,7 @@ namespace roundpipe {
 namespace detail {
 
 ROUNDPIPE_INLINE void StageCompute::add(SlotId id, std::size_t m) {
-  for (auto const& pass : call_.stage_of(id).passes(m)) {
+  for (auto const& pass : call_.stage_of(id).passes(call_.slot(id).round, m)) {
     pass.runs_backward() ? add_backward(id, m, pass) : add_forward(id, m, pass);
   }
 }
@@ -50,7 +50,7 @@ ROUNDPIPE_INLINE void StageCompute::add_backward(SlotId id, std::size_t m, Pass 
   auto const& uses = input.blocks.layer_uses[pass.layer];
   if (std::any_of(uses.begin(), uses.end(), [&](auto use) { return input.blocks.trains(use); })) {
     action.writes.push_back(call_.acquire_once(
-        work.gradients, BufferKind::gradients, input.buffering.gradients, action));
+        work.gradients, BufferKind::gradients, input.buffering.gradients, action, 0));
   }
   auto const added = add_layer(pass, std::move(action));
   if (m + 1 == call_.micro_batches_per_round()) {
@@ -60,8 +60,11 @@ ROUNDPIPE_INLINE void StageCompute::add_backward(SlotId id, std::size_t m, Pass 
 
 ROUNDPIPE_INLINE void StageCompute::write_entry(Action& action) {
   auto& entry = call_.work_of(action.slot).entries_out[action.micro_batch.index()];
-  action.writes.push_back(call_.acquire_once(
-      entry, BufferKind::activations_out, call_.input.buffering.activations, action));
+  action.writes.push_back(call_.acquire_once(entry,
+                                             BufferKind::activations_out,
+                                             call_.input.buffering.activations,
+                                             action,
+                                             call_.ring_index(action.slot)));
 }
 
 ROUNDPIPE_INLINE void StageCompute::read_parameters(Action& action) {
@@ -82,7 +85,7 @@ ROUNDPIPE_INLINE void StageCompute::read_parameters(Action& action) {
       wait_for(action, work.uploaded[place.holder.index()]);
     }
   }
-  for (auto const ring : call_.parameter_rings(holders)) {
+  for (auto const ring : call_.parameter_rings(action.slot, holders)) {
     if (ring < work.parameters.size() && work.parameters[ring]) {
       action.reads.push_back(*work.parameters[ring]);
     }

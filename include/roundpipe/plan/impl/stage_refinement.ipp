@@ -55,7 +55,12 @@ ROUNDPIPE_INLINE std::vector<Partition> StageRefinement::partitions() const {
       if (most.bytes(buffering_) > budget) {
         break;
       }
-      auto partition = cut(fused, with_forward(most, fused, budget));
+      most = choice_.set.overlaps_rounds() ? with_forward_beside(most, fused, k)
+                                           : with_forward(most, fused, budget);
+      if (most.bytes(buffering_) > budget) {
+        break;
+      }
+      auto partition = cut(fused, most);
       if (!partition || partition->size() * options_.rounds < options_.devices) {
         continue;
       }
@@ -97,6 +102,15 @@ ROUNDPIPE_INLINE StageNeeds StageRefinement::with_forward(StageNeeds most,
     }
     most = more;
   }
+  return most;
+}
+
+ROUNDPIPE_INLINE StageNeeds StageRefinement::with_forward_beside(StageNeeds most,
+                                                                 LayerRange fused,
+                                                                 std::size_t backward) const {
+  auto const turns = 1 + (fused.first + backward - 1) / backward;
+  auto const k = (fused.first + turns - 1) / turns;
+  most.include(choice_.sizes.needs(StageDirection::forward, {fused.first - k, k}));
   return most;
 }
 

@@ -24,22 +24,32 @@ ROUNDPIPE_INLINE ActionGraph build_streamed_graph(StreamedGraphInput const& inpu
   detail::GradientDownloads gradients(call);
   detail::SaveCopies saves(call);
   detail::StageCompute compute(call, saves);
-  for (std::size_t s = 0; s < call.slots.size(); ++s) {
-    SlotId const slot(s);
+  for (std::size_t s = 0; s < call.slots.size();) {
+    SlotId const first(s);
+    auto const turn = call.turn_of(first);
     for (std::size_t w = 0; w < call.micro_batches_per_round();
-         ++w) {  // window w: micro-batch w computes
-      activations.add_up(slot, w);
-      if (w == 0) {
-        parameters.add_own(slot);
-        saves.begin_slot(slot);
+         ++w) {  // window w: micro-batch w of each computes
+      for (auto const slot : turn) {
+        activations.add_up(slot, w);
       }
-      parameters.add_window(slot, w);
-      gradients.add_window(slot, w);
-      compute.add(slot, w);
-      activations.add_down(slot, w);
-      saves.finish_micro_batch(slot, w);
+      for (auto const slot : turn) {
+        if (w == 0) {
+          parameters.add_own(slot);
+          saves.begin_slot(slot);
+        }
+      }
+      parameters.add_window(first, w);
+      gradients.add_window(first, w);
+      for (auto const slot : turn) {
+        compute.add(slot, w);
+        activations.add_down(slot, w);
+        saves.finish_micro_batch(slot, w);
+      }
     }
-    gradients.finish_slot(slot);
+    for (auto const slot : turn) {
+      gradients.finish_slot(slot);
+    }
+    s += turn.size();
   }
   gradients.finish_call();
   return std::move(call.graph).finish(input.advance);

@@ -24,7 +24,9 @@ ROUNDPIPE_INLINE PlanOptions plan_options(PipelineOptions const& options) {
           .rounds = options.rounds,
           .checkpoints = options.checkpoints,
           .offloaded_micro_batches = options.offloaded_micro_batches,
-          .save_levels = options.save_levels};
+          .save_levels = options.save_levels,
+          .first_round_levels = options.first_round_levels,
+          .overlaps_rounds = options.overlaps_rounds};
 }
 
 ROUNDPIPE_INLINE bool sums_gradients(PipelineOptions const& options) {

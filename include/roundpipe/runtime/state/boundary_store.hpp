@@ -29,8 +29,7 @@ class BoundaryStore {
   BoundaryStore(HostMemoryPlan const& plan,
                 std::size_t micro_batches_per_round,
                 TakeHostMemory const& take)
-      : micro_batches_per_round_(micro_batches_per_round) {
-    checkpoints_ = plan.working_set.checkpoints();
+      : micro_batches_per_round_(micro_batches_per_round), working_set_(plan.working_set) {
     auto const add_boundaries = [&](BufferKind kind, std::map<std::size_t, Bytes> const& entries) {
       for (auto const& [layer, bytes] : entries) {
         add(kind, layer, std::vector(micro_batches_per_round, bytes), take);
@@ -59,7 +58,7 @@ class BoundaryStore {
            TakeHostMemory const& take);
 
   std::size_t micro_batches_per_round_;
-  Checkpoints checkpoints_ = Checkpoints::stages;
+  WorkingSet working_set_;
   std::map<std::pair<BufferKind, std::size_t>, std::vector<HostBytes>> entries_;
 };
 

@@ -12,6 +12,7 @@
 #include <algorithm>
 #include <cstddef>
 #include <initializer_list>
+#include <numeric>
 
 namespace roundpipe {
 
@@ -22,8 +23,10 @@ namespace detail {
     std::initializer_list<ActionGraph const*> graphs,
     std::size_t devices,
     SimulationOptions const& options) {
-  constexpr std::size_t warm_up = 4;
-  constexpr std::size_t measured = 8;
+  constexpr std::size_t warm_up = 2;
+  // After so many turns the slots are on the same devices again.
+  auto const period = devices / std::gcd(devices, (*graphs.begin())->advance);
+  auto const measured = std::max<std::size_t>(period, 2);
   GraphSequence sequence(devices);
   for (std::size_t i = 0; i < warm_up + measured + 1; ++i) {  // the last one is in flight
     for (auto const* graph : graphs) {
@@ -39,7 +42,7 @@ namespace detail {
       warm_s = entry.graph < warm_up * graphs.size() ? end_s : warm_s;
     }
   }
-  return (end_s - warm_s) / measured;
+  return (end_s - warm_s) / static_cast<double>(measured);
 }
 
 }  // namespace detail

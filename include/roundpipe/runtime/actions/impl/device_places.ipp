@@ -24,7 +24,7 @@ ROUNDPIPE_INLINE DeviceBytes DevicePlaces::entry(DeviceAction const& here, Buffe
   if (buffer == nullptr) {
     return {};
   }
-  auto const& ring = plan_.ring(kind);
+  auto const& ring = plan_.ring(buffer->ring);
   auto const position = (here.run.ring_base(buffer->ring) + buffer->sequence) % ring.count;
   return arena(here).subspan(ring.offset + position * ring.entry_bytes, ring.entry_bytes);
 }

@@ -15,7 +15,7 @@
 namespace roundpipe {
 
 ROUNDPIPE_INLINE HostBytes BoundaryStore::entry(Ring const& ring, std::size_t position) const {
-  auto const count = host_ring_entries(ring.kind, checkpoints_);
+  auto const count = host_ring_entries(ring.kind, working_set_, layer_of(ring));
   auto const micro_batch = ring.index % micro_batches_per_round_;
   return entries_.at({ring.kind, layer_of(ring)}).at(micro_batch * count + position % count);
 }
@@ -26,7 +26,7 @@ ROUNDPIPE_INLINE void BoundaryStore::add(BufferKind kind,
                                          TakeHostMemory const& take) {
   auto& entries = entries_[{kind, layer}];
   for (auto const each : bytes) {
-    for (std::size_t i = 0; i < host_ring_entries(kind, checkpoints_); ++i) {
+    for (std::size_t i = 0; i < host_ring_entries(kind, working_set_, layer); ++i) {
       entries.push_back(each > 0 ? take(each) : HostBytes{});
     }
   }

@@ -1,0 +1,189 @@
+// SPDX-FileCopyrightText: 2026 The roundpipe authors
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#pragma once
+
+#include <roundpipe/concepts/partition_policy.hpp>
+#include <roundpipe/core/bytes.hpp>
+#include <roundpipe/core/error.hpp>
+#include <roundpipe/memory/memory_plan.hpp>
+#include <roundpipe/partition/partition_objective.hpp>
+#include <roundpipe/partition/partitioner.hpp>
+#include <roundpipe/plan/plan_options.hpp>
+#include <roundpipe/plan/stage_finder.hpp>
+#include <roundpipe/plan/stage_plan.hpp>
+#include <roundpipe/plan/stage_refinement.hpp>
+#include <roundpipe/plan/working_set_choice.hpp>
+
+#include <algorithm>
+#include <cstddef>
+#include <limits>
+#include <optional>
+#include <span>
+#include <string>
+#include <utility>
+
+namespace roundpipe {
+
+namespace detail {
+
+ROUNDPIPE_INLINE std::optional<FoundPlan> faster(std::optional<FoundPlan> a,
+                                                 std::optional<FoundPlan> b) {
+  return !b || (a && a->seconds <= b->seconds) ? std::move(a) : std::move(b);
+}
+
+/// What the stage of several layers needs that needs most; 0 when there is none.
+[[nodiscard]] ROUNDPIPE_INLINE Bytes largest_stage(WorkingSetChoice const& choice,
+                                                   Partition const& partition,
+                                                   Buffering const& buffering) {
+  Bytes largest = 0;
+  auto const add = [&](StageDirection direction, std::span<LayerRange const> ranges) {
+    for (auto const& range : ranges) {
+      if (range.count > 1) {
+        largest = std::max(largest, choice.sizes.bytes(direction, range, buffering));
+      }
+    }
+  };
+  add(StageDirection::forward, partition.forward);
+  add(StageDirection::backward, partition.backward);
+  return largest;
+}
+
+ROUNDPIPE_INLINE std::optional<FoundPlan> StageFinder::find(WorkingSetChoice const& choice,
+                                                            Buffering const& buffering) const {
+  auto plan = fit(partition_, choice, buffering, options_.device_memory);
+  if (!plan) {
+    return std::nullopt;
+  }
+  auto const seconds = forecast_ ? forecast_(*plan) : 0;
+  return FoundPlan{*std::move(plan), seconds};
+}
+
+ROUNDPIPE_INLINE std::optional<FoundPlan> StageFinder::refine(
+    WorkingSetChoice const& choice,
+    Buffering const& buffering,
+    std::optional<FoundPlan> found) const {
+  constexpr std::size_t most_forecasts = 4;
+  if (!forecast_ || !yields_to_forecast_ || (found && found->plan.partition.forward.empty())) {
+    return found;  // nothing runs twice
+  }
+  auto has_room = found && options_.host_has_room(found->plan);
+  std::size_t forecasts = 0;
+  for (auto& partition : StageRefinement(choice, buffering, options_).partitions()) {
+    auto plan = lay_out_stages(model_, blocks_, std::move(partition), buffering, choice.set);
+    if (plan.memory.bytes + options_.held_by(plan) > options_.device_memory ||
+        !options_.host_has_room(plan)) {
+      continue;
+    }
+    auto const seconds = forecast_(plan);
+    found = faster(has_room ? std::move(found) : std::nullopt, FoundPlan{std::move(plan), seconds});
+    has_room = true;
+    if (++forecasts == most_forecasts) {
+      break;
+    }
+  }
+  return found;
+}
+
+ROUNDPIPE_INLINE Error StageFinder::refusal(WorkingSetChoice const& choice) const {
+  auto const [layer, bytes] = choice.sizes.largest_layer(modes_.back());
+  auto const held = options_.held_memory;
+  auto smallest = std::max(options_.device_memory + 1, bytes + held);
+  if (yields_to_forecast_) {  // such a policy finds stages where Partitioner does, but takes longer
+    auto const exact = [](PartitionProblem const& problem) {
+      return Partitioner{}.partition(problem);
+    };
+    smallest = smallest_budget(exact, choice, smallest);
+  }
+  smallest = smallest_budget(partition_, choice, smallest);
+  return Error(Errc::over_budget,
+               "the device budget of " + std::to_string(options_.device_memory) +
+                   " bytes is too small: " +
+                   (held > 0 ? "the process holds " + std::to_string(held) + " there already, "
+                             : std::string()) +
+                   model_.name_of(layer) + " alone needs " + std::to_string(bytes) +
+                   " bytes; the smallest budget that works is " + std::to_string(smallest) +
+                   " bytes (" + format_bytes(smallest) + ")");
+}
+
+ROUNDPIPE_INLINE Bytes StageFinder::smallest_budget(PartitionFunction const& partition,
+                                                    WorkingSetChoice const& choice,
+                                                    Bytes least) const {
+  auto const fits = [&](Bytes units) {
+    return std::any_of(modes_.rbegin(), modes_.rend(), [&](Buffering const& buffering) {
+      return fit(partition, choice, buffering, units * tensor_alignment_bytes).has_value();
+    });
+  };
+  auto high = (least + tensor_alignment_bytes - 1) / tensor_alignment_bytes;
+  auto low = high - 1;
+  while (!fits(high)) {
+    low = std::exchange(high, high + std::max(high / 8, 2 * (high - low)));
+  }
+  while (high - low > 1) {
+    auto const middle = low + (high - low) / 2;
+    (fits(middle) ? high : low) = middle;
+  }
+  return high * tensor_alignment_bytes;
+}
+
+ROUNDPIPE_INLINE std::optional<StagePlan> StageFinder::fit(PartitionFunction const& partition,
+                                                           WorkingSetChoice const& choice,
+                                                           Buffering const& buffering,
+                                                           Bytes budget) const {
+  std::optional<StagePlan> found;
+  auto const most = budget - std::min(budget, options_.held_memory);
+  auto limit = most;
+  auto longest_s = std::numeric_limits<double>::infinity();
+  while (auto stages = cut(partition, choice, buffering, most, limit, longest_s)) {
+    auto plan = lay_out_stages(model_, blocks_, *std::move(stages), buffering, choice.set);
+    if (plan.memory.bytes + options_.held_by(plan) > budget) {
+      // Each ring is as large as its largest stage needs, so stages that fit one by one may not
+      // fit together. A lower limit for stages that can be cut gives the next partition to try;
+      // none between is left out, so that a larger budget never fails where a smaller one works.
+      auto const largest = largest_stage(choice, plan.partition, buffering);
+      if (largest == 0 || largest > limit) {
+        break;  // nothing can be cut, or the policy does not heed limits
+      }
+      limit = largest - 1;
+      continue;
+    }
+    found = std::move(plan);
+    if (found->partition.size() * options_.rounds >= options_.devices) {
+      break;
+    }
+    // The objective takes devices to be busy from call to call; but a call with fewer slots
+    // than devices leaves some idle, so its stages must become shorter.
+    longest_s = slowest_stage_seconds(choice.costs, found->partition);
+  }
+  return found;
+}
+
+ROUNDPIPE_INLINE std::optional<Partition> StageFinder::cut(PartitionFunction const& partition,
+                                                           WorkingSetChoice const& choice,
+                                                           Buffering const& buffering,
+                                                           Bytes most,
+                                                           Bytes limit,
+                                                           double longest_s) const {
+  PartitionProblem const problem{
+      .costs = choice.costs,
+      .devices = options_.devices,
+      .micro_batches_per_call = options_.micro_batches_per_round * options_.rounds,
+      .fits =
+          [&](StageDirection direction, LayerRange range) {
+            return choice.sizes.bytes(direction, range, buffering) <=
+                       (range.count > 1 ? limit : most) &&
+                   stage_seconds(choice.costs, direction, range) < longest_s;
+          },
+      .micro_batches_per_round = {options_.micro_batches_per_round}};
+  try {
+    return partition(problem);
+  } catch (Error const& error) {
+    if (error.code() != Errc::over_budget) {
+      throw;
+    }
+    return std::nullopt;
+  }
+}
+
+}  // namespace detail
+
+}  // namespace roundpipe

@@ -1,0 +1,115 @@
+// SPDX-FileCopyrightText: 2026 The roundpipe authors
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#pragma once
+
+/// \file
+/// \brief Finds stages that fit a budget, for one working set and one way of buffering.
+
+#include <roundpipe/concepts/partition_policy.hpp>
+#include <roundpipe/config.hpp>
+#include <roundpipe/core/bytes.hpp>
+#include <roundpipe/core/error.hpp>
+#include <roundpipe/memory/memory_plan.hpp>
+#include <roundpipe/model/model_description.hpp>
+#include <roundpipe/model/parameter_blocks.hpp>
+#include <roundpipe/plan/plan_options.hpp>
+#include <roundpipe/plan/stage_plan.hpp>
+#include <roundpipe/plan/working_set_choice.hpp>
+
+#include <cstddef>
+#include <functional>
+#include <optional>
+#include <utility>
+#include <vector>
+
+namespace roundpipe::detail {
+
+/// `PartitionPolicy::partition`.
+using PartitionFunction = std::function<Partition(PartitionProblem const&)>;
+
+/// A plan that fits the devices.
+struct FoundPlan {
+  StagePlan plan;
+  double seconds = 0;  ///< By forecast; 0 without one.
+};
+
+/// The faster of two; of equals, \p a.
+[[nodiscard]] std::optional<FoundPlan> faster(std::optional<FoundPlan> a,
+                                              std::optional<FoundPlan> b);
+
+/// Asks a partition policy, and where it yields to the forecast, \ref StageRefinement.
+class StageFinder {
+ public:
+  /// The references must outlive this. \p yields_to_forecast: as \ref roundpipe::yields_to_forecast
+  /// says of the policy.
+  StageFinder(PartitionFunction partition,
+              bool yields_to_forecast,
+              std::size_t activations_in_flight,
+              ModelDescription const& model,
+              ParameterBlocks const& blocks,
+              PlanOptions const& options,
+              PlanForecast const& forecast)
+      : partition_(std::move(partition)),
+        yields_to_forecast_(yields_to_forecast),
+        modes_{{2, 2, activations_in_flight, 3},
+               {2, 1, activations_in_flight, 3},
+               {1, 1, activations_in_flight},
+               {1, 1, 1}},
+        model_(model),
+        blocks_(blocks),
+        options_(options),
+        forecast_(forecast) {}
+
+  /// The ways of buffering, from the fastest to the most frugal.
+  [[nodiscard]] std::vector<Buffering> const& modes() const noexcept { return modes_; }
+  [[nodiscard]] bool yields_to_forecast() const noexcept { return yields_to_forecast_; }
+
+  /// The policy's stages, within the device budget.
+  [[nodiscard]] std::optional<FoundPlan> find(WorkingSetChoice const& choice,
+                                              Buffering const& buffering) const;
+
+  /// \p found, or the plan of one of the best partitions that \ref StageRefinement finds with \p
+  /// buffering, whichever is faster by forecast. Where the policy does not yield: \p found.
+  [[nodiscard]] std::optional<FoundPlan> refine(WorkingSetChoice const& choice,
+                                                Buffering const& buffering,
+                                                std::optional<FoundPlan> found) const;
+
+  /// The error (over_budget) of a search that finds nothing for \p choice.
+  [[nodiscard]] Error refusal(WorkingSetChoice const& choice) const;
+
+ private:
+  /// The stages of \p partition within \p budget.
+  [[nodiscard]] std::optional<StagePlan> fit(PartitionFunction const& partition,
+                                             WorkingSetChoice const& choice,
+                                             Buffering const& buffering,
+                                             Bytes budget) const;
+
+  /// Stages that take less than \p longest_s and need no more than \p most bytes each, those of
+  /// several layers no more than \p limit.
+  [[nodiscard]] std::optional<Partition> cut(PartitionFunction const& partition,
+                                             WorkingSetChoice const& choice,
+                                             Buffering const& buffering,
+                                             Bytes most,
+                                             Bytes limit,
+                                             double longest_s) const;
+
+  /// The smallest budget, at least \p least, within which \p partition fits in any mode: by
+  /// bisection. All sizes are multiples of 256 bytes.
+  [[nodiscard]] Bytes smallest_budget(PartitionFunction const& partition,
+                                      WorkingSetChoice const& choice,
+                                      Bytes least) const;
+
+  PartitionFunction partition_;
+  bool yields_to_forecast_;
+  std::vector<Buffering> modes_;
+  ModelDescription const& model_;
+  ParameterBlocks const& blocks_;
+  PlanOptions const& options_;
+  PlanForecast const& forecast_;
+};
+
+}  // namespace roundpipe::detail
+
+#ifndef ROUNDPIPE_COMPILED
+#  include <roundpipe/plan/impl/stage_finder.ipp>
+#endif
