@@ -108,6 +108,10 @@ set(ROUNDPIPE_CORE_HEADERS
   include/roundpipe/memory/stage_layout.hpp
   include/roundpipe/memory/stage_memory.hpp
   include/roundpipe/plan/activation_copies.hpp
+  include/roundpipe/plan/adaws.hpp
+  include/roundpipe/plan/adaws_problem.hpp
+  include/roundpipe/plan/adaws_terms.hpp
+  include/roundpipe/plan/adaws_walk.hpp
   include/roundpipe/plan/call_context.hpp
   include/roundpipe/plan/gradient_downloads.hpp
   include/roundpipe/plan/gradient_sums.hpp
@@ -378,6 +382,10 @@ set(ROUNDPIPE_DEFINITIONS
   include/roundpipe/memory/impl/stage_layout.ipp
   include/roundpipe/memory/impl/stage_memory.ipp
   include/roundpipe/plan/impl/activation_copies.ipp
+  include/roundpipe/plan/impl/adaws.ipp
+  include/roundpipe/plan/impl/adaws_problem.ipp
+  include/roundpipe/plan/impl/adaws_terms.ipp
+  include/roundpipe/plan/impl/adaws_walk.ipp
   include/roundpipe/plan/impl/call_context.ipp
   include/roundpipe/plan/impl/gradient_downloads.ipp
   include/roundpipe/plan/impl/gradient_sums.ipp

@@ -106,6 +106,10 @@
 #include <roundpipe/partition/stage_ticks.hpp>
 #include <roundpipe/partition/uniform_partitioner.hpp>
 #include <roundpipe/plan/activation_copies.hpp>
+#include <roundpipe/plan/adaws.hpp>
+#include <roundpipe/plan/adaws_problem.hpp>
+#include <roundpipe/plan/adaws_terms.hpp>
+#include <roundpipe/plan/adaws_walk.hpp>
 #include <roundpipe/plan/call_context.hpp>
 #include <roundpipe/plan/gradient_downloads.hpp>
 #include <roundpipe/plan/gradient_sums.hpp>
