@@ -3,7 +3,7 @@
 #pragma once
 
 /// \file
-/// \brief AdaWS, one device that computes layer by layer: what the link can carry is saved.
+/// \brief Solves AdaWS: one device computes layer by layer, and saves what the link can carry.
 
 #include <roundpipe/config.hpp>
 #include <roundpipe/core/bytes.hpp>
@@ -23,10 +23,10 @@ enum class AdawsLimit : std::uint8_t {
   forward_upload,     ///< Forward windows: parameters and boundaries.
   forward_download,   ///< Forward windows: saves and boundaries.
   backward_upload,    ///< Backward windows: parameters, saves and boundaries.
-  backward_download,  ///< Backward windows: gradients.
+  backward_download,  ///< Backward windows: gradients of parameters and boundaries.
   round_upload,       ///< All uploads of a round in all of its windows.
   round_download,     ///< All downloads, likewise.
-  device_memory,      ///< There is no room for entries of saves beside a window of W = 2.
+  device_memory,      ///< No room for entries of saves beside two layers.
   host_memory,        ///< The activations of a round.
 };
 inline constexpr std::size_t adaws_limit_count = 9;
@@ -64,8 +64,8 @@ struct AdawsSolution {
 
 /// \brief The rounds of equal size with the largest A_save with which no copy stalls compute.
 ///
-/// Of equals, the fewest rounds. B is \c held_bytes, and for the largest layer: what it saves of
-/// one sequence, its workspace, two entries for two boundaries in and one out, and R_act entries of
+/// Of equals, the fewest rounds. B is \c held_bytes and what computing takes: a layer's saves of
+/// one sequence and its workspace; two entries of two boundaries in and one out; R_act entries of
 /// saves. R_act is 2, or 0 where nothing is saved; R_param = R_grad = W, at most one a layer. The
 /// host keeps of a round the boundaries and the saves of all layers but the last. Weights are there
 /// when a round begins: the update is not on the device's path.

@@ -32,8 +32,8 @@ struct AdawsProblem {
   std::vector<LayerBytes> bytes;  ///< By layer; activations are those of one sequence.
   /// C_dev is its memory. The rates are those of a link that is busy both ways; 0: unlimited.
   DeviceProperties device;
-  Bytes held_bytes = 0;       ///< What the device holds besides layers and their activations.
-  Bytes host_bytes = 0;       ///< Of the host, what is left for activations.
+  Bytes held_bytes = 0;       ///< What the device holds besides layers and activations.
+  Bytes host_bytes = 0;       ///< What the host has left for activations.
   std::size_t sequences = 1;  ///< Of the batch.
 };
 
@@ -98,7 +98,7 @@ struct AdawsWindow {
 };
 
 /// The windows of a round, in order. Boundaries go through the host, from window to window and, as
-/// checkpoints, to the backward; a layer that saves nothing is not recomputed.
+/// checkpoints, to the backward. What saves nothing is not recomputed.
 /// \throws Error (invalid_argument) for fewer than two layers, for an empty batch, and for figures
 ///         that do not belong together.
 [[nodiscard]] std::vector<AdawsWindow> adaws_windows(AdawsProblem const& problem);

@@ -20,11 +20,14 @@ struct AdawsWalk {
 };
 /// \brief Walks through the rounds of \p configuration, window by window, with one clock.
 ///
-/// Transfer i carries what layers hand over in an entry: the gradients of window i down, and the
-/// parameters of window i + R_param up. It begins when window i ends, behind the transfers before
-/// it, and activations go first. The walk checks finishTransfer_i < startCompute_{i+W}, with R_grad
-/// and R_param for W, and waits where this does not hold. At the start, R_param layers are there.
-/// It knows links alone, no bytes. \pre The rings of parameters and gradients have entries.
+/// Windows take entries in turn: all of them of parameters, those that run backward of gradients.
+/// Transfer i is what happens in an entry between two windows: the gradients of the first come
+/// down, the parameters of the second go up. It begins when the first window ends, behind the
+/// transfers before it, and activations go first. The walk checks finishTransfer_i <
+/// startCompute_{i+W}, with R_param and R_grad for W, and waits where this does not hold. At the
+/// start the parameters of R_param windows are there. The walk counts no bytes of memory.
+/// \throws Error (invalid_argument) as \ref adaws_windows does, and for a configuration without
+///         chunks, or without entries of parameters or gradients.
 [[nodiscard]] AdawsWalk walk_adaws(AdawsProblem const& problem,
                                    AdawsConfiguration const& configuration);
 

@@ -22,7 +22,7 @@ namespace {
 /// Three layers; the link carries 10 bytes a second up and 5 down.
 AdawsProblem three_layers() {
   AdawsProblem problem;
-  problem.costs = {{.forward_s = 3, .backward_s = 7, .recompute_s = 4},
+  problem.costs = {{.forward_s = 3, .backward_s = 7, .recompute_s = 9, .replay_s = {4}},
                    {.forward_s = 2, .backward_s = 5},
                    {.forward_s = 1, .backward_s = 2}};
   problem.bytes = {{100, 50, 20, 30, 0}, {200, 40, 10, 0, 0}, {300, 60, 0, 70, 0}};

@@ -270,7 +270,7 @@ ROUNDPIPE_INLINE std::string to_string(AdawsSolution const& solution) {
 ROUNDPIPE_INLINE AdawsSolution solve_adaws(AdawsProblem const& problem) {
   auto const windows = adaws_windows(problem);
   std::optional<AdawsSolution> best;
-  for (std::size_t const save_entries : {0, 2}) {
+  for (auto const save_entries : {std::size_t{0}, std::size_t{2}}) {
     auto const placed = detail::place_adaws_window(problem, save_entries);
     if (placed.window < 2 && save_entries == 0) {
       throw detail::no_adaws_window(problem, placed);

@@ -37,7 +37,7 @@ ROUNDPIPE_INLINE void check_adaws(AdawsProblem const& problem) {
                           problem.costs.end(),
                           [&](LayerCost const& cost) {
                             return is_time(cost.forward_s) && is_time(cost.backward_s) &&
-                                   is_time(cost.recomputing_s());
+                                   is_time(cost.replaying_s(0));
                           }),
           Errc::invalid_argument,
           "times and rates are finite and at least 0");
@@ -83,7 +83,7 @@ ROUNDPIPE_INLINE std::vector<AdawsWindow> adaws_windows(AdawsProblem const& prob
     auto const input = layer > 0 ? problem.bytes[layer - 1].boundary_bytes : 0;
     auto const output = bytes.boundary_bytes;
     auto const saved = bytes.saved_bytes;
-    auto const recompute_s = saved > 0 ? problem.costs[layer].recomputing_s() : 0;
+    auto const recompute_s = saved > 0 ? problem.costs[layer].replaying_s(0) : 0;
     auto& window = windows.emplace_back();
     window.layer = layer;
     window.kind = kind;

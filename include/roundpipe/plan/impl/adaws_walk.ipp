@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 
+#include <roundpipe/core/error.hpp>
 #include <roundpipe/plan/adaws_problem.hpp>
 #include <roundpipe/plan/adaws_walk.hpp>
 
@@ -34,6 +35,10 @@ class AdawsLink {
 
 ROUNDPIPE_INLINE AdawsWalk walk_adaws(AdawsProblem const& problem,
                                       AdawsConfiguration const& configuration) {
+  require(configuration.chunks >= 1 && configuration.parameter_entries >= 1 &&
+              configuration.gradient_entries >= 1,
+          Errc::invalid_argument,
+          "a round has chunks, and the rings of parameters and gradients have entries");
   auto const windows = adaws_windows(problem);
   auto const chunks = static_cast<double>(configuration.chunks);
   auto const at = [&](AdawsSeconds const& of_chunk) {
