@@ -59,7 +59,7 @@ struct AdawsSolution {
   /// The number of sequences from which compute hides the copies of a round with A_save = 0.
   [[nodiscard]] double least_sequences() const noexcept;
 };
-/// The configuration, W, the least number of sequences of a round, and what limits A_save.
+/// The configuration, W, the fewest chunks that hide the copies of a round, and what limits A_save.
 [[nodiscard]] std::string to_string(AdawsSolution const& solution);
 
 /// \brief The rounds of equal size with the largest A_save with which no copy stalls compute.

@@ -12,11 +12,9 @@
 #include <algorithm>
 #include <array>
 #include <cstddef>
-#include <limits>
 #include <optional>
 #include <random>
 #include <string>
-#include <system_error>
 #include <vector>
 
 namespace adaws_test {
@@ -82,7 +80,7 @@ AdawsProblem random_problem(std::mt19937& random, std::size_t window) {
     return static_cast<std::size_t>(std::uniform_int_distribution<int>(least, most)(random));
   };
   AdawsProblem problem;
-  auto const uneven = static_cast<int>(number(0, 1));
+  auto const uneven = number(0, 1);
   auto const typical = number(5, 30);
   for (auto layers = number(2, 6); layers > 0; --layers) {
     auto const seconds = uneven * number(0, 20) + typical;
@@ -126,8 +124,8 @@ TEST_CASE("a model of 8e9 parameters saves three tenths at a context of 2048") {
   CHECK(solution.bound(AdawsLimit::backward_upload).least_sequences == 1);
   CHECK(solution.bound(AdawsLimit::backward_download).least_sequences == 1);
   CHECK(to_string(solution) ==
-        "1 round of 8 chunks, R_param 2, R_act 2, R_grad 2, A_save 0.310; W 2, at least 3 "
-        "sequences a round; A_save is limited by downloads in forward windows");
+        "1 round of 8 chunks, R_param 2, R_act 2, R_grad 2, A_save 0.310; W 2, chunks at least 3; "
+        "A_save is limited by downloads in forward windows");
   CHECK_FALSE(stalls(problem, solution.configuration, solution.configuration.saved_share));
   CHECK(stalls(problem, solution.configuration, 0.32));
 }

@@ -16,6 +16,7 @@
 #include <span>
 #include <string>
 #include <tuple>
+#include <vector>
 
 namespace roundpipe {
 
@@ -32,8 +33,8 @@ struct AdawsSlack {
 /// Calls \p f with every \ref AdawsSlack of one direction of the link. No copy of this direction
 /// stalls compute, in however many rounds, if and only if all transfers fit.
 ///
-/// Transfer i begins behind window i and ends in window last(i), so transfers k to j, one after
-/// another, have windows k+1 to last(j). Runs longer than a round follow from shorter ones and from
+/// Transfer i begins behind window i and ends in window last[i], so transfers k to j, one after
+/// another, have windows k+1 to last[j]. Runs longer than a round follow from shorter ones and from
 /// the whole round.
 template <class F>
 void for_each_adaws_slack(std::span<AdawsWindow const> windows,
@@ -48,13 +49,15 @@ void for_each_adaws_slack(std::span<AdawsWindow const> windows,
   auto const transfer_s = [&](std::size_t i) {
     return upload ? window(i + entries).parameter_s : window(i).gradient_s;
   };
-  auto const last = [&](std::size_t i) {
-    for (auto taken = entries; taken > 0;) {  // windows take entries in turn
-      ++i;
-      taken -= upload || window(i).has_gradients() ? 1 : 0;
+  std::vector<std::size_t> last;  // by transfer, for two rounds
+  for (std::size_t i = 0; i < 2 * count; ++i) {
+    auto end = i;
+    for (std::size_t taken = 0; taken < entries;) {  // windows take entries in turn
+      ++end;
+      taken += std::size_t{upload || window(end).has_gradients()};
     }
-    return i - 1;
-  };
+    last.push_back(end - 1);
+  }
   auto const limit = [&](std::size_t i) {
     return runs_backward(window(i).kind)
                ? (upload ? AdawsLimit::backward_upload : AdawsLimit::backward_download)
@@ -72,7 +75,7 @@ void for_each_adaws_slack(std::span<AdawsWindow const> windows,
       if (transfer_s(k) == 0 || transfer_s(j) == 0) {
         continue;
       }
-      for (; next <= last(j); ++next) {
+      for (; next <= last[j]; ++next) {
         run.left += left(next);
       }
       run.limit = limit(next - 1);
@@ -263,8 +266,8 @@ ROUNDPIPE_INLINE double AdawsSolution::least_sequences() const noexcept {
 
 ROUNDPIPE_INLINE std::string to_string(AdawsSolution const& solution) {
   return to_string(solution.configuration) + "; W " + std::to_string(solution.window) +
-         ", at least " + detail::rounded_up(solution.least_sequences()) +
-         " sequences a round; A_save is limited by " + to_string(solution.binding());
+         ", chunks at least " + detail::rounded_up(solution.least_sequences()) +
+         "; A_save is limited by " + to_string(solution.binding());
 }
 
 ROUNDPIPE_INLINE AdawsSolution solve_adaws(AdawsProblem const& problem) {
