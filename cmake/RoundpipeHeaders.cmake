@@ -20,6 +20,7 @@ set(ROUNDPIPE_CORE_HEADERS
   include/roundpipe/core/random.hpp
   include/roundpipe/core/simd.hpp
   include/roundpipe/core/simd_level.hpp
+  include/roundpipe/core/simd_pairs.hpp
   include/roundpipe/core/span.hpp
   include/roundpipe/core/tensor.hpp
   include/roundpipe/concepts/backend.hpp
@@ -52,6 +53,7 @@ set(ROUNDPIPE_CORE_HEADERS
   include/roundpipe/model/working_set.hpp
   include/roundpipe/optim/adamw.hpp
   include/roundpipe/optim/clipping.hpp
+  include/roundpipe/optim/element_rule.hpp
   include/roundpipe/optim/learning_rate.hpp
   include/roundpipe/optim/loss_scale.hpp
   include/roundpipe/optim/sgd.hpp

@@ -45,6 +45,7 @@
 #include <roundpipe/core/random.hpp>
 #include <roundpipe/core/simd.hpp>
 #include <roundpipe/core/simd_level.hpp>
+#include <roundpipe/core/simd_pairs.hpp>
 #include <roundpipe/core/span.hpp>
 #include <roundpipe/core/tensor.hpp>
 #include <roundpipe/estimate/hardware.hpp>
@@ -84,6 +85,7 @@
 #include <roundpipe/model/working_set.hpp>
 #include <roundpipe/optim/adamw.hpp>
 #include <roundpipe/optim/clipping.hpp>
+#include <roundpipe/optim/element_rule.hpp>
 #include <roundpipe/optim/learning_rate.hpp>
 #include <roundpipe/optim/loss_scale.hpp>
 #include <roundpipe/optim/sgd.hpp>

@@ -7,11 +7,10 @@
 
 #include <roundpipe/concepts/optimizer.hpp>
 #include <roundpipe/config.hpp>
-#include <roundpipe/core/error.hpp>
-#include <roundpipe/core/simd.hpp>
+#include <roundpipe/core/span.hpp>
+#include <roundpipe/optim/element_rule.hpp>
 #include <roundpipe/optim/learning_rate.hpp>
 
-#include <cmath>
 #include <cstddef>
 #include <span>
 
@@ -19,28 +18,20 @@ namespace roundpipe {
 
 namespace detail {
 
-/// The element-wise part of AdamW's step. Rounds each operation to float, in the order of the
-/// formula.
-struct AdamWElements {
-  float const* gradients = nullptr;
-  float* weights = nullptr;
-  float* means = nullptr;
-  float* squares = nullptr;
-  float factor, keep1, add1, keep2, add2, step, root_scale, epsilon, decay;
+/// The element rule of AdamW's step. Rounds each operation to float, in the order of the formula.
+struct AdamWRule {
+  static constexpr std::size_t states = 2;
+
+  float factor, keep1, add1, keep2, add2, rate, root_scale, epsilon, decay;
 
   template <class S>
-  [[gnu::always_inline]] void at(std::size_t i, std::size_t count) const noexcept {
+  [[gnu::always_inline]] void step(typename S::Floats& w,
+                                   typename S::Floats const& gradient,
+                                   typename S::Floats* moments) const noexcept {
     using Floats = typename S::Floats;
-    S::prefetch(means, i);
-    S::prefetch(squares, i);
-    S::prefetch(weights, i);
-    Floats g, w, m, v;
-    S::load(g, gradients + i, count);
-    S::load(m, means + i, count);
-    S::load(v, squares + i, count);
-    S::load(w, weights + i, count);
-
-    g = g * factor;
+    auto& m = moments[0];
+    auto& v = moments[1];
+    Floats g = gradient * factor;
     S::rounded(g);
     m = keep1 * m;
     Floats added = add1 * g;
@@ -60,15 +51,11 @@ struct AdamWElements {
     S::square_roots(root);
     root = root * root_scale;
     S::rounded(root);
-    Floats move = step * (m / (root + epsilon));
+    Floats move = rate * (m / (root + epsilon));
     Floats shrink = decay * w;
     S::rounded(move);
     S::rounded(shrink);
     w = w - (move + shrink);
-
-    S::store(means + i, m, count);
-    S::store(squares + i, v, count);
-    S::store(weights + i, w, count);
   }
 };
 
@@ -101,37 +88,10 @@ class AdamW {
 
   [[nodiscard]] constexpr std::size_t state_arrays() const noexcept { return 2; }
 
-  /// A step as a function of weights, gradients and states. It computes the part that depends on \p
-  /// context alone once for many parts. \throws Error (invalid_argument) for step 0.
-  [[nodiscard]] auto prepared(UpdateContext const& context) const {
-    auto const rate = options_.rate(context.step);
-    auto const t = static_cast<double>(context.step);
-    auto const decays = context.decay == DecayGroup::decayed;
-    detail::AdamWElements const elements{
-        .factor = context.gradient_factor,
-        .keep1 = static_cast<float>(options_.beta1),
-        .add1 = static_cast<float>(1 - options_.beta1),
-        .keep2 = static_cast<float>(options_.beta2),
-        .add2 = static_cast<float>(1 - options_.beta2),
-        .step = static_cast<float>(rate / (1 - std::pow(options_.beta1, t))),
-        .root_scale = static_cast<float>(1 / std::sqrt(1 - std::pow(options_.beta2, t))),
-        .epsilon = static_cast<float>(options_.epsilon),
-        .decay = static_cast<float>(decays ? rate * options_.weight_decay : 0)};
-    return [elements](HostSpan<float> weights,
-                      HostSpan<float const> gradients,
-                      std::span<HostSpan<float> const> states) {
-      auto const size = weights.size();
-      require(states.size() == 2, Errc::invalid_argument, "AdamW needs two state arrays");
-      require(gradients.size() == size && states[0].size() == size && states[1].size() == size,
-              Errc::invalid_argument,
-              "an update's weights, gradients and states must have the same number of elements");
-      auto part = elements;
-      part.gradients = gradients.data();
-      part.weights = weights.data();
-      part.means = states[0].data();
-      part.squares = states[1].data();
-      detail::for_each_element(size, part);
-    };
+  /// Calls \p f with the element rule of a step. \throws Error (invalid_argument) for step 0.
+  template <class F>
+  void with_rule(UpdateContext const& context, F const& f) const {
+    f(rule(context));
   }
 
   /// One step of a part of a parameter. The bits do not depend on the cuts of a parameter.
@@ -140,10 +100,12 @@ class AdamW {
               HostSpan<float> weights,
               HostSpan<float const> gradients,
               std::span<HostSpan<float> const> states) const {
-    prepared(context)(weights, gradients, states);
+    detail::update_floats(rule(context), weights, gradients, states);
   }
 
  private:
+  [[nodiscard]] detail::AdamWRule rule(UpdateContext const& context) const;
+
   AdamWOptions options_;
 };
 

@@ -7,13 +7,54 @@
 
 #include <roundpipe/concepts/optimizer.hpp>
 #include <roundpipe/config.hpp>
-#include <roundpipe/core/error.hpp>
+#include <roundpipe/core/span.hpp>
+#include <roundpipe/optim/element_rule.hpp>
 #include <roundpipe/optim/learning_rate.hpp>
 
 #include <cstddef>
 #include <span>
 
 namespace roundpipe {
+
+namespace detail {
+
+/// The element rule of SGD's step. Rounds each operation to float, in the order of the formula.
+template <bool Momentum>
+struct SgdRule {
+  static constexpr std::size_t states = Momentum ? 1 : 0;
+
+  float factor, rate, decay, momentum;
+  float of_gradient, of_velocity;  ///< The weights of the two terms of a step.
+
+  template <class S>
+  [[gnu::always_inline]] void step(typename S::Floats& w,
+                                   typename S::Floats const& gradient,
+                                   [[maybe_unused]] typename S::Floats* velocity) const noexcept {
+    using Floats = typename S::Floats;
+    Floats g = gradient * factor;
+    Floats shrink = decay * w;
+    S::rounded(g);
+    S::rounded(shrink);
+    g = g + shrink;
+    Floats move = g;
+    if constexpr (Momentum) {
+      Floats u = momentum * *velocity;
+      S::rounded(u);
+      u = u + g;
+      *velocity = u;
+      move = of_gradient * g;
+      u = of_velocity * u;
+      S::rounded(move);
+      S::rounded(u);
+      move = move + u;
+    }
+    move = rate * move;
+    S::rounded(move);
+    w = w - move;
+  }
+};
+
+}  // namespace detail
 
 struct SgdOptions {
   LearningRate rate = LearningRate::constant(1e-2);
@@ -42,14 +83,35 @@ class Sgd {
     return options_.momentum > 0 ? 1 : 0;
   }
 
+  /// Calls \p f with the element rule of a step. \throws Error (invalid_argument) for step 0.
+  template <class F>
+  void with_rule(UpdateContext const& context, F const& f) const {
+    options_.momentum > 0 ? f(rule<true>(context)) : f(rule<false>(context));
+  }
+
   /// One step of a part of a parameter. The bits do not depend on the cuts of a parameter.
   /// \throws Error (invalid_argument) when sizes or the number of states differ, or step is 0.
   void update(UpdateContext const& context,
               HostSpan<float> weights,
               HostSpan<float const> gradients,
-              std::span<HostSpan<float> const> states) const;
+              std::span<HostSpan<float> const> states) const {
+    with_rule(context,
+              [&](auto const& rule) { detail::update_floats(rule, weights, gradients, states); });
+  }
 
  private:
+  template <bool Momentum>
+  [[nodiscard]] detail::SgdRule<Momentum> rule(UpdateContext const& context) const {
+    auto const decays = context.decay == DecayGroup::decayed;
+    auto const momentum = static_cast<float>(options_.momentum);
+    return {.factor = context.gradient_factor,
+            .rate = static_cast<float>(options_.rate(context.step)),
+            .decay = static_cast<float>(decays ? options_.weight_decay : 0),
+            .momentum = momentum,
+            .of_gradient = options_.nesterov ? 1.0F : 0.0F,  // a factor avoids a branch in the loop
+            .of_velocity = options_.nesterov ? momentum : 1.0F};
+  }
+
   SgdOptions options_;
 };
 

@@ -8,16 +8,32 @@
 /// A value between two neighbouring bf16 numbers becomes either one. The probabilities follow from
 /// its distances to them (in steps of 2^-16 of the gap: exact). The random bits of an element are a
 /// function of a key, the number of the array and the index of the element in the whole array, so
-/// that cuts and threads do not matter. Values that bf16 can hold keep their bits, including
-/// infinity; NaN stays NaN. Magnitudes beyond the largest finite bf16 number are rounded to
-/// nearest: those up to 2^128 - 2^119 (exclusive) stay finite, and no value becomes infinite by
+/// that cuts, threads and vector widths do not matter. Values that bf16 can hold keep their bits,
+/// including infinity; NaN stays NaN. Magnitudes beyond the largest finite bf16 number are rounded
+/// to nearest: those up to 2^128 - 2^119 (exclusive) stay finite, and no value becomes infinite by
 /// chance.
+///
+/// How random must the bits be? Rounding errors must vanish on average, and must not add up over
+/// the elements of a product, the arrays of an update or its steps. So each 16 bits must be
+/// uniform, and two of them uncorrelated. Nobody tries to guess them.
+///   - Uniform: for each array, the words of 2^32 pairs of elements are a permutation of all words.
+///   - Steps, parameters and spans of 2^33 elements: Philox (\ref random_block) makes two new keys.
+///   - Elements: a hash of keys and pair number. The sequence i W (W is 2^32 divided by the golden
+///     ratio; Weyl 1916) and the first round of "lowbias32" (Wellons, hash-prospector, 2018). One
+///     word serves both elements of a pair.
+///   - Arrays: array k multiplies the hash by A^(k+1). So the arrays are successive numbers of a
+///     linear congruential generator; A is Steele's and Vigna's 0xadb4a92d ("Computationally easy,
+///     spectrally good multipliers", Software: Practice and Experience 52, 2022). The last step
+///     folds the upper half of the product, the better one, into the lower.
+/// The tests look for correlations. They would find one of 2 % between any two draws that they
+/// compare.
 
 #include <roundpipe/config.hpp>
 #include <roundpipe/core/random.hpp>
-#include <roundpipe/core/simd.hpp>
+#include <roundpipe/core/simd_pairs.hpp>
 #include <roundpipe/core/span.hpp>
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 
@@ -25,57 +41,155 @@ namespace roundpipe {
 
 namespace detail {
 
-/// The source of the random bits of 2^32 consecutive elements.
+/// What array \p array_index multiplies hashes by.
+[[nodiscard]] constexpr std::uint32_t rounding_multiplier(std::size_t array_index) noexcept {
+  std::uint32_t result = 0xadb4a92dU;
+  for (std::size_t k = 0; k < array_index; ++k) {
+    result *= 0xadb4a92dU;
+  }
+  return result;
+}
+
+/// The source of the random bits of 2^33 consecutive elements: 16 for each element and array.
 struct RoundingStream {
   std::uint32_t first_key = 0;
   std::uint32_t second_key = 0;
 
-  RoundingStream() noexcept = default;
+  /// The stream for the elements around \p index.
+  RoundingStream(RandomKey const& rounding, std::uint64_t index) noexcept;
 
-  /// The stream for the elements of array \p array_index around \p index.
-  RoundingStream(RandomKey const& rounding, std::size_t array_index, std::uint64_t index) noexcept;
+  /// The hashes of pairs \p pair, \p pair + 1, ...
+  template <class S>
+  [[gnu::always_inline]] void hash(typename S::Words& to, std::uint32_t pair) const noexcept {
+    constexpr std::uint32_t weyl = 0x9e3779b9U;
+    typename S::Words x;
+    S::count_up(x);
+    x = x * weyl + (pair * weyl + first_key);
+    x = (x ^ (x >> 16)) * 0x7feb352dU;
+    to = (x ^ (x >> 15)) + second_key;
+  }
+
+  /// The bits of the array with \p multiplier: those of a pair's even element in the lower half.
+  template <class S>
+  [[gnu::always_inline]] static void draw(typename S::Words& bits,
+                                          typename S::Words const& hashes,
+                                          std::uint32_t multiplier) noexcept {
+    typename S::Words const x = hashes * multiplier;
+    bits = x ^ (x >> 16);
+  }
 };
 
-/// Rounds to bf16: into \p to as bf16, or into \p in_place as float. Element 0 has the index \p
-/// first, and all indices are below 2^32.
-template <bool InPlace, bool Streams>
+/// Rounds pairs of floats to bf16.
+template <class S>
+struct RoundPairs {
+  using Floats = typename S::Floats;
+  using Ints = typename S::Ints;
+  using Words = typename S::Words;
+
+  /// Rounds all values right.
+  [[gnu::always_inline]] static void all(Words& to,
+                                         Floats const& even,
+                                         Floats const& odd,
+                                         Words const& random) noexcept {
+    Words low;
+    Words high;
+    one(low, even, random & 0xffffU);
+    one(high, odd, random >> 16);
+    to = (low >> 16) | (high & 0xffff0000U);
+  }
+
+  /// Rounds values right that are no NaN and below the largest finite bf16 number. \ref is_extreme
+  /// finds the other ones in the result.
+  [[gnu::always_inline]] static void moderate(Words& to,
+                                              Floats const& even,
+                                              Floats const& odd,
+                                              Words const& random) noexcept {
+    Words const low = reinterpret_cast<Words>(even) + (random & 0xffffU);
+    Words const high = reinterpret_cast<Words>(odd) + (random >> 16);
+    to = (low >> 16) | (high & 0xffff0000U);
+  }
+
+  /// Sets bit 15 or 31 of \p flags where an element of \p pairs has the largest finite magnitude or
+  /// a greater one, or is NaN.
+  [[gnu::always_inline]] static void add_extremes(Words& flags, Words const& pairs) noexcept {
+    flags = flags | ((pairs & 0x7fff7fffU) + 0x00810081U);
+  }
+
+ private:
+  /// Adds \p random so that the upper half is right.
+  [[gnu::always_inline]] static void one(Words& to,
+                                         Floats const& value,
+                                         Words const& random) noexcept {
+    auto const bits = reinterpret_cast<Words>(value);
+    Words const size = bits & 0x7fffffffU;
+    Ints const extreme = reinterpret_cast<Ints>(size) >= 0x7f7f0000;
+    Ints const is_nan = reinterpret_cast<Ints>(size) > 0x7f800000;
+    Words noise;
+    S::choose(noise, extreme, Words{} + 0x8000U, random);
+    S::choose(to, is_nan, bits | 0x400000U, bits + noise);
+  }
+};
+
+/// Rounds floats to bf16. Element 0 has the index \p first.
 struct StochasticNarrow {
   float const* from;
   std::uint16_t* to;
-  float* in_place;
+  bool streams;  ///< Past the caches: \p to is aligned to 64 bytes, and \p first is even.
   RoundingStream stream;
-  std::uint32_t first;
+  std::uint32_t multiplier;
+  std::uint64_t first;
 
   template <class S>
-  [[gnu::always_inline]] void at(std::size_t i, std::size_t count) const noexcept {
-    using Words = typename S::Words;
-    typename S::Floats values;
-    typename S::Halves rounded;
-    S::load(values, from + i, count);
-    // Two multiplications and shifts hash an index: Wellons's "lowbias32" (hash-prospector, 2018)
-    // without its last shift, which would not change the upper half used here. The keys make the
-    // streams of two arrays more than permutations of each other.
-    Words x;
-    S::count_up(x);
-    x = x + (first + static_cast<std::uint32_t>(i) + stream.first_key);
-    x = (x ^ (x >> 16)) * 0x7feb352dU;
-    x = (x ^ (x >> 15)) + stream.second_key;
-    Words noise = (x * 0x846ca68bU) >> 16;
-
-    auto const bits = reinterpret_cast<Words>(values);
-    auto const top = reinterpret_cast<typename S::Ints>((bits << 1) >> 17) == 0x7f7f;
-    S::choose(noise, top, Words{} + 0x8000U, noise);
-    S::to_bf16(rounded, bits, noise);
-    if constexpr (InPlace) {
-      S::from_bf16(values, rounded);
-      S::store(in_place + i, values, count);
-    } else if (Streams && count == S::lanes) {
-      S::stream(to + i, rounded);
+  [[gnu::always_inline]] void at(std::size_t i,
+                                 std::size_t skip,
+                                 std::size_t count) const noexcept {
+    using Pairs = SimdPairs<S>;
+    typename S::Floats even;
+    typename S::Floats odd;
+    typename S::Words words;
+    typename S::Words random;
+    Pairs::load(even, odd, from + i, skip, count);
+    stream.hash<S>(words, static_cast<std::uint32_t>((first + i) >> 1U));
+    RoundingStream::draw<S>(random, words, multiplier);
+    RoundPairs<S>::all(words, even, odd, random);
+    if (streams && count == Pairs::elements) {
+      S::stream(reinterpret_cast<std::uint32_t*>(to + i), words);
     } else {
-      S::store(to + i, rounded, count);
+      Pairs::store(to + i, words, skip, count);
     }
   }
 };
+
+/// Whether pairs of elements may go to \p to past the caches when the first one has index \p first.
+[[nodiscard]] inline bool may_stream(void const* to, std::uint64_t first) noexcept {
+  return reinterpret_cast<std::uintptr_t>(to) % 64 == 0 && first % 2 == 0;
+}
+
+/// Rounds \p values of array \p array_index to bf16 elements at \p to, past the caches if \p
+/// streams and if that is possible. \p first is the index of the first value.
+void narrow_stochastically(HostSpan<float const> values,
+                           std::byte* to,
+                           bool streams,
+                           RoundingStream const& stream,
+                           std::size_t array_index,
+                           std::uint64_t first);
+
+/// Calls `f(stream, begin, end)` for each part [begin, end) of \p size elements, from index \p
+/// first_element on, that has its own \ref RoundingStream.
+template <class F>
+void for_each_stream(RandomKey const& rounding,
+                     std::uint64_t first_element,
+                     std::size_t size,
+                     F const& f) {
+  constexpr auto span = std::uint64_t{1} << 33U;
+  for (std::size_t begin = 0; begin < size;) {
+    auto const index = first_element + begin;
+    auto const there = span - index % span;
+    auto const end = begin + static_cast<std::size_t>(std::min<std::uint64_t>(size - begin, there));
+    f(RoundingStream(rounding, index), begin, end);
+    begin = end;
+  }
+}
 
 }  // namespace detail
 

@@ -17,6 +17,7 @@
 #include <roundpipe/core/host_array.hpp>
 #include <roundpipe/core/random.hpp>
 #include <roundpipe/core/span.hpp>
+#include <roundpipe/optim/element_rule.hpp>
 #include <roundpipe/optim/stochastic_rounding.hpp>
 
 #include <algorithm>
@@ -65,29 +66,8 @@ struct MasterStore {
   void nearest(HostSpan<float const> weights, std::size_t begin) const;
 };
 
-/// Narrows fp32 to bf16 elements from \p to on, at random.
-void narrow_stochastically(HostSpan<float const> values,
-                           std::byte* to,
-                           bool streams,
-                           RoundingStream const& stream,
-                           std::uint32_t first);
-
 /// \throws Error (invalid_argument) unless \p weights and \p master match.
 void check_weights_and_master(HostArray const& weights, HostArray const& master);
-
-/// The update of \p optimizer with \p context.
-template <Optimizer O>
-[[nodiscard]] auto prepared(O const& optimizer, UpdateContext const& context) {
-  if constexpr (requires { optimizer.prepared(context); }) {
-    return optimizer.prepared(context);
-  } else {
-    return [&](HostSpan<float> weights,
-               HostSpan<float const> gradient,
-               std::span<HostSpan<float> const> states) {
-      optimizer.update(context, weights, gradient, states);
-    };
-  }
-}
 
 /// The fp32 tiles of a pass.
 class UpdateTiles {
@@ -104,6 +84,71 @@ class UpdateTiles {
   alignas(64) Tile gradient;
   alignas(64) std::array<Tile, max_update_states> states;
 };
+
+/// A pass whose `update(weights, gradient, states)` updates floats, tile by tile.
+template <class Update>
+void update_by_tiles(Update const& update,
+                     UpdateArrays const& arrays,
+                     MasterStore const& store,
+                     RandomKey const& rounding,
+                     std::uint64_t first_element) {
+  auto const state_count = arrays.states.size();
+  UpdateTiles tiles;  // not initialized: unconverted arrays cost nothing
+  std::array<HostSpan<float>, max_update_states> states;
+  auto const part = [&](RoundingStream const& stream, std::size_t begin, std::size_t end) {
+    for (; begin < end; begin += std::min(update_tile_size, end - begin)) {
+      auto const count = std::min(update_tile_size, end - begin);
+      auto const first = first_element + begin;
+      auto const weights = UpdateTiles::open(arrays.weights, begin, count, tiles.weights);
+      auto const gradient = UpdateTiles::open(arrays.gradient, begin, count, tiles.gradient);
+      for (std::size_t k = 0; k < state_count; ++k) {
+        states[k] = UpdateTiles::open(arrays.states[k], begin, count, tiles.states[k]);
+      }
+      update(weights, gradient, std::span<HostSpan<float> const>(states).first(state_count));
+      for (std::size_t k = 0; k < state_count; ++k) {
+        if (arrays.states[k].dtype == DType::bf16) {
+          auto const place = arrays.states[k].part(begin, begin + count);
+          narrow_stochastically(states[k], place.data, false, stream, k + 1, first);
+        }
+      }
+      if (arrays.weights.dtype == DType::bf16) {
+        auto const place = store.master.part(begin, begin + count);
+        narrow_stochastically(weights, place.data, store.streams, stream, 0, first);
+      } else if (store.master.present()) {
+        store.nearest(weights, begin);
+      }
+    }
+  };
+  for_each_stream(rounding, first_element, arrays.weights.size, part);
+}
+
+/// Whether \ref update_bfloat16 can update \p arrays.
+[[nodiscard]] bool are_bfloat16(UpdateArrays const& arrays) noexcept;
+
+/// A pass over arrays of bf16 that keeps everything in registers.
+template <class Rule>
+void update_bfloat16(Rule const& rule,
+                     UpdateArrays const& arrays,
+                     MasterStore const& store,
+                     RandomKey const& rounding,
+                     std::uint64_t first_element) {
+  auto const part = [&](RoundingStream const& stream, std::size_t begin, std::size_t end) {
+    auto const halves = [&](HostArray const& array) {
+      return reinterpret_cast<std::uint16_t*>(array.part(begin, end).data);
+    };
+    auto const first = first_element + begin;
+    BFloat16Update<Rule> update{rule, arrays.gradient.part(begin, end), {}, {}, {}, stream, first};
+    update.from[0] = halves(arrays.weights);
+    update.to[0] = halves(store.master);
+    update.streams = store.streams && may_stream(update.to[0], first);
+    for (std::size_t k = 0; k < Rule::states; ++k) {
+      update.to[k + 1] = halves(arrays.states[k]);
+      update.from[k + 1] = update.to[k + 1];
+    }
+    for_each_pair(end - begin, first % 2 != 0, update);
+  };
+  for_each_stream(rounding, first_element, arrays.weights.size, part);
+}
 
 }  // namespace detail
 
@@ -143,43 +188,20 @@ void update_pass(O const& optimizer,
   }
   detail::check_weights_and_master(arrays.weights, arrays.master);
 
-  auto const update = detail::prepared(optimizer, context);
   detail::MasterStore const store(arrays.weights, arrays.master);
-  detail::UpdateTiles tiles;  // not initialized: unconverted arrays cost nothing
-  std::array<HostSpan<float>, max_update_states> states;
-  for (std::size_t begin = 0; begin < size;) {
-    // Random bits get a new key every 2^32 elements.
-    auto const index = std::uint64_t{first_element} + begin;
-    auto const there = (std::uint64_t{1} << 32U) - static_cast<std::uint32_t>(index);
-    auto const end = begin + static_cast<std::size_t>(std::min<std::uint64_t>(size - begin, there));
-    std::array<detail::RoundingStream, 1 + max_update_states> streams;
-    streams[0] = {rounding, 0, index};
-    for (std::size_t k = 0; k < state_count; ++k) {
-      streams[k + 1] = {rounding, k + 1, index};
-    }
-    for (; begin < end; begin += std::min(update_tile_size, end - begin)) {
-      auto const count = std::min(update_tile_size, end - begin);
-      auto const first = static_cast<std::uint32_t>(first_element + begin);
-      using Tiles = detail::UpdateTiles;
-      auto const weights = Tiles::open(arrays.weights, begin, count, tiles.weights);
-      auto const gradient = Tiles::open(arrays.gradient, begin, count, tiles.gradient);
-      for (std::size_t k = 0; k < state_count; ++k) {
-        states[k] = Tiles::open(arrays.states[k], begin, count, tiles.states[k]);
+  auto const by_tiles = [&](auto const& update) {
+    detail::update_by_tiles(update, arrays, store, rounding, first_element);
+  };
+  if constexpr (detail::HasElementRule<O>) {
+    optimizer.with_rule(context, [&](auto const& rule) {
+      if (detail::are_bfloat16(arrays)) {
+        detail::update_bfloat16(rule, arrays, store, rounding, first_element);
+      } else {
+        by_tiles([&](auto const&... floats) { detail::update_floats(rule, floats...); });
       }
-      update(weights, gradient, std::span<HostSpan<float> const>(states).first(state_count));
-      for (std::size_t k = 0; k < state_count; ++k) {
-        if (arrays.states[k].dtype == DType::bf16) {
-          auto const place = arrays.states[k].part(begin, begin + count);
-          detail::narrow_stochastically(states[k], place.data, false, streams[k + 1], first);
-        }
-      }
-      if (arrays.weights.dtype == DType::bf16) {
-        auto const place = store.master.part(begin, begin + count);
-        detail::narrow_stochastically(weights, place.data, store.streams, streams[0], first);
-      } else if (store.master.present()) {
-        store.nearest(weights, begin);
-      }
-    }
+    });
+  } else {
+    by_tiles([&](auto const&... floats) { optimizer.update(context, floats...); });
   }
   if (store.streams) {
     detail::stream_fence();

@@ -150,19 +150,6 @@ TEST_CASE("subnormal gradients and states are not flushed to zero") {
   }
 }
 
-TEST_CASE("a prepared step equals the update") {
-  AdamW const adamw;
-  auto const gradient = gradients(100, 1);
-  Parameter a(100, 2, 1);
-  Parameter b(100, 2, 1);
-  UpdateContext const context{.step = 3, .gradient_factor = 0.5F};
-  std::vector<HostSpan<float>> const of_a{a.array(1), a.array(2)};
-  std::vector<HostSpan<float>> const of_b{b.array(1), b.array(2)};
-  adamw.update(context, a.weights(), gradient, of_a);
-  adamw.prepared(context)(b.weights(), gradient, of_b);
-  CHECK(a.same_bits(b));
-}
-
 TEST_CASE("the first step moves by the rate against the sign of the gradient") {
   AdamW const adamw({.rate = LearningRate::constant(0.25), .weight_decay = 0});
   std::vector<float> weights{1, 1, 1};

@@ -3,11 +3,13 @@
 #include <roundpipe/optim/stochastic_rounding.hpp>
 
 #include <roundpipe/core/half.hpp>
+#include <roundpipe/core/random.hpp>
 #include <roundpipe/core/simd_level.hpp>
 
 #include <doctest/doctest.h>
 
 #include <algorithm>
+#include <array>
 #include <bit>
 #include <cmath>
 #include <cstddef>
@@ -47,6 +49,54 @@ double mean(std::vector<float> const& values) {
     sum += static_cast<double>(value);
   }
   return sum / static_cast<double>(values.size());
+}
+
+/// The random bits of an element, written plainly.
+std::uint32_t random_bits(RandomKey const& rounding, std::size_t array, std::uint64_t index) {
+  auto const keys = random_block(rounding, index >> 33U);
+  auto x = static_cast<std::uint32_t>(index >> 1U) * 0x9e3779b9U + keys[0];
+  x = (x ^ (x >> 16U)) * 0x7feb352dU;
+  x = (x ^ (x >> 15U)) + keys[1];
+  for (std::size_t k = 0; k <= array; ++k) {
+    x *= 0xadb4a92dU;
+  }
+  x ^= x >> 16U;
+  return index % 2 == 0 ? x & 0xffffU : x >> 16U;
+}
+
+/// A bit for each of 64 \p words elements: whether it is rounded up, when \p share of the gap lies
+/// below its value.
+std::vector<std::uint64_t> ups(double share,
+                               std::size_t words,
+                               RandomKey const& rounding,
+                               std::size_t array) {
+  auto const value = 1 + static_cast<float>(share) * 0x1p-7F;
+  auto const results = rounded(std::vector<float>(64 * words, value), rounding, array);
+  std::vector<std::uint64_t> bits(words);
+  for (std::size_t i = 0; i < results.size(); ++i) {
+    bits[i / 64] |= std::uint64_t{results[i] != 1} << (i % 64);
+  }
+  return bits;
+}
+
+/// The correlation of element i of \p a and i + lag of \p b, each 1 with probability \p share, in
+/// standard deviations of what independent draws show.
+double correlation(std::vector<std::uint64_t> const& a,
+                   std::vector<std::uint64_t> const& b,
+                   std::size_t lag,
+                   double share) {
+  auto const words = a.size() - lag / 64 - 1;
+  int ones = 0;
+  int both = 0;
+  for (std::size_t i = 0; i < words; ++i) {
+    auto const* const from = &b[i + lag / 64];
+    auto const later = lag % 64 == 0 ? from[0] : from[0] >> (lag % 64) | from[1] << (64 - lag % 64);
+    ones += std::popcount(a[i]) + std::popcount(later);
+    both += std::popcount(a[i] & later);
+  }
+  auto const pairs = static_cast<double>(64 * words);
+  auto const covariance = both - share * ones + pairs * share * share;
+  return covariance / (share * (1 - share) * std::sqrt(pairs));
 }
 
 }  // namespace
@@ -110,13 +160,38 @@ TEST_CASE("a finite value becomes infinite only if the nearest number is infinit
   }
 }
 
+TEST_CASE("the random bits are those of the documented hash, at every level") {
+  constexpr std::size_t count = 100;
+  std::vector<float> values(count);
+  for (std::size_t i = 0; i < count; ++i) {
+    values[i] = std::cos(static_cast<float>(i)) * 0x1.234566p3F;
+  }
+  for (auto const level : simd_levels()) {
+    SimdLevelOverride const use(level);
+    for (std::size_t array = 0; array <= 8; ++array) {
+      for (std::size_t const first :
+           {std::size_t{0}, std::size_t{5}, (std::size_t{1} << 33U) - 31, std::size_t{7} << 40U}) {
+        auto const results = rounded(values, key, array, first);
+        for (std::size_t i = 0; i < count; ++i) {
+          auto const bits = std::bit_cast<std::uint32_t>(values[i]);
+          auto const sum = bits + random_bits(key, array, first + i);
+          REQUIRE(std::bit_cast<std::uint32_t>(results[i]) == (sum & 0xffff0000U));
+        }
+      }
+    }
+  }
+}
+
 TEST_CASE("bits depend on key, array and index alone: not on cuts, addresses or instructions") {
   std::vector<float> values(500);
   for (std::size_t i = 0; i < values.size(); ++i) {
     values[i] = std::sin(static_cast<float>(i));
   }
-  for (std::size_t const first :
-       {std::size_t{0}, std::size_t{7}, (std::size_t{1} << 32U) - 250, std::size_t{9} << 33U}) {
+  for (std::size_t const first : {std::size_t{0},
+                                  std::size_t{7},
+                                  (std::size_t{1} << 33U) - 250,
+                                  (std::size_t{1} << 33U) - 33,
+                                  std::size_t{9} << 34U}) {
     auto const whole = rounded(values, key, 1, first);
     for (auto const level : simd_levels()) {
       SimdLevelOverride const use(level);
@@ -139,7 +214,8 @@ TEST_CASE("keys, arrays and index ranges draw differently") {
                                                rounded(values, {.seed = 5, .step = 4, .layer = 2}),
                                                rounded(values, key, 1),
                                                rounded(values, key, 0, 1),
-                                               rounded(values, key, 0, std::size_t{1} << 32U)};
+                                               rounded(values, key, 0, std::size_t{1} << 32U),
+                                               rounded(values, key, 0, std::size_t{1} << 33U)};
   for (auto const& other : others) {
     std::size_t same = 0;
     for (std::size_t i = 0; i < values.size(); ++i) {
@@ -150,16 +226,31 @@ TEST_CASE("keys, arrays and index ranges draw differently") {
   }
 }
 
-TEST_CASE("the draws of neighbours are independent") {
-  constexpr std::size_t count = std::size_t{1} << 18U;
-  auto const results = draws(1 + 0x1p-8F, count);  // half-way between two bf16 numbers
-  for (std::size_t const lag : {1, 2, 3, 4, 8, 16, 32, 64, 1024, 4096, 65536}) {
-    std::size_t same = 0;
-    for (std::size_t i = 0; i + lag < count; ++i) {
-      same += results[i] == results[i + lag] ? 1U : 0U;
+TEST_CASE("draws of other elements, arrays and steps are not correlated") {
+  constexpr std::size_t words = std::size_t{1} << 14U;  // a correlation of 0.5 % shows
+  constexpr std::array<std::size_t, 18> lags{
+      1, 2, 3, 4, 8, 15, 16, 17, 32, 64, 512, 2048, 4096, 5000, 8192, 16384, 65536, 262144};
+  auto const next = RandomKey{key.seed, key.step + 1, key.layer};
+  for (double const share : {0.5, 0x1p-4, 0.9}) {
+    std::array<std::vector<std::uint64_t>, 9> of_arrays;
+    for (std::size_t k = 0; k < of_arrays.size(); ++k) {
+      of_arrays[k] = ups(share, words, key, k);
     }
-    auto const pairs = static_cast<double>(count - lag);
-    CHECK(std::abs(static_cast<double>(same) - pairs / 2) < 5 * std::sqrt(pairs) / 2);
+    for (std::size_t k = 0; k < 3; ++k) {
+      auto const of_next_step = ups(share, words, next, k);
+      for (std::size_t l = 0; l < 3; ++l) {
+        CHECK(std::abs(correlation(of_arrays[l], of_next_step, 0, share)) < 5);
+        for (auto const lag : lags) {
+          CHECK(std::abs(correlation(of_arrays[k], of_arrays[l], lag, share)) < 5);
+          CHECK(std::abs(correlation(of_arrays[k], of_next_step, lag, share)) < 5);
+        }
+      }
+    }
+    for (std::size_t k = 0; k < of_arrays.size(); ++k) {
+      for (std::size_t l = 0; l < k; ++l) {
+        CHECK(std::abs(correlation(of_arrays[k], of_arrays[l], 0, share)) < 5);
+      }
+    }
   }
 }
 

@@ -14,12 +14,14 @@
 
 #include <algorithm>
 #include <array>
+#include <bit>
 #include <cmath>
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
 #include <limits>
 #include <optional>
+#include <type_traits>
 #include <vector>
 
 namespace update_pass_test {
@@ -47,7 +49,9 @@ constexpr std::array all_types{
     Types{DType::f32, DType::f16, DType::f32, DType::f16},
     Types{DType::f32, DType::bf16, DType::bf16, DType::bf16},
     Types{DType::bf16, DType::bf16, DType::f32, DType::bf16},
+    Types{DType::bf16, DType::bf16, DType::bf16, DType::bf16},
     Types{DType::bf16, DType::f32, DType::bf16, DType::bf16},
+    Types{DType::bf16, DType::f16, DType::bf16, DType::bf16},
 };
 
 /// An array with its own memory; nobody may touch the 64 bytes before and after the array.
@@ -208,6 +212,20 @@ struct NineStates {
 
 }  // namespace
 
+/// An optimizer that does not tell its element rule.
+template <Optimizer O>
+struct WithoutRule {
+  O optimizer;
+
+  [[nodiscard]] std::size_t state_arrays() const { return optimizer.state_arrays(); }
+  void update(UpdateContext const& context,
+              HostSpan<float> weights,
+              HostSpan<float const> gradients,
+              std::span<HostSpan<float> const> states) const {
+    optimizer.update(context, weights, gradients, states);
+  }
+};
+
 TEST_CASE("a pass widens, updates floats and rounds, for all types") {
   for (auto const& types : all_types) {
     check_against_floats(AdamW{}, types);
@@ -242,6 +260,27 @@ TEST_CASE("a pass gives the same bits for every cut, alignment, thread count and
         });
         CHECK(shared.same_bits(whole));
       }
+    }
+  }
+}
+
+TEST_CASE("an element rule gives the same bits in registers as in tiles") {
+  auto const check = [](auto const& optimizer, DType gradient, SimdLevel level) {
+    SimdLevelOverride const use(level);
+    constexpr std::size_t size = 2500;
+    Types const types{DType::bf16, gradient, DType::bf16, DType::bf16};
+    Arrays whole(size, optimizer.state_arrays(), types);
+    Arrays parts(size, optimizer.state_arrays(), types);
+    update(optimizer, whole, size, size);
+    update(WithoutRule<std::decay_t<decltype(optimizer)>>{optimizer}, parts, 777, size);
+    CHECK(whole.same_bits(parts));
+    CHECK(whole.guards_hold());
+  };
+  for (auto const level : simd_levels()) {
+    for (auto const gradient : {DType::bf16, DType::f32}) {
+      check(AdamW{}, gradient, level);
+      check(Sgd{}, gradient, level);
+      check(Sgd({.momentum = 0.9, .nesterov = true}), gradient, level);
     }
   }
 }
@@ -301,22 +340,45 @@ TEST_CASE("a skipped step writes the weights to the master copy and nothing else
   }
 }
 
-TEST_CASE("elements that are not finite stay so, and spoil no other element") {
-  Arrays arrays(100, 2, {DType::bf16, DType::bf16, DType::bf16, DType::bf16});
-  Arrays clean(100, 2, {DType::bf16, DType::bf16, DType::bf16, DType::bf16});
-  std::vector<float> spoilt = arrays.gradient.values();
-  spoilt[40] = std::numeric_limits<float>::quiet_NaN();
-  spoilt[60] = std::numeric_limits<float>::infinity();
-  narrow(spoilt, DType::bf16, arrays.gradient.array().bytes());
-  update(AdamW{}, arrays, 100, 100);
-  update(AdamW{}, clean, 100, 100);
-  auto const is = arrays.master->values();
-  auto const should = clean.master->values();
-  CHECK(std::isnan(is[40]));
-  CHECK(std::isnan(is[60]));  // infinity over infinity
-  CHECK(std::isinf(arrays.states[0].values()[60]));
-  for (std::size_t i = 0; i < 100; ++i) {
-    CHECK((i == 40 || i == 60 || is[i] == should[i]));
+TEST_CASE("elements that are not finite or almost too large spoil no other element") {
+  constexpr std::size_t size = 100;
+  for (auto const type : {DType::bf16, DType::f32}) {
+    for (auto const level : simd_levels()) {
+      SimdLevelOverride const use(level);
+      Types const types{DType::bf16, type, DType::bf16, DType::bf16};
+      Arrays arrays(size, 2, types);
+      Arrays tiled(size, 2, types);
+      Arrays clean(size, 2, types);
+      auto spoilt = arrays.gradient.values();
+      spoilt[40] = std::numeric_limits<float>::quiet_NaN();
+      spoilt[60] = std::numeric_limits<float>::infinity();
+      spoilt[71] = std::bit_cast<float>(0x7fffffffU);  // CUDA's NaN
+      spoilt[72] = std::bit_cast<float>(0xffffffffU);
+      spoilt[80] = 0x1p127F;
+      for (auto* const a : {&arrays, &tiled}) {
+        narrow(spoilt, type, a->gradient.array().bytes());
+        auto means = a->states[0].values();
+        means[80] = 0x1.fep127F;  // the largest bf16 number
+        narrow(means, DType::bf16, a->states[0].array().bytes());
+      }
+      AdamW const adamw({.beta1 = 0.998});
+      update(adamw, arrays, size, size);
+      update(WithoutRule<AdamW>{adamw}, tiled, size, size);
+      update(adamw, clean, size, size);
+      CHECK(arrays.same_bits(tiled));
+      auto const is = arrays.master->values();
+      auto const should = clean.master->values();
+      CHECK(std::isnan(is[40]));
+      CHECK(std::isnan(is[60]));  // infinity over infinity
+      CHECK(std::isinf(arrays.states[0].values()[60]));
+      CHECK(std::isnan(is[71]));
+      CHECK(std::isnan(is[72]));
+      CHECK(std::isinf(arrays.states[1].values()[80]));  // the square
+      for (std::size_t i = 0; i < size; ++i) {
+        bool const touched = i == 40 || i == 60 || i == 71 || i == 72 || i == 80;
+        CHECK((touched || is[i] == should[i]));
+      }
+    }
   }
 }
 

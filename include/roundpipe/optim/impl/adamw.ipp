@@ -23,4 +23,19 @@ ROUNDPIPE_INLINE AdamW::AdamW(AdamWOptions options) : options_(options) {
           "AdamW's weight decay must be finite and not negative");
 }
 
+ROUNDPIPE_INLINE detail::AdamWRule AdamW::rule(UpdateContext const& context) const {
+  auto const rate = options_.rate(context.step);
+  auto const t = static_cast<double>(context.step);
+  auto const decays = context.decay == DecayGroup::decayed;
+  return {.factor = context.gradient_factor,
+          .keep1 = static_cast<float>(options_.beta1),
+          .add1 = static_cast<float>(1 - options_.beta1),
+          .keep2 = static_cast<float>(options_.beta2),
+          .add2 = static_cast<float>(1 - options_.beta2),
+          .rate = static_cast<float>(rate / (1 - std::pow(options_.beta1, t))),
+          .root_scale = static_cast<float>(1 / std::sqrt(1 - std::pow(options_.beta2, t))),
+          .epsilon = static_cast<float>(options_.epsilon),
+          .decay = static_cast<float>(decays ? rate * options_.weight_decay : 0)};
+}
+
 }  // namespace roundpipe

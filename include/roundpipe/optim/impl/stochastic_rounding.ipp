@@ -2,43 +2,45 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 
+#include <roundpipe/core/convert.hpp>
+#include <roundpipe/core/dtype.hpp>
 #include <roundpipe/core/random.hpp>
-#include <roundpipe/core/simd.hpp>
+#include <roundpipe/core/simd_pairs.hpp>
 #include <roundpipe/core/span.hpp>
 #include <roundpipe/optim/stochastic_rounding.hpp>
 
 #include <algorithm>
+#include <array>
 #include <cstddef>
 #include <cstdint>
+#include <span>
 
 namespace roundpipe {
 
 namespace detail {
 
 ROUNDPIPE_INLINE RoundingStream::RoundingStream(RandomKey const& rounding,
-                                                std::size_t array_index,
                                                 std::uint64_t index) noexcept {
-  auto const words = random_block(rounding, std::uint64_t{array_index} << 32 | index >> 32);
+  auto const words = random_block(rounding, index >> 33U);
   first_key = words[0];
   second_key = words[1];
 }
 
-/// Calls `f(stream, first, begin, end)` for each part [begin, end) of \p size elements, from index
-/// \p first_element on, that has its own \ref RoundingStream.
-template <class F>
-void for_each_stream(RandomKey const& rounding,
-                     std::size_t array_index,
-                     std::uint64_t first_element,
-                     std::size_t size,
-                     F const& f) {
-  for (std::size_t begin = 0; begin < size;) {
-    auto const index = first_element + begin;
-    auto const first = static_cast<std::uint32_t>(index);
-    auto const there = (std::uint64_t{1} << 32) - first;
-    auto const end = begin + static_cast<std::size_t>(std::min<std::uint64_t>(size - begin, there));
-    f(RoundingStream(rounding, array_index, index), first, begin, end);
-    begin = end;
-  }
+ROUNDPIPE_INLINE void narrow_stochastically(HostSpan<float const> values,
+                                            std::byte* to,
+                                            bool streams,
+                                            RoundingStream const& stream,
+                                            std::size_t array_index,
+                                            std::uint64_t first) {
+  auto const begins_odd = first % 2 != 0;
+  for_each_pair(values.size(),
+                begins_odd,
+                StochasticNarrow{values.data(),
+                                 reinterpret_cast<std::uint16_t*>(to),
+                                 streams && may_stream(to, first),
+                                 stream,
+                                 rounding_multiplier(array_index),
+                                 first});
 }
 
 }  // namespace detail
@@ -47,18 +49,18 @@ ROUNDPIPE_INLINE void round_stochastically(HostSpan<float> values,
                                            RandomKey const& rounding,
                                            std::size_t array_index,
                                            std::size_t first_element) {
+  std::array<std::byte, 2048> rounded;
   detail::for_each_stream(
       rounding,
-      array_index,
       first_element,
       values.size(),
-      [&](detail::RoundingStream const& stream,
-          std::uint32_t first,
-          std::size_t begin,
-          std::size_t end) {
-        auto* const part = values.data() + begin;
-        detail::for_each_element(
-            end - begin, detail::StochasticNarrow<true, false>{part, nullptr, part, stream, first});
+      [&](detail::RoundingStream const& stream, std::size_t begin, std::size_t end) {
+        for (; begin < end; begin += std::min(end - begin, rounded.size() / 2)) {
+          auto const part = values.subspan(begin, std::min(end - begin, rounded.size() / 2));
+          detail::narrow_stochastically(
+              part, rounded.data(), false, stream, array_index, first_element + begin);
+          widen(std::span(rounded).first(2 * part.size()), DType::bf16, part, false);
+        }
       });
 }
 

@@ -7,9 +7,9 @@
 #include <roundpipe/core/error.hpp>
 #include <roundpipe/core/host_array.hpp>
 #include <roundpipe/core/span.hpp>
-#include <roundpipe/optim/stochastic_rounding.hpp>
 #include <roundpipe/optim/update_pass.hpp>
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
@@ -29,21 +29,6 @@ ROUNDPIPE_INLINE void MasterStore::nearest(HostSpan<float const> weights, std::s
     }
   } else if (reinterpret_cast<float const*>(place.data) != weights.data()) {
     narrow(weights, master.dtype, place.bytes());
-  }
-}
-
-ROUNDPIPE_INLINE void narrow_stochastically(HostSpan<float const> values,
-                                            std::byte* to,
-                                            bool streams,
-                                            RoundingStream const& stream,
-                                            std::uint32_t first) {
-  auto* const halves = reinterpret_cast<std::uint16_t*>(to);
-  if (streams) {
-    for_each_element(values.size(),
-                     StochasticNarrow<false, true>{values.data(), halves, nullptr, stream, first});
-  } else {
-    for_each_element(values.size(),
-                     StochasticNarrow<false, false>{values.data(), halves, nullptr, stream, first});
   }
 }
 
@@ -73,6 +58,13 @@ ROUNDPIPE_INLINE HostSpan<float> UpdateTiles::open(HostArray const& array,
   HostSpan<float> const values(tile.data(), count);
   widen(part.bytes(), part.dtype, values, false);
   return values;
+}
+
+ROUNDPIPE_INLINE bool are_bfloat16(UpdateArrays const& arrays) noexcept {
+  return arrays.weights.dtype == DType::bf16 && arrays.gradient.dtype != DType::f16 &&
+         std::all_of(arrays.states.begin(), arrays.states.end(), [](HostArray const& state) {
+           return state.dtype == DType::bf16;
+         });
 }
 
 }  // namespace detail

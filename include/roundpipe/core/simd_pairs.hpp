@@ -1,0 +1,153 @@
+// SPDX-FileCopyrightText: 2026 The roundpipe authors
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#pragma once
+
+/// \file
+/// \brief Vectors of pairs of bf16 elements: each word of a vector holds two neighbours.
+/// A shift widens the even element of a pair and a mask the odd one, at any vector width, without
+/// moving elements between lanes.
+
+#include <roundpipe/core/simd.hpp>
+
+#include <algorithm>
+#include <array>
+#include <bit>
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+#include <utility>
+
+namespace roundpipe::detail {
+
+/// Operations on the pairs of elements in a vector of \p S. A part of an array may begin with the
+/// odd element of a pair or end with an even one: then \c skip is 1, or \c count is odd.
+template <class S>
+struct SimdPairs {
+  using Floats = typename S::Floats;
+  using Words = typename S::Words;
+  static constexpr std::size_t elements = 2 * S::lanes;
+  static_assert(std::endian::native == std::endian::little);
+
+  /// The bf16 elements at \p from, \p count of them, from place \p skip on; zeros elsewhere. \p
+  /// from may be unaligned.
+  [[gnu::always_inline]] static void load(Words& to,
+                                          std::uint16_t const* from,
+                                          std::size_t skip,
+                                          std::size_t count) noexcept {
+    if (count == elements) {
+      std::memcpy(&to, from, sizeof to);
+    } else {
+      to = Words{};
+      std::memcpy(reinterpret_cast<std::byte*>(&to) + 2 * skip, from, 2 * count);
+    }
+  }
+
+  /// Writes \p count elements, from place \p skip on, to \p to, which may be unaligned.
+  [[gnu::always_inline]] static void store(std::uint16_t* to,
+                                           Words const& from,
+                                           std::size_t skip,
+                                           std::size_t count) noexcept {
+    if (count == elements) {
+      std::memcpy(to, &from, sizeof from);
+    } else {
+      std::memcpy(to, reinterpret_cast<std::byte const*>(&from) + 2 * skip, 2 * count);
+    }
+  }
+
+  /// Widens both elements of each pair, exactly.
+  [[gnu::always_inline]] static void widen(Floats& even, Floats& odd, Words const& pairs) noexcept {
+    Words const low = pairs << 16;
+    Words const high = pairs & 0xffff0000U;
+    even = reinterpret_cast<Floats>(low);
+    odd = reinterpret_cast<Floats>(high);
+  }
+
+  /// As \ref load, from an array of floats.
+  [[gnu::always_inline]] static void load(
+      Floats& even, Floats& odd, float const* from, std::size_t skip, std::size_t count) noexcept {
+    Floats first;
+    Floats second;
+    if (count == elements) {
+      std::memcpy(&first, from, sizeof first);
+      std::memcpy(&second, from + S::lanes, sizeof second);
+    } else {
+      std::array<float, elements> padded{};
+      std::memcpy(padded.data() + skip, from, count * sizeof(float));
+      std::memcpy(&first, padded.data(), sizeof first);
+      std::memcpy(&second, padded.data() + S::lanes, sizeof second);
+    }
+    every_second(even, odd, first, second, std::make_index_sequence<S::lanes>());
+  }
+
+  /// Whether any word of \p words has its bit 15 or 31.
+  [[gnu::always_inline]] static bool any_sign(Words const& words) noexcept {
+    Words const signs = words & 0x80008000U;
+#if defined(__SSE2__)
+    if constexpr (S::lanes == 4) {
+      __m128i bytes;
+      std::memcpy(&bytes, &signs, sizeof bytes);
+      return _mm_movemask_epi8(bytes) != 0;
+    } else if constexpr (S::lanes == 8) {
+      int bytes = 0;
+      asm("vpmovmskb %1, %0" : "=r"(bytes) : "x"(signs));
+      return bytes != 0;
+    } else {
+      std::uint16_t lanes = 0;
+      asm("vptestmd %1, %1, %0" : "=k"(lanes) : "v"(signs));
+      return lanes != 0;
+    }
+#else
+    std::uint32_t all = 0;
+    for (std::size_t i = 0; i < S::lanes; ++i) {
+      all |= signs[i];
+    }
+    return all != 0;
+#endif
+  }
+
+ private:
+  template <std::size_t... I>
+  [[gnu::always_inline]] static void every_second(Floats& even,
+                                                  Floats& odd,
+                                                  Floats const& first,
+                                                  Floats const& second,
+                                                  std::index_sequence<I...>) noexcept {
+    even = __builtin_shufflevector(first, second, (2 * I)...);
+    odd = __builtin_shufflevector(first, second, (2 * I + 1)...);
+  }
+};
+
+/// Calls `body.at<Simd<...>>(i, skip, count)` for the elements [i, i + count) until all \p size
+/// elements are done. With \c skip 1, element i is the odd one of its pair.
+template <class Body>
+struct PairLoop {
+  std::size_t size;
+  bool begins_odd;  ///< Whether element 0 is the odd one of its pair.
+  Body body;
+
+  template <class S>
+  [[gnu::always_inline]] void run() const {
+    constexpr auto whole = SimdPairs<S>::elements;
+    auto const local = body;  // keeps its constants in registers: no store can change them
+    std::size_t const skip = begins_odd ? 1 : 0;
+    auto const head = std::min(size, skip * (whole - 1));
+    auto i = head;
+    for (; i + whole <= size; i += whole) {
+      local.template at<S>(i, 0, whole);
+    }
+    std::size_t const parts[2][3] = {{0, skip, head}, {i, 0, size - i}};
+    for (auto const& [begin, before, count] : parts) {
+      if (count > 0) {
+        local.template at<S>(begin, before, count);
+      }
+    }
+  }
+};
+
+/// Applies \p body to \p size elements in pairs, at the current level.
+template <class Body>
+void for_each_pair(std::size_t size, bool begins_odd, Body const& body) {
+  run_simd(PairLoop<Body>{size, begins_odd, body});
+}
+
+}  // namespace roundpipe::detail

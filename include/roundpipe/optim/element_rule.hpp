@@ -1,0 +1,168 @@
+// SPDX-FileCopyrightText: 2026 The roundpipe authors
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#pragma once
+
+/// \file
+/// \brief Loops that apply an optimizer's rule for single elements: to arrays of floats, or to
+/// arrays of bf16 with stochastic rounding.
+///
+/// A rule is a struct of constants with `static constexpr std::size_t states` and
+///
+///     template <class S>
+///     void step(S::Floats& weights, S::Floats const& gradients, S::Floats* states) const;
+///
+/// which updates vectors of \ref detail::Simd. Rules are `gnu::always_inline`, like all kernels of
+/// `simd.hpp`.
+
+#include <roundpipe/concepts/optimizer.hpp>
+#include <roundpipe/core/dtype.hpp>
+#include <roundpipe/core/error.hpp>
+#include <roundpipe/core/host_array.hpp>
+#include <roundpipe/core/simd.hpp>
+#include <roundpipe/core/simd_pairs.hpp>
+#include <roundpipe/core/span.hpp>
+#include <roundpipe/optim/stochastic_rounding.hpp>
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <span>
+
+namespace roundpipe::detail {
+
+/// Takes any rule.
+struct RuleVisitor {
+  template <class Rule>
+  void operator()(Rule const&) const;
+};
+
+/// An optimizer that tells its element rule.
+template <class O>
+concept HasElementRule = requires(O const& optimizer, UpdateContext const& context) {
+  optimizer.with_rule(context, RuleVisitor());
+};
+
+/// Updates floats.
+template <class Rule>
+struct FloatUpdate {
+  Rule rule;
+  float const* gradients;
+  float* weights;
+  std::array<float*, Rule::states> states;
+
+  template <class S>
+  [[gnu::always_inline]] void at(std::size_t i, std::size_t count) const noexcept {
+    typename S::Floats g;
+    typename S::Floats w;
+    typename S::Floats s[Rule::states + 1];
+    for (std::size_t k = 0; k < Rule::states; ++k) {
+      S::prefetch(states[k], i);
+      S::load(s[k], states[k] + i, count);
+    }
+    S::prefetch(weights, i);
+    S::load(g, gradients + i, count);
+    S::load(w, weights + i, count);
+    rule.template step<S>(w, g, s);
+    for (std::size_t k = 0; k < Rule::states; ++k) {
+      S::store(states[k] + i, s[k], count);
+    }
+    S::store(weights + i, w, count);
+  }
+};
+
+/// Updates bf16 weights and states from bf16 or f32 gradients. Arrays are numbered as in
+/// `stochastic_rounding.hpp`.
+template <class Rule>
+struct BFloat16Update {
+  static constexpr std::size_t arrays = 1 + Rule::states;
+
+  Rule rule;
+  HostArray gradients;
+  std::array<std::uint16_t const*, arrays> from;
+  std::array<std::uint16_t*, arrays> to;
+  bool streams;  ///< The weights past the caches: aligned to 64 bytes, and \p first is even.
+  RoundingStream stream;
+  std::uint64_t first;
+
+  template <class S>
+  [[gnu::always_inline]] void at(std::size_t i,
+                                 std::size_t skip,
+                                 std::size_t count) const noexcept {
+    using Pairs = SimdPairs<S>;
+    using Words = typename S::Words;
+    typename S::Floats even[arrays];
+    typename S::Floats odd[arrays];
+    typename S::Floats even_gradients;
+    typename S::Floats odd_gradients;
+    Words words[arrays];
+    Words extremes{};
+#pragma GCC unroll 9
+    for (std::size_t k = 0; k < arrays; ++k) {
+      S::prefetch(from[k], i);
+      Pairs::load(words[k], from[k] + i, skip, count);
+      Pairs::widen(even[k], odd[k], words[k]);
+    }
+    if (gradients.dtype == DType::bf16) {
+      auto const* const halves = reinterpret_cast<std::uint16_t const*>(gradients.data);
+      Words g;
+      S::prefetch(halves, i);
+      Pairs::load(g, halves + i, skip, count);
+      Pairs::widen(even_gradients, odd_gradients, g);
+    } else {
+      auto const* const floats = reinterpret_cast<float const*>(gradients.data);
+      Pairs::load(even_gradients, odd_gradients, floats + i, skip, count);
+      typename S::Ints const nan =
+          (even_gradients != even_gradients) | (odd_gradients != odd_gradients);
+      extremes = reinterpret_cast<Words>(nan);
+    }
+    rule.template step<S>(even[0], even_gradients, even + 1);
+    rule.template step<S>(odd[0], odd_gradients, odd + 1);
+
+    Words hashes;
+    Words random[arrays];
+    stream.template hash<S>(hashes, static_cast<std::uint32_t>((first + i) >> 1U));
+#pragma GCC unroll 9
+    for (std::size_t k = 0; k < arrays; ++k) {
+      RoundingStream::draw<S>(random[k], hashes, rounding_multiplier(k));
+      RoundPairs<S>::moderate(words[k], even[k], odd[k], random[k]);
+      RoundPairs<S>::add_extremes(extremes, words[k]);
+    }
+    if (Pairs::any_sign(extremes)) [[unlikely]] {
+      for (std::size_t k = 0; k < arrays; ++k) {
+        RoundPairs<S>::all(words[k], even[k], odd[k], random[k]);
+      }
+    }
+#pragma GCC unroll 9
+    for (std::size_t k = 0; k < arrays; ++k) {
+      if (k == 0 && streams && count == Pairs::elements) {
+        S::stream(reinterpret_cast<std::uint32_t*>(to[k] + i), words[k]);
+      } else {
+        Pairs::store(to[k] + i, words[k], skip, count);
+      }
+    }
+  }
+};
+
+/// Updates the elements of float arrays.
+/// \throws Error (invalid_argument) when sizes or the number of states differ.
+template <class Rule>
+void update_floats(Rule const& rule,
+                   HostSpan<float> weights,
+                   HostSpan<float const> gradients,
+                   std::span<HostSpan<float> const> states) {
+  require(states.size() == Rule::states,
+          Errc::invalid_argument,
+          "an update needs as many states as its optimizer");
+  FloatUpdate<Rule> update{rule, gradients.data(), weights.data(), {}};
+  auto same = gradients.size() == weights.size();
+  for (std::size_t k = 0; k < Rule::states; ++k) {
+    same = same && states[k].size() == weights.size();
+    update.states[k] = states[k].data();
+  }
+  require(same,
+          Errc::invalid_argument,
+          "an update's weights, gradients and states must have the same number of elements");
+  for_each_element(weights.size(), update);
+}
+
+}  // namespace roundpipe::detail
