@@ -8,11 +8,14 @@
 // lines, uncounted) and with stores past the caches; the better of the two counts. The bench
 // measures the one-pass update of fp32 arrays from bf16 gradients to a bf16 master copy. Its rivals
 // are the same update with the master copy written in a second pass, the same as a person writes it
-// (three plain loops, not vectorized), and an update of weights and states in bf16.
+// (three plain loops, not vectorized), and updates of weights and states in bf16
+// (`StateType::declared`): in place, and from one master copy to another.
 //
 // bytes_per_second counts the bytes that the one-pass update must move, 28 a parameter (14 if all
-// is bf16), for its slower rivals, too: ratios are ratios of time. Names are
-// NAME/parameters/threads/real_time. Triad's arrays have the size of one fp32 array.
+// is bf16), for its slower rivals, too: ratios are ratios of time. `of_triad` is the ratio to the
+// better triad with the same parameters and threads, over all its runs so far; there is none unless
+// triad ran before. Names are NAME/parameters/threads/real_time. Triad's arrays have the size of
+// one fp32 array.
 //
 // Sizes are small unless ROUNDPIPE_BENCH_LARGE is set and not 0: then up to 256 Mi parameters, 1
 // GiB for each fp32 array, 4 GiB in all:
@@ -31,13 +34,16 @@
 
 #include <algorithm>
 #include <array>
+#include <chrono>
 #include <cmath>
 #include <cstddef>
 #include <cstdint>
 #include <cstdlib>
 #include <cstring>
+#include <map>
 #include <memory>
 #include <new>
+#include <utility>
 #include <vector>
 
 #ifdef __linux__
@@ -114,12 +120,13 @@ class Arrays {
     }
   }
 
-  /// Calls `f(arrays)` with elements [\p begin, \p end). bf16 weights are their own master copy.
+  /// Calls `f(arrays)` with elements [\p begin, \p end). Without a master copy, bf16 weights are
+  /// their own.
   template <class F>
   void with_part(std::size_t begin, std::size_t end, bool has_master, F const& f) const {
     auto const part = [&](std::size_t k) { return array(k).part(begin, end); };
     std::array const states{part(1), part(2)};
-    auto const master = type_ == DType::bf16 ? part(0) : has_master ? part(4) : HostArray{};
+    auto const master = has_master ? part(4) : type_ == DType::bf16 ? part(0) : HostArray{};
     f(UpdateArrays{part(0), part(3), states, master});
   }
 
@@ -159,6 +166,35 @@ struct Setting {
         size, grain, [&](std::size_t begin, std::size_t end) { f(arrays, begin, end); });
   }
 };
+
+// ----- time
+
+/// Runs of a bench: their bytes and seconds.
+struct Throughput {
+  double bytes = 0;
+  double seconds = 0;
+
+  [[nodiscard]] double rate() const { return seconds > 0 ? bytes / seconds : 0; }
+};
+
+/// Measures \p iterate in all iterations of \p state, each of which moves \p bytes.
+template <class F>
+Throughput measure(benchmark::State& state, std::size_t bytes, F const& iterate) {
+  auto const begin = std::chrono::steady_clock::now();
+  for (auto _ : state) {
+    iterate();
+  }
+  std::chrono::duration<double> const seconds = std::chrono::steady_clock::now() - begin;
+  auto const all = state.iterations() * static_cast<std::int64_t>(bytes);
+  state.SetBytesProcessed(all);
+  return {static_cast<double>(all), seconds.count()};
+}
+
+/// All runs of triad, with plain and with streaming stores, by parameters and threads.
+std::array<Throughput, 2>& triads(benchmark::State const& state) {
+  static std::map<std::pair<std::int64_t, std::int64_t>, std::array<Throughput, 2>> all;
+  return all[{state.range(0), state.range(1)}];
+}
 
 // ----- triad
 
@@ -206,7 +242,7 @@ void triad(benchmark::State& state) {
       doubles(2, begin)[i] = 2;
     }
   });
-  for (auto _ : state) {
+  auto const measured = measure(state, setting.size * 12, [&] {
     setting.each([&](Arrays const&, std::size_t begin, std::size_t end) {
       detail::for_each_element(
           end - begin,
@@ -214,7 +250,10 @@ void triad(benchmark::State& state) {
       detail::stream_fence();
     });
     benchmark::ClobberMemory();
-  }
+  });
+  auto& sum = triads(state)[Streams ? 1 : 0];
+  sum.bytes += measured.bytes;
+  sum.seconds += measured.seconds;
   std::size_t wrong = 0;
   for (std::size_t i = 0; i < setting.size / 2; i += 1009) {
     wrong += doubles(0, 2 * i)[0] != doubles(1, 2 * i)[0] + triad_factor * 2 ? 1U : 0U;
@@ -222,7 +261,6 @@ void triad(benchmark::State& state) {
   if (wrong != 0) {
     state.SkipWithError("triad: a is not b + s c");
   }
-  state.SetBytesProcessed(state.iterations() * static_cast<std::int64_t>(setting.size * 12));
 }
 
 // ----- updates
@@ -239,10 +277,15 @@ void one_pass(Arrays const& arrays, std::uint64_t step, std::size_t begin, std::
   });
 }
 
-void two_passes(Arrays const& arrays, std::uint64_t step, std::size_t begin, std::size_t end) {
+/// Writes no master copy beside the weights.
+void in_place(Arrays const& arrays, std::uint64_t step, std::size_t begin, std::size_t end) {
   arrays.with_part(begin, end, false, [&](UpdateArrays const& part) {
     update_pass(adamw, {.step = step}, part, rounding, begin);
   });
+}
+
+void two_passes(Arrays const& arrays, std::uint64_t step, std::size_t begin, std::size_t end) {
+  in_place(arrays, step, begin, end);
   arrays.with_part(begin, end, true, [](UpdateArrays const& part) { copy_pass(part); });
 }
 
@@ -279,14 +322,14 @@ void plain_loops(Arrays const& arrays, std::uint64_t step, std::size_t begin, st
 
 /// Whether a few parts equal those of a single thread with the simplest instructions: bit for bit,
 /// or to within \p tolerance.
-bool is_right(Setting const& setting, std::uint64_t steps, float tolerance) {
+bool is_right(Setting const& setting, std::uint64_t steps, bool has_master, float tolerance) {
   SimdLevelOverride const simplest(SimdLevel::portable);
   constexpr std::size_t count = 19;
   for (auto const at : {std::size_t{0}, setting.size / 3, setting.size - count}) {
     Arrays const expected(count, setting.type);
     expected.fill(0, count, at);
     for (std::uint64_t step = 1; step <= steps; ++step) {
-      expected.with_part(0, count, true, [&](UpdateArrays const& part) {
+      expected.with_part(0, count, has_master, [&](UpdateArrays const& part) {
         update_pass(adamw, {.step = step}, part, rounding, at);
       });
     }
@@ -310,17 +353,20 @@ bool is_right(Setting const& setting, std::uint64_t steps, float tolerance) {
 void run(benchmark::State& state, DType type, Update update, float tolerance) {
   auto& setting = Setting::of(state, type);
   std::uint64_t step = 0;
-  for (auto _ : state) {
+  auto const measured = measure(state, setting.size * (type == DType::f32 ? 28U : 14U), [&] {
     ++step;
     setting.each([&](Arrays const& arrays, std::size_t begin, std::size_t end) {
       update(arrays, step, begin, end);
     });
-  }
-  if (!is_right(setting, step, tolerance)) {
+  });
+  if (!is_right(setting, step, update != in_place, tolerance)) {
     state.SkipWithError("the update differs from that of one thread");
   }
-  auto const bytes = type == DType::f32 ? 28U : 14U;
-  state.SetBytesProcessed(state.iterations() * static_cast<std::int64_t>(setting.size * bytes));
+  auto const& [plain, streaming] = triads(state);
+  auto const best = std::max(plain.rate(), streaming.rate());
+  if (best > 0) {
+    state.counters["of_triad"] = measured.rate() / best;
+  }
   state.SetItemsProcessed(state.iterations() * static_cast<std::int64_t>(setting.size));
 }
 
@@ -331,6 +377,9 @@ void adamw_two_passes(benchmark::State& state) {
   run(state, DType::f32, two_passes, 0);
 }
 void adamw_bf16(benchmark::State& state) {
+  run(state, DType::bf16, in_place, 0);
+}
+void adamw_bf16_two_masters(benchmark::State& state) {
   run(state, DType::bf16, one_pass, 0);
 }
 void scalar_adamw(benchmark::State& state) {
@@ -365,5 +414,6 @@ BENCHMARK(adamw_one_pass)->Apply(all);
 BENCHMARK(adamw_two_passes)->Apply(all);
 BENCHMARK(scalar_adamw)->Apply(all);
 BENCHMARK(adamw_bf16)->Apply(all);
+BENCHMARK(adamw_bf16_two_masters)->Apply(all);
 
 }  // namespace
