@@ -15,7 +15,6 @@
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
-#include <utility>
 
 namespace roundpipe::detail {
 
@@ -76,7 +75,7 @@ struct SimdPairs {
       std::memcpy(&first, padded.data(), sizeof first);
       std::memcpy(&second, padded.data() + S::lanes, sizeof second);
     }
-    every_second(even, odd, first, second, std::make_index_sequence<S::lanes>());
+    every_second(even, odd, first, second);
   }
 
   /// Whether any word of \p words has its bit 15 or 31.
@@ -106,14 +105,23 @@ struct SimdPairs {
   }
 
  private:
-  template <std::size_t... I>
+  /// The even and the odd elements of two vectors. nvcc cannot read packs of indices.
   [[gnu::always_inline]] static void every_second(Floats& even,
                                                   Floats& odd,
-                                                  Floats const& first,
-                                                  Floats const& second,
-                                                  std::index_sequence<I...>) noexcept {
-    even = __builtin_shufflevector(first, second, (2 * I)...);
-    odd = __builtin_shufflevector(first, second, (2 * I + 1)...);
+                                                  Floats const& a,
+                                                  Floats const& b) noexcept {
+    if constexpr (S::lanes == 4) {
+      even = __builtin_shufflevector(a, b, 0, 2, 4, 6);
+      odd = __builtin_shufflevector(a, b, 1, 3, 5, 7);
+    } else if constexpr (S::lanes == 8) {
+      even = __builtin_shufflevector(a, b, 0, 2, 4, 6, 8, 10, 12, 14);
+      odd = __builtin_shufflevector(a, b, 1, 3, 5, 7, 9, 11, 13, 15);
+    } else {
+      even =
+          __builtin_shufflevector(a, b, 0, 2, 4, 6, 8, 10, 12, 14, 16, 18, 20, 22, 24, 26, 28, 30);
+      odd =
+          __builtin_shufflevector(a, b, 1, 3, 5, 7, 9, 11, 13, 15, 17, 19, 21, 23, 25, 27, 29, 31);
+    }
   }
 };
 

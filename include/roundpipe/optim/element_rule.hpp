@@ -27,6 +27,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <span>
+#include <utility>
 
 namespace roundpipe::detail {
 
@@ -52,20 +53,24 @@ struct FloatUpdate {
 
   template <class S>
   [[gnu::always_inline]] void at(std::size_t i, std::size_t count) const noexcept {
+    update<S>(i, count, std::make_index_sequence<Rule::states>());
+  }
+
+ private:
+  template <class S, std::size_t... K>
+  [[gnu::always_inline]] void update(std::size_t i,
+                                     std::size_t count,
+                                     std::index_sequence<K...>) const noexcept {
     typename S::Floats g;
     typename S::Floats w;
     typename S::Floats s[Rule::states + 1];
-    for (std::size_t k = 0; k < Rule::states; ++k) {
-      S::prefetch(states[k], i);
-      S::load(s[k], states[k] + i, count);
-    }
+    (S::prefetch(states[K], i), ...);
     S::prefetch(weights, i);
     S::load(g, gradients + i, count);
+    (S::load(s[K], states[K] + i, count), ...);
     S::load(w, weights + i, count);
     rule.template step<S>(w, g, s);
-    for (std::size_t k = 0; k < Rule::states; ++k) {
-      S::store(states[k] + i, s[k], count);
-    }
+    (S::store(states[K] + i, s[K], count), ...);
     S::store(weights + i, w, count);
   }
 };
@@ -88,6 +93,16 @@ struct BFloat16Update {
   [[gnu::always_inline]] void at(std::size_t i,
                                  std::size_t skip,
                                  std::size_t count) const noexcept {
+    update<S>(i, skip, count, std::make_index_sequence<arrays>());
+  }
+
+ private:
+  template <class S,
+            std::size_t... K>  // not loops over arrays: compilers keep their vectors in memory
+  [[gnu::always_inline]] void update(std::size_t i,
+                                     std::size_t skip,
+                                     std::size_t count,
+                                     std::index_sequence<K...>) const noexcept {
     using Pairs = SimdPairs<S>;
     using Words = typename S::Words;
     typename S::Floats even[arrays];
@@ -95,13 +110,12 @@ struct BFloat16Update {
     typename S::Floats even_gradients;
     typename S::Floats odd_gradients;
     Words words[arrays];
+    Words random[arrays];
+    Words hashes;
     Words extremes{};
-#pragma GCC unroll 9
-    for (std::size_t k = 0; k < arrays; ++k) {
-      S::prefetch(from[k], i);
-      Pairs::load(words[k], from[k] + i, skip, count);
-      Pairs::widen(even[k], odd[k], words[k]);
-    }
+    (S::prefetch(from[K], i), ...);
+    (Pairs::load(words[K], from[K] + i, skip, count), ...);
+    (Pairs::widen(even[K], odd[K], words[K]), ...);
     if (gradients.dtype == DType::bf16) {
       auto const* const halves = reinterpret_cast<std::uint16_t const*>(gradients.data);
       Words g;
@@ -110,7 +124,9 @@ struct BFloat16Update {
       Pairs::widen(even_gradients, odd_gradients, g);
     } else {
       auto const* const floats = reinterpret_cast<float const*>(gradients.data);
+      S::prefetch(floats, i);
       Pairs::load(even_gradients, odd_gradients, floats + i, skip, count);
+      // RoundPairs::moderate would spoil NaNs that bf16 cannot hold.
       typename S::Ints const nan =
           (even_gradients != even_gradients) | (odd_gradients != odd_gradients);
       extremes = reinterpret_cast<Words>(nan);
@@ -118,27 +134,18 @@ struct BFloat16Update {
     rule.template step<S>(even[0], even_gradients, even + 1);
     rule.template step<S>(odd[0], odd_gradients, odd + 1);
 
-    Words hashes;
-    Words random[arrays];
     stream.template hash<S>(hashes, static_cast<std::uint32_t>((first + i) >> 1U));
-#pragma GCC unroll 9
-    for (std::size_t k = 0; k < arrays; ++k) {
-      RoundingStream::draw<S>(random[k], hashes, rounding_multiplier(k));
-      RoundPairs<S>::moderate(words[k], even[k], odd[k], random[k]);
-      RoundPairs<S>::add_extremes(extremes, words[k]);
-    }
+    (RoundingStream::draw<S>(random[K], hashes, rounding_multiplier(K)), ...);
+    (RoundPairs<S>::moderate(words[K], even[K], odd[K], random[K]), ...);
+    (RoundPairs<S>::add_extremes(extremes, words[K]), ...);
     if (Pairs::any_sign(extremes)) [[unlikely]] {
-      for (std::size_t k = 0; k < arrays; ++k) {
-        RoundPairs<S>::all(words[k], even[k], odd[k], random[k]);
-      }
+      (RoundPairs<S>::all(words[K], even[K], odd[K], random[K]), ...);
     }
-#pragma GCC unroll 9
-    for (std::size_t k = 0; k < arrays; ++k) {
-      if (k == 0 && streams && count == Pairs::elements) {
-        S::stream(reinterpret_cast<std::uint32_t*>(to[k] + i), words[k]);
-      } else {
-        Pairs::store(to[k] + i, words[k], skip, count);
-      }
+    if (streams && count == Pairs::elements) {
+      S::stream(reinterpret_cast<std::uint32_t*>(to[0] + i), words[0]);
+      ((K > 0 ? Pairs::store(to[K] + i, words[K], skip, count) : void()), ...);
+    } else {
+      (Pairs::store(to[K] + i, words[K], skip, count), ...);
     }
   }
 };
@@ -155,7 +162,7 @@ void update_floats(Rule const& rule,
           "an update needs as many states as its optimizer");
   FloatUpdate<Rule> update{rule, gradients.data(), weights.data(), {}};
   auto same = gradients.size() == weights.size();
-  for (std::size_t k = 0; k < Rule::states; ++k) {
+  for (std::size_t k = 0; k < states.size(); ++k) {
     same = same && states[k].size() == weights.size();
     update.states[k] = states[k].data();
   }

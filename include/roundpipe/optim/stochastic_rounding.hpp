@@ -25,8 +25,8 @@
 ///     linear congruential generator; A is Steele's and Vigna's 0xadb4a92d ("Computationally easy,
 ///     spectrally good multipliers", Software: Practice and Experience 52, 2022). The last step
 ///     folds the upper half of the product, the better one, into the lower.
-/// The tests look for correlations. They would find one of 2 % between any two draws that they
-/// compare.
+/// A unit test compares draws of elements up to 2^18 apart, of different arrays and of successive
+/// steps; it would find a correlation of 1 %.
 
 #include <roundpipe/config.hpp>
 #include <roundpipe/core/random.hpp>
@@ -98,8 +98,9 @@ struct RoundPairs {
     to = (low >> 16) | (high & 0xffff0000U);
   }
 
-  /// Rounds values right that are no NaN and below the largest finite bf16 number. \ref is_extreme
-  /// finds the other ones in the result.
+  /// Rounds values right that are below the largest finite bf16 number. \ref add_extremes finds the
+  /// other ones in the result, except NaNs whose lower 16 bits are not zeros: arithmetic with bf16
+  /// numbers makes none.
   [[gnu::always_inline]] static void moderate(Words& to,
                                               Floats const& even,
                                               Floats const& odd,
@@ -109,8 +110,8 @@ struct RoundPairs {
     to = (low >> 16) | (high & 0xffff0000U);
   }
 
-  /// Sets bit 15 or 31 of \p flags where an element of \p pairs has the largest finite magnitude or
-  /// a greater one, or is NaN.
+  /// Sets bit 15 or 31 of \p flags where the even or odd element of \p pairs has the largest finite
+  /// magnitude, is infinite or NaN.
   [[gnu::always_inline]] static void add_extremes(Words& flags, Words const& pairs) noexcept {
     flags = flags | ((pairs & 0x7fff7fffU) + 0x00810081U);
   }

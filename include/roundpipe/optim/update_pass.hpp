@@ -7,7 +7,10 @@
 /// and states, and writes the master copy, touching every byte of memory once.
 /// Memory bandwidth limits an update. With bf16 gradients and master copy and AdamW's three fp32
 /// arrays, a parameter costs 28 bytes of traffic: 2 + 3 * 4 read, 3 * 4 + 2 written. The pass goes
-/// tile by tile; converted values stay in tiles on the stack, that is, in the L1 cache.
+/// tile by tile; converted values stay in tiles on the stack, that is, in the L1 cache. With
+/// weights and states in bf16 a parameter costs 14 bytes, and detours through tiles would take
+/// longer than memory: converted values then stay in registers, if the optimizer tells its rule for
+/// single elements.
 
 #include <roundpipe/concepts/optimizer.hpp>
 #include <roundpipe/config.hpp>
@@ -141,7 +144,7 @@ void update_bfloat16(Rule const& rule,
     update.from[0] = halves(arrays.weights);
     update.to[0] = halves(store.master);
     update.streams = store.streams && may_stream(update.to[0], first);
-    for (std::size_t k = 0; k < Rule::states; ++k) {
+    for (std::size_t k = 0; k < arrays.states.size(); ++k) {
       update.to[k + 1] = halves(arrays.states[k]);
       update.from[k + 1] = update.to[k + 1];
     }
@@ -154,9 +157,9 @@ void update_bfloat16(Rule const& rule,
 
 /// \brief Updates a part of a parameter: one call of \p optimizer's `update` for each tile, on
 /// floats.
-/// An optimizer may opt in to `prepared(context)`, which returns a function of weights, gradient
-/// and states with the same results as `update(context, ...)`, bit by bit. The pass then calls that
-/// function instead.
+/// An optimizer may opt in to `with_rule(context, f)`, which calls `f` once with an element rule
+/// (`element_rule.hpp`) that gives the same results as `update(context, ...)`, bit by bit. The pass
+/// then applies that rule instead.
 /// f32 weights are rounded to nearest, ties to even, for the master copy. bf16 values that are also
 /// state (bf16 weights on their way to the master copy, bf16 states) are rounded at random, as
 /// `stochastic_rounding.hpp` says, with \p rounding, the number of the array (weights 0, states 1
