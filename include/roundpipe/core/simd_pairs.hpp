@@ -80,27 +80,28 @@ struct SimdPairs {
 
   /// Whether any word of \p words has its bit 15 or 31.
   [[gnu::always_inline]] static bool any_sign(Words const& words) noexcept {
-    Words const signs = words & 0x80008000U;
+    constexpr std::uint32_t signs = 0x80008000U;
 #if defined(__SSE2__)
+    constexpr std::uint32_t upper_bytes = 0xaaaaaaaaU;
     if constexpr (S::lanes == 4) {
       __m128i bytes;
-      std::memcpy(&bytes, &signs, sizeof bytes);
-      return _mm_movemask_epi8(bytes) != 0;
+      std::memcpy(&bytes, &words, sizeof bytes);
+      return (static_cast<std::uint32_t>(_mm_movemask_epi8(bytes)) & upper_bytes) != 0;
     } else if constexpr (S::lanes == 8) {
-      int bytes = 0;
-      asm("vpmovmskb %1, %0" : "=r"(bytes) : "x"(signs));
-      return bytes != 0;
+      std::uint32_t bytes = 0;
+      asm("vpmovmskb %1, %0" : "=r"(bytes) : "x"(words));
+      return (bytes & upper_bytes) != 0;
     } else {
       std::uint16_t lanes = 0;
-      asm("vptestmd %1, %1, %0" : "=k"(lanes) : "v"(signs));
+      asm("vptestmd %1, %2, %0" : "=k"(lanes) : "v"(words), "v"(Words{} + signs));
       return lanes != 0;
     }
 #else
     std::uint32_t all = 0;
     for (std::size_t i = 0; i < S::lanes; ++i) {
-      all |= signs[i];
+      all |= words[i];
     }
-    return all != 0;
+    return (all & signs) != 0;
 #endif
   }
 

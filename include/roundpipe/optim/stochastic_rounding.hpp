@@ -113,7 +113,8 @@ struct RoundPairs {
   /// Sets bit 15 or 31 of \p flags where the even or odd element of \p pairs has the largest finite
   /// magnitude, is infinite or NaN.
   [[gnu::always_inline]] static void add_extremes(Words& flags, Words const& pairs) noexcept {
-    flags = flags | ((pairs & 0x7fff7fffU) + 0x00810081U);
+    // 0x7f7f + 0x81 reaches the sign bit, and 0xff7f + 0x81 passes it: other signs stay.
+    flags = flags | (pairs ^ (pairs + 0x00810081U));
   }
 
  private:

@@ -32,9 +32,8 @@ ROUNDPIPE_INLINE void narrow_stochastically(HostSpan<float const> values,
                                             RoundingStream const& stream,
                                             std::size_t array_index,
                                             std::uint64_t first) {
-  auto const begins_odd = first % 2 != 0;
   for_each_pair(values.size(),
-                begins_odd,
+                first % 2 != 0,
                 StochasticNarrow{values.data(),
                                  reinterpret_cast<std::uint16_t*>(to),
                                  streams && may_stream(to, first),
@@ -49,7 +48,7 @@ ROUNDPIPE_INLINE void round_stochastically(HostSpan<float> values,
                                            RandomKey const& rounding,
                                            std::size_t array_index,
                                            std::size_t first_element) {
-  std::array<std::byte, 2048> rounded;
+  alignas(64) std::array<std::byte, 2048> rounded;
   detail::for_each_stream(
       rounding,
       first_element,
