@@ -8,43 +8,30 @@
 #include <common/output_file.hpp>
 #include <common/run_program.hpp>
 #include <roundpipe/trace/chrome_trace.hpp>
+#include <throughput/json_output.hpp>
+#include <train_throughput/options.hpp>
+#include <train_throughput/outcome.hpp>
+#include <train_throughput/run.hpp>
 
 #include <iostream>
 #include <optional>
-
-#include "train_throughput/options.hpp"
-#include "train_throughput/outcome.hpp"
-#include "train_throughput/run.hpp"
-#include "train_throughput/shapes.hpp"
 
 namespace {
 
 using namespace train_throughput;
 
 void run_and_report(Options o) {
-  auto config = find_shape(o.shape);
-  if (o.layers > 0) {
-    config.layers = o.layers;
-  }
-  config = config.resolved();
-  std::optional<examples::OutputFile> json;
+  auto const config = config_of(o);
+  throughput::JsonOutput json(o.json);
   std::optional<examples::OutputFile> trace;
-  if (!o.json.empty() && o.json != "-") {
-    json.emplace(o.json);
-  }
   if (!o.trace.empty()) {
     trace.emplace(o.trace);
   }
   auto const outcome = run(o, config);
-  if (o.json == "-") {
-    write_json(std::cout, o, config, outcome);
-  } else {
+  if (!json.to_standard_output()) {
     print(std::cout, o, config, outcome);
   }
-  if (json) {
-    write_json(json->stream(), o, config, outcome);
-    json->commit();
-  }
+  json.write(to_json(o, config, outcome));
   if (trace) {
     roundpipe::write_chrome_trace(outcome.timeline, trace->stream());
     trace->commit();

@@ -8,7 +8,7 @@ if(ROUNDPIPE_CLANG_FORMAT)
     include/*.hpp include/*.cuh include/*.ipp
     tests/*.hpp tests/*.cpp tests/*.cu
     examples/*.hpp examples/*.cpp examples/*.cu
-    bench/*.hpp bench/*.cpp bench/*.cu)
+    bench/*.hpp bench/*.cuh bench/*.cpp bench/*.cu)
   add_custom_target(format COMMAND ${ROUNDPIPE_CLANG_FORMAT} -i ${_formatted} VERBATIM)
   add_custom_target(check-format
     COMMAND ${ROUNDPIPE_CLANG_FORMAT} --dry-run --Werror ${_formatted} VERBATIM)

@@ -6,32 +6,32 @@
 /// \file
 /// \brief The command line of train_throughput.
 
-#include <roundpipe/core/bytes.hpp>
+#include <roundpipe/nn/transformer_config.hpp>
+#include <throughput/workload.hpp>
 
 #include <cstddef>
 #include <cstdint>
 #include <optional>
 #include <string>
 
+namespace CLI {
+class App;
+}
+
 namespace train_throughput {
 
-using roundpipe::Bytes;
+using throughput::Bytes;
 
 /// All options with their defaults.
-struct Options {
-  std::string shape = "qwen3-1.7b";  ///< A name of \ref known_shapes, or a file.
-  std::int64_t layers = 0;           ///< 0: the shape's.
+struct Options : throughput::Workload {
   std::size_t devices = 1;
-  std::int64_t context = 2048;
-  std::int64_t batch = 64;                  ///< Sequences in an iteration.
   std::size_t micro_batches_per_round = 0;  ///< In a round; 0: as the forecast chooses.
   std::size_t rounds = 0;                   ///< 0: as the forecast chooses; 1 with micro-batches.
   std::string checkpoints = "auto";         ///< "stages", "layers", or as the forecast chooses.
   /// Micro-batches of a round whose saves are offloaded; none: as the forecast chooses.
   std::optional<std::size_t> offload;
-  Bytes device_memory = Bytes{24} << 30;
-  std::size_t steps = 6;   ///< Measured iterations.
-  std::size_t warmup = 3;  ///< Iterations before them.
+  Bytes device_memory = Bytes{24} << 30;  ///< 0: what the device has.
+  Bytes host_memory = 0;                  ///< 0: what the process may take.
   std::string precision = "bf16";
   std::string states = "fp32";
   bool sync = false;
@@ -39,8 +39,6 @@ struct Options {
   std::string protocol = "event";
   std::string transfers = "planned";
   std::string partition = "auto";
-  double peak_tflops = 0;  ///< Of one device, dense; 0: measure a matrix product.
-  std::int64_t loss_chunk = 2048;
   std::string json;   ///< Empty: none; "-": standard output.
   std::string trace;  ///< Empty: none.
 
@@ -49,6 +47,24 @@ struct Options {
     return batch / static_cast<std::int64_t>(micro_batches_per_round * rounds);
   }
 };
+
+/// Adds the options of what is trained and how to \p app, which writes them to \p o: all but
+/// budgets, and what becomes of the results. Both must live while it parses.
+void add_training_options(CLI::App& app, Options& o);
+
+/// Checks them, and fills in what follows from them.
+/// \throws roundpipe::Error (invalid_argument) for options that make no training.
+void complete(Options& o);
+
+/// The constants of the model in the precision that \p o names.
+/// \throws roundpipe::Error (invalid_argument) as \ref throughput::config_of.
+[[nodiscard]] roundpipe::nn::TransformerConfig config_of(Options const& o);
+
+/// A budget of \p option: a size, or "unlimited", which is 0.
+/// \throws roundpipe::Error (invalid_argument) for anything else, and for 0.
+[[nodiscard]] Bytes budget_of(std::string const& option, std::string const& text);
+/// As \ref budget_of reads it.
+[[nodiscard]] std::string budget_text(Bytes budget);
 
 /// Reads and checks the command line. \returns nothing if the user asked for help, which it has
 /// printed.

@@ -1,13 +1,15 @@
 // SPDX-FileCopyrightText: 2026 The roundpipe authors
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 
-#include "outcome.hpp"
+#include <train_throughput/outcome.hpp>
 
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
-#include <algorithm>
+#include <cstddef>
+#include <optional>
 #include <ostream>
+#include <string>
 
 namespace train_throughput {
 
@@ -17,27 +19,15 @@ using roundpipe::BubbleCause;
 
 /// The figures that both writers give.
 struct Figures {
-  Figures(Options const& o,
-          roundpipe::nn::TransformerConfig const& config,
-          Outcome const& outcome) {
-    auto sorted = outcome.iterations_s;
-    std::ranges::sort(sorted);
-    iteration_s = outcome.window_s / static_cast<double>(sorted.size());
-    median_s = sorted[sorted.size() / 2];
-    tokens_per_second = static_cast<double>(o.batch * o.context) / iteration_s;
-    device_flops = model_flops(config, o) / iteration_s / static_cast<double>(o.devices);
-    mfu = outcome.peak_flops > 0 ? device_flops / outcome.peak_flops : 0;
+  Figures(Options const& o, roundpipe::nn::TransformerConfig const& config, Outcome const& outcome)
+      : speed(speed_of(o, config, outcome)) {
     for (auto const share : outcome.device_busy) {
       busy_s += share * outcome.training_s;
     }
     device_seconds = busy_s + outcome.bubbles.total();
   }
 
-  double iteration_s = 0;  ///< The window over its iterations.
-  double median_s = 0;
-  double tokens_per_second = 0;
-  double device_flops = 0;
-  double mfu = 0;
+  throughput::Speed speed;
   double busy_s = 0;          ///< Of all devices.
   double device_seconds = 0;  ///< Busy or idle between two pieces of work.
 };
@@ -48,17 +38,10 @@ double percent(double part, double whole) {
 
 }  // namespace
 
-double model_flops(roundpipe::nn::TransformerConfig const& config, Options const& o) {
-  auto const number = [](std::int64_t n) { return static_cast<double>(n); };
-  auto const block =
-      number(config.hidden) *
-      number(2 * config.query_width() + 2 * config.kv_width() + 3 * config.intermediate);
-  auto const weights =
-      number(config.layers) * block + number(config.hidden) * number(config.vocabulary);
-  auto const tokens = number(o.batch) * number(o.context);
-  auto const attention =
-      6 * number(config.layers) * number(config.query_width()) * number(o.context) * tokens;
-  return 6 * weights * tokens + attention;
+throughput::Speed speed_of(Options const& o,
+                           roundpipe::nn::TransformerConfig const& config,
+                           Outcome const& outcome) {
+  return throughput::speed_of(outcome.iterations_s, config, o, o.devices, outcome.peak);
 }
 
 void print(std::ostream& out,
@@ -100,7 +83,11 @@ void print(std::ostream& out,
                    fmt::join(outcome.backward_stages, " ")));
   line("checkpoints", outcome.checkpoints_of_layers ? "behind every layer" : "between stages");
   line("offloaded saves",
-       fmt::format("of {} of {} micro-batches", outcome.offloaded, o.micro_batches_per_round));
+       fmt::format("of {} of {} micro-batches, {:.1f} % of the bytes",
+                   outcome.offloaded,
+                   o.micro_batches_per_round,
+                   100 * outcome.shares.kept_bytes));
+  line("recomputed", fmt::format("{:.1f} % of the FLOPs", 100 * outcome.shares.recomputed_flops));
   for (auto const& cost : outcome.costs) {
     line(fmt::format("cost from layer {} on", cost.layer),
          fmt::format("forward {:.3f} ms, backward {:.3f} ms a micro-batch",
@@ -110,25 +97,26 @@ void print(std::ostream& out,
   line("set-up", fmt::format("{:.1f} s", outcome.setup_s));
   line("iteration time",
        fmt::format("{:.4f} s (median {:.4f}, {} measured)",
-                   f.iteration_s,
-                   f.median_s,
+                   f.speed.iteration_s,
+                   f.speed.median_s,
                    outcome.iterations_s.size()));
   auto const forecast = [&](std::string const& name, std::optional<double> seconds) {
     if (seconds) {
       line(name,
-           fmt::format(
-               "{:.4f} s ({:+.1f} %)", *seconds, percent(*seconds - f.iteration_s, f.iteration_s)));
+           fmt::format("{:.4f} s ({:+.1f} %)",
+                       *seconds,
+                       percent(*seconds - f.speed.iteration_s, f.speed.iteration_s)));
     }
   };
   forecast("predicted", outcome.predicted_s);
   forecast("  from the warm-up", outcome.refitted_s);
-  line("tokens/s", fmt::format("{:.0f}", f.tokens_per_second));
+  line("tokens/s", fmt::format("{:.0f}", f.speed.tokens_per_second));
   line("model TFLOP/s a device",
        fmt::format("{:.1f}, MFU {:.1f} % of {:.0f} ({})",
-                   1e-12 * f.device_flops,
-                   100 * f.mfu,
-                   1e-12 * outcome.peak_flops,
-                   outcome.peak_source));
+                   1e-12 * f.speed.device_flops,
+                   100 * f.speed.mfu,
+                   1e-12 * outcome.peak.flops,
+                   outcome.peak.source));
   line("computing",
        fmt::format("{:.4f} s an iteration and device, {:.4f} by the costs",
                    f.busy_s / static_cast<double>(outcome.calls * o.devices),
@@ -143,20 +131,23 @@ void print(std::ostream& out,
     auto const& use = outcome.device_memory[d];
     line(fmt::format("device {} memory", d),
          fmt::format(
-             "{} arena of a budget of {}; the driver says {}, {} of it context and libraries",
+             "{} arena, budget {}; the driver says at most {}, {} of it context and libraries",
              roundpipe::format_bytes(outcome.device_arena_bytes),
-             roundpipe::format_bytes(o.device_memory),
-             roundpipe::format_bytes(use.used_bytes),
+             budget_text(o.device_memory),
+             roundpipe::format_bytes(use.peak_bytes),
              roundpipe::format_bytes(use.overhead_bytes)));
   }
-  line("host memory", roundpipe::format_bytes(outcome.host_bytes));
+  line("host memory",
+       fmt::format("{}, budget {}; resident set {}",
+                   roundpipe::format_bytes(outcome.host_bytes),
+                   budget_text(o.host_memory),
+                   roundpipe::format_bytes(outcome.resident_bytes)));
   line("loss", fmt::format("{:.4f}", outcome.loss));
 }
 
-void write_json(std::ostream& out,
-                Options const& o,
-                roundpipe::nn::TransformerConfig const& config,
-                Outcome const& outcome) {
+nlohmann::ordered_json to_json(Options const& o,
+                               roundpipe::nn::TransformerConfig const& config,
+                               Outcome const& outcome) {
   Figures const f(o, config, outcome);
   nlohmann::ordered_json json;
   json["shape"] = o.shape;
@@ -171,6 +162,8 @@ void write_json(std::ostream& out,
   json["automatic"] = outcome.automatic;
   json["checkpoints"] = outcome.checkpoints_of_layers ? "layers" : "stages";
   json["offloaded_micro_batches"] = outcome.offloaded;
+  json["saved_share"] = outcome.shares.kept_bytes;
+  json["recomputed_flops_share"] = outcome.shares.recomputed_flops;
   json["warmup"] = o.warmup;
   json["loss_chunk"] = o.loss_chunk;
   json["precision"] = o.precision;
@@ -190,37 +183,44 @@ void write_json(std::ostream& out,
   json["t_max_ms"] = 1e3 * outcome.t_max_s;
   json["setup_s"] = outcome.setup_s;
   json["iterations_s"] = outcome.iterations_s;
-  json["iteration_s"] = f.iteration_s;
+  json["iteration_s"] = f.speed.iteration_s;
   auto const or_null = [](std::optional<double> seconds) {
     return seconds ? nlohmann::ordered_json(*seconds) : nlohmann::ordered_json(nullptr);
   };
   json["predicted_s"] = or_null(outcome.predicted_s);
   json["predicted_from_warm_up_s"] = or_null(outcome.refitted_s);
-  json["tokens_per_second"] = f.tokens_per_second;
-  json["model_tflops_per_device"] = 1e-12 * f.device_flops;
-  json["peak_tflops"] = 1e-12 * outcome.peak_flops;
-  json["peak_source"] = outcome.peak_source;
-  json["mfu"] = f.mfu;
+  json["tokens_per_second"] = f.speed.tokens_per_second;
+  json["model_tflops_per_device"] = 1e-12 * f.speed.device_flops;
+  json["peak_tflops"] = 1e-12 * outcome.peak.flops;
+  json["peak_source"] = outcome.peak.source;
+  json["mfu"] = f.speed.mfu;
   json["busy_percent"] = percent(f.busy_s, f.device_seconds);
   for (std::size_t i = 0; i < roundpipe::bubble_cause_count; ++i) {
     auto const cause = static_cast<BubbleCause>(i);
     json["bubble_by_cause_percent"][name_of(cause)] =
         percent(outcome.bubbles[cause], f.device_seconds);
   }
-  json["device_budget_bytes"] = o.device_memory;
+  auto const budget = [](Bytes bytes) {
+    return bytes > 0 ? nlohmann::ordered_json(bytes) : nlohmann::ordered_json(nullptr);
+  };
+  json["device_budget_bytes"] = budget(o.device_memory);
   json["device_arena_bytes"] = outcome.device_arena_bytes;
+  json["device_ledger_bytes"] = outcome.device_ledger_bytes;
   for (auto const& use : outcome.device_memory) {
     json["device_memory"].push_back(
-        {{"driver_bytes", use.used_bytes}, {"overhead_bytes", use.overhead_bytes}});
+        {{"driver_bytes", use.peak_bytes}, {"overhead_bytes", use.overhead_bytes}});
   }
+  json["host_budget_bytes"] = budget(o.host_memory);
   json["host_bytes"] = outcome.host_bytes;
+  json["host_ledger_bytes"] = outcome.host_ledger_bytes;
+  json["resident_bytes"] = outcome.resident_bytes;
   for (auto const& line : outcome.ledger) {
     bool const on_host = line.space == roundpipe::LedgerLine::Space::host;
     json["ledger"].push_back(
         {{"space", on_host ? "host" : "device"}, {"name", line.name}, {"bytes", line.bytes}});
   }
   json["loss"] = outcome.loss;
-  out << json.dump(2) << '\n';
+  return json;
 }
 
 }  // namespace train_throughput

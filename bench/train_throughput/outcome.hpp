@@ -7,10 +7,16 @@
 /// \brief The results of a run of train_throughput, and their output.
 
 #include <roundpipe/bubble/bubbles.hpp>
+#include <roundpipe/concepts/partition_policy.hpp>
 #include <roundpipe/core/bytes.hpp>
 #include <roundpipe/graph/timeline.hpp>
 #include <roundpipe/memory/memory_plan.hpp>
 #include <roundpipe/nn/transformer_config.hpp>
+#include <throughput/speed.hpp>
+#include <train_throughput/options.hpp>
+#include <train_throughput/plan_shares.hpp>
+
+#include <nlohmann/json_fwd.hpp>
 
 #include <cstddef>
 #include <cstdint>
@@ -19,13 +25,11 @@
 #include <string>
 #include <vector>
 
-#include "options.hpp"
-
 namespace train_throughput {
 
 /// The memory of one device, as its driver reports it.
 struct DeviceUse {
-  Bytes used_bytes = 0;      ///< By everything, after the last step.
+  Bytes peak_bytes = 0;      ///< The most that the process held, set-up included.
   Bytes overhead_bytes = 0;  ///< Of that, all but the arena: context, modules, libraries.
 };
 
@@ -41,19 +45,19 @@ struct Outcome {
     double backward_s = 0;
   };
   std::vector<Cost> costs;
+  std::vector<roundpipe::LayerCost> layer_costs;  ///< What the plan was made with.
   std::string automatic;   ///< What chose micro-batches and rounds; empty: they were given.
   double t_max_s = 0;      ///< Of the slowest stage, for one micro-batch.
   double automatic_s = 0;  ///< Until that was chosen.
   bool checkpoints_of_layers = false;  ///< The host keeps every boundary.
   std::size_t offloaded = 0;           ///< Micro-batches of a round whose saves go to the host.
+  PlanShares shares;
   double setup_s = 0;
   std::vector<double> iterations_s;   ///< The measured iterations.
   std::optional<double> predicted_s;  ///< From the costs measured before step 1.
   std::optional<double> refitted_s;   ///< From the times of layers and steps in the warm-up.
   double loss = 0;                    ///< Of the last iteration.
-  double peak_flops = 0;              ///< Of one device.
-  std::string peak_source;
-  double window_s = 0;              ///< Of all measured iterations.
+  throughput::Peak peak;
   std::size_t calls = 0;            ///< Covered by the next three figures.
   double computing_s = 0;           ///< A call's compute by the costs, for each device.
   double training_s = 0;            ///< Of the calls that the next two figures cover.
@@ -61,15 +65,17 @@ struct Outcome {
   roundpipe::Bubbles bubbles;       ///< In device seconds.
   std::vector<DeviceUse> device_memory;
   Bytes device_arena_bytes = 0;
+  Bytes device_ledger_bytes = 0;  ///< The sum of the lines of the arena.
   Bytes host_bytes = 0;
+  Bytes host_ledger_bytes = 0;
+  Bytes resident_bytes = 0;  ///< The process's resident set, without pinned memory left unused.
   std::vector<roundpipe::LedgerLine> ledger;
   roundpipe::Timeline timeline;  ///< Of the last iterations, if a trace is requested.
 };
 
-/// The least FLOPs that training takes for one iteration: 6 for each weight of a product and token,
-/// and causal attention's two products of half the square of the context, forward and twice
-/// backward.
-[[nodiscard]] double model_flops(roundpipe::nn::TransformerConfig const& config, Options const& o);
+[[nodiscard]] throughput::Speed speed_of(Options const& o,
+                                         roundpipe::nn::TransformerConfig const& config,
+                                         Outcome const& outcome);
 
 /// For people.
 void print(std::ostream& out,
@@ -77,9 +83,8 @@ void print(std::ostream& out,
            roundpipe::nn::TransformerConfig const& config,
            Outcome const& outcome);
 /// For programs: one object.
-void write_json(std::ostream& out,
-                Options const& o,
-                roundpipe::nn::TransformerConfig const& config,
-                Outcome const& outcome);
+[[nodiscard]] nlohmann::ordered_json to_json(Options const& o,
+                                             roundpipe::nn::TransformerConfig const& config,
+                                             Outcome const& outcome);
 
 }  // namespace train_throughput

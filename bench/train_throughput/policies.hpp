@@ -16,8 +16,7 @@
 #include <roundpipe/policies/unplanned_transfers.hpp>
 #include <roundpipe/schedule/looped_bfs_schedule.hpp>
 #include <roundpipe/schedule/round_robin_schedule.hpp>
-
-#include "options.hpp"
+#include <train_throughput/options.hpp>
 
 namespace train_throughput {
 

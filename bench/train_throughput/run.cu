@@ -11,15 +11,20 @@
 #include <roundpipe/runtime/pipeline.hpp>
 #include <roundpipe/runtime/simulated_machine.hpp>
 #include <roundpipe/simulate/forecast.hpp>
+#include <throughput/matmul_peak.cuh>
+#include <throughput/random_batches.hpp>
+#include <train_throughput/memory_peak.hpp>
+#include <train_throughput/plan_shares.hpp>
+#include <train_throughput/policies.hpp>
+#include <train_throughput/resident_set.hpp>
+#include <train_throughput/run.hpp>
 
 #include <algorithm>
 #include <chrono>
 #include <iterator>
 #include <optional>
 #include <utility>
-
-#include "policies.hpp"
-#include "run.hpp"
+#include <vector>
 
 namespace train_throughput {
 
@@ -30,75 +35,6 @@ using Clock = std::chrono::steady_clock;
 
 double seconds_since(Clock::time_point begin) {
   return std::chrono::duration<double>(Clock::now() - begin).count();
-}
-
-/// Batches of random tokens, used in turn.
-class Batches {
- public:
-  Batches(Options const& o, std::int64_t vocabulary)
-      : count_(o.micro_batches_per_round * o.rounds), shape_{o.rows(), o.context} {
-    auto const tokens = static_cast<std::size_t>(o.batch * o.context);
-    for (auto& set : sets_) {
-      std::uint32_t state = static_cast<std::uint32_t>(&set - sets_) + 1;
-      for (auto* const list : {&set.tokens, &set.labels}) {
-        list->resize(tokens);
-        for (auto& token : *list) {
-          state = state * 1664525U + 1013904223U;
-          token = static_cast<std::int32_t>((state >> 8) % static_cast<std::uint32_t>(vocabulary));
-        }
-      }
-    }
-  }
-
-  [[nodiscard]] rp::Batch operator[](std::size_t i) const {
-    auto const& set = sets_[i % std::size(sets_)];
-    rp::Batch batch(count_, shape_);
-    batch.set("tokens", set.tokens).set("labels", set.labels);
-    return batch;
-  }
-
- private:
-  struct Set {
-    std::vector<std::int32_t> tokens;
-    std::vector<std::int32_t> labels;
-  };
-  std::size_t count_;
-  rp::BatchShape shape_;
-  Set sets_[2];
-};
-
-/// FLOPs a second of a product of 8,192 x 8,192 matrices in \p type, the median of several.
-double measure_peak(cu::CudaBackend& backend, rp::DType type) {
-  constexpr std::int64_t extent = 8192;
-  constexpr std::size_t repetitions = 15;
-  rp::DeviceId const device(0);
-  auto stream = backend.make_stream(device, rp::LaneKind::compute);
-  rp::detail::RandomOperands<cu::CudaBackend> operands(backend);
-  auto const bytes = static_cast<Bytes>(extent * extent) * rp::size_of(type);
-  auto const memory =
-      backend.allocate_device(device, 3 * bytes + cu::CudaOps::linear_scratch_bytes());
-  rp::TensorCarver carver(memory.bytes());
-  auto const take = [&] { return carver.take({extent, extent}, type); };
-  auto const x = take();
-  auto const weight = take();
-  auto const y = take();
-  operands.fill(stream, x);
-  operands.fill(stream, weight);
-  cu::CudaOps const ops(
-      stream, memory.bytes().subspan(carver.used_bytes(), cu::CudaOps::linear_scratch_bytes()));
-  auto begin = backend.make_event(device);
-  auto end = backend.make_event(device);
-  std::vector<double> times;
-  for (std::size_t i = 0; i < repetitions; ++i) {
-    stream.record(begin);
-    ops.linear(y, x, weight, rp::absent);
-    stream.record(end);
-    end.wait();
-    times.push_back(end.seconds_since(begin));
-  }
-  std::ranges::sort(times);
-  return 2.0 * static_cast<double>(extent) * static_cast<double>(extent) *
-         static_cast<double>(extent) / times[times.size() / 2];
 }
 
 std::vector<std::size_t> layer_counts(std::vector<rp::LayerRange> const& stages) {
@@ -121,24 +57,20 @@ rp::Timeline runs(rp::Timeline const& timeline, std::size_t first, std::size_t e
 
 }  // namespace
 
-Outcome run(Options& o, rp::nn::TransformerConfig const& shape) {
+Outcome run(Options& o, rp::nn::TransformerConfig const& config, Shared const& shared) {
   auto const begin = Clock::now();
-  auto config = shape;
-  config.storage = config.parameter = o.precision == "fp16" ? rp::DType::f16 : rp::DType::bf16;
-  config.loss_chunk = o.loss_chunk;
   Outcome outcome;
 
+  auto const devices = cu::first_devices(o.devices);
   cu::CudaBackend backend(cu::CudaBackendOptions{
-      .devices = cu::first_devices(o.devices),
+      .devices = devices,
       .device_memory_bytes = o.device_memory,
+      .pinned = {shared.pinned},
+      .resources = shared.resources,
   });
   outcome.device = backend.device_properties(rp::DeviceId(0)).name;
-  outcome.peak_flops = 1e12 * o.peak_tflops;
-  outcome.peak_source = "given";
-  if (o.peak_tflops == 0) {
-    outcome.peak_flops = measure_peak(backend, config.storage);
-    outcome.peak_source = "measured: a product of 8192 x 8192 matrices";
-  }
+  outcome.peak = throughput::find_peak(backend, o, config.storage);
+  MemoryPeak memory_peak(devices);
 
   std::optional<rp::LossScaleOptions> loss_scale;
   if (o.precision == "fp16") {
@@ -149,9 +81,11 @@ Outcome run(Options& o, rp::nn::TransformerConfig const& shape) {
   rp::PipelineOptions options{
       .devices = o.devices,
       .device_memory = o.device_memory,
+      .host_memory = o.host_memory,
       .state_type = o.states == "declared" ? rp::StateType::declared : rp::StateType::fp32,
       .loss_scale = loss_scale,
       .costs = rp::CostSource::measured,
+      .known_costs = shared.costs,
       .forecast = rp::forecast_training_seconds,
       .checkpoints = o.checkpoints == "auto"
                          ? std::nullopt
@@ -195,6 +129,9 @@ Outcome run(Options& o, rp::nn::TransformerConfig const& shape) {
     outcome.offloaded = std::max(outcome.offloaded, plan.host.working_set.count(i));
   }
   outcome.checkpoints_of_layers = plan.host.working_set.checkpoints() == rp::Checkpoints::layers;
+  outcome.layer_costs = plan.costs.layers();
+  outcome.shares = shares_of(
+      plan.model, plan.stages.partition, plan.host.working_set, o.micro_batches_per_round);
   auto const costs = rp::average_costs(plan.costs.layers(), plan.host.working_set);
   outcome.t_max_s = rp::slowest_stage_seconds(costs, plan.stages.partition);
   for (std::size_t i = 0; i < costs.size(); ++i) {
@@ -202,8 +139,10 @@ Outcome run(Options& o, rp::nn::TransformerConfig const& shape) {
       outcome.costs.push_back({i, costs[i].forward_s, costs[i].backward_s});
     }
   }
-  outcome.device_arena_bytes = plan.stages.memory.bytes;
+  using Space = rp::LedgerLine::Space;
   outcome.ledger = plan.ledger;
+  outcome.device_ledger_bytes = rp::total_bytes(plan.stages.memory.ledger(), Space::device);
+  outcome.host_ledger_bytes = rp::total_bytes(plan.ledger, Space::host);
   for (auto const& range : plan.stages.partition.forward) {
     outcome.computing_s += rp::stage_seconds(costs, rp::StageDirection::forward, range);
   }
@@ -217,7 +156,8 @@ Outcome run(Options& o, rp::nn::TransformerConfig const& shape) {
   if (!o.sync) {  // the optimizer's time is still unknown
     outcome.predicted_s = forecast(rp::simulated_machine(plan, device));
   }
-  Batches const batches(o, config.vocabulary);
+  throughput::RandomBatches const batches(
+      o.micro_batches_per_round * o.rounds, options.capacity, config.vocabulary);
   outcome.setup_s = seconds_since(begin);
 
   // A loss returns at the same point of every iteration, so the time between two losses is a
@@ -232,22 +172,23 @@ Outcome run(Options& o, rp::nn::TransformerConfig const& shape) {
     auto const now = Clock::now();
     if (i >= o.warmup) {
       outcome.iterations_s.push_back(std::chrono::duration<double>(now - last).count());
-      outcome.window_s += outcome.iterations_s.back();
     }
     last = now;
   }
   pipeline.synchronize();
-  for (std::size_t d = 0; d < o.devices; ++d) {
-    auto const memory = cu::memory_info(backend.ordinal(rp::DeviceId(d)));
-    auto const used = memory.total_bytes - memory.free_bytes;
-    outcome.device_memory.push_back({used, used - std::min(used, outcome.device_arena_bytes)});
-  }
   auto const report = pipeline.report();
+  outcome.device_arena_bytes = report.device_bytes_peak;
+  for (auto const peak : memory_peak.bytes()) {
+    outcome.device_memory.push_back({peak, peak - std::min(peak, outcome.device_arena_bytes)});
+  }
   outcome.calls = o.steps;
   outcome.device_busy = report.device_busy;
   outcome.training_s = report.training_s;
   outcome.bubbles = report.bubbles;
   outcome.host_bytes = report.host_bytes_peak;
+  auto const unused = shared.pinned.size() - std::min(shared.pinned.size(), outcome.host_bytes);
+  auto const resident = resident_set_bytes();
+  outcome.resident_bytes = resident - std::min(resident, unused);
   auto const timeline = pipeline.timeline();
   if (auto const warm_up = runs(timeline, 0, 2 * o.warmup); !warm_up.entries.empty()) {
     outcome.refitted_s = forecast(rp::simulated_machine(plan, device, warm_up));

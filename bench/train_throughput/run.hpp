@@ -6,16 +6,32 @@
 /// \file
 /// \brief Trains on GPUs and measures: the part of train_throughput for nvcc.
 
+#include <roundpipe/core/span.hpp>
+#include <roundpipe/cuda/cuda_resources.hpp>
+#include <roundpipe/model/cost_model.hpp>
 #include <roundpipe/nn/transformer_config.hpp>
+#include <train_throughput/options.hpp>
+#include <train_throughput/outcome.hpp>
 
-#include "options.hpp"
-#include "outcome.hpp"
+#include <memory>
+#include <optional>
 
 namespace train_throughput {
+
+/// What runs of one process may have in common.
+struct Shared {
+  /// Host memory that is pinned already. A run takes from it what fits, from its beginning.
+  roundpipe::HostBytes pinned;
+  std::shared_ptr<roundpipe::cu::CudaResources> resources;  ///< Null: the run has its own.
+  /// The costs of the layers at the cut that the options name; none: they are measured.
+  std::optional<roundpipe::CostModel> costs;
+};
 
 /// Sets micro-batches and rounds of \p o where they are 0.
 /// \throws roundpipe::Error as \ref roundpipe::cu::CudaBackend, \ref roundpipe::automatic and \ref
 /// roundpipe::Pipeline.
-[[nodiscard]] Outcome run(Options& o, roundpipe::nn::TransformerConfig const& config);
+[[nodiscard]] Outcome run(Options& o,
+                          roundpipe::nn::TransformerConfig const& config,
+                          Shared const& shared = {});
 
 }  // namespace train_throughput

@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: 2026 The roundpipe authors
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 
-#include "shapes.hpp"
+#include <throughput/shapes.hpp>
 
 #include <roundpipe/core/error.hpp>
 
@@ -11,7 +11,7 @@
 #include <fstream>
 #include <map>
 
-namespace train_throughput {
+namespace throughput {
 
 namespace {
 
@@ -104,4 +104,4 @@ roundpipe::nn::TransformerConfig find_shape(std::string const& name) {
   return found != shapes.end() ? found->second : read_shape(name);
 }
 
-}  // namespace train_throughput
+}  // namespace throughput

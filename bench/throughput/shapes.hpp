@@ -11,7 +11,7 @@
 #include <string>
 #include <vector>
 
-namespace train_throughput {
+namespace throughput {
 
 /// The names that \ref find_shape knows.
 [[nodiscard]] std::vector<std::string> known_shapes();
@@ -21,4 +21,4 @@ namespace train_throughput {
 /// \throws roundpipe::Error (invalid_argument) if there is neither, or the file lacks a key.
 [[nodiscard]] roundpipe::nn::TransformerConfig find_shape(std::string const& name);
 
-}  // namespace train_throughput
+}  // namespace throughput

@@ -1,0 +1,45 @@
+// SPDX-FileCopyrightText: 2026 The roundpipe authors
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+
+#pragma once
+
+/// \file
+/// \brief How fast iterations were.
+
+#include <roundpipe/nn/transformer_config.hpp>
+#include <throughput/workload.hpp>
+
+#include <cstddef>
+#include <span>
+#include <string>
+
+namespace throughput {
+
+/// The least FLOPs that training takes for one iteration: 6 for each weight of a product and token,
+/// and causal attention's two products of half the square of the context, forward and twice
+/// backward.
+[[nodiscard]] double model_flops(roundpipe::nn::TransformerConfig const& config,
+                                 Workload const& workload);
+
+/// FLOPs a second of one device at its best.
+struct Peak {
+  double flops = 0;
+  std::string source;
+};
+
+struct Speed {
+  double iteration_s = 0;  ///< The mean.
+  double median_s = 0;
+  double tokens_per_second = 0;  ///< By the mean.
+  double device_flops = 0;       ///< Of the model, a second and device.
+  double mfu = 0;
+};
+
+/// \pre \p iterations_s is not empty.
+[[nodiscard]] Speed speed_of(std::span<double const> iterations_s,
+                             roundpipe::nn::TransformerConfig const& config,
+                             Workload const& workload,
+                             std::size_t devices,
+                             Peak const& peak);
+
+}  // namespace throughput
