@@ -95,6 +95,20 @@ concept BackendStream = std::movable<S> && requires(S& stream,
   stream.round(half, wide);
 };
 
+/// \brief What plans need of devices: their number, and the properties of each.
+///
+/// Opt-ins, which are also those of \ref Backend:
+/// - `overhead_bytes(DeviceId)` tells what the process holds of a device besides slabs, and `static
+///   constexpr double page_table_share` how many bytes of a device map a byte of host memory;
+///   reason: a budget counts both.
+///
+/// Satisfied by: every `Backend`, and figures of devices that are not there.
+template <class D>
+concept DeviceList = requires(D& devices, DeviceId device) {
+  { devices.device_count() } -> std::convertible_to<std::size_t>;
+  { devices.device_properties(device) } -> std::convertible_to<DeviceProperties>;
+};
+
 /// \brief A set of devices, numbered from 0.
 ///
 /// Semantics:
@@ -117,29 +131,26 @@ concept BackendStream = std::movable<S> && requires(S& stream,
 /// - `static constexpr std::size_t compute_actions_ahead` (at least 4) limits how many compute
 ///   actions are issued before the first of them is done; reason: a driver whose queue is full
 ///   blocks the thread that fills it, perhaps while it holds locks that others need.
-/// - `overhead_bytes(DeviceId)` tells what the process holds of a device besides slabs, and `static
-///   constexpr double page_table_share` how many bytes of a device map a byte of host memory;
-///   reason: a budget counts both.
+/// - those of \ref DeviceList.
 /// - `static constexpr double warm_up_seconds` says how long a device must work before it reaches
 ///   its lasting speed, and that new kinds of work may wait until the device is idle. A pipeline
 ///   then runs every layer once on every device before step 1. A new shape drains the pipeline and
 ///   runs each layer once again.
 template <class B>
-concept Backend = requires(B& backend, DeviceId device, LaneKind kind, Bytes bytes) {
-  typename B::Stream;
-  typename B::Event;
-  typename B::Fence;
-  requires BackendEvent<typename B::Event>;
-  requires BackendFence<typename B::Fence>;
-  requires BackendStream<typename B::Stream, typename B::Event, typename B::Fence>;
-  { backend.device_count() } -> std::convertible_to<std::size_t>;
-  { backend.device_properties(device) } -> std::convertible_to<DeviceProperties>;
-  { backend.make_stream(device, kind) } -> std::same_as<typename B::Stream>;
-  { backend.make_event(device) } -> std::same_as<typename B::Event>;
-  { backend.make_fence() } -> std::same_as<typename B::Fence>;
-  { backend.allocate_device(device, bytes).bytes() } -> std::convertible_to<DeviceBytes>;
-  { backend.allocate_host(bytes).bytes() } -> std::convertible_to<HostBytes>;
-  backend.abort();
-};
+concept Backend =
+    DeviceList<B> && requires(B& backend, DeviceId device, LaneKind kind, Bytes bytes) {
+      typename B::Stream;
+      typename B::Event;
+      typename B::Fence;
+      requires BackendEvent<typename B::Event>;
+      requires BackendFence<typename B::Fence>;
+      requires BackendStream<typename B::Stream, typename B::Event, typename B::Fence>;
+      { backend.make_stream(device, kind) } -> std::same_as<typename B::Stream>;
+      { backend.make_event(device) } -> std::same_as<typename B::Event>;
+      { backend.make_fence() } -> std::same_as<typename B::Fence>;
+      { backend.allocate_device(device, bytes).bytes() } -> std::convertible_to<DeviceBytes>;
+      { backend.allocate_host(bytes).bytes() } -> std::convertible_to<HostBytes>;
+      backend.abort();
+    };
 
 }  // namespace roundpipe

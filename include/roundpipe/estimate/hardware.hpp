@@ -19,10 +19,13 @@ struct Hardware {
   DeviceProperties device;     ///< FLOPs: the peak of dense bf16 products.
   double latency_seconds = 0;  ///< Of every copy between host and device.
   std::string source;          ///< The origin of the figures.
+  /// What layers' products reach in training; 0: unknown.
+  double sustained_flops_per_second = 0;
 };
 
 /// \throws Error (invalid_argument) for hardware without a name, memory, or one of the four rates
-/// (a plan without a machine cannot use "unknown"), or with an invalid latency.
+/// (a plan without a machine cannot use "unknown"), with an invalid latency, or with a sustained
+/// rate above the peak.
 void check_hardware(Hardware const& hardware);
 
 }  // namespace roundpipe

@@ -16,7 +16,8 @@
 namespace roundpipe {
 
 /// The sizes that determine costs and bytes of a transformer: equal layers, then a language-model
-/// head. Dense models have one expert, the MLP, and no router.
+/// head. Dense models have one expert, the MLP, and no router. The estimates of this room ignore
+/// norms and the embedding, and so the two flags.
 struct ModelShape {
   std::string name;
   std::int64_t hidden = 0;  ///< h
@@ -28,6 +29,8 @@ struct ModelShape {
   std::int64_t vocabulary = 0;      ///< V
   std::int64_t experts = 1;         ///< E
   std::int64_t active_experts = 1;  ///< k: the number of experts that a token visits.
+  bool query_key_norm = false;      ///< Whether each query and key head is normed.
+  bool tied = false;                ///< Whether the head uses the embedding's table.
 
   /// h_kv: the width of the concatenated key (or value) heads.
   [[nodiscard]] constexpr std::int64_t kv_width() const noexcept { return kv_heads * head_dim; }

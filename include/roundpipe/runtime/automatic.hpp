@@ -77,21 +77,21 @@ inline constexpr std::int64_t enough_positions = 32768;
                                    std::size_t devices);
 
 /// The search of \ref automatic.
-template <class Model, Backend B, class Planner>
+template <class Model, DeviceList D, class Planner>
 class CutSearch {
  public:
   /// The references must outlive this.
   CutSearch(Model const& model,
             std::size_t state_arrays,
-            B& backend,
+            D& devices,
             Planner const& planner,
             PipelineOptions const& options)
       : model_(model),
         state_arrays_(state_arrays),
-        backend_(backend),
+        devices_(devices),
         planner_(planner),
-        options_(complete_options(options, backend)),
-        device_(backend.device_properties(DeviceId(0))) {
+        options_(complete_options(options, devices)),
+        device_(devices.device_properties(DeviceId(0))) {
     choice_.options = options;
     choice_.chosen.seconds = std::numeric_limits<double>::infinity();
     options_.known_costs.reset();  // each size has its own
@@ -133,7 +133,7 @@ class CutSearch {
           return false;
         }
         auto const made =
-            assemble_plan(backend_, planner_, shapes.capacity(), *costs, options_, state_arrays_);
+            assemble_plan(devices_, planner_, shapes.capacity(), *costs, options_, state_arrays_);
         auto const seconds = options_.forecast(made.graph, made.step, *costs, device_);
         choice_.tried.push_back({cut, seconds, made.stages.partition.size()});
         if (seconds < choice_.chosen.seconds) {
@@ -170,14 +170,14 @@ class CutSearch {
   [[nodiscard]] CostModel costs_of(ShapedModel const& shaped) {
     constexpr double short_s = 0.25;  // devices that worked for longer before are settled
     auto const seconds = has_warmed_up_ ? std::optional(short_s) : std::nullopt;
-    auto costs = layer_costs(model_, backend_, planner_, shaped, options_, state_arrays_, seconds);
+    auto costs = layer_costs(model_, devices_, planner_, shaped, options_, state_arrays_, seconds);
     has_warmed_up_ = true;
     return costs;
   }
 
   Model const& model_;
   std::size_t state_arrays_;
-  B& backend_;
+  D& devices_;
   Planner const& planner_;
   PipelineOptions options_;
   DeviceProperties device_;
@@ -191,7 +191,8 @@ class CutSearch {
 /// Chooses micro-batches and rounds for batches of the extents \p batch: those whose plan has the
 /// least seconds by `options.forecast`, or by \ref forecast_training_seconds where it is not set.
 /// \p options describe the pipeline, but for capacity and cut; \p wanted pins what is not 0.
-/// \p state_arrays is the optimizer's.
+/// \p state_arrays is the optimizer's. \p devices are a backend, or figures of devices that are not
+/// there: then costs are estimated, and \p model need only describe itself.
 ///
 /// The search goes from large micro-batches to small ones, and for each size from one round to
 /// many. More rounds are not tried once they are worse than fewer, nor smaller micro-batches once
@@ -203,14 +204,14 @@ class CutSearch {
 ///         (invalid_argument) when nothing divides \p batch as \p wanted asks, or so that a round
 ///         has `options.offloaded_micro_batches`, or as many as `options.save_levels`.
 template <class Model,
-          Backend B,
+          DeviceList D,
           Schedule S = RoundRobinSchedule,
           TransferPolicy T = PriorityTransferEngine,
           EventProtocol E = LayerEventProtocol,
           PartitionPolicy P = Partitioner>
 [[nodiscard]] AutomaticChoice automatic(Model const& model,
                                         std::size_t state_arrays,
-                                        B& backend,
+                                        D& devices,
                                         PipelineOptions const& options,
                                         BatchShape batch,
                                         BatchCut const& wanted = {},
@@ -220,7 +221,7 @@ template <class Model,
                                         P partitioner = P{}) {
   Planner<S, T, E, P> const planner(
       std::move(schedule), std::move(transfers), std::move(protocol), std::move(partitioner));
-  detail::CutSearch search(model, state_arrays, backend, planner, options);
+  detail::CutSearch search(model, state_arrays, devices, planner, options);
   for (auto const& cuts : detail::batch_cuts(batch, wanted)) {
     if (!search.try_size(batch, cuts)) {
       break;

@@ -24,20 +24,20 @@ struct DeviceBudget {
   [[nodiscard]] Bytes free() const noexcept { return bytes - std::min(bytes, held); }
 };
 
-/// The budget of that of the first \p devices devices of \p backend that has least left. \p wanted
-/// counts all that the process holds of a device; 0: only the backend's limit for slabs counts.
-template <Backend B>
-[[nodiscard]] DeviceBudget device_budget(B& backend, std::size_t devices, Bytes wanted) {
+/// The budget of that of the first \p devices devices of \p list that has least left. \p wanted
+/// counts all that the process holds of a device; 0: only the limit for slabs counts.
+template <DeviceList D>
+[[nodiscard]] DeviceBudget device_budget(D& list, std::size_t devices, Bytes wanted) {
   DeviceBudget least;
   for (std::size_t d = 0; d < devices; ++d) {
     DeviceId const device(d);
-    DeviceBudget budget{.bytes = backend.device_properties(device).memory_bytes};
+    DeviceBudget budget{.bytes = list.device_properties(device).memory_bytes};
     if (wanted > 0) {
-      if constexpr (requires { backend.overhead_bytes(device); }) {
-        budget.held = backend.overhead_bytes(device);
+      if constexpr (requires { list.overhead_bytes(device); }) {
+        budget.held = list.overhead_bytes(device);
       }
-      if constexpr (requires { B::page_table_share; }) {
-        budget.page_table_share = B::page_table_share;
+      if constexpr (requires { D::page_table_share; }) {
+        budget.page_table_share = D::page_table_share;
       }
       budget.bytes = std::min(wanted, budget.bytes + budget.held);
     }

@@ -97,19 +97,19 @@ struct PipelineOptions {
   std::size_t timeline_calls = 0;  ///< How many of the latest runs `timeline()` keeps; 0: none.
 };
 
-/// \p options with what they leave to \p backend and to the machine.
+/// \p options with what they leave to \p devices and to the machine.
 /// \throws Error (invalid_argument) for options that make no sense, or more devices than there are.
-template <Backend B>
-[[nodiscard]] PipelineOptions complete_options(PipelineOptions options, B& backend) {
+template <DeviceList D>
+[[nodiscard]] PipelineOptions complete_options(PipelineOptions options, D& devices) {
   require(options.clip_norm >= 0 && std::isfinite(options.clip_norm),
           Errc::invalid_argument,
           "the norm to clip at is finite and not negative; 0 is off");
   if (options.devices == 0) {
-    options.devices = backend.device_count();
+    options.devices = devices.device_count();
   }
-  require(options.devices <= backend.device_count(),
+  require(options.devices <= devices.device_count(),
           Errc::invalid_argument,
-          "more devices are asked for than the backend has");
+          "more devices are asked for than there are");
   require(
       options.calls_per_step > 0, Errc::invalid_argument, "there is at least one call in a step");
   if (options.host_memory == 0) {

@@ -62,19 +62,19 @@ inline constexpr std::size_t calls_in_flight = 2;
 /// What \p where, a call or an evaluation, throws when its loss is not finite.
 [[nodiscard]] Error loss_error(PipelinePlan const& plan, std::string const& where);
 
-/// Plans stages, memory and graphs for a model of known \p costs on \p backend as it is now, for an
-/// optimizer that keeps \p state_arrays numbers a parameter.
+/// Plans stages, memory and graphs for a model of known \p costs on \p devices as they are now, for
+/// an optimizer that keeps \p state_arrays numbers a parameter.
 /// \throws Error (invalid_argument) for options that do not go together, (over_budget) when the
 ///         plan does not fit a device or the host.
-template <Backend B, class Planner>
-[[nodiscard]] PipelinePlan assemble_plan(B& backend,
+template <DeviceList D, class Planner>
+[[nodiscard]] PipelinePlan assemble_plan(D& devices,
                                          Planner const& planner,
                                          ShapedModel const& shaped,
                                          CostModel const& costs,
                                          PipelineOptions const& options,
                                          std::size_t state_arrays) {
-  auto const device = backend.device_properties(DeviceId(0));
-  auto const budget = device_budget(backend, options.devices, options.device_memory);
+  auto const device = devices.device_properties(DeviceId(0));
+  auto const budget = device_budget(devices, options.devices, options.device_memory);
   auto const& protocol = planner.protocol();
   require(
       options.state_type == StateType::fp32 || !copies_parameters(protocol),
@@ -136,51 +136,59 @@ template <Backend B, class Planner>
           std::move(step)};
 }
 
-/// Lets devices see the layers, where \p backend wants that, and measures costs, where \p options
+/// Lets devices see the layers, where a backend wants that, and measures costs, where \p options
 /// ask for it; else takes those that \p options know, or estimates them. No memory stays taken. \p
 /// seconds: of work for each layer that is measured, where devices need to settle; none: what the
 /// backend says.
-/// \throws Error as the layers and the backend do; as \ref assemble_plan does, before a layer runs,
+/// \throws Error as the layers and the backend do; (invalid_argument) when \p options ask to
+///         measure and \p devices are no backend; as \ref assemble_plan does, before a layer runs,
 ///         for what estimated costs give no plan.
-template <class Model, Backend B, class Planner>
+template <class Model, DeviceList D, class Planner>
 [[nodiscard]] CostModel layer_costs(Model const& model,
-                                    B& backend,
+                                    D& devices,
                                     Planner const& planner,
                                     ShapedModel const& shaped,
                                     PipelineOptions const& options,
                                     std::size_t state_arrays,
                                     std::optional<double> seconds = {}) {
-  constexpr bool warms_up = requires { B::warm_up_seconds; };
   bool const measures = options.costs == CostSource::measured && !options.known_costs;
   auto estimate = options.known_costs.value_or(
-      CostModel::estimate(shaped.model, backend.device_properties(DeviceId(0))));
+      CostModel::estimate(shaped.model, devices.device_properties(DeviceId(0))));
   require(estimate.layers().size() == shaped.model.size(),
           Errc::invalid_argument,
           "the known costs are not those of this model's layers");
-  if (warms_up || measures) {
-    auto quick = options;
-    quick.forecast = {};
-    (void)assemble_plan(backend, planner, shaped, estimate, quick, state_arrays);
+  if constexpr (Backend<D>) {
+    constexpr bool warms_up = requires { D::warm_up_seconds; };
+    if (warms_up || measures) {
+      auto quick = options;
+      quick.forecast = {};
+      (void)assemble_plan(devices, planner, shaped, estimate, quick, state_arrays);
+    }
+    double warm_up_seconds = 0;
+    if constexpr (warms_up) {
+      warm_up_seconds = seconds.value_or(D::warm_up_seconds);
+      warm_up(model, devices, shaped.model, options.devices);
+    }
+    if (measures) {
+      return measure_costs(model, devices, shaped.model, 3, warm_up_seconds);
+    }
+  } else {
+    require(!measures, Errc::invalid_argument, "costs can only be measured on a backend");
   }
-  double warm_up_seconds = 0;
-  if constexpr (warms_up) {
-    warm_up_seconds = seconds.value_or(B::warm_up_seconds);
-    warm_up(model, backend, shaped.model, options.devices);
-  }
-  return measures ? measure_costs(model, backend, shaped.model, 3, warm_up_seconds) : estimate;
+  return estimate;
 }
 
-/// Plans all of a pipeline of \p model on \p backend, see \ref layer_costs and \ref assemble_plan.
-template <class Model, Backend B, class Planner>
+/// Plans all of a pipeline of \p model on \p devices, see \ref layer_costs and \ref assemble_plan.
+template <class Model, DeviceList D, class Planner>
 [[nodiscard]] PipelinePlan make_pipeline_plan(Model const& model,
-                                              B& backend,
+                                              D& devices,
                                               Planner const& planner,
                                               ShapedModel const& shaped,
                                               PipelineOptions const& options,
                                               std::size_t state_arrays) {
   // In this order: a budget also holds the code of layers that have run.
-  auto const costs = layer_costs(model, backend, planner, shaped, options, state_arrays);
-  return assemble_plan(backend, planner, shaped, costs, options, state_arrays);
+  auto const costs = layer_costs(model, devices, planner, shaped, options, state_arrays);
+  return assemble_plan(devices, planner, shaped, costs, options, state_arrays);
 }
 
 }  // namespace roundpipe

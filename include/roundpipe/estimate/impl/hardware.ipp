@@ -25,6 +25,9 @@ ROUNDPIPE_INLINE void check_hardware(Hardware const& hardware) {
   expect(positive(device.download_bytes_per_second), "download_bytes_per_second must be positive");
   expect(std::isfinite(hardware.latency_seconds) && hardware.latency_seconds >= 0,
          "latency_seconds must not be negative");
+  expect(hardware.sustained_flops_per_second >= 0 &&
+             hardware.sustained_flops_per_second <= device.flops_per_second,
+         "sustained_flops_per_second must lie between 0 and flops_per_second");
 }
 
 }  // namespace roundpipe

@@ -53,7 +53,9 @@ ROUNDPIPE_INLINE std::span<ModelShape const> known_model_shapes() {
        .head_dim = 128,
        .intermediate = 6144,
        .layers = 28,
-       .vocabulary = 151936},
+       .vocabulary = 151936,
+       .query_key_norm = true,
+       .tied = true},
       {.name = "llama3.1-8b",
        .hidden = 4096,
        .heads = 32,
@@ -79,7 +81,8 @@ ROUNDPIPE_INLINE std::span<ModelShape const> known_model_shapes() {
        .head_dim = 128,
        .intermediate = 25600,
        .layers = 64,
-       .vocabulary = 151936},
+       .vocabulary = 151936,
+       .query_key_norm = true},
       {.name = "qwen3-235b-a22b",
        .hidden = 4096,
        .heads = 64,
@@ -89,7 +92,8 @@ ROUNDPIPE_INLINE std::span<ModelShape const> known_model_shapes() {
        .layers = 94,
        .vocabulary = 151936,
        .experts = 128,
-       .active_experts = 8},
+       .active_experts = 8,
+       .query_key_norm = true},
   }};
   return shapes;
 }
