@@ -49,9 +49,10 @@ struct PlannedCut {
 
 /// What \ref automatic chose.
 struct AutomaticChoice {
-  PipelineOptions options;        ///< As given, with the cut and its costs filled in.
-  PlannedCut chosen;              ///< Of \ref tried: the one with the least seconds.
-  std::vector<PlannedCut> tried;  ///< In the order of trial.
+  PipelineOptions options;           ///< As given, with the cut and its costs filled in.
+  PlannedCut chosen;                 ///< Of \ref tried: the one with the least seconds.
+  std::optional<PipelinePlan> plan;  ///< What a pipeline plans with \ref options; always there.
+  std::vector<PlannedCut> tried;     ///< In the order of trial.
 };
 
 /// One line: the cut, its forecast, and what came next.
@@ -132,13 +133,14 @@ class CutSearch {
         if (least_seconds(*costs, batch.rows, cut, options_.devices) >= choice_.chosen.seconds) {
           return false;
         }
-        auto const made =
+        auto made =
             assemble_plan(devices_, planner_, shapes.capacity(), *costs, options_, state_arrays_);
         auto const seconds = options_.forecast(made.graph, made.step, *costs, device_);
         choice_.tried.push_back({cut, seconds, made.stages.partition.size()});
         if (seconds < choice_.chosen.seconds) {
           choice_.chosen = choice_.tried.back();
           choice_.options.known_costs = costs;
+          choice_.plan = std::move(made);
         }
         if (seconds > before_s.value_or(seconds)) {
           break;
