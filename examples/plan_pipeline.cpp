@@ -2,13 +2,17 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 
 /// \file
-/// \brief Plans a pipeline before it runs: stages, schedules, bubbles and their causes, pictures.
-/// `plan_pipeline --help` lists the options.
+/// \brief Plans a pipeline before it runs: stages, schedules, bubbles and their causes, pictures;
+/// or what the library chooses by itself, and what more memory would bring. `plan_pipeline --help`
+/// lists the options.
 
 #include <common/one_line.hpp>
 #include <common/output_file.hpp>
 #include <common/run_program.hpp>
+#include <roundpipe/core/bytes.hpp>
 #include <roundpipe/core/error.hpp>
+#include <roundpipe/estimate/model_shape.hpp>
+#include <roundpipe/memory/host_memory_plan.hpp>
 
 #include <fmt/format.h>
 
@@ -17,9 +21,12 @@
 #include <deque>
 #include <filesystem>
 #include <iostream>
+#include <optional>
 #include <string>
 #include <vector>
 
+#include "plan_pipeline/adaptive.hpp"
+#include "plan_pipeline/adaptive_report.hpp"
 #include "plan_pipeline/options.hpp"
 #include "plan_pipeline/planning.hpp"
 #include "plan_pipeline/problem.hpp"
@@ -89,7 +96,50 @@ std::string path_for(std::string const& path, Outcome const& outcome, std::size_
   return result.string();
 }
 
+/// Lets the library choose.
+void run_adaptive(Options const& o) {
+  auto const hardware = hardware_named(o.hardware);
+  AdaptivePlanner const planner({.shape = roundpipe::model_shape(o.model_shape),
+                                 .hardware = hardware,
+                                 .devices = o.devices,
+                                 .batch = {*o.global_batch, o.context},
+                                 .host_memory = o.host_memory.value_or(no_limit),
+                                 .states = o.states == "declared" ? roundpipe::StateType::declared
+                                                                  : roundpipe::StateType::fp32});
+  auto const device_memory = o.device_memory.value_or(hardware.device.memory_bytes);
+  std::optional<examples::OutputFile> picture;
+  if (!o.frontier.empty()) {
+    picture.emplace(o.frontier);
+  }
+  try {
+    fmt::print("{}", adaptive_text(planner, planner.plan(device_memory)));
+  } catch (roundpipe::Error const& error) {
+    if (error.code() != roundpipe::Errc::over_budget) {
+      throw;
+    }
+    auto const refusal = refusal_of(planner, device_memory);
+    fmt::print("{}", refusal.ledger);
+    std::fflush(stdout);
+    throw refusal.error;
+  }
+  if (picture) {
+    std::fflush(stdout);
+    auto const plans = frontier(planner, [](AdaptivePlan const& plan) {
+      fmt::print(stderr,
+                 "plan_pipeline: planned for {}\n",
+                 roundpipe::format_bytes(plan.choice.options.device_memory));
+    });
+    write_frontier(picture->stream(), planner, plans);
+    picture->commit();
+    fmt::print("\nfrontier\n{}", frontier_text(planner, plans));
+  }
+}
+
 void run(Options const& o) {
+  if (o.global_batch) {
+    run_adaptive(o);
+    return;
+  }
   Notes notes;
   auto const problem = read_problem(o, notes);
   auto const outcomes = plan(o, problem, notes);

@@ -8,7 +8,8 @@
 /// \code{.json}
 /// {
 ///   "name": "RTX 4090",
-///   "tflops": 330,            // dense bf16, 10^12 FLOP/s
+///   "tflops": 330,            // the peak of dense bf16 products, 10^12 FLOP/s
+///   "sustained_tflops": 211,  // of layers' products in training; default: unknown
 ///   "memory_gib": 24,         // 2^30 bytes
 ///   "memory_gbps": 1008,      // 10^9 bytes/s
 ///   "link": {"up_gbps": 32, "down_gbps": 32, "latency_us": 2.8},
@@ -69,7 +70,9 @@ namespace plan_pipeline {
   auto const where = path.string();
   auto const json = read_json(path);
   JsonFields const fields(
-      json, where, {"name", "tflops", "memory_gib", "memory_gbps", "link", "source"});
+      json,
+      where,
+      {"name", "tflops", "sustained_tflops", "memory_gib", "memory_gbps", "link", "source"});
   JsonFields const link(
       fields.at("link"), where + ": 'link'", {"up_gbps", "down_gbps", "latency_us"});
   roundpipe::Hardware hardware;
@@ -77,6 +80,7 @@ namespace plan_pipeline {
   device.name = fields.text("name");
   device.memory_bytes = static_cast<roundpipe::Bytes>(fields.number("memory_gib") * 0x1p30);
   device.flops_per_second = fields.number("tflops") * 1e12;
+  hardware.sustained_flops_per_second = fields.number_or("sustained_tflops", 0) * 1e12;
   device.memory_bytes_per_second = fields.number("memory_gbps") * 1e9;
   device.upload_bytes_per_second = link.number("up_gbps") * 1e9;
   device.download_bytes_per_second = link.number("down_gbps") * 1e9;

@@ -12,6 +12,7 @@
 #include <algorithm>
 #include <cstddef>
 #include <optional>
+#include <set>
 #include <string>
 #include <utility>
 #include <vector>
@@ -49,8 +50,8 @@ void check_options(Options const& o) {
       o.micro_batch > 1'000'000'000) {
     refuse("--context and --micro-batch must be numbers from 1 to 1e9");
   }
-  if (o.device_memory == roundpipe::Bytes{0}) {
-    refuse("--device-memory must be more than 0 bytes");
+  if (o.device_memory == roundpipe::Bytes{0} || o.host_memory == roundpipe::Bytes{0}) {
+    refuse("--device-memory and --host-memory must be more than 0 bytes");
   }
   for (auto const speed : o.device_speeds) {
     if (!(speed >= 1e-6 && speed <= 1e6)) {
@@ -170,11 +171,51 @@ std::optional<Options> parse_options(int argc, char const* const* argv) {
   auto const output = [&](char const* name, std::string& value, char const* text) {
     return app.add_option(name, value, text)->group("Output");
   };
+  std::string global_batch;
+  std::string host_memory;
+  auto const adaptive = [&](char const* name, auto& value, char const* text) {
+    return app.add_option(name, value, text)->group("Adaptive: the library chooses");
+  };
+  auto* const batch = adaptive("--global-batch",
+                               global_batch,
+                               "Sequences in an iteration; chooses all that --micro-batch and the "
+                               "schedule's options name");
+  adaptive("--host-memory", host_memory, "Budget of the host, as --device-memory; default: none")
+      ->needs(batch);
+  adaptive("--states", o.states, "What the optimizer keeps: fp32 beside bf16 weights, or no more")
+      ->check(CLI::IsMember({"fp32", "declared"}))
+      ->capture_default_str()
+      ->needs(batch);
+  adaptive("--frontier",
+           o.frontier,
+           "Draw tokens/s by device memory, from the least that does; prints a table, too")
+      ->needs(batch);
   output("--json", o.json, "Write all figures to a file, or - for standard output");
   output("--svg", o.svg, "Draw the timeline; several schedules: one file for each");
   output("--trace", o.trace, "Write the timeline for Perfetto; files as for --svg");
+  for (auto* const option : app.get_options()) {
+    static std::set<std::string> const also{"--help",
+                                            "--model-shape",
+                                            "--hardware",
+                                            "--context",
+                                            "--devices",
+                                            "--device-memory",
+                                            "--global-batch",
+                                            "--host-memory",
+                                            "--states",
+                                            "--frontier"};
+    if (!also.contains(option->get_name())) {
+      batch->excludes(option);
+    }
+  }
   if (!examples::parse(app, argc, argv)) {
     return std::nullopt;
+  }
+  if (!global_batch.empty()) {
+    o.global_batch = static_cast<std::int64_t>(count_of("--global-batch", global_batch));
+  }
+  if (!host_memory.empty()) {
+    o.host_memory = examples::bytes_of("--host-memory", host_memory);
   }
   o.devices = count_of("--devices", devices, 1000);
   o.micro_batches_per_call = count_of("--micro-batches", micro_batches);

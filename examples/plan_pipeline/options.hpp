@@ -41,6 +41,11 @@ struct Options {
   bool asynchronous = false;
   bool recompute_waits_for_gradient = false;
 
+  std::optional<std::int64_t> global_batch;     ///< In sequences: the library chooses all but this.
+  std::optional<roundpipe::Bytes> host_memory;  ///< None: no limit.
+  std::string states = "fp32";
+  std::string frontier;  ///< A file; empty: none.
+
   std::string json;  ///< Empty: none; "-": standard output.
   std::string svg;
   std::string trace;

@@ -125,14 +125,17 @@ Problem read_costs(std::filesystem::path const& path) {
   return problem;
 }
 
+rp::Hardware hardware_named(std::string const& name) {
+  return read_hardware(name, ROUNDPIPE_SOURCE_DIR "/examples/plan_pipeline/hardware");
+}
+
 Problem estimate_costs(std::string const& name,
                        std::string const& hardware,
                        rp::BatchShape micro_batch,
                        std::int64_t micro_batches_per_round,
                        std::vector<std::string>& warnings) {
   auto const shape = rp::model_shape(name);
-  auto const machine =
-      read_hardware(hardware, ROUNDPIPE_SOURCE_DIR "/examples/plan_pipeline/hardware");
+  auto const machine = hardware_named(hardware);
   Problem problem;
   problem.name = shape.name;
   problem.costs = rp::layer_costs(shape, machine.device, micro_batch);

@@ -25,6 +25,7 @@
 
 #include <roundpipe/concepts/partition_policy.hpp>
 #include <roundpipe/core/batch_shape.hpp>
+#include <roundpipe/estimate/hardware.hpp>
 #include <roundpipe/model/layer_bytes.hpp>
 #include <roundpipe/simulate/link_model.hpp>
 
@@ -50,6 +51,10 @@ struct Problem {
 /// \throws roundpipe::Error, one line that names the file and the key, as \ref read_json, and
 ///         (invalid_argument) for keys that are missing, unknown, negative or no numbers.
 [[nodiscard]] Problem read_costs(std::filesystem::path const& path);
+
+/// The hardware in the file \p name, or the one that is known by that name.
+/// \throws roundpipe::Error as \ref read_hardware.
+[[nodiscard]] roundpipe::Hardware hardware_named(std::string const& name);
 
 /// Estimates costs of the model shape \p name for \p micro_batch on the hardware \p hardware, a
 /// file or a name; \p micro_batches_per_round: M_R. Adds a sentence to \p warnings if the

@@ -1,0 +1,226 @@
+// SPDX-FileCopyrightText: 2026 The roundpipe authors
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+
+#include "adaptive.hpp"
+
+#include <plan_pipeline/described_ops.hpp>
+#include <roundpipe/concepts/backend.hpp>
+#include <roundpipe/core/dtype.hpp>
+#include <roundpipe/core/error.hpp>
+#include <roundpipe/core/id.hpp>
+#include <roundpipe/memory/memory_plan.hpp>
+#include <roundpipe/model/shape_cache.hpp>
+#include <roundpipe/nn/transformer.hpp>
+#include <roundpipe/optim/adamw.hpp>
+#include <roundpipe/partition/partitioner.hpp>
+#include <roundpipe/plan/planner.hpp>
+#include <roundpipe/policies/layer_event_protocol.hpp>
+#include <roundpipe/policies/priority_transfer_engine.hpp>
+#include <roundpipe/schedule/round_robin_schedule.hpp>
+#include <roundpipe/simulate/forecast.hpp>
+
+#include <algorithm>
+#include <cmath>
+#include <future>
+#include <limits>
+#include <optional>
+#include <utility>
+
+namespace plan_pipeline {
+
+namespace rp = roundpipe;
+
+namespace {
+
+auto model_of(rp::ModelShape const& shape) {
+  return rp::nn::transformer<DescribedOps>({.vocabulary = shape.vocabulary,
+                                            .hidden = shape.hidden,
+                                            .layers = shape.layers,
+                                            .heads = shape.heads,
+                                            .kv_heads = shape.kv_heads,
+                                            .head_dim = shape.head_dim,
+                                            .intermediate = shape.intermediate,
+                                            .query_key_norm = shape.query_key_norm,
+                                            .tied = shape.tied,
+                                            .storage = rp::DType::bf16,
+                                            .parameter = rp::DType::bf16});
+}
+
+constexpr rp::Bytes budget_step = rp::Bytes{1} << 20;
+
+}  // namespace
+
+AdaptivePlanner::AdaptivePlanner(AdaptiveProblem problem)
+    : problem_(std::move(problem)), devices_(problem_.hardware, problem_.devices) {
+  if (problem_.shape.routes()) {
+    throw rp::Error(rp::Errc::unsupported,
+                    problem_.shape.name +
+                        " is a mixture of experts, for which the library has no "
+                        "layers: plan it without --global-batch, by formulas");
+  }
+}
+
+rp::PipelineOptions AdaptivePlanner::options(rp::Bytes device_memory) const {
+  return {.devices = problem_.devices,
+          .device_memory = device_memory,
+          .host_memory = problem_.host_memory,
+          .state_type = problem_.states,
+          .forecast = [latency_s = problem_.hardware.latency_seconds](
+                          rp::ActionGraph const& call,
+                          rp::ActionGraph const& step,
+                          rp::CostModel const& costs,
+                          rp::DeviceProperties const& device) {
+            auto machine = rp::training_machine(costs, device);
+            machine.link.latency_s = latency_s;
+            return rp::forecast_iteration_seconds(call, step, machine);
+          }};
+}
+
+rp::PipelinePlan AdaptivePlanner::make_plan(rp::PipelineOptions const& options) const {
+  auto const model = model_of(problem_.shape);
+  rp::ShapeCache const shapes(model, options.capacity);
+  rp::Planner const planner(rp::RoundRobinSchedule{},
+                            rp::PriorityTransferEngine{},
+                            rp::LayerEventProtocol{},
+                            rp::Partitioner{});
+  return rp::make_pipeline_plan(
+      model, devices_, planner, shapes.capacity(), options, rp::AdamW{}.state_arrays());
+}
+
+AdaptivePlan AdaptivePlanner::plan(rp::Bytes device_memory) const {
+  auto choice = rp::automatic(model_of(problem_.shape),
+                              rp::AdamW{}.state_arrays(),
+                              devices_,
+                              options(device_memory),
+                              problem_.batch);
+  auto plan = *std::exchange(choice.plan, {});
+  auto const seconds = choice.chosen.seconds;
+  return {std::move(choice), std::move(plan), seconds};
+}
+
+double AdaptivePlanner::seconds_with(AdaptivePlan const& chosen, Change const& change) const {
+  auto options = chosen.choice.options;
+  change(options);
+  try {
+    auto const made = make_plan(options);
+    return options.forecast(
+        made.graph, made.step, made.costs, devices_.device_properties(rp::DeviceId(0)));
+  } catch (rp::Error const& error) {
+    if (error.code() != rp::Errc::over_budget) {
+      throw;
+    }
+    return std::numeric_limits<double>::infinity();
+  }
+}
+
+LeastMemory AdaptivePlanner::least_memory() const {
+  LeastMemory least;
+  auto options = this->options(0);
+  options.host_memory = no_limit;
+  options.forecast = {};  // whether a plan fits is all that counts
+  options.capacity = {1, problem_.batch.length};
+  auto const micro_batches = static_cast<std::size_t>(problem_.batch.rows);
+  // Page tables map all that the host holds: the checkpoints of a round, or sums of rounds.
+  auto const try_cut = [&](rp::Bytes steps, std::size_t rounds) {
+    options.device_memory = steps * budget_step;
+    options.micro_batches_per_round = micro_batches / rounds;
+    options.rounds = rounds;
+    try {
+      least = {options.device_memory, make_plan(options).ledger};
+      return true;
+    } catch (rp::Error const& error) {
+      if (error.code() != rp::Errc::over_budget) {
+        throw;
+      }
+      return false;
+    }
+  };
+  auto const try_steps = [&](rp::Bytes steps) {
+    return try_cut(steps, 1) || (micro_batches > 1 && try_cut(steps, micro_batches));
+  };
+  rp::Bytes low = 0;
+  rp::Bytes high = 1024;
+  while (!try_steps(high)) {
+    low = std::exchange(high, 2 * high);
+  }
+  while (high - low > 1) {
+    auto const middle = low + (high - low) / 2;
+    (try_steps(middle) ? high : low) = middle;
+  }
+  return least;  // the last budget that did
+}
+
+rp::Bytes AdaptivePlanner::modest_host_memory(rp::Bytes device_memory) const {
+  auto least = no_limit;
+  for (auto const& of_size : rp::detail::batch_cuts(problem_.batch, {})) {
+    for (auto const& cut : of_size) {
+      auto options = this->options(device_memory);
+      options.host_memory = no_limit;
+      options.forecast = {};
+      options.capacity = {cut.rows, problem_.batch.length};
+      options.micro_batches_per_round = cut.micro_batches_per_round;
+      options.rounds = cut.rounds;
+      try {
+        least = std::min(least,
+                         rp::total_bytes(make_plan(options).ledger, rp::LedgerLine::Space::host));
+      } catch (rp::Error const& error) {
+        if (error.code() != rp::Errc::over_budget) {
+          throw;
+        }
+      }
+    }
+  }
+  return least;
+}
+
+double AdaptivePlanner::tokens_per_second(AdaptivePlan const& plan) const {
+  return static_cast<double>(problem_.batch.positions()) / plan.seconds;
+}
+
+double AdaptivePlanner::mfu(AdaptivePlan const& plan) const {
+  auto const number = [](std::int64_t n) { return static_cast<double>(n); };
+  auto const& shape = problem_.shape;
+  auto const attention = number(problem_.batch.length) * number(shape.layers) *
+                         number(shape.heads) * number(shape.head_dim);
+  auto const of_token = 6 * (static_cast<double>(plan.plan.blocks.parameter_count()) + attention);
+  return of_token * tokens_per_second(plan) / static_cast<double>(problem_.devices) /
+         problem_.hardware.device.flops_per_second;
+}
+
+std::vector<AdaptivePlan> frontier(AdaptivePlanner const& planner,
+                                   std::function<void(AdaptivePlan const&)> const& is_planned) {
+  constexpr int points = 8;
+  auto const least = planner.least_memory().device_memory;
+  auto all = planner.plan(no_limit);
+  auto const most = rp::total_bytes(all.plan.ledger, rp::LedgerLine::Space::device);
+  all.choice.options.device_memory = most;
+  auto const factor = static_cast<double>(most) / static_cast<double>(least);
+  std::vector<std::future<AdaptivePlan>> searches;
+  for (int i = 0; i + 1 < points && factor > 1; ++i) {
+    auto const budget = static_cast<double>(least) * std::pow(factor, double(i) / (points - 1));
+    searches.push_back(
+        std::async(std::launch::async, [&planner, bytes = static_cast<rp::Bytes>(budget)] {
+          return planner.plan(rp::align_up(bytes, budget_step));
+        }));
+  }
+  std::vector<AdaptivePlan> plans;
+  auto const add = [&](AdaptivePlan plan) {
+    if (plans.empty() || plan.seconds != plans.back().seconds) {
+      is_planned(plan);
+      plans.push_back(std::move(plan));
+    }
+  };
+  for (auto& search : searches) {
+    try {
+      add(search.get());
+    } catch (rp::Error const& error) {
+      if (error.code() != rp::Errc::over_budget) {
+        throw;
+      }  // for the host
+    }
+  }
+  add(std::move(all));
+  return plans;
+}
+
+}  // namespace plan_pipeline

@@ -1,0 +1,131 @@
+// SPDX-FileCopyrightText: 2026 The roundpipe authors
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#pragma once
+
+/// \file
+/// \brief The configuration that the library chooses by itself, without a device, and how it
+/// depends on the device's memory.
+
+#include <roundpipe/concepts/backend.hpp>
+#include <roundpipe/core/batch_shape.hpp>
+#include <roundpipe/core/bytes.hpp>
+#include <roundpipe/core/id.hpp>
+#include <roundpipe/estimate/hardware.hpp>
+#include <roundpipe/estimate/model_shape.hpp>
+#include <roundpipe/memory/host_memory_plan.hpp>
+#include <roundpipe/memory/memory_plan.hpp>
+#include <roundpipe/runtime/automatic.hpp>
+#include <roundpipe/runtime/pipeline_options.hpp>
+#include <roundpipe/runtime/pipeline_plan.hpp>
+
+#include <cstddef>
+#include <functional>
+#include <vector>
+
+namespace plan_pipeline {
+
+/// A budget that nothing exceeds.
+inline constexpr roundpipe::Bytes no_limit = roundpipe::Bytes{1} << 60;
+
+/// What is trained, and on what.
+struct AdaptiveProblem {
+  roundpipe::ModelShape shape;
+  roundpipe::Hardware hardware;
+  std::size_t devices = 1;
+  roundpipe::BatchShape batch;  ///< Of an iteration: sequences, and tokens of each.
+  roundpipe::Bytes host_memory = no_limit;
+  roundpipe::StateType states = roundpipe::StateType::fp32;
+};
+
+/// CUDA devices that are known by figures alone.
+class PaperDevices {
+ public:
+  static constexpr double page_table_share = 1.0 / 511;  ///< As of `CudaBackend`.
+
+  PaperDevices(roundpipe::Hardware const& hardware, std::size_t count)
+      : properties_(hardware.device), count_(count) {
+    properties_.memory_bytes = no_limit;  // the budget counts, not the device
+    if (hardware.sustained_flops_per_second > 0) {
+      properties_.flops_per_second = hardware.sustained_flops_per_second;
+    }
+    properties_.streams_keep_engines = true;
+  }
+
+  [[nodiscard]] std::size_t device_count() const noexcept { return count_; }
+  [[nodiscard]] roundpipe::DeviceProperties device_properties(roundpipe::DeviceId) const {
+    return properties_;
+  }
+  /// Context, modules and libraries of an H200: 0.55 GiB (docs/numbers.md).
+  [[nodiscard]] roundpipe::Bytes overhead_bytes(roundpipe::DeviceId) const noexcept {
+    return roundpipe::Bytes{563} << 20;
+  }
+
+ private:
+  roundpipe::DeviceProperties properties_;
+  std::size_t count_;
+};
+
+/// A choice, and the whole plan that a pipeline would make of it.
+struct AdaptivePlan {
+  roundpipe::AutomaticChoice choice;
+  roundpipe::PipelinePlan plan;
+  double seconds = 0;  ///< Of an iteration, by forecast.
+};
+
+/// The least budget of device memory, to a MiB, and the ledger of a plan that keeps it.
+struct LeastMemory {
+  roundpipe::Bytes device_memory = 0;
+  std::vector<roundpipe::LedgerLine> ledger;
+};
+
+/// Searches with `roundpipe::automatic` for the library's own dense transformer in bf16, AdamW and
+/// staleness 1. Times are what the layers count, at the hardware's sustained rate, or at its peak
+/// where that is unknown. The forecast knows links and memory, and takes the optimizer for hidden.
+class AdaptivePlanner {
+ public:
+  /// Changes options before a plan is made.
+  using Change = std::function<void(roundpipe::PipelineOptions&)>;
+
+  /// \throws roundpipe::Error (unsupported) for a mixture of experts.
+  explicit AdaptivePlanner(AdaptiveProblem problem);
+
+  [[nodiscard]] AdaptiveProblem const& problem() const noexcept { return problem_; }
+
+  /// What the library chooses when it may hold \p device_memory bytes of each device, as the driver
+  /// counts them.
+  /// \throws roundpipe::Error (over_budget) when nothing fits.
+  [[nodiscard]] AdaptivePlan plan(roundpipe::Bytes device_memory) const;
+
+  /// The seconds of the cut of \p chosen with other options; infinite when that does not fit.
+  [[nodiscard]] double seconds_with(AdaptivePlan const& chosen, Change const& change) const;
+
+  /// The least budget of device memory that does, however much of the host its plan takes.
+  [[nodiscard]] LeastMemory least_memory() const;
+
+  /// A budget of the host with which something fits \p device_memory: the least that a cut needs
+  /// before the search looks for anything faster.
+  [[nodiscard]] roundpipe::Bytes modest_host_memory(roundpipe::Bytes device_memory) const;
+
+  [[nodiscard]] double tokens_per_second(AdaptivePlan const& plan) const;
+
+  /// Model FLOPs a second over the devices' peaks. A sequence of S tokens takes 6 S (Psi + S L n_q
+  /// h) FLOPs, with Psi parameters and L layers of n_q query heads of size h: the visible half of
+  /// attention, and no recomputation.
+  [[nodiscard]] double mfu(AdaptivePlan const& plan) const;
+
+ private:
+  [[nodiscard]] roundpipe::PipelineOptions options(roundpipe::Bytes device_memory) const;
+  [[nodiscard]] roundpipe::PipelinePlan make_plan(roundpipe::PipelineOptions const& options) const;
+
+  AdaptiveProblem problem_;
+  PaperDevices devices_;
+};
+
+/// The plans for growing budgets of device memory: from the least that does, by equal factors, to
+/// what the plan without a limit takes. Budgets for which nothing fits the host are left out, and
+/// so are plans that the next budget repeats. \p is_planned is called after each.
+/// \throws roundpipe::Error (over_budget) when nothing fits the host.
+[[nodiscard]] std::vector<AdaptivePlan> frontier(
+    AdaptivePlanner const& planner, std::function<void(AdaptivePlan const&)> const& is_planned);
+
+}  // namespace plan_pipeline
