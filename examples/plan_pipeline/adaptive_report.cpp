@@ -12,14 +12,15 @@
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
-#include <range/v3/range/conversion.hpp>
-#include <range/v3/view/transform.hpp>
 
 #include <algorithm>
 #include <cmath>
 #include <cstddef>
+#include <string_view>
 #include <utility>
 #include <vector>
+
+#include "report.hpp"
 
 namespace plan_pipeline {
 
@@ -92,11 +93,6 @@ rp::PlannedCut const* next_cut(rp::AutomaticChoice const& choice, Counts const& 
   return best;
 }
 
-std::string stages_text(std::vector<rp::LayerRange> const& stages) {
-  return fmt::format("{}",
-                     fmt::join(stages | ranges::views::transform(&rp::LayerRange::count), " "));
-}
-
 /// A decision and its reason.
 std::string line(char const* name, std::string const& value, std::string const& reason) {
   return fmt::format("  {:<13}{}; {}\n", name, value, reason);
@@ -129,12 +125,13 @@ std::string stage_lines(AdaptivePlan const& plan) {
                 fmt::format("one, of {} layers", fused),
                 "the device has room for all, and nothing runs twice");
   }
-  return line(
-      "stages",
-      fmt::format("forward {}; backward {} layers", stages_text(forward), stages_text(backward)),
-      fmt::format("the {} layers of the first backward stage, the fused one, run forward "
-                  "once, the others twice unless their saves are kept",
-                  fused));
+  return line("stages",
+              fmt::format("forward {}; backward {} layers",
+                          counts_text(layer_counts(forward)),
+                          counts_text(layer_counts(backward))),
+              fmt::format("the first backward stage, the fused one, runs its {} forward once; "
+                          "the others run twice where their saves are not kept",
+                          fused));
 }
 
 std::string working_set_lines(AdaptivePlanner const& planner, AdaptivePlan const& plan) {
@@ -154,8 +151,9 @@ std::string working_set_lines(AdaptivePlanner const& planner, AdaptivePlan const
   if (saves.kept() == 0) {
     return text + line("saves",
                        "those of the fused stage stay on the device, the others are recomputed",
-                       of_layers ? "no save level that the link carries and the host holds is faster"
-                                 : "save levels need checkpoints behind every layer");
+                       of_layers
+                           ? "no save level that the link carries and the host holds is faster"
+                           : "save levels need checkpoints behind every layer");
   }
   auto const recomputing_s =
       planner.seconds_with(plan, [](rp::PipelineOptions& o) { o.offloaded_micro_batches = 0; });
@@ -333,7 +331,7 @@ void write_frontier(std::ostream& out,
   for (auto const& plan : plans) {
     most = std::max(most, planner.tokens_per_second(plan));
   }
-  most *= 1.1;  // room for labels
+  most *= 1.15;  // room for labels
   auto const x_of = [&](double log2_gib) { return left + (log2_gib - from) / (to - from) * width; };
   auto const y_of = [&](double tokens) { return top + height - tokens / most * height; };
 
@@ -372,9 +370,11 @@ void write_frontier(std::ostream& out,
     auto const x = x_of(std::log2(gib(plan)));
     auto const tokens = planner.tokens_per_second(plan);
     canvas.rectangle(x - 3.5, y_of(tokens) - 3.5, 7, 7, mark);
-    canvas.text(x, y_of(tokens) - 12, fmt::format("{:.0f}", tokens), {font, ink, Anchor::middle});
-    canvas.text(
-        x, y_of(tokens) + 14, fmt::format("{:.1f} GiB", gib(plan)), {font, ink, Anchor::middle});
+    auto const label = [&](double above, std::string const& text) {
+      canvas.text(x, y_of(tokens) - above, text, {font, ink, Anchor::middle});
+    };
+    label(25, fmt::format("{:.0f}", tokens));
+    label(12, fmt::format("{:.1f} GiB", gib(plan)));
   }
   out << canvas.picture(left + width + 50, top + height + 50, "Tokens a second by device memory");
 }

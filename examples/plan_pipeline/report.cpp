@@ -30,10 +30,6 @@ namespace views = ranges::views;
 
 namespace {
 
-std::vector<std::size_t> layer_counts(std::vector<rp::LayerRange> const& stages) {
-  return stages | views::transform(&rp::LayerRange::count) | ranges::to<std::vector>();
-}
-
 /// "transfer_stall"
 std::string key_of(rp::BubbleCause cause) {
   std::string key = rp::name_of(cause);
@@ -74,20 +70,6 @@ rp::Bytes peak_bytes(Outcome const& outcome) {
              : ranges::max(outcome.device_bytes | views::transform(&rp::DeviceUse::total));
 }
 
-/// "2 3 3 (4x)"
-std::string counts_text(std::vector<std::size_t> const& counts) {
-  std::string text;
-  for (std::size_t i = 0; i < counts.size();) {
-    auto const first = i;
-    while (i < counts.size() && counts[i] == counts[first]) {
-      ++i;
-    }
-    text += fmt::format("{}{}", text.empty() ? "" : ", ", counts[first]);
-    text += i - first > 1 ? fmt::format(" ({}x)", i - first) : "";
-  }
-  return text.empty() ? "none" : text;
-}
-
 /// How long each device computes in the timeline.
 std::string devices_text(Outcome const& outcome) {
   std::vector<double> busy_s(outcome.timeline.devices, 0.0);
@@ -120,6 +102,23 @@ std::string devices_text(Outcome const& outcome) {
 }
 
 }  // namespace
+
+std::vector<std::size_t> layer_counts(std::vector<rp::LayerRange> const& stages) {
+  return stages | views::transform(&rp::LayerRange::count) | ranges::to<std::vector>();
+}
+
+std::string counts_text(std::vector<std::size_t> const& counts) {
+  std::string text;
+  for (std::size_t i = 0; i < counts.size();) {
+    auto const first = i;
+    while (i < counts.size() && counts[i] == counts[first]) {
+      ++i;
+    }
+    text += fmt::format("{}{}", text.empty() ? "" : ", ", counts[first]);
+    text += i - first > 1 ? fmt::format(" ({}x)", i - first) : "";
+  }
+  return text.empty() ? "none" : text;
+}
 
 void write_json(std::ostream& out, std::span<Outcome const> outcomes) {
   using Json = nlohmann::ordered_json;

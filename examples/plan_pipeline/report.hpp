@@ -5,15 +5,26 @@
 /// \file
 /// \brief Prints plans: as a table, as JSON, as pictures.
 
+#include <roundpipe/concepts/partition_policy.hpp>
+
+#include <cstddef>
 #include <ostream>
 #include <span>
 #include <string>
+#include <vector>
 
 #include "options.hpp"
 #include "planning.hpp"
 #include "problem.hpp"
 
 namespace plan_pipeline {
+
+/// The layers of each of \p stages.
+[[nodiscard]] std::vector<std::size_t> layer_counts(
+    std::vector<roundpipe::LayerRange> const& stages);
+
+/// "2, 3 (4x)"; "none" where there is none.
+[[nodiscard]] std::string counts_text(std::vector<std::size_t> const& counts);
 
 /// One object for each schedule.
 void write_json(std::ostream& out, std::span<Outcome const> outcomes);

@@ -124,6 +124,28 @@ endforeach()
 expect_refusal("2\\^63" --model-shape qwen3-1.7b --hardware h100 ${outputs}
   --context 1000000000 --micro-batch 1000000000)
 
+# The library chooses: what it chooses cannot be given
+set(adaptive --model-shape qwen3-1.7b --hardware h100 --devices 1 --global-batch 4)
+foreach(option micro-batch micro-batches micro-batches-per-round iterations)
+  expect_refusal("--${option}.*--global-batch|--global-batch.*--${option}"
+    ${adaptive} --${option} 2)
+endforeach()
+expect_refusal("excludes.*schedule|schedule.*excludes" ${adaptive} --schedule gpipe)
+expect_refusal("excludes" ${adaptive} --json out/plan.json)
+expect_refusal("excludes" --costs in/good --global-batch 4)
+expect_refusal("requires --global-batch" --costs in/good --host-memory 4GiB)
+expect_refusal("requires --global-batch" --costs in/good --frontier out/frontier.svg)
+expect_refusal("--states" ${adaptive} --states bf16)
+expect_refusal("--host-memory: '1 parsec'" ${adaptive} --host-memory "1 parsec")
+expect_refusal("must be more than 0 bytes" ${adaptive} --host-memory 0)
+foreach(value 0 -3 1.5 many)
+  expect_refusal("--global-batch is '${value}', but must be a number from 1 to"
+    --model-shape qwen3-1.7b --hardware h100 --global-batch ${value})
+endforeach()
+expect_refusal("mixture of experts"
+  --model-shape gpt-oss-20b --hardware h100 --global-batch 4 --frontier out/frontier.svg)
+expect_refusal("cannot write" ${adaptive} --frontier no/frontier.svg)
+
 # The parser's own errors
 expect_good_refusal("--unheard" --unheard)
 expect_good_refusal("extra" extra)

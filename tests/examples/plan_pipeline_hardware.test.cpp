@@ -67,6 +67,7 @@ TEST_CASE("a file is read into units of one") {
     CHECK(hardware.device.upload_bytes_per_second == doctest::Approx(4e9));
     CHECK(hardware.device.download_bytes_per_second == doctest::Approx(5e9));
     CHECK(hardware.latency_seconds == doctest::Approx(6e-6));
+    CHECK(hardware.sustained_flops_per_second == 0);  // unknown
     CHECK(hardware.source == "made up");
   }
 }
@@ -82,6 +83,18 @@ TEST_CASE("the shipped files are whole, and the RTX 4090 crosses the published r
   CHECK(device.memory_bytes == 24_GiB);
   CHECK(least_batch(model_shape("llama3.1-8b"), device, 2048) == 6);
   CHECK(least_batch(model_shape("qwen3-235b-a22b"), device, 2048) == 77);
+}
+
+TEST_CASE("a file may say what products sustain, up to the peak") {
+  TemporaryFolder const folder;
+  auto json = whole();
+  json["sustained_tflops"] = 1.25;
+  std::ofstream(folder.path / "card.json") << json;
+  CHECK(read_hardware("card", folder.path).sustained_flops_per_second == doctest::Approx(1.25e12));
+  json["sustained_tflops"] = 1.75;
+  std::ofstream(folder.path / "card.json") << json;
+  CHECK(error_of([&] { (void)read_hardware("card", folder.path); }).code() ==
+        Errc::invalid_argument);
 }
 
 TEST_CASE("the refusal of an unknown name lists the folder's names") {

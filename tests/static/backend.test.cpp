@@ -29,6 +29,22 @@ static_assert(BackendFence<HostFence>);
 static_assert(BackendStream<HostStream, HostEvent, HostFence>);
 static_assert(Backend<HostBackend>);
 
+// Figures of devices are enough for plans, but no backend.
+struct DeviceFigures {
+  std::size_t device_count() const;
+  DeviceProperties device_properties(DeviceId) const;
+};
+struct FiguresWithoutCount {
+  DeviceProperties device_properties(DeviceId) const;
+};
+static_assert(DeviceList<DeviceFigures>);
+static_assert(DeviceList<DeviceFigures const>);
+static_assert(DeviceList<BackendArchetype>);
+static_assert(DeviceList<HostBackend>);
+static_assert(!DeviceList<FiguresWithoutCount>);
+static_assert(!DeviceList<StreamArchetype>);
+static_assert(!Backend<DeviceFigures>);
+
 static_assert(!Backend<int>);
 static_assert(!Backend<StreamArchetype>);
 static_assert(!BackendEvent<int>);

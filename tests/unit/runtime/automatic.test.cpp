@@ -80,6 +80,9 @@ TEST_CASE("the cut with the least forecast is chosen, and fills the options in")
   CHECK(choice.options.rounds == cut.rounds);
   CHECK(cut.rows * static_cast<std::int64_t>(cut.micro_batches_per_round * cut.rounds) == 8);
   CHECK(choice.options.device_memory == 1_MiB);
+  REQUIRE(choice.plan.has_value());
+  CHECK(choice.plan->model.capacity == choice.options.capacity);
+  CHECK(choice.plan->stages.partition.size() == choice.chosen.stages);
   REQUIRE(choice.options.known_costs.has_value());
   auto const facts = describe(toy_model({.dense = 3}), choice.options.capacity);
   HostBackend const device(HostBackendOptions{});
@@ -106,6 +109,27 @@ TEST_CASE(
   }
   with.save_levels = {{}, {1, 0, 1}};
   CHECK(error_of([&] { (void)choose(with); }).code() == Errc::invalid_argument);
+}
+
+TEST_CASE("figures of devices are planned for as a backend with these figures is") {
+  struct Figures {
+    [[nodiscard]] std::size_t device_count() const { return 2; }
+    [[nodiscard]] DeviceProperties device_properties(DeviceId) const { return properties; }
+    DeviceProperties properties;
+  };
+  HostBackend const device(HostBackendOptions{});
+  Figures figures{device.device_properties(DeviceId(0))};
+  auto const model = toy_model({.dense = 3});
+  auto with = options(1_MiB);
+  auto const planned = automatic(model, 2, figures, with, {8, 3});
+  auto const run = choose(with);
+  REQUIRE(planned.tried.size() == run.tried.size());
+  for (std::size_t i = 0; i < run.tried.size(); ++i) {
+    CHECK(planned.tried[i].seconds == run.tried[i].seconds);
+  }
+  with.costs = CostSource::measured;  // what is not there cannot be measured
+  CHECK(error_of([&] { (void)automatic(model, 2, figures, with, {8, 3}); }).code() ==
+        Errc::invalid_argument);
 }
 
 TEST_CASE("a forecast of the caller's decides") {

@@ -1,0 +1,46 @@
+# cmake [-DPROGRAM=<plan_pipeline>] -P plan_pipeline_adaptive.cmake
+# plan_pipeline --global-batch prints what the library chooses, and refuses what does not fit: with
+# the least device memory, which really does, where a GiB less is refused.
+cmake_minimum_required(VERSION 3.25)
+
+include("${CMAKE_CURRENT_LIST_DIR}/../support/program.cmake")
+use_program(plan_pipeline plan_pipeline_adaptive)
+set(problem --model-shape qwen3-1.7b --hardware h200 --devices 1 --context 1024 --global-batch 2)
+
+# Runs the program with a device memory of `bytes`, and sets `status`, `out` and `err`.
+function(run bytes)
+  execute_process(COMMAND "${PROGRAM}" ${problem} --device-memory ${bytes} ${ARGN}
+    WORKING_DIRECTORY "${WORK_DIR}" RESULT_VARIABLE status OUTPUT_VARIABLE out ERROR_VARIABLE err)
+  foreach(name status out err)
+    set(${name} "${${name}}" PARENT_SCOPE)
+  endforeach()
+endfunction()
+
+run(1GiB)
+if(NOT status EQUAL 2 OR NOT out MATCHES "ledger of each device: .*ledger of the host: "
+    OR NOT err MATCHES "^plan_pipeline: 1.00 GiB of device memory hold no plan; ([0-9]+) bytes [^\n]+\n$")
+  message(FATAL_ERROR "1 GiB ended with ${status}:\n${out}${err}")
+endif()
+set(least ${CMAKE_MATCH_1})
+run(${least})
+foreach(part micro-batch rounds stages checkpoints saves buffering)
+  if(NOT out MATCHES "\n  ${part} +[^;\n]+; [^\n]+\n")
+    message(SEND_ERROR "no line says why of ${part}:\n${out}")
+  endif()
+endforeach()
+if(NOT status EQUAL 0 OR NOT out MATCHES "forecast: [0-9.]+ s an iteration, [0-9]+ tokens/s, MFU ")
+  message(SEND_ERROR "${least} bytes ended with ${status}:\n${out}${err}")
+endif()
+math(EXPR less "${least} - (1 << 30)")
+run(${less})
+if(NOT status EQUAL 2)
+  message(SEND_ERROR "${less} bytes ended with ${status}:\n${out}${err}")
+endif()
+
+# More than all could use: the frontier ends there.
+run(139GiB --states declared --frontier frontier.svg)
+file(READ "${WORK_DIR}/frontier.svg" picture)
+if(NOT status EQUAL 0 OR NOT out MATCHES "\nfrontier\n +device +tokens/s"
+    OR NOT picture MATCHES "^<svg .*</svg>\n$" OR NOT err MATCHES "planned for ")
+  message(SEND_ERROR "the frontier ended with ${status}:\n${out}${err}")
+endif()
