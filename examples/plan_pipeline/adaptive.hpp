@@ -68,8 +68,8 @@ class PaperDevices {
 /// A choice, and the whole plan that a pipeline would make of it.
 struct AdaptivePlan {
   roundpipe::AutomaticChoice choice;
-  roundpipe::PipelinePlan plan;
-  double seconds = 0;  ///< Of an iteration, by forecast.
+  roundpipe::PipelinePlan plan;  ///< That of \c choice, which has none any more.
+  double seconds = 0;            ///< Of an iteration, by forecast.
 };
 
 /// The least budget of device memory, to a MiB, and the ledger of a plan that keeps it.

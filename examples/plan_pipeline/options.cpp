@@ -50,6 +50,9 @@ void check_options(Options const& o) {
       o.micro_batch > 1'000'000'000) {
     refuse("--context and --micro-batch must be numbers from 1 to 1e9");
   }
+  if (o.global_batch && o.context > 10'000'000) {  // workspaces grow with its square
+    refuse("--context must be at most 1e7 with --global-batch");
+  }
   if (o.device_memory == roundpipe::Bytes{0} || o.host_memory == roundpipe::Bytes{0}) {
     refuse("--device-memory and --host-memory must be more than 0 bytes");
   }
