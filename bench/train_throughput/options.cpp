@@ -104,6 +104,8 @@ std::optional<Options> parse_options(int argc, char const* const* argv) {
       o.checkpoints,
       "Boundaries that the host keeps: between stages, or behind every layer")
       ->check(CLI::IsMember({"auto", "stages", "layers"}));
+  add("--overlap", o.overlap, "Whether a round's forward takes turns with the backward before")
+      ->check(CLI::IsMember({"auto", "on", "off"}));
   app.add_option("--offload",
                  o.offload,
                  "Micro-batches of a round whose saved activations are offloaded, not recomputed; "

@@ -28,6 +28,7 @@ struct Options : throughput::Workload {
   std::size_t micro_batches_per_round = 0;  ///< In a round; 0: as the forecast chooses.
   std::size_t rounds = 0;                   ///< 0: as the forecast chooses; 1 with micro-batches.
   std::string checkpoints = "auto";         ///< "stages", "layers", or as the forecast chooses.
+  std::string overlap = "auto";             ///< Of rounds: "on", "off", or as the forecast chooses.
   /// Micro-batches of a round whose saves are offloaded; none: as the forecast chooses.
   std::optional<std::size_t> offload;
   Bytes device_memory = Bytes{24} << 30;  ///< 0: what the device has.

@@ -82,6 +82,7 @@ void print(std::ostream& out,
                    fmt::join(outcome.forward_stages, " "),
                    fmt::join(outcome.backward_stages, " ")));
   line("checkpoints", outcome.checkpoints_of_layers ? "behind every layer" : "between stages");
+  line("rounds", outcome.overlaps_rounds ? "overlap" : "one after another");
   line("offloaded saves",
        fmt::format("of {} of {} micro-batches, {:.1f} % of the bytes",
                    outcome.offloaded,
@@ -161,6 +162,7 @@ nlohmann::ordered_json to_json(Options const& o,
   json["rounds"] = o.rounds;
   json["automatic"] = outcome.automatic;
   json["checkpoints"] = outcome.checkpoints_of_layers ? "layers" : "stages";
+  json["overlaps_rounds"] = outcome.overlaps_rounds;
   json["offloaded_micro_batches"] = outcome.offloaded;
   json["saved_share"] = outcome.shares.kept_bytes;
   json["recomputed_flops_share"] = outcome.shares.recomputed_flops;

@@ -50,6 +50,7 @@ struct Outcome {
   double t_max_s = 0;      ///< Of the slowest stage, for one micro-batch.
   double automatic_s = 0;  ///< Until that was chosen.
   bool checkpoints_of_layers = false;  ///< The host keeps every boundary.
+  bool overlaps_rounds = false;        ///< Forward stages take turns with backward stages.
   std::size_t offloaded = 0;           ///< Micro-batches of a round whose saves go to the host.
   PlanShares shares;
   double setup_s = 0;

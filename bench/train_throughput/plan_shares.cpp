@@ -30,21 +30,24 @@ double ratio(double part, double whole) {
 PlanShares shares_of(roundpipe::ModelDescription const& model,
                      roundpipe::Partition const& partition,
                      roundpipe::WorkingSet const& working_set,
-                     std::size_t micro_batches_per_round) {
+                     std::size_t micro_batches_per_round,
+                     std::size_t rounds) {
   double flops = 0;
   double recomputed_flops = 0;
   double saved_bytes = 0;
   double kept_bytes = 0;
   for (auto const& stage : roundpipe::stages_of(partition)) {
-    for (std::size_t m = 0; m < micro_batches_per_round; ++m) {
-      for (auto const& pass : passes_over(stage.kind, stage.range, working_set, m)) {
+    for (std::size_t i = 0; i < micro_batches_per_round * rounds; ++i) {
+      auto const m = i % micro_batches_per_round;
+      auto const& set = working_set.of_round(i / micro_batches_per_round);
+      for (auto const& pass : passes_over(stage.kind, stage.range, set, m)) {
         auto const& layer = model.layers[pass.layer];
         auto const of_pass = flops_of(pass, layer.work);
         flops += of_pass;
         recomputed_flops += pass.kind == PassKind::recompute ? of_pass : 0;
         if (stage.kind == roundpipe::StageKind::backward && pass.runs_backward()) {
           saved_bytes += static_cast<double>(layer.footprint.saved_bytes);
-          kept_bytes += static_cast<double>(working_set.bytes(pass.layer, m));
+          kept_bytes += static_cast<double>(set.bytes(pass.layer, m));
         }
       }
     }

@@ -24,6 +24,7 @@ struct PlanShares {
 [[nodiscard]] PlanShares shares_of(roundpipe::ModelDescription const& model,
                                    roundpipe::Partition const& partition,
                                    roundpipe::WorkingSet const& working_set,
-                                   std::size_t micro_batches_per_round);
+                                   std::size_t micro_batches_per_round,
+                                   std::size_t rounds);
 
 }  // namespace train_throughput

@@ -92,6 +92,7 @@ Outcome run(Options& o, rp::nn::TransformerConfig const& config, Shared const& s
                          : std::optional(o.checkpoints == "layers" ? rp::Checkpoints::layers
                                                                    : rp::Checkpoints::stages),
       .offloaded_micro_batches = o.offload,
+      .overlaps_rounds = o.overlap == "auto" ? std::nullopt : std::optional(o.overlap == "on"),
       .timeline_calls = 2 * (o.warmup + o.steps),
   };
   if (o.micro_batches_per_round == 0) {
@@ -128,10 +129,14 @@ Outcome run(Options& o, rp::nn::TransformerConfig const& config, Shared const& s
   for (std::size_t i = 0; i < plan.blocks.layer_uses.size(); ++i) {
     outcome.offloaded = std::max(outcome.offloaded, plan.host.working_set.count(i));
   }
+  outcome.overlaps_rounds = plan.host.working_set.overlaps_rounds();
   outcome.checkpoints_of_layers = plan.host.working_set.checkpoints() == rp::Checkpoints::layers;
   outcome.layer_costs = plan.costs.layers();
-  outcome.shares = shares_of(
-      plan.model, plan.stages.partition, plan.host.working_set, o.micro_batches_per_round);
+  outcome.shares = shares_of(plan.model,
+                             plan.stages.partition,
+                             plan.host.working_set,
+                             o.micro_batches_per_round,
+                             o.rounds);
   auto const costs = rp::average_costs(plan.costs.layers(), plan.host.working_set);
   outcome.t_max_s = rp::slowest_stage_seconds(costs, plan.stages.partition);
   for (std::size_t i = 0; i < costs.size(); ++i) {

@@ -128,22 +128,22 @@ TEST_CASE("shares of a plan count what is recomputed, and what is kept instead")
   roundpipe::Partition const partition{{{0, 2}}, {{2, 2}, {0, 2}}};
   using train_throughput::shares_of;
 
-  auto const stages = shares_of(model, partition, {}, 2);
+  auto const stages = shares_of(model, partition, {}, 2, 1);
   CHECK(stages.kept_bytes == 0);
   // Each micro-batch: four forwards and backwards; layer 0 once more, layer 1 without its output.
   CHECK(stages.recomputed_flops == doctest::Approx(18.0 / (4 * 30 + 18)));
 
   auto const layers =
-      shares_of(model, partition, roundpipe::WorkingSet(roundpipe::Checkpoints::layers), 2);
+      shares_of(model, partition, roundpipe::WorkingSet(roundpipe::Checkpoints::layers), 2, 1);
   CHECK(layers.recomputed_flops == doctest::Approx(16.0 / (4 * 30 + 16)));
 
   // All of layer 0's first micro-batch, half of layer 1's second.
   auto const kept =
-      shares_of(model, partition, roundpipe::keep_levels(model, {{2, 0}, {0, 1}}, 2), 2);
+      shares_of(model, partition, roundpipe::keep_levels(model, {{2, 0}, {0, 1}}, 2), 2, 1);
   CHECK(kept.kept_bytes == doctest::Approx(150.0 / 400));
   CHECK(kept.recomputed_flops == doctest::Approx(20.0 / (2 * 4 * 30 + 20)));
 
-  auto const fused = shares_of(model, {{}, {{0, 4}}}, {}, 2);
+  auto const fused = shares_of(model, {{}, {{0, 4}}}, {}, 2, 1);
   CHECK(fused.recomputed_flops == 0);
   CHECK(fused.kept_bytes == 0);
 }

@@ -67,6 +67,7 @@ struct Training {
   int staleness = 1;
   std::size_t micro_batches_per_round = 4;
   std::size_t rounds = 1;
+  bool overlaps_rounds = false;
   Checkpoints checkpoints = Checkpoints::stages;
   std::size_t save_level = 0;  ///< Of all blocks, for every second micro-batch.
   std::size_t steps = 6;
@@ -119,6 +120,7 @@ struct Trainer {
                                  .costs = t.costs,
                                  .checkpoints = t.checkpoints,
                                  .save_levels = levels_of(t),
+                                 .overlaps_rounds = t.overlaps_rounds,
                                  .optimizer_threads = 2},
                  RoundRobinSchedule{},
                  PriorityTransferEngine{},
@@ -252,6 +254,25 @@ TEST_CASE("save levels change no weights on CUDA") {
       CHECK(run.offloads == (level > 0));
       CHECK(run.digest == recomputed.digest);
       CHECK(run.losses == recomputed.losses);
+    }
+  }
+}
+
+TEST_CASE("rounds that overlap change no weights on CUDA") {
+  for (std::size_t const workers : {1, 2, 4}) {
+    CAPTURE(workers);
+    Training training;
+    training.workers = workers;
+    training.rounds = 3;
+    auto const one_by_one = train(training);
+    training.checkpoints = Checkpoints::layers;
+    training.overlaps_rounds = true;
+    for (std::size_t level = 0; level <= 4; ++level) {
+      CAPTURE(level);
+      training.save_level = level;
+      auto const run = train(training);
+      CHECK(run.digest == one_by_one.digest);
+      CHECK(run.losses == one_by_one.losses);
     }
   }
 }
