@@ -123,18 +123,21 @@ ROUNDPIPE_INLINE std::size_t StageSearch::keep_saves(FoundPlan& best) const {
 
 ROUNDPIPE_INLINE void StageSearch::overlap_rounds(FoundPlan& best,
                                                   std::size_t first_eighths) const {
-  // The time of a backward is enough for the saves of a forward, or nearly so.
   std::optional<FoundPlan> top;
   for (auto const& buffering : finder_.modes()) {
-    top = faster(std::move(top), try_overlapping(first_eighths, 8, buffering));
-  }
-  auto const buffering = top ? top->plan.memory.buffering : finder_.modes().front();
-  for (std::size_t eighths = 7; eighths > first_eighths; --eighths) {
-    auto found = try_overlapping(first_eighths, eighths, buffering);
-    if (top && found && found->seconds >= top->seconds) {
-      break;
+    if (top && buffering.parameters < top->plan.memory.buffering.parameters) {
+      break;  // two stages that take turns leave no time without copies
     }
-    top = faster(std::move(top), std::move(found));
+    // The time of a backward is enough for the saves of a forward, or nearly so.
+    std::optional<FoundPlan> of_buffering;
+    for (std::size_t eighths = 8; eighths > 0; --eighths) {
+      auto found = try_overlapping(std::min(first_eighths, eighths), eighths, buffering);
+      if (of_buffering && (!found || found->seconds >= of_buffering->seconds)) {
+        break;
+      }
+      of_buffering = std::move(found);
+    }
+    top = faster(std::move(top), std::move(of_buffering));
   }
   take_faster(best, std::move(top));
 }
