@@ -10,10 +10,15 @@
 // Times are medians of the repetitions. The last layer is a head, as the names "94 + 1" count it.
 // ROUNDPIPE_BENCH_LARGE=1 asks for all sizes; without it the run is short.
 
+#include <roundpipe/concepts/backend.hpp>
+#include <roundpipe/core/batch_shape.hpp>
 #include <roundpipe/core/random.hpp>
+#include <roundpipe/estimate/model_shape.hpp>
+#include <roundpipe/estimate/shape_costs.hpp>
 #include <roundpipe/memory/memory_limit.hpp>
 #include <roundpipe/memory/stage_memory.hpp>
 #include <roundpipe/model/byte_description.hpp>
+#include <roundpipe/model/cost_model.hpp>
 #include <roundpipe/model/parameter_blocks.hpp>
 #include <roundpipe/partition/partition_check.hpp>
 #include <roundpipe/partition/partition_objective.hpp>
@@ -26,6 +31,7 @@
 #include <roundpipe/policies/layer_event_protocol.hpp>
 #include <roundpipe/policies/priority_transfer_engine.hpp>
 #include <roundpipe/schedule/round_robin_schedule.hpp>
+#include <roundpipe/simulate/forecast.hpp>
 #include <roundpipe/simulate/simulated_bubbles.hpp>
 #include <roundpipe/simulate/simulator.hpp>
 
@@ -338,7 +344,57 @@ void actions(benchmark::State& state, std::size_t iterations) {
       benchmark::Counter(static_cast<double>(count), benchmark::Counter::kIsIterationInvariantRate);
 }
 
-/// The same calls, slot by slot.
+/// The joint search for an 8B model: stages, buffering, checkpoints, save levels, overlapping
+/// rounds. The baseline is the plan with checkpoints of stages.
+void joint(benchmark::State& state) {
+  auto const devices = static_cast<std::size_t>(state.range(0));
+  BatchShape const micro_batch{4, 2048};
+  auto const shape = model_shape("llama3.1-8b");
+  DeviceProperties h200;
+  h200.flops_per_second = 640e12;
+  h200.memory_bytes_per_second = 4.8e12;
+  h200.upload_bytes_per_second = 55e9;
+  h200.download_bytes_per_second = 55e9;
+  h200.host_bytes_per_second = devices > 1 ? 150e9 : 97e9;
+  h200.streams_keep_engines = true;
+  auto model = describe_bytes(layer_bytes(shape, micro_batch));
+  auto costs = layer_costs(shape, h200, micro_batch);
+  for (std::size_t i = 0; i + 1 < model.size(); ++i) {  // levels as a block's, from nothing to all
+    auto const bytes = model.layers[i].footprint.saved_bytes;
+    auto const forward_s = costs[i].forward_s;
+    model.layers[i].save_levels = {0, bytes / 10, bytes / 4, 9 * bytes / 10, bytes};
+    costs[i].replay_s = {0.73 * forward_s, 0.70 * forward_s, 0.58 * forward_s, 0.08 * forward_s};
+  }
+  auto const blocks = form_blocks(model, true);
+  Planner const planner{
+      RoundRobinSchedule{}, PriorityTransferEngine{}, LayerEventProtocol{1}, Partitioner{}};
+  PlanOptions options{.devices = devices,
+                      .micro_batches_per_round = 8,
+                      .rounds = 2,
+                      .device_memory = Bytes{24} << 30};
+  auto const step = planner.step_graph(blocks, {});
+  std::size_t forecasts = 0;
+  PlanForecast const forecast = [&](StagePlan const& plan) {
+    ++forecasts;
+    return forecast_training_seconds(
+        planner.streamed_graph(blocks, plan, options), step, CostModel(costs), h200);
+  };
+  double seconds = 0;
+  for (auto _ : state) {
+    forecasts = 0;
+    seconds = forecast(planner.plan_stages(model, blocks, CostModel(costs), options, forecast));
+  }
+  state.counters["forecasts"] = static_cast<double>(forecasts - 1);
+  options.checkpoints = Checkpoints::stages;
+  auto const of_stages =
+      forecast(planner.plan_stages(model, blocks, CostModel(costs), options, forecast));
+  if (seconds > of_stages) {
+    state.SkipWithError("a plan that was tried is faster");
+  }
+  state.counters["speedup"] = of_stages / seconds;
+}
+
+/// The calls of \ref actions, slot by slot.
 void slots(benchmark::State& state) {
   Case const c(state);
   auto const problem = problem_of(c);
@@ -424,6 +480,14 @@ BENCHMARK_CAPTURE(actions, steady, 12)
     ->Name("simulation/actions/12_iterations")
     ->Apply(names)
     ->Apply(in_a_row);
+BENCHMARK(joint)
+    ->Name("planning/joint")
+    ->ArgName("devices")
+    ->Arg(1)
+    ->Arg(2)
+    ->Arg(8)
+    ->Iterations(1)
+    ->Unit(benchmark::kMillisecond);
 BENCHMARK(slots)
     ->Name("simulation/slots")
     ->Apply(names)

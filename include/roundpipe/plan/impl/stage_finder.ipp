@@ -62,12 +62,12 @@ ROUNDPIPE_INLINE std::optional<FoundPlan> StageFinder::refine(
     WorkingSetChoice const& choice,
     Buffering const& buffering,
     std::optional<FoundPlan> found) const {
-  constexpr std::size_t most_forecasts = 4;
+  constexpr std::size_t most_worse = 2;  // in the order of refinement
   if (!forecast_ || !yields_to_forecast_ || (found && found->plan.partition.forward.empty())) {
     return found;  // nothing runs twice
   }
   auto has_room = found && options_.host_has_room(found->plan);
-  std::size_t forecasts = 0;
+  std::size_t worse = 0;
   for (auto& partition : StageRefinement(choice, buffering, options_).partitions()) {
     auto plan = lay_out_stages(model_, blocks_, std::move(partition), buffering, choice.set);
     if (plan.memory.bytes + options_.held_by(plan) > options_.device_memory ||
@@ -75,10 +75,13 @@ ROUNDPIPE_INLINE std::optional<FoundPlan> StageFinder::refine(
       continue;
     }
     auto const seconds = forecast_(plan);
-    found = faster(has_room ? std::move(found) : std::nullopt, FoundPlan{std::move(plan), seconds});
-    has_room = true;
-    if (++forecasts == most_forecasts) {
-      break;
+    if (has_room && found->seconds <= seconds) {
+      if (++worse == most_worse) {
+        break;
+      }
+    } else {
+      found = FoundPlan{std::move(plan), seconds};
+      has_room = true;
     }
   }
   return found;
