@@ -7,6 +7,8 @@
 #include <roundpipe/core/error.hpp>
 #include <roundpipe/graph/action_graph.hpp>
 #include <roundpipe/model/working_set.hpp>
+#include <roundpipe/plan/adaws_terms.hpp>
+#include <roundpipe/plan/plan_options.hpp>
 #include <roundpipe/trace/svg_canvas.hpp>
 #include <roundpipe/trace/time_axis.hpp>
 
@@ -165,6 +167,32 @@ std::string working_set_lines(AdaptivePlanner const& planner, AdaptivePlan const
                      "recomputing all " + compared(plan, recomputing_s));
 }
 
+std::string overlap_line(AdaptivePlanner const& planner, AdaptivePlan const& plan) {
+  if (plan.choice.chosen.cut.rounds == 1 || plan.plan.stages.partition.forward.empty()) {
+    return {};
+  }
+  auto const overlaps = plan.plan.host.working_set.overlaps_rounds();
+  auto const other_s =
+      planner.seconds_with(plan, [&](rp::PipelineOptions& o) { o.overlaps_rounds = !overlaps; });
+  return line(
+      "overlap",
+      overlaps ? "a round's forward takes turns with the backward of the round before"
+               : "rounds run one after another",
+      (overlaps ? "rounds one after another " : "rounds that overlap ") + compared(plan, other_s));
+}
+
+std::string adaws_line(AdaptivePlanner const& planner, AdaptivePlan const& plan) {
+  if (planner.problem().devices != 1) {
+    return {};  // AdaWS has no terms for several
+  }
+  auto const& cut = plan.choice.chosen.cut;
+  rp::PlanOptions const options{.micro_batches_per_round = cut.micro_batches_per_round,
+                                .rounds = cut.rounds};
+  return fmt::format("  {:<13}{}\n",
+                     "as AdaWS",
+                     to_string(rp::adaws_terms(plan.plan.model, plan.plan.stages, options)));
+}
+
 std::string buffering_line(AdaptivePlan const& plan) {
   auto const& memory = plan.plan.stages.memory;
   auto const& entries = memory.buffering;
@@ -231,7 +259,8 @@ std::string adaptive_text(AdaptivePlanner const& planner, AdaptivePlan const& pl
              budget_text(plan.choice.options.device_memory),
              budget_text(p.host_memory)) +
          "the library chooses\n" + cut_lines(plan, p.batch.length) + stage_lines(plan) +
-         working_set_lines(planner, plan) + buffering_line(plan) +
+         working_set_lines(planner, plan) + overlap_line(planner, plan) + buffering_line(plan) +
+         adaws_line(planner, plan) +
          fmt::format(
              "\nforecast: {:.3f} s an iteration, {:.0f} tokens/s, MFU {:.1f} % of {:.0f} "
              "TFLOP/s a device\n"

@@ -12,6 +12,7 @@
 #include <roundpipe/memory/memory_plan.hpp>
 #include <roundpipe/model/model_description.hpp>
 #include <roundpipe/model/parameter_blocks.hpp>
+#include <roundpipe/model/working_set.hpp>
 #include <roundpipe/plan/plan_options.hpp>
 #include <roundpipe/plan/stage_plan.hpp>
 #include <roundpipe/plan/working_set_choice.hpp>
@@ -73,6 +74,16 @@ class StageFinder {
   [[nodiscard]] std::optional<FoundPlan> refine(WorkingSetChoice const& choice,
                                                 Buffering const& buffering,
                                                 std::optional<FoundPlan> found) const;
+
+  /// The best stages without asking a policy that yields; of another, the policy's. The host has
+  /// room for them.
+  [[nodiscard]] std::optional<FoundPlan> best(WorkingSetChoice const& choice,
+                                              Buffering const& buffering) const;
+
+  /// The plan of given stages, if devices and the host have room for it.
+  [[nodiscard]] std::optional<FoundPlan> evaluate(WorkingSet const& set,
+                                                  Buffering const& buffering,
+                                                  Partition partition) const;
 
   /// The error (over_budget) of a search that finds nothing for \p choice.
   [[nodiscard]] Error refusal(WorkingSetChoice const& choice) const;

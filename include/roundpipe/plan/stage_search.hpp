@@ -45,7 +45,9 @@ class StageSearch {
   [[nodiscard]] StagePlan run() const;
 
  private:
+  /// What follows from \p set; with rounds that overlap, where the options want that.
   [[nodiscard]] WorkingSetChoice choice_of(WorkingSet set) const {
+    set.set_overlaps_rounds(options_.overlaps_rounds.value_or(set.overlaps_rounds()));
     return {model_, blocks_, costs_, std::move(set)};
   }
   /// The host keeps all saves of so many micro-batches.
@@ -64,8 +66,6 @@ class StageSearch {
 
   /// Replaces \p best by \p other if that is faster and the host has room for it.
   void take_faster(FoundPlan& best, std::optional<FoundPlan> other) const;
-  /// \p found, if the host has room for it.
-  [[nodiscard]] std::optional<FoundPlan> with_room(std::optional<FoundPlan> found) const;
 
   /// Replaces \p best by a plan of which the host keeps saves, if one is faster. A few saves may
   /// not be worth the ring's room while more are, so it climbs from three eighths of what the
@@ -77,15 +77,9 @@ class StageSearch {
   /// of the first round, which overlaps no other, the link carries \p first_eighths.
   void overlap_rounds(FoundPlan& best, std::size_t first_eighths) const;
 
-  /// The plan whose rounds overlap, with \p buffering.
-  [[nodiscard]] std::optional<FoundPlan> try_overlapping(std::size_t first_eighths,
-                                                         std::size_t eighths,
-                                                         Buffering const& buffering) const;
-
-  /// The plan of \ref carry with \p buffering, or less of it.
-  [[nodiscard]] std::optional<FoundPlan> try_keeping(std::size_t layers,
-                                                     std::size_t eighths,
-                                                     Buffering const& buffering) const;
+  /// The best plan whose rounds overlap, with \p buffering.
+  [[nodiscard]] std::optional<FoundPlan> overlap_with(Buffering const& buffering,
+                                                      std::size_t first_eighths) const;
 
   StageFinder const& finder_;
   ModelDescription const& model_;

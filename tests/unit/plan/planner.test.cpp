@@ -157,6 +157,7 @@ TEST_CASE("rounds overlap where the forecast says so, and only where there are s
   CHECK_FALSE(overlaps(plan(prefers(true))));
   options.overlaps_rounds = true;
   CHECK(overlaps(plan({})));
+  CHECK(overlaps(plan(prefers(false))));
   options.overlaps_rounds = std::nullopt;
   options.rounds = 1;
   CHECK_FALSE(overlaps(plan(prefers(true))));

@@ -6,6 +6,7 @@
 #include <roundpipe/core/bytes.hpp>
 #include <roundpipe/core/error.hpp>
 #include <roundpipe/memory/memory_plan.hpp>
+#include <roundpipe/model/working_set.hpp>
 #include <roundpipe/partition/partition_objective.hpp>
 #include <roundpipe/partition/partitioner.hpp>
 #include <roundpipe/plan/plan_options.hpp>
@@ -69,22 +70,41 @@ ROUNDPIPE_INLINE std::optional<FoundPlan> StageFinder::refine(
   auto has_room = found && options_.host_has_room(found->plan);
   std::size_t worse = 0;
   for (auto& partition : StageRefinement(choice, buffering, options_).partitions()) {
-    auto plan = lay_out_stages(model_, blocks_, std::move(partition), buffering, choice.set);
-    if (plan.memory.bytes + options_.held_by(plan) > options_.device_memory ||
-        !options_.host_has_room(plan)) {
+    auto other = evaluate(choice.set, buffering, std::move(partition));
+    if (!other) {
       continue;
     }
-    auto const seconds = forecast_(plan);
-    if (has_room && found->seconds <= seconds) {
+    if (has_room && found->seconds <= other->seconds) {
       if (++worse == most_worse) {
         break;
       }
     } else {
-      found = FoundPlan{std::move(plan), seconds};
+      found = std::move(other);
       has_room = true;
     }
   }
   return found;
+}
+
+ROUNDPIPE_INLINE std::optional<FoundPlan> StageFinder::best(WorkingSetChoice const& choice,
+                                                            Buffering const& buffering) const {
+  if (yields_to_forecast_) {
+    return refine(choice, buffering, std::nullopt);
+  }
+  auto found = find(choice, buffering);
+  return found && options_.host_has_room(found->plan) ? std::move(found) : std::nullopt;
+}
+
+ROUNDPIPE_INLINE std::optional<FoundPlan> StageFinder::evaluate(WorkingSet const& set,
+                                                                Buffering const& buffering,
+                                                                Partition partition) const {
+  auto plan = lay_out_stages(model_, blocks_, std::move(partition), buffering, set);
+  if (plan.memory.bytes + options_.held_by(plan) > options_.device_memory ||
+      !options_.host_has_room(plan)) {
+    return std::nullopt;
+  }
+  auto const seconds = forecast_ ? forecast_(plan) : 0;
+  return FoundPlan{std::move(plan), seconds};
 }
 
 ROUNDPIPE_INLINE Error StageFinder::refusal(WorkingSetChoice const& choice) const {

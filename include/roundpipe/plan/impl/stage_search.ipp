@@ -35,7 +35,6 @@ ROUNDPIPE_INLINE StagePlan StageSearch::run() const {
     first_set.set_first_round(
         keep_levels(model_, *options_.first_round_levels, options_.micro_batches_per_round));
   }
-  first_set.set_overlaps_rounds(options_.overlaps_rounds.value_or(false));
   require(levels || !options_.first_round_levels,
           Errc::invalid_argument,
           "first_round_levels need save_levels for the other rounds");
@@ -83,42 +82,47 @@ ROUNDPIPE_INLINE void StageSearch::take_faster(FoundPlan& best,
   }
 }
 
-ROUNDPIPE_INLINE std::optional<FoundPlan> StageSearch::with_room(
-    std::optional<FoundPlan> found) const {
-  return found && options_.host_has_room(found->plan) ? std::move(found) : std::nullopt;
-}
-
 ROUNDPIPE_INLINE std::size_t StageSearch::keep_saves(FoundPlan& best) const {
   constexpr std::size_t most_eighths = 12;  // layers that save much may follow one another
   std::size_t eighths = 3;
   std::optional<FoundPlan> top;
-  auto const layers = [&] {  // before the fused stage
-    return (top ? *top : best).plan.partition.backward.front().first;
+  auto const set_of = [&](std::size_t n, Buffering const& buffering) {
+    auto const& stages = (top ? *top : best).plan.partition;
+    // One entry of the ring is spare: boundaries and gradients come between saves.
+    auto const entries = std::max<std::size_t>(buffering.saves, 2) - 1;
+    return carry(stages.backward.front().first, n, entries);
   };
-  for (auto const& buffering : finder_.modes()) {
-    if (top && buffering.parameters < top->plan.memory.buffering.parameters) {
-      break;  // saves leave the link no time for copies that stand exposed
+  auto const try_all = [&](std::size_t n) {
+    for (auto const& buffering : finder_.modes()) {
+      if (top && buffering.parameters < top->plan.memory.buffering.parameters) {
+        break;  // saves leave the link no time for copies that stand exposed
+      }
+      auto found = finder_.best(choice_of(set_of(n, buffering)), buffering);
+      top = faster(std::move(top), std::move(found));
     }
-    auto found = try_keeping(layers(), eighths, buffering);
-    top = faster(std::move(top), std::move(found));
+  };
+  try_all(eighths);
+  while (!top && eighths > 1) {
+    try_all(--eighths);
   }
+  if (!top) {
+    return eighths;
+  }
+  auto const buffering = top->plan.memory.buffering;
   auto const climb = [&](bool up) {
     auto const before = eighths;
-    auto const buffering = top ? top->plan.memory.buffering : finder_.modes().front();
-    for (auto n = eighths; up ? n++ < most_eighths : --n > 0;) {
-      auto found = try_keeping(layers(), n, buffering);
-      if (top && (!found || found->seconds >= top->seconds)) {
+    for (auto n = eighths; up ? n++ < most_eighths : --n > 0; eighths = n) {
+      auto found = finder_.evaluate(set_of(n, buffering), buffering, top->plan.partition);
+      if (!found || found->seconds >= top->seconds) {
         break;
       }
-      if (found) {
-        top = std::move(found);
-        eighths = n;
-      }
+      top = std::move(found);
     }
     return eighths != before;
   };
-  if (!top || !climb(true)) {
-    (void)climb(false);
+  if (climb(true) || climb(false)) {
+    auto const choice = choice_of(set_of(eighths, buffering));
+    top = finder_.refine(choice, buffering, std::move(top));
   }
   take_faster(best, std::move(top));
   return eighths;
@@ -131,16 +135,8 @@ ROUNDPIPE_INLINE void StageSearch::overlap_rounds(FoundPlan& best,
     if (top && buffering.parameters < top->plan.memory.buffering.parameters) {
       break;  // as for saves
     }
-    // The time of a backward is enough for the saves of a forward, or nearly so.
-    std::optional<FoundPlan> of_buffering;
-    for (std::size_t eighths = 8; eighths > 0; --eighths) {
-      auto found = try_overlapping(std::min(first_eighths, eighths), eighths, buffering);
-      if (of_buffering && (!found || found->seconds >= of_buffering->seconds)) {
-        break;
-      }
-      of_buffering = std::move(found);
-    }
-    top = faster(std::move(top), std::move(of_buffering));
+    auto found = overlap_with(buffering, first_eighths);
+    top = faster(std::move(top), std::move(found));
   }
   // Where rounds overlap, the link is busy both ways nearly all the time, and forecasts are too
   // optimistic: on an H200 by 1 to 5 % more than those of other plans.
@@ -150,46 +146,46 @@ ROUNDPIPE_INLINE void StageSearch::overlap_rounds(FoundPlan& best,
   }
 }
 
-ROUNDPIPE_INLINE std::optional<FoundPlan> StageSearch::try_overlapping(
-    std::size_t first_eighths, std::size_t eighths, Buffering const& buffering) const {
+ROUNDPIPE_INLINE std::optional<FoundPlan> StageSearch::overlap_with(
+    Buffering const& buffering, std::size_t first_eighths) const {
   auto const layers = model_.size() - 1;  // all but the loss
-  // Behind the saves of a forward stage there is the time of a backward stage.
-  auto set = carry(layers, eighths, 2 * std::max<std::size_t>(buffering.saves, 2));
-  set.set_first_round(carry(layers, first_eighths, std::max<std::size_t>(buffering.saves, 2) - 1));
-  set.set_overlaps_rounds(true);
-  auto const choice = choice_of(std::move(set));
-  return finder_.yields_to_forecast() ? finder_.refine(choice, buffering, std::nullopt)
-                                      : with_room(finder_.find(choice, buffering));
-}
-
-ROUNDPIPE_INLINE std::optional<FoundPlan> StageSearch::try_keeping(
-    std::size_t layers, std::size_t eighths, Buffering const& buffering) const {
-  if (std::none_of(model_.layers.begin(),
-                   model_.layers.begin() + static_cast<std::ptrdiff_t>(layers),
-                   [](LayerFacts const& layer) { return layer.save_levels.size() > 1; })) {
-    return std::nullopt;
+  auto const entries = std::max<std::size_t>(buffering.saves, 2);
+  auto const set_of = [&](std::size_t eighths) {
+    // Behind the saves of a forward stage there is the time of a backward stage.
+    auto set = carry(layers, eighths, 2 * entries);
+    set.set_first_round(carry(layers, std::min(first_eighths, eighths), entries - 1));
+    set.set_overlaps_rounds(true);
+    return set;
+  };
+  // The time of a backward is enough for all saves of a forward, or nearly so.
+  std::optional<FoundPlan> top;
+  std::size_t eighths = 8;
+  while (!(top = finder_.best(choice_of(set_of(eighths)), buffering)) && eighths > 1) {
+    --eighths;
   }
-  // One entry of the ring is spare: boundaries and gradients come between saves.
-  auto const entries = std::max<std::size_t>(buffering.saves, 2) - 1;
-  auto const choice = choice_of(carry(layers, eighths, entries));
-  auto const& modes = finder_.modes();
-  for (auto mode = std::find(modes.begin(), modes.end(), buffering); mode != modes.end(); ++mode) {
-    if (auto found = finder_.find(choice, *mode)) {
-      return with_room(finder_.refine(choice, *mode, std::move(found)));
+  auto const before = eighths;
+  for (auto n = eighths; top && n-- > 1; eighths = n) {
+    auto found = finder_.evaluate(set_of(n), buffering, top->plan.partition);
+    if (!found || found->seconds >= top->seconds) {
+      break;
     }
+    top = std::move(found);
   }
-  return std::nullopt;
+  return eighths == before ? std::move(top)
+                           : finder_.refine(choice_of(set_of(eighths)), buffering, std::move(top));
 }
 
 ROUNDPIPE_INLINE WorkingSet StageSearch::carry(std::size_t layers,
                                                std::size_t eighths,
                                                std::size_t entries) const {
-  return choose_saves(model_,
-                      costs_,
-                      layers,
-                      static_cast<double>(eighths) / 8,
-                      entries,
-                      options_.micro_batches_per_round);
+  auto set = choose_saves(model_,
+                          costs_,
+                          layers,
+                          static_cast<double>(eighths) / 8,
+                          entries,
+                          options_.micro_batches_per_round);
+  set.set_overlaps_rounds(options_.overlaps_rounds.value_or(false));
+  return set;
 }
 
 }  // namespace detail
