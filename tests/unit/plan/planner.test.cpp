@@ -157,7 +157,8 @@ TEST_CASE("rounds overlap where the forecast says so, and only where there are s
   CHECK_FALSE(overlaps(plan(prefers(true))));
   options.overlaps_rounds = true;
   CHECK(overlaps(plan({})));
-  CHECK(overlaps(plan(prefers(false))));
+  auto const pinned = plan(prefers(false));
+  CHECK((overlaps(pinned) || pinned.train.size() == 1));  // one stage has nothing to overlap
   options.overlaps_rounds = std::nullopt;
   options.rounds = 1;
   CHECK_FALSE(overlaps(plan(prefers(true))));
