@@ -63,7 +63,6 @@ class StageFinder {
 
   /// The ways of buffering, from the fastest to the most frugal.
   [[nodiscard]] std::vector<Buffering> const& modes() const noexcept { return modes_; }
-  [[nodiscard]] bool yields_to_forecast() const noexcept { return yields_to_forecast_; }
 
   /// The policy's stages, within the device budget.
   [[nodiscard]] std::optional<FoundPlan> find(WorkingSetChoice const& choice,
@@ -89,6 +88,8 @@ class StageFinder {
   [[nodiscard]] Error refusal(WorkingSetChoice const& choice) const;
 
  private:
+  [[nodiscard]] FoundPlan with_forecast(StagePlan plan) const;
+
   /// The stages of \p partition within \p budget.
   [[nodiscard]] std::optional<StagePlan> fit(PartitionFunction const& partition,
                                              WorkingSetChoice const& choice,

@@ -8,6 +8,7 @@
 #include <roundpipe/concepts/partition_policy.hpp>
 #include <roundpipe/config.hpp>
 #include <roundpipe/core/bytes.hpp>
+#include <roundpipe/core/error.hpp>
 #include <roundpipe/memory/memory_plan.hpp>
 #include <roundpipe/memory/stage_budget.hpp>
 #include <roundpipe/plan/plan_options.hpp>
@@ -18,6 +19,19 @@
 #include <vector>
 
 namespace roundpipe::detail {
+
+/// What \p partition() returns, or nothing when it finds no stages that fit (over_budget).
+template <class F>
+[[nodiscard]] std::optional<Partition> partition_if_any(F const& partition) {
+  try {
+    return partition();
+  } catch (Error const& error) {
+    if (error.code() != Errc::over_budget) {
+      throw;
+    }
+    return std::nullopt;
+  }
+}
 
 /// \brief Stages beside a fused stage of any number of layers.
 ///

@@ -52,11 +52,7 @@ ROUNDPIPE_INLINE std::optional<FoundPlan> faster(std::optional<FoundPlan> a,
 ROUNDPIPE_INLINE std::optional<FoundPlan> StageFinder::find(WorkingSetChoice const& choice,
                                                             Buffering const& buffering) const {
   auto plan = fit(partition_, choice, buffering, options_.device_memory);
-  if (!plan) {
-    return std::nullopt;
-  }
-  auto const seconds = forecast_ ? forecast_(*plan) : 0;
-  return FoundPlan{*std::move(plan), seconds};
+  return plan ? std::optional(with_forecast(*std::move(plan))) : std::nullopt;
 }
 
 ROUNDPIPE_INLINE std::optional<FoundPlan> StageFinder::refine(
@@ -103,8 +99,12 @@ ROUNDPIPE_INLINE std::optional<FoundPlan> StageFinder::evaluate(WorkingSet const
       !options_.host_has_room(plan)) {
     return std::nullopt;
   }
+  return with_forecast(std::move(plan));
+}
+
+ROUNDPIPE_INLINE FoundPlan StageFinder::with_forecast(StagePlan plan) const {
   auto const seconds = forecast_ ? forecast_(plan) : 0;
-  return FoundPlan{std::move(plan), seconds};
+  return {std::move(plan), seconds};
 }
 
 ROUNDPIPE_INLINE Error StageFinder::refusal(WorkingSetChoice const& choice) const {
@@ -197,14 +197,7 @@ ROUNDPIPE_INLINE std::optional<Partition> StageFinder::cut(PartitionFunction con
                    stage_seconds(choice.costs, direction, range) < longest_s;
           },
       .micro_batches_per_round = {options_.micro_batches_per_round}};
-  try {
-    return partition(problem);
-  } catch (Error const& error) {
-    if (error.code() != Errc::over_budget) {
-      throw;
-    }
-    return std::nullopt;
-  }
+  return partition_if_any([&] { return partition(problem); });
 }
 
 }  // namespace detail

@@ -4,7 +4,6 @@
 
 #include <roundpipe/concepts/partition_policy.hpp>
 #include <roundpipe/core/bytes.hpp>
-#include <roundpipe/core/error.hpp>
 #include <roundpipe/memory/stage_budget.hpp>
 #include <roundpipe/model/working_set.hpp>
 #include <roundpipe/partition/partitioner.hpp>
@@ -133,16 +132,11 @@ ROUNDPIPE_INLINE std::optional<Partition> StageRefinement::cut(LayerRange fused,
     last.forward_s += choice_.costs[i].forward_s;
     last.backward_s += choice_.costs[i].backward_s;
   }
-  try {
-    auto partition = Partitioner{}.partition(problem);
-    partition.backward.front() = fused;
-    return partition;
-  } catch (Error const& error) {
-    if (error.code() != Errc::over_budget) {
-      throw;
-    }
-    return std::nullopt;
+  auto partition = partition_if_any([&] { return Partitioner{}.partition(problem); });
+  if (partition) {
+    partition->backward.front() = fused;
   }
+  return partition;
 }
 
 }  // namespace detail
