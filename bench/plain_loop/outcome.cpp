@@ -31,11 +31,7 @@ void print(std::ostream& out,
   auto const line = [&](char const* name, std::string const& value) {
     out << fmt::format("{:<26}{}\n", name, value);
   };
-  line("model",
-       fmt::format("{}, {} blocks, {:.2f}e9 parameters",
-                   o.shape,
-                   config.layers,
-                   1e-9 * static_cast<double>(outcome.parameters)));
+  line("model", throughput::model_text(o, config, outcome.parameters));
   line("device", outcome.device);
   line("iteration",
        fmt::format("{} sequences of {} tokens: {} micro-batches of {}",
@@ -47,19 +43,10 @@ void print(std::ostream& out,
        o.optimizer ? "gradients down, AdamW on the host, weights up"
        : o.copies  ? "gradients down, weights up"
                    : "nothing");
-  line("iteration time",
-       fmt::format("{:.4f} s (median {:.4f}, {} measured)",
-                   speed.iteration_s,
-                   speed.median_s,
-                   outcome.iterations_s.size()));
+  line("iteration time", throughput::iteration_text(speed, outcome.iterations_s.size()));
   line("tokens/s",
        fmt::format("{:.0f} (median {:.0f})", speed.tokens_per_second, o.tokens() / speed.median_s));
-  line("model TFLOP/s",
-       fmt::format("{:.1f}, MFU {:.1f} % of {:.0f} ({})",
-                   1e-12 * speed.device_flops,
-                   100 * speed.mfu,
-                   1e-12 * outcome.peak.flops,
-                   outcome.peak.source));
+  line("model TFLOP/s", throughput::flops_text(speed, outcome.peak));
   line("device memory", roundpipe::format_bytes(outcome.device_bytes));
   line("loss", fmt::format("{:.4f}", outcome.loss));
 }
@@ -80,15 +67,8 @@ nlohmann::ordered_json to_json(Options const& o,
   json["optimizer"] = o.optimizer;
   json["warmup"] = o.warmup;
   json["loss_chunk"] = o.loss_chunk;
-  json["iterations_s"] = outcome.iterations_s;
-  json["iteration_s"] = speed.iteration_s;
-  json["median_s"] = speed.median_s;
-  json["tokens_per_second"] = speed.tokens_per_second;
+  throughput::add_speed(json, outcome.iterations_s, speed, outcome.peak);
   json["median_tokens_per_second"] = o.tokens() / speed.median_s;
-  json["model_tflops_per_device"] = 1e-12 * speed.device_flops;
-  json["peak_tflops"] = 1e-12 * outcome.peak.flops;
-  json["peak_source"] = outcome.peak.source;
-  json["mfu"] = speed.mfu;
   json["device_bytes"] = outcome.device_bytes;
   json["loss"] = outcome.loss;
   return json;

@@ -52,11 +52,7 @@ void print(std::ostream& out,
   auto const line = [&](std::string const& name, std::string const& value) {
     out << fmt::format("{:<26}{}\n", name, value);
   };
-  line("model",
-       fmt::format("{}, {} blocks, {:.2f}e9 parameters",
-                   o.shape,
-                   config.layers,
-                   1e-9 * static_cast<double>(outcome.parameters)));
+  line("model", throughput::model_text(o, config, outcome.parameters));
   line("devices", fmt::format("{} x {}", o.devices, outcome.device));
   line("iteration",
        fmt::format("{} sequences of {} tokens: {} round(s) of {} micro-batches of {}",
@@ -96,11 +92,7 @@ void print(std::ostream& out,
                      1e3 * cost.backward_s));
   }
   line("set-up", fmt::format("{:.1f} s", outcome.setup_s));
-  line("iteration time",
-       fmt::format("{:.4f} s (median {:.4f}, {} measured)",
-                   f.speed.iteration_s,
-                   f.speed.median_s,
-                   outcome.iterations_s.size()));
+  line("iteration time", throughput::iteration_text(f.speed, outcome.iterations_s.size()));
   auto const forecast = [&](std::string const& name, std::optional<double> seconds) {
     if (seconds) {
       line(name,
@@ -112,12 +104,7 @@ void print(std::ostream& out,
   forecast("predicted", outcome.predicted_s);
   forecast("  from the warm-up", outcome.refitted_s);
   line("tokens/s", fmt::format("{:.0f}", f.speed.tokens_per_second));
-  line("model TFLOP/s a device",
-       fmt::format("{:.1f}, MFU {:.1f} % of {:.0f} ({})",
-                   1e-12 * f.speed.device_flops,
-                   100 * f.speed.mfu,
-                   1e-12 * outcome.peak.flops,
-                   outcome.peak.source));
+  line("model TFLOP/s a device", throughput::flops_text(f.speed, outcome.peak));
   line("computing",
        fmt::format("{:.4f} s an iteration and device, {:.4f} by the costs",
                    f.busy_s / static_cast<double>(outcome.calls * o.devices),
@@ -184,18 +171,12 @@ nlohmann::ordered_json to_json(Options const& o,
   }
   json["t_max_ms"] = 1e3 * outcome.t_max_s;
   json["setup_s"] = outcome.setup_s;
-  json["iterations_s"] = outcome.iterations_s;
-  json["iteration_s"] = f.speed.iteration_s;
+  throughput::add_speed(json, outcome.iterations_s, f.speed, outcome.peak);
   auto const or_null = [](std::optional<double> seconds) {
     return seconds ? nlohmann::ordered_json(*seconds) : nlohmann::ordered_json(nullptr);
   };
   json["predicted_s"] = or_null(outcome.predicted_s);
   json["predicted_from_warm_up_s"] = or_null(outcome.refitted_s);
-  json["tokens_per_second"] = f.speed.tokens_per_second;
-  json["model_tflops_per_device"] = 1e-12 * f.speed.device_flops;
-  json["peak_tflops"] = 1e-12 * outcome.peak.flops;
-  json["peak_source"] = outcome.peak.source;
-  json["mfu"] = f.speed.mfu;
   json["busy_percent"] = percent(f.busy_s, f.device_seconds);
   for (std::size_t i = 0; i < roundpipe::bubble_cause_count; ++i) {
     auto const cause = static_cast<BubbleCause>(i);
