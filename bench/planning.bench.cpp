@@ -15,6 +15,7 @@
 #include <roundpipe/core/random.hpp>
 #include <roundpipe/estimate/model_shape.hpp>
 #include <roundpipe/estimate/shape_costs.hpp>
+#include <roundpipe/memory/host_rings.hpp>
 #include <roundpipe/memory/memory_limit.hpp>
 #include <roundpipe/memory/stage_memory.hpp>
 #include <roundpipe/model/byte_description.hpp>
@@ -287,7 +288,7 @@ class Call {
          shape,
          tasks,
          RoundRobinSchedule{}.advance(shape),
-         c.micro_batches_per_call,
+         HostRings(stages.train, shape.micro_batches_per_round, shape.rounds),
          buffering,
          [&](std::span<Bytes const> tensors, std::size_t windows) {
            return transfers.chunks(tensors, windows);

@@ -104,6 +104,7 @@ set(ROUNDPIPE_CORE_HEADERS
   include/roundpipe/graph/verify.hpp
   include/roundpipe/memory/freed_space.hpp
   include/roundpipe/memory/host_memory_plan.hpp
+  include/roundpipe/memory/host_rings.hpp
   include/roundpipe/memory/memory_limit.hpp
   include/roundpipe/memory/memory_plan.hpp
   include/roundpipe/memory/stage_budget.hpp
@@ -378,6 +379,7 @@ set(ROUNDPIPE_DEFINITIONS
   include/roundpipe/graph/impl/timeline.ipp
   include/roundpipe/graph/impl/verify.ipp
   include/roundpipe/memory/impl/host_memory_plan.ipp
+  include/roundpipe/memory/impl/host_rings.ipp
   include/roundpipe/memory/impl/memory_limit.ipp
   include/roundpipe/memory/impl/memory_plan.ipp
   include/roundpipe/memory/impl/stage_budget.ipp

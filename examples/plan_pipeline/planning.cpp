@@ -4,6 +4,7 @@
 #include "planning.hpp"
 
 #include <roundpipe/graph/recompute_waits.hpp>
+#include <roundpipe/memory/host_rings.hpp>
 #include <roundpipe/model/byte_description.hpp>
 #include <roundpipe/model/stage_passes.hpp>
 #include <roundpipe/partition/balanced_partition.hpp>
@@ -251,18 +252,18 @@ class Planning {
     auto const stages = rp::lay_out_stages(description_, blocks_, outcome_.partition, buffering);
     auto const tasks = schedule.tasks(outcome_.shape);
     rp::PriorityTransferEngine const transfers;
-    auto graph =
-        rp::build_streamed_graph({blocks_,
-                                  stages.train,
-                                  outcome_.shape,
-                                  tasks,
-                                  schedule.advance(outcome_.shape),
-                                  outcome_.shape.micro_batches_per_round,
-                                  buffering,
-                                  [&](std::span<rp::Bytes const> tensors, std::size_t windows) {
-                                    return transfers.chunks(tensors, windows);
-                                  },
-                                  before()});
+    auto graph = rp::build_streamed_graph(
+        {blocks_,
+         stages.train,
+         outcome_.shape,
+         tasks,
+         schedule.advance(outcome_.shape),
+         rp::HostRings(stages.train, outcome_.shape.micro_batches_per_round, outcome_.shape.rounds),
+         buffering,
+         [&](std::span<rp::Bytes const> tensors, std::size_t windows) {
+           return transfers.chunks(tensors, windows);
+         },
+         before()});
     correct_gradients(graph);
     if (o_.recompute_waits_for_gradient) {
       rp::wait_for_gradients(graph);

@@ -340,9 +340,10 @@ void check_equal(Mix const& mix, Model const& model, BatchShape capacity) {
   RC_ASSERT(std::abs(actual.evaluation_loss - expected.evaluation_loss) < 1e-9);
   RC_TAG(mix.staleness == 0 ? "sync" : "staleness 1",
          pipeline->plan().stages.train.size() > 2,
-         mix.checkpoints == Checkpoints::stages          ? "checkpoints of stages"
-         : pipeline->plan().host.offloaded_saves.empty() ? "checkpoints of layers"
-                                                         : "save levels",
+         mix.checkpoints == Checkpoints::stages ? "checkpoints of stages"
+         : pipeline->plan().host.rings.bytes(BufferKind::offloaded_saves) == 0
+             ? "checkpoints of layers"
+             : "save levels",
          mix.overlaps ? "rounds overlap" : "rounds one by one");
 }
 

@@ -88,7 +88,7 @@ struct PlannedCall {
   PipelinePlan plan;
   HostArena<HostBackend> arena{backend};
   ParameterMemory parameters{plan.blocks, {.master_copies = 2}, arena.taker()};
-  BoundaryStore boundaries{plan.host, 2, arena.taker()};
+  BoundaryStore boundaries{plan.host.rings, arena.taker()};
   std::vector<AlignedMemory> memory = arenas();
   DevicePlaces places{plan.stages.memory, {memory[0].device_bytes(), memory[1].device_bytes()}};
   CallData call;

@@ -7,6 +7,7 @@
 
 #include <roundpipe/concepts/partition_policy.hpp>
 #include <roundpipe/concepts/schedule.hpp>
+#include <roundpipe/memory/host_rings.hpp>
 #include <roundpipe/model/byte_description.hpp>
 #include <roundpipe/model/parameter_blocks.hpp>
 #include <roundpipe/plan/planner.hpp>
@@ -70,7 +71,7 @@ class ScheduledModel {
                               shape,
                               tasks,
                               schedule.advance(shape),
-                              shape.micro_batches_per_round,
+                              HostRings(plan.train, shape.micro_batches_per_round, shape.rounds),
                               buffering,
                               [&](std::span<Bytes const> tensors, std::size_t windows) {
                                 return transfers.chunks(tensors, windows);

@@ -8,6 +8,7 @@
 #include <roundpipe/concepts/partition_policy.hpp>
 #include <roundpipe/concepts/schedule.hpp>
 #include <roundpipe/core/bytes.hpp>
+#include <roundpipe/memory/host_rings.hpp>
 #include <roundpipe/model/kept_saves.hpp>
 #include <roundpipe/model/model_description.hpp>
 #include <roundpipe/model/parameter_blocks.hpp>
@@ -52,6 +53,7 @@ class SmallCall {
                .devices = devices,
                .micro_batches_per_round = micro_batches_per_round,
                .rounds = rounds},
+        rings_(plan_.train, micro_batches_per_round, rounds),
         tasks_(RoundRobinSchedule{}.tasks(shape_)) {}
   SmallCall(SmallCall const&) = delete;
   SmallCall& operator=(SmallCall const&) = delete;
@@ -65,7 +67,7 @@ class SmallCall {
             shape_,
             tasks_,
             0,
-            shape_.micro_batches_per_round,
+            rings_,
             buffering_,
             [](std::span<Bytes const> tensors, std::size_t windows) {
               return PriorityTransferEngine{}.chunks(tensors, windows);
@@ -90,6 +92,7 @@ class SmallCall {
   Buffering buffering_;
   StagePlan plan_;
   ScheduleShape shape_;
+  HostRings rings_;
   DeviceTasks tasks_;
   LayerEventProtocol protocol_{0};
 };

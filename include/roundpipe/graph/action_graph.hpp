@@ -90,9 +90,8 @@ inline constexpr std::size_t device_ring_count = 5;
 inline constexpr std::size_t forward_ring = 1;
 
 /// A ring of buffers. \c index distinguishes rings of one kind: on a device 0 or \ref forward_ring,
-/// for parameters that keep their places the use, for checkpoints and boundary
-/// gradients `boundary * micro-batches of a planned round + micro-batch`, for offloaded saves the
-/// same with the layer, for landings the use.
+/// for parameters that keep their places the use, for checkpoints, boundary gradients and
+/// offloaded saves the number that `HostRings` gives them, for landings the use.
 struct Ring {
   BufferKind kind = BufferKind::parameters;
   DeviceId device;  ///< None for host rings.

@@ -3,12 +3,12 @@
 #pragma once
 
 /// \file
-/// \brief The host's memory: which boundaries it keeps, and the ledger of all of it.
+/// \brief The host's memory: its rings, and the ledger of all of it.
 
 #include <roundpipe/config.hpp>
 #include <roundpipe/core/bytes.hpp>
 #include <roundpipe/core/error.hpp>
-#include <roundpipe/graph/action_graph.hpp>
+#include <roundpipe/memory/host_rings.hpp>
 #include <roundpipe/memory/memory_plan.hpp>
 #include <roundpipe/memory/stage_layout.hpp>
 #include <roundpipe/model/batch_layout.hpp>
@@ -18,7 +18,6 @@
 
 #include <cstddef>
 #include <cstdint>
-#include <map>
 #include <span>
 #include <vector>
 
@@ -35,20 +34,7 @@ enum class StateType : std::uint8_t {
 ///         cannot hold small updates, and need fp32 weights beside them.
 void require_state_type(ParameterBlocks const& blocks, StateType type);
 
-/// How many rounds' entries of \p kind the host holds of what \p layer makes. Of boundaries between
-/// stages one round's are written while the round before is read. Where every boundary is a
-/// checkpoint, and of saved activations, there are so many that each is written when it was read,
-/// but for rounds that overlap.
-[[nodiscard]] inline std::size_t host_ring_entries(BufferKind kind,
-                                                   WorkingSet const& working_set,
-                                                   std::size_t layer) noexcept {
-  auto const is_large =
-      kind == BufferKind::offloaded_saves ||
-      (kind == BufferKind::checkpoint && working_set.checkpoints() == Checkpoints::layers);
-  return is_large ? working_set.kept_rounds(layer) : 2;
-}
-
-/// What the host holds besides the boundaries.
+/// What the host holds besides the rings.
 struct HostNeeds {
   std::size_t state_arrays = 0;  ///< Of the optimizer.
   StateType state_type = StateType::fp32;
@@ -61,11 +47,7 @@ struct HostNeeds {
 
 /// The plan of the host's memory.
 struct HostMemoryPlan {
-  /// Bytes of a micro-batch's boundary (or its gradient), by the layer that made it.
-  std::map<std::size_t, Bytes> checkpoints;
-  std::map<std::size_t, Bytes> boundary_gradients;
-  /// What the host keeps of a layer's saves, by layer and micro-batch of a round.
-  std::map<std::size_t, std::vector<Bytes>> offloaded_saves;
+  HostRings rings;
   WorkingSet working_set;
   std::vector<LedgerLine> ledger;
   /// Master copies, optimizer copies, states and gradients: what every parameter costs, without the

@@ -48,7 +48,6 @@ class WorkingSet {
   [[nodiscard]] WorkingSet without_saves() const {
     WorkingSet set(checkpoints_);
     set.overlaps_rounds_ = overlaps_rounds_;
-    set.kept_rounds_ = kept_rounds_;
     return set;
   }
 
@@ -57,14 +56,6 @@ class WorkingSet {
   /// device.
   [[nodiscard]] bool overlaps_rounds() const noexcept { return overlaps_rounds_; }
   void set_overlaps_rounds(bool overlaps) noexcept { overlaps_rounds_ = overlaps; }
-
-  /// Of how many rounds the host keeps what \p layer hands on and saves. Where rounds overlap, that
-  /// is two, but for layers whose backward in a round precedes their forward in the next one.
-  [[nodiscard]] std::size_t kept_rounds(std::size_t layer) const noexcept {
-    return !overlaps_rounds_ ? 1 : layer < kept_rounds_.size() ? kept_rounds_[layer] : 2;
-  }
-  /// \param rounds By layer.
-  void set_kept_rounds(std::vector<std::size_t> rounds) { kept_rounds_ = std::move(rounds); }
 
   /// Makes \p first the working set of each call's first round: its forward stages run alone, in
   /// less time than those that overlap, so that the link carries less.
@@ -102,7 +93,6 @@ class WorkingSet {
  private:
   Checkpoints checkpoints_ = Checkpoints::stages;
   bool overlaps_rounds_ = false;
-  std::vector<std::size_t> kept_rounds_;  // by layer; may be empty
   std::size_t micro_batches_ = 1;
   std::vector<std::vector<Bytes>> level_bytes_;  // by layer and level
   std::vector<std::uint8_t> levels_;             // by layer and micro-batch

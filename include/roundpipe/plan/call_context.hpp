@@ -12,6 +12,7 @@
 #include <roundpipe/core/lane.hpp>
 #include <roundpipe/graph/action_graph.hpp>
 #include <roundpipe/graph/graph_builder.hpp>
+#include <roundpipe/memory/host_rings.hpp>
 #include <roundpipe/memory/memory_plan.hpp>
 #include <roundpipe/memory/stage_layout.hpp>
 #include <roundpipe/model/parameter_blocks.hpp>
@@ -36,7 +37,7 @@ struct StreamedGraphInput {
   ScheduleShape shape;
   DeviceTasks const& tasks;
   std::size_t advance = 0;
-  std::size_t ring_stride = 1;  ///< Micro-batches of a *planned* round: numbers the host's rings.
+  HostRings const& rings;  ///< Of the planned call.
   Buffering buffering;
   ChunkFunction chunks;
   /// What an event waits for (`EventProtocol::before`).
@@ -109,18 +110,12 @@ struct CallContext {
                                   std::span<ActionId const> gates,
                                   SlotId window_slot) const;
 
-  /// The host's ring of \p kind for what \p layer makes of \p micro.
-  [[nodiscard]] Ring host_ring(BufferKind kind, std::size_t layer, MicroBatchId micro) const {
-    return {kind, DeviceId::none(), layer * input.ring_stride + micro.index()};
-  }
-  /// Makes \p action write its round's entry of that ring, for its own micro-batch.
+  /// Makes \p action write the host's entry of \p kind for what \p layer makes of its micro-batch.
   /// \throws Error (unsupported) when the rounds of a stage are out of order.
   Buffer write_host(Action& action, BufferKind kind, std::size_t layer);
-  /// Makes \p action read its round's entry of that ring, for its own micro-batch.
+  /// Makes \p action read that entry.
   /// \throws Error (unsupported) when a later round has written it already.
   Buffer read_host(Action& action, BufferKind kind, std::size_t layer) const;
-  /// How many rounds' entries of \p kind the host holds of what \p layer makes.
-  [[nodiscard]] std::size_t host_entries(BufferKind kind, std::size_t layer) const;
 
   /// Makes \p action wait for what the protocol says of \p event.
   void wait_for_rules(Action& action, BlockEvent event) const;

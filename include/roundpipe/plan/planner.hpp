@@ -10,6 +10,7 @@
 #include <roundpipe/concepts/schedule.hpp>
 #include <roundpipe/concepts/transfer_policy.hpp>
 #include <roundpipe/core/error.hpp>
+#include <roundpipe/memory/host_rings.hpp>
 #include <roundpipe/memory/memory_plan.hpp>
 #include <roundpipe/memory/stage_layout.hpp>
 #include <roundpipe/model/cost_model.hpp>
@@ -80,7 +81,7 @@ class Planner {
                   .micro_batches_per_round = options.micro_batches_per_round,
                   .rounds = options.rounds,
                   .overlaps_rounds = plan.train.front().working_set.overlaps_rounds()},
-                 options.micro_batches_per_round,
+                 HostRings(plan.train, options.micro_batches_per_round, options.rounds),
                  plan.memory.buffering);
   }
 
@@ -97,7 +98,7 @@ class Planner {
                   .devices = options.devices,
                   .micro_batches_per_round = micro_batches,
                   .rounds = 1},
-                 options.micro_batches_per_round,
+                 HostRings(plan.train, options.micro_batches_per_round, options.rounds),
                  plan.memory.buffering);
   }
 
@@ -113,7 +114,7 @@ class Planner {
                                   ParameterBlocks const& blocks,
                                   std::vector<StageLayout> const& stages,
                                   ScheduleShape const& shape,
-                                  std::size_t ring_stride,
+                                  HostRings const& rings,
                                   Buffering buffering) const {
     auto const tasks = schedule_.tasks(shape);
     auto graph = build_streamed_graph(
@@ -122,7 +123,7 @@ class Planner {
          shape,
          tasks,
          static_cast<std::size_t>(schedule_.advance(shape)),
-         ring_stride,
+         rings,
          buffering,
          [&](std::span<Bytes const> tensors, std::size_t windows) {
            return transfers_.chunks(tensors, windows);

@@ -75,7 +75,7 @@ struct HostSide {
         accumulator(parameters, cpus.optimizer_threads, cpus.optimizer),
         copier(
             parameters, copies_parameters(protocol) ? cpus.optimizer_threads : 1, cpus.optimizer),
-        boundaries(plan.host, options.micro_batches_per_round, arena.taker()) {
+        boundaries(plan.host.rings, arena.taker()) {
     set_first_values(parameters, options.seed, update_pool);
   }
 

@@ -47,7 +47,7 @@ TEST_CASE("a save level is set for a layer and a micro-batch") {
   CHECK(without.level(1, 2) == 0);
 }
 
-TEST_CASE("the first round may keep something else, and rounds that overlap keep two") {
+TEST_CASE("the first round may keep something else") {
   WorkingSet first({{0}, {0, 256, 1000}}, 2);
   first.set_level(1, 1, 2);
   WorkingSet set({{0}, {0, 256, 1000}}, 2);
@@ -60,14 +60,9 @@ TEST_CASE("the first round may keep something else, and rounds that overlap keep
   CHECK(set.of_round(2).level(1, 1) == 0);
   CHECK(set.most_bytes(1) == 1000);
   CHECK_FALSE(set.overlaps_rounds());
-  CHECK(set.kept_rounds(0) == 1);
   set.set_overlaps_rounds(true);
-  CHECK(set.kept_rounds(0) == 2);
-  set.set_kept_rounds({2, 1});
-  CHECK(set.kept_rounds(1) == 1);
   auto const without = set.without_saves();
   CHECK(without.overlaps_rounds());
-  CHECK(without.kept_rounds(1) == 1);
   CHECK(without.most_bytes(1) == 0);
 }
 

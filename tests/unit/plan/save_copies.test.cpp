@@ -186,7 +186,7 @@ TEST_CASE("two rounds of saves at once are refused, because the host holds one")
                                 input.shape,
                                 tasks,
                                 input.advance,
-                                input.ring_stride,
+                                input.rings,
                                 input.buffering,
                                 input.chunks,
                                 input.before};

@@ -97,16 +97,16 @@ TEST_CASE("offloaded saves have lines of their own in the ledger, within both bu
   CHECK(line_of(recomputes, "offloaded saves") == 0);
   options.offloaded_micro_batches = 2;
   auto const made = plan(options);
-  REQUIRE_FALSE(made.host.offloaded_saves.empty());
   Bytes expected = 0;
   Bytes largest = 0;
-  for (auto const& [layer, bytes] : made.host.offloaded_saves) {
-    auto const saved = made.model.layers[layer].footprint.saved_bytes;
-    CHECK(std::count(bytes.begin(), bytes.end(), saved) == 2);
-    CHECK(std::count(bytes.begin(), bytes.end(), 0) + 2 == std::ssize(bytes));
-    expected += 2 * align_up(saved);
-    largest = std::max(largest, align_up(saved));
+  for (auto const& stage : made.stages.partition.forward) {
+    for (auto layer = stage.first; layer < stage.end(); ++layer) {
+      auto const saved = align_up(made.model.layers[layer].footprint.saved_bytes);
+      expected += 2 * saved;
+      largest = std::max(largest, saved);
+    }
   }
+  REQUIRE(expected > 0);
   CHECK(line_of(made, "offloaded saves") == expected);
   CHECK(line_of(made, "saves on their way") == largest * made.stages.memory.buffering.saves);
   CHECK(total_bytes(made.ledger, LedgerLine::Space::device) == made.stages.memory.bytes);

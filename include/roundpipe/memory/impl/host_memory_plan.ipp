@@ -7,17 +7,14 @@
 #include <roundpipe/core/error.hpp>
 #include <roundpipe/graph/action_graph.hpp>
 #include <roundpipe/memory/host_memory_plan.hpp>
+#include <roundpipe/memory/host_rings.hpp>
 #include <roundpipe/memory/memory_plan.hpp>
 #include <roundpipe/memory/stage_layout.hpp>
 #include <roundpipe/model/batch_layout.hpp>
 #include <roundpipe/model/model_description.hpp>
 #include <roundpipe/model/parameter_blocks.hpp>
-#include <roundpipe/model/stage_passes.hpp>
-#include <roundpipe/model/working_set.hpp>
 
-#include <algorithm>
 #include <cstddef>
-#include <map>
 #include <span>
 
 namespace roundpipe {
@@ -32,43 +29,14 @@ ROUNDPIPE_INLINE void require_state_type(ParameterBlocks const& blocks, StateTyp
   }
 }
 
-namespace detail {
-
-/// Adds what the host keeps of the layers of \p stage, if it keeps anything.
-ROUNDPIPE_INLINE void add_saves(std::map<std::size_t, std::vector<Bytes>>& saves,
-                                StageLayout const& stage,
-                                std::size_t micro_batches_per_round) {
-  for (auto layer = stage.range.first; layer < stage.range.end(); ++layer) {
-    if (stage.working_set.most_bytes(layer) > 0) {
-      for (std::size_t m = 0; m < micro_batches_per_round; ++m) {
-        saves[layer].push_back(std::max(stage.working_set.bytes(layer, m),
-                                        stage.working_set.of_round(0).bytes(layer, m)));
-      }
-    }
-  }
-}
-
-}  // namespace detail
-
 ROUNDPIPE_INLINE HostMemoryPlan plan_host_memory(ModelDescription const& model,
                                                  ParameterBlocks const& blocks,
                                                  BatchLayout const& batch,
                                                  std::span<StageLayout const> stages,
                                                  HostNeeds const& needs) {
   HostMemoryPlan plan;
-  for (auto const& stage : stages) {
-    for (auto const& kept : stage.kept) {
-      plan.checkpoints[kept.boundary] = kept.place.bytes;
-    }
-    if (stage.kind == StageKind::forward) {
-      plan.working_set = stage.working_set;
-      detail::add_saves(plan.offloaded_saves, stage, needs.micro_batches_per_round);
-    }
-    auto const& gradient = stage.layers.front().input_gradient;
-    if (gradient.area == Area::activations_out) {
-      plan.boundary_gradients[stage.range.first - 1] = gradient.bytes;
-    }
-  }
+  plan.rings = HostRings(stages, needs.micro_batches_per_round, needs.rounds);
+  plan.working_set = stages.front().working_set;
   Bytes masters = 0;
   Bytes states = 0;
   Bytes gradients = 0;
@@ -90,14 +58,6 @@ ROUNDPIPE_INLINE HostMemoryPlan plan_host_memory(ModelDescription const& model,
       gradients += declared * needs.gradient_buffers;
     }
   }
-  auto const rings = [&](BufferKind kind, std::map<std::size_t, Bytes> const& entries) {
-    Bytes bytes = 0;
-    for (auto const& [layer, entry] : entries) {
-      bytes += align_up(entry) * needs.micro_batches_per_round *
-               host_ring_entries(kind, plan.working_set, layer);
-    }
-    return bytes;
-  };
   auto const add = [&](char const* name, Bytes bytes) {
     plan.ledger.push_back({LedgerLine::Space::host, name, bytes});
   };
@@ -106,16 +66,9 @@ ROUNDPIPE_INLINE HostMemoryPlan plan_host_memory(ModelDescription const& model,
   add("gradients", gradients);
   add("gradient sums of rounds, calls, shared parameters", sums);
   plan.state_bytes = masters + states + gradients;
-  add("checkpoints", rings(BufferKind::checkpoint, plan.checkpoints));
-  add("boundary gradients", rings(BufferKind::boundary_gradient, plan.boundary_gradients));
-  if (!plan.offloaded_saves.empty()) {
-    Bytes saves = 0;
-    for (auto const& [layer, entries] : plan.offloaded_saves) {
-      for (auto const entry : entries) {
-        saves += align_up(entry) *
-                 host_ring_entries(BufferKind::offloaded_saves, plan.working_set, layer);
-      }
-    }
+  add("checkpoints", plan.rings.bytes(BufferKind::checkpoint));
+  add("boundary gradients", plan.rings.bytes(BufferKind::boundary_gradient));
+  if (auto const saves = plan.rings.bytes(BufferKind::offloaded_saves); saves > 0) {
     add("offloaded saves", saves);
   }
   auto const micro_batches_per_call = needs.micro_batches_per_round * needs.rounds;

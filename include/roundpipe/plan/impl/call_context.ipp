@@ -8,7 +8,7 @@
 #include <roundpipe/core/lane.hpp>
 #include <roundpipe/graph/action_graph.hpp>
 #include <roundpipe/graph/graph_builder.hpp>
-#include <roundpipe/memory/host_memory_plan.hpp>
+#include <roundpipe/memory/host_rings.hpp>
 #include <roundpipe/plan/call_context.hpp>
 #include <roundpipe/plan/stage_chunks.hpp>
 
@@ -62,13 +62,13 @@ ROUNDPIPE_INLINE Action CallContext::make_chunk(SlotId id,
 ROUNDPIPE_INLINE Buffer CallContext::write_host(Action& action,
                                                 BufferKind kind,
                                                 std::size_t layer) {
-  auto const ring = host_ring(kind, layer, action.micro_batch);
-  auto const buffer = graph.acquire(ring, host_entries(kind, layer), action);
-  auto const may_skip_rounds = kind == BufferKind::offloaded_saves;  // the first may keep less
-  require(may_skip_rounds || buffer.sequence == action.round.index(),
+  auto const ring = input.rings.ring(kind, layer, action.micro_batch, action.round);
+  auto const buffer = graph.acquire(ring, input.rings.entries(kind), action);
+  auto& rounds = written_rounds_[ring];
+  require(rounds.empty() || rounds.back() < action.round,
           Errc::unsupported,
           "the schedule runs a stage's rounds out of order");
-  written_rounds_[ring].push_back(action.round);
+  rounds.push_back(action.round);
   action.writes.push_back(buffer);
   return buffer;
 }
@@ -76,20 +76,16 @@ ROUNDPIPE_INLINE Buffer CallContext::write_host(Action& action,
 ROUNDPIPE_INLINE Buffer CallContext::read_host(Action& action,
                                                BufferKind kind,
                                                std::size_t layer) const {
-  auto const ring = host_ring(kind, layer, action.micro_batch);
+  auto const ring = input.rings.ring(kind, layer, action.micro_batch, action.round);
   auto const& rounds = written_rounds_.at(ring);
   auto const written = std::find(rounds.begin(), rounds.end(), action.round);
   Buffer const buffer{ring, static_cast<std::size_t>(written - rounds.begin())};
-  require(graph.acquisitions(buffer.ring) <= buffer.sequence + host_entries(kind, layer),
+  require(graph.acquisitions(buffer.ring) <= buffer.sequence + input.rings.entries(kind),
           Errc::unsupported,
           "the schedule runs later rounds forward before it has run this one backward, and the "
           "host has no room for what they all keep");
   action.reads.push_back(buffer);
   return buffer;
-}
-
-ROUNDPIPE_INLINE std::size_t CallContext::host_entries(BufferKind kind, std::size_t layer) const {
-  return host_ring_entries(kind, input.stages.front().working_set, layer);
 }
 
 ROUNDPIPE_INLINE void CallContext::wait_for_rules(Action& action, BlockEvent event) const {

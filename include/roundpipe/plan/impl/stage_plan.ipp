@@ -3,7 +3,6 @@
 #pragma once
 
 #include <roundpipe/concepts/partition_policy.hpp>
-#include <roundpipe/concepts/schedule.hpp>
 #include <roundpipe/memory/memory_plan.hpp>
 #include <roundpipe/memory/stage_layout.hpp>
 #include <roundpipe/model/model_description.hpp>
@@ -19,29 +18,6 @@
 
 namespace roundpipe {
 
-namespace detail {
-
-/// Of how many rounds the host keeps what each layer makes, where rounds of \p partition overlap.
-[[nodiscard]] ROUNDPIPE_INLINE std::vector<std::size_t> kept_rounds(Partition const& partition) {
-  ScheduleShape const shape{.forward_stages = partition.forward.size(),
-                            .backward_stages = partition.backward.size()};
-  std::vector<std::size_t> rounds(partition.backward.front().end(), 2);
-  for (std::size_t j = 0; j < shape.backward_stages; ++j) {
-    for (auto i = shape.first_beside(j + 1); i < shape.forward_stages; ++i) {
-      auto const& forward = partition.forward[i];
-      auto const& backward = partition.backward[j];
-      for (auto layer = std::max(forward.first, backward.first);
-           layer < std::min(forward.end(), backward.end());
-           ++layer) {
-        rounds[layer] = 1;  // its forward begins when its backward has ended
-      }
-    }
-  }
-  return rounds;
-}
-
-}  // namespace detail
-
 ROUNDPIPE_INLINE StagePlan lay_out_stages(ModelDescription const& model,
                                           ParameterBlocks const& blocks,
                                           Partition partition,
@@ -49,9 +25,6 @@ ROUNDPIPE_INLINE StagePlan lay_out_stages(ModelDescription const& model,
                                           WorkingSet working_set) {
   StagePlan plan;
   plan.partition = std::move(partition);
-  if (working_set.overlaps_rounds()) {
-    working_set.set_kept_rounds(detail::kept_rounds(plan.partition));
-  }
   auto const& backward = plan.partition.backward;
   auto const is_checkpoint = [&](std::size_t boundary) {
     return std::any_of(backward.begin(), backward.end(), [&](auto const& range) {

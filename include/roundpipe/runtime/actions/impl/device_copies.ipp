@@ -75,7 +75,7 @@ ROUNDPIPE_INLINE void DeviceCopies::upload_activation(DeviceAction const& here,
   auto const& stage = here.stage();
   for (auto const& buffer : here.action.reads) {
     if (buffer.ring.kind == BufferKind::checkpoint) {
-      auto const reader = boundaries_.layer_of(buffer.ring) + 1;
+      auto const reader = boundaries_.layer_of(buffer.ring, here.action.round) + 1;
       auto const bytes = here.facts(reader).input.bytes();
       auto const& place = stage.layers[reader - stage.range.first].input;
       list.uploads.push_back(
@@ -128,7 +128,7 @@ ROUNDPIPE_INLINE void DeviceCopies::download_activation(DeviceAction const& here
   for (auto const& buffer : here.action.writes) {
     switch (buffer.ring.kind) {
       case BufferKind::checkpoint: {
-        auto const layer = boundaries_.layer_of(buffer.ring);
+        auto const layer = boundaries_.layer_of(buffer.ring, here.action.round);
         to_host(stage.layers[layer - stage.range.first].output,
                 here.facts(layer).boundary.bytes(),
                 boundary(here, buffer));

@@ -1,0 +1,107 @@
+// SPDX-FileCopyrightText: 2026 The roundpipe authors
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#pragma once
+
+/// \file
+/// \brief Where the host keeps what stages hand to later ones.
+
+#include <roundpipe/concepts/schedule.hpp>
+#include <roundpipe/config.hpp>
+#include <roundpipe/core/bytes.hpp>
+#include <roundpipe/core/id.hpp>
+#include <roundpipe/graph/action_graph.hpp>
+#include <roundpipe/memory/stage_layout.hpp>
+
+#include <array>
+#include <cstddef>
+#include <map>
+#include <span>
+#include <utility>
+#include <vector>
+
+namespace roundpipe {
+
+/// \brief The host's rings of checkpoints, boundary gradients and offloaded saves.
+///
+/// Boundaries between stages, and gradients of boundaries, are small: what a layer makes of a
+/// micro-batch has a ring of two entries, and one round's are written while the round before is
+/// read. Where every boundary is a checkpoint, and of saves, there is too much for that. These have
+/// rings of one entry, which go from hand to hand: a forward stage takes those whose content the
+/// backward stages of the round before, as far as they have run by then, read last. Rings of one
+/// size are given away in the order in which they became free. So the host holds what is alive at
+/// once: one round, or with rounds that overlap, one round and a turn.
+class HostRings {
+ public:
+  static constexpr std::array kinds{
+      BufferKind::checkpoint, BufferKind::boundary_gradient, BufferKind::offloaded_saves};
+
+  HostRings() = default;
+  /// \param stages Those of a training call, in execution order.
+  /// \param micro_batches_per_round M_R
+  /// \param rounds R
+  HostRings(std::span<StageLayout const> stages,
+            std::size_t micro_batches_per_round,
+            std::size_t rounds);
+
+  /// The ring for what \p layer makes of \p micro in \p round; host kinds only.
+  /// \throws std::out_of_range when the plan keeps nothing of the kind.
+  [[nodiscard]] Ring ring(BufferKind kind,
+                          std::size_t layer,
+                          MicroBatchId micro,
+                          RoundId round) const;
+  /// The layer that made what \p ring holds in \p round. \throws std::out_of_range as \ref ring.
+  [[nodiscard]] std::size_t layer_of(Ring const& ring, RoundId round) const;
+
+  /// How many entries a ring of \p kind has.
+  [[nodiscard]] std::size_t entries(BufferKind kind) const { return pool(kind).entries; }
+  /// The bytes of an entry, at capacity, of each ring of \p kind.
+  [[nodiscard]] std::vector<Bytes> const& entry_bytes(BufferKind kind) const {
+    return pool(kind).bytes;
+  }
+  /// The bytes of all rings of \p kind.
+  [[nodiscard]] Bytes bytes(BufferKind kind) const;
+
+ private:
+  /// A layer and a micro-batch.
+  using Maker = std::pair<std::size_t, std::size_t>;
+
+  /// Of one round.
+  struct RoundRings {
+    std::map<Maker, std::size_t> rings;
+    std::map<std::size_t, std::size_t> layers;  // by ring
+  };
+
+  /// The rings of one kind.
+  struct Pool {
+    std::size_t entries = 2;
+    std::vector<Bytes> bytes;        // of an entry, by ring
+    std::vector<RoundRings> rounds;  // one, where all are the same
+  };
+
+  /// What a forward stage hands to a backward stage of the same round.
+  struct Handed {
+    Maker maker;
+    Bytes bytes = 0;
+    std::size_t reader = 0;  // the backward stage
+    bool in_first_round = true;
+  };
+
+  [[nodiscard]] Pool const& pool(BufferKind kind) const { return pools_.at(kind); }
+  [[nodiscard]] RoundRings const& of_round(BufferKind kind, RoundId round) const;
+
+  /// Gives what \p layer makes of each of \p micro_batches micro-batches a ring of its own.
+  void keep_apart(BufferKind kind, std::size_t layer, Bytes bytes, std::size_t micro_batches);
+  /// Gives rings of \p kind from hand to hand.
+  /// \param handed By forward stage.
+  void hand_on(BufferKind kind,
+               std::vector<std::vector<Handed>> const& handed,
+               ScheduleShape const& shape);
+
+  std::map<BufferKind, Pool> pools_;
+};
+
+}  // namespace roundpipe
+
+#ifndef ROUNDPIPE_COMPILED
+#  include <roundpipe/memory/impl/host_rings.ipp>
+#endif
