@@ -29,6 +29,7 @@
 #include <roundpipe/cuda/device/link_speed.hpp>
 #include <roundpipe/cuda/device/other_processes.hpp>
 #include <roundpipe/cuda/device/pinned_memory.hpp>
+#include <roundpipe/cuda/device/shared_speed.hpp>
 #include <roundpipe/cuda/device/stopwatch.hpp>
 #include <roundpipe/cuda/device/stream.hpp>
 #include <roundpipe/cuda/device/stream_memory_ops.hpp>

@@ -23,6 +23,7 @@
 #include <roundpipe/cuda/device/link_speed.hpp>
 #include <roundpipe/cuda/device/other_processes.hpp>
 #include <roundpipe/cuda/device/pinned_memory.hpp>
+#include <roundpipe/cuda/device/shared_speed.hpp>
 #include <roundpipe/cuda/device/stream.hpp>
 #include <roundpipe/cuda/device/stream_memory_ops.hpp>
 
@@ -94,10 +95,7 @@ class CudaBackend {
       open(device);
     }
     if (options_.measures_links) {
-      auto const rate = measure_links_at_once(options_.devices);
-      for (auto& properties : properties_) {
-        properties.host_bytes_per_second = rate;
-      }
+      set_shared_speed(properties_, measure_shared_speed(options_.devices));
     }
     used_ = std::vector<std::atomic<Bytes>>(device_count());
   }

@@ -30,6 +30,11 @@ class CopyEngines {
   /// Adds the copy of \p action on \p lane at \p now_s, no earlier than the last advance.
   void add(std::size_t action, Lane const& lane, Bytes bytes, double now_s);
 
+  /// A lane of the host begins to work, or has ended, at \p now_s, no earlier than the last
+  /// advance.
+  void begin_work(double now_s) { set_work(working_ + 1, now_s); }
+  void end_work(double now_s) { set_work(working_ - 1, now_s); }
+
   /// The end of the next copy's latency or bytes; none when there is no copy.
   [[nodiscard]] std::optional<double> next_event_s() const;
 
@@ -56,6 +61,8 @@ class CopyEngines {
     engine.event_s = now_s_ + sharing_.link().latency_s;
   }
 
+  void set_work(std::size_t lanes, double now_s);
+
   void move_to(double now_s);
 
   /// Sets the rate of every copy in flight.
@@ -63,6 +70,7 @@ class CopyEngines {
 
   LinkSharing sharing_;
   std::vector<Engine> engines_;  // for each device: up, then down
+  std::size_t working_ = 0;      // lanes of the host
   double now_s_ = 0;
 };
 

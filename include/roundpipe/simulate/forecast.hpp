@@ -13,8 +13,8 @@
 
 namespace roundpipe {
 
-/// The machine of a training loop that waits for each loss. Layers take what \p costs says, steps
-/// no time, and copies what the links of \p device, each alone, take.
+/// The machine of a training loop that waits for each loss. Layers take what \p costs says, and
+/// copies and the host's work what \p device says.
 [[nodiscard]] SimulationOptions training_machine(CostModel const& costs,
                                                  DeviceProperties const& device);
 

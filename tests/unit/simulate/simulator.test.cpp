@@ -209,6 +209,22 @@ TEST_CASE(
   CHECK(times_of(graph, options) == Times{{0, 7}});
 }
 
+TEST_CASE("uploads are slower while the host works, downloads are not") {
+  auto options = example_options();
+  options.compute.host_bytes_per_second = 20;
+  Made sum(ActionKind::accumulate_gradient, LaneKind::accumulate);
+  sum.action.bytes = 40;
+  // The host works from 1 s to 3 s, and then again until 5 s.
+  auto const graph =
+      graph_of({compute(), sum.after({0}), chunk_up(60), boundary_down(60), Made(sum).after({1})});
+  CHECK(times_of(graph, options)[2].second == doctest::Approx(6));
+  options.link.upload_share_beside_work = 0.75;
+  auto const times = times_of(graph, options);
+  CHECK(times[4].second == doctest::Approx(5));
+  CHECK(times[2].second == doctest::Approx(7));  // 10 bytes, 30 and 20
+  CHECK(times[3].second == doctest::Approx(6));
+}
+
 TEST_CASE("invalid simulations are refused") {
   auto const code = [](ActionGraph const& graph, SimulationOptions const& options) {
     return test::error_of([&] { (void)times_of(graph, options); }).code();
@@ -223,6 +239,11 @@ TEST_CASE("invalid simulations are refused") {
   CHECK(code(graph_of({compute()}), options) == Errc::invalid_argument);
   options.compute.device_speeds = {1};
   CHECK(code(graph_of({compute()}), options) == Errc::invalid_argument);
+  for (auto const share : {0.0, 1.5}) {
+    options = example_options();
+    options.link.upload_share_beside_work = share;
+    CHECK(code(graph_of({compute()}), options) == Errc::invalid_argument);
+  }
 }
 
 }  // namespace simulator_test

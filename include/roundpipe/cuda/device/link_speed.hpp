@@ -3,7 +3,7 @@
 #pragma once
 
 /// \file
-/// \brief Measures the links between the host and devices.
+/// \brief Measures the link between the host and a device.
 
 #include <roundpipe/core/bytes.hpp>
 #include <roundpipe/core/id.hpp>
@@ -17,10 +17,6 @@
 #include <cuda_runtime_api.h>
 
 #include <algorithm>
-#include <chrono>
-#include <deque>
-#include <set>
-#include <span>
 
 namespace roundpipe::cu {
 
@@ -52,54 +48,6 @@ struct LinkSpeed {
   auto* const remote = there.bytes().device_pointer();
   return {fastest(remote, here, ::cudaMemcpyHostToDevice),
           fastest(here, remote, ::cudaMemcpyDeviceToHost)};
-}
-
-/// Bytes a second of large copies of all \p devices at once, each counted once, in both directions
-/// together. Copies some blocks of \p bytes each way, and takes the fastest; takes a tenth of a
-/// second a device. The calling thread's current device stays. \throws Error when there is no
-/// memory for it.
-[[nodiscard]] inline double measure_links_at_once(std::span<DeviceId const> devices,
-                                                  Bytes bytes = Bytes{64} << 20) {
-  constexpr int repetitions = 3;
-  constexpr int copies = 4;
-  using Clock = std::chrono::steady_clock;
-  struct Link {
-    Link(DeviceId named, Bytes size) : device(named), host(2 * size), there(named, 2 * size) {}
-    DeviceId device;
-    PinnedMemory host;
-    DeviceMemory there;
-    Stream up;
-    Stream down;
-  };
-  std::deque<Link> links;
-  for (auto const device : std::set<DeviceId>(devices.begin(), devices.end())) {
-    CurrentDevice const current(device);
-    links.emplace_back(device, bytes);
-  }
-  double best = 0;
-  for (int r = 0; r < repetitions; ++r) {
-    auto const begin = Clock::now();
-    for (auto& link : links) {
-      CurrentDevice const current(link.device);
-      auto* const here = link.host.bytes().data();
-      auto* const there = link.there.bytes().device_pointer();
-      for (int i = 0; i < copies; ++i) {
-        check(::cudaMemcpyAsync(there, here, bytes, ::cudaMemcpyHostToDevice, link.up.get()),
-              "cudaMemcpyAsync");
-        check(::cudaMemcpyAsync(
-                  here + bytes, there + bytes, bytes, ::cudaMemcpyDeviceToHost, link.down.get()),
-              "cudaMemcpyAsync");
-      }
-    }
-    for (auto& link : links) {
-      CurrentDevice const current(link.device);
-      check(::cudaStreamSynchronize(link.up.get()), "cudaStreamSynchronize");
-      check(::cudaStreamSynchronize(link.down.get()), "cudaStreamSynchronize");
-    }
-    auto const seconds = std::chrono::duration<double>(Clock::now() - begin).count();
-    best = std::max(best, static_cast<double>(2 * copies * bytes * links.size()) / seconds);
-  }
-  return best;
 }
 
 }  // namespace roundpipe::cu

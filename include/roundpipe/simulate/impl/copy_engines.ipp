@@ -68,6 +68,15 @@ ROUNDPIPE_INLINE std::vector<std::size_t> CopyEngines::advance(double now_s) {
   return ended;
 }
 
+ROUNDPIPE_INLINE void CopyEngines::set_work(std::size_t lanes, double now_s) {
+  auto const changes = (working_ > 0) != (lanes > 0);
+  working_ = lanes;
+  if (changes && sharing_.link().upload_share_beside_work < 1) {
+    move_to(now_s);
+    share();
+  }
+}
+
 ROUNDPIPE_INLINE void CopyEngines::move_to(double now_s) {
   for (auto& engine : engines_) {
     if (engine.flows && engine.rate != LinkSharing::unlimited) {
@@ -87,8 +96,11 @@ ROUNDPIPE_INLINE void CopyEngines::share() {
       flowing.push_back(&engines_[i]);
     }
   }
-  auto const rates = sharing_.rates(flows);
+  auto rates = sharing_.rates(flows);
   for (std::size_t i = 0; i < flowing.size(); ++i) {
+    if (working_ > 0 && flows[i].direction == CopyDirection::up) {
+      rates[i] *= sharing_.link().upload_share_beside_work;
+    }
     auto& engine = *flowing[i];
     if (engine.rate != rates[i] || engine.event_s <= now_s_) {  // otherwise its end stays the same
       engine.rate = rates[i];

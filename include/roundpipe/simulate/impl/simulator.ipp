@@ -98,6 +98,9 @@ class Simulator {
     auto const kind = actions_[i].lane.kind;
     return actions_[i].lane.device.valid() && kind != LaneKind::compute;
   }
+  [[nodiscard]] bool is_host_work(std::size_t i) const noexcept {
+    return !actions_[i].lane.device.valid();
+  }
   [[nodiscard]] bool is_boundary_up(std::size_t i) const noexcept {
     auto const kind = actions_[i].action->kind;
     return kind == ActionKind::upload_activation || kind == ActionKind::upload_gradient;
@@ -198,7 +201,11 @@ class Simulator {
       auto const& lane = actions_[i].lane;
       engines_.add(i, lane, actions_[i].action->bytes, now_s);
     } else {
-      push(now_s + times_(actions_[i]), EventKind::end, i);
+      auto const seconds = times_(actions_[i]);
+      if (is_host_work(i) && seconds > 0) {
+        engines_.begin_work(now_s);
+      }
+      push(now_s + seconds, EventKind::end, i);
     }
   }
 
@@ -206,6 +213,9 @@ class Simulator {
     auto& state = states_[i];
     ++ended_;
     state.end_s = now_s;
+    if (is_host_work(i) && state.end_s > state.start_s) {
+      engines_.end_work(now_s);
+    }
     if (state.hands_over) {
       state.start_s -= options_.hand_over_s;  // the boundary was in transit
     }

@@ -1,0 +1,202 @@
+// SPDX-FileCopyrightText: 2026 The roundpipe authors
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#pragma once
+
+/// \file
+/// \brief Measures what all devices' copies, and the host's own work, leave each other of the
+/// host's memory.
+
+#include <roundpipe/concepts/backend.hpp>
+#include <roundpipe/core/bytes.hpp>
+#include <roundpipe/core/convert.hpp>
+#include <roundpipe/core/dtype.hpp>
+#include <roundpipe/core/id.hpp>
+#include <roundpipe/core/span.hpp>
+#include <roundpipe/cuda/device/current_device.hpp>
+#include <roundpipe/cuda/device/device_memory.hpp>
+#include <roundpipe/cuda/device/error.hpp>
+#include <roundpipe/cuda/device/event.hpp>
+#include <roundpipe/cuda/device/pinned_memory.hpp>
+#include <roundpipe/cuda/device/stream.hpp>
+#include <roundpipe/system/aligned_memory.hpp>
+#include <roundpipe/system/cpu_plan.hpp>
+#include <roundpipe/system/cpu_set.hpp>
+#include <roundpipe/system/worker_pool.hpp>
+
+#include <cuda_runtime_api.h>
+
+#include <algorithm>
+#include <chrono>
+#include <cstddef>
+#include <deque>
+#include <set>
+#include <span>
+
+namespace roundpipe::cu {
+
+/// What large copies of several devices at once reach, both ways, alone and beside the host's work.
+struct SharedSpeed {
+  double bytes_per_second = 0;          ///< All copies together, alone.
+  double upload_share_beside_work = 1;  ///< Of the rate of uploads alone.
+  double work_bytes_per_second = 0;     ///< Of the gradients that the host sums meanwhile.
+};
+
+namespace detail {
+
+/// Copies of several devices, both ways at once.
+class LinksAtOnce {
+ public:
+  /// Of blocks of \p bytes, \p copies of them each way and time. \throws Error when there is no
+  /// memory for it.
+  LinksAtOnce(std::span<DeviceId const> devices, Bytes bytes, int copies)
+      : bytes_(bytes), copies_(copies) {
+    for (auto const device : std::set<DeviceId>(devices.begin(), devices.end())) {
+      CurrentDevice const current(device);
+      links_.emplace_back(device, bytes);
+    }
+  }
+
+  void start() {
+    for (auto& link : links_) {
+      CurrentDevice const current(link.device);
+      auto* const here = link.host.bytes().data();
+      auto* const there = link.there.bytes().device_pointer();
+      link.begin.record(link.up);
+      for (int i = 0; i < copies_; ++i) {
+        check(::cudaMemcpyAsync(there, here, bytes_, ::cudaMemcpyHostToDevice, link.up.get()),
+              "cudaMemcpyAsync");
+        check(::cudaMemcpyAsync(
+                  here + bytes_, there + bytes_, bytes_, ::cudaMemcpyDeviceToHost, link.down.get()),
+              "cudaMemcpyAsync");
+      }
+      link.end.record(link.up);
+    }
+  }
+
+  [[nodiscard]] bool uploads_are_done() const {
+    return std::all_of(links_.begin(), links_.end(), [](auto const& link) {
+      CurrentDevice const current(link.device);
+      return link.end.is_done();
+    });
+  }
+
+  void wait() const {
+    for (auto const& link : links_) {
+      CurrentDevice const current(link.device);
+      check(::cudaStreamSynchronize(link.up.get()), "cudaStreamSynchronize");
+      check(::cudaStreamSynchronize(link.down.get()), "cudaStreamSynchronize");
+    }
+  }
+
+  /// The seconds of all uploads, by the slowest device. Only after \ref wait.
+  [[nodiscard]] double upload_seconds() const {
+    double slowest = 0;
+    for (auto const& link : links_) {
+      CurrentDevice const current(link.device);
+      slowest = std::max(slowest, link.end.seconds_since(link.begin));
+    }
+    return slowest;
+  }
+  /// What all copies of one \ref start move.
+  [[nodiscard]] double total_bytes() const {
+    return 2.0 * copies_ * static_cast<double>(bytes_) * static_cast<double>(links_.size());
+  }
+
+ private:
+  struct Link {
+    Link(DeviceId named, Bytes size) : device(named), host(2 * size), there(named, 2 * size) {}
+    DeviceId device;
+    PinnedMemory host;
+    DeviceMemory there;
+    Stream up;
+    Stream down;
+    Event begin{cudaEventDefault};
+    Event end{cudaEventDefault};
+  };
+
+  Bytes bytes_;
+  int copies_;
+  std::deque<Link> links_;
+};
+
+/// Sums of bf16 gradients, as a pipeline's: by all threads that its optimizer would get.
+class GradientSum {
+ public:
+  explicit GradientSum(std::size_t devices)
+      : cpus_(plan_cpus(usable_cpus(), devices, 0)),
+        pool_(cpus_.optimizer_threads, cpus_.optimizer) {
+    add();  // so that all memory has been touched
+  }
+
+  void add() {
+    constexpr std::size_t grain = 4096;
+    pool_.for_each_part(size, grain, [&](std::size_t begin, std::size_t end) {
+      auto const* const landed = landed_.bytes().data() + begin * size_of(DType::bf16);
+      auto* const sums = reinterpret_cast<float*>(sums_.bytes().data()) + begin;
+      widen({landed, (end - begin) * size_of(DType::bf16)}, DType::bf16, {sums, end - begin}, true);
+    });
+  }
+  [[nodiscard]] static constexpr double bytes() {
+    return static_cast<double>(size * size_of(DType::bf16));
+  }
+
+ private:
+  static constexpr std::size_t size = std::size_t{1} << 27;  // larger than any cache
+
+  CpuPlan cpus_;
+  WorkerPool pool_;
+  AlignedMemory landed_{size * size_of(DType::bf16)};
+  AlignedMemory sums_{size * sizeof(float)};
+};
+
+}  // namespace detail
+
+/// Copies blocks of \p bytes of all \p devices at once, each counted once, both ways, and takes the
+/// best of a few times; then once more, while the host sums gradients. Takes half a second, and
+/// less than a GiB of host memory. The calling thread's current device stays. \throws Error when
+/// there is no memory for it.
+[[nodiscard]] inline SharedSpeed measure_shared_speed(std::span<DeviceId const> devices,
+                                                      Bytes bytes = Bytes{64} << 20) {
+  constexpr int repetitions = 3;
+  constexpr int copies = 24;
+  using Clock = std::chrono::steady_clock;
+  auto const seconds_since = [](Clock::time_point begin) {
+    return std::chrono::duration<double>(Clock::now() - begin).count();
+  };
+  detail::LinksAtOnce links(devices, bytes, copies);
+  SharedSpeed speed;
+  double upload_s = 0;
+  for (int r = 0; r < repetitions; ++r) {
+    auto const begin = Clock::now();
+    links.start();
+    links.wait();
+    if (auto const rate = links.total_bytes() / seconds_since(begin);
+        rate > speed.bytes_per_second) {
+      speed.bytes_per_second = rate;
+      upload_s = links.upload_seconds();
+    }
+  }
+  detail::GradientSum sum(devices.size());
+  double sums = 0;
+  auto const begin = Clock::now();
+  links.start();
+  do {
+    sum.add();
+    ++sums;
+  } while (!links.uploads_are_done());
+  speed.work_bytes_per_second = sums * detail::GradientSum::bytes() / seconds_since(begin);
+  links.wait();
+  speed.upload_share_beside_work = std::min(1.0, upload_s / links.upload_seconds());
+  return speed;
+}
+
+/// Says so in \p properties, of each of the devices.
+inline void set_shared_speed(std::span<DeviceProperties> properties, SharedSpeed const& speed) {
+  for (auto& device : properties) {
+    device.host_bytes_per_second = speed.bytes_per_second;
+    device.upload_share_beside_work = speed.upload_share_beside_work;
+    device.host_work_bytes_per_second = speed.work_bytes_per_second;
+  }
+}
+
+}  // namespace roundpipe::cu
