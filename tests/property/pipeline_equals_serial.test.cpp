@@ -80,7 +80,8 @@ struct Mix {
   Checkpoints checkpoints = Checkpoints::stages;
   bool levels = false;
   bool overlaps = false;       ///< Rounds overlap.
-  bool first_differs = false;  ///< The first round has levels of its own.
+  bool first_differs = false;  ///< The first round has levels of its own,
+  bool last_differs = false;   ///< or the last one.
   std::size_t evaluated = 0;   ///< Micro-batches in an evaluation after the first step, if any.
   std::size_t optimizer_threads = 1;
   int staleness = 0;
@@ -114,6 +115,7 @@ Mix any_mix() {
   mix.levels = mix.checkpoints == Checkpoints::layers && any_flag("keeps saves");
   mix.overlaps = mix.rounds > 1 && any_flag("overlaps");
   mix.first_differs = mix.levels && any_flag("first round differs");
+  mix.last_differs = mix.levels && any_flag("last round differs");
   mix.calls = any_number("calls", 1, 2);
   mix.evaluated = any_flag("evaluates") ? any_number("evaluated", 1, 8) : 0;
   mix.optimizer_threads = any_number("optimizer threads", 1, 3);
@@ -284,7 +286,10 @@ void check_equal(Mix const& mix, Model const& model, BatchShape capacity) {
   if (mix.levels) {
     options.save_levels = any_levels(mix, describe(model, capacity), 1);
     if (mix.first_differs) {
-      options.first_round_levels = any_levels(mix, describe(model, capacity), 0);
+      options.levels_of_rounds[0] = any_levels(mix, describe(model, capacity), 0);
+    }
+    if (mix.last_differs) {
+      options.levels_of_rounds[mix.rounds - 1] = any_levels(mix, describe(model, capacity), 2);
     }
   }
   options.overlaps_rounds = mix.overlaps;
@@ -308,7 +313,7 @@ void check_equal(Mix const& mix, Model const& model, BatchShape capacity) {
     options.forecast = forecast_training_seconds;
     options.checkpoints = Checkpoints::stages;
     options.save_levels.reset();
-    options.first_round_levels.reset();
+    options.levels_of_rounds.clear();
     options.overlaps_rounds = false;
   } else if (mix.budget != Budget::loose) {
     devices.device_memory_bytes = smallest_budget([&] {

@@ -128,8 +128,10 @@ Training any_training() {
       return levels;
     };
     training.plan.save_levels = any_levels();
-    if (any_flag("first round differs")) {
-      training.plan.first_round_levels = any_levels();
+    for (auto const round : {std::size_t{0}, training.plan.rounds - 1}) {
+      if (any_flag("round differs")) {
+        training.plan.levels_of_rounds[round] = any_levels();
+      }
     }
   }
   training.plan.overlaps_rounds = any_flag("overlaps");

@@ -82,8 +82,8 @@ class HostRings {
   struct Handed {
     Maker maker;
     Bytes bytes = 0;
-    std::size_t reader = 0;  // the backward stage
-    bool in_first_round = true;
+    std::size_t reader = 0;       // the backward stage
+    std::vector<bool> in_rounds;  // empty: in all
   };
 
   [[nodiscard]] Pool const& pool(BufferKind kind) const { return pools_.at(kind); }

@@ -57,12 +57,26 @@ class WorkingSet {
   [[nodiscard]] bool overlaps_rounds() const noexcept { return overlaps_rounds_; }
   void set_overlaps_rounds(bool overlaps) noexcept { overlaps_rounds_ = overlaps; }
 
-  /// Makes \p first the working set of each call's first round: its forward stages run alone, in
-  /// less time than those that overlap, so that the link carries less.
-  void set_first_round(WorkingSet first) { first_round_ = {std::move(first)}; }
+  /// Makes \p set the working set of round \p round of each call. Where rounds overlap, the first
+  /// one's forward stages and the last one's backward stages run alone, in less time than others,
+  /// so that the link carries less.
+  void set_round(std::size_t round, WorkingSet set) { rounds_.emplace_back(round, std::move(set)); }
   /// What the host keeps of round \p round of a call. Levels and bytes here are of all others.
   [[nodiscard]] WorkingSet const& of_round(std::size_t round) const noexcept {
-    return round == 0 && !first_round_.empty() ? first_round_.front() : *this;
+    for (auto const& [number, set] : rounds_) {
+      if (number == round) {
+        return set;
+      }
+    }
+    return *this;
+  }
+  /// Calls \p f with this set and with those of single rounds.
+  template <class F>
+  void for_each_set(F&& f) const {
+    f(*this);
+    for (auto const& [number, set] : rounds_) {
+      f(set);
+    }
   }
 
   /// \throws Error (invalid_argument) when there is no such layer, micro-batch or level.
@@ -94,9 +108,9 @@ class WorkingSet {
   Checkpoints checkpoints_ = Checkpoints::stages;
   bool overlaps_rounds_ = false;
   std::size_t micro_batches_ = 1;
-  std::vector<std::vector<Bytes>> level_bytes_;  // by layer and level
-  std::vector<std::uint8_t> levels_;             // by layer and micro-batch
-  std::vector<WorkingSet> first_round_;          // none where all rounds are the same
+  std::vector<std::vector<Bytes>> level_bytes_;             // by layer and level
+  std::vector<std::uint8_t> levels_;                        // by layer and micro-batch
+  std::vector<std::pair<std::size_t, WorkingSet>> rounds_;  // those that differ
 };
 
 }  // namespace roundpipe

@@ -11,6 +11,7 @@
 
 #include <cstddef>
 #include <functional>
+#include <map>
 #include <optional>
 #include <vector>
 
@@ -39,8 +40,8 @@ struct PlanOptions {
   /// Of each layer and micro-batch of a round: the save level. It takes the place of both choices
   /// above. None: theirs.
   std::optional<std::vector<std::vector<std::size_t>>> save_levels = std::nullopt;
-  /// The same of each call's first round, where that has others. It needs \c save_levels.
-  std::optional<std::vector<std::vector<std::size_t>>> first_round_levels = std::nullopt;
+  /// The same of rounds of a call that have others, by round. It needs \c save_levels.
+  std::map<std::size_t, std::vector<std::vector<std::size_t>>> levels_of_rounds{};
   /// Whether a round's forward stages run in turn with the backward stages of the round before.
   /// None: what the forecast says.
   std::optional<bool> overlaps_rounds = std::nullopt;

@@ -22,6 +22,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <functional>
+#include <map>
 #include <optional>
 #include <vector>
 
@@ -85,8 +86,9 @@ struct PipelineOptions {
   /// Of each layer and micro-batch of a round: the save level that the host keeps, see \ref
   /// WorkingSet. It takes the place of the two choices above. None: theirs.
   std::optional<std::vector<std::vector<std::size_t>>> save_levels = std::nullopt;
-  /// The same of each call's first round, where that has others: it overlaps with no other round.
-  std::optional<std::vector<std::vector<std::size_t>>> first_round_levels = std::nullopt;
+  /// The same of rounds of a call that have others, by round: the first one's forward overlaps with
+  /// nothing, nor does the last one's backward.
+  std::map<std::size_t, std::vector<std::vector<std::size_t>>> levels_of_rounds{};
   /// Whether a round's forward stages run in turn with the backward stages of the round before, so
   /// that saves have the time of both to go to the host and back. None: where that is faster by
   /// \ref forecast; without a forecast, no. The weights are the same bits in any case.

@@ -158,7 +158,7 @@ TEST_CASE("rings of saves differ by size, and a first round that keeps less take
   auto const& levels = model.layers[1].save_levels;
   REQUIRE(levels.size() == 3);
   auto set = keep_levels(model, {{}, {1, 2}, {0, 1}}, micro_batches);
-  set.set_first_round(keep_levels(model, {{}, {0, 1}}, micro_batches));
+  set.set_round(0, keep_levels(model, {{}, {0, 1}}, micro_batches));
   Planned const plan(set);
   auto const kind = BufferKind::offloaded_saves;
   CHECK(plan.rings.entry_bytes(kind)[ring_of(plan.rings, kind, 1, 1, 0)] == levels[2]);

@@ -47,13 +47,13 @@ TEST_CASE("a save level is set for a layer and a micro-batch") {
   CHECK(without.level(1, 2) == 0);
 }
 
-TEST_CASE("the first round may keep something else") {
+TEST_CASE("a round may keep something else") {
   WorkingSet first({{0}, {0, 256, 1000}}, 2);
   first.set_level(1, 1, 2);
   WorkingSet set({{0}, {0, 256, 1000}}, 2);
   set.set_level(1, 0, 1);
   CHECK(set.of_round(0).level(1, 0) == 1);
-  set.set_first_round(first);
+  set.set_round(0, first);
   CHECK(set.of_round(0).level(1, 0) == 0);
   CHECK(set.of_round(0).level(1, 1) == 2);
   CHECK(set.of_round(1).level(1, 0) == 1);

@@ -162,7 +162,7 @@ TEST_CASE("rounds overlap where the forecast says so, and only where there are s
   options.overlaps_rounds = std::nullopt;
   options.rounds = 1;
   CHECK_FALSE(overlaps(plan(prefers(true))));
-  options.first_round_levels.emplace();
+  options.levels_of_rounds[0];
   CHECK(error_of([&] { (void)plan({}); }).code() == Errc::invalid_argument);
 }
 

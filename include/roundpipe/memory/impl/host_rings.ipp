@@ -51,7 +51,6 @@ ROUNDPIPE_INLINE HostRings::HostRings(std::span<StageLayout const> stages,
   for (std::size_t i = 0; i < shape.forward_stages; ++i) {
     auto const& stage = stages[i];
     auto const& set = stage.working_set;
-    auto const& of_first = set.of_round(0);
     shape.overlaps_rounds = set.overlaps_rounds();
     for (auto const& kept : stage.kept) {
       if (set.checkpoints() == Checkpoints::stages) {
@@ -61,14 +60,19 @@ ROUNDPIPE_INLINE HostRings::HostRings(std::span<StageLayout const> stages,
       }
       for (std::size_t m = 0; m < micro_batches_per_round; ++m) {
         checkpoints[i].push_back(
-            {{kept.boundary, m}, kept.place.bytes, readers.at(kept.boundary + 1)});
+            {{kept.boundary, m}, kept.place.bytes, readers.at(kept.boundary + 1), {}});
       }
     }
     for (auto layer = stage.range.first; layer < stage.range.end(); ++layer) {
       for (std::size_t m = 0; m < micro_batches_per_round; ++m) {
-        auto const first = of_first.bytes(layer, m);
-        if (auto const most = std::max(set.bytes(layer, m), first); most > 0) {
-          saves[i].push_back({{layer, m}, most, readers.at(layer), first > 0});
+        Handed save{{layer, m}, 0, readers.at(layer), {}};
+        for (std::size_t round = 0; round < rounds; ++round) {
+          auto const bytes = set.of_round(round).bytes(layer, m);
+          save.bytes = std::max(save.bytes, bytes);
+          save.in_rounds.push_back(bytes > 0);
+        }
+        if (save.bytes > 0) {
+          saves[i].push_back(std::move(save));
         }
       }
     }
@@ -140,7 +144,7 @@ ROUNDPIPE_INLINE void HostRings::hand_on(BufferKind kind,
     for (std::size_t i = 0; i < shape.forward_stages; ++i) {
       free_before(i);
       for (auto const& each : handed[i]) {
-        if (round == 0 && !each.in_first_round) {
+        if (!each.in_rounds.empty() && !each.in_rounds[round]) {
           continue;
         }
         auto& rings = free[each.bytes];

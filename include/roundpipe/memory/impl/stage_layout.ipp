@@ -107,15 +107,13 @@ ROUNDPIPE_INLINE bool StageLayout::runs_forward(std::size_t layer) const {
   if (!recomputes_one_by_one()) {
     return true;
   }
-  auto const recomputes = [&](WorkingSet const& set) {
+  bool recomputes = false;
+  working_set.for_each_set([&](WorkingSet const& set) {
     for (std::size_t m = 0; m < set.micro_batches_per_round(); ++m) {
-      if (set.recomputes(layer, m)) {
-        return true;
-      }
+      recomputes = recomputes || set.recomputes(layer, m);
     }
-    return false;
-  };
-  return recomputes(working_set) || recomputes(working_set.of_round(0));
+  });
+  return recomputes;
 }
 
 ROUNDPIPE_INLINE std::size_t StageLayout::last_reader(BlockUseId holder,
@@ -143,16 +141,14 @@ struct SaveRest {
                                                   bool is_forward,
                                                   Bytes saved_bytes) {
   SaveRest result;
-  auto const include = [&](WorkingSet const& set) {
+  working_set.for_each_set([&](WorkingSet const& set) {
     for (std::size_t m = 0; m < set.micro_batches_per_round(); ++m) {
       auto const kept = set.bytes(layer, m);
       result.kept_bytes = std::max(result.kept_bytes, kept);
       auto const has_rest = is_forward ? set.level(layer, m) > 0 : set.recomputes(layer, m);
       result.rest_bytes = std::max(result.rest_bytes, has_rest ? saved_bytes - kept : 0);
     }
-  };
-  include(working_set);
-  include(working_set.of_round(0));
+  });
   return result;
 }
 

@@ -37,9 +37,11 @@ ROUNDPIPE_INLINE std::size_t WorkingSet::count(std::size_t layer) const noexcept
 
 ROUNDPIPE_INLINE Bytes WorkingSet::most_bytes(std::size_t layer) const noexcept {
   Bytes most = 0;
-  for (std::size_t m = 0; m < micro_batches_; ++m) {
-    most = std::max({most, bytes(layer, m), of_round(0).bytes(layer, m)});
-  }
+  for_each_set([&](WorkingSet const& set) {
+    for (std::size_t m = 0; m < micro_batches_; ++m) {
+      most = std::max(most, set.bytes(layer, m));
+    }
+  });
   return most;
 }
 

@@ -31,13 +31,12 @@ ROUNDPIPE_INLINE StagePlan StageSearch::run() const {
   auto first_set = levels  ? keep_levels(model_, *levels, options_.micro_batches_per_round)
                    : every ? keep_all_of(count.value_or(0))
                            : WorkingSet{};
-  if (levels && options_.first_round_levels) {
-    first_set.set_first_round(
-        keep_levels(model_, *options_.first_round_levels, options_.micro_batches_per_round));
-  }
-  require(levels || !options_.first_round_levels,
+  require(levels || options_.levels_of_rounds.empty(),
           Errc::invalid_argument,
-          "first_round_levels need save_levels for the other rounds");
+          "levels_of_rounds need save_levels for the other rounds");
+  for (auto const& [round, of_round] : options_.levels_of_rounds) {
+    first_set.set_round(round, keep_levels(model_, of_round, options_.micro_batches_per_round));
+  }
   auto const first = choice_of(std::move(first_set));
   auto best = choose_buffering(first);
   if (!best) {
@@ -150,10 +149,14 @@ ROUNDPIPE_INLINE std::optional<FoundPlan> StageSearch::overlap_with(
     Buffering const& buffering, std::size_t first_eighths) const {
   auto const layers = model_.size() - 1;  // all but the loss
   auto const entries = std::max<std::size_t>(buffering.saves, 2);
+  std::size_t last_eighths = 8;
   auto const set_of = [&](std::size_t eighths) {
     // Behind the saves of a forward stage there is the time of a backward stage.
     auto set = carry(layers, eighths, 2 * entries);
-    set.set_first_round(carry(layers, std::min(first_eighths, eighths), entries - 1));
+    set.set_round(0, carry(layers, std::min(first_eighths, eighths), entries - 1));
+    if (last_eighths < eighths) {
+      set.set_round(options_.rounds - 1, carry(layers, last_eighths, 2 * entries));
+    }
     set.set_overlaps_rounds(true);
     return set;
   };
@@ -163,16 +166,28 @@ ROUNDPIPE_INLINE std::optional<FoundPlan> StageSearch::overlap_with(
   while (!(top = finder_.best(choice_of(set_of(eighths)), buffering)) && eighths > 1) {
     --eighths;
   }
-  auto const before = eighths;
-  for (auto n = eighths; top && n-- > 1; eighths = n) {
-    auto found = finder_.evaluate(set_of(n), buffering, top->plan.partition);
-    if (!found || found->seconds >= top->seconds) {
-      break;
-    }
-    top = std::move(found);
+  if (!top) {
+    return top;
   }
-  return eighths == before ? std::move(top)
-                           : finder_.refine(choice_of(set_of(eighths)), buffering, std::move(top));
+  auto const before = eighths;
+  // Lowers \p which as long as that is faster.
+  auto const descend = [&](std::size_t& which) {
+    while (which > 1) {
+      --which;
+      auto found = finder_.evaluate(set_of(eighths), buffering, top->plan.partition);
+      if (!found || found->seconds >= top->seconds) {
+        ++which;
+        return;
+      }
+      top = std::move(found);
+    }
+  };
+  descend(eighths);
+  last_eighths = eighths;
+  descend(last_eighths);  // the last round's backward runs alone
+  return eighths == before && last_eighths == eighths
+             ? std::move(top)
+             : finder_.refine(choice_of(set_of(eighths)), buffering, std::move(top));
 }
 
 ROUNDPIPE_INLINE WorkingSet StageSearch::carry(std::size_t layers,

@@ -25,7 +25,7 @@ ROUNDPIPE_INLINE PlanOptions plan_options(PipelineOptions const& options) {
           .checkpoints = options.checkpoints,
           .offloaded_micro_batches = options.offloaded_micro_batches,
           .save_levels = options.save_levels,
-          .first_round_levels = options.first_round_levels,
+          .levels_of_rounds = options.levels_of_rounds,
           .overlaps_rounds = options.overlaps_rounds};
 }
 
