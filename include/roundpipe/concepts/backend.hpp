@@ -137,10 +137,11 @@ concept DeviceList = requires(D& devices, DeviceId device) {
 ///   actions are issued before the first of them is done; reason: a driver whose queue is full
 ///   blocks the thread that fills it, perhaps while it holds locks that others need.
 /// - those of \ref DeviceList.
-/// - `static constexpr double warm_up_seconds` says how long a device must work before it reaches
-///   its lasting speed, and that new kinds of work may wait until the device is idle. A pipeline
-///   then runs every layer once on every device before step 1. A new shape drains the pipeline and
-///   runs each layer once again.
+/// - `static constexpr double warm_up_seconds` says for how long a model's layers run when costs
+/// are
+///   measured, so that the device reaches its lasting speed, and that new kinds of work may wait
+///   until the device is idle. A pipeline then runs every layer once on every device before step 1.
+///   A new shape drains the pipeline and runs each layer once again.
 template <class B>
 concept Backend =
     DeviceList<B> && requires(B& backend, DeviceId device, LaneKind kind, Bytes bytes) {

@@ -53,10 +53,10 @@ namespace roundpipe::cu {
 /// on the named devices alone. Destroy what a backend makes before the backend, on any thread.
 class CudaBackend {
  public:
-  /// How long layers run before measurements count: clocks settle, and kernels get loaded. To load
-  /// a kernel, at its first launch, the driver may wait for the whole device, and so also for
-  /// streams that wait for what the host will do only later.
-  static constexpr double warm_up_seconds = 1;
+  /// How long a model's layers run to be measured: clocks settle meanwhile. That layers run at all
+  /// before step 1 loads their kernels. To load a kernel, at its first launch, the driver may wait
+  /// for the whole device, and so also for streams that wait for what the host will do only later.
+  static constexpr double warm_up_seconds = 1.5;
 
   /// A layer takes 10 to 20 launches, and the queue of a device holds about a thousand.
   static constexpr std::size_t compute_actions_ahead = 48;

@@ -170,11 +170,7 @@ class CutSearch {
 
  private:
   [[nodiscard]] CostModel costs_of(ShapedModel const& shaped) {
-    constexpr double short_s = 0.25;  // devices that worked for longer before are settled
-    auto const seconds = has_warmed_up_ ? std::optional(short_s) : std::nullopt;
-    auto costs = layer_costs(model_, devices_, planner_, shaped, options_, state_arrays_, seconds);
-    has_warmed_up_ = true;
-    return costs;
+    return layer_costs(model_, devices_, planner_, shaped, options_, state_arrays_);
   }
 
   Model const& model_;
@@ -183,7 +179,6 @@ class CutSearch {
   Planner const& planner_;
   PipelineOptions options_;
   DeviceProperties device_;
-  bool has_warmed_up_ = false;
   AutomaticChoice choice_;
   std::optional<Error> refusal_;  // of the last cut that cannot be
 };
@@ -200,8 +195,8 @@ class CutSearch {
 /// many. More rounds are not tried once they are worse than fewer, nor smaller micro-batches once
 /// they are worse than larger ones, or once even a pipeline that never waits were.
 ///
-/// Where \p options ask for measured costs, each size's layers run on device 0, for a second each
-/// at the first size and a quarter of one at the others. No memory stays taken.
+/// Where \p options ask for measured costs, the layers run on device 0 at each size. No memory
+/// stays taken.
 /// \throws Error (over_budget) when no cut fits the budgets: what the last one lacks;
 ///         (invalid_argument) when nothing divides \p batch as \p wanted asks, or so that a round
 ///         has `options.offloaded_micro_batches`, or as many as `options.save_levels`.

@@ -28,7 +28,6 @@
 
 #include <cstddef>
 #include <functional>
-#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -137,9 +136,7 @@ template <DeviceList D, class Planner>
 }
 
 /// Lets devices see the layers, where a backend wants that, and measures costs, where \p options
-/// ask for it; else takes those that \p options know, or estimates them. No memory stays taken. \p
-/// seconds: of work for each layer that is measured, where devices need to settle; none: what the
-/// backend says.
+/// ask for it; else takes those that \p options know, or estimates them. No memory stays taken.
 /// \throws Error as the layers and the backend do; (invalid_argument) when \p options ask to
 ///         measure and \p devices are no backend; as \ref assemble_plan does, before a layer runs,
 ///         for what estimated costs give no plan.
@@ -149,8 +146,7 @@ template <class Model, DeviceList D, class Planner>
                                     Planner const& planner,
                                     ShapedModel const& shaped,
                                     PipelineOptions const& options,
-                                    std::size_t state_arrays,
-                                    std::optional<double> seconds = {}) {
+                                    std::size_t state_arrays) {
   bool const measures = options.costs == CostSource::measured && !options.known_costs;
   auto estimate = options.known_costs.value_or(
       CostModel::estimate(shaped.model, devices.device_properties(DeviceId(0))));
@@ -164,13 +160,13 @@ template <class Model, DeviceList D, class Planner>
       quick.forecast = {};
       (void)assemble_plan(devices, planner, shaped, estimate, quick, state_arrays);
     }
-    double warm_up_seconds = 0;
+    double seconds = 0;
     if constexpr (warms_up) {
-      warm_up_seconds = seconds.value_or(D::warm_up_seconds);
+      seconds = D::warm_up_seconds;
       warm_up(model, devices, shaped.model, options.devices);
     }
     if (measures) {
-      return measure_costs(model, devices, shaped.model, 3, warm_up_seconds);
+      return measure_costs(model, devices, shaped.model, 3, seconds);
     }
   } else {
     require(!measures, Errc::invalid_argument, "costs can only be measured on a backend");

@@ -142,9 +142,7 @@ TEST_CASE(
   Pipeline pipeline{model, momentum(), backend, options};
   SerialTrainer<decltype(toy_model({})), Sgd, HostStream> oracle{
       model, momentum(), serial_options(options, 1)};
-  std::size_t different = 0;
-  detail::for_each_different_layer(
-      model, pipeline.plan().model.size(), [&](LayerId) { ++different; });
+  auto const different = detail::runs_of_equal_layers(model, pipeline.plan().model.size()).size();
   auto const extents = different * 2;  // trials of extents that are new: on both devices
   auto const trials = [&, before = backend.streams]() mutable {
     return backend.streams - std::exchange(before, backend.streams);

@@ -242,14 +242,17 @@ class LayerProbe {
   std::size_t finished_ = 0;
 };
 
-/// Calls \p f(layer) for the first layer of each run of equal ones.
-template <class Model, class F>
-void for_each_different_layer(Model const& model, std::size_t layers, F&& f) {
+/// The \p layers layers of \p model, as runs of equal ones.
+template <class Model>
+[[nodiscard]] std::vector<LayerRange> runs_of_equal_layers(Model const& model, std::size_t layers) {
+  std::vector<LayerRange> runs;
   for (std::size_t i = 0; i < layers; ++i) {
     if (i == 0 || !are_equal(model, LayerId(i - 1), LayerId(i))) {
-      f(LayerId(i));
+      runs.push_back({i, 0});
     }
+    ++runs.back().count;
   }
+  return runs;
 }
 
 }  // namespace detail

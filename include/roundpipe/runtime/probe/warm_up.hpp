@@ -35,10 +35,12 @@ void warm_up(Model const& model,
              std::span<DeviceBytes const> lent = {}) {
   using Probe = detail::LayerProbe<Model, B>;
   detail::RandomOperands<B> operands(backend);
+  auto const runs = detail::runs_of_equal_layers(model, description.size());
   detail::on_own_thread([&] {
     for (std::size_t d = 0; d < devices; ++d) {
       DeviceId const device(d);
-      detail::for_each_different_layer(model, description.size(), [&](LayerId layer) {
+      for (auto const& run : runs) {
+        LayerId const layer(run.first);
         auto const bytes = Probe::bytes_of(description.layers[layer.index()]);
         auto block = d < lent.size() ? lent[d] : DeviceBytes{};
         std::optional<decltype(backend.allocate_device(device, bytes))> taken;
@@ -50,7 +52,7 @@ void warm_up(Model const& model,
         static_cast<void>(probe.evaluate());
         static_cast<void>(probe.forward(true));
         static_cast<void>(probe.backward());
-      });
+      }
     }
   });
 }

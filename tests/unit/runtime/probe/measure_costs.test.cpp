@@ -5,13 +5,18 @@
 
 #include <roundpipe/backend/host_backend.hpp>
 #include <roundpipe/model/sequential.hpp>
+#include <support/error_of.hpp>
 #include <support/toy_model.hpp>
 
 #include <doctest/doctest.h>
 
+#include <algorithm>
 #include <chrono>
 #include <cstddef>
+#include <functional>
+#include <system_error>
 #include <thread>
+#include <vector>
 
 namespace measure_costs_test {
 
@@ -20,15 +25,20 @@ using namespace roundpipe::test;
 
 namespace {
 
-/// A layer whose passes take some time.
+/// A layer whose passes take some time, and that may write down its forwards.
 struct SlowScale : ToyScale {
   int forward_ms = 2;
   int backward_ms = 6;
+  int number = 0;
+  std::vector<int>* forwards = nullptr;
 
   std::thread::id callers = std::this_thread::get_id();
 
   void forward(ForwardContext<HostStream>& ctx) const {
     CHECK(std::this_thread::get_id() != callers);
+    if (forwards != nullptr) {
+      forwards->push_back(number);
+    }
     ToyScale::forward(ctx);
     ctx.stream().launch(
         [ms = forward_ms] { std::this_thread::sleep_for(std::chrono::milliseconds(ms)); });
@@ -68,12 +78,53 @@ TEST_CASE("a recomputation is measured from each save level that leaves somethin
   CHECK(costs[2].replay_s.empty());  // never recomputed
 }
 
-TEST_CASE("measuring continues for as long as a device takes to settle") {
-  Sequential const model{ToyInput{}, SlowScale{}, ToyLoss{}};
+TEST_CASE("each layer runs on for its share of a model's time, the largest share first") {
+  std::vector<int> forwards;
+  auto const slow = [&](int number, int backward_ms) {
+    SlowScale layer;
+    layer.backward_ms = backward_ms;
+    layer.number = number;
+    layer.forwards = &forwards;
+    return layer;
+  };
+  Sequential const model{ToyInput{}, slow(1, 2), repeat(8, slow(2, 6)), ToyLoss{}};
   HostBackend backend;
+  auto const description = describe(model, BatchShape{1, 2});
+
+  // One run uncounted, and one more, of each layer; the copies of a layer do not run.
+  (void)measure_costs(model, backend, description, 1);
+  CHECK(forwards == std::vector{1, 1, 2, 2});
+
+  forwards.clear();
   auto const begin = std::chrono::steady_clock::now();
-  (void)measure_costs(model, backend, describe(model, BatchShape{1, 2}), 1, 0.05);
-  CHECK(std::chrono::steady_clock::now() - begin >= std::chrono::milliseconds(3 * 50));
+  constexpr double seconds = 0.1;
+  auto const costs = measure_costs(model, backend, description, 1, seconds).layers();
+  CHECK(std::chrono::steady_clock::now() - begin >= std::chrono::duration<double>(seconds));
+  REQUIRE(forwards.size() >= 8);
+  std::vector<int> const first(forwards.begin(), forwards.begin() + 4);
+  CHECK(first == std::vector{1, 1, 2, 2});
+  CHECK(std::is_sorted(forwards.begin() + 4, forwards.end(), std::greater<>()));
+  CHECK(std::count(forwards.begin(), forwards.end(), 2) >
+        std::count(forwards.begin(), forwards.end(), 1));  // there are eight times as many
+  CHECK(costs[4].forward_s == costs[2].forward_s);
+}
+
+TEST_CASE("measuring takes memory for one layer at a time") {
+  Sequential const model{ToyInput{}, repeat(3, ToyDense{}), SlowScale{}, ToyLoss{}};
+  auto const description = describe(model, BatchShape{2, 5});
+  HostBackendOptions machine;
+  machine.device_memory_bytes = 0;
+  for (auto const& facts : description.layers) {
+    machine.device_memory_bytes =
+        std::max(machine.device_memory_bytes,
+                 detail::LayerProbe<decltype(model), HostBackend>::bytes_of(facts));
+  }
+  HostBackend backend(machine);
+  CHECK(measure_costs(model, backend, description, 1, 1e-3).layers().size() == 6);
+  machine.device_memory_bytes -= 1;
+  HostBackend smaller(machine);
+  CHECK(error_of([&] { (void)measure_costs(model, smaller, description); }).code() ==
+        std::errc::not_enough_memory);
 }
 
 }  // namespace measure_costs_test
