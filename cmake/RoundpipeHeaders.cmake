@@ -8,6 +8,7 @@ set(ROUNDPIPE_CORE_HEADERS
   include/roundpipe/core/batch_shape.hpp
   include/roundpipe/core/bytes.hpp
   include/roundpipe/core/convert.hpp
+  include/roundpipe/core/digest.hpp
   include/roundpipe/core/dtype.hpp
   include/roundpipe/core/error.hpp
   include/roundpipe/core/half.hpp
@@ -196,6 +197,7 @@ set(ROUNDPIPE_CORE_HEADERS
   include/roundpipe/runtime/actions/layer_calls.hpp
   include/roundpipe/runtime/actions/parameter_copier.hpp
   include/roundpipe/runtime/actions/parameter_updater.hpp
+  include/roundpipe/runtime/probe/cost_file.hpp
   include/roundpipe/runtime/probe/layer_probe.hpp
   include/roundpipe/runtime/probe/measure_costs.hpp
   include/roundpipe/runtime/probe/warm_up.hpp
@@ -459,6 +461,7 @@ set(ROUNDPIPE_DEFINITIONS
   include/roundpipe/runtime/actions/impl/gradient_accumulator.ipp
   include/roundpipe/runtime/actions/impl/layer_calls.ipp
   include/roundpipe/runtime/actions/impl/parameter_copier.ipp
+  include/roundpipe/runtime/probe/impl/cost_file.ipp
   include/roundpipe/runtime/probe/impl/layer_probe.ipp
   include/roundpipe/runtime/impl/automatic.ipp
   include/roundpipe/runtime/impl/batch_feed.ipp

@@ -46,6 +46,12 @@ void add_training_options(CLI::App& app, Options& o) {
       o.partition,
       "Stages by simulation, by the least bound, or with equal numbers of layers")
       ->check(CLI::IsMember({"auto", "bound", "uniform"}));
+  app.add_option(
+         "--cost-file",
+         o.cost_file,
+         "Take the costs of layers from this file if it has them, else measure them and add "
+         "them to it")
+      ->type_name("FILE");
 }
 
 void complete(Options& o) {

@@ -40,8 +40,9 @@ struct Options : throughput::Workload {
   std::string protocol = "event";
   std::string transfers = "planned";
   std::string partition = "auto";
-  std::string json;   ///< Empty: none; "-": standard output.
-  std::string trace;  ///< Empty: none.
+  std::string cost_file;  ///< Empty: none.
+  std::string json;       ///< Empty: none; "-": standard output.
+  std::string trace;      ///< Empty: none.
 
   /// Sequences in a micro-batch, once all is chosen.
   [[nodiscard]] std::int64_t rows() const noexcept {

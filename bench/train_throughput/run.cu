@@ -86,6 +86,7 @@ Outcome run(Options& o, rp::nn::TransformerConfig const& config, Shared const& s
       .loss_scale = loss_scale,
       .costs = rp::CostSource::measured,
       .known_costs = shared.costs,
+      .cost_file = o.cost_file,
       .forecast = rp::forecast_training_seconds,
       .checkpoints = o.checkpoints == "auto"
                          ? std::nullopt

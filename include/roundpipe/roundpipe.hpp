@@ -33,6 +33,7 @@
 #include <roundpipe/core/batch_shape.hpp>
 #include <roundpipe/core/bytes.hpp>
 #include <roundpipe/core/convert.hpp>
+#include <roundpipe/core/digest.hpp>
 #include <roundpipe/core/dtype.hpp>
 #include <roundpipe/core/error.hpp>
 #include <roundpipe/core/half.hpp>
@@ -171,6 +172,7 @@
 #include <roundpipe/runtime/pipeline.hpp>
 #include <roundpipe/runtime/pipeline_options.hpp>
 #include <roundpipe/runtime/pipeline_plan.hpp>
+#include <roundpipe/runtime/probe/cost_file.hpp>
 #include <roundpipe/runtime/probe/layer_probe.hpp>
 #include <roundpipe/runtime/probe/measure_costs.hpp>
 #include <roundpipe/runtime/probe/warm_up.hpp>

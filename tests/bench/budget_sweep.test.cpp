@@ -52,6 +52,7 @@ TEST_CASE("budgets are a list, in which a budget may be unlimited") {
   CHECK(o.budgets == std::vector<Bytes>{8_GiB, 1536_MiB, 0});
   CHECK(o.training.host_memory == 0);
   CHECK(!parse({}).budgets.empty());
+  CHECK(parse({"--cost-file", "costs"}).training.cost_file == "costs");
   CHECK_THROWS_AS(parse({"--device-memory", "8GiB,lots"}), Error);
   CHECK_THROWS_AS(parse({"--device-memory", "0"}), Error);
   CHECK_THROWS_AS(parse({"--batch", "0"}), Error);

@@ -24,6 +24,7 @@
 #include <functional>
 #include <map>
 #include <optional>
+#include <string>
 #include <vector>
 
 namespace roundpipe {
@@ -66,6 +67,10 @@ struct PipelineOptions {
   /// The costs of the layers at \ref capacity, where they are known already: \ref automatic has
   /// measured them. They replace \ref costs.
   std::optional<CostModel> known_costs = std::nullopt;
+  /// Where measured costs are kept from one process to the next: those that the file has are not
+  /// measured again, those that it lacks are added. See \ref cost_key for what they depend on.
+  /// Empty: nowhere.
+  std::string cost_file{};
   /// The seconds of an iteration, which is a call and a step. Where fewer ring entries leave room
   /// for larger stages, the plan with the least seconds is taken; without a forecast, the plan with
   /// most entries. \ref forecast_training_seconds is one.
@@ -106,6 +111,9 @@ template <DeviceList D>
   require(options.clip_norm >= 0 && std::isfinite(options.clip_norm),
           Errc::invalid_argument,
           "the norm to clip at is finite and not negative; 0 is off");
+  require(options.cost_file.empty() || options.costs == CostSource::measured,
+          Errc::invalid_argument,
+          "a file of costs is for measured ones: costs must be CostSource::measured");
   if (options.devices == 0) {
     options.devices = devices.device_count();
   }

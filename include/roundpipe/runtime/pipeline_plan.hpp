@@ -22,6 +22,7 @@
 #include <roundpipe/plan/step_graph.hpp>
 #include <roundpipe/runtime/device_budget.hpp>
 #include <roundpipe/runtime/pipeline_options.hpp>
+#include <roundpipe/runtime/probe/cost_file.hpp>
 #include <roundpipe/runtime/probe/measure_costs.hpp>
 #include <roundpipe/runtime/probe/warm_up.hpp>
 #include <roundpipe/runtime/state/gradient_scaler.hpp>
@@ -135,11 +136,12 @@ template <DeviceList D, class Planner>
           std::move(step)};
 }
 
-/// Lets devices see the layers, where a backend wants that, and measures costs, where \p options
-/// ask for it; else takes those that \p options know, or estimates them. No memory stays taken.
+/// Lets devices see the layers, where a backend wants that, and returns the costs that \p options
+/// know. Where they know none but ask for measured ones, takes those that their file keeps, or
+/// measures and keeps them; else estimates them. No memory stays taken.
 /// \throws Error as the layers and the backend do; (invalid_argument) when \p options ask to
-///         measure and \p devices are no backend; as \ref assemble_plan does, before a layer runs,
-///         for what estimated costs give no plan.
+///         measure and \p devices are no backend; as \ref find_costs and \ref keep_costs; as \ref
+///         assemble_plan does, before a layer runs, for what estimated costs give no plan.
 template <class Model, DeviceList D, class Planner>
 [[nodiscard]] CostModel layer_costs(Model const& model,
                                     D& devices,
@@ -147,10 +149,13 @@ template <class Model, DeviceList D, class Planner>
                                     ShapedModel const& shaped,
                                     PipelineOptions const& options,
                                     std::size_t state_arrays) {
-  bool const measures = options.costs == CostSource::measured && !options.known_costs;
-  auto estimate = options.known_costs.value_or(
-      CostModel::estimate(shaped.model, devices.device_properties(DeviceId(0))));
-  require(estimate.layers().size() == shaped.model.size(),
+  auto const device = devices.device_properties(DeviceId(0));
+  bool const has_file = !options.known_costs && !options.cost_file.empty();
+  auto const known =
+      has_file ? find_costs(options.cost_file, shaped.model, device) : options.known_costs;
+  bool const measures = options.costs == CostSource::measured && !known;
+  auto costs = known.value_or(CostModel::estimate(shaped.model, device));
+  require(costs.layers().size() == shaped.model.size(),
           Errc::invalid_argument,
           "the known costs are not those of this model's layers");
   if constexpr (Backend<D>) {
@@ -158,7 +163,7 @@ template <class Model, DeviceList D, class Planner>
     if (warms_up || measures) {
       auto quick = options;
       quick.forecast = {};
-      (void)assemble_plan(devices, planner, shaped, estimate, quick, state_arrays);
+      (void)assemble_plan(devices, planner, shaped, costs, quick, state_arrays);
     }
     double seconds = 0;
     if constexpr (warms_up) {
@@ -166,12 +171,15 @@ template <class Model, DeviceList D, class Planner>
       warm_up(model, devices, shaped.model, options.devices);
     }
     if (measures) {
-      return measure_costs(model, devices, shaped.model, 3, seconds);
+      costs = measure_costs(model, devices, shaped.model, 3, seconds);
+      if (has_file) {
+        keep_costs(options.cost_file, shaped.model, device, costs);
+      }
     }
   } else {
     require(!measures, Errc::invalid_argument, "costs can only be measured on a backend");
   }
-  return estimate;
+  return costs;
 }
 
 /// Plans all of a pipeline of \p model on \p devices, see \ref layer_costs and \ref assemble_plan.

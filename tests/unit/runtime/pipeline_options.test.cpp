@@ -60,6 +60,7 @@ TEST_CASE("options that are invalid for any plan are refused") {
   CHECK(
       refused([](PipelineOptions& o) { o.clip_norm = std::numeric_limits<double>::quiet_NaN(); }));
   CHECK(refused([](PipelineOptions& o) { o.calls_per_step = 0; }));
+  CHECK(refused([](PipelineOptions& o) { o.cost_file = "costs"; }));  // of estimated costs
 }
 
 }  // namespace pipeline_options_test

@@ -3,17 +3,20 @@
 #include <roundpipe/runtime/pipeline_plan.hpp>
 
 #include <roundpipe/backend/host_backend.hpp>
+#include <roundpipe/model/sequential.hpp>
 #include <roundpipe/partition/partitioner.hpp>
 #include <roundpipe/policies/layer_event_protocol.hpp>
 #include <roundpipe/policies/priority_transfer_engine.hpp>
 #include <roundpipe/schedule/round_robin_schedule.hpp>
 #include <support/error_of.hpp>
+#include <support/temporary_folder.hpp>
 #include <support/toy_model.hpp>
 
 #include <doctest/doctest.h>
 
 #include <algorithm>
 #include <cstddef>
+#include <fstream>
 #include <string>
 #include <vector>
 
@@ -80,6 +83,57 @@ TEST_CASE("known costs replace measured ones, and must be those of the model's l
   CHECK(made.costs.layers()[4].backward_s == 4);
   options.known_costs = CostModel(std::vector<LayerCost>(4, LayerCost{3, 4}));
   CHECK(error_of([&] { (void)plan(options); }).code() == Errc::invalid_argument);
+}
+
+TEST_CASE("costs in the file of costs are not measured again") {
+  /// Counts its forwards.
+  struct Counted : ToyScale {
+    std::size_t* forwards = nullptr;
+    void forward(ForwardContext<HostStream>& ctx) const {
+      ++*forwards;
+      ToyScale::forward(ctx);
+    }
+  };
+  TemporaryFolder const folder;
+  auto options = small_options();
+  options.costs = CostSource::measured;
+  options.cost_file = folder.path / "costs";
+  Counted counted;
+  std::size_t forwards = 0;
+  counted.forwards = &forwards;
+  HostBackend backend(HostBackendOptions{.devices = 2});
+  Sequential const model{ToyInput{}, repeat(3, counted), ToyLoss{}};
+  Planner const planner{
+      RoundRobinSchedule{}, PriorityTransferEngine{}, LayerEventProtocol(1), Partitioner{}};
+  auto const costs = [&] {
+    forwards = 0;
+    ShapeCache const shapes(model, options.capacity);
+    return layer_costs(model, backend, planner, shapes.capacity(), options, 2).layers();
+  };
+  auto const measured = costs();
+  CHECK(forwards > 0);
+  auto const kept = costs();
+  CHECK(forwards == 0);
+  REQUIRE(kept.size() == measured.size());
+  for (std::size_t i = 0; i < kept.size(); ++i) {
+    CHECK(kept[i].forward_s == measured[i].forward_s);
+    CHECK(kept[i].backward_s == measured[i].backward_s);
+    CHECK(kept[i].replay_s == measured[i].replay_s);
+  }
+
+  options.capacity = {1, 3};
+  (void)costs();
+  CHECK(forwards > 0);  // another size
+  options.capacity = {2, 3};
+  (void)costs();
+  CHECK(forwards == 0);  // the first one is still there
+
+  options.known_costs = CostModel(std::vector<LayerCost>(5, LayerCost{3, 4}));
+  CHECK(costs()[2].forward_s == 3);  // whatever the file has
+  options.known_costs.reset();
+  std::ofstream(options.cost_file) << "something else\n";
+  CHECK(error_of(costs).code() == Errc::invalid_argument);
+  CHECK(forwards == 0);
 }
 
 TEST_CASE("offloaded saves have lines of their own in the ledger, within both budgets") {
