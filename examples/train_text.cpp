@@ -76,7 +76,7 @@ void run_serial(Options const& o, Text const& text, Outcome& outcome) {
 }
 
 /// Trains on emulated devices.
-rp::Timeline run_host(Options const& o, Text const& text, Outcome& outcome) {
+rp::Timeline run_host(Options& o, Text const& text, Outcome& outcome) {
   rp::HostBackendOptions devices;
   devices.devices = static_cast<std::size_t>(o.devices);
   devices.device_memory_bytes = o.device_memory;

@@ -99,6 +99,9 @@ void check_options(Options const& o) {
   if (o.serial && !o.trace.empty()) {
     refuse("--trace needs a timeline, and --serial has none");
   }
+  if (o.serial && (o.automatic || !o.cost_file.empty())) {
+    refuse("--auto and --cost-file are for devices, and --serial has none");
+  }
   if (o.backend == "cuda" && o.serial) {
     refuse("--serial trains on the CPU, without --backend cuda");
   }
@@ -179,8 +182,16 @@ std::optional<Options> parse_options(int argc, char const* const* argv) {
   training("--batch",
            o.batch,
            "Sequences in an iteration; --micro-batches times --rounds must divide it");
-  training("--micro-batches", o.micro_batches_per_round, "Micro-batches in a round");
-  training("--rounds", o.rounds, "Rounds in an iteration");
+  training("--micro-batches",
+           o.wanted_micro_batches,
+           "Micro-batches in a round (default: 4, or as --auto chooses)");
+  training(
+      "--rounds", o.wanted_rounds, "Rounds in an iteration (default: 1, or as --auto chooses)");
+  flag("Training",
+       "--auto",
+       o.automatic,
+       "Measure the layers, and cut the batch into micro-batches and rounds as is fastest by "
+       "forecast. --micro-batches and --rounds pin their part of the choice");
   training("--steps", o.steps, "Iterations");
   training("--seconds",
            o.seconds,
@@ -230,6 +241,11 @@ std::optional<Options> parse_options(int argc, char const* const* argv) {
           o.optimizer_threads,
           "Threads that update parameters; 0: one for each core that no device needs, pinned to "
           "that core where cores are not shared");
+  devices("--cost-file",
+          o.cost_file,
+          "Balance stages by the costs of layers in this file; those that it lacks are measured "
+          "and added to it")
+      ->type_name("FILE");
 
   auto const output = [&](char const* name, std::string& value, char const* help) {
     option("Output", name, value, help)->type_name("FILE");
@@ -246,6 +262,9 @@ std::optional<Options> parse_options(int argc, char const* const* argv) {
   }
   o.device_memory = examples::bytes_of("--device-memory", memory);
   o.devices = o.wanted_devices.value_or(o.devices);
+  o.micro_batches_per_round =
+      o.wanted_micro_batches.value_or(o.automatic ? 1 : o.micro_batches_per_round);
+  o.rounds = o.wanted_rounds.value_or(o.rounds);
   check_options(o);
   return o;
 }

@@ -32,8 +32,11 @@ struct Options {
   std::string master = "double";
 
   std::int64_t batch = 8;
-  std::int64_t micro_batches_per_round = 4;
-  std::int64_t rounds = 1;
+  std::optional<std::int64_t> wanted_micro_batches;  ///< Default: 4, or as \ref automatic chooses.
+  std::optional<std::int64_t> wanted_rounds;         ///< Default: 1, or as \ref automatic chooses.
+  bool automatic = false;
+  std::int64_t micro_batches_per_round = 4;  ///< Those in use, once all is chosen.
+  std::int64_t rounds = 1;                   ///< The same.
   std::int64_t steps = 600;
   double seconds = 120;
   std::string optimizer = "adamw";
@@ -52,6 +55,7 @@ struct Options {
   double link_gbps = 0;
   std::int64_t gradient_buffers = 1;
   std::int64_t optimizer_threads = 0;
+  std::string cost_file;  ///< Empty: none.
 
   std::string json;   ///< Empty: none.
   std::string trace;  ///< Empty: none.

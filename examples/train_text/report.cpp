@@ -70,11 +70,14 @@ void print_text(Outcome const& outcome, Options const& o) {
              roundpipe::format_bytes(outcome.held_out_bytes));
 }
 
-void print_plan(roundpipe::PipelinePlan const& plan, Options const& o) {
+void print_plan(roundpipe::PipelinePlan const& plan, Options const& o, Outcome const& outcome) {
   auto const& forward = plan.stages.partition.forward;
   auto const& backward = plan.stages.partition.backward;
   fmt::print(
       "model       {} parameters in {} layers\n", plan.blocks.parameter_count(), plan.model.size());
+  if (!outcome.automatic.empty()) {
+    fmt::print("chosen      {}\n", outcome.automatic);
+  }
   fmt::print(
       "plan        {} slots a round, dealt to {} devices round robin; rounds a call: {}, "
       "micro-batches a round: {}\n",
@@ -218,6 +221,7 @@ void write_json(std::ostream& out, Options const& o, Outcome const& outcome) {
       {"tokens_per_second", outcome.tokens_per_second},
       {"iteration_s", outcome.iteration_s},
       {"predicted_iteration_s", outcome.predicted_iteration_s},
+      {"automatic", outcome.automatic},
       {"losses", outcome.losses},
       {"weights_digest", fmt::format("{:016x}", outcome.weights_digest)},
       {"forward_stages", outcome.forward_stages},

@@ -40,6 +40,7 @@ struct Outcome {
   std::string continuation;
 
   // Only of the pipeline:
+  std::string automatic;             ///< What --auto chose, and what came next; else empty.
   double predicted_iteration_s = 0;  ///< By simulation, from the layers' times and the links.
   std::vector<std::size_t> forward_stages;   ///< Layer counts, in execution order.
   std::vector<std::size_t> backward_stages;  ///< The same; the first is fused.
@@ -54,8 +55,8 @@ struct Outcome {
 /// Prints the data of the training.
 void print_text(Outcome const& outcome, Options const& o);
 
-/// Prints which layers run where, and the use of memory.
-void print_plan(roundpipe::PipelinePlan const& plan, Options const& o);
+/// Prints which layers run where, the use of memory, and what was chosen.
+void print_plan(roundpipe::PipelinePlan const& plan, Options const& o, Outcome const& outcome);
 
 /// Prints the results of the training, including a sample.
 void print_outcome(Outcome const& outcome);

@@ -17,7 +17,7 @@ std::int64_t cuda_devices(Options const& o) {
   return static_cast<std::int64_t>(rp::cu::first_devices(count).size());
 }
 
-rp::Timeline run_cuda(Options const& o, Text const& text, Outcome& outcome) {
+rp::Timeline run_cuda(Options& o, Text const& text, Outcome& outcome) {
   rp::cu::CudaBackend backend(rp::cu::CudaBackendOptions{
       .devices = rp::cu::first_devices(static_cast<std::size_t>(o.devices)),
       .device_memory_bytes = o.device_memory,

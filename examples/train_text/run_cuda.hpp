@@ -20,8 +20,9 @@ namespace train_text {
 ///         or a driver, (invalid_argument) if there are fewer.
 [[nodiscard]] std::int64_t cuda_devices(Options const& o);
 
-/// Trains through the pipeline. \returns the timeline of the last iterations.
+/// Trains through the pipeline. Sets micro-batches and rounds of \p o if they are to be chosen.
+/// \returns the timeline of the last iterations.
 /// \throws roundpipe::Error as \ref cuda_devices and the pipeline do.
-[[nodiscard]] roundpipe::Timeline run_cuda(Options const& o, Text const& text, Outcome& outcome);
+[[nodiscard]] roundpipe::Timeline run_cuda(Options& o, Text const& text, Outcome& outcome);
 
 }  // namespace train_text

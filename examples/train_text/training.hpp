@@ -6,6 +6,7 @@
 /// \brief The training, the same on every backend and for the serial oracle.
 
 #include <roundpipe/nn/transformer.hpp>
+#include <roundpipe/runtime/automatic.hpp>
 #include <roundpipe/runtime/pipeline.hpp>
 #include <roundpipe/runtime/simulated_machine.hpp>
 #include <roundpipe/runtime/weights_digest.hpp>
@@ -115,29 +116,55 @@ inline std::vector<std::size_t> layer_counts(std::vector<rp::LayerRange> const& 
   return counts;
 }
 
-/// Trains through the pipeline. \returns the timeline of the last iterations.
+/// Trains through the pipeline. Sets micro-batches and rounds of \p o if they are to be chosen.
+/// \returns the timeline of the last iterations.
 template <class Ops, class Backend>
-rp::Timeline run_pipeline(Backend& backend, Options const& o, Text const& text, Outcome& outcome) {
-  rp::Pipeline pipeline{
-      rp::nn::transformer<Ops>(model_config(o)),
-      ChosenOptimizer(o),
-      backend,
-      rp::PipelineOptions{
-          .capacity = {o.rows(), o.context},
-          .micro_batches_per_round = static_cast<std::size_t>(o.micro_batches_per_round),
-          .rounds = static_cast<std::size_t>(o.rounds),
-          .device_memory = o.device_memory,
-          .clip_norm = o.clip,
-          .seed = static_cast<std::uint64_t>(o.seed),
-          .state_type = state_type(o),
-          .loss_scale = loss_scale(o),
-          .optimizer_threads = static_cast<std::size_t>(o.optimizer_threads),
-          // An iteration is two runs: a call and a step.
-          .timeline_calls = 2 * traced_iterations,
-      },
-      rp::RoundRobinSchedule{},
-      rp::PriorityTransferEngine{},
-      rp::LayerEventProtocol{event_protocol(o)}};
+rp::Timeline run_pipeline(Backend& backend, Options& o, Text const& text, Outcome& outcome) {
+  auto const model = rp::nn::transformer<Ops>(model_config(o));
+  ChosenOptimizer const optimizer(o);
+  rp::LayerEventProtocol const protocol{event_protocol(o)};
+  bool const measures = o.automatic || !o.cost_file.empty();
+  rp::PipelineOptions options{
+      .device_memory = o.device_memory,
+      .clip_norm = o.clip,
+      .seed = static_cast<std::uint64_t>(o.seed),
+      .state_type = state_type(o),
+      .loss_scale = loss_scale(o),
+      .costs = measures ? rp::CostSource::measured : rp::CostSource::estimated,
+      .cost_file = o.cost_file,
+      .optimizer_threads = static_cast<std::size_t>(o.optimizer_threads),
+      // An iteration is two runs: a call and a step.
+      .timeline_calls = 2 * traced_iterations,
+  };
+  if (o.automatic) {
+    options.forecast = rp::forecast_training_seconds;
+    rp::BatchCut const wanted{
+        .micro_batches_per_round = static_cast<std::size_t>(o.wanted_micro_batches.value_or(0)),
+        .rounds = static_cast<std::size_t>(o.wanted_rounds.value_or(0))};
+    auto const choice = rp::automatic(model,
+                                      optimizer.state_arrays(),
+                                      backend,
+                                      options,
+                                      rp::BatchShape{o.batch, o.context},
+                                      wanted,
+                                      rp::RoundRobinSchedule{},
+                                      rp::PriorityTransferEngine{},
+                                      protocol);
+    options = choice.options;
+    o.micro_batches_per_round = static_cast<std::int64_t>(options.micro_batches_per_round);
+    o.rounds = static_cast<std::int64_t>(options.rounds);
+    outcome.automatic = to_string(choice);
+  }
+  options.capacity = rp::BatchShape{o.rows(), o.context};
+  options.micro_batches_per_round = static_cast<std::size_t>(o.micro_batches_per_round);
+  options.rounds = static_cast<std::size_t>(o.rounds);
+  rp::Pipeline pipeline{model,
+                        optimizer,
+                        backend,
+                        options,
+                        rp::RoundRobinSchedule{},
+                        rp::PriorityTransferEngine{},
+                        protocol};
   auto const& plan = pipeline.plan();
   outcome.forward_stages = layer_counts(plan.stages.partition.forward);
   outcome.backward_stages = layer_counts(plan.stages.partition.backward);
@@ -145,7 +172,7 @@ rp::Timeline run_pipeline(Backend& backend, Options const& o, Text const& text, 
   outcome.state_bytes = plan.host.state_bytes;
   outcome.ledger = plan.ledger;
   if (!o.quiet) {
-    print_plan(plan, o);
+    print_plan(plan, o, outcome);
   }
   train(pipeline, o, text, outcome);
   auto timeline = pipeline.timeline();

@@ -74,6 +74,16 @@ expect_small_refusal("--loss-scale must be .* at least 1" --precision fp16 --los
 expect_small_refusal("layer [0-9]+ \\(.+\\) alone needs .*bytes; the smallest budget that works is"
   --device-memory 8KiB)
 
+# What is chosen and measured
+expect_small_refusal("--batch is 4, which .* 3, do not divide" --auto --micro-batches 3)
+expect_small_refusal("--micro-batches is 0" --auto --micro-batches 0)
+expect_small_refusal("--batch is 4, which .* 6, do not divide" --auto --rounds 3)
+expect_refusal("--auto and --cost-file are for devices" ${small} --serial --auto)
+expect_refusal("--auto and --cost-file are for devices" ${small} --serial --cost-file out/costs)
+file(WRITE "${WORK_DIR}/in/costs" "roundpipe costs 1\nsome costs\n")
+expect_small_refusal("in/costs is damaged: line 2 is 'some costs'" --cost-file in/costs)
+expect_small_refusal("missing/costs cannot be written" --cost-file missing/costs)
+
 # More GPUs than any machine has, so that all builds and machines refuse.
 expect_small_refusal("CUDA" --backend cuda --devices 1000)
 expect_refusal("--serial trains on the CPU" ${small} --backend cuda --serial)

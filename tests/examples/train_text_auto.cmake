@@ -1,0 +1,81 @@
+# cmake [-DPROGRAM=<train_text>] -P train_text_auto.cmake
+# `--auto` ends with the same weights as the cut that it chose, given by hand, and keeps what is
+# pinned. With `--cost-file` a second run measures nothing, so it chooses the same.
+cmake_minimum_required(VERSION 3.25)
+
+include("${CMAKE_CURRENT_LIST_DIR}/../support/program.cmake")
+use_program(train_text train_text_auto)
+string(REPEAT "It was the best of times, it was the worst of times; " 60 text)
+file(WRITE "${WORK_DIR}/text" "${text}")
+
+# Runs with these options. Sets `out` to what the program prints, and `report` to its report.
+function(run)
+  file(REMOVE "${WORK_DIR}/report.json")
+  execute_process(
+    COMMAND "${PROGRAM}" --data text --json report.json --seconds 0 --steps 3 --layers 3 --hidden 16
+      --heads 2 --kv-heads 1 --context 16 --batch 12 --devices 2 ${ARGN}
+    WORKING_DIRECTORY "${WORK_DIR}" RESULT_VARIABLE status OUTPUT_VARIABLE out ERROR_VARIABLE out)
+  if(NOT status EQUAL 0)
+    list(JOIN ARGN " " command)
+    message(FATAL_ERROR "train_text ${command}\nended with ${status}:\n${out}")
+  endif()
+  file(READ "${WORK_DIR}/report.json" report)
+  set(report "${report}" PARENT_SCOPE)
+  set(out "${out}" PARENT_SCOPE)
+endfunction()
+
+# Sets micro_batches, rounds, digest and automatic to those of `report`.
+macro(read_report)
+  string(JSON micro_batches GET "${report}" options micro_batches)
+  string(JSON rounds GET "${report}" options rounds)
+  string(JSON digest GET "${report}" weights_digest)
+  string(JSON automatic GET "${report}" automatic)
+endmacro()
+
+# `pinned` options, and what they pin: the names and numbers of options of the report.
+function(check_choice pinned)
+  run(--auto ${pinned})
+  read_report()
+  list(LENGTH pinned length)
+  if(length EQUAL 2)
+    list(GET pinned 0 name)
+    list(GET pinned 1 wanted)
+    string(REPLACE "--" "" name ${name})
+    string(REPLACE "-" "_" name ${name})
+    if(NOT ${name} EQUAL wanted)
+      message(SEND_ERROR "--auto ${pinned} chose ${${name}}:\n${out}")
+    endif()
+  endif()
+  math(EXPR rest "12 % (${micro_batches} * ${rounds})")
+  math(EXPR rows "12 / (${micro_batches} * ${rounds})")
+  set(cut "${rounds} rounds? of ${micro_batches} micro-batches of ${rows} rows in ")
+  if(NOT rest EQUAL 0 OR NOT automatic MATCHES "^${cut}" OR NOT out MATCHES "\nchosen +${cut}")
+    message(SEND_ERROR "--auto ${pinned} says '${automatic}' and prints\n${out}")
+  endif()
+  set(chosen ${digest})
+  run(--micro-batches ${micro_batches} --rounds ${rounds})
+  read_report()
+  if(NOT digest STREQUAL chosen OR NOT automatic STREQUAL "" OR out MATCHES "\nchosen ")
+    message(SEND_ERROR "--auto ${pinned} ends with ${chosen}, by hand it is ${digest}:\n${out}")
+  endif()
+endfunction()
+
+check_choice("")
+check_choice("--micro-batches;3")
+check_choice("--rounds;2")
+
+run(--auto --cost-file costs)
+read_report()
+set(first "${automatic}")
+file(READ "${WORK_DIR}/costs" costs)
+run(--auto --cost-file costs)
+read_report()
+file(READ "${WORK_DIR}/costs" kept)
+if(NOT automatic STREQUAL first OR NOT kept STREQUAL costs)
+  message(SEND_ERROR "the second run chose '${automatic}', the first '${first}'")
+endif()
+run(--micro-batches ${micro_batches} --rounds ${rounds} --cost-file costs)
+file(READ "${WORK_DIR}/costs" kept)
+if(NOT kept STREQUAL costs)
+  message(SEND_ERROR "by hand, the costs were measured again:\n${costs}\n${kept}")
+endif()
