@@ -108,8 +108,9 @@ Outcome run(Options& o, rp::nn::TransformerConfig const& config, Shared const& s
                                       protocol_of(o),
                                       partitioner_of(o));
     outcome.automatic = to_string(choice);
-    o.micro_batches_per_round = choice.options.micro_batches_per_round;
-    o.rounds = choice.options.rounds;
+    options = choice.options;  // with the costs that were measured
+    o.micro_batches_per_round = options.micro_batches_per_round;
+    o.rounds = options.rounds;
     outcome.automatic_s = seconds_since(begin);
   }
   options.capacity = {o.rows(), o.context};
