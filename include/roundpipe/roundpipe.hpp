@@ -59,6 +59,7 @@
 #include <roundpipe/graph/graph_builder.hpp>
 #include <roundpipe/graph/graph_history.hpp>
 #include <roundpipe/graph/graph_sequence.hpp>
+#include <roundpipe/graph/held_bytes.hpp>
 #include <roundpipe/graph/pass_actions.hpp>
 #include <roundpipe/graph/recompute_waits.hpp>
 #include <roundpipe/graph/sequence_order.hpp>

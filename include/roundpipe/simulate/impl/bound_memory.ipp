@@ -5,6 +5,7 @@
 #include <roundpipe/core/bytes.hpp>
 #include <roundpipe/core/error.hpp>
 #include <roundpipe/graph/action_graph.hpp>
+#include <roundpipe/graph/held_bytes.hpp>
 #include <roundpipe/model/layer_bytes.hpp>
 #include <roundpipe/simulate/bound_memory.hpp>
 #include <roundpipe/simulate/simulator.hpp>
@@ -19,33 +20,6 @@
 #include <vector>
 
 namespace roundpipe {
-
-namespace detail {
-
-/// Bytes that come and go.
-class HeldBytes {
- public:
-  void hold(double from_s, double until_s, Bytes bytes) {
-    changes_.emplace_back(from_s, true, bytes);
-    changes_.emplace_back(until_s, false, bytes);
-  }
-  /// The peak. Bytes that leave at the moment at which others arrive make room for them.
-  [[nodiscard]] Bytes peak() {
-    std::sort(changes_.begin(), changes_.end());
-    Bytes now = 0;
-    Bytes most = 0;
-    for (auto const& [at_s, comes, bytes] : changes_) {
-      now = comes ? now + bytes : now - bytes;
-      most = std::max(most, now);
-    }
-    return most;
-  }
-
- private:
-  std::vector<std::tuple<double, bool, Bytes>> changes_;
-};
-
-}  // namespace detail
 
 ROUNDPIPE_INLINE std::vector<DeviceUse> bound_device_bytes(Simulation const& simulation,
                                                            std::span<LayerBytes const> layers) {
@@ -89,10 +63,11 @@ ROUNDPIPE_INLINE std::vector<DeviceUse> bound_device_bytes(Simulation const& sim
     auto const& [graph, layer, round, micro_batch] = work;
     auto const& bytes = layers[layer.index()];
     run[times.device].insert(layer);
-    saved[times.device].hold(times.saving_s, times.end_s, bytes.saved_bytes + bytes.boundary_bytes);
+    saved[times.device].hold({times.saving_s, times.end_s},
+                             bytes.saved_bytes + bytes.boundary_bytes);
     if (layer.index() > 0 && begins.contains({graph, layer})) {
-      boundaries[times.device].hold(
-          times.forward_s, times.end_s, layers[layer.index() - 1].boundary_bytes);
+      boundaries[times.device].hold({times.forward_s, times.end_s},
+                                    layers[layer.index() - 1].boundary_bytes);
     }
   }
   for (std::size_t device = 0; device < result.size(); ++device) {
@@ -106,8 +81,8 @@ ROUNDPIPE_INLINE std::vector<DeviceUse> bound_device_bytes(Simulation const& sim
       largest_boundary = std::max(largest_boundary, bytes.boundary_bytes);
     }
     held.workspace += 2 * largest_boundary;
-    held.boundaries = boundaries[device].peak();
-    held.saved = saved[device].peak();
+    held.boundaries = boundaries[device].peak().bytes;
+    held.saved = saved[device].peak().bytes;
   }
   return result;
 }
