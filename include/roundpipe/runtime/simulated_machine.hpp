@@ -3,11 +3,12 @@
 #pragma once
 
 /// \file
-/// \brief The machine that a pipeline runs on, for simulations of its plan.
+/// \brief The machine that a pipeline runs on, for simulations of its plan, and what is live on it.
 
 #include <roundpipe/concepts/backend.hpp>
 #include <roundpipe/config.hpp>
 #include <roundpipe/graph/timeline.hpp>
+#include <roundpipe/memory/live_bytes.hpp>
 #include <roundpipe/runtime/pipeline_plan.hpp>
 #include <roundpipe/simulate/simulator.hpp>
 
@@ -23,6 +24,11 @@ namespace roundpipe {
 [[nodiscard]] SimulationOptions simulated_machine(PipelinePlan const& plan,
                                                   DeviceProperties const& device,
                                                   Timeline const& timeline);
+
+/// The most that is live at once on the fullest device of \p machine, over three iterations of
+/// \p plan, see \ref live_bytes. The plan's arena has `plan.stages.memory.bytes`.
+/// \throws Error (invalid_argument) like \ref simulate.
+[[nodiscard]] LiveBytes most_live_bytes(PipelinePlan const& plan, SimulationOptions const& machine);
 
 }  // namespace roundpipe
 

@@ -3,9 +3,14 @@
 #include <roundpipe/runtime/simulated_machine.hpp>
 
 #include <roundpipe/bubble/cost_fit.hpp>
+#include <roundpipe/graph/graph_sequence.hpp>
+#include <roundpipe/memory/live_bytes.hpp>
+#include <roundpipe/simulate/simulator.hpp>
+#include <support/planned_call.hpp>
 
 #include <doctest/doctest.h>
 
+#include <algorithm>
 #include <cstddef>
 
 namespace simulated_machine_test {
@@ -76,6 +81,23 @@ TEST_CASE("measured times of a timeline replace costs") {
   CHECK(machine.compute.step_s[0] == 0);
   CHECK(machine.compute.step_s[1] == doctest::Approx(0.125));
   CHECK(machine.link.upload_bytes_per_second == 3e9);
+}
+
+TEST_CASE("what is live on the fullest device is the most of any, and less than the arena") {
+  test::PlannedCall const planned;
+  auto const& plan = planned.plan;
+  auto const machine = simulated_machine(plan, linked(1e6, 1e6));
+  GraphSequence sequence(2);
+  for (int iteration = 0; iteration < 3; ++iteration) {
+    sequence.add(plan.graph).add(plan.step);
+  }
+  auto const devices = live_bytes(
+      simulate(sequence, machine).timeline, plan.graph, plan.model, plan.blocks, plan.stages.train);
+  REQUIRE(devices.size() == 2);
+  auto const live = most_live_bytes(plan, machine);
+  CHECK(live.total() == std::max(devices[0].total(), devices[1].total()));
+  CHECK(live.total() > 0);
+  CHECK(live.total() <= plan.stages.memory.bytes);
 }
 
 }  // namespace simulated_machine_test

@@ -4,11 +4,15 @@
 
 #include <roundpipe/bubble/cost_fit.hpp>
 #include <roundpipe/concepts/backend.hpp>
+#include <roundpipe/graph/graph_sequence.hpp>
 #include <roundpipe/graph/timeline.hpp>
+#include <roundpipe/memory/live_bytes.hpp>
 #include <roundpipe/runtime/pipeline_plan.hpp>
 #include <roundpipe/runtime/simulated_machine.hpp>
 #include <roundpipe/simulate/forecast.hpp>
 #include <roundpipe/simulate/simulator.hpp>
+
+#include <algorithm>
 
 namespace roundpipe {
 
@@ -24,6 +28,21 @@ ROUNDPIPE_INLINE SimulationOptions simulated_machine(PipelinePlan const& plan,
   machine.compute.layers = fit_costs(machine.compute.layers, timeline);
   machine.compute.step_s = fit_step_seconds(plan.blocks.blocks.size(), timeline);
   return machine;
+}
+
+ROUNDPIPE_INLINE LiveBytes most_live_bytes(PipelinePlan const& plan,
+                                           SimulationOptions const& machine) {
+  GraphSequence sequence(plan.graph.devices);
+  for (int iteration = 0; iteration < 3; ++iteration) {
+    sequence.add(plan.graph).add(plan.step);
+  }
+  auto const timeline = simulate(sequence, machine).timeline;
+  auto const of_devices =
+      live_bytes(timeline, plan.graph, plan.model, plan.blocks, plan.stages.train);
+  return *std::max_element(
+      of_devices.begin(), of_devices.end(), [](LiveBytes const& a, LiveBytes const& b) {
+        return a.total() < b.total();
+      });
 }
 
 }  // namespace roundpipe

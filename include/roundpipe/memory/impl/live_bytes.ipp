@@ -1,0 +1,294 @@
+// SPDX-FileCopyrightText: 2026 The roundpipe authors
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#pragma once
+
+#include <roundpipe/core/bytes.hpp>
+#include <roundpipe/core/dtype.hpp>
+#include <roundpipe/core/error.hpp>
+#include <roundpipe/core/id.hpp>
+#include <roundpipe/core/lane.hpp>
+#include <roundpipe/graph/action_graph.hpp>
+#include <roundpipe/graph/held_bytes.hpp>
+#include <roundpipe/graph/timeline.hpp>
+#include <roundpipe/memory/live_bytes.hpp>
+#include <roundpipe/memory/stage_layout.hpp>
+#include <roundpipe/model/model_description.hpp>
+#include <roundpipe/model/parameter_blocks.hpp>
+#include <roundpipe/model/stage_passes.hpp>
+
+#include <algorithm>
+#include <array>
+#include <cstddef>
+#include <map>
+#include <span>
+#include <utility>
+#include <vector>
+
+namespace roundpipe {
+
+namespace detail {
+
+/// When a layer's actions for a micro-batch run.
+struct LayerTimes {
+  Lifetime forward;  ///< Or recomputation.
+  Lifetime backward;
+  Lifetime save_copy;
+  bool hands_on_output = false;
+
+  [[nodiscard]] Lifetime passes() const { return {forward, backward}; }
+};
+
+/// When the actions of a slot run.
+struct SlotTimes {
+  struct MicroBatch {
+    Lifetime input_up;
+    Lifetime gradient_up;
+    Lifetime down;
+    std::vector<LayerTimes> layers;  // of the stage
+  };
+  struct Chunk {
+    Lifetime copy;
+    std::span<BlockPiece const> pieces;
+  };
+
+  DeviceId device;
+  StageId stage;
+  RoundId round;
+  std::map<MicroBatchId, MicroBatch> micro_batches;
+  std::vector<Chunk> uploads;
+  std::vector<Chunk> downloads;
+
+  void add(TimelineEntry const& entry, Action const& action, StageLayout const& layout) {
+    device = entry.lane.device;
+    stage = action.stage;
+    round = action.round;
+    Lifetime const time(entry);
+    if (action.kind == ActionKind::upload_parameters) {
+      uploads.push_back({time, action.pieces});
+      return;
+    }
+    if (action.kind == ActionKind::download_gradients) {
+      downloads.push_back({time, action.pieces});
+      return;
+    }
+    auto& micro_batch = micro_batches[action.micro_batch];
+    micro_batch.layers.resize(layout.range.count);
+    auto const layer = [&]() -> LayerTimes& {
+      return micro_batch.layers.at(action.layer.index() - layout.range.first);
+    };
+    switch (action.kind) {
+      case ActionKind::upload_activation:
+        micro_batch.input_up.add(time);
+        break;
+      case ActionKind::upload_gradient:
+        micro_batch.gradient_up.add(time);
+        break;
+      case ActionKind::download_activation:
+        micro_batch.down.add(time);
+        break;
+      case ActionKind::upload_save:
+      case ActionKind::download_save:
+        layer().save_copy.add(time);
+        break;
+      case ActionKind::forward:
+      case ActionKind::recompute:
+        layer().forward.add(time);
+        layer().hands_on_output = action.hands_on_output;
+        break;
+      default:
+        layer().backward.add(time);
+    }
+  }
+};
+
+/// What a device holds over time.
+class HeldOfDevice {
+ public:
+  void hold(BufferKind ring, Lifetime const& time, Bytes bytes) {
+    hold(static_cast<std::size_t>(ring), time, bytes);
+  }
+  /// What has its place in \p area.
+  void hold(Area area, Lifetime const& time, Bytes bytes) {
+    switch (area) {
+      case Area::activations_in:
+        return hold(BufferKind::activations_in, time, bytes);
+      case Area::activations_out:
+        return hold(BufferKind::activations_out, time, bytes);
+      case Area::scratch:
+        return hold(device_ring_count, time, bytes);
+      case Area::none:
+        break;
+    }
+  }
+  void hold(Place const& place, Lifetime const& time) { hold(place.area, time, place.bytes); }
+
+  [[nodiscard]] LiveBytes peak() {
+    LiveBytes live;
+    auto const fullest = all_.peak();
+    for (std::size_t i = 0; i < by_class_.size(); ++i) {
+      live.most[i] = by_class_[i].peak().bytes;
+      live.at_fullest[i] = by_class_[i].at(fullest.at_s);
+    }
+    return live;
+  }
+
+ private:
+  void hold(std::size_t index, Lifetime const& time, Bytes bytes) {
+    by_class_[index].hold(time, bytes);
+    all_.hold(time, bytes);
+  }
+
+  std::array<HeldBytes, device_ring_count + 1> by_class_;
+  HeldBytes all_;
+};
+
+/// Holds what a slot needs.
+class SlotLife {
+ public:
+  SlotLife(HeldOfDevice& held,
+           SlotTimes const& times,
+           StageLayout const& stage,
+           ModelDescription const& model,
+           ParameterBlocks const& blocks)
+      : held_(held), times_(times), stage_(stage), model_(model), blocks_(blocks) {}
+
+  void hold_all() const {
+    hold_parameters();
+    if (stage_.has_backward()) {
+      hold_gradients();
+    }
+    for (auto const& [id, micro_batch] : times_.micro_batches) {
+      for (std::size_t i = 0; i < stage_.range.count; ++i) {
+        hold_boundaries(micro_batch, i);
+        hold_saves(micro_batch.layers[i], stage_.range.first + i, id);
+      }
+    }
+  }
+
+ private:
+  [[nodiscard]] LayerTimes const& times_of(MicroBatchId micro_batch, BlockUseId use) const {
+    auto const layer = blocks_.use(use).layer.index();
+    return times_.micro_batches.at(micro_batch).layers[layer - stage_.range.first];
+  }
+
+  void hold_parameters() const {
+    std::map<BlockUseId, Lifetime> readers;  // by holder
+    for (auto const& place : stage_.uses) {
+      for (auto const& [id, micro_batch] : times_.micro_batches) {
+        auto const& times = times_of(id, place.use);
+        readers[place.holder].add(place.backward_reads ? times.passes() : times.forward);
+      }
+    }
+    for (auto const& [copy, pieces] : times_.uploads) {
+      for (auto const& piece : pieces) {
+        held_.hold(BufferKind::parameters, {copy, readers[piece.use]}, piece.bytes);
+      }
+    }
+  }
+
+  void hold_gradients() const {
+    auto const first = times_.micro_batches.begin()->first;
+    auto const last = times_.micro_batches.rbegin()->first;
+    for (auto const& place : stage_.uses) {
+      auto const& sums = blocks_.block_of(place.use).gradient;
+      for (std::size_t i = 0; place.trains && i < sums.size(); ++i) {
+        if (place.rounded_tensor[i] != UsePlace::not_rounded) {
+          held_.hold(BufferKind::gradients,
+                     {times_of(first, place.use).backward, times_of(last, place.use).backward},
+                     sums[i].bytes());
+        }
+      }
+    }
+    for (auto const& [copy, pieces] : times_.downloads) {
+      for (auto const& piece : pieces) {
+        auto const rounds =
+            stage_.place_of(piece.use).rounded_tensor[piece.tensor] != UsePlace::not_rounded;
+        held_.hold(BufferKind::gradients,
+                   {times_of(rounds ? last : first, piece.use).backward, copy},
+                   piece.bytes);
+      }
+    }
+  }
+
+  void hold_boundaries(SlotTimes::MicroBatch const& micro_batch, std::size_t i) const {
+    auto const& place = stage_.layers[i];
+    auto const& times = micro_batch.layers[i];
+    auto const is_last = i + 1 == stage_.range.count;
+    if (place.input.area == Area::activations_in) {  // else it is the output of the layer before
+      held_.hold(place.input, {micro_batch.input_up, times.passes()});
+    }
+    held_.hold(place.side_inputs, {micro_batch.input_up, times.passes()});
+    if (times.hands_on_output) {
+      Lifetime life = times.forward;
+      if (!is_last) {
+        life.add(micro_batch.layers[i + 1].passes());
+      }
+      if (place.output.area == Area::activations_out) {
+        life.add(micro_batch.down);
+      }
+      held_.hold(place.output, life);
+    }
+    if (is_last) {
+      held_.hold(place.output_gradient, {micro_batch.gradient_up, times.backward});
+      held_.hold(stage_.loss, {times.passes(), micro_batch.down});
+      held_.hold(stage_.results, {times.passes(), micro_batch.down});
+    }
+    if (i > 0) {
+      held_.hold(place.input_gradient, {times.backward, micro_batch.layers[i - 1].backward});
+    } else {
+      held_.hold(place.input_gradient, {times.backward, micro_batch.down});
+    }
+  }
+
+  void hold_saves(LayerTimes const& times, std::size_t layer, MicroBatchId micro_batch) const {
+    auto const& footprint = model_.layers[layer].footprint;
+    held_.hold(Area::scratch, times.forward, footprint.workspace_bytes);
+    held_.hold(Area::scratch, times.backward, footprint.workspace_bytes);
+    auto const& set = stage_.working_set.of_round(times_.round.index());
+    auto const kept = set.bytes(layer, micro_batch.index());
+    held_.hold(BufferKind::saves, {times.passes(), times.save_copy}, kept);
+    if (stage_.has_backward() || kept > 0) {
+      held_.hold(Area::scratch, times.passes(), footprint.saved_bytes - kept);
+    }
+  }
+
+  HeldOfDevice& held_;
+  SlotTimes const& times_;
+  StageLayout const& stage_;
+  ModelDescription const& model_;
+  ParameterBlocks const& blocks_;
+};
+
+}  // namespace detail
+
+ROUNDPIPE_INLINE std::vector<LiveBytes> live_bytes(Timeline const& timeline,
+                                                   ActionGraph const& call,
+                                                   ModelDescription const& model,
+                                                   ParameterBlocks const& blocks,
+                                                   std::span<StageLayout const> stages) {
+  std::map<std::pair<std::size_t, SlotId>, detail::SlotTimes> slots;  // by graph and slot
+  for (auto const& entry : timeline) {
+    if (!entry.lane.device.valid()) {
+      continue;
+    }
+    auto const& actions = call.actions;
+    require(entry.id.index() < actions.size() && actions[entry.id.index()].kind == entry.kind &&
+                entry.stage.index() < stages.size(),
+            Errc::invalid_argument,
+            "the timeline has calls of another graph");
+    slots[{entry.graph, entry.slot}].add(
+        entry, actions[entry.id.index()], stages[entry.stage.index()]);
+  }
+  std::vector<detail::HeldOfDevice> held(timeline.devices);
+  for (auto const& [id, times] : slots) {
+    auto const& stage = stages[times.stage.index()];
+    detail::SlotLife(held[times.device.index()], times, stage, model, blocks).hold_all();
+  }
+  std::vector<LiveBytes> result;
+  for (auto& device : held) {
+    result.push_back(device.peak());
+  }
+  return result;
+}
+
+}  // namespace roundpipe
