@@ -8,7 +8,9 @@
 #include <roundpipe/core/dtype.hpp>
 #include <roundpipe/core/error.hpp>
 #include <roundpipe/core/id.hpp>
+#include <roundpipe/memory/live_bytes.hpp>
 #include <roundpipe/memory/memory_plan.hpp>
+#include <roundpipe/model/cost_model.hpp>
 #include <roundpipe/model/shape_cache.hpp>
 #include <roundpipe/nn/transformer.hpp>
 #include <roundpipe/optim/adamw.hpp>
@@ -16,8 +18,10 @@
 #include <roundpipe/plan/planner.hpp>
 #include <roundpipe/policies/layer_event_protocol.hpp>
 #include <roundpipe/policies/priority_transfer_engine.hpp>
+#include <roundpipe/runtime/simulated_machine.hpp>
 #include <roundpipe/schedule/round_robin_schedule.hpp>
 #include <roundpipe/simulate/forecast.hpp>
+#include <roundpipe/simulate/simulator.hpp>
 
 #include <algorithm>
 #include <cmath>
@@ -46,6 +50,14 @@ auto model_of(rp::ModelShape const& shape) {
                                             .parameter = rp::DType::bf16});
 }
 
+rp::SimulationOptions machine_of(rp::CostModel const& costs,
+                                 rp::DeviceProperties const& device,
+                                 double latency_s) {
+  auto machine = rp::training_machine(costs, device);
+  machine.link.latency_s = latency_s;
+  return machine;
+}
+
 constexpr rp::Bytes budget_step = rp::Bytes{1} << 20;
 
 }  // namespace
@@ -70,9 +82,7 @@ rp::PipelineOptions AdaptivePlanner::options(rp::Bytes device_memory) const {
                           rp::ActionGraph const& step,
                           rp::CostModel const& costs,
                           rp::DeviceProperties const& device) {
-            auto machine = rp::training_machine(costs, device);
-            machine.link.latency_s = latency_s;
-            return rp::forecast_iteration_seconds(call, step, machine);
+            return rp::forecast_iteration_seconds(call, step, machine_of(costs, device, latency_s));
           }};
 }
 
@@ -111,6 +121,12 @@ double AdaptivePlanner::seconds_with(AdaptivePlan const& chosen, Change const& c
     }
     return std::numeric_limits<double>::infinity();
   }
+}
+
+rp::LiveBytes AdaptivePlanner::most_live_bytes(AdaptivePlan const& plan) const {
+  auto const device = devices_.device_properties(rp::DeviceId(0));
+  auto const latency_s = problem_.hardware.latency_seconds;
+  return rp::most_live_bytes(plan.plan, machine_of(plan.plan.costs, device, latency_s));
 }
 
 LeastMemory AdaptivePlanner::least_memory() const {

@@ -13,6 +13,7 @@
 #include <roundpipe/estimate/hardware.hpp>
 #include <roundpipe/estimate/model_shape.hpp>
 #include <roundpipe/memory/host_memory_plan.hpp>
+#include <roundpipe/memory/live_bytes.hpp>
 #include <roundpipe/memory/memory_plan.hpp>
 #include <roundpipe/runtime/automatic.hpp>
 #include <roundpipe/runtime/pipeline_options.hpp>
@@ -98,6 +99,9 @@ class AdaptivePlanner {
 
   /// The seconds of the cut of \p chosen with other options; infinite when that does not fit.
   [[nodiscard]] double seconds_with(AdaptivePlan const& chosen, Change const& change) const;
+
+  /// The most that is live at once on a device while \p plan runs, by forecast.
+  [[nodiscard]] roundpipe::LiveBytes most_live_bytes(AdaptivePlan const& plan) const;
 
   /// The least budget of device memory that does, however much of the host its plan takes.
   [[nodiscard]] LeastMemory least_memory() const;

@@ -217,6 +217,31 @@ std::string buffering_line(AdaptivePlan const& plan) {
                                 wide <= budget ? ", and the forecast gains nothing by them" : ""));
 }
 
+/// The plan, what is live of it at the fullest moment, and what is not.
+std::string arena_lines(AdaptivePlanner const& planner, AdaptivePlan const& plan) {
+  constexpr char const* classes[] = {
+      "parameters", "gradients", "activations in", "activations out", "saves", "scratch"};
+  auto const& memory = plan.plan.stages.memory;
+  auto const live = planner.most_live_bytes(plan);
+  std::vector<std::string> parts;
+  for (std::size_t i = 0; i < live.at_fullest.size(); ++i) {
+    auto const bytes_of = [](rp::RingLayout const& ring) { return ring.entry_bytes * ring.count; };
+    auto const planned = i < rp::device_ring_count
+                             ? bytes_of(memory.rings[i]) + bytes_of(memory.forward_rings[i])
+                             : memory.scratch_bytes;
+    if (auto const idle = planned - live.at_fullest[i]; idle >= memory.bytes / 100) {
+      parts.push_back(fmt::format("{} {}", classes[i], rp::format_bytes(idle)));
+    }
+  }
+  return fmt::format(
+      "arena of each device: planned {}, most live at once {}, ratio {:.2f}\n"
+      "  the rest, where 1 % or more: {}\n",
+      rp::format_bytes(memory.bytes),
+      rp::format_bytes(live.total()),
+      static_cast<double>(memory.bytes) / static_cast<double>(live.total()),
+      parts.empty() ? "none" : fmt::format("{}", fmt::join(parts, ", ")));
+}
+
 std::string ledger_text(std::span<rp::LedgerLine const> ledger) {
   std::string text;
   for (auto const& [space, name] :
@@ -272,7 +297,7 @@ std::string adaptive_text(AdaptivePlanner const& planner, AdaptivePlan const& pl
              sustained > 0
                  ? fmt::format("{:.0f} TFLOP/s, as sustained in training", 1e-12 * sustained)
                  : std::string("the peak, which none reaches: a bound")) +
-         ledger_text(plan.plan.ledger);
+         arena_lines(planner, plan) + ledger_text(plan.plan.ledger);
 }
 
 Refusal refusal_of(AdaptivePlanner const& planner, rp::Bytes device_memory) {
