@@ -6,6 +6,7 @@
 #include <roundpipe/core/random.hpp>
 #include <support/error_of.hpp>
 #include <support/nn_harness.hpp>
+#include <support/owned_tensor.hpp>
 
 #include <doctest/doctest.h>
 
@@ -30,19 +31,7 @@ using test::relative_difference;
 using test::write;
 using test::write_random;
 
-/// A tensor with its own memory.
-class Owned {
- public:
-  Owned(Shape const& shape, DType type)
-      : memory_(std::make_unique<test::GuardedMemory>(shape.size() * size_of(type))),
-        tensor_(memory_->device(), shape, type) {}
-  operator DeviceTensor const&() const { return tensor_; }
-  [[nodiscard]] DeviceTensor const& operator*() const { return tensor_; }
-
- private:
-  std::unique_ptr<test::GuardedMemory> memory_;
-  DeviceTensor tensor_;
-};
+using Owned = test::OwnedTensor;
 
 Owned random(Shape const& shape, std::uint32_t name, DType type = DType::f32) {
   Owned t(shape, type);
