@@ -41,19 +41,20 @@ class FreedSpace {
     }
   }
 
-  /// The first free \p bytes.
+  /// The last free \p bytes. Who frees memory from its end on finds what is left of a space joined
+  /// to what is freed next.
   [[nodiscard]] Bytes take(Bytes bytes) {
     auto const found = std::find_if(
-        free_.begin(), free_.end(), [&](auto const& space) { return space.second >= bytes; });
-    if (found == free_.end()) {
+        free_.rbegin(), free_.rend(), [&](auto const& space) { return space.second >= bytes; });
+    if (found == free_.rend()) {
       return std::exchange(end_, end_ + bytes);
     }
-    auto const [offset, room] = *found;
-    free_.erase(found);
-    if (room > bytes) {
-      free_.emplace(offset + bytes, room - bytes);
+    auto const offset = found->first;
+    auto const rest = found->second -= bytes;
+    if (rest == 0) {
+      free_.erase(offset);
     }
-    return offset;
+    return offset + rest;
   }
 
  private:

@@ -19,8 +19,8 @@ TEST_CASE("memory grows only where nothing that is free is large enough") {
   CHECK(space.end() == 110);
   space.free(20, 8);
   CHECK(space.take(9) == 110);
-  CHECK(space.take(5) == 20);
-  CHECK(space.take(3) == 25);  // the rest of it
+  CHECK(space.take(5) == 23);
+  CHECK(space.take(3) == 20);  // the rest of it
   CHECK(space.take(1) == 119);
   CHECK(space.end() == 120);
 }
@@ -36,16 +36,28 @@ TEST_CASE("spaces that touch become one, whichever is freed first") {
   }
 }
 
-TEST_CASE("the first space that is large enough is taken, and nothing is freed by no bytes") {
+TEST_CASE("the last space that is large enough is taken, and nothing is freed by no bytes") {
   FreedSpace space(50);
   space.free(0, 0);
   space.free(5, 4);
   space.free(20, 8);
-  space.free(30, 8);
-  CHECK(space.take(6) == 20);
+  space.free(30, 7);
+  CHECK(space.take(8) == 20);
+  CHECK(space.take(4) == 33);
   CHECK(space.take(4) == 5);
-  CHECK(space.take(8) == 30);
+  CHECK(space.take(3) == 30);
   CHECK(space.take(3) == 50);
+}
+
+TEST_CASE("what is freed from the end on leaves one space") {
+  FreedSpace space(50);
+  space.free(40, 10);
+  CHECK(space.take(5) == 45);
+  space.free(30, 10);
+  CHECK(space.take(5) == 40);
+  space.free(20, 10);
+  CHECK(space.take(20) == 20);
+  CHECK(space.end() == 50);
 }
 
 }  // namespace freed_space_test

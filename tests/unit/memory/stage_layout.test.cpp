@@ -435,20 +435,22 @@ TEST_CASE("rounded gradients overwrite no sum before it is rounded, and nothing 
   });
 }
 
-TEST_CASE("of equal bf16 layers, only the last one's rounded gradients need memory of their own") {
-  auto const layer = [](bool is_last) {
-    LayerFacts facts;
-    facts.parameters.push_back({{"weight", {1024}, DType::bf16}});
-    facts.is_loss = is_last;
-    return facts;
+TEST_CASE("only the last layer's rounded gradients need memory of their own, whichever are large") {
+  auto const gradient_bytes = [](std::vector<std::int64_t> const& sizes) {
+    ModelDescription model{{1, 1}, {}};
+    for (auto const size : sizes) {
+      LayerFacts facts;
+      facts.parameters.push_back({{"weight", {size}, DType::bf16}});
+      facts.is_loss = model.size() + 1 == sizes.size();
+      model.layers.push_back(facts);
+    }
+    auto const blocks = form_blocks(model);
+    auto const none = [](std::size_t) { return false; };
+    return lay_out_stage(model, blocks, StageKind::fused, {0, sizes.size()}, none).gradient_bytes;
   };
-  ModelDescription const model{{1, 1}, {layer(false), layer(false), layer(false), layer(true)}};
-  auto const blocks = form_blocks(model);
-  auto const stage =
-      lay_out_stage(model, blocks, StageKind::fused, {0, 4}, [](std::size_t) { return false; });
-  CHECK(stage.gradient_bytes == 4 * 4096 + 2048);
-  CHECK(stage.uses[3].rounded == 4 * 4096);
-  CHECK(stage.uses[2].rounded == 3 * 4096);
+  CHECK(gradient_bytes({1024, 1024, 1024, 1024}) == 4 * 4096 + 2048);
+  CHECK(gradient_bytes({2560, 1024, 1024, 1024}) == (2560 + 3 * 1024) * 4 + 2048);
+  CHECK(gradient_bytes({1024, 1024, 1024, 2560}) == (2560 + 3 * 1024) * 4 + 5120);
 }
 
 TEST_CASE(
