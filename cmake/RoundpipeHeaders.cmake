@@ -154,6 +154,7 @@ set(ROUNDPIPE_CORE_HEADERS
   include/roundpipe/simulate/simulated_bubbles.hpp
   include/roundpipe/simulate/simulator.hpp
   include/roundpipe/simulate/stage_activity.hpp
+  include/roundpipe/simulate/successors.hpp
   include/roundpipe/backend/host_backend.hpp
   include/roundpipe/backend/host_event.hpp
   include/roundpipe/backend/host_fence.hpp

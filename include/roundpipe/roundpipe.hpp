@@ -218,6 +218,7 @@
 #include <roundpipe/simulate/simulated_bubbles.hpp>
 #include <roundpipe/simulate/simulator.hpp>
 #include <roundpipe/simulate/stage_activity.hpp>
+#include <roundpipe/simulate/successors.hpp>
 #include <roundpipe/system/aligned_memory.hpp>
 #include <roundpipe/system/cpu_plan.hpp>
 #include <roundpipe/system/cpu_set.hpp>

@@ -45,7 +45,7 @@ struct UnrolledAction {
   std::size_t epoch = 0;           ///< Every action of an earlier epoch is over.
   Lane lane;                       ///< With the physical device.
   std::vector<std::size_t> waits;  ///< Numbers of unrolled actions.
-  std::vector<Access> accesses;
+  std::vector<Access> accesses;    ///< Empty where nobody asked for them.
 };
 
 /// "graph 3: optimizer step of block 2", for messages.
@@ -66,9 +66,9 @@ class GraphSequence {
 
   [[nodiscard]] std::size_t devices() const noexcept { return devices_; }
 
-  /// All actions in issue order. A wait that names no action of the sequence points to the waiting
-  /// action itself.
-  [[nodiscard]] std::vector<UnrolledAction> unroll() const;
+  /// All actions in issue order, their accesses if \p with_accesses. A wait that names no action of
+  /// the sequence points to the waiting action itself.
+  [[nodiscard]] std::vector<UnrolledAction> unroll(bool with_accesses = true) const;
 
  private:
   struct Entry {

@@ -14,6 +14,8 @@
 #include <cstddef>
 #include <deque>
 #include <optional>
+#include <span>
+#include <unordered_map>
 #include <utility>
 #include <vector>
 
@@ -25,21 +27,21 @@ namespace roundpipe::detail {
 class CopyEngines {
  public:
   CopyEngines(LinkModel const& link, std::size_t devices)
-      : sharing_(link, devices), engines_(2 * devices) {}
+      : sharing_(link, devices), engines_(2 * devices), flowing_(2 * devices) {}
 
   /// Adds the copy of \p action on \p lane at \p now_s, no earlier than the last advance.
   void add(std::size_t action, Lane const& lane, Bytes bytes, double now_s);
 
-  /// A lane of the host begins to work, or has ended, at \p now_s, no earlier than the last
-  /// advance.
-  void begin_work(double now_s) { set_work(working_ + 1, now_s); }
-  void end_work(double now_s) { set_work(working_ - 1, now_s); }
+  /// So many lanes of the host begin to work, or -\p lanes end, at \p now_s, no earlier than the
+  /// last advance.
+  void add_work(int lanes, double now_s);
 
   /// The end of the next copy's latency or bytes; none when there is no copy.
   [[nodiscard]] std::optional<double> next_event_s() const;
 
-  /// Advances to \p now_s, the time of the next event. \returns the actions that end then.
-  [[nodiscard]] std::vector<std::size_t> advance(double now_s);
+  /// Advances to \p now_s, the time of the next event. \returns the actions that end then; they are
+  /// there until the next advance.
+  [[nodiscard]] std::span<std::size_t const> advance(double now_s);
 
  private:
   struct Copy {
@@ -61,16 +63,21 @@ class CopyEngines {
     engine.event_s = now_s_ + sharing_.link().latency_s;
   }
 
-  void set_work(std::size_t lanes, double now_s);
-
   void move_to(double now_s);
 
   /// Sets the rate of every copy in flight.
   void share();
 
+  /// The rate of each engine that flows.
+  [[nodiscard]] std::vector<double> rates() const;
+
   LinkSharing sharing_;
   std::vector<Engine> engines_;  // for each device: up, then down
-  std::size_t working_ = 0;      // lanes of the host
+  int working_ = 0;              // lanes of the host
+  std::vector<bool> flowing_;    // by engine: whether a copy moves bytes
+  // By what flows, of each engine: its rate. The same engines flow together again and again.
+  std::unordered_map<std::vector<bool>, std::vector<double>> rates_;
+  std::vector<std::size_t> ended_;  // in the latest advance
   double now_s_ = 0;
 };
 

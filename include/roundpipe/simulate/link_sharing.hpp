@@ -8,6 +8,7 @@
 #include <roundpipe/config.hpp>
 #include <roundpipe/simulate/link_model.hpp>
 
+#include <array>
 #include <cstddef>
 #include <limits>
 #include <span>
@@ -43,10 +44,10 @@ class LinkSharing {
 
   /// A limit that some flows share.
   struct Limit {
-    double left;
-    std::vector<std::size_t> flows;
+    double left;            ///< Bytes per second, or \ref unlimited.
+    std::size_t flows = 0;  ///< Whose rate is not known yet.
 
-    [[nodiscard]] double share() const { return left / static_cast<double>(flows.size()); }
+    [[nodiscard]] double share() const { return left / static_cast<double>(flows); }
   };
 
   [[nodiscard]] double rate(CopyDirection direction) const noexcept {
@@ -54,10 +55,15 @@ class LinkSharing {
                                           : link_.download_bytes_per_second;
   }
 
-  [[nodiscard]] std::vector<Limit> limits_of(std::span<CopyFlow const> flows) const;
+  [[nodiscard]] std::size_t limits_one_way() const noexcept { return limits_.size() / 2; }
+
+  /// The numbers of the limits of \p flow: its device's link, its switch or \ref none, the root,
+  /// host memory.
+  [[nodiscard]] std::array<std::size_t, 4> limits_of(CopyFlow const& flow) const noexcept;
 
   LinkModel link_;
   std::vector<std::size_t> switch_of_;  // by device
+  std::vector<Limit> limits_;           // up, then down: links, switches, the root; host memory
 };
 
 }  // namespace roundpipe

@@ -13,6 +13,7 @@
 #include <roundpipe/simulate/action_times.hpp>
 #include <roundpipe/simulate/link_model.hpp>
 
+#include <cstddef>
 #include <vector>
 
 namespace roundpipe {
@@ -43,6 +44,16 @@ struct Simulation {
 /// \throws Error (invalid_argument) for invalid options, missing layer costs, and sequences with
 /// actions that wait forever.
 [[nodiscard]] Simulation simulate(GraphSequence const& sequence, SimulationOptions const& options);
+
+/// The seconds from the end of all compute before graph number \p first of \p sequence to the end
+/// of all compute before number \p end, by the same simulation. It stops there and records nothing,
+/// so it takes less time.
+/// \throws Error (invalid_argument) like \ref simulate, but for actions that wait forever only
+/// where compute before \p end waits for them.
+[[nodiscard]] double simulate_compute_seconds(GraphSequence const& sequence,
+                                              std::size_t first,
+                                              std::size_t end,
+                                              SimulationOptions const& options);
 
 }  // namespace roundpipe
 

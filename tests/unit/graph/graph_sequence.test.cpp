@@ -58,6 +58,21 @@ using Entries = std::vector<std::size_t>;
 
 }  // namespace
 
+TEST_CASE("actions are the same without accesses") {
+  auto const graph = graph_of({upload(), update().after({0})});
+  GraphSequence sequence(1);
+  sequence.add(graph).add(graph);
+  auto const with_accesses = sequence.unroll();
+  auto const without = sequence.unroll(false);
+  REQUIRE(without.size() == with_accesses.size());
+  for (std::size_t i = 0; i < without.size(); ++i) {
+    CHECK_FALSE(with_accesses[i].accesses.empty());
+    CHECK(without[i].accesses.empty());
+    CHECK(without[i].waits == with_accesses[i].waits);
+    CHECK(without[i].lane == with_accesses[i].lane);
+  }
+}
+
 TEST_CASE("devices rotate by the advance of each graph") {
   auto graph = graph_of({Made(ActionKind::forward, LaneKind::compute, 0),
                          Made(ActionKind::forward, LaneKind::compute, 2).after({0})},

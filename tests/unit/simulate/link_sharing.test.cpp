@@ -41,6 +41,13 @@ TEST_CASE(
   CHECK(rates_of(link, {{0, up}, {0, down}, {1, up}}) == std::vector<double>{5, 10, 10});
 }
 
+TEST_CASE("a copy slows the other direction of its link also where its own has no limit") {
+  LinkModel link{10, 0};
+  link.both_ways_factor = 0.5;
+  CHECK(rates_of(link, {{0, up}, {0, down}, {1, up}}) ==
+        std::vector<double>{5, LinkSharing::unlimited, 10});
+}
+
 TEST_CASE("the link of one device may be slower than the others") {
   LinkModel link{10, 20};
   link.device_factors = {1, 1, 0.5, 1};

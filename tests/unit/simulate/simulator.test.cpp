@@ -7,6 +7,7 @@
 
 #include <doctest/doctest.h>
 
+#include <algorithm>
 #include <cstddef>
 #include <utility>
 #include <vector>
@@ -59,6 +60,35 @@ Times times_of(ActionGraph const& graph, SimulationOptions const& options, std::
     times.emplace_back(entry.start_s, entry.end_s);
   }
   return times;
+}
+
+TEST_CASE("the seconds of compute end where the timeline says") {
+  auto graph = graph_of({chunk_up(20),
+                         compute().after({0}),
+                         boundary_down(15).after({1}),
+                         boundary_up(25, 1).after({2}),
+                         compute(1).after({3})},
+                        GraphRole::call,
+                        2);
+  graph.advance = 1;
+  GraphSequence sequence(2);
+  sequence.add(graph).add(graph).add(graph).add(graph);
+  auto const options = example_options();
+  auto const simulation = simulate(sequence, options);
+  auto const end_of = [&](std::size_t graphs) {
+    double end_s = 0;
+    for (auto const& entry : simulation.timeline) {
+      auto const counts = entry.lane.kind == LaneKind::compute && entry.graph < graphs;
+      end_s = counts ? std::max(end_s, entry.end_s) : end_s;
+    }
+    return end_s;
+  };
+  for (std::size_t first = 0; first < 4; ++first) {
+    for (auto end = first; end <= 4; ++end) {
+      CHECK(simulate_compute_seconds(sequence, first, end, options) == end_of(end) - end_of(first));
+    }
+  }
+  CHECK(end_of(4) > end_of(3));
 }
 
 TEST_CASE("a lane runs its actions in order, each when all its waits are over") {

@@ -75,7 +75,7 @@ struct SequencePosition {
 
 }  // namespace detail
 
-ROUNDPIPE_INLINE std::vector<UnrolledAction> GraphSequence::unroll() const {
+ROUNDPIPE_INLINE std::vector<UnrolledAction> GraphSequence::unroll(bool with_accesses) const {
   std::vector<UnrolledAction> result;
   result.reserve(std::accumulate(
       entries_.begin(), entries_.end(), std::size_t{0}, [](std::size_t sum, Entry const& entry) {
@@ -104,11 +104,14 @@ ROUNDPIPE_INLINE std::vector<UnrolledAction> GraphSequence::unroll() const {
       unrolled.epoch = epoch;
       unrolled.lane = place.physical(action.lane);
       unrolled.waits.reserve(action.waits.size());
-      unrolled.accesses.reserve(action.reads.size() + action.writes.size());
       for (auto const wait : action.waits) {
         auto const exists = wait.valid() && wait.index() < graph.actions.size();
         unrolled.waits.push_back(base + (exists ? wait.index() : i));
       }
+      if (!with_accesses) {
+        continue;
+      }
+      unrolled.accesses.reserve(action.reads.size() + action.writes.size());
       for (bool const writes : {false, true}) {
         for (auto const& buffer : writes ? action.writes : action.reads) {
           auto access = detail::access_of(graph, action, buffer, writes, position);

@@ -10,6 +10,7 @@
 #include <algorithm>
 #include <cstddef>
 #include <optional>
+#include <span>
 #include <vector>
 
 namespace roundpipe {
@@ -44,9 +45,9 @@ ROUNDPIPE_INLINE std::optional<double> CopyEngines::next_event_s() const {
   return next;
 }
 
-ROUNDPIPE_INLINE std::vector<std::size_t> CopyEngines::advance(double now_s) {
+ROUNDPIPE_INLINE std::span<std::size_t const> CopyEngines::advance(double now_s) {
   move_to(now_s);
-  std::vector<std::size_t> ended;
+  ended_.clear();
   for (auto& engine : engines_) {
     if (engine.queue.empty() || engine.event_s > now_s) {
       continue;
@@ -54,7 +55,7 @@ ROUNDPIPE_INLINE std::vector<std::size_t> CopyEngines::advance(double now_s) {
     if (!engine.flows && engine.queue.front().bytes_left > 0) {
       engine.flows = true;
     } else {
-      ended.push_back(engine.queue.front().action);
+      ended_.push_back(engine.queue.front().action);
       engine.ended = engine.queue.front().lane;
       engine.ended_s = now_s;
       engine.queue.pop_front();
@@ -65,12 +66,12 @@ ROUNDPIPE_INLINE std::vector<std::size_t> CopyEngines::advance(double now_s) {
     }
   }
   share();
-  return ended;
+  return ended_;
 }
 
-ROUNDPIPE_INLINE void CopyEngines::set_work(std::size_t lanes, double now_s) {
-  auto const changes = (working_ > 0) != (lanes > 0);
-  working_ = lanes;
+ROUNDPIPE_INLINE void CopyEngines::add_work(int lanes, double now_s) {
+  auto const changes = (working_ > 0) != (working_ + lanes > 0);
+  working_ += lanes;
   if (changes && sharing_.link().upload_share_beside_work < 1) {
     move_to(now_s);
     share();
@@ -88,25 +89,40 @@ ROUNDPIPE_INLINE void CopyEngines::move_to(double now_s) {
 }
 
 ROUNDPIPE_INLINE void CopyEngines::share() {
-  std::vector<CopyFlow> flows;
-  std::vector<Engine*> flowing;
   for (std::size_t i = 0; i < engines_.size(); ++i) {
-    if (engines_[i].flows) {
-      flows.push_back({i / 2, i % 2 == 0 ? CopyDirection::up : CopyDirection::down});
-      flowing.push_back(&engines_[i]);
-    }
+    flowing_[i] = engines_[i].flows;
   }
-  auto rates = sharing_.rates(flows);
-  for (std::size_t i = 0; i < flowing.size(); ++i) {
-    if (working_ > 0 && flows[i].direction == CopyDirection::up) {
-      rates[i] *= sharing_.link().upload_share_beside_work;
-    }
-    auto& engine = *flowing[i];
-    if (engine.rate != rates[i] || engine.event_s <= now_s_) {  // otherwise its end stays the same
-      engine.rate = rates[i];
+  auto const [found, is_new] = rates_.try_emplace(flowing_);
+  if (is_new) {
+    found->second = rates();
+  }
+  auto const upload_share = working_ > 0 ? sharing_.link().upload_share_beside_work : 1;
+  for (std::size_t i = 0; i < engines_.size(); ++i) {
+    auto& engine = engines_[i];
+    auto const rate = found->second[i] * (i % 2 == 0 ? upload_share : 1);
+    // Otherwise the end of the copy stays the same.
+    if (engine.flows && (engine.rate != rate || engine.event_s <= now_s_)) {
+      engine.rate = rate;
       engine.event_s = now_s_ + engine.queue.front().bytes_left / engine.rate;
     }
   }
+}
+
+ROUNDPIPE_INLINE std::vector<double> CopyEngines::rates() const {
+  std::vector<CopyFlow> flows;
+  std::vector<std::size_t> flowing;
+  for (std::size_t i = 0; i < engines_.size(); ++i) {
+    if (engines_[i].flows) {
+      flows.push_back({i / 2, i % 2 == 0 ? CopyDirection::up : CopyDirection::down});
+      flowing.push_back(i);
+    }
+  }
+  auto const rates = sharing_.rates(flows);
+  std::vector<double> result(engines_.size(), 0.0);
+  for (std::size_t i = 0; i < flowing.size(); ++i) {
+    result[flowing[i]] = rates[i];
+  }
+  return result;
 }
 
 }  // namespace detail

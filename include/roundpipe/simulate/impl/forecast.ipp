@@ -33,16 +33,9 @@ namespace detail {
       sequence.add(*graph);
     }
   }
-  double warm_s = 0;
-  double end_s = 0;
-  for (auto const& entry : simulate(sequence, options).timeline) {
-    if (entry.lane.kind == LaneKind::compute &&
-        entry.graph < (warm_up + measured) * graphs.size()) {
-      end_s = std::max(end_s, entry.end_s);
-      warm_s = entry.graph < warm_up * graphs.size() ? end_s : warm_s;
-    }
-  }
-  return (end_s - warm_s) / static_cast<double>(measured);
+  return simulate_compute_seconds(
+             sequence, warm_up * graphs.size(), (warm_up + measured) * graphs.size(), options) /
+         static_cast<double>(measured);
 }
 
 }  // namespace detail

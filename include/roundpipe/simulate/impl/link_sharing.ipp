@@ -6,6 +6,7 @@
 #include <roundpipe/simulate/link_sharing.hpp>
 
 #include <algorithm>
+#include <array>
 #include <cstddef>
 #include <span>
 #include <utility>
@@ -21,72 +22,76 @@ ROUNDPIPE_INLINE LinkSharing::LinkSharing(LinkModel link, std::size_t devices)
       switch_of_[device] = group;
     }
   }
+  auto const add = [&](double bytes_per_second) {
+    limits_.push_back({bytes_per_second > 0 ? bytes_per_second : unlimited});
+  };
+  for (auto const direction : {CopyDirection::up, CopyDirection::down}) {
+    for (std::size_t device = 0; device < devices; ++device) {
+      add(rate(direction) * (link_.device_factors.empty() ? 1 : link_.device_factors[device]));
+    }
+    for (std::size_t group = 0; group < link_.groups.size(); ++group) {
+      add(rate(direction));
+    }
+    add(link_.root_bytes_per_second);
+  }
+  add(link_.host_bytes_per_second);
+}
+
+ROUNDPIPE_INLINE std::array<std::size_t, 4> LinkSharing::limits_of(
+    CopyFlow const& flow) const noexcept {
+  auto const first = flow.direction == CopyDirection::up ? 0 : limits_one_way();
+  auto const group = switch_of_[flow.device];
+  return {first + flow.device,
+          group == none ? none : first + switch_of_.size() + group,
+          first + limits_one_way() - 1,
+          limits_.size() - 1};
 }
 
 ROUNDPIPE_INLINE std::vector<double> LinkSharing::rates(std::span<CopyFlow const> flows) const {
-  auto limits = limits_of(flows);
-  std::vector<double> result(flows.size(), unlimited);
-  std::vector<bool> settled(flows.size(), false);
-  for (;;) {
-    Limit* tightest = nullptr;
-    for (auto& limit : limits) {
-      std::erase_if(limit.flows, [&](std::size_t flow) { return settled[flow]; });
-      if (!limit.flows.empty() && (tightest == nullptr || limit.share() < tightest->share())) {
-        tightest = &limit;
+  auto limits = limits_;
+  std::vector<std::array<std::size_t, 4>> limits_by_flow;
+  for (auto const& flow : flows) {
+    for (auto const i : limits_by_flow.emplace_back(limits_of(flow))) {
+      if (i != none) {
+        ++limits[i].flows;
       }
     }
-    if (tightest == nullptr) {
+  }
+  for (std::size_t device = 0; device < switch_of_.size(); ++device) {
+    auto& up = limits[device];
+    auto& down = limits[limits_one_way() + device];
+    if (up.flows > 0 && down.flows > 0) {
+      up.left *= link_.both_ways_factor;
+      down.left *= link_.both_ways_factor;
+    }
+  }
+  std::vector<double> result(flows.size(), unlimited);
+  for (;;) {
+    auto tightest = none;
+    auto share = unlimited;
+    for (std::size_t i = 0; i < limits.size(); ++i) {
+      if (limits[i].flows > 0 && limits[i].share() < share) {
+        tightest = i;
+        share = limits[i].share();
+      }
+    }
+    if (tightest == none) {
       return result;
     }
-    auto const share = tightest->share();
-    auto const taken = tightest->flows;  // a copy: the limit loses its flows below
-    for (auto const flow : taken) {
-      result[flow] = share;
-      settled[flow] = true;
-      for (auto& limit : limits) {
-        if (std::find(limit.flows.begin(), limit.flows.end(), flow) != limit.flows.end()) {
-          limit.left = std::max(0.0, limit.left - share);
+    for (std::size_t f = 0; f < flows.size(); ++f) {
+      auto const& own = limits_by_flow[f];
+      if (result[f] != unlimited || std::find(own.begin(), own.end(), tightest) == own.end()) {
+        continue;
+      }
+      result[f] = share;
+      for (auto const i : own) {
+        if (i != none) {
+          limits[i].left = std::max(0.0, limits[i].left - share);
+          --limits[i].flows;
         }
       }
     }
   }
-}
-
-ROUNDPIPE_INLINE std::vector<LinkSharing::Limit> LinkSharing::limits_of(
-    std::span<CopyFlow const> flows) const {
-  std::vector<Limit> limits;
-  auto const add = [&](double bytes_per_second, auto const& is_limited) {
-    Limit limit{bytes_per_second, {}};
-    for (std::size_t i = 0; bytes_per_second > 0 && i < flows.size(); ++i) {
-      if (is_limited(flows[i])) {
-        limit.flows.push_back(i);
-      }
-    }
-    if (!limit.flows.empty()) {
-      limits.push_back(std::move(limit));
-    }
-  };
-  for (auto const direction : {CopyDirection::up, CopyDirection::down}) {
-    for (std::size_t device = 0; device < switch_of_.size(); ++device) {
-      auto const both_ways = std::any_of(flows.begin(), flows.end(), [&](CopyFlow const& flow) {
-        return flow.device == device && flow.direction != direction;
-      });
-      auto const own = link_.device_factors.empty() ? 1 : link_.device_factors[device];
-      auto const factor = both_ways ? link_.both_ways_factor : 1;
-      add(rate(direction) * own * factor, [&](CopyFlow const& flow) {
-        return flow.device == device && flow.direction == direction;
-      });
-    }
-    for (std::size_t group = 0; group < link_.groups.size(); ++group) {
-      add(rate(direction), [&](CopyFlow const& flow) {
-        return switch_of_[flow.device] == group && flow.direction == direction;
-      });
-    }
-    add(link_.root_bytes_per_second,
-        [&](CopyFlow const& flow) { return flow.direction == direction; });
-  }
-  add(link_.host_bytes_per_second, [](CopyFlow const&) { return true; });
-  return limits;
 }
 
 }  // namespace roundpipe

@@ -10,12 +10,11 @@
 #include <roundpipe/simulate/action_times.hpp>
 #include <roundpipe/simulate/copy_engines.hpp>
 #include <roundpipe/simulate/simulator.hpp>
+#include <roundpipe/simulate/successors.hpp>
 
 #include <algorithm>
 #include <cstddef>
 #include <functional>
-#include <map>
-#include <optional>
 #include <queue>
 #include <utility>
 #include <vector>
@@ -24,16 +23,16 @@ namespace roundpipe {
 
 namespace detail {
 
-/// One run of a sequence. Every lane takes its actions in issue order, each when all its waits are
-/// over. The two lanes of a direction share a device's copy engine.
+/// One run of a sequence. Lanes take their actions in issue order, each when all its waits are over.
 class Simulator {
  public:
-  Simulator(GraphSequence const& sequence, SimulationOptions const& options)
+  Simulator(GraphSequence const& sequence, SimulationOptions const& options, bool with_accesses)
       : options_(options),
         devices_(sequence.devices()),
-        actions_(sequence.unroll()),
+        actions_(sequence.unroll(with_accesses)),
         times_(options.compute, devices_),
         engines_(options.link, devices_),
+        successors_(actions_),
         states_(actions_.size()),
         issuing_(devices_) {
     require(options.hand_over_s >= 0 && options.dispatch_s >= 0,
@@ -42,10 +41,16 @@ class Simulator {
     prepare();
   }
 
-  /// \throws Error (invalid_argument) when some actions wait forever.
-  [[nodiscard]] Simulation run() && {
+  /// Runs until all actions are over for which `counts(action)` holds.
+  /// \throws Error (invalid_argument) when some of them wait forever.
+  template <class F>
+  void run(F const& counts) {
+    for (std::size_t i = 0; i < actions_.size(); ++i) {
+      states_[i].counts = counts(actions_[i]);
+      running_ += states_[i].counts ? 1 : 0;
+    }
     issue_graphs(0);
-    for (;;) {
+    while (running_ > 0) {
       auto const copy_end_s = engines_.next_event_s();
       if (!events_.empty() && (!copy_end_s || events_.top().at_s <= *copy_end_s)) {
         auto const event = events_.top();
@@ -56,25 +61,34 @@ class Simulator {
           end(action, *copy_end_s);
         }
       } else {
-        break;
+        throw Error(Errc::invalid_argument,
+                    "a simulated sequence never ends: some of its actions wait forever");
       }
     }
-    require(ended_ == actions_.size(),
-            Errc::invalid_argument,
-            "a simulated sequence never ends: some of its actions wait forever");
+  }
+
+  [[nodiscard]] Simulation record() && {
     auto entries = timeline();
     return {std::move(actions_), std::move(entries)};
   }
 
+  /// The end of the last action that counts of the graphs before \p graph; 0 without any.
+  [[nodiscard]] double end_before(std::size_t graph) const {
+    double end_s = 0;
+    for (std::size_t i = 0; i < actions_.size() && actions_[i].graph < graph; ++i) {
+      end_s = states_[i].counts ? std::max(end_s, states_[i].end_s) : end_s;
+    }
+    return end_s;
+  }
+
  private:
   struct State {
-    std::size_t missing = 2;  ///< The events that are still missing: issue, lane, waits.
+    std::size_t missing = 1;  ///< The events that are still missing: issue, lane, waits.
     double ready_s = 0;       ///< The earliest possible start.
     double start_s = 0;
     double end_s = 0;
-    std::vector<std::size_t> followers;  ///< Actions that wait for this action.
-    std::optional<std::size_t> next;     ///< On its lane.
-    bool hands_over = false;             ///< Waits for a boundary from another device.
+    bool hands_over = false;  ///< Waits for a boundary from another device.
+    bool counts = false;      ///< The run goes on until it is over.
   };
   enum class EventKind { ready, end, issued };
   struct Event {
@@ -94,12 +108,9 @@ class Simulator {
     bool busy = false;
   };
 
-  [[nodiscard]] bool copies(std::size_t i) const noexcept {
-    auto const kind = actions_[i].lane.kind;
-    return actions_[i].lane.device.valid() && kind != LaneKind::compute;
-  }
-  [[nodiscard]] bool is_host_work(std::size_t i) const noexcept {
-    return !actions_[i].lane.device.valid();
+  /// How many of the host's lanes the action keeps busy.
+  [[nodiscard]] int host_lanes(std::size_t i) const noexcept {
+    return !actions_[i].lane.device.valid() && states_[i].end_s > states_[i].start_s ? 1 : 0;
   }
   [[nodiscard]] bool is_boundary_up(std::size_t i) const noexcept {
     auto const kind = actions_[i].action->kind;
@@ -111,23 +122,18 @@ class Simulator {
   }
 
   void prepare() {
-    std::map<Lane, std::size_t> latest;
     for (std::size_t i = 0; i < actions_.size(); ++i) {
       auto const& action = actions_[i];
       auto& state = states_[i];
       for (auto const wait : action.waits) {
         ++state.missing;
-        states_[wait].followers.push_back(i);
         state.hands_over =
             state.hands_over || (is_boundary_up(i) && actions_[wait].lane.device.valid() &&
                                  actions_[wait].lane.device != action.lane.device);
       }
-      if (auto const found = latest.find(action.lane); found != latest.end()) {
-        states_[found->second].next = i;
-      } else {
-        --state.missing;
+      if (auto const next = successors_.next_on_lane(i)) {
+        ++states_[*next].missing;
       }
-      latest[action.lane] = i;
       if (action.graph >= graphs_.size()) {
         graphs_.resize(action.graph + 1, {i, i, 0});
       }
@@ -197,35 +203,30 @@ class Simulator {
   void start(std::size_t i, double now_s) {
     auto& state = states_[i];
     state.start_s = now_s;
-    if (copies(i)) {
-      auto const& lane = actions_[i].lane;
-      engines_.add(i, lane, actions_[i].action->bytes, now_s);
-    } else {
-      auto const seconds = times_(actions_[i]);
-      if (is_host_work(i) && seconds > 0) {
-        engines_.begin_work(now_s);
-      }
-      push(now_s + seconds, EventKind::end, i);
+    auto const& lane = actions_[i].lane;
+    if (lane.device.valid() && lane.kind != LaneKind::compute) {
+      return engines_.add(i, lane, actions_[i].action->bytes, now_s);
     }
+    state.end_s = now_s + times_(actions_[i]);
+    engines_.add_work(host_lanes(i), now_s);
+    push(state.end_s, EventKind::end, i);
   }
 
   void end(std::size_t i, double now_s) {
     auto& state = states_[i];
-    ++ended_;
+    running_ -= state.counts ? 1 : 0;
     state.end_s = now_s;
-    if (is_host_work(i) && state.end_s > state.start_s) {
-      engines_.end_work(now_s);
-    }
+    engines_.add_work(-host_lanes(i), now_s);
     if (state.hands_over) {
       state.start_s -= options_.hand_over_s;  // the boundary was in transit
     }
-    for (auto const follower : state.followers) {
-      auto const& lane = actions_[follower].lane;
-      auto const other = actions_[i].lane.device.valid() && actions_[i].lane.device != lane.device;
+    for (auto const follower : successors_.waiting_for(i)) {
+      auto const device = actions_[i].lane.device;
+      auto const other = device.valid() && device != actions_[follower].lane.device;
       satisfy(follower, is_boundary_up(follower) && other ? now_s + options_.hand_over_s : now_s);
     }
-    if (state.next) {
-      satisfy(*state.next, now_s);
+    if (auto const next = successors_.next_on_lane(i)) {
+      satisfy(*next, now_s);
     }
     if (brings_loss(i) && --losses_before_ == 0) {
       issue_graphs(now_s);
@@ -265,6 +266,7 @@ class Simulator {
   std::vector<UnrolledAction> actions_;
   ActionTimes times_;
   CopyEngines engines_;
+  Successors successors_;
   std::vector<State> states_;  // by action
   std::vector<Graph> graphs_;
   std::vector<Issuing> issuing_;  // by device
@@ -272,14 +274,27 @@ class Simulator {
   std::size_t event_count_ = 0;
   std::size_t issued_graphs_ = 0;
   std::size_t losses_before_ = 0;  // losses of issued graphs that are still missing
-  std::size_t ended_ = 0;
+  std::size_t running_ = 0;        // actions that count and are not over
 };
 
 }  // namespace detail
 
 ROUNDPIPE_INLINE Simulation simulate(GraphSequence const& sequence,
                                      SimulationOptions const& options) {
-  return detail::Simulator(sequence, options).run();
+  detail::Simulator simulator(sequence, options, true);
+  simulator.run([](UnrolledAction const&) { return true; });
+  return std::move(simulator).record();
+}
+
+ROUNDPIPE_INLINE double simulate_compute_seconds(GraphSequence const& sequence,
+                                                 std::size_t first,
+                                                 std::size_t end,
+                                                 SimulationOptions const& options) {
+  detail::Simulator simulator(sequence, options, false);
+  simulator.run([&](UnrolledAction const& action) {
+    return action.lane.kind == LaneKind::compute && action.graph < end;
+  });
+  return simulator.end_before(end) - simulator.end_before(first);
 }
 
 }  // namespace roundpipe
