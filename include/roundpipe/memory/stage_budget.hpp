@@ -17,6 +17,7 @@
 #include <algorithm>
 #include <array>
 #include <cstddef>
+#include <optional>
 #include <utility>
 #include <vector>
 
@@ -69,12 +70,18 @@ struct StageNeeds {
   }
 };
 
-/// The sizes of all stages that a partition may choose from, computed once.
+/// The sizes of all stages that a partition may choose from, each computed when it is first asked
+/// for: with a tight budget, few are. So two threads must not ask one object at a time.
 class StageBudget {
  public:
+  /// \p model and \p blocks must outlive this.
   StageBudget(ModelDescription const& model,
               ParameterBlocks const& blocks,
-              WorkingSet const& working_set = {});
+              WorkingSet working_set = {})
+      : model_(model),
+        blocks_(blocks),
+        working_set_(std::move(working_set)),
+        sizes_(2 * model.size() * model.size()) {}
 
   /// What a device needs to run this stage alone: ring entries times their counts, and scratch.
   [[nodiscard]] Bytes bytes(StageDirection direction,
@@ -85,22 +92,16 @@ class StageBudget {
   [[nodiscard]] std::pair<std::size_t, Bytes> largest_layer(Buffering const& buffering) const;
 
   /// What the stage needs of each class.
-  [[nodiscard]] StageNeeds const& needs(StageDirection direction, LayerRange range) const {
-    return sizes_[index(direction, range)];
-  }
+  [[nodiscard]] StageNeeds const& needs(StageDirection direction, LayerRange range) const;
 
  private:
   [[nodiscard]] static StageNeeds sizes_of(StageLayout const& layout);
-  [[nodiscard]] std::size_t index(StageDirection direction, LayerRange range) const {
-    return ((direction == StageDirection::forward ? 0 : layers_) + range.first) * layers_ +
-           range.count - 1;
-  }
-  [[nodiscard]] StageNeeds& at(StageDirection direction, LayerRange range) {
-    return sizes_[index(direction, range)];
-  }
+  [[nodiscard]] StageNeeds compute(StageDirection direction, LayerRange range) const;
 
-  std::size_t layers_;
-  std::vector<StageNeeds> sizes_;
+  ModelDescription const& model_;
+  ParameterBlocks const& blocks_;
+  WorkingSet working_set_;
+  mutable std::vector<std::optional<StageNeeds>> sizes_;  // by direction, first layer and count
 };
 
 }  // namespace roundpipe

@@ -18,28 +18,32 @@
 
 namespace roundpipe {
 
-ROUNDPIPE_INLINE StageBudget::StageBudget(ModelDescription const& model,
-                                          ParameterBlocks const& blocks,
-                                          WorkingSet const& working_set)
-    : layers_(model.size()), sizes_(2 * layers_ * layers_) {
-  for (std::size_t first = 0; first < layers_; ++first) {
-    for (std::size_t count = 1; first + count <= layers_; ++count) {
-      LayerRange const range{first, count};
-      auto const lay_out = [&](StageKind kind) {
-        auto const is_checkpoint = [](std::size_t) { return false; };
-        return sizes_of(lay_out_stage(model, blocks, kind, range, is_checkpoint, working_set));
-      };
-      auto const kind = stage_kind(StageDirection::backward, range, layers_);
-      auto& backward = at(StageDirection::backward, range) = lay_out(kind);
-      auto& forward = at(StageDirection::forward, range);
-      if (kind != StageKind::fused) {
-        forward = lay_out(StageKind::forward);
-        continue;
-      }
-      forward = lay_out(StageKind::evaluate);  // the fused stage also evaluates
-      backward.include(forward);
-    }
+ROUNDPIPE_INLINE StageNeeds const& StageBudget::needs(StageDirection direction,
+                                                      LayerRange range) const {
+  auto const layers = model_.size();
+  auto const row = (direction == StageDirection::forward ? 0 : layers) + range.first;
+  auto& known = sizes_[row * layers + range.count - 1];
+  if (!known) {
+    known = compute(direction, range);
   }
+  return *known;
+}
+
+ROUNDPIPE_INLINE StageNeeds StageBudget::compute(StageDirection direction, LayerRange range) const {
+  auto const is_checkpoint = [](std::size_t) { return false; };
+  auto const lay_out = [&](StageKind kind) {
+    return sizes_of(lay_out_stage(model_, blocks_, kind, range, is_checkpoint, working_set_));
+  };
+  auto const backward = stage_kind(StageDirection::backward, range, model_.size());
+  auto const is_fused = backward == StageKind::fused;  // the fused stage also evaluates
+  if (direction == StageDirection::forward) {
+    return lay_out(is_fused ? StageKind::evaluate : StageKind::forward);
+  }
+  auto result = lay_out(backward);
+  if (is_fused) {
+    result.include(needs(StageDirection::forward, range));
+  }
+  return result;
 }
 
 ROUNDPIPE_INLINE Bytes StageBudget::bytes(StageDirection direction,
@@ -51,7 +55,7 @@ ROUNDPIPE_INLINE Bytes StageBudget::bytes(StageDirection direction,
 ROUNDPIPE_INLINE std::pair<std::size_t, Bytes> StageBudget::largest_layer(
     Buffering const& buffering) const {
   std::pair<std::size_t, Bytes> largest{0, 0};
-  for (std::size_t i = 0; i < layers_; ++i) {
+  for (std::size_t i = 0; i < model_.size(); ++i) {
     auto const needed = bytes(StageDirection::backward, {i, 1}, buffering);
     if (needed > largest.second) {
       largest = {i, needed};
