@@ -386,6 +386,7 @@ void joint(benchmark::State& state) {
     seconds = forecast(planner.plan_stages(model, blocks, CostModel(costs), options, forecast));
   }
   state.counters["forecasts"] = static_cast<double>(forecasts - 1);
+  state.counters["forecast_s"] = seconds;
   options.checkpoints = Checkpoints::stages;
   auto const of_stages =
       forecast(planner.plan_stages(model, blocks, CostModel(costs), options, forecast));

@@ -74,8 +74,7 @@ class StageFinder {
                                                 Buffering const& buffering,
                                                 std::optional<FoundPlan> found) const;
 
-  /// The best stages without asking a policy that yields; of another, the policy's. The host has
-  /// room for them.
+  /// \ref find, then \ref refine. The host has room for the plan.
   [[nodiscard]] std::optional<FoundPlan> best(WorkingSetChoice const& choice,
                                               Buffering const& buffering) const;
 

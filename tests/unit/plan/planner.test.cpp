@@ -202,6 +202,49 @@ TEST_CASE("a policy that yields to the forecast gets stages that share the rings
   CHECK(limited.has_room(chosen));
 }
 
+TEST_CASE("the stages of a policy that yields are among those that keep saves") {
+  /// Cuts as nobody else does: the first two layers in one backward stage, the others each by
+  /// itself.
+  struct TwoThenOne {
+    [[nodiscard]] Partition partition(PartitionProblem const& problem) const {
+      Partition partition;
+      for (auto i = problem.costs.size(); i-- > 2;) {
+        partition.forward.insert(partition.forward.begin(), {i - 1, 1});
+        partition.backward.push_back({i, 1});
+      }
+      partition.forward.insert(partition.forward.begin(), {0, 1});
+      partition.backward.push_back({0, 2});
+      return partition;
+    }
+    [[nodiscard]] static constexpr bool yields_to_forecast() noexcept { return true; }
+  };
+  auto const model = describe(toy_model({.dense = 4}), {2, 3});
+  auto const blocks = form_blocks(model);
+  CostModel const costs(std::vector<LayerCost>(model.size(), {1e-3, 2e-3}));
+  PlanOptions const options{.micro_batches_per_round = 2,
+                            .device_memory = 20 * model.layers[1].footprint.saved_bytes};
+  auto const own =
+      TwoThenOne{}.partition({.costs = costs.layers(), .devices = 1, .micro_batches_per_call = 2});
+  auto const is_own = [&](StagePlan const& plan) { return plan.partition == own; };
+  auto const keeps = [&](StagePlan const& plan) {
+    Bytes kept = 0;
+    for (std::size_t layer = 0; layer < model.size(); ++layer) {
+      kept += plan.train.front().working_set.most_bytes(layer);
+    }
+    return kept > 0;
+  };
+  // Only together they are worth anything. A single stage would have nothing to keep.
+  PlanForecast const forecast = [&](StagePlan const& plan) {
+    auto const pays = is_own(plan) == keeps(plan) && plan.partition.size() > 1;
+    return pays ? (is_own(plan) ? 1.0 : 2.0) : 3.0;
+  };
+  Planner const planner{
+      RoundRobinSchedule{}, PriorityTransferEngine{}, LayerEventProtocol{}, TwoThenOne{}};
+  auto const plan = planner.plan_stages(model, blocks, costs, options, forecast);
+  CHECK(is_own(plan));
+  CHECK(keeps(plan));
+}
+
 TEST_CASE("offloading changes nothing for the fused stage and its evaluation") {
   auto const model = describe(toy_model({.dense = 6}), {8, 8});
   auto const blocks = form_blocks(model);

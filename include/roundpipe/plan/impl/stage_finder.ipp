@@ -66,15 +66,14 @@ ROUNDPIPE_INLINE std::optional<FoundPlan> StageFinder::refine(
   auto has_room = found && options_.host_has_room(found->plan);
   std::size_t worse = 0;
   for (auto& partition : StageRefinement(choice, buffering, options_).partitions()) {
-    auto other = evaluate(choice.set, buffering, std::move(partition));
-    if (!other) {
-      continue;
-    }
-    if (has_room && found->seconds <= other->seconds) {
+    // The policy may have found these stages; then they have their forecast.
+    auto const is_known = found && partition == found->plan.partition;
+    auto other = is_known ? std::nullopt : evaluate(choice.set, buffering, std::move(partition));
+    if (has_room && (is_known || (other && found->seconds <= other->seconds))) {
       if (++worse == most_worse) {
         break;
       }
-    } else {
+    } else if (other) {
       found = std::move(other);
       has_room = true;
     }
@@ -84,10 +83,7 @@ ROUNDPIPE_INLINE std::optional<FoundPlan> StageFinder::refine(
 
 ROUNDPIPE_INLINE std::optional<FoundPlan> StageFinder::best(WorkingSetChoice const& choice,
                                                             Buffering const& buffering) const {
-  if (yields_to_forecast_) {
-    return refine(choice, buffering, std::nullopt);
-  }
-  auto found = find(choice, buffering);
+  auto found = refine(choice, buffering, find(choice, buffering));
   return found && options_.host_has_room(found->plan) ? std::move(found) : std::nullopt;
 }
 
