@@ -45,10 +45,14 @@ class StageSearch {
   [[nodiscard]] StagePlan run() const;
 
  private:
-  /// What follows from \p set; with rounds that overlap, where the options want that.
-  [[nodiscard]] WorkingSetChoice choice_of(WorkingSet set) const {
+  /// \p set, with rounds that overlap where the options say so.
+  [[nodiscard]] WorkingSet pinned(WorkingSet set) const {
     set.set_overlaps_rounds(options_.overlaps_rounds.value_or(set.overlaps_rounds()));
-    return {model_, blocks_, costs_, std::move(set)};
+    return set;
+  }
+  /// What follows from \p set, \ref pinned.
+  [[nodiscard]] WorkingSetChoice choice_of(WorkingSet set) const {
+    return {model_, blocks_, costs_, pinned(std::move(set))};
   }
   /// The host keeps all saves of so many micro-batches.
   [[nodiscard]] WorkingSet keep_all_of(std::size_t micro_batches) const {
@@ -58,7 +62,14 @@ class StageSearch {
   /// save, through a ring of \p entries.
   [[nodiscard]] WorkingSet carry(std::size_t layers,
                                  std::size_t eighths,
-                                 std::size_t entries) const;
+                                 std::size_t entries) const {
+    return choose_saves(model_,
+                        costs_,
+                        layers,
+                        static_cast<double>(eighths) / 8,
+                        entries,
+                        options_.micro_batches_per_round);
+  }
 
   /// The plan that the forecast prefers of the first and of those for which the host has room;
   /// without a forecast, the first, if there is any.
@@ -74,8 +85,36 @@ class StageSearch {
   std::size_t keep_saves(FoundPlan& best) const;
 
   /// Replaces \p best by a plan whose rounds overlap, if one is faster. It descends from all saves;
-  /// of the first round, which overlaps no other, the link carries \p first_eighths.
+  /// of the first round, whose forward runs alone, the link carries \p first_eighths. Then it
+  /// lowers those of the last one, whose backward runs alone.
   void overlap_rounds(FoundPlan& best, std::size_t first_eighths) const;
+
+  /// Replaces \p top, whose working set is `set_of(eighths)`, by plans of the same stages with more
+  /// eighths, up to \p most, or else with fewer, as long as they are faster; then by the best
+  /// stages for these eighths. Returns the eighths.
+  template <class F>
+  std::size_t climb(std::optional<FoundPlan>& top,
+                    std::size_t eighths,
+                    std::size_t most,
+                    F const& set_of) const {
+    auto const buffering = top->plan.memory.buffering;
+    auto const go = [&](bool up) {
+      auto const begin = eighths;
+      for (auto n = eighths; up ? n++ < most : --n > 0; eighths = n) {
+        auto found = finder_.evaluate(pinned(set_of(n)), buffering, top->plan.partition);
+        if (!found || found->seconds >= top->seconds) {
+          break;
+        }
+        top = std::move(found);
+      }
+      return eighths != begin;
+    };
+    if (go(true) || go(false)) {
+      auto const choice = choice_of(set_of(eighths));  // may look at top
+      top = finder_.refine(choice, buffering, std::move(top));
+    }
+    return eighths;
+  }
 
   /// The best plan whose rounds overlap, with \p buffering.
   [[nodiscard]] std::optional<FoundPlan> overlap_with(Buffering const& buffering,

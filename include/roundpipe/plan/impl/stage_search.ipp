@@ -108,21 +108,7 @@ ROUNDPIPE_INLINE std::size_t StageSearch::keep_saves(FoundPlan& best) const {
     return eighths;
   }
   auto const buffering = top->plan.memory.buffering;
-  auto const climb = [&](bool up) {
-    auto const before = eighths;
-    for (auto n = eighths; up ? n++ < most_eighths : --n > 0; eighths = n) {
-      auto found = finder_.evaluate(set_of(n, buffering), buffering, top->plan.partition);
-      if (!found || found->seconds >= top->seconds) {
-        break;
-      }
-      top = std::move(found);
-    }
-    return eighths != before;
-  };
-  if (climb(true) || climb(false)) {
-    auto const choice = choice_of(set_of(eighths, buffering));
-    top = finder_.refine(choice, buffering, std::move(top));
-  }
+  eighths = climb(top, eighths, most_eighths, [&](std::size_t n) { return set_of(n, buffering); });
   take_faster(best, std::move(top));
   return eighths;
 }
@@ -149,8 +135,7 @@ ROUNDPIPE_INLINE std::optional<FoundPlan> StageSearch::overlap_with(
     Buffering const& buffering, std::size_t first_eighths) const {
   auto const layers = model_.size() - 1;  // all but the loss
   auto const entries = std::max<std::size_t>(buffering.saves, 2);
-  std::size_t last_eighths = 8;
-  auto const set_of = [&](std::size_t eighths) {
+  auto const set_with = [&](std::size_t eighths, std::size_t last_eighths) {
     // Behind the saves of a forward stage there is the time of a backward stage.
     auto set = carry(layers, eighths, 2 * entries);
     set.set_round(0, carry(layers, std::min(first_eighths, eighths), entries - 1));
@@ -160,47 +145,18 @@ ROUNDPIPE_INLINE std::optional<FoundPlan> StageSearch::overlap_with(
     set.set_overlaps_rounds(true);
     return set;
   };
+  auto const set_of = [&](std::size_t eighths) { return set_with(eighths, eighths); };
   // The time of a backward is enough for all saves of a forward, or nearly so.
   std::optional<FoundPlan> top;
   std::size_t eighths = 8;
   while (!(top = finder_.best(choice_of(set_of(eighths)), buffering)) && eighths > 1) {
     --eighths;
   }
-  if (!top) {
-    return top;
+  if (top) {
+    eighths = climb(top, eighths, eighths, set_of);
+    climb(top, eighths, eighths, [&](std::size_t last) { return set_with(eighths, last); });
   }
-  auto const before = eighths;
-  // Lowers \p which as long as that is faster.
-  auto const descend = [&](std::size_t& which) {
-    while (which > 1) {
-      --which;
-      auto found = finder_.evaluate(set_of(eighths), buffering, top->plan.partition);
-      if (!found || found->seconds >= top->seconds) {
-        ++which;
-        return;
-      }
-      top = std::move(found);
-    }
-  };
-  descend(eighths);
-  last_eighths = eighths;
-  descend(last_eighths);  // the last round's backward runs alone
-  return eighths == before && last_eighths == eighths
-             ? std::move(top)
-             : finder_.refine(choice_of(set_of(eighths)), buffering, std::move(top));
-}
-
-ROUNDPIPE_INLINE WorkingSet StageSearch::carry(std::size_t layers,
-                                               std::size_t eighths,
-                                               std::size_t entries) const {
-  auto set = choose_saves(model_,
-                          costs_,
-                          layers,
-                          static_cast<double>(eighths) / 8,
-                          entries,
-                          options_.micro_batches_per_round);
-  set.set_overlaps_rounds(options_.overlaps_rounds.value_or(false));
-  return set;
+  return top;
 }
 
 }  // namespace detail
