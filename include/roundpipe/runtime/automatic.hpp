@@ -50,7 +50,7 @@ struct PlannedCut {
 /// What \ref automatic chose.
 struct AutomaticChoice {
   PipelineOptions options;           ///< As given, with the cut and its costs filled in.
-  PlannedCut chosen;                 ///< Of \ref tried: the one with the least seconds.
+  PlannedCut chosen;                 ///< Of \ref tried: as \ref automatic says.
   std::optional<PipelinePlan> plan;  ///< What a pipeline plans with \ref options; always there.
   std::vector<PlannedCut> tried;     ///< In the order of trial.
 };
@@ -63,6 +63,11 @@ namespace detail {
 /// Above this many positions a micro-batch's products become no faster: on an H200 a layer of the
 /// 1.7B shape takes 0.576 us a position with 16,384 of them, and 0.589 with 8,192.
 inline constexpr std::int64_t enough_positions = 32768;
+
+/// By this share a cut must be faster than one of its size with fewer rounds. On an H200 each round
+/// costs the host some 10 ms of dispatch, which forecasts do not know: with rounds of one
+/// micro-batch, 3.1 % of the device's time.
+inline constexpr double least_gain_of_rounds = 0.005;
 
 /// The ways to cut \p batch that \p wanted leaves open, by size: micro-batches with more rows
 /// first, up to \ref enough_positions, and of one size those with fewer rounds first.
@@ -137,7 +142,8 @@ class CutSearch {
             assemble_plan(devices_, planner_, shapes.capacity(), *costs, options_, state_arrays_);
         auto const seconds = options_.forecast(made.graph, made.step, *costs, device_);
         choice_.tried.push_back({cut, seconds, made.stages.partition.size()});
-        if (seconds < choice_.chosen.seconds) {
+        auto const has_fewer_rounds = choice_.chosen.cut.rows == cut.rows;
+        if (seconds < choice_.chosen.seconds * (has_fewer_rounds ? 1 - least_gain_of_rounds : 1)) {
           choice_.chosen = choice_.tried.back();
           choice_.options.known_costs = costs;
           choice_.plan = std::move(made);
@@ -187,6 +193,8 @@ class CutSearch {
 
 /// Chooses micro-batches and rounds for batches of the extents \p batch: those whose plan has the
 /// least seconds by `options.forecast`, or by \ref forecast_training_seconds where it is not set.
+/// Among micro-batches of one size, more rounds must be faster by 0.5 % (\ref
+/// detail::least_gain_of_rounds).
 /// \p options describe the pipeline, but for capacity and cut; \p wanted pins what is not 0.
 /// \p state_arrays is the optimizer's. \p devices are a backend, or figures of devices that are not
 /// there: then costs are estimated, and \p model need only describe itself.
