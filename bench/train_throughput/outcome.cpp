@@ -53,7 +53,7 @@ void print(std::ostream& out,
     out << fmt::format("{:<26}{}\n", name, value);
   };
   line("model", throughput::model_text(o, config, outcome.parameters));
-  line("devices", fmt::format("{} x {}", o.devices, outcome.device));
+  line("devices", fmt::format("{} x {}", o.devices, outcome.device.name));
   line("iteration",
        fmt::format("{} sequences of {} tokens: {} round(s) of {} micro-batches of {}",
                    o.batch,
@@ -141,7 +141,12 @@ nlohmann::ordered_json to_json(Options const& o,
   json["shape"] = o.shape;
   json["layers"] = config.layers;
   json["parameters"] = outcome.parameters;
-  json["device"] = outcome.device;
+  json["device"] = outcome.device.name;
+  json["upload_bytes_per_second"] = outcome.device.upload_bytes_per_second;
+  json["download_bytes_per_second"] = outcome.device.download_bytes_per_second;
+  json["host_bytes_per_second"] = outcome.device.host_bytes_per_second;
+  json["host_work_bytes_per_second"] = outcome.device.host_work_bytes_per_second;
+  json["upload_share_beside_work"] = outcome.device.upload_share_beside_work;
   json["devices"] = o.devices;
   json["context"] = o.context;
   json["batch"] = o.batch;

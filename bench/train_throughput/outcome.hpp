@@ -7,6 +7,7 @@
 /// \brief The results of a run of train_throughput, and their output.
 
 #include <roundpipe/bubble/bubbles.hpp>
+#include <roundpipe/concepts/backend.hpp>
 #include <roundpipe/concepts/partition_policy.hpp>
 #include <roundpipe/core/bytes.hpp>
 #include <roundpipe/graph/timeline.hpp>
@@ -34,7 +35,7 @@ struct DeviceUse {
 };
 
 struct Outcome {
-  std::string device;
+  roundpipe::DeviceProperties device;
   std::uint64_t parameters = 0;
   std::vector<std::size_t> forward_stages;  ///< Layers of each.
   std::vector<std::size_t> backward_stages;

@@ -68,7 +68,7 @@ Outcome run(Options& o, rp::nn::TransformerConfig const& config, Shared const& s
       .pinned = {shared.pinned},
       .resources = shared.resources,
   });
-  outcome.device = backend.device_properties(rp::DeviceId(0)).name;
+  outcome.device = backend.device_properties(rp::DeviceId(0));
   outcome.peak = throughput::find_peak(backend, o, config.storage);
   MemoryPeak memory_peak(devices);
 
@@ -156,12 +156,11 @@ Outcome run(Options& o, rp::nn::TransformerConfig const& config, Shared const& s
   outcome.computing_s += rp::stage_seconds(costs, rp::StageDirection::backward, {0, costs.size()});
   outcome.computing_s *=
       static_cast<double>(o.micro_batches_per_round * o.rounds) / static_cast<double>(o.devices);
-  auto const device = backend.device_properties(rp::DeviceId(0));
   auto const forecast = [&](rp::SimulationOptions const& machine) {
     return rp::forecast_iteration_seconds(plan.graph, plan.step, machine);
   };
   if (!o.sync) {  // the optimizer's time is still unknown
-    outcome.predicted_s = forecast(rp::simulated_machine(plan, device));
+    outcome.predicted_s = forecast(rp::simulated_machine(plan, outcome.device));
   }
   throughput::RandomBatches const batches(
       o.micro_batches_per_round * o.rounds, options.capacity, config.vocabulary);
@@ -198,7 +197,7 @@ Outcome run(Options& o, rp::nn::TransformerConfig const& config, Shared const& s
   outcome.resident_bytes = resident - std::min(resident, unused);
   auto const timeline = pipeline.timeline();
   if (auto const warm_up = runs(timeline, 0, 2 * o.warmup); !warm_up.entries.empty()) {
-    outcome.refitted_s = forecast(rp::simulated_machine(plan, device, warm_up));
+    outcome.refitted_s = forecast(rp::simulated_machine(plan, outcome.device, warm_up));
   }
   if (!o.trace.empty()) {
     auto const all = 2 * (o.warmup + o.steps);
