@@ -23,7 +23,7 @@ namespace roundpipe {
 
 namespace detail {
 
-/// One run of a sequence. Lanes take their actions in issue order, each when all its waits are over.
+/// One run of a sequence. A lane takes its actions in issue order, each after all its waits.
 class Simulator {
  public:
   Simulator(GraphSequence const& sequence, SimulationOptions const& options, bool with_accesses)
