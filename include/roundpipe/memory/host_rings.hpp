@@ -16,7 +16,6 @@
 #include <cstddef>
 #include <map>
 #include <span>
-#include <utility>
 #include <vector>
 
 namespace roundpipe {
@@ -43,13 +42,14 @@ class HostRings {
             std::size_t micro_batches_per_round,
             std::size_t rounds);
 
-  /// The ring for what \p layer makes of \p micro in \p round; host kinds only.
-  /// \throws std::out_of_range when the plan keeps nothing of the kind.
+  /// The ring for what \p layer makes of \p micro in \p round; one of \ref kinds.
+  /// \throws Error (invalid_argument) when the plan keeps nothing of it.
   [[nodiscard]] Ring ring(BufferKind kind,
                           std::size_t layer,
                           MicroBatchId micro,
                           RoundId round) const;
-  /// The layer that made what \p ring holds in \p round. \throws std::out_of_range as \ref ring.
+  /// The layer that made what \p ring holds in \p round.
+  /// \throws Error (invalid_argument) when the ring holds nothing then.
   [[nodiscard]] std::size_t layer_of(Ring const& ring, RoundId round) const;
 
   /// How many entries a ring of \p kind has.
@@ -62,13 +62,12 @@ class HostRings {
   [[nodiscard]] Bytes bytes(BufferKind kind) const;
 
  private:
-  /// A layer and a micro-batch.
-  using Maker = std::pair<std::size_t, std::size_t>;
+  static constexpr auto none = static_cast<std::size_t>(-1);
 
   /// Of one round.
   struct RoundRings {
-    std::map<Maker, std::size_t> rings;
-    std::map<std::size_t, std::size_t> layers;  // by ring
+    std::vector<std::size_t> rings;   // by maker
+    std::vector<std::size_t> makers;  // by ring
   };
 
   /// The rings of one kind.
@@ -80,7 +79,7 @@ class HostRings {
 
   /// What a forward stage hands to a backward stage of the same round.
   struct Handed {
-    Maker maker;
+    std::size_t maker = 0;
     Bytes bytes = 0;
     std::size_t reader = 0;       // the backward stage
     std::vector<bool> in_rounds;  // empty: in all
@@ -89,14 +88,23 @@ class HostRings {
   [[nodiscard]] Pool const& pool(BufferKind kind) const { return pools_.at(kind); }
   [[nodiscard]] RoundRings const& of_round(BufferKind kind, RoundId round) const;
 
-  /// Gives what \p layer makes of each of \p micro_batches micro-batches a ring of its own.
-  void keep_apart(BufferKind kind, std::size_t layer, Bytes bytes, std::size_t micro_batches);
+  /// The number of a *maker*: a layer and a micro-batch.
+  [[nodiscard]] std::size_t maker(std::size_t layer, std::size_t micro_batch) const noexcept {
+    return layer * micro_batches_ + micro_batch;
+  }
+
+  /// Says that \p maker has ring \p ring.
+  static void give(RoundRings& round, std::size_t maker, std::size_t ring);
+
+  /// Gives what \p layer makes of each micro-batch a ring of its own.
+  void keep_apart(BufferKind kind, std::size_t layer, Bytes bytes);
   /// Gives rings of \p kind from hand to hand.
   /// \param handed By forward stage.
   void hand_on(BufferKind kind,
                std::vector<std::vector<Handed>> const& handed,
                ScheduleShape const& shape);
 
+  std::size_t micro_batches_ = 1;  // M_R
   std::map<BufferKind, Pool> pools_;
 };
 

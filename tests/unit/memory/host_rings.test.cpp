@@ -5,6 +5,7 @@
 
 #include <roundpipe/concepts/partition_policy.hpp>
 #include <roundpipe/core/bytes.hpp>
+#include <roundpipe/core/error.hpp>
 #include <roundpipe/core/id.hpp>
 #include <roundpipe/graph/action_graph.hpp>
 #include <roundpipe/memory/stage_layout.hpp>
@@ -12,6 +13,7 @@
 #include <roundpipe/model/model_description.hpp>
 #include <roundpipe/model/parameter_blocks.hpp>
 #include <roundpipe/model/working_set.hpp>
+#include <support/error_of.hpp>
 #include <support/toy_model.hpp>
 
 #include <doctest/doctest.h>
@@ -162,7 +164,11 @@ TEST_CASE("rings of saves differ by size, and a first round that keeps less take
   Planned const plan(set);
   auto const kind = BufferKind::offloaded_saves;
   CHECK(plan.rings.entry_bytes(kind)[ring_of(plan.rings, kind, 1, 1, 0)] == levels[2]);
-  CHECK_THROWS(ring_of(plan.rings, kind, 1, 0, 0));
+  auto const refused = [](auto const& f) { return error_of(f).code() == Errc::invalid_argument; };
+  CHECK(refused([&] { (void)ring_of(plan.rings, kind, 1, 0, 0); }));
+  CHECK(refused([&] { (void)ring_of(plan.rings, kind, 7, 0, 1); }));
+  CHECK(refused([&] { (void)ring_of(plan.rings, kind, 1, 0, rounds); }));
+  CHECK(refused([&] { (void)plan.rings.layer_of({kind, DeviceId::none(), 3}, RoundId(1)); }));
   CHECK(plan.rings.entry_bytes(kind)[ring_of(plan.rings, kind, 1, 0, 1)] == levels[1]);
   CHECK(plan.rings.entry_bytes(kind)[ring_of(plan.rings, kind, 2, 1, 1)] == levels[1]);
   CHECK(plan.rings.bytes(kind) == 2 * align_up(levels[1]) + align_up(levels[2]));

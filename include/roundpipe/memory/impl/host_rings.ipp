@@ -4,6 +4,7 @@
 
 #include <roundpipe/concepts/schedule.hpp>
 #include <roundpipe/core/bytes.hpp>
+#include <roundpipe/core/error.hpp>
 #include <roundpipe/core/id.hpp>
 #include <roundpipe/graph/action_graph.hpp>
 #include <roundpipe/memory/host_rings.hpp>
@@ -23,7 +24,8 @@ namespace roundpipe {
 
 ROUNDPIPE_INLINE HostRings::HostRings(std::span<StageLayout const> stages,
                                       std::size_t micro_batches_per_round,
-                                      std::size_t rounds) {
+                                      std::size_t rounds)
+    : micro_batches_(micro_batches_per_round) {
   for (auto const kind : kinds) {
     pools_[kind];
   }
@@ -40,10 +42,7 @@ ROUNDPIPE_INLINE HostRings::HostRings(std::span<StageLayout const> stages,
                 shape.backward_stages++);
     if (auto const& gradient = stage.layers.front().input_gradient;
         gradient.area == Area::activations_out) {
-      keep_apart(BufferKind::boundary_gradient,
-                 stage.range.first - 1,
-                 gradient.bytes,
-                 micro_batches_per_round);
+      keep_apart(BufferKind::boundary_gradient, stage.range.first - 1, gradient.bytes);
     }
   }
   std::vector<std::vector<Handed>> checkpoints(shape.forward_stages);
@@ -54,18 +53,17 @@ ROUNDPIPE_INLINE HostRings::HostRings(std::span<StageLayout const> stages,
     shape.overlaps_rounds = set.overlaps_rounds();
     for (auto const& kept : stage.kept) {
       if (set.checkpoints() == Checkpoints::stages) {
-        keep_apart(
-            BufferKind::checkpoint, kept.boundary, kept.place.bytes, micro_batches_per_round);
+        keep_apart(BufferKind::checkpoint, kept.boundary, kept.place.bytes);
         continue;
       }
       for (std::size_t m = 0; m < micro_batches_per_round; ++m) {
         checkpoints[i].push_back(
-            {{kept.boundary, m}, kept.place.bytes, readers.at(kept.boundary + 1), {}});
+            {maker(kept.boundary, m), kept.place.bytes, readers.at(kept.boundary + 1), {}});
       }
     }
     for (auto layer = stage.range.first; layer < stage.range.end(); ++layer) {
       for (std::size_t m = 0; m < micro_batches_per_round; ++m) {
-        Handed save{{layer, m}, 0, readers.at(layer), {}};
+        Handed save{maker(layer, m), 0, readers.at(layer), {}};
         for (std::size_t round = 0; round < rounds; ++round) {
           auto const bytes = set.of_round(round).bytes(layer, m);
           save.bytes = std::max(save.bytes, bytes);
@@ -85,11 +83,20 @@ ROUNDPIPE_INLINE Ring HostRings::ring(BufferKind kind,
                                       std::size_t layer,
                                       MicroBatchId micro,
                                       RoundId round) const {
-  return {kind, DeviceId::none(), of_round(kind, round).rings.at({layer, micro.index()})};
+  auto const& rings = of_round(kind, round).rings;
+  auto const index = maker(layer, micro.index());
+  require(index < rings.size() && rings[index] != none,
+          Errc::invalid_argument,
+          "the host keeps nothing of this kind of that layer, micro-batch and round");
+  return {kind, DeviceId::none(), rings[index]};
 }
 
 ROUNDPIPE_INLINE std::size_t HostRings::layer_of(Ring const& ring, RoundId round) const {
-  return of_round(ring.kind, round).layers.at(ring.index);
+  auto const& makers = of_round(ring.kind, round).makers;
+  require(ring.index < makers.size() && makers[ring.index] != none,
+          Errc::invalid_argument,
+          "the ring holds nothing in that round");
+  return makers[ring.index] / micro_batches_;
 }
 
 ROUNDPIPE_INLINE Bytes HostRings::bytes(BufferKind kind) const {
@@ -103,18 +110,23 @@ ROUNDPIPE_INLINE Bytes HostRings::bytes(BufferKind kind) const {
 ROUNDPIPE_INLINE HostRings::RoundRings const& HostRings::of_round(BufferKind kind,
                                                                   RoundId round) const {
   auto const& rounds = pool(kind).rounds;
-  return rounds.at(rounds.size() == 1 ? 0 : round.index());
+  auto const index = rounds.size() == 1 ? 0 : round.index();
+  require(index < rounds.size(), Errc::invalid_argument, "the host keeps nothing of this kind");
+  return rounds[index];
 }
 
-ROUNDPIPE_INLINE void HostRings::keep_apart(BufferKind kind,
-                                            std::size_t layer,
-                                            Bytes bytes,
-                                            std::size_t micro_batches) {
+ROUNDPIPE_INLINE void HostRings::give(RoundRings& round, std::size_t maker, std::size_t ring) {
+  round.rings.resize(std::max(round.rings.size(), maker + 1), none);
+  round.makers.resize(std::max(round.makers.size(), ring + 1), none);
+  round.rings[maker] = ring;
+  round.makers[ring] = maker;
+}
+
+ROUNDPIPE_INLINE void HostRings::keep_apart(BufferKind kind, std::size_t layer, Bytes bytes) {
   auto& pool = pools_.at(kind);
   pool.rounds.resize(1);
-  for (std::size_t m = 0; m < micro_batches; ++m) {
-    pool.rounds.front().rings[{layer, m}] = pool.bytes.size();
-    pool.rounds.front().layers[pool.bytes.size()] = layer;
+  for (std::size_t m = 0; m < micro_batches_; ++m) {
+    give(pool.rounds.front(), maker(layer, m), pool.bytes.size());
     pool.bytes.push_back(bytes);
   }
 }
@@ -152,8 +164,7 @@ ROUNDPIPE_INLINE void HostRings::hand_on(BufferKind kind,
           rings.push(pool.bytes.size());
           pool.bytes.push_back(each.bytes);
         }
-        of_round.rings[each.maker] = rings.front();
-        of_round.layers[rings.front()] = each.maker.first;
+        give(of_round, each.maker, rings.front());
         now[each.reader].push_back(rings.front());
         rings.pop();
       }
