@@ -11,6 +11,7 @@
 #include <roundpipe/cuda/device/event.hpp>
 #include <roundpipe/cuda/device/link_speed.hpp>
 #include <roundpipe/cuda/device/pinned_memory.hpp>
+#include <roundpipe/cuda/device/shared_speed.hpp>
 #include <roundpipe/cuda/device/stopwatch.hpp>
 #include <roundpipe/cuda/device/stream.hpp>
 #include <roundpipe/cuda/matmul/matmul_algorithms.hpp>
@@ -18,6 +19,7 @@
 #include <cuda_runtime_api.h>
 #include <doctest/doctest.h>
 
+#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
@@ -135,6 +137,13 @@ TEST_CASE("no thread makes a context on a device that was not named" *
   CHECK_FALSE(cu::has_context(d0));
 
   on_fresh_thread([] { CHECK(cu::measure_link(d1, 1_MiB).upload_bytes_per_second > 0); });
+  on_fresh_thread([] {
+    auto const speed = cu::measure_shared_speed(std::array{d1}, 1_MiB);
+    CHECK(speed.bytes_per_second > 0);
+    CHECK(speed.work_bytes_per_second > 0);
+    CHECK(speed.upload_share_beside_work > 0);
+    CHECK(speed.upload_share_beside_work <= 1);
+  });
   on_fresh_thread([] { CHECK(cu::memory_info(d1).total_bytes > 0); });
   CHECK_FALSE(cu::has_context(d0));
 

@@ -131,6 +131,12 @@ class CutSearch {
                          "levels");
         continue;
       }
+      if (auto const& of_rounds = options_.levels_of_rounds;
+          !of_rounds.empty() && of_rounds.rbegin()->first >= cut.rounds) {
+        refusal_ = Error(Errc::invalid_argument,
+                         "no cut of the batch has as many rounds as have save levels of their own");
+        continue;
+      }
       try {
         if (!costs) {
           costs = costs_of(shapes.capacity());

@@ -164,6 +164,10 @@ TEST_CASE("rounds overlap where the forecast says so, and only where there are s
   CHECK_FALSE(overlaps(plan(prefers(true))));
   options.levels_of_rounds[0];
   CHECK(error_of([&] { (void)plan({}); }).code() == Errc::invalid_argument);
+  options.save_levels.emplace();
+  CHECK(plan({}).train.front().working_set.most_bytes(0) == 0);
+  options.levels_of_rounds[1];
+  CHECK(error_of([&] { (void)plan({}); }).code() == Errc::invalid_argument);
 }
 
 TEST_CASE("a policy that yields to the forecast gets stages that share the rings well") {

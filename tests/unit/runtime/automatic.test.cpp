@@ -109,6 +109,13 @@ TEST_CASE(
   for (auto const& planned : choose(with).tried) {
     CHECK(planned.cut.micro_batches_per_round == 4);
   }
+  with.levels_of_rounds[1] = {{}, {0, 1, 0, 0}};
+  for (auto const& planned : choose(with).tried) {
+    CHECK(planned.cut.rounds == 2);
+  }
+  with.levels_of_rounds[8];
+  CHECK(error_of([&] { (void)choose(with); }).code() == Errc::invalid_argument);
+  with.levels_of_rounds.clear();
   with.save_levels = {{}, {1, 0, 1}};
   CHECK(error_of([&] { (void)choose(with); }).code() == Errc::invalid_argument);
 }

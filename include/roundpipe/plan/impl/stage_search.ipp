@@ -35,6 +35,9 @@ ROUNDPIPE_INLINE StagePlan StageSearch::run() const {
           Errc::invalid_argument,
           "levels_of_rounds need save_levels for the other rounds");
   for (auto const& [round, of_round] : options_.levels_of_rounds) {
+    require(round < options_.rounds,
+            Errc::invalid_argument,
+            "levels_of_rounds name a round that a call does not have");
     first_set.set_round(round, keep_levels(model_, of_round, options_.micro_batches_per_round));
   }
   auto const first = choice_of(std::move(first_set));
