@@ -41,7 +41,7 @@ std::optional<Options> parse_options(int argc, char const* const* argv) {
                "with the saves of as many of them offloaded as the host has room for");
   app.add_option("--pin",
                  pinned,
-                 "Pin this much host memory, more than any plan takes, once for all runs: shortens "
+                 "Pin this much host memory, which no plan may exceed, once for all runs: shortens "
                  "their set-up. Its page tables, 2 MiB a GiB, then count twice in the budgets")
       ->type_name("SIZE");
   if (!examples::parse(app, argc, argv)) {
@@ -52,6 +52,9 @@ std::optional<Options> parse_options(int argc, char const* const* argv) {
   }
   o.training.host_memory = train_throughput::budget_of("--host-memory", host_memory);
   o.pinned = pinned.empty() ? 0 : examples::bytes_of("--pin", pinned);
+  if (o.pinned > 0 && (o.training.host_memory == 0 || o.training.host_memory > o.pinned)) {
+    o.training.host_memory = o.pinned;
+  }
   train_throughput::complete(o.training);
   return o;
 }

@@ -36,13 +36,16 @@ struct HostParameters {
   };
 
   explicit HostParameters(Setup const& setup)
-      : blocks(form_blocks(describe(
-            toy_model({.types = {.parameter = setup.type}, .dense = 1, .tied = setup.tied}),
-            {1, 1}))),
+      : blocks(form_blocks(
+            describe(
+                toy_model({.types = {.parameter = setup.type}, .dense = 1, .tied = setup.tied}),
+                {1, 1}),
+            false,
+            setup.copies.state_type)),
         memory(blocks, setup.copies, arena.taker()),
         progress(blocks),
         updater(memory, progress, Sgd{LearningRate::constant(1)}, setup.updater, pool),
-        accumulator(memory, 1, {}),
+        accumulator(memory, setup.updater.seed, 1, {}),
         copier(memory, 1, {}) {
     set_first_values(memory, setup.updater.seed, pool);
   }

@@ -28,8 +28,8 @@ struct DeviceProperties {
   double download_bytes_per_second = 0;   ///< 0: unknown or unlimited.
   /// Of all devices of the backend at once, up and down together; 0: unknown or unlimited.
   double host_bytes_per_second = 0;
-  /// The rate at which the host sums gradients or updates weights while copies run, in bytes of
-  /// gradients; 0: unknown, and it takes no time in forecasts.
+  /// The rate at which the host reads and writes memory while it sums gradients or updates weights
+  /// and copies run; 0: unknown, and such work takes no time in forecasts.
   double host_work_bytes_per_second = 0;
   /// What such work, which takes the host's memory from copies, leaves of their rate; in (0, 1].
   double upload_share_beside_work = 1;

@@ -60,6 +60,8 @@ class CudaBackend {
 
   /// A layer takes 10 to 20 launches, and the queue of a device holds about a thousand.
   static constexpr std::size_t compute_actions_ahead = 48;
+  /// What layers and their libraries load when they first run. Measured on an H200: 20 MiB.
+  static constexpr Bytes unloaded_code_bytes = 32_MiB;
   /// Page tables have 8 bytes for each page of 4 KiB, and an entry for each 512 of these. Measured
   /// on an H200: 73 MB with 35 GB of pinned memory, 145 MB with 70 GB.
   static constexpr double page_table_share = 1.0 / 511;

@@ -152,7 +152,7 @@ struct Action {
   /// Of gated chunks: the slot whose window \c micro_batch the chunk uses. None: outside of the
   /// call's windows, before its first or after its last slot.
   SlotId window_slot;
-  Bytes bytes = 0;     ///< Copied bytes at capacity.
+  Bytes bytes = 0;     ///< Copied at capacity; by actions of the host, read and written.
   bool first = false;  ///< Compute: the slot's first micro-batch; accumulate: the block's first.
   bool last = false;   ///< Compute: the slot's last micro-batch.
 

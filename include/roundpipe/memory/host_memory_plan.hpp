@@ -17,22 +17,10 @@
 #include <roundpipe/model/working_set.hpp>
 
 #include <cstddef>
-#include <cstdint>
 #include <span>
 #include <vector>
 
 namespace roundpipe {
-
-/// In which type the optimizer keeps weights and states between steps.
-enum class StateType : std::uint8_t {
-  fp32,      ///< Weights and states of its own in fp32; the master copy is the weights, rounded.
-  declared,  ///< States in the parameter's type, and no weights but the master copy; bf16 is
-             ///< rounded stochastically.
-};
-
-/// \throws Error (invalid_argument) when \p type cannot hold what \p blocks train: f16 parameters
-///         cannot hold small updates, and need fp32 weights beside them.
-void require_state_type(ParameterBlocks const& blocks, StateType type);
 
 /// What the host holds besides the rings.
 struct HostNeeds {

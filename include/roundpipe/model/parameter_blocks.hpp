@@ -14,10 +14,19 @@
 #include <roundpipe/model/model_description.hpp>
 
 #include <cstddef>
+#include <cstdint>
 #include <string>
 #include <vector>
 
 namespace roundpipe {
+
+/// In which type the host keeps weights, states and sums of gradients between steps.
+enum class StateType : std::uint8_t {
+  fp32,      ///< The optimizer's own weights, states and sums in fp32; the master copy is the
+             ///< weights, rounded.
+  declared,  ///< States and sums in the parameter's type, and no weights but the master copy; bf16
+             ///< is rounded stochastically.
+};
 
 /// Parameters that are uploaded, updated and ordered as one.
 struct ParameterBlock {
@@ -27,13 +36,13 @@ struct ParameterBlock {
   TensorTable gradient;          ///< The same tensors in the accumulation type.
   std::vector<BlockUseId> uses;  ///< In layer order.
   bool frozen = false;           ///< Never updated: no gradient, no optimizer state.
-  /// Whether an iteration's gradient is a sum over uses, rounds or calls. The host keeps a sum in
-  /// the accumulation type, any other gradient as it lands.
+  /// Whether an iteration's gradient is a sum over uses, rounds or calls.
   bool sums_gradient = false;
+  StateType sum_type = StateType::fp32;  ///< Of such a sum.
 
-  /// The gradient as the optimizer reads it.
+  /// The gradient as the host keeps it and the optimizer reads it.
   [[nodiscard]] TensorTable const& host_gradient() const noexcept {
-    return sums_gradient ? gradient : master;
+    return sums_gradient && sum_type == StateType::fp32 ? gradient : master;
   }
 };
 
@@ -65,11 +74,16 @@ struct ParameterBlocks {
 };
 
 /// Forms the blocks of \p model. \p sums_gradients says that an iteration has several rounds or
-/// calls, so that all gradients are sums.
+/// calls, so that all gradients are sums. Sums are of type \p sum_type.
 /// \throws Error (invalid_argument) when a parameter is no f32, bf16 or f16 tensor, or when tensors
 ///         that share a key differ in shape, type, or in being frozen.
 [[nodiscard]] ParameterBlocks form_blocks(ModelDescription const& model,
-                                          bool sums_gradients = false);
+                                          bool sums_gradients = false,
+                                          StateType sum_type = StateType::fp32);
+
+/// \throws Error (invalid_argument) when \p type cannot hold what \p blocks train: f16 parameters
+///         cannot hold small updates, and need fp32 weights beside them.
+void require_state_type(ParameterBlocks const& blocks, StateType type);
 
 }  // namespace roundpipe
 

@@ -29,6 +29,7 @@
 /// steps; it would find a correlation of 1 %.
 
 #include <roundpipe/config.hpp>
+#include <roundpipe/core/error.hpp>
 #include <roundpipe/core/random.hpp>
 #include <roundpipe/core/simd_pairs.hpp>
 #include <roundpipe/core/span.hpp>
@@ -162,6 +163,43 @@ struct StochasticNarrow {
   }
 };
 
+/// Adds bf16 numbers to bf16 sums. Element 0 has the index \p first.
+struct StochasticAdd {
+  std::uint16_t const* from;
+  std::uint16_t* sums;
+  RoundingStream stream;
+  std::uint64_t first;
+
+  template <class S>
+  [[gnu::always_inline]] void at(std::size_t i,
+                                 std::size_t skip,
+                                 std::size_t count) const noexcept {
+    using Pairs = SimdPairs<S>;
+    typename S::Floats even[2];
+    typename S::Floats odd[2];
+    typename S::Words words[2];
+    typename S::Words hashes;
+    typename S::Words random;
+    typename S::Words extremes{};
+    S::prefetch(sums, i);
+    S::prefetch(from, i);
+    Pairs::load(words[0], sums + i, skip, count);
+    Pairs::load(words[1], from + i, skip, count);
+    Pairs::widen(even[0], odd[0], words[0]);
+    Pairs::widen(even[1], odd[1], words[1]);
+    even[0] = even[0] + even[1];
+    odd[0] = odd[0] + odd[1];
+    stream.hash<S>(hashes, static_cast<std::uint32_t>((first + i) >> 1U));
+    RoundingStream::draw<S>(random, hashes, rounding_multiplier(0));
+    RoundPairs<S>::moderate(words[0], even[0], odd[0], random);
+    RoundPairs<S>::add_extremes(extremes, words[0]);
+    if (Pairs::any_sign(extremes)) [[unlikely]] {
+      RoundPairs<S>::all(words[0], even[0], odd[0], random);
+    }
+    Pairs::store(sums + i, words[0], skip, count);
+  }
+};
+
 /// Whether pairs of elements may go to \p to past the caches when the first one has index \p first.
 [[nodiscard]] inline bool may_stream(void const* to, std::uint64_t first) noexcept {
   return reinterpret_cast<std::uintptr_t>(to) % 64 == 0 && first % 2 == 0;
@@ -202,6 +240,14 @@ void round_stochastically(HostSpan<float> values,
                           RandomKey const& rounding,
                           std::size_t array_index,
                           std::size_t first_element = 0);
+
+/// Adds the bf16 numbers of \p addends to as many of \p sums, and rounds each sum once: with the
+/// bits of \ref round_stochastically for array 0.
+/// \throws Error (invalid_argument) when the two are not of one size.
+void add_stochastically(HostSpan<std::byte const> addends,
+                        HostBytes sums,
+                        RandomKey const& rounding,
+                        std::size_t first_element = 0);
 
 }  // namespace roundpipe
 

@@ -10,6 +10,7 @@
 #include <roundpipe/graph/action_graph.hpp>
 #include <roundpipe/model/parameter_blocks.hpp>
 
+#include <cstddef>
 #include <functional>
 #include <vector>
 
@@ -24,6 +25,7 @@ struct StepOptions {
   bool waits_for_all = false;
   /// Whether the update reads the master copy of the step before, for it has no weights of its own.
   bool reads_master = false;
+  std::size_t state_arrays = 0;  ///< Of the optimizer: what an update reads and writes besides.
 };
 
 namespace detail {

@@ -25,9 +25,13 @@ struct DeviceBudget {
 };
 
 /// The budget of that of the first \p devices devices of \p list that has least left. \p wanted
-/// counts all that the process holds of a device; 0: only the limit for slabs counts.
+/// counts all that the process holds of a device; 0: only the limit for slabs counts. Where no
+/// layer has run, \p code_is_loaded is false, and the code still to come counts, too.
 template <DeviceList D>
-[[nodiscard]] DeviceBudget device_budget(D& list, std::size_t devices, Bytes wanted) {
+[[nodiscard]] DeviceBudget device_budget(D& list,
+                                         std::size_t devices,
+                                         Bytes wanted,
+                                         bool code_is_loaded = true) {
   DeviceBudget least;
   for (std::size_t d = 0; d < devices; ++d) {
     DeviceId const device(d);
@@ -35,6 +39,9 @@ template <DeviceList D>
     if (wanted > 0) {
       if constexpr (requires { list.overhead_bytes(device); }) {
         budget.held = list.overhead_bytes(device);
+      }
+      if constexpr (requires { D::unloaded_code_bytes; }) {
+        budget.held += code_is_loaded ? 0 : D::unloaded_code_bytes;
       }
       if constexpr (requires { D::page_table_share; }) {
         budget.page_table_share = D::page_table_share;

@@ -72,7 +72,7 @@ struct HostSide {
                  waits_for_all(options),
                  options.seed},
                 update_pool),
-        accumulator(parameters, cpus.optimizer_threads, cpus.optimizer),
+        accumulator(parameters, options.seed, cpus.optimizer_threads, cpus.optimizer),
         copier(
             parameters, copies_parameters(protocol) ? cpus.optimizer_threads : 1, cpus.optimizer),
         boundaries(plan.host.rings, arena.taker()) {

@@ -57,13 +57,14 @@ inline constexpr std::size_t calls_in_flight = 2;
 [[nodiscard]] GradientScalerOptions scaler_options(PipelineOptions const& options);
 /// Whether no block is updated before all gradients of the iteration are there.
 [[nodiscard]] bool waits_for_all(PipelineOptions const& options);
-[[nodiscard]] StepOptions step_options(PipelineOptions const& options);
+[[nodiscard]] StepOptions step_options(PipelineOptions const& options, std::size_t state_arrays);
 
 /// What \p where, a call or an evaluation, throws when its loss is not finite.
 [[nodiscard]] Error loss_error(PipelinePlan const& plan, std::string const& where);
 
 /// Plans stages, memory and graphs for a model of known \p costs on \p devices as they are now, for
-/// an optimizer that keeps \p state_arrays numbers a parameter.
+/// an optimizer that keeps \p state_arrays numbers a parameter. \p code_is_loaded: as of \ref
+/// device_budget.
 /// \throws Error (invalid_argument) for options that do not go together, (over_budget) when the
 ///         plan does not fit a device or the host.
 template <DeviceList D, class Planner>
@@ -72,17 +73,19 @@ template <DeviceList D, class Planner>
                                          ShapedModel const& shaped,
                                          CostModel const& costs,
                                          PipelineOptions const& options,
-                                         std::size_t state_arrays) {
+                                         std::size_t state_arrays,
+                                         bool code_is_loaded = true) {
   auto const device = devices.device_properties(DeviceId(0));
-  auto const budget = device_budget(devices, options.devices, options.device_memory);
+  auto const budget =
+      device_budget(devices, options.devices, options.device_memory, code_is_loaded);
   auto const& protocol = planner.protocol();
   require(
       options.state_type == StateType::fp32 || !copies_parameters(protocol),
       Errc::invalid_argument,
       "without fp32 weights a staleness of 1 takes two master copies: one is read, one written");
   auto const& description = shaped.model;
-  auto blocks = form_blocks(description, sums_gradients(options));
-  auto step = planner.step_graph(blocks, step_options(options));
+  auto blocks = form_blocks(description, sums_gradients(options), options.state_type);
+  auto step = planner.step_graph(blocks, step_options(options, state_arrays));
   auto sizes = plan_options(options);
   std::function<double(StagePlan const&)> forecast;
   if (options.forecast) {
@@ -163,7 +166,7 @@ template <class Model, DeviceList D, class Planner>
     if (warms_up || measures) {
       auto quick = options;
       quick.forecast = {};
-      (void)assemble_plan(devices, planner, shaped, costs, quick, state_arrays);
+      (void)assemble_plan(devices, planner, shaped, costs, quick, state_arrays, false);
     }
     double seconds = 0;
     if constexpr (warms_up) {

@@ -28,8 +28,10 @@ constexpr std::size_t micro_batches = 4;
 
 /// Three layers forward and backward, and the loss; backward stages begin behind layer 0 and
 /// layer 2.
-HostMemoryPlan planned(ModelDescription const& model, WorkingSet const& set) {
-  auto const blocks = form_blocks(model);
+HostMemoryPlan planned(ModelDescription const& model,
+                       WorkingSet const& set,
+                       StateType type = StateType::fp32) {
+  auto const blocks = form_blocks(model, true, type);
   auto const is_checkpoint = [](std::size_t boundary) { return boundary != 1; };
   std::vector<StageLayout> stages;
   for (auto const& [kind, range] : {std::pair(StageKind::forward, LayerRange{0, 3}),
@@ -66,6 +68,18 @@ TEST_CASE("the ledger names what the host's rings take") {
   CHECK(layers.working_set.count(1) == 2);
   for (auto const* plan : {&stages, &layers}) {  // gradients are for two rounds in either case
     CHECK(line_of(*plan, "boundary gradients") == 2 * 2 * micro_batches * boundary);
+  }
+}
+
+TEST_CASE("sums of gradients cost what their type does") {
+  auto const model = describe(toy_model({.types = {4, DType::bf16, DType::bf16}}), {2, 3});
+  for (auto const type : {StateType::fp32, StateType::declared}) {
+    Bytes bytes = 0;
+    for (auto const& block : form_blocks(model).blocks) {
+      bytes += type == StateType::fp32 ? block.gradient.bytes() : block.master.bytes();
+    }
+    CHECK(line_of(planned(model, {}, type), "gradient sums of rounds, calls, shared parameters") ==
+          bytes);
   }
 }
 

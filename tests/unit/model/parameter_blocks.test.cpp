@@ -177,4 +177,13 @@ TEST_CASE("only gradients that are sums are kept in the accumulation type") {
   CHECK(type_of(often.blocks[1]) == DType::f32);
 }
 
+TEST_CASE("sums of the declared type are kept as gradients land") {
+  ModelDescription const model =
+      model_of({{parameter("a", 8, DType::bf16)}, {parameter("b", 8, DType::f32)}});
+  auto const blocks = form_blocks(model, true, StateType::declared);
+  CHECK(blocks.blocks[0].sums_gradient);
+  CHECK(blocks.blocks[0].host_gradient()[0].dtype == DType::bf16);
+  CHECK(blocks.blocks[1].host_gradient()[0].dtype == DType::f32);
+}
+
 }  // namespace parameter_blocks_test

@@ -5,6 +5,7 @@
 #include <roundpipe/core/half.hpp>
 #include <roundpipe/core/random.hpp>
 #include <roundpipe/core/simd_level.hpp>
+#include <support/error_of.hpp>
 
 #include <doctest/doctest.h>
 
@@ -23,6 +24,7 @@ namespace stochastic_rounding_test {
 namespace {
 
 using namespace roundpipe;
+using test::error_of;
 
 constexpr RandomKey key{.seed = 5, .step = 3, .layer = 2};
 
@@ -267,6 +269,44 @@ TEST_CASE("many small additions add up, where rounding to nearest would lose all
   auto const sigma = std::sqrt(256.0 / 32 * 0x1p-14 / 4096);
   CHECK(std::abs(mean(sums) - (1 + 256 * 0x1p-12)) < 5 * sigma);
   CHECK(static_cast<float>(BFloat16(1 + 0x1p-12F)) == 1);
+}
+
+TEST_CASE("an addition to bf16 sums rounds as round_stochastically() does, at every level") {
+  constexpr std::size_t size = 1000;
+  std::vector<BFloat16> addends;
+  std::vector<BFloat16> sums;
+  for (std::size_t i = 0; i < size; ++i) {
+    auto const noise = static_cast<std::uint16_t>(random_block(key, i)[0]);  // also inf and NaN
+    addends.push_back(std::bit_cast<BFloat16>(noise));
+    sums.push_back(BFloat16(static_cast<float>(i % 7) + 0.5F));
+  }
+  sums[3] = addends[3] = BFloat16(std::numeric_limits<float>::max());
+  auto const bytes_of = [](std::vector<BFloat16>& values, std::size_t begin, std::size_t end) {
+    return HostBytes(reinterpret_cast<std::byte*>(values.data()) + 2 * begin, 2 * (end - begin));
+  };
+  std::vector<float> wanted;
+  for (std::size_t i = 0; i < size; ++i) {
+    wanted.push_back(static_cast<float>(sums[i]) + static_cast<float>(addends[i]));
+  }
+  constexpr std::size_t first = 77;
+  wanted = rounded(wanted, key, 0, first);
+  for (auto const level : simd_levels()) {
+    SimdLevelOverride const use(level);
+    auto got = sums;
+    std::size_t begin = 0;
+    for (std::size_t const end : {std::size_t{333}, size}) {  // an odd cut
+      add_stochastically(
+          bytes_of(addends, begin, end), bytes_of(got, begin, end), key, first + begin);
+      begin = end;
+    }
+    for (std::size_t i = 0; i < size; ++i) {
+      auto const value = static_cast<float>(got[i]);
+      CHECK((value == wanted[i] || (std::isnan(value) && std::isnan(wanted[i]))));
+    }
+  }
+  CHECK(error_of([&] {
+          add_stochastically(bytes_of(addends, 0, 2), bytes_of(sums, 0, 1), key);
+        }).code() == Errc::invalid_argument);
 }
 
 TEST_CASE("an empty array draws nothing") {

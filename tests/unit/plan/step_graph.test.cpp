@@ -152,6 +152,23 @@ TEST_CASE("an update without its own weights reads the master copy, in its decla
   }
 }
 
+TEST_CASE("an action says what it reads and writes") {
+  auto const all =
+      form_blocks(describe(toy_model({.types = {4, DType::bf16, DType::bf16}}), {2, 3}));
+  auto const declared = all.blocks[0].master.bytes();
+  auto const wide = all.blocks[0].gradient.bytes();
+  auto const bytes = [&](LayerEventProtocol const& protocol, StepOptions options, ActionKind kind) {
+    return action_of(build_step_graph(all, protocol, options), kind, 0).bytes;
+  };
+  auto const update = ActionKind::optimizer_step;
+  StepOptions const fp32{.measures_gradients = true, .state_arrays = 2};
+  CHECK(bytes(pointer_swap, fp32, update) == declared + 2 * wide + 4 * wide + declared);
+  CHECK(bytes(pointer_swap, fp32, ActionKind::gradient_norm) == declared);
+  CHECK(bytes(single, fp32, update) == declared + 2 * wide + 4 * wide);
+  CHECK(bytes(single, fp32, ActionKind::copy_parameters) == wide + declared);
+  CHECK(bytes(pointer_swap, {.reads_master = true, .state_arrays = 2}, update) == 7 * declared);
+}
+
 TEST_CASE("frozen blocks have no part in a step or a flush") {
   auto const some = blocks(1);
   CHECK(blocks_of(build_step_graph(some, single, {}), ActionKind::optimizer_step) ==

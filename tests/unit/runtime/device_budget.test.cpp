@@ -36,10 +36,16 @@ struct Held : HostBackend {
   [[nodiscard]] Bytes overhead_bytes(DeviceId device) const { return (device.index() + 1) * 1_MiB; }
 };
 
+/// A process whose layers load 512 KiB of code when they first run.
+struct LoadsCode : Held {
+  using Held::Held;
+  static constexpr Bytes unloaded_code_bytes = 512_KiB;
+};
+
 template <class B>
-DeviceBudget budget(std::size_t devices, Bytes bytes) {
+DeviceBudget budget(std::size_t devices, Bytes bytes, bool code_is_loaded = true) {
   B backend(three_devices());
-  return device_budget(backend, devices, bytes);
+  return device_budget(backend, devices, bytes, code_is_loaded);
 }
 
 }  // namespace
@@ -58,6 +64,13 @@ TEST_CASE("a budget counts what the process holds besides a plan") {
   CHECK(two.held == 2_MiB);
   CHECK(two.free() == 2_MiB);
   CHECK(budget<Held>(3, 2_MiB).free() == 0);
+}
+
+TEST_CASE("a budget counts code that is still to be loaded, where the backend knows of any") {
+  CHECK(budget<LoadsCode>(1, 4_MiB, false).held == 1_MiB + 512_KiB);
+  CHECK(budget<LoadsCode>(1, 4_MiB, true).held == 1_MiB);
+  CHECK(budget<LoadsCode>(1, 0, false).free() == 5_MiB);  // no budget, nothing counts
+  CHECK(budget<Held>(1, 4_MiB, false).held == 1_MiB);
 }
 
 TEST_CASE("a budget does not lift the backend's limit for slabs") {

@@ -38,7 +38,7 @@ namespace roundpipe::cu {
 struct SharedSpeed {
   double bytes_per_second = 0;          ///< All copies together, alone.
   double upload_share_beside_work = 1;  ///< Of the rate of uploads alone.
-  double work_bytes_per_second = 0;     ///< Of the gradients that the host sums meanwhile.
+  double work_bytes_per_second = 0;     ///< That the host reads and writes meanwhile: it sums.
 };
 
 namespace detail {
@@ -139,8 +139,9 @@ class GradientSum {
       widen({landed, (end - begin) * size_of(DType::bf16)}, DType::bf16, {sums, end - begin}, true);
     });
   }
+  /// What one time reads and writes.
   [[nodiscard]] static constexpr double bytes() {
-    return static_cast<double>(size * size_of(DType::bf16));
+    return static_cast<double>(size * (size_of(DType::bf16) + 2 * sizeof(float)));
   }
 
  private:

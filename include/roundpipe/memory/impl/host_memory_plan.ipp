@@ -19,16 +19,6 @@
 
 namespace roundpipe {
 
-ROUNDPIPE_INLINE void require_state_type(ParameterBlocks const& blocks, StateType type) {
-  for (auto const& block : blocks.blocks) {
-    for (auto const& spec : block.master) {
-      require(type == StateType::fp32 || block.frozen || spec.dtype != DType::f16,
-              Errc::invalid_argument,
-              "f16 parameters need fp32 weights beside them: they cannot hold small updates");
-    }
-  }
-}
-
 ROUNDPIPE_INLINE HostMemoryPlan plan_host_memory(ModelDescription const& model,
                                                  ParameterBlocks const& blocks,
                                                  BatchLayout const& batch,
@@ -53,7 +43,8 @@ ROUNDPIPE_INLINE HostMemoryPlan plan_host_memory(ModelDescription const& model,
                                                   : declared * needs.state_arrays;
     if (block.sums_gradient) {  // each use has one landing
       gradients += declared;
-      sums += wide * needs.gradient_buffers + declared * (block.uses.size() - 1);
+      sums += block.host_gradient().bytes() * needs.gradient_buffers +
+              declared * (block.uses.size() - 1);
     } else {
       gradients += declared * needs.gradient_buffers;
     }

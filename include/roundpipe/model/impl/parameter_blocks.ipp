@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 
+#include <roundpipe/core/dtype.hpp>
 #include <roundpipe/core/error.hpp>
 #include <roundpipe/core/id.hpp>
 #include <roundpipe/core/tensor.hpp>
@@ -29,7 +30,9 @@ ROUNDPIPE_INLINE std::size_t ParameterBlocks::parameter_count() const {
   return count;
 }
 
-ROUNDPIPE_INLINE ParameterBlocks form_blocks(ModelDescription const& model, bool sums_gradients) {
+ROUNDPIPE_INLINE ParameterBlocks form_blocks(ModelDescription const& model,
+                                             bool sums_gradients,
+                                             StateType sum_type) {
   ParameterBlocks result;
   std::map<std::string, std::size_t> shared;  // sharing key to block
   auto const add_block = [&](std::string name, bool frozen) {
@@ -91,8 +94,19 @@ ROUNDPIPE_INLINE ParameterBlocks form_blocks(ModelDescription const& model, bool
   }
   for (auto& block : result.blocks) {
     block.sums_gradient = !block.frozen && (sums_gradients || block.uses.size() > 1);
+    block.sum_type = sum_type;
   }
   return result;
+}
+
+ROUNDPIPE_INLINE void require_state_type(ParameterBlocks const& blocks, StateType type) {
+  for (auto const& block : blocks.blocks) {
+    for (auto const& spec : block.master) {
+      require(type == StateType::fp32 || block.frozen || spec.dtype != DType::f16,
+              Errc::invalid_argument,
+              "f16 parameters need fp32 weights beside them: they cannot hold small updates");
+    }
+  }
 }
 
 }  // namespace roundpipe

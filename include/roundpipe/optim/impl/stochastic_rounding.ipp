@@ -4,6 +4,7 @@
 
 #include <roundpipe/core/convert.hpp>
 #include <roundpipe/core/dtype.hpp>
+#include <roundpipe/core/error.hpp>
 #include <roundpipe/core/random.hpp>
 #include <roundpipe/core/simd_pairs.hpp>
 #include <roundpipe/core/span.hpp>
@@ -60,6 +61,27 @@ ROUNDPIPE_INLINE void round_stochastically(HostSpan<float> values,
               part, rounded.data(), false, stream, array_index, first_element + begin);
           widen(std::span(rounded).first(2 * part.size()), DType::bf16, part, false);
         }
+      });
+}
+
+ROUNDPIPE_INLINE void add_stochastically(HostSpan<std::byte const> addends,
+                                         HostBytes sums,
+                                         RandomKey const& rounding,
+                                         std::size_t first_element) {
+  require(addends.size() == sums.size(),
+          Errc::invalid_argument,
+          "add_stochastically() adds as many numbers as there are sums");
+  auto const* const from = reinterpret_cast<std::uint16_t const*>(addends.data());
+  auto* const to = reinterpret_cast<std::uint16_t*>(sums.data());
+  detail::for_each_stream(
+      rounding,
+      first_element,
+      sums.size() / size_of(DType::bf16),
+      [&](detail::RoundingStream const& stream, std::size_t begin, std::size_t end) {
+        auto const first = first_element + begin;
+        detail::for_each_pair(end - begin,
+                              first % 2 != 0,
+                              detail::StochasticAdd{from + begin, to + begin, stream, first});
       });
 }
 

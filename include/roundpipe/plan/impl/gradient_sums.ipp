@@ -60,7 +60,8 @@ ROUNDPIPE_INLINE void GradientSums::add_accumulation(BlockUseId use,
   action.use = use;
   action.layer = blocks.use(use).layer;
   action.first = first;
-  action.bytes = blocks.blocks[block.index()].master.bytes();
+  auto const& summed = blocks.blocks[block.index()];
+  action.bytes = summed.master.bytes() + 2 * summed.host_gradient().bytes();
   action.reads.push_back(landing.buffer.value());
   action.writes.push_back(block_buffer(BufferKind::gradient, block));
   wait_for(action, landing.landed);

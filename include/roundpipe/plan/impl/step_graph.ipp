@@ -60,8 +60,26 @@ class StepGraphBuilder {
     action.kind = kind;
     action.lane = {lane, DeviceId::none()};
     action.block = block;
-    action.bytes = blocks_.blocks[block.index()].gradient.bytes();
+    action.bytes = bytes_of(kind, blocks_.blocks[block.index()]);
     return action;
+  }
+
+  /// What an action reads and writes.
+  [[nodiscard]] Bytes bytes_of(ActionKind kind, ParameterBlock const& block) const {
+    auto const declared = block.master.bytes();
+    auto const wide = block.gradient.bytes();
+    switch (kind) {
+      case ActionKind::copy_parameters:
+        return wide + declared;
+      case ActionKind::gradient_norm:
+        return block.host_gradient().bytes();
+      default: {
+        auto const weights = options_.reads_master ? declared : 2 * wide;
+        auto const states = 2 * options_.state_arrays * (options_.reads_master ? declared : wide);
+        return block.host_gradient().bytes() + weights + states +
+               (rules_.copies_parameters ? 0 : declared);
+      }
+    }
   }
 
   /// Makes \p action wait for \p event: for what this graph does, else for what earlier ones did.

@@ -15,16 +15,23 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <vector>
 
 namespace roundpipe {
 
 /// Sums the gradients of blocks that several uses, rounds or calls contribute to.
 class GradientAccumulator final : public HostLaneWork {
  public:
-  /// \p memory must outlive this. It has \p threads threads, pinned to \p cpus if there are any.
-  GradientAccumulator(ParameterMemory const& memory, std::size_t threads, UsableCpus const& cpus)
+  /// \p memory must outlive this. \p seed: of stochastic rounding. It has \p threads threads,
+  /// pinned to \p cpus if there are any.
+  GradientAccumulator(ParameterMemory const& memory,
+                      std::uint64_t seed,
+                      std::size_t threads,
+                      UsableCpus const& cpus)
       : HostLaneWork({LaneKind::accumulate}),
         memory_(memory),
+        seed_(seed),
+        additions_(memory.blocks().blocks.size()),
         pool_(sums_any(memory.blocks()) ? threads : 1, cpus) {}
 
   void run(RunState const& run, ActionId id) override;
@@ -36,6 +43,8 @@ class GradientAccumulator final : public HostLaneWork {
   [[nodiscard]] static bool sums_any(ParameterBlocks const& blocks);
 
   ParameterMemory const& memory_;
+  std::uint64_t seed_;
+  std::vector<std::uint32_t> additions_;  // by block: to the sum of the iteration
   WorkerPool pool_;
 };
 

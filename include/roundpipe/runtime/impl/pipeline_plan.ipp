@@ -41,10 +41,12 @@ ROUNDPIPE_INLINE bool waits_for_all(PipelineOptions const& options) {
   return scaler_options(options).measures() || options.step_start == StepStart::all_blocks;
 }
 
-ROUNDPIPE_INLINE StepOptions step_options(PipelineOptions const& options) {
+ROUNDPIPE_INLINE StepOptions step_options(PipelineOptions const& options,
+                                          std::size_t state_arrays) {
   return {scaler_options(options).measures(),
           waits_for_all(options),
-          options.state_type == StateType::declared};
+          options.state_type == StateType::declared,
+          state_arrays};
 }
 
 ROUNDPIPE_INLINE Error loss_error(PipelinePlan const& plan, std::string const& where) {

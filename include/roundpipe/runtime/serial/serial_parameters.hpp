@@ -50,8 +50,9 @@ class SerialParameters {
   void begin_round();
 
   /// Rounds each use's sum of the round once, to the parameter's type, and adds it to its block's
-  /// sum: uses in layer order. \p overwrites: these are the first since the last step.
-  void end_round(bool overwrites);
+  /// sum: uses in layer order. What is kept in bf16 is rounded stochastically. \p overwrites: these
+  /// are the first since the last step; \p step is the next.
+  void end_round(bool overwrites, std::uint64_t step);
 
   /// The sum of the squares of all gradients: by block, tensors in order, then over blocks.
   [[nodiscard]] double gradient_sum_of_squares() const;
@@ -65,8 +66,7 @@ class SerialParameters {
         std::vector<HostSpan<float>> const states(tensor.states.begin(), tensor.states.end());
         UpdateContext const context{step, gradient_factor, blocks_.blocks[b].specs[t].decay};
         optimizer.update(context, HostSpan<float>(tensor.weights), tensor.gradient, states);
-        if (state_type_ == StateType::declared &&
-            blocks_.blocks[b].master[t].dtype == DType::bf16) {
+        if (keeps_bfloat16(b, t)) {
           auto const key = rounding_key(seed_, step, BlockId(b), t);
           round_stochastically(tensor.weights, key, 0);
           for (std::size_t s = 0; s < states.size(); ++s) {
@@ -84,6 +84,12 @@ class SerialParameters {
     std::vector<std::vector<float>> states;
   };
 
+  /// Whether states and sums of a tensor are kept in bf16.
+  [[nodiscard]] bool keeps_bfloat16(std::size_t block, std::size_t t) const {
+    return state_type_ == StateType::declared &&
+           blocks_.blocks[block].master[t].dtype == DType::bf16;
+  }
+
   /// Rounds \p values to nearest numbers of \p type.
   static void round(DType type, std::vector<float>& values);
 
@@ -97,6 +103,7 @@ class SerialParameters {
   std::vector<AlignedMemory> masters_;        // by block
   std::vector<std::vector<Tensor>> tensors_;  // by block, by tensor
   std::vector<AlignedMemory> round_sums_;     // by use
+  std::vector<std::uint32_t> additions_;      // by block: to the sum of the iteration
   std::vector<std::byte> rounded_;
 };
 

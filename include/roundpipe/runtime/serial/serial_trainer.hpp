@@ -52,7 +52,8 @@ struct SerialOptions {
 ///
 /// It keeps the order of sums that `design.md` lays down: a round's gradients of each use of a
 /// block accumulate over its micro-batches in fp32, are rounded once to the parameter's type, and
-/// are added by round, then by layer. Its weights therefore equal the pipeline's bit for bit.
+/// are added by round, then by layer, to sums of the state type. Its weights therefore equal the
+/// pipeline's bit for bit.
 ///
 /// \tparam Stream runs what layers enqueue at once, on this thread, on host memory.
 template <class Model, Optimizer O, class Stream = HostStream>
@@ -65,7 +66,7 @@ class SerialTrainer {
         optimizer_(std::move(optimizer)),
         options_(checked(options)),
         shapes_(model_, options_.capacity),
-        parameters_(form_blocks(shapes_.capacity().model),
+        parameters_(form_blocks(shapes_.capacity().model, false, options_.state_type),
                     static_cast<std::size_t>(optimizer_.state_arrays()),
                     options_.state_type,
                     options_.seed),
@@ -111,7 +112,7 @@ class SerialTrainer {
         require_finite(micro_loss, "the loss of micro-batch " + std::to_string(m));
         loss += micro_loss;
       }
-      parameters_.end_round(overwrites);
+      parameters_.end_round(overwrites, steps_ + 1);
       overwrites = false;
     }
     has_gradients_ = true;

@@ -3,14 +3,18 @@
 #pragma once
 
 #include <roundpipe/core/convert.hpp>
+#include <roundpipe/core/dtype.hpp>
 #include <roundpipe/core/id.hpp>
+#include <roundpipe/optim/stochastic_rounding.hpp>
 #include <roundpipe/runtime/actions/gradient_accumulator.hpp>
 #include <roundpipe/runtime/state/parameter_memory.hpp>
+#include <roundpipe/runtime/state/rounding_key.hpp>
 #include <roundpipe/system/worker_pool.hpp>
 
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
+#include <cstring>
 
 namespace roundpipe {
 
@@ -24,14 +28,22 @@ ROUNDPIPE_INLINE void GradientAccumulator::accumulate(BlockUseId use,
                                                       bool begins,
                                                       std::uint64_t iteration) {
   auto const block = memory_.blocks().use(use).block;
+  auto& addition = additions_[block.index()];
+  addition = begins ? 0 : addition + 1;
   for (std::size_t t = 0; t < memory_.tensors(block); ++t) {
     auto const sum = memory_.gradient(block, t, iteration);
     auto const landed = memory_.landed(use, t);
+    auto const key = sum_rounding_key(seed_, iteration, block, t, addition);
     pool_.for_each_part(sum.size, host_work_grain, [&](std::size_t begin, std::size_t end) {
-      widen(landed.part(begin, end).bytes(),
-            landed.dtype,
-            {reinterpret_cast<float*>(sum.data) + begin, end - begin},
-            !begins);
+      auto const from = landed.part(begin, end);
+      auto const to = sum.part(begin, end);
+      if (to.dtype == DType::f32) {
+        widen(from.bytes(), from.dtype, {reinterpret_cast<float*>(to.data), to.size}, !begins);
+      } else if (begins) {
+        std::memcpy(to.data, from.data, from.bytes().size());
+      } else {
+        add_stochastically(from.bytes(), to.bytes(), key, begin);
+      }
     });
   }
 }

@@ -9,9 +9,11 @@
 #include <roundpipe/memory/host_memory_plan.hpp>
 #include <roundpipe/model/parameter_blocks.hpp>
 #include <roundpipe/optim/clipping.hpp>
+#include <roundpipe/optim/stochastic_rounding.hpp>
 #include <roundpipe/optim/update_pass.hpp>
 #include <roundpipe/runtime/serial/serial_parameters.hpp>
 #include <roundpipe/runtime/state/initialize.hpp>
+#include <roundpipe/runtime/state/rounding_key.hpp>
 #include <roundpipe/system/aligned_memory.hpp>
 
 #include <cstddef>
@@ -25,7 +27,10 @@ ROUNDPIPE_INLINE SerialParameters::SerialParameters(ParameterBlocks blocks,
                                                     std::size_t state_arrays,
                                                     StateType state_type,
                                                     std::uint64_t seed)
-    : blocks_(std::move(blocks)), state_type_(state_type), seed_(seed) {
+    : blocks_(std::move(blocks)),
+      state_type_(state_type),
+      seed_(seed),
+      additions_(blocks_.blocks.size()) {
   require_state_type(blocks_, state_type);
   for (std::size_t b = 0; b < blocks_.blocks.size(); ++b) {
     auto const& block = blocks_.blocks[b];
@@ -103,16 +108,22 @@ ROUNDPIPE_INLINE void SerialParameters::begin_round() {
   }
 }
 
-ROUNDPIPE_INLINE void SerialParameters::end_round(bool overwrites) {
+ROUNDPIPE_INLINE void SerialParameters::end_round(bool overwrites, std::uint64_t step) {
   std::vector<bool> added(blocks_.blocks.size(), !overwrites);
   for (std::size_t u = 0; u < blocks_.uses.size(); ++u) {
     auto const b = blocks_.uses[u].block.index();
     auto const& block = blocks_.blocks[b];
+    additions_[b] = added[b] ? additions_[b] + 1 : 0;
     for (std::size_t t = 0; !block.frozen && t < block.specs.size(); ++t) {
       auto const& sums = view(block.gradient, t, round_sums_[u]).as<float>();
       rounded_.resize(block.master[t].bytes());
       narrow({sums.device_pointer(), sums.size()}, block.master[t].dtype, rounded_);
-      widen(rounded_, block.master[t].dtype, tensors_[b][t].gradient, added[b]);
+      auto& gradient = tensors_[b][t].gradient;
+      widen(rounded_, block.master[t].dtype, gradient, added[b]);
+      if (added[b] && keeps_bfloat16(b, t)) {
+        auto const key = sum_rounding_key(seed_, step, BlockId(b), t, additions_[b]);
+        round_stochastically(gradient, key, 0);
+      }
     }
     added[b] = true;
   }
