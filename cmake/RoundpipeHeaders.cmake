@@ -107,6 +107,7 @@ set(ROUNDPIPE_CORE_HEADERS
   include/roundpipe/memory/freed_space.hpp
   include/roundpipe/memory/host_memory_plan.hpp
   include/roundpipe/memory/host_rings.hpp
+  include/roundpipe/memory/landing_rings.hpp
   include/roundpipe/memory/live_bytes.hpp
   include/roundpipe/memory/memory_limit.hpp
   include/roundpipe/memory/memory_plan.hpp
@@ -386,6 +387,7 @@ set(ROUNDPIPE_DEFINITIONS
   include/roundpipe/graph/impl/verify.ipp
   include/roundpipe/memory/impl/host_memory_plan.ipp
   include/roundpipe/memory/impl/host_rings.ipp
+  include/roundpipe/memory/impl/landing_rings.ipp
   include/roundpipe/memory/impl/live_bytes.ipp
   include/roundpipe/memory/impl/memory_limit.ipp
   include/roundpipe/memory/impl/memory_plan.ipp

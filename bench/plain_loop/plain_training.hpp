@@ -74,7 +74,7 @@ class PlainTraining {
         cpus_(rp::plan_cpus(rp::usable_cpus(), 1, 0)),
         pool_(cpus_.optimizer_threads, cpus_.optimizer),
         arena_(backend),
-        memory_(blocks_, copies_of(beside), arena_.taker()),
+        memory_(blocks_, copies_of(beside), rp::LandingRings(blocks_), arena_.taker()),
         progress_(blocks_),
         updater_(memory_, progress_, rp::AdamW{}, rp::UpdaterOptions{}, pool_),
         device_memory_(backend, device),

@@ -68,6 +68,7 @@
 #include <roundpipe/memory/freed_space.hpp>
 #include <roundpipe/memory/host_memory_plan.hpp>
 #include <roundpipe/memory/host_rings.hpp>
+#include <roundpipe/memory/landing_rings.hpp>
 #include <roundpipe/memory/live_bytes.hpp>
 #include <roundpipe/memory/memory_limit.hpp>
 #include <roundpipe/memory/memory_plan.hpp>

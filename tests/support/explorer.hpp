@@ -130,8 +130,8 @@ class Explorer {
       case BufferKind::landing:
       case BufferKind::gradient:
         for (auto const& piece : action.pieces) {
-          parts.push_back(
-              {piece.use.index(), piece.tensor, static_cast<std::size_t>(piece.offset)});
+          auto const use = kind == BufferKind::landing ? 0 : piece.use.index();  // uses share it
+          parts.push_back({use, piece.tensor, static_cast<std::size_t>(piece.offset)});
         }
         break;
       case BufferKind::gradients:

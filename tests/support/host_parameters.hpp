@@ -42,7 +42,7 @@ struct HostParameters {
                 {1, 1}),
             false,
             setup.copies.state_type)),
-        memory(blocks, setup.copies, arena.taker()),
+        memory(blocks, setup.copies, LandingRings(blocks), arena.taker()),
         progress(blocks),
         updater(memory, progress, Sgd{LearningRate::constant(1)}, setup.updater, pool),
         accumulator(memory, setup.updater.seed, 1, {}),

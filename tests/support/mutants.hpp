@@ -196,8 +196,8 @@ inline std::vector<Extent> extents_of(BufferKind kind, Action const& action) {
     case BufferKind::landing:
     case BufferKind::gradient:
       for (auto const& piece : action.pieces) {
-        extents.push_back(
-            {piece.use.index(), piece.tensor, piece.offset, piece.offset + piece.bytes});
+        auto const use = kind == BufferKind::landing ? Extent::all : piece.use.index();  // shared
+        extents.push_back({use, piece.tensor, piece.offset, piece.offset + piece.bytes});
       }
       if (action.lane.kind == LaneKind::compute) {
         for (auto const use : action.uses) {

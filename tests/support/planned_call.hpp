@@ -87,7 +87,7 @@ struct PlannedCall {
       RoundRobinSchedule{}, PriorityTransferEngine{}, LayerEventProtocol{}, Partitioner{}};
   PipelinePlan plan;
   HostArena<HostBackend> arena{backend};
-  ParameterMemory parameters{plan.blocks, {.master_copies = 2}, arena.taker()};
+  ParameterMemory parameters{plan.blocks, {.master_copies = 2}, plan.host.landings, arena.taker()};
   BoundaryStore boundaries{plan.host.rings, arena.taker()};
   std::vector<AlignedMemory> memory = arenas();
   DevicePlaces places{plan.stages.memory, {memory[0].device_bytes(), memory[1].device_bytes()}};

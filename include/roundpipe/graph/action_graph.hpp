@@ -91,7 +91,7 @@ inline constexpr std::size_t forward_ring = 1;
 
 /// A ring of buffers. \c index distinguishes rings of one kind: on a device 0 or \ref forward_ring,
 /// for parameters that keep their places the use, for checkpoints, boundary gradients and
-/// offloaded saves the number that `HostRings` gives them, for landings the use.
+/// offloaded saves the number that `HostRings` gives them, for landings that of `LandingRings`.
 struct Ring {
   BufferKind kind = BufferKind::parameters;
   DeviceId device;  ///< None for host rings.

@@ -9,6 +9,7 @@
 #include <roundpipe/core/bytes.hpp>
 #include <roundpipe/core/error.hpp>
 #include <roundpipe/memory/host_rings.hpp>
+#include <roundpipe/memory/landing_rings.hpp>
 #include <roundpipe/memory/memory_plan.hpp>
 #include <roundpipe/memory/stage_layout.hpp>
 #include <roundpipe/model/batch_layout.hpp>
@@ -30,16 +31,17 @@ struct HostNeeds {
   std::size_t gradient_buffers = 1;
   std::size_t micro_batches_per_round = 1;  ///< M_R
   std::size_t rounds = 1;                   ///< R
+  std::size_t devices = 1;                  ///< N
   std::size_t calls_in_flight = 2;          ///< Each holds a copy of its batch.
 };
 
 /// The plan of the host's memory.
 struct HostMemoryPlan {
   HostRings rings;
+  LandingRings landings;
   WorkingSet working_set;
   std::vector<LedgerLine> ledger;
-  /// Master copies, optimizer copies, states and gradients: what every parameter costs, without the
-  /// staging for sums.
+  /// Master copies, optimizer copies, states, gradients and their sums: what every parameter costs.
   Bytes state_bytes = 0;
 };
 

@@ -10,6 +10,7 @@
 #include <roundpipe/core/error.hpp>
 #include <roundpipe/core/id.hpp>
 #include <roundpipe/graph/action_graph.hpp>
+#include <roundpipe/memory/landing_rings.hpp>
 #include <roundpipe/plan/call_context.hpp>
 
 #include <cstddef>
@@ -25,13 +26,14 @@ class GradientSums {
   /// \p call must outlive this.
   explicit GradientSums(CallContext& call)
       : call_(call),
+        rings_(call.input.blocks, call.input.stages, call.input.shape.devices),
         landings_(call.input.shape.rounds * call.input.blocks.uses.size()),
         accumulated_(call.input.shape.rounds * call.input.blocks.blocks.size()),
-        waiting_(call.input.blocks.uses.size()) {}
+        waiting_(rings_.entry_bytes().size()) {}
 
   /// Where the gradient of \p use lands in the round of \p action, in \p chunks chunks; \p action,
   /// the first of them, waits until the place is free.
-  /// \throws Error (unsupported) when the round before has not been summed.
+  /// \throws Error (unsupported) when what was to land there before has not been summed.
   [[nodiscard]] Buffer land(BlockUseId use, std::size_t chunks, Action& action);
 
   /// Says that \p chunk brings a part of \p use's gradient, and adds the accumulations that this
@@ -56,9 +58,10 @@ class GradientSums {
   void add_accumulation(BlockUseId use, RoundId round, bool first, Landing const& landing);
 
   CallContext& call_;
+  LandingRings rings_;
   std::vector<Landing> landings_;         // by round, use
   std::vector<std::size_t> accumulated_;  // by round, block: the uses that are summed
-  std::vector<std::size_t> waiting_;      // by use: landings that are not summed
+  std::vector<bool> waiting_;             // by ring: whether a landing is not summed
 };
 
 }  // namespace roundpipe::detail

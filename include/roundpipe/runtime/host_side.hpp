@@ -60,6 +60,7 @@ struct HostSide {
                     protocol.gradient_buffers(),
                     optimizer.state_arrays(),
                     options.state_type},
+                   plan.host.landings,
                    arena.taker()),
         progress(plan.blocks),
         weights(parameters, progress),

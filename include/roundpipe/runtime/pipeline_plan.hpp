@@ -99,6 +99,7 @@ template <DeviceList D, class Planner>
                         .gradient_buffers = protocol.gradient_buffers(),
                         .micro_batches_per_round = options.micro_batches_per_round,
                         .rounds = options.rounds,
+                        .devices = options.devices,
                         .calls_in_flight = calls_in_flight};
   auto const plan_host = [&](StagePlan const& plan) {
     return plan_host_memory(description, blocks, shaped.batch, plan.train, needs);

@@ -71,15 +71,23 @@ TEST_CASE("the ledger names what the host's rings take") {
   }
 }
 
-TEST_CASE("sums of gradients cost what their type does") {
-  auto const model = describe(toy_model({.types = {4, DType::bf16, DType::bf16}}), {2, 3});
+TEST_CASE("sums of gradients cost what their type does, and landings of stages share memory") {
+  auto const model =
+      describe(toy_model({.types = {4, DType::bf16, DType::bf16}, .dense = 2}), {2, 3});
   for (auto const type : {StateType::fp32, StateType::declared}) {
-    Bytes bytes = 0;
-    for (auto const& block : form_blocks(model).blocks) {
-      bytes += type == StateType::fp32 ? block.gradient.bytes() : block.master.bytes();
+    auto const blocks = form_blocks(model, true, type);
+    Bytes sums = 0;
+    Bytes landings = 0;
+    for (auto const& block : blocks.blocks) {
+      sums += type == StateType::fp32 ? block.gradient.bytes() : block.master.bytes();
+      landings += block.master.bytes();
     }
-    CHECK(line_of(planned(model, {}, type), "gradient sums of rounds, calls, shared parameters") ==
-          bytes);
+    auto const plan = planned(model, {}, type);
+    CHECK(line_of(plan, "gradients") == sums);
+    CHECK(plan.state_bytes ==
+          sums + line_of(plan, "master copies") + line_of(plan, "optimizer copies and states"));
+    CHECK(line_of(plan, "landings of gradients") == plan.landings.bytes());
+    CHECK(plan.landings.bytes() < landings);
   }
 }
 

@@ -19,10 +19,13 @@ using namespace roundpipe::test;
 
 namespace {
 
-/// A model whose first and last layer share their matrix, in two rounds.
+/// A model whose first and last layer may share their matrix, in two rounds.
 struct Sums {
-  SmallCall small{1, 1, 2, {}, {.dense = 2, .tied = true}};
+  explicit Sums(bool tied = true) : small(1, 1, 2, {}, {.dense = 2, .tied = tied}) {}
+
+  SmallCall small;
   StreamedGraphInput input = small.input();
+  LandingRings rings{input.blocks, input.stages, 1};
   detail::CallContext call{input};
   detail::GradientSums sums{call};
 
@@ -69,7 +72,8 @@ TEST_CASE("the gradients of a shared block are summed in layer order, in any ord
     CHECK(sum.layer == test.small.blocks().use(use).layer);
     CHECK(sum.waits == std::vector{landed});
     CHECK(sum.first == first);
-    CHECK(sum.reads.front().ring == Ring{BufferKind::landing, DeviceId::none(), use.index()});
+    CHECK(sum.reads.front().ring ==
+          Ring{BufferKind::landing, DeviceId::none(), test.rings.index(use)});
     CHECK(sum.writes == std::vector{block_buffer(BufferKind::gradient, sum.block)});
   };
   check(sums[0], uses[0], early, true);
@@ -108,6 +112,21 @@ TEST_CASE("a landing is free again after its content is summed") {
   auto const next = test.bring(use, 1);
   CHECK(test.call.graph[sum].kind == ActionKind::accumulate_gradient);
   CHECK(test.call.graph[next].waits == std::vector{sum});
+}
+
+TEST_CASE("a gradient of the next stage lands where the one before was, once that is summed") {
+  BlockUseId const first(3);  // the last layer's
+  BlockUseId const second(1);
+  Sums test(false);
+  REQUIRE(test.rings.index(first) == test.rings.index(second));
+  test.bring(first, 0);
+  auto const sum = ActionId(1);
+  auto const next = test.bring(second, 0);
+  CHECK(test.call.graph[sum].kind == ActionKind::accumulate_gradient);
+  CHECK(test.call.graph[next].waits == std::vector{sum});
+  Sums early(false);
+  early.bring(first, 0, 2);  // half of it
+  CHECK(error_of([&] { early.bring(second, 0); }).code() == Errc::unsupported);
 }
 
 TEST_CASE("a gradient that arrives before the sum of the round before is refused") {

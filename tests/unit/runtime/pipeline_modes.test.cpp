@@ -110,7 +110,7 @@ TEST_CASE(
   auto const per_parameter = [&](EventProtocolOptions const& protocol, StateType type) {
     options.state_type = type;
     auto const plan = planned(model, options, LayerEventProtocol(protocol));
-    CHECK(ledger_bytes(plan, "gradient sums") == 0);
+    CHECK(plan.host.landings.bytes() == 0);
     CHECK(plan.host.state_bytes == ledger_bytes(plan, "master copies") +
                                        ledger_bytes(plan, "optimizer copies and states") +
                                        ledger_bytes(plan, "gradients"));
@@ -134,7 +134,7 @@ TEST_CASE("rounds, calls and shared parameters have their own staging") {
   ToyModelOptions model{.types = {.width = 64, .parameter = DType::bf16}, .dense = 2};
   auto options = small_options();
   auto const staging = [&] {
-    return ledger_bytes(planned(model, options, LayerEventProtocol(1)), "gradient sums");
+    return planned(model, options, LayerEventProtocol(1)).host.landings.bytes();
   };
   CHECK(staging() == 0);
   options.rounds = 2;

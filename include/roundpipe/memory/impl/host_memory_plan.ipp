@@ -8,6 +8,7 @@
 #include <roundpipe/graph/action_graph.hpp>
 #include <roundpipe/memory/host_memory_plan.hpp>
 #include <roundpipe/memory/host_rings.hpp>
+#include <roundpipe/memory/landing_rings.hpp>
 #include <roundpipe/memory/memory_plan.hpp>
 #include <roundpipe/memory/stage_layout.hpp>
 #include <roundpipe/model/batch_layout.hpp>
@@ -26,11 +27,11 @@ ROUNDPIPE_INLINE HostMemoryPlan plan_host_memory(ModelDescription const& model,
                                                  HostNeeds const& needs) {
   HostMemoryPlan plan;
   plan.rings = HostRings(stages, needs.micro_batches_per_round, needs.rounds);
+  plan.landings = LandingRings(blocks, stages, needs.devices);
   plan.working_set = stages.front().working_set;
   Bytes masters = 0;
   Bytes states = 0;
   Bytes gradients = 0;
-  Bytes sums = 0;
   for (auto const& block : blocks.blocks) {
     auto const declared = block.master.bytes();
     auto const wide = block.gradient.bytes();
@@ -41,13 +42,7 @@ ROUNDPIPE_INLINE HostMemoryPlan plan_host_memory(ModelDescription const& model,
     masters += declared * needs.master_copies;
     states += needs.state_type == StateType::fp32 ? wide * (1 + needs.state_arrays)
                                                   : declared * needs.state_arrays;
-    if (block.sums_gradient) {  // each use has one landing
-      gradients += declared;
-      sums += block.host_gradient().bytes() * needs.gradient_buffers +
-              declared * (block.uses.size() - 1);
-    } else {
-      gradients += declared * needs.gradient_buffers;
-    }
+    gradients += block.host_gradient().bytes() * needs.gradient_buffers;
   }
   auto const add = [&](char const* name, Bytes bytes) {
     plan.ledger.push_back({LedgerLine::Space::host, name, bytes});
@@ -55,7 +50,9 @@ ROUNDPIPE_INLINE HostMemoryPlan plan_host_memory(ModelDescription const& model,
   add("master copies", masters);
   add("optimizer copies and states", states);
   add("gradients", gradients);
-  add("gradient sums of rounds, calls, shared parameters", sums);
+  if (auto const landings = plan.landings.bytes(); landings > 0) {
+    add("landings of gradients", landings);
+  }
   plan.state_bytes = masters + states + gradients;
   add("checkpoints", plan.rings.bytes(BufferKind::checkpoint));
   add("boundary gradients", plan.rings.bytes(BufferKind::boundary_gradient));

@@ -19,12 +19,12 @@ namespace detail {
 ROUNDPIPE_INLINE Buffer GradientSums::land(BlockUseId use, std::size_t chunks, Action& action) {
   auto& landing = this->landing(use, action.round);
   if (!landing.buffer) {
-    require(waiting_[use.index()] == 0,
+    auto const ring = rings_.index(use);
+    require(!waiting_[ring],
             Errc::unsupported,
-            "the schedule lands a gradient before the round before is summed");
-    ++waiting_[use.index()];
-    landing.buffer =
-        call_.graph.acquire({BufferKind::landing, DeviceId::none(), use.index()}, 1, action);
+            "the schedule lands a gradient before the one that landed there before is summed");
+    waiting_[ring] = true;
+    landing.buffer = call_.graph.acquire({BufferKind::landing, DeviceId::none(), ring}, 1, action);
     landing.chunks = chunks;
   }
   return *landing.buffer;
@@ -68,7 +68,7 @@ ROUNDPIPE_INLINE void GradientSums::add_accumulation(BlockUseId use,
   call_.wait_for_rules(action, {block, BlockEventKind::gradient_write});
   auto const added = call_.graph.add(std::move(action));
   call_.graph.publish({block, BlockEventKind::gradient_write}, added);
-  --waiting_[use.index()];
+  waiting_[landing.buffer->ring.index] = false;
 }
 
 }  // namespace detail

@@ -13,6 +13,7 @@
 #include <roundpipe/core/span.hpp>
 #include <roundpipe/core/tensor.hpp>
 #include <roundpipe/memory/host_memory_plan.hpp>
+#include <roundpipe/memory/landing_rings.hpp>
 #include <roundpipe/model/parameter_blocks.hpp>
 #include <roundpipe/runtime/state/host_arena.hpp>
 
@@ -41,10 +42,12 @@ struct ParameterCopies {
 /// left.
 class ParameterMemory {
  public:
-  /// Takes memory with \p take, which owns it. \p blocks must outlive this.
+  /// Takes memory with \p take, which owns it. \p blocks must outlive this. Gradients that are
+  /// summed land in \p landings.
   /// \throws Error (invalid_argument) for f16 parameters without fp32 weights.
   ParameterMemory(ParameterBlocks const& blocks,
                   ParameterCopies copies,
+                  LandingRings landings,
                   TakeHostMemory const& take);
 
   [[nodiscard]] ParameterBlocks const& blocks() const noexcept { return blocks_; }
@@ -135,8 +138,9 @@ class ParameterMemory {
 
   ParameterBlocks const& blocks_;
   ParameterCopies copies_;
-  std::vector<Memory> memory_;       // by block
-  std::vector<HostBytes> landings_;  // by use; empty where gradients land in their place
+  std::vector<Memory> memory_;  // by block
+  LandingRings rings_;
+  std::vector<HostBytes> landings_;  // by ring
   mutable std::mutex copying_;
 };
 

@@ -8,26 +8,28 @@
 #include <roundpipe/core/span.hpp>
 #include <roundpipe/core/tensor.hpp>
 #include <roundpipe/memory/host_memory_plan.hpp>
+#include <roundpipe/memory/landing_rings.hpp>
 #include <roundpipe/model/parameter_blocks.hpp>
 #include <roundpipe/runtime/state/host_arena.hpp>
 #include <roundpipe/runtime/state/parameter_memory.hpp>
 
 #include <cstddef>
 #include <cstdint>
+#include <utility>
 
 namespace roundpipe {
 
 ROUNDPIPE_INLINE ParameterMemory::ParameterMemory(ParameterBlocks const& blocks,
                                                   ParameterCopies copies,
+                                                  LandingRings landings,
                                                   TakeHostMemory const& take)
-    : blocks_(blocks), copies_(copies) {
+    : blocks_(blocks), copies_(copies), rings_(std::move(landings)) {
   require_state_type(blocks, copies.state_type);
   for (auto const& block : blocks.blocks) {
     take_memory(block, take);
   }
-  for (auto const& use : blocks.uses) {
-    auto const& block = blocks.blocks[use.block.index()];
-    landings_.push_back(block.sums_gradient ? take(block.master.bytes()) : HostBytes{});
+  for (auto const bytes : rings_.entry_bytes()) {
+    landings_.push_back(take(bytes));
   }
 }
 
@@ -41,7 +43,7 @@ ROUNDPIPE_INLINE HostBytes ParameterMemory::master(BlockId block, std::uint64_t 
 }
 
 ROUNDPIPE_INLINE HostBytes ParameterMemory::landing(BlockUseId use, std::uint64_t iteration) const {
-  return blocks_.block_of(use).sums_gradient ? landings_[use.index()]
+  return blocks_.block_of(use).sums_gradient ? landings_[rings_.index(use)]
                                              : gradient(blocks_.use(use).block, iteration);
 }
 
@@ -52,7 +54,7 @@ ROUNDPIPE_INLINE HostArray ParameterMemory::master(BlockId block,
 }
 
 ROUNDPIPE_INLINE HostArray ParameterMemory::landed(BlockUseId use, std::size_t t) const {
-  return array(blocks_.block_of(use).master, t, landings_[use.index()]);
+  return array(blocks_.block_of(use).master, t, landings_[rings_.index(use)]);
 }
 
 ROUNDPIPE_INLINE HostArray ParameterMemory::gradient(BlockId block,
