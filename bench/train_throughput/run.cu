@@ -16,7 +16,6 @@
 #include <train_throughput/memory_peak.hpp>
 #include <train_throughput/plan_shares.hpp>
 #include <train_throughput/policies.hpp>
-#include <train_throughput/resident_set.hpp>
 #include <train_throughput/run.hpp>
 
 #include <algorithm>
@@ -193,7 +192,7 @@ Outcome run(Options& o, rp::nn::TransformerConfig const& config, Shared const& s
   outcome.bubbles = report.bubbles;
   outcome.host_bytes = report.host_bytes_peak;
   auto const unused = shared.pinned.size() - std::min(shared.pinned.size(), outcome.host_bytes);
-  auto const resident = resident_set_bytes();
+  auto const resident = rp::resident_set_bytes();
   outcome.resident_bytes = resident - std::min(resident, unused);
   auto const timeline = pipeline.timeline();
   if (auto const warm_up = runs(timeline, 0, 2 * o.warmup); !warm_up.entries.empty()) {

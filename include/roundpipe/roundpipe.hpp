@@ -226,5 +226,6 @@
 #include <roundpipe/system/first_error.hpp>
 #include <roundpipe/system/host_memory_limit.hpp>
 #include <roundpipe/system/on_own_thread.hpp>
+#include <roundpipe/system/resident_set.hpp>
 #include <roundpipe/system/worker_pool.hpp>
 #include <roundpipe/version.hpp>

@@ -103,9 +103,13 @@ concept BackendStream = std::movable<S> && requires(S& stream,
 /// \brief What plans need of devices: their number, and the properties of each.
 ///
 /// Opt-ins, which are also those of \ref Backend:
+/// - `host_overhead_bytes()` tells what the process holds of the host's memory besides slabs; the
+///   host's budget then counts it, too;
 /// - `overhead_bytes(DeviceId)` tells what the process holds of a device besides slabs, and `static
 ///   constexpr double page_table_share` how many bytes of a device map a byte of host memory;
-///   reason: a budget counts both.
+///   reason: a budget counts both;
+/// - `static constexpr Bytes unloaded_code_bytes` is what layers load of a device when they first
+///   run; reason: the least budget that a refusal names before must do afterwards.
 ///
 /// Satisfied by: every `Backend`, and figures of devices that are not there.
 template <class D>

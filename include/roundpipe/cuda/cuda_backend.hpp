@@ -26,6 +26,7 @@
 #include <roundpipe/cuda/device/shared_speed.hpp>
 #include <roundpipe/cuda/device/stream.hpp>
 #include <roundpipe/cuda/device/stream_memory_ops.hpp>
+#include <roundpipe/system/resident_set.hpp>
 
 #include <cuda_runtime_api.h>
 
@@ -84,6 +85,9 @@ class CudaBackend {
       options_.resources = std::make_shared<CudaResources>();
     }
     auto const present = cu::device_count();
+    for (auto const& memory : options_.pinned) {
+      borrowed_bytes_ += memory.size();
+    }
     if (options_.devices.empty()) {
       options_.devices = first_devices(present);
     }
@@ -135,7 +139,12 @@ class CudaBackend {
     if (borrowed != nullptr) {
       require_on(borrowed, device);
     }
-    return {status_, resources(), cuda, priority(cuda, kind), borrowed, waits_on_device(cuda)};
+    return {status_,
+            resources(),
+            cuda,
+            detail::stream_priority(cuda, kind),
+            borrowed,
+            waits_on_device(cuda)};
   }
 
   /// A new event, not recorded. \throws Error (invalid_argument) when there is no such device.
@@ -153,21 +162,15 @@ class CudaBackend {
   /// block; (invalid_argument) when there is no such device.
   [[nodiscard]] DeviceSlab allocate_device(DeviceId device, Bytes bytes) {
     auto const cuda = ordinal(device);
-    auto& used = used_[device.index()];
     auto const budget = properties_[device.index()].memory_bytes;
-    if (auto const before = used.fetch_add(bytes); before + bytes > budget) {
-      used.fetch_sub(bytes);
+    detail::CountedBytes counted(used_[device.index()], bytes);
+    if (counted.before() + bytes > budget) {
       throw Error(Errc::over_budget,
                   "device " + std::to_string(device.value()) + ": " + format_bytes(bytes) +
-                      " wanted, " + format_bytes(budget - std::min(before, budget)) +
+                      " wanted, " + format_bytes(budget - std::min(counted.before(), budget)) +
                       " left of a budget of " + format_bytes(budget));
     }
-    try {
-      return {DeviceMemory(cuda, bytes), &used};
-    } catch (...) {
-      used.fetch_sub(bytes);
-      throw;
-    }
+    return {DeviceMemory(cuda, bytes), std::move(counted)};
   }
 
   /// A slab of \p bytes of pinned host memory, zeroed. \throws Error as \ref PinnedMemory.
@@ -177,7 +180,8 @@ class CudaBackend {
       return HostSlab(part);
     }
     CurrentDevice const current(options_.devices.front());  // pinning needs a context
-    return HostSlab(PinnedMemory(bytes));
+    detail::CountedBytes counted(pinned_, bytes);
+    return {PinnedMemory(bytes), std::move(counted)};
   }
 
   /// What the process holds of \p device besides the backend's slabs, by the driver's count: its
@@ -194,6 +198,13 @@ class CudaBackend {
     }
     auto const used = memory.total_bytes - memory.free_bytes;
     return used - std::min(used, known) + 16_MiB;
+  }
+
+  /// What the process holds of the host's memory besides the backend's slabs and the memory that
+  /// the caller has pinned for it: the program, its libraries, its data.
+  [[nodiscard]] Bytes host_overhead_bytes() const {
+    auto const resident = resident_set_bytes();
+    return resident - std::min(resident, pinned_.load() + borrowed_bytes_);
   }
 
   /// Stops the backend: opens its fences, and lets streams enqueue nothing more. What is enqueued
@@ -261,20 +272,6 @@ class CudaBackend {
            detail::StreamMemoryOps::instance().supported(device);
   }
 
-  [[nodiscard]] static int priority(DeviceId device, LaneKind kind) {
-    CurrentDevice const current(device);
-    auto const range = cu::Stream::priority_range();
-    switch (kind) {
-      case LaneKind::activation_up:
-      case LaneKind::activation_down:
-        return range.highest;
-      case LaneKind::compute:
-        return (range.highest + range.lowest) / 2;
-      default:
-        return range.lowest;
-    }
-  }
-
   /// \p bytes of the caller's memory, or none.
   [[nodiscard]] HostBytes take_pinned(Bytes bytes) {
     std::lock_guard const lock(mutex_);
@@ -292,6 +289,8 @@ class CudaBackend {
   std::shared_ptr<detail::CudaStatus> status_;
   std::vector<DeviceProperties> properties_;
   std::vector<std::atomic<Bytes>> used_;  // by device
+  std::atomic<Bytes> pinned_{0};          // in slabs
+  Bytes borrowed_bytes_ = 0;              // of the caller's pinned memory
   std::mutex mutex_;
 };
 

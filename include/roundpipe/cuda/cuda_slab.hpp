@@ -17,34 +17,56 @@ namespace roundpipe::cu {
 
 class CudaBackend;
 
+namespace detail {
+
+/// Bytes that are part of a total as long as this lives.
+class CountedBytes {
+ public:
+  CountedBytes() noexcept = default;
+  CountedBytes(std::atomic<Bytes>& total, Bytes bytes) noexcept
+      : total_(&total), bytes_(bytes), before_(total.fetch_add(bytes)) {}
+  CountedBytes(CountedBytes&& other) noexcept
+      : total_(std::exchange(other.total_, nullptr)),
+        bytes_(other.bytes_),
+        before_(other.before_) {}
+  CountedBytes& operator=(CountedBytes&& other) noexcept {
+    std::swap(total_, other.total_);
+    std::swap(bytes_, other.bytes_);
+    std::swap(before_, other.before_);
+    return *this;
+  }
+  ~CountedBytes() {
+    if (total_ != nullptr) {
+      total_->fetch_sub(bytes_);
+    }
+  }
+
+  /// The total without these bytes, when they were added.
+  [[nodiscard]] Bytes before() const noexcept { return before_; }
+
+ private:
+  std::atomic<Bytes>* total_ = nullptr;
+  Bytes bytes_ = 0;
+  Bytes before_ = 0;
+};
+
+}  // namespace detail
+
 /// Memory of one device, counted against its budget. The backend must outlive it.
 class CudaDeviceSlab {
  public:
-  CudaDeviceSlab(CudaDeviceSlab&& other) noexcept
-      : memory_(std::move(other.memory_)), used_(std::exchange(other.used_, nullptr)) {}
-  CudaDeviceSlab& operator=(CudaDeviceSlab&& other) noexcept {
-    CudaDeviceSlab taken(std::move(other));
-    std::swap(memory_, taken.memory_);
-    std::swap(used_, taken.used_);
-    return *this;
-  }
-  ~CudaDeviceSlab() {
-    if (used_ != nullptr) {
-      used_->fetch_sub(memory_.bytes().size());
-    }
-  }
   [[nodiscard]] DeviceBytes bytes() const noexcept { return memory_.bytes(); }
 
  private:
   friend class CudaBackend;
-  CudaDeviceSlab(DeviceMemory memory, std::atomic<Bytes>* used) noexcept
-      : memory_(std::move(memory)), used_(used) {}
+  CudaDeviceSlab(DeviceMemory memory, detail::CountedBytes counted) noexcept
+      : memory_(std::move(memory)), counted_(std::move(counted)) {}
 
   DeviceMemory memory_;
-  std::atomic<Bytes>* used_ = nullptr;
+  detail::CountedBytes counted_;
 };
 
-/// Pinned host memory, the backend's own or a part of the caller's.
+/// Pinned host memory, the backend's own or a part of the caller's. The backend must outlive it.
 class CudaHostSlab {
  public:
   [[nodiscard]] HostBytes bytes() const noexcept {
@@ -53,11 +75,13 @@ class CudaHostSlab {
 
  private:
   friend class CudaBackend;
-  explicit CudaHostSlab(PinnedMemory memory) noexcept : memory_(std::move(memory)) {}
+  CudaHostSlab(PinnedMemory memory, detail::CountedBytes counted) noexcept
+      : memory_(std::move(memory)), counted_(std::move(counted)) {}
   explicit CudaHostSlab(HostBytes borrowed) noexcept : borrowed_(borrowed) {}
 
   PinnedMemory memory_;
   HostBytes borrowed_;
+  detail::CountedBytes counted_;
 };
 
 }  // namespace roundpipe::cu

@@ -34,6 +34,25 @@
 
 namespace roundpipe::cu {
 
+namespace detail {
+
+/// The priority of \p device's stream for \p kind: activations before compute before the rest.
+[[nodiscard]] inline int stream_priority(DeviceId device, LaneKind kind) {
+  CurrentDevice const current(device);
+  auto const range = cu::Stream::priority_range();
+  switch (kind) {
+    case LaneKind::activation_up:
+    case LaneKind::activation_down:
+      return range.highest;
+    case LaneKind::compute:
+      return (range.highest + range.lowest) / 2;
+    default:
+      return range.lowest;
+  }
+}
+
+}  // namespace detail
+
 /// \brief A FIFO of work on one device; models BackendStream.
 ///
 /// Streams come from \ref CudaBackend::make_stream(). Every member but \ref synchronize() enqueues

@@ -54,7 +54,7 @@ struct HostSide {
            PipelineOptions const& options,
            E const& protocol,
            CpuPlan const& cpus)
-      : arena(backend, total_bytes(plan.ledger, LedgerLine::Space::host)),
+      : arena(backend, total_bytes(plan.host.ledger, LedgerLine::Space::host)),
         parameters(plan.blocks,
                    {protocol.master_copies(),
                     protocol.gradient_buffers(),

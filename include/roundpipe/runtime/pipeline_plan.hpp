@@ -107,7 +107,13 @@ template <DeviceList D, class Planner>
   auto const host_bytes = [&](StagePlan const& plan) {
     return total_bytes(plan_host(plan).ledger, LedgerLine::Space::host);
   };
-  sizes.has_room = [&](StagePlan const& plan) { return host_bytes(plan) <= options.host_memory; };
+  Bytes host_held = 0;
+  if constexpr (requires { devices.host_overhead_bytes(); }) {
+    host_held = devices.host_overhead_bytes();
+  }
+  sizes.has_room = [&](StagePlan const& plan) {
+    return host_bytes(plan) + host_held <= options.host_memory;
+  };
   sizes.device_memory = budget.bytes;
   sizes.held_memory = budget.held;
   if (budget.page_table_share > 0) {
@@ -123,12 +129,16 @@ template <DeviceList D, class Planner>
     ledger.push_back({LedgerLine::Space::device, "context, modules, libraries, page tables", held});
   }
   ledger.insert(ledger.end(), host.ledger.begin(), host.ledger.end());
+  if (host_held > 0) {
+    ledger.push_back({LedgerLine::Space::host, "the program, its libraries and data", host_held});
+  }
   if (auto const bytes = total_bytes(ledger, LedgerLine::Space::host);
       bytes > options.host_memory) {
     throw Error(Errc::over_budget,
                 "the host budget of " + format_bytes(options.host_memory) +
-                    " is too small: the plan holds " + format_bytes(bytes) + " (" +
-                    std::to_string(bytes) + " bytes) in host memory");
+                    " is too small: the plan holds " + format_bytes(bytes - host_held) + " (" +
+                    std::to_string(bytes - host_held) + " bytes) in host memory" +
+                    (host_held > 0 ? ", the process " + format_bytes(host_held) + " besides" : ""));
   }
   return {description,
           std::move(blocks),

@@ -56,6 +56,12 @@ struct Mapped : HostBackend {
   [[nodiscard]] Bytes overhead_bytes(DeviceId) const { return 10'000; }
 };
 
+/// A process that holds 5,000 bytes of the host's memory besides.
+struct Crowded : HostBackend {
+  using HostBackend::HostBackend;
+  [[nodiscard]] Bytes host_overhead_bytes() const { return 5'000; }
+};
+
 }  // namespace
 
 TEST_CASE("a plan follows its options, and counts every byte") {
@@ -213,6 +219,19 @@ TEST_CASE("a step waits for all gradients when it must see them all") {
   options = small_options();
   options.loss_scale.emplace();
   CHECK(waits_for_all(options));
+}
+
+TEST_CASE("the host's budget counts what the process holds besides the plan") {
+  auto options = small_options();
+  auto const bytes = total_bytes(plan(options).ledger, LedgerLine::Space::host);
+  options.host_memory = bytes + 5'000;
+  auto const made = plan<Crowded>(options);
+  CHECK(total_bytes(made.ledger, LedgerLine::Space::host) == bytes + 5'000);
+  CHECK(total_bytes(made.host.ledger, LedgerLine::Space::host) == bytes);
+  --options.host_memory;
+  auto const error = error_of([&] { (void)plan<Crowded>(options); });
+  CHECK(error.code() == Errc::over_budget);
+  CHECK(error.message().find("besides") != std::string::npos);
 }
 
 TEST_CASE("a plan that does not fit into the host or a device is refused") {
