@@ -160,7 +160,7 @@ Run train(Training const& t) {
     run.losses.push_back(trainer.train(step));
   }
   run.digest = weights_digest(trainer.pipeline);
-  run.offloads = !trainer.pipeline.plan().host.offloaded_saves.empty();
+  run.offloads = trainer.pipeline.plan().host.rings.bytes(BufferKind::offloaded_saves) > 0;
   return run;
 }
 

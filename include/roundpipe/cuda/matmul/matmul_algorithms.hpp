@@ -206,7 +206,7 @@ class MatmulAlgorithms {
     auto const found = detail::propose(handles_.of(device), plan, problem, most_alignment_);
     plan.algorithm = found.front();
     if (measures_ && found.size() > 1) {
-      plan.algorithm = detail::fastest(handles_.of(device), plan, problem, found);
+      plan.algorithm = detail::fastest(handles_.of(device), problem, found);
     }
     return plan;
   }

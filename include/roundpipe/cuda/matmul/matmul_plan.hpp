@@ -176,6 +176,19 @@ struct MatmulPlan {
 
 namespace detail {
 
+/// The product that stands for \p problem where algorithms are measured, so that operands of
+/// gigabytes need not be held: the result has at most 2^15 rows and columns. What tiles leave at
+/// the edges stays, and so many tiles run in many waves.
+[[nodiscard]] constexpr MatmulProblem measured_problem(MatmulProblem problem) noexcept {
+  constexpr std::int64_t most = std::int64_t{1} << 15;
+  constexpr std::int64_t tile = 256;  // a multiple of all tiles
+  for (auto* const extent : {&problem.m, &problem.n}) {
+    auto const surplus = std::max<std::int64_t>(0, *extent - most);
+    *extent -= (surplus + tile - 1) / tile * tile;
+  }
+  return problem;
+}
+
 /// How many algorithms to choose from.
 inline constexpr int max_candidates = 16;
 

@@ -99,13 +99,12 @@ inline void fill_random(std::byte* to, Bytes bytes, DType type, Stream const& st
 
 /// The fastest of \p candidates. cuBLASLt expects the first to be the best, so that another must be
 /// two percent faster: noise then decides little. Returns the first where there is no memory to
-/// measure.
+/// measure. Large products are measured by \ref measured_problem.
 ///
 /// The clock of a GPU follows its power: a candidate measured early, on a cool GPU, looks faster.
 /// Hence each runs once, and those near the best then take turns.
 [[nodiscard]] inline MatmulAlgorithm fastest(::cublasLtHandle_t handle,
-                                             MatmulPlan plan,
-                                             MatmulProblem const& problem,
+                                             MatmulProblem const& chosen_for,
                                              std::vector<MatmulAlgorithm> const& candidates) {
   constexpr int rounds = 6;
   constexpr double turn_s = 1e-3;
@@ -113,6 +112,8 @@ inline void fill_random(std::byte* to, Bytes bytes, DType type, Stream const& st
   constexpr double near = 1.3;
   constexpr std::ptrdiff_t finalists = 6;
 
+  auto const problem = measured_problem(chosen_for);
+  auto plan = unchosen_plan(problem);
   Stream const stream;
   TimingMemory memory(stream);
   auto const bytes = [](std::int64_t rows, std::int64_t columns, DType type) {
