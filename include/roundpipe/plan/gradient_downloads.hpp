@@ -60,6 +60,11 @@ class GradientDownloads {
   /// The gradients of slot \p id outside of windows.
   void add_own(SlotId id);
 
+  /// The activation copy of the last micro-batch of slot \p id, or none unless it is ready when \p
+  /// chunk, one use's gradient, is. Gradients that are ready one after another keep the link, so
+  /// the copy would wait for all of them: the next stage for a boundary, the caller for the loss.
+  [[nodiscard]] ActionId down_before(SlotId id, StageChunk const& chunk) const;
+
   /// Adds a chunk of the gradients of slot \p id, to where the optimizer reads them or, where they
   /// are summed, to their landings. \p window_slot: in whose windows it comes down, or none.
   void add_chunk(SlotId id,

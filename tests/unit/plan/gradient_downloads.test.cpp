@@ -4,6 +4,7 @@
 #include <roundpipe/plan/gradient_downloads.hpp>
 
 #include <roundpipe/plan/stage_compute.hpp>
+#include <roundpipe/plan/streamed_graph.hpp>
 #include <support/small_call.hpp>
 
 #include <doctest/doctest.h>
@@ -112,6 +113,35 @@ TEST_CASE("with one entry chunks come down when their slot is over, in no window
       CHECK(graph.actions[i - 1].slot == chunk.slot);
     }
   }
+}
+
+TEST_CASE("with one entry, gradients let a loss or boundary go first that is ready when they are") {
+  SmallCall const small(1, 2, 1, {2, 1, 2});
+  auto const graph = build_streamed_graph(small.input());
+  std::size_t behind = 0;
+  std::size_t ahead = 0;
+  for (auto const& chunk : chunks_of(graph)) {
+    auto const down =
+        std::ranges::find_if(graph.actions.rbegin(), graph.actions.rend(), [&](auto const& other) {
+          return other.kind == ActionKind::download_activation && other.slot == chunk.slot;
+        });
+    if (down == graph.actions.rend()) {
+      continue;  // the last stage hands on nothing
+    }
+    auto const is_compute = [&](ActionId id) {
+      return graph.actions[id.index()].lane.kind == LaneKind::compute;
+    };
+    auto const complete = std::ranges::find_if(chunk.waits, is_compute);
+    auto const written = std::ranges::find_if(down->waits, is_compute);
+    REQUIRE(complete != chunk.waits.end());
+    REQUIRE(written != down->waits.end());
+    auto const waits = std::ranges::any_of(
+        chunk.waits, [&](ActionId id) { return &graph.actions[id.index()] == &*down; });
+    CHECK(waits == !(*complete < *written));
+    ++(waits ? behind : ahead);
+  }
+  CHECK(behind > 0);
+  CHECK(ahead > 0);  // of layers whose backward comes before the boundary's gradient
 }
 
 TEST_CASE("gradients that are not sums arrive where the optimizer reads them, as an event") {

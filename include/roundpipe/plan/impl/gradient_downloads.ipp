@@ -52,11 +52,19 @@ ROUNDPIPE_INLINE void GradientDownloads::finish_call() {
 }
 
 ROUNDPIPE_INLINE void GradientDownloads::add_own(SlotId id) {
-  ActionId const gates[] = {in_windows() ? call_.last_down(id, call_.micro_batches_per_round())
-                                         : ActionId::none()};
   for (auto const& chunk : chunks_of(id)) {
+    ActionId const gates[] = {in_windows() ? call_.last_down(id, call_.micro_batches_per_round())
+                                           : down_before(id, chunk)};
     add_chunk(id, chunk, gates, SlotId::none());
   }
+}
+
+ROUNDPIPE_INLINE ActionId GradientDownloads::down_before(SlotId id, StageChunk const& chunk) const {
+  auto const& work = call_.work_of(id);
+  auto const layer = call_.input.blocks.use(chunk.uses.front()).layer;
+  auto const complete = work.last_backward[layer.index()];
+  auto const down = work.activation_down.back();
+  return down.valid() && !(complete < work.last_written.back()) ? down : ActionId::none();
 }
 
 ROUNDPIPE_INLINE void GradientDownloads::add_chunk(SlotId id,
