@@ -46,9 +46,10 @@ TEST_CASE("a problem with impossible extents or types is refused") {
 }
 
 TEST_CASE("a large product is measured by a part of it with the same edges") {
-  MatmulProblem const small{.m = 32768, .n = 2048, .k = 151936};
-  CHECK(detail::measured_problem(small) == small);
-  auto const part = detail::measured_problem({.m = 151936, .n = 100'001, .k = 2048, .adds = true});
+  cu::MatmulProblem const small{.m = 32768, .n = 2048, .k = 151936};
+  CHECK(cu::detail::measured_problem(small) == small);
+  auto const part =
+      cu::detail::measured_problem({.m = 151936, .n = 100'001, .k = 2048, .adds = true});
   CHECK(part.m == 32640);
   CHECK(part.m % 256 == 151936 % 256);
   CHECK(part.n > 32768 - 256);
