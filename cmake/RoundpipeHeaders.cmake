@@ -86,6 +86,7 @@ set(ROUNDPIPE_CORE_HEADERS
   include/roundpipe/schedule/one_f_one_b_schedule.hpp
   include/roundpipe/schedule/resident_stage_tasks.hpp
   include/roundpipe/schedule/round_robin_schedule.hpp
+  include/roundpipe/schedule/schedule_check.hpp
   include/roundpipe/schedule/slot_order.hpp
   include/roundpipe/schedule/task_passes.hpp
   include/roundpipe/schedule/zb_h1_schedule.hpp
@@ -101,6 +102,7 @@ set(ROUNDPIPE_CORE_HEADERS
   include/roundpipe/graph/graph_sequence.hpp
   include/roundpipe/graph/held_bytes.hpp
   include/roundpipe/graph/pass_actions.hpp
+  include/roundpipe/graph/protocol_check.hpp
   include/roundpipe/graph/recompute_waits.hpp
   include/roundpipe/graph/sequence_order.hpp
   include/roundpipe/graph/timeline.hpp
@@ -373,6 +375,7 @@ set(ROUNDPIPE_DEFINITIONS
   include/roundpipe/schedule/impl/one_f_one_b_schedule.ipp
   include/roundpipe/schedule/impl/resident_stage_tasks.ipp
   include/roundpipe/schedule/impl/round_robin_schedule.ipp
+  include/roundpipe/schedule/impl/schedule_check.ipp
   include/roundpipe/schedule/impl/slot_order.ipp
   include/roundpipe/schedule/impl/zb_h1_schedule.ipp
   include/roundpipe/policies/impl/blocking_protocol.ipp
@@ -383,6 +386,7 @@ set(ROUNDPIPE_DEFINITIONS
   include/roundpipe/graph/impl/copy_queues.ipp
   include/roundpipe/graph/impl/graph_builder.ipp
   include/roundpipe/graph/impl/graph_sequence.ipp
+  include/roundpipe/graph/impl/protocol_check.ipp
   include/roundpipe/graph/impl/recompute_waits.ipp
   include/roundpipe/graph/impl/sequence_order.ipp
   include/roundpipe/graph/impl/timeline.ipp

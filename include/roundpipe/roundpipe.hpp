@@ -61,6 +61,7 @@
 #include <roundpipe/graph/graph_sequence.hpp>
 #include <roundpipe/graph/held_bytes.hpp>
 #include <roundpipe/graph/pass_actions.hpp>
+#include <roundpipe/graph/protocol_check.hpp>
 #include <roundpipe/graph/recompute_waits.hpp>
 #include <roundpipe/graph/sequence_order.hpp>
 #include <roundpipe/graph/timeline.hpp>
@@ -207,6 +208,7 @@
 #include <roundpipe/schedule/one_f_one_b_schedule.hpp>
 #include <roundpipe/schedule/resident_stage_tasks.hpp>
 #include <roundpipe/schedule/round_robin_schedule.hpp>
+#include <roundpipe/schedule/schedule_check.hpp>
 #include <roundpipe/schedule/slot_order.hpp>
 #include <roundpipe/schedule/task_passes.hpp>
 #include <roundpipe/schedule/zb_h1_schedule.hpp>

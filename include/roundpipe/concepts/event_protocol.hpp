@@ -45,7 +45,7 @@ struct BlockEvent {
 ///    waits for, in a model with `blocks` blocks. The graph builders add an edge for each entry. An
 ///    entry means actions of this kind and block that come earlier in the same graph (in a step,
 ///    all P copies come before all optimizer steps), or, where there are none, those of earlier
-///    graphs.
+///    graphs. Entries name one of the model's blocks, and an age of 0, 1 or 2.
 /// 2. `staleness()` is 0 (iteration T+1 computes with the weights of step T) or 1 (iteration T+1
 ///    computes with the weights of step T-1 while step T runs).
 /// 3. `master_copies()` is 1 or 2. With 2 and staleness 1, step T writes copy T mod 2 while

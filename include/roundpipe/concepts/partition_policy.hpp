@@ -71,7 +71,8 @@ struct PartitionProblem {
 /// \brief A pure function from costs and limits to stages.
 ///
 /// Semantics:
-/// 1. `partition(problem)` returns stages as \ref Partition describes; each stage `fits`.
+/// 1. `partition(problem)` returns stages as \ref Partition describes, none of them empty; each
+///    stage `fits`.
 /// 2. It throws `Error` (over_budget) when no partition fits.
 /// 3. Equal problems give equal partitions; reason: another process can repeat a plan.
 ///

@@ -79,14 +79,15 @@ using DeviceTasks = std::vector<std::vector<Task>>;
 ///    `shape.fused`. Every other backward stage has one `recompute` task and, later on the same
 ///    device, one `backward` task or its two halves, the input gradient first.
 /// 2. Devices are relative: device i of a call is device (g0 + i) mod N. `advance(shape)` says by
-///    how much g0 moves after the call; a schedule that binds stages to devices returns 0.
+///    how much g0 moves after the call, by less than N; a schedule that binds stages to devices
+///    returns 0.
 /// 3. The lists can run: when devices take tasks in list order, none waits forever for another.
-///
-/// To *run* a schedule (not only simulate it), all micro-batches of a stage in one round must be
-/// consecutive on one device, in order; reason: their gradients accumulate there and are rounded
-/// once. Where `shape.overlaps_rounds`, two stages may take turns: a forward stage and, after it, a
-/// backward stage of the round before; the first micro-batches of both, then the second ones, and
-/// so on. A schedule need not do so.
+/// 4. To *run* a schedule (not only simulate it), all micro-batches of a stage in one round must be
+///    consecutive on one device, in order; reason: their gradients accumulate there and are rounded
+///    once. A stage's rounds come in order, and none so early that it overwrites what the round
+///    before still reads on the host. Where `shape.overlaps_rounds`, two stages may take turns: a
+///    forward stage and, after it, a backward stage of the round before; the first micro-batches of
+///    both, then the second ones, and so on. A schedule need not do so.
 ///
 /// Opt-in: `static bool fuses()`, whether the schedule wants the first backward stage fused;
 /// without this member it does (see \ref fuses). A schedule that depends on the fusion refuses

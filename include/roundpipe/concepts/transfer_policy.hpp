@@ -40,12 +40,16 @@ struct Chunk {
   friend bool operator==(Chunk const&, Chunk const&) = default;
 };
 
+/// More than any micro-batches of a round need, and few enough that their bytes can be counted.
+inline constexpr std::size_t most_activations_in_flight = 1024;
+
 /// \brief A pure function from a slot's tensors to chunks.
 ///
 /// Semantics:
 /// 1. `chunks(tensor_bytes, windows)` covers every byte of every tensor exactly once, in chunks
 ///    ordered by window. Windows have the numbers 0 to `windows` - 1.
-/// 2. `activations_in_flight()` (at least 1) is the number of micro-batches whose activations a
+/// 2. `activations_in_flight()` (1 to \ref most_activations_in_flight) is the number of
+/// micro-batches whose activations a
 ///    device holds in each direction: with 1, each activation is uploaded when it is needed; with
 ///    2, one micro-batch earlier.
 ///

@@ -84,6 +84,15 @@ constexpr void require(bool holds,
   }
 }
 
+/// The error of an answer that breaks a numbered rule of its concept.
+/// \param answer Who answered what: "TransferPolicy::chunks".
+/// \param value What is wrong, with its value: "chunk 2 is for window 4 of 4".
+[[nodiscard]] Error broken_rule(std::string const& answer,
+                                int rule,
+                                std::string const& value,
+                                std::error_code code = make_error_code(Errc::invalid_argument),
+                                std::source_location where = std::source_location::current());
+
 }  // namespace roundpipe
 
 #ifndef ROUNDPIPE_COMPILED

@@ -11,6 +11,7 @@
 #include <roundpipe/core/bytes.hpp>
 #include <roundpipe/core/id.hpp>
 #include <roundpipe/core/lane.hpp>
+#include <roundpipe/graph/protocol_check.hpp>
 
 #include <array>
 #include <compare>
@@ -204,8 +205,10 @@ struct ActionGraph {
 };
 
 /// Sets the role and the copies of \p graph under \p protocol.
+/// \throws Error (invalid_argument) as \ref check of the protocol does.
 template <EventProtocol P>
 void set_role(ActionGraph& graph, GraphRole role, P const& protocol) {
+  check(protocol);
   graph.role = role;
   graph.staleness = protocol.staleness();
   graph.master_copies = protocol.master_copies();

@@ -16,6 +16,11 @@ namespace roundpipe {
 /// \throws Error (invalid_argument) for no layers, or a cost that is negative or not finite.
 void check(std::span<LayerCost const> costs);
 
+/// \throws Error (invalid_argument) where \p partition, the answer of a policy, breaks rule 1 of
+/// \ref
+///         PartitionPolicy for \p layers layers.
+void check(Partition const& partition, std::size_t layers);
+
 /// Whether \p partition is one of \p layers layers, as \ref Partition describes it: no stage is
 /// empty, all lie in execution order, and each layer runs forward and backward once.
 [[nodiscard]] bool covers(Partition const& partition, std::size_t layers);

@@ -10,18 +10,22 @@
 #include <roundpipe/concepts/schedule.hpp>
 #include <roundpipe/concepts/transfer_policy.hpp>
 #include <roundpipe/core/error.hpp>
+#include <roundpipe/graph/protocol_check.hpp>
 #include <roundpipe/memory/host_rings.hpp>
 #include <roundpipe/memory/memory_plan.hpp>
 #include <roundpipe/memory/stage_layout.hpp>
 #include <roundpipe/model/cost_model.hpp>
 #include <roundpipe/model/model_description.hpp>
 #include <roundpipe/model/parameter_blocks.hpp>
+#include <roundpipe/partition/partition_check.hpp>
 #include <roundpipe/plan/plan_options.hpp>
+#include <roundpipe/plan/stage_chunks.hpp>
 #include <roundpipe/plan/stage_finder.hpp>
 #include <roundpipe/plan/stage_plan.hpp>
 #include <roundpipe/plan/stage_search.hpp>
 #include <roundpipe/plan/step_graph.hpp>
 #include <roundpipe/plan/streamed_graph.hpp>
+#include <roundpipe/schedule/schedule_check.hpp>
 
 #include <cstddef>
 #include <span>
@@ -50,7 +54,8 @@ class Planner {
   /// \throws Error (over_budget) when nothing fits; the message names the layer that needs most,
   ///         the bytes, and the smallest budget with which this planner finds a plan;
   ///         (invalid_argument) for options that contradict each other, or that name save levels or
-  ///         micro-batches that there are not.
+  ///         micro-batches that there are not, and where a policy breaks a rule of its concept; the
+  ///         message names the answer and the rule. So do the graphs below.
   [[nodiscard]] StagePlan plan_stages(ModelDescription const& model,
                                       ParameterBlocks const& blocks,
                                       CostModel const& costs,
@@ -59,12 +64,18 @@ class Planner {
     require(options.devices > 0 && options.micro_batches_per_round > 0 && options.rounds > 0,
             Errc::invalid_argument,
             "devices, micro-batches and rounds are at least 1");
-    auto const depth = static_cast<std::size_t>(transfers_.activations_in_flight());
     auto const partition = [&](PartitionProblem const& problem) {
-      return partitioner_.partition(problem);
+      auto stages = partitioner_.partition(problem);
+      check(stages, problem.costs.size());
+      return stages;
     };
-    detail::StageFinder const finder(
-        partition, yields_to_forecast(partitioner_), depth, model, blocks, options, forecast);
+    detail::StageFinder const finder(partition,
+                                     yields_to_forecast(partitioner_),
+                                     activations_in_flight(transfers_),
+                                     model,
+                                     blocks,
+                                     options,
+                                     forecast);
     return detail::StageSearch(finder, model, blocks, costs, options, forecast).run();
   }
 
@@ -122,13 +133,13 @@ class Planner {
          stages,
          shape,
          tasks,
-         static_cast<std::size_t>(schedule_.advance(shape)),
+         advance_of(schedule_, shape),
          rings,
          buffering,
          [&](std::span<Bytes const> tensors, std::size_t windows) {
            return transfers_.chunks(tensors, windows);
          },
-         [&](BlockEvent event) { return protocol_.before(event, blocks.blocks.size()); }});
+         [&](BlockEvent event) { return events_before(protocol_, event, blocks.blocks.size()); }});
     set_role(graph, role, protocol_);
     return graph;
   }

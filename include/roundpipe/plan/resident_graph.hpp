@@ -41,8 +41,8 @@ struct ResidentGraphInput {
 /// step waits for; it has its own place for them, and so waits for no earlier step's reading. For
 /// schedules that bind stages to devices, to be verified, simulated and drawn; what
 /// \ref Pipeline runs is made by \ref build_streamed_graph.
-/// \throws Error (invalid_argument) when shape, partition and tasks do not belong together, a task
-/// is missing, or devices wait for each other.
+/// \throws Error (invalid_argument) when shape and partition do not belong together, or where the
+///         tasks break rule 1 or 3 of \ref Schedule.
 [[nodiscard]] ActionGraph build_resident_graph(ResidentGraphInput const& input);
 
 }  // namespace roundpipe

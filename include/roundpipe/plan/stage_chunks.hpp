@@ -16,12 +16,27 @@
 #include <cstddef>
 #include <functional>
 #include <span>
+#include <string>
 #include <vector>
 
 namespace roundpipe {
 
 /// A slot's chunks from its tensors' bytes and the number of windows (`TransferPolicy::chunks`).
 using ChunkFunction = std::function<std::vector<Chunk>(std::span<Bytes const>, std::size_t)>;
+
+/// `activations_in_flight()` of \p policy.
+/// \throws Error (invalid_argument) for a number that rule 2 of \ref TransferPolicy excludes.
+template <TransferPolicy T>
+[[nodiscard]] std::size_t activations_in_flight(T const& policy) {
+  std::size_t const count = policy.activations_in_flight();
+  if (count < 1 || count > most_activations_in_flight) {
+    throw broken_rule("TransferPolicy::activations_in_flight",
+                      2,
+                      "it is " + std::to_string(count) + ", not 1 to " +
+                          std::to_string(most_activations_in_flight));
+  }
+  return count;
+}
 
 /// A chunk whose pieces are given in terms of blocks.
 struct StageChunk {
@@ -33,8 +48,7 @@ struct StageChunk {
 };
 
 /// Cuts the tensors of those of \p stage's blocks that \p wanted takes, for \p windows windows.
-/// \throws Error (invalid_argument) when \p chunks places one behind the last window, or has not
-///         as many bytes as the tensors.
+/// \throws Error (invalid_argument) where \p chunks breaks rule 1 of \ref TransferPolicy.
 [[nodiscard]] std::vector<StageChunk> cut_stage(ParameterBlocks const& blocks,
                                                 StageLayout const& stage,
                                                 std::size_t windows,

@@ -8,6 +8,7 @@
 #include <roundpipe/concepts/event_protocol.hpp>
 #include <roundpipe/config.hpp>
 #include <roundpipe/graph/action_graph.hpp>
+#include <roundpipe/graph/protocol_check.hpp>
 #include <roundpipe/model/parameter_blocks.hpp>
 
 #include <cstddef>
@@ -41,7 +42,7 @@ struct StepRules {
 template <EventProtocol P>
 [[nodiscard]] StepRules step_rules(ParameterBlocks const& blocks, P const& protocol) {
   return {copies_parameters(protocol), protocol.staleness() == 0, [&](BlockEvent event) {
-            return protocol.before(event, blocks.blocks.size());
+            return events_before(protocol, event, blocks.blocks.size());
           }};
 }
 

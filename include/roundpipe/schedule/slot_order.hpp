@@ -42,9 +42,9 @@ namespace detail {
 
 /// The slots of a call in issue order: a slot comes after the previous slot on its device, and
 /// after the previous stage in its round.
-/// \throws Error (unsupported) when the micro-batches of a stage in a round are not consecutive and
-/// in order on one device, or take turns with something else than \ref Schedule says;
-/// (invalid_argument) when a slot is missing or repeated, or when the lists cannot be run.
+/// \throws Error (invalid_argument) where \p tasks break rule 1 or 3 of \ref Schedule,
+/// (unsupported)
+///         where they break rule 4.
 [[nodiscard]] std::vector<Slot> order_slots(ScheduleShape const& shape, DeviceTasks const& tasks);
 
 }  // namespace roundpipe

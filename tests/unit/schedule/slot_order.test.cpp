@@ -110,7 +110,7 @@ TEST_CASE("schedules that cannot be run are refused") {
   CHECK(code(tasks) == Errc::invalid_argument);
   tasks = good;
   tasks[0].pop_back();
-  CHECK(code(tasks) == Errc::unsupported);
+  CHECK(code(tasks) == Errc::invalid_argument);
   tasks = good;
   std::swap(tasks[0][0], tasks[0][1]);
   CHECK(code(tasks) == Errc::unsupported);

@@ -4,6 +4,7 @@
 
 #include <roundpipe/core/error.hpp>
 
+#include <source_location>
 #include <string>
 #include <system_error>
 
@@ -59,6 +60,14 @@ ROUNDPIPE_INLINE std::error_category const& category() noexcept {
 
 ROUNDPIPE_INLINE std::error_code make_error_code(Errc code) noexcept {
   return {static_cast<int>(code), category()};
+}
+
+ROUNDPIPE_INLINE Error broken_rule(std::string const& answer,
+                                   int rule,
+                                   std::string const& value,
+                                   std::error_code code,
+                                   std::source_location where) {
+  return {code, answer + " breaks rule " + std::to_string(rule) + ": " + value, where};
 }
 
 }  // namespace roundpipe

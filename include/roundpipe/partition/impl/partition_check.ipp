@@ -9,6 +9,7 @@
 #include <algorithm>
 #include <cmath>
 #include <cstddef>
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
@@ -31,25 +32,56 @@ ROUNDPIPE_INLINE void check(std::span<LayerCost const> costs) {
   }
 }
 
-ROUNDPIPE_INLINE bool covers(Partition const& partition, std::size_t layers) {
+namespace detail {
+
+/// Why \p partition is none of \p layers layers; nothing if it is one.
+[[nodiscard]] ROUNDPIPE_INLINE std::optional<std::string> fault_of(Partition const& partition,
+                                                                   std::size_t layers) {
+  auto const text = [](char const* direction, std::size_t i, LayerRange const& range) {
+    return std::string(direction) + " stage " + std::to_string(i) + " holds " +
+           std::to_string(range.count) + " layers from layer " + std::to_string(range.first) +
+           " on, ";
+  };
   std::size_t next = 0;
-  for (auto const& range : partition.forward) {
+  for (std::size_t i = 0; i < partition.forward.size(); ++i) {
+    auto const& range = partition.forward[i];
     if (range.first != next || range.count == 0 || range.count > layers - next) {
-      return false;
+      return text("forward", i, range) + "but must begin with layer " + std::to_string(next) +
+             " of " + std::to_string(layers);
     }
     next = range.end();
   }
-  if (partition.backward.empty() || partition.backward.front().first != next) {
-    return false;
+  if (partition.backward.empty()) {
+    return "there is no backward stage";
+  }
+  if (auto const& fused = partition.backward.front(); fused.first != next) {
+    return text("backward", 0, fused) + "but must begin with layer " + std::to_string(next) +
+           ", where the forward stages end";
   }
   auto end = layers;
-  for (auto const& range : partition.backward) {
+  for (std::size_t i = 0; i < partition.backward.size(); ++i) {
+    auto const& range = partition.backward[i];
     if (range.count == 0 || range.count > end || range.first != end - range.count) {
-      return false;
+      return text("backward", i, range) + "but must end before layer " + std::to_string(end);
     }
     end = range.first;
   }
-  return end == 0;
+  if (end != 0) {
+    return "the last backward stage begins with layer " + std::to_string(end) + ", not 0";
+  }
+  return std::nullopt;
+}
+
+}  // namespace detail
+
+ROUNDPIPE_INLINE void check(Partition const& partition, std::size_t layers) {
+  if (auto const fault = detail::fault_of(partition, layers)) {
+    throw broken_rule("PartitionPolicy::partition", 1, *fault);
+  }
+}
+
+ROUNDPIPE_INLINE bool covers(Partition const& partition, std::size_t layers) {
+  return !detail::fault_of(partition, layers);
 }
 
 ROUNDPIPE_INLINE bool fits(PartitionProblem const& problem, Partition const& partition) {

@@ -16,6 +16,7 @@
 #include <cstddef>
 #include <optional>
 #include <span>
+#include <string>
 #include <vector>
 
 namespace roundpipe {
@@ -65,9 +66,14 @@ ROUNDPIPE_INLINE Buffer CallContext::write_host(Action& action,
   auto const ring = input.rings.ring(kind, layer, action.micro_batch, action.round);
   auto const buffer = graph.acquire(ring, input.rings.entries(kind), action);
   auto& rounds = written_rounds_[ring];
-  require(rounds.empty() || rounds.back() < action.round,
-          Errc::unsupported,
-          "the schedule runs a stage's rounds out of order");
+  if (!rounds.empty() && rounds.back() >= action.round) {
+    throw broken_rule("Schedule::tasks",
+                      4,
+                      "stage " + std::to_string(action.stage.value()) + " runs round " +
+                          std::to_string(action.round.value()) + " after round " +
+                          std::to_string(rounds.back().value()),
+                      Errc::unsupported);
+  }
   rounds.push_back(action.round);
   action.writes.push_back(buffer);
   return buffer;
@@ -80,10 +86,14 @@ ROUNDPIPE_INLINE Buffer CallContext::read_host(Action& action,
   auto const& rounds = written_rounds_.at(ring);
   auto const written = std::find(rounds.begin(), rounds.end(), action.round);
   Buffer const buffer{ring, static_cast<std::size_t>(written - rounds.begin())};
-  require(graph.acquisitions(buffer.ring) <= buffer.sequence + input.rings.entries(kind),
-          Errc::unsupported,
-          "the schedule runs later rounds forward before it has run this one backward, and the "
-          "host has no room for what they all keep");
+  if (graph.acquisitions(buffer.ring) > buffer.sequence + input.rings.entries(kind)) {
+    throw broken_rule("Schedule::tasks",
+                      4,
+                      "stage " + std::to_string(action.stage.value()) + " reads what round " +
+                          std::to_string(action.round.value()) + " keeps on the host when round " +
+                          std::to_string(rounds.back().value()) + " has overwritten it",
+                      Errc::unsupported);
+  }
   action.reads.push_back(buffer);
   return buffer;
 }

@@ -10,6 +10,7 @@
 #include <roundpipe/plan/gradient_sums.hpp>
 
 #include <cstddef>
+#include <string>
 #include <utility>
 
 namespace roundpipe {
@@ -20,9 +21,14 @@ ROUNDPIPE_INLINE Buffer GradientSums::land(BlockUseId use, std::size_t chunks, A
   auto& landing = this->landing(use, action.round);
   if (!landing.buffer) {
     auto const ring = rings_.index(use);
-    require(!waiting_[ring],
-            Errc::unsupported,
-            "the schedule lands a gradient before the one that landed there before is summed");
+    if (waiting_[ring]) {
+      throw broken_rule("Schedule::tasks",
+                        4,
+                        "stage " + std::to_string(action.stage.value()) +
+                            " lands a gradient of round " + std::to_string(action.round.value()) +
+                            " where one still waits to be summed",
+                        Errc::unsupported);
+    }
     waiting_[ring] = true;
     landing.buffer = call_.graph.acquire({BufferKind::landing, DeviceId::none(), ring}, 1, action);
     landing.chunks = chunks;

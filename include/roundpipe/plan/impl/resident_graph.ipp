@@ -11,12 +11,14 @@
 #include <roundpipe/model/parameter_blocks.hpp>
 #include <roundpipe/model/stage_passes.hpp>
 #include <roundpipe/plan/resident_graph.hpp>
+#include <roundpipe/schedule/schedule_check.hpp>
 #include <roundpipe/schedule/task_passes.hpp>
 
 #include <cstddef>
 #include <map>
 #include <optional>
 #include <set>
+#include <string>
 #include <tuple>
 #include <utility>
 #include <vector>
@@ -35,14 +37,9 @@ class ResidentGraphBuilder {
                 in_.partition.backward.size() == in_.shape.backward_stages,
             Errc::invalid_argument,
             "a graph was asked for with a shape that is not the partition's");
-    require(in_.tasks.size() == in_.shape.devices,
-            Errc::invalid_argument,
-            "a schedule needs one task list for each device");
+    check(in_.shape, in_.tasks);
     for (std::size_t device = 0; device < in_.tasks.size(); ++device) {
       for (auto const& task : in_.tasks[device]) {
-        require(task.stage.index() < stages_.size(),
-                Errc::invalid_argument,
-                "a schedule names a stage that is not there");
         devices_[key(task)] = device;
       }
     }
@@ -61,9 +58,12 @@ class ResidentGraphBuilder {
       }
     }
     for (std::size_t device = 0; device < in_.tasks.size(); ++device) {
-      require(taken[device] == in_.tasks[device].size(),
-              Errc::invalid_argument,
-              "the schedule cannot be run: a task is missing, or its devices wait for each other");
+      if (taken[device] < in_.tasks[device].size()) {
+        throw broken_rule("Schedule::tasks",
+                          3,
+                          "device " + std::to_string(device) + " waits forever with " +
+                              to_string(in_.tasks[device][taken[device]]));
+      }
     }
     return std::move(graph_).finish(in_.advance);
   }

@@ -12,12 +12,73 @@
 #include <algorithm>
 #include <cstddef>
 #include <functional>
-#include <numeric>
 #include <span>
+#include <string>
 #include <utility>
 #include <vector>
 
 namespace roundpipe {
+
+namespace detail {
+
+/// \throws Error (invalid_argument) where \p chunks, the answer for tensors of \p bytes and \p
+///         windows windows, break rule 1 of \ref TransferPolicy.
+ROUNDPIPE_INLINE void check_chunks(std::span<Chunk const> chunks,
+                                   std::span<Bytes const> bytes,
+                                   std::size_t windows) {
+  auto const refuse = [](std::string const& value) {
+    throw broken_rule("TransferPolicy::chunks", 1, value);
+  };
+  auto const text = [](Piece const& piece) {
+    return std::to_string(piece.bytes) + " bytes of tensor " + std::to_string(piece.tensor) +
+           " from byte " + std::to_string(piece.offset) + " on";
+  };
+  std::vector<Piece> pieces;
+  std::size_t window = 0;
+  for (std::size_t i = 0; i < chunks.size(); ++i) {
+    auto const& chunk = chunks[i];
+    auto const name = [&] {
+      return "chunk " + std::to_string(i) + " in window " + std::to_string(chunk.window);
+    };
+    if (chunk.window >= windows) {
+      refuse(name() + " of " + std::to_string(windows));
+    }
+    if (chunk.window < window) {
+      refuse(name() + " comes after one in window " + std::to_string(window));
+    }
+    window = chunk.window;
+    for (auto const& piece : chunk.pieces) {
+      if (piece.tensor >= bytes.size()) {
+        refuse(name() + " has " + text(piece) + ", but the slot has " +
+               std::to_string(bytes.size()) + " tensors");
+      }
+      if (piece.bytes > 0) {
+        pieces.push_back(piece);
+      }
+    }
+  }
+  std::sort(pieces.begin(), pieces.end(), [](Piece const& a, Piece const& b) {
+    return a.tensor != b.tensor ? a.tensor < b.tensor : a.offset < b.offset;
+  });
+  auto piece = pieces.begin();
+  for (std::size_t tensor = 0; tensor < bytes.size(); ++tensor) {
+    Bytes covered = 0;
+    for (; piece != pieces.end() && piece->tensor == tensor; ++piece) {
+      if (piece->offset != covered || piece->bytes > bytes[tensor] - covered) {
+        refuse(text(*piece) + ", but its first " + std::to_string(covered) + " of " +
+               std::to_string(bytes[tensor]) + " bytes are covered so far");
+      }
+      covered += piece->bytes;
+    }
+    if (covered < bytes[tensor]) {
+      refuse("the last " + std::to_string(bytes[tensor] - covered) + " of " +
+             std::to_string(bytes[tensor]) + " bytes of tensor " + std::to_string(tensor) +
+             " are in no chunk");
+    }
+  }
+}
+
+}  // namespace detail
 
 ROUNDPIPE_INLINE std::vector<StageChunk> cut_stage(
     ParameterBlocks const& blocks,
@@ -34,33 +95,26 @@ ROUNDPIPE_INLINE std::vector<StageChunk> cut_stage(
       bytes.push_back(table[t].bytes());
     }
   }
-  auto left = std::accumulate(bytes.begin(), bytes.end(), Bytes{0});
+  auto const answer = chunks(bytes, windows);
+  detail::check_chunks(answer, bytes, windows);
   std::vector<StageChunk> result;
-  for (auto const& chunk : chunks(bytes, windows)) {
-    require(chunk.window < windows,
-            Errc::invalid_argument,
-            "a transfer policy placed a chunk behind its slot's last window");
+  for (auto const& chunk : answer) {
     StageChunk cut{chunk.window, chunk.gated, 0, {}, {}};
     for (auto const& piece : chunk.pieces) {
-      auto const [use, tensor] = tensors.at(piece.tensor);
       if (piece.bytes == 0) {
         continue;
       }
+      auto const [use, tensor] = tensors[piece.tensor];
       cut.bytes += piece.bytes;
       cut.pieces.push_back({use, tensor, piece.offset, piece.bytes});
       if (std::find(cut.uses.begin(), cut.uses.end(), use) == cut.uses.end()) {
         cut.uses.push_back(use);
       }
     }
-    require(cut.bytes <= left,
-            Errc::invalid_argument,
-            "a transfer policy copies more bytes than the tensors have");
-    left -= cut.bytes;
     if (!cut.pieces.empty()) {
       result.push_back(std::move(cut));
     }
   }
-  require(left == 0, Errc::invalid_argument, "a transfer policy leaves bytes out");
   return result;
 }
 
@@ -70,9 +124,6 @@ ROUNDPIPE_INLINE std::vector<StageChunk> in_layer_order(std::vector<StageChunk> 
   if (!std::all_of(chunks.begin(), chunks.end(), [](auto const& chunk) { return chunk.gated; })) {
     return chunks;
   }
-  std::stable_sort(chunks.begin(), chunks.end(), [](StageChunk const& a, StageChunk const& b) {
-    return a.window < b.window;
-  });
   std::vector<StageChunk> ordered;
   for (auto const& chunk : chunks) {
     ordered.push_back({chunk.window, true, 0, {}, {}});

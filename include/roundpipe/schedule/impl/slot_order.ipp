@@ -6,6 +6,7 @@
 #include <roundpipe/core/error.hpp>
 #include <roundpipe/core/id.hpp>
 #include <roundpipe/model/stage_passes.hpp>
+#include <roundpipe/schedule/schedule_check.hpp>
 #include <roundpipe/schedule/slot_order.hpp>
 #include <roundpipe/schedule/task_passes.hpp>
 
@@ -56,11 +57,13 @@ ROUNDPIPE_INLINE std::vector<Task> turn_tasks(ScheduleShape const& shape,
   auto const other = std::find_if(tasks.begin(), tasks.end(), is_other);
   if (shape.overlaps_rounds && other != tasks.end() && other[-1].micro_batch == MicroBatchId(0) &&
       shape.micro_batches_per_round > 1) {
-    require(first.stage.index() < shape.forward_stages &&
-                other->stage.index() >= shape.forward_stages && other->round < first.round,
-            Errc::unsupported,
-            "the schedule lets two slots take turns that are not a forward slot and, after it, a "
-            "backward slot of an earlier round");
+    if (!(first.stage.index() < shape.forward_stages &&
+          other->stage.index() >= shape.forward_stages && other->round < first.round)) {
+      throw broken_rule("Schedule::tasks",
+                        4,
+                        to_string(tasks.front()) + " takes turns with " + to_string(*other),
+                        Errc::unsupported);
+    }
     add(*other);
   }
   return slots;
@@ -70,9 +73,7 @@ ROUNDPIPE_INLINE std::vector<Task> turn_tasks(ScheduleShape const& shape,
 
 ROUNDPIPE_INLINE std::vector<Slot> order_slots(ScheduleShape const& shape,
                                                DeviceTasks const& tasks) {
-  require(tasks.size() == shape.devices,
-          Errc::invalid_argument,
-          "a schedule needs one task list for each device");
+  check(shape, tasks);
   std::vector<std::vector<std::vector<Slot>>> lists(tasks.size());  // by device: what takes turns
   for (std::size_t device = 0; device < tasks.size(); ++device) {
     auto const& list = tasks[device];
@@ -80,10 +81,12 @@ ROUNDPIPE_INLINE std::vector<Slot> order_slots(ScheduleShape const& shape,
       auto turn = detail::first_turn(shape, std::span(list).subspan(i), DeviceId(device));
       for (auto const& expected : detail::turn_tasks(shape, turn)) {
         if (i == list.size() || list[i] != expected) {
-          throw Error(Errc::unsupported,
-                      "the schedule does not run stage " + std::to_string(expected.stage.value()) +
-                          " of round " + std::to_string(expected.round.value()) +
-                          " as one slot: all its micro-batches in order on one device");
+          throw broken_rule("Schedule::tasks",
+                            4,
+                            to_string(expected) + " is due on device " + std::to_string(device) +
+                                ", not " +
+                                (i == list.size() ? "the list's end" : to_string(list[i])),
+                            Errc::unsupported);
         }
         ++i;
       }
@@ -102,8 +105,7 @@ ROUNDPIPE_INLINE std::vector<Slot> order_slots(ScheduleShape const& shape,
       }
       auto const& turn = lists[device][taken[device]];
       auto const can_run = [&](Slot const& slot) {
-        return slot.round.index() < shape.rounds &&
-               slot.stage.index() == next_stage[slot.round.index()];
+        return slot.stage.index() == next_stage[slot.round.index()];
       };
       if (!std::all_of(turn.begin(), turn.end(), can_run)) {
         continue;
@@ -115,9 +117,18 @@ ROUNDPIPE_INLINE std::vector<Slot> order_slots(ScheduleShape const& shape,
         best = device;
       }
     }
-    require(best < lists.size(),
-            Errc::invalid_argument,
-            "the schedule cannot be run: a slot is missing, or its devices wait for each other");
+    if (best == lists.size()) {
+      std::size_t waiting = 0;
+      while (taken[waiting] == lists[waiting].size()) {
+        ++waiting;
+      }
+      auto const& slot = lists[waiting][taken[waiting]].front();
+      throw broken_rule("Schedule::tasks",
+                        3,
+                        "device " + std::to_string(waiting) + " waits forever with stage " +
+                            std::to_string(slot.stage.value()) + " of round " +
+                            std::to_string(slot.round.value()));
+    }
     auto const& before = latest[best];
     std::vector<SlotId> now;
     auto const& turn = lists[best][taken[best]++];
@@ -139,11 +150,6 @@ ROUNDPIPE_INLINE std::vector<Slot> order_slots(ScheduleShape const& shape,
       order[id.index()].next = now.front();
     }
     latest[best] = std::move(now);
-  }
-  for (std::size_t device = 0; device < lists.size(); ++device) {
-    require(taken[device] == lists[device].size(),
-            Errc::invalid_argument,
-            "the schedule runs a slot more than once");
   }
   return order;
 }
