@@ -24,6 +24,7 @@
 /// | `name()`                       | opt-in: what plans, errors and timelines call it            |
 
 #include <roundpipe/core/batch_shape.hpp>
+#include <roundpipe/core/bytes.hpp>
 #include <roundpipe/core/host_tensor.hpp>
 #include <roundpipe/core/layer_context.hpp>
 #include <roundpipe/core/parameter.hpp>
@@ -36,6 +37,9 @@
 #include <vector>
 
 namespace roundpipe {
+
+/// More than a host has, and little enough that the bytes of all layers can be added up.
+inline constexpr Bytes most_layer_bytes = Bytes{1} << 48;
 
 /// The device memory of one layer for one micro-batch, without boundaries and parameters.
 struct Footprint {
@@ -152,6 +156,11 @@ concept HasName = requires(L const& layer) {
 ///    gradient.
 /// 8. A layer that throws from `forward` or `backward` stops the pipeline. The caller's next call
 ///    rethrows the error and names layer, stage and device.
+/// 9. The members that describe a layer answer for each shape that is planned: extents are not
+///    negative, each parameter has a name of its own, no table and no part of the footprint takes
+///    more than \ref most_layer_bytes, and FLOPs are finite and not negative; reason: bytes and
+///    times are added up. What such a member throws breaks this rule, too.
+/// 10. Save levels ascend as \ref HasSaveLevels says.
 template <class L, class Stream>
 concept Layer = std::copy_constructible<L> && LayerDescription<L> && HasForward<L, Stream> &&
                 HasBackward<L, Stream>;

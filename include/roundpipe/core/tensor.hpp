@@ -33,7 +33,10 @@ class Shape {
   constexpr Shape(std::initializer_list<std::int64_t> extents) {
     require(extents.size() <= max_rank, Errc::invalid_argument, "a shape has at most 6 extents");
     for (auto const extent : extents) {
-      require(extent >= 0, Errc::invalid_argument, "an extent of a shape is negative");
+      if (extent < 0) {
+        throw Error(Errc::invalid_argument,
+                    "extent " + std::to_string(rank_) + " of a shape is " + std::to_string(extent));
+      }
       extents_[rank_++] = extent;
     }
   }

@@ -43,6 +43,19 @@ struct ModelDescription {
 
 namespace detail {
 
+/// \ref LayerFacts::name of \p layer.
+template <LayerDescription L>
+[[nodiscard]] std::string name_of(L const& layer) {
+  if constexpr (HasName<L>) {
+    return layer.name();
+  } else {
+    return "layer";
+  }
+}
+
+/// "layer 3 (block)".
+[[nodiscard]] std::string numbered_name(std::size_t layer, std::string const& name);
+
 /// \ref LayerFacts::save_levels of \p layer.
 template <LayerDescription L>
 [[nodiscard]] std::vector<Bytes> levels_of(L const& layer, BatchShape shape, Bytes saved_bytes) {
@@ -59,26 +72,34 @@ template <LayerDescription L>
 }  // namespace detail
 
 /// The tables and figures of \p layer for \p shape.
+/// \throws Error what a member of the layer throws: it breaks rule 9 of \ref Layer.
 template <LayerDescription L>
 [[nodiscard]] LayerFacts facts_of(L const& layer, BatchShape shape) {
   LayerFacts facts;
-  facts.name = "layer";
-  if constexpr (HasName<L>) {
-    facts.name = layer.name();
-  }
-  facts.parameters = layer.parameters();
-  facts.input = layer.input(shape);
-  facts.boundary = layer.boundary(shape);
-  facts.footprint = layer.footprint(shape);
-  facts.save_levels = detail::levels_of(layer, shape, facts.footprint.saved_bytes);
+  auto const ask = [](char const* member, auto&& answer) {
+    try {
+      return answer();
+    } catch (Error const& error) {
+      throw broken_rule(
+          std::string("Layer::") + member, 9, error.message(), error.code(), error.where());
+    }
+  };
+  facts.name = detail::name_of(layer);
+  facts.parameters = ask("parameters", [&]() -> ParameterTable { return layer.parameters(); });
+  facts.input = ask("input", [&]() -> TensorTable { return layer.input(shape); });
+  facts.boundary = ask("boundary", [&]() -> TensorTable { return layer.boundary(shape); });
+  facts.footprint = ask("footprint", [&]() -> Footprint { return layer.footprint(shape); });
+  facts.save_levels = ask(
+      "save_levels", [&] { return detail::levels_of(layer, shape, facts.footprint.saved_bytes); });
   if constexpr (HasSideInputs<L>) {
-    facts.side_inputs = layer.side_inputs(shape);
+    facts.side_inputs =
+        ask("side_inputs", [&]() -> TensorTable { return layer.side_inputs(shape); });
   }
   if constexpr (HasResults<L>) {
-    facts.results = layer.results(shape);
+    facts.results = ask("results", [&]() -> TensorTable { return layer.results(shape); });
   }
   if constexpr (HasWork<L>) {
-    facts.work = layer.work(shape);
+    facts.work = ask("work", [&]() -> FlopCount { return layer.work(shape); });
   }
   facts.is_loss = LossLayer<L>;
   if constexpr (HasBackwardReads<L>) {
@@ -89,28 +110,33 @@ template <LayerDescription L>
 
 namespace detail {
 
-/// \throws Error (invalid_argument) when the save levels of layer \p layer do not ascend from 0 to
-///         what the layer saves, behind whole tensors.
-void check_levels(ModelDescription const& model, std::size_t layer);
+/// \throws Error (invalid_argument) where the facts of \p layer break rule 9 or 10 of \ref Layer.
+void check_layer(ModelDescription const& model, std::size_t layer);
 
 /// Whether the tensors of both tables agree in shape and type; names are free.
 [[nodiscard]] bool same_tensors(TensorTable const& a, TensorTable const& b);
 
 struct DescribeLayer {
   BatchShape shape;
+  std::size_t number = 0;
   template <class L>
   LayerFacts operator()(L const& layer) const {
-    return facts_of(layer, shape);
+    try {
+      return facts_of(layer, shape);
+    } catch (Error const& error) {
+      throw Error(error.code(),
+                  numbered_name(number, name_of(layer)) + ": " + error.message(),
+                  error.where());
+    }
   }
 };
 
 }  // namespace detail
 
 /// Asks every layer of \p model for its tables at \p capacity and checks that they fit together.
-/// \throws Error (invalid_argument) for extents below 1, for save levels that do not ascend, or
-/// when
-///         the last layer is no loss layer or another one is; (boundary_mismatch) when a layer
-///         takes other tensors than it is handed.
+/// \throws Error (invalid_argument) for extents below 1, where a layer breaks rule 9 or 10 of \ref
+///         Layer, or when the last layer is no loss layer or another one is; (boundary_mismatch)
+///         when a layer takes other tensors than it is handed.
 template <class Model>
 [[nodiscard]] ModelDescription describe(Model const& model, BatchShape capacity) {
   require(capacity.rows >= 1 && capacity.length >= 1,
@@ -118,11 +144,11 @@ template <class Model>
           "a micro-batch has at least one row and one position");
   ModelDescription description{capacity, {}};
   for (std::size_t i = 0; i < model.layer_count(); ++i) {
-    description.layers.push_back(model.visit(LayerId(i), detail::DescribeLayer{capacity}));
+    description.layers.push_back(model.visit(LayerId(i), detail::DescribeLayer{capacity, i}));
   }
   auto const& layers = description.layers;
   for (std::size_t i = 0; i < layers.size(); ++i) {
-    detail::check_levels(description, i);
+    detail::check_layer(description, i);
     if (layers[i].is_loss != (i + 1 == layers.size())) {
       throw Error(Errc::invalid_argument,
                   description.name_of(i) + (layers[i].is_loss

@@ -369,4 +369,88 @@ TEST_CASE("partitions that break a rule are refused") {
   check_partition("the last backward stage begins with layer 1", {forward, {{3, 1}, {1, 2}}});
 }
 
+namespace {
+
+/// A loss layer whose tables a case changes.
+struct AnyLayer {
+  ParameterTable own = {{{"w", {4}}}, {{"b", {4}}}};
+  std::function<TensorTable()> in = {};
+  std::function<TensorTable()> out = {};
+  std::function<TensorTable()> side = {};
+  std::function<TensorTable()> told = {};
+  Footprint needs = {};
+  FlopCount flops = {};
+  std::vector<Bytes> levels = {};
+  std::function<ParameterTable()> throwing = {};
+
+  [[nodiscard]] static TensorTable table(std::function<TensorTable()> const& answer) {
+    return answer ? answer() : TensorTable{};
+  }
+  [[nodiscard]] ParameterTable parameters() const { return throwing ? throwing() : own; }
+  [[nodiscard]] TensorTable input(BatchShape) const { return table(in); }
+  [[nodiscard]] TensorTable boundary(BatchShape) const { return table(out); }
+  [[nodiscard]] TensorTable side_inputs(BatchShape) const { return table(side); }
+  [[nodiscard]] TensorTable results(BatchShape) const { return table(told); }
+  [[nodiscard]] Footprint footprint(BatchShape) const { return needs; }
+  [[nodiscard]] FlopCount work(BatchShape) const { return flops; }
+  [[nodiscard]] std::vector<Bytes> save_levels(BatchShape) const { return levels; }
+  [[nodiscard]] std::int64_t loss_terms(std::span<HostTensor const>, BatchShape) const { return 1; }
+  [[nodiscard]] std::string name() const { return "any"; }
+  void forward(auto& /*ctx*/) const {}
+  void backward(auto& /*ctx*/) const {}
+};
+
+/// Checks what `describe` and `Pipeline` say of \p layer.
+void check_layer(AnyLayer const& layer,
+                 std::string const& member,
+                 std::string const& value,
+                 int rule = 9) {
+  Sequential const model{layer};
+  auto const answer = "layer 0 (any): Layer::" + member;
+  Broken const broken{answer.c_str(), rule, value};
+  check_error(error_of([&] { return describe(model, {2, 3}); }), broken);
+  HostBackend backend{{.devices = 2}};
+  check_error(error_of([&] { Pipeline{model, Sgd{}, backend, options_of(1)}; }), broken);
+}
+
+}  // namespace
+
+TEST_CASE("layers that break a rule are refused") {
+  constexpr auto most = std::numeric_limits<std::int64_t>::max();
+  CHECK(describe(Sequential{AnyLayer{}}, {2, 3}).size() == 1);
+  check_layer({.own = {{{"w", {4}}}, {{"w", {5}}}}}, "parameters", "two parameters are called 'w'");
+  check_layer({.own = {{{"w", {most, 4}}}}}, "parameters", "'w' [9223372036854775807, 4]");
+  check_layer({.own = {{{"w", {most, most, 4}}}}}, "parameters", "more than 281474976710656 bytes");
+  check_layer({.own = {{{"w", {std::int64_t{1} << 46}}}, {{"b", {1}}}}}, "parameters", "'b' [1]");
+  TensorTable const large{{"t", {std::int64_t{1} << 62, 4}}};  // 2^66 bytes are 0 in 64 bits
+  auto const too_large = [&] { return large; };
+  auto const negative = []() -> TensorTable { return {{"t", {2, -3}}}; };
+  check_layer({.throwing = []() -> ParameterTable { return {{{"w", {-4}}}}; }},
+              "parameters",
+              "extent 0 of a shape is -4");
+  check_layer({.in = negative}, "input", "extent 1 of a shape is -3");
+  check_layer({.out = negative}, "boundary", "extent 1 of a shape is -3");
+  check_layer({.side = negative}, "side_inputs", "extent 1 of a shape is -3");
+  check_layer({.told = negative}, "results", "extent 1 of a shape is -3");
+  check_layer({.in = too_large}, "input", "'t' [4611686018427387904, 4]");
+  check_layer({.out = too_large}, "boundary", "'t' [4611686018427387904, 4]");
+  check_layer({.side = too_large}, "side_inputs", "'t' [4611686018427387904, 4]");
+  check_layer({.told = too_large}, "results", "'t' [4611686018427387904, 4]");
+  check_layer({.needs = {.saved_bytes = none}, .levels = {none}},
+              "footprint",
+              "saved_bytes of " + std::to_string(none));
+  check_layer({.needs = {.workspace_bytes = none}},
+              "footprint",
+              "workspace_bytes of " + std::to_string(none));
+  check_layer({.flops = {.forward_flops = -1}}, "work", "-1.0");
+  check_layer(
+      {.flops = {.backward_flops = std::numeric_limits<double>::quiet_NaN()}}, "work", "nan");
+  check_layer(
+      {.flops = {.replay_flops = {std::numeric_limits<double>::infinity()}}}, "work", "inf");
+  check_layer({.needs = {.saved_bytes = 512}, .levels = {256}}, "save_levels", "saves: 256", 10);
+  check_layer(
+      {.needs = {.saved_bytes = 512}, .levels = {512, 256, 512}}, "save_levels", "512 256 512", 10);
+  check_layer({.needs = {.saved_bytes = 512}, .levels = {100, 512}}, "save_levels", "100 512", 10);
+}
+
 }  // namespace policy_answers_test
