@@ -162,6 +162,35 @@ static_assert(!Backend<BackendWithHostMemoryOnDevices>);
 static_assert(!Backend<BackendWithDeviceMemoryOnHost>);
 static_assert(!Backend<BackendWithBareMemory>);
 
+// The opt-ins: the smallest backend has none of them, and another form does not count.
+struct BackendWithOptIns : BackendArchetype {
+  static constexpr float warm_up_seconds = 0;
+  static constexpr int compute_actions_ahead = 4;
+  static constexpr float page_table_share = 0;
+  static constexpr int unloaded_code_bytes = 0;
+  Fence make_held_fence();
+  void before_host_action(LaneKind);
+  int host_overhead_bytes();
+  int overhead_bytes(DeviceId);
+};
+struct BackendWithOtherOptIns : BackendArchetype {
+  double warm_up_seconds = 0;
+  static constexpr std::size_t compute_actions_ahead = 3;
+  static constexpr double page_table_share = -1;
+  inline static Bytes unloaded_code_bytes = 0;
+  Stream make_held_fence();
+  void before_host_action();
+  void host_overhead_bytes();
+  Bytes overhead_bytes(int);
+};
+template <class B>
+constexpr int opt_ins =
+    HasWarmUp<B> + HasActionLimit<B> + HasPageTableShare<B> + HasUnloadedCode<B> + HasHeldFence<B> +
+    HasHostActionHook<B> + HasHostOverhead<B> + HasDeviceOverhead<B>;
+static_assert(opt_ins<BackendArchetype> == 0);
+static_assert(opt_ins<BackendWithOptIns> == 8);
+static_assert(opt_ins<BackendWithOtherOptIns> == 0);
+
 // The host backend's own promises.
 static_assert(!std::movable<HostBackend>, "its streams share its state, but it owns their threads");
 static_assert(std::is_nothrow_move_constructible_v<HostStream>);

@@ -15,6 +15,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <string>
+#include <type_traits>
 
 namespace roundpipe {
 
@@ -76,8 +77,7 @@ concept BackendFence =
 /// 5. Copies of one direction on one device share a copy engine, which never preempts a copy in
 ///    flight.
 ///
-/// Opt-in: `annotate(char const* label)` names the following work for errors and profilers; null
-/// ends the name.
+/// Opt-in: `annotate` (\ref HasAnnotate).
 template <class S, class Event, class Fence>
 concept BackendStream = std::movable<S> && requires(S& stream,
                                                     Event& event,
@@ -102,14 +102,9 @@ concept BackendStream = std::movable<S> && requires(S& stream,
 
 /// \brief What plans need of devices: their number, and the properties of each.
 ///
-/// Opt-ins, which are also those of \ref Backend:
-/// - `host_overhead_bytes()` tells what the process holds of the host's memory besides slabs; the
-///   host's budget then counts it, too;
-/// - `overhead_bytes(DeviceId)` tells what the process holds of a device besides slabs, and `static
-///   constexpr double page_table_share` how many bytes of a device map a byte of host memory;
-///   reason: a budget counts both;
-/// - `static constexpr Bytes unloaded_code_bytes` is what layers load of a device when they first
-///   run; reason: the least budget that a refusal names before must do afterwards.
+/// Opt-ins, which are also those of \ref Backend: `host_overhead_bytes` (\ref HasHostOverhead),
+/// `overhead_bytes` (\ref HasDeviceOverhead), `page_table_share` (\ref HasPageTableShare),
+/// `unloaded_code_bytes` (\ref HasUnloadedCode).
 ///
 /// Satisfied by: every `Backend`, and figures of devices that are not there.
 template <class D>
@@ -131,21 +126,9 @@ concept DeviceList = requires(D& devices, DeviceId device) {
 ///    pending waits, lets streams drain, and is final.
 /// 4. Everything that a backend made is destroyed before the backend.
 ///
-/// Opt-ins:
-/// - `make_held_fence()` makes a fence that ignores `abort()`: its maker signals the largest
-///   `std::int64_t` to let all waiters pass; reason: where enqueued work still runs after an
-///   `abort()`, copies that wait for the optimizer must not start while it finishes a step.
-/// - `before_host_action(LaneKind)` runs on the thread of a host lane before each action of the
-///   lane; a test double may delay the lane there.
-/// - `static constexpr std::size_t compute_actions_ahead` (at least 4) limits how many compute
-///   actions are issued before the first of them is done; reason: a driver whose queue is full
-///   blocks the thread that fills it, perhaps while it holds locks that others need.
-/// - those of \ref DeviceList.
-/// - `static constexpr double warm_up_seconds` says for how long a model's layers run when costs
-/// are
-///   measured, so that the device reaches its lasting speed, and that new kinds of work may wait
-///   until the device is idle. A pipeline then runs every layer once on every device before step 1.
-///   A new shape drains the pipeline and runs each layer once again.
+/// Opt-ins: `make_held_fence` (\ref HasHeldFence), `before_host_action` (\ref HasHostActionHook),
+/// `compute_actions_ahead` (\ref HasActionLimit), `warm_up_seconds` (\ref HasWarmUp), and those of
+/// \ref DeviceList.
 template <class B>
 concept Backend =
     DeviceList<B> && requires(B& backend, DeviceId device, LaneKind kind, Bytes bytes) {
@@ -162,5 +145,76 @@ concept Backend =
       { backend.allocate_host(bytes).bytes() } -> std::convertible_to<HostBytes>;
       backend.abort();
     };
+
+// The opt-ins. Their names are reserved: a pipeline, or a search, does not compile on devices with
+// a public member that has such a name, but another form.
+
+/// \brief A stream that names the following work for errors and profilers; null ends the name.
+template <class S>
+concept HasAnnotate = requires(S& stream, char const* label) { stream.annotate(label); };
+
+/// \brief Devices that tell what the process holds of the host's memory besides slabs. The host's
+/// budget then counts it, too.
+template <class D>
+concept HasHostOverhead = requires(D& devices) {
+  { devices.host_overhead_bytes() } -> std::convertible_to<Bytes>;
+};
+
+/// \brief Devices that tell what the process holds of each besides slabs; reason: a budget counts
+/// it, too.
+template <class D>
+concept HasDeviceOverhead = requires(D& devices, DeviceId device) {
+  { devices.overhead_bytes(device) } -> std::convertible_to<Bytes>;
+};
+
+/// \brief Devices that tell, by `static constexpr double page_table_share`, how many bytes of a
+/// device map a byte of host memory; reason: a budget counts them, too.
+template <class D>
+concept HasPageTableShare = requires {
+  { D::page_table_share } -> std::convertible_to<double>;
+  typename std::enable_if_t<(D::page_table_share >= 0)>;
+};
+
+/// \brief Devices that tell, by `static constexpr Bytes unloaded_code_bytes`, what layers load of a
+/// device when they first run; reason: the least budget that a refusal names before must do
+/// afterwards.
+template <class D>
+concept HasUnloadedCode = requires {
+  { D::unloaded_code_bytes } -> std::convertible_to<Bytes>;
+  typename std::integral_constant<Bytes, D::unloaded_code_bytes>;
+};
+
+/// \brief A backend that makes fences that ignore `abort()`: their maker signals the largest
+/// `std::int64_t` to let all waiters pass; reason: where enqueued work still runs after an
+/// `abort()`, copies that wait for the optimizer must not start while it finishes a step.
+template <class B>
+concept HasHeldFence = requires(B& backend) {
+  { backend.make_held_fence() } -> std::same_as<typename B::Fence>;
+};
+
+/// \brief A backend that is called on the thread of a host lane before each action of the lane; a
+/// test double may delay the lane there.
+template <class B>
+concept HasHostActionHook =
+    requires(B& backend, LaneKind lane) { backend.before_host_action(lane); };
+
+/// \brief A backend that limits, by `static constexpr std::size_t compute_actions_ahead` (at least
+/// 4), how many compute actions are issued before the first of them is done; reason: a driver whose
+/// queue is full blocks the thread that fills it, perhaps while it holds locks that others need.
+template <class B>
+concept HasActionLimit = requires {
+  { B::compute_actions_ahead } -> std::convertible_to<std::size_t>;
+  typename std::enable_if_t<(B::compute_actions_ahead >= 4)>;
+};
+
+/// \brief A backend that says, by `static constexpr double warm_up_seconds`, for how long a model's
+/// layers run when costs are measured, so that the device reaches its lasting speed, and that new
+/// kinds of work may wait until the device is idle. A pipeline then runs every layer once on every
+/// device before step 1. A new shape drains the pipeline and runs each layer once again.
+template <class B>
+concept HasWarmUp = requires {
+  { B::warm_up_seconds } -> std::convertible_to<double>;
+  typename std::enable_if_t<(B::warm_up_seconds >= 0)>;
+};
 
 }  // namespace roundpipe

@@ -22,6 +22,9 @@
 /// | `save_levels(shape)`           | opt-in: prefixes of `saved()` that are worth keeping        |
 /// | `backward_reads_parameters()`  | opt-in: false frees their memory before the backward        |
 /// | `name()`                       | opt-in: what plans, errors and timelines call it            |
+///
+/// The names of opt-ins are reserved: a public member that has such a name, but another form, does
+/// not compile in a model.
 
 #include <roundpipe/core/batch_shape.hpp>
 #include <roundpipe/core/bytes.hpp>
@@ -56,16 +59,35 @@ struct FlopCount {
   std::vector<double> replay_flops = {};
 };
 
+/// \brief A layer that lists its trained tensors.
+template <class L>
+concept HasParameters = requires(L const& layer) {
+  { layer.parameters() } -> std::convertible_to<ParameterTable>;
+};
+
+/// \brief A layer that lists what the layer before must hand over.
+template <class L>
+concept HasInput = requires(L const& layer, BatchShape shape) {
+  { layer.input(shape) } -> std::convertible_to<TensorTable>;
+};
+
+/// \brief A layer that lists what it hands to the next one.
+template <class L>
+concept HasBoundary = requires(L const& layer, BatchShape shape) {
+  { layer.boundary(shape) } -> std::convertible_to<TensorTable>;
+};
+
+/// \brief A layer that says which other memory it needs.
+template <class L>
+concept HasFootprint = requires(L const& layer, BatchShape shape) {
+  { layer.footprint(shape) } -> std::convertible_to<Footprint>;
+};
+
 /// \brief A layer that declares which tensors it reads, keeps and hands on.
 ///
 /// Satisfied by: every `nn` layer, and a user's own.
 template <class L>
-concept LayerDescription = requires(L const& layer, BatchShape shape) {
-  { layer.parameters() } -> std::convertible_to<ParameterTable>;
-  { layer.input(shape) } -> std::convertible_to<TensorTable>;
-  { layer.boundary(shape) } -> std::convertible_to<TensorTable>;
-  { layer.footprint(shape) } -> std::convertible_to<Footprint>;
-};
+concept LayerDescription = HasParameters<L> && HasInput<L> && HasBoundary<L> && HasFootprint<L>;
 
 /// \brief A layer with a forward pass on \p Stream.
 template <class L, class Stream>

@@ -87,12 +87,16 @@ concept PartitionPolicy =
       { policy.partition(problem) } -> std::same_as<Partition>;
     };
 
+/// \brief A policy that says whether the planner may take other stages.
+template <class P>
+concept HasYieldsToForecast = requires(P const& policy) {
+  { policy.yields_to_forecast() } -> std::convertible_to<bool>;
+};
+
 /// Whether a planner may take other stages than those of \p policy.
 template <PartitionPolicy P>
 [[nodiscard]] constexpr bool yields_to_forecast(P const& policy) {
-  if constexpr (requires {
-                  { policy.yields_to_forecast() } -> std::convertible_to<bool>;
-                }) {
+  if constexpr (HasYieldsToForecast<P>) {
     return policy.yields_to_forecast();
   } else {
     return false;

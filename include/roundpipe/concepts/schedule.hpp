@@ -103,12 +103,16 @@ concept Schedule =
       { schedule.advance(shape) } -> std::convertible_to<std::size_t>;
     };
 
+/// \brief A schedule that says whether it wants the first backward stage fused.
+template <class S>
+concept HasFuses = requires(S const& schedule) {
+  { schedule.fuses() } -> std::convertible_to<bool>;
+};
+
 /// Whether \p schedule wants the first backward stage fused with the forward of its layers.
 template <Schedule S>
 [[nodiscard]] constexpr bool fuses(S const& schedule) {
-  if constexpr (requires {
-                  { schedule.fuses() } -> std::convertible_to<bool>;
-                }) {
+  if constexpr (HasFuses<S>) {
     return schedule.fuses();
   } else {
     return true;

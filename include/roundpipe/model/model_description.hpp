@@ -6,6 +6,7 @@
 /// \brief What planning needs to know of a model, as plain data, checked for consistency.
 
 #include <roundpipe/concepts/layer.hpp>
+#include <roundpipe/concepts/model.hpp>
 #include <roundpipe/config.hpp>
 #include <roundpipe/core/error.hpp>
 #include <roundpipe/core/id.hpp>
@@ -137,8 +138,8 @@ struct DescribeLayer {
 /// \throws Error (invalid_argument) for extents below 1, where a layer breaks rule 9 or 10 of \ref
 ///         Layer, or when the last layer is no loss layer or another one is; (boundary_mismatch)
 ///         when a layer takes other tensors than it is handed.
-template <class Model>
-[[nodiscard]] ModelDescription describe(Model const& model, BatchShape capacity) {
+template <DescribedModel M>
+[[nodiscard]] ModelDescription describe(M const& model, BatchShape capacity) {
   require(capacity.rows >= 1 && capacity.length >= 1,
           Errc::invalid_argument,
           "a micro-batch has at least one row and one position");

@@ -40,6 +40,10 @@ struct RunOf<Repeat<L>> {
   using type = Repeat<L>;
   static type make(type run) { return run; }
 };
+
+/// A function object that can be called with a layer of type \p L.
+template <class F, class L>
+concept TakesLayer = requires(F& f, L const& layer) { f(layer); };
 }  // namespace detail
 
 /// Layers in execution order: `Sequential{embedding, repeat(28, block), head}`.
@@ -63,6 +67,7 @@ class Sequential {
   /// Calls \p f with layer number \p id and returns what it returns; \p f must return the same
   /// type for every layer type. Precondition: the layer exists.
   template <class F>
+    requires(detail::TakesLayer<F, Layers> && ...)
   decltype(auto) visit(LayerId id, F&& f) const {
     using Function = std::remove_reference_t<F>;
     using First = typename std::tuple_element_t<0, std::tuple<Layers...>>;

@@ -6,6 +6,7 @@
 /// \brief Chooses how a batch is cut into micro-batches and rounds, by forecast.
 
 #include <roundpipe/concepts/backend.hpp>
+#include <roundpipe/concepts/requirements.hpp>
 #include <roundpipe/config.hpp>
 #include <roundpipe/core/batch_shape.hpp>
 #include <roundpipe/core/error.hpp>
@@ -214,13 +215,13 @@ class CutSearch {
 /// \throws Error (over_budget) when no cut fits the budgets: what the last one lacks;
 ///         (invalid_argument) when nothing divides \p batch as \p wanted asks, or so that a round
 ///         has `options.offloaded_micro_batches`, or as many as `options.save_levels`.
-template <class Model,
-          DeviceList D,
-          Schedule S = RoundRobinSchedule,
-          TransferPolicy T = PriorityTransferEngine,
-          EventProtocol E = LayerEventProtocol,
-          PartitionPolicy P = Partitioner>
-[[nodiscard]] AutomaticChoice automatic(Model const& model,
+template <class M,
+          class D,
+          class S = RoundRobinSchedule,
+          class T = PriorityTransferEngine,
+          class E = LayerEventProtocol,
+          class P = Partitioner>
+[[nodiscard]] AutomaticChoice automatic(M const& model,
                                         std::size_t state_arrays,
                                         D& devices,
                                         PipelineOptions const& options,
@@ -230,6 +231,12 @@ template <class Model,
                                         T transfers = T{},
                                         E protocol = E{},
                                         P partitioner = P{}) {
+  static_assert(detail::check_policies<S, T, E, P>());
+  if constexpr (Backend<D>) {
+    static_assert(detail::check_backend<D>() && detail::check_model<M, typename D::Stream>());
+  } else {
+    static_assert(detail::check_devices<D>() && detail::check_model<M>());
+  }
   Planner<S, T, E, P> const planner(
       std::move(schedule), std::move(transfers), std::move(protocol), std::move(partitioner));
   detail::CutSearch search(model, state_arrays, devices, planner, options);

@@ -37,13 +37,13 @@ template <DeviceList D>
     DeviceId const device(d);
     DeviceBudget budget{.bytes = list.device_properties(device).memory_bytes};
     if (wanted > 0) {
-      if constexpr (requires { list.overhead_bytes(device); }) {
+      if constexpr (HasDeviceOverhead<D>) {
         budget.held = list.overhead_bytes(device);
       }
-      if constexpr (requires { D::unloaded_code_bytes; }) {
+      if constexpr (HasUnloadedCode<D>) {
         budget.held += code_is_loaded ? 0 : D::unloaded_code_bytes;
       }
-      if constexpr (requires { D::page_table_share; }) {
+      if constexpr (HasPageTableShare<D>) {
         budget.page_table_share = D::page_table_share;
       }
       budget.bytes = std::min(wanted, budget.bytes + budget.held);

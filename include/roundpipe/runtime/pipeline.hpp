@@ -7,10 +7,7 @@
 
 #include <roundpipe/concepts/backend.hpp>
 #include <roundpipe/concepts/event_protocol.hpp>
-#include <roundpipe/concepts/optimizer.hpp>
-#include <roundpipe/concepts/partition_policy.hpp>
-#include <roundpipe/concepts/schedule.hpp>
-#include <roundpipe/concepts/transfer_policy.hpp>
+#include <roundpipe/concepts/requirements.hpp>
 #include <roundpipe/core/error.hpp>
 #include <roundpipe/graph/timeline.hpp>
 #include <roundpipe/graph/verify.hpp>
@@ -44,7 +41,7 @@
 
 namespace roundpipe {
 
-/// \brief Trains \p Model on the devices of \p B, which hold no state of it.
+/// \brief Trains \p M on the devices of \p B, which hold no state of it.
 ///
 /// One thread, the controller, calls all members. An error on a thread of a device or of the host
 /// stops the pipeline; the controller's next call throws the first such error. After that the
@@ -52,23 +49,29 @@ namespace roundpipe {
 /// but where the error has stopped a step half way (see \ref StepStart), reading them throws.
 /// A call that refuses its arguments changes nothing.
 ///
-/// \tparam S deals stages to devices. \tparam T cuts and places copies. \tparam E orders the
-/// optimizer. \tparam P cuts the model into stages.
-template <class Model,
-          Optimizer O,
-          Backend B,
-          Schedule S = RoundRobinSchedule,
-          TransferPolicy T = PriorityTransferEngine,
-          EventProtocol E = LayerEventProtocol,
-          PartitionPolicy P = Partitioner>
+/// \tparam M a \ref Model on the backend's streams. \tparam S deals stages to devices. \tparam T
+/// cuts and places copies. \tparam E orders the optimizer. \tparam P cuts the model into stages.
+template <class M,
+          class O,
+          class B,
+          class S = RoundRobinSchedule,
+          class T = PriorityTransferEngine,
+          class E = LayerEventProtocol,
+          class P = Partitioner>
 class Pipeline {
+  // Not constraints: sentences say more than failed deductions.
+  static_assert(detail::check_optimizer<O>());
+  static_assert(detail::check_backend<B>());
+  static_assert(detail::check_policies<S, T, E, P>());
+  static_assert(detail::check_model<M, typename B::Stream>());
+
  public:
   /// Plans, reserves all memory, and sets first values. \p backend must outlive the pipeline.
   /// \throws Error (invalid_argument, boundary_mismatch) for a model or options that make no sense,
   ///         (unsupported) for a schedule that cannot be run or results of a layer that is not the
   ///         last, (over_budget) when the plan does not fit a device or the host, (unsafe_graph)
   ///         when a policy leaves an order of actions to chance, see \ref verify.
-  Pipeline(Model model,
+  Pipeline(M model,
            O optimizer,
            B& backend,
            PipelineOptions options,
@@ -112,6 +115,9 @@ class Pipeline {
                          feed_.capacity().batch.tensors.bytes(),
                          host_.arena.taker());
   }
+
+  /// A temporary backend would not outlive the pipeline.
+  Pipeline(M, O, B&&, PipelineOptions, S = S{}, T = T{}, E = E{}, P = P{}) = delete;
 
   Pipeline(Pipeline const&) = delete;
   Pipeline& operator=(Pipeline const&) = delete;
@@ -257,7 +263,7 @@ class Pipeline {
 
   /// Lets devices see shapes that are new to them, while nothing else is under way.
   void warm_up_new_shapes(Batch const& batch) {
-    if constexpr (requires { B::warm_up_seconds; }) {
+    if constexpr (HasWarmUp<B>) {
       for (std::size_t m = 0; m < batch.size(); ++m) {
         if (auto const shape = batch.shape(m); std::count(met_.begin(), met_.end(), shape) == 0) {
           executor_.synchronize();
@@ -275,14 +281,14 @@ class Pipeline {
   }
 
   B& backend_;
-  Model model_;
+  M model_;
   PipelineOptions options_;
   CpuPlan cpus_;
   Planner<S, T, E, P> planner_;
-  BatchFeed<Model> feed_;
+  BatchFeed<M> feed_;
   PipelinePlan plan_;
   HostSide<B, O> host_;
-  DeviceActions<Model, B> actions_;
+  DeviceActions<M, B> actions_;
   RunMeters meters_;
   std::vector<BatchShape> met_{options_.capacity};  // shapes that devices have seen
   RunSlots<B> slots_;

@@ -108,7 +108,7 @@ template <DeviceList D, class Planner>
     return total_bytes(plan_host(plan).ledger, LedgerLine::Space::host);
   };
   Bytes host_held = 0;
-  if constexpr (requires { devices.host_overhead_bytes(); }) {
+  if constexpr (HasHostOverhead<D>) {
     host_held = devices.host_overhead_bytes();
   }
   sizes.has_room = [&](StagePlan const& plan) {
@@ -173,7 +173,7 @@ template <class Model, DeviceList D, class Planner>
           Errc::invalid_argument,
           "the known costs are not those of this model's layers");
   if constexpr (Backend<D>) {
-    constexpr bool warms_up = requires { D::warm_up_seconds; };
+    constexpr bool warms_up = HasWarmUp<D>;
     if (warms_up || measures) {
       auto quick = options;
       quick.forecast = {};

@@ -22,6 +22,7 @@
 #include <span>
 #include <string>
 #include <utility>
+#include <variant>
 #include <vector>
 
 namespace {
@@ -256,6 +257,17 @@ struct Guess {
 
 static_assert(Layer<Squash, HostStream>);
 static_assert(LossLayer<Guess> && HasResults<Guess>);
+
+struct Chosen {
+  std::vector<std::variant<Lookup, Squash, Guess>> layers;
+
+  std::size_t layer_count() const { return layers.size(); }
+  template <class F>
+  decltype(auto) visit(LayerId id, F&& f) const {
+    return std::visit(std::forward<F>(f), layers[id.index()]);
+  }
+};
+static_assert(Model<Chosen, HostStream>);
 
 /// y = x + shift, which may be frozen.
 struct Shift {

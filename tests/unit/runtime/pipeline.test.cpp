@@ -7,6 +7,7 @@
 #include <roundpipe/policies/blocking_protocol.hpp>
 #include <roundpipe/policies/unplanned_transfers.hpp>
 #include <support/error_of.hpp>
+#include <support/made_model.hpp>
 #include <support/own_policies.hpp>
 #include <support/pipeline_runs.hpp>
 #include <support/toy_model.hpp>
@@ -117,6 +118,18 @@ TEST_CASE("a boundary of two tensors and a layer without parameters train as in 
   Pipeline pipeline{model, momentum(), backend, small_options()};
   CHECK(train(pipeline, data.batch(), 3) ==
         train_serially(model, momentum(), small_options(), 1, data.batch(), 3));
+}
+
+TEST_CASE("a model whose layers are chosen at run time trains as the same Sequential does") {
+  MadeModel<ToyInput, ToyDense, ToyLoss> const made{
+      {ToyInput{}, ToyDense{}, ToyDense{}, ToyLoss{}}};
+  Sequential const same{ToyInput{}, repeat(2, ToyDense{}), ToyLoss{}};
+  ToyData const data(6, {2, 3}, 2);
+  auto const wanted = train_serially(same, momentum(), small_options(), 1, data.batch(), 3);
+  CHECK(train_serially(made, momentum(), small_options(), 1, data.batch(), 3) == wanted);
+  HostBackend backend{host_devices(2)};
+  Pipeline pipeline{made, momentum(), backend, small_options()};
+  CHECK(train(pipeline, data.batch(), 3) == wanted);
 }
 
 TEST_CASE("micro-batches of different lengths train as in the oracle") {

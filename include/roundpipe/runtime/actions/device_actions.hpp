@@ -6,7 +6,6 @@
 /// \brief Turns a device's actions into copies and layer calls on its streams.
 
 #include <roundpipe/concepts/backend.hpp>
-#include <roundpipe/concepts/layer.hpp>
 #include <roundpipe/core/bytes.hpp>
 #include <roundpipe/core/dtype.hpp>
 #include <roundpipe/core/id.hpp>
@@ -106,7 +105,7 @@ class DeviceActions final : public DeviceWork<B> {
     auto& layer = scratch_[here.device.index()].layer;
     layers_.prepare_forward(here, layer);
     ForwardContext<Stream> context(stream, layer.call, layer.tensors);
-    model_.visit(here.action.layer, [&]<Layer<Stream> L>(L const& l) { l.forward(context); });
+    model_.visit(here.action.layer, [&](auto const& l) { l.forward(context); });
   }
 
   void backward(DeviceAction const& here, Stream& stream) {
@@ -116,7 +115,7 @@ class DeviceActions final : public DeviceWork<B> {
       stream.fill(gradient, std::byte{0});
     }
     BackwardContext<Stream> context(stream, layer.call, layer.tensors);
-    model_.visit(here.action.layer, [&]<Layer<Stream> L>(L const& l) { l.backward(context); });
+    model_.visit(here.action.layer, [&](auto const& l) { l.backward(context); });
     for (auto const& [to, from] : layer.rounded) {
       if (to.dtype() == DType::f16) {
         stream.round(to.template as<Float16>(), from);

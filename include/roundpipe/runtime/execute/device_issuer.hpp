@@ -67,7 +67,7 @@ class DeviceIssuer {
 
  private:
   static void annotate(Stream& stream, char const* label) {
-    if constexpr (requires { stream.annotate(label); }) {
+    if constexpr (HasAnnotate<Stream>) {
       stream.annotate(label);
     }
   }

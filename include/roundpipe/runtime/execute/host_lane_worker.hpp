@@ -40,7 +40,7 @@ class HostLaneWorker {
   /// Does action \p id of \p run, the lane's next, and says so.
   /// \throws Error with the action's name for what the work throws.
   void run(GraphRun<B>& run, ActionId id) {
-    if constexpr (requires { backend_.before_host_action(lane().kind); }) {
+    if constexpr (HasHostActionHook<B>) {
       backend_.before_host_action(lane().kind);
     }
     auto& times = run.host_times(id);

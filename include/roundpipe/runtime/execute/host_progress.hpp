@@ -76,7 +76,7 @@ class HostProgress {
 
   /// What a lane reads that still runs after an error must stay as it is until the lane ends.
   [[nodiscard]] static typename B::Fence make_fence(B& backend, HostLaneTraits const& lane) {
-    if constexpr (requires { backend.make_held_fence(); }) {
+    if constexpr (HasHeldFence<B>) {
       if (lane.outlives_errors) {
         return backend.make_held_fence();
       }

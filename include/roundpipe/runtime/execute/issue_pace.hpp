@@ -48,11 +48,10 @@ class IssuePace {
   }
 
  private:
-  static constexpr bool limited = requires { B::compute_actions_ahead; };
+  static constexpr bool limited = HasActionLimit<B>;
   static constexpr std::size_t groups = 4;
   static constexpr std::size_t group = [] {
     if constexpr (limited) {
-      static_assert(B::compute_actions_ahead >= groups);
       return B::compute_actions_ahead / groups;
     }
     return std::size_t{1};

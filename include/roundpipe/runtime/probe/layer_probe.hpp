@@ -6,7 +6,7 @@
 /// \brief One layer of a model, run by itself on a device.
 
 #include <roundpipe/concepts/backend.hpp>
-#include <roundpipe/concepts/layer.hpp>
+#include <roundpipe/concepts/model.hpp>
 #include <roundpipe/concepts/partition_policy.hpp>
 #include <roundpipe/config.hpp>
 #include <roundpipe/core/bytes.hpp>
@@ -110,7 +110,7 @@ class RandomOperands {
 /// Whether two layers of \p model are known to be copies of each other.
 template <class Model>
 [[nodiscard]] bool are_equal(Model const& model, LayerId a, LayerId b) {
-  if constexpr (requires { model.run_of(a) == model.run_of(b); }) {
+  if constexpr (HasRuns<Model>) {
     return model.run_of(a) == model.run_of(b);
   } else {
     return false;
@@ -225,11 +225,11 @@ class LayerProbe {
   }
   void enqueue_forward(LayerCall const& call, LayerTensors const& tensors) {
     ForwardContext<Stream> context(stream_, call, tensors);
-    model_.visit(layer_, [&]<Layer<Stream> L>(L const& layer) { layer.forward(context); });
+    model_.visit(layer_, [&](auto const& layer) { layer.forward(context); });
   }
   void enqueue_backward() {
     BackwardContext<Stream> context(stream_, call_, tensors_.tensors());
-    model_.visit(layer_, [&]<Layer<Stream> L>(L const& layer) { layer.backward(context); });
+    model_.visit(layer_, [&](auto const& layer) { layer.backward(context); });
   }
 
   Model const& model_;

@@ -7,6 +7,7 @@
 
 #include <roundpipe/bubble/cost_fit.hpp>
 #include <roundpipe/concepts/backend.hpp>
+#include <roundpipe/concepts/model.hpp>
 #include <roundpipe/concepts/partition_policy.hpp>
 #include <roundpipe/core/id.hpp>
 #include <roundpipe/model/cost_model.hpp>
@@ -85,8 +86,9 @@ template <class Model, Backend B>
 /// one layer at a time and frees it again.
 /// \throws Error as the layers and the backend do; std::system_error where the machine has no more
 ///         threads.
-template <class Model, Backend B>
-[[nodiscard]] CostModel measure_costs(Model const& model,
+template <class M, Backend B>
+  requires Model<M, typename B::Stream>
+[[nodiscard]] CostModel measure_costs(M const& model,
                                       B& backend,
                                       ModelDescription const& description,
                                       std::size_t repetitions = 3,

@@ -6,6 +6,7 @@
 /// \brief Runs every layer once on every device, so that devices have seen all of their work.
 
 #include <roundpipe/concepts/backend.hpp>
+#include <roundpipe/concepts/model.hpp>
 #include <roundpipe/core/bytes.hpp>
 #include <roundpipe/core/id.hpp>
 #include <roundpipe/core/span.hpp>
@@ -27,13 +28,14 @@ namespace roundpipe {
 /// meanwhile. For a layer that does not fit, this allocates memory and frees it again.
 /// \throws Error as the layers and the backend do; std::system_error where the machine has no more
 ///         threads.
-template <class Model, Backend B>
-void warm_up(Model const& model,
+template <class M, Backend B>
+  requires Model<M, typename B::Stream>
+void warm_up(M const& model,
              B& backend,
              ModelDescription const& description,
              std::size_t devices,
              std::span<DeviceBytes const> lent = {}) {
-  using Probe = detail::LayerProbe<Model, B>;
+  using Probe = detail::LayerProbe<M, B>;
   detail::RandomOperands<B> operands(backend);
   auto const runs = detail::runs_of_equal_layers(model, description.size());
   detail::on_own_thread([&] {

@@ -5,7 +5,6 @@
 /// \file
 /// \brief Forward and backward of all layers for one micro-batch, one layer after another.
 
-#include <roundpipe/concepts/layer.hpp>
 #include <roundpipe/core/bytes.hpp>
 #include <roundpipe/core/dtype.hpp>
 #include <roundpipe/core/host_tensor.hpp>
@@ -70,7 +69,7 @@ class SerialPasses {
       }
       call.random.layer = static_cast<std::uint32_t>(i);
       ForwardContext<Stream> context(stream_, call, tensors);
-      model_->visit(LayerId(i), [&]<Layer<Stream> L>(L const& layer) { layer.forward(context); });
+      model_->visit(LayerId(i), [&](auto const& layer) { layer.forward(context); });
     }
     return *loss_;
   }
@@ -95,7 +94,7 @@ class SerialPasses {
       }
       call.random.layer = static_cast<std::uint32_t>(i);
       BackwardContext<Stream> context(stream_, call, tensors);
-      model_->visit(LayerId(i), [&]<Layer<Stream> L>(L const& layer) { layer.backward(context); });
+      model_->visit(LayerId(i), [&](auto const& layer) { layer.backward(context); });
     }
     return *loss_;
   }

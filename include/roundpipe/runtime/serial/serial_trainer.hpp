@@ -6,7 +6,7 @@
 /// \brief The oracle: the same training as the pipeline's, to the bit, in a plain loop.
 
 #include <roundpipe/backend/host_stream.hpp>
-#include <roundpipe/concepts/optimizer.hpp>
+#include <roundpipe/concepts/requirements.hpp>
 #include <roundpipe/core/batch_shape.hpp>
 #include <roundpipe/core/error.hpp>
 #include <roundpipe/core/id.hpp>
@@ -55,13 +55,17 @@ struct SerialOptions {
 /// are added by round, then by layer, to sums of the state type. Its weights therefore equal the
 /// pipeline's bit for bit.
 ///
-/// \tparam Stream runs what layers enqueue at once, on this thread, on host memory.
-template <class Model, Optimizer O, class Stream = HostStream>
+/// \tparam M a \ref Model on \p Stream. \tparam O an \ref Optimizer. \tparam Stream runs what
+/// layers enqueue at once, on this thread, on host memory.
+template <class M, class O, class Stream = HostStream>
 class SerialTrainer {
+  static_assert(detail::check_optimizer<O>());
+  static_assert(detail::check_model<M, Stream>());
+
  public:
   /// \throws Error (invalid_argument) for options out of their domain; what \ref describe and
   ///         \ref form_blocks throw.
-  SerialTrainer(Model model, O optimizer, SerialOptions options, Stream stream = {})
+  SerialTrainer(M model, O optimizer, SerialOptions options, Stream stream = {})
       : model_(std::move(model)),
         optimizer_(std::move(optimizer)),
         options_(checked(options)),
@@ -254,12 +258,12 @@ class SerialTrainer {
     return call;
   }
 
-  Model model_;
+  M model_;
   O optimizer_;
   SerialOptions options_;
-  ShapeCache<Model> shapes_;
+  ShapeCache<M> shapes_;
   SerialParameters parameters_;
-  SerialPasses<Model, Stream> passes_;
+  SerialPasses<M, Stream> passes_;
   std::uint32_t calls_ = 0;
   std::uint64_t steps_ = 0;
   std::optional<DynamicLossScale> loss_scale_;

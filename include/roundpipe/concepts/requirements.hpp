@@ -1,0 +1,179 @@
+// SPDX-FileCopyrightText: 2026 The roundpipe authors
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#pragma once
+
+/// \file
+/// \brief What the compiler says of a type that does not meet its concept: a sentence for each
+/// requirement.
+///
+/// Public doors call these functions in a `static_assert` before they use their types. Each
+/// function returns true: its own asserts are what fails, and the compiler names the type beside
+/// them.
+
+#include <roundpipe/concepts/backend.hpp>
+#include <roundpipe/concepts/event_protocol.hpp>
+#include <roundpipe/concepts/layer.hpp>
+#include <roundpipe/concepts/model.hpp>
+#include <roundpipe/concepts/optimizer.hpp>
+#include <roundpipe/concepts/partition_policy.hpp>
+#include <roundpipe/concepts/schedule.hpp>
+#include <roundpipe/concepts/transfer_policy.hpp>
+#include <roundpipe/core/id.hpp>
+
+#include <concepts>
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <string>
+#include <type_traits>
+#include <vector>
+
+namespace roundpipe::detail {
+
+/// Checks each layer that a model hands over. Its result is deduced, so the compiler must look
+/// inside. \tparam Stream void: the layers need not run.
+template <class Stream>
+struct LayerChecker {
+  template <class L>
+  auto operator()(L const&) const {
+    static_assert(std::copy_constructible<L>, "a layer needs a copy constructor");
+    static_assert(HasParameters<L>, "a layer needs 'ParameterTable parameters() const'");
+    static_assert(HasInput<L>, "a layer needs 'TensorTable input(BatchShape) const'");
+    static_assert(HasBoundary<L>, "a layer needs 'TensorTable boundary(BatchShape) const'");
+    static_assert(HasFootprint<L>, "a layer needs 'Footprint footprint(BatchShape) const'");
+    static_assert(
+        HasSideInputs<L> || !requires { &L::side_inputs; },
+        "a layer's member 'side_inputs' must be 'TensorTable side_inputs(BatchShape) const'");
+    static_assert(
+        LossLayer<L> || !requires { &L::loss_terms; },
+        "a layer's member 'loss_terms' must be 'std::int64_t loss_terms(std::span<HostTensor "
+        "const>, BatchShape) const'");
+    static_assert(
+        HasResults<L> || !requires { &L::results; },
+        "a layer's member 'results' must be 'TensorTable results(BatchShape) const'");
+    static_assert(
+        HasWork<L> || !requires { &L::work; },
+        "a layer's member 'work' must be 'FlopCount work(BatchShape) const'");
+    static_assert(
+        HasSaveLevels<L> || !requires { &L::save_levels; },
+        "a layer's member 'save_levels' must be 'std::vector<Bytes> "
+        "save_levels(BatchShape) const'");
+    static_assert(
+        HasBackwardReads<L> || !requires { &L::backward_reads_parameters; },
+        "a layer's member 'backward_reads_parameters' must be 'bool "
+        "backward_reads_parameters() const'");
+    static_assert(
+        HasName<L> || !requires { &L::name; },
+        "a layer's member 'name' must be 'std::string name() const'");
+    if constexpr (!std::is_void_v<Stream>) {
+      static_assert(HasForward<L, Stream>,
+                    "a layer needs 'void forward(ForwardContext<Stream>&) const'");
+      static_assert(HasBackward<L, Stream>,
+                    "a layer needs 'void backward(BackwardContext<Stream>&) const'");
+    }
+    return std::size_t{};
+  }
+};
+
+/// \tparam Stream void: a \ref DescribedModel is enough.
+template <class M, class Stream = void>
+consteval bool check_model() {
+  static_assert(std::move_constructible<M>, "a model needs a move constructor");
+  static_assert(Visitable<M, LayerChecker<Stream>>,
+                "a model needs 'std::size_t layer_count() const' and 'visit(LayerId, f) const', "
+                "which returns f(layer)");
+  static_assert(
+      HasRuns<M> || !requires { &M::run_of; },
+      "a model's member 'run_of' must be 'std::size_t run_of(LayerId) const'");
+  return true;
+}
+
+template <class O>
+consteval bool check_optimizer() {
+  static_assert(Optimizer<O>,
+                "an optimizer needs 'std::size_t state_arrays() const' and 'void update("
+                "UpdateContext const&, HostSpan<float>, HostSpan<float const>, "
+                "std::span<HostSpan<float> const>) const'");
+  return true;
+}
+
+template <class D>
+consteval bool check_devices() {
+  static_assert(DeviceList<D>,
+                "devices need 'std::size_t device_count()' and 'DeviceProperties "
+                "device_properties(DeviceId)'");
+  static_assert(
+      HasHostOverhead<D> || !requires { &D::host_overhead_bytes; },
+      "the member 'host_overhead_bytes' of devices must be 'Bytes host_overhead_bytes()'");
+  static_assert(
+      HasDeviceOverhead<D> || !requires { &D::overhead_bytes; },
+      "the member 'overhead_bytes' of devices must be 'Bytes overhead_bytes(DeviceId)'");
+  static_assert(
+      HasPageTableShare<D> || !requires { &D::page_table_share; },
+      "the member 'page_table_share' of devices must be 'static constexpr double', at least 0");
+  static_assert(
+      HasUnloadedCode<D> || !requires { &D::unloaded_code_bytes; },
+      "the member 'unloaded_code_bytes' of devices must be 'static constexpr Bytes'");
+  return true;
+}
+
+template <class S>
+consteval bool check_stream() {
+  static_assert(
+      HasAnnotate<S> || !requires { &S::annotate; },
+      "a stream's member 'annotate' must be 'void annotate(char const*)'");
+  return true;
+}
+
+template <class B>
+consteval bool check_backend() {
+  static_assert(Backend<B>,
+                "the backend lacks a member that Backend (concepts/backend.hpp) asks for");
+  static_assert(
+      HasHeldFence<B> || !requires { &B::make_held_fence; },
+      "a backend's member 'make_held_fence' must be 'Fence make_held_fence()'");
+  static_assert(
+      HasHostActionHook<B> || !requires { &B::before_host_action; },
+      "a backend's member 'before_host_action' must be 'void before_host_action(LaneKind)'");
+  static_assert(
+      HasActionLimit<B> || !requires { &B::compute_actions_ahead; },
+      "a backend's member 'compute_actions_ahead' must be 'static constexpr "
+      "std::size_t', at least 4");
+  static_assert(
+      HasWarmUp<B> || !requires { &B::warm_up_seconds; },
+      "a backend's member 'warm_up_seconds' must be 'static constexpr double', at least 0");
+  if constexpr (Backend<B>) {
+    static_assert(check_devices<B>() && check_stream<typename B::Stream>());
+  }
+  return true;
+}
+
+template <class S, class T, class E, class P>
+consteval bool check_policies() {
+  static_assert(
+      Schedule<S>,
+      "the policies are schedule, transfers, protocol and partitioner, in this order: the "
+      "first one is no Schedule");
+  static_assert(
+      TransferPolicy<T>,
+      "the policies are schedule, transfers, protocol and partitioner, in this order: the "
+      "second one is no TransferPolicy");
+  static_assert(
+      EventProtocol<E>,
+      "the policies are schedule, transfers, protocol and partitioner, in this order: the "
+      "third one is no EventProtocol");
+  static_assert(
+      PartitionPolicy<P>,
+      "the policies are schedule, transfers, protocol and partitioner, in this order: the "
+      "fourth one is no PartitionPolicy");
+  static_assert(
+      HasFuses<S> || !requires { &S::fuses; },
+      "a schedule's member 'fuses' must be 'bool fuses() const', or static");
+  static_assert(
+      HasYieldsToForecast<P> || !requires { &P::yields_to_forecast; },
+      "a partition policy's member 'yields_to_forecast' must be 'bool "
+      "yields_to_forecast() const'");
+  return true;
+}
+
+}  // namespace roundpipe::detail
