@@ -27,9 +27,11 @@ set(ROUNDPIPE_CORE_HEADERS
   include/roundpipe/concepts/backend.hpp
   include/roundpipe/concepts/event_protocol.hpp
   include/roundpipe/concepts/layer.hpp
+  include/roundpipe/concepts/model.hpp
   include/roundpipe/concepts/ops.hpp
   include/roundpipe/concepts/optimizer.hpp
   include/roundpipe/concepts/partition_policy.hpp
+  include/roundpipe/concepts/requirements.hpp
   include/roundpipe/concepts/schedule.hpp
   include/roundpipe/concepts/transfer_policy.hpp
   include/roundpipe/system/aligned_memory.hpp

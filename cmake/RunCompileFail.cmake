@@ -1,22 +1,50 @@
 # cmake -DCXX=<compiler> -DCXX_ID=<GNU or Clang> -DINCLUDE_DIR=<include> -DFILE=<file.cpp>
-#   -P RunCompileFail.cmake
-# Passes only if the control compiles, the file itself does not, and each `// expect-error:` matches
-# one error or note of the compiler. The script drops the source lines that the compiler echoes, so
-# no expectation can match itself.
+#   -DWORK_DIR=<folder> -P RunCompileFail.cmake
+# Passes only if the control compiles, the file does not with any of its mistakes, and each
+# `// expect-error:` matches one line of the compiler's first error, which takes at most 25 lines:
+# all that is said until the second error. The script drops the source lines that the compiler
+# echoes, so no expectation can match itself.
 cmake_minimum_required(VERSION 3.25)
 get_filename_component(name "${FILE}" NAME)
+get_filename_component(folder "${FILE}" DIRECTORY)
+set(most_lines 25)
 
-file(STRINGS "${FILE}" expected REGEX "// expect-error: ")
+file(STRINGS "${FILE}" expected REGEX "// expect-error")
 if(NOT expected)
   message(FATAL_ERROR "${name} has no line '// expect-error: <regex>'")
 endif()
+set(mistakes)
+foreach(line IN LISTS expected)
+  if(NOT line MATCHES "^ *// expect-error( ([A-Z0-9_]+))?: .")
+    message(FATAL_ERROR "${name}: this is not '// expect-error [MACRO]: <regex>': ${line}")
+  endif()
+  list(APPEND mistakes ${CMAKE_MATCH_2})
+endforeach()
+list(REMOVE_DUPLICATES mistakes)
 
 set(ENV{LC_ALL} C)
 set(no_caret -fno-diagnostics-show-caret)
 if(CXX_ID STREQUAL "Clang")
   set(no_caret -fno-caret-diagnostics)
 endif()
-set(command "${CXX}" -std=c++20 -fsyntax-only -Wall -Wextra -I "${INCLUDE_DIR}")
+set(command "${CXX}" -std=c++20 -Wall -Wextra -I "${INCLUDE_DIR}" -I "${folder}/..")
+
+# The headers of a file with several mistakes are read once. Definitions are of no interest here.
+if(mistakes)
+  list(APPEND command -DROUNDPIPE_COMPILED)
+  file(STRINGS "${FILE}" includes REGEX "^#include <")
+  list(JOIN includes "\n" includes)
+  file(WRITE "${WORK_DIR}/headers.hpp" "${includes}\n")
+  set(precompiled "${WORK_DIR}/headers.hpp.gch")
+  execute_process(
+    COMMAND ${command} -x c++-header "${WORK_DIR}/headers.hpp" -o "${precompiled}"
+    RESULT_VARIABLE status OUTPUT_VARIABLE out ERROR_VARIABLE out)
+  if(NOT status EQUAL 0)
+    message(FATAL_ERROR "the headers of ${name} do not compile:\n${out}")
+  endif()
+  list(APPEND command -include "${WORK_DIR}/headers.hpp")
+endif()
+list(APPEND command -fsyntax-only)
 
 execute_process(COMMAND ${command} -DROUNDPIPE_CONTROL "${FILE}"
   RESULT_VARIABLE status OUTPUT_VARIABLE out ERROR_VARIABLE out)
@@ -24,33 +52,80 @@ if(NOT status EQUAL 0)
   message(FATAL_ERROR "the control of ${name} (with ROUNDPIPE_CONTROL) does not compile:\n${out}")
 endif()
 
-execute_process(
-  COMMAND ${command} -fmessage-length=0 -fdiagnostics-color=never ${no_caret} "${FILE}"
-  RESULT_VARIABLE status OUTPUT_VARIABLE out ERROR_VARIABLE out)
-if(status EQUAL 0)
-  message(FATAL_ERROR "${name} compiles, but must not")
-endif()
-
-# Splits lines by hand: brackets and semicolons in C++ diagnostics do not survive CMake's lists.
-foreach(line IN LISTS expected)
-  string(REGEX REPLACE ".*// expect-error: (.*)" "\\1" regex "${line}")
-  set(found FALSE)
-  set(rest "${out}")
-  while(NOT found AND NOT rest STREQUAL "")
-    string(FIND "${rest}\n" "\n" end)
-    string(SUBSTRING "${rest}" 0 ${end} diagnostic)
-    math(EXPR end "${end} + 1")
-    string(LENGTH "${rest}" length)
-    if(end LESS length)
-      string(SUBSTRING "${rest}" ${end} -1 rest)
-    else()
-      set(rest "")
-    endif()
-    if(diagnostic MATCHES "(error|note|required).*" AND CMAKE_MATCH_0 MATCHES "${regex}")
-      set(found TRUE)
-    endif()
-  endwhile()
-  if(NOT found)
-    message(FATAL_ERROR "${name} fails for another reason than '${regex}':\n${out}")
+# Reads the lines by hand: brackets and semicolons in C++ diagnostics do not survive CMake's lists.
+function(take_line text line)
+  string(FIND "${${text}}\n" "\n" end)
+  string(SUBSTRING "${${text}}" 0 ${end} taken)
+  string(LENGTH "${${text}}" length)
+  math(EXPR end "${end} + 1")
+  set(left "")
+  if(end LESS length)
+    string(SUBSTRING "${${text}}" ${end} -1 left)
   endif()
-endforeach()
+  set(${line} "${taken}" PARENT_SCOPE)
+  set(${text} "${left}" PARENT_SCOPE)
+endfunction()
+
+# Fails unless the file, with the macro \p mistake defined if it is not empty, does so as expected.
+function(check_mistake mistake)
+  set(define)
+  set(what "${name}")
+  if(mistake)
+    set(define -D${mistake})
+    set(what "${name} with ${mistake}")
+  endif()
+  execute_process(
+    COMMAND ${command} ${define} -fmessage-length=0 -fdiagnostics-color=never ${no_caret} "${FILE}"
+    RESULT_VARIABLE status OUTPUT_VARIABLE out ERROR_VARIABLE out)
+  if(status EQUAL 0)
+    message(FATAL_ERROR "${what} compiles, but must not")
+  endif()
+
+  set(first "")
+  set(rest "${out}")
+  set(errors 0)
+  set(lines 0)
+  while(NOT rest STREQUAL "")
+    take_line(rest line)
+    if(line MATCHES " error: ")
+      math(EXPR errors "${errors} + 1")
+    endif()
+    if(errors EQUAL 2)
+      break()
+    endif()
+    math(EXPR lines "${lines} + 1")
+    string(APPEND first "${line}\n")
+  endwhile()
+  if(lines GREATER most_lines)
+    message(FATAL_ERROR "the first error of ${what} takes ${lines} lines, not ${most_lines}:\n${out}")
+  endif()
+
+  foreach(expectation IN LISTS expected)
+    string(REGEX MATCH "// expect-error( ([A-Z0-9_]+))?: (.*)" _ "${expectation}")
+    set(regex "${CMAKE_MATCH_3}")
+    if(NOT CMAKE_MATCH_2 STREQUAL "" AND NOT CMAKE_MATCH_2 STREQUAL mistake)
+      continue()
+    endif()
+    set(found FALSE)
+    set(rest "${first}")
+    while(NOT found AND NOT rest STREQUAL "")
+      take_line(rest line)
+      if(line MATCHES "(error|note|required|In instantiation of).*"
+         AND CMAKE_MATCH_0 MATCHES "${regex}")
+        set(found TRUE)
+      endif()
+    endwhile()
+    if(NOT found)
+      message(FATAL_ERROR "${what} fails for another reason than '${regex}':\n${out}")
+    endif()
+  endforeach()
+  message(STATUS "${what}: ${lines} lines")
+endfunction()
+
+if(mistakes)
+  foreach(mistake IN LISTS mistakes)
+    check_mistake(${mistake})
+  endforeach()
+else()
+  check_mistake("")
+endif()

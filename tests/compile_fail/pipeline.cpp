@@ -1,0 +1,274 @@
+// SPDX-FileCopyrightText: 2026 The roundpipe authors
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+
+// Mistakes in what a pipeline is made of. The wrong type is called Wrong each time.
+// expect-error: Wrong
+
+#include <roundpipe/runtime/pipeline.hpp>
+
+#include <roundpipe/backend/host_backend.hpp>
+#include <roundpipe/model/sequential.hpp>
+#include <roundpipe/optim/sgd.hpp>
+#include <roundpipe/runtime/automatic.hpp>
+#include <roundpipe/runtime/serial/serial_trainer.hpp>
+#include <support/made_model.hpp>
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <string>
+#include <utility>
+#include <variant>
+#include <vector>
+
+namespace {
+
+using namespace roundpipe;
+
+/// A layer with every opt-in.
+struct Right {
+  ParameterTable parameters() const { return {}; }
+  TensorTable input(BatchShape) const { return {}; }
+  TensorTable boundary(BatchShape) const { return {}; }
+  Footprint footprint(BatchShape) const { return {}; }
+  void forward(ForwardContext<HostStream>&) const {}
+  void backward(BackwardContext<HostStream>&) const {}
+  TensorTable side_inputs(BatchShape) const { return {}; }
+  std::int64_t loss_terms(std::span<HostTensor const>, BatchShape) const { return 1; }
+  TensorTable results(BatchShape) const { return {}; }
+  FlopCount work(BatchShape) const { return {}; }
+  std::vector<Bytes> save_levels(BatchShape) const { return {}; }
+  bool backward_reads_parameters() const { return true; }
+  std::string name() const { return "right"; }
+};
+
+/// A model of \p L, trained.
+template <class L>
+using Trained = decltype(Pipeline{Sequential{Right{}, std::declval<L>()},
+                                  Sgd{},
+                                  std::declval<HostBackend&>(),
+                                  PipelineOptions{}});
+
+/// A pipeline whose model is right. \p B is a reference.
+template <class O, class B, class... Policies>
+using Made = decltype(Pipeline{Sequential{Right{}},
+                               std::declval<O>(),
+                               std::declval<B>(),
+                               PipelineOptions{},
+                               std::declval<Policies>()...});
+
+// What a layer needs.
+#if defined(NO_BACKWARD)
+// expect-error NO_BACKWARD: a layer needs 'void backward\(BackwardContext<Stream>&\) const'
+struct Wrong : Right {
+  void backward() = delete;
+};
+using Result = Trained<Wrong>;
+#elif defined(BACKWARD_NOT_CONST)
+// expect-error BACKWARD_NOT_CONST: a layer needs 'void backward\(BackwardContext<Stream>&\) const'
+struct Wrong : Right {
+  void backward(BackwardContext<HostStream>&) {}
+};
+using Result = Trained<Wrong>;
+#elif defined(FORWARD_ON_OTHER_STREAM)
+// expect-error FORWARD_ON_OTHER_STREAM: a layer needs 'void forward\(ForwardContext<Stream>&\)
+// const'
+struct Wrong : Right {
+  void forward(ForwardContext<int>&) const {}
+};
+using Result = Trained<Wrong>;
+#elif defined(PARAMETERS_AS_TENSORS)
+// expect-error PARAMETERS_AS_TENSORS: a layer needs 'ParameterTable parameters\(\) const'
+struct Wrong : Right {
+  TensorTable parameters() const { return {}; }
+};
+using Result = Trained<Wrong>;
+#elif defined(INPUT_AS_SHAPE)
+// expect-error INPUT_AS_SHAPE: a layer needs 'TensorTable input\(BatchShape\) const'
+struct Wrong : Right {
+  Shape input(BatchShape) const { return {}; }
+};
+using Result = Trained<Wrong>;
+#elif defined(BOUNDARY_WITHOUT_SHAPE)
+// expect-error BOUNDARY_WITHOUT_SHAPE: a layer needs 'TensorTable boundary\(BatchShape\) const'
+struct Wrong : Right {
+  TensorTable boundary() const { return {}; }
+};
+using Result = Trained<Wrong>;
+#elif defined(PRIVATE_FOOTPRINT)
+// expect-error PRIVATE_FOOTPRINT: a layer needs 'Footprint footprint\(BatchShape\) const'
+struct Wrong : Right {
+ private:
+  Footprint footprint(BatchShape) const { return {}; }
+};
+using Result = Trained<Wrong>;
+
+// Opt-ins of layers that are almost right.
+#elif defined(SIDE_INPUTS_NOT_CONST)
+// expect-error SIDE_INPUTS_NOT_CONST: must be 'TensorTable side_inputs\(BatchShape\) const'
+struct Wrong : Right {
+  TensorTable side_inputs(BatchShape) { return {}; }
+};
+using Result = Trained<Wrong>;
+#elif defined(LOSS_TERMS_OF_VECTOR)
+// expect-error LOSS_TERMS_OF_VECTOR: must be 'std::int64_t loss_terms\(std::span<HostTensor const>,
+// BatchShape\) const'
+struct Wrong : Right {
+  std::int64_t loss_terms(std::vector<HostTensor> const&, BatchShape) const { return 1; }
+};
+using Result = Trained<Wrong>;
+#elif defined(RESULTS_WITHOUT_SHAPE)
+// expect-error RESULTS_WITHOUT_SHAPE: must be 'TensorTable results\(BatchShape\) const'
+struct Wrong : Right {
+  TensorTable results() const { return {}; }
+};
+using Result = Trained<Wrong>;
+#elif defined(WORK_AS_DOUBLE)
+// expect-error WORK_AS_DOUBLE: must be 'FlopCount work\(BatchShape\) const'
+struct Wrong final : Right {
+  double work(BatchShape) const { return 1; }
+};
+using Result = Trained<Wrong>;
+#elif defined(SAVE_LEVELS_AS_BYTES)
+// expect-error SAVE_LEVELS_AS_BYTES: must be 'std::vector<Bytes> save_levels\(BatchShape\) const'
+struct Wrong : Right {
+  Bytes save_levels(BatchShape) const { return 0; }
+};
+using Result = Trained<Wrong>;
+#elif defined(READS_AS_CONSTANT)
+// expect-error READS_AS_CONSTANT: must be 'bool backward_reads_parameters\(\) const'
+struct Wrong : Right {
+  static constexpr bool backward_reads_parameters = false;
+};
+using Result = Trained<Wrong>;
+#elif defined(NAME_AS_DATA)
+// expect-error NAME_AS_DATA: must be 'std::string name\(\) const'
+struct Wrong : Right {
+  std::string name = "wrong";
+};
+using Result = Trained<Wrong>;
+
+// Models.
+#elif defined(MODEL_WITHOUT_VISIT)
+// expect-error MODEL_WITHOUT_VISIT: a model needs .* 'visit\(LayerId, f\) const'
+struct Wrong {
+  std::size_t layer_count() const { return 1; }
+};
+using Result = decltype(Pipeline{Wrong{}, Sgd{}, std::declval<HostBackend&>(), PipelineOptions{}});
+#elif defined(LAYER_OF_VARIANT)
+// expect-error LAYER_OF_VARIANT: a layer needs 'Footprint footprint\(BatchShape\) const'
+struct Wrong : Right {
+  void footprint() const = delete;
+};
+using Result = decltype(Pipeline{
+    test::MadeModel<Right, Wrong>{}, Sgd{}, std::declval<HostBackend&>(), PipelineOptions{}});
+#elif defined(RUN_OF_NUMBER)
+// expect-error RUN_OF_NUMBER: must be 'std::size_t run_of\(LayerId\) const'
+struct Wrong : test::MadeModel<Right> {
+  std::size_t run_of(std::size_t) const { return 0; }
+};
+using Result = decltype(Pipeline{Wrong{}, Sgd{}, std::declval<HostBackend&>(), PipelineOptions{}});
+
+// Optimizers.
+#elif defined(UPDATE_NOT_CONST)
+// expect-error UPDATE_NOT_CONST: an optimizer needs .*void update\(UpdateContext const&
+struct Wrong {
+  std::size_t state_arrays() const { return 0; }
+  void update(UpdateContext const&,
+              HostSpan<float>,
+              HostSpan<float const>,
+              std::span<HostSpan<float> const>) {}
+};
+using Result = Made<Wrong, HostBackend&>;
+
+// Policies.
+#elif defined(PARTITIONER_AS_SCHEDULE)
+// expect-error PARTITIONER_AS_SCHEDULE: the first one is no Schedule
+struct Wrong : Partitioner {};
+using Result = Made<Sgd, HostBackend&, Wrong>;
+#elif defined(PROTOCOL_AS_TRANSFERS)
+// expect-error PROTOCOL_AS_TRANSFERS: the second one is no TransferPolicy
+struct Wrong : LayerEventProtocol {};
+using Result = Made<Sgd, HostBackend&, RoundRobinSchedule, Wrong>;
+#elif defined(FUSES_NOT_CONST)
+// expect-error FUSES_NOT_CONST: must be 'bool fuses\(\) const'
+struct Wrong : RoundRobinSchedule {
+  bool fuses() { return false; }
+};
+using Result = Made<Sgd, HostBackend&, Wrong>;
+#elif defined(YIELDS_AS_CONSTANT)
+// expect-error YIELDS_AS_CONSTANT: must be 'bool yields_to_forecast\(\) const'
+struct Wrong : Partitioner {
+  bool yields_to_forecast = true;
+};
+using Result =
+    Made<Sgd, HostBackend&, RoundRobinSchedule, PriorityTransferEngine, LayerEventProtocol, Wrong>;
+
+// Backends.
+#elif defined(TEMPORARY_BACKEND)
+// expect-error TEMPORARY_BACKEND: (deleted function|deleted constructor).*Pipeline
+struct Wrong : HostBackend {
+  using HostBackend::HostBackend;
+};
+using Result = Made<Sgd, Wrong>;
+#elif defined(NO_ABORT)
+// expect-error NO_ABORT: backend\.abort\(\)
+struct Wrong : HostBackend {
+  void abort() = delete;
+};
+using Result = Made<Sgd, Wrong&>;
+#elif defined(HELD_FENCE_AS_NUMBER)
+// expect-error HELD_FENCE_AS_NUMBER: must be 'Fence make_held_fence\(\)'
+struct Wrong : HostBackend {
+  int make_held_fence() { return 0; }
+};
+using Result = Made<Sgd, Wrong&>;
+#elif defined(WARM_UP_AT_RUN_TIME)
+// expect-error WARM_UP_AT_RUN_TIME: 'warm_up_seconds' must be 'static constexpr double'
+struct Wrong : HostBackend {
+  double warm_up_seconds = 1;
+};
+using Result = Made<Sgd, Wrong&>;
+#elif defined(FEW_ACTIONS_AHEAD)
+// expect-error FEW_ACTIONS_AHEAD: 'compute_actions_ahead' must be 'static constexpr std::size_t',
+// at least 4
+struct Wrong : HostBackend {
+  static constexpr std::size_t compute_actions_ahead = 2;
+};
+using Result = Made<Sgd, Wrong&>;
+#elif defined(OVERHEAD_OF_ALL)
+// expect-error OVERHEAD_OF_ALL: must be 'Bytes overhead_bytes\(DeviceId\)'
+struct Wrong : HostBackend {
+  Bytes overhead_bytes() const { return 0; }
+};
+using Result = Made<Sgd, Wrong&>;
+
+// The other doors ask for the same.
+#elif defined(SERIAL_WITHOUT_FORWARD)
+// expect-error SERIAL_WITHOUT_FORWARD: a layer needs 'void forward\(ForwardContext<Stream>&\)
+// const'
+struct Wrong : Right {
+  void forward() = delete;
+};
+using Result = decltype(SerialTrainer{Sequential{Wrong{}}, Sgd{}, SerialOptions{}});
+#elif defined(AUTOMATIC_WITHOUT_INPUT)
+// expect-error AUTOMATIC_WITHOUT_INPUT: a layer needs 'TensorTable input\(BatchShape\) const'
+struct Wrong : Right {
+  void input() const = delete;
+};
+using Result = AutomaticChoice;
+Result choose(HostBackend& backend) {
+  return automatic(Sequential{Wrong{}}, 0, backend, {}, {});
+}
+
+#else
+using Result = std::variant<
+    Trained<Right>,
+    Made<Sgd, HostBackend&, RoundRobinSchedule, PriorityTransferEngine>,
+    decltype(Pipeline{
+        test::MadeModel<Right>{}, Sgd{}, std::declval<HostBackend&>(), PipelineOptions{}})>;
+#endif
+
+}  // namespace
+
+Result* use();
