@@ -71,8 +71,7 @@ struct Wrong : Right {
 };
 using Result = Trained<Wrong>;
 #elif defined(FORWARD_ON_OTHER_STREAM)
-// expect-error FORWARD_ON_OTHER_STREAM: a layer needs 'void forward\(ForwardContext<Stream>&\)
-// const'
+// expect-error FORWARD_ON_OTHER_STREAM: needs 'void forward\(ForwardContext<Stream>&\) const'
 struct Wrong : Right {
   void forward(ForwardContext<int>&) const {}
 };
@@ -111,8 +110,7 @@ struct Wrong : Right {
 };
 using Result = Trained<Wrong>;
 #elif defined(LOSS_TERMS_OF_VECTOR)
-// expect-error LOSS_TERMS_OF_VECTOR: must be 'std::int64_t loss_terms\(std::span<HostTensor const>,
-// BatchShape\) const'
+// expect-error LOSS_TERMS_OF_VECTOR: loss_terms\(std::span<HostTensor const>, BatchShape\) const'
 struct Wrong : Right {
   std::int64_t loss_terms(std::vector<HostTensor> const&, BatchShape) const { return 1; }
 };
@@ -230,8 +228,7 @@ struct Wrong : HostBackend {
 };
 using Result = Made<Sgd, Wrong&>;
 #elif defined(FEW_ACTIONS_AHEAD)
-// expect-error FEW_ACTIONS_AHEAD: 'compute_actions_ahead' must be 'static constexpr std::size_t',
-// at least 4
+// expect-error FEW_ACTIONS_AHEAD: must be 'static constexpr std::size_t', at least 4
 struct Wrong : HostBackend {
   static constexpr std::size_t compute_actions_ahead = 2;
 };
@@ -245,8 +242,7 @@ using Result = Made<Sgd, Wrong&>;
 
 // The other doors ask for the same.
 #elif defined(SERIAL_WITHOUT_FORWARD)
-// expect-error SERIAL_WITHOUT_FORWARD: a layer needs 'void forward\(ForwardContext<Stream>&\)
-// const'
+// expect-error SERIAL_WITHOUT_FORWARD: layer needs 'void forward\(ForwardContext<Stream>&\) const'
 struct Wrong : Right {
   void forward() = delete;
 };
