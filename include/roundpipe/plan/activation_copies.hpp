@@ -27,7 +27,7 @@ class ActivationCopies {
   /// one, then one more in each, while there are any.
   void add_up(SlotId id, std::size_t w);
 
-  /// What slot \p id hands to the host of micro-batch \p m, whose compute is added.
+  /// What slot \p id hands to the host of micro-batch \p m. The last compute so far completes it.
   void add_down(SlotId id, std::size_t m);
 
  private:

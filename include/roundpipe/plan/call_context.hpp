@@ -54,7 +54,6 @@ struct SlotWork {
         activation_up(micro_batches_per_round),
         gradient_up(micro_batches_per_round),
         last_compute(micro_batches_per_round),
-        last_written(micro_batches_per_round),
         activation_down(micro_batches_per_round),
         uploaded(blocks.uses.size()),
         last_backward(blocks.layer_uses.size()) {}
@@ -66,7 +65,6 @@ struct SlotWork {
   std::vector<ActionId> activation_up;
   std::vector<ActionId> gradient_up;
   std::vector<ActionId> last_compute;
-  std::vector<ActionId> last_written;  // the last compute that wrote the micro-batch's entry out
   std::vector<ActionId> activation_down;
   std::vector<ActionId> uploaded;       // by use: the last chunk with a piece of it
   std::vector<ActionId> last_backward;  // by layer, of the last micro-batch

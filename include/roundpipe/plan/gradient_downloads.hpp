@@ -39,8 +39,11 @@ class GradientDownloads {
   /// copy that goes down in this window.
   void add_window(SlotId id, std::size_t w);
 
-  /// What there is to add when all of slot \p id is: its gradients, where there are no windows.
-  void finish_slot(SlotId id);
+  /// What there is to add when the last backward of \p layer in slot \p id is: its gradients, where
+  /// there are no windows. They go behind the activation copy of the last micro-batch if that is
+  /// ready: gradients that are ready one after another keep the link, so the copy would wait for
+  /// all of them, and with it the next stage for a boundary, or the caller for the loss.
+  void finish_layer(SlotId id, std::size_t layer);
 
   /// What there is to add when all slots are: the gradients of the devices' last slots, in the
   /// slots' order, so that rounds are summed in theirs.
@@ -56,14 +59,6 @@ class GradientDownloads {
   [[nodiscard]] std::vector<StageChunk> const& chunks_of(SlotId id) const {
     return chunks_[call_.slot(id).stage.index()];
   }
-
-  /// The gradients of slot \p id outside of windows.
-  void add_own(SlotId id);
-
-  /// The activation copy of the last micro-batch of slot \p id, or none unless it is ready when \p
-  /// chunk, one use's gradient, is. Gradients that are ready one after another keep the link, so
-  /// the copy would wait for all of them: the next stage for a boundary, the caller for the loss.
-  [[nodiscard]] ActionId down_before(SlotId id, StageChunk const& chunk) const;
 
   /// Adds a chunk of the gradients of slot \p id, to where the optimizer reads them or, where they
   /// are summed, to their landings. \p window_slot: in whose windows it comes down, or none.

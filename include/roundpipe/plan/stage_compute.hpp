@@ -14,26 +14,30 @@
 #include <roundpipe/plan/save_copies.hpp>
 
 #include <cstddef>
+#include <functional>
 
 namespace roundpipe::detail {
 
 /// Adds the compute actions of slots, whose activations and parameters are on their way.
 class StageCompute {
  public:
+  /// Is told what pass was added, and whether it completes what the micro-batch hands on.
+  using AfterPass = std::function<void(Pass const& pass, bool completes_entry)>;
+
   /// Both must outlive this.
   StageCompute(CallContext& call, SaveCopies& saves) : call_(call), saves_(saves) {}
 
-  /// Adds all passes of slot \p id for micro-batch \p m, and the copies of what they save.
-  void add(SlotId id, std::size_t m);
+  /// Adds all passes of slot \p id for micro-batch \p m, and the copies of what they save. Calls \p
+  /// after, if any, behind each pass.
+  void add(SlotId id, std::size_t m, AfterPass const& after = {});
 
  private:
   void add_forward(SlotId id, std::size_t m, Pass const& pass);
 
   void add_backward(SlotId id, std::size_t m, Pass const& pass);
 
-  [[nodiscard]] static bool is_loss(StageLayout const& stage, std::size_t i) noexcept {
-    return stage.has_loss() && i + 1 == stage.range.count;
-  }
+  /// Whether \p pass makes a part of what its micro-batch hands on: a boundary or the loss.
+  [[nodiscard]] static bool writes_entry(StageLayout const& stage, Pass const& pass);
 
   /// Makes \p action write what its micro-batch hands on.
   void write_entry(Action& action);

@@ -29,8 +29,11 @@ void add_all(detail::CallContext& call) {
   for (std::size_t s = 0; s < call.slots.size(); ++s) {
     for (std::size_t m = 0; m < call.micro_batches_per_round(); ++m) {
       copies.add_up(SlotId(s), m);
-      compute.add(SlotId(s), m);
-      copies.add_down(SlotId(s), m);
+      compute.add(SlotId(s), m, [&](Pass const&, bool completes_entry) {
+        if (completes_entry) {
+          copies.add_down(SlotId(s), m);
+        }
+      });
     }
   }
 }

@@ -32,9 +32,12 @@ ActionGraph gradients_of(SmallCall const& small) {
   for (std::size_t s = 0; s < call.slots.size(); ++s) {
     for (std::size_t w = 0; w < call.micro_batches_per_round(); ++w) {
       gradients.add_window(SlotId(s), w);
-      compute.add(SlotId(s), w);
+      compute.add(SlotId(s), w, [&](Pass const& pass, bool) {
+        if (pass.runs_backward() && w + 1 == call.micro_batches_per_round()) {
+          gradients.finish_layer(SlotId(s), pass.layer);
+        }
+      });
     }
-    gradients.finish_slot(SlotId(s));
   }
   gradients.finish_call();
   return std::move(call.graph).finish(0);
@@ -103,14 +106,18 @@ TEST_CASE("with two entries chunks come down in the windows of the next slot, or
   CHECK(last.slot == SlotId(SmallCall::stages - 1));
 }
 
-TEST_CASE("with one entry chunks come down when their slot is over, in no window") {
+TEST_CASE("with one entry chunks are issued behind their last backward, in no window") {
   SmallCall const small(1, 3, 1, {2, 1, 2});
   auto const graph = gradients_of(small);
+  ActionId last_compute;
   for (std::size_t i = 0; i < graph.actions.size(); ++i) {
-    auto const& chunk = graph.actions[i];
-    if (chunk.kind == ActionKind::download_gradients) {
-      CHECK_FALSE(chunk.window_slot.valid());
-      CHECK(graph.actions[i - 1].slot == chunk.slot);
+    auto const& action = graph.actions[i];
+    if (action.lane.kind == LaneKind::compute) {
+      last_compute = ActionId(i);
+    }
+    if (action.kind == ActionKind::download_gradients) {
+      CHECK_FALSE(action.window_slot.valid());
+      CHECK(std::ranges::count(action.waits, last_compute) == 1);
     }
   }
 }

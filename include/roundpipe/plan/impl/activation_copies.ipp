@@ -31,12 +31,9 @@ ROUNDPIPE_INLINE void ActivationCopies::add_up(SlotId id, std::size_t w) {
 ROUNDPIPE_INLINE void ActivationCopies::add_down(SlotId id, std::size_t m) {
   auto const& stage = call_.stage_of(id);
   auto& work = call_.work_of(id);
-  if (!work.entries_out[m]) {
-    return;
-  }
   auto action = call_.make(id, ActionKind::download_activation, LaneKind::activation_down, m);
-  action.reads.push_back(*work.entries_out[m]);
-  wait_for(action, work.last_written[m]);
+  action.reads.push_back(work.entries_out[m].value());
+  wait_for(action, work.last_compute[m]);
   for (auto const& kept : stage.kept) {
     call_.write_host(action, BufferKind::checkpoint, kept.boundary);
     action.bytes += align_up(kept.place.bytes);

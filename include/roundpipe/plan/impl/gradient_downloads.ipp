@@ -37,34 +37,28 @@ ROUNDPIPE_INLINE void GradientDownloads::add_window(SlotId id, std::size_t w) {
   }
 }
 
-ROUNDPIPE_INLINE void GradientDownloads::finish_slot(SlotId id) {
-  if (!in_windows()) {
-    add_own(id);
+ROUNDPIPE_INLINE void GradientDownloads::finish_layer(SlotId id, std::size_t layer) {
+  if (in_windows()) {
+    return;
+  }
+  ActionId const gates[] = {call_.work_of(id).activation_down.back()};
+  for (auto const& chunk : chunks_of(id)) {
+    if (call_.input.blocks.use(chunk.uses.front()).layer.index() == layer) {
+      add_chunk(id, chunk, gates, SlotId::none());
+    }
   }
 }
 
 ROUNDPIPE_INLINE void GradientDownloads::finish_call() {
   for (std::size_t s = 0; s < call_.slots.size() && in_windows(); ++s) {
-    if (!call_.slots[s].next.valid()) {
-      add_own(SlotId(s));
+    SlotId const id(s);
+    if (!call_.slot(id).next.valid()) {
+      ActionId const gates[] = {call_.last_down(id, call_.micro_batches_per_round())};
+      for (auto const& chunk : chunks_of(id)) {
+        add_chunk(id, chunk, gates, SlotId::none());
+      }
     }
   }
-}
-
-ROUNDPIPE_INLINE void GradientDownloads::add_own(SlotId id) {
-  for (auto const& chunk : chunks_of(id)) {
-    ActionId const gates[] = {in_windows() ? call_.last_down(id, call_.micro_batches_per_round())
-                                           : down_before(id, chunk)};
-    add_chunk(id, chunk, gates, SlotId::none());
-  }
-}
-
-ROUNDPIPE_INLINE ActionId GradientDownloads::down_before(SlotId id, StageChunk const& chunk) const {
-  auto const& work = call_.work_of(id);
-  auto const layer = call_.input.blocks.use(chunk.uses.front()).layer;
-  auto const complete = work.last_backward[layer.index()];
-  auto const down = work.activation_down.back();
-  return down.valid() && !(complete < work.last_written.back()) ? down : ActionId::none();
 }
 
 ROUNDPIPE_INLINE void GradientDownloads::add_chunk(SlotId id,

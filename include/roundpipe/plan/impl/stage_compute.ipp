@@ -19,20 +19,28 @@ namespace roundpipe {
 
 namespace detail {
 
-ROUNDPIPE_INLINE void StageCompute::add(SlotId id, std::size_t m) {
-  for (auto const& pass : call_.stage_of(id).passes(call_.slot(id).round, m)) {
-    pass.runs_backward() ? add_backward(id, m, pass) : add_forward(id, m, pass);
+ROUNDPIPE_INLINE void StageCompute::add(SlotId id, std::size_t m, AfterPass const& after) {
+  auto const& stage = call_.stage_of(id);
+  auto const passes = stage.passes(call_.slot(id).round, m);
+  auto const last_writer = std::find_if(
+      passes.rbegin(), passes.rend(), [&](Pass const& pass) { return writes_entry(stage, pass); });
+  for (auto pass = passes.begin(); pass != passes.end(); ++pass) {
+    pass->runs_backward() ? add_backward(id, m, *pass) : add_forward(id, m, *pass);
+    if (after) {
+      after(*pass, pass + 1 == last_writer.base());
+    }
   }
 }
 
-ROUNDPIPE_INLINE void StageCompute::add_forward(SlotId id, std::size_t m, Pass const& pass) {
-  auto const& stage = call_.stage_of(id);
+ROUNDPIPE_INLINE bool StageCompute::writes_entry(StageLayout const& stage, Pass const& pass) {
   auto const i = pass.layer - stage.range.first;
-  auto action = call_.make(id, action_kind(pass), LaneKind::compute, m);
-  if (is_loss(stage, i) || stage.layers[i].output.area == Area::activations_out) {
-    write_entry(action);
-  }
-  add_layer(pass, std::move(action));
+  auto const& layer = stage.layers[i];
+  auto const& made = pass.runs_backward() ? layer.input_gradient : layer.output;
+  return (stage.has_loss() && i + 1 == stage.range.count) || made.area == Area::activations_out;
+}
+
+ROUNDPIPE_INLINE void StageCompute::add_forward(SlotId id, std::size_t m, Pass const& pass) {
+  add_layer(pass, call_.make(id, action_kind(pass), LaneKind::compute, m));
 }
 
 ROUNDPIPE_INLINE void StageCompute::add_backward(SlotId id, std::size_t m, Pass const& pass) {
@@ -43,9 +51,6 @@ ROUNDPIPE_INLINE void StageCompute::add_backward(SlotId id, std::size_t m, Pass 
   auto action = call_.make(id, action_kind(pass), LaneKind::compute, m);
   if (i + 1 == stage.range.count) {
     wait_for(action, work.gradient_up[m]);
-  }
-  if (is_loss(stage, i) || stage.layers[i].input_gradient.area == Area::activations_out) {
-    write_entry(action);
   }
   auto const& uses = input.blocks.layer_uses[pass.layer];
   if (std::any_of(uses.begin(), uses.end(), [&](auto use) { return input.blocks.trains(use); })) {
@@ -106,6 +111,9 @@ ROUNDPIPE_INLINE ActionId StageCompute::add_layer(Pass const& pass, Action actio
   if (!work.last_compute[m].valid()) {  // the first of the micro-batch
     wait_for(action, work.activation_up[m]);
   }
+  if (writes_entry(stage, pass)) {
+    write_entry(action);
+  }
   read_parameters(action);
   auto const reads_entry =
       (places.input.area == Area::activations_in && places.input.bytes > 0) ||
@@ -118,15 +126,8 @@ ROUNDPIPE_INLINE ActionId StageCompute::add_layer(Pass const& pass, Action actio
     action.reads.push_back(work.entries_out[m].value());
   }
   saves_.use_entry(action, pass);
-  auto const writes_entry =
-      std::any_of(action.writes.begin(), action.writes.end(), [](Buffer const& buffer) {
-        return buffer.ring.kind == BufferKind::activations_out;
-      });
   auto const added = call_.graph.add(std::move(action));
   work.last_compute[m] = added;
-  if (writes_entry) {
-    work.last_written[m] = added;
-  }
   saves_.finish_pass(added, pass);
   return added;
 }

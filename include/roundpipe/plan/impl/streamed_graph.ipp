@@ -4,6 +4,7 @@
 
 #include <roundpipe/core/id.hpp>
 #include <roundpipe/graph/action_graph.hpp>
+#include <roundpipe/model/stage_passes.hpp>
 #include <roundpipe/plan/activation_copies.hpp>
 #include <roundpipe/plan/call_context.hpp>
 #include <roundpipe/plan/gradient_downloads.hpp>
@@ -41,13 +42,18 @@ ROUNDPIPE_INLINE ActionGraph build_streamed_graph(StreamedGraphInput const& inpu
       parameters.add_window(first, w);
       gradients.add_window(first, w);
       for (auto const slot : turn) {
-        compute.add(slot, w);
-        activations.add_down(slot, w);
+        // Copies stand right behind what they wait for: who issues actions in this order may be
+        // only so far ahead of compute.
+        compute.add(slot, w, [&](Pass const& pass, bool completes_entry) {
+          if (completes_entry) {
+            activations.add_down(slot, w);
+          }
+          if (pass.runs_backward() && w + 1 == call.micro_batches_per_round()) {
+            gradients.finish_layer(slot, pass.layer);
+          }
+        });
         saves.finish_micro_batch(slot, w);
       }
-    }
-    for (auto const slot : turn) {
-      gradients.finish_slot(slot);
     }
     s += turn.size();
   }
