@@ -77,6 +77,28 @@ TEST_CASE("the unshared parameters of a layer form one block") {
   CHECK(&blocks.block_of(BlockUseId(1)) == &blocks.blocks[1]);
 }
 
+TEST_CASE("a parameter's name is the number of its first layer and what that layer calls it") {
+  auto const blocks = form_blocks(model_of({
+      {parameter("table", 8, DType::bf16, "key")},
+      {},
+      {parameter("norm", 4), parameter("head", 8, DType::bf16, "key")},
+  }));
+  std::vector<std::string> names;
+  blocks.for_each([&](BlockTensor found) {
+    names.push_back(blocks.name_of(found));
+    auto const again = blocks.find(names.back());
+    CHECK(again.block == found.block);
+    CHECK(again.tensor == found.tensor);
+  });
+  CHECK(names == std::vector<std::string>{"0.table", "2.norm"});
+  CHECK(blocks.name_of(LayerId(2), 1) == "0.table");
+  CHECK(error_of([&] { (void)blocks.find("2.head"); }).message() == "there is no parameter 2.head");
+  for (auto const& [layer, index] : {std::pair{LayerId(0), 1}, {LayerId(3), 0}, {LayerId(), 0}}) {
+    CHECK(error_of([&] { (void)blocks.name_of(layer, static_cast<std::size_t>(index)); }).code() ==
+          Errc::invalid_argument);
+  }
+}
+
 TEST_CASE("a shared tensor is its own block, used by each of its layers") {
   auto const blocks = form_blocks(model_of({
       {parameter("table", 8, DType::bf16, "key")},

@@ -12,6 +12,7 @@
 #include <cstddef>
 #include <map>
 #include <string>
+#include <string_view>
 #include <utility>
 
 namespace roundpipe {
@@ -28,6 +29,32 @@ ROUNDPIPE_INLINE std::size_t ParameterBlocks::parameter_count() const {
     }
   }
   return count;
+}
+
+ROUNDPIPE_INLINE std::string ParameterBlocks::name_of(BlockTensor parameter) const {
+  auto const first = use(blocks[parameter.block.index()].uses.front()).layer;
+  return std::to_string(first.index()) + "." + tensor(parameter).name;
+}
+
+ROUNDPIPE_INLINE std::string ParameterBlocks::name_of(LayerId layer, std::size_t index) const {
+  require(layer.valid() && layer.index() < places.size() && index < places[layer.index()].size(),
+          Errc::invalid_argument,
+          "there is no such parameter");
+  auto const place = places[layer.index()][index];
+  return name_of({use(place.use).block, place.tensor});
+}
+
+ROUNDPIPE_INLINE BlockTensor ParameterBlocks::find(std::string_view name) const {
+  BlockTensor found;
+  for_each([&](BlockTensor parameter) {
+    if (name_of(parameter) == name) {
+      found = parameter;
+    }
+  });
+  if (!found.block.valid()) {
+    throw Error(Errc::invalid_argument, "there is no parameter " + std::string(name));
+  }
+  return found;
 }
 
 ROUNDPIPE_INLINE ParameterBlocks form_blocks(ModelDescription const& model,
