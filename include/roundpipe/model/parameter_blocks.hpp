@@ -31,7 +31,6 @@ enum class StateType : std::uint8_t {
 
 /// Parameters that are uploaded, updated and ordered as one.
 struct ParameterBlock {
-  std::string name;
   std::vector<ParameterSpec> specs;
   TensorTable master;            ///< As declared: the master copy, and a slot's rounded gradient.
   TensorTable gradient;          ///< The same tensors in the accumulation type.

@@ -13,7 +13,6 @@
 #include <map>
 #include <string>
 #include <string_view>
-#include <utility>
 
 namespace roundpipe {
 
@@ -62,10 +61,8 @@ ROUNDPIPE_INLINE ParameterBlocks form_blocks(ModelDescription const& model,
                                              StateType sum_type) {
   ParameterBlocks result;
   std::map<std::string, std::size_t> shared;  // sharing key to block
-  auto const add_block = [&](std::string name, bool frozen) {
-    auto& block = result.blocks.emplace_back();
-    block.name = std::move(name);
-    block.frozen = frozen;
+  auto const add_block = [&](bool frozen) {
+    result.blocks.emplace_back().frozen = frozen;
     return result.blocks.size() - 1;
   };
   for (std::size_t layer = 0; layer < model.size(); ++layer) {
@@ -89,7 +86,7 @@ ROUNDPIPE_INLINE ParameterBlocks form_blocks(ModelDescription const& model,
         block = found->second;
         is_new_tensor = inserted;
         if (inserted) {
-          add_block(spec.sharing_key, spec.frozen);
+          add_block(spec.frozen);
         } else {
           auto const& first = result.blocks[block].specs.front();
           if (first.tensor.shape != spec.tensor.shape || first.tensor.dtype != spec.tensor.dtype ||
@@ -101,7 +98,7 @@ ROUNDPIPE_INLINE ParameterBlocks form_blocks(ModelDescription const& model,
           }
         }
       } else if (own_block == none) {
-        block = own_block = add_block(model.name_of(layer), spec.frozen);
+        block = own_block = add_block(spec.frozen);
       }
       if (is_new_tensor) {
         auto wide = spec.tensor;
