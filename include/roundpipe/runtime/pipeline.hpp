@@ -203,7 +203,7 @@ class Pipeline {
   }
 
   /// All that training continues from, at a step's boundary. Waits for the steps under way and
-  /// leaves no trace. Its views last until the next call of a member that trains or writes.
+  /// leaves no trace. Its views last until the next call of the pipeline.
   /// \throws Error (invalid_argument) when there were calls since the last step.
   [[nodiscard]] TrainingState state() {
     executor_.synchronize();
