@@ -272,6 +272,7 @@ class Pipeline {
   }
 
  private:
+  /// The graph of an evaluation. \throws Error as \ref plan_evaluation does.
   [[nodiscard]] ActionGraph evaluation(std::size_t micro_batches) const {
     auto const& flush = training_.flush_program().graph();
     return plan_evaluation(planner_, plan_, flush, options_, micro_batches);
