@@ -181,6 +181,7 @@ set(ROUNDPIPE_CORE_HEADERS
   include/roundpipe/runtime/state/parameter_memory.hpp
   include/roundpipe/runtime/state/rounding_key.hpp
   include/roundpipe/runtime/state/step_progress.hpp
+  include/roundpipe/runtime/state/training_state.hpp
   include/roundpipe/runtime/execute/call_data.hpp
   include/roundpipe/runtime/execute/device_issuer.hpp
   include/roundpipe/runtime/execute/device_work.hpp
@@ -223,10 +224,12 @@ set(ROUNDPIPE_CORE_HEADERS
   include/roundpipe/runtime/report.hpp
   include/roundpipe/runtime/run_meters.hpp
   include/roundpipe/runtime/run_slots.hpp
+  include/roundpipe/runtime/shape_warm_up.hpp
   include/roundpipe/runtime/simulated_machine.hpp
   include/roundpipe/runtime/training_runs.hpp
   include/roundpipe/runtime/weight_access.hpp
   include/roundpipe/runtime/weights_digest.hpp
+  include/roundpipe/runtime/serial/serial_options.hpp
   include/roundpipe/runtime/serial/serial_parameters.hpp
   include/roundpipe/runtime/serial/serial_passes.hpp
   include/roundpipe/runtime/serial/serial_trainer.hpp
@@ -465,6 +468,7 @@ set(ROUNDPIPE_DEFINITIONS
   include/roundpipe/runtime/state/impl/initialize.ipp
   include/roundpipe/runtime/state/impl/parameter_memory.ipp
   include/roundpipe/runtime/state/impl/step_progress.ipp
+  include/roundpipe/runtime/state/impl/training_state.ipp
   include/roundpipe/runtime/execute/impl/graph_program.ipp
   include/roundpipe/runtime/execute/impl/host_lane_traits.ipp
   include/roundpipe/runtime/execute/impl/run_history.ipp
@@ -479,6 +483,7 @@ set(ROUNDPIPE_DEFINITIONS
   include/roundpipe/runtime/probe/impl/layer_probe.ipp
   include/roundpipe/runtime/impl/automatic.ipp
   include/roundpipe/runtime/impl/batch_feed.ipp
+  include/roundpipe/runtime/impl/evaluation_runs.ipp
   include/roundpipe/runtime/impl/loss_scale_control.ipp
   include/roundpipe/runtime/impl/pipeline_plan.ipp
   include/roundpipe/runtime/impl/report.ipp
@@ -486,5 +491,6 @@ set(ROUNDPIPE_DEFINITIONS
   include/roundpipe/runtime/impl/run_slots.ipp
   include/roundpipe/runtime/impl/simulated_machine.ipp
   include/roundpipe/runtime/impl/weight_access.ipp
+  include/roundpipe/runtime/serial/impl/serial_options.ipp
   include/roundpipe/runtime/serial/impl/serial_parameters.ipp
 )

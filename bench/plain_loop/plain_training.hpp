@@ -141,16 +141,14 @@ class PlainTraining {
   /// last step left it. The step of the last iteration never comes.
   template <class F>
   void for_each_parameter(F&& f) const {
-    for (std::size_t b = 0; b < blocks_.blocks.size(); ++b) {
-      auto const& block = blocks_.blocks[b];
-      for (std::size_t t = 0; t < block.specs.size(); ++t) {
-        auto const& tensor = block.specs[t].tensor;
-        memory_.with_weights(
-            rp::BlockId(b), t, progress_.finished_steps(), [&](rp::HostSpan<float const> values) {
-              f(block.name + "." + tensor.name, tensor.shape, values);
-            });
-      }
-    }
+    blocks_.for_each([&](rp::BlockTensor parameter) {
+      memory_.with_weights(parameter.block,
+                           parameter.tensor,
+                           progress_.finished_steps(),
+                           [&](rp::HostSpan<float const> values) {
+                             f(blocks_.name_of(parameter), blocks_.tensor(parameter).shape, values);
+                           });
+    });
   }
 
  private:

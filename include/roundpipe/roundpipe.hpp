@@ -185,9 +185,11 @@
 #include <roundpipe/runtime/report.hpp>
 #include <roundpipe/runtime/run_meters.hpp>
 #include <roundpipe/runtime/run_slots.hpp>
+#include <roundpipe/runtime/serial/serial_options.hpp>
 #include <roundpipe/runtime/serial/serial_parameters.hpp>
 #include <roundpipe/runtime/serial/serial_passes.hpp>
 #include <roundpipe/runtime/serial/serial_trainer.hpp>
+#include <roundpipe/runtime/shape_warm_up.hpp>
 #include <roundpipe/runtime/simulated_machine.hpp>
 #include <roundpipe/runtime/state/batch_staging.hpp>
 #include <roundpipe/runtime/state/boundary_store.hpp>
@@ -198,6 +200,7 @@
 #include <roundpipe/runtime/state/parameter_memory.hpp>
 #include <roundpipe/runtime/state/rounding_key.hpp>
 #include <roundpipe/runtime/state/step_progress.hpp>
+#include <roundpipe/runtime/state/training_state.hpp>
 #include <roundpipe/runtime/training_runs.hpp>
 #include <roundpipe/runtime/weight_access.hpp>
 #include <roundpipe/runtime/weights_digest.hpp>

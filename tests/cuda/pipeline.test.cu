@@ -277,6 +277,34 @@ TEST_CASE("rounds that overlap change no weights on CUDA") {
   }
 }
 
+TEST_CASE("a training on CUDA goes on in a pipeline with other devices, bit for bit") {
+  for (int const staleness : {0, 1}) {
+    CAPTURE(staleness);
+    Training training;
+    training.staleness = staleness;
+    auto const whole = train(training);
+    Trainer first(training);
+    std::vector<double> losses;
+    for (std::size_t step = 0; step < 3; ++step) {
+      losses.push_back(first.train(step));
+    }
+    training.workers = 3;
+    training.checkpoints = Checkpoints::layers;
+    Trainer second(training);
+    second.pipeline.restore(first.pipeline.state());
+    for (std::size_t step = 3; step < training.steps; ++step) {
+      losses.push_back(second.train(step));
+    }
+    CHECK(losses == whole.losses);
+    CHECK(weights_digest(second.pipeline) == whole.digest);
+    // The first pipeline goes on as if nobody had asked for its state.
+    for (std::size_t step = 3; step < training.steps; ++step) {
+      CHECK(first.train(step) == losses[step]);
+    }
+    CHECK(weights_digest(first.pipeline) == whole.digest);
+  }
+}
+
 TEST_CASE("a small model learns a rule on CUDA") {
   Training training;
   training.steps = 60;

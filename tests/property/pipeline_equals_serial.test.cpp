@@ -4,17 +4,16 @@
 #include <roundpipe/model/cost_model.hpp>
 #include <roundpipe/nn/host_ops.hpp>
 #include <roundpipe/nn/transformer.hpp>
-#include <roundpipe/optim/adamw.hpp>
-#include <roundpipe/optim/sgd.hpp>
 #include <roundpipe/plan/planner.hpp>
 #include <roundpipe/runtime/pipeline.hpp>
 #include <roundpipe/runtime/serial/serial_trainer.hpp>
 #include <roundpipe/runtime/weights_digest.hpp>
 #include <roundpipe/schedule/round_robin_schedule.hpp>
 #include <roundpipe/simulate/forecast.hpp>
-#include <support/error_of.hpp>
+#include <support/any_optimizer.hpp>
 #include <support/pipeline_runs.hpp>
 #include <support/property.hpp>
+#include <support/smallest_budget.hpp>
 #include <support/toy_model.hpp>
 
 #include <doctest/doctest.h>
@@ -33,37 +32,12 @@
 #include <span>
 #include <string>
 #include <utility>
-#include <variant>
 #include <vector>
 
 namespace {
 
 using namespace roundpipe;
 using namespace roundpipe::test;
-
-/// Either of the library's optimizers, so one pipeline type runs both.
-class AnyOptimizer {
- public:
-  explicit AnyOptimizer(bool adam) {
-    if (adam) {
-      rule_ = AdamW({.rate = LearningRate::constant(0.01), .weight_decay = 0.1});
-    } else {
-      rule_ = Sgd({.rate = LearningRate::constant(0.05), .momentum = 0.5, .weight_decay = 0.01});
-    }
-  }
-  [[nodiscard]] std::size_t state_arrays() const {
-    return std::visit([](auto const& rule) -> std::size_t { return rule.state_arrays(); }, rule_);
-  }
-  void update(UpdateContext const& context,
-              HostSpan<float> weights,
-              HostSpan<float const> gradients,
-              std::span<HostSpan<float> const> states) const {
-    std::visit([&](auto const& rule) { rule.update(context, weights, gradients, states); }, rule_);
-  }
-
- private:
-  std::variant<AdamW, Sgd> rule_;
-};
 
 /// How much memory a device has.
 enum class Budget { loose, between, smallest, one_stage };
@@ -241,17 +215,6 @@ auto make_pipeline(Mix const& mix,
       LayerEventProtocol({.staleness = mix.staleness,
                           .master_copies = mix.master_copies,
                           .gradient_buffers = mix.gradient_buffers}));
-}
-
-/// The smallest budget that works, as the error of \p plan names it; a tiny budget makes \p plan
-/// fail.
-template <class F>
-Bytes smallest_budget(F&& plan) {
-  auto const error = error_of(std::forward<F>(plan)).message();
-  std::string const before = "smallest budget that works is ";
-  auto const found = error.find(before);
-  RC_ASSERT(found != std::string::npos);
-  return std::stoull(error.substr(found + before.size()));
 }
 
 /// The least that holds all layers in one stage.

@@ -16,6 +16,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <string>
+#include <string_view>
 #include <vector>
 
 namespace roundpipe {
@@ -30,7 +31,6 @@ enum class StateType : std::uint8_t {
 
 /// Parameters that are uploaded, updated and ordered as one.
 struct ParameterBlock {
-  std::string name;
   std::vector<ParameterSpec> specs;
   TensorTable master;            ///< As declared: the master copy, and a slot's rounded gradient.
   TensorTable gradient;          ///< The same tensors in the accumulation type.
@@ -58,6 +58,12 @@ struct ParameterPlace {
   std::size_t tensor = 0;  ///< Index into the block's tables.
 };
 
+/// A tensor of a block.
+struct BlockTensor {
+  BlockId block;
+  std::size_t tensor = 0;  ///< Index into the block's tables.
+};
+
 /// All blocks of a model, and who uses them.
 struct ParameterBlocks {
   std::vector<ParameterBlock> blocks;               ///< In order of their first use.
@@ -71,6 +77,28 @@ struct ParameterBlocks {
   [[nodiscard]] ParameterBlock const& block_of(BlockUseId use) const;
   /// The number of parameters: elements of all blocks, shared ones counted once.
   [[nodiscard]] std::size_t parameter_count() const;
+
+  /// The name of a parameter: the number of the first layer that has it, a dot, and what that layer
+  /// calls it, such as "1.self_attn.q_proj.weight". No two are equal.
+  [[nodiscard]] std::string name_of(BlockTensor parameter) const;
+  /// The same of parameter \p index of \p layer.
+  /// \throws Error (invalid_argument) when there is no such parameter.
+  [[nodiscard]] std::string name_of(LayerId layer, std::size_t index) const;
+  /// The parameter of that name. \throws Error (invalid_argument) when there is none.
+  [[nodiscard]] BlockTensor find(std::string_view name) const;
+
+  /// Calls `f(parameter)` with each parameter, a \ref BlockTensor, shared ones once.
+  template <class F>
+  void for_each(F&& f) const {
+    for (std::size_t b = 0; b < blocks.size(); ++b) {
+      for (std::size_t t = 0; t < blocks[b].specs.size(); ++t) {
+        f(BlockTensor{BlockId(b), t});
+      }
+    }
+  }
+  [[nodiscard]] TensorSpec const& tensor(BlockTensor parameter) const {
+    return blocks[parameter.block.index()].specs[parameter.tensor].tensor;
+  }
 };
 
 /// Forms the blocks of \p model. \p sums_gradients says that an iteration has several rounds or

@@ -10,6 +10,7 @@
 #include <roundpipe/core/error.hpp>
 
 #include <cstddef>
+#include <cstdint>
 
 namespace roundpipe {
 
@@ -21,6 +22,13 @@ struct LossScaleOptions {
   double backoff = 0.5;  ///< In (0, 1): the factor after an overflow.
   std::size_t growth_interval = 2000;
   double smallest = 1;  ///< An overflow at this scale is an error: the scale is not its cause.
+};
+
+/// What a loss scale has come to.
+struct LossScaleState {
+  double value = 1;
+  std::uint64_t clean_steps = 0;     ///< Since the last overflow or growth.
+  std::uint64_t recorded_steps = 0;  ///< Those whose verdicts the value follows from.
 };
 
 /// \brief The loss scale of each iteration: a function of which steps overflowed, not of when this
@@ -45,6 +53,10 @@ class DynamicLossScale {
 
   [[nodiscard]] std::size_t recorded() const noexcept { return recorded_; }
   [[nodiscard]] double value() const noexcept { return scale_; }
+
+  [[nodiscard]] LossScaleState state() const noexcept { return {scale_, clean_, recorded_}; }
+  /// Goes on from \p state. \throws Error (invalid_argument) when its value is no scale.
+  void restore(LossScaleState const& state);
 
  private:
   LossScaleOptions options_;

@@ -6,13 +6,18 @@
 /// \brief Runs evaluations: their graphs and slots, one for each number of micro-batches.
 
 #include <roundpipe/concepts/backend.hpp>
+#include <roundpipe/config.hpp>
 #include <roundpipe/graph/action_graph.hpp>
 #include <roundpipe/model/batch.hpp>
+#include <roundpipe/model/shape_cache.hpp>
 #include <roundpipe/runtime/batch_feed.hpp>
 #include <roundpipe/runtime/evaluation.hpp>
 #include <roundpipe/runtime/execute/call_data.hpp>
 #include <roundpipe/runtime/execute/graph_program.hpp>
+#include <roundpipe/runtime/pipeline_options.hpp>
+#include <roundpipe/runtime/pipeline_plan.hpp>
 #include <roundpipe/runtime/run_slots.hpp>
+#include <roundpipe/runtime/state/host_arena.hpp>
 
 #include <algorithm>
 #include <cstddef>
@@ -22,6 +27,13 @@
 #include <utility>
 
 namespace roundpipe {
+
+/// What all evaluations have in common, with staging for a round of \p shaped, the model at its
+/// capacity, in memory from \p take. \p plan must outlive it.
+[[nodiscard]] CallData evaluation_call(PipelinePlan const& plan,
+                                       PipelineOptions const& options,
+                                       ShapedModel const& shaped,
+                                       TakeHostMemory const& take);
 
 /// Evaluates batches of any number of micro-batches. Evaluations do not overlap, so all share one
 /// staging.
@@ -33,8 +45,7 @@ class EvaluationRuns {
   /// Waits for a run's losses and adds them to a sum, see \ref RunSlots::wait_for_loss.
   using AddLoss = std::function<double(RunSlot<B> const&, double)>;
 
-  /// \p slots must outlive this, and this the executor. \p common is what all evaluations have in
-  /// common, with staging for a round.
+  /// \p slots must outlive this, and this the executor. \p common: see \ref evaluation_call.
   EvaluationRuns(RunSlots<B>& slots, CallData common, MakeGraph make_graph)
       : slots_(slots), common_(std::move(common)), make_graph_(std::move(make_graph)) {}
 
@@ -92,3 +103,7 @@ class EvaluationRuns {
 };
 
 }  // namespace roundpipe
+
+#ifndef ROUNDPIPE_COMPILED
+#  include <roundpipe/runtime/impl/evaluation_runs.ipp>
+#endif

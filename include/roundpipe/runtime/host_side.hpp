@@ -20,11 +20,13 @@
 #include <roundpipe/runtime/state/host_arena.hpp>
 #include <roundpipe/runtime/state/parameter_memory.hpp>
 #include <roundpipe/runtime/state/step_progress.hpp>
+#include <roundpipe/runtime/state/training_state.hpp>
 #include <roundpipe/runtime/weight_access.hpp>
 #include <roundpipe/system/cpu_plan.hpp>
 #include <roundpipe/system/worker_pool.hpp>
 
 #include <cstddef>
+#include <cstdint>
 #include <utility>
 #include <vector>
 
@@ -82,6 +84,28 @@ struct HostSide {
 
   HostSide(HostSide const&) = delete;
   HostSide& operator=(HostSide const&) = delete;
+
+  /// Tells whether a step has overflowed, see \ref ParameterUpdater::has_overflowed.
+  [[nodiscard]] auto overflow_test() const noexcept {
+    return [this](std::uint64_t step) { return updater.has_overflowed(step); };
+  }
+
+  /// The state at \p position. Call it and \ref restore while nothing is under way.
+  [[nodiscard]] TrainingState state(TrainingPosition position) const {
+    position.skipped_steps = progress.skipped_steps();
+    return {position, weights.state(position.visible_step)};
+  }
+
+  /// Goes on from \p matched, as \ref match_parameters returns them, and \p position, a continued
+  /// one.
+  void restore(std::vector<ParameterState const*> const& matched,
+               TrainingPosition const& position) {
+    weights.restore(matched, position);
+    progress.restore(position.step, position.skipped_steps);
+    for_each_late_verdict(position, [&](std::uint64_t step, bool overflowed) {
+      updater.set_overflowed(step, overflowed);
+    });
+  }
 
   /// The work of each host lane.
   [[nodiscard]] std::vector<HostLaneWork*> lanes() { return {&accumulator, &copier, &updater}; }

@@ -28,6 +28,12 @@ class LossScaleControl {
 
   [[nodiscard]] double value() const noexcept { return value_; }
 
+  /// None without a loss scale.
+  [[nodiscard]] std::optional<LossScaleState> state() const;
+  /// Goes on from \p state. \throws Error (invalid_argument) when only one of the two has a loss
+  /// scale, and as \ref DynamicLossScale does.
+  void restore(std::optional<LossScaleState> const& state);
+
  private:
   std::optional<DynamicLossScale> scale_;
   double value_ = 1;

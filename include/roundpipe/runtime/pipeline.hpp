@@ -10,7 +10,6 @@
 #include <roundpipe/concepts/requirements.hpp>
 #include <roundpipe/core/error.hpp>
 #include <roundpipe/graph/timeline.hpp>
-#include <roundpipe/graph/verify.hpp>
 #include <roundpipe/model/batch.hpp>
 #include <roundpipe/partition/partitioner.hpp>
 #include <roundpipe/plan/planner.hpp>
@@ -24,20 +23,19 @@
 #include <roundpipe/runtime/host_side.hpp>
 #include <roundpipe/runtime/pipeline_options.hpp>
 #include <roundpipe/runtime/pipeline_plan.hpp>
-#include <roundpipe/runtime/probe/warm_up.hpp>
 #include <roundpipe/runtime/report.hpp>
 #include <roundpipe/runtime/run_meters.hpp>
 #include <roundpipe/runtime/run_slots.hpp>
+#include <roundpipe/runtime/shape_warm_up.hpp>
+#include <roundpipe/runtime/state/training_state.hpp>
 #include <roundpipe/runtime/training_runs.hpp>
 #include <roundpipe/schedule/round_robin_schedule.hpp>
 #include <roundpipe/system/cpu_plan.hpp>
 
-#include <algorithm>
 #include <cstddef>
-#include <cstdint>
 #include <string>
+#include <string_view>
 #include <utility>
-#include <vector>
 
 namespace roundpipe {
 
@@ -79,8 +77,7 @@ class Pipeline {
            T transfers = T{},
            E protocol = E{},
            P partitioner = P{})
-      : backend_(backend),
-        model_(std::move(model)),
+      : model_(std::move(model)),
         options_(complete_options(options, backend)),
         cpus_(plan_cpus(usable_cpus(), options_.devices, options_.optimizer_threads)),
         planner_(
@@ -96,13 +93,16 @@ class Pipeline {
                  host_.parameters,
                  host_.boundaries),
         meters_(options_.devices, options_.timeline_calls),
+        warm_ups_(model_, backend, feed_, actions_, executor_, options_.devices),
         slots_(executor_, options_),
         training_(slots_,
                   plan_,
                   planner_.flush_graph(plan_.blocks),
                   options_,
                   planner_.protocol().staleness()),
-        evaluations_(slots_, evaluation_call(), [this](auto count) { return evaluation(count); }),
+        evaluations_(slots_,
+                     evaluation_call(plan_, options_, feed_.capacity(), host_.arena.taker()),
+                     [this](auto micro_batches) { return evaluation(micro_batches); }),
         executor_(backend, actions_, host_.lanes(), options_.devices, cpus_) {
     if (options_.verify) {
       (void)evaluation(options_.micro_batches_per_round);
@@ -139,9 +139,8 @@ class Pipeline {
             Errc::invalid_argument,
             "there were as many calls since the last step as calls_per_step allows");
     auto const sliced = feed_.slice(batch);
-    warm_up_new_shapes(batch);
-    auto const& slot = training_.begin_call(
-        [this](std::uint64_t step) { return host_.updater.has_overflowed(step); });
+    warm_ups_.meet(batch);
+    auto const& slot = training_.begin_call(host_.overflow_test());
     feed_.stage(batch, sliced, 0, batch.size(), slot.data());
     training_.post_call(slot, sliced.gradient_scale);
     return training_.add_loss(slot, "step " + std::to_string(posted().iteration()));
@@ -162,7 +161,7 @@ class Pipeline {
   Evaluation evaluate(Batch const& batch) {
     auto const sliced = feed_.slice(batch);
     synchronize();
-    warm_up_new_shapes(batch);
+    warm_ups_.meet(batch);
     return evaluations_.run(feed_, batch, sliced, posted(), [this](auto const& slot, double sum) {
       return training_.add_loss(slot, "an evaluation", sum);
     });
@@ -203,84 +202,83 @@ class Pipeline {
     return meters_.timeline();
   }
 
-  /// Calls \p f(name, shape, values) for every parameter, in layer order, shared ones once. The
-  /// values are the last step's as fp32; they live until \p f returns. Waits for that step.
+  /// All that training continues from, at a step's boundary. Waits for the steps under way and
+  /// leaves no trace. Its views last until the next call of the pipeline.
+  /// \throws Error (invalid_argument) when there were calls since the last step.
+  [[nodiscard]] TrainingState state() {
+    executor_.synchronize();
+    return host_.state(training_.position(host_.overflow_test()));
+  }
+
+  /// Goes on from \p state, which it copies, as the training that it was taken from: bit for bit
+  /// with the same model, optimizer, seed and staleness, whatever the devices, stages, budgets and
+  /// threads. Drops the gradients of calls since the last step, and the report's figures of time.
+  /// \throws Error (invalid_argument), and changes nothing, when a parameter or number does not
+  ///         match; the message names it, see \ref match_parameters and \ref continued_position.
+  void restore(TrainingState const& state) {
+    executor_.synchronize();
+    auto const position = training_.continued(state.position);
+    auto const parameters = match_parameters(host_.weights.state(0), state, position);
+    training_.restore(position);
+    host_.restore(parameters, position);
+    meters_.restart_at(posted().calls);
+  }
+
+  /// Calls \p f(name, shape, values) for every parameter, in layer order, shared ones once; see
+  /// \ref ParameterBlocks::name_of. The values are the last step's as fp32; they live until \p f
+  /// returns. Waits for that step.
   /// \throws Error (aborted) when an error has stopped a step half way; so do the next two.
   template <class F>
   void for_each_parameter(F&& f) {
-    settle_weights();
+    executor_.settle();
+    host_.weights.require_whole();
     host_.weights.for_each(std::forward<F>(f));
   }
 
-  /// Copies parameter \p index of \p layer to \p values, of its size.
+  /// Copies parameter \p name to \p values, of its size.
   /// \throws Error (invalid_argument) when there is no such parameter, or for another size.
-  void read_parameter(LayerId layer, std::size_t index, HostSpan<float> values) {
-    settle_weights();
-    host_.weights.read(host_.weights.find(layer, index, values.size()), values);
+  void read_parameter(std::string_view name, HostSpan<float> values) {
+    executor_.settle();
+    host_.weights.require_whole();
+    host_.weights.read(host_.weights.find(name, values.size()), values);
   }
 
-  /// Replaces parameter \p index of \p layer, its master copy too. Synchronizes first.
+  /// Replaces parameter \p name, its master copy too. Synchronizes first.
   /// \throws Error (invalid_argument) as \ref read_parameter does.
-  void write_parameter(LayerId layer, std::size_t index, HostSpan<float const> values) {
-    auto const place = host_.weights.find(layer, index, values.size());
+  void write_parameter(std::string_view name, HostSpan<float const> values) {
+    auto const parameter = host_.weights.find(name, values.size());
     synchronize();
-    settle_weights();
-    host_.weights.write(place, values);
+    host_.weights.write(parameter, values);
+  }
+
+  /// Copies the gradient of parameter \p name to \p values: of the calls since the last step,
+  /// without their loss scale, not clipped. Waits for these calls.
+  /// \throws Error (invalid_argument) as \ref read_parameter does, and when there is no gradient.
+  void read_gradient(std::string_view name, HostSpan<float> values) {
+    auto const parameter = host_.weights.find(name, values.size());
+    executor_.synchronize();
+    host_.weights.read_gradient(parameter, training_.gradients(), values);
+  }
+
+  /// The three above for parameter \p index of \p layer.
+  void read_parameter(LayerId layer, std::size_t index, HostSpan<float> values) {
+    read_parameter(plan_.blocks.name_of(layer, index), values);
+  }
+  void write_parameter(LayerId layer, std::size_t index, HostSpan<float const> values) {
+    write_parameter(plan_.blocks.name_of(layer, index), values);
+  }
+  void read_gradient(LayerId layer, std::size_t index, HostSpan<float> values) {
+    read_gradient(plan_.blocks.name_of(layer, index), values);
   }
 
  private:
+  /// The graph of an evaluation. \throws Error as \ref plan_evaluation does.
+  [[nodiscard]] ActionGraph evaluation(std::size_t micro_batches) const {
+    auto const& flush = training_.flush_program().graph();
+    return plan_evaluation(planner_, plan_, flush, options_, micro_batches);
+  }
   [[nodiscard]] PostedWork const& posted() const noexcept { return training_.posted(); }
 
-  /// The graph of an evaluation of \p micro_batches micro-batches.
-  /// \throws Error (unsafe_graph) when a policy leaves an order to chance.
-  [[nodiscard]] ActionGraph evaluation(std::size_t micro_batches) const {
-    auto graph = planner_.evaluation_graph(
-        plan_.blocks, plan_.stages, plan_options(options_), micro_batches);
-    if (options_.verify) {
-      require_safe(training_sequence({plan_.graph,
-                                      training_.step_program().graph(),
-                                      training_.flush_program().graph(),
-                                      graph,
-                                      std::min<std::size_t>(options_.calls_per_step, 2)},
-                                     options_.devices));
-    }
-    return graph;
-  }
-
-  /// What all evaluations have in common.
-  [[nodiscard]] CallData evaluation_call() {
-    CallData call;
-    take_staging(call,
-                 options_.micro_batches_per_round,
-                 feed_.capacity().batch.tensors.bytes(),
-                 plan_.model.layers.back().results.bytes(),
-                 host_.arena.taker());
-    call.stages = plan_.stages.evaluate;
-    call.micro_batches_per_round = options_.micro_batches_per_round;
-    call.evaluating = true;
-    return call;
-  }
-
-  /// Lets devices see shapes that are new to them, while nothing else is under way.
-  void warm_up_new_shapes(Batch const& batch) {
-    if constexpr (HasWarmUp<B>) {
-      for (std::size_t m = 0; m < batch.size(); ++m) {
-        if (auto const shape = batch.shape(m); std::count(met_.begin(), met_.end(), shape) == 0) {
-          executor_.synchronize();
-          warm_up(model_, backend_, feed_.at(shape).model, options_.devices, actions_.arenas());
-          met_.push_back(shape);
-        }
-      }
-    }
-  }
-
-  /// Waits until no step is under way. \throws Error (aborted) when one will never be finished.
-  void settle_weights() {
-    executor_.settle();
-    host_.weights.require_whole();
-  }
-
-  B& backend_;
   M model_;
   PipelineOptions options_;
   CpuPlan cpus_;
@@ -290,7 +288,7 @@ class Pipeline {
   HostSide<B, O> host_;
   DeviceActions<M, B> actions_;
   RunMeters meters_;
-  std::vector<BatchShape> met_{options_.capacity};  // shapes that devices have seen
+  ShapeWarmUp<M, B> warm_ups_;
   RunSlots<B> slots_;
   TrainingRuns<B> training_;
   EvaluationRuns<B> evaluations_;

@@ -12,6 +12,7 @@
 #include <roundpipe/core/error.hpp>
 #include <roundpipe/core/id.hpp>
 #include <roundpipe/graph/action_graph.hpp>
+#include <roundpipe/graph/verify.hpp>
 #include <roundpipe/memory/host_memory_plan.hpp>
 #include <roundpipe/memory/memory_plan.hpp>
 #include <roundpipe/model/cost_model.hpp>
@@ -27,6 +28,7 @@
 #include <roundpipe/runtime/probe/warm_up.hpp>
 #include <roundpipe/runtime/state/gradient_scaler.hpp>
 
+#include <algorithm>
 #include <cstddef>
 #include <functional>
 #include <string>
@@ -207,6 +209,25 @@ template <class Model, DeviceList D, class Planner>
   // In this order: a budget also holds the code of layers that have run.
   auto const costs = layer_costs(model, devices, planner, shaped, options, state_arrays);
   return assemble_plan(devices, planner, shaped, costs, options, state_arrays);
+}
+
+/// The graph of an evaluation of \p micro_batches micro-batches, for a pipeline of \p plan whose
+/// master copies \p flush brings up to date.
+/// \throws Error (unsafe_graph) when options want that and a policy leaves an order to chance.
+template <class Planner>
+[[nodiscard]] ActionGraph plan_evaluation(Planner const& planner,
+                                          PipelinePlan const& plan,
+                                          ActionGraph const& flush,
+                                          PipelineOptions const& options,
+                                          std::size_t micro_batches) {
+  auto graph =
+      planner.evaluation_graph(plan.blocks, plan.stages, plan_options(options), micro_batches);
+  if (options.verify) {
+    require_safe(training_sequence(
+        {plan.graph, plan.step, flush, graph, std::min<std::size_t>(options.calls_per_step, 2)},
+        options.devices));
+  }
+  return graph;
 }
 
 }  // namespace roundpipe

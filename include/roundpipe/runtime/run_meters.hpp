@@ -37,6 +37,12 @@ class RunMeters {
     forget_uncounted();
   }
 
+  /// Says that \p runs training runs were before the next; leaves them out.
+  void restart_at(std::size_t runs) noexcept {
+    counted_ = runs;
+    leave_out(runs);
+  }
+
   /// Sets the figures of time of \p report.
   void fill(Report& report) const {
     busy_.fill(report);

@@ -63,6 +63,9 @@ class RunSlots {
         micro_batches_per_round_(options.micro_batches_per_round),
         seed_(options.seed) {}
 
+  [[nodiscard]] std::uint64_t seed() const noexcept { return seed_; }
+  [[nodiscard]] Executor<B>& executor() const noexcept { return executor_; }
+
   /// A slot for runs of \p program. It, \p program and \p stages must outlive the executor.
   [[nodiscard]] RunSlot<B> make(GraphProgram const& program, std::span<StageLayout const> stages) {
     RunSlot<B> slot{std::make_unique<CallData>(), nullptr};

@@ -7,6 +7,7 @@
 
 #include <roundpipe/concepts/backend.hpp>
 #include <roundpipe/core/bytes.hpp>
+#include <roundpipe/core/error.hpp>
 #include <roundpipe/graph/action_graph.hpp>
 #include <roundpipe/memory/stage_layout.hpp>
 #include <roundpipe/runtime/batch_feed.hpp>
@@ -16,6 +17,8 @@
 #include <roundpipe/runtime/pipeline_plan.hpp>
 #include <roundpipe/runtime/run_slots.hpp>
 #include <roundpipe/runtime/state/host_arena.hpp>
+#include <roundpipe/runtime/state/training_state.hpp>
+#include <roundpipe/runtime/weight_access.hpp>
 
 #include <cmath>
 #include <cstddef>
@@ -114,6 +117,49 @@ class TrainingRuns {
 
   /// Says that all is finished that was posted, and master copies are up to date.
   void set_synchronized() noexcept { posted_.visible_step = posted_.steps; }
+
+  /// Where the training stands, but for its skipped steps. Call it and \ref restore while nothing
+  /// is under way. \p has_overflowed: see \ref begin_call.
+  /// \throws Error (invalid_argument) when there were calls since the last step.
+  [[nodiscard]] TrainingPosition position(
+      std::function<bool(std::uint64_t)> const& has_overflowed) const {
+    require(posted_.pending_calls == 0,
+            Errc::invalid_argument,
+            "a training has a state after a step, and there were calls since the last one");
+    TrainingPosition position{.step = posted_.steps,
+                              .visible_step = posted_.visible_step,
+                              .calls = posted_.calls,
+                              .seed = slots_.seed(),
+                              .first_device = slots_.executor().first_device(),
+                              .loss_scale = loss_scale_.state()};
+    for_each_late_verdict(
+        position, [&](std::uint64_t step, bool& overflowed) { overflowed = has_overflowed(step); });
+    return position;
+  }
+
+  /// \p position as this training continues from it. \throws Error as \ref continued_position does.
+  [[nodiscard]] TrainingPosition continued(TrainingPosition const& position) const {
+    return continued_position(position, slots_.seed(), staleness_);
+  }
+
+  /// Goes on from \p position, a continued one; drops the gradients of calls since the last step.
+  /// \throws Error as \ref LossScaleControl::restore does.
+  void restore(TrainingPosition const& position) {
+    loss_scale_.restore(position.loss_scale);
+    posted_ = {.calls = static_cast<std::size_t>(position.calls),
+               .steps = position.step,
+               .visible_step = position.visible_step};
+    slots_.executor().set_first_device(static_cast<std::size_t>(position.first_device));
+  }
+
+  /// The gradients of the calls since the last step.
+  /// \throws Error (invalid_argument) when there was no such call.
+  [[nodiscard]] PendingGradients gradients() const {
+    require(posted_.pending_calls > 0,
+            Errc::invalid_argument,
+            "gradients are there from a call to the step that uses them, and there was no call");
+    return {posted_.iteration(), loss_scale_.value()};
+  }
 
   /// Waits for the losses of a run and adds them to \p sum. A loss that is not finite stops the
   /// executor, behind the steps under way, which need nothing of the run.

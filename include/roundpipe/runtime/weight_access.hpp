@@ -3,19 +3,28 @@
 #pragma once
 
 /// \file
-/// \brief Reads and replaces single parameters, by layer or all of them.
+/// \brief Reads and replaces single parameters by name, reads their gradients, and captures and
+/// restores all of them.
 
 #include <roundpipe/config.hpp>
-#include <roundpipe/core/error.hpp>
-#include <roundpipe/core/id.hpp>
 #include <roundpipe/core/span.hpp>
 #include <roundpipe/model/parameter_blocks.hpp>
 #include <roundpipe/runtime/state/parameter_memory.hpp>
 #include <roundpipe/runtime/state/step_progress.hpp>
+#include <roundpipe/runtime/state/training_state.hpp>
 
 #include <cstddef>
+#include <cstdint>
+#include <string_view>
+#include <vector>
 
 namespace roundpipe {
+
+/// Gradients that no step has used yet.
+struct PendingGradients {
+  std::uint64_t iteration = 1;
+  double loss_scale = 1;  ///< That made them.
+};
 
 /// The weights that the last finished step left. Call it while no step is under way.
 class WeightAccess {
@@ -31,32 +40,42 @@ class WeightAccess {
   /// are fp32 and live until \p f returns.
   template <class F>
   void for_each(F&& f) const {
-    auto const& blocks = memory_.blocks().blocks;
-    for (std::size_t b = 0; b < blocks.size(); ++b) {
-      for (std::size_t t = 0; t < blocks[b].specs.size(); ++t) {
-        auto const& tensor = blocks[b].specs[t].tensor;
-        with_weights(BlockId(b), t, [&](HostSpan<float const> values) {
-          f(blocks[b].name + "." + tensor.name, tensor.shape, values);
-        });
-      }
-    }
+    auto const& blocks = memory_.blocks();
+    blocks.for_each([&](BlockTensor parameter) {
+      with_weights(parameter, [&](HostSpan<float const> values) {
+        f(blocks.name_of(parameter), blocks.tensor(parameter).shape, values);
+      });
+    });
   }
 
-  /// Where parameter \p index of \p layer is, whose elements are \p size.
+  /// The parameter \p name, whose elements are \p size.
   /// \throws Error (invalid_argument) when there is no such parameter, or for another size.
-  [[nodiscard]] ParameterPlace find(LayerId layer, std::size_t index, std::size_t size) const;
+  [[nodiscard]] BlockTensor find(std::string_view name, std::size_t size) const;
 
-  /// Copies the parameter at \p place to \p values, of its size.
-  void read(ParameterPlace place, HostSpan<float> values) const;
+  /// Copies a parameter to \p values, of its size.
+  void read(BlockTensor parameter, HostSpan<float> values) const;
 
-  /// Replaces the parameter at \p place in all copies.
-  void write(ParameterPlace place, HostSpan<float const> values) const;
+  /// Replaces a parameter in all copies.
+  void write(BlockTensor parameter, HostSpan<float const> values) const;
+
+  /// Copies a parameter's part of \p gradients, unscaled, to \p values, of its size.
+  /// \throws Error (invalid_argument) for a frozen parameter.
+  void read_gradient(BlockTensor parameter,
+                     PendingGradients gradients,
+                     HostSpan<float> values) const;
+
+  /// Views of all parameters; the next call reads the weights of \p visible_step.
+  [[nodiscard]] std::vector<ParameterState> state(std::uint64_t visible_step) const;
+
+  /// Copies \p parameters, as \ref match_parameters returns them, to all copies, as of \p position.
+  /// They may view what \ref state returned.
+  void restore(std::vector<ParameterState const*> const& parameters,
+               TrainingPosition const& position) const;
 
  private:
-  [[nodiscard]] BlockId block_of(ParameterPlace place) const;
   template <class F>
-  void with_weights(BlockId block, std::size_t tensor, F&& f) const {
-    memory_.with_weights(block, tensor, progress_.finished_steps(), f);
+  void with_weights(BlockTensor parameter, F&& f) const {
+    memory_.with_weights(parameter.block, parameter.tensor, progress_.finished_steps(), f);
   }
 
   ParameterMemory const& memory_;

@@ -18,7 +18,10 @@
 #include <cstddef>
 #include <cstdint>
 #include <cstdio>
+#include <deque>
 #include <filesystem>
+#include <fstream>
+#include <iterator>
 #include <span>
 #include <string>
 #include <utility>
@@ -521,12 +524,70 @@ TEST_CASE("a pipeline reports its plan, its losses, its results and its weights"
   auto const loss = evaluation.loss;
   auto const guesses = evaluation.result<std::int32_t>(3, 0);  // of the fourth micro-batch
   std::vector<float> table(20);
-  pipeline.read_parameter(LayerId(0), 0, table);  // the first parameter of the first layer
+  pipeline.read_parameter("0.table", table);  // the parameter "table" of layer 0
 
   CHECK(loss > 0);
   CHECK(guesses.size() == 6);
   CHECK(std::ranges::all_of(guesses, [](auto guess) { return guess >= 0 && guess < 5; }));
   CHECK(std::ranges::any_of(table, [](float value) { return value != 0; }));
+}
+
+void save(TrainingState const& state, std::filesystem::path const& folder) {
+  auto const write = [&](std::string const& name, std::span<std::byte const> bytes) {
+    std::ofstream file(folder / name, std::ios::binary);
+    file.write(reinterpret_cast<char const*>(bytes.data()), std::ssize(bytes));
+    file.close();
+    require(!file.fail(), Errc::invalid_argument, "a file of the state cannot be written");
+  };
+  write("position", std::as_bytes(std::span(&state.position, 1)));
+  for_each_tensor(state, [&](auto const& name, auto const& tensor) { write(name, tensor.bytes); });
+}
+
+template <class Trainer>
+void load(Trainer& trainer, std::filesystem::path const& folder) {
+  auto const read = [&](std::string const& name, std::span<std::byte> bytes) {
+    std::ifstream file(folder / name, std::ios::binary);
+    file.read(reinterpret_cast<char*>(bytes.data()), std::ssize(bytes));
+    require(!file.fail(), Errc::invalid_argument, "a file of the state cannot be read");
+  };
+  auto state = trainer.state();  // names, shapes and types
+  read("position", std::as_writable_bytes(std::span(&state.position, 1)));
+  std::deque<std::vector<std::byte>> memory;
+  for_each_tensor(state, [&](auto const& name, HostTensor& tensor) {
+    auto& bytes = memory.emplace_back(tensor.bytes.size());
+    read(name, bytes);
+    tensor.bytes = bytes;
+  });
+  trainer.restore(state);
+}
+
+TEST_CASE("a training goes on in another pipeline, also from files") {
+  Sequential const model{Lookup{}, repeat(3, Squash{}), Dropout{}, Guess{}};
+  PipelineOptions const options{.capacity = {.rows = 2, .length = 3}, .micro_batches_per_round = 4};
+  HostBackend backend;
+  Pipeline pipeline{model, AdamW(), backend, options};
+  auto const train = [](auto& trainer) {
+    for (int step = 0; step < 3; ++step) {
+      trainer.forward_backward(batch());
+      trainer.step();
+    }
+    return weights_digest(trainer);
+  };
+  train(pipeline);
+  test::TemporaryFolder const folder;
+  save(pipeline.state(), folder.path);
+
+  HostBackendOptions machine;
+  machine.devices = 3;
+  HostBackend other_backend(machine);
+  Pipeline resumed{model, AdamW(), other_backend, options};
+  resumed.restore(pipeline.state());
+
+  Pipeline reloaded{model, AdamW(), other_backend, options};
+  load(reloaded, folder.path);
+  auto const expected = train(pipeline);
+  CHECK(train(resumed) == expected);
+  CHECK(train(reloaded) == expected);
 }
 
 /// A part of every tensor in every window; activations only when they are needed.

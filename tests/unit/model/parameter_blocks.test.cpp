@@ -54,13 +54,11 @@ TEST_CASE("the unshared parameters of a layer form one block") {
       model_of({{parameter("a", 3), parameter("b", 100, DType::bf16)}, {}, {parameter("c", 1)}}));
   REQUIRE(blocks.blocks.size() == 2);
   auto const& first = blocks.blocks[0];
-  CHECK(first.name == "layer 0 (toy)");
   CHECK(first.master == TensorTable{{"a", {3}, DType::f32}, {"b", {100}, DType::bf16}});
   CHECK(first.gradient == TensorTable{{"a", {3}, DType::f32}, {"b", {100}, DType::f32}});
   CHECK(first.specs.size() == 2);
   CHECK(layers_of(blocks, 0) == std::vector<std::size_t>{0});
   CHECK(layers_of(blocks, 1) == std::vector<std::size_t>{2});
-  CHECK(blocks.blocks[1].name == "layer 2 (toy)");
 
   REQUIRE(blocks.layer_uses.size() == 3);
   CHECK(blocks.layer_uses[0] == std::vector{BlockUseId(0)});
@@ -77,6 +75,28 @@ TEST_CASE("the unshared parameters of a layer form one block") {
   CHECK(&blocks.block_of(BlockUseId(1)) == &blocks.blocks[1]);
 }
 
+TEST_CASE("a parameter's name is the number of its first layer and what that layer calls it") {
+  auto const blocks = form_blocks(model_of({
+      {parameter("table", 8, DType::bf16, "key")},
+      {},
+      {parameter("norm", 4), parameter("head", 8, DType::bf16, "key")},
+  }));
+  std::vector<std::string> names;
+  blocks.for_each([&](BlockTensor found) {
+    names.push_back(blocks.name_of(found));
+    auto const again = blocks.find(names.back());
+    CHECK(again.block == found.block);
+    CHECK(again.tensor == found.tensor);
+  });
+  CHECK(names == std::vector<std::string>{"0.table", "2.norm"});
+  CHECK(blocks.name_of(LayerId(2), 1) == "0.table");
+  CHECK(error_of([&] { (void)blocks.find("2.head"); }).message() == "there is no parameter 2.head");
+  for (auto const& [layer, index] : {std::pair{LayerId(0), 1}, {LayerId(3), 0}, {LayerId(), 0}}) {
+    CHECK(error_of([&] { (void)blocks.name_of(layer, static_cast<std::size_t>(index)); }).code() ==
+          Errc::invalid_argument);
+  }
+}
+
 TEST_CASE("a shared tensor is its own block, used by each of its layers") {
   auto const blocks = form_blocks(model_of({
       {parameter("table", 8, DType::bf16, "key")},
@@ -84,9 +104,6 @@ TEST_CASE("a shared tensor is its own block, used by each of its layers") {
       {parameter("norm", 4), parameter("head", 8, DType::bf16, "key"), parameter("bias", 5)},
   }));
   REQUIRE(blocks.blocks.size() == 3);
-  CHECK(blocks.blocks[0].name == "key");
-  CHECK(blocks.blocks[1].name == "layer 1 (toy)");
-  CHECK(blocks.blocks[2].name == "layer 2 (toy)");
   CHECK(blocks.blocks[0].specs.size() == 1);
   CHECK(blocks.blocks[0].specs[0].tensor.name == "table");
   CHECK(layers_of(blocks, 0) == std::vector<std::size_t>{0, 2});

@@ -60,4 +60,21 @@ TEST_CASE("invalid options are refused") {
   CHECK(code_of({.growth_interval = 0}) == Errc::invalid_argument);
 }
 
+TEST_CASE("a restored scale goes on as the one whose state it has") {
+  LossScaleOptions const options{.initial = 64, .growth_interval = 3};
+  DynamicLossScale scale(options, 1);
+  scale.record(true);
+  scale.record(false);
+  scale.record(false);
+  DynamicLossScale other(options, 1);
+  other.restore(scale.state());
+  for (bool const overflowed : {false, false, true, false}) {
+    CHECK(other.value() == scale.value());
+    CHECK(other.recorded() == scale.recorded());
+    scale.record(overflowed);
+    other.record(overflowed);
+  }
+  CHECK(error_of([&] { other.restore({.value = 0.5}); }).code() == Errc::invalid_argument);
+}
+
 }  // namespace loss_scale_test

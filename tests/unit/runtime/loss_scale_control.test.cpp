@@ -3,6 +3,8 @@
 
 #include <roundpipe/runtime/loss_scale_control.hpp>
 
+#include <support/error_of.hpp>
+
 #include <doctest/doctest.h>
 
 #include <cstdint>
@@ -11,6 +13,7 @@
 namespace loss_scale_control_test {
 
 using namespace roundpipe;
+using roundpipe::test::error_of;
 
 TEST_CASE("without a loss scale nobody asks for overflows, and losses are as they are") {
   LossScaleControl control({}, 1);
@@ -42,6 +45,17 @@ TEST_CASE(
                                    : std::vector<std::uint64_t>{1, 2}));
     CHECK(control.value() == 32);
   }
+}
+
+TEST_CASE("a training with a loss scale does not go on without one, nor the other way") {
+  LossScaleControl with(LossScaleOptions{.initial = 64}, 1);
+  LossScaleControl without({}, 1);
+  CHECK_FALSE(without.state().has_value());
+  CHECK(error_of([&] { without.restore(with.state()); }).code() == Errc::invalid_argument);
+  CHECK(error_of([&] { with.restore(without.state()); }).code() == Errc::invalid_argument);
+  without.restore({});
+  with.restore(LossScaleState{.value = 8});
+  CHECK(with.state()->value == 8);
 }
 
 }  // namespace loss_scale_control_test

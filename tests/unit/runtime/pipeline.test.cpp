@@ -396,6 +396,11 @@ TEST_CASE("parameters can be read and written") {
   std::vector<float> read(16);
   pipeline.read_parameter(LayerId(1), 0, read);
   CHECK(read == values);
+  std::vector<float> const by_name(16, 0.5F);
+  pipeline.write_parameter("1.weight", by_name);
+  serial.write_parameter("1.weight", by_name);
+  pipeline.read_parameter("1.weight", read);
+  CHECK(read == by_name);
   CHECK(train(pipeline, data.batch(), 2) == train(serial, data.batch(), 2));
   CHECK(error_of([&] { pipeline.read_parameter(LayerId(1), 2, read); }).code() ==
         Errc::invalid_argument);
@@ -406,6 +411,89 @@ TEST_CASE("parameters can be read and written") {
   CHECK(error_of([&] { pipeline.write_parameter(LayerId(1), 1, values); }).code() ==
         Errc::invalid_argument);  // changes nothing, even while weights are visible
   CHECK(train(pipeline, data.batch(), 2) == train(serial, data.batch(), 2));
+}
+
+TEST_CASE("gradients of the calls since the last step are read as the oracle has them") {
+  auto options = small_options();
+  options.calls_per_step = 2;
+  options.loss_scale = LossScaleOptions{.initial = 1024};
+  ToyTypes const types{5, DType::bf16, DType::bf16};
+  auto const model = toy_model({.types = types, .dense = 2, .tied = true, .frozen_dense = 1});
+  ToyData const data(6, {2, 3}, 12);
+  HostBackend backend{host_devices(2)};
+  Pipeline pipeline{model, momentum(), backend, options};
+  SerialTrainer<decltype(toy_model({})), Sgd, HostStream> serial{
+      model, momentum(), serial_options(options, 1)};
+  auto const refused = [](auto&& read) { return error_of(read).code() == Errc::invalid_argument; };
+  std::vector<float> actual(5);
+  CHECK(refused([&] { pipeline.read_gradient("2.bias", actual); }));  // no call yet
+  for (std::size_t step = 0; step < 3; ++step) {
+    for (std::size_t call = 0; call < 2; ++call) {
+      std::vector<float> expected(5);
+      pipeline.forward_backward(data.batch());
+      serial.forward_backward(data.batch());
+      pipeline.read_gradient("2.bias", actual);
+      serial.read_gradient("2.bias", expected);
+      CHECK(actual == expected);
+      CHECK(std::any_of(actual.begin(), actual.end(), [](float g) { return g != 0; }));
+      pipeline.read_gradient(LayerId(2), 1, expected);
+      CHECK(actual == expected);
+    }
+    CHECK(refused([&] { pipeline.read_gradient("1.bias", actual); }));  // frozen
+    CHECK(refused([&] { serial.read_gradient("1.bias", actual); }));
+    pipeline.step();
+    serial.step();
+    CHECK(refused([&] { pipeline.read_gradient("2.bias", actual); }));
+  }
+  CHECK(weights_digest(pipeline) == weights_digest(serial));
+}
+
+TEST_CASE("a state is taken between steps, and refused where it does not fit, without a trace") {
+  ToyData const data(6, {2, 3}, 12);
+  HostBackend backend{host_devices(2)};
+  Pipeline pipeline{three_layers(), momentum(), backend, small_options()};
+  Pipeline other{three_layers(), momentum(), backend, small_options()};
+  train(pipeline, data.batch(), 2);
+  train(other, data.batch(), 2);
+
+  auto state = pipeline.state();
+  CHECK(state.position.step == 2);
+  CHECK(state.position.visible_step == 1);
+  CHECK(state.position.calls == 2);
+  CHECK(state.parameters.front().name == "0.weight");
+  state.parameters.back().optimizer.clear();
+  CHECK(
+      error_of([&] { pipeline.restore(state); }).message().starts_with("parameter 2.weight has 1"));
+  state = pipeline.state();
+  state.position.seed = 6;
+  CHECK(error_of([&] { pipeline.restore(state); }).code() == Errc::invalid_argument);
+  state = pipeline.state();
+  state.position.loss_scale = LossScaleState{.value = 4, .recorded_steps = 1};
+  CHECK(error_of([&] { pipeline.restore(state); }).code() == Errc::invalid_argument);
+
+  pipeline.forward_backward(data.batch());
+  CHECK(error_of([&] { (void)pipeline.state(); }).code() == Errc::invalid_argument);
+  pipeline.step();
+  train(other, data.batch(), 1);
+  CHECK(train(pipeline, data.batch(), 2) == train(other, data.batch(), 2));
+}
+
+TEST_CASE("a restored pipeline reports the calls and steps of the whole training") {
+  ToyData const data(6, {2, 3}, 12);
+  HostBackend backend{host_devices(2)};
+  Pipeline pipeline{three_layers(), momentum(), backend, small_options()};
+  train(pipeline, data.batch(), 3);
+  Pipeline other{three_layers(), momentum(), backend, small_options()};
+  other.restore(pipeline.state());
+  CHECK(other.state().position.first_device == pipeline.state().position.first_device);
+  CHECK(other.report().training_s == 0);
+  train(other, data.batch(), 1);
+  auto const report = other.report();
+  CHECK(report.calls == 4);
+  CHECK(report.steps == 4);
+  CHECK(report.training_s > 0);
+  other.restart_report();
+  CHECK(other.report().training_s == 0);
 }
 
 TEST_CASE("the ledger lists the allocated bytes") {

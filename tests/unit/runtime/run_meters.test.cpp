@@ -96,4 +96,22 @@ TEST_CASE("training runs can be excluded after they were counted") {
   CHECK(report.training_s == doctest::Approx(2));
 }
 
+TEST_CASE("after a restart training runs count from their new number on") {
+  HostBackend backend;
+  GraphProgram const training(one_forward());
+  CallData call;
+  GraphRun<HostBackend> run(backend, training, call);
+  RunMeters meters(1, 0);
+  meters.add(run, ran(0, 0, 1), training);
+  meters.restart_at(50);
+  meters.add(run, ran(1, 1, 3), training);
+  Report report;
+  meters.fill(report);
+  CHECK(report.training_s == doctest::Approx(2));
+  meters.leave_out(51);
+  meters.add(run, ran(2, 3, 7), training);
+  meters.fill(report);
+  CHECK(report.training_s == doctest::Approx(4));
+}
+
 }  // namespace run_meters_test

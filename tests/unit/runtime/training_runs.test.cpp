@@ -9,6 +9,7 @@
 
 #include <doctest/doctest.h>
 
+#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <limits>
@@ -102,6 +103,36 @@ TEST_CASE("a loss that is not finite stops everything, behind the steps") {
   auto const error = error_of([&] { test.runs.add_loss(slot, "the second"); });
   CHECK(error.code() == Errc::not_finite);
   CHECK(error.message().starts_with("the loss of the second is not finite: stage "));
+}
+
+TEST_CASE("a training goes on from the position of another") {
+  Training first(LossScaleOptions{.initial = 8});
+  for (std::size_t step = 1; step < 4; ++step) {
+    first.runs.add_loss(first.call(1), "a call");
+    CHECK(error_of([&] { (void)first.runs.position({}); }).code() == Errc::invalid_argument);
+    CHECK(first.runs.gradients().iteration == step);
+    CHECK(first.runs.gradients().loss_scale == 8);
+    first.runs.post_step();
+  }
+  CHECK(error_of([&] { (void)first.runs.gradients(); }).code() == Errc::invalid_argument);
+  first.executor.synchronize();
+  auto const position = first.runs.position([](std::uint64_t step) { return step == 3; });
+  CHECK(position.step == 3);
+  CHECK(position.visible_step == 2);
+  CHECK(position.calls == 3);
+  CHECK(position.first_device == first.executor.first_device());
+  REQUIRE(position.loss_scale.has_value());
+  CHECK(position.loss_scale->recorded_steps == 1);
+  CHECK(position.overflowed == std::array{false, true});
+
+  Training second(LossScaleOptions{.initial = 8});
+  second.runs.restore(second.runs.continued(position));
+  CHECK(second.executor.first_device() == first.executor.first_device());
+  auto const& slot = second.call(1);
+  CHECK(slot.data().number == 3);
+  CHECK(slot.data().iteration == 4);
+  CHECK(slot.data().version == 2);
+  CHECK(second.asked == std::vector<std::uint64_t>{2});  // step 1 is in the state's scale
 }
 
 }  // namespace training_runs_test

@@ -12,7 +12,7 @@
 #include <cstddef>
 #include <map>
 #include <string>
-#include <utility>
+#include <string_view>
 
 namespace roundpipe {
 
@@ -30,15 +30,39 @@ ROUNDPIPE_INLINE std::size_t ParameterBlocks::parameter_count() const {
   return count;
 }
 
+ROUNDPIPE_INLINE std::string ParameterBlocks::name_of(BlockTensor parameter) const {
+  auto const first = use(blocks[parameter.block.index()].uses.front()).layer;
+  return std::to_string(first.index()) + "." + tensor(parameter).name;
+}
+
+ROUNDPIPE_INLINE std::string ParameterBlocks::name_of(LayerId layer, std::size_t index) const {
+  require(layer.valid() && layer.index() < places.size() && index < places[layer.index()].size(),
+          Errc::invalid_argument,
+          "there is no such parameter");
+  auto const place = places[layer.index()][index];
+  return name_of({use(place.use).block, place.tensor});
+}
+
+ROUNDPIPE_INLINE BlockTensor ParameterBlocks::find(std::string_view name) const {
+  BlockTensor found;
+  for_each([&](BlockTensor parameter) {
+    if (name_of(parameter) == name) {
+      found = parameter;
+    }
+  });
+  if (!found.block.valid()) {
+    throw Error(Errc::invalid_argument, "there is no parameter " + std::string(name));
+  }
+  return found;
+}
+
 ROUNDPIPE_INLINE ParameterBlocks form_blocks(ModelDescription const& model,
                                              bool sums_gradients,
                                              StateType sum_type) {
   ParameterBlocks result;
   std::map<std::string, std::size_t> shared;  // sharing key to block
-  auto const add_block = [&](std::string name, bool frozen) {
-    auto& block = result.blocks.emplace_back();
-    block.name = std::move(name);
-    block.frozen = frozen;
+  auto const add_block = [&](bool frozen) {
+    result.blocks.emplace_back().frozen = frozen;
     return result.blocks.size() - 1;
   };
   for (std::size_t layer = 0; layer < model.size(); ++layer) {
@@ -62,7 +86,7 @@ ROUNDPIPE_INLINE ParameterBlocks form_blocks(ModelDescription const& model,
         block = found->second;
         is_new_tensor = inserted;
         if (inserted) {
-          add_block(spec.sharing_key, spec.frozen);
+          add_block(spec.frozen);
         } else {
           auto const& first = result.blocks[block].specs.front();
           if (first.tensor.shape != spec.tensor.shape || first.tensor.dtype != spec.tensor.dtype ||
@@ -74,7 +98,7 @@ ROUNDPIPE_INLINE ParameterBlocks form_blocks(ModelDescription const& model,
           }
         }
       } else if (own_block == none) {
-        block = own_block = add_block(model.name_of(layer), spec.frozen);
+        block = own_block = add_block(spec.frozen);
       }
       if (is_new_tensor) {
         auto wide = spec.tensor;

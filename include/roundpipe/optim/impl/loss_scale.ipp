@@ -39,4 +39,13 @@ ROUNDPIPE_INLINE void DynamicLossScale::record(bool overflowed) {
   scale_ = std::max(options_.smallest, scale_ * options_.backoff);
 }
 
+ROUNDPIPE_INLINE void DynamicLossScale::restore(LossScaleState const& state) {
+  require(std::isfinite(state.value) && state.value >= options_.smallest,
+          Errc::invalid_argument,
+          "a loss scale goes on from a finite number, not below its smallest");
+  scale_ = state.value;
+  clean_ = static_cast<std::size_t>(state.clean_steps);
+  recorded_ = static_cast<std::size_t>(state.recorded_steps);
+}
+
 }  // namespace roundpipe

@@ -122,6 +122,10 @@ class ParameterUpdater final : public HostLaneWork {
   [[nodiscard]] bool has_overflowed(std::uint64_t step) const {
     return scaler_.has_overflowed(step);
   }
+  /// Says the same of a step that was measured elsewhere.
+  void set_overflowed(std::uint64_t step, bool overflowed) noexcept {
+    scaler_.set_overflowed(step, overflowed);
+  }
 
  private:
   void update_tensor(BlockId block, std::size_t t, std::uint64_t step, StepFactor factor) {

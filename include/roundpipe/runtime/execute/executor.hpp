@@ -156,6 +156,13 @@ class Executor {
   /// Throws the error that has stopped the executor, if one has.
   void rethrow() const { threads_.rethrow(); }
 
+  /// The device on which the next run begins; each run moves it on as its schedule says.
+  [[nodiscard]] std::size_t first_device() const noexcept { return first_device_; }
+  /// Lets the next run begin on another, modulo their number. Call it while nothing is under way.
+  void set_first_device(std::size_t device) noexcept {
+    first_device_ = device % threads_.devices();
+  }
+
   /// Called with the timeline of every complete run.
   std::function<void(RunState const&, std::vector<TimelineEntry> const&)> on_complete;
 

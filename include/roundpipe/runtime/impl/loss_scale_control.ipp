@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 
+#include <roundpipe/core/error.hpp>
 #include <roundpipe/optim/loss_scale.hpp>
 #include <roundpipe/runtime/loss_scale_control.hpp>
 
@@ -29,6 +30,19 @@ ROUNDPIPE_INLINE void LossScaleControl::adapt(
     scale_->record(has_overflowed(scale_->recorded() + 1));
   }
   value_ = scale_->value();
+}
+
+ROUNDPIPE_INLINE std::optional<LossScaleState> LossScaleControl::state() const {
+  return scale_ ? std::optional(scale_->state()) : std::nullopt;
+}
+
+ROUNDPIPE_INLINE void LossScaleControl::restore(std::optional<LossScaleState> const& state) {
+  require(scale_.has_value() == state.has_value(),
+          Errc::invalid_argument,
+          "a training goes on with a loss scale if it had one, else without");
+  if (scale_) {
+    scale_->restore(*state);
+  }
 }
 
 }  // namespace roundpipe

@@ -2,16 +2,23 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 
+#include <roundpipe/core/convert.hpp>
 #include <roundpipe/core/error.hpp>
-#include <roundpipe/core/id.hpp>
+#include <roundpipe/core/host_array.hpp>
+#include <roundpipe/core/host_tensor.hpp>
 #include <roundpipe/core/span.hpp>
 #include <roundpipe/model/parameter_blocks.hpp>
+#include <roundpipe/optim/update_pass.hpp>
 #include <roundpipe/runtime/state/parameter_memory.hpp>
 #include <roundpipe/runtime/state/step_progress.hpp>
+#include <roundpipe/runtime/state/training_state.hpp>
 #include <roundpipe/runtime/weight_access.hpp>
 
 #include <algorithm>
 #include <cstddef>
+#include <cstdint>
+#include <string_view>
+#include <vector>
 
 namespace roundpipe {
 
@@ -22,34 +29,83 @@ ROUNDPIPE_INLINE void WeightAccess::require_whole() const {
           "with StepStart::all_blocks this cannot happen");
 }
 
-ROUNDPIPE_INLINE ParameterPlace WeightAccess::find(LayerId layer,
-                                                   std::size_t index,
-                                                   std::size_t size) const {
-  auto const& blocks = memory_.blocks();
-  require(layer.valid() && layer.index() < blocks.places.size() &&
-              index < blocks.places[layer.index()].size(),
-          Errc::invalid_argument,
-          "there is no such parameter");
-  auto const place = blocks.places[layer.index()][index];
-  require(blocks.block_of(place.use).master[place.tensor].shape.size() == size,
+ROUNDPIPE_INLINE BlockTensor WeightAccess::find(std::string_view name, std::size_t size) const {
+  auto const parameter = memory_.blocks().find(name);
+  require(memory_.blocks().tensor(parameter).shape.size() == size,
           Errc::invalid_argument,
           "the values of a parameter are as many as its elements");
-  return place;
+  return parameter;
 }
 
-ROUNDPIPE_INLINE void WeightAccess::read(ParameterPlace place, HostSpan<float> values) const {
-  with_weights(block_of(place), place.tensor, [&](HostSpan<float const> weights) {
+ROUNDPIPE_INLINE void WeightAccess::read(BlockTensor parameter, HostSpan<float> values) const {
+  with_weights(parameter, [&](HostSpan<float const> weights) {
     std::copy(weights.begin(), weights.end(), values.begin());
   });
 }
 
-ROUNDPIPE_INLINE void WeightAccess::write(ParameterPlace place,
+ROUNDPIPE_INLINE void WeightAccess::write(BlockTensor parameter,
                                           HostSpan<float const> values) const {
-  memory_.write_weights(block_of(place), place.tensor, values);
+  memory_.write_weights(parameter.block, parameter.tensor, values);
 }
 
-ROUNDPIPE_INLINE BlockId WeightAccess::block_of(ParameterPlace place) const {
-  return memory_.blocks().use(place.use).block;
+ROUNDPIPE_INLINE void WeightAccess::read_gradient(BlockTensor parameter,
+                                                  PendingGradients gradients,
+                                                  HostSpan<float> values) const {
+  require(!memory_.blocks().blocks[parameter.block.index()].frozen,
+          Errc::invalid_argument,
+          "a frozen parameter has no gradient");
+  auto const gradient = memory_.gradient(parameter.block, parameter.tensor, gradients.iteration);
+  widen(gradient.bytes(), gradient.dtype, values, false);
+  auto const factor = static_cast<float>(1 / gradients.loss_scale);
+  for (auto& value : values) {
+    value *= factor;
+  }
+}
+
+ROUNDPIPE_INLINE std::vector<ParameterState> WeightAccess::state(std::uint64_t visible_step) const {
+  auto const& blocks = memory_.blocks();
+  std::vector<ParameterState> result;
+  blocks.for_each([&](BlockTensor parameter) {
+    auto const [block, t] = parameter;
+    auto const view = [&](HostArray const& array) {
+      return HostTensor{array.bytes(), blocks.tensor(parameter).shape, array.dtype};
+    };
+    auto& state = result.emplace_back();
+    state.name = blocks.name_of(parameter);
+    state.frozen = blocks.blocks[block.index()].frozen;
+    state.weights = view(memory_.weights(block, t, progress_.finished_steps()));
+    for (std::size_t s = 0; !state.frozen && s < memory_.state_arrays(); ++s) {
+      state.optimizer.push_back(view(memory_.state(block, t, s)));
+    }
+    state.visible = view(memory_.master(block, t, visible_step));
+  });
+  return result;
+}
+
+ROUNDPIPE_INLINE void WeightAccess::restore(std::vector<ParameterState const*> const& parameters,
+                                            TrainingPosition const& position) const {
+  auto const copy = [](HostTensor const& from, HostArray const& to) {
+    std::copy(from.bytes.begin(), from.bytes.end(), to.data);
+  };
+  auto next = parameters.begin();
+  memory_.blocks().for_each([&](BlockTensor parameter) {
+    auto const [block, t] = parameter;
+    auto const& from = **next++;
+    auto const newest = memory_.master(block, t, position.step);
+    auto const visible = memory_.master(block, t, position.visible_step);
+    bool const is_stale = !from.frozen && position.is_stale();
+    if (is_stale) {
+      copy(from.visible, visible);
+    }
+    auto const weights = memory_.weights(block, t, position.step);
+    copy(from.weights, weights);
+    for (std::size_t s = 0; s < from.optimizer.size(); ++s) {
+      copy(from.optimizer[s], memory_.state(block, t, s));
+    }
+    if (memory_.has_optimizer_copy(block) && !(is_stale && newest.data == visible.data)) {
+      copy_pass({weights, {}, {}, newest});
+    }
+  });
 }
 
 }  // namespace roundpipe

@@ -14,10 +14,12 @@
 #include <roundpipe/model/parameter_blocks.hpp>
 #include <roundpipe/optim/update_pass.hpp>
 #include <roundpipe/runtime/state/rounding_key.hpp>
+#include <roundpipe/runtime/state/training_state.hpp>
 #include <roundpipe/system/aligned_memory.hpp>
 
 #include <cstddef>
 #include <cstdint>
+#include <string_view>
 #include <vector>
 
 namespace roundpipe {
@@ -39,9 +41,23 @@ class SerialParameters {
   [[nodiscard]] std::vector<DeviceTensor> parameters(std::size_t layer) const;
   /// Views of the round's gradient sums of a layer's parameters.
   [[nodiscard]] std::vector<DeviceTensor> gradients(std::size_t layer) const;
-  /// Overwrites the optimizer copy of a layer's parameter.
-  void write_weights(ParameterPlace place, HostSpan<float const> values);
-  [[nodiscard]] HostSpan<float const> weights(BlockId block, std::size_t tensor) const;
+  /// The parameter \p name, whose elements are \p size.
+  /// \throws Error (invalid_argument) when there is no such parameter, or for another size.
+  [[nodiscard]] BlockTensor find(std::string_view name, std::size_t size) const;
+  /// Overwrites the optimizer copy of a parameter.
+  void write_weights(BlockTensor parameter, HostSpan<float const> values);
+  [[nodiscard]] HostSpan<float const> weights(BlockTensor parameter) const {
+    return at(parameter).weights;
+  }
+  /// \throws Error (invalid_argument) for a frozen parameter.
+  [[nodiscard]] HostSpan<float const> gradient(BlockTensor parameter) const;
+
+  /// Views of all parameters: f32, but for the master copy.
+  [[nodiscard]] std::vector<ParameterState> state() const;
+  /// Copies \p parameters, as \ref match_parameters returns them, to both copies, as of \p
+  /// position.
+  void restore(std::vector<ParameterState const*> const& parameters,
+               TrainingPosition const& position);
 
   /// P copy: the master copy becomes the optimizer copy, rounded.
   void copy_parameters();
@@ -83,6 +99,16 @@ class SerialParameters {
     std::vector<float> gradient;
     std::vector<std::vector<float>> states;
   };
+
+  [[nodiscard]] Tensor const& at(BlockTensor parameter) const {
+    return tensors_[parameter.block.index()][parameter.tensor];
+  }
+  [[nodiscard]] Tensor& at(BlockTensor parameter) {
+    return tensors_[parameter.block.index()][parameter.tensor];
+  }
+
+  /// A parameter's part of the master copy.
+  [[nodiscard]] HostBytes master(BlockTensor parameter) const;
 
   /// Whether states and sums of a tensor are kept in bf16.
   [[nodiscard]] bool keeps_bfloat16(std::size_t block, std::size_t t) const {

@@ -17,36 +17,26 @@
 #include <roundpipe/model/batch_layout.hpp>
 #include <roundpipe/model/parameter_blocks.hpp>
 #include <roundpipe/model/shape_cache.hpp>
-#include <roundpipe/optim/loss_scale.hpp>
 #include <roundpipe/runtime/evaluation.hpp>
+#include <roundpipe/runtime/loss_scale_control.hpp>
+#include <roundpipe/runtime/serial/serial_options.hpp>
 #include <roundpipe/runtime/serial/serial_parameters.hpp>
 #include <roundpipe/runtime/serial/serial_passes.hpp>
 #include <roundpipe/runtime/state/batch_staging.hpp>
 #include <roundpipe/runtime/state/gradient_scaler.hpp>
+#include <roundpipe/runtime/state/training_state.hpp>
 #include <roundpipe/system/aligned_memory.hpp>
 
 #include <algorithm>
 #include <cmath>
 #include <cstddef>
 #include <cstdint>
-#include <optional>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
 namespace roundpipe {
-
-/// The size and the rules of a serial training; what the pipeline has in common with it.
-struct SerialOptions {
-  BatchShape capacity{};                    ///< What micro-batches fit into.
-  std::size_t micro_batches_per_round = 1;  ///< M_R: of a round.
-  std::size_t rounds = 1;                   ///< R: of a call.
-  double clip_norm = 0;  ///< The largest norm of all gradients together; 0: not clipped.
-  std::uint64_t seed = 0;
-  int staleness = 0;  ///< 1: iteration T+1 computes with the weights of step T-1.
-  StateType state_type = StateType::fp32;
-  std::optional<LossScaleOptions> loss_scale{};  ///< None: gradients are not scaled.
-};
 
 /// \brief Trains a model with no stages, transfers or threads.
 ///
@@ -74,11 +64,8 @@ class SerialTrainer {
                     static_cast<std::size_t>(optimizer_.state_arrays()),
                     options_.state_type,
                     options_.seed),
-        passes_(model_, shapes_.capacity().model, std::move(stream)) {
-    if (options.loss_scale) {
-      loss_scale_.emplace(*options.loss_scale, options.staleness);
-    }
-  }
+        passes_(model_, shapes_.capacity().model, std::move(stream)),
+        loss_scale_(options_.loss_scale, options_.staleness) {}
 
   /// Adds the gradients of one call. \returns its loss.
   /// \throws Error (invalid_argument) when \p batch does not have micro-batches x rounds
@@ -96,11 +83,10 @@ class SerialTrainer {
     auto const slices = slice(batch);
     auto call = LayerCall{};
     auto overwrites = !std::exchange(has_gradients_, false);
-    if (loss_scale_ && overwrites) {
-      record_overflows();
-      scale_ = loss_scale_->value();
+    if (overwrites) {
+      loss_scale_.adapt(steps_ + 1, [&](std::uint64_t step) { return overflows_[step - 1]; });
     }
-    call.gradient_scale = scale(batch, slices) * scale_;
+    call.gradient_scale = scale(batch, slices) * loss_scale_.value();
     call.random.seed = options_.seed;
     call.random.step = calls_++;
     call.saving = true;
@@ -120,7 +106,7 @@ class SerialTrainer {
       overwrites = false;
     }
     has_gradients_ = true;
-    return loss / scale_;
+    return loss / loss_scale_.value();
   }
 
   /// One optimizer step with the gradients of all calls since the last one.
@@ -130,14 +116,15 @@ class SerialTrainer {
     require(std::exchange(has_gradients_, false),
             Errc::invalid_argument,
             "step() needs a forward_backward() since the step before");
-    GradientScalerOptions const verdict{options_.clip_norm, loss_scale_.has_value()};
+    GradientScalerOptions const verdict{options_.clip_norm, options_.loss_scale.has_value()};
     auto const squares = verdict.measures() ? parameters_.gradient_sum_of_squares() : 0.0;
-    auto const factor = step_factor(verdict, steps_ + 1, squares, scale_);
-    ++steps_;
-    overflows_.push_back(factor.skips);
+    auto const factor = step_factor(verdict, steps_ + 1, squares, loss_scale_.value());
     if (options_.staleness == 1) {
       synchronize();  // the weights of the step before reach the master copy only now
     }
+    ++steps_;
+    overflows_.push_back(factor.skips);
+    skipped_steps_ += factor.skips ? 1 : 0;
     if (!factor.skips) {
       parameters_.update(optimizer_, steps_, factor.gradient);
     }
@@ -147,7 +134,10 @@ class SerialTrainer {
   }
 
   /// Brings the master copy up to the finished steps.
-  void synchronize() { parameters_.copy_parameters(); }
+  void synchronize() {
+    parameters_.copy_parameters();
+    visible_step_ = steps_;
+  }
 
   /// The loss, without dropout and with the newest weights, of any number of micro-batches, and
   /// the last layer's results.
@@ -175,47 +165,87 @@ class SerialTrainer {
     return evaluation;
   }
 
+  /// What \ref Pipeline::state returns, but with weights and optimizer states in f32 throughout.
+  /// \throws Error (invalid_argument) when there were calls since the last step.
+  [[nodiscard]] TrainingState state() const {
+    require(!has_gradients_,
+            Errc::invalid_argument,
+            "a training has a state after a step, and there were calls since the last one");
+    TrainingPosition position{.step = steps_,
+                              .skipped_steps = skipped_steps_,
+                              .visible_step = visible_step_,
+                              .calls = calls_,
+                              .seed = options_.seed,
+                              .loss_scale = loss_scale_.state()};
+    for_each_late_verdict(
+        position, [&](std::uint64_t step, bool& overflowed) { overflowed = overflows_[step - 1]; });
+    return {position, parameters_.state()};
+  }
+
+  /// Goes on from \p state as \ref Pipeline::restore does.
+  /// \throws Error (invalid_argument) likewise.
+  void restore(TrainingState const& state) {
+    auto const position = continued_position(state.position, options_.seed, options_.staleness);
+    auto const parameters = match_parameters(parameters_.state(), state, position);
+    loss_scale_.restore(position.loss_scale);
+    parameters_.restore(parameters, position);
+    calls_ = static_cast<std::uint32_t>(position.calls);
+    steps_ = position.step;
+    skipped_steps_ = position.skipped_steps;
+    visible_step_ = position.visible_step;
+    has_gradients_ = false;
+    overflows_.assign(static_cast<std::size_t>(steps_), false);
+    for_each_late_verdict(
+        position, [&](std::uint64_t step, bool overflowed) { overflows_[step - 1] = overflowed; });
+  }
+
   /// Calls `f(name, shape, weights)` with every tensor of the optimizer copy, shared ones once.
   template <class F>
   void for_each_parameter(F&& f) const {
-    auto const& blocks = parameters_.blocks().blocks;
-    for (std::size_t b = 0; b < blocks.size(); ++b) {
-      for (std::size_t t = 0; t < blocks[b].specs.size(); ++t) {
-        auto const& tensor = blocks[b].specs[t].tensor;
-        f(blocks[b].name + "." + tensor.name, tensor.shape, parameters_.weights(BlockId(b), t));
-      }
-    }
+    auto const& blocks = parameters_.blocks();
+    blocks.for_each([&](BlockTensor parameter) {
+      f(blocks.name_of(parameter), blocks.tensor(parameter).shape, parameters_.weights(parameter));
+    });
   }
 
-  /// Copies a layer's parameter, as the last step left it, to \p values.
+  /// Copies parameter \p name, as the last step left it, to \p values.
   /// \throws Error (invalid_argument) when there is no such parameter, or one of another size.
-  void read_parameter(LayerId layer, std::size_t index, HostSpan<float> values) {
-    auto const weights = find(layer, index, values.size());
+  void read_parameter(std::string_view name, HostSpan<float> values) const {
+    auto const weights = parameters_.weights(parameters_.find(name, values.size()));
     std::copy(weights.begin(), weights.end(), values.begin());
   }
 
-  /// Overwrites a layer's parameter, in both copies, from \p values.
+  /// Overwrites parameter \p name, in both copies, from \p values.
   /// \throws Error (invalid_argument) as \ref read_parameter does.
-  void write_parameter(LayerId layer, std::size_t index, HostSpan<float const> values) {
-    static_cast<void>(find(layer, index, values.size()));
-    parameters_.write_weights(parameters_.blocks().places[layer.index()][index], values);
+  void write_parameter(std::string_view name, HostSpan<float const> values) {
+    parameters_.write_weights(parameters_.find(name, values.size()), values);
     synchronize();
   }
 
- private:
-  [[nodiscard]] static SerialOptions checked(SerialOptions const& options) {
-    require(options.micro_batches_per_round > 0 && options.rounds > 0,
-            Errc::invalid_argument,
-            "micro-batches and rounds are at least 1");
-    require(options.clip_norm >= 0 && std::isfinite(options.clip_norm),
-            Errc::invalid_argument,
-            "the norm to clip at is positive, or 0 for none");
-    require(options.staleness == 0 || options.staleness == 1,
-            Errc::invalid_argument,
-            "staleness is 0 or 1");
-    return options;
+  /// Copies the gradient of parameter \p name to \p values: of the calls since the last step,
+  /// without their loss scale, not clipped.
+  /// \throws Error (invalid_argument) as \ref read_parameter does, and when there is no gradient.
+  void read_gradient(std::string_view name, HostSpan<float> values) const {
+    auto const gradient = parameters_.gradient(parameters_.find(name, values.size()));
+    require(has_gradients_, Errc::invalid_argument, "there was no call since the last step");
+    auto const factor = static_cast<float>(1 / loss_scale_.value());
+    std::transform(gradient.begin(), gradient.end(), values.begin(), [&](float value) {
+      return factor * value;
+    });
   }
 
+  /// The three above for parameter \p index of \p layer.
+  void read_parameter(LayerId layer, std::size_t index, HostSpan<float> values) const {
+    read_parameter(parameters_.blocks().name_of(layer, index), values);
+  }
+  void write_parameter(LayerId layer, std::size_t index, HostSpan<float const> values) {
+    write_parameter(parameters_.blocks().name_of(layer, index), values);
+  }
+  void read_gradient(LayerId layer, std::size_t index, HostSpan<float> values) const {
+    read_gradient(parameters_.blocks().name_of(layer, index), values);
+  }
+
+ private:
   [[nodiscard]] BatchSlices slice(Batch const& batch) {
     return slice_batch(
         batch, [&](BatchShape shape) -> BatchLayout const& { return shapes_.at(shape).batch; });
@@ -228,27 +258,6 @@ class SerialTrainer {
       throw Error(Errc::not_finite,
                   what + " is " + std::to_string(value) + " in step " + std::to_string(steps_ + 1));
     }
-  }
-
-  /// Tells the loss scale which steps overflowed, as far as this iteration may know.
-  void record_overflows() {
-    while (loss_scale_->recorded() < loss_scale_->newest_step(steps_ + 1)) {
-      loss_scale_->record(overflows_[loss_scale_->recorded()]);
-    }
-  }
-
-  [[nodiscard]] HostSpan<float const> find(LayerId layer, std::size_t index, std::size_t size) {
-    auto const& places = parameters_.blocks().places;
-    require(layer.valid() && layer.index() < places.size() && index < places[layer.index()].size(),
-            Errc::invalid_argument,
-            "the model has no such parameter");
-    auto const place = places[layer.index()][index];
-    auto const weights =
-        parameters_.weights(parameters_.blocks().use(place.use).block, place.tensor);
-    require(weights.size() == size,
-            Errc::invalid_argument,
-            "a parameter is read or written as another number of values than it has");
-    return weights;
   }
 
   /// The call as micro-batch \p m sees it.
@@ -266,9 +275,10 @@ class SerialTrainer {
   SerialPasses<M, Stream> passes_;
   std::uint32_t calls_ = 0;
   std::uint64_t steps_ = 0;
-  std::optional<DynamicLossScale> loss_scale_;
+  std::uint64_t visible_step_ = 0;  // whose weights the master copy holds
+  std::uint64_t skipped_steps_ = 0;
+  LossScaleControl loss_scale_;
   std::vector<bool> overflows_;  // by step
-  double scale_ = 1;             // of the iteration
   bool has_gradients_ = false;   // of calls since the last step
 };
 

@@ -59,6 +59,10 @@ class GradientScaler {
   [[nodiscard]] bool has_overflowed(std::uint64_t step) const {
     return overflowed_[step % overflowed_.size()].load(std::memory_order_acquire);
   }
+  /// Says the same of a step that was measured elsewhere.
+  void set_overflowed(std::uint64_t step, bool overflowed) noexcept {
+    overflowed_[step % overflowed_.size()].store(overflowed, std::memory_order_release);
+  }
 
  private:
   GradientScalerOptions options_;

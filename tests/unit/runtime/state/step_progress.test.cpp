@@ -40,4 +40,16 @@ TEST_CASE("a model of frozen blocks alone does not train") {
   CHECK_FALSE(StepProgress(blocks).trains());
 }
 
+TEST_CASE("restored progress counts on") {
+  ParameterBlocks blocks;
+  blocks.blocks.resize(1);
+  StepProgress progress(blocks);
+  progress.restore(7, 2);
+  CHECK(progress.finished_steps() == 7);
+  progress.begin_block();
+  progress.end_block(8, true);
+  CHECK(progress.finished_steps() == 8);
+  CHECK(progress.skipped_steps() == 3);
+}
+
 }  // namespace step_progress_test

@@ -4,6 +4,9 @@
 
 #include <roundpipe/core/convert.hpp>
 #include <roundpipe/core/dtype.hpp>
+#include <roundpipe/core/error.hpp>
+#include <roundpipe/core/host_tensor.hpp>
+#include <roundpipe/core/id.hpp>
 #include <roundpipe/core/span.hpp>
 #include <roundpipe/core/tensor.hpp>
 #include <roundpipe/memory/host_memory_plan.hpp>
@@ -14,10 +17,14 @@
 #include <roundpipe/runtime/serial/serial_parameters.hpp>
 #include <roundpipe/runtime/state/initialize.hpp>
 #include <roundpipe/runtime/state/rounding_key.hpp>
+#include <roundpipe/runtime/state/training_state.hpp>
 #include <roundpipe/system/aligned_memory.hpp>
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
+#include <span>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -76,28 +83,77 @@ ROUNDPIPE_INLINE std::vector<DeviceTensor> SerialParameters::gradients(std::size
   return result;
 }
 
-ROUNDPIPE_INLINE void SerialParameters::write_weights(ParameterPlace place,
+ROUNDPIPE_INLINE BlockTensor SerialParameters::find(std::string_view name, std::size_t size) const {
+  auto const parameter = blocks_.find(name);
+  require(weights(parameter).size() == size,
+          Errc::invalid_argument,
+          "a parameter is read or written as another number of values than it has");
+  return parameter;
+}
+
+ROUNDPIPE_INLINE void SerialParameters::write_weights(BlockTensor parameter,
                                                       HostSpan<float const> values) {
-  auto const b = blocks_.use(place.use).block.index();
-  auto& weights = tensors_[b][place.tensor].weights;
+  auto const& block = blocks_.blocks[parameter.block.index()];
+  auto& weights = at(parameter).weights;
   weights.assign(values.begin(), values.end());
-  if (blocks_.blocks[b].frozen || state_type_ == StateType::declared) {
-    round(blocks_.blocks[b].master[place.tensor].dtype, weights);
+  if (block.frozen || state_type_ == StateType::declared) {
+    round(block.master[parameter.tensor].dtype, weights);
   }
 }
 
-ROUNDPIPE_INLINE HostSpan<float const> SerialParameters::weights(BlockId block,
-                                                                 std::size_t tensor) const {
-  return tensors_[block.index()][tensor].weights;
+ROUNDPIPE_INLINE HostSpan<float const> SerialParameters::gradient(BlockTensor parameter) const {
+  require(!blocks_.blocks[parameter.block.index()].frozen,
+          Errc::invalid_argument,
+          "a frozen parameter has no gradient");
+  return at(parameter).gradient;
+}
+
+ROUNDPIPE_INLINE std::vector<ParameterState> SerialParameters::state() const {
+  std::vector<ParameterState> result;
+  blocks_.for_each([&](BlockTensor parameter) {
+    auto const& block = blocks_.blocks[parameter.block.index()];
+    auto const& spec = block.master[parameter.tensor];
+    auto const floats = [&](std::vector<float> const& values) {
+      return HostTensor{std::as_bytes(std::span(values)), spec.shape, DType::f32};
+    };
+    auto& state = result.emplace_back();
+    state.name = blocks_.name_of(parameter);
+    state.frozen = block.frozen;
+    state.weights = floats(at(parameter).weights);
+    for (std::size_t s = 0; !block.frozen && s < at(parameter).states.size(); ++s) {
+      state.optimizer.push_back(floats(at(parameter).states[s]));
+    }
+    state.visible = {master(parameter), spec.shape, spec.dtype};
+  });
+  return result;
+}
+
+ROUNDPIPE_INLINE void SerialParameters::restore(
+    std::vector<ParameterState const*> const& parameters, TrainingPosition const& position) {
+  auto const copy = [](HostTensor const& from, HostBytes to) {
+    std::copy(from.bytes.begin(), from.bytes.end(), to.begin());
+  };
+  auto next = parameters.begin();
+  blocks_.for_each([&](BlockTensor parameter) {
+    auto const& from = **next++;
+    auto& tensor = at(parameter);
+    copy(from.weights, std::as_writable_bytes(std::span(tensor.weights)));
+    for (std::size_t s = 0; s < from.optimizer.size(); ++s) {
+      copy(from.optimizer[s], std::as_writable_bytes(std::span(tensor.states[s])));
+    }
+    if (!from.frozen && position.is_stale()) {
+      copy(from.visible, master(parameter));
+    } else {
+      narrow(tensor.weights, from.visible.dtype, master(parameter));
+    }
+  });
 }
 
 ROUNDPIPE_INLINE void SerialParameters::copy_parameters() {
   for (std::size_t b = 0; b < blocks_.blocks.size(); ++b) {
     auto const& table = blocks_.blocks[b].master;
     for (std::size_t t = 0; t < table.size(); ++t) {
-      narrow(tensors_[b][t].weights,
-             table[t].dtype,
-             masters_[b].bytes().subspan(table.offset(t), table[t].bytes()));
+      narrow(tensors_[b][t].weights, table[t].dtype, master({BlockId(b), t}));
     }
   }
 }
@@ -139,6 +195,13 @@ ROUNDPIPE_INLINE double SerialParameters::gradient_sum_of_squares() const {
     sum += block_sum;
   }
   return sum;
+}
+
+ROUNDPIPE_INLINE HostBytes SerialParameters::master(BlockTensor parameter) const {
+  auto const b = parameter.block.index();
+  auto const& table = blocks_.blocks[b].master;
+  auto const t = parameter.tensor;
+  return masters_[b].bytes().subspan(table.offset(t), table[t].bytes());
 }
 
 ROUNDPIPE_INLINE void SerialParameters::round(DType type, std::vector<float>& values) {

@@ -7,7 +7,6 @@
 #include <roundpipe/optim/clipping.hpp>
 #include <roundpipe/runtime/state/gradient_scaler.hpp>
 
-#include <atomic>
 #include <cmath>
 #include <cstdint>
 #include <string>
@@ -35,7 +34,7 @@ ROUNDPIPE_INLINE void GradientScaler::add(BlockId block, std::uint64_t step, dou
   for (auto const square : squares_) {
     sum_ += square;
   }
-  overflowed_[step % overflowed_.size()].store(!std::isfinite(sum_), std::memory_order_release);
+  set_overflowed(step, !std::isfinite(sum_));
 }
 
 }  // namespace roundpipe

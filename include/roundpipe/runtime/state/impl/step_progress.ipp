@@ -18,4 +18,10 @@ ROUNDPIPE_INLINE void StepProgress::end_block(std::uint64_t step, bool skipped) 
   }
 }
 
+ROUNDPIPE_INLINE void StepProgress::restore(std::uint64_t finished,
+                                            std::uint64_t skipped) noexcept {
+  skipped_steps_.store(skipped, std::memory_order_release);
+  finished_steps_.store(finished, std::memory_order_release);
+}
+
 }  // namespace roundpipe
