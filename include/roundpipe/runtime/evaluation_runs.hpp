@@ -6,13 +6,16 @@
 /// \brief Runs evaluations: their graphs and slots, one for each number of micro-batches.
 
 #include <roundpipe/concepts/backend.hpp>
+#include <roundpipe/core/bytes.hpp>
 #include <roundpipe/graph/action_graph.hpp>
 #include <roundpipe/model/batch.hpp>
 #include <roundpipe/runtime/batch_feed.hpp>
 #include <roundpipe/runtime/evaluation.hpp>
 #include <roundpipe/runtime/execute/call_data.hpp>
 #include <roundpipe/runtime/execute/graph_program.hpp>
+#include <roundpipe/runtime/pipeline_plan.hpp>
 #include <roundpipe/runtime/run_slots.hpp>
+#include <roundpipe/runtime/state/host_arena.hpp>
 
 #include <algorithm>
 #include <cstddef>
@@ -22,6 +25,20 @@
 #include <utility>
 
 namespace roundpipe {
+
+/// What all evaluations have in common: staging for a round of \p micro_batches micro-batches of \p
+/// batch_bytes, in memory from \p take. \p plan must outlive it.
+[[nodiscard]] inline CallData evaluation_call(PipelinePlan const& plan,
+                                              std::size_t micro_batches,
+                                              Bytes batch_bytes,
+                                              TakeHostMemory const& take) {
+  CallData call;
+  take_staging(call, micro_batches, batch_bytes, plan.model.layers.back().results.bytes(), take);
+  call.stages = plan.stages.evaluate;
+  call.micro_batches_per_round = micro_batches;
+  call.evaluating = true;
+  return call;
+}
 
 /// Evaluates batches of any number of micro-batches. Evaluations do not overlap, so all share one
 /// staging.
@@ -38,7 +55,7 @@ class EvaluationRuns {
   EvaluationRuns(RunSlots<B>& slots, CallData common, MakeGraph make_graph)
       : slots_(slots), common_(std::move(common)), make_graph_(std::move(make_graph)) {}
 
-  /// Evaluates \p batch a round at a time.
+  /// Evaluates \p batch a round at a time, with the weights that \p posted says.
   template <class Model>
   [[nodiscard]] Evaluation run(BatchFeed<Model>& feed,
                                Batch const& batch,
@@ -46,6 +63,7 @@ class EvaluationRuns {
                                PostedWork const& posted,
                                AddLoss const& add_loss) {
     Evaluation evaluation;
+    evaluation.step = posted.visible_step;
     auto const most = common_.micro_batches_per_round;
     for (std::size_t first = 0; first < batch.size(); first += most) {
       auto const count = std::min(most, batch.size() - first);

@@ -102,7 +102,12 @@ class Pipeline {
                   planner_.flush_graph(plan_.blocks),
                   options_,
                   planner_.protocol().staleness()),
-        evaluations_(slots_, evaluation_call(), [this](auto count) { return evaluation(count); }),
+        evaluations_(slots_,
+                     evaluation_call(plan_,
+                                     options_.micro_batches_per_round,
+                                     feed_.capacity().batch.tensors.bytes(),
+                                     host_.arena.taker()),
+                     [this](auto count) { return evaluation(count); }),
         executor_(backend, actions_, host_.lanes(), options_.devices, cpus_) {
     if (options_.verify) {
       (void)evaluation(options_.micro_batches_per_round);
@@ -156,14 +161,16 @@ class Pipeline {
     training_.post_step();
   }
 
-  /// Runs forward of \p batch, any number of micro-batches, with the newest weights: it
-  /// synchronizes first, so that with staleness 1 the next iteration, too, begins with them.
+  /// Runs forward of \p batch, any number of micro-batches, when all that was posted is finished;
+  /// the training goes on as if there had been no evaluation. It sees the newest weights, with P
+  /// copies (\ref copies_parameters) those that the next call reads; `Evaluation::step` says which.
   /// \throws Error as \ref forward_backward does.
   Evaluation evaluate(Batch const& batch) {
     auto const sliced = feed_.slice(batch);
-    synchronize();
+    executor_.synchronize();
     warm_up_new_shapes(batch);
-    return evaluations_.run(feed_, batch, sliced, posted(), [this](auto const& slot, double sum) {
+    auto const seen = training_.newest(copies_parameters(planner_.protocol()));
+    return evaluations_.run(feed_, batch, sliced, seen, [this](auto const& slot, double sum) {
       return training_.add_loss(slot, "an evaluation", sum);
     });
   }
@@ -245,20 +252,6 @@ class Pipeline {
                                      options_.devices));
     }
     return graph;
-  }
-
-  /// What all evaluations have in common.
-  [[nodiscard]] CallData evaluation_call() {
-    CallData call;
-    take_staging(call,
-                 options_.micro_batches_per_round,
-                 feed_.capacity().batch.tensors.bytes(),
-                 plan_.model.layers.back().results.bytes(),
-                 host_.arena.taker());
-    call.stages = plan_.stages.evaluate;
-    call.micro_batches_per_round = options_.micro_batches_per_round;
-    call.evaluating = true;
-    return call;
   }
 
   /// Lets devices see shapes that are new to them, while nothing else is under way.

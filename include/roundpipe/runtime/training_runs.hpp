@@ -115,6 +115,14 @@ class TrainingRuns {
   /// Says that all is finished that was posted, and master copies are up to date.
   void set_synchronized() noexcept { posted_.visible_step = posted_.steps; }
 
+  /// What was posted, for a run that reads the newest weights of a master copy while nothing is
+  /// under way.
+  [[nodiscard]] PostedWork newest(bool copies_parameters) const noexcept {
+    auto posted = posted_;
+    posted.visible_step = copies_parameters ? posted.visible_step : posted.steps;
+    return posted;
+  }
+
   /// Waits for the losses of a run and adds them to \p sum. A loss that is not finite stops the
   /// executor, behind the steps under way, which need nothing of the run.
   /// \throws Error (not_finite) which says \p where that was.
