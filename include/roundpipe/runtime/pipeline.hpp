@@ -25,6 +25,7 @@
 #include <roundpipe/runtime/pipeline_options.hpp>
 #include <roundpipe/runtime/pipeline_plan.hpp>
 #include <roundpipe/runtime/probe/warm_up.hpp>
+#include <roundpipe/runtime/recovery.hpp>
 #include <roundpipe/runtime/report.hpp>
 #include <roundpipe/runtime/run_meters.hpp>
 #include <roundpipe/runtime/run_slots.hpp>
@@ -45,9 +46,8 @@ namespace roundpipe {
 ///
 /// One thread, the controller, calls all members. An error on a thread of a device or of the host
 /// stops the pipeline; the controller's next call throws the first such error. After that the
-/// report still works, and so does reading the weights, which are those of the last finished step;
-/// but where the error has stopped a step half way (see \ref StepStart), reading them throws.
-/// A call that refuses its arguments changes nothing.
+/// report and reading the weights, those of the last finished step, still work, and \ref recover
+/// lets the training go on. A call that refuses its arguments changes nothing.
 ///
 /// \tparam M a \ref Model on the backend's streams. \tparam S deals stages to devices. \tparam T
 /// cuts and places copies. \tparam E orders the optimizer. \tparam P cuts the model into stages.
@@ -140,9 +140,6 @@ class Pipeline {
   double forward_backward(Batch const& batch) {
     executor_.rethrow();
     require_call_size(batch, options_.micro_batches_per_round, options_.rounds);
-    require(posted().pending_calls < options_.calls_per_step,
-            Errc::invalid_argument,
-            "there were as many calls since the last step as calls_per_step allows");
     auto const sliced = feed_.slice(batch);
     warm_up_new_shapes(batch);
     auto const& slot = training_.begin_call(
@@ -176,13 +173,24 @@ class Pipeline {
   }
 
   /// Returns when all calls and steps are finished and the master copies hold the newest weights.
+  /// The next iteration, too, begins with them.
   void synchronize() {
-    executor_.rethrow();
+    executor_.synchronize();
     if (copies_parameters(planner_.protocol())) {
       training_.post_flush();
+      executor_.synchronize();
     }
-    executor_.synchronize();
     training_.set_synchronized();
+  }
+
+  /// Lets the training go on after an error, or after an exception of the caller's own: drops all
+  /// that was posted after the last finished step, as if it had never been, and returns its number.
+  /// \throws Error (aborted) when an error has stopped a step half way, and as \ref
+  ///         Executor::recover does; then the pipeline stays stopped.
+  std::uint64_t recover() {
+    roundpipe::recover(executor_, host_, training_, copies_parameters(planner_.protocol()));
+    meters_.set_counted(posted().calls);
+    return posted().steps;
   }
 
   [[nodiscard]] PipelinePlan const& plan() const noexcept { return plan_; }
@@ -231,7 +239,6 @@ class Pipeline {
   void write_parameter(LayerId layer, std::size_t index, HostSpan<float const> values) {
     auto const place = host_.weights.find(layer, index, values.size());
     synchronize();
-    settle_weights();
     host_.weights.write(place, values);
   }
 

@@ -7,6 +7,7 @@
 
 #include <roundpipe/concepts/backend.hpp>
 #include <roundpipe/core/bytes.hpp>
+#include <roundpipe/core/error.hpp>
 #include <roundpipe/graph/action_graph.hpp>
 #include <roundpipe/memory/stage_layout.hpp>
 #include <roundpipe/runtime/batch_feed.hpp>
@@ -45,7 +46,9 @@ class TrainingRuns {
         step_program_(plan.step),
         flush_program_(std::move(flush)),
         loss_scale_(options.loss_scale, staleness),
-        staleness_(staleness) {}
+        calls_per_step_(options.calls_per_step),
+        staleness_(staleness),
+        marks_(calls_in_flight + 1, Mark{posted_, loss_scale_}) {}
 
   TrainingRuns(TrainingRuns const&) = delete;
   TrainingRuns& operator=(TrainingRuns const&) = delete;
@@ -71,9 +74,13 @@ class TrainingRuns {
 
   /// Begins a training call, whose batch is then staged. \p has_overflowed tells whether the
   /// gradients of a step, which are measured, were not finite.
+  /// \throws Error (invalid_argument) when an iteration has no more calls, and then nothing begins.
   [[nodiscard]] RunSlot<B>& begin_call(std::function<bool(std::uint64_t)> const& has_overflowed) {
+    require(posted_.pending_calls < calls_per_step_,
+            Errc::invalid_argument,
+            "there were as many calls since the last step as calls_per_step allows");
     if (posted_.pending_calls == 0) {
-      slots_.stops_with([&] {
+      stops_behind_steps([&] {
         loss_scale_.adapt(posted_.iteration(), [&](std::uint64_t step) {
           if (auto const& slot = step_slot(step); slot.runs_step(step)) {
             slots_.wait_for_norms(slot);
@@ -104,6 +111,7 @@ class TrainingRuns {
     slot.data().loss_scale = loss_scale_.value();
     slots_.post(slot);
     posted_.add_step(staleness_);
+    mark() = {posted_, loss_scale_};
   }
 
   /// Posts what brings master copies up to date.
@@ -113,7 +121,7 @@ class TrainingRuns {
   }
 
   /// Says that all is finished that was posted, and master copies are up to date.
-  void set_synchronized() noexcept { posted_.visible_step = posted_.steps; }
+  void set_synchronized() noexcept { set_visible(posted_.steps); }
 
   /// What was posted, for a run that reads the newest weights of a master copy while nothing is
   /// under way.
@@ -123,21 +131,54 @@ class TrainingRuns {
     return posted;
   }
 
+  /// Takes back what was posted after step \p step, one of the last three, which is finished; no
+  /// run is under way.
+  void go_back_to(std::uint64_t step) {
+    auto const& then = marks_[step % marks_.size()];
+    posted_ = then.posted;
+    loss_scale_.go_back(then.loss_scale, posted_.iteration());
+  }
+  /// Says that the next call reads the weights of step \p step.
+  void set_visible(std::uint64_t step) noexcept {
+    posted_.visible_step = step;
+    mark().posted.visible_step = step;
+  }
+
   /// Waits for the losses of a run and adds them to \p sum. A loss that is not finite stops the
   /// executor, behind the steps under way, which need nothing of the run.
   /// \throws Error (not_finite) which says \p where that was.
   double add_loss(RunSlot<B> const& slot, std::string const& where, double sum = 0) {
     auto const loss = slots_.wait_for_loss(slot, sum);
     if (!std::isfinite(loss)) {
-      for (auto const& step : steps_) {
-        slots_.wait_complete(step);
-      }
-      slots_.stops_with([&] { throw loss_error(plan_, where); });
+      stops_behind_steps([&] { throw loss_error(plan_, where); });
     }
     return loss;
   }
 
  private:
+  /// What was posted when a step had been.
+  struct Mark {
+    PostedWork posted;
+    LossScaleControl loss_scale;
+  };
+
+  [[nodiscard]] Mark& mark() noexcept { return marks_[posted_.steps % marks_.size()]; }
+
+  /// Lets what \p f throws stop the executor, once the steps under way are complete.
+  template <class F>
+  void stops_behind_steps(F&& f) {
+    slots_.stops_with([&] {
+      try {
+        f();
+      } catch (...) {
+        for (auto const& step : steps_) {
+          slots_.wait_complete(step);
+        }
+        throw;
+      }
+    });
+  }
+
   [[nodiscard]] RunSlot<B> const& step_slot(std::uint64_t step) const {
     return steps_[step % calls_in_flight];
   }
@@ -148,8 +189,10 @@ class TrainingRuns {
   GraphProgram step_program_;
   GraphProgram flush_program_;
   LossScaleControl loss_scale_;
+  std::size_t calls_per_step_;
   int staleness_;
   PostedWork posted_;
+  std::vector<Mark> marks_;  // by step: those that may be under way, and the one before
   std::vector<RunSlot<B>> calls_;
   std::vector<RunSlot<B>> steps_;
   RunSlot<B> flush_;

@@ -31,4 +31,11 @@ ROUNDPIPE_INLINE void LossScaleControl::adapt(
   value_ = scale_->value();
 }
 
+ROUNDPIPE_INLINE void LossScaleControl::go_back(LossScaleControl const& earlier,
+                                                std::uint64_t next_step) {
+  if (scale_ && scale_->recorded() > scale_->newest_step(static_cast<std::size_t>(next_step))) {
+    *this = earlier;
+  }
+}
+
 }  // namespace roundpipe
