@@ -169,8 +169,8 @@ struct Action {
 };
 
 /// The name of an action in errors, traces and checks, for example "backward of layer 3, stage 5,
-/// round 0, micro-batch 1".
-[[nodiscard]] std::string to_string(Action const& action);
+/// round 0, micro-batch 1". \p name: of its layer, or what to call its block; may be empty.
+[[nodiscard]] std::string to_string(Action const& action, std::string const& name = {});
 
 /// How a graph uses one ring.
 struct RingUse {

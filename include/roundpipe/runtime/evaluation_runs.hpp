@@ -7,7 +7,6 @@
 
 #include <roundpipe/concepts/backend.hpp>
 #include <roundpipe/core/bytes.hpp>
-#include <roundpipe/graph/action_graph.hpp>
 #include <roundpipe/model/batch.hpp>
 #include <roundpipe/runtime/batch_feed.hpp>
 #include <roundpipe/runtime/evaluation.hpp>
@@ -45,15 +44,15 @@ namespace roundpipe {
 template <Backend B>
 class EvaluationRuns {
  public:
-  /// Makes the graph of an evaluation of so many micro-batches, at most a round's.
-  using MakeGraph = std::function<ActionGraph(std::size_t)>;
+  /// Makes the program of an evaluation of so many micro-batches, at most a round's.
+  using MakeProgram = std::function<GraphProgram(std::size_t)>;
   /// Waits for a run's losses and adds them to a sum, see \ref RunSlots::wait_for_loss.
   using AddLoss = std::function<double(RunSlot<B> const&, double)>;
 
   /// \p slots must outlive this, and this the executor. \p common is what all evaluations have in
   /// common, with staging for a round.
-  EvaluationRuns(RunSlots<B>& slots, CallData common, MakeGraph make_graph)
-      : slots_(slots), common_(std::move(common)), make_graph_(std::move(make_graph)) {}
+  EvaluationRuns(RunSlots<B>& slots, CallData common, MakeProgram make_program)
+      : slots_(slots), common_(std::move(common)), make_program_(std::move(make_program)) {}
 
   /// Evaluates \p batch a round at a time, with the weights that \p posted says.
   template <class Model>
@@ -89,7 +88,7 @@ class EvaluationRuns {
       return found->second.slot;
     }
     Made made;
-    made.program = std::make_unique<GraphProgram>(make_graph_(micro_batches));
+    made.program = std::make_unique<GraphProgram>(make_program_(micro_batches));
     made.slot = slots_.make(*made.program, common_.stages);
     return made_.emplace(micro_batches, std::move(made)).first->second.slot;
   }
@@ -105,7 +104,7 @@ class EvaluationRuns {
 
   RunSlots<B>& slots_;
   CallData common_;
-  MakeGraph make_graph_;
+  MakeProgram make_program_;
   std::map<std::size_t, Made> made_;  // by number of micro-batches
 };
 

@@ -102,12 +102,13 @@ class Pipeline {
                   planner_.flush_graph(plan_.blocks),
                   options_,
                   planner_.protocol().staleness()),
-        evaluations_(slots_,
-                     evaluation_call(plan_,
-                                     options_.micro_batches_per_round,
-                                     feed_.capacity().batch.tensors.bytes(),
-                                     host_.arena.taker()),
-                     [this](auto count) { return evaluation(count); }),
+        evaluations_(
+            slots_,
+            evaluation_call(plan_,
+                            options_.micro_batches_per_round,
+                            feed_.capacity().batch.tensors.bytes(),
+                            host_.arena.taker()),
+            [this](auto count) { return GraphProgram(evaluation(count), action_names(plan_)); }),
         executor_(backend, actions_, host_.lanes(), options_.devices, cpus_) {
     if (options_.verify) {
       (void)evaluation(options_.micro_batches_per_round);
@@ -185,8 +186,7 @@ class Pipeline {
 
   /// Lets the training go on after an error, or after an exception of the caller's own: drops all
   /// that was posted after the last finished step, as if it had never been, and returns its number.
-  /// \throws Error (aborted) when an error has stopped a step half way, and as \ref
-  ///         Executor::recover does; then the pipeline stays stopped.
+  /// \throws Error (aborted) when a step is half done, and as \ref Executor::recover does.
   std::uint64_t recover() {
     roundpipe::recover(executor_, host_, training_, copies_parameters(planner_.protocol()));
     meters_.set_counted(posted().calls);

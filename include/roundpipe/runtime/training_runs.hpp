@@ -42,9 +42,9 @@ class TrainingRuns {
                int staleness)
       : slots_(slots),
         plan_(plan),
-        call_program_(plan.graph),
-        step_program_(plan.step),
-        flush_program_(std::move(flush)),
+        call_program_(plan.graph, action_names(plan)),
+        step_program_(plan.step, action_names(plan)),
+        flush_program_(std::move(flush), action_names(plan)),
         loss_scale_(options.loss_scale, staleness),
         calls_per_step_(options.calls_per_step),
         staleness_(staleness),

@@ -406,6 +406,7 @@ TEST_CASE("a fault names layer, stage and device, and leaves the weights of a fi
       REQUIRE(error.code() == Errc::device_fault);
       CHECK(error.message().find("injected") != std::string::npos);
       CHECK(error.message().find("of layer ") != std::string::npos);
+      CHECK(error.message().find(" (toy ") != std::string::npos);
       CHECK(error.message().find("stage ") != std::string::npos);
       CHECK(error.message().find("device 1") != std::string::npos);
       CHECK(error_of([&] { pipeline.synchronize(); }).message() == error.message());
