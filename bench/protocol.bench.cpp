@@ -2,8 +2,9 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 
 // What does the optimizer cost an iteration, ordered by events of each block, or by barriers over
-// the whole model? The bench varies the number of layers and the optimizer's time. It also measures
-// what `verify` costs.
+// the whole model? The bench varies the number of layers and the optimizer's time. Updates begin as
+// soon as they can, or (`all_blocks`, the pipeline's default) when all gradients have landed, so
+// that a failed iteration keeps the weights. It also measures what `verify` costs.
 //
 // On the host backend compute and updates are sleeps, so any number of devices fits two cores.
 // Times are the emulation's: only the ratios within one run mean anything. `stall` is the share of
@@ -57,7 +58,10 @@ std::chrono::duration<double> compute_time(std::size_t layers) {
 /// Seconds an iteration in the steady state, if the updates of all \p layers layers together take
 /// \p optimizer_share of \ref compute_time. 0: the loss was wrong.
 template <EventProtocol P>
-double iteration_seconds(P const& protocol, std::size_t layers, double optimizer_share) {
+double iteration_seconds(P const& protocol,
+                         std::size_t layers,
+                         double optimizer_share,
+                         StepStart step_start) {
   constexpr int warm_up = 3;
   constexpr int measured = 6;
   // A P copy moves 6 bytes a parameter, an update 28.
@@ -75,6 +79,7 @@ double iteration_seconds(P const& protocol, std::size_t layers, double optimizer
   HostBackend backend{devices};
   PipelineOptions options;
   options.micro_batches_per_round = micro_batches;
+  options.step_start = step_start;
   Pipeline pipeline{timed_model<Busy>({64_KiB, 64_KiB, forward_time}, layers),
                     Sgd{},
                     backend,
@@ -97,13 +102,15 @@ double iteration_seconds(P const& protocol, std::size_t layers, double optimizer
 }
 
 template <class P>
-void iteration(benchmark::State& state, EventProtocolOptions options) {
+void iteration(benchmark::State& state,
+               EventProtocolOptions options,
+               StepStart start = StepStart::each_block) {
   auto const layers = static_cast<std::size_t>(state.range(0));
   auto const share = static_cast<double>(state.range(1)) / 100;
   double stall = 0;
   for (auto _ : state) {
-    auto const without = iteration_seconds(P(options), layers, 0);
-    auto const with = iteration_seconds(P(options), layers, share);
+    auto const without = iteration_seconds(P(options), layers, 0, start);
+    auto const with = iteration_seconds(P(options), layers, share, start);
     if (without == 0 || with == 0) {
       state.SkipWithError("the loss is wrong");
       return;
@@ -116,6 +123,9 @@ void iteration(benchmark::State& state, EventProtocolOptions options) {
 
 void event_based(benchmark::State& state, EventProtocolOptions options) {
   iteration<LayerEventProtocol>(state, options);
+}
+void all_blocks(benchmark::State& state, EventProtocolOptions options) {
+  iteration<LayerEventProtocol>(state, options, StepStart::all_blocks);
 }
 void blocking(benchmark::State& state, EventProtocolOptions options) {
   iteration<BlockingProtocol>(state, options);
@@ -187,6 +197,18 @@ BENCHMARK_CAPTURE(event_based, gradients, two_gradients)
     ->Apply(by_layers_and_cost);
 BENCHMARK_CAPTURE(event_based, sync, synchronous)
     ->Name("protocol/event/synchronous")
+    ->Apply(by_layers_and_cost);
+BENCHMARK_CAPTURE(all_blocks, doubled, double_master)
+    ->Name("protocol/all_blocks/double")
+    ->Apply(by_layers_and_cost);
+BENCHMARK_CAPTURE(all_blocks, gradients, two_gradients)
+    ->Name("protocol/all_blocks/double_two_gradients")
+    ->Apply(by_layers_and_cost);
+BENCHMARK_CAPTURE(all_blocks, single, single_master)
+    ->Name("protocol/all_blocks/single")
+    ->Apply(by_layers_and_cost);
+BENCHMARK_CAPTURE(all_blocks, sync, synchronous)
+    ->Name("protocol/all_blocks/synchronous")
     ->Apply(by_layers_and_cost);
 BENCHMARK_CAPTURE(blocking, doubled, double_master)
     ->Name("protocol/blocking/double")

@@ -221,6 +221,7 @@ set(ROUNDPIPE_CORE_HEADERS
   include/roundpipe/runtime/pipeline.hpp
   include/roundpipe/runtime/pipeline_options.hpp
   include/roundpipe/runtime/pipeline_plan.hpp
+  include/roundpipe/runtime/recovery.hpp
   include/roundpipe/runtime/report.hpp
   include/roundpipe/runtime/run_meters.hpp
   include/roundpipe/runtime/run_slots.hpp

@@ -182,6 +182,7 @@
 #include <roundpipe/runtime/probe/layer_probe.hpp>
 #include <roundpipe/runtime/probe/measure_costs.hpp>
 #include <roundpipe/runtime/probe/warm_up.hpp>
+#include <roundpipe/runtime/recovery.hpp>
 #include <roundpipe/runtime/report.hpp>
 #include <roundpipe/runtime/run_meters.hpp>
 #include <roundpipe/runtime/run_slots.hpp>

@@ -221,6 +221,12 @@ struct Wrong : HostBackend {
   int make_held_fence() { return 0; }
 };
 using Result = Made<Sgd, Wrong&>;
+#elif defined(RESUME_OF_ONE)
+// expect-error RESUME_OF_ONE: must be 'void resume\(\)'
+struct Wrong : HostBackend {
+  void resume(DeviceId) {}
+};
+using Result = Made<Sgd, Wrong&>;
 #elif defined(WARM_UP_AT_RUN_TIME)
 // expect-error WARM_UP_AT_RUN_TIME: 'warm_up_seconds' must be 'static constexpr double'
 struct Wrong : HostBackend {

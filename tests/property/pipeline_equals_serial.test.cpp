@@ -181,6 +181,9 @@ Outcome outcome_of(Mix const& mix, BatchShape capacity, Trainer& trainer) {
       outcome.digests.push_back(weights_digest(trainer));
     }
     if (step == 0 && mix.evaluated > 0) {
+      if (mix.staleness == 1 && mix.master_copies == 1) {  // else it would see the step before
+        trainer.synchronize();
+      }
       Data const data(extents(mix, capacity, mix.evaluated, 99), mix.seed + 99);
       auto const evaluation = trainer.evaluate(data.batch());
       outcome.evaluation_loss = evaluation.loss;

@@ -168,6 +168,7 @@ struct BackendWithOptIns : BackendArchetype {
   static constexpr int compute_actions_ahead = 4;
   static constexpr float page_table_share = 0;
   static constexpr int unloaded_code_bytes = 0;
+  void resume();
   Fence make_held_fence();
   void before_host_action(LaneKind);
   int host_overhead_bytes();
@@ -178,6 +179,7 @@ struct BackendWithOtherOptIns : BackendArchetype {
   static constexpr std::size_t compute_actions_ahead = 3;
   static constexpr double page_table_share = -1;
   inline static Bytes unloaded_code_bytes = 0;
+  void resume(int);
   Stream make_held_fence();
   void before_host_action();
   void host_overhead_bytes();
@@ -186,9 +188,9 @@ struct BackendWithOtherOptIns : BackendArchetype {
 template <class B>
 constexpr int opt_ins =
     HasWarmUp<B> + HasActionLimit<B> + HasPageTableShare<B> + HasUnloadedCode<B> + HasHeldFence<B> +
-    HasHostActionHook<B> + HasHostOverhead<B> + HasDeviceOverhead<B>;
+    HasResume<B> + HasHostActionHook<B> + HasHostOverhead<B> + HasDeviceOverhead<B>;
 static_assert(opt_ins<BackendArchetype> == 0);
-static_assert(opt_ins<BackendWithOptIns> == 8);
+static_assert(opt_ins<BackendWithOptIns> == 9);
 static_assert(opt_ins<BackendWithOtherOptIns> == 0);
 
 // The host backend's own promises.

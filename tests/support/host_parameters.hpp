@@ -46,7 +46,7 @@ struct HostParameters {
         progress(blocks),
         updater(memory, progress, Sgd{LearningRate::constant(1)}, setup.updater, pool),
         accumulator(memory, setup.updater.seed, 1, {}),
-        copier(memory, 1, {}) {
+        copier(memory, progress, setup.updater.finishes_steps, 1, {}) {
     set_first_values(memory, setup.updater.seed, pool);
   }
 

@@ -38,9 +38,9 @@ namespace roundpipe {
 ///    its first error. An \ref Error keeps its code and place, anything else becomes
 ///    Errc::device_fault. The message names the device, and the work's annotation or the lane.
 ///
-/// An error or \ref abort() stops the backend for good: no work starts any more, copies in flight
-/// end early, records complete without their work, streams pass all waits, and waits of the host
-/// throw the first error, or Errc::aborted where there was none.
+/// An error or \ref abort() stops the backend until \ref resume(): no work starts any more, copies
+/// in flight end early, records complete without their work, streams pass all waits, and waits of
+/// the host throw the first error, or Errc::aborted where there was none.
 ///
 /// Several threads may call all members at once. Destroy everything that a backend made before the
 /// backend; later destruction is allowed, but runs nothing.
@@ -97,6 +97,10 @@ class HostBackend {
   /// Stops the backend unless it is stopped. Does not wait for the work in flight; \ref
   /// Stream::synchronize() and the destructors of streams do.
   void abort() { shared_->status->abort(); }
+
+  /// Lets the backend work again after a stop. All streams must have been destroyed, and no other
+  /// thread may use the backend meanwhile.
+  void resume() { shared_->status->resume(); }
 
  private:
   void check_device(DeviceId device) const;

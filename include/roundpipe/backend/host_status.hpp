@@ -30,7 +30,7 @@ class HostMonitor;
 
 /// The first failure or abort of a backend, and its listeners.
 ///
-/// A stop is final: streams drop their work, waits end, and the cause never changes.
+/// After a stop streams drop their work, waits end, and the cause never changes, until \ref resume.
 class HostStatus {
  public:
   HostStatus() = default;
@@ -51,6 +51,9 @@ class HostStatus {
   /// not null.
   void fail(DeviceId device, LaneKind lane, char const* label);
 
+  /// Forgets the stop. No stream may be left, and no other thread may use the backend.
+  void resume();
+
   /// Counts work that is enqueued and has neither run nor been dropped.
   void add_pending() noexcept { pending_.fetch_add(1, std::memory_order_relaxed); }
   void remove_pending() noexcept { pending_.fetch_sub(1, std::memory_order_release); }
@@ -70,7 +73,7 @@ class HostStatus {
   std::atomic<bool> stopped_ = false;
   std::atomic<std::size_t> pending_ = 0;
   std::mutex mutex_;  // locked before the mutex of a monitor, never after
-  Cause cause_;       // written once, before stopped_ is set
+  Cause cause_;       // written before stopped_ is set
   std::vector<HostMonitor*> monitors_;
 };
 

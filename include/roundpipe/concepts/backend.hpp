@@ -123,11 +123,12 @@ concept DeviceList = requires(D& devices, DeviceId device) {
 ///    zeroed). When no such slab is available, they throw `Error` with a code equal to
 ///    `std::errc::not_enough_memory`.
 /// 3. Errors of enqueued work are sticky: every later wait throws the first one. `abort()` ends all
-///    pending waits, lets streams drain, and is final.
+///    pending waits, lets streams drain, and is final, unless there is a `resume()`.
 /// 4. Everything that a backend made is destroyed before the backend.
 ///
-/// Opt-ins: `make_held_fence` (\ref HasHeldFence), `before_host_action` (\ref HasHostActionHook),
-/// `compute_actions_ahead` (\ref HasActionLimit), `warm_up_seconds` (\ref HasWarmUp), and those of
+/// Opt-ins: `resume` (\ref HasResume), `make_held_fence` (\ref HasHeldFence), `before_host_action`
+/// (\ref HasHostActionHook), `compute_actions_ahead` (\ref HasActionLimit), `warm_up_seconds` (\ref
+/// HasWarmUp), and those of
 /// \ref DeviceList.
 template <class B>
 concept Backend =
@@ -183,6 +184,12 @@ concept HasUnloadedCode = requires {
   { D::unloaded_code_bytes } -> std::convertible_to<Bytes>;
   typename std::integral_constant<Bytes, D::unloaded_code_bytes>;
 };
+
+/// \brief A backend that works again after an error or an `abort()`: `resume()` is called when all
+/// its streams are destroyed, and throws where devices are broken for good. Memory and events stay
+/// valid, fences are made anew; reason: a training may go on after a bad batch.
+template <class B>
+concept HasResume = requires(B& backend) { backend.resume(); };
 
 /// \brief A backend that makes fences that ignore `abort()`: their maker signals the largest
 /// `std::int64_t` to let all waiters pass; reason: where enqueued work still runs after an

@@ -130,6 +130,9 @@ consteval bool check_backend() {
   static_assert(Backend<B>,
                 "the backend lacks a member that Backend (concepts/backend.hpp) asks for");
   static_assert(
+      HasResume<B> || !requires { &B::resume; },
+      "a backend's member 'resume' must be 'void resume()'");
+  static_assert(
       HasHeldFence<B> || !requires { &B::make_held_fence; },
       "a backend's member 'make_held_fence' must be 'Fence make_held_fence()'");
   static_assert(

@@ -107,7 +107,6 @@ class CudaBackend {
   }
   CudaBackend(CudaBackend const&) = delete;
   CudaBackend& operator=(CudaBackend const&) = delete;
-  ~CudaBackend() = default;
 
   [[nodiscard]] std::size_t device_count() const noexcept { return properties_.size(); }
 
@@ -117,8 +116,7 @@ class CudaBackend {
     return options_.devices[device.index()];
   }
 
-  /// What operations on the backend's streams keep between calls; see \ref
-  /// MatmulAlgorithms for an example. Valid while the backend lives.
+  /// What operations on the backend's streams keep between calls. Valid while the backend lives.
   [[nodiscard]] CudaResources& resources() const noexcept { return *options_.resources; }
 
   /// Name, budget, the link's speed and rough peaks. \throws Error (invalid_argument) when there is
@@ -153,8 +151,7 @@ class CudaBackend {
   /// A new fence, at 0.
   [[nodiscard]] Fence make_fence() const { return fence(true); }
 
-  /// A new fence, at 0, that \ref abort leaves as it is: its owner opens it by signalling the
-  /// largest std::int64_t.
+  /// A new fence, at 0, that \ref abort leaves as it is; see \ref HasHeldFence.
   [[nodiscard]] Fence make_held_fence() const { return fence(false); }
 
   /// A slab of \p bytes of \p device, content undefined. \throws Error (over_budget) when it would
@@ -207,9 +204,13 @@ class CudaBackend {
     return resident - std::min(resident, pinned_.load() + borrowed_bytes_);
   }
 
-  /// Stops the backend: opens its fences, and lets streams enqueue nothing more. What is enqueued
-  /// still runs; the destructors of streams wait for it, this function does not.
+  /// Stops the backend, see above; does not wait for what is enqueued.
   void abort() noexcept { status_->abort(); }
+  /// Undoes that, when no stream is left. \throws Error where enqueued work has broken a device.
+  void resume() {
+    std::ranges::for_each(options_.devices, &memory_info);
+    status_->resume();
+  }
 
  private:
   static constexpr int oldest_capability = 80;

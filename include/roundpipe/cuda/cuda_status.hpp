@@ -40,6 +40,12 @@ class CudaStatus {
     }
   }
 
+  /// Fences that are added from now on are closed again, and streams enqueue.
+  void resume() noexcept {
+    std::lock_guard const lock(mutex_);
+    aborted_.store(false, std::memory_order_release);
+  }
+
   /// From now on until \ref remove_fence, \ref abort opens \p flag.
   void add_fence(std::uint64_t& flag) {
     std::lock_guard const lock(mutex_);

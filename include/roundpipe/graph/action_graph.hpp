@@ -169,8 +169,8 @@ struct Action {
 };
 
 /// The name of an action in errors, traces and checks, for example "backward of layer 3, stage 5,
-/// round 0, micro-batch 1".
-[[nodiscard]] std::string to_string(Action const& action);
+/// round 0, micro-batch 1". \p name: of its layer, or what to call its block; may be empty.
+[[nodiscard]] std::string to_string(Action const& action, std::string const& name = {});
 
 /// How a graph uses one ring.
 struct RingUse {
@@ -183,8 +183,8 @@ struct RingUse {
 /// The role of a graph, which says how the graph uses doubled copies and buffers.
 /// With s steps issued before the graph and iteration t = s + 1: a training call writes gradient
 /// buffer t mod n, and its uploads read W_v, the weights of the newest step that the staleness
-/// allows, from master copy v mod m. A step reads gradient buffer t mod n and writes W_t. A P copy
-/// writes W_s.
+/// allows, or that a flush has brought, from master copy v mod m. An evaluation reads W_s where m
+/// is 2, else W_v. A step reads gradient buffer t mod n and writes W_t. A P copy writes W_s.
 enum class GraphRole : std::uint8_t { call, evaluation, step, flush };
 
 /// The actions of one call, or of one step, in issue order: every wait points backwards.

@@ -90,9 +90,9 @@ struct TrainingSteps {
   std::size_t calls_per_step = 1;
 };
 
-/// Three iterations, an evaluation of two rounds with the newest weights, and three more
-/// iterations, so that both master copies and both gradient buffers take both roles. With several
-/// calls in a step, another evaluation runs between the last two calls.
+/// An iteration, an evaluation of two rounds, two more iterations, a flush and another evaluation,
+/// and three more iterations, so that both master copies and both gradient buffers take both roles.
+/// With several calls in a step, another evaluation runs between the last two calls.
 [[nodiscard]] GraphSequence training_sequence(TrainingSteps const& graphs, std::size_t devices);
 
 }  // namespace roundpipe

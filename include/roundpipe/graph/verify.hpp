@@ -76,8 +76,8 @@ namespace detail {
 /// skips side inputs, losses and results, which belong to the controller, and scratch, which only
 /// the compute lane uses.
 /// \p sequence should hold everything between two equal calls: several calls in a step where the
-/// training has them, steps, evaluations (each after a flush, if there is one, and a
-/// `synchronize`), and enough iterations that every device takes every part.
+/// training has them, steps, evaluations (each after a `synchronize`), flushes (each between two),
+/// and enough iterations that every device takes every part.
 [[nodiscard]] std::vector<Violation> verify(GraphSequence const& sequence, std::size_t most = 16);
 
 /// Checks two consecutive runs of \p graph.

@@ -47,8 +47,8 @@ class DynamicLossScale {
   }
 
   /// Records, in step order, whether the next step overflowed.
-  /// \throws Error (not_finite) when it overflowed at the smallest scale; the step is then not
-  /// recorded.
+  /// \throws Error (not_finite) when it overflowed at the smallest scale; the step is recorded
+  /// then, too, so that the caller may go on.
   void record(bool overflowed);
 
   [[nodiscard]] std::size_t recorded() const noexcept { return recorded_; }

@@ -22,7 +22,8 @@ struct StepOptions {
   /// Whether the sums of squares of all gradients are known before any block is updated: for
   /// clipping by global norm, and to skip steps whose gradients have overflowed.
   bool measures_gradients = false;
-  /// Whether no block is updated before the gradients of all blocks have landed.
+  /// Whether no block is updated, and no P copy is made, before the gradients of all blocks have
+  /// landed (and are measured), so that a step that begins can be finished.
   bool waits_for_all = false;
   /// Whether the update reads the master copy of the step before, for it has no weights of its own.
   bool reads_master = false;
@@ -54,8 +55,8 @@ template <EventProtocol P>
 
 }  // namespace detail
 
-/// The graph of one optimizer step: P copies of all blocks, where they are actions of their own
-/// (and then those of the step before); norms, if wanted; and updates, in the order in which
+/// The graph of one optimizer step: norms, if wanted; P copies of all blocks, where they are
+/// actions of their own (and then those of the step before); and updates, in the order in which
 /// gradients land. In synchronous mode with norms, when all gradients are there, updates come in
 /// the order in which the next iteration needs the weights. Frozen blocks have no part in it.
 template <EventProtocol P>

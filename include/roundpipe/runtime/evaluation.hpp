@@ -11,6 +11,7 @@
 #include <roundpipe/core/tensor.hpp>
 
 #include <cstddef>
+#include <cstdint>
 #include <vector>
 
 namespace roundpipe {
@@ -18,7 +19,8 @@ namespace roundpipe {
 /// The outcome of one evaluation, in memory of its own.
 struct Evaluation {
   double loss = 0;
-  std::vector<TensorTable> tables;              ///< By micro-batch: its results, at its extents.
+  std::uint64_t step = 0;           ///< The step whose weights it saw; 0: the first values.
+  std::vector<TensorTable> tables;  ///< By micro-batch: its results, at its extents.
   std::vector<std::vector<std::byte>> results;  ///< By micro-batch: the table's block.
 
   /// The elements of result \p index of micro-batch \p micro_batch; they live as long as this.

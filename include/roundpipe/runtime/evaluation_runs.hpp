@@ -7,7 +7,6 @@
 
 #include <roundpipe/concepts/backend.hpp>
 #include <roundpipe/config.hpp>
-#include <roundpipe/graph/action_graph.hpp>
 #include <roundpipe/model/batch.hpp>
 #include <roundpipe/model/shape_cache.hpp>
 #include <roundpipe/runtime/batch_feed.hpp>
@@ -40,16 +39,16 @@ namespace roundpipe {
 template <Backend B>
 class EvaluationRuns {
  public:
-  /// Makes the graph of an evaluation of so many micro-batches, at most a round's.
-  using MakeGraph = std::function<ActionGraph(std::size_t)>;
+  /// Makes the program of an evaluation of so many micro-batches, at most a round's.
+  using MakeProgram = std::function<GraphProgram(std::size_t)>;
   /// Waits for a run's losses and adds them to a sum, see \ref RunSlots::wait_for_loss.
   using AddLoss = std::function<double(RunSlot<B> const&, double)>;
 
   /// \p slots must outlive this, and this the executor. \p common: see \ref evaluation_call.
-  EvaluationRuns(RunSlots<B>& slots, CallData common, MakeGraph make_graph)
-      : slots_(slots), common_(std::move(common)), make_graph_(std::move(make_graph)) {}
+  EvaluationRuns(RunSlots<B>& slots, CallData common, MakeProgram make_program)
+      : slots_(slots), common_(std::move(common)), make_program_(std::move(make_program)) {}
 
-  /// Evaluates \p batch a round at a time.
+  /// Evaluates \p batch a round at a time, with the weights that \p posted says.
   template <class Model>
   [[nodiscard]] Evaluation run(BatchFeed<Model>& feed,
                                Batch const& batch,
@@ -57,6 +56,7 @@ class EvaluationRuns {
                                PostedWork const& posted,
                                AddLoss const& add_loss) {
     Evaluation evaluation;
+    evaluation.step = posted.visible_step;
     auto const most = common_.micro_batches_per_round;
     for (std::size_t first = 0; first < batch.size(); first += most) {
       auto const count = std::min(most, batch.size() - first);
@@ -82,7 +82,7 @@ class EvaluationRuns {
       return found->second.slot;
     }
     Made made;
-    made.program = std::make_unique<GraphProgram>(make_graph_(micro_batches));
+    made.program = std::make_unique<GraphProgram>(make_program_(micro_batches));
     made.slot = slots_.make(*made.program, common_.stages);
     return made_.emplace(micro_batches, std::move(made)).first->second.slot;
   }
@@ -98,7 +98,7 @@ class EvaluationRuns {
 
   RunSlots<B>& slots_;
   CallData common_;
-  MakeGraph make_graph_;
+  MakeProgram make_program_;
   std::map<std::size_t, Made> made_;  // by number of micro-batches
 };
 

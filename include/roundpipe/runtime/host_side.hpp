@@ -76,8 +76,11 @@ struct HostSide {
                  options.seed},
                 update_pool),
         accumulator(parameters, options.seed, cpus.optimizer_threads, cpus.optimizer),
-        copier(
-            parameters, copies_parameters(protocol) ? cpus.optimizer_threads : 1, cpus.optimizer),
+        copier(parameters,
+               progress,
+               waits_for_all(options),
+               copies_parameters(protocol) ? cpus.optimizer_threads : 1,
+               cpus.optimizer),
         boundaries(plan.host.rings, arena.taker()) {
     set_first_values(parameters, options.seed, update_pool);
   }

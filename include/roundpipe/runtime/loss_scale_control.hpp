@@ -26,6 +26,10 @@ class LossScaleControl {
   /// \throws Error as \ref DynamicLossScale does, and what \p has_overflowed throws.
   void adapt(std::uint64_t next_step, std::function<bool(std::uint64_t)> const& has_overflowed);
 
+  /// Becomes \p earlier where this knows of steps that iteration \p next_step, which is to begin
+  /// again, must not know of.
+  void go_back(LossScaleControl const& earlier, std::uint64_t next_step);
+
   [[nodiscard]] double value() const noexcept { return value_; }
 
   /// None without a loss scale.

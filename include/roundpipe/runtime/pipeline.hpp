@@ -23,6 +23,7 @@
 #include <roundpipe/runtime/host_side.hpp>
 #include <roundpipe/runtime/pipeline_options.hpp>
 #include <roundpipe/runtime/pipeline_plan.hpp>
+#include <roundpipe/runtime/recovery.hpp>
 #include <roundpipe/runtime/report.hpp>
 #include <roundpipe/runtime/run_meters.hpp>
 #include <roundpipe/runtime/run_slots.hpp>
@@ -43,9 +44,8 @@ namespace roundpipe {
 ///
 /// One thread, the controller, calls all members. An error on a thread of a device or of the host
 /// stops the pipeline; the controller's next call throws the first such error. After that the
-/// report still works, and so does reading the weights, which are those of the last finished step;
-/// but where the error has stopped a step half way (see \ref StepStart), reading them throws.
-/// A call that refuses its arguments changes nothing.
+/// report and reading the weights, those of the last finished step, still work, and \ref recover
+/// lets the training go on. A call that refuses its arguments changes nothing.
 ///
 /// \tparam M a \ref Model on the backend's streams. \tparam S deals stages to devices. \tparam T
 /// cuts and places copies. \tparam E orders the optimizer. \tparam P cuts the model into stages.
@@ -135,9 +135,6 @@ class Pipeline {
   double forward_backward(Batch const& batch) {
     executor_.rethrow();
     require_call_size(batch, options_.micro_batches_per_round, options_.rounds);
-    require(posted().pending_calls < options_.calls_per_step,
-            Errc::invalid_argument,
-            "there were as many calls since the last step as calls_per_step allows");
     auto const sliced = feed_.slice(batch);
     warm_ups_.meet(batch);
     auto const& slot = training_.begin_call(host_.overflow_test());
@@ -155,26 +152,38 @@ class Pipeline {
     training_.post_step();
   }
 
-  /// Runs forward of \p batch, any number of micro-batches, with the newest weights: it
-  /// synchronizes first, so that with staleness 1 the next iteration, too, begins with them.
+  /// Runs forward of \p batch, any number of micro-batches, when all that was posted is finished;
+  /// the training goes on as if there had been no evaluation. It sees the newest weights, with P
+  /// copies (\ref copies_parameters) those that the next call reads; `Evaluation::step` says which.
   /// \throws Error as \ref forward_backward does.
   Evaluation evaluate(Batch const& batch) {
     auto const sliced = feed_.slice(batch);
-    synchronize();
+    executor_.synchronize();
     warm_ups_.meet(batch);
-    return evaluations_.run(feed_, batch, sliced, posted(), [this](auto const& slot, double sum) {
+    auto const seen = training_.newest(copies_parameters(planner_.protocol()));
+    return evaluations_.run(feed_, batch, sliced, seen, [this](auto const& slot, double sum) {
       return training_.add_loss(slot, "an evaluation", sum);
     });
   }
 
   /// Returns when all calls and steps are finished and the master copies hold the newest weights.
+  /// The next iteration, too, begins with them.
   void synchronize() {
-    executor_.rethrow();
+    executor_.synchronize();
     if (copies_parameters(planner_.protocol())) {
       training_.post_flush();
+      executor_.synchronize();
     }
-    executor_.synchronize();
     training_.set_synchronized();
+  }
+
+  /// Lets the training go on after an error, or after an exception of the caller's own: drops all
+  /// that was posted after the last finished step, as if it had never been, and returns its number.
+  /// \throws Error (aborted) when a step is half done, and as \ref Executor::recover does.
+  std::uint64_t recover() {
+    roundpipe::recover(executor_, host_, training_, copies_parameters(planner_.protocol()));
+    meters_.set_counted(posted().calls);
+    return posted().steps;
   }
 
   [[nodiscard]] PipelinePlan const& plan() const noexcept { return plan_; }
@@ -272,10 +281,11 @@ class Pipeline {
   }
 
  private:
-  /// The graph of an evaluation. \throws Error as \ref plan_evaluation does.
-  [[nodiscard]] ActionGraph evaluation(std::size_t micro_batches) const {
+  /// The program of an evaluation. \throws Error as \ref plan_evaluation does.
+  [[nodiscard]] GraphProgram evaluation(std::size_t micro_batches) const {
     auto const& flush = training_.flush_program().graph();
-    return plan_evaluation(planner_, plan_, flush, options_, micro_batches);
+    auto graph = plan_evaluation(planner_, plan_, flush, options_, micro_batches);
+    return GraphProgram(std::move(graph), action_names(plan_));
   }
   [[nodiscard]] PostedWork const& posted() const noexcept { return training_.posted(); }
 

@@ -37,12 +37,13 @@ enum class CostSource {
 
 /// When a step's updates begin.
 enum class StepStart {
-  /// Each block's as soon as its gradient has landed, while backward goes on. An error of a device
-  /// in that time leaves the step half done: the weights are lost.
-  each_block,
-  /// All after the last gradient of the iteration, so that after any error the weights are those of
-  /// the last finished step.
+  /// All after the last gradient of the iteration. A failed iteration leaves the weights and states
+  /// of the last finished step, and `Pipeline::recover` goes on from there.
   all_blocks,
+  /// Each block's as soon as its gradient has landed, while backward goes on. Faster with one
+  /// master copy and with staleness 0; but an error of a device in that time leaves the step
+  /// half done, and the weights are lost.
+  each_block,
 };
 
 /// Options of \ref Pipeline.
@@ -62,7 +63,7 @@ struct PipelineOptions {
   StateType state_type = StateType::fp32;        ///< What the optimizer keeps.
   std::optional<LossScaleOptions> loss_scale{};  ///< For f16; a step that overflows is skipped.
   /// Steps that clip or have a loss scale begin with all blocks in any case.
-  StepStart step_start = StepStart::each_block;
+  StepStart step_start = StepStart::all_blocks;
   CostSource costs = CostSource::estimated;
   /// The costs of the layers at \ref capacity, where they are known already: \ref automatic has
   /// measured them. They replace \ref costs.

@@ -22,6 +22,7 @@
 #include <roundpipe/plan/planner.hpp>
 #include <roundpipe/plan/step_graph.hpp>
 #include <roundpipe/runtime/device_budget.hpp>
+#include <roundpipe/runtime/execute/graph_program.hpp>
 #include <roundpipe/runtime/pipeline_options.hpp>
 #include <roundpipe/runtime/probe/cost_file.hpp>
 #include <roundpipe/runtime/probe/measure_costs.hpp>
@@ -60,6 +61,9 @@ inline constexpr std::size_t calls_in_flight = 2;
 /// Whether no block is updated before all gradients of the iteration are there.
 [[nodiscard]] bool waits_for_all(PipelineOptions const& options);
 [[nodiscard]] StepOptions step_options(PipelineOptions const& options, std::size_t state_arrays);
+
+/// Names the layer or the block of each action, for errors. \p plan must outlive it.
+[[nodiscard]] NameOfAction action_names(PipelinePlan const& plan);
 
 /// What \p where, a call or an evaluation, throws when its loss is not finite.
 [[nodiscard]] Error loss_error(PipelinePlan const& plan, std::string const& where);

@@ -19,7 +19,7 @@ namespace roundpipe {
 
 /// Figures of a pipeline's life; shares are of the time in which training calls ran.
 struct Report {
-  std::size_t calls = 0;            ///< Training calls.
+  std::size_t calls = 0;            ///< Training calls, but for those that were dropped.
   std::uint64_t steps = 0;          ///< Finished steps.
   std::uint64_t skipped_steps = 0;  ///< Those among them whose gradients overflowed.
   double training_s = 0;  ///< From first to last action of the training calls, overlaps once.

@@ -43,6 +43,9 @@ class RunMeters {
     leave_out(runs);
   }
 
+  /// Says that \p runs training runs count, whatever was added: the others were dropped.
+  void set_counted(std::size_t runs) noexcept { counted_ = runs; }
+
   /// Sets the figures of time of \p report.
   void fill(Report& report) const {
     busy_.fill(report);

@@ -44,11 +44,13 @@ class TrainingRuns {
                int staleness)
       : slots_(slots),
         plan_(plan),
-        call_program_(plan.graph),
-        step_program_(plan.step),
-        flush_program_(std::move(flush)),
+        call_program_(plan.graph, action_names(plan)),
+        step_program_(plan.step, action_names(plan)),
+        flush_program_(std::move(flush), action_names(plan)),
         loss_scale_(options.loss_scale, staleness),
-        staleness_(staleness) {}
+        calls_per_step_(options.calls_per_step),
+        staleness_(staleness),
+        marks_(calls_in_flight + 1, Mark{posted_, loss_scale_}) {}
 
   TrainingRuns(TrainingRuns const&) = delete;
   TrainingRuns& operator=(TrainingRuns const&) = delete;
@@ -74,9 +76,13 @@ class TrainingRuns {
 
   /// Begins a training call, whose batch is then staged. \p has_overflowed tells whether the
   /// gradients of a step, which are measured, were not finite.
+  /// \throws Error (invalid_argument) when an iteration has no more calls, and then nothing begins.
   [[nodiscard]] RunSlot<B>& begin_call(std::function<bool(std::uint64_t)> const& has_overflowed) {
+    require(posted_.pending_calls < calls_per_step_,
+            Errc::invalid_argument,
+            "there were as many calls since the last step as calls_per_step allows");
     if (posted_.pending_calls == 0) {
-      slots_.stops_with([&] {
+      stops_behind_steps([&] {
         loss_scale_.adapt(posted_.iteration(), [&](std::uint64_t step) {
           if (auto const& slot = step_slot(step); slot.runs_step(step)) {
             slots_.wait_for_norms(slot);
@@ -93,6 +99,7 @@ class TrainingRuns {
     call.begins_gradients = posted_.pending_calls == 0;
     return slot;
   }
+
   /// Posts the call that has begun; \p gradient_scale is one over the terms of its loss.
   void post_call(RunSlot<B> const& slot, double gradient_scale) {
     slot.data().gradient_scale = gradient_scale * slot.data().loss_scale;
@@ -107,6 +114,7 @@ class TrainingRuns {
     slot.data().loss_scale = loss_scale_.value();
     slots_.post(slot);
     posted_.add_step(staleness_);
+    mark() = {posted_, loss_scale_};
   }
 
   /// Posts what brings master copies up to date.
@@ -116,7 +124,28 @@ class TrainingRuns {
   }
 
   /// Says that all is finished that was posted, and master copies are up to date.
-  void set_synchronized() noexcept { posted_.visible_step = posted_.steps; }
+  void set_synchronized() noexcept { set_visible(posted_.steps); }
+
+  /// What was posted, for a run that reads the newest weights of a master copy while nothing is
+  /// under way.
+  [[nodiscard]] PostedWork newest(bool copies_parameters) const noexcept {
+    auto posted = posted_;
+    posted.visible_step = copies_parameters ? posted.visible_step : posted.steps;
+    return posted;
+  }
+
+  /// Takes back what was posted after step \p step, one of the last three, which is finished; no
+  /// run is under way.
+  void go_back_to(std::uint64_t step) {
+    auto const& then = marks_[step % marks_.size()];
+    posted_ = then.posted;
+    loss_scale_.go_back(then.loss_scale, posted_.iteration());
+  }
+  /// Says that the next call reads the weights of step \p step.
+  void set_visible(std::uint64_t step) noexcept {
+    posted_.visible_step = step;
+    mark().posted.visible_step = step;
+  }
 
   /// Where the training stands, but for its skipped steps. Call it and \ref restore while nothing
   /// is under way. \p has_overflowed: see \ref begin_call.
@@ -149,6 +178,7 @@ class TrainingRuns {
     posted_ = {.calls = static_cast<std::size_t>(position.calls),
                .steps = position.step,
                .visible_step = position.visible_step};
+    mark() = {posted_, loss_scale_};
     slots_.executor().set_first_device(static_cast<std::size_t>(position.first_device));
   }
 
@@ -167,15 +197,35 @@ class TrainingRuns {
   double add_loss(RunSlot<B> const& slot, std::string const& where, double sum = 0) {
     auto const loss = slots_.wait_for_loss(slot, sum);
     if (!std::isfinite(loss)) {
-      for (auto const& step : steps_) {
-        slots_.wait_complete(step);
-      }
-      slots_.stops_with([&] { throw loss_error(plan_, where); });
+      stops_behind_steps([&] { throw loss_error(plan_, where); });
     }
     return loss;
   }
 
  private:
+  /// What was posted when a step had been.
+  struct Mark {
+    PostedWork posted;
+    LossScaleControl loss_scale;
+  };
+
+  [[nodiscard]] Mark& mark() noexcept { return marks_[posted_.steps % marks_.size()]; }
+
+  /// Lets what \p f throws stop the executor, once the steps under way are complete.
+  template <class F>
+  void stops_behind_steps(F&& f) {
+    slots_.stops_with([&] {
+      try {
+        f();
+      } catch (...) {
+        for (auto const& step : steps_) {
+          slots_.wait_complete(step);
+        }
+        throw;
+      }
+    });
+  }
+
   [[nodiscard]] RunSlot<B> const& step_slot(std::uint64_t step) const {
     return steps_[step % calls_in_flight];
   }
@@ -186,8 +236,10 @@ class TrainingRuns {
   GraphProgram step_program_;
   GraphProgram flush_program_;
   LossScaleControl loss_scale_;
+  std::size_t calls_per_step_;
   int staleness_;
   PostedWork posted_;
+  std::vector<Mark> marks_;  // by step: those that may be under way, and the one before
   std::vector<RunSlot<B>> calls_;
   std::vector<RunSlot<B>> steps_;
   RunSlot<B> flush_;

@@ -35,6 +35,8 @@ class WeightAccess {
 
   /// \throws Error (aborted) when an error has stopped a step half way.
   void require_whole() const;
+  /// \throws Error (aborted) when it has stopped even the step's first P copies half way.
+  void require_resumable() const;
 
   /// Calls `f(name, shape, values)` for every parameter, in layer order, shared ones once; values
   /// are fp32 and live until \p f returns.

@@ -24,6 +24,9 @@ class FirstError {
   /// Throws the error, if there is one.
   void rethrow() const;
 
+  /// Forgets the error: the next one is the first.
+  void clear() noexcept;
+
  private:
   mutable std::mutex mutex_;
   std::exception_ptr error_;

@@ -23,6 +23,7 @@
 #include <fstream>
 #include <iterator>
 #include <span>
+#include <stdexcept>
 #include <string>
 #include <utility>
 #include <variant>
@@ -492,6 +493,52 @@ TEST_CASE("a pipeline ends with the bits of the serial trainer") {
     pipeline.step();
   }
   CHECK(weights_digest(serial) == weights_digest(pipeline));
+}
+
+/// Refuses tokens that are not in the table, when it runs.
+struct StrictLookup : Lookup {
+  void forward(ForwardContext<HostStream>& ctx) const {
+    ctx.stream().launch([tokens = ctx.side_input(0).as<std::int32_t const>(), v = vocabulary] {
+      for (std::size_t i = 0; i < tokens.size(); ++i) {
+        if (tokens.device_pointer()[i] >= v) {
+          throw std::out_of_range("there is no such token");
+        }
+      }
+    });
+    Lookup::forward(ctx);
+  }
+};
+
+TEST_CASE("a training goes on after a bad batch") {
+  Sequential const model{StrictLookup{}, repeat(3, Squash{}), Guess{}};
+  HostBackend backend;
+  Pipeline pipeline{
+      model,
+      AdamW(),
+      backend,
+      PipelineOptions{.capacity = {.rows = 2, .length = 3}, .micro_batches_per_round = 4}};
+  std::vector<std::int32_t> const bad(tokens.size(), 9);
+  int bad_batches = 0;
+  auto const next_batch = [&](std::uint64_t done) {
+    auto result = batch();
+    if (done == 2 && bad_batches++ == 0) {
+      result.set("tokens", bad);
+    }
+    return result;
+  };
+  std::uint64_t step = 0;  // steps that are done
+  while (step < 6) {
+    try {
+      pipeline.forward_backward(next_batch(step));
+      pipeline.step();
+      ++step;
+    } catch (Error const& error) {
+      std::printf("behind step %d: %s\n", static_cast<int>(step), error.what());
+      step = pipeline.recover();
+    }
+  }
+  CHECK(bad_batches > 0);
+  CHECK(pipeline.report().steps == 6);
 }
 
 TEST_CASE("a pipeline reports its plan, its losses, its results and its weights") {

@@ -127,23 +127,31 @@ TEST_CASE("a P copy copies the result of the step before its own") {
   CHECK(contents(actions[3]) == Contents{2, 2});
 }
 
-TEST_CASE("after a synchronization, evaluations and calls read the newest weights") {
-  auto const call = with(graph_of({upload()}), 1, 2);
-  auto const evaluation = with(graph_of({upload()}, GraphRole::evaluation), 1, 2);
-  auto const step = with(graph_of({update()}, GraphRole::step), 1, 2);
-  auto const actions = GraphSequence(1)
-                           .add(step)
-                           .synchronize()
-                           .add(evaluation)
-                           .add(call)
-                           .add(step)
-                           .add(call)
-                           .unroll();
-  CHECK(actions[0].epoch == 0);
-  CHECK(actions[1].epoch == 1);
-  CHECK(contents(actions[1]) == Contents{1});
-  CHECK(contents(actions[2]) == Contents{1});
-  CHECK(contents(actions[4]) == Contents{1});
+TEST_CASE("evaluations read the newest weights of a master copy, and after a flush calls do, too") {
+  for (std::size_t const masters : {1, 2}) {
+    auto const call = with(graph_of({upload()}), 1, masters);
+    auto const evaluation = with(graph_of({upload()}, GraphRole::evaluation), 1, masters);
+    auto const step = with(graph_of({update()}, GraphRole::step), 1, masters);
+    auto const flush = graph_of({}, GraphRole::flush);
+    auto const actions = GraphSequence(1)
+                             .add(step)
+                             .synchronize()
+                             .add(evaluation)
+                             .add(call)
+                             .add(flush)
+                             .synchronize()
+                             .add(call)
+                             .add(step)
+                             .add(call)
+                             .unroll();
+    CHECK(actions[0].epoch == 0);
+    CHECK(actions[1].epoch == 1);
+    CHECK(contents(actions[1]) == Contents{masters - 1});
+    CHECK(contents(actions[2]) == Contents{0});
+    CHECK(actions[3].epoch == 2);
+    CHECK(contents(actions[3]) == Contents{1});
+    CHECK(contents(actions[5]) == Contents{1});
+  }
 }
 
 TEST_CASE("with two gradient buffers iteration t writes, and step t reads, buffer t mod 2") {
@@ -206,7 +214,7 @@ TEST_CASE("a training sequence has every role, and evaluations between steps and
   auto const call = graph_of({upload()});
   auto const step = with(graph_of({update()}, GraphRole::step), 1, 1);
   auto const flush = graph_of({}, GraphRole::flush);
-  auto const evaluation = graph_of({upload()}, GraphRole::evaluation);
+  auto const evaluation = with(graph_of({upload()}, GraphRole::evaluation), 1, 1);
   auto const actions = training_sequence({call, step, flush, evaluation, 2}, 1).unroll();
   std::vector<GraphRole> roles;
   for (auto const& action : actions) {
@@ -215,12 +223,15 @@ TEST_CASE("a training sequence has every role, and evaluations between steps and
   auto const c = GraphRole::call;
   auto const s = GraphRole::step;
   auto const e = GraphRole::evaluation;
-  CHECK(roles == std::vector{c, c, s, c, c, s, c, c, s, e, e, c, c, s, c, c, s, c, e, e, c, s});
-  CHECK(actions[9].epoch == 1);
-  CHECK(contents(actions[9]) == Contents{3});
-  CHECK(actions[18].epoch == 2);
-  CHECK(contents(actions[18]) == Contents{5});  // newer than the weights that the call before reads
-  CHECK(contents(actions[17]) == Contents{4});
+  CHECK(roles ==
+        std::vector{c, c, s, e, e, c, c, s, c, c, s, e, e, c, c, s, c, c, s, c, e, e, c, s});
+  CHECK(actions[3].epoch == 1);
+  CHECK(contents(actions[3]) == Contents{0});  // as the next call
+  CHECK(actions[11].epoch == 4);
+  CHECK(contents(actions[11]) == Contents{3});  // behind the flush
+  CHECK(actions[20].epoch == 5);
+  CHECK(contents(actions[20]) == Contents{4});
+  CHECK(contents(actions[22]) == Contents{4});
 }
 
 }  // namespace graph_sequence_test

@@ -109,6 +109,24 @@ TEST_CASE("only on request, updates wait for the gradients of all blocks") {
   }
 }
 
+TEST_CASE(
+    "where updates wait for all gradients, P copies do, and for all norms and earlier updates") {
+  auto const graph =
+      build_step_graph(blocks(), single, {.measures_gradients = true, .waits_for_all = true});
+  std::size_t copies = 0;
+  for (auto const& action : graph.actions) {
+    if (action.kind == ActionKind::copy_parameters) {
+      ++copies;
+      for (std::size_t b = 0; b < 4; ++b) {
+        CHECK(waits_for(action, {BlockId(b), BlockEventKind::gradient_write}));
+        CHECK(waits_for(action, {BlockId(b), BlockEventKind::optimizer_step}));
+      }
+      CHECK(action.waits == std::vector{ActionId(3)});  // the last norm
+    }
+  }
+  CHECK(copies == 4);
+}
+
 TEST_CASE("the gradient of every block is measured once, before any update") {
   for (auto const* protocol : {&pointer_swap, &single, &synchronous}) {
     auto const graph = build_step_graph(blocks(), *protocol, {.measures_gradients = true});

@@ -27,16 +27,16 @@ TEST_CASE(
   common.evaluating = true;
   std::vector<std::size_t> graphs;
   std::vector<std::size_t> rounds;
-  auto const make_graph = [&](std::size_t micro_batches) {
+  auto const make_program = [&](std::size_t micro_batches) {
     graphs.push_back(micro_batches);
-    return planned.planner.evaluation_graph(planned.plan.blocks,
-                                            planned.plan.stages,
-                                            plan_options(PlannedCall::options()),
-                                            micro_batches);
+    return GraphProgram(planned.planner.evaluation_graph(planned.plan.blocks,
+                                                         planned.plan.stages,
+                                                         plan_options(PlannedCall::options()),
+                                                         micro_batches));
   };
   Executor<HostBackend> executor(planned.backend, work, work.host_lanes(), 2);
   RunSlots<HostBackend> slots(executor, PlannedCall::options());
-  EvaluationRuns<HostBackend> runs(slots, std::move(common), make_graph);
+  EvaluationRuns<HostBackend> runs(slots, std::move(common), make_program);
   ToyData const data(5, {2, 3}, 1);
   auto const batch = data.batch();
   auto const sliced = feed.slice(batch);

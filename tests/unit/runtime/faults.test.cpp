@@ -4,6 +4,7 @@
 // Injects faults at every place of a training. The pipeline must always come to an end, say what
 // failed, and then show the weights of the last finished step or none.
 
+#include <roundpipe/graph/action_graph.hpp>
 #include <roundpipe/optim/sgd.hpp>
 #include <roundpipe/runtime/pipeline.hpp>
 #include <support/error_of.hpp>
@@ -100,6 +101,9 @@ bool check_end(HostBackendOptions const& devices,
     return false;
   }
   CHECK(error.message().find("injected") != std::string::npos);
+  if (error.message().starts_with(name_of(ActionKind::optimizer_step))) {
+    CHECK(error.message().find(", layer ") != std::string::npos);
+  }
   std::uint64_t digest = 0;
   auto const reading = error_of([&] { digest = weights_digest(pipeline); });
   if (reading.code() == std::error_code{}) {

@@ -58,4 +58,16 @@ TEST_CASE("a training with a loss scale does not go on without one, nor the othe
   CHECK(with.state()->value == 8);
 }
 
+TEST_CASE("a control goes back only from what an iteration must not know") {
+  LossScaleControl control(LossScaleOptions{.initial = 64}, 0);
+  auto const overflows = [](std::uint64_t) { return true; };
+  control.adapt(2, overflows);
+  auto const earlier = control;
+  control.adapt(3, overflows);
+  control.go_back(earlier, 3);
+  CHECK(control.value() == 16);
+  control.go_back(earlier, 2);
+  CHECK(control.value() == 32);
+}
+
 }  // namespace loss_scale_control_test

@@ -82,6 +82,7 @@ PipelineOptions options_of(Mode const& mode) {
   options.micro_batches_per_round = 2;
   options.seed = 3;
   options.state_type = mode.state_type;
+  options.step_start = StepStart::each_block;  // waits for all blocks would imply some rules
   return options;
 }
 

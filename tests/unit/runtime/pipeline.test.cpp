@@ -309,6 +309,41 @@ TEST_CASE("evaluate uses the newest weights, for any number of micro-batches") {
   CHECK(weights_digest(pipeline) == weights_digest(serial));
 }
 
+TEST_CASE("evaluations change no bit of the training, and say which weights they see") {
+  ToyData const data(6, {2, 3}, 8);
+  ToyData const validation(2, {2, 3}, 9);
+  auto const model = toy_model({.dense = 2, .drops = true});
+  auto options = small_options();
+  options.calls_per_step = 2;
+  for (auto const& mode : {EventProtocolOptions{.master_copies = 2},
+                           EventProtocolOptions{.master_copies = 1},
+                           EventProtocolOptions{.staleness = 0}}) {
+    auto const outcome_of = [&](bool evaluates) {
+      HostBackend backend{host_devices(2)};
+      Pipeline pipeline{model,
+                        momentum(),
+                        backend,
+                        options,
+                        RoundRobinSchedule{},
+                        PriorityTransferEngine{},
+                        LayerEventProtocol(mode)};
+      std::vector<double> losses;
+      for (std::uint64_t step = 0; step < 5; ++step) {
+        for (int call = 0; call < 2; ++call) {
+          losses.push_back(pipeline.forward_backward(data.batch()));
+          if (evaluates) {
+            auto const age = mode.staleness == 1 && mode.master_copies == 1 && step > 0 ? 1U : 0U;
+            CHECK(pipeline.evaluate(validation.batch()).step == step - age);
+          }
+        }
+        pipeline.step();
+      }
+      return std::pair(losses, weights_digest(pipeline));
+    };
+    CHECK(outcome_of(true) == outcome_of(false));
+  }
+}
+
 TEST_CASE("an evaluation that is refused is refused again, and other evaluations work") {
   ToyData const four(4, {2, 3}, 9);
   ToyData const three(3, {2, 3}, 9);
@@ -371,6 +406,7 @@ TEST_CASE("a fault names layer, stage and device, and leaves the weights of a fi
       REQUIRE(error.code() == Errc::device_fault);
       CHECK(error.message().find("injected") != std::string::npos);
       CHECK(error.message().find("of layer ") != std::string::npos);
+      CHECK(error.message().find(" (toy ") != std::string::npos);
       CHECK(error.message().find("stage ") != std::string::npos);
       CHECK(error.message().find("device 1") != std::string::npos);
       CHECK(error_of([&] { pipeline.synchronize(); }).message() == error.message());

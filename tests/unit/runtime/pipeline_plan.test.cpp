@@ -209,14 +209,13 @@ TEST_CASE("a budget holds what the process takes besides the plan, page tables f
 
 TEST_CASE("a step waits for all gradients when it must see them all") {
   auto options = small_options();
-  CHECK_FALSE(waits_for_all(options));
-  CHECK_FALSE(step_options(options, 2).measures_gradients);
-  options.step_start = StepStart::all_blocks;
   CHECK(waits_for_all(options));
-  options = small_options();
+  CHECK_FALSE(step_options(options, 2).measures_gradients);
+  options.step_start = StepStart::each_block;
+  CHECK_FALSE(waits_for_all(options));
   options.clip_norm = 1;
   CHECK(waits_for_all(options));
-  options = small_options();
+  options.clip_norm = 0;
   options.loss_scale.emplace();
   CHECK(waits_for_all(options));
 }

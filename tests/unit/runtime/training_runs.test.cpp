@@ -48,6 +48,7 @@ struct Training {
   [[nodiscard]] PipelineOptions options() const {
     auto options = PlannedCall::options();
     options.loss_scale = scale_;
+    options.calls_per_step = 2;
     return options;
   }
 
@@ -82,6 +83,33 @@ TEST_CASE("calls are numbered, and the first of an iteration begins its gradient
   test.executor.synchronize();
   test.runs.set_synchronized();
   CHECK(test.runs.posted().visible_step == 2);
+}
+
+TEST_CASE("what was posted after a step is taken back, and numbers go on from there") {
+  Training test;
+  for (std::size_t step = 0; step < 3; ++step) {
+    test.call(1);
+    test.runs.post_step();
+  }
+  test.call(1);
+  test.executor.synchronize();
+  test.runs.go_back_to(2);
+  CHECK(test.runs.posted().calls == 2);
+  CHECK(test.runs.posted().pending_calls == 0);
+  CHECK(test.runs.posted().iteration() == 3);
+  CHECK(test.runs.posted().visible_step == 1);
+  CHECK(test.runs.newest(true).visible_step == 1);
+  CHECK(test.runs.newest(false).visible_step == 2);
+  CHECK(test.call(1).data().begins_gradients);
+  test.executor.synchronize();
+}
+
+TEST_CASE("more calls than an iteration has are refused") {
+  Training test;
+  test.call(1);
+  test.call(1);
+  CHECK(error_of([&] { test.call(1); }).code() == Errc::invalid_argument);
+  test.executor.synchronize();
 }
 
 TEST_CASE("an iteration takes its loss scale when its first call begins") {

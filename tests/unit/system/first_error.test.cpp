@@ -26,4 +26,14 @@ TEST_CASE("the first error wins and is thrown at every request") {
   }
 }
 
+TEST_CASE("after an error is forgotten, the next one is the first") {
+  FirstError error;
+  error.set(std::make_exception_ptr(Error(Errc::device_fault, "first")));
+  error.clear();
+  CHECK_FALSE(error.is_set());
+  error.rethrow();
+  CHECK(error.set(std::make_exception_ptr(Error(Errc::aborted, "second"))));
+  CHECK(test::error_of([&] { error.rethrow(); }).message() == "second");
+}
+
 }  // namespace first_error_test

@@ -21,7 +21,9 @@ namespace detail {
 ROUNDPIPE_INLINE bool HostCopyEngine::acquire() {
   auto lock = monitor_.lock();
   auto const ticket = next_++;
-  return monitor_.wait(lock, [&] { return serving_ == ticket; });
+  auto const is_turn = monitor_.wait(lock, [&] { return serving_ == ticket; });
+  next_ -= is_turn ? 0 : 1;  // nobody will serve the ticket
+  return is_turn;
 }
 
 ROUNDPIPE_INLINE void HostCopyEngine::release() {

@@ -31,6 +31,11 @@ ROUNDPIPE_INLINE void HostStatus::abort() {
         std::source_location::current()});
 }
 
+ROUNDPIPE_INLINE void HostStatus::resume() {
+  std::lock_guard const guard(mutex_);
+  stopped_.store(false, std::memory_order_release);
+}
+
 ROUNDPIPE_INLINE void HostStatus::fail(DeviceId device, LaneKind lane, char const* label) {
   auto const what = [&](char const* reason) {
     return (label != nullptr ? std::string(label)

@@ -14,7 +14,7 @@
 
 namespace roundpipe {
 
-ROUNDPIPE_INLINE std::string to_string(Action const& action) {
+ROUNDPIPE_INLINE std::string to_string(Action const& action, std::string const& name) {
   std::string text = name_of(action.kind);
   auto const add = [&](char const* what, auto id) {
     if (id.valid()) {
@@ -23,6 +23,9 @@ ROUNDPIPE_INLINE std::string to_string(Action const& action) {
   };
   add(" of layer ", action.layer);
   add(" of block ", action.block);
+  if (!name.empty()) {
+    text += action.layer.valid() ? " (" + name + ")" : ", " + name;
+  }
   add(", stage ", action.stage);
   add(", round ", action.round);
   add(", micro-batch ", action.micro_batch);

@@ -49,12 +49,14 @@ struct SequencePosition {
     access.content = content;
     access.location.entry = content % count;
   };
+  auto const evaluates_newest = graph.role == GraphRole::evaluation && graph.master_copies > 1;
   switch (buffer.ring.kind) {
     case BufferKind::master:
       if (action.kind == ActionKind::optimizer_step) {
         copies(position.steps + (writes ? 1 : 0), graph.master_copies);
       } else {
-        copies(action.kind == ActionKind::copy_parameters ? position.steps : position.visible,
+        copies(action.kind == ActionKind::copy_parameters || evaluates_newest ? position.steps
+                                                                              : position.visible,
                graph.master_copies);
       }
       break;
@@ -88,9 +90,7 @@ ROUNDPIPE_INLINE std::vector<UnrolledAction> GraphSequence::unroll(bool with_acc
   std::size_t epoch = 0;
   for (std::size_t g = 0; g < entries_.size(); ++g) {
     auto const& graph = *entries_[g].graph;
-    if (std::exchange(epoch, entries_[g].epoch) != entries_[g].epoch) {
-      position.visible = position.steps;  // a flush came before, if one was needed
-    }
+    epoch = entries_[g].epoch;
     GraphBinding const place{first_device, devices_, position.steps + 1};
     auto const base = result.size();
     bases.push_back(base);
@@ -131,6 +131,9 @@ ROUNDPIPE_INLINE std::vector<UnrolledAction> GraphSequence::unroll(bool with_acc
     if (devices_ > 0) {
       first_device = (first_device + graph.advance) % devices_;
     }
+    if (graph.role == GraphRole::flush) {
+      position.visible = position.steps;
+    }
     if (graph.role == GraphRole::step) {
       ++position.steps;
       position.visible =
@@ -143,11 +146,15 @@ ROUNDPIPE_INLINE std::vector<UnrolledAction> GraphSequence::unroll(bool with_acc
 ROUNDPIPE_INLINE GraphSequence training_sequence(TrainingSteps const& graphs, std::size_t devices) {
   GraphSequence sequence(devices);
   auto const evaluate = [&] {
-    sequence.add(graphs.flush).synchronize().add(graphs.evaluation).add(graphs.evaluation);
+    sequence.synchronize().add(graphs.evaluation).add(graphs.evaluation);
   };
   constexpr int iterations = 6;
   for (int iteration = 0; iteration < iterations; ++iteration) {
+    if (iteration == 1) {
+      evaluate();
+    }
     if (2 * iteration == iterations) {
+      sequence.synchronize().add(graphs.flush).synchronize();
       evaluate();
     }
     for (std::size_t c = 0; c < graphs.calls_per_step; ++c) {

@@ -24,9 +24,6 @@ ROUNDPIPE_INLINE DynamicLossScale::DynamicLossScale(LossScaleOptions const& opti
 }
 
 ROUNDPIPE_INLINE void DynamicLossScale::record(bool overflowed) {
-  require(!overflowed || scale_ > options_.smallest,
-          Errc::not_finite,
-          "gradients are NaN or infinite at the smallest loss scale");
   ++recorded_;
   if (!overflowed) {
     if (++clean_ == options_.growth_interval && std::isfinite(scale_ * options_.growth)) {
@@ -36,6 +33,9 @@ ROUNDPIPE_INLINE void DynamicLossScale::record(bool overflowed) {
     return;
   }
   clean_ = 0;
+  require(scale_ > options_.smallest,
+          Errc::not_finite,
+          "gradients are NaN or infinite at the smallest loss scale");
   scale_ = std::max(options_.smallest, scale_ * options_.backoff);
 }
 

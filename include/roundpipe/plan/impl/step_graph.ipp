@@ -27,14 +27,14 @@ class StepGraphBuilder {
 
   [[nodiscard]] ActionGraph build_step() && {
     std::vector<BlockId> const last_first(trained_.rbegin(), trained_.rend());
-    if (rules_.copies_parameters) {  // backward stages upload the last layers first
-      for (auto const block : last_first) {
-        add_copy(block);
-      }
-    }
     if (options_.measures_gradients) {
       for (auto const block : last_first) {
         add_norm(block);
+      }
+    }
+    if (rules_.copies_parameters) {  // backward stages upload the last layers first
+      for (auto const block : last_first) {
+        add_copy(block);
       }
     }
     // As gradients land; when they are all there, as the next iteration needs the weights.
@@ -97,18 +97,30 @@ class StepGraphBuilder {
     }
   }
 
-  void add(Action action, std::vector<BlockEventKind> const& kinds) {
+  ActionId add(Action action, std::vector<BlockEventKind> const& kinds) {
     auto const block = action.block;
     auto const id = graph_.add(std::move(action));
     for (auto const kind : kinds) {
       graph_.publish({block, kind, 0}, id);
       events_[{block, kind, 0}] = id;
     }
+    return id;
   }
 
   void add_copy(BlockId block) {
     auto action = make(ActionKind::copy_parameters, LaneKind::parameter_copy, block);
     wait_for_rules(action, BlockEventKind::parameter_copy);
+    if (options_.waits_for_all) {  // so that a step whose P copies begin can be finished
+      for (auto const other : trained_) {
+        action.block_waits.push_back({other, BlockEventKind::gradient_write, 0});
+        if (other != block) {
+          action.block_waits.push_back({other, BlockEventKind::optimizer_step, 0});
+        }
+      }
+      if (last_norm_.valid()) {
+        action.waits.push_back(last_norm_);
+      }
+    }
     action.reads.push_back(block_buffer(BufferKind::optimizer_copy, block));
     action.writes.push_back(block_buffer(BufferKind::master, block));
     add(std::move(action), {BlockEventKind::parameter_copy});
@@ -124,7 +136,7 @@ class StepGraphBuilder {
     }
     action.reads.push_back(block_buffer(BufferKind::gradient, block));
     action.writes.push_back(block_buffer(BufferKind::norm, block));
-    add(std::move(action), {});
+    last_norm_ = add(std::move(action), {});
   }
 
   void add_update(BlockId block) {
@@ -157,6 +169,7 @@ class StepGraphBuilder {
   GraphBuilder graph_;
   std::vector<BlockId> trained_;
   std::map<BlockEvent, ActionId> events_;
+  ActionId last_norm_;
 };
 
 ROUNDPIPE_INLINE ActionGraph build_step_actions(ParameterBlocks const& blocks,

@@ -24,7 +24,6 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
-#include <mutex>
 #include <utility>
 #include <vector>
 
@@ -67,23 +66,26 @@ class ParameterUpdater final : public HostLaneWork {
     auto const& call = run.call();
     if (action.kind == ActionKind::gradient_norm) {
       measure_gradient(action.block, call.iteration);
+      if (id == run.program().norms().back()) {  // refuses the step before it changes anything
+        (void)scaler_.factor(call.iteration, call.loss_scale);
+      }
     } else {
       update(action.block, call.iteration, call.loss_scale);
     }
   }
 
-  /// Finishes a step that has begun before action \p id, if all its gradients are there.
+  /// Finishes a step that has begun before action \p id, if all its gradients are there and no
+  /// update has failed half way. Else calls it off.
   void abandon(RunState const& run, ActionId id) override {
     auto const& actions = run.program().graph().actions;
     auto const& call = run.call();
-    auto const updates = [&](std::size_t i) {
-      return actions[i].kind == ActionKind::optimizer_step;
-    };
-    bool begun = false;
-    std::lock_guard const lock(memory_.copying());
-    for (std::size_t i = 0; options_.finishes_steps && i < actions.size(); ++i) {
-      begun = begun || (i < id.index() && updates(i));
-      if (begun && i >= id.index() && updates(i)) {
+    auto const has_begun = progress_.has_begun_or_call_off(call.iteration);
+    if (!has_begun || !options_.finishes_steps || is_updating_) {
+      return;
+    }
+    progress_.wait_copied();  // else an update could overtake the P copy of its block
+    for (auto i = id.index(); i < actions.size(); ++i) {
+      if (actions[i].kind == ActionKind::optimizer_step) {
         update(actions[i].block, call.iteration, call.loss_scale);
       }
     }
@@ -108,13 +110,18 @@ class ParameterUpdater final : public HostLaneWork {
   /// Step \p step (from 1) of a block: updates the optimizer copy and, unless P copies do, writes
   /// the master copy. \p loss_scale made the gradients. A step whose gradients overflowed leaves
   /// the weights as they are.
-  /// \throws Error (not_finite) when the norm is not finite and no loss scale is to blame.
+  /// \throws Error (not_finite) when the norm is not finite and no loss scale is to blame,
+  /// (aborted)
+  ///         when the step was called off.
   void update(BlockId block, std::uint64_t step, double loss_scale) {
     auto const factor = scaler_.factor(step, loss_scale);
+    require(progress_.begin(step), Errc::aborted, "an error has called the step off");
     progress_.begin_block();
+    is_updating_ = true;
     for (std::size_t t = 0; t < memory_.tensors(block); ++t) {
       update_tensor(block, t, step, factor);
     }
+    is_updating_ = false;
     progress_.end_block(step, factor.skips);
   }
 
@@ -166,6 +173,7 @@ class ParameterUpdater final : public HostLaneWork {
   WorkerPool& pool_;
   GradientScaler scaler_;
   std::vector<double> norm_sums_;  // of one tensor's gradient, by norm block
+  bool is_updating_ = false;       // or has failed to
 };
 
 }  // namespace roundpipe

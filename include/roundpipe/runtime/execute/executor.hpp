@@ -6,6 +6,7 @@
 /// \brief Runs graphs in the order in which the controller posts them, and tells when they ran.
 
 #include <roundpipe/concepts/backend.hpp>
+#include <roundpipe/core/error.hpp>
 #include <roundpipe/core/id.hpp>
 #include <roundpipe/graph/timeline.hpp>
 #include <roundpipe/runtime/execute/call_data.hpp>
@@ -20,6 +21,7 @@
 #include <roundpipe/system/cpu_plan.hpp>
 #include <roundpipe/system/on_own_thread.hpp>
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <exception>
@@ -30,7 +32,8 @@
 namespace roundpipe {
 
 /// Runs graphs in the order in which they are posted. All members are for one thread, the
-/// controller's. The first error stops everything; the controller's next call throws it.
+/// controller's. The first error stops everything until \ref recover; the controller's next call
+/// throws it.
 template <Backend B>
 class Executor {
  public:
@@ -147,6 +150,25 @@ class Executor {
       synchronize();
     } catch (...) {  // the controller's next call throws it
       threads_.join();
+    }
+  }
+
+  /// Lets runs be posted again after an error; does nothing where there was none. All that was
+  /// posted is over by then, whether it was finished or not.
+  /// \throws Error as the backend's `resume` does, (unsupported) when it has none, and then the
+  ///         error stays.
+  void recover() {
+    settle();
+    if (!threads_.has_failed()) {
+      return;
+    }
+    if constexpr (HasResume<B>) {
+      threads_.restart();
+      std::fill(host_posted_.begin(), host_posted_.end(), 0);
+      history_.forget();
+    } else {
+      throw Error(Errc::unsupported,
+                  "this backend cannot go on after an error: it has no member 'resume'");
     }
   }
 

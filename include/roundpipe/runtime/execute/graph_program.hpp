@@ -9,16 +9,20 @@
 #include <roundpipe/graph/action_graph.hpp>
 
 #include <cstddef>
+#include <functional>
 #include <span>
 #include <string>
 #include <vector>
 
 namespace roundpipe {
 
+using NameOfAction = std::function<std::string(Action const&)>;
+
 /// An \ref ActionGraph with the look-ups that running it takes. Made once, run many times.
 class GraphProgram {
  public:
-  explicit GraphProgram(ActionGraph graph);
+  /// \p name_of says what users call the layer or the block of an action; empty: nothing.
+  explicit GraphProgram(ActionGraph graph, NameOfAction const& name_of = {});
 
   [[nodiscard]] ActionGraph const& graph() const noexcept { return graph_; }
   [[nodiscard]] Action const& operator[](ActionId id) const { return graph_.actions[id.index()]; }

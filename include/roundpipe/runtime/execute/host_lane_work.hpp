@@ -26,8 +26,8 @@ class HostLaneWork {
   /// calls it, in the order of the graphs.
   virtual void run(RunState const& run, ActionId id) = 0;
 
-  /// Called once on the lane's thread when an error stops the lane before action \p id of \p run;
-  /// reason: work that is half done may be better finished.
+  /// Called once on the lane's thread when an error stops the lane before action \p id of \p run,
+  /// or when the action has failed; reason: work that is half done may be better finished.
   virtual void abandon(RunState const& /*run*/, ActionId /*id*/) {}
 
  protected:

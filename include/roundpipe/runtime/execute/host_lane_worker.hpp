@@ -40,12 +40,14 @@ class HostLaneWorker {
   /// Does action \p id of \p run, the lane's next, and says so.
   /// \throws Error with the action's name for what the work throws.
   void run(GraphRun<B>& run, ActionId id) {
-    if constexpr (HasHostActionHook<B>) {
-      backend_.before_host_action(lane().kind);
-    }
     auto& times = run.host_times(id);
-    times.start = RunClock::now();
-    run_located(run, id, "", [&] { work_.run(run, id); });
+    run_located(run, id, "", [&] {
+      if constexpr (HasHostActionHook<B>) {
+        backend_.before_host_action(lane().kind);
+      }
+      times.start = RunClock::now();
+      work_.run(run, id);
+    });
     times.end = RunClock::now();
     hosts_.finish(lane().kind, run.host_sequence(id));
   }

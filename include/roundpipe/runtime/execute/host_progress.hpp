@@ -25,8 +25,16 @@ class HostProgress {
   /// \p lanes must outlive this.
   HostProgress(B& backend, std::span<HostLaneTraits const> lanes)
       : lanes_(lanes), done_(lanes.size()) {
-    for (auto const& lane : lanes) {
-      fences_.push_back(make_fence(backend, lane));
+    restart(backend);
+  }
+
+  /// Begins at 0 again, with new fences. Nothing waits, and no stream that knew the old ones is
+  /// left.
+  void restart(B& backend) {
+    fences_.clear();
+    for (std::size_t k = 0; k < lanes_.size(); ++k) {
+      fences_.push_back(make_fence(backend, lanes_[k]));
+      done_[k].store(0, std::memory_order_release);
     }
   }
 

@@ -33,6 +33,12 @@ class RunHistory {
   /// Adds what \p run does. Its host bases are set.
   void remember(RunState& run);
 
+  /// Forgets all runs: later ones wait for none of them.
+  void forget() {
+    history_ = {};
+    slots_.clear();
+  }
+
  private:
   /// Run \p number; null when it is over.
   [[nodiscard]] RunState* find_in_flight(std::size_t number) const;

@@ -12,7 +12,7 @@
 
 namespace roundpipe {
 
-/// A FIFO between one producer and one consumer thread that can be closed.
+/// A FIFO between one producer and one consumer thread that can be closed and opened again.
 template <class T>
 class RunQueue {
  public:
@@ -24,11 +24,11 @@ class RunQueue {
     changed_.notify_one();
   }
 
-  /// The next value; nothing once the queue is closed and empty, or cut off.
+  /// The next value; nothing once the queue is closed and empty.
   [[nodiscard]] std::optional<T> pop() {
     std::unique_lock lock(mutex_);
-    changed_.wait(lock, [&] { return cut_off_ || closed_ || !values_.empty(); });
-    if (cut_off_ || values_.empty()) {
+    changed_.wait(lock, [&] { return closed_ || !values_.empty(); });
+    if (values_.empty()) {
       return std::nullopt;
     }
     T const value = values_.front();
@@ -37,24 +37,26 @@ class RunQueue {
   }
 
   /// No more values will come; those that are there are still taken.
-  void close() { set(closed_); }
-  /// Drops what is there, too.
-  void cut_off() { set(cut_off_); }
-
- private:
-  void set(bool& flag) {
+  void close() {
     {
       std::lock_guard const lock(mutex_);
-      flag = true;
+      closed_ = true;
     }
     changed_.notify_one();
   }
 
+  /// Drops what is there, and more values may come. Nobody may wait.
+  void reopen() {
+    std::lock_guard const lock(mutex_);
+    values_.clear();
+    closed_ = false;
+  }
+
+ private:
   std::mutex mutex_;
   std::condition_variable changed_;
   std::deque<T> values_;
   bool closed_ = false;
-  bool cut_off_ = false;
 };
 
 }  // namespace roundpipe

@@ -43,8 +43,7 @@ class RunState {
         call_(&call),
         issued_(program.graph().devices),
         external_(program.graph().actions.size()),
-        host_times_(program.graph().actions.size()),
-        host_bases_(program.host_lanes()) {}
+        host_times_(program.graph().actions.size()) {}
 
   [[nodiscard]] GraphProgram const& program() const noexcept { return *program_; }
   /// What the run is about; it changes between runs only.
@@ -73,8 +72,10 @@ class RunState {
   [[nodiscard]] bool is_issued(ActionId id) const;
   /// Blocks until \p id is issued (or the pipeline stops).
   void wait_issued(ActionId id) const;
-  /// Lets every \ref wait_issued and \ref wait_unpinned pass, for good.
+  /// Lets every \ref wait_issued and \ref wait_unpinned pass, until \ref reset.
   void release_waiters();
+  /// The run is over, whatever it was, and its waiters are not released any more. Nothing may wait.
+  void reset() noexcept;
 
   /// What \p id waits for besides its own run's actions.
   [[nodiscard]] std::vector<CrossRunWait> const& external(ActionId id) const {
@@ -83,8 +84,11 @@ class RunState {
 
   /// The place of a host action's end in its lane's whole history.
   [[nodiscard]] std::uint64_t host_sequence(ActionId id) const {
-    auto const kind = (*program_)[id].lane.kind;
-    return host_bases_[host_lane_index(kind)] + program_->position(id) + 1;
+    return host_base((*program_)[id].lane.kind) + program_->position(id) + 1;
+  }
+  /// How many actions of lane \p kind were posted before the run.
+  [[nodiscard]] std::uint64_t host_base(LaneKind kind) const {
+    return host_bases_[host_lane_index(kind)];
   }
 
   void pin() noexcept { pins_.fetch_add(1, std::memory_order_relaxed); }
@@ -103,8 +107,7 @@ class RunState {
 
   void begin(std::size_t number, GraphBinding const& place);
   void set_ring_base(Ring const& ring, std::size_t base) { ring_bases_[ring] = base; }
-  /// \p base actions of lane \p kind were posted before. Nothing happens for a lane that the
-  /// program has no action on.
+  /// \p base actions of lane \p kind were posted before.
   void set_host_base(LaneKind kind, std::uint64_t base);
   void add_external(ActionId id, CrossRunWait wait) { external_[id.index()].push_back(wait); }
   void start() noexcept { in_flight_ = true; }

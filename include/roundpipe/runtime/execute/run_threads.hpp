@@ -20,6 +20,7 @@
 #include <roundpipe/system/cpu_set.hpp>
 #include <roundpipe/system/first_error.hpp>
 
+#include <algorithm>
 #include <cstddef>
 #include <exception>
 #include <memory>
@@ -34,6 +35,10 @@ namespace roundpipe {
 /// Runs what it is handed, run after run, until an error stops everything. All members are for one
 /// thread, the controller's, except \ref fail, which is for any.
 ///
+/// An action of a device that cannot be issued stops everything only when the host's lanes have
+/// done all that was handed before its run, which needs nothing of it: a bad call leaves the step
+/// before it whole.
+///
 /// Every thread follows the graphs' issue order, so host waits cannot form a cycle: before a
 /// stream waits for another device's event, the issuing thread waits until the event is recorded.
 template <Backend B>
@@ -47,14 +52,13 @@ class RunThreads {
              std::size_t devices,
              CpuPlan cpus)
       : backend_(backend),
+        work_(work),
         cpus_(std::move(cpus)),
         lanes_(traits_of(host_lanes)),
         hosts_(backend, lanes_),
         device_queues_(devices),
         host_queues_(lanes_.size()) {
-    for (std::size_t d = 0; d < devices; ++d) {
-      issuers_.emplace_back(backend, work, hosts_, DeviceId(d));
-    }
+    make_issuers();
     for (auto* const lane : host_lanes) {
       workers_.emplace_back(backend, *lane, hosts_);
     }
@@ -96,7 +100,8 @@ class RunThreads {
         device_queues_[d].push(&run);
       }
     }
-    for (std::size_t k = 0; k < lanes_.size(); ++k) {
+    // The lane that updates is the last one. What another lane begins of a step, it knows of.
+    for (auto k = lanes_.size(); k-- > 0;) {
       if (!program.of_host(lanes_[k].kind).empty()) {
         host_queues_[k].push(&run);
       }
@@ -106,17 +111,32 @@ class RunThreads {
   /// Lets the threads finish what they were handed, unless an error has stopped them, and ends
   /// them.
   void join() {
-    for (auto& queue : device_queues_) {
-      queue.close();
-    }
-    for (auto& queue : host_queues_) {
-      queue.close();
-    }
+    for_each_queue([](auto& queue) { queue.close(); });
     for (auto& thread : threads_) {
       thread.join();
     }
     threads_.clear();
   }
+
+  /// After an error and \ref join: forgets the error and all runs, and starts anew. Waits for what
+  /// the devices still do.
+  /// \throws Error as the backend's `resume` does, and then nothing can be run.
+  void restart()
+    requires HasResume<B>
+  {
+    issuers_.clear();  // streams go first: what is enqueued uses all the rest
+    backend_.resume();
+    hosts_.restart(backend_);
+    make_issuers();
+    for (auto const& run : runs_) {
+      run->reset();
+    }
+    for_each_queue([](auto& queue) { queue.reopen(); });
+    start();
+    error_.clear();
+  }
+
+  [[nodiscard]] bool has_failed() const noexcept { return error_.is_set(); }
 
   /// Stops everything with \p error, unless another one came first.
   void fail(std::exception_ptr error) noexcept {
@@ -124,12 +144,7 @@ class RunThreads {
       return;
     }
     backend_.abort();
-    for (auto& queue : device_queues_) {
-      queue.cut_off();
-    }
-    for (auto& queue : host_queues_) {
-      queue.cut_off();
-    }
+    for_each_queue([](auto& queue) { queue.close(); });
     {
       std::lock_guard const lock(runs_mutex_);
       for (auto const& run : runs_) {
@@ -175,6 +190,18 @@ class RunThreads {
     return traits;
   }
 
+  void make_issuers() {
+    for (std::size_t d = 0; d < device_queues_.size(); ++d) {
+      issuers_.emplace_back(backend_, work_, hosts_, DeviceId(d));
+    }
+  }
+
+  template <class F>
+  void for_each_queue(F&& f) {
+    std::for_each(device_queues_.begin(), device_queues_.end(), f);
+    std::for_each(host_queues_.begin(), host_queues_.end(), f);
+  }
+
   void issue_all(DeviceId device) {
     if (device.index() < cpus_.issuing.size()) {
       pin_this_thread(std::span(&cpus_.issuing[device.index()], 1));
@@ -184,12 +211,25 @@ class RunThreads {
       auto const relative = run.relative(device);
       auto const& actions = run.program().of_device(relative.index());
       for (std::size_t i = 0; i < actions.size(); ++i) {
-        if (error_.is_set() ||
-            !succeeds([&] { issuers_[device.index()].issue(run, actions[i]); })) {
+        if (error_.is_set()) {
+          return;
+        }
+        try {
+          issuers_[device.index()].issue(run, actions[i]);
+        } catch (...) {
+          wait_for_lanes_before(run);
+          fail(std::current_exception());
           return;
         }
         run.set_issued(relative, i);
       }
+    }
+  }
+
+  /// Blocks until the host's lanes have done what was handed before \p run, or are released.
+  void wait_for_lanes_before(RunState const& run) const {
+    for (auto const& lane : lanes_) {
+      hosts_.wait(lane.kind, run.host_base(lane.kind));
     }
   }
 
@@ -206,11 +246,9 @@ class RunThreads {
     while (auto const next = queue.pop()) {
       auto& run = static_cast<GraphRun<B>&>(**next);
       for (auto const id : run.program().of_host(worker.lane().kind)) {
-        if (!succeeds([&] { worker.wait_for_all(run, id); }) || error_.is_set()) {
+        if (error_.is_set() || !succeeds([&] { worker.wait_for_all(run, id); }) ||
+            error_.is_set() || !succeeds([&] { worker.run(run, id); })) {
           worker.abandon(run, id);
-          return;
-        }
-        if (!succeeds([&] { worker.run(run, id); })) {
           return;
         }
       }
@@ -218,6 +256,7 @@ class RunThreads {
   }
 
   B& backend_;
+  DeviceWork<B>& work_;
   CpuPlan cpus_;
   std::vector<HostLaneTraits> lanes_;
   FirstError error_;

@@ -45,4 +45,11 @@ ROUNDPIPE_INLINE void LossScaleControl::restore(std::optional<LossScaleState> co
   }
 }
 
+ROUNDPIPE_INLINE void LossScaleControl::go_back(LossScaleControl const& earlier,
+                                                std::uint64_t next_step) {
+  if (scale_ && scale_->recorded() > scale_->newest_step(static_cast<std::size_t>(next_step))) {
+    *this = earlier;
+  }
+}
+
 }  // namespace roundpipe

@@ -10,6 +10,7 @@
 #include <roundpipe/model/shape_cache.hpp>
 #include <roundpipe/plan/planner.hpp>
 #include <roundpipe/plan/step_graph.hpp>
+#include <roundpipe/runtime/execute/graph_program.hpp>
 #include <roundpipe/runtime/pipeline_options.hpp>
 #include <roundpipe/runtime/pipeline_plan.hpp>
 #include <roundpipe/runtime/state/gradient_scaler.hpp>
@@ -47,6 +48,15 @@ ROUNDPIPE_INLINE StepOptions step_options(PipelineOptions const& options,
           waits_for_all(options),
           options.state_type == StateType::declared,
           state_arrays};
+}
+
+ROUNDPIPE_INLINE NameOfAction action_names(PipelinePlan const& plan) {
+  return [&plan](Action const& action) -> std::string {
+    if (action.layer.valid()) {
+      return plan.model.layers[action.layer.index()].name;
+    }
+    return action.block.valid() ? plan.blocks.blocks[action.block.index()].name : "";
+  };
 }
 
 ROUNDPIPE_INLINE Error loss_error(PipelinePlan const& plan, std::string const& where) {

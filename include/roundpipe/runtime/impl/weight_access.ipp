@@ -26,7 +26,15 @@ ROUNDPIPE_INLINE void WeightAccess::require_whole() const {
   require(!progress_.is_torn(),
           Errc::aborted,
           "an error has stopped an optimizer step half way, so that the weights are of no step; "
-          "with StepStart::all_blocks this cannot happen");
+          "with StepStart::all_blocks only an optimizer that throws does that");
+}
+
+ROUNDPIPE_INLINE void WeightAccess::require_resumable() const {
+  require_whole();
+  require(!progress_.has_begun(),
+          Errc::aborted,
+          "an error has stopped the P copies of a step half way, so that the training cannot go "
+          "on; with StepStart::all_blocks this cannot happen");
 }
 
 ROUNDPIPE_INLINE BlockTensor WeightAccess::find(std::string_view name, std::size_t size) const {

@@ -17,6 +17,7 @@
 #include <roundpipe/runtime/state/training_state.hpp>
 #include <roundpipe/system/aligned_memory.hpp>
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <string_view>
@@ -61,6 +62,20 @@ class SerialParameters {
 
   /// P copy: the master copy becomes the optimizer copy, rounded.
   void copy_parameters();
+
+  /// Calls \p f while the master copy is the optimizer copy, rounded. Then it is what it was.
+  template <class F>
+  void with_newest(F&& f) {
+    std::vector<std::vector<std::byte>> kept;
+    for (auto const& master : masters_) {
+      kept.emplace_back(master.bytes().begin(), master.bytes().end());
+    }
+    copy_parameters();
+    f();
+    for (std::size_t b = 0; b < masters_.size(); ++b) {
+      std::copy(kept[b].begin(), kept[b].end(), masters_[b].bytes().begin());
+    }
+  }
 
   /// Sets the round's sums to zero.
   void begin_round();

@@ -140,28 +140,30 @@ class SerialTrainer {
   }
 
   /// The loss, without dropout and with the newest weights, of any number of micro-batches, and
-  /// the last layer's results.
+  /// the last layer's results. The training goes on as if there had been no evaluation.
   /// \throws Error (invalid_argument) as \ref forward_backward does.
   [[nodiscard]] Evaluation evaluate(Batch const& batch) {
-    synchronize();
     auto const slices = slice(batch);
     auto call = LayerCall{};
     call.gradient_scale = scale(batch, slices);
     call.random.seed = options_.seed;
     call.evaluating = true;
     Evaluation evaluation;
-    for (std::size_t m = 0; m < batch.size(); ++m) {
-      auto const& shaped = shapes_.at(batch.shape(m));
-      auto const& table = shaped.model.layers.back().results;
-      AlignedMemory const results(table.bytes());
-      evaluation.loss += passes_.forward(shaped,
-                                         parameters_,
-                                         at(call, batch.shape(m), m),
-                                         slices[m],
-                                         views(table, results.device_bytes()));
-      evaluation.tables.push_back(table);
-      evaluation.results.emplace_back(results.bytes().begin(), results.bytes().end());
-    }
+    evaluation.step = steps_;
+    parameters_.with_newest([&] {
+      for (std::size_t m = 0; m < batch.size(); ++m) {
+        auto const& shaped = shapes_.at(batch.shape(m));
+        auto const& table = shaped.model.layers.back().results;
+        AlignedMemory const results(table.bytes());
+        evaluation.loss += passes_.forward(shaped,
+                                           parameters_,
+                                           at(call, batch.shape(m), m),
+                                           slices[m],
+                                           views(table, results.device_bytes()));
+        evaluation.tables.push_back(table);
+        evaluation.results.emplace_back(results.bytes().begin(), results.bytes().end());
+      }
+    });
     return evaluation;
   }
 

@@ -20,7 +20,6 @@
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
-#include <mutex>
 #include <vector>
 
 namespace roundpipe {
@@ -114,10 +113,6 @@ class ParameterMemory {
     }
   }
 
-  /// Held by a P copy while it reads optimizer copies, and by whoever finishes a step after an
-  /// error, when the graphs' edges no longer keep the two apart.
-  [[nodiscard]] std::mutex& copying() const noexcept { return copying_; }
-
  private:
   struct Memory {
     std::vector<HostBytes> masters;
@@ -141,7 +136,6 @@ class ParameterMemory {
   std::vector<Memory> memory_;  // by block
   LandingRings rings_;
   std::vector<HostBytes> landings_;  // by ring
-  mutable std::mutex copying_;
 };
 
 }  // namespace roundpipe

@@ -28,4 +28,10 @@ ROUNDPIPE_INLINE void FirstError::rethrow() const {
   }
 }
 
+ROUNDPIPE_INLINE void FirstError::clear() noexcept {
+  std::lock_guard const lock(mutex_);
+  error_ = nullptr;
+  is_set_.store(false, std::memory_order_release);
+}
+
 }  // namespace roundpipe

@@ -136,6 +136,8 @@ TEST_CASE("a step that has begun is finished after an error, if it has all its g
     RunState const run(program, call);
     f.updater.abandon(run, ActionId(0));  // nothing has begun
     CHECK_FALSE(f.progress.is_torn());
+    CHECK(error_of([&] { f.updater.run(run, ActionId(0)); }).code() == Errc::aborted);
+    f.progress.resume();
     f.updater.run(run, ActionId(0));
     f.updater.abandon(run, ActionId(1));
     CHECK(f.progress.is_torn() != finishes);

@@ -31,13 +31,15 @@ TEST_CASE("values come out in order, and a closed queue gives nothing once it is
   }
 }
 
-TEST_CASE("a queue that is cut off gives nothing, and wakes its waiters") {
+TEST_CASE("a queue that closes wakes its waiters, and one that is opened again is empty") {
   RunQueue<int> queue;
   std::thread consumer([&] { CHECK_FALSE(queue.pop().has_value()); });
-  queue.cut_off();
+  queue.close();
   consumer.join();
   queue.push(1);
-  CHECK_FALSE(queue.pop().has_value());
+  queue.reopen();
+  queue.push(2);
+  CHECK(queue.pop() == 2);
 }
 
 }  // namespace run_queue_test

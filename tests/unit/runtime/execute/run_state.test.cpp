@@ -57,6 +57,7 @@ TEST_CASE("the actions of a host lane are numbered across runs, whoever provides
   one.run.begin(0, {.devices = 2});
   one.run.set_host_base(LaneKind::optimizer, 3);  // the program has no action there
   one.run.set_host_base(host_lane(host_lane_count), 40);
+  CHECK(one.run.host_base(LaneKind::optimizer) == 3);
   CHECK(one.run.host_sequence(ActionId(2)) == 41);
   CHECK(one.run.host_sequence(ActionId(3)) == 42);
 }

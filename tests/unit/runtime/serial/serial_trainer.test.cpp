@@ -370,9 +370,10 @@ TEST_CASE("with staleness 1 an iteration uses the weights of one step earlier") 
         trainer.synchronize();
         seen = w;
       }
-      SUBCASE("evaluate ends it, and sees the newest weights") {
-        CHECK(trainer.evaluate(Batch(3, {})).loss == doctest::Approx(w * w / 2).epsilon(1e-12));
-        seen = w;
+      SUBCASE("evaluate sees the newest weights, and does not end it") {
+        auto const evaluation = trainer.evaluate(Batch(3, {}));
+        CHECK(evaluation.loss == doctest::Approx(w * w / 2).epsilon(1e-12));
+        CHECK(evaluation.step == 4);
       }
       SUBCASE("or it continues") {}
     }

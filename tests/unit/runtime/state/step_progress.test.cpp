@@ -33,6 +33,23 @@ TEST_CASE("a step is finished when every trained block is updated, and torn befo
   CHECK(progress.skipped_steps() == 1);
 }
 
+TEST_CASE("a step begins, or is called off before, and never both") {
+  ParameterBlocks blocks;
+  blocks.blocks.resize(1);
+  StepProgress progress(blocks);
+  CHECK(progress.begin(1));
+  CHECK(progress.begin(1));
+  CHECK(progress.has_begun());
+  CHECK(progress.has_begun_or_call_off(1));
+  progress.end_block(1, false);
+  CHECK_FALSE(progress.has_begun());
+  CHECK_FALSE(progress.has_begun_or_call_off(2));
+  CHECK_FALSE(progress.begin(2));
+  CHECK_FALSE(progress.has_begun());
+  progress.resume();
+  CHECK(progress.begin(2));
+}
+
 TEST_CASE("a model of frozen blocks alone does not train") {
   ParameterBlocks blocks;
   blocks.blocks.resize(1);

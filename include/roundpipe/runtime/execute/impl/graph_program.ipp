@@ -14,7 +14,8 @@
 
 namespace roundpipe {
 
-ROUNDPIPE_INLINE GraphProgram::GraphProgram(ActionGraph graph) : graph_(std::move(graph)) {
+ROUNDPIPE_INLINE GraphProgram::GraphProgram(ActionGraph graph, NameOfAction const& name_of)
+    : graph_(std::move(graph)) {
   devices_.resize(graph_.devices);
   position_.resize(graph_.actions.size());
   for (std::size_t i = 0; i < graph_.actions.size(); ++i) {
@@ -22,7 +23,7 @@ ROUNDPIPE_INLINE GraphProgram::GraphProgram(ActionGraph graph) : graph_(std::mov
     auto& list = list_of(action.lane);
     position_[i] = list.size();
     list.push_back(ActionId(i));
-    labels_.push_back(to_string(action));
+    labels_.push_back(to_string(action, name_of ? name_of(action) : std::string()));
     if (action.kind == ActionKind::download_activation &&
         find_buffer(action, BufferKind::loss) != nullptr) {
       losses_.push_back(ActionId(i));

@@ -7,6 +7,7 @@
 #include <roundpipe/runtime/execute/graph_program.hpp>
 #include <roundpipe/runtime/execute/run_state.hpp>
 
+#include <algorithm>
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
@@ -47,6 +48,14 @@ ROUNDPIPE_INLINE void RunState::release_waiters() {
   pins_.notify_all();
 }
 
+ROUNDPIPE_INLINE void RunState::reset() noexcept {
+  for (auto& issued : issued_) {
+    issued.value.store(0, std::memory_order_release);
+  }
+  pins_.store(0, std::memory_order_release);
+  in_flight_ = false;
+}
+
 ROUNDPIPE_INLINE void RunState::unpin() {
   if (pins_.fetch_sub(1, std::memory_order_acq_rel) == 1) {
     pins_.notify_all();
@@ -70,9 +79,9 @@ ROUNDPIPE_INLINE void RunState::begin(std::size_t number, GraphBinding const& pl
 }
 
 ROUNDPIPE_INLINE void RunState::set_host_base(LaneKind kind, std::uint64_t base) {
-  if (host_lane_index(kind) < host_bases_.size()) {
-    host_bases_[host_lane_index(kind)] = base;
-  }
+  auto const lane = host_lane_index(kind);
+  host_bases_.resize(std::max(host_bases_.size(), lane + 1));
+  host_bases_[lane] = base;
 }
 
 }  // namespace roundpipe

@@ -9,6 +9,31 @@
 
 namespace roundpipe {
 
+ROUNDPIPE_INLINE bool StepProgress::begin(std::uint64_t step) noexcept {
+  auto seen = begun_.load(std::memory_order_acquire);
+  while (seen < step && !begun_.compare_exchange_weak(seen, step, std::memory_order_acq_rel)) {
+  }
+  return seen != called_off;  // the next step's P copies may have begun
+}
+
+ROUNDPIPE_INLINE bool StepProgress::has_begun_or_call_off(std::uint64_t step) noexcept {
+  auto seen = begun_.load(std::memory_order_acquire);
+  while (seen < step &&
+         !begun_.compare_exchange_weak(seen, called_off, std::memory_order_acq_rel)) {
+  }
+  return seen >= step && seen != called_off;
+}
+
+ROUNDPIPE_INLINE bool StepProgress::has_begun() const noexcept {
+  auto const begun = begun_.load(std::memory_order_acquire);
+  return begun != called_off && begun > finished_steps();
+}
+
+ROUNDPIPE_INLINE void StepProgress::set_copying(bool copying) noexcept {
+  is_copying_.store(copying, std::memory_order_release);
+  is_copying_.notify_all();
+}
+
 ROUNDPIPE_INLINE void StepProgress::end_block(std::uint64_t step, bool skipped) noexcept {
   if (++updated_ == trained_) {
     updated_ = 0;

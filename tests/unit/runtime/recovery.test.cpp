@@ -1,0 +1,384 @@
+// SPDX-FileCopyrightText: 2026 The roundpipe authors
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+
+// Injects an exception at every kind of action, in every mode, and goes on. From then on weights
+// and losses must be, bit for bit, those of a training that never saw the exception.
+
+#include <roundpipe/runtime/recovery.hpp>
+
+#include <roundpipe/optim/adamw.hpp>
+#include <roundpipe/runtime/pipeline.hpp>
+#include <support/error_of.hpp>
+#include <support/own_policies.hpp>
+#include <support/pipeline_runs.hpp>
+#include <support/toy_model.hpp>
+
+#include <doctest/doctest.h>
+
+#include <algorithm>
+#include <atomic>
+#include <chrono>
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <limits>
+#include <memory>
+#include <optional>
+#include <span>
+#include <stdexcept>
+#include <string>
+#include <utility>
+#include <vector>
+
+namespace recovery_test {
+
+using namespace roundpipe;
+using namespace roundpipe::test;
+
+namespace {
+
+/// Where a trap is: the lanes of devices, then those of the host, then layers.
+using Place = std::size_t;
+constexpr Place host_places = device_lane_count;
+constexpr Place forward_place = device_lane_count + host_lane_count;
+constexpr Place backward_place = forward_place + 1;
+constexpr Place places = backward_place + 1;
+
+/// Throws once: when somebody comes to \c place for the \c number th time, from 0; layers, in the
+/// call \c call or later.
+class Trap {
+ public:
+  Trap(Place place, int number) : place_(place), left_(number) {}
+  void move_to(Place place, std::size_t call) {
+    call_ = call;
+    place_ = place;
+  }
+  void spring(Place place, std::size_t call = std::numeric_limits<std::size_t>::max()) {
+    if (place == place_ && call >= call_ && left_.fetch_sub(1) == 0) {
+      throw std::runtime_error("injected");
+    }
+  }
+
+ private:
+  std::atomic<Place> place_;
+  std::atomic<std::size_t> call_{0};
+  std::atomic<int> left_;
+};
+
+/// A dense layer that throws when it is called, before it enqueues anything.
+struct TrappedDense : ToyDense {
+  std::shared_ptr<Trap> trap;
+
+  void forward(ForwardContext<HostStream>& ctx) const {
+    trap->spring(forward_place, ctx.random().step);
+    ToyDense::forward(ctx);
+  }
+  void backward(BackwardContext<HostStream>& ctx) const {
+    trap->spring(backward_place, ctx.random().step);
+    ToyDense::backward(ctx);
+  }
+};
+
+struct Mode {
+  std::string name;
+  EventProtocolOptions protocol{};
+  std::function<void(PipelineOptions&)> set = [](PipelineOptions&) {};
+  DType type = DType::f32;
+};
+
+LossScaleOptions scale() {  // the first steps overflow
+  return {.initial = 0x1p24, .backoff = 1.0 / 64, .growth_interval = 2};
+}
+
+constexpr EventProtocolOptions two_masters{.master_copies = 2};
+constexpr EventProtocolOptions p_copies{.master_copies = 1};
+constexpr EventProtocolOptions synchronous{.staleness = 0};
+
+std::vector<Mode> modes() {
+  auto const clips = [](PipelineOptions& o) { o.clip_norm = 0.5; };
+  auto const scales = [](PipelineOptions& o) {
+    o.loss_scale = scale();
+    o.clip_norm = 0.5;
+  };
+  auto const rounds = [](PipelineOptions& o) {
+    o.rounds = 2;
+    o.overlaps_rounds = true;
+    o.save_levels = {{}, {1, 2}, {2, 0}, {0, 1}};
+  };
+  auto const calls = [](PipelineOptions& o) { o.calls_per_step = 2; };
+  return {{"two masters", two_masters},
+          {"P copies", p_copies},
+          {"synchronous", synchronous},
+          {"two masters, two gradients", {.master_copies = 2, .gradient_buffers = 2}},
+          {"P copies, two gradients", {.master_copies = 1, .gradient_buffers = 2}},
+          {"two masters, declared state",
+           two_masters,
+           [](PipelineOptions& o) { o.state_type = StateType::declared; },
+           DType::bf16},
+          {"two masters, clips", two_masters, clips},
+          {"P copies, clips", p_copies, clips},
+          {"synchronous, clips", synchronous, clips},
+          {"two masters, loss scale", two_masters, scales, DType::f16},
+          {"P copies, loss scale", p_copies, scales, DType::f16},
+          {"synchronous, loss scale", synchronous, scales, DType::f16},
+          {"two masters, rounds that overlap", two_masters, rounds},
+          {"P copies, rounds that overlap", p_copies, rounds},
+          {"synchronous, rounds that overlap", synchronous, rounds},
+          {"two masters, several calls", two_masters, calls},
+          {"P copies, several calls", p_copies, calls}};
+}
+
+PipelineOptions options_of(Mode const& mode) {
+  PipelineOptions options;
+  options.capacity = {2, 3};
+  options.micro_batches_per_round = 2;
+  options.seed = 5;
+  options.verify = false;  // repeats the same plan
+  options.optimizer_threads = 1;
+  mode.set(options);
+  return options;
+}
+
+auto model_of(Mode const& mode, std::shared_ptr<Trap> const& trap) {
+  ToyTypes const types{.width = 5, .parameter = mode.type, .boundary = mode.type};
+  return Sequential{ToyInput{types, 3, ""},
+                    repeat(2, ToyDense{types, ""}),
+                    TrappedDense{{types, ""}, trap},
+                    ToyLoss{types, 3, ""}};
+}
+
+AdamW optimizer() {
+  return AdamW({.rate = LearningRate::constant(0.01)});
+}
+
+constexpr std::size_t most_steps = 16;
+
+/// The batches of a training, by call.
+class Batches {
+ public:
+  explicit Batches(PipelineOptions const& options) : calls_(options.calls_per_step) {
+    for (std::size_t i = 0; i < most_steps * calls_; ++i) {
+      data_.emplace_back(
+          options.micro_batches_per_round * options.rounds, options.capacity, 100 + i);
+    }
+  }
+  [[nodiscard]] std::size_t calls() const noexcept { return calls_; }
+  [[nodiscard]] Batch of(std::size_t step, std::size_t call) const {
+    return data_[step * calls_ + call].batch();
+  }
+
+ private:
+  std::size_t calls_;
+  std::vector<ToyData> data_;
+};
+
+/// By step: the losses of its calls, and (from 0) the weights that it left.
+struct Outcome {
+  std::vector<std::vector<double>> losses = std::vector<std::vector<double>>(most_steps);
+  std::vector<std::uint64_t> digests = std::vector<std::uint64_t>(most_steps + 1);
+};
+
+template <class Trainer>
+void train_step(Trainer& trainer, Batches const& batches, std::size_t step, Outcome& outcome) {
+  outcome.losses[step].clear();
+  for (std::size_t c = 0; c < batches.calls(); ++c) {
+    outcome.losses[step].push_back(trainer.forward_backward(batches.of(step, c)));
+  }
+  trainer.step();
+}
+
+Outcome oracle_of(Mode const& mode) {
+  auto const options = options_of(mode);
+  auto const model = model_of(mode, std::make_shared<Trap>(places, 0));
+  SerialTrainer<decltype(model_of(mode, nullptr)), AdamW, HostStream> trainer{
+      model, optimizer(), serial_options(options, mode.protocol.staleness)};
+  Batches const batches(options);
+  Outcome outcome;
+  outcome.digests[0] = weights_digest(trainer);
+  for (std::size_t step = 0; step < most_steps; ++step) {
+    train_step(trainer, batches, step, outcome);
+    outcome.digests[step + 1] = weights_digest(trainer);
+  }
+  return outcome;
+}
+
+/// Devices whose work springs \p trap, and whose host lanes are slow.
+HostBackendOptions trapped_devices(std::shared_ptr<Trap> const& trap) {
+  auto devices = host_devices(2);
+  devices.delay = [trap](DeviceId device, LaneKind lane) {
+    if (!device.valid()) {
+      trap->spring(static_cast<Place>(lane));
+    }
+    return std::chrono::microseconds(device.valid() ? 0 : 200);
+  };
+  devices.fault = [trap](DeviceId, LaneKind lane, std::uint64_t) {
+    trap->spring(static_cast<Place>(lane));
+  };
+  return devices;
+}
+
+auto make_pipeline(Mode const& mode,
+                   HostBackend& backend,
+                   std::shared_ptr<Trap> const& trap,
+                   PipelineOptions const& options) {
+  using Model = decltype(model_of(mode, trap));
+  return std::make_unique<Pipeline<Model,
+                                   AdamW,
+                                   HostBackend,
+                                   RoundRobinSchedule,
+                                   PriorityTransferEngine,
+                                   LayerEventProtocol,
+                                   OneLayerStages>>(model_of(mode, trap),
+                                                    optimizer(),
+                                                    backend,
+                                                    options,
+                                                    RoundRobinSchedule{},
+                                                    PriorityTransferEngine{},
+                                                    LayerEventProtocol(mode.protocol),
+                                                    OneLayerStages{});
+}
+
+enum class End { never_thrown, recovered, lost };
+
+/// Trains until an error occurs, recovers, and trains five steps more; with \p evaluates, there is
+/// an evaluation in every other iteration. Compares all with \p oracle.
+End train_through(Mode const& mode,
+                  Place place,
+                  int number,
+                  Outcome const& oracle,
+                  bool evaluates,
+                  StepStart start = StepStart::all_blocks) {
+  auto const trap = std::make_shared<Trap>(place, number);
+  HostBackend backend{trapped_devices(trap)};
+  auto options = options_of(mode);
+  options.step_start = start;
+  auto const pipeline = make_pipeline(mode, backend, trap, options);
+  Batches const batches(options);
+  Outcome outcome;
+  auto end = End::never_thrown;
+  std::size_t last = 8;
+  for (std::uint64_t step = 0; step < last;) {
+    auto const error = error_of([&] {
+      if (evaluates && step % 2 == 1) {
+        (void)pipeline->evaluate(batches.of(0, 0));
+      }
+      train_step(*pipeline, batches, step, outcome);
+      ++step;
+      if (step == last) {
+        pipeline->synchronize();
+      }
+    });
+    if (error.code() == std::error_code{}) {
+      continue;
+    }
+    CHECK(end == End::never_thrown);
+    CHECK(error.message().find("injected") != std::string::npos);
+    auto const refusal = error_of([&] { step = pipeline->recover(); });
+    if (refusal.code() != std::error_code{}) {
+      CHECK(refusal.code() == Errc::aborted);
+      return End::lost;
+    }
+    end = End::recovered;
+    CHECK(pipeline->report().steps == step);
+    CHECK(weights_digest(*pipeline) == oracle.digests[step]);
+    last = step + 5;
+    REQUIRE(last <= most_steps);
+  }
+  CHECK(weights_digest(*pipeline) == oracle.digests[last]);
+  CHECK(pipeline->report().steps == last);
+  for (std::size_t step = 0; step < last; ++step) {
+    CHECK(outcome.losses[step] == oracle.losses[step]);
+  }
+  return end;
+}
+
+}  // namespace
+
+TEST_CASE("after an exception at any action in any mode, the training goes on bit for bit") {
+  std::vector<std::size_t> recovered(places);
+  for (auto const& mode : modes()) {
+    auto const oracle = oracle_of(mode);
+    for (Place place = 0; place < places; ++place) {
+      for (int const number : {0, 1, 3, 8, 20}) {
+        CAPTURE(mode.name);
+        CAPTURE(place);
+        CAPTURE(number);
+        auto const end = train_through(mode, place, number, oracle, number % 2 == 1);
+        CHECK(end != End::lost);
+        recovered[place] += end == End::recovered ? 1 : 0;
+      }
+    }
+  }
+  CAPTURE(recovered);
+  for (Place place = 0; place < places; ++place) {
+    CAPTURE(place);
+    CHECK(recovered[place] >= 10);
+  }
+}
+
+TEST_CASE("a bad batch costs itself alone: the steps that were posted before it are finished") {
+  enum class Bad { loss, forward, backward, caller };
+  for (auto const& mode : modes()) {
+    auto const oracle = oracle_of(mode);
+    for (auto const bad : {Bad::loss, Bad::forward, Bad::backward, Bad::caller}) {
+      CAPTURE(mode.name);
+      CAPTURE(static_cast<int>(bad));
+      auto const trap = std::make_shared<Trap>(places, 0);
+      HostBackend backend{trapped_devices(trap)};
+      auto const options = options_of(mode);
+      auto const pipeline = make_pipeline(mode, backend, trap, options);
+      Batches const batches(options);
+      Outcome outcome;
+      for (std::size_t step = 0; step < 9; ++step) {
+        if (step == 2 || step == 4) {
+          auto const error = error_of([&] {
+            ToyData data(
+                options.micro_batches_per_round * options.rounds, options.capacity, 1000 + step);
+            if (bad == Bad::loss) {
+              std::fill(data.targets().begin(),
+                        data.targets().end(),
+                        std::numeric_limits<float>::quiet_NaN());
+            } else if (bad != Bad::caller && step == 2) {
+              trap->move_to(bad == Bad::forward ? forward_place : backward_place,
+                            step * batches.calls());
+            }
+            pipeline->forward_backward(data.batch());
+            (void)pipeline->timeline();  // waits for the backward
+            throw Error(Errc::unsupported, "of the caller's own");
+          });
+          CHECK(error.code() != std::error_code{});
+          REQUIRE(pipeline->recover() == step);
+          trap->move_to(places, 0);
+        }
+        train_step(*pipeline, batches, step, outcome);
+      }
+      CHECK(weights_digest(*pipeline) == oracle.digests[9]);
+    }
+  }
+}
+
+TEST_CASE(
+    "where each block is updated as soon as it can, a training goes on bit for bit or not at "
+    "all") {
+  std::size_t recovered = 0;
+  std::size_t lost = 0;
+  for (auto const& mode : {Mode{"two masters", two_masters},
+                           Mode{"P copies", p_copies},
+                           Mode{"synchronous", synchronous}}) {
+    auto const oracle = oracle_of(mode);
+    for (Place place = 0; place < places; ++place) {
+      for (int const number : {0, 2, 3, 7, 20}) {
+        CAPTURE(mode.name);
+        CAPTURE(place);
+        CAPTURE(number);
+        auto const end = train_through(mode, place, number, oracle, false, StepStart::each_block);
+        recovered += end == End::recovered ? 1 : 0;
+        lost += end == End::lost ? 1 : 0;
+      }
+    }
+  }
+  CHECK(recovered > 10);
+  CHECK(lost > 0);
+}
+
+}  // namespace recovery_test
