@@ -92,9 +92,9 @@ set(ROUNDPIPE_CORE_HEADERS
   include/roundpipe/schedule/slot_order.hpp
   include/roundpipe/schedule/task_passes.hpp
   include/roundpipe/schedule/zb_h1_schedule.hpp
+  include/roundpipe/policies/any_policy.hpp
   include/roundpipe/policies/blocking_protocol.hpp
   include/roundpipe/policies/layer_event_protocol.hpp
-  include/roundpipe/policies/one_of.hpp
   include/roundpipe/policies/priority_transfer_engine.hpp
   include/roundpipe/policies/unplanned_transfers.hpp
   include/roundpipe/graph/action_graph.hpp
@@ -220,6 +220,7 @@ set(ROUNDPIPE_CORE_HEADERS
   include/roundpipe/runtime/pipeline.hpp
   include/roundpipe/runtime/pipeline_options.hpp
   include/roundpipe/runtime/pipeline_plan.hpp
+  include/roundpipe/runtime/policies.hpp
   include/roundpipe/runtime/report.hpp
   include/roundpipe/runtime/run_meters.hpp
   include/roundpipe/runtime/run_slots.hpp

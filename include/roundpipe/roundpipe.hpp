@@ -138,9 +138,9 @@
 #include <roundpipe/plan/step_graph.hpp>
 #include <roundpipe/plan/streamed_graph.hpp>
 #include <roundpipe/plan/working_set_choice.hpp>
+#include <roundpipe/policies/any_policy.hpp>
 #include <roundpipe/policies/blocking_protocol.hpp>
 #include <roundpipe/policies/layer_event_protocol.hpp>
-#include <roundpipe/policies/one_of.hpp>
 #include <roundpipe/policies/priority_transfer_engine.hpp>
 #include <roundpipe/policies/unplanned_transfers.hpp>
 #include <roundpipe/runtime/actions/device_actions.hpp>
@@ -178,6 +178,7 @@
 #include <roundpipe/runtime/pipeline.hpp>
 #include <roundpipe/runtime/pipeline_options.hpp>
 #include <roundpipe/runtime/pipeline_plan.hpp>
+#include <roundpipe/runtime/policies.hpp>
 #include <roundpipe/runtime/probe/cost_file.hpp>
 #include <roundpipe/runtime/probe/layer_probe.hpp>
 #include <roundpipe/runtime/probe/measure_costs.hpp>

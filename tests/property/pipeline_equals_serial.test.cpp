@@ -236,11 +236,9 @@ auto make_pipeline(Mix const& mix,
       AnyOptimizer(mix.adam),
       backend,
       options,
-      RoundRobinSchedule{},
-      PriorityTransferEngine{},
-      LayerEventProtocol({.staleness = mix.staleness,
-                          .master_copies = mix.master_copies,
-                          .gradient_buffers = mix.gradient_buffers}));
+      Policies{.protocol = LayerEventProtocol({.staleness = mix.staleness,
+                                               .master_copies = mix.master_copies,
+                                               .gradient_buffers = mix.gradient_buffers})});
 }
 
 /// The smallest budget that works, as the error of \p plan names it; a tiny budget makes \p plan

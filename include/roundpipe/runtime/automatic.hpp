@@ -13,13 +13,9 @@
 #include <roundpipe/core/id.hpp>
 #include <roundpipe/model/cost_model.hpp>
 #include <roundpipe/model/shape_cache.hpp>
-#include <roundpipe/partition/partitioner.hpp>
-#include <roundpipe/plan/planner.hpp>
-#include <roundpipe/policies/layer_event_protocol.hpp>
-#include <roundpipe/policies/priority_transfer_engine.hpp>
 #include <roundpipe/runtime/pipeline_options.hpp>
 #include <roundpipe/runtime/pipeline_plan.hpp>
-#include <roundpipe/schedule/round_robin_schedule.hpp>
+#include <roundpipe/runtime/policies.hpp>
 #include <roundpipe/simulate/forecast.hpp>
 
 #include <algorithm>
@@ -84,14 +80,14 @@ inline constexpr double least_gain_of_rounds = 0.005;
                                    std::size_t devices);
 
 /// The search of \ref automatic.
-template <class Model, DeviceList D, class Planner>
+template <class Model, DeviceList D>
 class CutSearch {
  public:
   /// The references must outlive this.
   CutSearch(Model const& model,
             std::size_t state_arrays,
             D& devices,
-            Planner const& planner,
+            AnyPlanner const& planner,
             PipelineOptions const& options)
       : model_(model),
         state_arrays_(state_arrays),
@@ -189,7 +185,7 @@ class CutSearch {
   Model const& model_;
   std::size_t state_arrays_;
   D& devices_;
-  Planner const& planner_;
+  AnyPlanner const& planner_;
   PipelineOptions options_;
   DeviceProperties device_;
   AutomaticChoice choice_;
@@ -215,30 +211,20 @@ class CutSearch {
 /// \throws Error (over_budget) when no cut fits the budgets: what the last one lacks;
 ///         (invalid_argument) when nothing divides \p batch as \p wanted asks, or so that a round
 ///         has `options.offloaded_micro_batches`, or as many as `options.save_levels`.
-template <class M,
-          class D,
-          class S = RoundRobinSchedule,
-          class T = PriorityTransferEngine,
-          class E = LayerEventProtocol,
-          class P = Partitioner>
+template <class M, class D>
 [[nodiscard]] AutomaticChoice automatic(M const& model,
                                         std::size_t state_arrays,
                                         D& devices,
                                         PipelineOptions const& options,
                                         BatchShape batch,
                                         BatchCut const& wanted = {},
-                                        S schedule = S{},
-                                        T transfers = T{},
-                                        E protocol = E{},
-                                        P partitioner = P{}) {
-  static_assert(detail::check_policies<S, T, E, P>());
+                                        Policies const& policies = {}) {
   if constexpr (Backend<D>) {
     static_assert(detail::check_backend<D>() && detail::check_model<M, typename D::Stream>());
   } else {
     static_assert(detail::check_devices<D>() && detail::check_model<M>());
   }
-  Planner<S, T, E, P> const planner(
-      std::move(schedule), std::move(transfers), std::move(protocol), std::move(partitioner));
+  auto const planner = policies.planner();
   detail::CutSearch search(model, state_arrays, devices, planner, options);
   for (auto const& cuts : detail::batch_cuts(batch, wanted)) {
     if (!search.try_size(batch, cuts)) {

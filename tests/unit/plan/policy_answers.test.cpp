@@ -136,14 +136,12 @@ std::vector<Error> answers_to(Changes const& changes, std::size_t rounds = 1) {
     (void)planner.streamed_graph(blocks, plan, sizes);
     (void)planner.step_graph(blocks, {});
   };
-  auto const make_pipeline = [&] {
-    Pipeline{model, Sgd{}, backend, options, schedule, transfers, protocol, partition};
-  };
+  Policies const policies{schedule, transfers, protocol, partition};
+  auto const make_pipeline = [&] { Pipeline{model, Sgd{}, backend, options, policies}; };
   auto const choose = [&] {
     BatchCut const cut{2, 2, rounds};
     BatchShape const batch{static_cast<std::int64_t>(4 * rounds), 3};
-    (void)automatic(
-        model, 0, backend, options, batch, cut, schedule, transfers, protocol, partition);
+    (void)automatic(model, 0, backend, options, batch, cut, policies);
   };
   return {error_of(plan_all), error_of(make_pipeline), error_of(choose)};
 }
