@@ -11,8 +11,10 @@
 #include <roundpipe/optim/element_rule.hpp>
 #include <roundpipe/optim/learning_rate.hpp>
 
+#include <concepts>
 #include <cstddef>
 #include <span>
+#include <utility>
 
 namespace roundpipe {
 
@@ -78,8 +80,14 @@ struct AdamWOptions {
 /// Scalars of a step are computed in double, elements in float. State arrays: m, v.
 class AdamW {
  public:
+  AdamW() : AdamW(AdamWOptions{}) {}
+
+  /// A template, so that `AdamW({})` is clear: copies come first.
   /// \throws Error (invalid_argument) for an invalid constant.
-  explicit AdamW(AdamWOptions options = {});
+  template <std::same_as<AdamWOptions> Options = AdamWOptions>
+  explicit AdamW(Options options) : options_(std::move(options)) {
+    check(options_);
+  }
 
   /// Uses the defaults of the other options.
   explicit AdamW(LearningRate const& rate) : AdamW(AdamWOptions{.rate = rate}) {}
@@ -105,6 +113,8 @@ class AdamW {
 
  private:
   [[nodiscard]] detail::AdamWRule rule(UpdateContext const& context) const;
+
+  static void check(AdamWOptions const& options);
 
   AdamWOptions options_;
 };

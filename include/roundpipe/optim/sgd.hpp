@@ -11,8 +11,10 @@
 #include <roundpipe/optim/element_rule.hpp>
 #include <roundpipe/optim/learning_rate.hpp>
 
+#include <concepts>
 #include <cstddef>
 #include <span>
+#include <utility>
 
 namespace roundpipe {
 
@@ -71,8 +73,14 @@ struct SgdOptions {
 /// State arrays: u with momentum, otherwise none. Without momentum, u is g.
 class Sgd {
  public:
+  Sgd() : Sgd(SgdOptions{}) {}
+
+  /// A template, so that `Sgd({})` is clear: copies come first.
   /// \throws Error (invalid_argument) for an invalid constant.
-  explicit Sgd(SgdOptions options = {});
+  template <std::same_as<SgdOptions> Options = SgdOptions>
+  explicit Sgd(Options options) : options_(std::move(options)) {
+    check(options_);
+  }
 
   /// Uses the defaults of the other options.
   explicit Sgd(LearningRate const& rate) : Sgd(SgdOptions{.rate = rate}) {}
@@ -111,6 +119,8 @@ class Sgd {
             .of_gradient = options_.nesterov ? 1.0F : 0.0F,  // a factor avoids a branch in the loop
             .of_velocity = options_.nesterov ? momentum : 1.0F};
   }
+
+  static void check(SgdOptions const& options);
 
   SgdOptions options_;
 };

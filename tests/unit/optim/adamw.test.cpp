@@ -231,6 +231,11 @@ TEST_CASE("an empty part does not change") {
   CHECK_NOTHROW(AdamW{}.update({.step = 1}, {}, {}, states));
 }
 
+TEST_CASE("empty braces mean the defaults of AdamW") {
+  CHECK(AdamW({}).options().rate(1) == AdamW{}.options().rate(1));
+  CHECK(AdamW{{}}.options().rate(1) == AdamW{}.options().rate(1));
+}
+
 TEST_CASE("AdamW checks its constants and arguments") {
   auto const nan = std::numeric_limits<double>::quiet_NaN();
   for (auto const bad : {-0.1, 1.0, nan}) {

@@ -83,6 +83,11 @@ TEST_CASE("plain SGD subtracts the rate times the gradient") {
   CHECK(weights == std::vector<float>{0, 4});
 }
 
+TEST_CASE("empty braces mean the defaults of SGD") {
+  CHECK(Sgd({}).options().rate(1) == Sgd{}.options().rate(1));
+  CHECK(Sgd{{}}.options().rate(1) == Sgd{}.options().rate(1));
+}
+
 TEST_CASE("SGD checks its constants and arguments") {
   auto const nan = std::numeric_limits<double>::quiet_NaN();
   for (auto const bad : {-0.1, 1.0, nan}) {

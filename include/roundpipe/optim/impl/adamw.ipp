@@ -10,7 +10,7 @@
 
 namespace roundpipe {
 
-ROUNDPIPE_INLINE AdamW::AdamW(AdamWOptions options) : options_(options) {
+ROUNDPIPE_INLINE void AdamW::check(AdamWOptions const& options) {
   auto const below_one = [](double beta) { return beta >= 0 && beta < 1; };
   require(below_one(options.beta1) && below_one(options.beta2),
           Errc::invalid_argument,
