@@ -60,6 +60,8 @@ set(ROUNDPIPE_CORE_HEADERS
   include/roundpipe/optim/element_rule.hpp
   include/roundpipe/optim/learning_rate.hpp
   include/roundpipe/optim/loss_scale.hpp
+  include/roundpipe/optim/optimizer_needs.hpp
+  include/roundpipe/optim/parameter_group.hpp
   include/roundpipe/optim/sgd.hpp
   include/roundpipe/optim/stochastic_rounding.hpp
   include/roundpipe/optim/update_pass.hpp
@@ -181,6 +183,7 @@ set(ROUNDPIPE_CORE_HEADERS
   include/roundpipe/runtime/state/parameter_memory.hpp
   include/roundpipe/runtime/state/rounding_key.hpp
   include/roundpipe/runtime/state/step_progress.hpp
+  include/roundpipe/runtime/state/whole_updates.hpp
   include/roundpipe/runtime/execute/call_data.hpp
   include/roundpipe/runtime/execute/device_issuer.hpp
   include/roundpipe/runtime/execute/device_work.hpp
@@ -445,6 +448,7 @@ set(ROUNDPIPE_DEFINITIONS
   include/roundpipe/optim/impl/clipping.ipp
   include/roundpipe/optim/impl/learning_rate.ipp
   include/roundpipe/optim/impl/loss_scale.ipp
+  include/roundpipe/optim/impl/parameter_group.ipp
   include/roundpipe/optim/impl/sgd.ipp
   include/roundpipe/optim/impl/stochastic_rounding.ipp
   include/roundpipe/optim/impl/update_pass.ipp
@@ -466,6 +470,7 @@ set(ROUNDPIPE_DEFINITIONS
   include/roundpipe/runtime/state/impl/initialize.ipp
   include/roundpipe/runtime/state/impl/parameter_memory.ipp
   include/roundpipe/runtime/state/impl/step_progress.ipp
+  include/roundpipe/runtime/state/impl/whole_updates.ipp
   include/roundpipe/runtime/execute/impl/graph_program.ipp
   include/roundpipe/runtime/execute/impl/host_lane_traits.ipp
   include/roundpipe/runtime/execute/impl/run_history.ipp

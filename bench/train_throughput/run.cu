@@ -98,7 +98,7 @@ Outcome run(Options& o, rp::nn::TransformerConfig const& config, Shared const& s
   auto const policies = policies_of(o);
   if (o.micro_batches_per_round == 0) {
     auto const choice = rp::automatic(model,
-                                      optimizer.state_arrays(),
+                                      optimizer,
                                       backend,
                                       options,
                                       {o.batch, o.context},

@@ -142,7 +142,7 @@ rp::Timeline run_pipeline(Backend& backend, Options& o, Text const& text, Outcom
         .micro_batches_per_round = static_cast<std::size_t>(o.wanted_micro_batches.value_or(0)),
         .rounds = static_cast<std::size_t>(o.wanted_rounds.value_or(0))};
     auto const choice = rp::automatic(model,
-                                      optimizer.state_arrays(),
+                                      optimizer,
                                       backend,
                                       options,
                                       rp::BatchShape{o.batch, o.context},

@@ -96,6 +96,8 @@
 #include <roundpipe/optim/element_rule.hpp>
 #include <roundpipe/optim/learning_rate.hpp>
 #include <roundpipe/optim/loss_scale.hpp>
+#include <roundpipe/optim/optimizer_needs.hpp>
+#include <roundpipe/optim/parameter_group.hpp>
 #include <roundpipe/optim/sgd.hpp>
 #include <roundpipe/optim/stochastic_rounding.hpp>
 #include <roundpipe/optim/update_pass.hpp>
@@ -199,6 +201,7 @@
 #include <roundpipe/runtime/state/parameter_memory.hpp>
 #include <roundpipe/runtime/state/rounding_key.hpp>
 #include <roundpipe/runtime/state/step_progress.hpp>
+#include <roundpipe/runtime/state/whole_updates.hpp>
 #include <roundpipe/runtime/training_runs.hpp>
 #include <roundpipe/runtime/weight_access.hpp>
 #include <roundpipe/runtime/weights_digest.hpp>

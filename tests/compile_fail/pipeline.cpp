@@ -176,6 +176,19 @@ struct Wrong {
 };
 using Result = Made<Wrong, HostBackend&>;
 
+#elif defined(WHOLE_BY_SHAPE)
+// expect-error WHOLE_BY_SHAPE: must be 'bool updates_whole\(ParameterInfo const&\) const'
+struct Wrong : Sgd {
+  bool updates_whole(Shape const&) const { return true; }
+};
+using Result = Made<Wrong, HostBackend&>;
+#elif defined(FREEZES_FOR_EVER)
+// expect-error FREEZES_FOR_EVER: must be 'bool freezes\(ParameterInfo const&, std::uint64_t\)
+struct Wrong : Sgd {
+  bool freezes(ParameterInfo const&) const { return true; }
+};
+using Result = Made<Wrong, HostBackend&>;
+
 // Policies.
 #elif defined(PARTITIONER_AS_SCHEDULE)
 // expect-error PARTITIONER_AS_SCHEDULE: a schedule needs 'DeviceTasks tasks\(ScheduleShape const
@@ -184,16 +197,19 @@ using Result = Policies;
 Result const chosen{.schedule = Wrong{}};
 #elif defined(PROTOCOL_AS_TRANSFERS)
 // expect-error PROTOCOL_AS_TRANSFERS: a transfer policy needs 'std::vector<Chunk> chunks\(
-struct Wrong : LayerEventProtocol {};
+struct Wrong : LayerEventProtocol {
+  using LayerEventProtocol::LayerEventProtocol;
+};
 using Result = Policies;
-Result const chosen{.transfers = Wrong{}};
+Result const chosen{.transfers = Wrong(0)};
 #elif defined(STALENESS_NOT_CONST)
 // expect-error STALENESS_NOT_CONST: an event protocol needs .*'int staleness\(\) const'
 struct Wrong : LayerEventProtocol {
+  using LayerEventProtocol::LayerEventProtocol;
   int staleness() { return 0; }
 };
 using Result = Policies;
-Result const chosen{.protocol = Wrong{}};
+Result const chosen{.protocol = Wrong(0)};
 #elif defined(PARTITION_AS_LIST)
 // expect-error PARTITION_AS_LIST: a partition policy needs 'Partition partition\(PartitionProblem
 struct Wrong {
@@ -268,7 +284,7 @@ struct Wrong : Right {
 };
 using Result = AutomaticChoice;
 Result choose(HostBackend& backend) {
-  return automatic(Sequential{Wrong{}}, 0, backend, {}, {});
+  return automatic(Sequential{Wrong{}}, Sgd{}, backend, {}, {});
 }
 
 #else

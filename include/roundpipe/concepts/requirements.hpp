@@ -94,6 +94,14 @@ consteval bool check_optimizer() {
                 "an optimizer needs 'std::size_t state_arrays() const' and 'void update("
                 "UpdateContext const&, HostSpan<float>, HostSpan<float const>, "
                 "std::span<HostSpan<float> const>) const'");
+  static_assert(
+      HasWholeUpdates<O> || !requires { &O::updates_whole; },
+      "an optimizer's member 'updates_whole' must be 'bool updates_whole(ParameterInfo const&) "
+      "const'");
+  static_assert(
+      HasFreezes<O> || !requires { &O::freezes; },
+      "an optimizer's member 'freezes' must be 'bool freezes(ParameterInfo const&, std::uint64_t) "
+      "const'");
   return true;
 }
 

@@ -16,6 +16,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <string>
+#include <string_view>
 #include <vector>
 
 namespace roundpipe {
@@ -45,6 +46,14 @@ struct ParameterBlock {
     return sums_gradient && sum_type == StateType::fp32 ? gradient : master;
   }
 };
+
+/// The name of tensor \p t of \p block, as `for_each_parameter` tells it.
+[[nodiscard]] std::string parameter_name(ParameterBlock const& block, std::size_t t);
+
+/// What an optimizer may know of tensor \p t of \p block, for as long as \p name lives.
+[[nodiscard]] ParameterInfo parameter_info(ParameterBlock const& block,
+                                           std::size_t t,
+                                           std::string_view name);
 
 /// A layer's use of a block.
 struct BlockUse {

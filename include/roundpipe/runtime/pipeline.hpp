@@ -12,6 +12,7 @@
 #include <roundpipe/graph/timeline.hpp>
 #include <roundpipe/graph/verify.hpp>
 #include <roundpipe/model/batch.hpp>
+#include <roundpipe/optim/optimizer_needs.hpp>
 #include <roundpipe/runtime/actions/device_actions.hpp>
 #include <roundpipe/runtime/batch_feed.hpp>
 #include <roundpipe/runtime/evaluation.hpp>
@@ -67,7 +68,7 @@ class Pipeline {
         planner_(policies.planner()),
         feed_(model_, options_.capacity),
         plan_(make_pipeline_plan(
-            model_, backend, planner_, feed_.capacity(), options_, optimizer.state_arrays())),
+            model_, backend, planner_, feed_.capacity(), options_, needs_of(optimizer))),
         host_(backend, std::move(optimizer), plan_, options_, planner_.protocol(), cpus_),
         actions_(model_,
                  backend,

@@ -5,6 +5,7 @@
 #include <roundpipe/core/dtype.hpp>
 #include <roundpipe/core/error.hpp>
 #include <roundpipe/core/id.hpp>
+#include <roundpipe/core/parameter.hpp>
 #include <roundpipe/core/tensor.hpp>
 #include <roundpipe/model/model_description.hpp>
 #include <roundpipe/model/parameter_blocks.hpp>
@@ -12,9 +13,20 @@
 #include <cstddef>
 #include <map>
 #include <string>
+#include <string_view>
 #include <utility>
 
 namespace roundpipe {
+
+ROUNDPIPE_INLINE std::string parameter_name(ParameterBlock const& block, std::size_t t) {
+  return block.name + "." + block.specs[t].tensor.name;
+}
+
+ROUNDPIPE_INLINE ParameterInfo parameter_info(ParameterBlock const& block,
+                                              std::size_t t,
+                                              std::string_view name) {
+  return {name, block.specs[t].tensor.shape, block.specs[t].decay};
+}
 
 ROUNDPIPE_INLINE ParameterBlock const& ParameterBlocks::block_of(BlockUseId use) const {
   return blocks[this->use(use).block.index()];

@@ -19,6 +19,7 @@ ROUNDPIPE_INLINE void Sgd::check(SgdOptions const& options) {
   require(!options.nesterov || options.momentum > 0,
           Errc::invalid_argument,
           "Nesterov's look-ahead needs a momentum");
+  require(options.groups != nullptr, Errc::invalid_argument, "SGD needs a function of groups");
 }
 
 }  // namespace roundpipe
