@@ -273,14 +273,14 @@ using Update = void (*)(Arrays const&, std::uint64_t step, std::size_t begin, st
 
 void one_pass(Arrays const& arrays, std::uint64_t step, std::size_t begin, std::size_t end) {
   arrays.with_part(begin, end, true, [&](UpdateArrays const& part) {
-    update_pass(adamw, {.step = step}, part, rounding, begin);
+    update_pass(adamw, {.step = step, .first_element = begin}, part, rounding);
   });
 }
 
 /// Writes no master copy beside the weights.
 void in_place(Arrays const& arrays, std::uint64_t step, std::size_t begin, std::size_t end) {
   arrays.with_part(begin, end, false, [&](UpdateArrays const& part) {
-    update_pass(adamw, {.step = step}, part, rounding, begin);
+    update_pass(adamw, {.step = step, .first_element = begin}, part, rounding);
   });
 }
 
@@ -330,7 +330,7 @@ bool is_right(Setting const& setting, std::uint64_t steps, bool has_master, floa
     expected.fill(0, count, at);
     for (std::uint64_t step = 1; step <= steps; ++step) {
       expected.with_part(0, count, has_master, [&](UpdateArrays const& part) {
-        update_pass(adamw, {.step = step}, part, rounding, at);
+        update_pass(adamw, {.step = step, .first_element = at}, part, rounding);
       });
     }
     for (std::size_t k = 0; k < 5; ++k) {

@@ -84,9 +84,7 @@ double iteration_seconds(P const& protocol,
                     Sgd{},
                     backend,
                     options,
-                    RoundRobinSchedule{},
-                    PriorityTransferEngine{},
-                    protocol};
+                    Policies{.protocol = protocol}};
   Batch const batch(micro_batches, {1, 1});
   auto start = Clock::now();
   for (int i = 0; i < warm_up + measured; ++i) {

@@ -87,9 +87,7 @@ void draw(char const* title, P const& protocol) {
                     SlowOptimizer{},
                     backend,
                     options,
-                    RoundRobinSchedule{},
-                    PriorityTransferEngine{},
-                    protocol};
+                    Policies{.protocol = protocol}};
   Batch const batch(micro_batches, {1, 1});
   for (std::size_t i = 0; i < first + 3; ++i) {
     pipeline.forward_backward(batch);

@@ -85,10 +85,7 @@ void draw(char const* title, T const& transfers) {
                     Sgd{},
                     backend,
                     options,
-                    RoundRobinSchedule{},
-                    transfers,
-                    LayerEventProtocol{},
-                    PairedLayers{}};
+                    Policies{.transfers = transfers, .partitioner = PairedLayers{}}};
   Batch const batch(micro_batches, {1, 1});
   for (std::size_t i = 0; i <= drawn_call; ++i) {
     pipeline.forward_backward(batch);

@@ -85,8 +85,8 @@ foreach(header IN ITEMS iterator ranges)
   provides(${header} ranges::begin ranges::end ranges::size ranges::data)
 endforeach()
 provides(ranges ranges::range ranges::input_range ranges::forward_range ranges::random_access_range
-  ranges::contiguous_range ranges::sized_range ranges::view ranges::range_value_t
-  ranges::range_reference_t ranges::iterator_t)
+  ranges::borrowed_range ranges::contiguous_range ranges::sized_range ranges::view
+  ranges::range_value_t ranges::range_reference_t ranges::iterator_t)
 provides(set set multiset)
 provides(shared_mutex shared_mutex shared_lock)
 provides(source_location source_location)

@@ -60,6 +60,8 @@ set(ROUNDPIPE_CORE_HEADERS
   include/roundpipe/optim/element_rule.hpp
   include/roundpipe/optim/learning_rate.hpp
   include/roundpipe/optim/loss_scale.hpp
+  include/roundpipe/optim/optimizer_needs.hpp
+  include/roundpipe/optim/parameter_group.hpp
   include/roundpipe/optim/sgd.hpp
   include/roundpipe/optim/stochastic_rounding.hpp
   include/roundpipe/optim/update_pass.hpp
@@ -92,9 +94,9 @@ set(ROUNDPIPE_CORE_HEADERS
   include/roundpipe/schedule/slot_order.hpp
   include/roundpipe/schedule/task_passes.hpp
   include/roundpipe/schedule/zb_h1_schedule.hpp
+  include/roundpipe/policies/any_policy.hpp
   include/roundpipe/policies/blocking_protocol.hpp
   include/roundpipe/policies/layer_event_protocol.hpp
-  include/roundpipe/policies/one_of.hpp
   include/roundpipe/policies/priority_transfer_engine.hpp
   include/roundpipe/policies/unplanned_transfers.hpp
   include/roundpipe/graph/action_graph.hpp
@@ -182,6 +184,7 @@ set(ROUNDPIPE_CORE_HEADERS
   include/roundpipe/runtime/state/rounding_key.hpp
   include/roundpipe/runtime/state/step_progress.hpp
   include/roundpipe/runtime/state/training_state.hpp
+  include/roundpipe/runtime/state/whole_updates.hpp
   include/roundpipe/runtime/execute/call_data.hpp
   include/roundpipe/runtime/execute/device_issuer.hpp
   include/roundpipe/runtime/execute/device_work.hpp
@@ -221,6 +224,7 @@ set(ROUNDPIPE_CORE_HEADERS
   include/roundpipe/runtime/pipeline.hpp
   include/roundpipe/runtime/pipeline_options.hpp
   include/roundpipe/runtime/pipeline_plan.hpp
+  include/roundpipe/runtime/policies.hpp
   include/roundpipe/runtime/recovery.hpp
   include/roundpipe/runtime/report.hpp
   include/roundpipe/runtime/run_meters.hpp
@@ -448,6 +452,7 @@ set(ROUNDPIPE_DEFINITIONS
   include/roundpipe/optim/impl/clipping.ipp
   include/roundpipe/optim/impl/learning_rate.ipp
   include/roundpipe/optim/impl/loss_scale.ipp
+  include/roundpipe/optim/impl/parameter_group.ipp
   include/roundpipe/optim/impl/sgd.ipp
   include/roundpipe/optim/impl/stochastic_rounding.ipp
   include/roundpipe/optim/impl/update_pass.ipp
@@ -470,6 +475,7 @@ set(ROUNDPIPE_DEFINITIONS
   include/roundpipe/runtime/state/impl/parameter_memory.ipp
   include/roundpipe/runtime/state/impl/step_progress.ipp
   include/roundpipe/runtime/state/impl/training_state.ipp
+  include/roundpipe/runtime/state/impl/whole_updates.ipp
   include/roundpipe/runtime/execute/impl/graph_program.ipp
   include/roundpipe/runtime/execute/impl/host_lane_traits.ipp
   include/roundpipe/runtime/execute/impl/run_history.ipp

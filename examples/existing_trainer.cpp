@@ -242,9 +242,8 @@ double train(Data const& data, std::vector<Floats>& weights) {
                     Sgd({LearningRate::constant(rate)}),
                     backend,
                     PipelineOptions{.capacity = {rows / 4}, .micro_batches_per_round = 4},
-                    RoundRobinSchedule{},
-                    PriorityTransferEngine{},
-                    LayerEventProtocol({.staleness = 0})};  // no call runs beside a step
+                    // No call runs beside a step.
+                    Policies{.protocol = LayerEventProtocol({.staleness = 0})}};
   for (std::size_t l = 0; l < layers; ++l) {
     pipeline.write_parameter(LayerId(l), 0, weights[l]);
   }

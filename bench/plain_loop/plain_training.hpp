@@ -76,7 +76,7 @@ class PlainTraining {
         arena_(backend),
         memory_(blocks_, copies_of(beside), rp::LandingRings(blocks_), arena_.taker()),
         progress_(blocks_),
-        updater_(memory_, progress_, rp::AdamW{}, rp::UpdaterOptions{}, pool_),
+        updater_(memory_, progress_, rp::AdamW{}, arena_.taker(), rp::UpdaterOptions{}, pool_),
         device_memory_(backend, device),
         passes_(model, facts_, layout_, blocks_, device_memory_),
         compute_(backend.make_stream(device, rp::LaneKind::compute)),

@@ -56,10 +56,7 @@ Iteration run_iterations(std::int64_t load, std::size_t micro_batches) {
                     Sgd{},
                     backend,
                     options,
-                    RoundRobinSchedule{},
-                    T{},
-                    LayerEventProtocol(1),
-                    typename Bench<B>::Stages{}};
+                    Policies{.transfers = T{}, .partitioner = typename Bench<B>::Stages{}}};
   Batch const batch(micro_batches, {1, 1});
   std::vector<double> times;
   auto start = Clock::now();

@@ -95,17 +95,15 @@ Outcome run(Options& o, rp::nn::TransformerConfig const& config, Shared const& s
       .overlaps_rounds = o.overlap == "auto" ? std::nullopt : std::optional(o.overlap == "on"),
       .timeline_calls = 2 * (o.warmup + o.steps),
   };
+  auto const policies = policies_of(o);
   if (o.micro_batches_per_round == 0) {
     auto const choice = rp::automatic(model,
-                                      optimizer.state_arrays(),
+                                      optimizer,
                                       backend,
                                       options,
                                       {o.batch, o.context},
                                       rp::BatchCut{.rounds = o.rounds},
-                                      schedule_of(o),
-                                      transfers_of(o),
-                                      protocol_of(o),
-                                      partitioner_of(o));
+                                      policies);
     outcome.automatic = to_string(choice);
     options = choice.options;  // with the costs that were measured
     o.micro_batches_per_round = options.micro_batches_per_round;
@@ -115,14 +113,7 @@ Outcome run(Options& o, rp::nn::TransformerConfig const& config, Shared const& s
   options.capacity = {o.rows(), o.context};
   options.micro_batches_per_round = o.micro_batches_per_round;
   options.rounds = o.rounds;
-  rp::Pipeline pipeline{std::move(model),
-                        std::move(optimizer),
-                        backend,
-                        options,
-                        schedule_of(o),
-                        transfers_of(o),
-                        protocol_of(o),
-                        partitioner_of(o)};
+  rp::Pipeline pipeline{std::move(model), std::move(optimizer), backend, options, policies};
   auto const& plan = pipeline.plan();
   outcome.parameters = plan.blocks.parameter_count();
   outcome.forward_stages = layer_counts(plan.stages.partition.forward);

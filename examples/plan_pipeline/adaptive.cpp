@@ -94,15 +94,12 @@ rp::PipelinePlan AdaptivePlanner::make_plan(rp::PipelineOptions const& options) 
                             rp::LayerEventProtocol{},
                             rp::Partitioner{});
   return rp::make_pipeline_plan(
-      model, devices_, planner, shapes.capacity(), options, rp::AdamW{}.state_arrays());
+      model, devices_, planner, shapes.capacity(), options, rp::needs_of(rp::AdamW{}));
 }
 
 AdaptivePlan AdaptivePlanner::plan(rp::Bytes device_memory) const {
-  auto choice = rp::automatic(model_of(problem_.shape),
-                              rp::AdamW{}.state_arrays(),
-                              devices_,
-                              options(device_memory),
-                              problem_.batch);
+  auto choice = rp::automatic(
+      model_of(problem_.shape), rp::AdamW{}, devices_, options(device_memory), problem_.batch);
   auto plan = *std::exchange(choice.plan, {});
   auto const seconds = choice.chosen.seconds;
   return {std::move(choice), std::move(plan), seconds};

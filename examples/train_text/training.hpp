@@ -142,14 +142,12 @@ rp::Timeline run_pipeline(Backend& backend, Options& o, Text const& text, Outcom
         .micro_batches_per_round = static_cast<std::size_t>(o.wanted_micro_batches.value_or(0)),
         .rounds = static_cast<std::size_t>(o.wanted_rounds.value_or(0))};
     auto const choice = rp::automatic(model,
-                                      optimizer.state_arrays(),
+                                      optimizer,
                                       backend,
                                       options,
                                       rp::BatchShape{o.batch, o.context},
                                       wanted,
-                                      rp::RoundRobinSchedule{},
-                                      rp::PriorityTransferEngine{},
-                                      protocol);
+                                      rp::Policies{.protocol = protocol});
     options = choice.options;
     o.micro_batches_per_round = static_cast<std::int64_t>(options.micro_batches_per_round);
     o.rounds = static_cast<std::int64_t>(options.rounds);
@@ -158,13 +156,7 @@ rp::Timeline run_pipeline(Backend& backend, Options& o, Text const& text, Outcom
   options.capacity = rp::BatchShape{o.rows(), o.context};
   options.micro_batches_per_round = static_cast<std::size_t>(o.micro_batches_per_round);
   options.rounds = static_cast<std::size_t>(o.rounds);
-  rp::Pipeline pipeline{model,
-                        optimizer,
-                        backend,
-                        options,
-                        rp::RoundRobinSchedule{},
-                        rp::PriorityTransferEngine{},
-                        protocol};
+  rp::Pipeline pipeline{model, optimizer, backend, options, rp::Policies{.protocol = protocol}};
   auto const& plan = pipeline.plan();
   outcome.forward_stages = layer_counts(plan.stages.partition.forward);
   outcome.backward_stages = layer_counts(plan.stages.partition.backward);

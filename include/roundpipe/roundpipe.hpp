@@ -96,6 +96,8 @@
 #include <roundpipe/optim/element_rule.hpp>
 #include <roundpipe/optim/learning_rate.hpp>
 #include <roundpipe/optim/loss_scale.hpp>
+#include <roundpipe/optim/optimizer_needs.hpp>
+#include <roundpipe/optim/parameter_group.hpp>
 #include <roundpipe/optim/sgd.hpp>
 #include <roundpipe/optim/stochastic_rounding.hpp>
 #include <roundpipe/optim/update_pass.hpp>
@@ -138,9 +140,9 @@
 #include <roundpipe/plan/step_graph.hpp>
 #include <roundpipe/plan/streamed_graph.hpp>
 #include <roundpipe/plan/working_set_choice.hpp>
+#include <roundpipe/policies/any_policy.hpp>
 #include <roundpipe/policies/blocking_protocol.hpp>
 #include <roundpipe/policies/layer_event_protocol.hpp>
-#include <roundpipe/policies/one_of.hpp>
 #include <roundpipe/policies/priority_transfer_engine.hpp>
 #include <roundpipe/policies/unplanned_transfers.hpp>
 #include <roundpipe/runtime/actions/device_actions.hpp>
@@ -178,6 +180,7 @@
 #include <roundpipe/runtime/pipeline.hpp>
 #include <roundpipe/runtime/pipeline_options.hpp>
 #include <roundpipe/runtime/pipeline_plan.hpp>
+#include <roundpipe/runtime/policies.hpp>
 #include <roundpipe/runtime/probe/cost_file.hpp>
 #include <roundpipe/runtime/probe/layer_probe.hpp>
 #include <roundpipe/runtime/probe/measure_costs.hpp>
@@ -202,6 +205,7 @@
 #include <roundpipe/runtime/state/rounding_key.hpp>
 #include <roundpipe/runtime/state/step_progress.hpp>
 #include <roundpipe/runtime/state/training_state.hpp>
+#include <roundpipe/runtime/state/whole_updates.hpp>
 #include <roundpipe/runtime/training_runs.hpp>
 #include <roundpipe/runtime/weight_access.hpp>
 #include <roundpipe/runtime/weights_digest.hpp>

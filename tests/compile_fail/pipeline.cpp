@@ -50,12 +50,9 @@ using Trained = decltype(Pipeline{Sequential{Right{}, std::declval<L>()},
                                   PipelineOptions{}});
 
 /// A pipeline whose model is right. \p B is a reference.
-template <class O, class B, class... Policies>
-using Made = decltype(Pipeline{Sequential{Right{}},
-                               std::declval<O>(),
-                               std::declval<B>(),
-                               PipelineOptions{},
-                               std::declval<Policies>()...});
+template <class O, class B>
+using Made = decltype(Pipeline{
+    Sequential{Right{}}, std::declval<O>(), std::declval<B>(), PipelineOptions{}});
 
 // What a layer needs.
 #if defined(NO_BACKWARD)
@@ -179,28 +176,61 @@ struct Wrong {
 };
 using Result = Made<Wrong, HostBackend&>;
 
+#elif defined(WHOLE_BY_SHAPE)
+// expect-error WHOLE_BY_SHAPE: must be 'bool updates_whole\(ParameterInfo const&\) const'
+struct Wrong : Sgd {
+  bool updates_whole(Shape const&) const { return true; }
+};
+using Result = Made<Wrong, HostBackend&>;
+#elif defined(FREEZES_FOR_EVER)
+// expect-error FREEZES_FOR_EVER: must be 'bool freezes\(ParameterInfo const&, std::uint64_t\)
+struct Wrong : Sgd {
+  bool freezes(ParameterInfo const&) const { return true; }
+};
+using Result = Made<Wrong, HostBackend&>;
+
 // Policies.
 #elif defined(PARTITIONER_AS_SCHEDULE)
-// expect-error PARTITIONER_AS_SCHEDULE: the first one is no Schedule
+// expect-error PARTITIONER_AS_SCHEDULE: a schedule needs 'DeviceTasks tasks\(ScheduleShape const
 struct Wrong : Partitioner {};
-using Result = Made<Sgd, HostBackend&, Wrong>;
+using Result = Policies;
+Result const chosen{.schedule = Wrong{}};
 #elif defined(PROTOCOL_AS_TRANSFERS)
-// expect-error PROTOCOL_AS_TRANSFERS: the second one is no TransferPolicy
-struct Wrong : LayerEventProtocol {};
-using Result = Made<Sgd, HostBackend&, RoundRobinSchedule, Wrong>;
+// expect-error PROTOCOL_AS_TRANSFERS: a transfer policy needs 'std::vector<Chunk> chunks\(
+struct Wrong : LayerEventProtocol {
+  using LayerEventProtocol::LayerEventProtocol;
+};
+using Result = Policies;
+Result const chosen{.transfers = Wrong(0)};
+#elif defined(STALENESS_NOT_CONST)
+// expect-error STALENESS_NOT_CONST: an event protocol needs .*'int staleness\(\) const'
+struct Wrong : LayerEventProtocol {
+  using LayerEventProtocol::LayerEventProtocol;
+  int staleness() { return 0; }
+};
+using Result = Policies;
+Result const chosen{.protocol = Wrong(0)};
+#elif defined(PARTITION_AS_LIST)
+// expect-error PARTITION_AS_LIST: a partition policy needs 'Partition partition\(PartitionProblem
+struct Wrong {
+  std::vector<LayerRange> partition(PartitionProblem const&) const { return {}; }
+};
+using Result = Policies;
+Result const chosen{.partitioner = Wrong{}};
 #elif defined(FUSES_NOT_CONST)
 // expect-error FUSES_NOT_CONST: must be 'bool fuses\(\) const'
 struct Wrong : RoundRobinSchedule {
   bool fuses() { return false; }
 };
-using Result = Made<Sgd, HostBackend&, Wrong>;
+using Result = Policies;
+Result const chosen{.schedule = Wrong{}};
 #elif defined(YIELDS_AS_CONSTANT)
 // expect-error YIELDS_AS_CONSTANT: must be 'bool yields_to_forecast\(\) const'
 struct Wrong : Partitioner {
   bool yields_to_forecast = true;
 };
-using Result =
-    Made<Sgd, HostBackend&, RoundRobinSchedule, PriorityTransferEngine, LayerEventProtocol, Wrong>;
+using Result = Policies;
+Result const chosen{.partitioner = Wrong{}};
 
 // Backends.
 #elif defined(TEMPORARY_BACKEND)
@@ -260,13 +290,14 @@ struct Wrong : Right {
 };
 using Result = AutomaticChoice;
 Result choose(HostBackend& backend) {
-  return automatic(Sequential{Wrong{}}, 0, backend, {}, {});
+  return automatic(Sequential{Wrong{}}, Sgd{}, backend, {}, {});
 }
 
 #else
 using Result = std::variant<
     Trained<Right>,
-    Made<Sgd, HostBackend&, RoundRobinSchedule, PriorityTransferEngine>,
+    Made<Sgd, HostBackend&>,
+    Policies,
     decltype(Pipeline{
         test::MadeModel<Right>{}, Sgd{}, std::declval<HostBackend&>(), PipelineOptions{}})>;
 #endif

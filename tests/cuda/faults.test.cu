@@ -169,10 +169,7 @@ End train(std::size_t devices, StepStart start, bool reads) {
                       .seed = 7,
                       .step_start = start,
                       .optimizer_threads = 1},
-      RoundRobinSchedule{},
-      PriorityTransferEngine{},
-      LayerEventProtocol{1},
-      OneLayerStages{}};
+      Policies{.protocol = LayerEventProtocol{1}, .partitioner = OneLayerStages{}}};
   std::vector<float> x(micro_batches * rows * columns);
   for (std::size_t i = 0; i < x.size(); ++i) {
     x[i] = std::sin(0.37F * static_cast<float>(i));

@@ -122,9 +122,7 @@ struct Trainer {
                                  .save_levels = levels_of(t),
                                  .overlaps_rounds = t.overlaps_rounds,
                                  .optimizer_threads = 2},
-                 RoundRobinSchedule{},
-                 PriorityTransferEngine{},
-                 LayerEventProtocol{t.staleness}) {}
+                 Policies{.protocol = LayerEventProtocol{t.staleness}}) {}
 
   /// One iteration of micro-batches of \p extents; \returns its loss.
   double train(std::size_t step, BatchShape extents = shape) {
@@ -144,13 +142,7 @@ struct Trainer {
   static constexpr BatchShape shape{2, 32};
   Training training;
   cu::CudaBackend backend;
-  Pipeline<decltype(nn::transformer<cu::CudaOps>(small_model())),
-           AdamW,
-           cu::CudaBackend,
-           RoundRobinSchedule,
-           PriorityTransferEngine,
-           LayerEventProtocol>
-      pipeline;
+  Pipeline<decltype(nn::transformer<cu::CudaOps>(small_model())), AdamW, cu::CudaBackend> pipeline;
 };
 
 Run train(Training const& t) {

@@ -213,11 +213,9 @@ auto make_pipeline(Mix const& mix,
       AnyOptimizer(mix.adam),
       backend,
       options,
-      RoundRobinSchedule{},
-      PriorityTransferEngine{},
-      LayerEventProtocol({.staleness = mix.staleness,
-                          .master_copies = mix.master_copies,
-                          .gradient_buffers = mix.gradient_buffers}));
+      Policies{.protocol = LayerEventProtocol({.staleness = mix.staleness,
+                                               .master_copies = mix.master_copies,
+                                               .gradient_buffers = mix.gradient_buffers})});
 }
 
 /// The least that holds all layers in one stage.

@@ -44,7 +44,8 @@ struct HostParameters {
             setup.copies.state_type)),
         memory(blocks, setup.copies, LandingRings(blocks), arena.taker()),
         progress(blocks),
-        updater(memory, progress, Sgd{LearningRate::constant(1)}, setup.updater, pool),
+        updater(
+            memory, progress, Sgd{LearningRate::constant(1)}, arena.taker(), setup.updater, pool),
         accumulator(memory, setup.updater.seed, 1, {}),
         copier(memory, progress, setup.updater.finishes_steps, 1, {}) {
     set_first_values(memory, setup.updater.seed, pool);

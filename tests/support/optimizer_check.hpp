@@ -90,8 +90,7 @@ template <Optimizer O>
   auto const run = [&](std::size_t part, std::size_t shift) {
     Parameter parameter(size, optimizer.state_arrays(), 7, shift);
     for (std::uint64_t step = 1; step <= 5; ++step) {
-      UpdateContext const context{
-          .step = step, .gradient_factor = 0.37F, .decay = DecayGroup::decayed};
+      UpdateContext const context{.step = step, .gradient_factor = 0.37F};
       parameter.update(optimizer, context, gradients(size, step), part);
     }
     return parameter;

@@ -35,7 +35,7 @@ struct PlannedCall {
 
   explicit PlannedCall(std::vector<std::vector<std::size_t>> const& save_levels = {})
       : plan(make_pipeline_plan(
-            model, backend, planner, shapes.capacity(), options(save_levels), 0)) {
+            model, backend, planner, shapes.capacity(), options(save_levels), {})) {
     take_staging(call, 2, shapes.capacity().batch.tensors.bytes(), 0, arena.taker());
     call.stages = plan.stages.train;
     call.micro_batches_per_round = 2;

@@ -94,6 +94,14 @@ consteval bool check_optimizer() {
                 "an optimizer needs 'std::size_t state_arrays() const' and 'void update("
                 "UpdateContext const&, HostSpan<float>, HostSpan<float const>, "
                 "std::span<HostSpan<float> const>) const'");
+  static_assert(
+      HasWholeUpdates<O> || !requires { &O::updates_whole; },
+      "an optimizer's member 'updates_whole' must be 'bool updates_whole(ParameterInfo const&) "
+      "const'");
+  static_assert(
+      HasFreezes<O> || !requires { &O::freezes; },
+      "an optimizer's member 'freezes' must be 'bool freezes(ParameterInfo const&, std::uint64_t) "
+      "const'");
   return true;
 }
 
@@ -151,27 +159,38 @@ consteval bool check_backend() {
   return true;
 }
 
-template <class S, class T, class E, class P>
-consteval bool check_policies() {
-  static_assert(
-      Schedule<S>,
-      "the policies are schedule, transfers, protocol and partitioner, in this order: the "
-      "first one is no Schedule");
-  static_assert(
-      TransferPolicy<T>,
-      "the policies are schedule, transfers, protocol and partitioner, in this order: the "
-      "second one is no TransferPolicy");
-  static_assert(
-      EventProtocol<E>,
-      "the policies are schedule, transfers, protocol and partitioner, in this order: the "
-      "third one is no EventProtocol");
-  static_assert(
-      PartitionPolicy<P>,
-      "the policies are schedule, transfers, protocol and partitioner, in this order: the "
-      "fourth one is no PartitionPolicy");
+template <class S>
+consteval bool check_schedule() {
+  static_assert(Schedule<S>,
+                "a schedule needs 'DeviceTasks tasks(ScheduleShape const&) const' and "
+                "'std::size_t advance(ScheduleShape const&) const'");
   static_assert(
       HasFuses<S> || !requires { &S::fuses; },
       "a schedule's member 'fuses' must be 'bool fuses() const', or static");
+  return true;
+}
+
+template <class T>
+consteval bool check_transfers() {
+  static_assert(TransferPolicy<T>,
+                "a transfer policy needs 'std::vector<Chunk> chunks(std::span<Bytes const>, "
+                "std::size_t) const' and 'std::size_t activations_in_flight() const'");
+  return true;
+}
+
+template <class E>
+consteval bool check_protocol() {
+  static_assert(EventProtocol<E>,
+                "an event protocol needs 'std::vector<BlockEvent> before(BlockEvent, std::size_t) "
+                "const', 'int staleness() const', 'std::size_t master_copies() const' and "
+                "'std::size_t gradient_buffers() const'");
+  return true;
+}
+
+template <class P>
+consteval bool check_partitioner() {
+  static_assert(PartitionPolicy<P>,
+                "a partition policy needs 'Partition partition(PartitionProblem const&) const'");
   static_assert(
       HasYieldsToForecast<P> || !requires { &P::yields_to_forecast; },
       "a partition policy's member 'yields_to_forecast' must be 'bool "

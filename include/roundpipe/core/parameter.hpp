@@ -9,6 +9,7 @@
 #include <roundpipe/core/tensor.hpp>
 
 #include <string>
+#include <string_view>
 #include <vector>
 
 namespace roundpipe {
@@ -41,6 +42,13 @@ struct ParameterSpec {
   /// Frozen parameters are never updated and have no gradient and no optimizer state. Layers that
   /// share a parameter must agree on this.
   bool frozen = false;
+};
+
+/// What an optimizer may know of a parameter.
+struct ParameterInfo {
+  std::string_view name{};  ///< As `for_each_parameter` tells it.
+  Shape shape{};
+  DecayGroup decay = DecayGroup::decayed;  ///< As its layer declares it.
 };
 
 /// The parameters of a layer, in the order in which its \c forward and \c backward see them.

@@ -33,6 +33,7 @@ struct HostNeeds {
   std::size_t rounds = 1;                   ///< R
   std::size_t devices = 1;                  ///< N
   std::size_t calls_in_flight = 2;          ///< Each holds a copy of its batch.
+  Bytes update_scratch = 0;                 ///< Where whole parameters are widened for updates.
 };
 
 /// The plan of the host's memory.

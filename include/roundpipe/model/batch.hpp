@@ -10,9 +10,11 @@
 #include <roundpipe/core/dtype.hpp>
 #include <roundpipe/core/error.hpp>
 #include <roundpipe/core/span.hpp>
+#include <roundpipe/core/tensor.hpp>
 
 #include <cstddef>
 #include <map>
+#include <ranges>
 #include <span>
 #include <string>
 #include <utility>
@@ -31,15 +33,18 @@ class Batch {
   Batch(std::size_t count, BatchShape shape) : Batch(std::vector<BatchShape>(count, shape)) {}
 
   /// Names \p values: the tensors of all micro-batches, each as its reader declares it for the
-  /// micro-batch's extents, one after another without padding.
-  template <class T>
-  Batch& set(std::string name, HostSpan<T const> values) {
-    tensors_[std::move(name)] = {std::as_bytes(values), dtype_of<T>};
+  /// micro-batch's extents, one after another without padding. \p Range is contiguous: a vector, an
+  /// array, a span.
+  template <class Range>
+  Batch& set(std::string name, Range&& values) {
+    static_assert(std::ranges::contiguous_range<Range> && std::ranges::sized_range<Range>,
+                  "the values of a batch are contiguous: a vector, an array, a span");
+    static_assert(std::ranges::borrowed_range<Range>,
+                  "a batch keeps a view of its values: they need a name, and to outlive the call");
+    HostSpan<std::ranges::range_value_t<Range> const> const view(std::ranges::data(values),
+                                                                 std::ranges::size(values));
+    tensors_[std::move(name)] = {std::as_bytes(view), dtype_of<std::ranges::range_value_t<Range>>};
     return *this;
-  }
-  template <class T>
-  Batch& set(std::string name, std::vector<T> const& values) {
-    return set(std::move(name), HostSpan<T const>(values));
   }
 
   [[nodiscard]] std::size_t size() const noexcept { return shapes_.size(); }
@@ -48,6 +53,9 @@ class Batch {
   /// The bytes named \p name, of all micro-batches.
   /// \throws Error (invalid_argument) when there are none, or of another type than \p dtype.
   [[nodiscard]] HostSpan<std::byte const> bytes(std::string const& name, DType dtype) const;
+
+  /// \throws Error (invalid_argument) for a tensor that \p read, a model's tensors, does not have.
+  void require_read(TensorTable const& read) const;
 
  private:
   struct Named {

@@ -84,6 +84,8 @@ struct ParameterBlocks {
   /// The same of parameter \p index of \p layer.
   /// \throws Error (invalid_argument) when there is no such parameter.
   [[nodiscard]] std::string name_of(LayerId layer, std::size_t index) const;
+  /// What an optimizer may know of \p parameter, for as long as \p name, its name, lives.
+  [[nodiscard]] ParameterInfo info_of(BlockTensor parameter, std::string_view name) const;
   /// The parameter of that name. \throws Error (invalid_argument) when there is none.
   [[nodiscard]] BlockTensor find(std::string_view name) const;
 

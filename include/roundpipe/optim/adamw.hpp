@@ -7,12 +7,17 @@
 
 #include <roundpipe/concepts/optimizer.hpp>
 #include <roundpipe/config.hpp>
+#include <roundpipe/core/parameter.hpp>
 #include <roundpipe/core/span.hpp>
 #include <roundpipe/optim/element_rule.hpp>
 #include <roundpipe/optim/learning_rate.hpp>
+#include <roundpipe/optim/parameter_group.hpp>
 
+#include <concepts>
 #include <cstddef>
+#include <cstdint>
 #include <span>
+#include <utility>
 
 namespace roundpipe {
 
@@ -66,7 +71,9 @@ struct AdamWOptions {
   double beta1 = 0.9;          ///< In [0, 1): the share of the mean of gradients that a step keeps.
   double beta2 = 0.999;        ///< In [0, 1): the same for squares; for language models often 0.95.
   double epsilon = 1e-8;       ///< Added to the root of the mean square.
-  double weight_decay = 0.01;  ///< Times the rate; for \c DecayGroup::decayed parameters only.
+  double weight_decay = 0.01;  ///< Times the rate.
+  /// The group of each parameter in each step.
+  ParameterGroups groups = declared_group;
 };
 
 /// \brief AdamW (Loshchilov & Hutter 2019, algorithm 2); the rate multiplies both terms as the
@@ -78,8 +85,14 @@ struct AdamWOptions {
 /// Scalars of a step are computed in double, elements in float. State arrays: m, v.
 class AdamW {
  public:
+  AdamW() : AdamW(AdamWOptions{}) {}
+
+  /// A template, so that `AdamW({})` is clear: copies come first.
   /// \throws Error (invalid_argument) for an invalid constant.
-  explicit AdamW(AdamWOptions options = {});
+  template <std::same_as<AdamWOptions> Options = AdamWOptions>
+  explicit AdamW(Options options) : options_(std::move(options)) {
+    check(options_);
+  }
 
   /// Uses the defaults of the other options.
   explicit AdamW(LearningRate const& rate) : AdamW(AdamWOptions{.rate = rate}) {}
@@ -87,6 +100,11 @@ class AdamW {
   [[nodiscard]] AdamWOptions const& options() const noexcept { return options_; }
 
   [[nodiscard]] constexpr std::size_t state_arrays() const noexcept { return 2; }
+
+  /// Whether step \p step leaves \p parameter as it is: its group says so.
+  [[nodiscard]] bool freezes(ParameterInfo const& parameter, std::uint64_t step) const {
+    return options_.groups(parameter, step).frozen;
+  }
 
   /// Calls \p f with the element rule of a step. \throws Error (invalid_argument) for step 0.
   template <class F>
@@ -105,6 +123,8 @@ class AdamW {
 
  private:
   [[nodiscard]] detail::AdamWRule rule(UpdateContext const& context) const;
+
+  static void check(AdamWOptions const& options);
 
   AdamWOptions options_;
 };

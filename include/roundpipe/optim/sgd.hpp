@@ -7,12 +7,17 @@
 
 #include <roundpipe/concepts/optimizer.hpp>
 #include <roundpipe/config.hpp>
+#include <roundpipe/core/parameter.hpp>
 #include <roundpipe/core/span.hpp>
 #include <roundpipe/optim/element_rule.hpp>
 #include <roundpipe/optim/learning_rate.hpp>
+#include <roundpipe/optim/parameter_group.hpp>
 
+#include <concepts>
 #include <cstddef>
+#include <cstdint>
 #include <span>
+#include <utility>
 
 namespace roundpipe {
 
@@ -59,8 +64,10 @@ struct SgdRule {
 struct SgdOptions {
   LearningRate rate = LearningRate::constant(1e-2);
   double momentum = 0;      ///< In [0, 1); 0: none, and no state array.
-  double weight_decay = 0;  ///< Added to gradients; for \c DecayGroup::decayed parameters only.
+  double weight_decay = 0;  ///< Its product with the weights is added to gradients.
   bool nesterov = false;    ///< Looks ahead; needs a momentum.
+  /// The group of each parameter in each step.
+  ParameterGroups groups = declared_group;
 };
 
 /// \brief Gradient descent with heavy-ball (Polyak 1964) or Nesterov momentum, in the form of
@@ -71,8 +78,14 @@ struct SgdOptions {
 /// State arrays: u with momentum, otherwise none. Without momentum, u is g.
 class Sgd {
  public:
+  Sgd() : Sgd(SgdOptions{}) {}
+
+  /// A template, so that `Sgd({})` is clear: copies come first.
   /// \throws Error (invalid_argument) for an invalid constant.
-  explicit Sgd(SgdOptions options = {});
+  template <std::same_as<SgdOptions> Options = SgdOptions>
+  explicit Sgd(Options options) : options_(std::move(options)) {
+    check(options_);
+  }
 
   /// Uses the defaults of the other options.
   explicit Sgd(LearningRate const& rate) : Sgd(SgdOptions{.rate = rate}) {}
@@ -81,6 +94,11 @@ class Sgd {
 
   [[nodiscard]] constexpr std::size_t state_arrays() const noexcept {
     return options_.momentum > 0 ? 1 : 0;
+  }
+
+  /// Whether step \p step leaves \p parameter as it is: its group says so.
+  [[nodiscard]] bool freezes(ParameterInfo const& parameter, std::uint64_t step) const {
+    return options_.groups(parameter, step).frozen;
   }
 
   /// Calls \p f with the element rule of a step. \throws Error (invalid_argument) for step 0.
@@ -102,15 +120,17 @@ class Sgd {
  private:
   template <bool Momentum>
   [[nodiscard]] detail::SgdRule<Momentum> rule(UpdateContext const& context) const {
-    auto const decays = context.decay == DecayGroup::decayed;
+    auto const group = group_of(options_.groups, context);
     auto const momentum = static_cast<float>(options_.momentum);
     return {.factor = context.gradient_factor,
-            .rate = static_cast<float>(options_.rate(context.step)),
-            .decay = static_cast<float>(decays ? options_.weight_decay : 0),
+            .rate = static_cast<float>(options_.rate(context.step) * group.rate),
+            .decay = static_cast<float>(options_.weight_decay * group.decay),
             .momentum = momentum,
             .of_gradient = options_.nesterov ? 1.0F : 0.0F,  // a factor avoids a branch in the loop
             .of_velocity = options_.nesterov ? momentum : 1.0F};
   }
+
+  static void check(SgdOptions const& options);
 
   SgdOptions options_;
 };

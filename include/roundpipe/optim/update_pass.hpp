@@ -27,15 +27,14 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
+#include <iterator>
 #include <span>
+#include <vector>
 
 namespace roundpipe {
 
 /// The number of elements that \ref update_pass handles at a time.
 inline constexpr std::size_t update_tile_size = 1024;
-
-/// The largest number of state arrays of an optimizer in \ref update_pass.
-inline constexpr std::size_t max_update_states = 8;
 
 /// Passes over at least this many elements write the master copy past the caches.
 inline constexpr std::size_t streaming_pass_size = std::size_t{64} << 10U;
@@ -72,23 +71,39 @@ struct MasterStore {
 /// \throws Error (invalid_argument) unless \p weights and \p master match.
 void check_weights_and_master(HostArray const& weights, HostArray const& master);
 
+/// \throws Error (invalid_argument) unless \p arrays are as \ref UpdateArrays says, with
+/// \p state_count states.
+void check_arrays(UpdateArrays const& arrays, std::size_t state_count);
+
 /// The fp32 tiles of a pass.
 class UpdateTiles {
  public:
   using Tile = std::array<float, update_tile_size>;
 
-  /// The elements of \p array from \p begin on as floats: in place, or converted to \p tile.
+  /// The elements of \p array from \p begin on as floats: in place, or converted to \p tile, which
+  /// has as many.
   static HostSpan<float> open(HostArray const& array,
                               std::size_t begin,
                               std::size_t count,
-                              Tile& tile);
+                              HostSpan<float> tile);
 
   alignas(64) Tile weights;
   alignas(64) Tile gradient;
   alignas(64) std::array<Tile, max_update_states> states;
 };
 
-/// A pass whose `update(weights, gradient, states)` updates floats, tile by tile.
+/// Rounds the floats of elements from index \p first on to where they are kept: states in place,
+/// the weights as the master copy.
+void store_floats(HostSpan<float const> weights,
+                  std::span<HostSpan<float> const> states,
+                  UpdateArrays const& arrays,
+                  MasterStore const& store,
+                  RoundingStream const& stream,
+                  std::size_t begin,
+                  std::uint64_t first);
+
+/// A pass whose `update(begin, weights, gradient, states)` updates floats, tile by tile; \c begin
+/// is the index of the tile's first element in the part.
 template <class Update>
 void update_by_tiles(Update const& update,
                      UpdateArrays const& arrays,
@@ -107,19 +122,9 @@ void update_by_tiles(Update const& update,
       for (std::size_t k = 0; k < state_count; ++k) {
         states[k] = UpdateTiles::open(arrays.states[k], begin, count, tiles.states[k]);
       }
-      update(weights, gradient, std::span<HostSpan<float> const>(states).first(state_count));
-      for (std::size_t k = 0; k < state_count; ++k) {
-        if (arrays.states[k].dtype == DType::bf16) {
-          auto const place = arrays.states[k].part(begin, begin + count);
-          narrow_stochastically(states[k], place.data, false, stream, k + 1, first);
-        }
-      }
-      if (arrays.weights.dtype == DType::bf16) {
-        auto const place = store.master.part(begin, begin + count);
-        narrow_stochastically(weights, place.data, store.streams, stream, 0, first);
-      } else if (store.master.present()) {
-        store.nearest(weights, begin);
-      }
+      auto const tile_states = std::span<HostSpan<float> const>(states).first(state_count);
+      update(begin, weights, gradient, tile_states);
+      store_floats(weights, tile_states, arrays, store, stream, begin, first);
     }
   };
   for_each_stream(rounding, first_element, arrays.weights.size, part);
@@ -163,34 +168,20 @@ void update_bfloat16(Rule const& rule,
 /// f32 weights are rounded to nearest, ties to even, for the master copy. bf16 values that are also
 /// state (bf16 weights on their way to the master copy, bf16 states) are rounded at random, as
 /// `stochastic_rounding.hpp` says, with \p rounding, the number of the array (weights 0, states 1
-/// and up) and the index of the element in the whole parameter; \p first_element is the index of
-/// the part's first element. The bits therefore do not depend on cuts or threads. Several threads
-/// may update different parts at once. Each step of each parameter needs its own \p rounding.
-/// Blocking. Large parts whose master copy begins at a multiple of 64 bytes are written past the
-/// caches; these writes are visible to every thread that learns of the call's return.
+/// and up) and the index of the element in the whole parameter. The bits therefore do not depend on
+/// cuts or threads. Several threads may update different parts at once. Each step of each parameter
+/// needs its own \p rounding. Blocking. Large parts whose master copy begins at a multiple of 64
+/// bytes are written past the caches; these writes are visible to every thread that learns of the
+/// call's return.
 /// \throws Error (invalid_argument) when sizes, types or the number of states do not match \ref
 /// UpdateArrays; also the errors of \p optimizer.
 template <Optimizer O>
 void update_pass(O const& optimizer,
                  UpdateContext const& context,
                  UpdateArrays const& arrays,
-                 RandomKey const& rounding,
-                 std::size_t first_element = 0) {
-  auto const size = arrays.weights.size;
-  auto const state_count = arrays.states.size();
-  require(state_count == optimizer.state_arrays() && state_count <= max_update_states,
-          Errc::invalid_argument,
-          "an update needs as many states as its optimizer, and at most 8");
-  require(arrays.gradient.size == size && detail::is_convertible(arrays.gradient.dtype),
-          Errc::invalid_argument,
-          "a gradient must be f32, bf16 or f16 and have as many elements as the weights");
-  for (auto const& state : arrays.states) {
-    require(state.size == size && (state.dtype == DType::f32 || state.dtype == DType::bf16),
-            Errc::invalid_argument,
-            "a state must be f32 or bf16 and have as many elements as the weights");
-  }
-  detail::check_weights_and_master(arrays.weights, arrays.master);
-
+                 RandomKey const& rounding) {
+  detail::check_arrays(arrays, optimizer.state_arrays());
+  auto const first_element = context.first_element;
   detail::MasterStore const store(arrays.weights, arrays.master);
   auto const by_tiles = [&](auto const& update) {
     detail::update_by_tiles(update, arrays, store, rounding, first_element);
@@ -200,12 +191,61 @@ void update_pass(O const& optimizer,
       if (detail::are_bfloat16(arrays)) {
         detail::update_bfloat16(rule, arrays, store, rounding, first_element);
       } else {
-        by_tiles([&](auto const&... floats) { detail::update_floats(rule, floats...); });
+        by_tiles(
+            [&](std::size_t, auto const&... floats) { detail::update_floats(rule, floats...); });
       }
     });
   } else {
-    by_tiles([&](auto const&... floats) { optimizer.update(context, floats...); });
+    by_tiles([&](std::size_t begin, auto const&... floats) {
+      auto tile = context;
+      tile.first_element += begin;
+      optimizer.update(tile, floats...);
+    });
   }
+  if (store.streams) {
+    detail::stream_fence();
+  }
+}
+
+/// How many arrays of \p arrays are not f32: \ref update_whole widens each of them as a whole.
+[[nodiscard]] std::size_t widened_arrays(UpdateArrays const& arrays) noexcept;
+
+/// \brief Updates a whole parameter with one call of \p optimizer's `update`, on floats; rounds as
+/// \ref update_pass does.
+/// \param scratch As many floats as the weights for each of the \ref widened_arrays.
+/// \throws Error (invalid_argument) when \p scratch is too small; and as \ref update_pass does.
+template <Optimizer O>
+void update_whole(O const& optimizer,
+                  UpdateContext const& context,
+                  UpdateArrays const& arrays,
+                  RandomKey const& rounding,
+                  HostSpan<float> scratch) {
+  detail::check_arrays(arrays, optimizer.state_arrays());
+  auto const size = arrays.weights.size;
+  require(scratch.size() >= widened_arrays(arrays) * size,
+          Errc::invalid_argument,
+          "a whole update needs scratch for each array that is not f32");
+  auto const open = [&](HostArray const& array) {
+    auto const room = scratch.first(array.dtype == DType::f32 ? 0 : size);
+    scratch = scratch.subspan(room.size());
+    return detail::UpdateTiles::open(array, 0, size, room);
+  };
+  auto const weights = open(arrays.weights);
+  auto const gradient = open(arrays.gradient);
+  std::vector<HostSpan<float>> states;
+  std::transform(arrays.states.begin(), arrays.states.end(), std::back_inserter(states), open);
+  optimizer.update(context, weights, gradient, states);
+
+  detail::MasterStore const store(arrays.weights, arrays.master);
+  auto const part = [&](detail::RoundingStream const& stream, std::size_t begin, std::size_t end) {
+    auto parts = states;
+    for (auto& state : parts) {
+      state = state.subspan(begin, end - begin);
+    }
+    detail::store_floats(
+        weights.subspan(begin, end - begin), parts, arrays, store, stream, begin, begin);
+  };
+  detail::for_each_stream(rounding, 0, size, part);
   if (store.streams) {
     detail::stream_fence();
   }

@@ -13,13 +13,10 @@
 #include <roundpipe/core/id.hpp>
 #include <roundpipe/model/cost_model.hpp>
 #include <roundpipe/model/shape_cache.hpp>
-#include <roundpipe/partition/partitioner.hpp>
-#include <roundpipe/plan/planner.hpp>
-#include <roundpipe/policies/layer_event_protocol.hpp>
-#include <roundpipe/policies/priority_transfer_engine.hpp>
+#include <roundpipe/optim/optimizer_needs.hpp>
 #include <roundpipe/runtime/pipeline_options.hpp>
 #include <roundpipe/runtime/pipeline_plan.hpp>
-#include <roundpipe/schedule/round_robin_schedule.hpp>
+#include <roundpipe/runtime/policies.hpp>
 #include <roundpipe/simulate/forecast.hpp>
 
 #include <algorithm>
@@ -84,17 +81,17 @@ inline constexpr double least_gain_of_rounds = 0.005;
                                    std::size_t devices);
 
 /// The search of \ref automatic.
-template <class Model, DeviceList D, class Planner>
+template <class Model, DeviceList D>
 class CutSearch {
  public:
   /// The references must outlive this.
   CutSearch(Model const& model,
-            std::size_t state_arrays,
+            OptimizerNeeds optimizer,
             D& devices,
-            Planner const& planner,
+            AnyPlanner const& planner,
             PipelineOptions const& options)
       : model_(model),
-        state_arrays_(state_arrays),
+        optimizer_(std::move(optimizer)),
         devices_(devices),
         planner_(planner),
         options_(complete_options(options, devices)),
@@ -146,7 +143,7 @@ class CutSearch {
           return false;
         }
         auto made =
-            assemble_plan(devices_, planner_, shapes.capacity(), *costs, options_, state_arrays_);
+            assemble_plan(devices_, planner_, shapes.capacity(), *costs, options_, optimizer_);
         auto const seconds = options_.forecast(made.graph, made.step, *costs, device_);
         choice_.tried.push_back({cut, seconds, made.stages.partition.size()});
         auto const has_fewer_rounds = choice_.chosen.cut.rows == cut.rows;
@@ -183,13 +180,13 @@ class CutSearch {
 
  private:
   [[nodiscard]] CostModel costs_of(ShapedModel const& shaped) {
-    return layer_costs(model_, devices_, planner_, shaped, options_, state_arrays_);
+    return layer_costs(model_, devices_, planner_, shaped, options_, optimizer_);
   }
 
   Model const& model_;
-  std::size_t state_arrays_;
+  OptimizerNeeds optimizer_;
   D& devices_;
-  Planner const& planner_;
+  AnyPlanner const& planner_;
   PipelineOptions options_;
   DeviceProperties device_;
   AutomaticChoice choice_;
@@ -203,7 +200,7 @@ class CutSearch {
 /// Among micro-batches of one size, more rounds must be faster by 0.5 % (\ref
 /// detail::least_gain_of_rounds).
 /// \p options describe the pipeline, but for capacity and cut; \p wanted pins what is not 0.
-/// \p state_arrays is the optimizer's. \p devices are a backend, or figures of devices that are not
+/// \p devices are a backend, or figures of devices that are not
 /// there: then costs are estimated, and \p model need only describe itself.
 ///
 /// The search goes from large micro-batches to small ones, and for each size from one round to
@@ -215,31 +212,22 @@ class CutSearch {
 /// \throws Error (over_budget) when no cut fits the budgets: what the last one lacks;
 ///         (invalid_argument) when nothing divides \p batch as \p wanted asks, or so that a round
 ///         has `options.offloaded_micro_batches`, or as many as `options.save_levels`.
-template <class M,
-          class D,
-          class S = RoundRobinSchedule,
-          class T = PriorityTransferEngine,
-          class E = LayerEventProtocol,
-          class P = Partitioner>
+template <class M, class O, class D>
 [[nodiscard]] AutomaticChoice automatic(M const& model,
-                                        std::size_t state_arrays,
+                                        O const& optimizer,
                                         D& devices,
                                         PipelineOptions const& options,
                                         BatchShape batch,
                                         BatchCut const& wanted = {},
-                                        S schedule = S{},
-                                        T transfers = T{},
-                                        E protocol = E{},
-                                        P partitioner = P{}) {
-  static_assert(detail::check_policies<S, T, E, P>());
+                                        Policies const& policies = {}) {
+  static_assert(detail::check_optimizer<O>());
   if constexpr (Backend<D>) {
     static_assert(detail::check_backend<D>() && detail::check_model<M, typename D::Stream>());
   } else {
     static_assert(detail::check_devices<D>() && detail::check_model<M>());
   }
-  Planner<S, T, E, P> const planner(
-      std::move(schedule), std::move(transfers), std::move(protocol), std::move(partitioner));
-  detail::CutSearch search(model, state_arrays, devices, planner, options);
+  auto const planner = policies.planner();
+  detail::CutSearch search(model, needs_of(optimizer), devices, planner, options);
   for (auto const& cuts : detail::batch_cuts(batch, wanted)) {
     if (!search.try_size(batch, cuts)) {
       break;

@@ -11,10 +11,7 @@
 #include <roundpipe/core/error.hpp>
 #include <roundpipe/graph/timeline.hpp>
 #include <roundpipe/model/batch.hpp>
-#include <roundpipe/partition/partitioner.hpp>
-#include <roundpipe/plan/planner.hpp>
-#include <roundpipe/policies/layer_event_protocol.hpp>
-#include <roundpipe/policies/priority_transfer_engine.hpp>
+#include <roundpipe/optim/optimizer_needs.hpp>
 #include <roundpipe/runtime/actions/device_actions.hpp>
 #include <roundpipe/runtime/batch_feed.hpp>
 #include <roundpipe/runtime/evaluation.hpp>
@@ -23,6 +20,7 @@
 #include <roundpipe/runtime/host_side.hpp>
 #include <roundpipe/runtime/pipeline_options.hpp>
 #include <roundpipe/runtime/pipeline_plan.hpp>
+#include <roundpipe/runtime/policies.hpp>
 #include <roundpipe/runtime/recovery.hpp>
 #include <roundpipe/runtime/report.hpp>
 #include <roundpipe/runtime/run_meters.hpp>
@@ -30,10 +28,10 @@
 #include <roundpipe/runtime/shape_warm_up.hpp>
 #include <roundpipe/runtime/state/training_state.hpp>
 #include <roundpipe/runtime/training_runs.hpp>
-#include <roundpipe/schedule/round_robin_schedule.hpp>
 #include <roundpipe/system/cpu_plan.hpp>
 
 #include <cstddef>
+#include <cstdint>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -47,20 +45,12 @@ namespace roundpipe {
 /// report and reading the weights, those of the last finished step, still work, and \ref recover
 /// lets the training go on. A call that refuses its arguments changes nothing.
 ///
-/// \tparam M a \ref Model on the backend's streams. \tparam S deals stages to devices. \tparam T
-/// cuts and places copies. \tparam E orders the optimizer. \tparam P cuts the model into stages.
-template <class M,
-          class O,
-          class B,
-          class S = RoundRobinSchedule,
-          class T = PriorityTransferEngine,
-          class E = LayerEventProtocol,
-          class P = Partitioner>
+/// \tparam M a \ref Model on the backend's streams.
+template <class M, class O, class B>
 class Pipeline {
   // Not constraints: sentences say more than failed deductions.
   static_assert(detail::check_optimizer<O>());
   static_assert(detail::check_backend<B>());
-  static_assert(detail::check_policies<S, T, E, P>());
   static_assert(detail::check_model<M, typename B::Stream>());
 
  public:
@@ -69,22 +59,14 @@ class Pipeline {
   ///         (unsupported) for a schedule that cannot be run or results of a layer that is not the
   ///         last, (over_budget) when the plan does not fit a device or the host, (unsafe_graph)
   ///         when a policy leaves an order of actions to chance, see \ref verify.
-  Pipeline(M model,
-           O optimizer,
-           B& backend,
-           PipelineOptions options,
-           S schedule = S{},
-           T transfers = T{},
-           E protocol = E{},
-           P partitioner = P{})
+  Pipeline(M model, O optimizer, B& backend, PipelineOptions options, Policies const& policies = {})
       : model_(std::move(model)),
         options_(complete_options(options, backend)),
         cpus_(plan_cpus(usable_cpus(), options_.devices, options_.optimizer_threads)),
-        planner_(
-            std::move(schedule), std::move(transfers), std::move(protocol), std::move(partitioner)),
+        planner_(policies.planner()),
         feed_(model_, options_.capacity),
         plan_(make_pipeline_plan(
-            model_, backend, planner_, feed_.capacity(), options_, optimizer.state_arrays())),
+            model_, backend, planner_, feed_.capacity(), options_, needs_of(optimizer))),
         host_(backend, std::move(optimizer), plan_, options_, planner_.protocol(), cpus_),
         actions_(model_,
                  backend,
@@ -117,7 +99,7 @@ class Pipeline {
   }
 
   /// A temporary backend would not outlive the pipeline.
-  Pipeline(M, O, B&&, PipelineOptions, S = S{}, T = T{}, E = E{}, P = P{}) = delete;
+  Pipeline(M, O, B&&, PipelineOptions, Policies const& = {}) = delete;
 
   Pipeline(Pipeline const&) = delete;
   Pipeline& operator=(Pipeline const&) = delete;
@@ -292,7 +274,7 @@ class Pipeline {
   M model_;
   PipelineOptions options_;
   CpuPlan cpus_;
-  Planner<S, T, E, P> planner_;
+  AnyPlanner planner_;
   BatchFeed<M> feed_;
   PipelinePlan plan_;
   HostSide<B, O> host_;

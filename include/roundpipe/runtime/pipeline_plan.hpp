@@ -19,6 +19,7 @@
 #include <roundpipe/model/model_description.hpp>
 #include <roundpipe/model/parameter_blocks.hpp>
 #include <roundpipe/model/shape_cache.hpp>
+#include <roundpipe/optim/optimizer_needs.hpp>
 #include <roundpipe/plan/planner.hpp>
 #include <roundpipe/plan/step_graph.hpp>
 #include <roundpipe/runtime/device_budget.hpp>
@@ -28,6 +29,7 @@
 #include <roundpipe/runtime/probe/measure_costs.hpp>
 #include <roundpipe/runtime/probe/warm_up.hpp>
 #include <roundpipe/runtime/state/gradient_scaler.hpp>
+#include <roundpipe/runtime/state/whole_updates.hpp>
 
 #include <algorithm>
 #include <cstddef>
@@ -69,7 +71,7 @@ inline constexpr std::size_t calls_in_flight = 2;
 [[nodiscard]] Error loss_error(PipelinePlan const& plan, std::string const& where);
 
 /// Plans stages, memory and graphs for a model of known \p costs on \p devices as they are now, for
-/// an optimizer that keeps \p state_arrays numbers a parameter. \p code_is_loaded: as of \ref
+/// an \p optimizer of which this is known. \p code_is_loaded: as of \ref
 /// device_budget.
 /// \throws Error (invalid_argument) for options that do not go together, (over_budget) when the
 ///         plan does not fit a device or the host.
@@ -79,7 +81,7 @@ template <DeviceList D, class Planner>
                                          ShapedModel const& shaped,
                                          CostModel const& costs,
                                          PipelineOptions const& options,
-                                         std::size_t state_arrays,
+                                         OptimizerNeeds const& optimizer,
                                          bool code_is_loaded = true) {
   auto const device = devices.device_properties(DeviceId(0));
   auto const budget =
@@ -91,7 +93,7 @@ template <DeviceList D, class Planner>
       "without fp32 weights a staleness of 1 takes two master copies: one is read, one written");
   auto const& description = shaped.model;
   auto blocks = form_blocks(description, sums_gradients(options), options.state_type);
-  auto step = planner.step_graph(blocks, step_options(options, state_arrays));
+  auto step = planner.step_graph(blocks, step_options(options, optimizer.state_arrays));
   auto sizes = plan_options(options);
   std::function<double(StagePlan const&)> forecast;
   if (options.forecast) {
@@ -99,14 +101,16 @@ template <DeviceList D, class Planner>
       return options.forecast(planner.streamed_graph(blocks, plan, sizes), step, costs, device);
     };
   }
-  HostNeeds const needs{.state_arrays = state_arrays,
-                        .state_type = options.state_type,
-                        .master_copies = protocol.master_copies(),
-                        .gradient_buffers = protocol.gradient_buffers(),
-                        .micro_batches_per_round = options.micro_batches_per_round,
-                        .rounds = options.rounds,
-                        .devices = options.devices,
-                        .calls_in_flight = calls_in_flight};
+  HostNeeds const needs{
+      .state_arrays = optimizer.state_arrays,
+      .state_type = options.state_type,
+      .master_copies = protocol.master_copies(),
+      .gradient_buffers = protocol.gradient_buffers(),
+      .micro_batches_per_round = options.micro_batches_per_round,
+      .rounds = options.rounds,
+      .devices = options.devices,
+      .calls_in_flight = calls_in_flight,
+      .update_scratch = WholeUpdates(blocks, options.state_type, optimizer).bytes()};
   auto const plan_host = [&](StagePlan const& plan) {
     return plan_host_memory(description, blocks, shaped.batch, plan.train, needs);
   };
@@ -168,7 +172,7 @@ template <class Model, DeviceList D, class Planner>
                                     Planner const& planner,
                                     ShapedModel const& shaped,
                                     PipelineOptions const& options,
-                                    std::size_t state_arrays) {
+                                    OptimizerNeeds const& optimizer) {
   auto const device = devices.device_properties(DeviceId(0));
   bool const has_file = !options.known_costs && !options.cost_file.empty();
   auto const known =
@@ -183,7 +187,7 @@ template <class Model, DeviceList D, class Planner>
     if (warms_up || measures) {
       auto quick = options;
       quick.forecast = {};
-      (void)assemble_plan(devices, planner, shaped, costs, quick, state_arrays, false);
+      (void)assemble_plan(devices, planner, shaped, costs, quick, optimizer, false);
     }
     double seconds = 0;
     if constexpr (warms_up) {
@@ -209,10 +213,10 @@ template <class Model, DeviceList D, class Planner>
                                               Planner const& planner,
                                               ShapedModel const& shaped,
                                               PipelineOptions const& options,
-                                              std::size_t state_arrays) {
+                                              OptimizerNeeds const& optimizer) {
   // In this order: a budget also holds the code of layers that have run.
-  auto const costs = layer_costs(model, devices, planner, shaped, options, state_arrays);
-  return assemble_plan(devices, planner, shaped, costs, options, state_arrays);
+  auto const costs = layer_costs(model, devices, planner, shaped, options, optimizer);
+  return assemble_plan(devices, planner, shaped, costs, options, optimizer);
 }
 
 /// The graph of an evaluation of \p micro_batches micro-batches, for a pipeline of \p plan whose

@@ -433,13 +433,7 @@ TEST_CASE("a protocol is chosen, and a plan is verified") {
   Sequential const model{Lookup{}, repeat(2, Squash{}), Guess{}};
   HostBackend backend;
   PipelineOptions const options{.capacity = {.rows = 2, .length = 3}, .micro_batches_per_round = 4};
-  Pipeline pipeline{model,
-                    AdamW{},
-                    backend,
-                    options,
-                    RoundRobinSchedule{},
-                    PriorityTransferEngine{},
-                    BlockingProtocol{0}};
+  Pipeline pipeline{model, AdamW{}, backend, options, Policies{.protocol = BlockingProtocol{0}}};
   pipeline.forward_backward(batch());
   pipeline.step();
   auto const& call = pipeline.plan().graph;
@@ -556,9 +550,7 @@ TEST_CASE("a pipeline reports its plan, its losses, its results and its weights"
       AdamW({.rate = LearningRate::warmup_cosine(1e-2, 10, 100)}),
       backend,
       PipelineOptions{.capacity = {.rows = 2, .length = 3}, .micro_batches_per_round = 2},
-      RoundRobinSchedule{},
-      PriorityTransferEngine{},
-      LayerEventProtocol({.staleness = 0})};
+      Policies{.protocol = LayerEventProtocol({.staleness = 0})}};
 
   auto const& stages = pipeline.plan().stages.partition;
   std::printf(
@@ -679,7 +671,7 @@ TEST_CASE("a user's own policy plans the copies") {
   PipelineOptions const options{
       .capacity = {.rows = 2, .length = 3}, .micro_batches_per_round = 4, .timeline_calls = 6};
   Pipeline planned{model, Sgd{}, backend, options};
-  Pipeline pipeline{model, Sgd{}, backend, options, RoundRobinSchedule{}, EvenParts{}};
+  Pipeline pipeline{model, Sgd{}, backend, options, Policies{.transfers = EvenParts{}}};
   for (int i = 0; i < 3; ++i) {
     CHECK(planned.forward_backward(batch()) == pipeline.forward_backward(batch()));
     planned.step();

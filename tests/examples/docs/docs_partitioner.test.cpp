@@ -122,10 +122,7 @@ TEST_CASE("a pipeline plans by simulation") {
       Sgd{},
       backend,
       PipelineOptions{.capacity = {.rows = 2, .length = 3}, .micro_batches_per_round = 2},
-      RoundRobinSchedule{},
-      PriorityTransferEngine{},
-      LayerEventProtocol{},
-      SimulatedPartitioner{}};
+      Policies{.partitioner = SimulatedPartitioner{}}};
   CHECK(covers(pipeline.plan().stages.partition, model.layer_count()));
 }
 

@@ -99,7 +99,7 @@ TEST_CASE("a user's own schedule runs, is simulated and drawn, and changes no we
   };
   Pipeline round_robin{model, Sgd{}, backend, options};
 
-  Pipeline pipeline{model, Sgd{}, backend, options, PairedSchedule{}};
+  Pipeline pipeline{model, Sgd{}, backend, options, Policies{.schedule = PairedSchedule{}}};
 
   CHECK(train(pipeline) == train(round_robin));
 

@@ -6,8 +6,10 @@
 
 #include <doctest/doctest.h>
 
+#include <array>
 #include <cstddef>
 #include <cstdint>
+#include <span>
 #include <stdexcept>
 #include <vector>
 
@@ -46,6 +48,21 @@ TEST_CASE("a batch finds the caller's memory by name") {
   CHECK(batch.bytes("values", DType::f32).size() == 4);
   batch.set("values", HostSpan<float const>{});  // the last one wins
   CHECK(batch.bytes("values", DType::f32).empty());
+}
+
+TEST_CASE("a batch takes any contiguous range") {
+  std::array<float, 3> const array{};
+  std::int32_t list[5] = {};
+  std::vector<BFloat16> halves(2);
+  Batch batch(1, {});
+  batch.set("array", array).set("list", list).set("halves", halves);
+  CHECK(static_cast<void const*>(batch.bytes("array", DType::f32).data()) == array.data());
+  CHECK(batch.bytes("array", DType::f32).size() == 12);
+  CHECK(static_cast<void const*>(batch.bytes("list", DType::i32).data()) == list);
+  CHECK(batch.bytes("list", DType::i32).size() == 20);
+  CHECK(batch.bytes("halves", DType::bf16).size() == 4);
+  batch.set("list", std::span(list).first<2>());  // a view may be temporary, its values stay
+  CHECK(batch.bytes("list", DType::i32).size() == 8);
 }
 
 TEST_CASE("a missing tensor, or a tensor of another type, is named") {

@@ -47,7 +47,8 @@ struct Reference {
       v[i] = options.beta2 * v[i] + (1 - options.beta2) * g * g;
       auto const m_hat = m[i] / (1 - std::pow(options.beta1, t));
       auto const v_hat = v[i] / (1 - std::pow(options.beta2, t));
-      auto const decay = context.decay == DecayGroup::decayed ? options.weight_decay * w[i] : 0;
+      auto const decay =
+          context.parameter.decay == DecayGroup::decayed ? options.weight_decay * w[i] : 0;
       w[i] -= rate * (m_hat / (std::sqrt(v_hat) + options.epsilon) + decay);
     }
   }
@@ -69,7 +70,8 @@ TEST_CASE("AdamW follows a double-precision reference") {
                           std::vector<double>(size),
                           std::vector<double>(size)};
       for (std::uint64_t step = 1; step <= 60; ++step) {
-        UpdateContext const context{.step = step, .gradient_factor = 0.5F, .decay = decay};
+        UpdateContext const context{
+            .step = step, .gradient_factor = 0.5F, .parameter = {.decay = decay}};
         auto const gradient = gradients(size, step);
         parameter.update(adamw, context, gradient, size);
         reference.step(context, gradient);
@@ -173,7 +175,10 @@ TEST_CASE("weight decay is decoupled: it shrinks decayed weights by rate times d
     std::vector<float> m(1);
     std::vector<float> v(1);
     std::vector<HostSpan<float>> const states{m, v};
-    adamw.update({.step = 1, .gradient_factor = 1, .decay = decay}, weights, gradient, states);
+    adamw.update({.step = 1, .gradient_factor = 1, .parameter = {.decay = decay}},
+                 weights,
+                 gradient,
+                 states);
     CHECK(weights[0] == (decay == DecayGroup::decayed ? 6 : 8));
     CHECK(m[0] == 0);
     CHECK(v[0] == 0);
@@ -229,6 +234,11 @@ TEST_CASE("late steps need no bias correction") {
 TEST_CASE("an empty part does not change") {
   std::vector<HostSpan<float>> const states(2);
   CHECK_NOTHROW(AdamW{}.update({.step = 1}, {}, {}, states));
+}
+
+TEST_CASE("empty braces mean the defaults of AdamW") {
+  CHECK(AdamW({}).options().rate(1) == AdamW{}.options().rate(1));
+  CHECK(AdamW{{}}.options().rate(1) == AdamW{}.options().rate(1));
 }
 
 TEST_CASE("AdamW checks its constants and arguments") {

@@ -3,6 +3,7 @@
 #include <roundpipe/optim/learning_rate.hpp>
 
 #include <roundpipe/core/error.hpp>
+#include <support/error_of.hpp>
 
 #include <doctest/doctest.h>
 
@@ -12,8 +13,10 @@
 
 namespace learning_rate_test {
 
+using roundpipe::Errc;
 using roundpipe::Error;
 using roundpipe::LearningRate;
+using roundpipe::test::error_of;
 
 TEST_CASE("a constant rate is the same in every step") {
   auto const rate = LearningRate::constant(0.3);
@@ -71,6 +74,20 @@ TEST_CASE("a single step uses the final rate") {
   CHECK(LearningRate::warmup_cosine(1, 1, 1, 0.5)(1) == 1);
 }
 
+TEST_CASE("any function of the step is a rate; what it answers is checked") {
+  LearningRate const inverse = [](std::uint64_t step) { return 1 / static_cast<double>(step); };
+  CHECK(inverse(4) == 0.25);
+  double (*const of_step)(std::uint64_t) = [](std::uint64_t step) { return step < 3 ? 1.0 : -1.0; };
+  LearningRate const falling = of_step;
+  CHECK(falling(2) == 1);
+  auto const error = error_of([&] { (void)falling(3); });
+  CHECK(error.code() == Errc::invalid_argument);
+  CHECK(error.message() ==
+        "the learning rate of step 3 is -1.000000; it must be finite and not negative");
+  LearningRate const endless = [](std::uint64_t) { return HUGE_VAL; };
+  CHECK_THROWS_AS((void)endless(1), Error);
+}
+
 TEST_CASE("invalid rates are refused") {
   auto const nan = std::numeric_limits<double>::quiet_NaN();
   auto const infinity = std::numeric_limits<double>::infinity();
@@ -83,11 +100,6 @@ TEST_CASE("invalid rates are refused") {
   CHECK_THROWS_AS((void)LearningRate::warmup_cosine(1, 0, 0), Error);
   CHECK_THROWS_AS((void)LearningRate::warmup_cosine(1, 3, 2), Error);
   CHECK_THROWS_AS((void)LearningRate::constant(1)(0), Error);
-}
-
-TEST_CASE("rates with equal parameters compare equal") {
-  CHECK(LearningRate::constant(1) == LearningRate::constant(1));
-  CHECK(LearningRate::constant(1) != LearningRate::constant(2));
 }
 
 }  // namespace learning_rate_test

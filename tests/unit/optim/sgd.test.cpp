@@ -46,8 +46,10 @@ TEST_CASE("SGD follows a double-precision reference") {
       std::vector<double> u(size);
       for (std::uint64_t step = 1; step <= 30; ++step) {
         auto const gradient = gradients(size, step);
-        parameter.update(
-            sgd, {.step = step, .gradient_factor = 0.5F, .decay = decay}, gradient, size);
+        parameter.update(sgd,
+                         {.step = step, .gradient_factor = 0.5F, .parameter = {.decay = decay}},
+                         gradient,
+                         size);
         for (std::size_t i = 0; i < size; ++i) {
           auto const g = 0.5 * static_cast<double>(gradient[i]) +
                          (decay == DecayGroup::decayed ? options.weight_decay * w[i] : 0);
@@ -81,6 +83,11 @@ TEST_CASE("plain SGD subtracts the rate times the gradient") {
   std::vector<float> const gradient{2, -4};
   sgd.update({.step = 1}, weights, gradient, {});
   CHECK(weights == std::vector<float>{0, 4});
+}
+
+TEST_CASE("empty braces mean the defaults of SGD") {
+  CHECK(Sgd({}).options().rate(1) == Sgd{}.options().rate(1));
+  CHECK(Sgd{{}}.options().rate(1) == Sgd{}.options().rate(1));
 }
 
 TEST_CASE("SGD checks its constants and arguments") {

@@ -20,6 +20,7 @@
 #include <cstdint>
 #include <cstring>
 #include <limits>
+#include <numeric>
 #include <optional>
 #include <type_traits>
 #include <vector>
@@ -160,8 +161,10 @@ void update(O const& optimizer,
             std::size_t first_element = 0) {
   for (std::size_t begin = 0; begin < size; begin += part) {
     arrays.with_part(begin, std::min(size, begin + part), [&](UpdateArrays const& a) {
-      update_pass(
-          optimizer, {.step = 2, .gradient_factor = 0.5F}, a, rounding, first_element + begin);
+      update_pass(optimizer,
+                  {.step = 2, .gradient_factor = 0.5F, .first_element = first_element + begin},
+                  a,
+                  rounding);
     });
   }
 }
@@ -260,11 +263,79 @@ TEST_CASE("a pass gives the same bits for every cut, alignment, thread count and
         WorkerPool pool(threads);
         pool.for_each_part(size, 64, [&](std::size_t begin, std::size_t end) {
           shared.with_part(begin, end, [&](UpdateArrays const& a) {
-            update_pass(adamw, {.step = 2, .gradient_factor = 0.5F}, a, rounding, begin);
+            update_pass(
+                adamw, {.step = 2, .gradient_factor = 0.5F, .first_element = begin}, a, rounding);
           });
         });
         CHECK(shared.same_bits(whole));
       }
+    }
+  }
+}
+
+TEST_CASE("each update learns where its part begins in the parameter") {
+  struct Numbering {
+    static std::size_t state_arrays() { return 0; }
+    void update(UpdateContext const& context,
+                HostSpan<float> weights,
+                HostSpan<float const>,
+                std::span<HostSpan<float> const>) const {
+      CHECK(context.parameter.name == "numbered");
+      std::iota(weights.begin(), weights.end(), static_cast<float>(context.first_element));
+    }
+  };
+  std::vector<float> weights(2 * update_tile_size + 5);
+  std::vector<float> gradient(weights.size());
+  auto const array_of = [](std::vector<float>& values) {
+    return HostArray{reinterpret_cast<std::byte*>(values.data()), values.size(), DType::f32};
+  };
+  update_pass(Numbering{},
+              {.parameter = {.name = "numbered"}, .first_element = 7},
+              {array_of(weights), array_of(gradient), {}, {}},
+              rounding);
+  for (std::size_t i = 0; i < weights.size(); ++i) {
+    REQUIRE(weights[i] == static_cast<float>(7 + i));
+  }
+}
+
+TEST_CASE("an update as a whole is one call, and rounds to the bits of an update in parts") {
+  struct Counting {
+    AdamW rule{};
+    std::size_t* calls;
+    std::size_t state_arrays() const { return rule.state_arrays(); }
+    void update(UpdateContext const& context,
+                HostSpan<float> weights,
+                HostSpan<float const> gradients,
+                std::span<HostSpan<float> const> states) const {
+      ++*calls;
+      rule.update(context, weights, gradients, states);
+    }
+  };
+  for (auto const& types : all_types) {
+    for (std::size_t const size : {std::size_t{1}, std::size_t{5000}, streaming_pass_size + 77}) {
+      Arrays parts(size, 2, types);
+      Arrays whole(size, 2, types);
+      update(AdamW{}, parts, 999, size);
+      std::size_t calls = 0;
+      whole.with_part(0, size, [&](UpdateArrays const& a) {
+        auto const widened = widened_arrays(a);
+        CHECK(widened == std::size_t{types.weights != DType::f32} +
+                             std::size_t{types.gradient != DType::f32} +
+                             2 * std::size_t{types.states != DType::f32});
+        Counting const optimizer{.calls = &calls};
+        UpdateContext const context{.step = 2, .gradient_factor = 0.5F};
+        std::vector<float> scratch(widened * size);
+        if (!scratch.empty()) {
+          auto const less = HostSpan<float>(scratch).subspan(1);
+          CHECK(error_of([&] { update_whole(optimizer, context, a, rounding, less); }).code() ==
+                Errc::invalid_argument);
+        }
+        CHECK(calls == 0);
+        update_whole(optimizer, context, a, rounding, scratch);
+      });
+      CHECK(calls == 1);
+      CHECK(whole.same_bits(parts));
+      CHECK(whole.guards_hold());
     }
   }
 }

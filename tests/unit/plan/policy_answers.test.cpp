@@ -9,6 +9,7 @@
 #include <roundpipe/policies/priority_transfer_engine.hpp>
 #include <roundpipe/runtime/automatic.hpp>
 #include <roundpipe/runtime/pipeline.hpp>
+#include <roundpipe/runtime/serial/serial_trainer.hpp>
 #include <roundpipe/schedule/round_robin_schedule.hpp>
 #include <support/contains.hpp>
 #include <support/error_of.hpp>
@@ -136,14 +137,12 @@ std::vector<Error> answers_to(Changes const& changes, std::size_t rounds = 1) {
     (void)planner.streamed_graph(blocks, plan, sizes);
     (void)planner.step_graph(blocks, {});
   };
-  auto const make_pipeline = [&] {
-    Pipeline{model, Sgd{}, backend, options, schedule, transfers, protocol, partition};
-  };
+  Policies const policies{schedule, transfers, protocol, partition};
+  auto const make_pipeline = [&] { Pipeline{model, Sgd{}, backend, options, policies}; };
   auto const choose = [&] {
     BatchCut const cut{2, 2, rounds};
     BatchShape const batch{static_cast<std::int64_t>(4 * rounds), 3};
-    (void)automatic(
-        model, 0, backend, options, batch, cut, schedule, transfers, protocol, partition);
+    (void)automatic(model, Sgd{}, backend, options, batch, cut, policies);
   };
   return {error_of(plan_all), error_of(make_pipeline), error_of(choose)};
 }
@@ -367,6 +366,31 @@ TEST_CASE("partitions that break a rule are refused") {
   check_partition("backward stage 2 holds 2 layers from layer 0 on, but must end before layer 1",
                   {forward, {{3, 1}, {1, 2}, {0, 2}}});
   check_partition("the last backward stage begins with layer 1", {forward, {{3, 1}, {1, 2}}});
+}
+
+TEST_CASE("a number of state arrays that breaks the rule is refused") {
+  struct AnyOptimizer {
+    int count;
+    [[nodiscard]] int state_arrays() const { return count; }
+    void update(UpdateContext const&,
+                HostSpan<float>,
+                HostSpan<float const>,
+                std::span<HostSpan<float> const>) const {}
+  };
+  auto const model = toy_model({.dense = 2});
+  HostBackend backend{{.devices = 2}};
+  auto const options = options_of(1);
+  for (auto const& [count, value] : {std::pair{-1, none}, std::pair{9, std::size_t{9}}}) {
+    Broken const broken{"Optimizer::state_arrays", 1, "it is " + std::to_string(value)};
+    AnyOptimizer const optimizer{count};
+    check_error(error_of([&] { Pipeline{model, optimizer, backend, options}; }), broken);
+    check_error(error_of([&] { (void)automatic(model, optimizer, backend, options, {4, 3}); }),
+                broken);
+    check_error(
+        error_of([&] { SerialTrainer{model, optimizer, SerialOptions{.capacity = {2, 3}}}; }),
+        broken);
+  }
+  CHECK_NOTHROW(Pipeline{model, AnyOptimizer{8}, backend, options});
 }
 
 namespace {

@@ -6,6 +6,7 @@
 #include <roundpipe/core/batch_shape.hpp>
 #include <roundpipe/core/bytes.hpp>
 #include <roundpipe/core/error.hpp>
+#include <roundpipe/optim/adamw.hpp>
 #include <roundpipe/runtime/pipeline_options.hpp>
 #include <support/error_of.hpp>
 #include <support/toy_model.hpp>
@@ -49,7 +50,7 @@ AutomaticChoice choose(PipelineOptions const& with, BatchCut const& wanted = {})
   HostBackendOptions machine;
   machine.devices = 2;
   HostBackend backend(machine);
-  return automatic(toy_model({.dense = 3}), 2, backend, with, {8, 3}, wanted);
+  return automatic(toy_model({.dense = 3}), AdamW{}, backend, with, {8, 3}, wanted);
 }
 
 }  // namespace
@@ -130,14 +131,14 @@ TEST_CASE("figures of devices are planned for as a backend with these figures is
   Figures figures{device.device_properties(DeviceId(0))};
   auto const model = toy_model({.dense = 3});
   auto with = options(1_MiB);
-  auto const planned = automatic(model, 2, figures, with, {8, 3});
+  auto const planned = automatic(model, AdamW{}, figures, with, {8, 3});
   auto const run = choose(with);
   REQUIRE(planned.tried.size() == run.tried.size());
   for (std::size_t i = 0; i < run.tried.size(); ++i) {
     CHECK(planned.tried[i].seconds == run.tried[i].seconds);
   }
   with.costs = CostSource::measured;  // what is not there cannot be measured
-  CHECK(error_of([&] { (void)automatic(model, 2, figures, with, {8, 3}); }).code() ==
+  CHECK(error_of([&] { (void)automatic(model, AdamW{}, figures, with, {8, 3}); }).code() ==
         Errc::invalid_argument);
 }
 

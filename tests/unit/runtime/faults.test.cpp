@@ -81,14 +81,12 @@ bool check_end(HostBackendOptions const& devices,
                std::vector<std::uint64_t> const& oracle) {
   ToyData const data(2, {2, 3}, 11);
   HostBackend backend{devices};
-  Pipeline pipeline{model(),
-                    optimizer,
-                    backend,
-                    options_of(start),
-                    RoundRobinSchedule{},
-                    PriorityTransferEngine{},
-                    LayerEventProtocol(mode),
-                    OneLayerStages{}};
+  Pipeline pipeline{
+      model(),
+      optimizer,
+      backend,
+      options_of(start),
+      Policies{.protocol = LayerEventProtocol(mode), .partitioner = OneLayerStages{}}};
   auto const error = error_of([&] {
     for (std::size_t i = 0; i < steps; ++i) {
       pipeline.forward_backward(data.batch());

@@ -25,7 +25,7 @@ TEST_CASE(
                                        planned.planner,
                                        planned.shapes.capacity(),
                                        PlannedCall::options(),
-                                       optimizer.state_arrays());
+                                       needs_of(optimizer));
   HostSide<HostBackend, AdamW> host(
       planned.backend, optimizer, plan, PlannedCall::options(), LayerEventProtocol{}, CpuPlan{});
   CHECK(host.arena.bytes() == total_bytes(plan.ledger, LedgerLine::Space::host));

@@ -108,10 +108,7 @@ std::uint64_t digest(Mode const& mode,
                     optimizer(),
                     backend,
                     options,
-                    RoundRobinSchedule{},
-                    PriorityTransferEngine{},
-                    protocol,
-                    OneLayerStages{}};
+                    Policies{.protocol = protocol, .partitioner = OneLayerStages{}}};
   for (int step = 0; step < 5; ++step) {
     pipeline.forward_backward(data.batch());
     pipeline.step();
@@ -149,10 +146,7 @@ void check_mutant(Mode const& mode, Edge edge, LaneKind slow, Rule rule) {
              optimizer(),
              backend,
              options_of(mode),
-             RoundRobinSchedule{},
-             PriorityTransferEngine{},
-             Mutant(mode.options, edge),
-             OneLayerStages{});
+             Policies{.protocol = Mutant(mode.options, edge), .partitioner = OneLayerStages{}});
   });
   CHECK(error.code() == Errc::unsafe_graph);
   CHECK(error.message().find(name_of(rule)) != std::string::npos);

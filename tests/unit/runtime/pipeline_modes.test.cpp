@@ -93,13 +93,7 @@ Bytes ledger_bytes(PipelinePlan const& plan, std::string const& words) {
 template <EventProtocol P>
 PipelinePlan planned(ToyModelOptions const& model, PipelineOptions const& options, P protocol) {
   HostBackend backend{host_devices(1)};
-  Pipeline pipeline{toy_model(model),
-                    adam(),
-                    backend,
-                    options,
-                    RoundRobinSchedule{},
-                    PriorityTransferEngine{},
-                    protocol};
+  Pipeline pipeline{toy_model(model), adam(), backend, options, Policies{.protocol = protocol}};
   return pipeline.plan();
 }
 
@@ -201,13 +195,7 @@ TEST_CASE("a parameter without elements trains nothing and breaks nothing") {
                                LayerEventProtocol(1),
                                LayerEventProtocol({.master_copies = 1, .gradient_buffers = 2})}) {
     HostBackend backend{host_devices(2)};
-    Pipeline pipeline{model,
-                      adam(),
-                      backend,
-                      small_options(),
-                      RoundRobinSchedule{},
-                      PriorityTransferEngine{},
-                      protocol};
+    Pipeline pipeline{model, adam(), backend, small_options(), Policies{.protocol = protocol}};
     CHECK(train(pipeline, data.batch(), 3) ==
           train_serially(model, adam(), small_options(), protocol.staleness(), data.batch(), 3));
   }
@@ -259,13 +247,8 @@ TEST_CASE("f16 gradients that overflow skip the step and lower the scale, as in 
   for (int const staleness : {0, 1}) {
     CAPTURE(staleness);
     HostBackend backend{host_devices(2)};
-    Pipeline pipeline{model,
-                      adam(),
-                      backend,
-                      options,
-                      RoundRobinSchedule{},
-                      PriorityTransferEngine{},
-                      LayerEventProtocol(staleness)};
+    Pipeline pipeline{
+        model, adam(), backend, options, Policies{.protocol = LayerEventProtocol(staleness)}};
     auto const digests = train(pipeline, data.batch(), 8);
     CHECK(digests == train_serially(model, adam(), options, staleness, data.batch(), 8));
     CHECK(digests[1] == digests[0]);  // the first scale is far too large
@@ -375,10 +358,7 @@ TEST_CASE("an error that stops a step half-way is not hidden: the weights are re
                       adam(),
                       backend,
                       options,
-                      RoundRobinSchedule{},
-                      PriorityTransferEngine{},
-                      LayerEventProtocol(1),
-                      OneLayerStages{}};
+                      Policies{.protocol = LayerEventProtocol(1), .partitioner = OneLayerStages{}}};
     auto const before = weights_digest(pipeline);
     CHECK(error_of([&] {
             pipeline.forward_backward(one.batch());
@@ -410,13 +390,8 @@ TEST_CASE(
     auto options = small_options();
     options.timeline_calls = 100;
     HostBackend backend{devices};
-    Pipeline pipeline{toy_model({.dense = 4}),
-                      adam(),
-                      backend,
-                      options,
-                      RoundRobinSchedule{},
-                      PriorityTransferEngine{},
-                      protocol};
+    Pipeline pipeline{
+        toy_model({.dense = 4}), adam(), backend, options, Policies{.protocol = protocol}};
     constexpr std::size_t iterations = 4;
     for (std::size_t i = 0; i < iterations; ++i) {
       pipeline.forward_backward(data.batch());

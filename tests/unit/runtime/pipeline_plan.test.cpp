@@ -46,7 +46,7 @@ PipelinePlan plan(PipelineOptions const& options, int staleness = 1) {
   Planner const planner{
       RoundRobinSchedule{}, PriorityTransferEngine{}, LayerEventProtocol(staleness), Partitioner{}};
   ShapeCache const shapes(model, options.capacity);
-  return make_pipeline_plan(model, backend, planner, shapes.capacity(), options, 2);
+  return make_pipeline_plan(model, backend, planner, shapes.capacity(), options, {2});
 }
 
 /// A process that holds 10,000 bytes of each device, and more for the host memory that it maps.
@@ -114,7 +114,7 @@ TEST_CASE("costs in the file of costs are not measured again") {
   auto const costs = [&] {
     forwards = 0;
     ShapeCache const shapes(model, options.capacity);
-    return layer_costs(model, backend, planner, shapes.capacity(), options, 2).layers();
+    return layer_costs(model, backend, planner, shapes.capacity(), options, {2}).layers();
   };
   auto const measured = costs();
   CHECK(forwards > 0);

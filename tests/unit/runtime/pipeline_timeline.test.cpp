@@ -48,10 +48,7 @@ Timeline measure() {
                     Sgd{},
                     backend,
                     pipeline_options,
-                    RoundRobinSchedule{},
-                    PriorityTransferEngine{},
-                    LayerEventProtocol{},
-                    OneLayerStages{}};
+                    Policies{.partitioner = OneLayerStages{}}};
   pipeline.forward_backward(data.batch());
   pipeline.synchronize();
   auto timeline = pipeline.timeline();

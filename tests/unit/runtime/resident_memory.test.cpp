@@ -38,9 +38,7 @@ TEST_CASE("a pipeline takes the memory that its ledger lists, in every mode" *
                       AdamW{},
                       backend,
                       options,
-                      RoundRobinSchedule{},
-                      PriorityTransferEngine{},
-                      LayerEventProtocol(mode.protocol)};
+                      Policies{.protocol = LayerEventProtocol(mode.protocol)}};
     auto const taken = resident_bytes() - before;
     auto const& ledger = pipeline.plan().ledger;
     auto const planned = total_bytes(ledger, LedgerLine::Space::host) +

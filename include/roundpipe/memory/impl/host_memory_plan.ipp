@@ -53,6 +53,9 @@ ROUNDPIPE_INLINE HostMemoryPlan plan_host_memory(ModelDescription const& model,
   if (auto const landings = plan.landings.bytes(); landings > 0) {
     add("landings of gradients", landings);
   }
+  if (needs.update_scratch > 0) {
+    add("parameters updated as a whole", needs.update_scratch);
+  }
   plan.state_bytes = masters + states + gradients;
   add("checkpoints", plan.rings.bytes(BufferKind::checkpoint));
   add("boundary gradients", plan.rings.bytes(BufferKind::boundary_gradient));

@@ -6,8 +6,10 @@
 #include <roundpipe/core/dtype.hpp>
 #include <roundpipe/core/error.hpp>
 #include <roundpipe/core/span.hpp>
+#include <roundpipe/core/tensor.hpp>
 #include <roundpipe/model/batch.hpp>
 
+#include <algorithm>
 #include <cstddef>
 #include <string>
 #include <utility>
@@ -33,6 +35,15 @@ ROUNDPIPE_INLINE HostSpan<std::byte const> Batch::bytes(std::string const& name,
                     std::string(name_of(dtype)));
   }
   return found->second.bytes;
+}
+
+ROUNDPIPE_INLINE void Batch::require_read(TensorTable const& read) const {
+  for (auto const& [name, tensor] : tensors_) {
+    if (std::none_of(
+            read.begin(), read.end(), [&](auto const& spec) { return spec.name == name; })) {
+      throw Error(Errc::invalid_argument, "no layer reads the batch's tensor '" + name + "'");
+    }
+  }
 }
 
 }  // namespace roundpipe

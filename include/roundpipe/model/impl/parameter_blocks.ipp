@@ -5,6 +5,7 @@
 #include <roundpipe/core/dtype.hpp>
 #include <roundpipe/core/error.hpp>
 #include <roundpipe/core/id.hpp>
+#include <roundpipe/core/parameter.hpp>
 #include <roundpipe/core/tensor.hpp>
 #include <roundpipe/model/model_description.hpp>
 #include <roundpipe/model/parameter_blocks.hpp>
@@ -54,6 +55,12 @@ ROUNDPIPE_INLINE BlockTensor ParameterBlocks::find(std::string_view name) const 
     throw Error(Errc::invalid_argument, "there is no parameter " + std::string(name));
   }
   return found;
+}
+
+ROUNDPIPE_INLINE ParameterInfo ParameterBlocks::info_of(BlockTensor parameter,
+                                                        std::string_view name) const {
+  auto const& spec = blocks[parameter.block.index()].specs[parameter.tensor];
+  return {name, spec.tensor.shape, spec.decay};
 }
 
 ROUNDPIPE_INLINE ParameterBlocks form_blocks(ModelDescription const& model,

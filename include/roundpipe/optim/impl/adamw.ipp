@@ -10,7 +10,7 @@
 
 namespace roundpipe {
 
-ROUNDPIPE_INLINE AdamW::AdamW(AdamWOptions options) : options_(options) {
+ROUNDPIPE_INLINE void AdamW::check(AdamWOptions const& options) {
   auto const below_one = [](double beta) { return beta >= 0 && beta < 1; };
   require(below_one(options.beta1) && below_one(options.beta2),
           Errc::invalid_argument,
@@ -21,12 +21,13 @@ ROUNDPIPE_INLINE AdamW::AdamW(AdamWOptions options) : options_(options) {
   require(options.weight_decay >= 0 && std::isfinite(options.weight_decay),
           Errc::invalid_argument,
           "AdamW's weight decay must be finite and not negative");
+  require(options.groups != nullptr, Errc::invalid_argument, "AdamW needs a function of groups");
 }
 
 ROUNDPIPE_INLINE detail::AdamWRule AdamW::rule(UpdateContext const& context) const {
-  auto const rate = options_.rate(context.step);
+  auto const group = group_of(options_.groups, context);
+  auto const rate = options_.rate(context.step) * group.rate;
   auto const t = static_cast<double>(context.step);
-  auto const decays = context.decay == DecayGroup::decayed;
   return {.factor = context.gradient_factor,
           .keep1 = static_cast<float>(options_.beta1),
           .add1 = static_cast<float>(1 - options_.beta1),
@@ -35,7 +36,7 @@ ROUNDPIPE_INLINE detail::AdamWRule AdamW::rule(UpdateContext const& context) con
           .rate = static_cast<float>(rate / (1 - std::pow(options_.beta1, t))),
           .root_scale = static_cast<float>(1 / std::sqrt(1 - std::pow(options_.beta2, t))),
           .epsilon = static_cast<float>(options_.epsilon),
-          .decay = static_cast<float>(decays ? rate * options_.weight_decay : 0)};
+          .decay = static_cast<float>(rate * options_.weight_decay * group.decay)};
 }
 
 }  // namespace roundpipe

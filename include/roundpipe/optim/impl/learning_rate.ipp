@@ -7,41 +7,56 @@
 
 #include <cmath>
 #include <cstdint>
+#include <limits>
 #include <numbers>
+#include <string>
 
 namespace roundpipe {
+
+namespace detail {
+
+[[nodiscard]] constexpr bool is_rate(double rate) noexcept {
+  return rate >= 0 && rate < std::numeric_limits<double>::infinity();
+}
+
+}  // namespace detail
+
+ROUNDPIPE_INLINE LearningRate LearningRate::constant(double rate) {
+  return warmup_cosine(rate, 0, 1, rate);
+}
 
 ROUNDPIPE_INLINE LearningRate LearningRate::warmup_cosine(double peak,
                                                           std::uint64_t warmup_steps,
                                                           std::uint64_t total_steps,
                                                           double final) {
+  require(detail::is_rate(peak) && detail::is_rate(final),
+          Errc::invalid_argument,
+          "a learning rate must be finite and not negative");
   require(total_steps > 0 && warmup_steps <= total_steps,
           Errc::invalid_argument,
           "a learning rate needs at least one step, and no more warm-up steps than steps");
-  return {peak, warmup_steps, total_steps, final};
+  return {[=](std::uint64_t step) {
+    if (step <= warmup_steps) {
+      return peak * (static_cast<double>(step) / static_cast<double>(warmup_steps));
+    }
+    if (step >= total_steps) {
+      return final;
+    }
+    auto const progress =
+        static_cast<double>(step - warmup_steps) / static_cast<double>(total_steps - warmup_steps);
+    return final + (peak - final) * (0.5 * (1 + std::cos(std::numbers::pi * progress)));
+  }};
 }
 
 ROUNDPIPE_INLINE double LearningRate::operator()(std::uint64_t step) const {
   require(step > 0, Errc::invalid_argument, "steps are counted from 1");
-  if (step <= warmup_steps_) {
-    return peak_ * (static_cast<double>(step) / static_cast<double>(warmup_steps_));
+  auto const rate = rate_(step);
+  if (!detail::is_rate(rate)) {
+    throw Error(Errc::invalid_argument,
+                "the learning rate of step " + std::to_string(step) + " is " +
+                    std::to_string(rate) + "; it must be finite and not negative");
   }
-  if (step >= total_steps_) {
-    return final_;
-  }
-  auto const progress =
-      static_cast<double>(step - warmup_steps_) / static_cast<double>(total_steps_ - warmup_steps_);
-  return final_ + (peak_ - final_) * (0.5 * (1 + std::cos(std::numbers::pi * progress)));
-}
-
-ROUNDPIPE_INLINE LearningRate::LearningRate(double peak,
-                                            std::uint64_t warmup_steps,
-                                            std::uint64_t total_steps,
-                                            double final)
-    : peak_(peak), final_(final), warmup_steps_(warmup_steps), total_steps_(total_steps) {
-  require(std::isfinite(peak) && peak >= 0 && std::isfinite(final) && final >= 0,
-          Errc::invalid_argument,
-          "a learning rate must be finite and not negative");
+  return rate;
 }
 
 }  // namespace roundpipe

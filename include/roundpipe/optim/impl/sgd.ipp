@@ -9,7 +9,7 @@
 
 namespace roundpipe {
 
-ROUNDPIPE_INLINE Sgd::Sgd(SgdOptions options) : options_(options) {
+ROUNDPIPE_INLINE void Sgd::check(SgdOptions const& options) {
   require(options.momentum >= 0 && options.momentum < 1,
           Errc::invalid_argument,
           "SGD's momentum must be in [0, 1)");
@@ -19,6 +19,7 @@ ROUNDPIPE_INLINE Sgd::Sgd(SgdOptions options) : options_(options) {
   require(!options.nesterov || options.momentum > 0,
           Errc::invalid_argument,
           "Nesterov's look-ahead needs a momentum");
+  require(options.groups != nullptr, Errc::invalid_argument, "SGD needs a function of groups");
 }
 
 }  // namespace roundpipe

@@ -11,17 +11,23 @@
 #include <roundpipe/core/id.hpp>
 #include <roundpipe/core/span.hpp>
 #include <roundpipe/graph/action_graph.hpp>
+#include <roundpipe/model/parameter_blocks.hpp>
 #include <roundpipe/optim/clipping.hpp>
+#include <roundpipe/optim/optimizer_needs.hpp>
 #include <roundpipe/optim/update_pass.hpp>
 #include <roundpipe/runtime/execute/host_lane_work.hpp>
 #include <roundpipe/runtime/execute/run_state.hpp>
 #include <roundpipe/runtime/state/gradient_scaler.hpp>
+#include <roundpipe/runtime/state/host_arena.hpp>
 #include <roundpipe/runtime/state/parameter_memory.hpp>
 #include <roundpipe/runtime/state/rounding_key.hpp>
 #include <roundpipe/runtime/state/step_progress.hpp>
+#include <roundpipe/runtime/state/whole_updates.hpp>
 #include <roundpipe/system/worker_pool.hpp>
 
+#include <algorithm>
 #include <array>
+#include <atomic>
 #include <cstddef>
 #include <cstdint>
 #include <utility>
@@ -42,11 +48,12 @@ struct UpdaterOptions {
 template <Optimizer O>
 class ParameterUpdater final : public HostLaneWork {
  public:
-  /// All references must outlive this. The lane's thread is the first of \p pool's.
-  /// \throws Error (unsupported) for more states than \ref max_update_states.
+  /// All references must outlive this. Takes scratch with \p take, which owns it. The lane's thread
+  /// is the first of \p pool's.
   ParameterUpdater(ParameterMemory const& memory,
                    StepProgress& progress,
                    O optimizer,
+                   TakeHostMemory const& take,
                    UpdaterOptions options,
                    WorkerPool& pool)
       : HostLaneWork({LaneKind::optimizer, /*outlives_errors=*/true, /*leads_threads=*/true}),
@@ -55,11 +62,9 @@ class ParameterUpdater final : public HostLaneWork {
         optimizer_(std::move(optimizer)),
         options_(options),
         pool_(pool),
-        scaler_(memory.blocks(), options.scaling) {
-    require(optimizer_.state_arrays() <= max_update_states,
-            Errc::unsupported,
-            "an optimizer has at most 8 state arrays");
-  }
+        scaler_(memory.blocks(), options.scaling),
+        whole_(memory.blocks(), memory.state_type(), needs_of(optimizer_)),
+        scratch_(take(whole_.bytes())) {}
 
   void run(RunState const& run, ActionId id) override {
     auto const& action = run.program()[id];
@@ -111,15 +116,21 @@ class ParameterUpdater final : public HostLaneWork {
   /// the master copy. \p loss_scale made the gradients. A step whose gradients overflowed leaves
   /// the weights as they are.
   /// \throws Error (not_finite) when the norm is not finite and no loss scale is to blame,
-  /// (aborted)
-  ///         when the step was called off.
+  ///         (aborted) when the step was called off.
   void update(BlockId block, std::uint64_t step, double loss_scale) {
     auto const factor = scaler_.factor(step, loss_scale);
     require(progress_.begin(step), Errc::aborted, "an error has called the step off");
     progress_.begin_block();
+    auto const whole = whole_.of(block);
     is_updating_ = true;
     for (std::size_t t = 0; t < memory_.tensors(block); ++t) {
-      update_tensor(block, t, step, factor);
+      auto const is_tensor = [&](auto const& parameter) { return parameter.tensor == t; };
+      if (std::none_of(whole.begin(), whole.end(), is_tensor)) {
+        update_parts(block, t, step, factor);
+      }
+    }
+    if (!whole.empty()) {
+      update_wholes(block, step, factor);
     }
     is_updating_ = false;
     progress_.end_block(step, factor.skips);
@@ -135,35 +146,70 @@ class ParameterUpdater final : public HostLaneWork {
   }
 
  private:
-  void update_tensor(BlockId block, std::size_t t, std::uint64_t step, StepFactor factor) {
+  /// All threads share the parameter.
+  void update_parts(BlockId block, std::size_t t, std::uint64_t step, StepFactor factor) {
+    auto const size = memory_.gradient(block, t, step).size;
+    pool_.for_each_part(size, host_work_grain, [&](std::size_t begin, std::size_t end) {
+      update_part(block, t, step, factor, begin, end, [&](auto const&... arguments) {
+        update_pass(optimizer_, arguments...);
+      });
+    });
+  }
+
+  /// Each thread takes the next parameter.
+  void update_wholes(BlockId block, std::uint64_t step, StepFactor factor) {
+    auto const whole = whole_.of(block);
+    HostSpan<float> const scratch(reinterpret_cast<float*>(scratch_.data()),
+                                  scratch_.size() / sizeof(float));
+    std::atomic<std::size_t> next = 0;
+    pool_.for_each_part(std::min(pool_.size(), whole.size()), 1, [&](std::size_t, std::size_t) {
+      for (auto i = next++; i < whole.size(); i = next++) {
+        auto const [t, first, floats] = whole[i];
+        auto const size = memory_.gradient(block, t, step).size;
+        auto const room = scratch.subspan(first, floats);
+        update_part(block, t, step, factor, 0, size, [&](auto const&... arguments) {
+          update_whole(optimizer_, arguments..., room);
+        });
+      }
+    });
+  }
+
+  /// Calls `update(context, arrays, rounding)` for elements [\p begin, \p end) of a parameter,
+  /// unless the step leaves it as it is.
+  template <class Update>
+  void update_part(BlockId block,
+                   std::size_t t,
+                   std::uint64_t step,
+                   StepFactor factor,
+                   std::size_t begin,
+                   std::size_t end,
+                   Update const& update) const {
+    auto const& blocks = memory_.blocks();
+    auto const name = blocks.name_of({block, t});
+    UpdateContext const context{step, factor.gradient, blocks.info_of({block, t}, name), begin};
     auto const weights = memory_.weights(block, t, step - 1);
-    auto const gradient = memory_.gradient(block, t, step);
     auto const master = options_.writes_masters ? memory_.master(block, t, step) : HostArray{};
-    UpdateContext const context{
-        step, factor.gradient, memory_.blocks().blocks[block.index()].specs[t].decay};
-    auto const key = rounding_key(options_.seed, step, block, t);
+    std::array<HostArray, max_update_states> states;
+    for (std::size_t s = 0; s < memory_.state_arrays(); ++s) {
+      states[s] = memory_.state(block, t, s).part(begin, end);
+    }
+    UpdateArrays arrays{weights.part(begin, end),
+                        memory_.gradient(block, t, step).part(begin, end),
+                        {states.data(), memory_.state_arrays()},
+                        master.part(begin, end)};
     // f32 weights in one master copy that go to the other.
     bool const moves = !memory_.has_optimizer_copy(block) && weights.dtype == DType::f32 &&
                        weights.data != master.data;
-    pool_.for_each_part(weights.size, host_work_grain, [&](std::size_t begin, std::size_t end) {
-      std::array<HostArray, max_update_states> states;
-      for (std::size_t s = 0; s < memory_.state_arrays(); ++s) {
-        states[s] = memory_.state(block, t, s).part(begin, end);
-      }
-      UpdateArrays shard{weights.part(begin, end),
-                         gradient.part(begin, end),
-                         {states.data(), memory_.state_arrays()},
-                         master.part(begin, end)};
-      if (!factor.skips && moves) {
-        copy_pass(shard);  // f32 is updated in place, and uploads may still read the old copy
-        shard.weights = shard.master;
-      }
-      if (!factor.skips) {
-        update_pass(optimizer_, context, shard, key, begin);
-      } else if (shard.master.present()) {
-        copy_pass(shard);
-      }
-    });
+    bool const rests = factor.skips || freezes(optimizer_, context.parameter, step);
+    if (!rests && moves) {
+      copy_pass(arrays);  // f32 is updated in place, and uploads may still read the old copy
+      arrays.weights = arrays.master;
+    }
+    if (!rests) {
+      update(context, arrays, rounding_key(options_.seed, step, block, t));
+    } else if (arrays.master.present()) {
+      copy_pass(arrays);
+    }
   }
 
   ParameterMemory const& memory_;
@@ -172,6 +218,8 @@ class ParameterUpdater final : public HostLaneWork {
   UpdaterOptions options_;
   WorkerPool& pool_;
   GradientScaler scaler_;
+  WholeUpdates whole_;
+  HostBytes scratch_;              // of whole updates
   std::vector<double> norm_sums_;  // of one tensor's gradient, by norm block
   bool is_updating_ = false;       // or has failed to
 };

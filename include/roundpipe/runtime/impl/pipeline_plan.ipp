@@ -55,7 +55,11 @@ ROUNDPIPE_INLINE NameOfAction action_names(PipelinePlan const& plan) {
     if (action.layer.valid()) {
       return plan.model.layers[action.layer.index()].name;
     }
-    return action.block.valid() ? plan.blocks.blocks[action.block.index()].name : "";
+    if (!action.block.valid()) {
+      return {};
+    }
+    auto const first_use = plan.blocks.blocks[action.block.index()].uses.front();
+    return plan.model.name_of(plan.blocks.use(first_use).layer.index());
   };
 }
 

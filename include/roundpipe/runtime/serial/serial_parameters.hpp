@@ -94,8 +94,13 @@ class SerialParameters {
     for (std::size_t b = 0; b < tensors_.size(); ++b) {
       for (std::size_t t = 0; !blocks_.blocks[b].frozen && t < tensors_[b].size(); ++t) {
         auto& tensor = tensors_[b][t];
+        BlockTensor const parameter{BlockId(b), t};
+        auto const name = blocks_.name_of(parameter);
+        UpdateContext const context{step, gradient_factor, blocks_.info_of(parameter, name)};
+        if (freezes(optimizer, context.parameter, step)) {
+          continue;
+        }
         std::vector<HostSpan<float>> const states(tensor.states.begin(), tensor.states.end());
-        UpdateContext const context{step, gradient_factor, blocks_.blocks[b].specs[t].decay};
         optimizer.update(context, HostSpan<float>(tensor.weights), tensor.gradient, states);
         if (keeps_bfloat16(b, t)) {
           auto const key = rounding_key(seed_, step, BlockId(b), t);

@@ -53,7 +53,8 @@ class SerialTrainer {
   static_assert(detail::check_model<M, Stream>());
 
  public:
-  /// \throws Error (invalid_argument) for options out of their domain; what \ref describe and
+  /// \throws Error (invalid_argument) for options out of their domain, or an optimizer that breaks
+  ///         rule 1 of its concept; what \ref describe and
   ///         \ref form_blocks throw.
   SerialTrainer(M model, O optimizer, SerialOptions options, Stream stream = {})
       : model_(std::move(model)),
@@ -61,7 +62,7 @@ class SerialTrainer {
         options_(checked(options)),
         shapes_(model_, options_.capacity),
         parameters_(form_blocks(shapes_.capacity().model, false, options_.state_type),
-                    static_cast<std::size_t>(optimizer_.state_arrays()),
+                    state_arrays(optimizer_),
                     options_.state_type,
                     options_.seed),
         passes_(model_, shapes_.capacity().model, std::move(stream)),

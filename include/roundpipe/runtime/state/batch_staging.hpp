@@ -30,12 +30,14 @@ using BatchSlices = std::vector<std::vector<HostTensor>>;
 
 /// Cuts \p batch; `layout_of(shape)` returns (a reference to) the model's \ref BatchLayout at a
 /// micro-batch's extents. Nothing is copied: the slices live as long as the batch's memory.
-/// \throws Error (invalid_argument) when a tensor is missing, or has another type or another number
-///         of bytes than all micro-batches together want; the message names it.
+/// \throws Error (invalid_argument) when a tensor is missing, is read by no layer, or has another
+///         type or another number of bytes than all micro-batches together want; the message names
+///         it.
 template <class LayoutOf>
 [[nodiscard]] BatchSlices slice_batch(Batch const& batch, LayoutOf&& layout_of) {
   BatchSlices slices(batch.size());
   BatchLayout const& first = layout_of(batch.shape(0));
+  batch.require_read(first.tensors);
   for (std::size_t t = 0; t < first.tensors.size(); ++t) {
     auto const& name = first.tensors[t].name;
     auto const whole = batch.bytes(name, first.tensors[t].dtype);

@@ -52,6 +52,7 @@ class ParameterMemory {
   [[nodiscard]] ParameterBlocks const& blocks() const noexcept { return blocks_; }
   [[nodiscard]] std::size_t tensors(BlockId block) const { return described(block).specs.size(); }
   [[nodiscard]] std::size_t state_arrays() const noexcept { return copies_.state_arrays; }
+  [[nodiscard]] StateType state_type() const noexcept { return copies_.state_type; }
   /// Whether the optimizer has weights of its own beside the master copy.
   [[nodiscard]] bool has_optimizer_copy(BlockId block) const;
 

@@ -84,11 +84,13 @@ TEST_CASE("a tensor whose size does not match its micro-batches is named, with b
   }
 }
 
-TEST_CASE("unused tensors are ignored, missing ones are refused") {
+TEST_CASE("tensors that no layer reads are refused by name, and so are missing ones") {
   Data data({{1, 1}});
   std::vector<float> const unread(17);
   data.batch.set("unread", unread);
-  CHECK_NOTHROW(static_cast<void>(slice_batch(data.batch, layout_of)));
+  auto const error = error_of([&] { static_cast<void>(slice_batch(data.batch, layout_of)); });
+  CHECK(error.code() == Errc::invalid_argument);
+  CHECK(error.message() == "no layer reads the batch's tensor 'unread'");
   Batch const empty(1, {1, 1});
   CHECK(error_of([&] { static_cast<void>(slice_batch(empty, layout_of)); }).code() ==
         Errc::invalid_argument);

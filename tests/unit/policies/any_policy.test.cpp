@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: 2026 The roundpipe authors
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 
-#include <roundpipe/policies/one_of.hpp>
+#include <roundpipe/policies/any_policy.hpp>
 
 #include <roundpipe/partition/partitioner.hpp>
 #include <roundpipe/partition/uniform_partitioner.hpp>
@@ -10,8 +10,8 @@
 #include <roundpipe/policies/layer_event_protocol.hpp>
 #include <roundpipe/policies/priority_transfer_engine.hpp>
 #include <roundpipe/policies/unplanned_transfers.hpp>
+#include <roundpipe/runtime/policies.hpp>
 #include <roundpipe/schedule/gpipe_schedule.hpp>
-#include <roundpipe/schedule/looped_bfs_schedule.hpp>
 #include <roundpipe/schedule/round_robin_schedule.hpp>
 #include <support/policy_archetypes.hpp>
 #include <support/toy_model.hpp>
@@ -22,35 +22,21 @@
 #include <cstddef>
 #include <vector>
 
-namespace one_of_test {
+namespace any_policy_test {
 
 namespace {
 
 using namespace roundpipe;
 
-using AnySchedule = OneOf<RoundRobinSchedule, LoopedBfsSchedule, GPipeSchedule>;
-using AnyTransfers = OneOf<PriorityTransferEngine, UnplannedTransfers>;
-using AnyProtocol = OneOf<LayerEventProtocol, BlockingProtocol>;
-using AnyPartitioner = OneOf<Partitioner, UniformPartitioner>;
-
-// It models the concept that all its alternatives model, and no other.
+// Each models one concept, whatever it is made of, and the smallest models will do.
 static_assert(Schedule<AnySchedule> && !TransferPolicy<AnySchedule>);
 static_assert(TransferPolicy<AnyTransfers> && !EventProtocol<AnyTransfers>);
 static_assert(EventProtocol<AnyProtocol> && !PartitionPolicy<AnyProtocol>);
 static_assert(PartitionPolicy<AnyPartitioner> && !Schedule<AnyPartitioner>);
-static_assert(!Schedule<OneOf<RoundRobinSchedule, Partitioner>>);
-static_assert(!PartitionPolicy<OneOf<RoundRobinSchedule, Partitioner>>);
-
-// The smallest models will do.
-static_assert(Schedule<OneOf<test::ScheduleArchetype>>);
-static_assert(TransferPolicy<OneOf<test::TransferPolicyArchetype>>);
-static_assert(EventProtocol<OneOf<test::EventProtocolArchetype>>);
-static_assert(PartitionPolicy<OneOf<test::PartitionPolicyArchetype>>);
-static_assert(!std::default_initializable<OneOf<test::ScheduleArchetype>>);
-
-// It is made of its alternatives alone.
-static_assert(std::constructible_from<AnySchedule, LoopedBfsSchedule>);
-static_assert(!std::constructible_from<AnySchedule, Partitioner>);
+static_assert(std::convertible_to<test::ScheduleArchetype, AnySchedule>);
+static_assert(std::convertible_to<test::TransferPolicyArchetype, AnyTransfers>);
+static_assert(std::convertible_to<test::EventProtocolArchetype, AnyProtocol>);
+static_assert(std::convertible_to<test::PartitionPolicyArchetype, AnyPartitioner>);
 
 ScheduleShape shape_of(std::size_t forward_stages, bool fused) {
   ScheduleShape shape;
@@ -66,20 +52,23 @@ ScheduleShape shape_of(std::size_t forward_stages, bool fused) {
 
 TEST_CASE("the chosen schedule deals the tasks") {
   auto const shape = shape_of(1, true);
-  CHECK(AnySchedule{}.tasks(shape) == RoundRobinSchedule{}.tasks(shape));
-  CHECK(AnySchedule{}.advance(shape) == RoundRobinSchedule{}.advance(shape));
-  CHECK(fuses(AnySchedule{}));
+  AnySchedule schedule = RoundRobinSchedule{};
+  CHECK(schedule.tasks(shape) == RoundRobinSchedule{}.tasks(shape));
+  CHECK(schedule.advance(shape) == RoundRobinSchedule{}.advance(shape));
+  CHECK(fuses(schedule));
   auto const unfused = shape_of(2, false);
-  AnySchedule const gpipe(GPipeSchedule{});
-  CHECK(gpipe.tasks(unfused) == GPipeSchedule{}.tasks(unfused));
-  CHECK(gpipe.advance(unfused) == 0);
-  CHECK_FALSE(fuses(gpipe));
+  schedule = GPipeSchedule{};
+  CHECK(schedule.tasks(unfused) == GPipeSchedule{}.tasks(unfused));
+  CHECK(schedule.advance(unfused) == 0);
+  CHECK_FALSE(fuses(schedule));
 }
 
 TEST_CASE("the chosen transfer policy cuts the chunks") {
   std::vector<Bytes> const tensors{1_MiB, 300, 2_MiB};
-  CHECK(AnyTransfers{}.chunks(tensors, 4) == PriorityTransferEngine{}.chunks(tensors, 4));
-  AnyTransfers const unplanned(UnplannedTransfers{});
+  AnyTransfers const planned = PriorityTransferEngine{1};
+  CHECK(planned.chunks(tensors, 4) == PriorityTransferEngine{}.chunks(tensors, 4));
+  CHECK(planned.activations_in_flight() == 1);
+  AnyTransfers const unplanned = UnplannedTransfers{};
   CHECK(unplanned.chunks(tensors, 4) == UnplannedTransfers{}.chunks(tensors, 4));
   CHECK(unplanned.activations_in_flight() == UnplannedTransfers{}.activations_in_flight());
 }
@@ -87,7 +76,7 @@ TEST_CASE("the chosen transfer policy cuts the chunks") {
 TEST_CASE("the chosen protocol orders the events") {
   for (int const staleness : {0, 1}) {
     auto const check_same = [&](auto const& policy) {
-      AnyProtocol const chosen(policy);
+      AnyProtocol const chosen = policy;
       CHECK(chosen.staleness() == policy.staleness());
       CHECK(chosen.master_copies() == policy.master_copies());
       CHECK(chosen.gradient_buffers() == policy.gradient_buffers());
@@ -105,13 +94,13 @@ TEST_CASE("the chosen partitioner cuts the stages") {
   std::vector<LayerCost> costs(20, {1, 2});
   costs.push_back({3, 6});
   PartitionProblem const problem{.costs = costs, .devices = 4, .micro_batches_per_call = 16};
-  CHECK(AnyPartitioner{}.partition(problem) == Partitioner{}.partition(problem));
-  AnyPartitioner const uniform(UniformPartitioner{});
+  AnyPartitioner const exact = Partitioner{};
+  CHECK(exact.partition(problem) == Partitioner{}.partition(problem));
+  CHECK(yields_to_forecast(exact));
+  AnyPartitioner const uniform = UniformPartitioner{};
   CHECK(uniform.partition(problem) == UniformPartitioner{}.partition(problem));
-  CHECK_FALSE(uniform.partition(problem) == AnyPartitioner{}.partition(problem));
-  CHECK(uniform.visit([](auto const& chosen) {
-    return std::same_as<decltype(chosen), UniformPartitioner const&>;
-  }));
+  CHECK_FALSE(uniform.partition(problem) == exact.partition(problem));
+  CHECK_FALSE(yields_to_forecast(uniform));
 }
 
 TEST_CASE("a planner of chosen policies makes the plan of the policies themselves") {
@@ -120,7 +109,7 @@ TEST_CASE("a planner of chosen policies makes the plan of the policies themselve
   CostModel const costs(std::vector<LayerCost>(model.size(), LayerCost{1, 2}));
   PlanOptions const options{
       .devices = 2, .micro_batches_per_round = 3, .rounds = 2, .device_memory = 1_MiB};
-  Planner const chosen{AnySchedule{}, AnyTransfers{}, AnyProtocol{}, AnyPartitioner{}};
+  auto const chosen = Policies{}.planner();
   Planner const direct{
       RoundRobinSchedule{}, PriorityTransferEngine{}, LayerEventProtocol{}, Partitioner{}};
   auto const plan = chosen.plan_stages(model, blocks, costs, options);
@@ -129,4 +118,4 @@ TEST_CASE("a planner of chosen policies makes the plan of the policies themselve
         direct.streamed_graph(blocks, plan, options).actions.size());
 }
 
-}  // namespace one_of_test
+}  // namespace any_policy_test
