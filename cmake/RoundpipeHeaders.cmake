@@ -17,6 +17,7 @@ set(ROUNDPIPE_CORE_HEADERS
   include/roundpipe/core/id.hpp
   include/roundpipe/core/lane.hpp
   include/roundpipe/core/layer_context.hpp
+  include/roundpipe/core/layer_tensors.hpp
   include/roundpipe/core/parameter.hpp
   include/roundpipe/core/random.hpp
   include/roundpipe/core/simd.hpp
@@ -334,6 +335,7 @@ set(ROUNDPIPE_DEFINITIONS
   include/roundpipe/core/impl/bytes.ipp
   include/roundpipe/core/impl/convert.ipp
   include/roundpipe/core/impl/error.ipp
+  include/roundpipe/core/impl/layer_tensors.ipp
   include/roundpipe/core/impl/simd_level.ipp
   include/roundpipe/core/impl/tensor.ipp
   include/roundpipe/system/impl/aligned_memory.ipp
