@@ -1,7 +1,7 @@
 # Every header, one by one, room by room, in the order of RoundpipeRooms.cmake. The test `header_lists`
 # compares these lists with include/ and with the umbrella, both ways. Also read by scripts (cmake -P).
 
-# The standard library alone: every room but trace/, nn/ and cuda/, and the umbrella.
+# The standard library alone: every room but trace/, nn/, testing/ and cuda/, and the umbrella.
 set(ROUNDPIPE_CORE_HEADERS
   include/roundpipe/version.hpp
   include/roundpipe/config.hpp
@@ -234,7 +234,8 @@ set(ROUNDPIPE_CORE_HEADERS
   include/roundpipe/roundpipe.hpp
 )
 
-# trace/ and nn/: the user provides nlohmann/json or Eigen for the headers that need them.
+# trace/ and nn/: the user provides nlohmann/json or Eigen for the headers that need them. testing/ is
+# for tests: programs that train do without it.
 set(ROUNDPIPE_EXTRA_HEADERS
   include/roundpipe/trace/chrome_trace.hpp
   include/roundpipe/trace/csv_timeline.hpp
@@ -264,6 +265,13 @@ set(ROUNDPIPE_EXTRA_HEADERS
   include/roundpipe/nn/transformer_block.hpp
   include/roundpipe/nn/transformer_block_memory.hpp
   include/roundpipe/nn/transformer_config.hpp
+  include/roundpipe/testing/check_layer.hpp
+  include/roundpipe/testing/gradient_check.hpp
+  include/roundpipe/testing/layer_checks.hpp
+  include/roundpipe/testing/layer_layout.hpp
+  include/roundpipe/testing/layer_values.hpp
+  include/roundpipe/testing/table_check.hpp
+  include/roundpipe/testing/watched_passes.hpp
 )
 
 # CUDA for g++ with the toolkit's headers.
@@ -489,4 +497,10 @@ set(ROUNDPIPE_DEFINITIONS
   include/roundpipe/runtime/impl/simulated_machine.ipp
   include/roundpipe/runtime/impl/weight_access.ipp
   include/roundpipe/runtime/serial/impl/serial_parameters.ipp
+  include/roundpipe/testing/impl/gradient_check.ipp
+  include/roundpipe/testing/impl/layer_checks.ipp
+  include/roundpipe/testing/impl/layer_layout.ipp
+  include/roundpipe/testing/impl/layer_values.ipp
+  include/roundpipe/testing/impl/table_check.ipp
+  include/roundpipe/testing/impl/watched_passes.ipp
 )

@@ -9,6 +9,7 @@
 #include <roundpipe/nn/language_model_head.hpp>
 #include <roundpipe/nn/token_embedding.hpp>
 #include <roundpipe/nn/transformer_block.hpp>
+#include <roundpipe/testing/check_layer.hpp>
 #include <support/cuda_resources.hpp>
 #include <support/device_values.hpp>
 #include <support/element_oracle.hpp>
@@ -305,5 +306,28 @@ TEST_CASE("a head on the device agrees with the host") {
 
     config.vocabulary = 1009;  // a prime
     check_layer({Kind::head, config, shape, labels});
+  }
+}
+
+TEST_CASE("the layers of a transformer are sound on the device") {
+  testing::LayerCheckOptions options;
+  options.integer = [](TensorSpec const&, std::size_t i) {
+    return static_cast<std::int64_t>(i * 7 % 203);
+  };
+  for (auto const type : types) {
+    INFO(std::string(name_of(type)));
+    auto config = small(type);
+    config.loss_chunk = 4;  // does not divide the positions
+    for (auto const dropout : {0.0, 0.25}) {
+      config.dropout = dropout;
+      cu::CudaBackend backend(cu::CudaBackendOptions{.devices = {DeviceId(0)},
+                                                     .device_memory_bytes = 256_MiB,
+                                                     .resources = test::shared_resources()});
+      CHECK_NOTHROW(testing::require_sound(nn::TokenEmbedding<Ops>(config), backend, options));
+      CHECK_NOTHROW(testing::require_sound(nn::TransformerBlock<Ops>(config), backend, options));
+      CHECK_NOTHROW(
+          testing::require_sound(nn::TransformerBlock<Ops>(config, true), backend, options));
+      CHECK_NOTHROW(testing::require_sound(nn::LanguageModelHead<Ops>(config), backend, options));
+    }
   }
 }
