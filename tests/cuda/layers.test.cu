@@ -232,6 +232,27 @@ std::vector<std::int32_t> indices_below(std::int32_t end, BatchShape shape) {
 
 constexpr DType types[] = {DType::f32, DType::bf16, DType::f16};
 
+template <class L>
+void expect_sound(L const& layer) {
+  cu::CudaBackend backend(cu::CudaBackendOptions{.devices = {DeviceId(0)},
+                                                 .device_memory_bytes = 256_MiB,
+                                                 .resources = test::shared_resources()});
+  testing::LayerCheckOptions options;
+  options.integer = [](TensorSpec const&, std::size_t i) {
+    return static_cast<std::int64_t>(i * 7 % 203);
+  };
+  options.elements = 16;
+  CHECK_NOTHROW(testing::require_sound(layer, backend, options));
+}
+
+/// All layers of \p config.
+void expect_sound(nn::TransformerConfig const& config) {
+  expect_sound(nn::TokenEmbedding<Ops>(config));
+  expect_sound(nn::TransformerBlock<Ops>(config));
+  expect_sound(nn::TransformerBlock<Ops>(config, true));
+  expect_sound(nn::LanguageModelHead<Ops>(config));
+}
+
 }  // namespace
 
 TEST_CASE("an embedding on the device agrees with the host") {
@@ -310,24 +331,12 @@ TEST_CASE("a head on the device agrees with the host") {
 }
 
 TEST_CASE("the layers of a transformer are sound on the device") {
-  testing::LayerCheckOptions options;
-  options.integer = [](TensorSpec const&, std::size_t i) {
-    return static_cast<std::int64_t>(i * 7 % 203);
-  };
   for (auto const type : types) {
     INFO(std::string(name_of(type)));
     auto config = small(type);
     config.loss_chunk = 4;  // does not divide the positions
-    for (auto const dropout : {0.0, 0.25}) {
-      config.dropout = dropout;
-      cu::CudaBackend backend(cu::CudaBackendOptions{.devices = {DeviceId(0)},
-                                                     .device_memory_bytes = 256_MiB,
-                                                     .resources = test::shared_resources()});
-      CHECK_NOTHROW(testing::require_sound(nn::TokenEmbedding<Ops>(config), backend, options));
-      CHECK_NOTHROW(testing::require_sound(nn::TransformerBlock<Ops>(config), backend, options));
-      CHECK_NOTHROW(
-          testing::require_sound(nn::TransformerBlock<Ops>(config, true), backend, options));
-      CHECK_NOTHROW(testing::require_sound(nn::LanguageModelHead<Ops>(config), backend, options));
-    }
+    expect_sound(config);
+    config.dropout = 0.25;
+    expect_sound(config);
   }
 }

@@ -6,6 +6,7 @@
 // GPUs). docs_are_tested.cmake looks for each of their blocks here.
 
 #include <roundpipe/roundpipe.hpp>
+#include <roundpipe/testing/check_layer.hpp>
 #include <roundpipe/trace/chrome_trace.hpp>
 #include <support/temporary_folder.hpp>
 
@@ -369,6 +370,24 @@ Batch batch() {
   Batch result(4, {.rows = 2, .length = 3});
   result.set("tokens", tokens).set("labels", labels);
   return result;
+}
+
+TEST_CASE("the layers of the page are sound") {
+  HostBackend backend;  // or a cu::CudaBackend
+  testing::require_sound(Squash{}, backend);
+  testing::LayerCheckOptions options;
+  options.capacity = {.rows = 3, .length = 4};
+  options.smaller = {.rows = 2, .length = 3};
+  options.integer = [](TensorSpec const&, std::size_t i) -> std::int64_t {
+    return static_cast<std::int64_t>(i % 5);  // tokens and labels; default: 0 and 1 in turn
+  };
+  testing::require_sound(Lookup{}, backend, options);
+  testing::require_sound(Guess{}, backend, options);
+  testing::require_sound(Dropout{}, backend);
+  testing::require_sound(Shift{}, backend);
+  testing::require_sound(Shift{.frozen = true}, backend);
+  testing::require_sound(Mark{}, backend);
+  testing::require_sound(Absolute{}, backend);
 }
 
 TEST_CASE("a layer can be called by hand on an inline stream") {

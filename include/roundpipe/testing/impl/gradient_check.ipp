@@ -84,7 +84,7 @@ class Differences {
     auto const wide = central(buffer, i, 2 * step);
     // The formula's error grows with the square of the step: the difference is three times that of
     // the narrow quotient.
-    return {i, narrow.value, 4 * narrow.error + std::abs(wide.value - narrow.value)};
+    return {i, narrow.value, 8 * narrow.error + std::abs(wide.value - narrow.value)};
   }
 
  private:
