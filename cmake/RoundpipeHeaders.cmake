@@ -1,7 +1,7 @@
 # Every header, one by one, room by room, in the order of RoundpipeRooms.cmake. The test `header_lists`
 # compares these lists with include/ and with the umbrella, both ways. Also read by scripts (cmake -P).
 
-# The standard library alone: every room but trace/, nn/ and cuda/, and the umbrella.
+# The standard library alone: every room but trace/, nn/, testing/ and cuda/, and the umbrella.
 set(ROUNDPIPE_CORE_HEADERS
   include/roundpipe/version.hpp
   include/roundpipe/config.hpp
@@ -17,6 +17,7 @@ set(ROUNDPIPE_CORE_HEADERS
   include/roundpipe/core/id.hpp
   include/roundpipe/core/lane.hpp
   include/roundpipe/core/layer_context.hpp
+  include/roundpipe/core/layer_tensors.hpp
   include/roundpipe/core/parameter.hpp
   include/roundpipe/core/random.hpp
   include/roundpipe/core/simd.hpp
@@ -241,7 +242,8 @@ set(ROUNDPIPE_CORE_HEADERS
   include/roundpipe/roundpipe.hpp
 )
 
-# trace/ and nn/: the user provides nlohmann/json or Eigen for the headers that need them.
+# trace/ and nn/: the user provides nlohmann/json or Eigen for the headers that need them. testing/ is
+# for tests: programs that train do without it.
 set(ROUNDPIPE_EXTRA_HEADERS
   include/roundpipe/trace/chrome_trace.hpp
   include/roundpipe/trace/csv_timeline.hpp
@@ -271,6 +273,13 @@ set(ROUNDPIPE_EXTRA_HEADERS
   include/roundpipe/nn/transformer_block.hpp
   include/roundpipe/nn/transformer_block_memory.hpp
   include/roundpipe/nn/transformer_config.hpp
+  include/roundpipe/testing/check_layer.hpp
+  include/roundpipe/testing/gradient_check.hpp
+  include/roundpipe/testing/layer_checks.hpp
+  include/roundpipe/testing/layer_layout.hpp
+  include/roundpipe/testing/layer_values.hpp
+  include/roundpipe/testing/table_check.hpp
+  include/roundpipe/testing/watched_passes.hpp
 )
 
 # CUDA for g++ with the toolkit's headers.
@@ -342,6 +351,7 @@ set(ROUNDPIPE_DEFINITIONS
   include/roundpipe/core/impl/bytes.ipp
   include/roundpipe/core/impl/convert.ipp
   include/roundpipe/core/impl/error.ipp
+  include/roundpipe/core/impl/layer_tensors.ipp
   include/roundpipe/core/impl/simd_level.ipp
   include/roundpipe/core/impl/tensor.ipp
   include/roundpipe/system/impl/aligned_memory.ipp
@@ -500,4 +510,10 @@ set(ROUNDPIPE_DEFINITIONS
   include/roundpipe/runtime/impl/weight_access.ipp
   include/roundpipe/runtime/serial/impl/serial_options.ipp
   include/roundpipe/runtime/serial/impl/serial_parameters.ipp
+  include/roundpipe/testing/impl/gradient_check.ipp
+  include/roundpipe/testing/impl/layer_checks.ipp
+  include/roundpipe/testing/impl/layer_layout.ipp
+  include/roundpipe/testing/impl/layer_values.ipp
+  include/roundpipe/testing/impl/table_check.ipp
+  include/roundpipe/testing/impl/watched_passes.ipp
 )

@@ -154,10 +154,6 @@ namespace after {
 
 using namespace roundpipe;
 
-float* data_of(DeviceTensor const& tensor) {
-  return tensor.as<float>().device_pointer();
-}
-
 struct Dense {
   std::int64_t in = 1;
   std::int64_t out = 1;
@@ -174,33 +170,34 @@ struct Dense {
   void forward(ForwardContext<HostStream>& ctx) const {
     ctx.stream().launch([layer = *this,
                          n = ctx.shape().rows,
-                         x = data_of(first ? ctx.side_input(0) : ctx.input(0)),
-                         w = data_of(ctx.parameter(0)),
-                         y = data_of(ctx.output(0)),
-                         kept = ctx.saving() ? kept_y(ctx) : nullptr] {
-      dense(n, layer.in, layer.out, x, w, y);
-      if (kept != nullptr) {
-        std::copy(y, y + n * layer.out, kept);
+                         x = first ? ctx.side_input<float>("x") : ctx.input<float>("x"),
+                         w = ctx.parameter<float>("w"),
+                         y = ctx.output<float>("y"),
+                         kept = ctx.saving() ? kept_y(ctx) : TensorView<float>{}] {
+      dense(n, layer.in, layer.out, x.data(), w.data(), y.data());
+      if (!kept.empty()) {
+        std::copy(y.begin(), y.end(), kept.begin());
       }
     });
   }
   void backward(BackwardContext<HostStream>& ctx) const {
     ctx.stream().launch([layer = *this,
                          n = ctx.shape().rows,
-                         x = data_of(first ? ctx.side_input(0) : ctx.input(0)),
-                         w = data_of(ctx.parameter(0)),
+                         x = first ? ctx.side_input<float>("x") : ctx.input<float>("x"),
+                         w = ctx.parameter<float>("w"),
                          y = kept_y(ctx),
-                         dy = data_of(ctx.output_gradient(0)),
-                         dx = first ? nullptr : data_of(ctx.input_gradient(0)),
-                         dw = data_of(ctx.parameter_gradient(0))] {
-      dense_gradient(n, layer.in, layer.out, x, w, y, dy, dx, dw);
+                         dy = ctx.output_gradient<float>("y"),
+                         dx = first ? TensorView<float>{} : ctx.input_gradient<float>("x"),
+                         dw = ctx.parameter_gradient<float>("w")] {
+      dense_gradient(
+          n, layer.in, layer.out, x.data(), w.data(), y.data(), dy.data(), dx.data(), dw.data());
     });
   }
 
  private:
   // The backward finds no outputs, so the forward saves a copy for it.
-  float* kept_y(LayerContext<HostStream>& ctx) const {
-    return data_of(ctx.saved().take({ctx.shape().rows, out}, DType::f32));
+  TensorView<float> kept_y(LayerContext<HostStream>& ctx) const {
+    return ctx.saved().take<float>({ctx.shape().rows, out});
   }
 };
 
@@ -215,18 +212,19 @@ struct SquaredError {
   void forward(ForwardContext<HostStream>& ctx) const {
     ctx.stream().launch(
         [n = ctx.shape().rows,
-         y = data_of(ctx.input(0)),
-         target = data_of(ctx.side_input(0)),
+         y = ctx.input<float>("prediction"),
+         target = ctx.side_input<float>("y"),
          scale = ctx.gradient_scale(),
-         loss = ctx.loss().device_pointer()] { *loss = squared_error(n, y, target, scale); });
+         loss = ctx.loss()] { loss[0] = squared_error(n, y.data(), target.data(), scale); });
   }
   void backward(BackwardContext<HostStream>& ctx) const {
-    ctx.stream().launch(
-        [n = ctx.shape().rows,
-         y = data_of(ctx.input(0)),
-         target = data_of(ctx.side_input(0)),
-         scale = ctx.gradient_scale(),
-         dy = data_of(ctx.input_gradient(0))] { squared_error_gradient(n, y, target, scale, dy); });
+    ctx.stream().launch([n = ctx.shape().rows,
+                         y = ctx.input<float>("prediction"),
+                         target = ctx.side_input<float>("y"),
+                         scale = ctx.gradient_scale(),
+                         dy = ctx.input_gradient<float>("prediction")] {
+      squared_error_gradient(n, y.data(), target.data(), scale, dy.data());
+    });
   }
 };
 

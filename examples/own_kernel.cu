@@ -17,48 +17,45 @@
 using namespace roundpipe;
 constexpr int columns = 256;
 
-__global__ void bend(float* y, float const* x, float const* w) {  // One block for each row.
+using In = TensorView<float const>;
+using Out = TensorView<float>;
+
+__global__ void bend(Out y, In x, In w) {  // One block for each row.
   int const i = blockIdx.x * columns + threadIdx.x;
   y[i] = x[i] + w[threadIdx.x] * tanhf(x[i]);
 }
 
 // One thread for each column: it sums over rows in a fixed order, so every run has the same bits.
-__global__ void bend_back(
-    float* dx, float* dw, float const* dy, float const* x, float const* w, int size) {
+__global__ void bend_back(Out dx, Out dw, In dy, In x, In w) {
   int const column = threadIdx.x;
-  for (int i = column; i < size; i += columns) {
+  for (int i = column; i < x.size(); i += columns) {
     float const t = tanhf(x[i]);
     dw[column] += dy[i] * t;  // Add: the gradient sums over micro-batches.
-    if (dx != nullptr) {
+    if (!dx.empty()) {
       dx[i] = dy[i] * (1 + w[column] * (1 - t * t));  // Overwrite.
     }
   }
 }
 
-// One block computes the loss and, if dx is not null, its gradient.
-__global__ void half_square(
-    double* loss, float* dx, float const* x, float const* y, double scale, int size) {
+// One block computes the loss, its gradient, or both: what is not empty.
+__global__ void half_square(TensorView<double> loss, Out dx, In x, In y, double scale) {
   double sum = 0;
-  for (int i = threadIdx.x; i < size; i += columns) {
+  for (int i = threadIdx.x; i < x.size(); i += columns) {
     double const difference = x[i] - y[i];
     sum += scale / 2 * difference * difference;
-    if (dx != nullptr) {
+    if (!dx.empty()) {
       dx[i] = static_cast<float>(scale * difference);
     }
   }
   __shared__ cub::BlockReduce<double, columns>::TempStorage memory;
   double const total = cub::BlockReduce<double, columns>(memory).Sum(sum);
-  if (threadIdx.x == 0 && loss != nullptr) {
-    *loss = total;
+  if (threadIdx.x == 0 && !loss.empty()) {
+    loss[0] = total;
   }
 }
 
-float* data(DeviceTensor const& tensor) {
-  return tensor.as<float>().device_pointer();
-}
-int size_of(auto& ctx) {
-  return static_cast<int>(ctx.shape().rows) * columns;
-}
+using Forward = ForwardContext<cu::CudaStream>;
+using Backward = BackwardContext<cu::CudaStream>;
 
 struct Bend {
   bool first = false;  // The first layer reads x from the batch.
@@ -67,17 +64,18 @@ struct Bend {
   TensorTable input(BatchShape s) const { return first ? TensorTable{} : boundary(s); }
   TensorTable side_inputs(BatchShape s) const { return first ? boundary(s) : TensorTable{}; }
   Footprint footprint(BatchShape) const { return {}; }
-  void forward(auto& ctx) const {  // Launches on the context's stream and does not wait.
-    auto const x = data(first ? ctx.side_input(0) : ctx.input(0)), w = data(ctx.parameter(0));
-    auto const y = data(ctx.output(0));
-    bend<<<size_of(ctx) / columns, columns, 0, ctx.stream().get()>>>(y, x, w);
+  void forward(Forward& ctx) const {  // Launches on the context's stream and does not wait.
+    auto const x = first ? ctx.side_input<float>("x") : ctx.input<float>("x");
+    bend<<<ctx.shape().rows, columns, 0, ctx.stream().get()>>>(
+        ctx.output<float>("x"), x, ctx.parameter<float>("w"));
     cu::check(cudaGetLastError(), "bend");
   }
-  void backward(auto& ctx) const {
-    auto const x = data(first ? ctx.side_input(0) : ctx.input(0)), w = data(ctx.parameter(0));
-    auto const dx = first ? nullptr : data(ctx.input_gradient(0));
-    auto const dw = data(ctx.parameter_gradient(0)), dy = data(ctx.output_gradient(0));
-    bend_back<<<1, columns, 0, ctx.stream().get()>>>(dx, dw, dy, x, w, size_of(ctx));
+  void backward(Backward& ctx) const {
+    auto const x = first ? ctx.side_input<float>("x") : ctx.input<float>("x");
+    auto const dx = first ? Out{} : ctx.input_gradient<float>("x");
+    auto const dw = ctx.parameter_gradient<float>("w");
+    bend_back<<<1, columns, 0, ctx.stream().get()>>>(
+        dx, dw, ctx.output_gradient<float>("x"), x, ctx.parameter<float>("w"));
     cu::check(cudaGetLastError(), "bend_back");
   }
 };
@@ -89,12 +87,11 @@ struct SquaredError {
   TensorTable boundary(BatchShape) const { return {}; }
   Footprint footprint(BatchShape) const { return {}; }
   auto loss_terms(HostSpan<HostTensor const>, BatchShape s) const { return s.rows * columns; }
-  void forward(auto& ctx) const { launch(ctx, ctx.loss().device_pointer(), nullptr); }
-  void backward(auto& ctx) const { launch(ctx, nullptr, data(ctx.input_gradient(0))); }
-  void launch(auto& ctx, double* loss, float* dx) const {
-    auto const x = data(ctx.input(0)), y = data(ctx.side_input(0));
-    half_square<<<1, columns, 0, ctx.stream().get()>>>(
-        loss, dx, x, y, ctx.gradient_scale(), size_of(ctx));
+  void forward(Forward& ctx) const { launch(ctx, ctx.loss(), {}); }
+  void backward(Backward& ctx) const { launch(ctx, {}, ctx.input_gradient<float>("x")); }
+  void launch(LayerContext<cu::CudaStream>& ctx, TensorView<double> loss, Out dx) const {
+    auto const x = ctx.input<float>("x"), y = ctx.side_input<float>("y");
+    half_square<<<1, columns, 0, ctx.stream().get()>>>(loss, dx, x, y, ctx.gradient_scale());
     cu::check(cudaGetLastError(), "half_square");
   }
 };

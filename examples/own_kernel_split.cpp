@@ -20,10 +20,6 @@
 using namespace roundpipe;
 using own_kernel::columns;
 
-float* data(DeviceTensor const& tensor) {
-  return tensor.as<float>().device_pointer();
-}
-
 struct Bend {
   bool first = false;  // The first layer reads x from the batch.
   ParameterTable parameters() const { return {{{"w", {columns}}, Initial::normal(0.1F)}}; }
@@ -33,19 +29,17 @@ struct Bend {
   Footprint footprint(BatchShape) const { return {}; }
   void forward(ForwardContext<cu::CudaStream>& ctx) const {
     own_kernel::bend(ctx.stream().get(),
-                     data(ctx.output(0)),
-                     data(first ? ctx.side_input(0) : ctx.input(0)),
-                     data(ctx.parameter(0)),
-                     ctx.shape().rows);
+                     ctx.output<float>("x"),
+                     first ? ctx.side_input<float>("x") : ctx.input<float>("x"),
+                     ctx.parameter<float>("w"));
   }
   void backward(BackwardContext<cu::CudaStream>& ctx) const {
     own_kernel::bend_back(ctx.stream().get(),
-                          first ? nullptr : data(ctx.input_gradient(0)),
-                          data(ctx.parameter_gradient(0)),
-                          data(ctx.output_gradient(0)),
-                          data(first ? ctx.side_input(0) : ctx.input(0)),
-                          data(ctx.parameter(0)),
-                          ctx.shape().rows);
+                          first ? own_kernel::Out{} : ctx.input_gradient<float>("x"),
+                          ctx.parameter_gradient<float>("w"),
+                          ctx.output_gradient<float>("x"),
+                          first ? ctx.side_input<float>("x") : ctx.input<float>("x"),
+                          ctx.parameter<float>("w"));
   }
 };
 
@@ -58,21 +52,19 @@ struct SquaredError {
   auto loss_terms(HostSpan<HostTensor const>, BatchShape s) const { return s.rows * columns; }
   void forward(ForwardContext<cu::CudaStream>& ctx) const {
     own_kernel::half_square(ctx.stream().get(),
-                            ctx.loss().device_pointer(),
-                            nullptr,
-                            data(ctx.input(0)),
-                            data(ctx.side_input(0)),
-                            ctx.gradient_scale(),
-                            ctx.shape().rows);
+                            ctx.loss(),
+                            {},
+                            ctx.input<float>("x"),
+                            ctx.side_input<float>("y"),
+                            ctx.gradient_scale());
   }
   void backward(BackwardContext<cu::CudaStream>& ctx) const {
     own_kernel::half_square(ctx.stream().get(),
-                            nullptr,
-                            data(ctx.input_gradient(0)),
-                            data(ctx.input(0)),
-                            data(ctx.side_input(0)),
-                            ctx.gradient_scale(),
-                            ctx.shape().rows);
+                            {},
+                            ctx.input_gradient<float>("x"),
+                            ctx.input<float>("x"),
+                            ctx.side_input<float>("y"),
+                            ctx.gradient_scale());
   }
 };
 

@@ -7,8 +7,6 @@
 
 using namespace roundpipe;
 
-auto const data = [](DeviceTensor const& tensor) { return tensor.as<float>().device_pointer(); };
-
 void enqueue(auto& ctx, auto kernel) {  // The device calls the kernel for each row, later.
   ctx.stream().launch([kernel, rows = ctx.shape().rows] {
     for (int row = 0; row < rows; ++row) {
@@ -24,19 +22,20 @@ struct Wave {  // A layer of your own, y = x + w sin(x): tables of its tensors a
   TensorTable input(BatchShape s) const { return first ? TensorTable{} : boundary(s); }
   TensorTable side_inputs(BatchShape s) const { return first ? boundary(s) : TensorTable{}; }
   Footprint footprint(BatchShape) const { return {}; }
-  void forward(auto& ctx) const {
-    auto x = data(first ? ctx.side_input(0) : ctx.input(0)), w = data(ctx.parameter(0));
-    auto y = data(ctx.output(0));
-    enqueue(ctx, [=](int i) { y[i] = x[i] + *w * std::sin(x[i]); });
+  void forward(ForwardContext<HostStream>& ctx) const {
+    auto x = first ? ctx.side_input<float>("x") : ctx.input<float>("x");
+    auto w = ctx.parameter<float>("w");
+    enqueue(ctx, [=, y = ctx.output<float>(0)](int i) { y[i] = x[i] + w[0] * std::sin(x[i]); });
   }
-  void backward(auto& ctx) const {
-    auto x = data(first ? ctx.side_input(0) : ctx.input(0)), w = data(ctx.parameter(0));
-    auto dy = data(ctx.output_gradient(0)), dw = data(ctx.parameter_gradient(0));
-    auto dx = first ? nullptr : data(ctx.input_gradient(0));
+  void backward(BackwardContext<HostStream>& ctx) const {
+    auto x = first ? ctx.side_input<float>("x") : ctx.input<float>("x");
+    auto w = ctx.parameter<float>("w"), dy = ctx.output_gradient<float>(0);
+    auto dw = ctx.parameter_gradient<float>("w");
+    auto dx = first ? TensorView<float>{} : ctx.input_gradient<float>("x");
     enqueue(ctx, [=](int i) {
-      *dw += dy[i] * std::sin(x[i]);  // Add: the gradient sums over micro-batches.
-      if (dx != nullptr) {
-        dx[i] = dy[i] * (1 + *w * std::cos(x[i]));  // Overwrite.
+      dw[0] += dy[i] * std::sin(x[i]);  // Add: the gradient sums over micro-batches.
+      if (!dx.empty()) {
+        dx[i] = dy[i] * (1 + w[0] * std::cos(x[i]));  // Overwrite.
       }
     });
   }
@@ -49,14 +48,15 @@ struct SquaredError {  // The last layer computes the loss: half the mean of (x 
   TensorTable boundary(BatchShape) const { return {}; }
   Footprint footprint(BatchShape) const { return {}; }
   auto loss_terms(HostSpan<HostTensor const>, BatchShape s) const { return s.rows; }
-  void forward(auto& ctx) const {
-    auto x = data(ctx.input(0)), y = data(ctx.side_input(0));
-    enqueue(ctx, [=, loss = ctx.loss().device_pointer(), scale = ctx.gradient_scale()](int i) {
-      *loss = (i == 0 ? 0 : *loss) + scale / 2 * (x[i] - y[i]) * (x[i] - y[i]);
+  void forward(ForwardContext<HostStream>& ctx) const {
+    auto x = ctx.input<float>("x"), y = ctx.side_input<float>("y");
+    enqueue(ctx, [=, loss = ctx.loss(), scale = ctx.gradient_scale()](int i) {
+      loss[0] = (i == 0 ? 0 : loss[0]) + scale / 2 * (x[i] - y[i]) * (x[i] - y[i]);
     });
   }
-  void backward(auto& ctx) const {
-    auto x = data(ctx.input(0)), y = data(ctx.side_input(0)), dx = data(ctx.input_gradient(0));
+  void backward(BackwardContext<HostStream>& ctx) const {
+    auto x = ctx.input<float>("x"), y = ctx.side_input<float>("y");
+    auto dx = ctx.input_gradient<float>("x");
     auto scale = static_cast<float>(ctx.gradient_scale());
     enqueue(ctx, [=](int i) { dx[i] = scale * (x[i] - y[i]); });
   }

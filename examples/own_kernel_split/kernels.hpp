@@ -5,36 +5,30 @@
 /// \file
 /// \brief The kernels of examples/own_kernel_split.cpp, as functions that any compiler can call.
 
+#include <roundpipe/core/span.hpp>
+
 #include <cuda_runtime_api.h>
 
 #include <cstdint>
 
 namespace own_kernel {
 
-/// All arrays are on the device and have \p rows rows of so many columns. They must live until \p
-/// stream has run the work. No function here waits.
+/// Views have rows of so many columns, all of the same number of rows, or are empty. No function
+/// here waits.
 inline constexpr std::int64_t columns = 256;
 
-/// y = x + w tanh(x), with one w for each column.
-void bend(cudaStream_t stream, float* y, float const* x, float const* w, std::int64_t rows);
+using In = roundpipe::TensorView<float const>;
+using Out = roundpipe::TensorView<float>;
 
-/// Overwrites \p dx unless it is null, and adds to \p dw.
-void bend_back(cudaStream_t stream,
-               float* dx,
-               float* dw,
-               float const* dy,
-               float const* x,
-               float const* w,
-               std::int64_t rows);
+/// y = x + w tanh(x), with one w for each column.
+void bend(cudaStream_t stream, Out y, In x, In w);
+
+/// Overwrites \p dx unless it is empty, and adds to \p dw.
+void bend_back(cudaStream_t stream, Out dx, Out dw, In dy, In x, In w);
 
 /// Writes \p scale times half the sum of squares of x - y to \p loss, and its gradient to \p dx;
-/// either may be null.
-void half_square(cudaStream_t stream,
-                 double* loss,
-                 float* dx,
-                 float const* x,
-                 float const* y,
-                 double scale,
-                 std::int64_t rows);
+/// either may be empty.
+void half_square(
+    cudaStream_t stream, roundpipe::TensorView<double> loss, Out dx, In x, In y, double scale);
 
 }  // namespace own_kernel

@@ -21,6 +21,14 @@
 #  define ROUNDPIPE_INLINE inline
 #endif
 
+/// \def ROUNDPIPE_HOST_DEVICE
+/// \brief Begins what kernels may call, too.
+#ifdef __CUDACC__
+#  define ROUNDPIPE_HOST_DEVICE __host__ __device__
+#else
+#  define ROUNDPIPE_HOST_DEVICE
+#endif
+
 // The linker's check: in each mode, the section of a first name defines a second one, whose text is
 // the message. Linkers keep one section of each first name: two of them define the second twice.
 #if defined(__ELF__)

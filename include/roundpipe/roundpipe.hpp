@@ -44,6 +44,7 @@
 #include <roundpipe/core/id.hpp>
 #include <roundpipe/core/lane.hpp>
 #include <roundpipe/core/layer_context.hpp>
+#include <roundpipe/core/layer_tensors.hpp>
 #include <roundpipe/core/parameter.hpp>
 #include <roundpipe/core/random.hpp>
 #include <roundpipe/core/simd.hpp>

@@ -9,6 +9,7 @@
 #include <roundpipe/nn/language_model_head.hpp>
 #include <roundpipe/nn/token_embedding.hpp>
 #include <roundpipe/nn/transformer_block.hpp>
+#include <roundpipe/testing/check_layer.hpp>
 #include <support/cuda_resources.hpp>
 #include <support/device_values.hpp>
 #include <support/element_oracle.hpp>
@@ -231,6 +232,27 @@ std::vector<std::int32_t> indices_below(std::int32_t end, BatchShape shape) {
 
 constexpr DType types[] = {DType::f32, DType::bf16, DType::f16};
 
+template <class L>
+void expect_sound(L const& layer) {
+  cu::CudaBackend backend(cu::CudaBackendOptions{.devices = {DeviceId(0)},
+                                                 .device_memory_bytes = 256_MiB,
+                                                 .resources = test::shared_resources()});
+  testing::LayerCheckOptions options;
+  options.integer = [](TensorSpec const&, std::size_t i) {
+    return static_cast<std::int64_t>(i * 7 % 203);
+  };
+  options.elements = 16;
+  CHECK_NOTHROW(testing::require_sound(layer, backend, options));
+}
+
+/// All layers of \p config.
+void expect_sound(nn::TransformerConfig const& config) {
+  expect_sound(nn::TokenEmbedding<Ops>(config));
+  expect_sound(nn::TransformerBlock<Ops>(config));
+  expect_sound(nn::TransformerBlock<Ops>(config, true));
+  expect_sound(nn::LanguageModelHead<Ops>(config));
+}
+
 }  // namespace
 
 TEST_CASE("an embedding on the device agrees with the host") {
@@ -305,5 +327,16 @@ TEST_CASE("a head on the device agrees with the host") {
 
     config.vocabulary = 1009;  // a prime
     check_layer({Kind::head, config, shape, labels});
+  }
+}
+
+TEST_CASE("the layers of a transformer are sound on the device") {
+  for (auto const type : types) {
+    INFO(std::string(name_of(type)));
+    auto config = small(type);
+    config.loss_chunk = 4;  // does not divide the positions
+    expect_sound(config);
+    config.dropout = 0.25;
+    expect_sound(config);
   }
 }

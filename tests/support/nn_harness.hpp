@@ -89,9 +89,9 @@ inline void write_one(DeviceTensor const& t, std::size_t i, double value) {
   visit_floating(t.dtype(), [&](auto element) {
     using T = decltype(element);
     if constexpr (sizeof(T) == 2) {
-      t.as<T>().device_pointer()[i] = T(static_cast<float>(value));
+      t.as<T>()[i] = T(static_cast<float>(value));
     } else {
-      t.as<T>().device_pointer()[i] = static_cast<T>(value);
+      t.as<T>()[i] = static_cast<T>(value);
     }
   });
 }
@@ -104,7 +104,7 @@ inline void write(DeviceTensor const& t, std::vector<double> const& values) {
 
 inline void write(DeviceTensor const& t, std::vector<std::int32_t> const& values) {
   for (std::size_t i = 0; i < t.size(); ++i) {
-    t.as<std::int32_t>().device_pointer()[i] = values.at(i);
+    t.as<std::int32_t>()[i] = values.at(i);
   }
 }
 
@@ -454,9 +454,9 @@ void fill_unwritten(LayerRunner<L>& runner) {
     for (std::size_t i = 0; i < t.size(); ++i) {
       auto const value = static_cast<std::uint8_t>(i % 3);
       if (t.dtype() == DType::i32) {
-        t.as<std::int32_t>().device_pointer()[i] = value;
+        t.as<std::int32_t>()[i] = value;
       } else {
-        t.as<std::uint8_t>().device_pointer()[i] = value;
+        t.as<std::uint8_t>()[i] = value;
       }
     }
   }

@@ -306,14 +306,14 @@ struct ToyTwoOut {
     ctx.stream().launch([x = ctx.input(0),
                          g = ctx.parameter(0),
                          left = ctx.output(0),
-                         mark = ctx.output(1).as<std::int32_t>(),
+                         mark = ctx.output<std::int32_t>(1),
                          right = ctx.output(2)] {
       for (std::size_t i = 0; i < x.size(); ++i) {
         store(left, i, load(g, i % g.size()) * load(x, i));
         store(right, i, load(x, i));
       }
       for (std::size_t p = 0; p < mark.size(); ++p) {
-        mark.device_pointer()[p] = static_cast<std::int32_t>(p % 2);
+        mark[p] = static_cast<std::int32_t>(p % 2);
       }
     });
   }
@@ -347,27 +347,27 @@ struct ToyCross {
   void forward(ForwardContext<HostStream>& ctx) const {
     ctx.stream().launch([g = ctx.parameter(0),
                          left = ctx.input(0),
-                         mark = ctx.input(1).as<std::int32_t const>(),
+                         mark = ctx.input<std::int32_t>(1),
                          right = ctx.input(2),
                          new_left = ctx.output(0),
-                         new_mark = ctx.output(1).as<std::int32_t>(),
+                         new_mark = ctx.output<std::int32_t>(1),
                          new_right = ctx.output(2)] {
       auto const width = g.size();
       for (std::size_t i = 0; i < left.size(); ++i) {
         auto const l = load(left, i);
         auto const r = load(right, i);
-        store(new_left, i, mark.device_pointer()[i / width] == 1 ? l + r : l);
+        store(new_left, i, mark[i / width] == 1 ? l + r : l);
         store(new_right, i, load(g, i % width) * r - l);
       }
       for (std::size_t p = 0; p < mark.size(); ++p) {
-        new_mark.device_pointer()[p] = mark.device_pointer()[p];
+        new_mark[p] = mark[p];
       }
     });
   }
   void backward(BackwardContext<HostStream>& ctx) const {
     ctx.stream().launch([g = ctx.parameter(0),
                          dg = ctx.parameter_gradient(0),
-                         mark = ctx.input(1).as<std::int32_t const>(),
+                         mark = ctx.input<std::int32_t>(1),
                          right = ctx.input(2),
                          dleft = ctx.input_gradient(0),
                          dright = ctx.input_gradient(2),
@@ -379,9 +379,7 @@ struct ToyCross {
         auto const dr = load(new_dright, i);
         add(dg, i % width, dr * load(right, i));
         store_if(dleft, i, dl - dr);
-        store_if(dright,
-                 i,
-                 load(g, i % width) * dr + (mark.device_pointer()[i / width] == 1 ? dl : 0.0F));
+        store_if(dright, i, load(g, i % width) * dr + (mark[i / width] == 1 ? dl : 0.0F));
       }
     });
   }
@@ -458,7 +456,7 @@ struct ToyLoss {
                          c = ctx.parameter(0),
                          w = ctx.parameter(1),
                          targets = ctx.side_input(0),
-                         mask = ctx.side_input(1).as<std::uint8_t const>(),
+                         mask = ctx.side_input<std::uint8_t>(1),
                          loss = ctx.loss(),
                          scale = ctx.gradient_scale()] {
       multiply(error, x, w, true);
@@ -468,12 +466,12 @@ struct ToyLoss {
         if (predictions.present()) {
           store(predictions, i, prediction);
         }
-        auto const counts = mask.device_pointer()[i / c.size()] != 0;
+        auto const counts = mask[i / c.size()] != 0;
         auto const e = counts ? prediction - load(targets, i) : 0.0F;
         store(error, i, e);
         sum += 0.5 * static_cast<double>(e) * static_cast<double>(e);
       }
-      *loss.device_pointer() = sum * scale;
+      loss[0] = sum * scale;
     });
   }
   void backward(BackwardContext<HostStream>& ctx) const {

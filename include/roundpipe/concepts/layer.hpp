@@ -183,6 +183,10 @@ concept HasName = requires(L const& layer) {
 ///    more than \ref most_layer_bytes, and FLOPs are finite and not negative; reason: bytes and
 ///    times are added up. What such a member throws breaks this rule, too.
 /// 10. Save levels ascend as \ref HasSaveLevels says.
+/// 11. Both functions only read what rules 3 and 4 do not let them write: parameters, inputs and
+///     side inputs; `backward` also output gradients and what the forward saved. Reason: a backward
+///     runs again on the same tensors where costs are measured, and both halves of a split backward
+///     read the output gradients. `workspace()` is for scratch.
 template <class L, class Stream>
 concept Layer = std::copy_constructible<L> && LayerDescription<L> && HasForward<L, Stream> &&
                 HasBackward<L, Stream>;

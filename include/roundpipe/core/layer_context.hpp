@@ -7,31 +7,16 @@
 /// about the micro-batch.
 
 #include <roundpipe/core/batch_shape.hpp>
+#include <roundpipe/core/dtype.hpp>
+#include <roundpipe/core/layer_tensors.hpp>
 #include <roundpipe/core/random.hpp>
 #include <roundpipe/core/span.hpp>
 #include <roundpipe/core/tensor.hpp>
 
 #include <cstddef>
-#include <vector>
+#include <type_traits>
 
 namespace roundpipe {
-
-/// The device tensors of one layer for one micro-batch. Each list has the order of the layer's
-/// table. The caller owns the memory and keeps it until the enqueued work has run.
-struct LayerTensors {
-  std::vector<DeviceTensor> parameters;
-  std::vector<DeviceTensor> inputs;
-  std::vector<DeviceTensor> side_inputs;
-  std::vector<DeviceTensor> outputs;              ///< Forward only.
-  std::vector<DeviceTensor> results;              ///< Forward of \c evaluate only.
-  std::vector<DeviceTensor> output_gradients;     ///< Backward only.
-  std::vector<DeviceTensor> input_gradients;      ///< Backward only; not present() if unwanted.
-  std::vector<DeviceTensor> parameter_gradients;  ///< Backward only; not present() where frozen.
-  DeviceBytes kept;                               ///< The first bytes of \c saved that lie apart.
-  DeviceBytes saved;                              ///< Empty when nothing is saved here.
-  DeviceBytes workspace;
-  DeviceSpan<double> loss;  ///< Loss layers only: one element.
-};
 
 /// Facts about a call besides its tensors.
 struct LayerCall {
@@ -44,7 +29,19 @@ struct LayerCall {
   bool wants_output = true;     ///< Forward only: a later layer reads the outputs.
 };
 
+/// What the accessors of contexts return: the tensor, or a view of its elements as \p T.
+template <class T>
+using TensorAs = std::conditional_t<std::is_same_v<std::remove_const_t<T>, DeviceTensor>,
+                                    DeviceTensor const&,
+                                    TensorView<T>>;
+
 /// The common part of \ref ForwardContext and \ref BackwardContext.
+///
+/// Tensors are found by number or by the name in the layer's table: `input(0)` and `input("x")` are
+/// the \ref DeviceTensor, `input<float>(0)` is a \ref TensorView of its elements, which is empty
+/// where the tensor is absent. Views of what a pass only reads are constant.
+/// \throws Error (invalid_argument) where there is no such tensor, or it has another type: the
+///         message names the layer and the tensor.
 template <class Stream>
 class LayerContext {
  public:
@@ -60,14 +57,21 @@ class LayerContext {
   [[nodiscard]] double gradient_scale() const noexcept { return call_->gradient_scale; }
   /// Where a loss layer writes the loss of the micro-batch, one number with gradient_scale()
   /// applied. The saving forward may leave this write to the backward.
-  [[nodiscard]] DeviceSpan<double> loss() const noexcept { return tensors_->loss; }
-
-  [[nodiscard]] DeviceTensor const& parameter(std::size_t i) const {
-    return tensors_->parameters.at(i);
+  [[nodiscard]] TensorView<double> loss() const noexcept {
+    return TensorView<double>(tensors_->loss);
   }
-  [[nodiscard]] DeviceTensor const& input(std::size_t i) const { return tensors_->inputs.at(i); }
-  [[nodiscard]] DeviceTensor const& side_input(std::size_t i) const {
-    return tensors_->side_inputs.at(i);
+
+  template <class T = DeviceTensor>
+  [[nodiscard]] TensorAs<T const> parameter(TensorKey const& key) const {
+    return find<T const>(TensorList::parameter, key);
+  }
+  template <class T = DeviceTensor>
+  [[nodiscard]] TensorAs<T const> input(TensorKey const& key) const {
+    return find<T const>(TensorList::input, key);
+  }
+  template <class T = DeviceTensor>
+  [[nodiscard]] TensorAs<T const> side_input(TensorKey const& key) const {
+    return find<T const>(TensorList::side_input, key);
   }
   /// Memory that lives from the saving forward to the backward of the same micro-batch.
   [[nodiscard]] TensorCarver saved() const noexcept {
@@ -81,6 +85,16 @@ class LayerContext {
  protected:
   [[nodiscard]] LayerCall const& call() const noexcept { return *call_; }
   [[nodiscard]] LayerTensors const& tensors() const noexcept { return *tensors_; }
+  template <class T>
+  [[nodiscard]] TensorAs<T> find(TensorList list, TensorKey const& key) const {
+    auto const layer = call_->random.layer;
+    if constexpr (std::is_same_v<std::remove_const_t<T>, DeviceTensor>) {
+      return find_tensor(*tensors_, layer, list, key);
+    } else {
+      auto const type = dtype_of<std::remove_const_t<T>>;
+      return find_tensor(*tensors_, layer, list, key, type).template as<T>();
+    }
+  }
 
  private:
   Stream* stream_;
@@ -101,16 +115,18 @@ class ForwardContext : public LayerContext<Stream> {
   /// of the same micro-batch: counted from 1 in the layer's `save_levels`; 0 is nothing. The
   /// forward may leave out what only these bytes need. If it writes them, it writes the same.
   [[nodiscard]] std::size_t found_level() const noexcept { return this->call().found_level; }
-  [[nodiscard]] DeviceTensor const& output(std::size_t i) const {
-    return this->tensors().outputs.at(i);
+  template <class T = DeviceTensor>
+  [[nodiscard]] TensorAs<T> output(TensorKey const& key) const {
+    return this->template find<T>(TensorList::output, key);
   }
   /// Whether anyone reads the outputs. If not, as where a recomputation ends a stage, the forward
   /// may leave out what only they need. They have memory all the same.
   [[nodiscard]] bool wants_output() const noexcept { return this->call().wants_output; }
   /// Whether the caller wants the declared results (\c evaluate only).
   [[nodiscard]] bool wants_results() const noexcept { return !this->tensors().results.empty(); }
-  [[nodiscard]] DeviceTensor const& result(std::size_t i) const {
-    return this->tensors().results.at(i);
+  template <class T = DeviceTensor>
+  [[nodiscard]] TensorAs<T> result(TensorKey const& key) const {
+    return this->template find<T>(TensorList::result, key);
   }
 };
 
@@ -120,18 +136,21 @@ class BackwardContext : public LayerContext<Stream> {
  public:
   using LayerContext<Stream>::LayerContext;
 
-  [[nodiscard]] DeviceTensor const& output_gradient(std::size_t i) const {
-    return this->tensors().output_gradients.at(i);
+  template <class T = DeviceTensor>
+  [[nodiscard]] TensorAs<T const> output_gradient(TensorKey const& key) const {
+    return this->template find<T const>(TensorList::output_gradient, key);
   }
   /// The layer overwrites this tensor completely. Not present() for integer tensors and where no
   /// layer needs the gradient.
-  [[nodiscard]] DeviceTensor const& input_gradient(std::size_t i) const {
-    return this->tensors().input_gradients.at(i);
+  template <class T = DeviceTensor>
+  [[nodiscard]] TensorAs<T> input_gradient(TensorKey const& key) const {
+    return this->template find<T>(TensorList::input_gradient, key);
   }
   /// The layer adds to this tensor. It holds the sum over the slot's earlier micro-batches, in the
   /// accumulation type. Not present() for a frozen parameter.
-  [[nodiscard]] DeviceTensor const& parameter_gradient(std::size_t i) const {
-    return this->tensors().parameter_gradients.at(i);
+  template <class T = DeviceTensor>
+  [[nodiscard]] TensorAs<T> parameter_gradient(TensorKey const& key) const {
+    return this->template find<T>(TensorList::parameter_gradient, key);
   }
 };
 

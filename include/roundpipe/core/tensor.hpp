@@ -126,13 +126,17 @@ class DeviceTensor {
     return memory_.device_pointer() != nullptr;
   }
 
-  /// The elements as \p T. \throws Error (invalid_argument) when \p T does not match the dtype.
+  /// The elements as \p T; none where the tensor is absent.
+  /// \throws Error (invalid_argument) when \p T does not match the dtype.
   template <class T>
-  [[nodiscard]] DeviceSpan<T> as() const {
+  [[nodiscard]] TensorView<T> as() const {
+    if (!present()) {
+      return {};
+    }
     require(dtype_of<std::remove_const_t<T>> == dtype_,
             Errc::invalid_argument,
             "a device tensor was read as a different element type than its own");
-    return {reinterpret_cast<T*>(memory_.device_pointer()), size()};
+    return TensorView<T>({reinterpret_cast<T*>(memory_.device_pointer()), size()});
   }
 
   /// The same elements with another shape. \throws Error (invalid_argument) when the sizes differ.
@@ -165,6 +169,11 @@ class TensorCarver {
 
   /// The next tensor, aligned. \throws Error (over_budget) when the block is too small.
   DeviceTensor take(Shape const& shape, DType dtype);
+  /// The elements of the next tensor.
+  template <class T>
+  TensorView<T> take(Shape const& shape) {
+    return take(shape, dtype_of<T>).template as<T>();
+  }
 
   /// The bytes handed out so far, padding included.
   [[nodiscard]] constexpr Bytes used_bytes() const noexcept { return used_; }

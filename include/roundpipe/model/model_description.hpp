@@ -10,6 +10,7 @@
 #include <roundpipe/config.hpp>
 #include <roundpipe/core/error.hpp>
 #include <roundpipe/core/id.hpp>
+#include <roundpipe/core/layer_tensors.hpp>
 
 #include <cstddef>
 #include <string>
@@ -18,13 +19,7 @@
 namespace roundpipe {
 
 /// What one layer says of itself at the planned capacity.
-struct LayerFacts {
-  std::string name;
-  ParameterTable parameters;
-  TensorTable input;        ///< What it takes from the layer before.
-  TensorTable boundary;     ///< What it hands to the next layer.
-  TensorTable side_inputs;  ///< What it reads from the batch.
-  TensorTable results;      ///< What `evaluate` hands to the caller.
+struct LayerFacts : LayerTables {
   Footprint footprint;
   std::vector<Bytes> save_levels;  ///< By level: 0, what each keeps, and at last all that is saved.
   FlopCount work;                  ///< Zero when the layer does not count.

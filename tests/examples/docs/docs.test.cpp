@@ -6,6 +6,7 @@
 // GPUs). docs_are_tested.cmake looks for each of their blocks here.
 
 #include <roundpipe/roundpipe.hpp>
+#include <roundpipe/testing/check_layer.hpp>
 #include <roundpipe/trace/chrome_trace.hpp>
 #include <support/temporary_folder.hpp>
 
@@ -33,11 +34,6 @@ namespace {
 
 using namespace roundpipe;
 
-// For enqueued work only: the data is not there earlier.
-std::span<float> elements(DeviceTensor const& tensor) {
-  return {tensor.as<float>().device_pointer(), tensor.size()};
-}
-
 struct Squash {
   std::int64_t width = 4;
 
@@ -55,13 +51,16 @@ struct Squash {
 
   void forward(ForwardContext<HostStream>& ctx) const {
     auto saved = ctx.saved();
-    auto const kept = ctx.saving() ? take_kept(saved, ctx.shape()) : DeviceTensor{};
-    ctx.stream().launch([kept, x = ctx.input(0), gain = ctx.parameter(0), y = ctx.output(0)] {
+    auto const kept = ctx.saving() ? take_kept(saved, ctx.shape()) : TensorView<float>{};
+    ctx.stream().launch([kept,
+                         x = ctx.input<float>(0),
+                         gain = ctx.parameter<float>("gain"),
+                         y = ctx.output<float>(0)] {
       for (std::size_t i = 0; i < x.size(); ++i) {
-        elements(y)[i] = std::tanh(elements(gain)[i % gain.size()] * elements(x)[i]);
+        y[i] = std::tanh(gain[i % gain.size()] * x[i]);
       }
-      if (kept.present()) {
-        std::ranges::copy(elements(y), elements(kept).begin());
+      if (!kept.empty()) {
+        std::ranges::copy(y, kept.begin());
       }
     });
   }
@@ -70,15 +69,15 @@ struct Squash {
     auto saved = ctx.saved();
     auto const y = take_kept(saved, ctx.shape());
     ctx.stream().launch([y,
-                         x = ctx.input(0),
-                         gain = ctx.parameter(0),
-                         dy = ctx.output_gradient(0),
-                         dx = ctx.input_gradient(0),
-                         dgain = ctx.parameter_gradient(0)] {
+                         x = ctx.input<float>(0),
+                         gain = ctx.parameter<float>("gain"),
+                         dy = ctx.output_gradient<float>(0),
+                         dx = ctx.input_gradient<float>(0),
+                         dgain = ctx.parameter_gradient<float>("gain")] {
       for (std::size_t i = 0; i < x.size(); ++i) {
-        auto const dz = elements(dy)[i] * (1 - elements(y)[i] * elements(y)[i]);
-        elements(dgain)[i % gain.size()] += dz * elements(x)[i];  // added to
-        elements(dx)[i] = dz * elements(gain)[i % gain.size()];   // overwritten
+        auto const dz = dy[i] * (1 - y[i] * y[i]);
+        dgain[i % gain.size()] += dz * x[i];  // added to
+        dx[i] = dz * gain[i % gain.size()];   // overwritten
       }
     });
   }
@@ -86,8 +85,8 @@ struct Squash {
  private:
   Shape extents(BatchShape shape) const { return {shape.rows, shape.length, width}; }
   // The footprint and both functions carve with the same code, so they agree.
-  DeviceTensor take_kept(TensorCarver& saved, BatchShape shape) const {
-    return saved.take(extents(shape), DType::f32);
+  TensorView<float> take_kept(TensorCarver& saved, BatchShape shape) const {
+    return saved.take<float>(extents(shape));
   }
 };
 
@@ -101,17 +100,19 @@ struct Dropout {
     return {{"x", {shape.rows, shape.length, width}, DType::f32}};
   }
   Footprint footprint(BatchShape) const { return {}; }
-  void forward(ForwardContext<HostStream>& ctx) const { drop(ctx, ctx.input(0), ctx.output(0)); }
+  void forward(ForwardContext<HostStream>& ctx) const {
+    drop(ctx, ctx.input<float>(0), ctx.output<float>(0));
+  }
   void backward(BackwardContext<HostStream>& ctx) const {
-    drop(ctx, ctx.output_gradient(0), ctx.input_gradient(0));
+    drop(ctx, ctx.output_gradient<float>(0), ctx.input_gradient<float>(0));
   }
 
  private:
-  void drop(LayerContext<HostStream>& ctx, DeviceTensor const& x, DeviceTensor const& y) const {
+  void drop(LayerContext<HostStream>& ctx, TensorView<float const> x, TensorView<float> y) const {
     auto const r = ctx.evaluating() ? 0.0F : rate;
     ctx.stream().launch([x, y, r, key = ctx.random().with_stream(0)] {
       for (std::size_t i = 0; i < x.size(); ++i) {
-        elements(y)[i] = uniform(random_word(key, i)) < r ? 0.0F : elements(x)[i] / (1 - r);
+        y[i] = uniform(random_word(key, i)) < r ? 0.0F : x[i] / (1 - r);
       }
     });
   }
@@ -136,24 +137,22 @@ struct Lookup {
   }
   Footprint footprint(BatchShape) const { return {}; }
   void forward(ForwardContext<HostStream>& ctx) const {
-    ctx.stream().launch([tokens = ctx.side_input(0).as<std::int32_t const>(),
-                         table = ctx.parameter(0),
-                         y = ctx.output(0),
+    ctx.stream().launch([tokens = ctx.side_input<std::int32_t>("tokens"),
+                         table = ctx.parameter<float>("table"),
+                         y = ctx.output<float>(0),
                          w = static_cast<std::size_t>(width)] {
       for (std::size_t i = 0; i < y.size(); ++i) {
-        auto const token = static_cast<std::size_t>(tokens.device_pointer()[i / w]);
-        elements(y)[i] = elements(table)[token * w + i % w];
+        y[i] = table[static_cast<std::size_t>(tokens[i / w]) * w + i % w];
       }
     });
   }
   void backward(BackwardContext<HostStream>& ctx) const {
-    ctx.stream().launch([tokens = ctx.side_input(0).as<std::int32_t const>(),
-                         dy = ctx.output_gradient(0),
-                         dtable = ctx.parameter_gradient(0),
+    ctx.stream().launch([tokens = ctx.side_input<std::int32_t>("tokens"),
+                         dy = ctx.output_gradient<float>(0),
+                         dtable = ctx.parameter_gradient<float>("table"),
                          w = static_cast<std::size_t>(width)] {
       for (std::size_t i = 0; i < dy.size(); ++i) {
-        auto const token = static_cast<std::size_t>(tokens.device_pointer()[i / w]);
-        elements(dtable)[token * w + i % w] += elements(dy)[i];
+        dtable[static_cast<std::size_t>(tokens[i / w]) * w + i % w] += dy[i];
       }
     });
   }
@@ -177,7 +176,7 @@ struct Guess {
   }
   Footprint footprint(BatchShape) const {
     TensorCarver workspace;
-    workspace.take({vocabulary}, DType::f32);
+    workspace.take<float>({vocabulary});
     return {.saved_bytes = 0, .workspace_bytes = workspace.used_bytes()};
   }
   // Runs on the host before the call, so it reads the batch: side inputs are host tensors here.
@@ -188,50 +187,49 @@ struct Guess {
 
   void forward(ForwardContext<HostStream>& ctx) const {
     ctx.stream().launch([this_layer = *this,
-                         p = ctx.workspace().take({vocabulary}, DType::f32),
-                         x = ctx.input(0),
-                         table = ctx.parameter(0),
-                         labels = ctx.side_input(0).as<std::int32_t const>(),
-                         guesses = ctx.wants_results() ? ctx.result(0) : DeviceTensor{},
+                         p = ctx.workspace().take<float>({vocabulary}),
+                         x = ctx.input<float>(0),
+                         table = ctx.parameter<float>("table"),
+                         labels = ctx.side_input<std::int32_t>("labels"),
+                         guesses = ctx.wants_results() ? ctx.result<std::int32_t>("guesses")
+                                                       : TensorView<std::int32_t>{},
                          loss = ctx.loss(),
                          scale = ctx.gradient_scale()] {
       double sum = 0;
       for (std::size_t i = 0; i < labels.size(); ++i) {
-        this_layer.probabilities(i, elements(x), elements(table), elements(p));
-        if (auto const label = labels.device_pointer()[i]; label >= 0) {
-          sum -= std::log(static_cast<double>(elements(p)[static_cast<std::size_t>(label)]));
+        this_layer.probabilities(i, x, table, p);
+        if (labels[i] >= 0) {
+          sum -= std::log(static_cast<double>(p[static_cast<std::size_t>(labels[i])]));
         }
-        if (guesses.present()) {
-          guesses.as<std::int32_t>().device_pointer()[i] = static_cast<std::int32_t>(
-              std::ranges::max_element(elements(p)) - elements(p).begin());
+        if (!guesses.empty()) {
+          guesses[i] = static_cast<std::int32_t>(std::ranges::max_element(p) - p.begin());
         }
       }
-      *loss.device_pointer() = sum * scale;
+      loss[0] = sum * scale;
     });
   }
 
   void backward(BackwardContext<HostStream>& ctx) const {
     ctx.stream().launch([this_layer = *this,
-                         p = ctx.workspace().take({vocabulary}, DType::f32),
-                         x = ctx.input(0),
-                         table = ctx.parameter(0),
-                         labels = ctx.side_input(0).as<std::int32_t const>(),
-                         dx = ctx.input_gradient(0),
-                         dtable = ctx.parameter_gradient(0),
+                         p = ctx.workspace().take<float>({vocabulary}),
+                         x = ctx.input<float>(0),
+                         table = ctx.parameter<float>("table"),
+                         labels = ctx.side_input<std::int32_t>("labels"),
+                         dx = ctx.input_gradient<float>(0),
+                         dtable = ctx.parameter_gradient<float>("table"),
                          scale = static_cast<float>(ctx.gradient_scale())] {
       auto const w = static_cast<std::size_t>(this_layer.width);
-      std::ranges::fill(elements(dx), 0.0F);
+      std::ranges::fill(dx, 0.0F);
       for (std::size_t i = 0; i < labels.size(); ++i) {
-        auto const label = labels.device_pointer()[i];
-        if (label < 0) {
+        if (labels[i] < 0) {
           continue;
         }
-        this_layer.probabilities(i, elements(x), elements(table), elements(p));
-        elements(p)[static_cast<std::size_t>(label)] -= 1;
+        this_layer.probabilities(i, x, table, p);
+        p[static_cast<std::size_t>(labels[i])] -= 1;
         for (std::size_t k = 0; k < p.size() * w; ++k) {
-          auto const d = scale * elements(p)[k / w];
-          elements(dx)[i * w + k % w] += d * elements(table)[k];
-          elements(dtable)[k] += d * elements(x)[i * w + k % w];
+          auto const d = scale * p[k / w];
+          dx[i * w + k % w] += d * table[k];
+          dtable[k] += d * x[i * w + k % w];
         }
       }
     });
@@ -287,20 +285,21 @@ struct Shift {
   TensorTable boundary(BatchShape shape) const { return input(shape); }
   Footprint footprint(BatchShape) const { return {}; }
   void forward(ForwardContext<HostStream>& ctx) const {
-    ctx.stream().launch([x = ctx.input(0), shift = ctx.parameter(0), y = ctx.output(0)] {
-      for (std::size_t i = 0; i < x.size(); ++i) {
-        elements(y)[i] = elements(x)[i] + elements(shift)[i % shift.size()];
-      }
-    });
+    ctx.stream().launch(
+        [x = ctx.input<float>(0), shift = ctx.parameter<float>("shift"), y = ctx.output<float>(0)] {
+          for (std::size_t i = 0; i < x.size(); ++i) {
+            y[i] = x[i] + shift[i % shift.size()];
+          }
+        });
   }
   void backward(BackwardContext<HostStream>& ctx) const {
-    ctx.stream().launch([dy = ctx.output_gradient(0),
-                         dx = ctx.input_gradient(0),
-                         dshift = ctx.parameter_gradient(0)] {
-      std::ranges::copy(elements(dy), elements(dx).begin());
-      if (dshift.present()) {
+    ctx.stream().launch([dy = ctx.output_gradient<float>(0),
+                         dx = ctx.input_gradient<float>(0),
+                         dshift = ctx.parameter_gradient<float>("shift")] {
+      std::ranges::copy(dy, dx.begin());
+      if (!dshift.empty()) {
         for (std::size_t i = 0; i < dy.size(); ++i) {
-          elements(dshift)[i % dshift.size()] += elements(dy)[i];
+          dshift[i % dshift.size()] += dy[i];
         }
       }
     });
@@ -320,17 +319,19 @@ struct Mark {
   }
   Footprint footprint(BatchShape) const { return {}; }
   void forward(ForwardContext<HostStream>& ctx) const {
-    ctx.stream().launch([x = ctx.input(0), y = ctx.output(0), negative = ctx.output(1)] {
+    ctx.stream().launch([x = ctx.input<float>("x"),
+                         y = ctx.output<float>("x"),
+                         negative = ctx.output<std::uint8_t>("negative")] {
       for (std::size_t i = 0; i < x.size(); ++i) {
-        elements(y)[i] = elements(x)[i];
-        negative.as<std::uint8_t>().device_pointer()[i] = elements(x)[i] < 0 ? 1 : 0;
+        y[i] = x[i];
+        negative[i] = x[i] < 0 ? 1 : 0;
       }
     });
   }
   void backward(BackwardContext<HostStream>& ctx) const {
     // ctx.output_gradient(1) is not present(): integers have no gradient.
-    ctx.stream().launch([dx = ctx.input_gradient(0), dy = ctx.output_gradient(0)] {
-      std::ranges::copy(elements(dy), elements(dx).begin());
+    ctx.stream().launch([dx = ctx.input_gradient<float>(0), dy = ctx.output_gradient<float>(0)] {
+      std::ranges::copy(dy, dx.begin());
     });
   }
 };
@@ -344,21 +345,20 @@ struct Absolute {
   TensorTable boundary(BatchShape shape) const { return Mark{width}.input(shape); }
   Footprint footprint(BatchShape) const { return {}; }
   void forward(ForwardContext<HostStream>& ctx) const {
-    turn(ctx, ctx.input(0), ctx.input(1), ctx.output(0));
+    turn(ctx, ctx.input<float>(0), ctx.output<float>(0));
   }
   void backward(BackwardContext<HostStream>& ctx) const {
     CHECK_FALSE(ctx.input_gradient(1).present());
-    turn(ctx, ctx.output_gradient(0), ctx.input(1), ctx.input_gradient(0));
+    turn(ctx, ctx.output_gradient<float>(0), ctx.input_gradient<float>(0));
   }
 
  private:
   static void turn(LayerContext<HostStream>& ctx,
-                   DeviceTensor const& from,
-                   DeviceTensor const& negative,
-                   DeviceTensor const& to) {
-    ctx.stream().launch([from, to, marks = negative.as<std::uint8_t const>()] {
+                   TensorView<float const> from,
+                   TensorView<float> to) {
+    ctx.stream().launch([from, to, negative = ctx.input<std::uint8_t>("negative")] {
       for (std::size_t i = 0; i < from.size(); ++i) {
-        elements(to)[i] = marks.device_pointer()[i] != 0 ? -elements(from)[i] : elements(from)[i];
+        to[i] = negative[i] != 0 ? -from[i] : from[i];
       }
     });
   }
@@ -376,6 +376,24 @@ Batch batch() {
   return result;
 }
 
+TEST_CASE("the layers of the page are sound") {
+  HostBackend backend;  // or a cu::CudaBackend
+  testing::require_sound(Squash{}, backend);
+  testing::LayerCheckOptions options;
+  options.capacity = {.rows = 3, .length = 4};
+  options.smaller = {.rows = 2, .length = 3};
+  options.integer = [](TensorSpec const&, std::size_t i) -> std::int64_t {
+    return static_cast<std::int64_t>(i % 5);  // tokens and labels; default: 0 and 1 in turn
+  };
+  testing::require_sound(Lookup{}, backend, options);
+  testing::require_sound(Guess{}, backend, options);
+  testing::require_sound(Dropout{}, backend);
+  testing::require_sound(Shift{}, backend);
+  testing::require_sound(Shift{.frozen = true}, backend);
+  testing::require_sound(Mark{}, backend);
+  testing::require_sound(Absolute{}, backend);
+}
+
 TEST_CASE("a layer can be called by hand on an inline stream") {
   BatchShape const shape{.rows = 1, .length = 2};
   Squash const layer{.width = 2};
@@ -386,12 +404,13 @@ TEST_CASE("a layer can be called by hand on an inline stream") {
   AlignedMemory const saved(facts.footprint.saved_bytes);
 
   LayerTensors tensors;
+  tensors.tables = &facts;  // names the tensors
   tensors.parameters = {{gain.device_bytes(), {2}, DType::f32}};
   tensors.inputs = views(facts.input, x.device_bytes());
   tensors.outputs = views(facts.boundary, y.device_bytes());
   tensors.saved = saved.device_bytes();
-  std::ranges::fill(elements(tensors.parameters[0]), 2.0F);
-  std::ranges::fill(elements(tensors.inputs[0]), 0.5F);
+  std::ranges::fill(tensors.parameters[0].as<float>(), 2.0F);
+  std::ranges::fill(tensors.inputs[0].as<float>(), 0.5F);
 
   HostStream stream;  // inline: work runs at once, on this thread
   LayerCall call;
@@ -399,7 +418,7 @@ TEST_CASE("a layer can be called by hand on an inline stream") {
   call.saving = true;
   ForwardContext<HostStream> ctx(stream, call, tensors);
   layer.forward(ctx);
-  CHECK(elements(tensors.outputs[0])[3] == doctest::Approx(std::tanh(1.0)));
+  CHECK(tensors.outputs[0].as<float>()[3] == doctest::Approx(std::tanh(1.0)));
 }
 
 TEST_CASE("a frozen parameter has no gradient, and the input's is the same") {
@@ -407,6 +426,7 @@ TEST_CASE("a frozen parameter has no gradient, and the input's is the same") {
   CHECK(Shift{.frozen = true}.parameters()[0].frozen);
   BatchShape const shape{.rows = 1, .length = 2};
   Shift const layer{.width = 2};
+  auto const facts = facts_of(layer, shape);
   AlignedMemory const gradients(3 * 256);
   TensorTable const table{
       {"dy", {4}, DType::f32}, {"dx", {4}, DType::f32}, {"ds", {2}, DType::f32}};
@@ -415,17 +435,18 @@ TEST_CASE("a frozen parameter has no gradient, and the input's is the same") {
   LayerCall call;
   call.shape = shape;
   for (bool const frozen : {false, true}) {
-    std::ranges::fill(elements(d[0]), 0.5F);
-    std::ranges::fill(elements(d[1]), 0.0F);
-    std::ranges::fill(elements(d[2]), 1.0F);
+    std::ranges::fill(d[0].as<float>(), 0.5F);
+    std::ranges::fill(d[1].as<float>(), 0.0F);
+    std::ranges::fill(d[2].as<float>(), 1.0F);
     LayerTensors tensors;
+    tensors.tables = &facts;
     tensors.output_gradients = {d[0]};
     tensors.input_gradients = {d[1]};
     tensors.parameter_gradients = {frozen ? DeviceTensor{} : d[2]};
     BackwardContext<HostStream> ctx(stream, call, tensors);
     layer.backward(ctx);
-    CHECK(elements(d[1])[3] == 0.5F);
-    CHECK(elements(d[2])[1] == (frozen ? 1.0F : 2.0F));
+    CHECK(d[1].as<float>()[3] == 0.5F);
+    CHECK(d[2].as<float>()[1] == (frozen ? 1.0F : 2.0F));
   }
 }
 
@@ -760,13 +781,13 @@ struct Hand {
   Footprint footprint(BatchShape) const { return {}; }
   void forward(auto& ctx) const {
     ctx.stream().launch([x = first ? ctx.side_input(0) : ctx.input(0), y = ctx.output(0)] {
-      std::ranges::copy(elements(x), elements(y).begin());
+      std::ranges::copy(x.template as<float>(), y.template as<float>().begin());
     });
   }
   void backward(auto& ctx) const {
     if (!first) {
       ctx.stream().launch([dy = ctx.output_gradient(0), dx = ctx.input_gradient(0)] {
-        std::ranges::copy(elements(dy), elements(dx).begin());
+        std::ranges::copy(dy.template as<float>(), dx.template as<float>().begin());
       });
     }
   }
@@ -781,15 +802,15 @@ struct Mean {
   std::int64_t loss_terms(HostSpan<HostTensor const>, BatchShape s) const { return s.rows; }
   void forward(auto& ctx) const {
     ctx.stream().launch([x = ctx.input(0), loss = ctx.loss(), scale = ctx.gradient_scale()] {
-      *loss.device_pointer() = 0;
-      for (auto const value : elements(x)) {
-        *loss.device_pointer() += scale * value;
+      loss[0] = 0;
+      for (auto const value : x.template as<float>()) {
+        loss[0] += scale * value;
       }
     });
   }
   void backward(auto& ctx) const {
     ctx.stream().launch([dx = ctx.input_gradient(0), scale = ctx.gradient_scale()] {
-      std::ranges::fill(elements(dx), static_cast<float>(scale));
+      std::ranges::fill(dx.template as<float>(), static_cast<float>(scale));
     });
   }
 };

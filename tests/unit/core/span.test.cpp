@@ -7,6 +7,7 @@
 #include <array>
 #include <cstddef>
 #include <iterator>
+#include <numeric>
 #include <type_traits>
 
 namespace span_test {
@@ -17,6 +18,7 @@ using roundpipe::DeviceBytes;
 using roundpipe::DeviceSpan;
 using roundpipe::HostBytes;
 using roundpipe::HostSpan;
+using roundpipe::TensorView;
 
 // Device memory and host memory do not convert to each other.
 static_assert(!std::is_constructible_v<HostSpan<float>, DeviceSpan<float>>);
@@ -41,7 +43,15 @@ concept Readable = requires(S span) { span[0]; } || requires(S span) { *span.beg
 static_assert(!Readable<DeviceSpan<float>>);
 static_assert(Readable<HostSpan<float>>);
 
+// A view says by its name that enqueued work reads it.
+static_assert(Readable<TensorView<float>>);
+static_assert(!std::is_convertible_v<DeviceSpan<float>, TensorView<float>>);
+static_assert(std::is_convertible_v<TensorView<float>, DeviceSpan<float const>>);
+static_assert(std::is_convertible_v<TensorView<float>, TensorView<float const>>);
+static_assert(!std::is_constructible_v<TensorView<float>, TensorView<float const>>);
+
 static_assert(std::is_trivially_copyable_v<DeviceSpan<float>>);  // for kernels
+static_assert(std::is_trivially_copyable_v<TensorView<float>>);
 
 }  // namespace
 
@@ -64,6 +74,18 @@ TEST_CASE("a subspan lies inside its device span") {
   CHECK(part.device_pointer() == memory.data() + 2);
   CHECK(part.size() == 3);
   CHECK(span.subspan(8, 0).empty());
+}
+
+TEST_CASE("a view is a range of its elements") {
+  std::array<float, 4> memory{1, 2, 3, 4};
+  TensorView<float> const view(DeviceSpan<float>(memory.data(), memory.size()));
+  view[1] = 5;
+  CHECK(memory[1] == 5);
+  CHECK(std::accumulate(view.begin(), view.end(), 0.0F) == 13);
+  CHECK(HostSpan<float>(view).size() == 4);
+  TensorView<float const> const constant = view;
+  CHECK(constant.data() == memory.data());
+  CHECK(TensorView<float>{}.empty());
 }
 
 TEST_CASE("a default device span is empty") {

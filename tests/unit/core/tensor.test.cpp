@@ -182,9 +182,22 @@ TEST_CASE("a device tensor can be read as its own element type only") {
   CHECK(elements.size() == 4);
   CHECK(static_cast<void*>(elements.device_pointer()) == block.memory.data());
   static_assert(
-      std::is_same_v<decltype(tensor.as<BFloat16 const>()), roundpipe::DeviceSpan<BFloat16 const>>);
+      std::is_same_v<decltype(tensor.as<BFloat16 const>()), roundpipe::TensorView<BFloat16 const>>);
   CHECK(tensor.as<BFloat16 const>().size() == 4);
   CHECK(error_of([&] { (void)tensor.as<float>(); }).code() == Errc::invalid_argument);
+  CHECK(DeviceTensor{}.as<float>().empty());
+  CHECK(DeviceTensor{}.as<BFloat16>().empty());  // whatever the type of a tensor that is not there
+}
+
+TEST_CASE("a carver hands out typed views") {
+  Block block;
+  TensorCarver carver(block.bytes());
+  CHECK(carver.take<float>({3}).size() == 3);
+  CHECK(static_cast<void*>(carver.take<BFloat16>({2, 2}).data()) == block.memory.data() + 256);
+  CHECK(carver.used_bytes() == 512);
+  TensorCarver counts;
+  CHECK(counts.take<float>({3}).empty());
+  CHECK(counts.used_bytes() == 256);
 }
 
 TEST_CASE("a device tensor can only be reshaped to the same number of elements") {

@@ -33,7 +33,7 @@ namespace detail {
 /// The tensors of one layer, laid out in one device block.
 class LayerProbeTensors {
  public:
-  /// With a carver that only counts, the tensors have no place.
+  /// With a carver that only counts, the tensors have no place. \p facts must outlive the tensors.
   explicit LayerProbeTensors(LayerFacts const& facts, TensorCarver carver = {}) {
     place(facts, carver);
   }

@@ -116,6 +116,7 @@ class SerialPasses {
     auto const& facts = model.layers[layer];
     auto const& memory = layers_[layer];
     LayerTensors tensors;
+    tensors.tables = &facts;
     tensors.parameters = parameters.parameters(layer);
     if (layer > 0) {
       tensors.inputs = views(facts.input, layers_[layer - 1].boundary.device_bytes());

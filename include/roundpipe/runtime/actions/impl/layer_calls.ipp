@@ -99,6 +99,7 @@ ROUNDPIPE_INLINE void LayerCalls::prepare(DeviceAction const& here, PreparedLaye
   layer.zeroed.clear();
   layer.rounded.clear();
   auto& tensors = layer.tensors;
+  tensors.tables = &facts;
   auto const parameters = places_.entry(here, BufferKind::parameters);
   tensors.parameters.clear();
   for (auto const& place : blocks_.places[index]) {

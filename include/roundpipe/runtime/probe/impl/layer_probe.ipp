@@ -28,6 +28,7 @@ ROUNDPIPE_INLINE void LayerProbeTensors::place(LayerFacts const& facts, TensorCa
   auto const take = [&](std::vector<DeviceTensor>& list, TensorSpec const& spec, bool present) {
     list.push_back(present ? carver.take(spec.shape, spec.dtype) : DeviceTensor{});
   };
+  tensors_.tables = &facts;
   for (auto const& spec : facts.parameters) {
     take(tensors_.parameters, spec.tensor, true);
     auto wide = spec.tensor;

@@ -1,0 +1,109 @@
+// SPDX-FileCopyrightText: 2026 The roundpipe authors
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#pragma once
+
+#include <roundpipe/core/bytes.hpp>
+#include <roundpipe/core/error.hpp>
+#include <roundpipe/testing/layer_layout.hpp>
+#include <roundpipe/testing/layer_values.hpp>
+#include <roundpipe/testing/watched_passes.hpp>
+
+#include <algorithm>
+#include <cstddef>
+#include <exception>
+#include <initializer_list>
+#include <string>
+#include <utility>
+#include <vector>
+
+namespace roundpipe::testing::detail {
+
+ROUNDPIPE_INLINE void WatchedPasses::report(std::string finding) {
+  if (std::find(findings_.begin(), findings_.end(), finding) == findings_.end()) {
+    findings_.push_back(std::move(finding));
+  }
+}
+
+ROUNDPIPE_INLINE Outcome WatchedPasses::run(Outcome const& from, LayerPass const& pass) {
+  auto const throws = [&](std::string const& message) {
+    report(std::string(pass.name()) + " throws: " + message);
+    return PassesEnd{};
+  };
+  Outcome result{from.layout, {}};
+  try {
+    result.image = run_(*from.layout, from.image, pass);
+  } catch (Error const& error) {
+    throw throws(error.message());
+  } catch (std::exception const& error) {
+    throw throws(error.what());
+  }
+  check_untouched(from, result, pass);
+  return result;
+}
+
+ROUNDPIPE_INLINE void WatchedPasses::check_untouched(Outcome const& before,
+                                                     Outcome const& after,
+                                                     LayerPass const& pass) {
+  auto const& layout = *before.layout;
+  std::vector<bool> holds(layout.bytes());  // by byte: whether a buffer holds it
+  for (auto const& buffer : layout.buffers()) {
+    std::fill_n(holds.begin() + static_cast<std::ptrdiff_t>(buffer.offset), buffer.bytes(), true);
+    if (buffer.present && pass.writes(buffer.role)) {
+      continue;
+    }
+    if (auto const i = first_difference(buffer, before.image, buffer, after.image)) {
+      report(std::string(pass.name()) + " writes to " + place(buffer, *i) +
+             (buffer.present ? ", which it may only read"
+                             : ", which is absent: the parameter is frozen, or has no gradient"));
+    }
+  }
+  for (Bytes i = 0; i < layout.bytes(); ++i) {
+    if (!holds[i] && before.image[i] != after.image[i]) {
+      report(std::string(pass.name()) + " writes outside its buffers, " + layout.text_of(i));
+      return;
+    }
+  }
+}
+
+ROUNDPIPE_INLINE void WatchedPasses::compare(std::initializer_list<Role> roles,
+                                             Outcome const& a,
+                                             Outcome const& b,
+                                             Text const& text) {
+  for (std::size_t n = 0; n < a.layout->buffers().size(); ++n) {
+    auto const& in_a = a.layout->buffers()[n];
+    auto const& in_b = b.layout->buffers()[n];
+    if (!in_a.present || std::find(roles.begin(), roles.end(), in_a.role) == roles.end()) {
+      continue;
+    }
+    if (auto const i = first_difference(in_a, a.image, in_b, b.image)) {
+      report(text(in_a, *i));
+    }
+  }
+}
+
+ROUNDPIPE_INLINE void WatchedPasses::expect_same(std::initializer_list<Role> roles,
+                                                 std::string const& context,
+                                                 Outcome const& got,
+                                                 Outcome const& want,
+                                                 char const* reason) {
+  compare(roles, got, want, [&](Buffer const& buffer, std::size_t i) {
+    auto const n = static_cast<std::size_t>(&buffer - got.layout->buffers().data());
+    return context + ": " + place(buffer, i) + " is " + number(got.image, buffer, i) + ", want " +
+           number(want.image, want.layout->buffers()[n], i) + " " + reason;
+  });
+}
+
+ROUNDPIPE_INLINE void WatchedPasses::expect_written(std::initializer_list<Role> roles,
+                                                    LayerPass const& pass,
+                                                    Outcome const& a,
+                                                    Outcome const& b) {
+  compare(roles, a, b, [&](Buffer const& buffer, std::size_t i) {
+    auto const unwritten =
+        holds_only(a.image, buffer, i, garbage[0]) && holds_only(b.image, buffer, i, garbage[1]);
+    return std::string(pass.name()) +
+           (unwritten ? " does not write " + place(buffer, i)
+                      : ": " + place(buffer, i) + " depends on memory that no pass has written");
+  });
+}
+
+}  // namespace roundpipe::testing::detail
