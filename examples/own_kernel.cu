@@ -108,7 +108,7 @@ int main() try {
                     backend,
                     PipelineOptions{.capacity = {64}, .micro_batches_per_round = 4}};
   for (int step = 1; step <= 20; ++step) {
-    auto const batch = Batch(4, {64}).set<float>("x", x).set<float>("y", y);
+    auto const batch = Batch(4, {64}).set("x", x).set("y", y);
     std::printf("step %2d: loss %.6f\n", step, pipeline.forward_backward(batch));
     pipeline.step();  // The host updates while the next iteration runs.
   }

@@ -72,7 +72,7 @@ int main() {
                     backend,
                     PipelineOptions{.capacity = {4}, .micro_batches_per_round = 2}};
   for (int step = 1; step <= 10; ++step) {
-    auto const batch = Batch(2, {4}).set<float>("x", x).set<float>("y", y);
+    auto const batch = Batch(2, {4}).set("x", x).set("y", y);
     std::printf("step %2d: loss %.4f\n", step, pipeline.forward_backward(batch));
     pipeline.step();  // The host updates while the next iteration runs.
   }

@@ -180,7 +180,7 @@ End train(std::size_t devices, StepStart start, bool reads) {
   }
   auto const error = error_of([&] {
     for (std::size_t step = 0; step < steps; ++step) {
-      pipeline.forward_backward(Batch(micro_batches, {rows}).set<float>("x", x));
+      pipeline.forward_backward(Batch(micro_batches, {rows}).set("x", x));
       pipeline.step();
       if (reads) {
         end.digests.push_back(weights_digest(pipeline));

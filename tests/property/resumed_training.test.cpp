@@ -100,9 +100,7 @@ class Trainer {
                                                    AnyOptimizer(mix.adam),
                                                    *backend_,
                                                    options,
-                                                   RoundRobinSchedule{},
-                                                   PriorityTransferEngine{},
-                                                   protocol);
+                                                   Policies{.protocol = protocol});
     };
     if (any_flag("small budget")) {
       options.device_memory = 256;

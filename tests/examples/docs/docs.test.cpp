@@ -823,7 +823,7 @@ TEST_CASE("a pipeline runs on a user's own backend") {
   std::vector<float> const x{1, 2, 3, 6};
   {
     Pipeline pipeline{Sequential{Hand{true}, repeat(3, Hand{}), Mean{}}, Sgd{}, backend, options};
-    CHECK(pipeline.forward_backward(Batch(2, {2}).set<float>("x", x)) == 3);
+    CHECK(pipeline.forward_backward(Batch(2, {2}).set("x", x)) == 3);
     pipeline.step();
     pipeline.synchronize();
   }

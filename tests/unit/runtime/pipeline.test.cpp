@@ -317,13 +317,8 @@ TEST_CASE("evaluations change no bit of the training, and say which weights they
                            EventProtocolOptions{.staleness = 0}}) {
     auto const outcome_of = [&](bool evaluates) {
       HostBackend backend{host_devices(2)};
-      Pipeline pipeline{model,
-                        momentum(),
-                        backend,
-                        options,
-                        RoundRobinSchedule{},
-                        PriorityTransferEngine{},
-                        LayerEventProtocol(mode)};
+      Pipeline pipeline{
+          model, momentum(), backend, options, Policies{.protocol = LayerEventProtocol(mode)}};
       std::vector<double> losses;
       for (std::uint64_t step = 0; step < 5; ++step) {
         for (int call = 0; call < 2; ++call) {

@@ -222,20 +222,12 @@ auto make_pipeline(Mode const& mode,
                    std::shared_ptr<Trap> const& trap,
                    PipelineOptions const& options) {
   using Model = decltype(model_of(mode, trap));
-  return std::make_unique<Pipeline<Model,
-                                   AdamW,
-                                   HostBackend,
-                                   RoundRobinSchedule,
-                                   PriorityTransferEngine,
-                                   LayerEventProtocol,
-                                   OneLayerStages>>(model_of(mode, trap),
-                                                    optimizer(),
-                                                    backend,
-                                                    options,
-                                                    RoundRobinSchedule{},
-                                                    PriorityTransferEngine{},
-                                                    LayerEventProtocol(mode.protocol),
-                                                    OneLayerStages{});
+  return std::make_unique<Pipeline<Model, AdamW, HostBackend>>(
+      model_of(mode, trap),
+      optimizer(),
+      backend,
+      options,
+      Policies{.protocol = LayerEventProtocol(mode.protocol), .partitioner = OneLayerStages{}});
 }
 
 enum class End { never_thrown, recovered, lost };
