@@ -304,7 +304,7 @@ TEST_CASE("a block on the device agrees with the host") {
   for (auto const type : types) {
     INFO(std::string(name_of(type)));
     for (auto const& variant : variants) {
-      INFO(variant.name);
+      INFO(std::string(variant.name));
       auto config = small(type);
       variant.change(config);
       check_layer({variant.kind, config, variant.shape, {}});
@@ -335,8 +335,11 @@ TEST_CASE("the layers of a transformer are sound on the device") {
     INFO(std::string(name_of(type)));
     auto config = small(type);
     config.loss_chunk = 4;  // does not divide the positions
-    expect_sound(config);
     config.dropout = 0.25;
     expect_sound(config);
+    if (type == DType::f32) {  // passes with workspaces of products take most of the time
+      config.dropout = 0;
+      expect_sound(config);
+    }
   }
 }

@@ -39,18 +39,18 @@ class LayerRunner {
         stream_(backend.make_stream(DeviceId(0), LaneKind::compute)),
         done_(backend.make_event(DeviceId(0))) {}
 
-  /// What \p pass makes of \p image.
+  /// What \p pass makes of \p image. Bytes of \p layout behind it are whatever they were.
   [[nodiscard]] Image run(LayerLayout const& layout, Image image, LayerPass const& pass) {
-    if (!device_ || device_->bytes().size() < image.size()) {
+    if (!device_ || device_->bytes().size() < layout.bytes()) {
       device_.reset();
-      device_.emplace(backend_.allocate_device(DeviceId(0), image.size()));
-      host_.emplace(backend_.allocate_host(image.size()));
+      device_.emplace(backend_.allocate_device(DeviceId(0), layout.bytes()));
+      host_.emplace(backend_.allocate_host(layout.bytes()));
     }
     auto const device = DeviceBytes(device_->bytes()).subspan(0, image.size());
     auto const host = HostBytes(host_->bytes()).first(image.size());
     std::copy(image.begin(), image.end(), host.begin());
     stream_.copy(device, host);
-    auto const tensors = layout.tensors(device, pass);
+    auto const tensors = layout.tensors(device_->bytes(), pass);
     if (pass.kind == LayerPass::Kind::backward) {
       BackwardContext<Stream> context(stream_, pass.call, tensors);
       layer_.backward(context);

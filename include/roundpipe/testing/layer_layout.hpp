@@ -50,7 +50,7 @@ struct Buffer {
   [[nodiscard]] Bytes bytes() const noexcept { return shape.size() * size_of(dtype); }
 };
 
-/// The bytes of all buffers and guards.
+/// The bytes of all buffers and guards, or of the first of them.
 using Image = std::vector<std::byte>;
 
 /// Element \p i of \p buffer.
@@ -74,7 +74,8 @@ struct LayerPass {
 };
 
 /// Where each buffer lies. Behind each there is at least room for the same tensor at capacity, so
-/// that a layer that ignores its extents hits a guard.
+/// that a layer that ignores its extents hits a guard. The workspace, which may be far larger than
+/// all else, lies last.
 class LayerLayout {
  public:
   /// \param level The save level whose bytes lie in \ref Role::kept.

@@ -116,6 +116,7 @@ ROUNDPIPE_INLINE std::vector<std::string> differences_of_gradients(
     Image const& gradients,
     std::function<Image(Image)> const& forward) {
   auto const unit = unit_of(facts);
+  image.resize(layout.only(Role::workspace).offset);
   Differences differences(layout, image, unit, forward);
   std::vector<std::string> findings;
   for (auto const& buffer : layout.buffers()) {

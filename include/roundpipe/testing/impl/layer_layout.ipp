@@ -145,10 +145,10 @@ ROUNDPIPE_INLINE LayerLayout::LayerLayout(LayerFacts const& facts,
   add_bytes(Role::saved,
             facts.footprint.saved_bytes - kept,
             capacity.footprint.saved_bytes - kept_at_capacity);
-  add_bytes(Role::workspace, facts.footprint.workspace_bytes, capacity.footprint.workspace_bytes);
   if (facts.is_loss) {
     add(Role::loss, {"", {1}, DType::f64}, sizeof(double));
   }
+  add_bytes(Role::workspace, facts.footprint.workspace_bytes, capacity.footprint.workspace_bytes);
 }
 
 ROUNDPIPE_INLINE void LayerLayout::add(Role role,
