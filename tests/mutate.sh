@@ -52,7 +52,7 @@ complain() {
 finish_record() {
   local bug text rest test
   [[ -z ${file:+set}${from:+set} ]] && return # a comment alone
-  bug=$work/bugs/$room.$(printf %02d $((++number)))
+  printf -v bug '%s/bugs/%s.%02d' "$work" "$room" $((++number))
   [[ $what && $file && $from && $to_given && $tests ]] || complain "a record lacks a field"
   [[ $from != "$to" ]] || complain "from and to are the same"
   for test in $tests; do
