@@ -8,6 +8,7 @@
 #include <doctest/doctest.h>
 
 #include <cstddef>
+#include <ostream>
 #include <string>
 
 namespace schedule_check_test {
