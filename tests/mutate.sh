@@ -118,7 +118,7 @@ run_test() {
       ;;
     compile_fail/*)
       cmake -DCXX="$CXX" -DCXX_ID=GNU -DINCLUDE_DIR="$include" -DFILE="$source" -DWORK_DIR="$folder" \
-        -P "$root/cmake/RunCompileFail.cmake" || echo "failing test"
+        -P "$root/cmake/RunCompileFail.cmake" >&2 || echo "failing test"
       return
       ;;
     property/*) libraries=(-lrapidcheck) ;;
