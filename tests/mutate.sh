@@ -148,7 +148,7 @@ check_test() { # TEST
   echo $((20 + 10 * (SECONDS - begin))) >"$folder/limit"
   [[ ! $how ]] && return
   echo "tests/$1 fails without a bug: $how"
-  tail -n 20 "$folder/log"
+  grep -iE -m 10 "error|is not|timeout" "$folder/log"
   return 1
 }
 try_bug() { # FOLDER
