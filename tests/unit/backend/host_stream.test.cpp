@@ -11,6 +11,7 @@
 #include <array>
 #include <cmath>
 #include <cstddef>
+#include <cstdint>
 #include <limits>
 #include <numeric>
 #include <span>
@@ -113,13 +114,17 @@ TEST_CASE("empty copies, fills and roundings do nothing") {
   HostBackend backend;
   auto threaded = backend.make_stream(d0, LaneKind::compute);
   HostStream inlined;
+  std::array<std::uint8_t, 3> memory{1, 2, 3};
   for (auto* const stream : {&threaded, &inlined}) {
     stream->copy(DeviceBytes{}, HostSpan<std::byte const>{});
     stream->copy(HostBytes{}, DeviceSpan<std::byte const>{});
     stream->fill(DeviceBytes{}, std::byte{});
+    stream->copy(as_device_bytes(memory).subspan(1, 0), HostSpan<std::byte const>{});
+    stream->fill(as_device_bytes(memory).subspan(1, 0), std::byte{0});
     stream->round(DeviceSpan<BFloat16>{}, DeviceSpan<float const>{});
     stream->round(DeviceSpan<Float16>{}, DeviceSpan<float const>{});
     stream->synchronize();
+    CHECK(memory == std::array<std::uint8_t, 3>{1, 2, 3});
   }
 }
 

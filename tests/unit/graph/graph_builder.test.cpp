@@ -3,7 +3,6 @@
 
 #include <roundpipe/graph/graph_builder.hpp>
 
-#include <roundpipe/policies/unplanned_transfers.hpp>
 #include <roundpipe/runtime/execute/graph_program.hpp>
 
 #include <doctest/doctest.h>
@@ -100,15 +99,6 @@ TEST_CASE("a program lists its actions by thread, and names them") {
   CHECK(program.position(c) == 1);
   CHECK(program.tails().size() == 3);
   CHECK(program.label(a) == "backward of layer 3, stage 5");
-}
-
-TEST_CASE("unplanned transfers are one chunk that waits for nothing") {
-  std::vector<Bytes> const tensors{8, 0, 24};
-  auto const chunks = UnplannedTransfers{}.chunks(tensors, 4);
-  REQUIRE(chunks.size() == 1);
-  CHECK(chunks[0].bytes() == 32);
-  CHECK_FALSE(chunks[0].gated);
-  CHECK(UnplannedTransfers{}.chunks(std::vector<Bytes>{0}, 4).empty());
 }
 
 }  // namespace graph_builder_test

@@ -75,6 +75,18 @@ TEST_CASE("a missing tensor, or a tensor of another type, is named") {
   auto const retyped = error_of([&] { static_cast<void>(batch.bytes("tokens", DType::i32)); });
   CHECK(retyped.code() == Errc::invalid_argument);
   CHECK(retyped.message() == "the batch's tensor 'tokens' is i64, the model reads i32");
+  auto const as_large = error_of([&] { static_cast<void>(batch.bytes("tokens", DType::f64)); });
+  CHECK(as_large.message() == "the batch's tensor 'tokens' is i64, the model reads f64");
+}
+
+TEST_CASE("every tensor of a batch must be read by a layer") {
+  std::vector<float> const values{1};
+  Batch batch(1, {});
+  batch.set("values", values);
+  CHECK_NOTHROW(batch.require_read({{"more", {1}, DType::f32}, {"values", {1}, DType::f32}}));
+  auto const unread = error_of([&] { batch.require_read({{"more", {1}, DType::f32}}); });
+  CHECK(unread.code() == Errc::invalid_argument);
+  CHECK(unread.message() == "no layer reads the batch's tensor 'values'");
 }
 
 TEST_CASE("extents fit into a capacity when each is positive and no larger") {

@@ -11,9 +11,11 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <limits>
 #include <span>
 #include <string>
 #include <utility>
+#include <vector>
 
 namespace model_description_test {
 
@@ -128,6 +130,63 @@ TEST_CASE("only the last layer has results") {
   CHECK(error.code() == Errc::unsupported);
 }
 
+TEST_CASE("two parameters of a layer have two names") {
+  struct Twins : LossTables {
+    Twins() : LossTables(none, none) {}
+    ParameterTable parameters() const {
+      return {{{"weight", {2}, DType::f32}},
+              {{"bias", {2}, DType::f32}},
+              {{"weight", {3}, DType::f32}}};
+    }
+  };
+  auto const error = error_of([] { return describe(Sequential{Twins{}}, {}); });
+  CHECK(error.code() == Errc::invalid_argument);
+  CHECK(error.message() ==
+        "layer 0 (layer): Layer::parameters breaks rule 9: two parameters are called 'weight'");
+}
+
+TEST_CASE("counts of FLOPs are finite and not negative") {
+  struct Counting : LossTables {
+    explicit Counting(FlopCount count) : LossTables(none, none), count_(std::move(count)) {}
+    FlopCount work(BatchShape) const { return count_; }
+
+   private:
+    FlopCount count_;
+  };
+  auto const infinity = std::numeric_limits<double>::infinity();
+  for (auto const& count : {FlopCount{-1, 1, {}},
+                            FlopCount{1, -1, {}},
+                            FlopCount{infinity, 1, {}},
+                            FlopCount{1, 1, {1, -1}}}) {
+    auto const error = error_of([&] { return describe(Sequential{Counting(count)}, {}); });
+    CHECK(error.code() == Errc::invalid_argument);
+    CHECK(error.message().find("Layer::work breaks rule 9") != std::string::npos);
+  }
+  CHECK_NOTHROW(static_cast<void>(describe(Sequential{Counting({0, 0, {}})}, {})));
+}
+
+TEST_CASE("save levels ascend to all that is saved, behind whole tensors") {
+  struct Saving : LossTables {
+    explicit Saving(std::vector<Bytes> levels)
+        : LossTables(none, none), levels_(std::move(levels)) {}
+    Footprint footprint(BatchShape) const { return {1000, 0}; }
+    std::vector<Bytes> save_levels(BatchShape) const { return levels_; }
+
+   private:
+    std::vector<Bytes> levels_;
+  };
+  auto const description = describe(Sequential{Saving({256, 512, 1000})}, {});
+  CHECK(description.layers[0].save_levels == std::vector<Bytes>{0, 256, 512, 1000});
+  for (auto const& levels : {std::vector<Bytes>{256, 512},
+                             std::vector<Bytes>{256, 1256},
+                             std::vector<Bytes>{512, 256, 1000},
+                             std::vector<Bytes>{100, 1000}}) {
+    auto const error = error_of([&] { return describe(Sequential{Saving(levels)}, {}); });
+    CHECK(error.code() == Errc::invalid_argument);
+    CHECK(error.message().find("Layer::save_levels breaks rule 10") != std::string::npos);
+  }
+}
+
 TEST_CASE("the extents of a capacity are positive") {
   for (auto const shape : {BatchShape{0, 1}, BatchShape{1, 0}, BatchShape{-1, 1}}) {
     CHECK(error_of([&] { return describe(Sequential{LossTables(none, none)}, shape); }).code() ==
@@ -144,6 +203,7 @@ TEST_CASE("gradients exist for floating tensors only, packed without gaps for th
   CHECK(gradients == TensorTable{{"b", {5}, DType::bf16}, {"d", {7}, DType::f32}});
   CHECK(gradients.offset(1) == 256);
   CHECK(gradient_table(none).bytes() == 0);
+  CHECK(gradient_bytes(boundary) == 2 * 256);  // each is aligned
 }
 
 }  // namespace model_description_test

@@ -49,16 +49,16 @@ TEST_CASE("only tensors larger than a window are split") {
 }
 
 TEST_CASE("neighbouring parts of one tensor in one window are one piece") {
-  // Parts of 256 bytes of tensor 0; tensor 1 of 300 bytes fits only between them.
-  for (auto const& chunk : chunks({10'000, 300}, 3)) {
-    for (std::size_t i = 1; i < chunk.pieces.size(); ++i) {
-      auto const& before = chunk.pieces[i - 1];
-      auto const& piece = chunk.pieces[i];
-      CHECK((before.tensor < piece.tensor || before.offset + before.bytes < piece.offset));
-    }
-  }
+  // Parts of 512, 512 and 176 bytes of tensor 1; the last two share a window.
+  CHECK(chunks({200, 1200}, 2) == Chunks{{{{0, 0, 200}, {1, 0, 512}}, 0}, {{{1, 512, 688}}, 1}});
+  // The second half of tensor 1 lies where tensor 0 would go on.
+  CHECK(chunks({256, 512}, 2) == Chunks{{{{0, 0, 256}, {1, 256, 256}}, 0}, {{{1, 0, 256}}, 1}});
   CHECK(chunks({1000}, 1) == Chunks{{{{0, 0, 1000}}, 0}});
   CHECK(chunks({1000, 3000}, 1) == Chunks{{{{0, 0, 1000}, {1, 0, 3000}}, 0}});
+}
+
+TEST_CASE("a tensor of the mean, rounded up, stays whole") {
+  CHECK(chunks({600, 601}, 2) == Chunks{{{{1, 0, 601}}, 0}, {{{0, 0, 600}}, 1}});
 }
 
 TEST_CASE("no piece is cut below the alignment of tensors") {

@@ -123,6 +123,17 @@ TEST_CASE("earliest finish is never slower than round robin, and faster when spe
   CHECK(faster > cases * 3 / 4);
 }
 
+TEST_CASE("handing over to the next stage on the same device takes no time") {
+  // Two stages of 1 s, two micro-batches, two rounds: 8 s on the fast device. The slow device would
+  // end its first slot after 6.7 s, which is late, unless hand-overs counted on the fast one, too.
+  ScheduleShape const shape{
+      .forward_stages = 2, .devices = 2, .micro_batches_per_round = 2, .rounds = 2};
+  EarliestFinishSchedule const schedule({{0, 1}, {0, 1}}, {0.3, 1}, 5);
+  auto const tasks = schedule.tasks(shape);
+  CHECK(tasks[0].empty());
+  CHECK(tasks[1].size() == 8);
+}
+
 TEST_CASE("with speeds 1, 1, 0.5 and 0.5, the study's models run at least a fifth faster") {
   for (auto const& [name, study] : test::bubble_study().models) {
     CAPTURE(name);

@@ -10,6 +10,7 @@
 #include <doctest/doctest.h>
 
 #include <cstddef>
+#include <vector>
 
 namespace slot_order_test {
 
@@ -84,12 +85,21 @@ TEST_CASE("stages bound to devices are ordered so that they can run") {
                             .devices = 2,
                             .micro_batches_per_round = 1,
                             .rounds = 2};
-  auto const slots = order_slots(shape, LoopedBfs{}.tasks(shape));
+  auto const tasks = LoopedBfs{}.tasks(shape);
+  auto const slots = order_slots(shape, tasks);
+  REQUIRE(slots.size() == shape.stages() * shape.rounds);
+  std::vector<std::size_t> next_stage(shape.rounds, 0);
+  std::vector<std::vector<Task>> ordered(shape.devices);
   for (std::size_t i = 0; i < slots.size(); ++i) {
-    if (slots[i].previous.valid()) {
-      CHECK(slots[i].previous.index() < i);
-    }
+    auto const& slot = slots[i];
+    CHECK(slot.stage.index() == next_stage.at(slot.round.index())++);
+    CHECK((!slot.previous.valid() || slots[slot.previous.index()].next == SlotId(i)));
+    auto& list = ordered.at(slot.device.index());
+    CHECK(slot.previous.valid() == !list.empty());
+    auto const own = detail::slot_tasks(shape, slot.stage, slot.round);
+    list.insert(list.end(), own.begin(), own.end());
   }
+  CHECK(ordered == tasks);  // and on each device in the order of its list
 }
 
 TEST_CASE("schedules that cannot be run are refused") {

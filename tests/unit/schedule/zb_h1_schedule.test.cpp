@@ -42,6 +42,21 @@ TEST_CASE("the bubble of ZB-H1 is (P - 1)(F + B - W) on each device; 1F1B has (P
   }
 }
 
+TEST_CASE("with fewer micro-batches than devices, ZB-H1 takes (P + M - 1)(F + 1) + 1") {
+  // The last micro-batch reaches the last stage behind M - 1 others, each with its backward half,
+  // and passes P - 1 stages on its way back. The other half of its backward ends the call.
+  for (auto const forward : {1.0, 2.0, 3.0}) {
+    for (std::size_t p = 2; p <= 8; ++p) {
+      for (std::size_t m = 1; m < p; ++m) {
+        auto const run =
+            test::run_equal(ZbH1Schedule{}, bound_shape(p, p, m, false), {forward, 0, 2});
+        REQUIRE(run.complete);
+        REQUIRE(run.makespan == static_cast<double>(p + m - 1) * (forward + 1) + 1);
+      }
+    }
+  }
+}
+
 TEST_CASE("every stage of ZB-H1 holds as many micro-batches as the first stage of 1F1B") {
   for (std::size_t p = 1; p <= 8; ++p) {
     for (std::size_t m = 1; m <= 3 * p; ++m) {

@@ -54,6 +54,14 @@ TEST_CASE("the link of one device may be slower than the others") {
   CHECK(rates_of(link, {{0, up}, {2, up}, {2, down}}) == std::vector<double>{10, 5, 10});
 }
 
+TEST_CASE("the factors of a slow link, of copies both ways and of a switch combine") {
+  LinkModel link{10, 20};
+  link.device_factors = {1, 0.5, 1, 1};
+  link.both_ways_factor = 0.5;
+  link.groups = {{0, 1}};
+  CHECK(rates_of(link, {{1, up}, {1, down}, {0, up}}) == std::vector<double>{2.5, 5, 7.5});
+}
+
 TEST_CASE("devices behind one switch share a link in each direction") {
   LinkModel link{10, 10};
   link.groups = {{0, 1}, {2, 3}};

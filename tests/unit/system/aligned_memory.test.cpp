@@ -34,6 +34,15 @@ TEST_CASE("memory is aligned and zeroed, and both views show the same bytes") {
   }
 }
 
+TEST_CASE("memory that others have used before is zeroed, too") {
+  for (int use = 0; use < 10; ++use) {  // allocators hand out what was freed last
+    AlignedMemory const memory(1000);
+    auto const bytes = memory.bytes();
+    CHECK(std::count(bytes.begin(), bytes.end(), std::byte{0}) == 1000);
+    std::fill(bytes.begin(), bytes.end(), std::byte{7});
+  }
+}
+
 TEST_CASE("zero bytes are no memory") {
   AlignedMemory const none;
   AlignedMemory const empty(0);

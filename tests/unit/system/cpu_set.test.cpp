@@ -78,6 +78,8 @@ TEST_CASE("version 2: the smallest quota between the process's group and the roo
   root.write("a/b/cpu.max", "50000 100000");
   CHECK(detail::cgroup_quota("0::/a/b\n", root.path()) == 0.5);
   CHECK(detail::cgroup_quota("0::/a\n", root.path()) == 3);
+  root.write("a/b/cpu.max", "400000 100000");  // the group around it allows less
+  CHECK(detail::cgroup_quota("0::/a/b\n", root.path()) == 3);
   CHECK(detail::cgroup_quota("0::/other\n", root.path()) == detail::no_quota);
 }
 

@@ -54,15 +54,21 @@ TEST_CASE("without a limit of the backend nothing is held up") {
   auto stream = backend.make_stream(DeviceId(0), LaneKind::compute);
   IssuePace<HostBackend> pace(backend, DeviceId(0));
   std::atomic<bool> open = false;
+  std::atomic<std::size_t> done = 0;
+  // As many as are far beyond any limit are issued before the first can end.
   for (std::size_t i = 0; i < 100; ++i) {
     pace.before();
-    stream.launch([&open] { open.wait(false); });
+    stream.launch([&open, &done] {
+      open.wait(false);
+      ++done;
+    });
     pace.after(stream);
   }
+  CHECK(done == 0);
   open = true;
   open.notify_all();
   stream.synchronize();
-  CHECK(open);
+  CHECK(done == 100);
 }
 
 }  // namespace issue_pace_test

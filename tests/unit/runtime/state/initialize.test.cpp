@@ -64,6 +64,23 @@ TEST_CASE("normal values depend on the seed, the block and the tensor, and on no
   CHECK(some == more);
 }
 
+TEST_CASE("normal values are those of Box and Muller, by seed, block, tensor and index") {
+  // Pipeline and oracle share the function: this is the formula once more.
+  constexpr double pi = 3.14159265358979323846;
+  std::size_t const first = 3;  // a part that begins between the two values of a block of words
+  std::vector<float> part(6);
+  initialize(
+      {{"", {}, DType::f32}, Initial::normal(0.5F), DecayGroup::decayed, {}}, 9, 4, 2, part, first);
+  for (std::size_t i = 0; i < part.size(); ++i) {
+    auto const words = random_block(
+        {.seed = 9, .layer = 4, .micro_batch = 0xFFFFFFFFU, .stream = 2}, (first + i) / 2);
+    auto const at = 2 * ((first + i) % 2);
+    auto const u = (words[at] + 1.0) / 4294967296.0;
+    auto const v = words[at + 1] / 4294967296.0;
+    CHECK(part[i] == doctest::Approx(0.5 * std::sqrt(-2 * std::log(u)) * std::cos(2 * pi * v)));
+  }
+}
+
 TEST_CASE("a parameter without elements has no values") {
   for (auto const initial : {Initial::zeros(), Initial::ones(), Initial::normal(1)}) {
     CHECK(values(initial, 0).empty());
