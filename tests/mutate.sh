@@ -14,6 +14,7 @@
 #
 # The exit status is 1 if a bug survives that no reason explains, or if a test catches one that has
 # a reason; 2 if a list is wrong or a test fails without any bug.
+# shellcheck disable=SC2016,SC2317 # bash -c calls the functions
 set -uo pipefail
 root=$(cd "$(dirname "$0")/.." && pwd)
 export root CXX=${CXX:-g++} CXXFLAGS=${CXXFLAGS:-} LDFLAGS=${LDFLAGS:-}
@@ -121,8 +122,8 @@ run_test() {
         -P "$root/cmake/RunCompileFail.cmake" >&2 || echo "failing test"
       return
       ;;
-    property/*) libraries=(-lrapidcheck) ;;
   esac
+  grep -qE "rapidcheck|<support/(property|smallest_budget)" "$source" && libraries=(-lrapidcheck)
   # shellcheck disable=SC2086
   compile -I "$include" -include "$work/common.hpp" -c "$source" -o "$folder/test.o" &&
     "$CXX" -pthread "$folder/test.o" "$work/main.o" $LDFLAGS "${libraries[@]}" -o "$folder/test" || {
