@@ -125,11 +125,11 @@ run_test() {
   esac
   grep -qE "rapidcheck|<support/(property|smallest_budget)" "$source" && libraries=(-lrapidcheck)
   # shellcheck disable=SC2086
-  compile -I "$include" -include "$work/common.hpp" -c "$source" -o "$folder/test.o" &&
-    "$CXX" -pthread "$folder/test.o" "$work/main.o" $LDFLAGS "${libraries[@]}" -o "$folder/test" || {
+  if ! compile -I "$include" -include "$work/common.hpp" -c "$source" -o "$folder/test.o" ||
+    ! "$CXX" -pthread "$folder/test.o" "$work/main.o" $LDFLAGS "${libraries[@]}" -o "$folder/test"; then
     echo "compile error"
     return
-  }
+  fi
   (cd "$folder" && RC_PARAMS=seed=20260101 timeout -k 5 "$limit" ./test >&2)
   code=$?
   rm -f "$folder/test" "$folder/test.o"
