@@ -183,7 +183,7 @@ compile -x c++-header "$work/common.hpp" -o "$work/common.hpp.gch" || fail "doct
 compile -c "$root/tests/unit/main.cpp" -o "$work/main.o" || fail "tests/unit/main.cpp does not compile"
 
 sort -u "$work/all_tests" | xargs -P "$jobs" -I {} bash -c 'check_test "$1"' check {} >&2 ||
-  fail "a bug is caught only by a test that passes without it"
+  fail "these tests must pass before a bug is planted"
 find "$work/bugs" -mindepth 1 -maxdepth 1 | sort | xargs -P "$jobs" -I {} bash -c 'try_bug "$1"' try {}
 
 status=0
