@@ -35,4 +35,16 @@ TEST_CASE("of the actions on one lane the latest stays, in ascending order") {
         std::vector{ActionId(4)});
 }
 
+TEST_CASE("of two buffers of a kind, that which the action writes is found") {
+  Action action;
+  CHECK(find_buffer(action, BufferKind::master) == nullptr);
+  auto const read = block_buffer(BufferKind::master, BlockId(1));
+  auto const written = block_buffer(BufferKind::master, BlockId(2));
+  action.reads = {block_buffer(BufferKind::gradient, BlockId(1)), read};
+  CHECK(*find_buffer(action, BufferKind::master) == read);
+  action.writes = {written};
+  CHECK(*find_buffer(action, BufferKind::master) == written);
+  CHECK(find_buffer(action, BufferKind::norm) == nullptr);
+}
+
 }  // namespace action_graph_test

@@ -146,6 +146,19 @@ TEST_CASE("a ring entry is free when the users of its former content are done") 
   CHECK(waits(history, next, {0, 1, 1}, 1) == std::vector<Past>{{1, 2}});
 }
 
+TEST_CASE("a ring of a device is found by the physical device") {
+  Ring const ring{BufferKind::parameters, DeviceId(0), 0};
+  ActionGraph graph;
+  graph.actions = {action_on(LaneKind::parameter_up), action_on(LaneKind::compute)};
+  graph.actions[0].ring_waits = {{ring, 0}};
+  graph.rings[ring] = {1, 1, {{ActionId(0), ActionId(1)}}};
+  GraphHistory<int> history;
+  history.remember(graph, {1, 2, 1}, 1);  // on device 1
+  CHECK(history.ring_base(ring) == 0);
+  CHECK(waits(history, graph, {0, 2, 1}).empty());
+  CHECK(waits(history, graph, {1, 2, 1}) == std::vector<Past>{{1, 1}});
+}
+
 TEST_CASE("the first contents of a ring wait for nobody") {
   Ring const ring{BufferKind::checkpoint, DeviceId::none(), 0};
   ActionGraph graph;

@@ -185,6 +185,29 @@ TEST_CASE("a read before or during the write of another buffer is reported") {
   CHECK(names(violation, "upload activation, device 1"));
 }
 
+TEST_CASE("recomputations need no gradient, but a backward that does not wait for it is reported") {
+  auto const sequence = [&](bool waits) {
+    Made up(ActionKind::upload_activation, LaneKind::activation_up, 0);
+    Made gradient(ActionKind::upload_gradient, LaneKind::parameter_up, 0);  // on any other lane
+    Made recompute(ActionKind::recompute, LaneKind::compute, 0);
+    Made backward(ActionKind::backward, LaneKind::compute, 0);
+    up.writes({activations, 0});
+    gradient.writes({activations, 0});
+    recompute.reads({activations, 0}).after({0});
+    backward.reads({activations, 0});
+    if (waits) {
+      backward.after({1});
+    }
+    auto graph = graph_of({up, gradient, recompute, backward}, GraphRole::call, 1);
+    add_ring(graph, activations, 1, {{ActionId(0), ActionId(1), ActionId(2), ActionId(3)}});
+    return verify(GraphSequence(1).add(graph));
+  };
+  CHECK(sequence(true).empty());
+  auto const violation = only(sequence(false), Rule::data);
+  CHECK(names(violation, "upload gradient, device 0"));
+  CHECK(names(violation, "backward, device 0"));
+}
+
 TEST_CASE("a write to an entry whose former content is in use is reported") {
   auto const sequence = [&](bool waits) {
     Made up(ActionKind::upload_activation, LaneKind::activation_up, 0);

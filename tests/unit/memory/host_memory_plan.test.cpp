@@ -94,45 +94,52 @@ TEST_CASE("sums of gradients cost what their type does, and landings of stages s
 
 TEST_CASE("the ledger counts what each of two copies, buffers and calls in flight takes") {
   // A tensor of three layers is one block with one master copy, and lands once for each of them.
-  auto const model = describe(toy_model({.types = {4, DType::bf16, DType::bf16},
+  auto const model = describe(toy_model({.types = {64, DType::bf16, DType::bf16},
                                          .dense = 3,
                                          .dense_tied = true,
                                          .frozen_input = true}),
                               {2, 3});
   auto const batch = lay_out_batch(model);
-  std::size_t const states = 2;
-  // Bytes of tensors, each aligned to 256: W of the input (frozen, 3 x 4), W of the dense layers
-  // (4 x 4), three biases (4), and the parameters of the loss.
-  Bytes const tensor = 256;
-  Bytes loss = 0;
-  Bytes wide_loss = 0;
+  auto const frozen = align_up(2 * 3 * 64);
+  auto const shared = align_up(2 * 64 * 64);
+  // In their own type and in fp32: the shared tensor, a bias of each of its layers, the loss's.
+  auto trained = shared + 3 * align_up(2 * 64);
+  auto wide = align_up(4 * 64 * 64) + 3 * align_up(4 * 64);
   for (auto const& spec : model.layers.back().parameters) {
-    loss += align_up(2 * spec.tensor.shape.size());
-    wide_loss += align_up(4 * spec.tensor.shape.size());
+    trained += align_up(2 * spec.tensor.shape.size());
+    wide += align_up(4 * spec.tensor.shape.size());
   }
   for (auto const type : {StateType::fp32, StateType::declared}) {
     auto const blocks = form_blocks(model, false, type);
-    std::vector<StageLayout> const stages{
-        lay_out_stage(model, blocks, StageKind::fused, {0, 5}, [](std::size_t) { return false; })};
+    std::vector<StageLayout> stages;
+    auto const add = [&](StageKind kind, LayerRange range) {
+      stages.push_back(lay_out_stage(model, blocks, kind, range, [](std::size_t) { return true; }));
+    };
+    add(StageKind::forward, {0, 4});
+    add(StageKind::fused, {4, 1});
+    for (std::size_t layer = 4; layer-- > 0;) {
+      add(StageKind::backward, {layer, 1});
+    }
     auto const plan = plan_host_memory(model,
                                        blocks,
                                        batch,
                                        stages,
-                                       {.state_arrays = states,
+                                       {.state_arrays = 2,
                                         .state_type = type,
                                         .master_copies = 2,
                                         .gradient_buffers = 2,
                                         .micro_batches_per_round = 4,
                                         .rounds = 3,
-                                        .devices = 2,
+                                        .devices = 1,
                                         .calls_in_flight = 2,
                                         .update_scratch = 1000});
     auto const fp32 = type == StateType::fp32;
-    CHECK(line_of(plan, "master copies") == tensor + 2 * (4 * tensor + loss));
-    CHECK(line_of(plan, "optimizer copies and states") ==
-          (fp32 ? (1 + states) * (4 * tensor + wide_loss) : states * (4 * tensor + loss)));
-    CHECK(line_of(plan, "gradients") == 2 * (4 * tensor + loss));
-    CHECK(line_of(plan, "landings of gradients") == 3 * tensor);
+    CHECK(line_of(plan, "master copies") == frozen + 2 * trained);
+    CHECK(line_of(plan, "optimizer copies and states") == (fp32 ? 3 * wide : 2 * trained));
+    // The shared tensor's gradient is a sum, here in fp32 if states are.
+    auto const sums = trained + (fp32 ? align_up(4 * 64 * 64) - shared : 0);
+    CHECK(line_of(plan, "gradients") == 2 * sums);
+    CHECK(line_of(plan, "landings of gradients") == 3 * shared);
     CHECK(line_of(plan, "parameters updated as a whole") == 1000);
     // Two calls of three rounds, and the round that is on its way; 4 micro-batches a round.
     CHECK(line_of(plan, "batches") == batch.tensors.bytes() * 4 * (3 * 2 + 1));

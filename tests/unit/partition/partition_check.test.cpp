@@ -23,6 +23,8 @@ TEST_CASE("a partition covers its model, in execution order and without empty st
   CHECK_FALSE(covers({}, 0));
   CHECK_FALSE(covers({{{0, 5}}, {}}, 5));
   CHECK_FALSE(covers({{{0, 2}}, {{3, 2}, {0, 3}}}, 5));          // layer 2 has no forward
+  CHECK_FALSE(covers({{{0, 1}, {2, 1}}, {{3, 2}, {0, 3}}}, 5));  // nor has layer 1 here
+  CHECK_FALSE(covers({{{0, 2}, {1, 2}}, {{3, 2}, {0, 3}}}, 5));  // layer 1 has two
   CHECK_FALSE(covers({{{0, 4}}, {{3, 2}, {0, 3}}}, 5));          // layer 3 has two forwards
   CHECK_FALSE(covers({{{0, 3}}, {{3, 2}, {0, 2}}}, 5));          // layer 2 has no backward
   CHECK_FALSE(covers({{{0, 3}}, {{3, 2}, {1, 2}}}, 5));          // layer 0 has no backward

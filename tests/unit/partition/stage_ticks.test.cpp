@@ -43,6 +43,12 @@ TEST_CASE(
   CHECK(ticks.first_fused(100 * unit) == 0);
 }
 
+TEST_CASE("the last layer is in the fused stage, however cheap its recomputation would be") {
+  std::vector<LayerCost> const costs{{1, 1}, {5, 2, 0}};
+  StageTicks const ticks(costs);
+  CHECK(ticks.slowest_layer() == 7 * ticks.stage(StageDirection::forward, 0, 1));
+}
+
 TEST_CASE("sums of ticks agree with sums of seconds, however long or short") {
   std::mt19937_64 random(1);
   for (auto const scale : {1.0, 0x1p-1000, 0x1p+900}) {
