@@ -177,6 +177,7 @@ set(ROUNDPIPE_CORE_HEADERS
   include/roundpipe/backend/host_task.hpp
   include/roundpipe/runtime/state/batch_staging.hpp
   include/roundpipe/runtime/state/boundary_store.hpp
+  include/roundpipe/runtime/state/finite_values.hpp
   include/roundpipe/runtime/state/first_values.hpp
   include/roundpipe/runtime/state/gradient_scaler.hpp
   include/roundpipe/runtime/state/host_arena.hpp
@@ -207,6 +208,7 @@ set(ROUNDPIPE_CORE_HEADERS
   include/roundpipe/runtime/actions/device_actions.hpp
   include/roundpipe/runtime/actions/device_copies.hpp
   include/roundpipe/runtime/actions/device_places.hpp
+  include/roundpipe/runtime/actions/finite_check.hpp
   include/roundpipe/runtime/actions/gradient_accumulator.hpp
   include/roundpipe/runtime/actions/layer_calls.hpp
   include/roundpipe/runtime/actions/parameter_copier.hpp
@@ -479,6 +481,7 @@ set(ROUNDPIPE_DEFINITIONS
   include/roundpipe/backend/impl/host_task.ipp
   include/roundpipe/runtime/state/impl/batch_staging.ipp
   include/roundpipe/runtime/state/impl/boundary_store.ipp
+  include/roundpipe/runtime/state/impl/finite_values.ipp
   include/roundpipe/runtime/state/impl/first_values.ipp
   include/roundpipe/runtime/state/impl/gradient_scaler.ipp
   include/roundpipe/runtime/state/impl/initialize.ipp

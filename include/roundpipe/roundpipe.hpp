@@ -149,6 +149,7 @@
 #include <roundpipe/runtime/actions/device_actions.hpp>
 #include <roundpipe/runtime/actions/device_copies.hpp>
 #include <roundpipe/runtime/actions/device_places.hpp>
+#include <roundpipe/runtime/actions/finite_check.hpp>
 #include <roundpipe/runtime/actions/gradient_accumulator.hpp>
 #include <roundpipe/runtime/actions/layer_calls.hpp>
 #include <roundpipe/runtime/actions/parameter_copier.hpp>
@@ -198,6 +199,7 @@
 #include <roundpipe/runtime/simulated_machine.hpp>
 #include <roundpipe/runtime/state/batch_staging.hpp>
 #include <roundpipe/runtime/state/boundary_store.hpp>
+#include <roundpipe/runtime/state/finite_values.hpp>
 #include <roundpipe/runtime/state/first_values.hpp>
 #include <roundpipe/runtime/state/gradient_scaler.hpp>
 #include <roundpipe/runtime/state/host_arena.hpp>

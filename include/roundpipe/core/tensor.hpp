@@ -121,6 +121,9 @@ class DeviceTensor {
   [[nodiscard]] constexpr std::byte* device_pointer() const noexcept {
     return memory_.device_pointer();
   }
+  [[nodiscard]] constexpr DeviceBytes bytes() const noexcept {
+    return {device_pointer(), size_bytes()};
+  }
   /// Whether there is a tensor. A tensor without elements and without an address counts as absent.
   [[nodiscard]] constexpr bool present() const noexcept {
     return memory_.device_pointer() != nullptr;

@@ -34,6 +34,7 @@ struct HostNeeds {
   std::size_t devices = 1;                  ///< N
   std::size_t calls_in_flight = 2;          ///< Each holds a copy of its batch.
   Bytes update_scratch = 0;                 ///< Where whole parameters are widened for updates.
+  Bytes finite_check = 0;                   ///< Where values are read that must be finite.
 };
 
 /// The plan of the host's memory.

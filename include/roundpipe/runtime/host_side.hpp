@@ -106,6 +106,7 @@ struct HostSide {
                TrainingPosition const& position) {
     weights.restore(matched, position);
     progress.restore(position.step, position.skipped_steps);
+    updater.restore();
     for_each_late_verdict(position, [&](std::uint64_t step, bool overflowed) {
       updater.set_overflowed(step, overflowed);
     });

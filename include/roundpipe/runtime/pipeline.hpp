@@ -73,7 +73,8 @@ class Pipeline {
                  options_.devices,
                  plan_.stages.memory,
                  host_.parameters,
-                 host_.boundaries),
+                 host_.boundaries,
+                 {backend, finite_passes_of(options_), options_.devices, host_.arena.taker()}),
         meters_(options_.devices, options_.timeline_calls),
         warm_ups_(model_, backend, feed_, actions_, executor_, options_.devices),
         slots_(executor_, options_),
@@ -204,12 +205,15 @@ class Pipeline {
   /// Goes on from \p state, which it copies, as the training that it was taken from: bit for bit
   /// with the same model, optimizer, seed and staleness, whatever the devices, stages, budgets and
   /// threads. Drops the gradients of calls since the last step, and the report's figures of time.
+  /// After an error the training goes on, too, also where \ref recover can not help.
   /// \throws Error (invalid_argument), and changes nothing, when a parameter or number does not
-  ///         match; the message names it, see \ref match_parameters and \ref continued_position.
+  ///         match; the message names it, see \ref match_parameters and \ref continued_position;
+  ///         as \ref Executor::recover does.
   void restore(TrainingState const& state) {
-    executor_.synchronize();
+    executor_.settle();
     auto const position = training_.continued(state.position);
     auto const parameters = match_parameters(host_.weights.state(0), state, position);
+    executor_.recover();
     training_.restore(position);
     host_.restore(parameters, position);
     meters_.restart_at(posted().calls);

@@ -101,6 +101,12 @@ struct PipelineOptions {
   std::optional<bool> overlaps_rounds = std::nullopt;
   /// Threads that update parameters. 0: one for each usable core that no issuing thread needs.
   std::size_t optimizer_threads = 0;
+  /// Lets the first value stop the pipeline that is NaN or infinite: of a layer's outputs, results,
+  /// input gradients and sums of parameter gradients, and with a loss scale, under which a backward
+  /// may overflow, of outputs and results alone. The error names layer, direction, micro-batch,
+  /// tensor and element. For finding a fault: each device waits for each pass and for the copies of
+  /// all that it has written, and hides no transfer. Takes 1 MiB of the host a device.
+  bool check_finite = false;
   bool verify = true;              ///< Whether the plan's graphs are checked before step 1.
   std::size_t timeline_calls = 0;  ///< How many of the latest runs `timeline()` keeps; 0: none.
 };

@@ -28,6 +28,7 @@
 #include <roundpipe/runtime/probe/cost_file.hpp>
 #include <roundpipe/runtime/probe/measure_costs.hpp>
 #include <roundpipe/runtime/probe/warm_up.hpp>
+#include <roundpipe/runtime/state/finite_values.hpp>
 #include <roundpipe/runtime/state/gradient_scaler.hpp>
 #include <roundpipe/runtime/state/whole_updates.hpp>
 
@@ -62,6 +63,8 @@ inline constexpr std::size_t calls_in_flight = 2;
 [[nodiscard]] GradientScalerOptions scaler_options(PipelineOptions const& options);
 /// Whether no block is updated before all gradients of the iteration are there.
 [[nodiscard]] bool waits_for_all(PipelineOptions const& options);
+/// Whose values \p options let be examined.
+[[nodiscard]] FinitePasses finite_passes_of(PipelineOptions const& options);
 [[nodiscard]] StepOptions step_options(PipelineOptions const& options, std::size_t state_arrays);
 
 /// Names the layer or the block of each action, for errors. \p plan must outlive it.
@@ -110,7 +113,8 @@ template <DeviceList D, class Planner>
       .rounds = options.rounds,
       .devices = options.devices,
       .calls_in_flight = calls_in_flight,
-      .update_scratch = WholeUpdates(blocks, options.state_type, optimizer).bytes()};
+      .update_scratch = WholeUpdates(blocks, options.state_type, optimizer).bytes(),
+      .finite_check = options.devices * finite_check_bytes(finite_passes_of(options))};
   auto const plan_host = [&](StagePlan const& plan) {
     return plan_host_memory(description, blocks, shaped.batch, plan.train, needs);
   };

@@ -20,6 +20,7 @@
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
+#include <deque>
 #include <functional>
 #include <limits>
 #include <memory>
@@ -232,8 +233,25 @@ auto make_pipeline(Mode const& mode,
 
 enum class End { never_thrown, recovered, lost };
 
+/// Owns what a \ref TrainingState views.
+class KeptState {
+ public:
+  explicit KeptState(TrainingState state) : state_(std::move(state)) {
+    for_each_tensor(state_, [&](std::string const&, HostTensor& tensor) {
+      auto const& copy = bytes_.emplace_back(tensor.bytes.begin(), tensor.bytes.end());
+      tensor.bytes = copy;
+    });
+  }
+  [[nodiscard]] TrainingState const& state() const noexcept { return state_; }
+
+ private:
+  TrainingState state_;
+  std::deque<std::vector<std::byte>> bytes_;
+};
+
 /// Trains until an error occurs, recovers, and trains five steps more; with \p evaluates, there is
-/// an evaluation in every other iteration. Compares all with \p oracle.
+/// an evaluation in every other iteration. Compares all with \p oracle. Where the pipeline cannot
+/// recover, it goes on from the state of step 0 or 1.
 End train_through(Mode const& mode,
                   Place place,
                   int number,
@@ -248,11 +266,15 @@ End train_through(Mode const& mode,
   Batches const batches(options);
   Outcome outcome;
   auto end = End::never_thrown;
+  std::optional<KeptState> kept;
   std::size_t last = 8;
   for (std::uint64_t step = 0; step < last;) {
     auto const error = error_of([&] {
       if (evaluates && step % 2 == 1) {
         (void)pipeline->evaluate(batches.of(0, 0));
+      }
+      if (step == 0 || (step == 1 && start == StepStart::each_block)) {
+        kept.emplace(pipeline->state());
       }
       train_step(*pipeline, batches, step, outcome);
       ++step;
@@ -268,9 +290,10 @@ End train_through(Mode const& mode,
     auto const refusal = error_of([&] { step = pipeline->recover(); });
     if (refusal.code() != std::error_code{}) {
       CHECK(refusal.code() == Errc::aborted);
-      return End::lost;
+      pipeline->restore(kept->state());
+      step = kept->state().position.step;
     }
-    end = End::recovered;
+    end = refusal.code() == std::error_code{} ? End::recovered : End::lost;
     CHECK(pipeline->report().steps == step);
     CHECK(weights_digest(*pipeline) == oracle.digests[step]);
     last = step + 5;

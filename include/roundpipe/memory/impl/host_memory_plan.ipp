@@ -56,6 +56,9 @@ ROUNDPIPE_INLINE HostMemoryPlan plan_host_memory(ModelDescription const& model,
   if (needs.update_scratch > 0) {
     add("parameters updated as a whole", needs.update_scratch);
   }
+  if (needs.finite_check > 0) {
+    add("values that must be finite", needs.finite_check);
+  }
   plan.state_bytes = masters + states + gradients;
   add("checkpoints", plan.rings.bytes(BufferKind::checkpoint));
   add("boundary gradients", plan.rings.bytes(BufferKind::boundary_gradient));

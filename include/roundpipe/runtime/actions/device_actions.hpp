@@ -15,6 +15,7 @@
 #include <roundpipe/memory/memory_plan.hpp>
 #include <roundpipe/runtime/actions/device_copies.hpp>
 #include <roundpipe/runtime/actions/device_places.hpp>
+#include <roundpipe/runtime/actions/finite_check.hpp>
 #include <roundpipe/runtime/actions/layer_calls.hpp>
 #include <roundpipe/runtime/execute/device_work.hpp>
 #include <roundpipe/runtime/execute/run_state.hpp>
@@ -33,18 +34,20 @@ class DeviceActions final : public DeviceWork<B> {
  public:
   using Stream = typename B::Stream;
 
-  /// Takes each device's arena from \p backend. The other arguments must outlive this.
+  /// Takes each device's arena from \p backend. All arguments but the last must outlive this.
   DeviceActions(Model const& model,
                 B& backend,
                 std::size_t devices,
                 DeviceMemoryPlan const& memory,
                 ParameterMemory const& parameters,
-                BoundaryStore const& boundaries)
+                BoundaryStore const& boundaries,
+                FiniteCheck<B> finite_check = {})
       : model_(model),
         arenas_(allocate(backend, devices, memory.bytes)),
         places_(memory, bytes_of(arenas_)),
         copies_(places_, parameters, boundaries),
         layers_(places_, parameters.blocks()),
+        finite_check_(std::move(finite_check)),
         scratch_(devices) {}
 
   DeviceActions(DeviceActions const&) = delete;
@@ -106,6 +109,9 @@ class DeviceActions final : public DeviceWork<B> {
     layers_.prepare_forward(here, layer);
     ForwardContext<Stream> context(stream, layer.call, layer.tensors);
     model_.visit(here.action.layer, [&](auto const& l) { l.forward(context); });
+    if (layer.call.wants_output) {
+      finite_check_.forward(layer.tensors, stream, here.device);
+    }
   }
 
   void backward(DeviceAction const& here, Stream& stream) {
@@ -116,6 +122,7 @@ class DeviceActions final : public DeviceWork<B> {
     }
     BackwardContext<Stream> context(stream, layer.call, layer.tensors);
     model_.visit(here.action.layer, [&](auto const& l) { l.backward(context); });
+    finite_check_.backward(layer.tensors, stream, here.device);
     for (auto const& [to, from] : layer.rounded) {
       if (to.dtype() == DType::f16) {
         stream.round(to.template as<Float16>(), from);
@@ -130,6 +137,7 @@ class DeviceActions final : public DeviceWork<B> {
   DevicePlaces places_;
   DeviceCopies copies_;
   LayerCalls layers_;
+  FiniteCheck<B> finite_check_;
   std::vector<Scratch> scratch_;  // by device
 };
 

@@ -96,6 +96,10 @@ class ParameterUpdater final : public HostLaneWork {
     }
   }
 
+  /// Lets the training go on after an update that has failed half way: somebody has put back all
+  /// that it may have changed.
+  void restore() noexcept { is_updating_ = false; }
+
   /// Measures the block's part of the global norm of step \p step.
   void measure_gradient(BlockId block, std::uint64_t step) {
     double sum = 0;

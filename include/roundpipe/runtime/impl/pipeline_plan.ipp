@@ -50,6 +50,10 @@ ROUNDPIPE_INLINE StepOptions step_options(PipelineOptions const& options,
           state_arrays};
 }
 
+ROUNDPIPE_INLINE FinitePasses finite_passes_of(PipelineOptions const& options) {
+  return finite_passes(options.check_finite, options.loss_scale.has_value());
+}
+
 ROUNDPIPE_INLINE NameOfAction action_names(PipelinePlan const& plan) {
   return [&plan](Action const& action) -> std::string {
     if (action.layer.valid()) {

@@ -26,6 +26,8 @@ struct SerialOptions {
   int staleness = 0;  ///< 1: iteration T+1 computes with the weights of step T-1.
   StateType state_type = StateType::fp32;
   std::optional<LossScaleOptions> loss_scale{};  ///< None: gradients are not scaled.
+  /// Throws at the first value that is NaN or infinite, as \c PipelineOptions::check_finite does.
+  bool check_finite = false;
 };
 
 /// \p options. \throws Error (invalid_argument) when one is out of its domain.

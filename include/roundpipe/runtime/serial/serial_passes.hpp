@@ -15,12 +15,14 @@
 #include <roundpipe/model/shape_cache.hpp>
 #include <roundpipe/runtime/serial/serial_parameters.hpp>
 #include <roundpipe/runtime/state/batch_staging.hpp>
+#include <roundpipe/runtime/state/finite_values.hpp>
 #include <roundpipe/system/aligned_memory.hpp>
 
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <string>
 #include <utility>
 #include <vector>
 
@@ -32,9 +34,13 @@ namespace roundpipe {
 template <class Model, class Stream>
 class SerialPasses {
  public:
-  /// Takes memory for micro-batches up to \p capacity. \p model must outlive this.
-  SerialPasses(Model const& model, ModelDescription const& capacity, Stream stream)
-      : model_(&model), stream_(std::move(stream)) {
+  /// Takes memory for micro-batches up to \p capacity. \p model must outlive this. \p finite: whose
+  /// values must be finite, else \ref forward and \ref backward throw Error (not_finite).
+  SerialPasses(Model const& model,
+               ModelDescription const& capacity,
+               Stream stream,
+               FinitePasses finite = FinitePasses::none)
+      : model_(&model), stream_(std::move(stream)), finite_(finite) {
     Bytes workspace_bytes = 0;
     for (auto const& facts : capacity.layers) {
       layers_.push_back({AlignedMemory(facts.side_inputs.bytes()),
@@ -70,6 +76,9 @@ class SerialPasses {
       call.random.layer = static_cast<std::uint32_t>(i);
       ForwardContext<Stream> context(stream_, call, tensors);
       model_->visit(LayerId(i), [&](auto const& layer) { layer.forward(context); });
+      if (finite_ != FinitePasses::none) {
+        for_each_written_forward(tensors, examine("forward", model, call));
+      }
     }
     return *loss_;
   }
@@ -95,6 +104,9 @@ class SerialPasses {
       call.random.layer = static_cast<std::uint32_t>(i);
       BackwardContext<Stream> context(stream_, call, tensors);
       model_->visit(LayerId(i), [&](auto const& layer) { layer.backward(context); });
+      if (finite_ == FinitePasses::all) {
+        for_each_written_backward(tensors, examine("backward", model, call));
+      }
     }
     return *loss_;
   }
@@ -107,6 +119,19 @@ class SerialPasses {
     AlignedMemory boundary_gradient;
     AlignedMemory saved;
   };
+
+  /// Examines what a layer has written in \p call.
+  [[nodiscard]] static auto examine(std::string const& direction,
+                                    ModelDescription const& model,
+                                    LayerCall const& call) {
+    auto const where = direction + " of " + model.name_of(call.random.layer) + ", micro-batch " +
+                       std::to_string(call.random.micro_batch) + ": ";
+    return [where](WrittenTensor const& written) {
+      auto const bytes = written.tensor.bytes();
+      require_finite(
+          {bytes.device_pointer(), bytes.size()}, written.tensor.dtype(), where + written.title, 0);
+    };
+  }
 
   /// What forward and backward of \p layer both see.
   [[nodiscard]] LayerTensors common_tensors(ModelDescription const& model,
@@ -143,6 +168,7 @@ class SerialPasses {
 
   Model const* model_;
   Stream stream_;
+  FinitePasses finite_;
   std::vector<LayerMemory> layers_;
   AlignedMemory workspace_;
   std::unique_ptr<double> loss_ = std::make_unique<double>(0.0);

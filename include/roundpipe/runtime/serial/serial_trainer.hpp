@@ -65,7 +65,10 @@ class SerialTrainer {
                     state_arrays(optimizer_),
                     options_.state_type,
                     options_.seed),
-        passes_(model_, shapes_.capacity().model, std::move(stream)),
+        passes_(model_,
+                shapes_.capacity().model,
+                std::move(stream),
+                finite_passes(options_.check_finite, options_.loss_scale.has_value())),
         loss_scale_(options_.loss_scale, options_.staleness) {}
 
   /// Adds the gradients of one call. \returns its loss.

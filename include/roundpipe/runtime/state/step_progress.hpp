@@ -41,8 +41,8 @@ class StepProgress {
   void begin_block() noexcept { is_torn_.store(true, std::memory_order_release); }
   /// Says that step \p step has updated one more block, or with \p skipped left it as it was.
   void end_block(std::uint64_t step, bool skipped) noexcept;
-  /// Says that \p finished steps are finished, of which \p skipped were skipped. Call it while no
-  /// step is under way.
+  /// Says that \p finished steps are finished, of which \p skipped were skipped, and that no step
+  /// has begun since. Call it while no step is under way, also after an error.
   void restore(std::uint64_t finished, std::uint64_t skipped) noexcept;
 
   /// The number of the last step that has updated every block.

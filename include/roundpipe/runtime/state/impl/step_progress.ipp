@@ -47,6 +47,10 @@ ROUNDPIPE_INLINE void StepProgress::restore(std::uint64_t finished,
                                             std::uint64_t skipped) noexcept {
   skipped_steps_.store(skipped, std::memory_order_release);
   finished_steps_.store(finished, std::memory_order_release);
+  updated_ = 0;
+  is_torn_.store(false, std::memory_order_release);
+  set_copying(false);
+  resume();
 }
 
 }  // namespace roundpipe
