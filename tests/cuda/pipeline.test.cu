@@ -19,6 +19,7 @@
 #include <cmath>
 #include <cstddef>
 #include <cstdint>
+#include <limits>
 #include <memory>
 #include <optional>
 #include <string>
@@ -72,6 +73,7 @@ struct Training {
   std::size_t save_level = 0;  ///< Of all blocks, for every second micro-batch.
   std::size_t steps = 6;
   CostSource costs = CostSource::estimated;
+  bool check_finite = false;
   std::vector<DeviceId> devices = {};  ///< Replaces \ref workers when it is not empty.
   nn::TransformerConfig config = small_model();
 };
@@ -121,7 +123,8 @@ struct Trainer {
                                  .checkpoints = t.checkpoints,
                                  .save_levels = levels_of(t),
                                  .overlaps_rounds = t.overlaps_rounds,
-                                 .optimizer_threads = 2},
+                                 .optimizer_threads = 2,
+                                 .check_finite = t.check_finite},
                  Policies{.protocol = LayerEventProtocol{t.staleness}}) {}
 
   /// One iteration of micro-batches of \p extents; \returns its loss.
@@ -295,6 +298,24 @@ TEST_CASE("a training on CUDA goes on in a pipeline with other devices, bit for 
     }
     CHECK(weights_digest(first.pipeline) == whole.digest);
   }
+}
+
+TEST_CASE("check_finite names the first value on CUDA that is not finite") {
+  Training training;
+  training.workers = 3;
+  auto const unchecked = train(training);
+  training.check_finite = true;
+  CHECK(train(training).digest == unchecked.digest);
+
+  Trainer trainer(training);
+  (void)trainer.train(0);
+  std::vector<float> const bad(64, std::numeric_limits<float>::quiet_NaN());
+  trainer.pipeline.write_parameter("3.post_attention_layernorm.weight", bad);
+  auto const error = error_of([&] { (void)trainer.train(1); });
+  CAPTURE(error.message());
+  CHECK(error.code() == Errc::not_finite);
+  CHECK(error.message().find("layer 3 (transformer block)") != std::string::npos);
+  CHECK(error.message().find("[0] is ") != std::string::npos);
 }
 
 TEST_CASE("a small model learns a rule on CUDA") {
