@@ -54,6 +54,8 @@ set(ROUNDPIPE_CORE_HEADERS
   include/roundpipe/model/pass_costs.hpp
   include/roundpipe/model/sequential.hpp
   include/roundpipe/model/shape_cache.hpp
+  include/roundpipe/model/skip.hpp
+  include/roundpipe/model/skip_layer.hpp
   include/roundpipe/model/stage_passes.hpp
   include/roundpipe/model/working_set.hpp
   include/roundpipe/optim/adamw.hpp

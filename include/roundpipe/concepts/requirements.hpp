@@ -130,6 +130,10 @@ consteval bool check_stream() {
   static_assert(
       HasAnnotate<S> || !requires { &S::annotate; },
       "a stream's member 'annotate' must be 'void annotate(char const*)'");
+  static_assert(
+      AddsTensors<S> || !requires { &S::add; },
+      "a stream with 'add' needs 'void add(DeviceTensor const&, DeviceTensor const&)' and 'void "
+      "copy(DeviceTensor const&, DeviceTensor const&)'");
   return true;
 }
 

@@ -148,6 +148,9 @@ class DeviceTensor {
   DType dtype_ = DType::f32;
 };
 
+/// \throws Error (invalid_argument) unless both have the same element type and number of elements.
+void require_alike(DeviceTensor const& a, DeviceTensor const& b);
+
 /// Replaces \p list by views of the tensors in \p block that \p table describes.
 void views(std::vector<DeviceTensor>& list, TensorTable const& table, DeviceBytes block);
 

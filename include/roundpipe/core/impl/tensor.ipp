@@ -51,6 +51,12 @@ ROUNDPIPE_INLINE DeviceTensor DeviceTensor::reshaped(Shape const& shape) const {
   return {memory_, shape, dtype_};
 }
 
+ROUNDPIPE_INLINE void require_alike(DeviceTensor const& a, DeviceTensor const& b) {
+  require(a.size() == b.size() && a.dtype() == b.dtype(),
+          Errc::invalid_argument,
+          "two tensors must have the same type and number of elements");
+}
+
 ROUNDPIPE_INLINE void views(std::vector<DeviceTensor>& list,
                             TensorTable const& table,
                             DeviceBytes block) {
