@@ -114,6 +114,7 @@ set(ROUNDPIPE_CORE_HEADERS
   include/roundpipe/graph/sequence_order.hpp
   include/roundpipe/graph/timeline.hpp
   include/roundpipe/graph/verify.hpp
+  include/roundpipe/memory/boundary_place.hpp
   include/roundpipe/memory/freed_space.hpp
   include/roundpipe/memory/host_memory_plan.hpp
   include/roundpipe/memory/host_rings.hpp
@@ -415,6 +416,7 @@ set(ROUNDPIPE_DEFINITIONS
   include/roundpipe/graph/impl/sequence_order.ipp
   include/roundpipe/graph/impl/timeline.ipp
   include/roundpipe/graph/impl/verify.ipp
+  include/roundpipe/memory/impl/boundary_place.ipp
   include/roundpipe/memory/impl/host_memory_plan.ipp
   include/roundpipe/memory/impl/host_rings.ipp
   include/roundpipe/memory/impl/landing_rings.ipp

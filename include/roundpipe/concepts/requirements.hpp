@@ -63,6 +63,9 @@ struct LayerChecker {
         "a layer's member 'backward_reads_parameters' must be 'bool "
         "backward_reads_parameters() const'");
     static_assert(
+        HasCarries<L> || !requires { &L::carries; },
+        "a layer's member 'carries' must be 'Carries carries() const'");
+    static_assert(
         HasName<L> || !requires { &L::name; },
         "a layer's member 'name' must be 'std::string name() const'");
     if constexpr (!std::is_void_v<Stream>) {

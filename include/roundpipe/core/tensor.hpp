@@ -90,6 +90,8 @@ class TensorTable {
   [[nodiscard]] Bytes offset(std::size_t i) const noexcept { return offsets_[i]; }
   /// The bytes of the block, padding included.
   [[nodiscard]] Bytes bytes() const noexcept { return bytes_; }
+  /// The first \p count tensors. Precondition: the table has so many.
+  [[nodiscard]] TensorTable first(std::size_t count) const;
 
   [[nodiscard]] auto begin() const noexcept { return specs_.begin(); }
   [[nodiscard]] auto end() const noexcept { return specs_.end(); }

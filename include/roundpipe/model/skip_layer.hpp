@@ -102,6 +102,20 @@ class SkipLayer {
     return layer_.backward_reads_parameters();
   }
 
+  /// The carried tensor, and what the layer itself carries behind its own tensors.
+  [[nodiscard]] Carries carries() const {
+    if constexpr (role == SkipRole::fork) {
+      return {};
+    }
+    Carries carries;
+    if constexpr (role == SkipRole::past && HasCarries<L>) {
+      carries = layer_.carries();
+    }
+    ++carries.tensors;
+    carries.gradients += role == SkipRole::past ? 1 : 0;
+    return carries;
+  }
+
   template <class Stream>
     requires HasForward<L, Stream>
   void forward(ForwardContext<Stream>& ctx) const {
@@ -114,7 +128,7 @@ class SkipLayer {
     ForwardContext<Stream> inner(ctx.stream(), ctx.call(), tensors);
     layer_.forward(inner);
     if (ctx.wants_output()) {
-      ctx.stream().copy(carried, source);
+      hand_on(ctx.stream(), carried, source);
     }
   }
 
@@ -145,7 +159,7 @@ class SkipLayer {
         return;
       }
       if constexpr (role == SkipRole::past) {
-        ctx.stream().copy(handed, gradient);
+        hand_on(ctx.stream(), handed, gradient);
       } else {
         ctx.stream().add(handed, gradient);
       }
@@ -157,6 +171,13 @@ class SkipLayer {
   static void check_stream() {
     static_assert(AddsTensors<Stream>,
                   "a skip connection needs a stream with 'copy' and 'add' of two DeviceTensors");
+  }
+  /// A copy, unless both are one tensor.
+  template <class Stream>
+  static void hand_on(Stream& stream, DeviceTensor const& to, DeviceTensor const& from) {
+    if (to.device_pointer() != from.device_pointer()) {
+      stream.copy(to, from);
+    }
   }
   static DeviceTensor take_last(std::vector<DeviceTensor>& list) {
     auto const last = list.back();

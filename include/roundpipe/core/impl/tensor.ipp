@@ -45,6 +45,14 @@ ROUNDPIPE_INLINE std::string to_string(TensorTable const& table) {
   return text + "}";
 }
 
+ROUNDPIPE_INLINE TensorTable TensorTable::first(std::size_t count) const {
+  TensorTable result;
+  for (std::size_t i = 0; i < count; ++i) {
+    result.add(specs_[i]);
+  }
+  return result;
+}
+
 ROUNDPIPE_INLINE DeviceTensor DeviceTensor::reshaped(Shape const& shape) const {
   require(
       shape.size() == size(), Errc::invalid_argument, "a reshape must keep the number of elements");
