@@ -4,6 +4,7 @@
 #include <roundpipe/memory/memory_plan.hpp>
 
 #include <roundpipe/memory/stage_budget.hpp>
+#include <roundpipe/model/kept_saves.hpp>
 #include <support/toy_model.hpp>
 
 #include <doctest/doctest.h>
