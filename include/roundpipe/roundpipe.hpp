@@ -77,6 +77,7 @@
 #include <roundpipe/memory/live_bytes.hpp>
 #include <roundpipe/memory/memory_limit.hpp>
 #include <roundpipe/memory/memory_plan.hpp>
+#include <roundpipe/memory/slot_times.hpp>
 #include <roundpipe/memory/stage_budget.hpp>
 #include <roundpipe/memory/stage_layout.hpp>
 #include <roundpipe/memory/stage_memory.hpp>

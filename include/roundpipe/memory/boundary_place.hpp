@@ -13,6 +13,7 @@
 #include <roundpipe/memory/freed_space.hpp>
 #include <roundpipe/model/model_description.hpp>
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <functional>
@@ -40,6 +41,9 @@ struct BoundaryPlace : Place {
   BoundaryPlace() = default;
   BoundaryPlace(Place block) : Place(block) {}  // implicit: all tensors lie in it
 
+  [[nodiscard]] bool holds_apart(Place const& place) const noexcept {
+    return std::find(apart.begin(), apart.end(), place) != apart.end();
+  }
   /// How many of \p tensors lie in the block: the first ones.
   [[nodiscard]] std::size_t in_block(std::size_t tensors) const noexcept {
     return tensors - apart.size();

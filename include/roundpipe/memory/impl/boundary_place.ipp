@@ -64,7 +64,7 @@ ROUNDPIPE_INLINE void CarriedSpace::place(CarriedFrom from,
 
 ROUNDPIPE_INLINE void CarriedSpace::leave(BoundaryPlace const& from, BoundaryPlace const& to) {
   for (auto const& place : from.apart) {
-    if (std::find(to.apart.begin(), to.apart.end(), place) == to.apart.end()) {
+    if (!to.holds_apart(place)) {
       space_->free(place.offset, align_up(place.bytes));
     }
   }
