@@ -247,9 +247,13 @@ class StageRun {
     auto const& table = which == &LayerPlaces::input_gradient ? facts.input : facts.boundary;
     return places_of(table, stage_.layers[i].*which, true);
   }
-  void write(std::vector<Place> const& places, std::size_t boundary, Content content) {
+  /// A tensor at a place of \p taken is not written: the layer carries it.
+  void write(std::vector<Place> const& places,
+             std::size_t boundary,
+             Content content,
+             std::vector<Place> const& taken = {}) {
     for (std::size_t t = 0; t < places.size(); ++t) {
-      if (!memory_.holds(places[t], content(c_.model, stage_.range, boundary, t))) {
+      if (std::find(taken.begin(), taken.end(), places[t]) == taken.end()) {
         memory_.write(places[t], content(c_.model, stage_.range, boundary, t));
       }
     }
@@ -267,7 +271,7 @@ class StageRun {
     if (!c_.facts(i).is_loss) {
       auto const outputs = tensors(i, &LayerPlaces::output);
       if (pass.hands_on_output()) {
-        write(outputs, pass.layer + 1, tensor_content);
+        write(outputs, pass.layer + 1, tensor_content, tensors(i, &LayerPlaces::input));
         check(outputs, pass.layer + 1, tensor_content);
       } else {
         for (auto const& place : outputs) {
@@ -282,7 +286,11 @@ class StageRun {
     memory_.write(stage_.layers[i].workspace, 0);
     if (pass.layer > 0) {
       auto const handed = gradients(i, &LayerPlaces::input_gradient);
-      write(handed, pass.layer, gradient_content);
+      write(
+          handed,
+          pass.layer,
+          gradient_content,
+          c_.facts(i).is_loss ? std::vector<Place>{} : gradients(i, &LayerPlaces::output_gradient));
       check(handed, pass.layer, gradient_content);
     }
     check(tensors(i, &LayerPlaces::input), pass.layer, tensor_content);
@@ -477,10 +485,14 @@ TEST_CASE("nothing is overwritten while it is needed") {
 }
 
 TEST_CASE("each pass finds the tensors and the gradients that the passes before it have made") {
-  test::check_property([] {
-    auto const c = any_case();
-    StageRun(c).run();
-  });
+  auto params = rc::detail::configuration().testParams;
+  params.maxSuccess = 3000;  // few stages carry two tensors past the same layers
+  test::check_property(
+      [] {
+        auto const c = any_case();
+        StageRun(c).run();
+      },
+      params);
 }
 
 TEST_CASE("where every boundary is a checkpoint, saved activations have room for one layer") {
