@@ -410,6 +410,34 @@ struct Join {
   }
 };
 
+struct Gain {  // y = 2 x, and "mask" goes on as it is
+  ParameterTable parameters() const { return {}; }
+  TensorTable input(BatchShape shape) const {
+    return {{"x", {shape.rows, shape.length}}, {"mask", {shape.rows, shape.length}, DType::u8}};
+  }
+  TensorTable boundary(BatchShape shape) const { return input(shape); }
+  Footprint footprint(BatchShape) const { return {}; }
+  Carries carries() const { return {.tensors = 1, .gradients = 1}; }
+  void forward(ForwardContext<HostStream>& ctx) const {
+    auto const from = ctx.input("mask"), to = ctx.output("mask");
+    if (to.device_pointer() != from.device_pointer()) {
+      ctx.stream().copy(to, from);
+    }
+    twice(ctx, ctx.input<float>("x"), ctx.output<float>("x"));
+  }
+  void backward(BackwardContext<HostStream>& ctx) const {  // integers have no gradient
+    twice(ctx, ctx.output_gradient<float>("x"), ctx.input_gradient<float>("x"));
+  }
+
+ private:
+  static void twice(LayerContext<HostStream>& ctx,
+                    TensorView<float const> from,
+                    TensorView<float> to) {
+    ctx.stream().launch(
+        [from, to] { std::ranges::transform(from, to.begin(), [](float x) { return 2 * x; }); });
+  }
+};
+
 TEST_CASE("the layers of the page are sound") {
   HostBackend backend;  // or a cu::CudaBackend
   testing::require_sound(Squash{}, backend);
@@ -427,6 +455,7 @@ TEST_CASE("the layers of the page are sound") {
   testing::require_sound(Mark{}, backend);
   testing::require_sound(Absolute{}, backend);
   testing::require_sound(Join{}, backend);
+  testing::require_sound(Gain{}, backend);
 }
 
 TEST_CASE("a layer can be called by hand on an inline stream") {

@@ -15,7 +15,9 @@
 #include <doctest/doctest.h>
 
 #include <algorithm>
+#include <atomic>
 #include <cstddef>
+#include <memory>
 #include <vector>
 
 namespace pipeline_skips_test {
@@ -41,6 +43,36 @@ struct StagesOf {
       end = first;
     }
     return partition;
+  }
+};
+
+/// Hands on what it takes, and counts the copies of the carried tensor and of its gradient.
+struct Passer {
+  ToyTypes types{};
+  std::shared_ptr<std::atomic<int>> copies = std::make_shared<std::atomic<int>>(0);
+
+  ParameterTable parameters() const { return {}; }
+  TensorTable input(BatchShape shape) const { return ToyJoin{types}.input(shape); }
+  TensorTable boundary(BatchShape shape) const { return input(shape); }
+  Footprint footprint(BatchShape) const { return {}; }
+  Carries carries() const { return {.tensors = 1, .gradients = 1}; }
+  void forward(ForwardContext<HostStream>& ctx) const {
+    if (ctx.wants_output()) {
+      ctx.stream().copy(ctx.output(0), ctx.input(0));
+      hand_on(ctx.stream(), ctx.output(1), ctx.input(1));
+    }
+  }
+  void backward(BackwardContext<HostStream>& ctx) const {
+    ctx.stream().copy(ctx.input_gradient(0), ctx.output_gradient(0));
+    hand_on(ctx.stream(), ctx.input_gradient(1), ctx.output_gradient(1));
+  }
+
+ private:
+  void hand_on(HostStream& stream, DeviceTensor const& to, DeviceTensor const& from) const {
+    if (to.device_pointer() != from.device_pointer()) {
+      ++*copies;
+      stream.copy(to, from);
+    }
   }
 };
 
@@ -84,6 +116,32 @@ TEST_CASE("a pipeline carries tensors past layers as the serial oracle does, bit
       }
     }
   }
+}
+
+TEST_CASE(
+    "carried tensors and their gradients are copied where they enter and leave a stage alone") {
+  Passer const passer{};
+  Sequential const model{ToyInput{}, fork(ToyDense{}), repeat(6, passer), ToyJoin{}, ToyLoss{}};
+  ToyData const data(3, {2, 3}, 11);
+  auto const copies = [&](std::size_t layers, Checkpoints checkpoints) {
+    HostBackend backend(host_devices(1));
+    Pipeline pipeline{model,
+                      Sgd(),
+                      backend,
+                      small_options(checkpoints),
+                      Policies{.partitioner = StagesOf{layers}}};
+    passer.copies->store(0);
+    pipeline.forward_backward(data.batch());
+    pipeline.step();
+    pipeline.synchronize();
+    return passer.copies->load();
+  };
+  CHECK(copies(10, Checkpoints::stages) == 0);
+  // Of a micro-batch: layer 4 at the end of the forward stage, layer 5 at both borders of the fused
+  // stage, and the gradient in layer 4 at the beginning of the backward stage.
+  CHECK(copies(5, Checkpoints::stages) == 3 * 4);
+  // In the forward stage each layer hands a checkpoint to the host.
+  CHECK(copies(5, Checkpoints::layers) == 3 * 6);
 }
 
 TEST_CASE("the gradients of a model with skip connections equal finite differences") {
