@@ -12,6 +12,8 @@
 
 #include <doctest/doctest.h>
 
+#include <string>
+
 namespace skip_layer_test {
 
 namespace {
@@ -80,6 +82,42 @@ TEST_CASE("a skip layer says of itself what its layer says, beside the carried t
   CHECK(!input.backward_reads_parameters);
   CHECK(!HasSideInputs<SkipLayer<ToyDense, SkipRole::past>>);
   CHECK(!HasBackwardReads<SkipLayer<ToyDense, SkipRole::past>>);
+}
+
+TEST_CASE("a layer that does not carry what it says is found") {
+  enum class Lie { none, tensor, gradient, writes };
+  struct Liar : ToyMark {
+    Lie lie = Lie::none;
+    TensorTable input(BatchShape shape) const { return ToyJoin{types}.input(shape); }
+    TensorTable boundary(BatchShape shape) const { return input(shape); }
+    Carries carries() const { return {.tensors = 1, .gradients = 1}; }
+    void forward(ForwardContext<HostStream>& ctx) const {
+      ctx.stream().copy(ctx.output(0), ctx.input(0));
+      if (ctx.output(1).device_pointer() != ctx.input(1).device_pointer()) {
+        ctx.stream().copy(ctx.output(1), ctx.input(lie == Lie::tensor ? 0 : 1));
+      } else if (lie == Lie::writes) {
+        ctx.stream().launch([skip = ctx.output<float>(1)] { skip[0] += 1; });
+      }
+    }
+    void backward(BackwardContext<HostStream>& ctx) const {
+      ctx.stream().copy(ctx.input_gradient(0), ctx.output_gradient(0));
+      if (ctx.input_gradient(1).device_pointer() != ctx.output_gradient(1).device_pointer()) {
+        ctx.stream().copy(ctx.input_gradient(1), ctx.output_gradient(lie == Lie::gradient ? 0 : 1));
+      }
+    }
+  };
+  auto const finding = [](Lie lie) {
+    HostBackend backend;
+    Liar liar;
+    liar.lie = lie;
+    auto const findings = testing::check_layer(liar, backend);
+    return findings.empty() ? "" : findings.front();
+  };
+  CHECK(finding(Lie::none) == "");
+  CHECK(contains(finding(Lie::tensor), "with carried tensors in place: output 'skip'[0] is"));
+  CHECK(contains(finding(Lie::gradient), "in place: input gradient 'skip'[0] is"));
+  CHECK(
+      contains(finding(Lie::writes), "forward writes to input 'skip'[0], which it may only read"));
 }
 
 TEST_CASE("a fork needs workspace for the sum of two gradients, the other skip layers need none") {
