@@ -51,9 +51,9 @@ template <LayerDescription L>
 /// \brief Layer \p L with one more tensor in its boundary, the last one: the carried tensor. All
 /// else, from its parameters to its name, is that of the layer.
 ///
-/// The carried tensor reaches the boundary by a copy on the device. Its gradient goes back by a
-/// copy, or is added to the one that the layer itself computes; see \ref AddsTensors. The layer's
-/// own tensors keep their numbers and names.
+/// The carried tensor reaches the boundary by a copy on the device, unless it lies there already
+/// (rule 12 of \ref Layer). Its gradient goes back likewise, or is added to the one that the layer
+/// itself computes; see \ref AddsTensors. The layer's own tensors keep their numbers and names.
 template <LayerDescription L, SkipRole role>
 class SkipLayer {
  public:
