@@ -197,10 +197,12 @@ ROUNDPIPE_INLINE StageLayout lay_out_stage(ModelDescription const& model,
   // The most that a place for what passes between layers holds of the boundary behind layer i.
   auto const alternating_bytes = [&](std::size_t i) {
     auto const& boundary = layers[i].boundary;
-    if (i == last || one_by_one || (!runs_backward(kind) && hands_on(i))) {
+    if (runs_backward(kind) && (i == last || one_by_one)) {
       return boundary.bytes();
     }
-    auto const apart = runs_backward(kind) ? gradients_apart(i) : tensors_apart(i);
+    auto const apart = runs_backward(kind) ? gradients_apart(i)
+                       : hands_on(i)       ? layers[i].carries.tensors
+                                           : tensors_apart(i);
     return boundary.first(boundary.size() - apart).bytes();
   };
 
