@@ -54,6 +54,8 @@ set(ROUNDPIPE_CORE_HEADERS
   include/roundpipe/model/pass_costs.hpp
   include/roundpipe/model/sequential.hpp
   include/roundpipe/model/shape_cache.hpp
+  include/roundpipe/model/skip.hpp
+  include/roundpipe/model/skip_layer.hpp
   include/roundpipe/model/stage_passes.hpp
   include/roundpipe/model/working_set.hpp
   include/roundpipe/optim/adamw.hpp
@@ -112,6 +114,7 @@ set(ROUNDPIPE_CORE_HEADERS
   include/roundpipe/graph/sequence_order.hpp
   include/roundpipe/graph/timeline.hpp
   include/roundpipe/graph/verify.hpp
+  include/roundpipe/memory/boundary_place.hpp
   include/roundpipe/memory/freed_space.hpp
   include/roundpipe/memory/host_memory_plan.hpp
   include/roundpipe/memory/host_rings.hpp
@@ -119,6 +122,7 @@ set(ROUNDPIPE_CORE_HEADERS
   include/roundpipe/memory/live_bytes.hpp
   include/roundpipe/memory/memory_limit.hpp
   include/roundpipe/memory/memory_plan.hpp
+  include/roundpipe/memory/slot_times.hpp
   include/roundpipe/memory/stage_budget.hpp
   include/roundpipe/memory/stage_layout.hpp
   include/roundpipe/memory/stage_memory.hpp
@@ -317,7 +321,9 @@ set(ROUNDPIPE_CUDA_HOST_HEADERS
   include/roundpipe/cuda/cuda_slab.hpp
   include/roundpipe/cuda/cuda_status.hpp
   include/roundpipe/cuda/cuda_stream.hpp
+  include/roundpipe/cuda/ptx_library.hpp
   include/roundpipe/cuda/rounding.hpp
+  include/roundpipe/cuda/tensor_sums.hpp
 )
 
 # CUDA for nvcc.
@@ -413,6 +419,7 @@ set(ROUNDPIPE_DEFINITIONS
   include/roundpipe/graph/impl/sequence_order.ipp
   include/roundpipe/graph/impl/timeline.ipp
   include/roundpipe/graph/impl/verify.ipp
+  include/roundpipe/memory/impl/boundary_place.ipp
   include/roundpipe/memory/impl/host_memory_plan.ipp
   include/roundpipe/memory/impl/host_rings.ipp
   include/roundpipe/memory/impl/landing_rings.ipp

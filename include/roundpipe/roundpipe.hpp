@@ -69,6 +69,7 @@
 #include <roundpipe/graph/sequence_order.hpp>
 #include <roundpipe/graph/timeline.hpp>
 #include <roundpipe/graph/verify.hpp>
+#include <roundpipe/memory/boundary_place.hpp>
 #include <roundpipe/memory/freed_space.hpp>
 #include <roundpipe/memory/host_memory_plan.hpp>
 #include <roundpipe/memory/host_rings.hpp>
@@ -76,6 +77,7 @@
 #include <roundpipe/memory/live_bytes.hpp>
 #include <roundpipe/memory/memory_limit.hpp>
 #include <roundpipe/memory/memory_plan.hpp>
+#include <roundpipe/memory/slot_times.hpp>
 #include <roundpipe/memory/stage_budget.hpp>
 #include <roundpipe/memory/stage_layout.hpp>
 #include <roundpipe/memory/stage_memory.hpp>
@@ -90,6 +92,8 @@
 #include <roundpipe/model/pass_costs.hpp>
 #include <roundpipe/model/sequential.hpp>
 #include <roundpipe/model/shape_cache.hpp>
+#include <roundpipe/model/skip.hpp>
+#include <roundpipe/model/skip_layer.hpp>
 #include <roundpipe/model/stage_passes.hpp>
 #include <roundpipe/model/working_set.hpp>
 #include <roundpipe/optim/adamw.hpp>

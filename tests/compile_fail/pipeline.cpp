@@ -39,6 +39,7 @@ struct Right {
   FlopCount work(BatchShape) const { return {}; }
   std::vector<Bytes> save_levels(BatchShape) const { return {}; }
   bool backward_reads_parameters() const { return true; }
+  Carries carries() const { return {}; }
   std::string name() const { return "right"; }
 };
 

@@ -81,7 +81,79 @@ void check_rounding(std::size_t count, std::size_t offset) {
   }
 }
 
+/// Tensor \p i of several that follow each other in \p memory, from element \p offset of each on.
+template <class T>
+DeviceTensor tensor(DeviceBytes memory, std::size_t i, std::size_t count, std::size_t offset) {
+  auto const bytes = (count + offset) * sizeof(T);
+  return {memory.subspan(i * bytes + offset * sizeof(T), count * sizeof(T)),
+          {static_cast<std::int64_t>(count)},
+          dtype_of<T>};
+}
+
+template <class T>
+void check_sum(std::size_t count, std::size_t offset) {
+  cu::CudaBackend backend(two_workers());
+  auto stream = backend.make_stream(d1, LaneKind::compute);
+  auto const numbers = awkward_numbers(2 * (count + offset));
+  auto host = backend.allocate_host(numbers.size() * sizeof(T));
+  auto* const values = reinterpret_cast<T*>(host.bytes().data());
+  for (std::size_t i = 0; i < numbers.size(); ++i) {
+    values[i] = T(numbers[i]);
+  }
+  auto const device = backend.allocate_device(d1, 2 * host.bytes().size());
+  auto const memory = DeviceBytes(device.bytes()).subspan(0, host.bytes().size());
+  auto const copied = DeviceBytes(device.bytes()).subspan(host.bytes().size(), memory.size());
+  auto const to = tensor<T>(memory, 0, count, offset);
+  auto const from = tensor<T>(memory, 1, count, offset);
+  stream.copy(memory, host.bytes());
+  stream.fill(copied, std::byte{});
+  stream.add(to, from);
+  stream.copy(tensor<T>(copied, 0, count, offset), to);
+  auto const result = backend.allocate_host(device.bytes().size());
+  stream.copy(result.bytes(), device.bytes());
+  stream.synchronize();
+  auto const* const results = reinterpret_cast<T const*>(result.bytes().data());
+  std::size_t wrong = 0;
+  for (std::size_t i = 0; i < numbers.size(); ++i) {
+    auto const inside = i >= offset && i < offset + count;
+    auto const sum = inside ? T(values[i] + values[i + count + offset]) : values[i];
+    auto const there = inside ? sum : T{};
+    auto const same = [](T a, T b) {
+      return std::memcmp(&a, &b, sizeof(T)) == 0 || (a != a && b != b);
+    };
+    wrong += same(results[i], sum) && same(results[numbers.size() + i], there) ? 0 : 1;
+  }
+  CHECK(wrong == 0);
+}
+
 }  // namespace
+
+TEST_CASE("tensors are added and copied on their device with the bits of the host") {
+  for (std::size_t const count : {std::size_t{0}, std::size_t{5}, std::size_t{1'200'003}}) {
+    for (std::size_t const offset : {std::size_t{0}, std::size_t{1}}) {
+      CAPTURE(count);
+      CAPTURE(offset);
+      check_sum<double>(count, offset);
+      check_sum<float>(count, offset);
+      check_sum<BFloat16>(count, offset);
+      check_sum<Float16>(count, offset);
+    }
+  }
+}
+
+TEST_CASE("tensors of other sizes or types are refused, and integers have no sum") {
+  cu::CudaBackend backend(one_worker());
+  auto stream = backend.make_stream(d0, LaneKind::compute);
+  auto const memory = backend.allocate_device(d0, 256);
+  DeviceTensor const four{memory.bytes(), {4}, DType::f32};
+  DeviceTensor const five{memory.bytes(), {5}, DType::f32};
+  DeviceTensor const halves{memory.bytes(), {4}, DType::f16};
+  DeviceTensor const integers{memory.bytes(), {4}, DType::i32};
+  CHECK(error_of([&] { stream.copy(four, five); }).code() == Errc::invalid_argument);
+  CHECK(error_of([&] { stream.copy(four, halves); }).code() == Errc::invalid_argument);
+  CHECK(error_of([&] { stream.add(four, five); }).code() == Errc::invalid_argument);
+  CHECK(error_of([&] { stream.add(integers, integers); }).code() == Errc::invalid_argument);
+}
 
 TEST_CASE("copies move every byte, up and down, also on the caller's stream") {
   cudaStream_t mine = nullptr;

@@ -15,6 +15,7 @@
 #include <support/property.hpp>
 #include <support/smallest_budget.hpp>
 #include <support/toy_model.hpp>
+#include <support/toy_skips.hpp>
 
 #include <doctest/doctest.h>
 #include <rapidcheck.h>
@@ -391,6 +392,15 @@ TEST_CASE("a pipeline trains transformers as the serial oracle does, bit for bit
     config.frozen_embedding = mix.frozen && mix.seed % 2 == 0;
     config.frozen_blocks = mix.frozen ? config.layers / 2 : 0;
     check_equal<Text>(mix, nn::transformer<nn::HostOps<float>>(config), {2, 5});
+  });
+}
+
+TEST_CASE("a pipeline carries tensors past layers as the serial oracle does, bit for bit") {
+  check_cases([] {
+    auto const mix = any_mix();
+    ToyTypes const types{3, mix.dtype, mix.dtype, mix.frozen ? 1U : 0U};
+    auto const model = toy_skips(types, any_number("before", 0, 3), any_number("readers", 0, 3));
+    check_equal<ToyData>(mix, model, {2, 3});
   });
 }
 

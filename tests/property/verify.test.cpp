@@ -9,6 +9,7 @@
 #include <roundpipe/policies/unplanned_transfers.hpp>
 #include <roundpipe/schedule/round_robin_schedule.hpp>
 #include <support/own_policies.hpp>
+#include <support/property.hpp>
 #include <support/training_graphs.hpp>
 
 #include <doctest/doctest.h>

@@ -40,6 +40,7 @@ static_assert(!HasSideInputs<Smallest> && HasSideInputs<Full>);
 static_assert(!HasResults<Smallest> && HasResults<Full>);
 static_assert(!HasWork<Smallest> && HasWork<Full>);
 static_assert(!HasSaveLevels<Smallest> && HasSaveLevels<Full>);
+static_assert(!HasCarries<Smallest> && HasCarries<Full>);
 static_assert(!HasName<Smallest> && HasName<Full>);
 static_assert(!HasBackwardReads<Smallest> && HasBackwardReads<Full>);
 
@@ -151,6 +152,10 @@ static_assert(!HasSideInputs<SideInputsWithoutShape>);
 static_assert(!HasResults<ResultsAsShape>);
 static_assert(!HasWork<WorkAsOneNumber>);
 static_assert(!HasName<NameAsNumber>);
+struct CarriesAsNumber {
+  int carries() const;
+};
+static_assert(!HasCarries<CarriesAsNumber>);
 
 // The types that layers see: device memory does not convert to host memory, nor the reverse.
 static_assert(!std::convertible_to<DeviceSpan<float>, HostSpan<float>>);

@@ -49,6 +49,7 @@ struct FullLayerArchetype : LossLayerArchetype<Stream> {
   ConvertsTo<FlopCount> work(BatchShape) const { return {}; }
   ConvertsTo<std::vector<Bytes>> save_levels(BatchShape) const { return {}; }
   ConvertsTo<bool> backward_reads_parameters() const { return {}; }
+  ConvertsTo<Carries> carries() const { return {}; }
   ConvertsTo<std::string> name() const { return {}; }
 };
 

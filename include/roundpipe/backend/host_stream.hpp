@@ -13,6 +13,7 @@
 #include <roundpipe/core/dtype.hpp>
 #include <roundpipe/core/error.hpp>
 #include <roundpipe/core/span.hpp>
+#include <roundpipe/core/tensor.hpp>
 
 #include <concepts>
 #include <cstddef>
@@ -75,6 +76,14 @@ class HostStream {
   /// \throws Error (invalid_argument) when the sizes differ.
   void copy(HostBytes to, DeviceSpan<std::byte const> from);
 
+  /// Copies the elements of \p from, of the same device.
+  /// \throws Error (invalid_argument) when the sizes or the types differ.
+  void copy(DeviceTensor const& to, DeviceTensor const& from);
+
+  /// Adds the elements of \p from to those of \p to; sums of 16-bit types are rounded once.
+  /// \throws Error (invalid_argument) when the sizes or the types differ, or they are integers.
+  void add(DeviceTensor const& to, DeviceTensor const& from);
+
   /// Sets every byte of \p to.
   void fill(DeviceBytes to, std::byte value);
 
@@ -126,7 +135,7 @@ class HostStream {
   std::shared_ptr<detail::HostLane> lane_;
 };
 
-static_assert(BackendStream<HostStream, HostEvent, HostFence>);
+static_assert(BackendStream<HostStream, HostEvent, HostFence> && AddsTensors<HostStream>);
 
 }  // namespace roundpipe
 

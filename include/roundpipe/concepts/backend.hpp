@@ -10,6 +10,7 @@
 #include <roundpipe/core/id.hpp>
 #include <roundpipe/core/lane.hpp>
 #include <roundpipe/core/span.hpp>
+#include <roundpipe/core/tensor.hpp>
 
 #include <concepts>
 #include <cstddef>
@@ -77,7 +78,7 @@ concept BackendFence =
 /// 5. Copies of one direction on one device share a copy engine, which never preempts a copy in
 ///    flight.
 ///
-/// Opt-in: `annotate` (\ref HasAnnotate).
+/// Opt-ins: `annotate` (\ref HasAnnotate); `copy` of tensors and `add` (\ref AddsTensors).
 template <class S, class Event, class Fence>
 concept BackendStream = std::movable<S> && requires(S& stream,
                                                     Event& event,
@@ -153,6 +154,16 @@ concept Backend =
 /// \brief A stream that names the following work for errors and profilers; null ends the name.
 template <class S>
 concept HasAnnotate = requires(S& stream, char const* label) { stream.annotate(label); };
+
+/// \brief A stream that copies and adds tensors of its own device: `copy(to, from)` and `add(to,
+/// from)`, which adds each element of \p from to that of \p to and rounds the sum once to their
+/// type (to nearest, ties to even). Both refuse tensors of other sizes or types, and integers
+/// cannot be added. Reason: skip connections carry tensors past layers, and add up their gradients.
+template <class S>
+concept AddsTensors = requires(S& stream, DeviceTensor const& to, DeviceTensor const& from) {
+  stream.copy(to, from);
+  stream.add(to, from);
+};
 
 /// \brief Devices that tell what the process holds of the host's memory besides slabs. The host's
 /// budget then counts it, too.

@@ -21,6 +21,7 @@
 /// | `work(shape)`                  | opt-in: FLOPs, for the estimated cost model                 |
 /// | `save_levels(shape)`           | opt-in: prefixes of `saved()` that are worth keeping        |
 /// | `backward_reads_parameters()`  | opt-in: false frees their memory before the backward        |
+/// | `carries()`                    | opt-in: tensors that it hands on as it takes them           |
 /// | `name()`                       | opt-in: what plans, errors and timelines call it            |
 ///
 /// The names of opt-ins are reserved: a public member that has such a name, but another form, does
@@ -34,6 +35,7 @@
 #include <roundpipe/core/tensor.hpp>
 
 #include <concepts>
+#include <cstddef>
 #include <cstdint>
 #include <span>
 #include <string>
@@ -57,6 +59,16 @@ struct FlopCount {
   /// Opt-in, by save level from 0, without the last: of the recomputation that finds the level when
   /// nobody reads its output. Not known: as many as of the forward.
   std::vector<double> replay_flops = {};
+};
+
+/// Tensors that a layer hands on as it takes them: the last ones of its boundary are the last ones
+/// of its input.
+struct Carries {
+  std::size_t tensors = 0;
+  /// So many of these, the last ones, have gradients that go back unchanged, too.
+  std::size_t gradients = 0;
+
+  friend constexpr bool operator==(Carries const&, Carries const&) noexcept = default;
 };
 
 /// \brief A layer that lists its trained tensors.
@@ -141,6 +153,12 @@ concept HasBackwardReads = requires(L const& layer) {
   { layer.backward_reads_parameters() } -> std::convertible_to<bool>;
 };
 
+/// \brief A layer that says which tensors it hands on unchanged: rule 12 of \ref Layer.
+template <class L>
+concept HasCarries = requires(L const& layer) {
+  { layer.carries() } -> std::convertible_to<Carries>;
+};
+
 /// \brief A layer that has a name.
 template <class L>
 concept HasName = requires(L const& layer) {
@@ -187,6 +205,11 @@ concept HasName = requires(L const& layer) {
 ///     side inputs; `backward` also output gradients and what the forward saved. Reason: a backward
 ///     runs again on the same tensors where costs are measured, and both halves of a split backward
 ///     read the output gradients. `workspace()` is for scratch.
+/// 12. Carried tensors (`carries()`) have the same shapes and types in input and boundary. Their
+///     elements are the same, and so are the gradients of so many as it says. The output may *be*
+///     the input, and the input gradient the output gradient: at the same address, and then the
+///     layer leaves it alone; reason: inside of a stage a tensor that goes past layers need not be
+///     copied.
 template <class L, class Stream>
 concept Layer = std::copy_constructible<L> && LayerDescription<L> && HasForward<L, Stream> &&
                 HasBackward<L, Stream>;

@@ -63,6 +63,9 @@ struct LayerChecker {
         "a layer's member 'backward_reads_parameters' must be 'bool "
         "backward_reads_parameters() const'");
     static_assert(
+        HasCarries<L> || !requires { &L::carries; },
+        "a layer's member 'carries' must be 'Carries carries() const'");
+    static_assert(
         HasName<L> || !requires { &L::name; },
         "a layer's member 'name' must be 'std::string name() const'");
     if constexpr (!std::is_void_v<Stream>) {
@@ -130,6 +133,10 @@ consteval bool check_stream() {
   static_assert(
       HasAnnotate<S> || !requires { &S::annotate; },
       "a stream's member 'annotate' must be 'void annotate(char const*)'");
+  static_assert(
+      AddsTensors<S> || !requires { &S::add; },
+      "a stream with 'add' needs 'void add(DeviceTensor const&, DeviceTensor const&)' and 'void "
+      "copy(DeviceTensor const&, DeviceTensor const&)'");
   return true;
 }
 

@@ -82,9 +82,11 @@ class LayerContext {
     return TensorCarver{tensors_->workspace};
   }
 
- protected:
+  /// All facts and all tensors, for a layer that calls another one with a part of them.
   [[nodiscard]] LayerCall const& call() const noexcept { return *call_; }
   [[nodiscard]] LayerTensors const& tensors() const noexcept { return *tensors_; }
+
+ protected:
   template <class T>
   [[nodiscard]] TensorAs<T> find(TensorList list, TensorKey const& key) const {
     auto const layer = call_->random.layer;

@@ -90,6 +90,8 @@ class TensorTable {
   [[nodiscard]] Bytes offset(std::size_t i) const noexcept { return offsets_[i]; }
   /// The bytes of the block, padding included.
   [[nodiscard]] Bytes bytes() const noexcept { return bytes_; }
+  /// The first \p count tensors. Precondition: the table has so many.
+  [[nodiscard]] TensorTable first(std::size_t count) const;
 
   [[nodiscard]] auto begin() const noexcept { return specs_.begin(); }
   [[nodiscard]] auto end() const noexcept { return specs_.end(); }
@@ -150,6 +152,9 @@ class DeviceTensor {
   Shape shape_;
   DType dtype_ = DType::f32;
 };
+
+/// \throws Error (invalid_argument) unless both have the same element type and number of elements.
+void require_alike(DeviceTensor const& a, DeviceTensor const& b);
 
 /// Replaces \p list by views of the tensors in \p block that \p table describes.
 void views(std::vector<DeviceTensor>& list, TensorTable const& table, DeviceBytes block);

@@ -6,10 +6,12 @@
 /// \brief Streams of the CUDA backend.
 
 #include <roundpipe/concepts/backend.hpp>
+#include <roundpipe/core/dtype.hpp>
 #include <roundpipe/core/error.hpp>
 #include <roundpipe/core/half.hpp>
 #include <roundpipe/core/id.hpp>
 #include <roundpipe/core/span.hpp>
+#include <roundpipe/core/tensor.hpp>
 #include <roundpipe/cuda/cuda_event.hpp>
 #include <roundpipe/cuda/cuda_fence.hpp>
 #include <roundpipe/cuda/cuda_resources.hpp>
@@ -20,6 +22,7 @@
 #include <roundpipe/cuda/device/stream.hpp>
 #include <roundpipe/cuda/device/stream_memory_ops.hpp>
 #include <roundpipe/cuda/rounding.hpp>
+#include <roundpipe/cuda/tensor_sums.hpp>
 
 #include <cuda/stream_ref>
 #include <cuda_runtime_api.h>
@@ -148,6 +151,25 @@ class CudaStream {
     copy(to.data(), from.device_pointer(), to.size(), ::cudaMemcpyDeviceToHost);
   }
 
+  /// Copies the elements of \p from, which lies on the same device.
+  /// \throws Error (invalid_argument) when the sizes or the types differ.
+  void copy(DeviceTensor const& to, DeviceTensor const& from) {
+    require_alike(to, from);
+    copy(to.device_pointer(), from.device_pointer(), to.size_bytes(), ::cudaMemcpyDeviceToDevice);
+  }
+
+  /// Adds the elements of \p from to those of \p to; sums of 16-bit types are rounded once.
+  /// \throws Error (invalid_argument) when the sizes or the types differ, or they are integers.
+  void add(DeviceTensor const& to, DeviceTensor const& from) {
+    require_alike(to, from);
+    require(
+        is_floating(to.dtype()), Errc::invalid_argument, "a stream adds floating tensors alone");
+    if (!status_->aborted()) {
+      CurrentDevice const current(device_);
+      resources_->get<detail::SumKernels>().add(handle_, to, from);
+    }
+  }
+
   /// Sets every byte of \p to.
   void fill(DeviceBytes to, std::byte value) {
     if (!to.empty() && !status_->aborted()) {
@@ -241,6 +263,6 @@ class CudaStream {
   ::nvtxRangeId_t range_ = no_range;
 };
 
-static_assert(BackendStream<CudaStream, CudaEvent, CudaFence>);
+static_assert(BackendStream<CudaStream, CudaEvent, CudaFence> && AddsTensors<CudaStream>);
 
 }  // namespace roundpipe::cu

@@ -4,20 +4,14 @@
 
 /// \file
 /// \brief Rounds fp32 to a 16-bit type on a device.
-///
-/// The kernels are PTX, which the driver compiles for the device at hand, so that the backend is
-/// complete for programs that nvcc never sees.
 
-#include <roundpipe/core/id.hpp>
-#include <roundpipe/cuda/device/current_device.hpp>
-#include <roundpipe/cuda/device/error.hpp>
+#include <roundpipe/cuda/ptx_library.hpp>
 
 #include <cuda_runtime_api.h>
 
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
-#include <new>
 #include <string>
 
 namespace roundpipe::cu::detail {
@@ -25,28 +19,11 @@ namespace roundpipe::cu::detail {
 /// The kernels, for all devices.
 class RoundingKernels {
  public:
-  /// Loads them; the driver compiles them for a device at their first launch there. Some device
-  /// with a context must be current.
-  RoundingKernels() : device_(current_device()) {
-    auto const code =
-        ".version 7.0\n.target sm_80\n.address_size 64\n" + entry("bf16") + entry("f16");
-    check(::cudaLibraryLoadData(&library_, code.c_str(), nullptr, nullptr, 0, nullptr, nullptr, 0),
-          "cudaLibraryLoadData");
-    try {
-      check(::cudaLibraryGetKernel(&to_bf16_, library_, "round_bf16"), "cudaLibraryGetKernel");
-      check(::cudaLibraryGetKernel(&to_f16_, library_, "round_f16"), "cudaLibraryGetKernel");
-    } catch (...) {
-      (void)::cudaLibraryUnload(library_);
-      throw;
-    }
-  }
-  RoundingKernels(RoundingKernels const&) = delete;
-  RoundingKernels& operator=(RoundingKernels const&) = delete;
-  /// No launch may be under way.
-  ~RoundingKernels() {
-    CurrentDevice const current(device_, std::nothrow);
-    (void)::cudaLibraryUnload(library_);
-  }
+  /// Loads them; see \ref PtxLibrary.
+  RoundingKernels()
+      : library_(entry("bf16") + entry("f16")),
+        to_bf16_(library_.kernel("round_bf16")),
+        to_f16_(library_.kernel("round_f16")) {}
 
   [[nodiscard]] ::cudaKernel_t to_bf16() const noexcept { return to_bf16_; }
   [[nodiscard]] ::cudaKernel_t to_f16() const noexcept { return to_f16_; }
@@ -65,16 +42,7 @@ class RoundingKernels {
     std::uint64_t quads = aligned ? count / 4 : 0;
     std::uint64_t numbers = count;
     void* arguments[] = {&to, &from, &quads, &numbers};
-    constexpr std::size_t threads = 256;
-    constexpr std::size_t most_blocks = 4096;
-    auto const work = std::max<std::size_t>(quads, count - 4 * quads);
-    ::cudaLaunchConfig_t config{};
-    config.gridDim =
-        dim3(static_cast<unsigned>(std::min((work + threads - 1) / threads, most_blocks)));
-    config.blockDim = dim3(threads);
-    config.stream = stream;
-    check(::cudaLaunchKernelExC(&config, reinterpret_cast<void const*>(kernel), arguments),
-          "cudaLaunchKernelExC");
+    PtxLibrary::launch(kernel, stream, std::max<std::size_t>(quads, count - 4 * quads), arguments);
   }
 
  private:
@@ -139,10 +107,9 @@ end:
 )";
   }
 
-  DeviceId device_;
-  ::cudaLibrary_t library_ = nullptr;
-  ::cudaKernel_t to_bf16_ = nullptr;
-  ::cudaKernel_t to_f16_ = nullptr;
+  PtxLibrary library_;
+  ::cudaKernel_t to_bf16_;
+  ::cudaKernel_t to_f16_;
 };
 
 }  // namespace roundpipe::cu::detail

@@ -9,6 +9,7 @@
 #include <roundpipe/config.hpp>
 #include <roundpipe/core/bytes.hpp>
 #include <roundpipe/core/id.hpp>
+#include <roundpipe/memory/boundary_place.hpp>
 #include <roundpipe/model/model_description.hpp>
 #include <roundpipe/model/parameter_blocks.hpp>
 #include <roundpipe/model/stage_passes.hpp>
@@ -21,25 +22,15 @@
 
 namespace roundpipe {
 
-/// A part of a device's memory.
-enum class Area : std::uint8_t { none, activations_in, activations_out, scratch };
-
-/// Bytes in an area; the offset counts from the entry's beginning.
-struct Place {
-  Area area = Area::none;
-  Bytes offset = 0;
-  Bytes bytes = 0;
-};
-
 /// Where a layer of a stage finds its tensors.
 struct LayerPlaces {
-  Place input;
-  Place output;
+  BoundaryPlace input;
+  BoundaryPlace output;
   Place side_inputs;
   Place saved;  ///< Behind what the host keeps of it, which lies in an entry of \c saves.
   Place workspace;
-  Place output_gradient;
-  Place input_gradient;
+  BoundaryPlace output_gradient;
+  BoundaryPlace input_gradient;
 };
 
 /// Where a layer's use of a block lies in the stage's parameter and gradient entries.
@@ -113,10 +104,12 @@ struct StageLayout {
 /// Parameters, gradients, saved activations and a backward stage's inner boundaries add up over the
 /// layers, but a block's parameters count once, however many layers use it; workspace takes the
 /// maximum; a forward stage's inner boundaries and a backward stage's inner gradients alternate
-/// between two places. Checkpoints have places in the entries. Where every boundary is one, layers
-/// are recomputed one by one, and saved activations take the maximum, too. The last micro-batch's
-/// backward rounds gradients layer by layer, from the last to the first; a use's rounded gradients
-/// take the place of sums that are rounded before, if these leave room.
+/// between two places. Tensors that layers carry, and their gradients, stay at one place until a
+/// layer takes them or the stage hands them on (\ref BoundaryPlace::apart). Checkpoints have places
+/// in the entries. Where every boundary is one, layers are recomputed one by one, and saved
+/// activations take the maximum, too. The last micro-batch's backward rounds gradients layer by
+/// layer, from the last to the first; a use's rounded gradients take the place of sums that are
+/// rounded before, if these leave room.
 [[nodiscard]] StageLayout lay_out_stage(ModelDescription const& model,
                                         ParameterBlocks const& blocks,
                                         StageKind kind,

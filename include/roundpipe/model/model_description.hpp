@@ -25,6 +25,7 @@ struct LayerFacts : LayerTables {
   FlopCount work;                  ///< Zero when the layer does not count.
   bool is_loss = false;
   bool backward_reads_parameters = true;
+  Carries carries;
 };
 
 /// All layers of a model at the capacity of a micro-batch.
@@ -101,12 +102,16 @@ template <LayerDescription L>
   if constexpr (HasBackwardReads<L>) {
     facts.backward_reads_parameters = layer.backward_reads_parameters();
   }
+  if constexpr (HasCarries<L>) {
+    facts.carries = layer.carries();
+  }
   return facts;
 }
 
 namespace detail {
 
-/// \throws Error (invalid_argument) where the facts of \p layer break rule 9 or 10 of \ref Layer.
+/// \throws Error (invalid_argument) where the facts of \p layer break rule 9, 10 or 12 of \ref
+/// Layer.
 void check_layer(ModelDescription const& model, std::size_t layer);
 
 /// Whether the tensors of both tables agree in shape and type; names are free.
@@ -130,9 +135,9 @@ struct DescribeLayer {
 }  // namespace detail
 
 /// Asks every layer of \p model for its tables at \p capacity and checks that they fit together.
-/// \throws Error (invalid_argument) for extents below 1, where a layer breaks rule 9 or 10 of \ref
-///         Layer, or when the last layer is no loss layer or another one is; (boundary_mismatch)
-///         when a layer takes other tensors than it is handed.
+/// \throws Error (invalid_argument) for extents below 1, where a layer breaks rule 9, 10 or 12 of
+///         \ref Layer, or when the last layer is no loss layer or another one is;
+///         (boundary_mismatch) when a layer takes other tensors than it is handed.
 template <DescribedModel M>
 [[nodiscard]] ModelDescription describe(M const& model, BatchShape capacity) {
   require(capacity.rows >= 1 && capacity.length >= 1,

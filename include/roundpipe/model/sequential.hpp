@@ -29,32 +29,61 @@ template <class L>
   return {count, std::move(layer)};
 }
 
+/// Consecutive layers that stand in a \ref Sequential as one part, as those of a skip connection.
+template <class... Layers>
+struct Section {
+  std::tuple<Repeat<Layers>...> runs;
+};
+
 namespace detail {
+/// The runs of a part of a model, as a tuple.
 template <class T>
-struct RunOf {
-  using type = Repeat<T>;
-  static type make(T layer) { return {1, std::move(layer)}; }
+struct RunsOf {
+  using type = std::tuple<Repeat<T>>;
+  static type make(T layer) { return {Repeat<T>{1, std::move(layer)}}; }
 };
 template <class L>
-struct RunOf<Repeat<L>> {
-  using type = Repeat<L>;
-  static type make(type run) { return run; }
+struct RunsOf<Repeat<L>> {
+  using type = std::tuple<Repeat<L>>;
+  static type make(Repeat<L> run) { return {std::move(run)}; }
+};
+template <class... Layers>
+struct RunsOf<Section<Layers...>> {
+  using type = std::tuple<Repeat<Layers>...>;
+  static type make(Section<Layers...> section) { return std::move(section.runs); }
 };
 
 /// A function object that can be called with a layer of type \p L.
 template <class F, class L>
 concept TakesLayer = requires(F& f, L const& layer) { f(layer); };
+/// The same for the layers of all \p Runs.
+template <class F, class Runs>
+inline constexpr bool takes_layers = false;
+template <class F, class... Layers>
+inline constexpr bool takes_layers<F, std::tuple<Repeat<Layers>...>> =
+    (TakesLayer<F, Layers> && ...);
+
+/// A mark around a layer, which means something inside of a skip connection alone.
+template <class T>
+concept MarkedForSkip = requires { typename T::MarkedForSkip; };
 }  // namespace detail
 
-/// Layers in execution order: `Sequential{embedding, repeat(28, block), head}`.
+/// Layers in execution order: `Sequential{embedding, repeat(28, block), head}`. A part is a layer,
+/// a
+/// \ref repeat or a \ref Section.
 ///
 /// It is a tuple of runs; a layer's number becomes a call through a table made at compile time.
 template <class... Layers>
 class Sequential {
+  static_assert(!(detail::MarkedForSkip<Layers> || ...),
+                "reads_skip(layer) stands inside of a skip(...), whose tensor the layer reads");
+  using Runs = decltype(std::tuple_cat(std::declval<typename detail::RunsOf<Layers>::type>()...));
+
  public:
   template <class... Parts>
     requires(sizeof...(Parts) == sizeof...(Layers) && sizeof...(Parts) > 0)
-  explicit Sequential(Parts... parts) : runs_{detail::RunOf<Parts>::make(std::move(parts))...} {
+  explicit Sequential(Parts... parts)
+      : runs_(std::tuple_cat(detail::RunsOf<Parts>::make(std::move(parts))...)) {
     std::size_t run = 0;
     std::apply(
         [&](auto const&... r) { ((layer_count_ += r.count, ends_[run++] = layer_count_), ...); },
@@ -67,16 +96,16 @@ class Sequential {
   /// Calls \p f with layer number \p id and returns what it returns; \p f must return the same
   /// type for every layer type. Precondition: the layer exists.
   template <class F>
-    requires(detail::TakesLayer<F, Layers> && ...)
+    requires detail::takes_layers<F, Runs>
   decltype(auto) visit(LayerId id, F&& f) const {
     using Function = std::remove_reference_t<F>;
-    using First = typename std::tuple_element_t<0, std::tuple<Layers...>>;
+    using First = decltype(std::tuple_element_t<0, Runs>::layer);
     using Result = std::invoke_result_t<Function&, First const&>;
     using Call = Result (*)(Runs const&, Function&);
     static constexpr auto table = []<std::size_t... I>(std::index_sequence<I...>) {
-      return std::array<Call, sizeof...(Layers)>{
+      return std::array<Call, run_count>{
           +[](Runs const& runs, Function& g) -> Result { return g(std::get<I>(runs).layer); }...};
-    }(std::index_sequence_for<Layers...>{});
+    }(std::make_index_sequence<run_count>{});
     return table[run_of(id)](runs_, f);
   }
 
@@ -91,10 +120,10 @@ class Sequential {
   }
 
  private:
-  using Runs = std::tuple<Repeat<Layers>...>;
+  static constexpr std::size_t run_count = std::tuple_size_v<Runs>;
 
   Runs runs_;
-  std::array<std::size_t, sizeof...(Layers)> ends_{};  // one past each run's last layer
+  std::array<std::size_t, run_count> ends_{};  // one past each run's last layer
   std::size_t layer_count_ = 0;
 };
 

@@ -80,6 +80,7 @@ class ShapeCache {
       auto const& most = capacity_->model.layers[i];
       check_table(model, i, here.input, most.input, "input");
       check_table(model, i, here.boundary, most.boundary, "boundary");
+      check_carried(model, i, here, most);
       check_table(model, i, here.side_inputs, most.side_inputs, "side inputs");
       check_table(model, i, here.results, most.results, "results");
       check_bytes(
@@ -106,6 +107,26 @@ class ShapeCache {
                       "; only the extents may differ");
     }
     check_bytes(model, layer, here.bytes(), most.bytes(), what);
+  }
+
+  /// Carried tensors lie apart from the rest of a boundary: each part fits by itself.
+  static void check_carried(ModelDescription const& model,
+                            std::size_t layer,
+                            LayerFacts const& here,
+                            LayerFacts const& most) {
+    auto const carried = here.carries.tensors;
+    for (auto const table : {&LayerFacts::input, &LayerFacts::boundary}) {
+      auto const own = (here.*table).size() - carried;
+      check_bytes(model,
+                  layer,
+                  (here.*table).first(own).bytes(),
+                  (most.*table).first(own).bytes(),
+                  "tensors before the carried ones");
+      for (std::size_t t = own; t < own + carried; ++t) {
+        check_bytes(
+            model, layer, (here.*table)[t].bytes(), (most.*table)[t].bytes(), "carried tensors");
+      }
+    }
   }
 
   /// What a level keeps, and what it leaves, fit where those of the capacity do.

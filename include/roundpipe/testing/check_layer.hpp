@@ -88,6 +88,7 @@ class LayerRunner {
 ///   parameter; all that it hands on is written, and depends on nothing that no pass has written.
 /// - A pass that runs twice writes the same bits, and so does a replay from each save level.
 /// - Tables and footprint at smaller extents take no more bytes, and name the same tensors.
+/// - Carried tensors (`carries()`) and their gradients go on unchanged, also in place.
 /// - A loss layer multiplies its loss by the gradient scale.
 ///
 /// A layer that writes to the address of an absent gradient ends the process on the host backend.

@@ -67,6 +67,7 @@ struct LayerPass {
   Kind kind = Kind::forward;
   LayerCall call;
   bool gives_parameters = true;
+  bool in_place = false;  ///< Carried tensors, or their gradients, are one tensor each.
 
   [[nodiscard]] char const* name() const noexcept;
   /// Whether the layer may write buffers of \p role.
@@ -87,13 +88,19 @@ class LayerLayout {
   [[nodiscard]] Buffer const& only(Role role) const;
   /// The tensors that \p pass finds in \p block.
   [[nodiscard]] LayerTensors tensors(DeviceBytes block, LayerPass const& pass) const;
+  /// Copies what \p pass has left in place to where it leaves it otherwise.
+  void copy_carried(Image& image, LayerPass const& pass) const;
   /// The text of the place of \p byte, which no buffer holds: "byte 3 behind output 'y'".
   [[nodiscard]] std::string text_of(Bytes byte) const;
 
  private:
   void add(Role role, TensorSpec const& spec, Bytes capacity_bytes, bool present = true);
 
+  /// The buffers of \p role, in the order of their table.
+  [[nodiscard]] std::vector<Buffer> of_role(Role role) const;
+
   LayerTables const* tables_;
+  Carries carries_;
   std::vector<Buffer> buffers_;
   Bytes bytes_ = tensor_alignment_bytes;
 };

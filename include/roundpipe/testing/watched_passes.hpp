@@ -65,6 +65,9 @@ class WatchedPasses {
                       LayerPass const& pass,
                       Outcome const& a,
                       Outcome const& b);
+  /// Runs \p pass again on \p from, with carried tensors in place: it leaves them alone, and all
+  /// else becomes what it is in \p want.
+  void expect_in_place(Outcome const& from, LayerPass pass, Outcome const& want);
 
  private:
   void check_untouched(Outcome const& before, Outcome const& after, LayerPass const& pass);

@@ -376,6 +376,68 @@ Batch batch() {
   return result;
 }
 
+// Takes a tensor that a skip connection has carried past layers.
+struct Join {
+  std::int64_t width = 4;
+
+  ParameterTable parameters() const { return {}; }
+  TensorTable input(BatchShape shape) const {
+    return {{"x", {shape.rows, shape.length, width}}, {"skip", {shape.rows, shape.length, width}}};
+  }
+  TensorTable boundary(BatchShape shape) const {
+    return {{"y", {shape.rows, shape.length, width}}};
+  }
+  Footprint footprint(BatchShape) const { return {}; }
+  void forward(ForwardContext<HostStream>& ctx) const {
+    ctx.stream().launch(
+        [x = ctx.input<float>("x"), skip = ctx.input<float>("skip"), y = ctx.output<float>("y")] {
+          for (std::size_t i = 0; i < y.size(); ++i) {
+            y[i] = x[i] * skip[i];
+          }
+        });
+  }
+  void backward(BackwardContext<HostStream>& ctx) const {
+    ctx.stream().launch([x = ctx.input<float>("x"),
+                         skip = ctx.input<float>("skip"),
+                         dx = ctx.input_gradient<float>("x"),
+                         dskip = ctx.input_gradient<float>("skip"),
+                         dy = ctx.output_gradient<float>("y")] {
+      for (std::size_t i = 0; i < dy.size(); ++i) {
+        dx[i] = dy[i] * skip[i];
+        dskip[i] = dy[i] * x[i];
+      }
+    });
+  }
+};
+
+struct Gain {  // y = 2 x, and "mask" goes on as it is
+  ParameterTable parameters() const { return {}; }
+  TensorTable input(BatchShape shape) const {
+    return {{"x", {shape.rows, shape.length}}, {"mask", {shape.rows, shape.length}, DType::u8}};
+  }
+  TensorTable boundary(BatchShape shape) const { return input(shape); }
+  Footprint footprint(BatchShape) const { return {}; }
+  Carries carries() const { return {.tensors = 1, .gradients = 1}; }
+  void forward(ForwardContext<HostStream>& ctx) const {
+    auto const from = ctx.input("mask"), to = ctx.output("mask");
+    if (to.device_pointer() != from.device_pointer()) {
+      ctx.stream().copy(to, from);
+    }
+    twice(ctx, ctx.input<float>("x"), ctx.output<float>("x"));
+  }
+  void backward(BackwardContext<HostStream>& ctx) const {  // integers have no gradient
+    twice(ctx, ctx.output_gradient<float>("x"), ctx.input_gradient<float>("x"));
+  }
+
+ private:
+  static void twice(LayerContext<HostStream>& ctx,
+                    TensorView<float const> from,
+                    TensorView<float> to) {
+    ctx.stream().launch(
+        [from, to] { std::ranges::transform(from, to.begin(), [](float x) { return 2 * x; }); });
+  }
+};
+
 TEST_CASE("the layers of the page are sound") {
   HostBackend backend;  // or a cu::CudaBackend
   testing::require_sound(Squash{}, backend);
@@ -392,6 +454,8 @@ TEST_CASE("the layers of the page are sound") {
   testing::require_sound(Shift{.frozen = true}, backend);
   testing::require_sound(Mark{}, backend);
   testing::require_sound(Absolute{}, backend);
+  testing::require_sound(Join{}, backend);
+  testing::require_sound(Gain{}, backend);
 }
 
 TEST_CASE("a layer can be called by hand on an inline stream") {
@@ -462,6 +526,40 @@ TEST_CASE("a protocol is chosen, and a plan is verified") {
   auto const step = build_step_graph(pipeline.plan().blocks, BlockingProtocol{0}, {});
   auto const violations = verify(GraphSequence(devices).add(call).add(step).add(call).add(step));
   CHECK(violations.empty());
+}
+
+TEST_CASE("skip connections carry tensors past layers") {
+  Sequential const skipping{
+      Lookup{},
+      skip(fork(Squash{}),  // its output goes on twice: to the next layer, and past the next layers
+           repeat(2, Squash{}),
+           skip(Mark{}, Squash{}, Absolute{}),  // carries "negative", the last tensor of Mark
+           reads_skip(Join{}),                  // reads the Squash's output; it goes on
+           Join{}),                             // takes it
+      Guess{}};
+  std::string boundaries;
+  for (auto const& layer : describe(skipping, {.rows = 1, .length = 1}).layers) {
+    boundaries += "|";
+    for (auto const& tensor : layer.boundary) {
+      boundaries += " " + tensor.name;
+    }
+  }
+  CHECK(boundaries ==
+        "| x| y skip| y skip| y skip| x negative skip| y negative skip| x skip| y skip| y|");
+  SerialOptions const options{.capacity = {.rows = 2, .length = 3}, .micro_batches_per_round = 4};
+  SerialTrainer serial{skipping, AdamW(), options};
+  HostBackend backend;
+  Pipeline pipeline{skipping,
+                    AdamW(),
+                    backend,
+                    PipelineOptions{.capacity = options.capacity, .micro_batches_per_round = 4},
+                    Policies{.protocol = LayerEventProtocol({.staleness = 0})}};
+  for (int step = 0; step < 3; ++step) {
+    CHECK(serial.forward_backward(batch()) == pipeline.forward_backward(batch()));
+    serial.step();
+    pipeline.step();
+  }
+  CHECK(weights_digest(serial) == weights_digest(pipeline));
 }
 
 TEST_CASE("gradients agree with differences of the loss") {

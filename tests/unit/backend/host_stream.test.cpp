@@ -94,6 +94,31 @@ TEST_CASE("an inline stream copies, fills and rounds") {
   CHECK(std::isnan(device[3]));
 }
 
+TEST_CASE("a stream adds and copies tensors, with one rounding") {
+  HostStream stream;
+  std::array<BFloat16, 2> a{BFloat16(1.0F), BFloat16(3.0F)};
+  std::array<BFloat16, 2> const b{BFloat16(0.00390625F), BFloat16(-1.0F)};
+  std::array<BFloat16, 2> copied{};
+  DeviceTensor const to{as_device_bytes(a), {2}, DType::bf16};
+  auto from_memory = b;
+  DeviceTensor const from{as_device_bytes(from_memory), {2}, DType::bf16};
+  stream.add(to, from);
+  stream.copy(DeviceTensor{as_device_bytes(copied), {2}, DType::bf16}, to);
+  for (auto const& result : {a, copied}) {
+    CHECK(static_cast<float>(result[0]) == 1.0F);  // a tie rounds to even
+    CHECK(static_cast<float>(result[1]) == 2.0F);
+  }
+  CHECK(from_memory[1].bits() == b[1].bits());
+
+  DeviceTensor const one{as_device_bytes(a), {1}, DType::bf16};
+  DeviceTensor const halves{as_device_bytes(a), {2}, DType::f16};
+  DeviceTensor const integers{as_device_bytes(a), {1}, DType::i32};
+  CHECK(error_of([&] { stream.copy(to, one); }).code() == Errc::invalid_argument);
+  CHECK(error_of([&] { stream.add(to, one); }).code() == Errc::invalid_argument);
+  CHECK(error_of([&] { stream.add(to, halves); }).code() == Errc::invalid_argument);
+  CHECK(error_of([&] { stream.add(integers, integers); }).code() == Errc::invalid_argument);
+}
+
 TEST_CASE("an inline stream records events at once and passes signalled fences") {
   HostStream stream;
   HostEvent first;

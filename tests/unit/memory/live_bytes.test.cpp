@@ -15,6 +15,7 @@
 #include <support/error_of.hpp>
 #include <support/own_policies.hpp>
 #include <support/toy_model.hpp>
+#include <support/toy_skips.hpp>
 
 #include <doctest/doctest.h>
 
@@ -197,10 +198,8 @@ TEST_CASE("a timeline of another graph is refused") {
   CHECK(error_of([&] { (void)slot.live(); }).code() == Errc::invalid_argument);
 }
 
-TEST_CASE("no plan has less than what is live, whatever the entries and what the host keeps") {
-  ToyModelOptions const toy{
-      .types = {.width = 64, .parameter = DType::bf16, .boundary = DType::bf16}, .dense = 4};
-  auto const model = describe(toy_model(toy), {2, 3});
+/// Checks plans of \p model, which has six layers.
+void check_live_bytes(ModelDescription const& model) {
   auto const blocks = form_blocks(model, true);
   Planner const planner{
       RoundRobinSchedule{}, PriorityTransferEngine{}, LayerEventProtocol{}, OneStage{}};
@@ -248,6 +247,19 @@ TEST_CASE("no plan has less than what is live, whatever the entries and what the
       }
     }
   }
+}
+
+TEST_CASE("no plan has less than what is live, whatever the entries and what the host keeps") {
+  ToyTypes const types{.width = 64, .parameter = DType::bf16, .boundary = DType::bf16};
+  check_live_bytes(describe(toy_model({.types = types, .dense = 4}), {2, 3}));
+}
+
+TEST_CASE("no plan has less than what is live where tensors go past layers") {
+  ToyTypes const types{.width = 64, .parameter = DType::bf16, .boundary = DType::bf16};
+  ToyDense const dense{types};
+  Sequential const model{
+      ToyInput{types}, skip(fork(dense), repeat(2, dense), ToyJoin{types}), ToyLoss{types}};
+  check_live_bytes(describe(model, {2, 3}));
 }
 
 }  // namespace live_bytes_test

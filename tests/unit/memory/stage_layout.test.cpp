@@ -42,6 +42,13 @@ ModelDescription any_model(std::size_t layers) {
     facts.name = "any";
     facts.input = i == 0 ? TensorTable{} : model.layers[i - 1].boundary;
     facts.boundary = last ? TensorTable{} : table(3);
+    if (!last) {
+      auto const carried = *rc::gen::inRange<std::size_t>(0, facts.input.size() + 1);
+      facts.carries = {carried, *rc::gen::inRange<std::size_t>(0, carried + 1)};
+      for (auto t = facts.input.size() - carried; t < facts.input.size(); ++t) {
+        facts.boundary.add(facts.input[t]);
+      }
+    }
     facts.side_inputs = table(2);
     facts.results = last ? table(2) : TensorTable{};
     facts.footprint = {bytes(), bytes()};
@@ -125,6 +132,178 @@ Case any_case() {
   return result;
 }
 
+/// The tensors of \p boundary that lie in the block at \p place.
+TensorTable in_block(TensorTable const& boundary, BoundaryPlace const& place) {
+  return boundary.first(place.in_block(boundary.size()));
+}
+
+/// What lies where. Contents are numbers; nothing has number 0.
+class Memory {
+ public:
+  void write(Place const& place, std::size_t content) {
+    std::erase_if(contents_, [&](auto const& old) { return overlap(old.first, place); });
+    if (place.bytes > 0) {
+      contents_.emplace_back(place, content);
+    }
+  }
+  /// Whether all of \p place holds \p content.
+  bool holds(Place const& place, std::size_t content) const {
+    return place.bytes == 0 ||
+           std::any_of(contents_.begin(), contents_.end(), [&](auto const& there) {
+             return there.second == content && there.first == place;
+           });
+  }
+
+ private:
+  static bool overlap(Place const& a, Place const& b) {
+    return a.area == b.area && a.offset < b.offset + b.bytes && b.offset < a.offset + a.bytes;
+  }
+  std::vector<std::pair<Place, std::size_t>> contents_;
+};
+
+/// Where the tensors of \p boundary lie, or their gradients: empty for those of integers.
+std::vector<Place> places_of(TensorTable const& boundary, BoundaryPlace const& at, bool gradients) {
+  std::vector<Place> places;
+  Bytes offset = at.offset;
+  for (auto const& spec : in_block(boundary, at)) {
+    auto const bytes = gradients && !is_floating(spec.dtype) ? 0 : spec.bytes();
+    places.push_back({at.area, offset, bytes});
+    offset += align_up(bytes);
+  }
+  places.insert(places.end(), at.apart.begin(), at.apart.end());
+  return places;
+}
+
+/// Runs the passes of a stage over its places.
+class StageRun {
+ public:
+  explicit StageRun(Case const& c) : c_(c), stage_(c.stage) {}
+
+  void run() {
+    for (std::size_t i = 0; i < stage_.range.count; ++i) {
+      if (i == 0 || stage_.recomputes_one_by_one()) {
+        write(tensors(i, &LayerPlaces::input), stage_.range.first + i, tensor_content);
+      }
+    }
+    if (stage_.kind == StageKind::backward) {
+      write(gradients(stage_.range.count - 1, &LayerPlaces::output_gradient),
+            stage_.range.end(),
+            gradient_content);
+    }
+    for (auto const& pass : stage_.passes(RoundId(0), 0)) {
+      pass.runs_backward() ? run_backward(pass) : run_forward(pass);
+    }
+    for (auto const& kept : stage_.kept) {
+      check(places_of(c_.model.layers[kept.boundary].boundary, kept.place, false),
+            kept.boundary + 1,
+            tensor_content);
+    }
+    if (stage_.has_backward() && stage_.range.first > 0) {
+      check(gradients(0, &LayerPlaces::input_gradient), stage_.range.first, gradient_content);
+    }
+  }
+
+ private:
+  /// The content of tensor \p t of the boundary in front of a layer.
+  using Content = std::size_t (*)(ModelDescription const&, LayerRange, std::size_t, std::size_t);
+
+  static std::size_t number(std::size_t kind, std::size_t boundary, std::size_t t) {
+    return 1 + kind + 2 * (100 * boundary + t);
+  }
+  static std::size_t tensor_content(ModelDescription const& model,
+                                    LayerRange range,
+                                    std::size_t boundary,
+                                    std::size_t t) {
+    if (boundary > range.first) {
+      auto const& maker = model.layers[boundary - 1];
+      auto const from_end = maker.boundary.size() - t;
+      if (from_end <= maker.carries.tensors) {
+        return tensor_content(model, range, boundary - 1, maker.input.size() - from_end);
+      }
+    }
+    return number(0, boundary, t);
+  }
+  static std::size_t gradient_content(ModelDescription const& model,
+                                      LayerRange range,
+                                      std::size_t boundary,
+                                      std::size_t t) {
+    if (boundary < range.end()) {
+      auto const& taker = model.layers[boundary];
+      auto const from_end = taker.input.size() - t;
+      if (from_end <= taker.carries.gradients) {
+        return gradient_content(model, range, boundary + 1, taker.boundary.size() - from_end);
+      }
+    }
+    return number(1, boundary, t);
+  }
+
+  std::vector<Place> tensors(std::size_t i, BoundaryPlace LayerPlaces::* which) const {
+    auto const& facts = c_.facts(i);
+    auto const& table = which == &LayerPlaces::input ? facts.input : facts.boundary;
+    return places_of(table, stage_.layers[i].*which, false);
+  }
+  std::vector<Place> gradients(std::size_t i, BoundaryPlace LayerPlaces::* which) const {
+    auto const& facts = c_.facts(i);
+    auto const& table = which == &LayerPlaces::input_gradient ? facts.input : facts.boundary;
+    return places_of(table, stage_.layers[i].*which, true);
+  }
+  /// A tensor at a place of \p taken is not written: the layer carries it.
+  void write(std::vector<Place> const& places,
+             std::size_t boundary,
+             Content content,
+             std::vector<Place> const& taken = {}) {
+    for (std::size_t t = 0; t < places.size(); ++t) {
+      if (std::find(taken.begin(), taken.end(), places[t]) == taken.end()) {
+        memory_.write(places[t], content(c_.model, stage_.range, boundary, t));
+      }
+    }
+  }
+  void check(std::vector<Place> const& places, std::size_t boundary, Content content) const {
+    for (std::size_t t = 0; t < places.size(); ++t) {
+      RC_ASSERT(memory_.holds(places[t], content(c_.model, stage_.range, boundary, t)));
+    }
+  }
+
+  void run_forward(Pass const& pass) {
+    auto const i = pass.layer - stage_.range.first;
+    memory_.write(stage_.layers[i].workspace, 0);
+    memory_.write(stage_.layers[i].saved, 0);
+    if (!c_.facts(i).is_loss) {
+      auto const outputs = tensors(i, &LayerPlaces::output);
+      if (pass.hands_on_output()) {
+        write(outputs, pass.layer + 1, tensor_content, tensors(i, &LayerPlaces::input));
+        check(outputs, pass.layer + 1, tensor_content);
+      } else {
+        for (auto const& place : outputs) {
+          memory_.write(place, 0);
+        }
+      }
+    }
+    check(tensors(i, &LayerPlaces::input), pass.layer, tensor_content);
+  }
+  void run_backward(Pass const& pass) {
+    auto const i = pass.layer - stage_.range.first;
+    memory_.write(stage_.layers[i].workspace, 0);
+    if (pass.layer > 0) {
+      auto const handed = gradients(i, &LayerPlaces::input_gradient);
+      write(
+          handed,
+          pass.layer,
+          gradient_content,
+          c_.facts(i).is_loss ? std::vector<Place>{} : gradients(i, &LayerPlaces::output_gradient));
+      check(handed, pass.layer, gradient_content);
+    }
+    check(tensors(i, &LayerPlaces::input), pass.layer, tensor_content);
+    if (!c_.facts(i).is_loss) {
+      check(gradients(i, &LayerPlaces::output_gradient), pass.layer + 1, gradient_content);
+    }
+  }
+
+  Case const& c_;
+  StageLayout const& stage_;
+  Memory memory_;
+};
+
 bool apart(Place const& a, Place const& b) {
   return a.area != b.area || a.bytes == 0 || b.bytes == 0 ||
          a.offset + align_up(a.bytes) <= b.offset || b.offset + align_up(b.bytes) <= a.offset;
@@ -158,8 +337,14 @@ TEST_CASE("places are large enough, aligned, and inside their areas") {
       auto const& facts = c.facts(i);
       inside(places.side_inputs, facts.side_inputs.bytes());
       inside(places.workspace, facts.footprint.workspace_bytes);
-      inside(places.input, facts.input.bytes());
-      inside(places.output, facts.boundary.bytes());
+      inside(places.input, in_block(facts.input, places.input).bytes());
+      inside(places.output, in_block(facts.boundary, places.output).bytes());
+      for (auto const* const boundary :
+           {&places.input, &places.output, &places.input_gradient, &places.output_gradient}) {
+        for (auto const& place : boundary->apart) {
+          inside(place, place.bytes);
+        }
+      }
       auto const layer = stage.range.first + i;
       auto const& set = stage.working_set;
       RC_ASSERT(stage.save_bytes >= set.most_bytes(layer));
@@ -172,9 +357,11 @@ TEST_CASE("places are large enough, aligned, and inside their areas") {
       }
       inside(places.saved, 0);
       if (stage.has_backward()) {
-        inside(places.output_gradient, gradient_table(facts.boundary).bytes());
+        inside(places.output_gradient,
+               gradient_table(in_block(facts.boundary, places.output_gradient)).bytes());
         if (stage.range.first + i > 0) {
-          inside(places.input_gradient, gradient_table(facts.input).bytes());
+          inside(places.input_gradient,
+                 gradient_table(in_block(facts.input, places.input_gradient)).bytes());
         }
       }
     }
@@ -295,6 +482,17 @@ TEST_CASE("nothing is overwritten while it is needed") {
       }
     }
   });
+}
+
+TEST_CASE("each pass finds the tensors and the gradients that the passes before it have made") {
+  auto params = rc::detail::configuration().testParams;
+  params.maxSuccess = 3000;  // few stages carry two tensors past the same layers
+  test::check_property(
+      [] {
+        auto const c = any_case();
+        StageRun(c).run();
+      },
+      params);
 }
 
 TEST_CASE("where every boundary is a checkpoint, saved activations have room for one layer") {

@@ -3,9 +3,11 @@
 #include <roundpipe/model/model_description.hpp>
 
 #include <roundpipe/model/sequential.hpp>
+#include <support/contains.hpp>
 #include <support/error_of.hpp>
 #include <support/layer_archetype.hpp>
 #include <support/toy_model.hpp>
+#include <support/toy_skips.hpp>
 
 #include <doctest/doctest.h>
 
@@ -191,6 +193,28 @@ TEST_CASE("the extents of a capacity are positive") {
   for (auto const shape : {BatchShape{0, 1}, BatchShape{1, 0}, BatchShape{-1, 1}}) {
     CHECK(error_of([&] { return describe(Sequential{LossTables(none, none)}, shape); }).code() ==
           Errc::invalid_argument);
+  }
+}
+
+TEST_CASE("carried tensors are the last ones of input and boundary, and alike") {
+  struct Carrier : test::ToyJoin {
+    Carries claim{};
+    TensorTable boundary(BatchShape shape) const {
+      return {{"own", {shape.rows}}, {"skip", {shape.rows, shape.length, 4}}};
+    }
+    Carries carries() const { return claim; }
+  };
+  auto const refusal = [](Carries claim) {
+    Carrier carrier;
+    carrier.claim = claim;
+    ModelDescription const model{{2, 3}, {facts_of(carrier, {2, 3})}};
+    return test::error_of([&] { detail::check_layer(model, 0); }).message();
+  };
+  CHECK(refusal({1, 1}) == "nothing was thrown");
+  CHECK(refusal({1, 0}) == "nothing was thrown");
+  for (auto const claim : {Carries{2, 1}, Carries{3, 0}, Carries{0, 1}}) {
+    CHECK(test::contains(refusal(claim), "layer 0 (toy join): Layer::carries"));
+    CHECK(test::contains(refusal(claim), "rule 12"));
   }
 }
 

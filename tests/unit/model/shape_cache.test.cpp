@@ -3,9 +3,11 @@
 #include <roundpipe/model/shape_cache.hpp>
 
 #include <roundpipe/model/sequential.hpp>
+#include <support/contains.hpp>
 #include <support/error_of.hpp>
 #include <support/layer_archetype.hpp>
 #include <support/toy_model.hpp>
+#include <support/toy_skips.hpp>
 
 #include <doctest/doctest.h>
 
@@ -141,6 +143,44 @@ TEST_CASE("a layer whose tensors change in number, name or type is refused") {
         "{a i32[9], b i32[9]}; only the extents may differ");
   CHECK_FALSE(reading({{"a", {9}, DType::i32}, {"b", {9}, DType::u8}}).empty());
   CHECK_FALSE(reading({{"b", {9}, DType::i32}, {"a", {9}, DType::i32}}).empty());
+}
+
+TEST_CASE("a carried tensor, and the tensors before it, fit by themselves at smaller extents") {
+  // The tables as a whole never grow.
+  struct Trade : test::ToyMark {
+    bool carried_grows = true;
+    TensorTable input(BatchShape shape) const {
+      auto const small = shape == smaller;
+      return {{"own", {small == carried_grows ? 64 : 128}},
+              {"carried", {small == carried_grows ? 128 : 64}}};
+    }
+    TensorTable boundary(BatchShape shape) const { return input(shape); }
+    Carries carries() const { return {.tensors = 1, .gradients = 1}; }
+  };
+  struct Source : Trade {
+    TensorTable input(BatchShape) const { return {}; }
+    TensorTable boundary(BatchShape shape) const { return Trade::input(shape); }
+    Carries carries() const { return {}; }
+  };
+  struct Sink : test::ToyLoss {
+    Trade trade{};
+    TensorTable input(BatchShape shape) const { return trade.input(shape); }
+  };
+  for (bool const carried_grows : {true, false}) {
+    Trade trade;
+    trade.carried_grows = carried_grows;
+    Source source;
+    source.carried_grows = carried_grows;
+    Sink sink;
+    sink.trade = trade;
+    Sequential const model{source, trade, sink};
+    ShapeCache shapes(model, capacity);
+    auto const error = error_of([&] { return &shapes.at(smaller); });
+    CHECK(error.code() == Errc::invalid_argument);
+    CHECK(test::contains(error.message(),
+                         carried_grows ? "its carried tensors take 512 bytes, at capacity only 256"
+                                       : "its tensors before the carried ones take 512 bytes"));
+  }
 }
 
 }  // namespace shape_cache_test

@@ -7,6 +7,7 @@
 #include <roundpipe/graph/action_graph.hpp>
 #include <roundpipe/runtime/execute/call_data.hpp>
 #include <roundpipe/runtime/execute/graph_program.hpp>
+#include <roundpipe/runtime/execute/graph_run.hpp>
 
 #include <doctest/doctest.h>
 

@@ -6,8 +6,10 @@
 #include <roundpipe/backend/host_fence.hpp>
 #include <roundpipe/backend/host_lane.hpp>
 #include <roundpipe/backend/host_stream.hpp>
+#include <roundpipe/core/dtype.hpp>
 #include <roundpipe/core/error.hpp>
 #include <roundpipe/core/span.hpp>
+#include <roundpipe/core/tensor.hpp>
 
 #include <cstddef>
 #include <cstdint>
@@ -77,6 +79,27 @@ ROUNDPIPE_INLINE void HostStream::copy(HostBytes to, DeviceSpan<std::byte const>
           Errc::invalid_argument,
           "the source and the destination of a copy must have the same size");
   transfer(detail::HostCopyDirection::down, to.data(), from.device_pointer(), from.size());
+}
+
+ROUNDPIPE_INLINE void HostStream::copy(DeviceTensor const& to, DeviceTensor const& from) {
+  require_alike(to, from);
+  launch([to, from] {
+    if (to.size_bytes() > 0) {
+      std::memcpy(to.device_pointer(), from.device_pointer(), to.size_bytes());
+    }
+  });
+}
+
+ROUNDPIPE_INLINE void HostStream::add(DeviceTensor const& to, DeviceTensor const& from) {
+  require_alike(to, from);
+  require(is_floating(to.dtype()), Errc::invalid_argument, "a stream adds floating tensors alone");
+  visit_floating(to.dtype(), [&]<class T>(T) {
+    launch([to = to.as<T>(), from = from.as<T const>()] {
+      for (std::size_t i = 0; i < to.size(); ++i) {
+        to[i] = T(to[i] + from[i]);
+      }
+    });
+  });
 }
 
 ROUNDPIPE_INLINE void HostStream::fill(DeviceBytes to, std::byte value) {

@@ -45,10 +45,24 @@ ROUNDPIPE_INLINE std::string to_string(TensorTable const& table) {
   return text + "}";
 }
 
+ROUNDPIPE_INLINE TensorTable TensorTable::first(std::size_t count) const {
+  TensorTable result;
+  for (std::size_t i = 0; i < count; ++i) {
+    result.add(specs_[i]);
+  }
+  return result;
+}
+
 ROUNDPIPE_INLINE DeviceTensor DeviceTensor::reshaped(Shape const& shape) const {
   require(
       shape.size() == size(), Errc::invalid_argument, "a reshape must keep the number of elements");
   return {memory_, shape, dtype_};
+}
+
+ROUNDPIPE_INLINE void require_alike(DeviceTensor const& a, DeviceTensor const& b) {
+  require(a.size() == b.size() && a.dtype() == b.dtype(),
+          Errc::invalid_argument,
+          "two tensors must have the same type and number of elements");
 }
 
 ROUNDPIPE_INLINE void views(std::vector<DeviceTensor>& list,

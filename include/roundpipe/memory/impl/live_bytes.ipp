@@ -10,7 +10,9 @@
 #include <roundpipe/graph/action_graph.hpp>
 #include <roundpipe/graph/held_bytes.hpp>
 #include <roundpipe/graph/timeline.hpp>
+#include <roundpipe/memory/boundary_place.hpp>
 #include <roundpipe/memory/live_bytes.hpp>
+#include <roundpipe/memory/slot_times.hpp>
 #include <roundpipe/memory/stage_layout.hpp>
 #include <roundpipe/model/model_description.hpp>
 #include <roundpipe/model/parameter_blocks.hpp>
@@ -27,79 +29,6 @@
 namespace roundpipe {
 
 namespace detail {
-
-/// When a layer's actions for a micro-batch run.
-struct LayerTimes {
-  Lifetime forward;  ///< Or recomputation.
-  Lifetime backward;
-  Lifetime save_copy;
-  bool hands_on_output = false;
-
-  [[nodiscard]] Lifetime passes() const { return {forward, backward}; }
-};
-
-/// When the actions of a slot run.
-struct SlotTimes {
-  struct MicroBatch {
-    Lifetime input_up;
-    Lifetime gradient_up;
-    Lifetime down;
-    std::vector<LayerTimes> layers;  // of the stage
-  };
-  struct Chunk {
-    Lifetime copy;
-    std::span<BlockPiece const> pieces;
-  };
-
-  DeviceId device;
-  StageId stage;
-  RoundId round;
-  std::map<MicroBatchId, MicroBatch> micro_batches;
-  std::vector<Chunk> uploads;
-  std::vector<Chunk> downloads;
-
-  void add(TimelineEntry const& entry, Action const& action, StageLayout const& layout) {
-    device = entry.lane.device;
-    stage = action.stage;
-    round = action.round;
-    Lifetime const time(entry);
-    if (action.kind == ActionKind::upload_parameters) {
-      uploads.push_back({time, action.pieces});
-      return;
-    }
-    if (action.kind == ActionKind::download_gradients) {
-      downloads.push_back({time, action.pieces});
-      return;
-    }
-    auto& micro_batch = micro_batches[action.micro_batch];
-    micro_batch.layers.resize(layout.range.count);
-    auto const layer = [&]() -> LayerTimes& {
-      return micro_batch.layers.at(action.layer.index() - layout.range.first);
-    };
-    switch (action.kind) {
-      case ActionKind::upload_activation:
-        micro_batch.input_up.add(time);
-        break;
-      case ActionKind::upload_gradient:
-        micro_batch.gradient_up.add(time);
-        break;
-      case ActionKind::download_activation:
-        micro_batch.down.add(time);
-        break;
-      case ActionKind::upload_save:
-      case ActionKind::download_save:
-        layer().save_copy.add(time);
-        break;
-      case ActionKind::forward:
-      case ActionKind::recompute:
-        layer().forward.add(time);
-        layer().hands_on_output = action.hands_on_output;
-        break;
-      default:
-        layer().backward.add(time);
-    }
-  }
-};
 
 /// What a device holds over time.
 class HeldOfDevice {
@@ -227,6 +156,7 @@ class SlotLife {
         life.add(micro_batch.down);
       }
       held_.hold(place.output, life);
+      hold_carried(micro_batch, i);
     }
     if (is_last) {
       held_.hold(place.output_gradient, {micro_batch.gradient_up, times.backward});
@@ -235,8 +165,38 @@ class SlotLife {
     }
     if (i > 0) {
       held_.hold(place.input_gradient, {times.backward, micro_batch.layers[i - 1].backward});
+      hold_carried_gradients(micro_batch, i);
     } else {
       held_.hold(place.input_gradient, {times.backward, micro_batch.down});
+    }
+  }
+
+  /// Carried tensors lie at one place from the layer that makes them to the last one that reads
+  /// them.
+  void hold_carried(SlotTimes::MicroBatch const& micro_batch, std::size_t i) const {
+    auto const& layers = stage_.layers;
+    for (auto const& place : layers[i].output.apart) {
+      if (layers[i].input.holds_apart(place)) {
+        continue;  // held since a layer before
+      }
+      Lifetime life = micro_batch.layers[i].forward;
+      for (auto k = i + 1; k < layers.size() && layers[k].input.holds_apart(place); ++k) {
+        life.add(micro_batch.layers[k].passes());
+      }
+      held_.hold(place, life);
+    }
+  }
+  void hold_carried_gradients(SlotTimes::MicroBatch const& micro_batch, std::size_t i) const {
+    auto const& layers = stage_.layers;
+    for (auto const& place : layers[i].input_gradient.apart) {
+      if (layers[i].output_gradient.holds_apart(place)) {
+        continue;
+      }
+      Lifetime life = micro_batch.layers[i].backward;
+      for (auto k = i; k > 0 && layers[k - 1].output_gradient.holds_apart(place); --k) {
+        life.add(micro_batch.layers[k - 1].backward);
+      }
+      held_.hold(place, life);
     }
   }
 

@@ -5,6 +5,7 @@
 #include <roundpipe/concepts/partition_policy.hpp>
 #include <roundpipe/core/bytes.hpp>
 #include <roundpipe/core/id.hpp>
+#include <roundpipe/memory/boundary_place.hpp>
 #include <roundpipe/memory/freed_space.hpp>
 #include <roundpipe/memory/stage_layout.hpp>
 #include <roundpipe/model/model_description.hpp>
@@ -185,12 +186,32 @@ ROUNDPIPE_INLINE StageLayout lay_out_stage(ModelDescription const& model,
         layout.working_set, layer, kind == StageKind::forward, layers[layer].footprint.saved_bytes);
   };
 
-  Bytes inner_bytes = 0;  // the largest boundary inside the stage
+  using detail::BoundaryData;
+  auto const hands_on = [&](std::size_t i) {
+    return i == last || every_checkpoint || is_checkpoint(i);
+  };
+  auto const tensors_apart = [&](std::size_t i) { return detail::tensors_apart(model, i); };
+  auto const gradients_apart = [&](std::size_t i) {
+    return detail::gradients_apart(model, range, i);
+  };
+  // The most that a place for what passes between layers holds of the boundary behind layer i.
+  auto const alternating_bytes = [&](std::size_t i) {
+    auto const& boundary = layers[i].boundary;
+    if (runs_backward(kind) && (i == last || one_by_one)) {
+      return boundary.bytes();
+    }
+    auto const apart = runs_backward(kind) ? gradients_apart(i)
+                       : hands_on(i)       ? layers[i].carries.tensors
+                                           : tensors_apart(i);
+    return boundary.first(boundary.size() - apart).bytes();
+  };
+
+  Bytes inner_bytes = 0;  // the largest of what passes between layers inside the stage
   Bytes workspace_bytes = 0;
   Bytes rest_bytes = 0;  // of saves of one layer at a time
   for (std::size_t i = range.first; i <= last; ++i) {
     workspace_bytes = std::max(workspace_bytes, layers[i].footprint.workspace_bytes);
-    inner_bytes = std::max(inner_bytes, layers[i].boundary.bytes());
+    inner_bytes = std::max(inner_bytes, alternating_bytes(i));
     auto const rest = rest_of(i);
     layout.save_bytes = std::max(layout.save_bytes, align_up(rest.kept_bytes));
     rest_bytes = std::max(rest_bytes, saves_one_layer ? rest.rest_bytes : 0);
@@ -199,12 +220,16 @@ ROUNDPIPE_INLINE StageLayout lay_out_stage(ModelDescription const& model,
   Place const alternating[] = {scratch.take(inner_bytes), scratch.take(inner_bytes)};
   auto const rest = scratch.take(rest_bytes);
 
+  detail::CarriedSpace carried;  // behind all else in scratch
   auto const place_forward = [&](Pass const& pass) {
     auto const i = pass.layer;
     auto& here = places(i);
     auto const& facts = layers[i];
-    here.input =
-        i > range.first && !one_by_one ? places(i - 1).output : in.take(facts.input.bytes());
+    if (i > range.first && !one_by_one) {
+      here.input = places(i - 1).output;
+    } else {
+      here.input = in.take(facts.input.bytes());
+    }
     here.side_inputs = in.take(facts.side_inputs.bytes());
     here.workspace = workspace;
     if (facts.is_loss) {
@@ -213,13 +238,27 @@ ROUNDPIPE_INLINE StageLayout lay_out_stage(ModelDescription const& model,
         layout.results = out.take(facts.results.bytes());
       }
     } else if (pass.saves.has(PassData::output) && !one_by_one) {
-      here.output = scratch.take(facts.boundary.bytes());
-    } else if (pass.writes.has(PassData::output) &&
-               (i == last || every_checkpoint || is_checkpoint(i))) {
+      auto const own = facts.boundary.size() - tensors_apart(i);
+      here.output = scratch.take(facts.boundary.first(own).bytes());
+      here.output.apart = detail::carried_places({here.input, facts.carries.tensors},
+                                                 facts.boundary,
+                                                 tensors_apart(i),
+                                                 BoundaryData::tensors,
+                                                 [&](Bytes bytes) { return scratch.take(bytes); });
+    } else if (pass.writes.has(PassData::output) && hands_on(i)) {
       here.output = out.take(facts.boundary.bytes());
       layout.kept.push_back({i, here.output});
+      carried.leave(here.input, here.output);
     } else {
       here.output = alternating[i % 2];
+      if (!layout.has_backward()) {
+        carried.place({here.input, facts.carries.tensors},
+                      here.output,
+                      facts.boundary,
+                      tensors_apart(i),
+                      BoundaryData::tensors,
+                      scratch.used());
+      }
     }
     if (saves_one_layer) {
       here.saved = rest;
@@ -235,7 +274,13 @@ ROUNDPIPE_INLINE StageLayout lay_out_stage(ModelDescription const& model,
     }
     if (i > range.first) {
       places(i).input_gradient = alternating[i % 2];
-      places(i - 1).output_gradient = alternating[i % 2];
+      carried.place({places(i).output_gradient, layers[i].carries.gradients},
+                    places(i).input_gradient,
+                    layers[i].input,
+                    gradients_apart(i - 1),
+                    BoundaryData::gradients,
+                    scratch.used());
+      places(i - 1).output_gradient = places(i).input_gradient;
     } else if (i > 0) {
       places(i).input_gradient = out.take(gradient_table(layers[i].input).bytes());
     }
@@ -245,7 +290,7 @@ ROUNDPIPE_INLINE StageLayout lay_out_stage(ModelDescription const& model,
   }
   layout.in_bytes = in.used();
   layout.out_bytes = out.used();
-  layout.scratch_bytes = scratch.used();
+  layout.scratch_bytes = std::max(scratch.used(), carried.end());
   return layout;
 }
 

@@ -7,6 +7,7 @@
 #include <roundpipe/core/id.hpp>
 #include <roundpipe/model/model_description.hpp>
 
+#include <algorithm>
 #include <cmath>
 #include <cstddef>
 #include <set>
@@ -97,6 +98,21 @@ ROUNDPIPE_INLINE void check_layer(ModelDescription const& model, std::size_t lay
       text += " " + std::to_string(levels[l]);
     }
     refuse("save_levels", 10, text);
+  }
+  auto const [tensors, gradients] = facts.carries;
+  auto const& input = facts.input;
+  auto const& boundary = facts.boundary;
+  auto same = gradients <= tensors && tensors <= std::min(input.size(), boundary.size());
+  for (std::size_t t = 1; same && t <= tensors; ++t) {
+    auto const& taken = input[input.size() - t];
+    auto const& handed = boundary[boundary.size() - t];
+    same = taken.shape == handed.shape && taken.dtype == handed.dtype;
+  }
+  if (!same) {
+    refuse("carries",
+           12,
+           std::to_string(tensors) + " tensors, of which " + std::to_string(gradients) +
+               " with their gradients, of " + to_string(input) + " and " + to_string(boundary));
   }
 }
 

@@ -11,6 +11,7 @@
 #include <roundpipe/core/layer_context.hpp>
 #include <roundpipe/core/span.hpp>
 #include <roundpipe/core/tensor.hpp>
+#include <roundpipe/memory/boundary_place.hpp>
 #include <roundpipe/memory/stage_layout.hpp>
 #include <roundpipe/model/parameter_blocks.hpp>
 #include <roundpipe/runtime/actions/device_places.hpp>
@@ -51,6 +52,22 @@ class LayerCalls {
  private:
   /// What forward and backward have in common.
   void prepare(DeviceAction const& here, PreparedLayer& layer) const;
+
+  /// Replaces \p list by the tensors of \p boundary, which lies at \p place, or by their gradients.
+  void list_boundary(DeviceAction const& here,
+                     TensorTable const& boundary,
+                     BoundaryPlace const& place,
+                     std::vector<DeviceTensor>& list) const;
+  void list_gradients(DeviceAction const& here,
+                      TensorTable const& boundary,
+                      BoundaryPlace const& place,
+                      std::vector<DeviceTensor>& list) const;
+
+  /// Adds the tensors of \p boundary that lie apart from their block at \p place.
+  void list_apart(DeviceAction const& here,
+                  TensorTable const& boundary,
+                  BoundaryPlace const& place,
+                  std::vector<DeviceTensor>& list) const;
 
   /// What the layer saves: what the host keeps of it lies in an entry of its own.
   void prepare_saved(DeviceAction const& here, PreparedLayer& layer) const;

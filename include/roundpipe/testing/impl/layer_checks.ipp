@@ -62,7 +62,6 @@ class PassChecks {
 
  private:
   using Kind = LayerPass::Kind;
-
   static constexpr auto backward_results = {
       Role::input_gradient, Role::parameter_gradient, Role::loss};
 
@@ -87,6 +86,7 @@ class PassChecks {
                         first,
                         "as before");
     passes_.expect_written(roles, pass, first, passes_.run(start(garbage[1]), pass));
+    passes_.expect_in_place(start(garbage[0]), pass, first);
     return first;
   }
 
@@ -109,8 +109,7 @@ class PassChecks {
   }
 
   void check_evaluation() {
-    static_cast<void>(
-        run_alike({Role::output, Role::result, Role::loss}, pass_of(Kind::evaluation)));
+    (void)run_alike({Role::output, Role::result, Role::loss}, pass_of(Kind::evaluation));
   }
 
   /// What a backward finds behind \p saving.
@@ -155,6 +154,7 @@ class PassChecks {
     }
     passes_.expect_written(
         backward_results, pass, backward_, passes_.run(behind(other_saved_, garbage[1]), pass));
+    passes_.expect_in_place(from, pass, backward_);
     if (!facts_.backward_reads_parameters) {
       auto unread = from;
       for (auto const& buffer : layout_.buffers()) {

@@ -15,6 +15,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
+#include <iterator>
 #include <string>
 #include <type_traits>
 #include <vector>
@@ -112,7 +113,7 @@ ROUNDPIPE_INLINE bool LayerPass::writes(Role role) const noexcept {
 ROUNDPIPE_INLINE LayerLayout::LayerLayout(LayerFacts const& facts,
                                           LayerFacts const& capacity,
                                           std::size_t level)
-    : tables_(&facts) {
+    : tables_(&facts), carries_(facts.carries) {
   auto const add_table = [&](Role role,
                              TensorTable const& table,
                              TensorTable const& at_capacity,
@@ -218,7 +219,34 @@ ROUNDPIPE_INLINE LayerTensors LayerLayout::tensors(DeviceBytes block, LayerPass 
         break;
     }
   }
+  if (pass.in_place) {
+    auto const& from = is_backward ? tensors.output_gradients : tensors.inputs;
+    auto& to = is_backward ? tensors.input_gradients : tensors.outputs;
+    auto const count = is_backward ? carries_.gradients : carries_.tensors;
+    std::copy_n(from.rbegin(), count, to.rbegin());
+  }
   return tensors;
+}
+
+ROUNDPIPE_INLINE std::vector<Buffer> LayerLayout::of_role(Role role) const {
+  std::vector<Buffer> found;
+  std::copy_if(buffers_.begin(), buffers_.end(), std::back_inserter(found), [&](Buffer const& b) {
+    return b.role == role;
+  });
+  return found;
+}
+
+ROUNDPIPE_INLINE void LayerLayout::copy_carried(Image& image, LayerPass const& pass) const {
+  auto const is_backward = pass.kind == LayerPass::Kind::backward;
+  auto const from = of_role(is_backward ? Role::output_gradient : Role::input);
+  auto const to = of_role(is_backward ? Role::input_gradient : Role::output);
+  auto const count = is_backward ? carries_.gradients : carries_.tensors;
+  for (std::size_t j = 1; j <= count; ++j) {
+    auto const& source = from[from.size() - j];
+    std::copy_n(image.data() + source.offset,
+                source.present ? source.bytes() : 0,
+                image.data() + to[to.size() - j].offset);
+  }
 }
 
 ROUNDPIPE_INLINE std::string LayerLayout::text_of(Bytes byte) const {

@@ -114,4 +114,17 @@ ROUNDPIPE_INLINE void WatchedPasses::expect_written(std::initializer_list<Role> 
   });
 }
 
+ROUNDPIPE_INLINE void WatchedPasses::expect_in_place(Outcome const& from,
+                                                     LayerPass pass,
+                                                     Outcome const& want) {
+  pass.in_place = true;
+  auto got = run(from, pass);
+  got.layout->copy_carried(got.image, pass);
+  expect_same({Role::output, Role::input_gradient, Role::parameter_gradient},
+              std::string(pass.name()) + " with carried tensors in place",
+              got,
+              want,
+              "as by copies");
+}
+
 }  // namespace roundpipe::testing::detail

@@ -6,6 +6,7 @@
 #include <roundpipe/core/span.hpp>
 #include <roundpipe/core/tensor.hpp>
 #include <roundpipe/graph/action_graph.hpp>
+#include <roundpipe/memory/boundary_place.hpp>
 #include <roundpipe/memory/stage_layout.hpp>
 #include <roundpipe/model/model_description.hpp>
 #include <roundpipe/model/parameter_blocks.hpp>
@@ -30,7 +31,7 @@ ROUNDPIPE_INLINE void LayerCalls::prepare_forward(DeviceAction const& here,
   if (layer.call.saving) {
     prepare_saved(here, layer);
   }
-  views(layer.tensors.outputs, facts.boundary, places_.at(here, places.output));
+  list_boundary(here, facts.boundary, places.output, layer.tensors.outputs);
   layer.tensors.results.clear();
   if (facts.is_loss && here.stage().kind == StageKind::evaluate) {
     views(layer.tensors.results, facts.results, places_.at(here, here.stage().results));
@@ -45,11 +46,10 @@ ROUNDPIPE_INLINE void LayerCalls::prepare_backward(DeviceAction const& here,
   auto const& facts = here.facts(index);
   auto& tensors = layer.tensors;
   prepare_saved(here, layer);
-  gradient_views(
-      tensors.output_gradients, facts.boundary, places_.at(here, places.output_gradient));
+  list_gradients(here, facts.boundary, places.output_gradient, tensors.output_gradients);
   tensors.input_gradients.clear();
   if (index > 0) {
-    gradient_views(tensors.input_gradients, facts.input, places_.at(here, places.input_gradient));
+    list_gradients(here, facts.input, places.input_gradient, tensors.input_gradients);
   }
   auto const gradients = places_.entry(here, BufferKind::gradients);
   tensors.parameter_gradients.clear();
@@ -69,6 +69,42 @@ ROUNDPIPE_INLINE void LayerCalls::prepare_backward(DeviceAction const& here,
     if (blocks_.trains(use) && here.action.last) {
       list_rounded(here.place_of(use), blocks_.block_of(use).gradient, gradients, layer);
     }
+  }
+}
+
+ROUNDPIPE_INLINE void LayerCalls::list_boundary(DeviceAction const& here,
+                                                TensorTable const& boundary,
+                                                BoundaryPlace const& place,
+                                                std::vector<DeviceTensor>& list) const {
+  auto const block = places_.at(here, place);
+  if (place.apart.empty()) {
+    return views(list, boundary, block);
+  }
+  views(list, boundary.first(place.in_block(boundary.size())), block);
+  list_apart(here, boundary, place, list);
+}
+
+ROUNDPIPE_INLINE void LayerCalls::list_gradients(DeviceAction const& here,
+                                                 TensorTable const& boundary,
+                                                 BoundaryPlace const& place,
+                                                 std::vector<DeviceTensor>& list) const {
+  auto const block = places_.at(here, place);
+  if (place.apart.empty()) {
+    return gradient_views(list, boundary, block);
+  }
+  gradient_views(list, boundary.first(place.in_block(boundary.size())), block);
+  list_apart(here, boundary, place, list);
+}
+
+ROUNDPIPE_INLINE void LayerCalls::list_apart(DeviceAction const& here,
+                                             TensorTable const& boundary,
+                                             BoundaryPlace const& place,
+                                             std::vector<DeviceTensor>& list) const {
+  for (std::size_t t = 0; t < place.apart.size(); ++t) {
+    auto const& spec = boundary[place.in_block(boundary.size()) + t];
+    auto const memory = places_.at(here, place.apart[t]);
+    list.push_back(memory.empty() ? DeviceTensor{}  // an integer has no gradient
+                                  : DeviceTensor{memory, spec.shape, spec.dtype});
   }
 }
 
@@ -110,7 +146,7 @@ ROUNDPIPE_INLINE void LayerCalls::prepare(DeviceAction const& here, PreparedLaye
                                               blocks_.block_of(place.use).master,
                                               place.tensor));
   }
-  views(tensors.inputs, facts.input, places_.at(here, places.input));
+  list_boundary(here, facts.input, places.input, tensors.inputs);
   views(tensors.side_inputs, facts.side_inputs, places_.at(here, places.side_inputs));
   tensors.workspace = places_.at(here, places.workspace);
   tensors.loss = {};
