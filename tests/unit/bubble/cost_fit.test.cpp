@@ -96,6 +96,17 @@ TEST_CASE("recomputations without output are fitted for each save level") {
   CHECK(fitted[1].replay_s.empty());
 }
 
+TEST_CASE("recomputations that were not seen follow the measured forward") {
+  LayerCost cost{4, 8};
+  cost.replay_s = {3, 1};
+  std::vector<LayerCost> const known{cost};
+  Measured measured;
+  measured.add(0, ActionKind::forward, {8});
+  auto const fitted = fit_costs(known, measured.timeline());
+  CHECK(same(fitted[0].replaying_s(0), 6));
+  CHECK(same(fitted[0].replaying_s(1), 2));
+}
+
 TEST_CASE("two halves of a backward add up, and copies do not count as layer costs") {
   std::vector<LayerCost> const known{{1, 2}};
   Measured measured;

@@ -44,6 +44,8 @@ TEST_CASE("complete hardware passes, with a latency or without") {
   CHECK_NOTHROW(check_hardware(hardware));
   hardware.latency_seconds = 0;
   CHECK_NOTHROW(check_hardware(hardware));
+  hardware.sustained_flops_per_second = 1e12;
+  CHECK_NOTHROW(check_hardware(hardware));
 }
 
 TEST_CASE("hardware without a required figure is refused, and the error names the figure") {
@@ -66,6 +68,11 @@ TEST_CASE("hardware without a required figure is refused, and the error names th
           "hardware 'card': download_bytes_per_second must be positive");
   }
   refusal([&](auto& h) { h.latency_seconds = nan; });
+  for (auto const bad : {-1.0, 1.001e12, infinity, nan}) {
+    CAPTURE(bad);
+    CHECK(refusal([&](auto& h) { h.sustained_flops_per_second = bad; }) ==
+          "hardware 'card': sustained_flops_per_second must lie between 0 and flops_per_second");
+  }
 }
 
 }  // namespace hardware_test

@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include <roundpipe/estimate/transfer_warning.hpp>
 
+#include <roundpipe/estimate/roofline.hpp>
 #include <support/error_of.hpp>
 #include <support/shapes.hpp>
 
@@ -39,6 +40,15 @@ TEST_CASE("only the sequences of a round count, not how micro-batches divide the
       }
     }
   }
+}
+
+TEST_CASE("transfers that just hide are no reason for a warning") {
+  auto const shape = model_shape("llama3.1-8b");
+  auto device = rtx4090();
+  device.upload_bytes_per_second = 0x1p34;  // so that the quotient is exact
+  device.flops_per_second = operational_intensity(shape, {6, 2048}) * 0x1p34;
+  REQUIRE(ridge_point(device) == operational_intensity(shape, {6, 2048}));
+  CHECK_FALSE(transfer_warning(shape, device, {6, 2048}, 1).has_value());
 }
 
 TEST_CASE("when no number of sequences helps, the sentence says so") {

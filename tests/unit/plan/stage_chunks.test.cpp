@@ -109,6 +109,18 @@ TEST_CASE("pieces and chunks without bytes are left out") {
   CHECK(pieces > 0);
 }
 
+TEST_CASE("whole gradients go in the order in which the backward completes them") {
+  Toy const toy({.dense = 2, .frozen_dense = 1});
+  auto const chunks =
+      chunks_by_use(toy.blocks, toy.stage, [](UsePlace const& place) { return place.trains; });
+  REQUIRE(chunks.size() == 3);  // of the loss, a dense layer and the input
+  for (std::size_t c = 0; c + 1 < chunks.size(); ++c) {
+    REQUIRE(chunks[c].uses.size() == 1);
+    CHECK(toy.blocks.use(chunks[c + 1].uses.front()).layer <
+          toy.blocks.use(chunks[c].uses.front()).layer);
+  }
+}
+
 TEST_CASE("a chunk after the last window is refused") {
   Toy const toy({.dense = 1});
   auto const late = [](std::span<Bytes const> tensors, std::size_t windows) {

@@ -85,12 +85,17 @@ TEST_CASE("a recomputation whose output nobody reads takes what is left from its
 TEST_CASE("steps take the time of their block, other work of the host depends on its bytes") {
   Made step(ActionKind::optimizer_step, LaneKind::optimizer);
   step.action.bytes = 60;
+  step.action.block = BlockId(0);
   Made copy(ActionKind::copy_parameters, LaneKind::optimizer);
   copy.action.bytes = 30;
   auto const graph = test::graph_of({step, copy}, GraphRole::step);
   CHECK(seconds_of(graph, {}) == std::vector<double>{0, 0});
   CHECK(seconds_of(graph, costs_of({}, {}, {}, 30)) == std::vector<double>{2, 1});
   CHECK(seconds_of(graph, costs_of({}, {}, {7}, 30)) == std::vector<double>{7, 1});
+  auto second = step;
+  second.action.block = BlockId(1);
+  auto const two = test::graph_of({step, second}, GraphRole::step);
+  CHECK(seconds_of(two, costs_of({}, {}, {7, 9}, 30)) == std::vector<double>{7, 9});
 }
 
 TEST_CASE("costs without a layer, a block or a device are refused") {

@@ -56,6 +56,21 @@ TEST_CASE("every micro-batch in flight holds checkpoints: all with GPipe, P - r 
   }
 }
 
+TEST_CASE("a stage holds the boundary that comes in, whatever its own layers hand on") {
+  auto unequal = bytes;
+  for (std::size_t i = 0; i < layers; ++i) {
+    unequal[i].boundary_bytes = 10 * (i + 1);
+    unequal[i].parameter_bytes = 1000 * (i + 1);
+  }
+  auto const held = held_by(GPipeSchedule{}, unequal);
+  REQUIRE(held.size() == 4);
+  for (std::size_t r = 0; r < 4; ++r) {  // layers 2 r and 2 r + 1
+    CAPTURE(r);
+    CHECK(held[r].parameters == 1000 * (4 * r + 3));
+    CHECK(held[r].boundaries == (r > 0 ? 6 * 10 * (2 * r) : 0));
+  }
+}
+
 TEST_CASE("bytes for fewer layers than the graph has are refused") {
   auto const code = test::error_of([] { (void)held_by(GPipeSchedule{}, {LayerBytes{}}); }).code();
   CHECK(code == Errc::invalid_argument);

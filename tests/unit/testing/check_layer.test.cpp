@@ -44,6 +44,8 @@ enum class Bug {
   differs_each_time,
   ignores_extents,
   grows_at_smaller_extents,
+  type_depends_on_extents,
+  levels_depend_on_extents,
   finds_frozen_gradient_behind_other,
   writes_input,
   writes_parameter,
@@ -75,14 +77,20 @@ struct Planted {
   }
   bool backward_reads_parameters() const { return bug != Bug::denies_reading_parameters; }
   TensorTable input(BatchShape s) const { return {{"x", extents(s)}}; }
-  TensorTable boundary(BatchShape s) const { return {{"y", extents(s)}}; }
+  TensorTable boundary(BatchShape s) const {
+    auto const other = bug == Bug::type_depends_on_extents && s.rows == 1;
+    return {{"y", extents(s), other ? DType::i32 : DType::f32}};
+  }
   Footprint footprint(BatchShape s) const {
     auto const bytes = align_up(4 * extents(s).size());
     auto const grows = bug == Bug::grows_at_smaller_extents && s.rows == 1;
-    return {2 * bytes, bytes + (grows ? 1_KiB : 0)};
+    return {2 * bytes, bytes + (grows ? 256 : 0)};
   }
   std::vector<Bytes> save_levels(BatchShape s) const {
     auto const saved = footprint(s).saved_bytes;
+    if (bug == Bug::levels_depend_on_extents && s.rows == 1) {
+      return {saved};
+    }
     return {saved / 2, saved};
   }
 
@@ -320,7 +328,9 @@ TEST_CASE("planted bugs are found and named") {
        "at the smaller extents, forward writes outside its buffers, 0 bytes behind the end of "
        "output 'y'"},
       {Bug::grows_at_smaller_extents,
-       "workspace takes 1280 bytes at the smaller extents, and 256 at the capacity"},
+       "workspace takes 512 bytes at the smaller extents, and 256 at the capacity"},
+      {Bug::type_depends_on_extents, "boundary is y [1, 2, 4] i32"},
+      {Bug::levels_depend_on_extents, "the number of save levels depends on the extents"},
       {Bug::finds_frozen_gradient_behind_other,
        "backward writes outside its buffers, 240 bytes behind the end of parameter gradient "
        "'gain'"},
@@ -369,7 +379,7 @@ TEST_CASE("an error names the layer and lists all findings") {
       [&] { testing::require_sound(Planted{Bug::grows_at_smaller_extents}, backend); });
   CHECK(error.message() ==
         "layer 'planted' is not sound:\n"
-        "- workspace takes 1280 bytes at the smaller extents, and 256 at the capacity");
+        "- workspace takes 512 bytes at the smaller extents, and 256 at the capacity");
   CHECK(test::error_of([&] {
           (void)check_layer(Planted{}, backend, {.capacity = {2, 2}, .smaller = {2, 3}});
         }).message() == "LayerCheckOptions::smaller does not fit the capacity");

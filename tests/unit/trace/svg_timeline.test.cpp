@@ -241,6 +241,16 @@ TEST_CASE("Calls and rounds alternate between dark and light") {
   CHECK(strips(SvgTurns::calls, light) == 1 + 1);
   CHECK(strips(SvgTurns::rounds, dark) == 2 + 1);
   CHECK(strips(SvgTurns::rounds, light) == 1 + 1);
+
+  SvgOptions options;
+  options.turns = SvgTurns::calls;
+  SvgReader const picture(written(timeline, options));
+  auto const swatch_end = [&](std::string_view fill) {
+    auto const swatch = filled(picture, fill).back();
+    return swatch.number("x") + swatch.number("width");
+  };
+  CHECK(filled(picture, dark).back().number("x") < filled(picture, light).back().number("x"));
+  CHECK(swatch_end(dark) == doctest::Approx(swatch_end(light)));  // light lies on its right half
 }
 
 TEST_CASE("A picture uses plain SVG only") {

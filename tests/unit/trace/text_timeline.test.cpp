@@ -43,6 +43,18 @@ TEST_CASE("a lane is a row, and each column shows the action that takes most of 
   CHECK(out.str() == "device 1 compute    fffb....\n");  // lanes that draw nothing have no row
 }
 
+TEST_CASE("times of one kind add up in a column, and the kind with most time is drawn") {
+  Lane const lane{LaneKind::compute, DeviceId(0)};
+  Timeline const timeline{1,
+                          {entry(lane, ActionKind::forward, 0, 0.3),
+                           entry(lane, ActionKind::forward, 0.3, 0.6),
+                           entry(lane, ActionKind::backward, 1, 1.9),  // at the same time as
+                           entry(lane, ActionKind::forward, 1, 1.6)}};
+  std::ostringstream out;
+  write_text_timeline(out, timeline, {0, 2, 2, by_kind});
+  CHECK(out.str() == "device 0 compute    fb\n");
+}
+
 TEST_CASE("actions outside the window are not drawn") {
   Lane const compute{LaneKind::compute, DeviceId(0)};
   Timeline const timeline{1,

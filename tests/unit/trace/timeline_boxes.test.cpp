@@ -57,6 +57,10 @@ TEST_CASE("The layers of a task are one box, in any order") {
   CHECK(one[0].kind == ActionKind::backward);
   CHECK(one[0].micro_batch == MicroBatchId(2));
   CHECK(boxes({action(3, 3.05, 4), action(5, 1, 2), action(4, 2, 3)}).size() == 1);
+  auto const upwards = boxes({action(3, 1, 2), action(4, 2, 3)});
+  REQUIRE(upwards.size() == 1);
+  CHECK(upwards[0].first_layer == LayerId(3));
+  CHECK(upwards[0].last_layer == LayerId(4));
 }
 
 TEST_CASE("Actions that differ in any field of the task are separate boxes") {

@@ -56,6 +56,16 @@ TEST_CASE(
   CHECK_FALSE(called);
 }
 
+TEST_CASE("What a disk does not take when the buffer is written is an error") {
+  struct FullDisk : std::stringbuf {
+    int sync() override { return -1; }
+  } disk;
+  std::ostream out(&disk);
+  out << "all of it fits the buffer";
+  CHECK(out.good());
+  CHECK_THROWS_AS(detail::require_written(out), Error);
+}
+
 TEST_CASE("A stream that accepts everything is good, any other stream is an error") {
   std::ostringstream out;
   CHECK_NOTHROW(detail::require_written(out));

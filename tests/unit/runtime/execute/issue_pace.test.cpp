@@ -8,7 +8,9 @@
 #include <doctest/doctest.h>
 
 #include <atomic>
+#include <chrono>
 #include <cstddef>
+#include <future>
 #include <thread>
 
 namespace issue_pace_test {
@@ -47,6 +49,28 @@ TEST_CASE("an issuing thread sleeps while too many issued actions are unfinished
   stream.synchronize();
   CHECK(done == 8);
   opener.join();
+}
+
+TEST_CASE("an issuing thread goes on when the earliest group is done, whatever is behind it") {
+  Paced backend;
+  auto stream = backend.make_stream(DeviceId(0), LaneKind::compute);
+  IssuePace<Paced> pace(backend, DeviceId(0));
+  std::promise<void> returned;
+  auto const goes_on = returned.get_future().share();
+  std::atomic<bool> is_late = false;
+  for (std::size_t i = 0; i < 8; ++i) {
+    pace.before();
+    stream.launch([&is_late, goes_on, i] {
+      if (i >= 2 && goes_on.wait_for(std::chrono::seconds(10)) == std::future_status::timeout) {
+        is_late = true;
+      }
+    });
+    pace.after(stream);
+  }
+  pace.before();
+  CHECK_FALSE(is_late);
+  returned.set_value();
+  stream.synchronize();
 }
 
 TEST_CASE("without a limit of the backend nothing is held up") {

@@ -9,9 +9,11 @@
 
 #include <doctest/doctest.h>
 
+#include <chrono>
 #include <cmath>
 #include <cstddef>
 #include <cstdint>
+#include <thread>
 
 namespace layer_probe_test {
 
@@ -37,6 +39,50 @@ TEST_CASE("a probe has every tensor of its layer, but no gradients of frozen par
   CHECK(tensors.inputs[0].size() == 40);
   CHECK(tensors.output_gradients[0].dtype() == DType::bf16);
   CHECK(tensors.saved.size() == facts.footprint.saved_bytes);
+}
+
+TEST_CASE("integers of a boundary have no gradients") {
+  ToyTypes const types;
+  Sequential const model{ToyInput{types}, ToyTwoOut{types}, ToyTwoIn{types}, ToyLoss{types}};
+  auto const description = describe(model, BatchShape{2, 5});
+  HostBackend backend;
+  for (std::size_t const layer : {1, 2}) {
+    auto const& facts = description.layers[layer];
+    auto const slab = backend.allocate_device(DeviceId(0), LayerProbeTensors(facts).bytes());
+    LayerProbeTensors const trial(facts, TensorCarver(slab.bytes()));
+    auto const& gradients =
+        layer == 1 ? trial.tensors().output_gradients : trial.tensors().input_gradients;
+    REQUIRE(gradients.size() == 3);
+    CHECK(gradients[0].present());
+    CHECK_FALSE(gradients[1].present());
+    CHECK(gradients[2].present());
+  }
+}
+
+namespace {
+
+/// Takes two milliseconds.
+struct SlowDense : ToyDense {
+  void forward(ForwardContext<HostStream>& ctx) const {
+    ToyDense::forward(ctx);
+    ctx.stream().launch([] { std::this_thread::sleep_for(std::chrono::milliseconds(2)); });
+  }
+};
+
+}  // namespace
+
+TEST_CASE("the time of a replay is the mean of its repetitions") {
+  ToyTypes const types;
+  Sequential const model{ToyInput{types}, SlowDense{types}, ToyLoss{types}};
+  auto const description = describe(model, BatchShape{2, 5});
+  HostBackend backend;
+  using Probe = detail::LayerProbe<decltype(model), HostBackend>;
+  auto const slab = backend.allocate_device(DeviceId(0), Probe::bytes_of(description.layers[1]));
+  detail::RandomOperands<HostBackend> operands(backend);
+  Probe probe(model, backend, DeviceId(0), description, LayerId(1), operands, slab.bytes());
+  auto const seconds = probe.replay(0, 40);
+  CHECK(seconds >= 0.002);
+  CHECK(seconds < 0.04);  // 40 of them take 80 ms and more
 }
 
 TEST_CASE("results exist only in an evaluation") {

@@ -655,6 +655,8 @@ TEST_CASE("invalid arguments are refused") {
     CHECK(other_count.code() == Errc::invalid_argument);
     CHECK(other_count.message() ==
           "a call has 1 x 2 micro-batches (per round x rounds), the batch 3");
+    CHECK(code([&] { trainer.forward_backward(ToyData(1, {1, 2}, 1).batch()); }) ==
+          Errc::invalid_argument);
     CHECK(code([&] { trainer.forward_backward(ToyData(2, {1, 3}, 1).batch()); }) ==
           Errc::invalid_argument);
     CHECK(code([&] { static_cast<void>(trainer.evaluate(ToyData(2, {2, 1}, 1).batch())); }) ==
