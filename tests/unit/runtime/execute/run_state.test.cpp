@@ -37,6 +37,11 @@ TEST_CASE("a run knows which devices play the devices of its graph") {
     CHECK(one.run.physical(DeviceId(d)) == DeviceId(1 - d));
     CHECK(one.run.relative(one.run.physical(DeviceId(d))) == DeviceId(d));
   }
+  one.run.begin(6, {.first_device = 2, .devices = 3});
+  for (std::size_t d = 0; d < 3; ++d) {
+    CHECK(one.run.physical(DeviceId(d)) == DeviceId((d + 2) % 3));
+    CHECK(one.run.relative(DeviceId(d)) == DeviceId((d + 1) % 3));
+  }
 }
 
 TEST_CASE("actions that an earlier run issued in the slot do not count") {
