@@ -83,6 +83,7 @@ void draw(char const* title, P const& protocol) {
   options.micro_batches_per_round = micro_batches;
   options.timeline_calls = 100;
   options.optimizer_threads = 1;
+  options.step_start = StepStart::each_block;  // as the pictures show it
   Pipeline pipeline{timed_model<Busy>({256, 256, std::chrono::milliseconds(1)}, 7),
                     SlowOptimizer{},
                     backend,

@@ -1,6 +1,7 @@
 # cmake -DSOURCE_DIR=<root> -P docs_are_tested.cmake
 # Checks that every C++ block of these pages stands in a file that is compiled and run. It ignores
-# indentation, so a block can come from inside a function.
+# indentation, so a block can come from inside a function. The blocks of docs/09_own_project.md are
+# compiled and run by package.docs.*.
 cmake_minimum_required(VERSION 3.25)
 
 function(read_flat file out)
@@ -43,7 +44,8 @@ function(check_page page) # arguments: the files that may hold its code
   message(STATUS "${page}: ${count} blocks")
 endfunction()
 
-check_page(docs/00_quickstart.md tests/examples/docs/docs.test.cpp examples/quickstart.cpp)
+check_page(docs/00_quickstart.md tests/examples/docs/docs.test.cpp
+  tests/examples/docs/docs_accumulation.test.cpp examples/quickstart.cpp)
 check_page(docs/01_layers.md tests/examples/docs/docs.test.cpp)
 check_page(docs/02_schedules.md tests/examples/docs/docs_schedules.test.cpp)
 check_page(docs/03_transfers.md tests/examples/docs/docs.test.cpp)

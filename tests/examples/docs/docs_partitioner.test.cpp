@@ -10,6 +10,7 @@
 
 #include <doctest/doctest.h>
 
+#include <algorithm>
 #include <cmath>
 #include <cstddef>
 #include <cstdio>
@@ -22,6 +23,28 @@
 namespace {
 
 using namespace roundpipe;
+
+/// The last layer is the fused stage; all other stages have so many layers.
+struct HeadAlone {
+  std::size_t layers_a_stage = 2;
+
+  Partition partition(PartitionProblem const& problem) const {
+    auto const head = problem.costs.size() - 1;
+    Partition stages;
+    stages.backward.push_back({head, 1});
+    for (auto end = head; end > 0; end -= stages.backward.back().count) {
+      auto const count = std::min(layers_a_stage, end);
+      stages.backward.push_back({end - count, count});
+    }
+    stages.forward.assign(stages.backward.rbegin(), stages.backward.rend() - 1);
+    if (!fits(problem, stages)) {
+      throw Error(Errc::over_budget, "stages with the head alone do not fit the budget");
+    }
+    return stages;
+  }
+};
+
+static_assert(PartitionPolicy<HeadAlone>);
 
 /// The cells of the page's rows that begin with \p model: one row for each table.
 std::vector<std::vector<std::string>> rows_of(std::string const& model) {
@@ -124,6 +147,35 @@ TEST_CASE("a pipeline plans by simulation") {
       PipelineOptions{.capacity = {.rows = 2, .length = 3}, .micro_batches_per_round = 2},
       Policies{.partitioner = SimulatedPartitioner{}}};
   CHECK(covers(pipeline.plan().stages.partition, model.layer_count()));
+}
+
+TEST_CASE("a user's own policy cuts the stages, within the budget, and changes no weights") {
+  auto const model = test::toy_model({.dense = 6});
+  PipelineOptions const options{.capacity = {.rows = 2, .length = 3}, .micro_batches_per_round = 2};
+  auto const layers = model.layer_count();
+  HostBackend backend{{.devices = 2}};
+  Pipeline usual{model, Sgd{}, backend, options};
+
+  Pipeline pipeline{model, Sgd{}, backend, options, Policies{.partitioner = HeadAlone{}}};
+
+  auto const& stages = pipeline.plan().stages.partition;
+  CHECK(covers(stages, layers));
+  CHECK(stages.backward.front() == LayerRange{layers - 1, 1});
+  CHECK(stages.forward.back() == LayerRange{layers - 3, 2});
+
+  test::ToyData const data(2, {2, 3}, 1);
+  for (int step = 0; step < 3; ++step) {
+    CHECK(pipeline.forward_backward(data.batch()) == usual.forward_backward(data.batch()));
+    pipeline.step();
+    usual.step();
+  }
+  CHECK(weights_digest(pipeline) == weights_digest(usual));
+
+  PartitionProblem problem{.costs = std::vector<LayerCost>(4)};
+  problem.fits = [](StageDirection, LayerRange range) { return range.count < 2; };
+  CHECK(covers(HeadAlone{1}.partition(problem), 4));
+  auto const refused = [&] { (void)HeadAlone{}.partition(problem); };
+  CHECK(test::error_of(refused).code() == Errc::over_budget);
 }
 
 TEST_CASE("the page's tables agree with the results") {

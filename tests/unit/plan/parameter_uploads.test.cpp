@@ -8,6 +8,7 @@
 
 #include <doctest/doctest.h>
 
+#include <algorithm>
 #include <cstddef>
 #include <span>
 #include <utility>
@@ -47,6 +48,17 @@ TEST_CASE("every parameter goes up once for each slot, with windows and without"
       for (std::size_t s = 0; s < uploaded.size(); ++s) {
         CHECK(uploaded[s] == small.parameter_bytes(s % SmallCall::stages));
       }
+    }
+  }
+}
+
+TEST_CASE("chunks read the master copies of their blocks, so that P copies wait for them") {
+  SmallCall const small(2, 2);
+  for (auto const& chunk : uploads_of(small)) {
+    REQUIRE_FALSE(chunk.pieces.empty());
+    for (auto const& piece : chunk.pieces) {
+      auto const block = small.blocks().use(piece.use).block;
+      CHECK(std::ranges::count(chunk.reads, block_buffer(BufferKind::master, block)) == 1);
     }
   }
 }

@@ -329,7 +329,7 @@ TEST_CASE("planted bugs are found and named") {
        "output 'y'"},
       {Bug::grows_at_smaller_extents,
        "workspace takes 512 bytes at the smaller extents, and 256 at the capacity"},
-      {Bug::type_depends_on_extents, "boundary is y [1, 2, 4] i32"},
+      {Bug::type_depends_on_extents, "boundary is {y i32[1, 2, 4]"},
       {Bug::levels_depend_on_extents, "the number of save levels depends on the extents"},
       {Bug::finds_frozen_gradient_behind_other,
        "backward writes outside its buffers, 240 bytes behind the end of parameter gradient "

@@ -37,10 +37,12 @@ TEST_CASE("a run knows which devices play the devices of its graph") {
     CHECK(one.run.physical(DeviceId(d)) == DeviceId(1 - d));
     CHECK(one.run.relative(one.run.physical(DeviceId(d))) == DeviceId(d));
   }
-  one.run.begin(6, {.first_device = 2, .devices = 3});
+  GraphProgram const of_three{graph_of({Made(ActionKind::forward, LaneKind::compute, 2)})};
+  RunState run{of_three, one.data};
+  run.begin(6, {.first_device = 2, .devices = 3});
   for (std::size_t d = 0; d < 3; ++d) {
-    CHECK(one.run.physical(DeviceId(d)) == DeviceId((d + 2) % 3));
-    CHECK(one.run.relative(DeviceId(d)) == DeviceId((d + 1) % 3));
+    CHECK(run.physical(DeviceId(d)) == DeviceId((d + 2) % 3));
+    CHECK(run.relative(DeviceId(d)) == DeviceId((d + 1) % 3));
   }
 }
 

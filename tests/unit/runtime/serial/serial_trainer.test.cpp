@@ -627,6 +627,38 @@ TEST_CASE("a loss or a norm that is not finite stops the training, and the error
   CHECK(all_weights(trainer)[0][0] > -infinity);
 }
 
+TEST_CASE("the norm to clip at is that of all gradients together") {
+  ToyData const data(1, {1, 2}, 1);
+  auto const model = toy_model({.dense = 2});
+  auto const make = [&](double clip_norm) {
+    return SerialTrainer{
+        model, Descent{}, SerialOptions{.capacity = {1, 2}, .clip_norm = clip_norm}};
+  };
+  auto free = make(0);
+  auto const before = all_weights(free);
+  free.forward_backward(data.batch());
+  double squares = 0;
+  free.for_each_parameter([&](std::string const& name, Shape const& shape, auto const&) {
+    std::vector<float> gradient(shape.size());
+    free.read_gradient(name, gradient);
+    for (auto const g : gradient) {
+      squares += static_cast<double>(g) * static_cast<double>(g);
+    }
+  });
+  free.step();
+  auto const moved = all_weights(free);
+  auto clipped = make(std::sqrt(squares) / 4);
+  clipped.forward_backward(data.batch());
+  clipped.step();
+  auto const held = all_weights(clipped);
+  for (std::size_t p = 0; p < before.size(); ++p) {
+    for (std::size_t i = 0; i < before[p].size(); ++i) {
+      CHECK(held[p][i] - before[p][i] ==
+            doctest::Approx((moved[p][i] - before[p][i]) / 4).epsilon(1e-3));
+    }
+  }
+}
+
 TEST_CASE("invalid arguments are refused") {
   ToyData const data(2, {1, 2}, 1);
   SerialOptions const good{.capacity = {1, 2}, .micro_batches_per_round = 1, .rounds = 2};
