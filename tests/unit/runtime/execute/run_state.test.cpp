@@ -37,7 +37,8 @@ TEST_CASE("a run knows which devices play the devices of its graph") {
     CHECK(one.run.physical(DeviceId(d)) == DeviceId(1 - d));
     CHECK(one.run.relative(one.run.physical(DeviceId(d))) == DeviceId(d));
   }
-  GraphProgram const of_three{graph_of({Made(ActionKind::forward, LaneKind::compute, 2)})};
+  GraphProgram const of_three{
+      graph_of({Made(ActionKind::forward, LaneKind::compute, 2)}, GraphRole::call, 3)};
   RunState run{of_three, one.data};
   run.begin(6, {.first_device = 2, .devices = 3});
   for (std::size_t d = 0; d < 3; ++d) {
