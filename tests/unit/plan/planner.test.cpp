@@ -42,6 +42,22 @@ TEST_CASE("a partition policy that ignores limits is refused, not asked forever"
   CHECK(planner.plan_stages(model, blocks, costs, options).memory.bytes <= options.device_memory);
 }
 
+TEST_CASE(
+    "a partition policy with fewer slots than devices is not asked forever for shorter ones") {
+  struct OneStage {
+    [[nodiscard]] Partition partition(PartitionProblem const& problem) const {
+      return {{}, {{0, problem.costs.size()}}};
+    }
+  };
+  auto const model = describe(toy_model({}), {2, 3});
+  auto const blocks = form_blocks(model);
+  CostModel const costs(std::vector<LayerCost>(model.size(), LayerCost{1, 2}));
+  Planner const planner{
+      RoundRobinSchedule{}, PriorityTransferEngine{}, LayerEventProtocol{}, OneStage{}};
+  PlanOptions const options{.devices = 2, .micro_batches_per_round = 2, .device_memory = 1_MiB};
+  CHECK(planner.plan_stages(model, blocks, costs, options).partition.size() == 1);
+}
+
 TEST_CASE("a forecast chooses between fewer stages and more entries") {
   auto const model = describe(toy_model({.dense = 4}), {2, 3});
   auto const blocks = form_blocks(model);

@@ -171,7 +171,11 @@ ROUNDPIPE_INLINE std::optional<StagePlan> StageFinder::fit(PartitionFunction con
     }
     // The objective takes devices to be busy from call to call; but a call with fewer slots
     // than devices leaves some idle, so its stages must become shorter.
-    longest_s = slowest_stage_seconds(choice.costs, found->partition);
+    auto const slowest_s = slowest_stage_seconds(choice.costs, found->partition);
+    if (!(slowest_s < longest_s)) {
+      break;  // the policy does not heed limits
+    }
+    longest_s = slowest_s;
   }
   return found;
 }
