@@ -148,6 +148,8 @@ TEST_CASE("slabs can be moved and return their bytes once") {
     slab = std::move(other);
     CHECK(slab.bytes().device_pointer() == pointer);
   }
+  auto const whole = backend.allocate_device(d0, 1_MiB);  // bytes that came back twice would allow
+  CHECK(error_of([&] { (void)backend.allocate_device(d0, 1); }).code() == Errc::over_budget);
 }
 
 TEST_CASE("releasing a slab while work on it is pending is safe") {

@@ -36,6 +36,14 @@ TEST_CASE("busy shares count overlapping times of calls once, and no pauses betw
   CHECK(report.device_busy[1] == doctest::Approx(3.0 / 6));
 }
 
+TEST_CASE("a call begins with its earliest action, wherever that stands") {
+  BusyMeter meter(2);
+  meter.add(std::vector{entry(LaneKind::compute, 1, 2, 3), entry(LaneKind::compute, 0, 1, 2)});
+  Report report;
+  meter.fill(report);
+  CHECK(report.training_s == doctest::Approx(2));
+}
+
 TEST_CASE("without any call no device was busy") {
   Report report;
   BusyMeter(1).fill(report);

@@ -95,6 +95,27 @@ TEST_CASE("training runs can be excluded after they were counted") {
   Report report;
   meters.fill(report);
   CHECK(report.training_s == doctest::Approx(2));
+  CHECK(report.device_busy.front() == doctest::Approx(1));
+}
+
+TEST_CASE("idle time before a run belongs to whom of the earlier runs it waits for") {
+  HostBackend backend;
+  GraphProgram const training(one_forward());
+  CallData call;
+  GraphRun<HostBackend> run(backend, training, call);
+  GraphRun<HostBackend> earlier(backend, training, call);
+  auto const bubbles_of = [&](RunState* waited_for) {
+    RunMeters meters(1, 0);
+    meters.add(earlier, ran(0, 0, 1), training);
+    run.begin(1, {.devices = 1});
+    run.add_external(ActionId(0), {waited_for, ActionId(0)});
+    meters.add(run, ran(1, 3, 4), training);
+    Report report;
+    meters.fill(report);
+    return report.bubbles;
+  };
+  CHECK(bubbles_of(nullptr)[BubbleCause::optimizer_stall] == doctest::Approx(2));
+  CHECK(bubbles_of(&earlier)[BubbleCause::memory_stall] == doctest::Approx(2));
 }
 
 TEST_CASE("after a restart training runs count from their new number on") {

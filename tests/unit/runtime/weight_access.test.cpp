@@ -35,7 +35,7 @@ TEST_CASE("each parameter is visited once by its name, shared ones too") {
 }
 
 TEST_CASE("what is written to a parameter is read there") {
-  HostParameters host({.type = DType::bf16});
+  HostParameters host({.copies = {.master_copies = 2}, .type = DType::bf16});
   WeightAccess const weights(host.memory, host.progress);
   auto const size = host.blocks.blocks[0].specs[0].tensor.shape.size();
   auto const parameter = weights.find("0.weight", size);
@@ -45,6 +45,7 @@ TEST_CASE("what is written to a parameter is read there") {
   weights.read(parameter, read);
   CHECK(read == written);
   CHECK(host.master(0) == 0.375F);
+  CHECK(host.master(1) == 0.375F);
 }
 
 TEST_CASE("parameters that are not there, and other sizes, are refused") {
@@ -55,6 +56,7 @@ TEST_CASE("parameters that are not there, and other sizes, are refused") {
     return error_of([&] { (void)weights.find(name, elements); });
   };
   CHECK(refusal("0.weight", size + 1).code() == Errc::invalid_argument);
+  CHECK(refusal("0.weight", size - 1).code() == Errc::invalid_argument);
   CHECK(refusal("0.w", size).message() == "there is no parameter 0.w");
   CHECK(refusal("99.weight", size).code() == Errc::invalid_argument);
 }
