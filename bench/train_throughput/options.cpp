@@ -122,6 +122,7 @@ std::optional<Options> parse_options(int argc, char const* const* argv) {
       ->type_name("SIZE");
   add("--host-memory", host_memory, "Budget of the host; unlimited: what the process may take")
       ->type_name("SIZE");
+  app.add_flag("--check-finite", o.check_finite, "Refuse the first value that is NaN or infinite");
   add("--json", o.json, "Write the report there; -: to the standard output")->type_name("FILE");
   add("--trace", o.trace, "Write the timeline of the last iterations there")->type_name("FILE");
   if (!examples::parse(app, argc, argv)) {

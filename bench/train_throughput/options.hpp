@@ -36,6 +36,7 @@ struct Options : throughput::Workload {
   std::string precision = "bf16";
   std::string states = "fp32";
   bool sync = false;
+  bool check_finite = false;
   std::string schedule = "roundpipe";
   std::string protocol = "event";
   std::string transfers = "planned";

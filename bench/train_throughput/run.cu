@@ -93,6 +93,7 @@ Outcome run(Options& o, rp::nn::TransformerConfig const& config, Shared const& s
                                                                    : rp::Checkpoints::stages),
       .offloaded_micro_batches = o.offload,
       .overlaps_rounds = o.overlap == "auto" ? std::nullopt : std::optional(o.overlap == "on"),
+      .check_finite = o.check_finite,
       .timeline_calls = 2 * (o.warmup + o.steps),
   };
   auto const policies = policies_of(o);

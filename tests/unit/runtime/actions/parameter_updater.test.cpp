@@ -82,21 +82,25 @@ TEST_CASE("gradients are divided by their loss scale before clipping") {
 }
 
 TEST_CASE("a step that overflows keeps the weights, and copies them to its master copy") {
-  HostParameters f({.copies = {.master_copies = 2},
-                    .updater = {.scaling = {.skips_overflows = true}},
-                    .type = DType::bf16});
-  f.land_all(1);
-  f.measure_all(1);
-  f.updater.update(BlockId(0), 1, 1);
-  CHECK_FALSE(f.updater.has_overflowed(1));
-  auto const before = f.weights(BlockId(0), 0);
-  f.land_all(std::numeric_limits<float>::infinity(), 2);
-  f.measure_all(2);
-  f.updater.update(BlockId(0), 2, 1);
-  CHECK(f.updater.has_overflowed(2));
-  CHECK_FALSE(f.updater.has_overflowed(1));
-  CHECK(f.weights(BlockId(0), 0) == before);
-  CHECK(f.master(2) == f.master(1));
+  for (auto const state : {StateType::fp32, StateType::declared}) {
+    CAPTURE(static_cast<int>(state));
+    HostParameters f({.copies = {.master_copies = 2, .state_type = state},
+                      .updater = {.scaling = {.skips_overflows = true}},
+                      .type = DType::bf16});
+    f.land_all(64);  // far more than rounding removes
+    f.measure_all(1);
+    f.updater.update(BlockId(0), 1, 1);
+    CHECK_FALSE(f.updater.has_overflowed(1));
+    auto const before = f.master(1);
+    CHECK(f.master(0) != before);
+    f.land_all(std::numeric_limits<float>::infinity(), 2);
+    f.measure_all(2);
+    f.updater.update(BlockId(0), 2, 1);
+    CHECK(f.updater.has_overflowed(2));
+    CHECK_FALSE(f.updater.has_overflowed(1));
+    CHECK(f.master(1) == before);
+    CHECK(f.master(2) == before);
+  }
 }
 
 TEST_CASE("a step is finished when every block is updated, and torn before") {
