@@ -44,8 +44,9 @@ void add_training_options(CLI::App& app, Options& o) {
       ->check(CLI::IsMember({"planned", "unplanned"}));
   add("--partition",
       o.partition,
-      "Stages by simulation, by the least bound, or with equal numbers of layers")
-      ->check(CLI::IsMember({"auto", "bound", "uniform"}));
+      "Stages by simulation, by the least bound, with equal numbers of layers, or so that every "
+      "layer but the last is recomputed (checkpoints between stages, nothing offloaded)")
+      ->check(CLI::IsMember({"auto", "bound", "uniform", "recompute-all"}));
   app.add_option(
          "--cost-file",
          o.cost_file,
@@ -61,6 +62,13 @@ void complete(Options& o) {
   }
   if (o.micro_batches_per_round > 0 && o.rounds == 0) {
     o.rounds = 1;
+  }
+  if (o.partition == "recompute-all") {
+    if (o.checkpoints == "layers" || o.offload.value_or(0) > 0) {
+      refuse("--partition recompute-all goes with --checkpoints stages and --offload 0");
+    }
+    o.checkpoints = "stages";
+    o.offload = 0;
   }
   if (o.offload.value_or(0) > o.micro_batches_per_round) {
     refuse("--offload must be at most --micro-batches");

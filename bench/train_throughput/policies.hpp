@@ -6,6 +6,7 @@
 /// \file
 /// \brief The policies that the options choose.
 
+#include <roundpipe/concepts/partition_policy.hpp>
 #include <roundpipe/partition/partitioner.hpp>
 #include <roundpipe/partition/simulated_partitioner.hpp>
 #include <roundpipe/partition/uniform_partitioner.hpp>
@@ -16,9 +17,28 @@
 #include <roundpipe/schedule/looped_bfs_schedule.hpp>
 #include <train_throughput/options.hpp>
 
+#include <utility>
+
 namespace train_throughput {
 
 namespace rp = roundpipe;
+
+/// Full recomputation, the baseline: the last layer alone is fused, so the forward of every other
+/// layer runs twice. `Partitioner` cuts the rest.
+class RecomputeAllPartitioner {
+ public:
+  /// \throws roundpipe::Error as \ref roundpipe::Partitioner does.
+  [[nodiscard]] static rp::Partition partition(rp::PartitionProblem problem) {
+    auto const layers = problem.costs.size();
+    problem.fits = [layers, fits = std::move(problem.fits)](rp::StageDirection direction,
+                                                            rp::LayerRange range) {
+      bool const fused = direction == rp::StageDirection::backward && range.end() == layers;
+      return !(fused && range.count > 1) && (!fits || fits(direction, range));
+    };
+    return rp::Partitioner{}.partition(problem);
+  }
+};
+static_assert(rp::PartitionPolicy<RecomputeAllPartitioner>);
 
 inline rp::Policies policies_of(Options const& o) {
   rp::Policies policies{.partitioner = rp::SimulatedPartitioner{}};
@@ -37,6 +57,8 @@ inline rp::Policies policies_of(Options const& o) {
     policies.partitioner = rp::UniformPartitioner{};
   } else if (o.partition == "bound") {
     policies.partitioner = rp::Partitioner{};
+  } else if (o.partition == "recompute-all") {
+    policies.partitioner = RecomputeAllPartitioner{};
   }
   return policies;
 }
