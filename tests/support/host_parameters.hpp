@@ -58,7 +58,7 @@ struct HostParameters {
       std::vector<float> const values(table[t].shape.size(), value);
       narrow(values,
              table[t].dtype,
-             memory.landing(use, iteration).subspan(table.offset(t), table[t].bytes()));
+             memory.landing(use, RoundId(0), iteration).subspan(table.offset(t), table[t].bytes()));
     }
   }
   void land_all(float value, std::uint64_t iteration = 1) {

@@ -23,21 +23,25 @@ namespace roundpipe {
 /// rings when as many stages as there are devices lie between them, for until then other devices'
 /// gradients are on their way. A stage's n-th gradient has the n-th ring. Uses of a tensor that
 /// layers share have rings of their own: they are added in layer order, and wait for each other.
+/// A round with fewer backward stages than there are devices leaves devices to the next rounds, so
+/// rounds take turns, too.
 class LandingRings {
  public:
   LandingRings() = default;
   /// A ring for each use of \p blocks whose gradient is summed.
   explicit LandingRings(ParameterBlocks const& blocks);
   /// \param blocks The model's.
-  /// \param stages Those of a training call, in execution order.
+  /// \param stages Those of a call, in execution order.
   /// \param devices How many stages run at once.
+  /// \param rounds Those of a call.
   LandingRings(ParameterBlocks const& blocks,
                std::span<StageLayout const> stages,
-               std::size_t devices);
+               std::size_t devices,
+               std::size_t rounds);
 
-  /// The number of the ring where the gradient of \p use lands.
+  /// The number of the ring where the gradient of \p use lands in \p round.
   /// \throws Error (invalid_argument) when that gradient is not summed.
-  [[nodiscard]] std::size_t index(BlockUseId use) const;
+  [[nodiscard]] std::size_t index(BlockUseId use, RoundId round) const;
 
   /// The bytes of each ring's entry.
   [[nodiscard]] std::vector<Bytes> const& entry_bytes() const noexcept { return bytes_; }
@@ -47,11 +51,11 @@ class LandingRings {
  private:
   static constexpr auto none = static_cast<std::size_t>(-1);
 
-  /// Gives \p use a ring of its own.
-  void add(ParameterBlocks const& blocks, BlockUseId use);
+  /// A new ring for \p use.
+  [[nodiscard]] std::size_t add(ParameterBlocks const& blocks, BlockUseId use);
 
-  std::vector<std::size_t> rings_;  // by use
-  std::vector<Bytes> bytes_;        // by ring
+  std::vector<std::vector<std::size_t>> rings_;  // by round, modulo its size, and use
+  std::vector<Bytes> bytes_;                     // by ring
 };
 
 }  // namespace roundpipe

@@ -26,7 +26,10 @@ class GradientSums {
   /// \p call must outlive this.
   explicit GradientSums(CallContext& call)
       : call_(call),
-        rings_(call.input.blocks, call.input.stages, call.input.shape.devices),
+        rings_(call.input.blocks,
+               call.input.stages,
+               call.input.shape.devices,
+               call.input.shape.rounds),
         landings_(call.input.shape.rounds * call.input.blocks.uses.size()),
         accumulated_(call.input.shape.rounds * call.input.blocks.blocks.size()),
         waiting_(rings_.entry_bytes().size()) {}

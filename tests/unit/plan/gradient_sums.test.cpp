@@ -25,7 +25,7 @@ struct Sums {
 
   SmallCall small;
   StreamedGraphInput input = small.input();
-  LandingRings rings{input.blocks, input.stages, 1};
+  LandingRings rings{input.blocks, input.stages, 1, input.shape.rounds};
   detail::CallContext call{input};
   detail::GradientSums sums{call};
 
@@ -73,7 +73,7 @@ TEST_CASE("the gradients of a shared block are summed in layer order, in any ord
     CHECK(sum.waits == std::vector{landed});
     CHECK(sum.first == first);
     CHECK(sum.reads.front().ring ==
-          Ring{BufferKind::landing, DeviceId::none(), test.rings.index(use)});
+          Ring{BufferKind::landing, DeviceId::none(), test.rings.index(use, RoundId(0))});
     CHECK(sum.writes == std::vector{block_buffer(BufferKind::gradient, sum.block)});
   };
   check(sums[0], uses[0], early, true);
@@ -118,7 +118,7 @@ TEST_CASE("a gradient of the next stage lands where the one before was, once tha
   BlockUseId const first(3);  // the last layer's
   BlockUseId const second(1);
   Sums test(false);
-  REQUIRE(test.rings.index(first) == test.rings.index(second));
+  REQUIRE(test.rings.index(first, RoundId(0)) == test.rings.index(second, RoundId(0)));
   test.bring(first, 0);
   auto const sum = ActionId(1);
   auto const next = test.bring(second, 0);

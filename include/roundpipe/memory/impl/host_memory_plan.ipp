@@ -27,7 +27,7 @@ ROUNDPIPE_INLINE HostMemoryPlan plan_host_memory(ModelDescription const& model,
                                                  HostNeeds const& needs) {
   HostMemoryPlan plan;
   plan.rings = HostRings(stages, needs.micro_batches_per_round, needs.rounds);
-  plan.landings = LandingRings(blocks, stages, needs.devices);
+  plan.landings = LandingRings(blocks, stages, needs.devices, needs.rounds);
   plan.working_set = stages.front().working_set;
   Bytes masters = 0;
   Bytes states = 0;

@@ -17,51 +17,65 @@
 namespace roundpipe {
 
 ROUNDPIPE_INLINE LandingRings::LandingRings(ParameterBlocks const& blocks)
-    : rings_(blocks.uses.size(), none) {
+    : rings_(1, std::vector<std::size_t>(blocks.uses.size(), none)) {
   for (std::size_t use = 0; use < blocks.uses.size(); ++use) {
     if (blocks.block_of(BlockUseId(use)).sums_gradient) {
-      add(blocks, BlockUseId(use));
+      rings_.front()[use] = add(blocks, BlockUseId(use));
     }
   }
 }
 
 ROUNDPIPE_INLINE LandingRings::LandingRings(ParameterBlocks const& blocks,
                                             std::span<StageLayout const> stages,
-                                            std::size_t devices)
-    : rings_(blocks.uses.size(), none) {
-  std::vector<std::vector<std::size_t>> shared(devices);  // rings, by stages that share them
-  std::size_t backward_stages = 0;
+                                            std::size_t devices,
+                                            std::size_t rounds) {
+  std::vector<StageLayout const*> backward;
   for (auto const& stage : stages) {
-    if (!stage.has_backward()) {
-      continue;
+    if (stage.has_backward()) {
+      backward.push_back(&stage);
     }
-    auto& rings = shared[backward_stages++ % devices];
-    std::size_t next = 0;
-    for (auto const& place : stage.uses) {
-      auto const& block = blocks.block_of(place.use);
-      if (!block.sums_gradient) {
-        continue;
+  }
+  if (backward.empty()) {
+    return;
+  }
+  // Where rounds take turns, each of their stages has rings of its own.
+  auto const rounds_at_once =
+      std::clamp((devices + backward.size() - 1) / backward.size(), std::size_t{1}, rounds);
+  rings_.assign(rounds_at_once, std::vector<std::size_t>(blocks.uses.size(), none));
+  std::vector<std::vector<std::size_t>> shared(  // rings, by stages that share them
+      rounds_at_once > 1 ? rounds_at_once * backward.size() : devices);
+  std::size_t turn = 0;
+  for (auto& round : rings_) {
+    for (auto const* const stage : backward) {
+      auto& rings = shared[turn++ % shared.size()];
+      std::size_t next = 0;
+      for (auto const& place : stage->uses) {
+        auto const& block = blocks.block_of(place.use);
+        if (!block.sums_gradient) {
+          continue;
+        }
+        auto& ring = round[place.use.index()];
+        if (block.uses.size() > 1) {
+          ring = add(blocks, place.use);
+          continue;
+        }
+        if (next == rings.size()) {
+          rings.push_back(bytes_.size());
+          bytes_.push_back(0);
+        }
+        ring = rings[next++];
+        bytes_[ring] = std::max(bytes_[ring], block.master.bytes());
       }
-      if (block.uses.size() > 1) {
-        add(blocks, place.use);
-        continue;
-      }
-      if (next == rings.size()) {
-        rings.push_back(bytes_.size());
-        bytes_.push_back(0);
-      }
-      auto const ring = rings[next++];
-      rings_[place.use.index()] = ring;
-      bytes_[ring] = std::max(bytes_[ring], block.master.bytes());
     }
   }
 }
 
-ROUNDPIPE_INLINE std::size_t LandingRings::index(BlockUseId use) const {
-  require(use.index() < rings_.size() && rings_[use.index()] != none,
-          Errc::invalid_argument,
-          "the gradient of that use is not summed");
-  return rings_[use.index()];
+ROUNDPIPE_INLINE std::size_t LandingRings::index(BlockUseId use, RoundId round) const {
+  require(
+      !rings_.empty() && use.index() < rings_.front().size() && rings_.front()[use.index()] != none,
+      Errc::invalid_argument,
+      "the gradient of that use is not summed");
+  return rings_[round.index() % rings_.size()][use.index()];
 }
 
 ROUNDPIPE_INLINE Bytes LandingRings::bytes() const {
@@ -72,9 +86,9 @@ ROUNDPIPE_INLINE Bytes LandingRings::bytes() const {
   return sum;
 }
 
-ROUNDPIPE_INLINE void LandingRings::add(ParameterBlocks const& blocks, BlockUseId use) {
-  rings_[use.index()] = bytes_.size();
+ROUNDPIPE_INLINE std::size_t LandingRings::add(ParameterBlocks const& blocks, BlockUseId use) {
   bytes_.push_back(blocks.block_of(use).master.bytes());
+  return bytes_.size() - 1;
 }
 
 }  // namespace roundpipe

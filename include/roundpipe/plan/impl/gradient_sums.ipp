@@ -20,7 +20,7 @@ namespace detail {
 ROUNDPIPE_INLINE Buffer GradientSums::land(BlockUseId use, std::size_t chunks, Action& action) {
   auto& landing = this->landing(use, action.round);
   if (!landing.buffer) {
-    auto const ring = rings_.index(use);
+    auto const ring = rings_.index(use, action.round);
     if (waiting_[ring]) {
       throw broken_rule("Schedule::tasks",
                         4,

@@ -36,8 +36,9 @@ class GradientAccumulator final : public HostLaneWork {
 
   void run(RunState const& run, ActionId id) override;
 
-  /// Adds what has landed for \p use to its block's gradient sum, or begins the sum with it.
-  void accumulate(BlockUseId use, bool begins, std::uint64_t iteration);
+  /// Adds what has landed for \p use in \p round to its block's gradient sum, or begins the sum
+  /// with it.
+  void accumulate(BlockUseId use, RoundId round, bool begins, std::uint64_t iteration);
 
  private:
   [[nodiscard]] static bool sums_any(ParameterBlocks const& blocks);

@@ -58,14 +58,14 @@ class ParameterMemory {
 
   /// A block as uploads that read the weights of \p version find it.
   [[nodiscard]] HostBytes master(BlockId block, std::uint64_t version) const;
-  /// Where downloads leave a use's gradient in \p iteration: where the optimizer reads it, unless
-  /// it is to be added to a sum.
-  [[nodiscard]] HostBytes landing(BlockUseId use, std::uint64_t iteration) const;
+  /// Where downloads leave a use's gradient of \p round in \p iteration: where the optimizer reads
+  /// it, unless it is to be added to a sum.
+  [[nodiscard]] HostBytes landing(BlockUseId use, RoundId round, std::uint64_t iteration) const;
 
   /// Tensor \p t of the master copy that holds \p version.
   [[nodiscard]] HostArray master(BlockId block, std::size_t t, std::uint64_t version) const;
-  /// Tensor \p t of what has landed for \p use, whose block's gradient is a sum.
-  [[nodiscard]] HostArray landed(BlockUseId use, std::size_t t) const;
+  /// Tensor \p t of what has landed for \p use in \p round; its block's gradient is a sum.
+  [[nodiscard]] HostArray landed(BlockUseId use, RoundId round, std::size_t t) const;
   /// Tensor \p t of the gradient that the optimizer reads in step \p iteration.
   [[nodiscard]] HostArray gradient(BlockId block, std::size_t t, std::uint64_t iteration) const;
   /// Optimizer state \p s of tensor \p t.

@@ -29,11 +29,11 @@ TEST_CASE("the gradients of a shared block's uses are summed, and the update sub
   auto const before = f.weights(block, 0);
   f.land(first, 2);
   f.land(second, 3);
-  f.accumulator.accumulate(first, true, 1);
-  f.accumulator.accumulate(second, false, 1);
+  f.accumulator.accumulate(first, RoundId(0), true, 1);
+  f.accumulator.accumulate(second, RoundId(0), false, 1);
   f.updater.update(block, 1, 1);
   auto const once = f.weights(block, 0);
-  f.accumulator.accumulate(first, true, 2);  // starts a new sum
+  f.accumulator.accumulate(first, RoundId(0), true, 2);  // starts a new sum
   f.updater.update(block, 2, 1);
   auto const twice = f.weights(block, 0);
   for (std::size_t i = 0; i < before.size(); ++i) {
@@ -50,9 +50,9 @@ TEST_CASE("sums of bf16 are rounded at random: their mean is exact, and each add
   auto const block = f.blocks.uses[0].block;
   auto const sums = [&](float first, float second, std::uint64_t iteration) {
     f.land(use, first);
-    f.accumulator.accumulate(use, true, iteration);
+    f.accumulator.accumulate(use, RoundId(0), true, iteration);
     f.land(use, second);
-    f.accumulator.accumulate(use, false, iteration);
+    f.accumulator.accumulate(use, RoundId(0), false, iteration);
     auto const sum = f.memory.gradient(block, 0, iteration);
     REQUIRE(sum.dtype == DType::bf16);
     std::vector<float> values(sum.size);
@@ -70,7 +70,7 @@ TEST_CASE("sums of bf16 are rounded at random: their mean is exact, and each add
   CHECK(sums(256, 1, 3) != some);
   auto const first_halves = sums(1, 0.5F / 256, 4);  // 1 or 1 + 1/128: a quarter goes up
   f.land(use, 0.5F / 256);
-  f.accumulator.accumulate(use, false, 4);
+  f.accumulator.accumulate(use, RoundId(0), false, 4);
   auto const third = f.memory.gradient(block, 0, 4);
   std::vector<float> values(third.size);
   widen(third.bytes(), third.dtype, values, false);
@@ -78,9 +78,8 @@ TEST_CASE("sums of bf16 are rounded at random: their mean is exact, and each add
   for (std::size_t i = 0; i < values.size(); ++i) {
     up_twice += first_halves[i] > 1 && values[i] > first_halves[i] ? 1 : 0;
   }
-  CHECK(up_twice < static_cast<std::size_t>(std::ranges::count_if(first_halves, [](float value) {
-          return value > 1;
-        })));
+  CHECK(up_twice < static_cast<std::size_t>(
+                       std::ranges::count_if(first_halves, [](float value) { return value > 1; })));
 }
 
 }  // namespace gradient_accumulator_test

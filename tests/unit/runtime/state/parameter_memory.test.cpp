@@ -32,15 +32,17 @@ TEST_CASE("gradients land where the optimizer reads them, unless they are summed
   HostParameters plain({.copies = {.gradient_buffers = 2}});
   for (std::size_t iteration = 1; iteration < 4; ++iteration) {
     auto const block = plain.blocks.uses[0].block;
-    CHECK(plain.memory.landing(BlockUseId(0), iteration).data() ==
+    CHECK(plain.memory.landing(BlockUseId(0), RoundId(0), iteration).data() ==
           plain.memory.gradient(block, 0, iteration).data);
   }
-  CHECK(plain.memory.landing(BlockUseId(0), 1).data() !=
-        plain.memory.landing(BlockUseId(0), 2).data());
+  CHECK(plain.memory.landing(BlockUseId(0), RoundId(0), 1).data() !=
+        plain.memory.landing(BlockUseId(0), RoundId(0), 2).data());
   HostParameters tied({.tied = true});
   auto const block = tied.blocks.uses[0].block;
-  CHECK(tied.memory.landing(BlockUseId(0), 1).data() == tied.memory.landed(BlockUseId(0), 0).data);
-  CHECK(tied.memory.landing(BlockUseId(0), 1).data() != tied.memory.gradient(block, 0, 1).data);
+  CHECK(tied.memory.landing(BlockUseId(0), RoundId(0), 1).data() ==
+        tied.memory.landed(BlockUseId(0), RoundId(0), 0).data);
+  CHECK(tied.memory.landing(BlockUseId(0), RoundId(0), 1).data() !=
+        tied.memory.gradient(block, 0, 1).data);
 }
 
 TEST_CASE("written weights are in all copies") {

@@ -63,7 +63,7 @@ ROUNDPIPE_INLINE void DeviceCopies::download_gradients(DeviceAction const& here,
     auto const base = rounded == UsePlace::not_rounded
                           ? place.gradients + block.gradient.offset(piece.tensor)
                           : place.rounded + place.rounded_table.offset(rounded);
-    auto const landing = parameters_.landing(piece.use, here.call().iteration);
+    auto const landing = parameters_.landing(piece.use, here.action.round, here.call().iteration);
     list.downloads.push_back(
         {landing.subspan(block.master.offset(piece.tensor) + piece.offset, piece.bytes),
          from.subspan(base + piece.offset, piece.bytes)});

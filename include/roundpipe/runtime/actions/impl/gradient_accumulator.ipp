@@ -21,10 +21,11 @@ namespace roundpipe {
 ROUNDPIPE_INLINE void GradientAccumulator::run(RunState const& run, ActionId id) {
   auto const& action = run.program()[id];
   auto const& call = run.call();
-  accumulate(action.use, action.first && call.begins_gradients, call.iteration);
+  accumulate(action.use, action.round, action.first && call.begins_gradients, call.iteration);
 }
 
 ROUNDPIPE_INLINE void GradientAccumulator::accumulate(BlockUseId use,
+                                                      RoundId round,
                                                       bool begins,
                                                       std::uint64_t iteration) {
   auto const block = memory_.blocks().use(use).block;
@@ -32,7 +33,7 @@ ROUNDPIPE_INLINE void GradientAccumulator::accumulate(BlockUseId use,
   addition = begins ? 0 : addition + 1;
   for (std::size_t t = 0; t < memory_.tensors(block); ++t) {
     auto const sum = memory_.gradient(block, t, iteration);
-    auto const landed = memory_.landed(use, t);
+    auto const landed = memory_.landed(use, round, t);
     auto const key = sum_rounding_key(seed_, iteration, block, t, addition);
     pool_.for_each_part(sum.size, host_work_grain, [&](std::size_t begin, std::size_t end) {
       auto const from = landed.part(begin, end);

@@ -42,8 +42,10 @@ ROUNDPIPE_INLINE HostBytes ParameterMemory::master(BlockId block, std::uint64_t 
   return masters[version % masters.size()];
 }
 
-ROUNDPIPE_INLINE HostBytes ParameterMemory::landing(BlockUseId use, std::uint64_t iteration) const {
-  return blocks_.block_of(use).sums_gradient ? landings_[rings_.index(use)]
+ROUNDPIPE_INLINE HostBytes ParameterMemory::landing(BlockUseId use,
+                                                    RoundId round,
+                                                    std::uint64_t iteration) const {
+  return blocks_.block_of(use).sums_gradient ? landings_[rings_.index(use, round)]
                                              : gradient(blocks_.use(use).block, iteration);
 }
 
@@ -53,8 +55,10 @@ ROUNDPIPE_INLINE HostArray ParameterMemory::master(BlockId block,
   return array(described(block).master, t, master(block, version));
 }
 
-ROUNDPIPE_INLINE HostArray ParameterMemory::landed(BlockUseId use, std::size_t t) const {
-  return array(blocks_.block_of(use).master, t, landings_[rings_.index(use)]);
+ROUNDPIPE_INLINE HostArray ParameterMemory::landed(BlockUseId use,
+                                                   RoundId round,
+                                                   std::size_t t) const {
+  return array(blocks_.block_of(use).master, t, landings_[rings_.index(use, round)]);
 }
 
 ROUNDPIPE_INLINE HostArray ParameterMemory::gradient(BlockId block,
