@@ -44,9 +44,9 @@ void add_training_options(CLI::App& app, Options& o) {
       ->check(CLI::IsMember({"planned", "unplanned"}));
   add("--partition",
       o.partition,
-      "Stages by simulation, by the least bound, with equal numbers of layers, or so that every "
+      "Stages by the least bound, by simulation, with equal numbers of layers, or so that every "
       "layer but the last is recomputed (checkpoints between stages, nothing offloaded)")
-      ->check(CLI::IsMember({"auto", "bound", "uniform", "recompute-all"}));
+      ->check(CLI::IsMember({"bound", "simulation", "uniform", "recompute-all"}));
   app.add_option(
          "--cost-file",
          o.cost_file,

@@ -40,7 +40,7 @@ struct Options : throughput::Workload {
   std::string schedule = "roundpipe";
   std::string protocol = "event";
   std::string transfers = "planned";
-  std::string partition = "auto";
+  std::string partition = "bound";
   std::string cost_file;  ///< Empty: none.
   std::string json;       ///< Empty: none; "-": standard output.
   std::string trace;      ///< Empty: none.

@@ -41,7 +41,7 @@ class RecomputeAllPartitioner {
 static_assert(rp::PartitionPolicy<RecomputeAllPartitioner>);
 
 inline rp::Policies policies_of(Options const& o) {
-  rp::Policies policies{.partitioner = rp::SimulatedPartitioner{}};
+  rp::Policies policies;
   if (o.schedule == "looped-bfs") {
     policies.schedule = rp::LoopedBfsSchedule{};
   }
@@ -55,8 +55,8 @@ inline rp::Policies policies_of(Options const& o) {
   }
   if (o.partition == "uniform") {
     policies.partitioner = rp::UniformPartitioner{};
-  } else if (o.partition == "bound") {
-    policies.partitioner = rp::Partitioner{};
+  } else if (o.partition == "simulation") {
+    policies.partitioner = rp::SimulatedPartitioner{};
   } else if (o.partition == "recompute-all") {
     policies.partitioner = RecomputeAllPartitioner{};
   }

@@ -21,6 +21,10 @@ namespace roundpipe::detail {
 
 /// Adds accumulations as soon as what they add up has landed: round by round, and in each a block's
 /// uses in layer order.
+///
+/// Where parameters are fixed (\ref CallContext::has_fixed_parameters), they wait until all of a
+/// round has landed; reason: the next slot's parameters go up meanwhile, its compute waits for
+/// them, and a host that sums slows copies down.
 class GradientSums {
  public:
   /// \p call must outlive this.
@@ -56,7 +60,10 @@ class GradientSums {
     return landings_[round.index() * call_.input.blocks.uses.size() + use.index()];
   }
 
+  /// Those of \p block that are due.
   void add_accumulations(BlockId block, RoundId round);
+  /// Those of all blocks, if all gradients of \p round have landed, \p last the last one.
+  void add_round(RoundId round, ActionId last);
 
   void add_accumulation(BlockUseId use, RoundId round, bool first, Landing const& landing);
 

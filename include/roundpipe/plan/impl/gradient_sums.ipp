@@ -9,9 +9,11 @@
 #include <roundpipe/plan/call_context.hpp>
 #include <roundpipe/plan/gradient_sums.hpp>
 
+#include <algorithm>
 #include <cstddef>
 #include <string>
 #include <utility>
+#include <vector>
 
 namespace roundpipe {
 
@@ -40,7 +42,35 @@ ROUNDPIPE_INLINE void GradientSums::landed(BlockUseId use, RoundId round, Action
   auto& landing = this->landing(use, round);
   landing.landed = chunk;
   --landing.chunks;
-  add_accumulations(call_.input.blocks.use(use).block, round);
+  if (call_.has_fixed_parameters() && call_.input.shape.devices > 1) {
+    add_round(round, chunk);
+  } else {
+    add_accumulations(call_.input.blocks.use(use).block, round);
+  }
+}
+
+ROUNDPIPE_INLINE void GradientSums::add_round(RoundId round, ActionId last) {
+  auto const& blocks = call_.input.blocks;
+  std::vector<BlockUseId> uses;
+  for (auto u = blocks.uses.size(); u-- > 0;) {  // as the backward goes
+    if (BlockUseId const use(u); blocks.block_of(use).sums_gradient) {
+      uses.push_back(use);
+    }
+  }
+  if (!std::all_of(uses.begin(), uses.end(), [&](BlockUseId use) {
+        return landing(use, round).is_complete();
+      })) {
+    return;
+  }
+  for (auto const use : uses) {
+    landing(use, round).landed = last;
+  }
+  for (auto const use : uses) {
+    auto const block = blocks.use(use).block;
+    if (use == blocks.blocks[block.index()].uses.front()) {  // the last one to land
+      add_accumulations(block, round);
+    }
+  }
 }
 
 ROUNDPIPE_INLINE void GradientSums::add_accumulations(BlockId block, RoundId round) {
