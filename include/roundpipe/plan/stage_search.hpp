@@ -116,6 +116,10 @@ class StageSearch {
     return eighths;
   }
 
+  /// Gives \p best more entries for saves on their way, as many as there is room for: compute waits
+  /// less where copies are late.
+  void deepen_saves(FoundPlan& best) const;
+
   /// The best plan whose rounds overlap, with \p buffering.
   [[nodiscard]] std::optional<FoundPlan> overlap_with(Buffering const& buffering,
                                                       std::size_t first_eighths) const;

@@ -14,6 +14,7 @@
 
 #include <doctest/doctest.h>
 
+#include <algorithm>
 #include <cmath>
 #include <cstddef>
 #include <optional>
@@ -24,6 +25,15 @@ namespace planner_test {
 
 using namespace roundpipe;
 using namespace roundpipe::test;
+
+/// The bytes of an entry for saves.
+Bytes largest_save(StagePlan const& plan) {
+  Bytes largest = 0;
+  for (auto const& stage : plan.train) {
+    largest = std::max(largest, stage.save_bytes);
+  }
+  return largest;
+}
 
 TEST_CASE("a partition policy that ignores limits is refused, not asked forever") {
   auto const model = describe(toy_model({}), {2, 3});
@@ -135,6 +145,37 @@ TEST_CASE("a forecast says how much the host keeps, unless that is given") {
   options.checkpoints = std::nullopt;
   options.save_levels = {{}, {1, 1, 1, 1, 1, 1, 1, 1}, {2, 2, 2, 2, 0, 0, 0, 0}};
   CHECK(kept(plan(best_at(0))) == doctest::Approx(2));
+}
+
+TEST_CASE("saves on their way get the entries that the device has room for") {
+  auto const model = describe(toy_model({.dense = 4}), {2, 3});
+  auto const blocks = form_blocks(model);
+  CostModel const costs(std::vector<LayerCost>(model.size(), {1e-3, 2e-3}));
+  Planner const planner{
+      RoundRobinSchedule{}, PriorityTransferEngine{}, LayerEventProtocol{}, OneLayerStages{}};
+  PlanOptions options{
+      .micro_batches_per_round = 4, .device_memory = 1_GiB, .offloaded_micro_batches = 4};
+  auto const plan_in = [&](Bytes budget) {
+    options.device_memory = budget;
+    return planner.plan_stages(model, blocks, costs, options, [](auto const&) { return 1.0; });
+  };
+  auto const most = plan_in(1_GiB);
+  REQUIRE(most.memory.buffering.saves == 8);
+  auto const entry = largest_save(most);
+  for (std::size_t fewer = 1; fewer <= 5; ++fewer) {
+    auto const budget = most.memory.bytes - fewer * entry;
+    CHECK(plan_in(budget).memory.buffering.saves == 8 - fewer);
+    CHECK(plan_in(budget + entry - 1).memory.buffering.saves == 8 - fewer);
+  }
+  // A forecast that finds deeper rings slower is heeded.
+  options.device_memory = 1_GiB;
+  auto const shallow =
+      planner.plan_stages(model, blocks, costs, options, [](StagePlan const& made) {
+        return static_cast<double>(made.memory.buffering.saves);
+      });
+  CHECK(shallow.memory.buffering.saves < 4);
+  options.offloaded_micro_batches = 0;
+  CHECK(plan_in(1_GiB).memory.buffering.saves < 4);
 }
 
 TEST_CASE("rounds overlap where the forecast says so, and only where there are several") {

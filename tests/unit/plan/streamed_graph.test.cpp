@@ -301,6 +301,29 @@ TEST_CASE(
   }
 }
 
+TEST_CASE("one stage on two devices: sums wait until a round has landed, a shared tensor's last") {
+  auto const graphs = one_stage_from_single_entries({.dense = 3, .tied = true});
+  std::map<RoundId, ActionId> landed;  // the last one
+  std::map<RoundId, std::vector<LayerId>> summed;
+  for (std::size_t i = 0; i < graphs.call.actions.size(); ++i) {
+    auto const& action = graphs.call.actions[i];
+    if (action.kind == ActionKind::download_gradients) {
+      CHECK(summed[action.round].empty());
+      landed[action.round] = ActionId(i);
+    } else if (action.kind == ActionKind::accumulate_gradient) {
+      summed[action.round].push_back(action.layer);
+      CHECK(std::find(action.waits.begin(), action.waits.end(), landed[action.round]) !=
+            action.waits.end());
+    }
+  }
+  CHECK(summed.size() == 4);
+  for (auto const& [round, layers] : summed) {
+    CHECK(layers.size() == graphs.blocks.uses.size());
+    auto const shared = std::find(layers.begin(), layers.end(), LayerId(0));
+    CHECK(layers.end() - shared == 2);  // it, and the tensor's other use
+  }
+}
+
 TEST_CASE("a block that two layers of one stage use goes up once, when the last of them is done") {
   auto const graphs = one_stage_from_single_entries({.dense = 3, .tied = true});
   auto const& uses = graphs.blocks.block_of(graphs.blocks.layer_uses.front().front()).uses;

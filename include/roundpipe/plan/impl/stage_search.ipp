@@ -55,6 +55,7 @@ ROUNDPIPE_INLINE StagePlan StageSearch::run() const {
         overlap_rounds(*best, eighths);
       }
     }
+    deepen_saves(*best);
   }
   return std::move(best->plan);
 }
@@ -131,6 +132,24 @@ ROUNDPIPE_INLINE void StageSearch::overlap_rounds(FoundPlan& best,
   constexpr double least_gain = 0.03;
   if (top && (options_.overlaps_rounds || top->seconds < (1 - least_gain) * best.seconds)) {
     take_faster(best, std::move(top));
+  }
+}
+
+ROUNDPIPE_INLINE void StageSearch::deepen_saves(FoundPlan& best) const {
+  constexpr std::size_t most_entries = 8;
+  auto const& stages = best.plan.train;
+  if (std::none_of(
+          stages.begin(), stages.end(), [](auto const& stage) { return stage.save_bytes > 0; })) {
+    return;
+  }
+  auto buffering = best.plan.memory.buffering;
+  while (buffering.saves++ < most_entries) {
+    auto deeper =
+        finder_.evaluate(best.plan.train.front().working_set, buffering, best.plan.partition);
+    if (!deeper || deeper->seconds > best.seconds) {
+      break;
+    }
+    best = *std::move(deeper);
   }
 }
 
