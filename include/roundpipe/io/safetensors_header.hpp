@@ -156,6 +156,17 @@ inline void place_entries(std::vector<SafetensorsEntry>& entries,
 /// multiple of 8. \throws Error (invalid_argument) when a name or text is no UTF-8, or the text
 /// is longer than the format allows.
 [[nodiscard]] inline std::string safetensors_header_text(SafetensorsHeader const& header) {
+  auto const require_room = [](Bytes bytes) {
+    require(bytes <= most_safetensors_header_bytes,
+            Errc::invalid_argument,
+            "the header of a safetensors file takes more than the 100 MB that the format allows; "
+            "write fewer tensors into a file");
+  };
+  Bytes least = 0;  // strings grow when they become JSON
+  for (auto const& [key, value] : header.metadata) {
+    least += key.size() + value.size();
+  }
+  require_room(least);
   std::string text = "{";
   auto const add = [&](std::string const& key, nlohmann::ordered_json const& value) {
     text += (text.size() == 1 ? "" : ",") + json_text(nlohmann::json(key)) + ":" + json_text(value);
@@ -171,10 +182,7 @@ inline void place_entries(std::vector<SafetensorsEntry>& entries,
   }
   text += '}';
   text.resize(align_up(text.size(), 8), ' ');
-  require(text.size() <= most_safetensors_header_bytes,
-          Errc::invalid_argument,
-          "the header of a safetensors file takes more than the 100 MB that the format allows; "
-          "write fewer tensors into a file");
+  require_room(text.size());
   std::uint64_t const length = text.size();
   std::string result(sizeof length, '\0');
   std::memcpy(result.data(), &length, sizeof length);

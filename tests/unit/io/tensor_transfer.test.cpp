@@ -56,7 +56,7 @@ std::vector<std::byte> as_type(std::vector<float> const& values, DType type) {
 }
 
 /// Sizes of less than a slice, of some slices, and of slices and a bit; and nothing.
-std::vector<std::size_t> const sizes{1, 0, 5'000'000, 4U << 20U, 33'000, (4U << 20U) + 1, 7};
+std::vector<std::size_t> const sizes{1, 0, 1'200'000, 1U << 20U, 33'000, (2U << 20U) + 1, 7};
 
 }  // namespace
 
@@ -77,7 +77,7 @@ TEST_CASE("tensors of all floating types are written and read as any other, by a
       writes.push_back({name, memory.back(), type});
     }
     auto const path = folder.path / std::to_string(threads);
-    CheckpointWriter writer(path, tensors, {.most_file_bytes = 20'000'000});
+    CheckpointWriter writer(path, tensors, {.most_file_bytes = 5'000'000});
     CHECK(writer.size() > 1);
     write_tensors(writer, writes, pool);
     writer.finish();
