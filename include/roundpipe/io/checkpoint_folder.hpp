@@ -114,6 +114,9 @@ class CheckpointFolder {
     IndexFile index{
         path.string(),
         parse_checkpoint_index(read_file(path, detail::most_index_bytes), path.string())};
+    if (index.content.weight_map.empty()) {
+      throw bad_file(index.name, "weight_map", "names no tensor");
+    }
     std::map<std::string, std::string> tensor_of;  // the first one of each shard
     for (auto const& [tensor, shard] : index.content.weight_map) {
       tensor_of.emplace(shard, tensor);

@@ -99,13 +99,24 @@ class CheckpointWriter {
 
   /// Ends all files, and writes the index, if there are several; then the folder holds a
   /// checkpoint.
-  /// \throws Error like \ref SafetensorsWriter::finish. Without the index, what stays is none.
+  /// \throws Error like \ref SafetensorsWriter::finish. Then the folder holds none of these files.
   void finish() {
     for (auto const& writer : writers_) {
-      writer->finish();
+      writer->require_complete();
     }
-    if (writers_.size() > 1) {
-      write_file(path_ / detail::index_name, checkpoint_index_text(index_));
+    try {
+      for (auto const& writer : writers_) {
+        writer->finish();
+      }
+      if (writers_.size() > 1) {
+        write_file(path_ / detail::index_name, checkpoint_index_text(index_));
+      }
+    } catch (...) {
+      for (auto const& writer : writers_) {
+        std::error_code ignored;
+        std::filesystem::remove(writer->path(), ignored);
+      }
+      throw;
     }
   }
 

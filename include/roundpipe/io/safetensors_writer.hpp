@@ -29,7 +29,7 @@ namespace roundpipe {
 
 /// Writes a file whose tensors are all named before the first byte comes: the header then says
 /// where each belongs, and parts may come in any order, from any thread, without a copy. The file
-/// takes its name in \ref finish; without that it is removed.
+/// takes its name in \ref finish; without that it is removed. Movable while no thread writes.
 class SafetensorsWriter {
  public:
   /// Creates the file, reserves its room and writes the header. Tensors lie in the order of \ref
@@ -80,11 +80,8 @@ class SafetensorsWriter {
     written_[i].fetch_add(bytes.size(), std::memory_order_relaxed);
   }
 
-  /// Ends the file: from now on it has its name, and will survive a loss of power. Call it once,
-  /// when no thread writes any more.
-  /// \throws Error (invalid_argument) when a tensor was not written, or a byte twice; with the
-  ///         system's code when that fails. Then there is no file, or the one before.
-  void finish() {
+  /// \throws Error (invalid_argument) when a tensor was not written, or a byte twice.
+  void require_complete() const {
     for (std::size_t i = 0; i < header_.entries.size(); ++i) {
       auto const& entry = header_.entries[i];
       auto const written = written_[i].load(std::memory_order_relaxed);
@@ -95,6 +92,14 @@ class SafetensorsWriter {
                         std::to_string(written) + " were written");
       }
     }
+  }
+
+  /// Ends the file: from now on it has its name, and will survive a loss of power. Call it once,
+  /// when no thread writes any more.
+  /// \throws Error like \ref require_complete; with the system's code when that fails. Then there
+  ///         is no file, or the one before.
+  void finish() {
+    require_complete();
     file_.commit();
   }
 

@@ -13,6 +13,7 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
+#include <limits>
 #include <optional>
 #include <span>
 #include <string>
@@ -85,6 +86,15 @@ struct TensorInfo {
 
 /// "BF16[2, 3]"
 [[nodiscard]] std::string to_string(TensorInfo const& tensor);
+
+namespace detail {
+
+inline constexpr std::size_t most_file_rank = 64;  // as in PyTorch and NumPy
+
+/// A size that offsets of files (off_t) can express.
+inline constexpr std::uint64_t most_file_bytes = std::numeric_limits<std::int64_t>::max();
+
+}  // namespace detail
 
 /// The bytes of a tensor, or what is wrong with its type or extents.
 struct CheckedBytes {

@@ -24,32 +24,34 @@ namespace detail {
 
 inline constexpr std::size_t converted_at_once = 2048;
 
-/// Elements of any floating type, a few at a time, as fp32.
-class FloatWindow {
+/// Memory for a few elements on their way from one floating type to another.
+class ConversionWindow {
  public:
-  /// The elements of \p type in \p from, at most \ref converted_at_once; lasts until the next call,
-  /// or as long as \p from.
-  [[nodiscard]] HostSpan<float const> widened(HostSpan<std::byte const> from, DType type) {
+  /// The elements of \p type in \p from, at most \ref converted_at_once, as fp32. They lie in \p
+  /// from itself where it holds such, else in \p place, or in this window if \p place is empty.
+  [[nodiscard]] HostSpan<float const> floats(HostSpan<std::byte const> from,
+                                             DType type,
+                                             HostSpan<float> place) {
     auto const count = from.size() / size_of(type);
+    auto const to = place.empty() ? std::span(floats_).first(count) : place;
     if (type == DType::f64) {
       for (std::size_t i = 0; i < count; ++i) {
         double value = 0;
         std::memcpy(&value, from.data() + i * sizeof value, sizeof value);
-        floats_[i] = static_cast<float>(value);
+        to[i] = static_cast<float>(value);
       }
-      return std::span(floats_).first(count);
+      return to;
     }
     bool const aligned = reinterpret_cast<std::uintptr_t>(from.data()) % size_of(type) == 0;
     if (type == DType::f32 && aligned) {
       return {reinterpret_cast<float const*>(from.data()), count};
     }
-    auto bytes = from;
     if (!aligned) {
       std::memcpy(bytes_.data(), from.data(), from.size());
-      bytes = std::span(bytes_).first(from.size());
+      from = std::span(bytes_).first(from.size());
     }
-    widen(bytes, type, std::span(floats_).first(count), false);
-    return std::span(floats_).first(count);
+    widen(from, type, to, false);
+    return to;
   }
 
  private:
@@ -77,16 +79,17 @@ ROUNDPIPE_INLINE void convert_elements(HostSpan<std::byte const> from,
     std::memcpy(to.data, from.data(), from.size());
     return;
   }
-  detail::FloatWindow window;
+  detail::ConversionWindow window;
   for (std::size_t begin = 0; begin < to.size; begin += detail::converted_at_once) {
     auto const count = std::min(detail::converted_at_once, to.size - begin);
     auto const source = from.subspan(begin * size_of(from_type), count * size_of(from_type));
     auto const part = to.part(begin, begin + count);
-    if (to.dtype == DType::f64) {
-      auto* const values = reinterpret_cast<double*>(part.data);
-      std::ranges::copy(window.widened(source, from_type), values);
+    if (to.dtype == DType::f32) {  // from another type: the floats are made in their place
+      (void)window.floats(source, from_type, {reinterpret_cast<float*>(part.data), count});
+    } else if (to.dtype == DType::f64) {
+      std::ranges::copy(window.floats(source, from_type, {}), reinterpret_cast<double*>(part.data));
     } else {
-      narrow(window.widened(source, from_type), to.dtype, part.bytes());
+      narrow(window.floats(source, from_type, {}), to.dtype, part.bytes());
     }
   }
 }

@@ -5,6 +5,7 @@
 #include <roundpipe/core/error.hpp>
 #include <roundpipe/io/file_error.hpp>
 
+#include <algorithm>
 #include <cstddef>
 #include <filesystem>
 #include <source_location>
@@ -16,21 +17,19 @@ namespace roundpipe {
 
 ROUNDPIPE_INLINE std::string in_quotes(std::string_view text) {
   constexpr std::size_t most_bytes = 120;
+  auto const continues = [&](std::size_t at) {  // a character that began before
+    return (static_cast<unsigned char>(text[at]) & 0xc0U) == 0x80U;
+  };
+  auto end = std::min(text.size(), most_bytes);
+  while (end < text.size() && end > 0 && continues(end)) {
+    --end;
+  }
   std::string result = "'";
-  for (char const c : text.substr(0, most_bytes)) {
+  for (char const c : text.substr(0, end)) {
     auto const code = static_cast<unsigned char>(c);
     result += code < 0x20 || code == 0x7f ? '?' : c;
   }
-  if (text.size() > most_bytes) {
-    while ((static_cast<unsigned char>(result.back()) & 0xc0U) == 0x80U) {
-      result.pop_back();  // a character of several bytes that the cut has parted
-    }
-    if (static_cast<unsigned char>(result.back()) >= 0xc0U) {
-      result.pop_back();
-    }
-    result += "...";
-  }
-  return result + "'";
+  return result + (end < text.size() ? "...'" : "'");
 }
 
 ROUNDPIPE_INLINE Error file_error(std::string const& action,

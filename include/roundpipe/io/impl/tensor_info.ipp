@@ -13,21 +13,11 @@
 #include <cstddef>
 #include <cstdint>
 #include <initializer_list>
-#include <limits>
 #include <optional>
 #include <string>
 #include <string_view>
 
 namespace roundpipe {
-
-namespace detail {
-
-inline constexpr std::size_t most_file_rank = 64;  // as in PyTorch and NumPy
-
-/// A size that offsets of files (off_t) can express.
-inline constexpr std::uint64_t most_file_bytes = std::numeric_limits<std::int64_t>::max();
-
-}  // namespace detail
 
 ROUNDPIPE_INLINE FileDType const* find_file_dtype(std::string_view name) noexcept {
   auto const* const found = std::find_if(file_dtypes.begin(),
