@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-FileCopyrightText: 2026 The roundpipe authors
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""tokenize_data.py SOURCE_DIR READ_TOKENS: what examples/tokenize_data.py writes is what the library
+"""tokenize_data.py TOOL READER: what examples/tokenize_data.py, the tool, writes is what the library
 reads. What it should write is computed here from the tokenizer alone, with conversations put
 together by hand."""
 
@@ -14,20 +14,9 @@ import subprocess
 import sys
 import tempfile
 
-SKIPPED = 77
-try:
-    import tokenizers
-except ImportError:
-    print("skipped: python3 has no package tokenizers")
-    sys.exit(SKIPPED)
-try:
-    import jinja2  # noqa: F401
-except ImportError:
-    jinja2 = None
-    print("note: python3 has no package jinja2, so conversations are not tested")
+import tokenizers
 
-SOURCE_DIR, READ_TOKENS = sys.argv[1:3]
-TOOL = os.path.join(SOURCE_DIR, "examples", "tokenize_data.py")
+TOOL, READER = sys.argv[1:3]
 IGNORED = -100
 
 
@@ -58,7 +47,7 @@ def refused(*arguments, environment=None):
 
 def read(path):
     """The extents and the documents that the library reads."""
-    done = subprocess.run([READ_TOKENS, path], capture_output=True, text=True)
+    done = subprocess.run([READER, path], capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
     first, *lines = done.stdout.splitlines()
     words = first.split()
@@ -195,18 +184,14 @@ def test_own_special_tokens(folder):
     config = {"bos_token": "<s>", "eos_token": {"content": "</s>"}}
     write(f"{folder}/own/tokenizer_config.json", json.dumps(config))
     write(f"{folder}/own/chat_template.jinja", template)
-    lines = [{"text": "a b"}]
-    wanted = [document([0, 3, 4, 1])]
-    if jinja2 is not None:
-        turns = [("user", "a"), ("assistant", "b"), ("user", "b"), ("assistant", "a a")]
-        lines.append({"messages": [{"role": r, "content": c} for r, c in turns]})
-        x = IGNORED
-        ids = [0, 5, 3, 6, 4, 1, 5, 4, 6, 3, 3, 1]
-        wanted.append(document(ids, [x, x, x, x, 4, 1, x, x, x, 3, 3, 1]))
+    turns = [("user", "a"), ("assistant", "b"), ("user", "b"), ("assistant", "a a")]
+    x = IGNORED
+    ids = [0, 5, 3, 6, 4, 1, 5, 4, 6, 3, 3, 1]
+    wanted = document(ids, [x, x, x, x, 4, 1, x, x, x, 3, 3, 1])
     out = f"{folder}/own.tokens"
-    source = write_lines(f"{folder}/own.jsonl", lines)
+    source = write_lines(f"{folder}/own.jsonl", [{"text": "a b"}, *conversation_lines([turns])])
     made("--tokenizer", f"{folder}/own", "--output", out, source)
-    expect(out, wanted, 7)
+    expect(out, [document([0, 3, 4, 1]), wanted], 7)
 
 
 CONVERSATIONS = [
@@ -349,27 +334,26 @@ def test_refusals(folder, model):
     says("[1]", "no JSON object")
     says('{"id": 3}', "neither 'text'", "'messages'")
     says('{"text": 3}', "neither 'text'")
-    if jinja2 is not None:
-        says('{"messages": []}', "no array of messages")
-        says('{"messages": [{"role": "user", "content": "a"}]}', "no message is the assistant's")
-        says('{"messages": [{"content": "a"}]}', "message 0 has no 'role'")
-        says('{"messages": [{"role": "assistant"}]}', "message 0 has no 'content'")
-        says('{"messages": [{"role": "assistant", "content": 3}]}', "the chat template says")
-        chats = write_lines(f"{folder}/chats.jsonl", conversation_lines(CONVERSATIONS[:1]))
-        moody = write(
-            f"{folder}/moody.jinja",
-            "{{ messages | length }}{% for m in messages %}{{ m.content }}{% endfor %}",
-        )
-        error = refused("--tokenizer", model, "--chat-template", moody, "--output", out, chats)
-        assert "changes earlier text" in error and "{% generation %}" in error, error
-        raising = write(f"{folder}/raising.jinja", "{{ raise_exception('not these roles') }}")
-        error = refused("--tokenizer", model, "--chat-template", raising, "--output", out, chats)
-        assert "not these roles" in error, error
-        broken = write(f"{folder}/broken.jinja", "{% if %}")
-        error = refused("--tokenizer", model, "--chat-template", broken, "--output", out, chats)
-        assert "chat template is wrong" in error, error
-        error = refused("--tokenizer", f"{folder}/wide.json", "--output", out, chats)
-        assert "no chat template" in error, error
+    says('{"messages": []}', "no array of messages")
+    says('{"messages": [{"role": "user", "content": "a"}]}', "no message is the assistant's")
+    says('{"messages": [{"content": "a"}]}', "message 0 has no 'role'")
+    says('{"messages": [{"role": "assistant"}]}', "message 0 has no 'content'")
+    says('{"messages": [{"role": "assistant", "content": 3}]}', "the chat template says")
+    chats = write_lines(f"{folder}/chats.jsonl", conversation_lines(CONVERSATIONS[:1]))
+    moody = write(
+        f"{folder}/moody.jinja",
+        "{{ messages | length }}{% for m in messages %}{{ m.content }}{% endfor %}",
+    )
+    error = refused("--tokenizer", model, "--chat-template", moody, "--output", out, chats)
+    assert "changes earlier text" in error and "{% generation %}" in error, error
+    raising = write(f"{folder}/raising.jinja", "{{ raise_exception('not these roles') }}")
+    error = refused("--tokenizer", model, "--chat-template", raising, "--output", out, chats)
+    assert "not these roles" in error, error
+    broken = write(f"{folder}/broken.jinja", "{% if %}")
+    error = refused("--tokenizer", model, "--chat-template", broken, "--output", out, chats)
+    assert "chat template is wrong" in error, error
+    error = refused("--tokenizer", f"{folder}/wide.json", "--output", out, chats)
+    assert "no chat template" in error, error
 
     text = write(f"{folder}/short.txt", SHORT)
     assert "no end token" in refused("--tokenizer", f"{folder}/wide.json", "--output", out, text)
@@ -397,12 +381,10 @@ def test_refusals(folder, model):
         hidden = f"{folder}/without_{package}"
         os.makedirs(hidden)
         write(f"{hidden}/{package}.py", "raise ImportError('hidden')\n")
-        source = text if package == "tokenizers" else f"{folder}/chats.jsonl"
-        if os.path.exists(source):
-            error = refused(
-                "--tokenizer", model, "--output", out, source, environment={"PYTHONPATH": hidden}
-            )
-            assert f"pip install {package}" in error, error
+        error = refused(
+            "--tokenizer", model, "--output", out, chats, environment={"PYTHONPATH": hidden}
+        )
+        assert f"pip install {package}" in error, error
 
 
 def main():
@@ -410,25 +392,23 @@ def main():
         model = f"{folder}/model"
         inputs = [write(f"{folder}/train.txt", STORY + "one\n  two\n" * 50)]
         out = f"{folder}/trained.tokens"
-        if jinja2 is not None:
-            inputs.append(write_lines(f"{folder}/train.jsonl", conversation_lines(CONVERSATIONS)))
+        inputs.append(write_lines(f"{folder}/train.jsonl", conversation_lines(CONVERSATIONS)))
         said = made("--tokenizer", model, "--train-tokenizer", "400", "--output", out, *inputs)
         tokenizer = tokenizers.Tokenizer.from_file(f"{model}/tokenizer.json")
         size = tokenizer.get_vocab_size()
         assert 300 < size <= 400 and f"vocabulary {size}" in said, said
         assert tokenizer.decode(tokenizer.encode(STORY).ids) == STORY
         _, documents = read(out)
-        assert len(documents) == (1 if jinja2 is None else 1 + len(CONVERSATIONS))
+        assert len(documents) == 1 + len(CONVERSATIONS)
 
         test_texts(folder, model, tokenizer)
         test_long_text(folder, model, tokenizer)
         test_wide_tokens(folder)
         test_own_special_tokens(folder)
         test_json_lines(folder)
-        if jinja2 is not None:
-            test_conversations(folder, model, tokenizer)
-            test_thoughts(folder, model, tokenizer)
-            test_tools(folder, model, tokenizer)
+        test_conversations(folder, model, tokenizer)
+        test_thoughts(folder, model, tokenizer)
+        test_tools(folder, model, tokenizer)
         test_refusals(folder, model)
     print("what Python writes is what the library reads")
 

@@ -2,12 +2,11 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 
 /// \file
-/// \brief `read_tokens FILE` prints what the library reads from a file of tokens or of JSON lines:
-/// a line with its extents, then its documents as JSON lines.
+/// \brief `interop.tokenize_data FILE` prints what the library reads from a file of tokens or of
+/// JSON lines: a line with its extents, then its documents as JSON lines.
 
 #include <roundpipe/core/error.hpp>
 #include <roundpipe/data/open_data.hpp>
-
 #include <support/made_documents.hpp>
 
 #include <cstddef>
@@ -27,7 +26,7 @@ void print(char const* name, roundpipe::test::Numbers const& numbers) {
 
 int main(int argc, char** argv) {
   if (argc != 2) {
-    std::fprintf(stderr, "usage: read_tokens FILE\n");
+    std::fprintf(stderr, "usage: interop.tokenize_data FILE\n");
     return 2;
   }
   try {
