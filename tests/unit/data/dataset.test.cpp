@@ -191,6 +191,10 @@ TEST_CASE("rows of documents are padded to the context, or to the longest of the
   data.read(0, {.rows = 3, .micro_batch_rows = 1}, batch);
   CHECK(batch.shapes() == std::vector<BatchShape>{{1, 4}, {1, 8}, {1, 12}});
 
+  Dataset({source_of(made_documents({8, 1, 12}))}, options)
+      .read(0, {.rows = 3, .micro_batch_rows = 2}, batch);
+  CHECK(batch.shapes() == std::vector<BatchShape>{{2, 8}, {1, 12}});  // none is rounded up
+
   options.pad_to_multiple = 11;  // the context ends the rounding
   Dataset(sources, options).read(2, {.rows = 2, .micro_batch_rows = 1}, batch);
   CHECK(batch.shapes() == std::vector<BatchShape>{{1, 11}, {1, 11}});
@@ -229,6 +233,7 @@ TEST_CASE("a position belongs to files and options, but not to how batches are c
   CHECK_FALSE(accepts({two_sources()[0]}, options));
   CHECK_FALSE(accepts({two_sources()[1], two_sources()[0]}, options));
   CHECK_FALSE(accepts({two_sources()[0], source_of(made_documents({10, 15}))}, options));
+  CHECK_FALSE(accepts({two_sources()[0], source_of(made_documents({10, 10, 6}))}, options));
   options.seed = 6;
   CHECK(contains(error_of([&] { Dataset(two_sources(), options).require_own(position); }).message(),
                  "another seed"));

@@ -69,6 +69,14 @@ TEST_CASE("seeds and epochs have orders of their own") {
   }
   CHECK(same_epoch < 8);
   CHECK(same_seed < 8);
+  // Files are mixed anew, too.
+  RowOrder const mixed({{40}, {40}}, 1, true);
+  std::size_t same_source = 0;
+  for (std::uint64_t i = 0; i < 80; ++i) {
+    same_source += mixed(i).source == mixed(80 + i).source ? 1 : 0;
+  }
+  CHECK(same_source > 20);
+  CHECK(same_source < 60);
 }
 
 TEST_CASE("a weight says how often an epoch reads each row") {
