@@ -73,7 +73,7 @@ class SafetensorsWriter {
       throw Error(Errc::invalid_argument,
                   "bytes " + std::to_string(offset) + " to " +
                       std::to_string(offset + bytes.size()) + " were written to tensor " +
-                      in_quotes(name) + " of " + in_quotes(path().string()) + ", which has " +
+                      in_quotes(name) + " of " + path_in_quotes(path()) + ", which has " +
                       std::to_string(size));
     }
     file_.file().write_at(header_.data_begin + entry.begin + offset, bytes);
@@ -87,7 +87,7 @@ class SafetensorsWriter {
       auto const written = written_[i].load(std::memory_order_relaxed);
       if (written != entry.end - entry.begin) {
         throw Error(Errc::invalid_argument,
-                    "tensor " + in_quotes(entry.tensor.name) + " of " + in_quotes(path().string()) +
+                    "tensor " + in_quotes(entry.tensor.name) + " of " + path_in_quotes(path()) +
                         " has " + std::to_string(entry.end - entry.begin) + " bytes, but " +
                         std::to_string(written) + " were written");
       }
@@ -110,9 +110,8 @@ class SafetensorsWriter {
           return entry.first < wanted;
         });
     if (at == by_name_.end() || at->first != name) {
-      throw Error(
-          Errc::invalid_argument,
-          in_quotes(path().string()) + " was announced without a tensor " + in_quotes(name));
+      throw Error(Errc::invalid_argument,
+                  path_in_quotes(path()) + " was announced without a tensor " + in_quotes(name));
     }
     return at->second;
   }

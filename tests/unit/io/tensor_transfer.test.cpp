@@ -156,6 +156,21 @@ TEST_CASE("tensors of every type are carried over byte for byte, by any threads"
   }
 }
 
+TEST_CASE("a tensor is carried over as what it is, and as nothing else") {
+  TemporaryFolder const folder;
+  WorkerPool pool(2);
+  SafetensorsFile const from(put_file(
+      folder.path / "from",
+      safetensors_of(header_of(R"("dtype":"I16","shape":[2],"data_offsets":[0,4])"), "abcd")));
+  std::vector<StoredTensor> const stored{from[0]};
+  SafetensorsWriter writer(folder.path / "to", {{"w", "U8", {4}}});
+  auto const error = error_of([&] { copy_tensors(writer, stored, pool); });
+  CHECK(error.code() == Errc::invalid_argument);
+  CHECK(contains(error.message(), "tensor 'w' is I16[2], but was announced as U8[4]"));
+  SafetensorsWriter other(folder.path / "to", {{"v", "I16", {2}}});
+  CHECK(error_of([&] { copy_tensors(other, stored, pool); }).code() == Errc::invalid_argument);
+}
+
 TEST_CASE("integers are read and written as they are, and as nothing else") {
   TemporaryFolder const folder;
   WorkerPool pool(2);
