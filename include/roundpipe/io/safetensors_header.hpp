@@ -85,7 +85,7 @@ inline void place_entries(std::vector<SafetensorsEntry>& entries,
                  to_string(entry.tensor) + " takes " + std::to_string(want.bytes));
     }
   }
-  std::stable_sort(entries.begin(), entries.end(), [](auto const& a, auto const& b) {
+  std::ranges::stable_sort(entries, [](auto const& a, auto const& b) {
     return std::tie(a.begin, a.end) < std::tie(b.begin, b.end);
   });
   Bytes end = 0;
@@ -197,7 +197,7 @@ inline void place_entries(std::vector<SafetensorsEntry>& entries,
     auto const* const type = find_file_dtype(tensor.dtype);
     return type == nullptr ? 0 : type - file_dtypes.data() + 1;
   };
-  std::sort(tensors.begin(), tensors.end(), [&](TensorInfo const& a, TensorInfo const& b) {
+  std::ranges::sort(tensors, [&](TensorInfo const& a, TensorInfo const& b) {
     return rank(a) != rank(b) ? rank(a) > rank(b) : a.name < b.name;
   });
   SafetensorsHeader header{{}, std::move(metadata), 0};
@@ -218,8 +218,8 @@ inline void place_entries(std::vector<SafetensorsEntry>& entries,
     header.entries.push_back({std::move(tensor), end, end + checked.bytes});
     end += checked.bytes;
   }
-  std::sort(names.begin(), names.end());
-  if (auto const twice = std::adjacent_find(names.begin(), names.end()); twice != names.end()) {
+  std::ranges::sort(names);
+  if (auto const twice = std::ranges::adjacent_find(names); twice != names.end()) {
     throw Error(Errc::invalid_argument,
                 "a safetensors file cannot hold two tensors " + in_quotes(*twice));
   }

@@ -45,7 +45,7 @@ class SafetensorsWriter {
     for (std::size_t i = 0; i < header_.entries.size(); ++i) {
       by_name_.emplace_back(header_.entries[i].tensor.name, i);
     }
-    std::sort(by_name_.begin(), by_name_.end());
+    std::ranges::sort(by_name_);
     file_.file().reserve(header_.file_bytes());
     auto const text = safetensors_header_text(header_);
     file_.file().write_at(0, std::as_bytes(std::span(text)));
@@ -105,10 +105,8 @@ class SafetensorsWriter {
 
  private:
   [[nodiscard]] std::size_t index_of(std::string_view name) const {
-    auto const at = std::lower_bound(
-        by_name_.begin(), by_name_.end(), name, [](auto const& entry, std::string_view wanted) {
-          return entry.first < wanted;
-        });
+    auto const at =
+        std::ranges::lower_bound(by_name_, name, {}, [](auto const& entry) { return entry.first; });
     if (at == by_name_.end() || at->first != name) {
       throw Error(Errc::invalid_argument,
                   path_in_quotes(path()) + " was announced without a tensor " + in_quotes(name));

@@ -7,6 +7,7 @@
 #include <doctest/doctest.h>
 
 #include <cerrno>
+#include <cstddef>
 #include <string>
 #include <system_error>
 

@@ -17,6 +17,7 @@
 
 #include <atomic>
 #include <cstddef>
+#include <cstdint>
 #include <filesystem>
 #include <span>
 #include <string>
@@ -267,6 +268,23 @@ TEST_CASE("slices cover all elements once, and none begins after an error") {
   CHECK(slices == 1);
   detail::for_each_slice({}, pool, [&](auto...) { ++slices; });
   CHECK(slices == 1);
+}
+
+TEST_CASE("one thread's error keeps the others from beginning more") {
+  WorkerPool pool(2);
+  constexpr std::size_t many = 100'000'000;
+  std::atomic<std::size_t> slices = 0;
+  CHECK_THROWS_AS(
+      detail::for_each_slice({{many * 4'194'304, 1}},
+                             pool,
+                             [&](std::size_t, std::size_t first, std::size_t, HostBytes) {
+                               ++slices;
+                               if (first == 0) {
+                                 throw Error(Errc::aborted, "no more");
+                               }
+                             }),
+      Error);
+  CHECK(slices < many);
 }
 
 TEST_CASE("reading takes no memory but the tensors' own" * doctest::skip(has_shadow_memory)) {
