@@ -1,7 +1,7 @@
 # Every header, one by one, room by room, in the order of RoundpipeRooms.cmake. The test `header_lists`
 # compares these lists with include/ and with the umbrella, both ways. Also read by scripts (cmake -P).
 
-# The standard library alone: every room but trace/, io/, nn/, testing/ and cuda/, and the umbrella.
+# The standard library alone: every room but trace/, io/, data/, nn/, testing/ and cuda/, and the umbrella.
 set(ROUNDPIPE_CORE_HEADERS
   include/roundpipe/version.hpp
   include/roundpipe/config.hpp
@@ -248,7 +248,7 @@ set(ROUNDPIPE_CORE_HEADERS
   include/roundpipe/roundpipe.hpp
 )
 
-# trace/, io/ and nn/: the user provides nlohmann/json or Eigen for the headers that need them. testing/ is
+# trace/, io/, data/ and nn/: the user provides nlohmann/json or Eigen for the headers that need them. testing/ is
 # for tests: programs that train do without it.
 set(ROUNDPIPE_EXTRA_HEADERS
   include/roundpipe/trace/chrome_trace.hpp
@@ -271,6 +271,7 @@ set(ROUNDPIPE_EXTRA_HEADERS
   include/roundpipe/io/file.hpp
   include/roundpipe/io/file_error.hpp
   include/roundpipe/io/json.hpp
+  include/roundpipe/io/json_lines.hpp
   include/roundpipe/io/mapped_file.hpp
   include/roundpipe/io/safetensors.hpp
   include/roundpipe/io/safetensors_events.hpp
@@ -279,6 +280,20 @@ set(ROUNDPIPE_EXTRA_HEADERS
   include/roundpipe/io/stored_tensor.hpp
   include/roundpipe/io/tensor_info.hpp
   include/roundpipe/io/tensor_transfer.hpp
+  include/roundpipe/io/token_arrays.hpp
+  include/roundpipe/io/token_documents.hpp
+  include/roundpipe/io/token_file.hpp
+  include/roundpipe/io/token_file_writer.hpp
+  include/roundpipe/data/batch_loader.hpp
+  include/roundpipe/data/dataset.hpp
+  include/roundpipe/data/held_out_rows.hpp
+  include/roundpipe/data/open_data.hpp
+  include/roundpipe/data/permutation.hpp
+  include/roundpipe/data/prefetch.hpp
+  include/roundpipe/data/random_streams.hpp
+  include/roundpipe/data/row_order.hpp
+  include/roundpipe/data/token_batch.hpp
+  include/roundpipe/data/token_rows.hpp
   include/roundpipe/nn/carve.hpp
   include/roundpipe/nn/host_attention.hpp
   include/roundpipe/nn/host_elementwise.hpp
@@ -545,6 +560,14 @@ set(ROUNDPIPE_DEFINITIONS
   include/roundpipe/io/impl/mapped_file.ipp
   include/roundpipe/io/impl/tensor_info.ipp
   include/roundpipe/io/impl/tensor_transfer.ipp
+  include/roundpipe/io/impl/token_arrays.ipp
+  include/roundpipe/io/impl/token_documents.ipp
+  include/roundpipe/io/impl/token_file.ipp
+  include/roundpipe/io/impl/token_file_writer.ipp
+  include/roundpipe/data/impl/dataset.ipp
+  include/roundpipe/data/impl/row_order.ipp
+  include/roundpipe/data/impl/token_batch.ipp
+  include/roundpipe/data/impl/token_rows.ipp
   include/roundpipe/testing/impl/gradient_check.ipp
   include/roundpipe/testing/impl/layer_checks.ipp
   include/roundpipe/testing/impl/layer_layout.ipp
