@@ -264,6 +264,7 @@ set(ROUNDPIPE_EXTRA_HEADERS
   include/roundpipe/trace/trace_file.hpp
   include/roundpipe/nn/carve.hpp
   include/roundpipe/nn/host_attention.hpp
+  include/roundpipe/nn/host_bias.hpp
   include/roundpipe/nn/host_elementwise.hpp
   include/roundpipe/nn/host_linear.hpp
   include/roundpipe/nn/host_norm.hpp
@@ -274,10 +275,12 @@ set(ROUNDPIPE_EXTRA_HEADERS
   include/roundpipe/nn/host_tokens.hpp
   include/roundpipe/nn/language_model_head.hpp
   include/roundpipe/nn/op_checks.hpp
+  include/roundpipe/nn/rope_scaling.hpp
   include/roundpipe/nn/token_embedding.hpp
   include/roundpipe/nn/transformer.hpp
   include/roundpipe/nn/transformer_block.hpp
   include/roundpipe/nn/transformer_block_memory.hpp
+  include/roundpipe/nn/transformer_block_parameters.hpp
   include/roundpipe/nn/transformer_config.hpp
   include/roundpipe/testing/check_layer.hpp
   include/roundpipe/testing/gradient_check.hpp
