@@ -335,6 +335,7 @@ set(ROUNDPIPE_CUDA_DEVICE_HEADERS
   include/roundpipe/cuda/kernels/attention_forward.cuh
   include/roundpipe/cuda/kernels/attention_launch.cuh
   include/roundpipe/cuda/kernels/attention_tiles.cuh
+  include/roundpipe/cuda/kernels/bias.cuh
   include/roundpipe/cuda/kernels/cross_entropy.cuh
   include/roundpipe/cuda/kernels/dropout.cuh
   include/roundpipe/cuda/kernels/embedding.cuh
