@@ -7,8 +7,8 @@
 #   - a .hpp includes no .cuh;
 #   - all other headers belong to the standard library, POSIX or the compiler, except where
 #     third_party_of() says otherwise;
-#   - the headers of ROUNDPIPE_CORE_HEADERS need the standard library alone, also through other
-#     headers: none of them reaches third-party code.
+#   - the headers of ROUNDPIPE_CORE_HEADERS, and definitions, need the standard library alone, also
+#     through other headers: none of them reaches third-party code.
 cmake_minimum_required(VERSION 3.25)
 include("${CMAKE_CURRENT_LIST_DIR}/RoundpipeRooms.cmake")
 
@@ -17,7 +17,7 @@ set(cuda_headers "^(cooperative_groups|cub|cublas|cublasLt|cuda|cudaTypedefs|cud
 function(third_party_of header out)
   if(header MATCHES "\\.ipp$")
     set(${out} "" PARENT_SCOPE)
-  elseif(header MATCHES "^trace/")
+  elseif(header MATCHES "^(trace|io)/")
     set(${out} "^nlohmann/" PARENT_SCOPE)
   elseif(header MATCHES "^nn/host_[^/]*$")
     set(${out} "^Eigen/" PARENT_SCOPE)
@@ -130,7 +130,7 @@ endforeach()
 foreach(header IN LISTS headers)
   roundpipe_room_of("${header}" room)
   set(pure TRUE)
-  if(room MATCHES "^(trace|nn|cuda)(/|$)" OR header STREQUAL "roundpipe_cuda.cuh")
+  if((room MATCHES "^(trace|io|nn|cuda)(/|$)" AND NOT header MATCHES "\\.ipp$") OR header STREQUAL "roundpipe_cuda.cuh")
     set(pure FALSE)
   endif()
   walk("${header}" "${header}" "")

@@ -14,7 +14,7 @@ function(provides header)
 endfunction()
 provides(algorithm min max minmax clamp find find_if find_if_not any_of all_of none_of sort
   stable_sort inplace_merge nth_element partial_sort copy copy_n copy_if fill fill_n generate transform for_each
-  count count_if unique remove_if remove_copy_if replace reverse rotate equal mismatch lexicographical_compare
+  count count_if unique remove_if remove_copy_if replace replace_if reverse rotate equal mismatch lexicographical_compare
   lower_bound upper_bound equal_range binary_search partition stable_partition partition_point
   min_element max_element minmax_element adjacent_find is_sorted merge push_heap pop_heap make_heap
   ranges::min ranges::max ranges::minmax ranges::clamp ranges::find ranges::find_if

@@ -1,7 +1,7 @@
 # Every header, one by one, room by room, in the order of RoundpipeRooms.cmake. The test `header_lists`
 # compares these lists with include/ and with the umbrella, both ways. Also read by scripts (cmake -P).
 
-# The standard library alone: every room but trace/, nn/, testing/ and cuda/, and the umbrella.
+# The standard library alone: every room but trace/, io/, nn/, testing/ and cuda/, and the umbrella.
 set(ROUNDPIPE_CORE_HEADERS
   include/roundpipe/version.hpp
   include/roundpipe/config.hpp
@@ -248,7 +248,7 @@ set(ROUNDPIPE_CORE_HEADERS
   include/roundpipe/roundpipe.hpp
 )
 
-# trace/ and nn/: the user provides nlohmann/json or Eigen for the headers that need them. testing/ is
+# trace/, io/ and nn/: the user provides nlohmann/json or Eigen for the headers that need them. testing/ is
 # for tests: programs that train do without it.
 set(ROUNDPIPE_EXTRA_HEADERS
   include/roundpipe/trace/chrome_trace.hpp
@@ -262,6 +262,23 @@ set(ROUNDPIPE_EXTRA_HEADERS
   include/roundpipe/trace/time_axis.hpp
   include/roundpipe/trace/timeline_boxes.hpp
   include/roundpipe/trace/trace_file.hpp
+  include/roundpipe/io/atomic_file.hpp
+  include/roundpipe/io/carried_files.hpp
+  include/roundpipe/io/checkpoint_folder.hpp
+  include/roundpipe/io/checkpoint_index.hpp
+  include/roundpipe/io/checkpoint_writer.hpp
+  include/roundpipe/io/element_conversion.hpp
+  include/roundpipe/io/file.hpp
+  include/roundpipe/io/file_error.hpp
+  include/roundpipe/io/json.hpp
+  include/roundpipe/io/mapped_file.hpp
+  include/roundpipe/io/safetensors.hpp
+  include/roundpipe/io/safetensors_events.hpp
+  include/roundpipe/io/safetensors_header.hpp
+  include/roundpipe/io/safetensors_writer.hpp
+  include/roundpipe/io/stored_tensor.hpp
+  include/roundpipe/io/tensor_info.hpp
+  include/roundpipe/io/tensor_transfer.hpp
   include/roundpipe/nn/carve.hpp
   include/roundpipe/nn/host_attention.hpp
   include/roundpipe/nn/host_bias.hpp
@@ -524,6 +541,14 @@ set(ROUNDPIPE_DEFINITIONS
   include/roundpipe/runtime/impl/weight_access.ipp
   include/roundpipe/runtime/serial/impl/serial_options.ipp
   include/roundpipe/runtime/serial/impl/serial_parameters.ipp
+  include/roundpipe/io/impl/atomic_file.ipp
+  include/roundpipe/io/impl/carried_files.ipp
+  include/roundpipe/io/impl/element_conversion.ipp
+  include/roundpipe/io/impl/file.ipp
+  include/roundpipe/io/impl/file_error.ipp
+  include/roundpipe/io/impl/mapped_file.ipp
+  include/roundpipe/io/impl/tensor_info.ipp
+  include/roundpipe/io/impl/tensor_transfer.ipp
   include/roundpipe/testing/impl/gradient_check.ipp
   include/roundpipe/testing/impl/layer_checks.ipp
   include/roundpipe/testing/impl/layer_layout.ipp

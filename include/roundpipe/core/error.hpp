@@ -25,6 +25,7 @@ enum class Errc {
   aborted,               ///< Another failure stopped this work.
   unsupported,           ///< The combination is legal, but this version does not run it.
   unsafe_graph,          ///< A schedule, transfer policy or protocol leaves out a needed wait.
+  bad_file,              ///< The content of a file is not as its format wants.
 };
 
 }  // namespace roundpipe

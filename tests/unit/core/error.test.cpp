@@ -24,7 +24,9 @@ constexpr Errc all_codes[] = {Errc::invalid_argument,
                               Errc::not_finite,
                               Errc::device_fault,
                               Errc::aborted,
-                              Errc::unsupported};
+                              Errc::unsupported,
+                              Errc::unsafe_graph,
+                              Errc::bad_file};
 
 // Checks arguments at compile time, too.
 constexpr int half(int n) {

@@ -30,6 +30,8 @@ ROUNDPIPE_INLINE std::string ErrorCategory::message(int code) const {
       return "unsupported";
     case Errc::unsafe_graph:
       return "unsafe graph";
+    case Errc::bad_file:
+      return "bad file";
   }
   return "unknown roundpipe error";
 }
