@@ -1,7 +1,8 @@
 # Every header, one by one, room by room, in the order of RoundpipeRooms.cmake. The test `header_lists`
 # compares these lists with include/ and with the umbrella, both ways. Also read by scripts (cmake -P).
 
-# The standard library alone: every room but trace/, io/, nn/, testing/ and cuda/, and the umbrella.
+# The standard library alone: every room but trace/, io/, nn/, architectures/, testing/ and cuda/, and
+# the umbrella.
 set(ROUNDPIPE_CORE_HEADERS
   include/roundpipe/version.hpp
   include/roundpipe/config.hpp
@@ -248,8 +249,8 @@ set(ROUNDPIPE_CORE_HEADERS
   include/roundpipe/roundpipe.hpp
 )
 
-# trace/, io/ and nn/: the user provides nlohmann/json or Eigen for the headers that need them. testing/ is
-# for tests: programs that train do without it.
+# trace/, io/, nn/ and architectures/: the user provides nlohmann/json or Eigen for the headers that need
+# them. testing/ is for tests: programs that train do without it.
 set(ROUNDPIPE_EXTRA_HEADERS
   include/roundpipe/trace/chrome_trace.hpp
   include/roundpipe/trace/csv_timeline.hpp
@@ -299,6 +300,16 @@ set(ROUNDPIPE_EXTRA_HEADERS
   include/roundpipe/nn/transformer_block_memory.hpp
   include/roundpipe/nn/transformer_block_parameters.hpp
   include/roundpipe/nn/transformer_config.hpp
+  include/roundpipe/architectures/architecture.hpp
+  include/roundpipe/architectures/config_fields.hpp
+  include/roundpipe/architectures/decoder_fields.hpp
+  include/roundpipe/architectures/known_architectures.hpp
+  include/roundpipe/architectures/llama.hpp
+  include/roundpipe/architectures/mistral.hpp
+  include/roundpipe/architectures/model_config.hpp
+  include/roundpipe/architectures/qwen2.hpp
+  include/roundpipe/architectures/qwen3.hpp
+  include/roundpipe/architectures/tensor_names.hpp
   include/roundpipe/testing/check_layer.hpp
   include/roundpipe/testing/gradient_check.hpp
   include/roundpipe/testing/layer_checks.hpp
