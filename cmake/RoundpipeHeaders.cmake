@@ -1,7 +1,8 @@
 # Every header, one by one, room by room, in the order of RoundpipeRooms.cmake. The test `header_lists`
 # compares these lists with include/ and with the umbrella, both ways. Also read by scripts (cmake -P).
 
-# The standard library alone: every room but trace/, io/, data/, nn/, testing/ and cuda/, and the umbrella.
+# The standard library alone: every room but trace/, io/, data/, nn/, architectures/, testing/ and
+# cuda/, and the umbrella.
 set(ROUNDPIPE_CORE_HEADERS
   include/roundpipe/version.hpp
   include/roundpipe/config.hpp
@@ -248,8 +249,8 @@ set(ROUNDPIPE_CORE_HEADERS
   include/roundpipe/roundpipe.hpp
 )
 
-# trace/, io/, data/ and nn/: the user provides nlohmann/json or Eigen for the headers that need them. testing/ is
-# for tests: programs that train do without it.
+# trace/, io/, data/, nn/ and architectures/: the user provides nlohmann/json or Eigen for the headers
+# that need them. testing/ is for tests: programs that train do without it.
 set(ROUNDPIPE_EXTRA_HEADERS
   include/roundpipe/trace/chrome_trace.hpp
   include/roundpipe/trace/csv_timeline.hpp
@@ -296,6 +297,7 @@ set(ROUNDPIPE_EXTRA_HEADERS
   include/roundpipe/data/token_rows.hpp
   include/roundpipe/nn/carve.hpp
   include/roundpipe/nn/host_attention.hpp
+  include/roundpipe/nn/host_bias.hpp
   include/roundpipe/nn/host_elementwise.hpp
   include/roundpipe/nn/host_linear.hpp
   include/roundpipe/nn/host_norm.hpp
@@ -306,11 +308,23 @@ set(ROUNDPIPE_EXTRA_HEADERS
   include/roundpipe/nn/host_tokens.hpp
   include/roundpipe/nn/language_model_head.hpp
   include/roundpipe/nn/op_checks.hpp
+  include/roundpipe/nn/rope_scaling.hpp
   include/roundpipe/nn/token_embedding.hpp
   include/roundpipe/nn/transformer.hpp
   include/roundpipe/nn/transformer_block.hpp
   include/roundpipe/nn/transformer_block_memory.hpp
+  include/roundpipe/nn/transformer_block_parameters.hpp
   include/roundpipe/nn/transformer_config.hpp
+  include/roundpipe/architectures/architecture.hpp
+  include/roundpipe/architectures/config_fields.hpp
+  include/roundpipe/architectures/decoder_fields.hpp
+  include/roundpipe/architectures/known_architectures.hpp
+  include/roundpipe/architectures/llama.hpp
+  include/roundpipe/architectures/mistral.hpp
+  include/roundpipe/architectures/model_config.hpp
+  include/roundpipe/architectures/qwen2.hpp
+  include/roundpipe/architectures/qwen3.hpp
+  include/roundpipe/architectures/tensor_names.hpp
   include/roundpipe/testing/check_layer.hpp
   include/roundpipe/testing/gradient_check.hpp
   include/roundpipe/testing/layer_checks.hpp
@@ -364,6 +378,7 @@ set(ROUNDPIPE_CUDA_DEVICE_HEADERS
   include/roundpipe/cuda/kernels/attention_forward.cuh
   include/roundpipe/cuda/kernels/attention_launch.cuh
   include/roundpipe/cuda/kernels/attention_tiles.cuh
+  include/roundpipe/cuda/kernels/bias.cuh
   include/roundpipe/cuda/kernels/cross_entropy.cuh
   include/roundpipe/cuda/kernels/dropout.cuh
   include/roundpipe/cuda/kernels/embedding.cuh

@@ -30,6 +30,8 @@ class DescribedOps {
   [[nodiscard]] static Bytes linear_scratch_bytes() noexcept { return Bytes{32} << 20; }
   /// At most 8.3 MiB up to a width of 16384: a product of the same layer needs more.
   [[nodiscard]] static Bytes norm_scratch_bytes(std::int64_t, std::int64_t) noexcept { return 0; }
+  /// At most 1 MiB, or one row's gradient: likewise.
+  [[nodiscard]] static Bytes bias_scratch_bytes(std::int64_t, std::int64_t) noexcept { return 0; }
   [[nodiscard]] static Bytes attention_scratch_bytes(roundpipe::AttentionShape const& shape) {
     return std::max(roundpipe::cu::attention_scratch_bytes(shape),
                     roundpipe::align_up(roundpipe::cu::detail::cudnn_scratch_bytes(shape, {})));
@@ -44,15 +46,24 @@ class DescribedOps {
   void linear(T const&, T const&, T const&, T const&) const;
   void linear_input_gradient(T const&, T const&, T const&, T const&) const;
   void linear_weight_gradient(T const&, T const&, T const&) const;
+  void add_bias(T const&, T const&, T const&) const;
+  void bias_gradient(T const&, T const&) const;
   void rms_norm(T const&, T const&, T const&, double) const;
   void rms_norm_backward(T const&, T const&, T const&, T const&, T const&, T const&, double) const;
   void rotary(T const&, T const&, T const&, roundpipe::RotaryOptions) const;
   void rotary_backward(
       T const&, T const&, T const&, T const&, T const&, roundpipe::RotaryOptions) const;
-  void attention(T const&, T const&, T const&, T const&, T const&) const;
-  void attention_backward(
-      T const&, T const&, T const&, T const&, T const&, T const&, T const&, T const&, T const&)
-      const;
+  void attention(T const&, T const&, T const&, T const&, T const&, std::int64_t) const;
+  void attention_backward(T const&,
+                          T const&,
+                          T const&,
+                          T const&,
+                          T const&,
+                          T const&,
+                          T const&,
+                          T const&,
+                          T const&,
+                          std::int64_t) const;
   void swiglu(T const&, T const&, T const&) const;
   void swiglu_backward(T const&, T const&, T const&, T const&, T const&, T const&) const;
   void dropout(T const&, T const&, T const&, roundpipe::DropoutOptions) const;

@@ -8,6 +8,7 @@
 
 #include <doctest/doctest.h>
 
+#include <cstdint>
 #include <string>
 
 namespace cu = roundpipe::cu;
@@ -26,6 +27,7 @@ using roundpipe::test::queries_shape;
 using roundpipe::test::tolerance;
 using roundpipe::test::Values;
 using roundpipe::test::with_type;
+using roundpipe::test::with_window;
 
 namespace {
 
@@ -67,6 +69,10 @@ constexpr AttentionShape all_shapes[] = {{2, 1, 2, 2, 32},
                                          {2, 129, 6, 2, 128},
                                          {1, 300, 2, 1, 256},
                                          {1, 1000, 2, 1, 64}};
+constexpr AttentionShape windowed_shapes[] = {
+    {1, 300, 4, 2, 64}, {2, 300, 2, 1, 128}, {1, 300, 2, 2, 256}};
+// Of one key, within a tile, of whole tiles, and of more than half of the keys.
+constexpr std::int64_t windows[] = {1, 3, 31, 32, 64, 100, 299};
 constexpr AttentionShape odd_shapes[] = {{1, 70, 3, 3, 10}, {1, 33, 2, 2, 2}, {1, 65, 2, 1, 194}};
 
 }  // namespace
@@ -91,6 +97,28 @@ TEST_CASE("whatever kernels compute them, results agree with sums in double") {
   }
 }
 
+TEST_CASE("in windows of any length our own kernels agree with sums in double") {
+  for (auto const type : {DType::f32, DType::bf16}) {
+    for (auto const& shape : windowed_shapes) {
+      for (auto const window : windows) {
+        check_against_reference(with_window(with_type(shape, type), window), own_kernels);
+      }
+    }
+    check_against_reference(with_window(with_type(odd_shapes[0], type), 5), own_kernels);
+    check_against_reference(with_window(with_type(odd_shapes[2], type), 33), own_kernels);
+  }
+}
+
+TEST_CASE("whatever kernels compute them, results in windows agree with sums in double") {
+  for (auto const type : {DType::f32, DType::bf16, DType::f16}) {
+    for (auto const& shape : windowed_shapes) {
+      for (auto const window : windows) {
+        check_against_reference(with_window(with_type(shape, type), window));
+      }
+    }
+  }
+}
+
 TEST_CASE("without a fixed order of sums, results are as exact") {
   for (auto const type : {DType::bf16, DType::f16}) {
     check_against_reference(with_type({2, 129, 6, 2, 128}, type), {.deterministic = false});
@@ -101,12 +129,14 @@ TEST_CASE("equal inputs give equal bits") {
   for (bool const with_cudnn : {false, true}) {
     cu::AttentionOptions const options{.cudnn = with_cudnn};
     for (auto const type : {DType::f32, DType::bf16}) {
-      AttentionRun const run({2, 500, 8, 2, 128, type});
-      compute(run, options);
-      auto const bits = run.bits();
-      for (int i = 0; i < 5; ++i) {
+      for (std::int64_t const window : {0, 130}) {
+        AttentionRun const run({2, 500, 8, 2, 128, type, window});
         compute(run, options);
-        CHECK(run.bits() == bits);
+        auto const bits = run.bits();
+        for (int i = 0; i < 5; ++i) {
+          compute(run, options);
+          CHECK(run.bits() == bits);
+        }
       }
     }
   }
@@ -178,8 +208,9 @@ TEST_CASE("without positions nothing happens") {
 TEST_CASE("cuDNN and our own kernels agree, also slice by slice") {
   // Slices of two rows and one, and of two key heads and one.
   cu::AttentionOptions const small{.scratch_mib = 32};
-  for (AttentionShape const& shape :
-       {AttentionShape{3, 512, 24, 4, 64}, AttentionShape{2, 1024, 15, 3, 64}}) {
+  for (AttentionShape const& shape : {AttentionShape{3, 512, 24, 4, 64},
+                                      AttentionShape{2, 1024, 15, 3, 64},
+                                      with_window({2, 1024, 15, 3, 64}, 200)}) {
     auto const s = with_type(shape, DType::bf16);
     auto const slice = cu::detail::attention_slice(s, small);
     CHECK((s.rows % slice.rows != 0 || s.kv_heads % slice.kv_heads != 0));

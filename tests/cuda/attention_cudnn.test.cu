@@ -33,6 +33,7 @@ using roundpipe::test::error_of;
 using roundpipe::test::keys_shape;
 using roundpipe::test::queries_shape;
 using roundpipe::test::with_type;
+using roundpipe::test::with_window;
 
 namespace {
 
@@ -77,8 +78,11 @@ bool compute(AttentionRun const& run, cu::AttentionOptions options) {
 }
 
 // rows, length, heads, kv_heads, head_dim
-constexpr AttentionShape usual_shapes[] = {
-    {2, 512, 8, 2, 128}, {1, 1024, 16, 8, 128}, {2, 512, 8, 8, 64}};
+constexpr AttentionShape usual_shapes[] = {{2, 512, 8, 2, 128},
+                                           {1, 1024, 16, 8, 128},
+                                           {2, 512, 8, 8, 64},
+                                           with_window({1, 1024, 16, 8, 128}, 256),
+                                           with_window({2, 512, 8, 8, 64}, 100)};
 /// With 32 MiB of scratch: slices of two rows and one, and of two key heads and one.
 constexpr AttentionShape sliced_shapes[] = {{3, 512, 24, 4, 64}, {2, 1024, 15, 3, 64}};
 constexpr std::uint32_t sliced_mib = 32;
@@ -92,6 +96,7 @@ TEST_CASE("cuDNN computes the usual shapes within the promised scratch") {
       CAPTURE(name_of(type));
       CAPTURE(s.length);
       CAPTURE(s.head_dim);
+      CAPTURE(s.window);
       AttentionRun const run(s);
       cu::DeviceMemory const scratch(device, cu::attention_scratch_bytes(s));
       CHECK(forward(run, scratch.bytes()));
@@ -117,8 +122,11 @@ TEST_CASE("slices run within the smaller scratch for which they are cut") {
 
 TEST_CASE("results agree with sums in double, with a fixed order of sums and without") {
   for (auto const type : {DType::bf16, DType::f16}) {
-    for (AttentionShape const& shape :
-         {AttentionShape{1, 512, 2, 1, 128}, AttentionShape{2, 512, 2, 2, 64}}) {
+    for (AttentionShape const& shape : {AttentionShape{1, 512, 2, 1, 128},
+                                        AttentionShape{2, 512, 2, 2, 64},
+                                        with_window({1, 512, 2, 1, 128}, 128),
+                                        with_window({2, 512, 2, 2, 64}, 77),
+                                        with_window({1, 512, 2, 2, 64}, 1)}) {
       AttentionRun const run(with_type(shape, type));
       auto const expected = run.reference();
       for (bool const deterministic : {false, true}) {

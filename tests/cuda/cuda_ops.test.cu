@@ -48,6 +48,7 @@ AttentionShape const attention_shape{2, 3, 4, 2, 8, DType::bf16};
 /// Enough for all calls of the tests.
 Bytes scratch_bytes() {
   return std::max({CudaOps::linear_scratch_bytes(),
+                   CudaOps::bias_scratch_bytes(6, 64),
                    CudaOps::norm_scratch_bytes(24, 64),
                    CudaOps::attention_scratch_bytes(attention_shape),
                    CudaOps::embedding_scratch_bytes(6, 10, 64)});
@@ -106,6 +107,13 @@ TEST_CASE_FIXTURE(Fixture, "every operation only enqueues: a graph captures it")
     results.emplace_back(Shape{64, 64}, DType::f32, std::vector<double>(64 * 64));
     results.emplace_back(Shape{10, 64}, DType::f32, std::vector<double>(640));
     results.emplace_back(Shape{1}, DType::f64);  // 18
+    results.emplace_back(Shape{6, 64}, type);
+    results.emplace_back(Shape{64}, DType::f32, std::vector<double>(64));
+    results.emplace_back(q_shape, type);  // 21
+    results.emplace_back(Shape{2, 4, 3}, DType::f32);
+    results.emplace_back(q_shape, type);
+    results.emplace_back(k_shape, type);
+    results.emplace_back(k_shape, type);  // 25
     cu::check(cudaDeviceSynchronize(), "cudaDeviceSynchronize");
   };
   auto const enqueue = [&] {
@@ -119,6 +127,10 @@ TEST_CASE_FIXTURE(Fixture, "every operation only enqueues: a graph captures it")
     ops.attention(r[6], r[10], r[5], k, v);
     ops.attention_backward(r[7], r[8], r[9], q, r[5], k, v, r[6], r[10]);
     ops.rotary_backward(r[7], r[15], r[7], q, head_gain, {});
+    ops.add_bias(r[19], gain, x);
+    ops.bias_gradient(r[20], dy);
+    ops.attention(r[21], r[22], q, k, v, 2);
+    ops.attention_backward(r[23], r[24], r[25], q, q, k, v, r[21], r[22], 2);
     ops.swiglu(r[4], x, dy);
     ops.swiglu_backward(r[0], r[1], r[2], dy, x, r[4]);
     ops.dropout(r[3], r[3], dy, dropout);
@@ -160,6 +172,7 @@ TEST_CASE_FIXTURE(Fixture, "absent sums of gradients cost nothing") {
   auto const x = random({4, 6});
   auto const tokens = device_indices({0, 1, 2, 3});
   ops.linear_weight_gradient(absent, x, x);
+  ops.bias_gradient(absent, x);
   ops.embedding_backward(absent, x, tokens);
   ops.rms_norm_backward(absent, absent, x, x, random({6}), absent, 1e-5);
   stream.synchronize();
@@ -172,6 +185,8 @@ TEST_CASE("scratch does not grow when an argument shrinks") {
       for (auto const c : {a, a + 1, 2 * a}) {
         CHECK(CudaOps::norm_scratch_bytes(a, b) <= CudaOps::norm_scratch_bytes(c, b));
         CHECK(CudaOps::norm_scratch_bytes(b, a) <= CudaOps::norm_scratch_bytes(b, c));
+        CHECK(CudaOps::bias_scratch_bytes(a, b) <= CudaOps::bias_scratch_bytes(c, b));
+        CHECK(CudaOps::bias_scratch_bytes(b, a) <= CudaOps::bias_scratch_bytes(b, c));
         CHECK(CudaOps::embedding_scratch_bytes(a, b, b) <=
               CudaOps::embedding_scratch_bytes(c, b, b));
       }
@@ -193,6 +208,10 @@ TEST_CASE_FIXTURE(Fixture, "operands that do not fit are refused when the operat
   check_misfit([&] { ops.linear(y, tokens, w); }, "a floating tensor, not i32[4]");
   check_misfit([&] { ops.linear_input_gradient(y, y, w); }, "linear_input_gradient");
   check_misfit([&] { ops.linear_weight_gradient(narrow, y, x); }, "accumulation type");
+  check_misfit([&] { ops.add_bias(x, w); }, "add_bias: an operand must have rows of 18");
+  check_misfit([&] { ops.add_bias(x, gain, y); }, "24 elements, not f32[4, 3]");
+  check_misfit([&] { ops.bias_gradient(narrow, x); }, "bias_gradient: an operand must have rows");
+  check_misfit([&] { ops.bias_gradient(random({6}, DType::bf16), x); }, "accumulation type");
   check_misfit([&] { ops.rms_norm(x, x, w, 1e-5); }, "rms_norm: an operand must have rows of 18");
   check_misfit([&] { ops.rms_norm_backward(y, gain, x, x, gain, absent, 1e-5); }, "24 elements");
   auto const q = random({2, 3, 4, 2});
@@ -206,6 +225,7 @@ TEST_CASE_FIXTURE(Fixture, "operands that do not fit are refused when the operat
   check_misfit([&] { ops.rotary_backward(q, gain, q, q, two, {}); }, "2 elements");
   check_misfit([&] { ops.rotary_backward(absent, absent, q, q, absent, {}); }, "no tensor");
   check_misfit([&] { ops.attention(q, lse, q, three, three); }, "keys must fit queries");
+  check_misfit([&] { ops.attention(q, lse, q, k, k, -1); }, "at least one position");
   check_misfit([&] { ops.attention_backward(q, q, q, q, q, k, k, q, lse); }, "24 elements");
   check_misfit([&] { ops.swiglu(x, x, y); }, "swiglu: an operand must have 24 elements");
   check_misfit([&] { ops.swiglu_backward(x, x, x, x, x, y); }, "swiglu_backward: an operand");

@@ -56,7 +56,7 @@ class Layout {
 }  // namespace
 
 TEST_CASE("plans are kept apart by all that changes a graph") {
-  std::vector<CudnnAttentionKey> keys(11, example(false, two_rows));
+  std::vector<CudnnAttentionKey> keys(12, example(false, two_rows));
   keys[1].backward = true;
   keys[2].deterministic = true;
   keys[3].shape.rows = 5;
@@ -67,6 +67,7 @@ TEST_CASE("plans are kept apart by all that changes a graph") {
   keys[8].shape.dtype = DType::f16;
   keys[9].slice.rows = 1;
   keys[10].slice.kv_heads = 1;
+  keys[11].shape.window = 64;
   CHECK(std::set<CudnnAttentionKey>(keys.begin(), keys.end()).size() == keys.size());
   CHECK(std::set<CudnnAttentionKey>{keys[1], keys[1]}.size() == 1);
 }
@@ -93,6 +94,16 @@ TEST_CASE("the graph of a slice has the slice's extents and the strides of all h
       }
       graph.check(lse_id, {slice.rows, heads, 256, 1}, {heads * 256, 256, 1, 1});
     }
+  }
+}
+
+TEST_CASE("a graph may have a window") {
+  using enum cu::detail::CudnnId;
+  for (bool const backward : {false, true}) {
+    auto key = example(backward, two_rows);
+    key.shape.window = 64;
+    Layout const graph(key);
+    graph.check(out_id, {2, 4, 256, 64}, {256 * 4 * 64, 64, 4 * 64, 1});
   }
 }
 

@@ -290,6 +290,23 @@ TEST_CASE("a block on the device agrees with the host") {
        },
        {2, 31}},
       {"frozen", [](Config&) {}, {3, 70}, Kind::frozen_block},
+      {"biases", [](Config& c) { c.attention_bias = c.output_bias = c.mlp_bias = true; }},
+      {"biases of odd sizes",
+       [](Config& c) {
+         c.attention_bias = c.output_bias = c.mlp_bias = true;
+         c.hidden = 91;
+         c.head_dim = 18;
+         c.intermediate = 53;
+         c.dropout = 0.1;
+       },
+       {2, 31}},
+      {"a sliding window", [](Config& c) { c.sliding_window = 20; }},
+      {"stretched and amplified rotations",
+       [](Config& c) {
+         c.rope_scaling = {.kind = nn::RopeScaling::Kind::yarn,
+                           .factor = 4,
+                           .original_max_position_embeddings = 32};
+       }},
       {"everything at once, larger",
        [](Config& c) {
          c.hidden = 256;
@@ -298,6 +315,11 @@ TEST_CASE("a block on the device agrees with the host") {
          c.query_key_norm = true;
          c.dropout = 0.1;
          c.rope_theta = 500000;
+         c.attention_bias = c.mlp_bias = true;
+         c.sliding_window = 100;
+         c.rope_scaling = {.kind = nn::RopeScaling::Kind::llama3,
+                           .factor = 8,
+                           .original_max_position_embeddings = 64};
        },
        {2, 256}},
   };

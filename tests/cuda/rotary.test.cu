@@ -67,9 +67,11 @@ struct Operands {
         scratch(cu::detail::partials_bytes(s[0] * s[1] * s[2], s[3])) {}
 
   /// \p v rotated by its angles, or back.
-  [[nodiscard]] Values turn(Values const& v, double direction) const {
+  [[nodiscard]] Values turn(Values const& v,
+                            double direction,
+                            RotaryOptions const& rotation = options) const {
     return roundpipe::test::turned(
-        v, extent(shape, 1), extent(shape, 2), extent(shape, 3), options.theta, direction);
+        v, extent(shape, 1), extent(shape, 2), extent(shape, 3), rotation, direction);
   }
 
   Shape shape;
@@ -121,6 +123,40 @@ TEST_CASE("a rotation's gradients agree with plain loops, with a norm before it 
           d.gain[i] += o.sum_values[i];
         }
         CHECK(relative_error(o.y.values(), d.x) < tolerance(types.storage));
+        CHECK(relative_error(o.dgain.values(), d.gain) < 1e-5);
+      }
+    }
+  }
+}
+
+TEST_CASE("a rotation and its gradients may stretch frequencies and amplify") {
+  cu::Stream const stream;
+  roundpipe::RotaryBlend const blends[] = {
+      {.factor = 4, .kept = 0},
+      {.factor = 8, .kept = -1.0 / 3, .kept_by_frequency = 434.6},
+      {.factor = 4, .kept = 1.25, .kept_by_pair = -0.0625, .amplitude = 1.138}};
+  for (auto const& blend : blends) {
+    auto rotation = options;
+    rotation.blend = blend;
+    for (auto const type : {DType::f32, DType::bf16}) {
+      for (auto const& shape : all_shapes) {
+        INFO(std::string(name_of(type)), " ", to_string(shape), " ", blend.factor);
+        Operands const o(shape, type, type);
+        cu::rotary(stream, o.y, o.x, absent, rotation);
+        CHECK(relative_error(o.y.values(), o.turn(o.x_values, 1, rotation)) < tolerance(type));
+        cu::rotary(stream, o.y, o.x, o.gain, rotation);
+        auto const normed = roundpipe::test::norm_of(o.x_values, o.gain_values, options.epsilon);
+        CHECK(relative_error(o.y.values(), o.turn(normed, 1, rotation)) < tolerance(type));
+
+        auto const back = o.turn(o.dy_values, -1, rotation);
+        cu::rotary_backward(stream, {}, o.y, absent, o.dy, absent, absent, rotation);
+        CHECK(relative_error(o.y.values(), back) < tolerance(type));
+        cu::rotary_backward(stream, o.scratch, o.y, o.dgain, o.dy, o.x, o.gain, rotation);
+        auto d = roundpipe::test::norm_gradients(back, o.x_values, o.gain_values, options.epsilon);
+        for (std::size_t i = 0; i < d.gain.size(); ++i) {
+          d.gain[i] += o.sum_values[i];
+        }
+        CHECK(relative_error(o.y.values(), d.x) < tolerance(type));
         CHECK(relative_error(o.dgain.values(), d.gain) < 1e-5);
       }
     }

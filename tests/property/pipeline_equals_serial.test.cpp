@@ -383,6 +383,9 @@ TEST_CASE("a pipeline trains transformers as the serial oracle does, bit for bit
     config.kv_heads = 1;
     config.intermediate = 12;
     config.query_key_norm = any_flag("query key norm");
+    config.attention_bias = config.mlp_bias = any_flag("biases");
+    config.sliding_window = any_flag("window") ? 2 : 0;
+    config.full_attention_blocks = config.layers / 3;
     config.dropout = mix.drops ? 0.2 : 0;
     config.tied = mix.tied;
     config.storage = mix.dtype;

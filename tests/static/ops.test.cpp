@@ -60,6 +60,14 @@ struct OpsThatChange : OpsArchetype {
   using OpsArchetype::OpsArchetype;
   void linear_weight_gradient(T, T, T);
 };
+struct OpsWithoutBias : OpsArchetype {
+  using OpsArchetype::OpsArchetype;
+  void add_bias(T, T, T) const = delete;
+};
+struct OpsWithoutBiasScratch : OpsArchetype {
+  using OpsArchetype::OpsArchetype;
+  static void bias_scratch_bytes(std::int64_t, std::int64_t);
+};
 struct OpsWithoutNormScratch : OpsArchetype {
   using OpsArchetype::OpsArchetype;
   static void norm_scratch_bytes(std::int64_t, std::int64_t);
@@ -70,7 +78,11 @@ struct OpsWithoutRotary : OpsArchetype {
 };
 struct OpsWithoutAttentionGradient : OpsArchetype {
   using OpsArchetype::OpsArchetype;
-  void attention_backward(T, T, T, T, T, T, T, T, T) const = delete;
+  void attention_backward(T, T, T, T, T, T, T, T, T, std::int64_t) const = delete;
+};
+struct OpsWithoutWindow : OpsArchetype {
+  using OpsArchetype::OpsArchetype;
+  void attention(T, T, T, T, T) const;
 };
 struct OpsWithoutDropout : OpsArchetype {
   using OpsArchetype::OpsArchetype;
@@ -89,9 +101,12 @@ static_assert(!Ops<OpsThatStay>);
 static_assert(!LinearOps<OpsWithoutProducts> && !Ops<OpsWithoutProducts>);
 static_assert(!LinearOps<OpsWithoutAddend>);
 static_assert(!LinearOps<OpsThatChange>, "a handle is const where it is used");
+static_assert(!BiasOps<OpsWithoutBias> && !Ops<OpsWithoutBias>);
+static_assert(!BiasOps<OpsWithoutBiasScratch>);
 static_assert(!NormOps<OpsWithoutNormScratch> && !Ops<OpsWithoutNormScratch>);
 static_assert(!NormOps<OpsWithoutRotary>);
 static_assert(!AttentionOps<OpsWithoutAttentionGradient> && !Ops<OpsWithoutAttentionGradient>);
+static_assert(!AttentionOps<OpsWithoutWindow>);
 static_assert(!ElementwiseOps<OpsWithoutDropout> && !Ops<OpsWithoutDropout>);
 static_assert(!EmbeddingOps<OpsWithoutEmbedding> && !Ops<OpsWithoutEmbedding>);
 static_assert(!LossOps<OpsWithoutSum> && !Ops<OpsWithoutSum>);

@@ -46,6 +46,11 @@ constexpr AttentionShape with_type(AttentionShape s, DType type) {
   s.dtype = type;
   return s;
 }
+/// \p s with a window.
+constexpr AttentionShape with_window(AttentionShape s, std::int64_t window) {
+  s.window = window;
+  return s;
+}
 
 /// The norm of the difference, over the norm of \p expected or, if that is smaller, of as many
 /// numbers of 0.1: a lone key has no gradient.
@@ -94,25 +99,26 @@ struct AttentionReference {
         };
         for (std::int64_t t = 0; t < s.length; ++t) {
           double largest = -1e300;
-          for (std::int64_t u = 0; u <= t; ++u) {
+          auto const first = s.window == 0 ? 0 : std::max<std::int64_t>(0, t - s.window + 1);
+          for (auto u = first; u <= t; ++u) {
             auto& w = weight[static_cast<std::size_t>(u)];
             w = scale * dot(q, at(t), k, key_at(u));
             largest = std::max(largest, w);
           }
           double sum = 0;
-          for (std::int64_t u = 0; u <= t; ++u) {
+          for (auto u = first; u <= t; ++u) {
             sum += std::exp(weight[static_cast<std::size_t>(u)] - largest);
           }
           auto const log_sum = largest + std::log(sum);
           lse[static_cast<std::size_t>((row * s.heads + head) * s.length + t)] = log_sum;
-          for (std::int64_t u = 0; u <= t; ++u) {
+          for (auto u = first; u <= t; ++u) {
             auto& w = weight[static_cast<std::size_t>(u)];
             w = std::exp(w - log_sum);
             add(out, at(t), w, v, key_at(u));
             add(dv, key_at(u), w, dout, at(t));
           }
           auto const mean = dot(dout, at(t), out, at(t));
-          for (std::int64_t u = 0; u <= t; ++u) {
+          for (auto u = first; u <= t; ++u) {
             auto const change = scale * weight[static_cast<std::size_t>(u)] *
                                 (dot(dout, at(t), v, key_at(u)) - mean);
             add(dq, at(t), change, k, key_at(u));
@@ -180,6 +186,7 @@ inline void check_results(AttentionRun const& run, AttentionReference const& exp
   CAPTURE(run.s.heads);
   CAPTURE(run.s.kv_heads);
   CAPTURE(run.s.head_dim);
+  CAPTURE(run.s.window);
   CAPTURE(name_of(run.s.dtype));
   auto const bound = tolerance(run.s.dtype);
   CHECK(error_between(run.out.values(), expected.out) < bound);

@@ -6,6 +6,7 @@
 /// \brief The element-wise operations of \c Ops in plain loops over doubles, and helpers that the
 /// tests of their GPU kernels share.
 
+#include <roundpipe/concepts/ops.hpp>
 #include <roundpipe/core/bytes.hpp>
 #include <roundpipe/core/dtype.hpp>
 #include <roundpipe/core/id.hpp>
@@ -113,22 +114,28 @@ inline NormGradients norm_gradients(Values const& dy,
 }
 
 /// Rotates the pairs of each head of \p x, [rows, length, heads, width], by \p direction times
-/// their angles.
+/// their angles, and amplifies them.
 inline Values turned(Values const& x,
                      std::size_t length,
                      std::size_t heads,
                      std::size_t width,
-                     double theta,
+                     RotaryOptions const& options,
                      double direction) {
+  auto const& blend = options.blend;
   auto y = x;
   auto const half = width / 2;
   for (std::size_t head = 0; head < x.size() / width; ++head) {
     auto const position = static_cast<double>(head / heads % length);
     for (std::size_t i = 0; i < half; ++i) {
-      auto const angle = direction * position *
-                         std::pow(theta, -2 * static_cast<double>(i) / static_cast<double>(width));
-      auto const a = x[head * width + i];
-      auto const b = x[head * width + half + i];
+      auto const pair = static_cast<double>(i);
+      auto const frequency = std::pow(options.theta, -2 * pair / static_cast<double>(width));
+      auto const share =
+          blend.kept + blend.kept_by_pair * pair + blend.kept_by_frequency * frequency;
+      auto const kept = share < 0 ? 0 : share > 1 ? 1 : share;
+      auto const angle =
+          direction * position * (frequency * kept + frequency * (1 - kept) / blend.factor);
+      auto const a = blend.amplitude * x[head * width + i];
+      auto const b = blend.amplitude * x[head * width + half + i];
       y[head * width + i] = a * std::cos(angle) - b * std::sin(angle);
       y[head * width + half + i] = b * std::cos(angle) + a * std::sin(angle);
     }

@@ -22,7 +22,14 @@ struct ReferenceBlock {
   std::size_t rows, length, hidden, heads, kv_heads, head_dim, intermediate;
   double theta, epsilon;
   bool query_key_norm;
+  std::size_t window;  ///< 0: none.
   std::map<std::string, Numbers> weights;
+  /// A pair's frequency as a multiple of theta^(-2i/d), which is its second argument; and the
+  /// factor of rotated vectors.
+  std::function<double(std::size_t i, double frequency)> stretch = [](std::size_t, double) {
+    return 1.0;
+  };
+  double amplitude = 1;
   /// Dropout's factor for element i, on the attention's (0) and on the MLP's (1) branch.
   std::function<double(int branch, std::size_t i)> mask = [](int, std::size_t) { return 1.0; };
 
@@ -48,15 +55,26 @@ struct ReferenceBlock {
     }
     return y;
   }
+  /// By the projection of this name, with its bias if it has one.
+  [[nodiscard]] Numbers project(Numbers const& x, std::string const& name) const {
+    auto y = project(x, weights.at(name + ".weight"));
+    if (auto const bias = weights.find(name + ".bias"); bias != weights.end()) {
+      for (std::size_t i = 0; i < y.size(); ++i) {
+        y[i] += bias->second[i];
+      }
+    }
+    return y;
+  }
   /// x cos(angle) + rotate_half(x) sin(angle), the angles repeated for both halves.
   [[nodiscard]] Numbers rotate(Numbers const& x, std::size_t position) const {
     Numbers y;
     auto const half = x.size() / 2;
     for (std::size_t i = 0; i < x.size(); ++i) {
       auto const exponent = 2.0 * static_cast<double>(i % half) / static_cast<double>(x.size());
-      auto const angle = static_cast<double>(position) / std::pow(theta, exponent);
+      auto const frequency = 1 / std::pow(theta, exponent);
+      auto const angle = static_cast<double>(position) * frequency * stretch(i % half, frequency);
       auto const turned = i < half ? -x[i + half] : x[i - half];
-      y.push_back(x[i] * std::cos(angle) + turned * std::sin(angle));
+      y.push_back(amplitude * (x[i] * std::cos(angle) + turned * std::sin(angle)));
     }
     return y;
   }
@@ -82,14 +100,14 @@ struct ReferenceBlock {
         auto const first = x.begin() + static_cast<std::ptrdiff_t>((row * length + t) * hidden);
         in.emplace_back(first, first + static_cast<std::ptrdiff_t>(hidden));
         auto const h = norm(in.back(), weights.at("input_layernorm.weight"), epsilon);
-        q.push_back(project(h, weights.at("self_attn.q_proj.weight")));
-        k.push_back(project(h, weights.at("self_attn.k_proj.weight")));
-        v.push_back(project(h, weights.at("self_attn.v_proj.weight")));
+        q.push_back(project(h, "self_attn.q_proj"));
+        k.push_back(project(h, "self_attn.k_proj"));
+        v.push_back(project(h, "self_attn.v_proj"));
       }
       for (std::size_t t = 0; t < length; ++t) {
         auto const position = row * length + t;
-        auto const middle = residual(
-            in[t], project(attend(q, k, v, t), weights.at("self_attn.o_proj.weight")), 0, position);
+        auto const middle =
+            residual(in[t], project(attend(q, k, v, t), "self_attn.o_proj"), 0, position);
         auto const out = residual(middle, mlp(middle), 1, position);
         y.insert(y.end(), out.begin(), out.end());
       }
@@ -103,12 +121,13 @@ struct ReferenceBlock {
                                std::vector<Numbers> const& v,
                                std::size_t t) const {
     Numbers attended;
+    auto const first = window == 0 || t < window ? 0 : t + 1 - window;
     for (std::size_t h = 0; h < heads; ++h) {
       auto const group = h * kv_heads / heads;  // repeat_kv
       auto const query = head(q[t], h, t, "self_attn.q_norm.weight");
       Numbers probability;
       double total = 0;
-      for (std::size_t s = 0; s <= t; ++s) {
+      for (std::size_t s = first; s <= t; ++s) {
         auto const key = head(k[s], group, s, "self_attn.k_norm.weight");
         double score = 0;
         for (std::size_t i = 0; i < head_dim; ++i) {
@@ -119,8 +138,8 @@ struct ReferenceBlock {
       }
       for (std::size_t i = 0; i < head_dim; ++i) {
         double sum = 0;
-        for (std::size_t s = 0; s <= t; ++s) {
-          sum += probability[s] / total * v[s][group * head_dim + i];
+        for (std::size_t s = first; s <= t; ++s) {
+          sum += probability[s - first] / total * v[s][group * head_dim + i];
         }
         attended.push_back(sum);
       }
@@ -129,12 +148,12 @@ struct ReferenceBlock {
   }
   [[nodiscard]] Numbers mlp(Numbers const& middle) const {
     auto const h = norm(middle, weights.at("post_attention_layernorm.weight"), epsilon);
-    auto const gate = project(h, weights.at("mlp.gate_proj.weight"));
-    auto activation = project(h, weights.at("mlp.up_proj.weight"));
+    auto const gate = project(h, "mlp.gate_proj");
+    auto activation = project(h, "mlp.up_proj");
     for (std::size_t i = 0; i < activation.size(); ++i) {
       activation[i] *= gate[i] / (1 + std::exp(-gate[i]));
     }
-    return project(activation, weights.at("mlp.down_proj.weight"));
+    return project(activation, "mlp.down_proj");
   }
   [[nodiscard]] Numbers residual(Numbers const& x,
                                  Numbers const& branch,

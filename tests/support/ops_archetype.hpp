@@ -31,17 +31,20 @@ class OpsArchetype {
   static Bytes norm_scratch_bytes(std::int64_t, std::int64_t) { return 2; }
   static Bytes attention_scratch_bytes(AttentionShape const&) { return 3; }
   static Bytes embedding_scratch_bytes(std::int64_t, std::int64_t, std::int64_t) { return 4; }
+  static Bytes bias_scratch_bytes(std::int64_t, std::int64_t) { return 5; }
 
   using T = DeviceTensor const&;
   void linear(T, T, T, T) const {}
   void linear_input_gradient(T, T, T, T) const {}
   void linear_weight_gradient(T, T, T) const {}
+  void add_bias(T, T, T) const {}
+  void bias_gradient(T, T) const {}
   void rms_norm(T, T, T, double) const {}
   void rms_norm_backward(T, T, T, T, T, T, double) const {}
   void rotary(T, T, T, RotaryOptions const&) const {}
   void rotary_backward(T, T, T, T, T, RotaryOptions const&) const {}
-  void attention(T, T, T, T, T) const {}
-  void attention_backward(T, T, T, T, T, T, T, T, T) const {}
+  void attention(T, T, T, T, T, std::int64_t) const {}
+  void attention_backward(T, T, T, T, T, T, T, T, T, std::int64_t) const {}
   void swiglu(T, T, T) const {}
   void swiglu_backward(T, T, T, T, T, T) const {}
   void dropout(T, T, T, DropoutOptions const&) const {}

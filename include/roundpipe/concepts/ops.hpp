@@ -41,12 +41,31 @@ struct AttentionShape {
   std::int64_t kv_heads = 1;  ///< Of keys and values; divides \c heads.
   std::int64_t head_dim = 1;
   DType dtype = DType::f32;  ///< Of queries, keys and values.
+  std::int64_t window = 0;   ///< Keys that a query sees, its own position included; 0: all.
+};
+
+/// How frequencies of a rotary position embedding depart from the geometric series f(i) =
+/// theta^(-2i/d), which models do that stretch their context. Pair i keeps the share
+///
+///     s(i) = kept + kept_by_pair i + kept_by_frequency f(i), but at least 0 and at most 1
+///
+/// of its frequency, and the rest is divided: it turns by f(i) (s(i) + (1 - s(i)) / factor) a
+/// position. By default a pair keeps all.
+struct RotaryBlend {
+  double factor = 1;
+  double kept = 1;
+  double kept_by_pair = 0;
+  double kept_by_frequency = 0;
+  double amplitude = 1;  ///< Multiplies the rotated vectors.
+
+  friend bool operator==(RotaryBlend const&, RotaryBlend const&) = default;
 };
 
 /// The constants of rotary position embedding and of the norm that may precede the rotation.
 struct RotaryOptions {
-  double theta = 10000;   ///< The base of the geometric series of wave lengths.
-  double epsilon = 1e-6;  ///< Of the norm.
+  double theta = 10000;    ///< The base of the geometric series of wave lengths.
+  double epsilon = 1e-6;   ///< Of the norm.
+  RotaryBlend blend = {};  ///< Of the frequencies.
 };
 
 /// The constants of a dropout.
@@ -73,6 +92,22 @@ concept LinearOps = requires(O const& ops, DeviceTensor const& t) {
   ops.linear_weight_gradient(t, t, t);
 };
 
+/// \brief Biases, which are added to every row of a product. `width` = bias.size().
+///
+/// Semantics:
+/// 1. `add_bias(y, bias, c)`: y = c + bias in each row of `width` elements, or the bias alone where
+///    c is absent. c may be y. A product that follows adds to y: `linear(y, x, w, y)`; reason: the
+///    sum with the bias is then rounded once.
+/// 2. `bias_gradient(dbias, dy)`: dbias += the sum of the rows of dy, in the accumulation type and
+///    in an order that depends on the extents alone. dbias is optional.
+/// 3. `bias_scratch_bytes(rows, width)` suffices for either operation.
+template <class O>
+concept BiasOps = requires(O const& ops, DeviceTensor const& t, std::int64_t n) {
+  { O::bias_scratch_bytes(n, n) } -> std::same_as<Bytes>;  // rows, width
+  ops.add_bias(t, t, t);
+  ops.bias_gradient(t, t);
+};
+
 /// \brief Root-mean-square norms over the last `width` elements (Zhang & Sennrich 2019, eq. 4).
 ///
 /// Semantics, with n(x) = x / sqrt(mean(x²) + epsilon) over each `width` = gain.size() elements:
@@ -84,7 +119,8 @@ concept LinearOps = requires(O const& ops, DeviceTensor const& t) {
 /// 3. `rotary(y, x, gain, options)` takes x of shape [rows, length, heads, d]. Where gain (of size
 ///    d) is present, it applies `rms_norm` to each head. Then it rotates the pair (i, i + d/2) of
 ///    position t (counted from 0 in each row) by t theta^(-2i/d) (Su et al. 2021, eq. 34, pairs as
-///    in Hugging Face's `rotate_half`). y may be x.
+///    in Hugging Face's `rotate_half`), or by what `options.blend` makes of that frequency, and
+///    multiplies it by `options.blend.amplitude`. y may be x.
 /// 4. `rotary_backward(dx, dgain, dy, x, gain, options)` is the gradient of `rotary`. It reads x
 ///    and writes dgain only where gain is present; dgain is optional there, too. dx may be dy.
 template <class O>
@@ -100,20 +136,23 @@ concept NormOps =
 /// \brief Causal attention with grouped queries (Ainslie et al. 2023).
 ///
 /// Semantics, with q, o of shape [rows, length, heads, d] and k, v [rows, length, kv_heads, d]:
-/// 1. `attention(o, lse, q, k, v)`: position t attends to positions 0 to t of its row; query head h
-///    reads key head h / (heads / kv_heads); scores are scaled by 1/sqrt(d). lse, of shape [rows,
-///    heads, length] in the accumulation type, is the logarithm of the sum of the exponentials of
-///    each query's scaled scores.
-/// 2. `attention_backward(dq, dk, dv, d_o, q, k, v, o, lse)` recomputes probabilities from lse (Dao
-///    et al. 2022, section 3.1); reason: the saved memory then grows with the number of positions,
-///    not with its square. Sums over query heads and positions have a fixed order.
+/// 1. `attention(o, lse, q, k, v, window)`: position t attends to positions 0 to t of its row or,
+///    if window is not 0, to the last window of these, its own included (Beltagy et al. 2020,
+///    section 3.1, to one side). Query head h reads key head h / (heads / kv_heads); scores are
+///    scaled by 1/sqrt(d). lse, of shape [rows, heads, length] in the accumulation type, is the
+///    logarithm of the sum of the exponentials of each query's scaled scores.
+/// 2. `attention_backward(dq, dk, dv, d_o, q, k, v, o, lse, window)` recomputes probabilities from
+///    lse (Dao et al. 2022, section 3.1); reason: the saved memory then grows with the number of
+///    positions, not with its square. Sums over query heads and positions have a fixed order.
 /// 3. `attention_scratch_bytes(shape)` suffices for either operation.
+/// 4. A window of `length` or more gives the bits of window 0.
 template <class O>
-concept AttentionOps = requires(O const& ops, DeviceTensor const& t, AttentionShape shape) {
-  { O::attention_scratch_bytes(shape) } -> std::same_as<Bytes>;
-  ops.attention(t, t, t, t, t);
-  ops.attention_backward(t, t, t, t, t, t, t, t, t);
-};
+concept AttentionOps =
+    requires(O const& ops, DeviceTensor const& t, AttentionShape shape, std::int64_t window) {
+      { O::attention_scratch_bytes(shape) } -> std::same_as<Bytes>;
+      ops.attention(t, t, t, t, t, window);
+      ops.attention_backward(t, t, t, t, t, t, t, t, t, window);
+    };
 
 /// \brief Element-wise operations.
 ///
@@ -190,8 +229,9 @@ concept LossOps = requires(O const& ops,
 ///
 /// Satisfied by: `nn::HostOps`, `cu::CudaOps`.
 template <class O>
-concept Ops = std::copy_constructible<O> &&
-              std::constructible_from<O, typename O::Stream&, DeviceBytes> && LinearOps<O> &&
-              NormOps<O> && AttentionOps<O> && ElementwiseOps<O> && EmbeddingOps<O> && LossOps<O>;
+concept Ops =
+    std::copy_constructible<O> && std::constructible_from<O, typename O::Stream&, DeviceBytes> &&
+    LinearOps<O> && BiasOps<O> && NormOps<O> && AttentionOps<O> && ElementwiseOps<O> &&
+    EmbeddingOps<O> && LossOps<O>;
 
 }  // namespace roundpipe

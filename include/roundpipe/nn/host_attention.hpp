@@ -40,10 +40,10 @@ class AttentionHead {
   [[nodiscard]] MatrixView<U> queries(U* q, std::int64_t first, std::int64_t n) const {
     return {q + query_offset_ + first * query_stride_, n, head_dim_, query_stride_};
   }
-  /// The first \p n keys (or values, or the gradient of either).
+  /// \p n keys (or values, or the gradient of either) from \p first on.
   template <class U>
-  [[nodiscard]] MatrixView<U> keys(U* k, std::int64_t n) const {
-    return {k + key_offset_, n, head_dim_, key_stride_};
+  [[nodiscard]] MatrixView<U> keys(U* k, std::int64_t first, std::int64_t n) const {
+    return {k + key_offset_ + first * key_stride_, n, head_dim_, key_stride_};
   }
   [[nodiscard]] std::int64_t lse(std::int64_t query) const { return lse_offset_ + query; }
 
@@ -62,14 +62,49 @@ template <class T>
   return MatrixView<T>::dense(memory, rows, cols);
 }
 
-/// Calls \p f(first, count, keys) for each block of queries of a sequence.
+/// A block of queries and the keys that any of them sees.
+struct QueryBlock {
+  std::int64_t first = 0;  ///< Query.
+  std::int64_t count = 0;
+  std::int64_t first_key = 0;
+  std::int64_t keys = 0;
+
+  friend bool operator==(QueryBlock const&, QueryBlock const&) = default;
+};
+
+/// Calls \p f(block) for each block of queries of a sequence.
 template <class F>
-void for_each_query_block(std::int64_t length, F&& f) {
-  for (std::int64_t first = 0; first < length; first += query_block) {
-    auto const count = std::min(query_block, length - first);
-    f(first, count, first + count);
+void for_each_query_block(AttentionShape const& s, F&& f) {
+  for (std::int64_t first = 0; first < s.length; first += query_block) {
+    auto const count = std::min(query_block, s.length - first);
+    auto const first_key = s.window == 0 ? 0 : std::max<std::int64_t>(0, first - s.window + 1);
+    f(QueryBlock{first, count, first_key, first + count - first_key});
   }
 }
+
+/// A query's row of scores: the columns that it sees, and those before and behind, which the
+/// functions below set to zero.
+struct VisibleKeys {
+  std::int64_t begin;  ///< Columns of the block.
+  std::int64_t end;
+
+  /// Of query \p j of \p block.
+  VisibleKeys(AttentionShape const& s, QueryBlock const& block, std::int64_t j)
+      : begin(s.window == 0
+                  ? 0
+                  : std::max<std::int64_t>(0, block.first + j - s.window + 1 - block.first_key)),
+        end(block.first + j + 1 - block.first_key) {}
+
+  template <class T>
+  [[nodiscard]] ArrayMap<T> of(T* row) const {
+    return {row + begin, end - begin};
+  }
+  template <class T>
+  void clear_others(T* row, std::int64_t columns) const {
+    std::fill_n(row, begin, T{0});
+    std::fill_n(row + end, columns - end, T{0});
+  }
+};
 
 /// The attention output and its log-sum-exp.
 template <class T>
@@ -89,23 +124,26 @@ void run_attention(AttentionShape const& s,
   auto const scale = T{1} / std::sqrt(static_cast<T>(s.head_dim));
   for (std::int64_t i = 0; i < s.rows * s.heads; ++i) {
     AttentionHead const head(s, i / s.heads, i % s.heads);
-    for_each_query_block(s.length, [&](auto first, auto count, auto n) {
-      auto const scores = zeroed_matrix(memory, count, n);
-      add_product_nt<T>(scores, head.queries(queries, first, count), head.keys(keys, n), scale);
+    for_each_query_block(s, [&](QueryBlock const& b) {
+      auto const scores = zeroed_matrix(memory, b.count, b.keys);
+      add_product_nt<T>(scores,
+                        head.queries(queries, b.first, b.count),
+                        head.keys(keys, b.first_key, b.keys),
+                        scale);
       Eigen::Array<T, query_block, 1> factor;
-      for (std::int64_t j = 0; j < count; ++j) {
-        auto const visible = first + j + 1;
-        ArrayMap<T> row(memory + j * n, visible);
+      for (std::int64_t j = 0; j < b.count; ++j) {
+        VisibleKeys const visible(s, b, j);
+        auto row = visible.of(memory + j * b.keys);
         auto const largest = row.maxCoeff();
         row = (row - largest).exp();
         auto const sum = row.sum();
-        ArrayMap<T>(memory + j * n + visible, n - visible).setZero();
+        visible.clear_others(memory + j * b.keys, b.keys);
         factor[j] = T{1} / sum;
-        log_sums[head.lse(first + j)] = largest + std::log(sum);
+        log_sums[head.lse(b.first + j)] = largest + std::log(sum);
       }
-      auto block = head.queries(result, first, count);
-      add_product_nn<T>(block, scores, head.keys(values, n));
-      block.map().array().colwise() *= factor.head(count);
+      auto block = head.queries(result, b.first, b.count);
+      add_product_nn<T>(block, scores, head.keys(values, b.first_key, b.keys));
+      block.map().array().colwise() *= factor.head(b.count);
     });
   }
   store(out, result);
@@ -140,31 +178,32 @@ void run_attention_backward(AttentionShape const& s,
   auto const scale = T{1} / std::sqrt(static_cast<T>(s.head_dim));
   for (std::int64_t i = 0; i < s.rows * s.heads; ++i) {
     AttentionHead const head(s, i / s.heads, i % s.heads);
-    for_each_query_block(s.length, [&](auto first, auto count, auto n) {
-      auto const block = head.queries(queries, first, count);
-      auto const gradient = head.queries(gradients, first, count);
-      auto const weights = zeroed_matrix(memory, count, n);
-      auto const changes = zeroed_matrix(gradient_memory, count, n);
-      add_product_nt<T>(weights, block, head.keys(keys, n), scale);
-      add_product_nt<T>(changes, gradient, head.keys(values, n));
+    for_each_query_block(s, [&](QueryBlock const& b) {
+      auto const of_keys = [&](auto* vectors) { return head.keys(vectors, b.first_key, b.keys); };
+      auto const block = head.queries(queries, b.first, b.count);
+      auto const gradient = head.queries(gradients, b.first, b.count);
+      auto const weights = zeroed_matrix(memory, b.count, b.keys);
+      auto const changes = zeroed_matrix(gradient_memory, b.count, b.keys);
+      add_product_nt<T>(weights, block, of_keys(keys), scale);
+      add_product_nt<T>(changes, gradient, of_keys(values));
       Eigen::Array<T, query_block, 1> mean;  // weighted mean of the changes: the row sum of dO O
-      mean.head(count) =
-          (gradient.map().array() * head.queries(results, first, count).map().array())
+      mean.head(b.count) =
+          (gradient.map().array() * head.queries(results, b.first, b.count).map().array())
               .rowwise()
               .sum();
-      for (std::int64_t j = 0; j < count; ++j) {
-        auto const visible = first + j + 1;
-        ArrayMap<T> weight(memory + j * n, visible);
-        ArrayMap<T> change(gradient_memory + j * n, visible);
-        weight = (weight - log_sums[head.lse(first + j)]).exp();
+      for (std::int64_t j = 0; j < b.count; ++j) {
+        VisibleKeys const visible(s, b, j);
+        auto weight = visible.of(memory + j * b.keys);
+        auto change = visible.of(gradient_memory + j * b.keys);
+        weight = (weight - log_sums[head.lse(b.first + j)]).exp();
         change = weight * (change - mean[j]);
-        ArrayMap<T>(memory + j * n + visible, n - visible).setZero();
-        ArrayMap<T>(gradient_memory + j * n + visible, n - visible).setZero();
+        visible.clear_others(memory + j * b.keys, b.keys);
+        visible.clear_others(gradient_memory + j * b.keys, b.keys);
       }
-      add_product_tn<T>(head.keys(value_gradient, n), weights, gradient);
+      add_product_tn<T>(of_keys(value_gradient), weights, gradient);
       add_product_nn<T>(
-          head.queries(query_gradient, first, count), changes, head.keys(keys, n), scale);
-      add_product_tn<T>(head.keys(key_gradient, n), changes, block, scale);
+          head.queries(query_gradient, b.first, b.count), changes, of_keys(keys), scale);
+      add_product_tn<T>(of_keys(key_gradient), changes, block, scale);
     });
   }
   store(dq, query_gradient);

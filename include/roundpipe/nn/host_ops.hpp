@@ -10,6 +10,7 @@
 #include <roundpipe/core/error.hpp>
 #include <roundpipe/core/tensor.hpp>
 #include <roundpipe/nn/host_attention.hpp>
+#include <roundpipe/nn/host_bias.hpp>
 #include <roundpipe/nn/host_elementwise.hpp>
 #include <roundpipe/nn/host_linear.hpp>
 #include <roundpipe/nn/host_norm.hpp>
@@ -44,6 +45,9 @@ class HostOps {
   }
 
   static Bytes linear_scratch_bytes() noexcept { return 0; }
+  static Bytes bias_scratch_bytes(std::int64_t /*rows*/, std::int64_t /*width*/) noexcept {
+    return 0;
+  }
   static Bytes norm_scratch_bytes(std::int64_t /*vectors*/, std::int64_t /*width*/) noexcept {
     return 0;
   }
@@ -81,6 +85,22 @@ class HostOps {
     auto const e = detail::check_linear("linear_weight_gradient", dy, x, dweight);
     detail::check_sum("linear_weight_gradient", dweight, e.in * e.out);
     stream_->launch([=] { detail::run_linear_weight_gradient<Scalar>(e, dweight, dy, x); });
+  }
+
+  void add_bias(DeviceTensor const& y,
+                DeviceTensor const& bias,
+                DeviceTensor const& addend = absent) const {
+    auto const e = detail::check_bias("add_bias", y, bias, addend);
+    stream_->launch([=] { detail::run_add_bias<Scalar>(e, y, bias, addend); });
+  }
+
+  void bias_gradient(DeviceTensor const& dbias, DeviceTensor const& dy) const {
+    if (!dbias.present()) {
+      return;
+    }
+    auto const e = detail::check_bias("bias_gradient", dy, dbias, absent);
+    detail::check_sum("bias_gradient", dbias, e.width);
+    stream_->launch([=] { detail::run_bias_gradient<Scalar>(e, dbias, dy); });
   }
 
   void rms_norm(DeviceTensor const& y,
@@ -134,8 +154,9 @@ class HostOps {
                  DeviceTensor const& lse,
                  DeviceTensor const& q,
                  DeviceTensor const& k,
-                 DeviceTensor const& v) const {
-    auto const shape = detail::check_attention("attention", out, lse, q, k, v);
+                 DeviceTensor const& v,
+                 std::int64_t window = 0) const {
+    auto const shape = detail::check_attention("attention", out, lse, q, k, v, window);
     stream_->launch([=] { detail::run_attention<Scalar>(shape, out, lse, q, k, v); });
   }
 
@@ -147,8 +168,9 @@ class HostOps {
                           DeviceTensor const& k,
                           DeviceTensor const& v,
                           DeviceTensor const& out,
-                          DeviceTensor const& lse) const {
-    auto const shape = detail::check_attention("attention_backward", out, lse, q, k, v);
+                          DeviceTensor const& lse,
+                          std::int64_t window = 0) const {
+    auto const shape = detail::check_attention("attention_backward", out, lse, q, k, v, window);
     detail::check_same("attention_backward", {&q, &dq, &dout});
     detail::check_same("attention_backward", {&k, &dk, &dv});
     stream_->launch([=] {

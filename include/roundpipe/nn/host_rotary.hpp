@@ -11,6 +11,7 @@
 #include <roundpipe/nn/host_norm.hpp>
 #include <roundpipe/nn/host_scratch.hpp>
 
+#include <algorithm>
 #include <cmath>
 #include <cstddef>
 #include <cstdint>
@@ -18,16 +19,31 @@
 
 namespace roundpipe::nn::detail {
 
-/// Cosines and sines of position times frequency, [length, d/2] each. Each thread keeps its own.
+/// By how much pair \p i of \p half pairs turns from one position to the next.
+[[nodiscard]] inline double rotary_frequency(RotaryOptions const& options,
+                                             std::int64_t i,
+                                             std::int64_t half) {
+  auto const& blend = options.blend;
+  auto const pair = static_cast<double>(i);
+  auto const frequency = std::pow(options.theta, -pair / static_cast<double>(half));
+  auto const kept = std::clamp(
+      blend.kept + blend.kept_by_pair * pair + blend.kept_by_frequency * frequency, 0.0, 1.0);
+  return frequency * (kept + (1 - kept) / blend.factor);
+}
+
+/// Cosines and sines of position times frequency, times the amplitude, [length, d/2] each. Each
+/// thread keeps its own.
 template <class T>
 class RotaryTable {
  public:
-  /// The calling thread's table for \p theta and \p head_dim, with at least \p length positions.
-  static RotaryTable const& get(double theta, std::int64_t head_dim, std::int64_t length) {
+  /// The calling thread's table for \p options and \p head_dim, with at least \p length positions.
+  static RotaryTable const& get(RotaryOptions const& options,
+                                std::int64_t head_dim,
+                                std::int64_t length) {
     static thread_local RotaryTable table;
-    if (table.theta_ != theta || table.half_ != head_dim / 2) {
+    if (!table.is_for(options) || table.half_ != head_dim / 2) {
       table = RotaryTable{};
-      table.theta_ = theta;
+      table.options_ = options;
       table.half_ = head_dim / 2;
     }
     table.grow(length);
@@ -41,19 +57,22 @@ class RotaryTable {
   }
 
  private:
+  /// The norm's epsilon is no matter of the table.
+  [[nodiscard]] bool is_for(RotaryOptions const& options) const {
+    return options_.theta == options.theta && options_.blend == options.blend;
+  }
   void grow(std::int64_t length) {
+    auto const amplitude = options_.blend.amplitude;
     for (; length_ < length; ++length_) {
       for (std::int64_t i = 0; i < half_; ++i) {
-        auto const frequency =
-            std::pow(theta_, -static_cast<double>(i) / static_cast<double>(half_));
-        auto const angle = static_cast<double>(length_) * frequency;
-        cosine_.push_back(static_cast<T>(std::cos(angle)));
-        sine_.push_back(static_cast<T>(std::sin(angle)));
+        auto const angle = static_cast<double>(length_) * rotary_frequency(options_, i, half_);
+        cosine_.push_back(static_cast<T>(amplitude * std::cos(angle)));
+        sine_.push_back(static_cast<T>(amplitude * std::sin(angle)));
       }
     }
   }
 
-  double theta_ = 0;
+  RotaryOptions options_;
   std::int64_t half_ = 0;
   std::int64_t length_ = 0;
   std::vector<T> cosine_;
@@ -62,11 +81,11 @@ class RotaryTable {
 
 /// Calls \p f(offset, cosines, sines) for each head of each position of a tensor of \p shape.
 template <class T, class F>
-void for_each_head(Shape const& shape, double theta, F&& f) {
+void for_each_head(Shape const& shape, RotaryOptions const& options, F&& f) {
   auto const length = shape[1];
   auto const heads = shape[2];
   auto const width = shape[3];
-  auto const& table = RotaryTable<T>::get(theta, width, length);
+  auto const& table = RotaryTable<T>::get(options, width, length);
   for (std::int64_t position = 0; position < shape[0] * length; ++position) {
     auto const cosine = table.cosine(position % length);
     auto const sine = table.sine(position % length);
@@ -89,7 +108,7 @@ void run_rotary(DeviceTensor const& y,
   T const* const g = load_optional<T>(scratch, gain);
   T* const to = output<T>(scratch, y);
   ArrayMap<T> head(scratch.take<T>(static_cast<std::size_t>(width)), width);  // y may be x
-  for_each_head<T>(x.shape(), options.theta, [&](auto at, auto const& cosine, auto const& sine) {
+  for_each_head<T>(x.shape(), options, [&](auto at, auto const& cosine, auto const& sine) {
     ConstArrayMap<T> const v(from + at, width);
     if (g != nullptr) {
       head = v * inverse_rms<T>(v, static_cast<T>(options.epsilon)) * ConstArrayMap<T>(g, width);
@@ -120,7 +139,7 @@ void run_rotary_backward(DeviceTensor const& dx,
   T* const to = output<T>(scratch, dx);
   GainGradient<T> gain_gradient(scratch, normed ? dgain : absent);
   ArrayMap<T> head(scratch.take<T>(static_cast<std::size_t>(width)), width);  // dx may be dy
-  for_each_head<T>(dy.shape(), options.theta, [&](auto at, auto const& cosine, auto const& sine) {
+  for_each_head<T>(dy.shape(), options, [&](auto at, auto const& cosine, auto const& sine) {
     ConstArrayMap<T> const first(gradient + at, half);
     ConstArrayMap<T> const second(gradient + at + half, half);
     head.head(half) = first * cosine + second * sine;

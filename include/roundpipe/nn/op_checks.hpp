@@ -105,6 +105,17 @@ inline LinearExtents check_linear(char const* operation,
   return {rows, in, out};
 }
 
+/// Checks the operands of a bias; \p bias gives the width of rows. c is optional.
+inline RowExtents check_bias(char const* operation,
+                             DeviceTensor const& y,
+                             DeviceTensor const& bias,
+                             DeviceTensor const& c) {
+  check_floating(operation, bias);
+  auto const extents = check_rows(operation, y, extent(bias.size()));
+  check_optional(operation, c, extent(y.size()));
+  return extents;
+}
+
 inline RowExtents check_norm(char const* operation,
                              DeviceTensor const& y,
                              DeviceTensor const& x,
@@ -141,12 +152,14 @@ inline void check_rotary(char const* operation,
   check_optional(operation, gain, x.shape()[3]);
 }
 
+/// A window that no query reaches the end of counts as none.
 inline AttentionShape check_attention(char const* operation,
                                       DeviceTensor const& out,
                                       DeviceTensor const& lse,
                                       DeviceTensor const& q,
                                       DeviceTensor const& k,
-                                      DeviceTensor const& v) {
+                                      DeviceTensor const& v,
+                                      std::int64_t window) {
   check_rank4(operation, q);
   check_rank4(operation, k);
   auto const& s = q.shape();
@@ -157,7 +170,13 @@ inline AttentionShape check_attention(char const* operation,
   check_size(operation, v, extent(k.size()));
   check_size(operation, out, extent(q.size()));
   check_size(operation, lse, s[0] * s[1] * s[2]);
-  return {s[0], s[1], s[2], t[2], s[3], q.dtype()};
+  if (window < 0) {
+    throw Error(Errc::invalid_argument,
+                std::string(operation) +
+                    ": a window has at least one position (0: no window), not " +
+                    std::to_string(window));
+  }
+  return {s[0], s[1], s[2], t[2], s[3], q.dtype(), window < s[1] ? window : 0};
 }
 
 inline RowExtents check_embedding(char const* operation,

@@ -12,22 +12,32 @@
 #include <roundpipe/nn/transformer_block.hpp>
 #include <roundpipe/nn/transformer_config.hpp>
 
+#include <algorithm>
 #include <cstddef>
+#include <cstdint>
 
 namespace roundpipe::nn {
 
 /// The model: TokenEmbedding, `config.layers` times TransformerBlock, LanguageModelHead. The first
-/// `config.frozen_blocks` blocks are frozen. The batch brings `tokens` and `labels`, both i32
-/// [rows, length].
+/// `config.frozen_blocks` blocks are frozen, and the first `config.full_attention_blocks` have no
+/// sliding window. The batch brings `tokens` and `labels`, both i32 [rows, length].
 /// \throws Error (invalid_argument) as TransformerConfig::resolved() does.
 template <Ops O>
 [[nodiscard]] auto transformer(TransformerConfig const& config) {
   auto const resolved = config.resolved();  // checks the counts
-  auto const layers = static_cast<std::size_t>(resolved.layers);
-  auto const frozen = static_cast<std::size_t>(resolved.frozen_blocks);
+  auto const frozen = resolved.frozen_blocks;
+  auto const full = resolved.full_attention_blocks;
+  auto unlimited = resolved;
+  unlimited.sliding_window = 0;
+  // The blocks from first to last, which are alike.
+  auto const blocks = [&](std::int64_t first, std::int64_t last) {
+    return repeat(static_cast<std::size_t>(last - first),
+                  TransformerBlock<O>{first < full ? unlimited : resolved, first < frozen});
+  };
   return Sequential{TokenEmbedding<O>{config},
-                    repeat(frozen, TransformerBlock<O>{config, true}),
-                    repeat(layers - frozen, TransformerBlock<O>{config}),
+                    blocks(0, std::min(frozen, full)),
+                    blocks(std::min(frozen, full), std::max(frozen, full)),
+                    blocks(std::max(frozen, full), resolved.layers),
                     LanguageModelHead<O>{config}};
 }
 

@@ -12,25 +12,26 @@
 #include <roundpipe/core/parameter.hpp>
 #include <roundpipe/core/tensor.hpp>
 #include <roundpipe/nn/transformer_block_memory.hpp>
+#include <roundpipe/nn/transformer_block_parameters.hpp>
 #include <roundpipe/nn/transformer_config.hpp>
 
-#include <cmath>
-#include <cstddef>
+#include <algorithm>
 #include <cstdint>
 #include <string>
 #include <vector>
 
 namespace roundpipe::nn {
 
-/// One decoder block, in the shape of Llama 3 and, with `query_key_norm`, of Qwen3:
+/// One decoder block, in the shapes of Llama, Mistral, Qwen2 and Qwen3, as configured:
 ///
 ///     middle = x + dropout(o_proj(attention(rotary(q), rotary(k), v)))   q, k, v of norm(x)
 ///     y = middle + dropout(down_proj(silu(gate) up))                     gate, up of norm(middle)
 ///
 /// Input and boundary are `hidden` [rows, length, hidden] of type config.storage. Positions count
-/// from 0 in each row; each position attends to itself and to earlier ones. Parameters have the
-/// names and the [out, in] layout of Hugging Face's checkpoints and the type config.parameter.
-/// Gains are exempt from weight decay.
+/// from 0 in each row; each position attends to itself and to earlier ones, with a sliding window
+/// to the last of these. Parameters have the names and the [out, in] layout of Hugging Face's
+/// checkpoints and the type config.parameter; biases follow the other parameters. Gains and biases
+/// are exempt from weight decay.
 ///
 /// The saving forward keeps, in four save levels, the attention's output and its log-sum-exp;
 /// queries, keys, values; gate and up; the hidden state between the halves. Where nobody reads its
@@ -42,7 +43,7 @@ class TransformerBlock {
   using Stream = typename O::Stream;
 
   /// \param frozen says that no parameter of the block is trained. The block ignores
-  /// `config.frozen_blocks`, which concerns a whole transformer.
+  /// `config.frozen_blocks` and `full_attention_blocks`, which concern a whole transformer.
   /// \throws Error (invalid_argument) as TransformerConfig::resolved() does.
   explicit TransformerBlock(TransformerConfig const& config, bool frozen = false)
       : config_(config.resolved()), frozen_(frozen) {}
@@ -50,36 +51,7 @@ class TransformerBlock {
   [[nodiscard]] TransformerConfig const& config() const noexcept { return config_; }
   [[nodiscard]] std::string name() const { return "transformer block"; }
 
-  [[nodiscard]] ParameterTable parameters() const {
-    auto const& c = config_;
-    auto const deviation = static_cast<float>(c.initial_deviation);
-    // Each block adds two terms to the residual stream (Radford et al. 2019, section 2.3).
-    auto const residual =
-        static_cast<float>(c.initial_deviation / std::sqrt(2.0 * static_cast<double>(c.layers)));
-    ParameterTable table;
-    auto const matrix = [&](char const* name, std::int64_t out, std::int64_t in, float d) {
-      table.push_back(
-          {{name, {out, in}, c.parameter}, Initial::normal(d), DecayGroup::decayed, {}, frozen_});
-    };
-    auto const gain = [&](char const* name, std::int64_t width) {
-      table.push_back(
-          {{name, {width}, c.parameter}, Initial::ones(), DecayGroup::exempt, {}, frozen_});
-    };
-    gain("input_layernorm.weight", c.hidden);
-    matrix("self_attn.q_proj.weight", c.query_width(), c.hidden, deviation);
-    matrix("self_attn.k_proj.weight", c.kv_width(), c.hidden, deviation);
-    matrix("self_attn.v_proj.weight", c.kv_width(), c.hidden, deviation);
-    matrix("self_attn.o_proj.weight", c.hidden, c.query_width(), residual);
-    gain("post_attention_layernorm.weight", c.hidden);
-    matrix("mlp.gate_proj.weight", c.intermediate, c.hidden, deviation);
-    matrix("mlp.up_proj.weight", c.intermediate, c.hidden, deviation);
-    matrix("mlp.down_proj.weight", c.hidden, c.intermediate, residual);
-    if (c.query_key_norm) {
-      gain("self_attn.q_norm.weight", c.head_dim);
-      gain("self_attn.k_norm.weight", c.head_dim);
-    }
-    return table;
-  }
+  [[nodiscard]] ParameterTable parameters() const { return places_.table(config_, frozen_); }
   [[nodiscard]] TensorTable boundary(BatchShape shape) const {
     return {{"hidden", {shape.rows, shape.length, config_.hidden}, config_.storage}};
   }
@@ -90,7 +62,7 @@ class TransformerBlock {
   [[nodiscard]] std::vector<Bytes> save_levels(BatchShape shape) const {
     return detail::block_save_levels(config_, shape);
   }
-  /// Counts the products and the visible half of attention: two products of the size of the scores
+  /// Counts the products and the visible part of attention: two products of the size of the scores
   /// in the forward, five in the backward (Dao et al. 2022, appendix B).
   [[nodiscard]] FlopCount work(BatchShape shape) const {
     auto const number = [](std::int64_t n) { return static_cast<double>(n); };
@@ -101,7 +73,10 @@ class TransformerBlock {
     auto const projected = product(config_.query_width());
     auto const down = product(config_.intermediate);
     auto const products = queries + projected + 3 * down;
-    auto const visible = number(shape.rows) * number(shape.length) * number(shape.length + 1) / 2;
+    auto const window =
+        config_.sliding_window == 0 ? shape.length : std::min(shape.length, config_.sliding_window);
+    auto const visible = number(shape.rows) * (number(window) * number(window + 1) / 2 +
+                                               number(shape.length - window) * number(window));
     auto const scores = 2 * visible * number(config_.query_width());
     return {products + 2 * scores,
             2 * products + 5 * scores,
@@ -121,30 +96,30 @@ class TransformerBlock {
     auto const found = ctx.found_level();
     bool const attends = found < detail::keeps_attention;
     if (found < detail::keeps_queries) {
-      ops.rms_norm(m.normed, x, ctx.parameter(input_norm), epsilon);
-      ops.linear(saved.q, m.normed, ctx.parameter(q_proj), absent);
-      ops.linear(saved.k, m.normed, ctx.parameter(k_proj), absent);
-      ops.linear(saved.v, m.normed, ctx.parameter(v_proj), absent);
+      ops.rms_norm(m.normed, x, parameter(ctx, P::input_norm), epsilon);
+      project(ops, ctx, saved.q, m.normed, P::q_proj, absent);
+      project(ops, ctx, saved.k, m.normed, P::k_proj, absent);
+      project(ops, ctx, saved.v, m.normed, P::v_proj, absent);
       if (attends || !c.query_key_norm) {
         rotate(ops, ctx, m.rotated_q, m.rotated_k, saved);
       }
     }
     if (attends) {
-      ops.attention(saved.attended, saved.lse, m.rotated_q, m.rotated_k, saved.v);
+      ops.attention(saved.attended, saved.lse, m.rotated_q, m.rotated_k, saved.v, c.sliding_window);
     }
     if (found < detail::keeps_all) {
-      project_onto(ops, ctx, saved.middle, saved.attended, o_proj, x, m.projected);
+      project_onto(ops, ctx, saved.middle, saved.attended, P::o_proj, x, m.projected);
     }
     if (found < detail::keeps_products) {
-      ops.rms_norm(m.normed, saved.middle, ctx.parameter(middle_norm), epsilon);
-      ops.linear(saved.gate, m.normed, ctx.parameter(gate_proj), absent);
-      ops.linear(saved.up, m.normed, ctx.parameter(up_proj), absent);
+      ops.rms_norm(m.normed, saved.middle, parameter(ctx, P::middle_norm), epsilon);
+      project(ops, ctx, saved.gate, m.normed, P::gate_proj, absent);
+      project(ops, ctx, saved.up, m.normed, P::up_proj, absent);
     }
     if (!ctx.wants_output()) {
       return;
     }
     ops.swiglu(m.activation, saved.gate, saved.up);
-    project_onto(ops, ctx, ctx.output(0), m.activation, down_proj, saved.middle, m.projected);
+    project_onto(ops, ctx, ctx.output(0), m.activation, P::down_proj, saved.middle, m.projected);
   }
 
   void backward(BackwardContext<Stream>& ctx) const {
@@ -154,79 +129,89 @@ class TransformerBlock {
     auto const saved = detail::BlockSaved(keep, c, ctx.shape());
     auto const m = detail::BlockBackward<O>(work, c, ctx.shape(), saved);
     O const ops(ctx.stream(), m.scratch);
-    auto const weight = [&](Parameter p) -> auto const& { return ctx.parameter(p); };
-    auto const sum = [&](Parameter p) -> auto const& { return ctx.parameter_gradient(p); };
+    auto const weight = [&](Parameter p) -> auto const& { return parameter(ctx, p); };
+    auto const sum = [&](Parameter p) -> auto const& { return ctx.parameter_gradient(places_[p]); };
     auto const trains = [&](Parameter p) { return sum(p).present(); };
+    auto const add_gradients = [&](Parameter p, DeviceTensor const& dy, DeviceTensor const& x) {
+      ops.linear_weight_gradient(sum(p), dy, x);
+      if (auto const bias = P::bias_of(p); places_.has(bias)) {
+        ops.bias_gradient(sum(bias), dy);
+      }
+    };
     auto const epsilon = c.norm_epsilon;
 
     // y = middle + dropout(down_proj(activation))
     auto const& dy = ctx.output_gradient(0);
-    auto const& dprojected = behind_dropout(ops, ctx, m.mlp_projected, dy, down_proj);
-    ops.linear_input_gradient(m.up, dprojected, weight(down_proj), absent);
+    auto const& dprojected = behind_dropout(ops, ctx, m.mlp_projected, dy, P::down_proj);
+    ops.linear_input_gradient(m.up, dprojected, weight(P::down_proj), absent);
     ops.swiglu_backward(m.gate, m.up, m.activation, m.up, saved.gate, saved.up);
-    ops.linear_weight_gradient(sum(down_proj), dprojected, m.activation);
+    add_gradients(P::down_proj, dprojected, m.activation);
     // gate, up of norm(middle). `middle` holds the norm, then its gradient, then the gradient of
     // middle.
-    if (trains(gate_proj) || trains(up_proj)) {
-      ops.rms_norm(m.middle, saved.middle, weight(middle_norm), epsilon);
+    if (trains(P::gate_proj) || trains(P::up_proj)) {
+      ops.rms_norm(m.middle, saved.middle, weight(P::middle_norm), epsilon);
     }
-    ops.linear_weight_gradient(sum(gate_proj), m.gate, m.middle);
-    ops.linear_weight_gradient(sum(up_proj), m.up, m.middle);
-    ops.linear_input_gradient(m.middle, m.gate, weight(gate_proj), absent);
-    ops.linear_input_gradient(m.middle, m.up, weight(up_proj), m.middle);
+    add_gradients(P::gate_proj, m.gate, m.middle);
+    add_gradients(P::up_proj, m.up, m.middle);
+    ops.linear_input_gradient(m.middle, m.gate, weight(P::gate_proj), absent);
+    ops.linear_input_gradient(m.middle, m.up, weight(P::up_proj), m.middle);
     ops.rms_norm_backward(
-        m.middle, sum(middle_norm), m.middle, saved.middle, weight(middle_norm), dy, epsilon);
+        m.middle, sum(P::middle_norm), m.middle, saved.middle, weight(P::middle_norm), dy, epsilon);
 
     // middle = x + dropout(o_proj(attended))
-    auto const& dattended = behind_dropout(ops, ctx, m.attention_projected, m.middle, o_proj);
-    ops.linear_input_gradient(m.attended, dattended, weight(o_proj), absent);
-    ops.linear_weight_gradient(sum(o_proj), dattended, saved.attended);
+    auto const& dattended = behind_dropout(ops, ctx, m.attention_projected, m.middle, P::o_proj);
+    ops.linear_input_gradient(m.attended, dattended, weight(P::o_proj), absent);
+    add_gradients(P::o_proj, dattended, saved.attended);
     if (c.query_key_norm) {
       rotate(ops, ctx, m.rotated_q, m.rotated_k, saved);
     }
-    ops.attention_backward(
-        m.q, m.k, m.v, m.attended, m.rotated_q, m.rotated_k, saved.v, saved.attended, saved.lse);
+    ops.attention_backward(m.q,
+                           m.k,
+                           m.v,
+                           m.attended,
+                           m.rotated_q,
+                           m.rotated_k,
+                           saved.v,
+                           saved.attended,
+                           saved.lse,
+                           c.sliding_window);
     auto const unrotate = [&](Parameter p, DeviceTensor const& d, DeviceTensor const& projected) {
       bool const norm = c.query_key_norm;
       ops.rotary_backward(
           d, norm ? sum(p) : absent, d, projected, norm ? weight(p) : absent, rotary_);
     };
-    unrotate(q_norm, m.q, saved.q);
-    unrotate(k_norm, m.k, saved.k);
+    unrotate(P::q_norm, m.q, saved.q);
+    unrotate(P::k_norm, m.k, saved.k);
     // q, k, v of norm(x)
     auto const& x = ctx.input(0);
-    if (trains(q_proj) || trains(k_proj) || trains(v_proj)) {
-      ops.rms_norm(m.normed, x, weight(input_norm), epsilon);
+    if (trains(P::q_proj) || trains(P::k_proj) || trains(P::v_proj)) {
+      ops.rms_norm(m.normed, x, weight(P::input_norm), epsilon);
     }
-    ops.linear_weight_gradient(sum(q_proj), m.q, m.normed);
-    ops.linear_weight_gradient(sum(k_proj), m.k, m.normed);
-    ops.linear_weight_gradient(sum(v_proj), m.v, m.normed);
-    if (!ctx.input_gradient(0).present() && !trains(input_norm)) {
+    add_gradients(P::q_proj, m.q, m.normed);
+    add_gradients(P::k_proj, m.k, m.normed);
+    add_gradients(P::v_proj, m.v, m.normed);
+    if (!ctx.input_gradient(0).present() && !trains(P::input_norm)) {
       return;
     }
-    ops.linear_input_gradient(m.normed, m.q, weight(q_proj), absent);
-    ops.linear_input_gradient(m.normed, m.k, weight(k_proj), m.normed);
-    ops.linear_input_gradient(m.normed, m.v, weight(v_proj), m.normed);
-    ops.rms_norm_backward(
-        ctx.input_gradient(0), sum(input_norm), m.normed, x, weight(input_norm), m.middle, epsilon);
+    ops.linear_input_gradient(m.normed, m.q, weight(P::q_proj), absent);
+    ops.linear_input_gradient(m.normed, m.k, weight(P::k_proj), m.normed);
+    ops.linear_input_gradient(m.normed, m.v, weight(P::v_proj), m.normed);
+    ops.rms_norm_backward(ctx.input_gradient(0),
+                          sum(P::input_norm),
+                          m.normed,
+                          x,
+                          weight(P::input_norm),
+                          m.middle,
+                          epsilon);
   }
 
  private:
-  /// The order of the parameter table.
-  enum Parameter : std::size_t {
-    input_norm,
-    q_proj,
-    k_proj,
-    v_proj,
-    o_proj,
-    middle_norm,
-    gate_proj,
-    up_proj,
-    down_proj,
-    q_norm,
-    k_norm,
-  };
+  using P = detail::BlockParameters;
+  using Parameter = P::Parameter;
 
+  [[nodiscard]] DeviceTensor const& parameter(LayerContext<Stream> const& ctx, Parameter p) const {
+    return ctx.parameter(places_[p]);
+  }
   [[nodiscard]] bool drops(LayerContext<Stream> const& ctx) const {
     return config_.dropout > 0 && !ctx.evaluating();
   }
@@ -241,11 +226,25 @@ class TransformerBlock {
               DeviceTensor const& k,
               detail::BlockSaved const& saved) const {
     bool const norm = config_.query_key_norm;
-    ops.rotary(q, saved.q, norm ? ctx.parameter(q_norm) : absent, rotary_);
-    ops.rotary(k, saved.k, norm ? ctx.parameter(k_norm) : absent, rotary_);
+    ops.rotary(q, saved.q, norm ? parameter(ctx, P::q_norm) : absent, rotary_);
+    ops.rotary(k, saved.k, norm ? parameter(ctx, P::k_norm) : absent, rotary_);
   }
 
-  /// y = residual + dropout(x weightᵀ). \p projected is used with dropout only.
+  /// y = x weightᵀ + bias + addend.
+  void project(O const& ops,
+               LayerContext<Stream> const& ctx,
+               DeviceTensor const& y,
+               DeviceTensor const& x,
+               Parameter p,
+               DeviceTensor const& addend) const {
+    auto const bias = P::bias_of(p);
+    if (places_.has(bias)) {
+      ops.add_bias(y, parameter(ctx, bias), addend);
+    }
+    ops.linear(y, x, parameter(ctx, p), places_.has(bias) ? y : addend);
+  }
+
+  /// y = residual + dropout(x weightᵀ + bias). \p projected is used with dropout only.
   void project_onto(O const& ops,
                     LayerContext<Stream> const& ctx,
                     DeviceTensor const& y,
@@ -254,10 +253,10 @@ class TransformerBlock {
                     DeviceTensor const& residual,
                     DeviceTensor const& projected) const {
     if (drops(ctx)) {
-      ops.linear(projected, x, ctx.parameter(p), absent);
+      project(ops, ctx, projected, x, p, absent);
       ops.dropout(y, projected, residual, dropout(ctx, p));
     } else {
-      ops.linear(y, x, ctx.parameter(p), residual);
+      project(ops, ctx, y, x, p, residual);
     }
   }
 
@@ -277,7 +276,10 @@ class TransformerBlock {
 
   TransformerConfig config_;
   bool frozen_;
-  RotaryOptions rotary_{config_.rope_theta, config_.norm_epsilon};
+  P places_{config_};
+  RotaryOptions rotary_{config_.rope_theta,
+                        config_.norm_epsilon,
+                        config_.rope_scaling.blend(config_.rope_theta, config_.head_dim)};
 };
 
 }  // namespace roundpipe::nn

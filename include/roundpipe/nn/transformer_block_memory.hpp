@@ -83,9 +83,17 @@ template <Ops O>
 [[nodiscard]] DeviceBytes take_block_scratch(TensorCarver& work,
                                              TransformerConfig const& c,
                                              BatchShape s) {
-  AttentionShape const attention{s.rows, s.length, c.heads, c.kv_heads, c.head_dim, c.storage};
+  auto const window = c.sliding_window < s.length ? c.sliding_window : 0;
+  AttentionShape const attention{
+      s.rows, s.length, c.heads, c.kv_heads, c.head_dim, c.storage, window};
+  auto const bias = [&](bool there, std::int64_t width) {
+    return there ? O::bias_scratch_bytes(s.positions(), width) : 0;
+  };
   return take_scratch(work,
                       std::max({O::linear_scratch_bytes(),
+                                bias(c.attention_bias, c.query_width()),
+                                bias(c.output_bias || c.mlp_bias, c.hidden),
+                                bias(c.mlp_bias, c.intermediate),
                                 O::norm_scratch_bytes(s.positions(), c.hidden),
                                 O::norm_scratch_bytes(s.positions() * c.heads, c.head_dim),
                                 O::attention_scratch_bytes(attention)}));

@@ -3,10 +3,12 @@
 #pragma once
 
 /// \file
-/// \brief The constants of a decoder-only transformer of the Llama 3 and Qwen3 shape.
+/// \brief The constants of a decoder-only transformer of the shapes of Llama, Qwen2, Qwen3 and
+/// Mistral.
 
 #include <roundpipe/core/dtype.hpp>
 #include <roundpipe/core/error.hpp>
+#include <roundpipe/nn/rope_scaling.hpp>
 
 #include <cmath>
 #include <cstdint>
@@ -26,8 +28,14 @@ struct TransformerConfig {
   std::int64_t head_dim = 0;      ///< Even. Default: hidden / heads.
   std::int64_t intermediate = 0;  ///< Default: 8/3 hidden, up to a multiple of 64 (Shazeer 2020).
   double rope_theta = 10000;      ///< Llama 3: 500000; Qwen3: 1000000.
+  RopeScaling rope_scaling = {};  ///< Of the rotary frequencies; none by default.
   double norm_epsilon = 1e-5;
-  bool query_key_norm = false;   ///< RMSNorm of each query and key head, as in Qwen3.
+  bool query_key_norm = false;      ///< RMSNorm of each query and key head, as in Qwen3.
+  bool attention_bias = false;      ///< Of queries, keys and values, as in Qwen2.
+  bool output_bias = false;         ///< Of the attention's output, as with Llama's attention_bias.
+  bool mlp_bias = false;            ///< Of gate, up and down, as with Llama's mlp_bias.
+  std::int64_t sliding_window = 0;  ///< Positions that one attends to, its own included; 0: all.
+  std::int64_t full_attention_blocks = 0;  ///< How many of the first blocks have no window.
   double dropout = 0;            ///< Rate in [0, 1), on the embedding and both residual branches.
   bool tied = false;             ///< The head uses the embedding's table.
   DType storage = DType::f32;    ///< Of boundaries and of tensors kept between operations.
@@ -72,6 +80,14 @@ inline void check_config_divides(std::int64_t divisor,
   }
 }
 
+inline void check_config_blocks(std::int64_t value, char const* name, std::int64_t layers) {
+  if (value < 0 || value > layers) {
+    throw Error(Errc::invalid_argument,
+                "TransformerConfig::" + std::string(name) + " is " + std::to_string(value) +
+                    ", but must be from 0 to layers = " + std::to_string(layers));
+  }
+}
+
 }  // namespace detail
 
 inline TransformerConfig TransformerConfig::resolved() const {
@@ -106,6 +122,10 @@ inline TransformerConfig TransformerConfig::resolved() const {
   require(std::isfinite(rope_theta) && rope_theta > 0,
           Errc::invalid_argument,
           "TransformerConfig::rope_theta must be positive");
+  rope_scaling.check();
+  require(rope_scaling.kind != RopeScaling::Kind::yarn || rope_theta > 1,
+          Errc::invalid_argument,
+          "TransformerConfig::rope_theta must be greater than 1 for yarn");
   require(std::isfinite(norm_epsilon) && norm_epsilon > 0,
           Errc::invalid_argument,
           "TransformerConfig::norm_epsilon must be positive");
@@ -115,11 +135,13 @@ inline TransformerConfig TransformerConfig::resolved() const {
   require(is_floating(storage) && is_floating(parameter),
           Errc::invalid_argument,
           "TransformerConfig::storage and parameter must be f64, f32, bf16 or f16");
-  if (frozen_blocks < 0 || frozen_blocks > layers) {
+  if (sliding_window < 0 || sliding_window > std::numeric_limits<std::int32_t>::max()) {
     throw Error(Errc::invalid_argument,
-                "TransformerConfig::frozen_blocks is " + std::to_string(frozen_blocks) +
-                    ", but must be from 0 to layers = " + std::to_string(layers));
+                "TransformerConfig::sliding_window is " + std::to_string(sliding_window) +
+                    ", but must not be negative, and fit 32 bits");
   }
+  detail::check_config_blocks(frozen_blocks, "frozen_blocks", layers);
+  detail::check_config_blocks(full_attention_blocks, "full_attention_blocks", layers);
   return config;
 }
 

@@ -124,6 +124,11 @@ TEST_CASE("transformer layers compute any subset of their gradients") {
     config.storage = config.parameter = DType::bf16;
     config.query_key_norm = true;
   }
+  SUBCASE("with biases, norms of queries and keys, and a window") {
+    config.attention_bias = config.output_bias = config.mlp_bias = true;
+    config.query_key_norm = true;
+    config.sliding_window = 2;
+  }
   check_absent_gradients(nn::TokenEmbedding<Ops32>(config));
   check_absent_gradients(nn::TransformerBlock<Ops32>(config));
   check_absent_gradients(nn::LanguageModelHead<Ops32>(config));
@@ -160,6 +165,16 @@ TEST_CASE("a transformer freezes the parameters that its configuration selects")
   CHECK(frozen() == "f fffffffff fffffffff ttttttttt tf");
   config.frozen_blocks = 3;
   CHECK(frozen() == "f fffffffff fffffffff fffffffff tf");
+  for (std::int64_t const full : {0, 1, 2, 3}) {
+    config.full_attention_blocks = full;
+    config.frozen_blocks = 2;
+    CHECK(frozen() == "f fffffffff fffffffff ttttttttt tf");
+    config.frozen_blocks = 0;
+    CHECK(frozen() == "f ttttttttt ttttttttt ttttttttt tf");
+  }
+  config.attention_bias = true;
+  config.frozen_blocks = 1;
+  CHECK(frozen() == "f ffffffffffff tttttttttttt tttttttttttt tf");
 }
 
 TEST_CASE("freezing changes nothing in a layer but the frozen flags of its table") {

@@ -62,10 +62,27 @@ TEST_CASE("the gradients of a block match finite differences") {
   SUBCASE("with dropout") {
     config.dropout = 0.3;
   }
+  SUBCASE("with biases of queries, keys and values") {
+    config.attention_bias = true;
+  }
+  SUBCASE("with all biases") {
+    config.attention_bias = config.output_bias = config.mlp_bias = true;
+  }
+  SUBCASE("with a sliding window") {
+    config.sliding_window = 2;
+  }
+  SUBCASE("with amplified, stretched rotations") {
+    config.rope_scaling = {
+        .kind = nn::RopeScaling::Kind::yarn, .factor = 4, .original_max_position_embeddings = 8};
+  }
   SUBCASE("with everything at once") {
     config.query_key_norm = true;
     config.dropout = 0.2;
     config.rope_theta = 100;
+    config.attention_bias = config.output_bias = config.mlp_bias = true;
+    config.sliding_window = 3;
+    config.rope_scaling = {
+        .kind = nn::RopeScaling::Kind::yarn, .factor = 4, .original_max_position_embeddings = 8};
   }
   LayerRunner<Block> runner(Block(config), {2, 5});
   check_gradients(runner);
@@ -78,6 +95,10 @@ TEST_CASE("the gradients of a block match finite differences beyond one block of
   config.kv_heads = 1;
   config.head_dim = 2;
   config.intermediate = 3;
+  SUBCASE("without a window") {}
+  SUBCASE("with a window") {
+    config.sliding_window = 20;
+  }
   LayerRunner<Block> runner(Block(config), {1, nn::detail::query_block + 7});
   check_gradients(runner);
 }

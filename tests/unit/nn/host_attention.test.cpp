@@ -13,7 +13,6 @@
 #include <cmath>
 #include <cstddef>
 #include <cstdint>
-#include <tuple>
 #include <vector>
 
 namespace host_attention_test {
@@ -32,12 +31,18 @@ std::vector<double> vectors(std::vector<double> const& firsts) {
   return result;
 }
 
-TEST_CASE("blocks of queries see the keys up to their last query") {
-  using Blocks = std::vector<std::tuple<std::int64_t, std::int64_t, std::int64_t>>;
-  Blocks blocks;
-  nn::detail::for_each_query_block(
-      130, [&](auto first, auto count, auto keys) { blocks.emplace_back(first, count, keys); });
-  CHECK(blocks == Blocks{{0, 64, 64}, {64, 64, 128}, {128, 2, 130}});
+TEST_CASE("blocks of queries see the keys up to their last query, from their first window on") {
+  using Blocks = std::vector<nn::detail::QueryBlock>;
+  auto const blocks = [](std::int64_t window) {
+    Blocks list;
+    nn::detail::for_each_query_block({.length = 130, .window = window},
+                                     [&](auto const& block) { list.push_back(block); });
+    return list;
+  };
+  CHECK(blocks(0) == Blocks{{0, 64, 0, 64}, {64, 64, 0, 128}, {128, 2, 0, 130}});
+  CHECK(blocks(1) == Blocks{{0, 64, 0, 64}, {64, 64, 64, 64}, {128, 2, 128, 2}});
+  CHECK(blocks(10) == Blocks{{0, 64, 0, 64}, {64, 64, 55, 73}, {128, 2, 119, 11}});
+  CHECK(blocks(100) == Blocks{{0, 64, 0, 64}, {64, 64, 0, 128}, {128, 2, 29, 101}});
 }
 
 TEST_CASE("attention and its gradients have the values of a calculation by hand") {
@@ -66,6 +71,35 @@ TEST_CASE("attention and its gradients have the values of a calculation by hand"
   CHECK(relative_difference(read(dv), vectors({4.5, 2.5})) < 1e-14);
   CHECK(relative_difference(read(dq), vectors({0, 0, 0.75, 2})) < 1e-14);
   CHECK(relative_difference(read(dk), vectors({1.5 * ln3, -1.5 * ln3})) < 1e-14);
+}
+
+TEST_CASE("attention in a window of one position hands on its value") {
+  AttentionShape const shape{.rows = 1,
+                             .length = 2,
+                             .heads = 2,
+                             .kv_heads = 1,
+                             .head_dim = 4,
+                             .dtype = DType::f64,
+                             .window = 1};
+  Shape const of_queries{1, 2, 2, 4};
+  Shape const of_keys{1, 2, 1, 4};
+  OwnedTensor const q(of_queries, vectors({10, 2, 6, 4}));
+  OwnedTensor const k(of_keys, vectors({1, 3}));
+  OwnedTensor const v(of_keys, vectors({8, 4}));
+  OwnedTensor const out(of_queries, DType::f64);
+  OwnedTensor const lse({1, 2, 2}, DType::f64);
+  nn::detail::run_attention<double>(shape, out, lse, q, k, v);
+  CHECK(relative_difference(read(out), vectors({8, 8, 4, 4})) < 1e-14);
+  CHECK(relative_difference(read(lse), {5, 9, 1, 6}) < 1e-14);
+
+  OwnedTensor const dout(of_queries, vectors({1, 0, 2, 4}));
+  OwnedTensor const dq(of_queries, DType::f64);
+  OwnedTensor const dk(of_keys, DType::f64);
+  OwnedTensor const dv(of_keys, DType::f64);
+  nn::detail::run_attention_backward<double>(shape, dq, dk, dv, dout, q, k, v, out, lse);
+  CHECK(relative_difference(read(dv), vectors({1, 6})) < 1e-14);
+  CHECK(read(dq) == vectors({0, 0, 0, 0}));
+  CHECK(read(dk) == vectors({0, 0}));
 }
 
 }  // namespace host_attention_test

@@ -273,6 +273,7 @@ TEST_CASE_FIXTURE(Fixture,
 
   Owned const tokens({4}, DType::i32);
   ops.linear_weight_gradient(absent, dy, x);
+  ops.bias_gradient(absent, dy);
   ops.embedding_backward(absent, dy, tokens);
 }
 
@@ -291,6 +292,13 @@ TEST_CASE_FIXTURE(Fixture, "operands that do not fit are refused when the operat
   check_misfit([&] { ops.linear(y, tokens, w); }, "a floating tensor, not i32[4]");
   check_misfit([&] { ops.linear_input_gradient(y, y, w); }, "linear_input_gradient");
   check_misfit([&] { ops.linear_weight_gradient(narrow, y, x); }, "accumulation type");
+  check_misfit([&] { ops.add_bias(x, random({5}, 1)); },
+               "add_bias: an operand must have rows of 5");
+  check_misfit([&] { ops.add_bias(x, gain, y); }, "24 elements, not f32[4, 3]");
+  check_misfit([&] { ops.add_bias(x, tokens); }, "a floating tensor, not i32[4]");
+  check_misfit([&] { ops.bias_gradient(random({5}, 1), y); },
+               "bias_gradient: an operand must have rows of 5");
+  check_misfit([&] { ops.bias_gradient(random({6}, 1, DType::bf16), x); }, "accumulation type");
   check_misfit([&] { ops.rms_norm(x, x, w, 1e-5); }, "rms_norm: an operand must have rows of 18");
   check_misfit([&] { ops.rms_norm_backward(y, gain, x, x, gain, absent, 1e-5); }, "24 elements");
   auto const q = random({2, 3, 4, 2}, 1);
@@ -305,6 +313,8 @@ TEST_CASE_FIXTURE(Fixture, "operands that do not fit are refused when the operat
   check_misfit([&] { ops.rotary_backward(absent, absent, q, q, absent, {}); }, "no tensor");
   check_misfit([&] { ops.attention(q, lse, q, three, three); }, "keys must fit queries");
   check_misfit([&] { ops.attention(q, lse, q, k, q); }, "attention: an operand must have 24");
+  check_misfit([&] { ops.attention(q, lse, q, k, k, -1); }, "at least one position");
+  check_misfit([&] { ops.attention_backward(q, k, k, q, q, k, k, q, lse, -2); }, "not -2");
   check_misfit([&] { ops.attention(q, w, q, k, k); }, "24 elements, not f32[3, 6]");
   check_misfit([&] { ops.attention_backward(q, q, q, q, q, k, k, q, lse); }, "24 elements");
   check_misfit([&] { ops.swiglu(x, x, y); }, "swiglu: an operand must have 24 elements");

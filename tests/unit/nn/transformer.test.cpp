@@ -56,6 +56,9 @@ struct ScribblingOps : nn::HostOps<float, ScribblingStream> {
   static Bytes norm_scratch_bytes(std::int64_t vectors, std::int64_t width) {
     return static_cast<Bytes>(vectors * width);
   }
+  static Bytes bias_scratch_bytes(std::int64_t rows, std::int64_t width) {
+    return static_cast<Bytes>(rows * width * 100);
+  }
   static Bytes attention_scratch_bytes(AttentionShape const& s) {
     CHECK(s.dtype == DType::f32);
     return static_cast<Bytes>(s.rows * s.length * s.heads * s.head_dim * s.kv_heads * 20);
@@ -140,11 +143,39 @@ TEST_CASE("a transformer is an embedding, its blocks and a head, and their bound
   CHECK(handed.empty());
 }
 
+TEST_CASE("the first blocks of a transformer may have no window, whatever is frozen") {
+  auto config = small();
+  config.sliding_window = 4;
+  for (std::int64_t const frozen : {0, 1, 2, 3}) {
+    for (std::int64_t const full : {0, 1, 2, 3}) {
+      config.frozen_blocks = frozen;
+      config.full_attention_blocks = full;
+      auto const model = nn::transformer<nn::HostOps<float>>(config);
+      REQUIRE(model.layer_count() == 5);
+      for (int i = 0; i < 3; ++i) {
+        model.visit(LayerId{i + 1}, [&](auto const& layer) {
+          CHECK(layer.config().sliding_window == (i < full ? 0 : 4));
+          CHECK(layer.name() == "transformer block");
+          CHECK(layer.parameters()[0].frozen == (i < frozen));
+        });
+      }
+    }
+  }
+}
+
 TEST_CASE("layers reserve scratch for their operations, and keep no data in it") {
   auto const config = small();
   CHECK(compare_with_scratch<nn::TokenEmbedding>(config) == 10 * 100 + 19 * 10 + 16);
   CHECK(compare_with_scratch<nn::TransformerBlock>(config) == 10 * 4 * 4 * 2 * 20);
   CHECK(compare_with_scratch<nn::LanguageModelHead>(config) == 1000);
+  auto biased = config;
+  biased.attention_bias = true;
+  CHECK(compare_with_scratch<nn::TransformerBlock>(biased) == 10 * 16 * 100);
+  biased.attention_bias = false;
+  biased.output_bias = true;
+  CHECK(compare_with_scratch<nn::TransformerBlock>(biased) == 10 * 16 * 100);
+  biased.mlp_bias = true;
+  CHECK(compare_with_scratch<nn::TransformerBlock>(biased) == 10 * 24 * 100);
 }
 
 TEST_CASE("a transformer starts at the loss of guessing and learns a sequence by heart") {

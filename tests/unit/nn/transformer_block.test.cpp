@@ -58,6 +58,7 @@ test::ReferenceBlock reference_of(LayerRunner<L> const& runner) {
                                  c.rope_theta,
                                  c.norm_epsilon,
                                  c.query_key_norm,
+                                 size(c.sliding_window),
                                  {}};
   auto const specs = runner.layer.parameters();
   for (std::size_t i = 0; i < specs.size(); ++i) {
@@ -90,6 +91,28 @@ TEST_CASE("a block matches plain loops") {
   SUBCASE("with heads wider than hidden over heads") {
     config.head_dim = 10;
   }
+  SUBCASE("with biases of queries, keys and values") {
+    config.attention_bias = true;
+  }
+  SUBCASE("with a bias of the attention's output") {
+    config.output_bias = true;
+  }
+  SUBCASE("with biases of the MLP") {
+    config.mlp_bias = true;
+  }
+  SUBCASE("with all biases, and norms of queries and keys") {
+    config.attention_bias = config.output_bias = config.mlp_bias = true;
+    config.query_key_norm = true;
+  }
+  SUBCASE("with a sliding window") {
+    config.sliding_window = 3;
+  }
+  SUBCASE("with a window of the position itself") {
+    config.sliding_window = 1;
+  }
+  SUBCASE("with a window that holds all positions") {
+    config.sliding_window = 7;
+  }
   LayerRunner<Block64> runner(Block64(config), {3, 7});
   auto const expected = reference_of(runner)(read(runner.tensors.inputs[0]));
   static_cast<void>(runner.forward(true));
@@ -98,8 +121,64 @@ TEST_CASE("a block matches plain loops") {
   CHECK(relative_difference(read(runner.tensors.outputs[0]), expected) < 1e-13);
 }
 
+TEST_CASE("a block with stretched frequencies matches plain loops") {
+  auto config = small(DType::f64, DType::f64);
+  config.query_key_norm = true;
+  auto const check = [&](auto const& stretch, double amplitude) {
+    LayerRunner<Block64> runner(Block64(config), {2, 9});
+    auto reference = reference_of(runner);
+    auto const plain = reference(read(runner.tensors.inputs[0]));
+    reference.stretch = stretch;
+    reference.amplitude = amplitude;
+    auto const expected = reference(read(runner.tensors.inputs[0]));
+    CHECK(relative_difference(plain, expected) > 1e-4);
+    static_cast<void>(runner.forward(true));
+    CHECK(relative_difference(read(runner.tensors.outputs[0]), expected) < 1e-13);
+  };
+  using Kind = nn::RopeScaling::Kind;
+  SUBCASE("by a factor") {
+    config.rope_scaling = {.kind = Kind::linear, .factor = 4};
+    check([](std::size_t, double) { return 0.25; }, 1);
+  }
+  SUBCASE("by their turns in the original context") {
+    // The pairs turn 10/2pi = 1.6, 0.34, 0.07 and 0.02 times in 10 positions.
+    config.rope_scaling = {.kind = Kind::llama3,
+                           .factor = 8,
+                           .original_max_position_embeddings = 10,
+                           .low_freq_factor = 0.1,
+                           .high_freq_factor = 1};
+    check(
+        [](std::size_t, double frequency) {
+          auto const turns = 10 * frequency / (2 * 3.14159265358979323846);
+          auto const smooth = (turns - 0.1) / 0.9;
+          return turns > 1 ? 1 : turns < 0.1 ? 1.0 / 8 : smooth + (1 - smooth) / 8;
+        },
+        1);
+  }
+  SUBCASE("from a pair to another, and amplified") {
+    config.rope_scaling = {.kind = Kind::yarn,
+                           .factor = 4,
+                           .original_max_position_embeddings = 10,
+                           .beta_fast = 1,
+                           .beta_slow = 0.05};
+    // 8 ln(10 / 2pi) / (2 ln 500) = 0.3 and 8 ln(200 / 2pi) / (2 ln 500) = 2.2
+    check(
+        [](std::size_t i, double) {
+          return i == 0 ? 1 : i == 1 ? (2 + 1.0 / 4) / 3 : i == 2 ? (1 + 2.0 / 4) / 3 : 0.25;
+        },
+        0.1 * std::log(4.0) + 1);
+  }
+}
+
 TEST_CASE("the attention of a block matches plain loops across its blocks of queries") {
   auto config = small(DType::f64, DType::f64);
+  SUBCASE("without a window") {}
+  SUBCASE("with a window that begins in the block before") {
+    config.sliding_window = 40;
+  }
+  SUBCASE("with a window of more than a block") {
+    config.sliding_window = nn::detail::query_block + 2;
+  }
   LayerRunner<Block64> runner(Block64(config), {1, 2 * nn::detail::query_block + 3});
   auto const expected = reference_of(runner)(read(runner.tensors.inputs[0]));
   static_cast<void>(runner.forward(true));
@@ -147,9 +226,43 @@ TEST_CASE("no position of a block sees a later position or another row") {
   CHECK(after.back() != before.back());
 }
 
+TEST_CASE("no position of a block with a window sees a position before its window") {
+  auto config = small(DType::f64, DType::f64);
+  config.sliding_window = 3;
+  LayerRunner<Block64> runner(Block64(config), {1, 6});
+  static_cast<void>(runner.forward(true));
+  auto const before = read(runner.tensors.outputs[0]);
+  std::size_t const changed = 1 * 24;  // position 1
+  test::write_one(runner.tensors.inputs[0], changed, 9.0);
+  static_cast<void>(runner.forward(true));
+  auto const after = read(runner.tensors.outputs[0]);
+  for (std::size_t t = 0; t < 6; ++t) {
+    CAPTURE(t);
+    CHECK((after[t * 24] != before[t * 24]) == (t >= 1 && t <= 3));
+  }
+}
+
+TEST_CASE("a window of the whole row has the bits of no window") {
+  auto config = small(DType::f32, DType::f32);
+  LayerRunner<Block32> runner(Block32(config), {2, 70});
+  auto const plain = bits_of_passes(runner);
+  for (std::int64_t const window : {70, 71, 100000}) {
+    config.sliding_window = window;
+    LayerRunner<Block32> windowed(Block32(config), {2, 70});
+    CHECK(bits_of_passes(windowed) == plain);
+  }
+  config.sliding_window = 69;
+  LayerRunner<Block32> shorter(Block32(config), {2, 70});
+  CHECK(bits_of_passes(shorter) != plain);
+}
+
 TEST_CASE("a block in float agrees with a block in double") {
   auto config = small(DType::f32, DType::f32);
   SUBCASE("plain") {}
+  SUBCASE("with biases and a window") {
+    config.attention_bias = config.output_bias = config.mlp_bias = true;
+    config.sliding_window = 4;
+  }
   SUBCASE("with norms of queries and keys") {
     config.query_key_norm = true;
   }
@@ -175,6 +288,10 @@ TEST_CASE("a block in float agrees with a block in double") {
 TEST_CASE("a block stores bf16 and is as accurate as bf16 allows") {
   auto config = small(DType::bf16, DType::bf16);
   SUBCASE("plain") {}
+  SUBCASE("with biases and a window") {
+    config.attention_bias = config.output_bias = config.mlp_bias = true;
+    config.sliding_window = 4;
+  }
   SUBCASE("with norms of queries and keys") {
     config.query_key_norm = true;
   }
@@ -212,6 +329,11 @@ TEST_CASE("a block repeats its bits, on another thread and without saving") {
   SUBCASE("of f32") {}
   SUBCASE("of bf16") {
     config.storage = config.parameter = DType::bf16;
+  }
+  SUBCASE("with biases, a window and stretched frequencies") {
+    config.attention_bias = config.output_bias = config.mlp_bias = true;
+    config.sliding_window = 5;
+    config.rope_scaling = {.kind = nn::RopeScaling::Kind::linear, .factor = 2};
   }
   LayerRunner<Block32> runner(Block32(config), {3, 13});
   auto const first = bits_of_passes(runner);
@@ -291,6 +413,7 @@ TEST_CASE("a block whose output nobody reads saves the same, and leaves the outp
   config.dropout = 0.1;
   for (bool const norm : {false, true}) {
     config.query_key_norm = norm;
+    config.attention_bias = config.output_bias = config.mlp_bias = norm;
     LayerRunner<Block32> runner(Block32(config), {2, 5});
     auto const complete = bits_of_passes(runner);
     runner.call.wants_output = false;
@@ -308,9 +431,18 @@ TEST_CASE("a block finds what a save level keeps, and computes the rest") {
   using enum nn::detail::BlockLevel;
   auto config = small(DType::f32, DType::f32);
   config.dropout = 0.1;
-  for (bool const norm : {false, true}) {
+  struct Variant {
+    bool norm;
+    bool biases;
+  };
+  for (auto const [norm, biases] :
+       {Variant{false, false}, {true, false}, {false, true}, {true, true}}) {
+    CAPTURE(norm);
+    CAPTURE(biases);
     config.query_key_norm = norm;
+    config.attention_bias = config.output_bias = config.mlp_bias = biases;
     Block32 const block(config);
+    auto const first_bias = norm ? std::size_t{11} : std::size_t{9};
     LayerRunner<Block32> runner(block, {2, 5});
     auto const complete = bits_of_passes(runner);
     static_cast<void>(runner.forward(true));
@@ -323,12 +455,24 @@ TEST_CASE("a block finds what a save level keeps, and computes the rest") {
       std::vector<std::size_t> unread;
       if (level >= keeps_queries) {
         unread = {0, 1, 2, 3};  // input norm, q, k, v
+        if (biases) {
+          unread.insert(unread.end(), {first_bias, first_bias + 1, first_bias + 2});
+        }
       }
       if (level >= keeps_products) {
         unread.insert(unread.end(), {5, 6, 7});  // middle norm, gate, up
+        if (biases) {
+          unread.insert(unread.end(), {first_bias + 4, first_bias + 5});
+        }
       }
       if (level >= keeps_all) {
         unread.push_back(4);  // o
+        if (biases) {
+          unread.push_back(first_bias + 3);
+        }
+      }
+      if (biases) {
+        unread.push_back(first_bias + 6);  // down: nobody wants the output
       }
       std::vector<std::vector<double>> values;
       for (auto const p : unread) {
@@ -382,6 +526,56 @@ TEST_CASE("a block describes itself") {
   double const pairs = 2 * 15;  // for each head: 1 + 2 + 3 + 4 + 5 in two rows
   CHECK(work.forward_flops == doctest::Approx(2 * 10 * weights + 2 * 2 * pairs * 32));
   CHECK(work.backward_flops == doctest::Approx(4 * 10 * weights + 5 * 2 * pairs * 32));
+}
+
+TEST_CASE("a block counts the keys within its window") {
+  auto config = small(DType::bf16, DType::bf16);
+  auto const plain = Block32(config).work({2, 5});
+  config.sliding_window = 2;
+  auto const work = Block32(config).work({2, 5});
+  double const spared = 2 * (15 - 9) * 32;  // each query head: 1 + 2 + 2 + 2 + 2 in two rows
+  CHECK(plain.forward_flops - work.forward_flops == doctest::Approx(2 * 2 * spared));
+  CHECK(plain.backward_flops - work.backward_flops == doctest::Approx(5 * 2 * spared));
+  config.sliding_window = 9;
+  CHECK(Block32(config).work({2, 5}).forward_flops == plain.forward_flops);
+}
+
+TEST_CASE("a block names its biases behind its other parameters, and does not decay them") {
+  auto config = small(DType::bf16, DType::bf16);
+  auto const biases = [&] {
+    std::vector<TensorSpec> specs;
+    auto const table = Block32(config).parameters();
+    for (std::size_t i = config.query_key_norm ? 11 : 9; i < table.size(); ++i) {
+      CHECK(table[i].decay == DecayGroup::exempt);
+      CHECK(table[i].initial.kind == Initial::Kind::zeros);
+      specs.push_back(table[i].tensor);
+    }
+    return specs;
+  };
+  CHECK(biases().empty());
+  std::vector<TensorSpec> const attention{{"self_attn.q_proj.bias", {32}, DType::bf16},
+                                          {"self_attn.k_proj.bias", {16}, DType::bf16},
+                                          {"self_attn.v_proj.bias", {16}, DType::bf16}};
+  std::vector<TensorSpec> const output{{"self_attn.o_proj.bias", {24}, DType::bf16}};
+  std::vector<TensorSpec> const mlp{{"mlp.gate_proj.bias", {40}, DType::bf16},
+                                    {"mlp.up_proj.bias", {40}, DType::bf16},
+                                    {"mlp.down_proj.bias", {24}, DType::bf16}};
+  for (bool const norm : {false, true}) {
+    config.query_key_norm = norm;
+    for (unsigned which = 0; which < 8; ++which) {
+      config.attention_bias = (which & 1) != 0;
+      config.output_bias = (which & 2) != 0;
+      config.mlp_bias = (which & 4) != 0;
+      std::vector<TensorSpec> expected;
+      auto const add = [&](bool there, std::vector<TensorSpec> const& specs) {
+        expected.insert(expected.end(), specs.begin(), there ? specs.end() : specs.begin());
+      };
+      add(config.attention_bias, attention);
+      add(config.output_bias, output);
+      add(config.mlp_bias, mlp);
+      CHECK(biases() == expected);
+    }
+  }
 }
 
 }  // namespace transformer_block_test

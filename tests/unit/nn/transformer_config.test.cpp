@@ -83,6 +83,19 @@ TEST_CASE("an invalid configuration is refused, and the error names the field") 
   check_refused([](auto& c) { c.parameter = DType::u8; }, "parameter");
   check_refused([](auto& c) { c.frozen_blocks = -1; }, "frozen_blocks is -1");
   check_refused([](auto& c) { c.frozen_blocks = 2; }, "from 0 to layers = 1");
+  check_refused([](auto& c) { c.full_attention_blocks = 2; }, "full_attention_blocks is 2");
+  check_refused([](auto& c) { c.sliding_window = -1; }, "sliding_window is -1");
+  check_refused([](auto& c) { c.sliding_window = std::int64_t{1} << 31; }, "fit 32 bits");
+  using Kind = nn::RopeScaling::Kind;
+  check_refused([](auto& c) { c.rope_scaling = {.kind = Kind::linear, .factor = 0.5}; },
+                "RopeScaling::factor is 0.5");
+  check_refused(
+      [](auto& c) {
+        c.rope_theta = 1;
+        c.rope_scaling = {
+            .kind = Kind::yarn, .factor = 2, .original_max_position_embeddings = 2048};
+      },
+      "rope_theta must be greater than 1 for yarn");
 }
 
 TEST_CASE("heads that do not divide hidden are allowed when head_dim is given") {

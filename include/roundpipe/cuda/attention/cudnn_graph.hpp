@@ -38,6 +38,7 @@ struct CudnnAttentionKey {
                     shape.kv_heads,
                     shape.head_dim,
                     shape.dtype,
+                    shape.window,
                     slice.rows,
                     slice.kv_heads);
   }
@@ -77,11 +78,19 @@ inline void describe_attention(::cudnn_frontend::graph::Graph& graph,
   auto const k = vectors(k_id, "k", kv_heads, s.kv_heads);
   auto const v = vectors(v_id, "v", kv_heads, s.kv_heads);
   auto const scale = static_cast<float>(1 / std::sqrt(static_cast<double>(s.head_dim)));
+  // A query sees the keys at its own position and before; with a left bound only those of which the
+  // position plus the bound is behind the query's.
+  auto const set_band = [&](auto& options) {
+    options.set_diagonal_alignment(fe::DiagonalAlignment_t::TOP_LEFT)
+        .set_diagonal_band_right_bound(0);
+    if (s.window > 0) {
+      options.set_diagonal_band_left_bound(static_cast<int>(s.window));
+    }
+  };
   if (!key.backward) {
     auto options = fe::graph::SDPA_attributes().set_name("attention");
     options.set_generate_stats(true).set_attn_scale(scale);
-    options.set_diagonal_alignment(fe::DiagonalAlignment_t::TOP_LEFT)
-        .set_diagonal_band_right_bound(0);
+    set_band(options);
     auto const [out, lse] = graph.sdpa(q, k, v, options);
     out->set_output(true);
     set_vectors(*out, out_id, heads, s.heads);
@@ -95,8 +104,7 @@ inline void describe_attention(::cudnn_frontend::graph::Graph& graph,
   set_lse(statistics);
   auto options = fe::graph::SDPA_backward_attributes().set_name("attention_backward");
   options.set_attn_scale(scale).set_deterministic_algorithm(key.deterministic);
-  options.set_diagonal_alignment(fe::DiagonalAlignment_t::TOP_LEFT)
-      .set_diagonal_band_right_bound(0);
+  set_band(options);
   auto const [dq, dk, dv] =
       graph.sdpa_backward(q, k, v, out, dout, graph.tensor(statistics), options);
   dq->set_output(true);

@@ -126,7 +126,7 @@ __global__ void __launch_bounds__(attention_threads) attention_dq_kernel(E* dq,
     T::multiply(change, tiles.gradients, tiles.values);
     T::for_each_score([&](int i, int j) {
       auto const query = mine.query(i);
-      bool const visible = query < e.length && T::column_from(start, j) <= query;
+      bool const visible = query < e.length && e.visible(query, T::column_from(start, j));
       s[i][j] = visible ? expf(s[i][j] * e.scale - log_sum[i]) : 0.F;
       change[i][j] = s[i][j] * (change[i][j] - row_sum[i]);
     });
@@ -157,6 +157,7 @@ __global__ void __launch_bounds__(attention_threads) attention_dkv_kernel(E* dk,
   int const kv_head = static_cast<int>(sequence % e.kv_heads);
   int const group = e.heads / e.kv_heads;
   AttentionPlace const mine(e, row, kv_head, e.kv_heads);
+  auto const last = first + T::size - 1 + e.window;  // one behind the last query that sees a key
 
   tiles.load_keys(k, v, mine, first, e);
   typename T::Vectors key_sum;
@@ -166,7 +167,7 @@ __global__ void __launch_bounds__(attention_threads) attention_dkv_kernel(E* dk,
   for (int head = kv_head * group; head < (kv_head + 1) * group; ++head) {
     AttentionPlace const theirs(e, row, head, e.heads);
     auto const sums_at = (row * e.heads + head) * e.length;
-    for (std::int64_t start = first; start < e.length; start += T::size) {
+    for (std::int64_t start = first; start < e.length && start < last; start += T::size) {
       __syncthreads();
       tiles.load_queries(q, dout, theirs, start, e);
       __syncthreads();
@@ -182,7 +183,7 @@ __global__ void __launch_bounds__(attention_threads) attention_dkv_kernel(E* dk,
         float const row_sum = there ? row_sums[sums_at + query] : 0.F;
 #pragma unroll
         for (int i = 0; i < T::each; ++i) {
-          bool const visible = there && T::row_from(first, i) <= query;
+          bool const visible = there && e.visible(query, T::row_from(first, i));
           s[i][j] = visible ? expf(s[i][j] * e.scale - log_sum) : 0.F;
           change[i][j] = s[i][j] * (change[i][j] - row_sum);
         }

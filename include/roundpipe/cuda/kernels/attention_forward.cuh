@@ -65,17 +65,19 @@ __global__ void __launch_bounds__(attention_threads)
     T::multiply(s, queries, keys);
 #pragma unroll
     for (int i = 0; i < T::each; ++i) {
-      float most = largest[i];
+      float const before = largest[i];
+      float most = before;
 #pragma unroll
       for (int j = 0; j < T::each; ++j) {
-        bool const visible = T::column_from(start, j) <= mine.query(i);
+        bool const visible = e.visible(mine.query(i), T::column_from(start, j));
         s[i][j] = visible ? s[i][j] * e.scale : -infinity;
         most = fmaxf(most, s[i][j]);
       }
-      // Finite: the first tile holds key 0, which every query sees.
       most = largest_over_lanes(most, T::side);
-      float const correction = expf(largest[i] - most);
       largest[i] = most;
+      // A query's window may begin in a later tile: then there is no largest score yet.
+      most = most == -infinity ? 0.F : most;
+      float const correction = expf(before - most);
       total[i] *= correction;
 #pragma unroll
       for (int j = 0; j < T::each; ++j) {

@@ -34,7 +34,8 @@ namespace roundpipe::cu::detail {
           static_cast<int>(s.heads),
           static_cast<int>(s.kv_heads),
           static_cast<int>(s.head_dim),
-          static_cast<float>(1 / std::sqrt(static_cast<double>(s.head_dim)))};
+          static_cast<float>(1 / std::sqrt(static_cast<double>(s.head_dim))),
+          s.window == 0 ? s.length : s.window};
 }
 
 /// A number that templates take.

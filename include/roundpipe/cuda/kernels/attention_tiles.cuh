@@ -27,6 +27,12 @@ struct AttentionExtents {
   int kv_heads;
   int head_dim;
   float scale;
+  std::int64_t window;  ///< Keys that a query sees, at most the length.
+
+  /// Whether query \p q sees key \p k.
+  [[nodiscard]] __device__ bool visible(std::int64_t q, std::int64_t k) const {
+    return k <= q && q - k < window;
+  }
 };
 
 /// Where the vectors of a sequence begin, and how far apart they are.
@@ -233,7 +239,9 @@ struct QueryTile {
   /// Calls \p f(first key) for each tile of keys that any of the queries sees.
   template <class F>
   __device__ void for_each_key_tile(AttentionExtents const& e, F&& f) const {
-    for (std::int64_t start = 0; start < e.length && start < first + T::size; start += T::size) {
+    auto const first_key = first < e.window ? 0 : first - e.window + 1;
+    for (auto start = first_key / T::size * T::size; start < e.length && start < first + T::size;
+         start += T::size) {
       f(start);
     }
   }

@@ -26,7 +26,7 @@
 
 namespace roundpipe::cu::detail {
 
-/// The most blocks that sum the gradient of a gain, when \p per_multiprocessor run on one
+/// The most blocks that sum the gradient of a gain or bias, when \p per_multiprocessor run on one
 /// multiprocessor: as many as the largest GPUs, with 132 multiprocessors, run at a time. A
 /// constant, so that sums do not depend on the device.
 [[nodiscard]] constexpr std::int64_t most_partials(std::int64_t per_multiprocessor) noexcept {
@@ -50,7 +50,8 @@ using Partials = ::cuda::std::mdspan<float, ::cuda::std::dextents<std::int64_t, 
                                           std::int64_t width) {
   require(scratch.size() >= static_cast<Bytes>(blocks * width) * sizeof(float),
           Errc::invalid_argument,
-          "a norm's gradient has less scratch than norm_scratch_bytes() says");
+          "a gradient that sums rows has less scratch than norm_scratch_bytes(), or "
+          "bias_scratch_bytes(), says");
   return Partials(reinterpret_cast<float*>(scratch.device_pointer()), blocks, width);
 }
 

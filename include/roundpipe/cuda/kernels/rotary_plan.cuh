@@ -42,23 +42,38 @@ struct RotaryPlan {
   int half = 0;         ///< Of head_dim.
   int run = 0;          ///< Positions of one.
   int lanes = 0;        ///< Of a team; a power of two.
-  double exponent = 0;  ///< The wave numbers, in half turns, are 2^(i exponent) / pi.
+  double exponent = 0;  ///< The frequency of pair i is 2^(i exponent), before the blend.
+  RotaryBlend blend;
+  double inverse_factor = 1;  ///< Of the blend.
   float epsilon = 0;
 };
 
-/// For each position of run number \p run, the cosines of all pairs and then their sines, in shared
-/// memory.
-__device__ inline void fill_turns(float* turns, RotaryPlan const& plan, std::int64_t run) {
+/// By how many half turns pair \p i turns from one position to the next.
+[[nodiscard]] __device__ inline double half_turns_of(RotaryPlan const& plan, int i) {
   constexpr double inverse_pi = 0.318309886183790671538;
+  auto const& blend = plan.blend;
+  auto const frequency = exp2(i * plan.exponent);
+  auto const kept = fmin(
+      1.0, fmax(0.0, blend.kept + blend.kept_by_pair * i + blend.kept_by_frequency * frequency));
+  return frequency * (kept + (1 - kept) * plan.inverse_factor) * inverse_pi;
+}
+
+/// For each position of run number \p run, the cosines of all pairs and then their sines, times the
+/// amplitude, in shared memory.
+__device__ inline void fill_turns(float* turns, RotaryPlan const& plan, std::int64_t run) {
+  auto const amplitude = static_cast<float>(plan.blend.amplitude);
   for (int i = static_cast<int>(threadIdx.x); i < plan.run * plan.half; i += rotary_threads) {
     auto const pair = i % plan.half;
     auto const position = (run * plan.run + i / plan.half) % plan.length;
-    auto* const cosine = turns + 2 * i - pair;
+    auto* const at = turns + 2 * i - pair;
     // In double: at position 10^5 an angle in float has only two digits left.
-    auto const wave = exp2(pair * plan.exponent) * inverse_pi;
-    auto const half_turns = static_cast<double>(position) * wave;
+    auto const half_turns = static_cast<double>(position) * half_turns_of(plan, pair);
     auto const within_one = static_cast<float>(half_turns - 2 * rint(half_turns / 2));
-    sincospif(within_one, cosine + plan.half, cosine);
+    float sine = 0;
+    float cosine = 0;
+    sincospif(within_one, &sine, &cosine);
+    at[0] = amplitude * cosine;
+    at[plan.half] = amplitude * sine;
   }
 }
 
@@ -163,6 +178,8 @@ template <class View>
   plan.lanes = static_cast<int>(
       std::bit_ceil(static_cast<unsigned>(divide_up(packs, HeadPacks<View>::held))));
   plan.exponent = -std::log2(options.theta) / plan.half;
+  plan.blend = options.blend;
+  plan.inverse_factor = 1 / options.blend.factor;
   plan.epsilon = static_cast<float>(options.epsilon);
   return plan;
 }

@@ -17,6 +17,7 @@
 #include <roundpipe/cuda/attention/attention_cudnn.hpp>
 #include <roundpipe/cuda/attention/attention_plan.hpp>
 #include <roundpipe/cuda/cuda_stream.hpp>
+#include <roundpipe/cuda/kernels/bias.cuh>
 #include <roundpipe/cuda/kernels/cross_entropy.cuh>
 #include <roundpipe/cuda/kernels/dropout.cuh>
 #include <roundpipe/cuda/kernels/embedding.cuh>
@@ -39,17 +40,14 @@
 
 namespace roundpipe::cu {
 
-/// \ref roundpipe::Ops on a stream of a CUDA device; see the concept for what the operations mean,
-/// and for what they throw.
+/// \ref roundpipe::Ops on a stream of a CUDA device; the concept says what they mean and throw.
 ///
 /// Storage is f32, bf16 or f16; kernels compute in f32 and round once. Sums of gradients, losses
-/// and log-sum-exps are f32. The fast kernels want tensors of one storage type, gains and tables of
-/// that type or f32, addresses and rows at multiples of 16 bytes; other mixes of the three types,
-/// addresses and extents take a slower kernel that reads element by element. No sum depends on
-/// timing or on the device: its order follows from extents alone.
-///
-/// A token outside the vocabulary yields zeros and takes no gradient; a label outside it yields a
-/// loss of NaN and no gradient.
+/// and log-sum-exps are f32. The fast kernels want tensors of one storage type, gains, biases and
+/// tables of that type or f32, addresses and rows at multiples of 16 bytes; other mixes of the
+/// three types, addresses and extents take a slower kernel that reads element by element. No sum
+/// depends on timing or on the device: its order follows from extents alone. A token outside the
+/// vocabulary yields zeros and takes no gradient; a label outside it a loss of NaN and no gradient.
 ///
 /// \tparam StreamType converts to \c cuda::stream_ref, which makes its device current, and has
 ///         `device()` and `resources()`, as \ref CudaStream.
@@ -65,6 +63,9 @@ class BasicCudaOps {
       : stream_(&stream), scratch_(scratch) {}
 
   static Bytes linear_scratch_bytes() noexcept { return matmul_scratch_bytes(); }
+  static Bytes bias_scratch_bytes(std::int64_t rows, std::int64_t width) noexcept {
+    return detail::bias_partials_bytes(rows, width);
+  }
   static Bytes norm_scratch_bytes(std::int64_t vectors, std::int64_t width) noexcept {
     return detail::partials_bytes(vectors, width);
   }
@@ -106,6 +107,22 @@ class BasicCudaOps {
     nn::detail::check_sum("linear_weight_gradient", dweight, e.in * e.out);
     cu::linear_weight_gradient(
         *stream_, algorithms(), stream_->device(), scratch_, e, dweight, dy, x);
+  }
+
+  void add_bias(DeviceTensor const& y,
+                DeviceTensor const& bias,
+                DeviceTensor const& addend = absent) const {
+    auto const e = nn::detail::check_bias("add_bias", y, bias, addend);
+    cu::add_bias(*stream_, e, y, bias, addend);
+  }
+
+  void bias_gradient(DeviceTensor const& dbias, DeviceTensor const& dy) const {
+    if (!dbias.present()) {
+      return;
+    }
+    auto const e = nn::detail::check_bias("bias_gradient", dy, dbias, absent);
+    nn::detail::check_sum("bias_gradient", dbias, e.width);
+    cu::bias_gradient(*stream_, scratch_, e, dbias, dy);
   }
 
   void rms_norm(DeviceTensor const& y,
@@ -156,8 +173,9 @@ class BasicCudaOps {
                  DeviceTensor const& lse,
                  DeviceTensor const& q,
                  DeviceTensor const& k,
-                 DeviceTensor const& v) const {
-    auto const shape = nn::detail::check_attention("attention", out, lse, q, k, v);
+                 DeviceTensor const& v,
+                 std::int64_t window = 0) const {
+    auto const shape = nn::detail::check_attention("attention", out, lse, q, k, v, window);
     cu::attention(
         *stream_, cudnn(), Attention, stream_->device(), scratch_, shape, out, lse, q, k, v);
   }
@@ -170,8 +188,9 @@ class BasicCudaOps {
                           DeviceTensor const& k,
                           DeviceTensor const& v,
                           DeviceTensor const& out,
-                          DeviceTensor const& lse) const {
-    auto const shape = nn::detail::check_attention("attention_backward", out, lse, q, k, v);
+                          DeviceTensor const& lse,
+                          std::int64_t window = 0) const {
+    auto const shape = nn::detail::check_attention("attention_backward", out, lse, q, k, v, window);
     nn::detail::check_same("attention_backward", {&q, &dq, &dout});
     nn::detail::check_same("attention_backward", {&k, &dk, &dv});
     cu::attention_backward(*stream_,
