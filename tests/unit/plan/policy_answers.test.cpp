@@ -13,6 +13,7 @@
 #include <roundpipe/schedule/round_robin_schedule.hpp>
 #include <support/contains.hpp>
 #include <support/error_of.hpp>
+#include <support/made_model.hpp>
 #include <support/toy_model.hpp>
 
 #include <doctest/doctest.h>
@@ -475,6 +476,18 @@ TEST_CASE("layers that break a rule are refused") {
   check_layer(
       {.needs = {.saved_bytes = 512}, .levels = {512, 256, 512}}, "save_levels", "512 256 512", 10);
   check_layer({.needs = {.saved_bytes = 512}, .levels = {100, 512}}, "save_levels", "100 512", 10);
+}
+
+TEST_CASE("a model without layers is refused") {
+  MadeModel<AnyLayer> const model;
+  Broken const broken{"Model::layer_count", 1, "it is 0"};
+  HostBackend backend{{.devices = 2}};
+  auto const options = options_of(1);
+  check_error(error_of([&] { return describe(model, {2, 3}); }), broken);
+  check_error(error_of([&] { Pipeline{model, Sgd{}, backend, options}; }), broken);
+  check_error(error_of([&] { (void)automatic(model, Sgd{}, backend, options, {4, 3}); }), broken);
+  check_error(error_of([&] { SerialTrainer{model, Sgd{}, SerialOptions{.capacity = {2, 3}}}; }),
+              broken);
 }
 
 }  // namespace policy_answers_test
