@@ -9,6 +9,7 @@
 #include <roundpipe/concepts/partition_policy.hpp>
 #include <roundpipe/concepts/schedule.hpp>
 #include <roundpipe/concepts/transfer_policy.hpp>
+#include <roundpipe/core/batch_shape.hpp>
 #include <roundpipe/core/error.hpp>
 #include <roundpipe/graph/protocol_check.hpp>
 #include <roundpipe/memory/host_rings.hpp>
@@ -29,6 +30,7 @@
 
 #include <cstddef>
 #include <span>
+#include <string>
 #include <utility>
 #include <vector>
 
@@ -64,6 +66,14 @@ class Planner {
     require(options.devices > 0 && options.micro_batches_per_round > 0 && options.rounds > 0,
             Errc::invalid_argument,
             "devices, micro-batches and rounds are at least 1");
+    if (options.micro_batches_per_round > most_micro_batches ||
+        options.rounds > most_micro_batches / options.micro_batches_per_round) {
+      throw Error(Errc::invalid_argument,
+                  std::to_string(options.rounds) + " rounds of " +
+                      std::to_string(options.micro_batches_per_round) +
+                      " micro-batches are more than the " + std::to_string(most_micro_batches) +
+                      " that a call may have");
+    }
     auto const partition = [&](PartitionProblem const& problem) {
       auto stages = partitioner_.partition(problem);
       check(stages, problem.costs.size());
