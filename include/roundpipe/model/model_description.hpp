@@ -76,7 +76,8 @@ template <LayerDescription L>
   auto const ask = [](char const* member, auto&& answer) {
     try {
       return answer();
-    } catch (Error const& error) {
+    } catch (...) {
+      auto const error = current_error("", Errc::invalid_argument);
       throw broken_rule(
           std::string("Layer::") + member, 9, error.message(), error.code(), error.where());
     }
@@ -124,10 +125,8 @@ struct DescribeLayer {
   LayerFacts operator()(L const& layer) const {
     try {
       return facts_of(layer, shape);
-    } catch (Error const& error) {
-      throw Error(error.code(),
-                  numbered_name(number, name_of(layer)) + ": " + error.message(),
-                  error.where());
+    } catch (...) {
+      throw current_error(numbered_name(number, name_of(layer)) + ": ", Errc::invalid_argument);
     }
   }
 };

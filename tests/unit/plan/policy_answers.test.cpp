@@ -24,6 +24,7 @@
 #include <functional>
 #include <limits>
 #include <span>
+#include <stdexcept>
 #include <string>
 #include <utility>
 #include <vector>
@@ -453,6 +454,12 @@ TEST_CASE("layers that break a rule are refused") {
   check_layer({.throwing = []() -> ParameterTable { return {{{"w", {-4}}}}; }},
               "parameters",
               "extent 0 of a shape is -4");
+  check_layer({.throwing = []() -> ParameterTable { throw std::runtime_error("no table"); }},
+              "parameters",
+              "no table");
+  check_layer({.throwing = []() -> ParameterTable { throw 5; }},
+              "parameters",
+              "an exception that is not a std::exception");
   check_layer({.in = negative}, "input", "extent 1 of a shape is -3");
   check_layer({.out = negative}, "boundary", "extent 1 of a shape is -3");
   check_layer({.side = negative}, "side_inputs", "extent 1 of a shape is -3");
