@@ -42,6 +42,7 @@ set(ROUNDPIPE_CORE_HEADERS
   include/roundpipe/system/host_memory_limit.hpp
   include/roundpipe/system/on_own_thread.hpp
   include/roundpipe/system/resident_set.hpp
+  include/roundpipe/system/start_thread.hpp
   include/roundpipe/system/worker_pool.hpp
   include/roundpipe/model/batch.hpp
   include/roundpipe/model/batch_layout.hpp
@@ -369,6 +370,7 @@ set(ROUNDPIPE_DEFINITIONS
   include/roundpipe/system/impl/host_memory_limit.ipp
   include/roundpipe/system/impl/on_own_thread.ipp
   include/roundpipe/system/impl/resident_set.ipp
+  include/roundpipe/system/impl/start_thread.ipp
   include/roundpipe/system/impl/worker_pool.ipp
   include/roundpipe/model/impl/batch.ipp
   include/roundpipe/model/impl/batch_layout.ipp

@@ -246,5 +246,6 @@
 #include <roundpipe/system/host_memory_limit.hpp>
 #include <roundpipe/system/on_own_thread.hpp>
 #include <roundpipe/system/resident_set.hpp>
+#include <roundpipe/system/start_thread.hpp>
 #include <roundpipe/system/worker_pool.hpp>
 #include <roundpipe/version.hpp>

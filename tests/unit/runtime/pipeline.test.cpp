@@ -8,6 +8,7 @@
 #include <roundpipe/policies/unplanned_transfers.hpp>
 #include <support/error_of.hpp>
 #include <support/made_model.hpp>
+#include <support/no_threads.hpp>
 #include <support/own_policies.hpp>
 #include <support/pipeline_runs.hpp>
 #include <support/toy_model.hpp>
@@ -19,6 +20,7 @@
 #include <limits>
 #include <stdexcept>
 #include <string>
+#include <system_error>
 #include <utility>
 #include <vector>
 
@@ -281,6 +283,15 @@ TEST_CASE("numbers in options that no machine can hold are refused by name") {
   options = small_options();
   options.calls_per_step = most;  // is as good as no limit
   CHECK(refused(options).message() == "nothing was thrown");
+}
+
+TEST_CASE("a machine without threads for a pipeline is an error that says so") {
+  HostBackend backend{host_devices(2)};
+  Sequential const model = three_layers();
+  test::NoThreads const none;
+  auto const error = error_of([&] { Pipeline(model, momentum(), backend, small_options()); });
+  CHECK(error.code() == std::errc::resource_unavailable_try_again);
+  CHECK(error.message().find("the system starts no thread for ") == 0);
 }
 
 TEST_CASE("layers that do not match are refused by name") {

@@ -84,8 +84,7 @@ template <class Model, Backend B>
 ///
 /// Runs only the first of equal layers, calls layers on a thread of its own, allocates memory for
 /// one layer at a time and frees it again.
-/// \throws Error as the layers and the backend do; std::system_error where the machine has no more
-///         threads.
+/// \throws Error as the layers and the backend do, and as \ref start_thread does.
 template <class M, Backend B>
   requires Model<M, typename B::Stream>
 [[nodiscard]] CostModel measure_costs(M const& model,

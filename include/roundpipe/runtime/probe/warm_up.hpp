@@ -26,8 +26,7 @@ namespace roundpipe {
 ///
 /// The layers work in \p lent, one block for each device; nothing else may use the blocks
 /// meanwhile. For a layer that does not fit, this allocates memory and frees it again.
-/// \throws Error as the layers and the backend do; std::system_error where the machine has no more
-///         threads.
+/// \throws Error as the layers and the backend do, and as \ref start_thread does.
 template <class M, Backend B>
   requires Model<M, typename B::Stream>
 void warm_up(M const& model,
