@@ -408,6 +408,7 @@ struct AnyLayer {
   FlopCount flops = {};
   std::vector<Bytes> levels = {};
   std::function<ParameterTable()> throwing = {};
+  std::int64_t terms = 1;
 
   [[nodiscard]] static TensorTable table(std::function<TensorTable()> const& answer) {
     return answer ? answer() : TensorTable{};
@@ -420,7 +421,9 @@ struct AnyLayer {
   [[nodiscard]] Footprint footprint(BatchShape) const { return needs; }
   [[nodiscard]] FlopCount work(BatchShape) const { return flops; }
   [[nodiscard]] std::vector<Bytes> save_levels(BatchShape) const { return levels; }
-  [[nodiscard]] std::int64_t loss_terms(std::span<HostTensor const>, BatchShape) const { return 1; }
+  [[nodiscard]] std::int64_t loss_terms(std::span<HostTensor const>, BatchShape) const {
+    return terms;
+  }
   [[nodiscard]] std::string name() const { return "any"; }
   void forward(auto& /*ctx*/) const {}
   void backward(auto& /*ctx*/) const {}
@@ -483,6 +486,21 @@ TEST_CASE("layers that break a rule are refused") {
   check_layer(
       {.needs = {.saved_bytes = 512}, .levels = {512, 256, 512}}, "save_levels", "512 256 512", 10);
   check_layer({.needs = {.saved_bytes = 512}, .levels = {100, 512}}, "save_levels", "100 512", 10);
+}
+
+TEST_CASE("loss terms that cannot be added up over micro-batches are refused") {
+  for (auto const terms : {std::numeric_limits<std::int64_t>::max(), std::int64_t{-1}}) {
+    Sequential const model{AnyLayer{.terms = terms}};
+    Broken const broken{"layer 0 (any): Layer::loss_terms", 13, "it is " + std::to_string(terms)};
+    HostBackend backend{{.devices = 2}};
+    Pipeline pipeline{model, Sgd{}, backend, options_of(1)};
+    SerialTrainer serial{
+        model, Sgd{}, SerialOptions{.capacity = {2, 3}, .micro_batches_per_round = 2}};
+    Batch const two(2, {2, 3});
+    check_error(error_of([&] { pipeline.forward_backward(two); }), broken);
+    check_error(error_of([&] { (void)pipeline.evaluate(two); }), broken);
+    check_error(error_of([&] { serial.forward_backward(two); }), broken);
+  }
 }
 
 TEST_CASE("a model without layers is refused") {
