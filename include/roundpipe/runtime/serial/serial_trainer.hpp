@@ -75,7 +75,7 @@ class SerialTrainer {
   /// \throws Error (invalid_argument) when \p batch does not have micro-batches x rounds
   ///         micro-batches that fit into the capacity, or not the tensors that layers read;
   ///         (not_finite) when a micro-batch's loss is NaN or infinite: the iteration's gradients
-  ///         are dropped.
+  ///         are dropped; where a layer throws: what that says, behind the layer's name.
   double forward_backward(Batch const& batch) {
     if (batch.size() != options_.micro_batches_per_round * options_.rounds) {
       throw Error(Errc::invalid_argument,
