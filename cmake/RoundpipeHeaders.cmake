@@ -67,6 +67,7 @@ set(ROUNDPIPE_CORE_HEADERS
   include/roundpipe/optim/optimizer_needs.hpp
   include/roundpipe/optim/parameter_group.hpp
   include/roundpipe/optim/sgd.hpp
+  include/roundpipe/optim/step_check.hpp
   include/roundpipe/optim/stochastic_rounding.hpp
   include/roundpipe/optim/update_pass.hpp
   include/roundpipe/partition/balanced_partition.hpp

@@ -104,6 +104,7 @@
 #include <roundpipe/optim/optimizer_needs.hpp>
 #include <roundpipe/optim/parameter_group.hpp>
 #include <roundpipe/optim/sgd.hpp>
+#include <roundpipe/optim/step_check.hpp>
 #include <roundpipe/optim/stochastic_rounding.hpp>
 #include <roundpipe/optim/update_pass.hpp>
 #include <roundpipe/partition/balanced_partition.hpp>

@@ -41,6 +41,10 @@ inline constexpr std::size_t max_update_states = 8;
 ///    `weights`.
 /// 4. Answers depend on nothing but the arguments; reason: a step may ask several times, in any
 ///    order. What they read besides may change while no step is under way, after `synchronize()`.
+/// 5. What refuses a step throws for each part of a parameter. `step()` calls `freezes`, and
+///    `with_rule` or else `update` for one element of no parameter, before the step begins; reason:
+///    an error that comes there leaves the weights as they are, a later one loses them. Where
+///    `updates_whole`, `step()` calls `freezes` alone.
 ///
 /// Opt-ins:
 /// - `bool updates_whole(ParameterInfo const&)`: whether `update` gets all elements of this

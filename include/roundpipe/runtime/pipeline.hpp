@@ -128,10 +128,12 @@ class Pipeline {
 
   /// Lets the optimizer's worker update the weights with the gradients of the calls since the last
   /// step; returns at once.
-  /// \throws Error (invalid_argument) when there was no such call.
+  /// \throws Error (invalid_argument) when there was no such call; where the optimizer refuses the
+  ///         step, as a learning rate that is not finite does. Both change nothing.
   void step() {
     executor_.rethrow();
     require(posted().pending_calls > 0, Errc::invalid_argument, "a step follows at least one call");
+    host_.updater.check_step(posted().iteration());
     training_.post_step();
   }
 

@@ -38,12 +38,13 @@ using namespace roundpipe::test;
 
 namespace {
 
-/// Where a trap is: the lanes of devices, then those of the host, then layers.
+/// Where a trap is: the lanes of devices, then those of the host, then layers; last the optimizer.
 using Place = std::size_t;
-constexpr Place host_places = device_lane_count;
 constexpr Place forward_place = device_lane_count + host_lane_count;
 constexpr Place backward_place = forward_place + 1;
 constexpr Place places = backward_place + 1;
+constexpr Place update_place = places;
+constexpr Place nowhere = update_place + 1;
 
 /// Throws once: when somebody comes to \c place for the \c number th time, from 0; layers, in the
 /// call \c call or later.
@@ -148,9 +149,27 @@ auto model_of(Mode const& mode, std::shared_ptr<Trap> const& trap) {
                     ToyLoss{types, 3, ""}};
 }
 
-AdamW optimizer() {
-  return AdamW({.rate = LearningRate::constant(0.01)});
-}
+/// AdamW that throws when it is asked for its rule, or with a rate that makes no sense.
+struct TrappedAdamW {
+  AdamW rule;
+  std::shared_ptr<Trap> trap;
+
+  explicit TrappedAdamW(std::shared_ptr<Trap> given,
+                        LearningRate rate = LearningRate::constant(0.01))
+      : rule({.rate = std::move(rate)}), trap(std::move(given)) {}
+  [[nodiscard]] std::size_t state_arrays() const { return rule.state_arrays(); }
+  template <class F>
+  void with_rule(UpdateContext const& context, F const& f) const {
+    trap->spring(update_place);
+    rule.with_rule(context, f);
+  }
+  void update(UpdateContext const& context,
+              HostSpan<float> weights,
+              HostSpan<float const> gradients,
+              std::span<HostSpan<float> const> states) const {
+    rule.update(context, weights, gradients, states);
+  }
+};
 
 constexpr std::size_t most_steps = 16;
 
@@ -190,9 +209,9 @@ void train_step(Trainer& trainer, Batches const& batches, std::size_t step, Outc
 
 Outcome oracle_of(Mode const& mode) {
   auto const options = options_of(mode);
-  auto const model = model_of(mode, std::make_shared<Trap>(places, 0));
-  SerialTrainer<decltype(model_of(mode, nullptr)), AdamW, HostStream> trainer{
-      model, optimizer(), serial_options(options, mode.protocol.staleness)};
+  auto const trap = std::make_shared<Trap>(nowhere, 0);
+  SerialTrainer trainer{
+      model_of(mode, trap), TrappedAdamW(trap), serial_options(options, mode.protocol.staleness)};
   Batches const batches(options);
   Outcome outcome;
   outcome.digests[0] = weights_digest(trainer);
@@ -221,11 +240,12 @@ HostBackendOptions trapped_devices(std::shared_ptr<Trap> const& trap) {
 auto make_pipeline(Mode const& mode,
                    HostBackend& backend,
                    std::shared_ptr<Trap> const& trap,
-                   PipelineOptions const& options) {
+                   PipelineOptions const& options,
+                   LearningRate const& rate = LearningRate::constant(0.01)) {
   using Model = decltype(model_of(mode, trap));
-  return std::make_unique<Pipeline<Model, AdamW, HostBackend>>(
+  return std::make_unique<Pipeline<Model, TrappedAdamW, HostBackend>>(
       model_of(mode, trap),
-      optimizer(),
+      TrappedAdamW(trap, rate),
       backend,
       options,
       Policies{.protocol = LayerEventProtocol(mode.protocol), .partitioner = OneLayerStages{}});
@@ -338,7 +358,7 @@ TEST_CASE("a bad batch costs itself alone: the steps that were posted before it 
     for (auto const bad : {Bad::loss, Bad::forward, Bad::backward, Bad::caller}) {
       CAPTURE(mode.name);
       CAPTURE(static_cast<int>(bad));
-      auto const trap = std::make_shared<Trap>(places, 0);
+      auto const trap = std::make_shared<Trap>(nowhere, 0);
       HostBackend backend{trapped_devices(trap)};
       auto const options = options_of(mode);
       auto const pipeline = make_pipeline(mode, backend, trap, options);
@@ -363,11 +383,48 @@ TEST_CASE("a bad batch costs itself alone: the steps that were posted before it 
           });
           CHECK(error.code() != std::error_code{});
           REQUIRE(pipeline->recover() == step);
-          trap->move_to(places, 0);
+          trap->move_to(nowhere, 0);
         }
         train_step(*pipeline, batches, step, outcome);
       }
       CHECK(weights_digest(*pipeline) == oracle.digests[9]);
+    }
+  }
+}
+
+TEST_CASE("a rate that makes no sense keeps the weights of the step before, in every mode") {
+  for (auto mode : modes()) {
+    for (auto const start : {StepStart::all_blocks, StepStart::each_block}) {
+      CAPTURE(mode.name);
+      auto const oracle = oracle_of(mode);
+      auto const trap = std::make_shared<Trap>(nowhere, 0);
+      HostBackend backend{trapped_devices(trap)};
+      auto options = options_of(mode);
+      options.step_start = start;
+      std::atomic<bool> is_bad = true;
+      auto const rate = [&](std::uint64_t step) {
+        return step == 3 && is_bad ? std::numeric_limits<double>::quiet_NaN() : 0.01;
+      };
+      auto const pipeline = make_pipeline(mode, backend, trap, options, rate);
+      Batches const batches(options);
+      Outcome outcome;
+      train_step(*pipeline, batches, 0, outcome);
+      train_step(*pipeline, batches, 1, outcome);
+      auto const error = error_of([&] {
+        train_step(*pipeline, batches, 2, outcome);
+        pipeline->synchronize();
+      });
+      CHECK(error.code() == Errc::invalid_argument);
+      CHECK(error.message().find("the learning rate of step 3 is") != std::string::npos);
+      CHECK(weights_digest(*pipeline) == oracle.digests[2]);
+      REQUIRE(pipeline->recover() == 2);
+      CHECK(weights_digest(*pipeline) == oracle.digests[2]);
+      is_bad = false;
+      for (std::size_t step = 2; step < 7; ++step) {
+        train_step(*pipeline, batches, step, outcome);
+        CHECK(outcome.losses[step] == oracle.losses[step]);
+      }
+      CHECK(weights_digest(*pipeline) == oracle.digests[7]);
     }
   }
 }
