@@ -72,9 +72,7 @@ class ParameterUpdater final : public HostLaneWork {
     auto const& call = run.call();
     if (action.kind == ActionKind::gradient_norm) {
       measure_gradient(action.block, call.iteration);
-      if (id == run.program().norms().back()) {  // refuses the step before it changes anything
-        (void)scaler_.factor(call.iteration, call.loss_scale);
-      }
+      scaler_.require_finite(action.block, call.iteration);  // before the step changes anything
     } else {
       update(action.block, call.iteration, call.loss_scale);
     }
