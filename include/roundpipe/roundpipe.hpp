@@ -185,6 +185,7 @@
 #include <roundpipe/runtime/host_side.hpp>
 #include <roundpipe/runtime/loss_scale_control.hpp>
 #include <roundpipe/runtime/pipeline.hpp>
+#include <roundpipe/runtime/pipeline_arguments.hpp>
 #include <roundpipe/runtime/pipeline_options.hpp>
 #include <roundpipe/runtime/pipeline_plan.hpp>
 #include <roundpipe/runtime/policies.hpp>

@@ -56,6 +56,9 @@ inline constexpr std::size_t max_update_states = 8;
 ///   norm for clipping; `ParameterSpec::frozen` spares that, for a whole training.
 /// - `with_rule(context, f)`, see `update_pass.hpp`.
 ///
+/// The names of opt-ins are reserved: a public member that has such a name, but another form, does
+/// not compile in a pipeline.
+///
 /// Satisfied by: `AdamW`, `Sgd`.
 template <class O>
 concept Optimizer =
@@ -114,5 +117,21 @@ template <Optimizer O>
     return false;
   }
 }
+
+namespace detail {
+
+/// Takes any rule.
+struct RuleVisitor {
+  template <class Rule>
+  void operator()(Rule const&) const;
+};
+
+/// An optimizer that tells its element rule, see `element_rule.hpp`.
+template <class O>
+concept HasElementRule = requires(O const& optimizer, UpdateContext const& context) {
+  optimizer.with_rule(context, RuleVisitor());
+};
+
+}  // namespace detail
 
 }  // namespace roundpipe

@@ -9,7 +9,6 @@
 #include <roundpipe/core/error.hpp>
 #include <roundpipe/core/parameter.hpp>
 #include <roundpipe/core/span.hpp>
-#include <roundpipe/optim/element_rule.hpp>
 
 #include <array>
 #include <cstddef>
