@@ -100,7 +100,7 @@ provides(system_error system_error error_code error_condition error_category err
   make_error_condition generic_category system_category is_error_code_enum is_error_condition_enum)
 provides(thread thread jthread this_thread)
 provides(tuple tuple make_tuple tie forward_as_tuple tuple_cat apply ignore)
-provides(type_traits is_same is_same_v is_const_v is_void_v is_convertible_v is_integral_v
+provides(type_traits is_class_v is_final_v is_same is_same_v is_const_v is_void_v is_convertible_v is_integral_v
   is_floating_point_v is_enum_v is_base_of_v is_trivially_copyable_v is_trivially_destructible_v
   is_standard_layout_v is_nothrow_move_constructible_v is_nothrow_move_assignable_v
   is_nothrow_invocable_v is_nothrow_constructible_v is_constructible_v is_copy_constructible_v

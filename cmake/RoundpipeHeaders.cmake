@@ -43,6 +43,7 @@ set(ROUNDPIPE_CORE_HEADERS
   include/roundpipe/system/host_memory_limit.hpp
   include/roundpipe/system/on_own_thread.hpp
   include/roundpipe/system/resident_set.hpp
+  include/roundpipe/system/start_thread.hpp
   include/roundpipe/system/worker_pool.hpp
   include/roundpipe/model/batch.hpp
   include/roundpipe/model/batch_layout.hpp
@@ -67,6 +68,7 @@ set(ROUNDPIPE_CORE_HEADERS
   include/roundpipe/optim/optimizer_needs.hpp
   include/roundpipe/optim/parameter_group.hpp
   include/roundpipe/optim/sgd.hpp
+  include/roundpipe/optim/step_check.hpp
   include/roundpipe/optim/stochastic_rounding.hpp
   include/roundpipe/optim/update_pass.hpp
   include/roundpipe/partition/balanced_partition.hpp
@@ -230,6 +232,7 @@ set(ROUNDPIPE_CORE_HEADERS
   include/roundpipe/runtime/host_side.hpp
   include/roundpipe/runtime/loss_scale_control.hpp
   include/roundpipe/runtime/pipeline.hpp
+  include/roundpipe/runtime/pipeline_arguments.hpp
   include/roundpipe/runtime/pipeline_options.hpp
   include/roundpipe/runtime/pipeline_plan.hpp
   include/roundpipe/runtime/policies.hpp
@@ -416,6 +419,7 @@ set(ROUNDPIPE_DEFINITIONS
   include/roundpipe/system/impl/host_memory_limit.ipp
   include/roundpipe/system/impl/on_own_thread.ipp
   include/roundpipe/system/impl/resident_set.ipp
+  include/roundpipe/system/impl/start_thread.ipp
   include/roundpipe/system/impl/worker_pool.ipp
   include/roundpipe/model/impl/batch.ipp
   include/roundpipe/model/impl/batch_layout.ipp

@@ -27,7 +27,7 @@ roundpipe_room(trace core graph)
 roundpipe_room(io core system)
 roundpipe_room(data core io model)
 roundpipe_room(optim concepts core)
-roundpipe_room(backend concepts core)
+roundpipe_room(backend concepts core system)
 roundpipe_room(runtime/state concepts core graph memory model optim system)
 roundpipe_room(runtime/execute concepts core graph memory model system)
 roundpipe_room(runtime/actions concepts core graph memory model optim runtime/execute runtime/state

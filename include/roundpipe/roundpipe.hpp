@@ -104,6 +104,7 @@
 #include <roundpipe/optim/optimizer_needs.hpp>
 #include <roundpipe/optim/parameter_group.hpp>
 #include <roundpipe/optim/sgd.hpp>
+#include <roundpipe/optim/step_check.hpp>
 #include <roundpipe/optim/stochastic_rounding.hpp>
 #include <roundpipe/optim/update_pass.hpp>
 #include <roundpipe/partition/balanced_partition.hpp>
@@ -184,6 +185,7 @@
 #include <roundpipe/runtime/host_side.hpp>
 #include <roundpipe/runtime/loss_scale_control.hpp>
 #include <roundpipe/runtime/pipeline.hpp>
+#include <roundpipe/runtime/pipeline_arguments.hpp>
 #include <roundpipe/runtime/pipeline_options.hpp>
 #include <roundpipe/runtime/pipeline_plan.hpp>
 #include <roundpipe/runtime/policies.hpp>
@@ -246,5 +248,6 @@
 #include <roundpipe/system/host_memory_limit.hpp>
 #include <roundpipe/system/on_own_thread.hpp>
 #include <roundpipe/system/resident_set.hpp>
+#include <roundpipe/system/start_thread.hpp>
 #include <roundpipe/system/worker_pool.hpp>
 #include <roundpipe/version.hpp>

@@ -190,6 +190,54 @@ struct Wrong : Sgd {
 };
 using Result = Made<Wrong, HostBackend&>;
 
+#elif defined(RULE_NOT_CONST)
+// expect-error RULE_NOT_CONST: 'with_rule' must be 'template <class F> void
+// with_rule\(UpdateContext
+struct Wrong : Sgd {
+  template <class F>
+  void with_rule(UpdateContext const& context, F const& f) {
+    Sgd::with_rule(context, f);
+  }
+};
+using Result = Made<Wrong, HostBackend&>;
+#elif defined(RULE_WITHOUT_CONTEXT)
+// expect-error RULE_WITHOUT_CONTEXT: 'with_rule' must be 'template <class F> void with_rule\(Update
+struct Wrong : Sgd {
+  template <class F>
+  void with_rule(F const& f) const;
+};
+using Result = Made<Wrong, HostBackend&>;
+
+// Arguments.
+#elif defined(BARE_POLICY)
+// expect-error BARE_POLICY: policies have names: .*Policies{.partitioner = Mine{}}
+struct Wrong : Partitioner {};
+using Result = decltype(Pipeline{
+    Sequential{Right{}}, Sgd{}, std::declval<HostBackend&>(), PipelineOptions{}, Wrong{}});
+#elif defined(SIX_ARGUMENTS)
+// expect-error SIX_ARGUMENTS: policies have names: .*Policies{.partitioner = Mine{}}
+struct Wrong : Partitioner {};
+using Result = decltype(Pipeline{Sequential{Right{}},
+                                 Sgd{},
+                                 std::declval<HostBackend&>(),
+                                 PipelineOptions{},
+                                 LayerEventProtocol{},
+                                 Wrong{}});
+#elif defined(SWAPPED)
+// expect-error SWAPPED: a pipeline needs 'Pipeline{model, optimizer, backend, options}', in this
+struct Wrong : Right {};
+using Result =
+    decltype(Pipeline{Sequential{Wrong{}}, Sgd{}, PipelineOptions{}, std::declval<HostBackend&>()});
+#elif defined(SWAPPED_MODEL)
+// expect-error SWAPPED_MODEL: an optimizer needs .*void update\(UpdateContext const&
+struct Wrong : Right {};
+using Result =
+    decltype(Pipeline{Sgd{}, Sequential{Wrong{}}, std::declval<HostBackend&>(), PipelineOptions{}});
+#elif defined(NO_OPTIONS)
+// expect-error NO_OPTIONS: a pipeline needs 'Pipeline{model, optimizer, backend, options}', in this
+struct Wrong : Right {};
+using Result = decltype(Pipeline{Sequential{Wrong{}}, Sgd{}, std::declval<HostBackend&>()});
+
 // Policies.
 #elif defined(PARTITIONER_AS_SCHEDULE)
 // expect-error PARTITIONER_AS_SCHEDULE: a schedule needs 'DeviceTasks tasks\(ScheduleShape const
@@ -276,6 +324,52 @@ struct Wrong : HostBackend {
   Bytes overhead_bytes() const { return 0; }
 };
 using Result = Made<Sgd, Wrong&>;
+
+#elif defined(HOOK_OF_DEVICE)
+// expect-error HOOK_OF_DEVICE: must be 'void before_host_action\(LaneKind\)'
+struct Wrong : HostBackend {
+  void before_host_action(DeviceId) {}
+};
+using Result = Made<Sgd, Wrong&>;
+#elif defined(HOST_OVERHEAD_OF_DEVICE)
+// expect-error HOST_OVERHEAD_OF_DEVICE: must be 'Bytes host_overhead_bytes\(\)'
+struct Wrong : HostBackend {
+  Bytes host_overhead_bytes(DeviceId) const { return 0; }
+};
+using Result = Made<Sgd, Wrong&>;
+#elif defined(SHARE_AT_RUN_TIME)
+// expect-error SHARE_AT_RUN_TIME: 'page_table_share' of devices must be 'static constexpr double'
+struct Wrong : HostBackend {
+  double page_table_share = 0.1;
+};
+using Result = Made<Sgd, Wrong&>;
+#elif defined(CODE_AS_FUNCTION)
+// expect-error CODE_AS_FUNCTION: 'unloaded_code_bytes' of devices must be 'static constexpr Bytes'
+struct Wrong : HostBackend {
+  Bytes unloaded_code_bytes() const { return 0; }
+};
+using Result = Made<Sgd, Wrong&>;
+#elif defined(ANNOTATE_NUMBER)
+// expect-error ANNOTATE_NUMBER: a stream's member 'annotate' must be 'void annotate\(char
+// const\*\)'
+struct Wrong : HostStream {
+  void annotate(int) {}
+};
+struct OtherBackend : HostBackend {
+  using Stream = Wrong;
+  Stream make_stream(DeviceId, LaneKind);
+};
+using Result = Made<Sgd, OtherBackend&>;
+#elif defined(ADD_IN_PLACE)
+// expect-error ADD_IN_PLACE: a stream with 'add' needs 'void add\(DeviceTensor const&, DeviceTensor
+struct Wrong : HostStream {
+  void add(DeviceTensor const&) {}
+};
+struct OtherBackend : HostBackend {
+  using Stream = Wrong;
+  Stream make_stream(DeviceId, LaneKind);
+};
+using Result = Made<Sgd, OtherBackend&>;
 
 // The other doors ask for the same.
 #elif defined(SERIAL_WITHOUT_FORWARD)

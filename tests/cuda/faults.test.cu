@@ -18,6 +18,7 @@
 #include <cmath>
 #include <cstddef>
 #include <cstdint>
+#include <limits>
 #include <span>
 #include <stdexcept>
 #include <string>
@@ -127,7 +128,7 @@ struct HalfSquare {
   }
 };
 
-/// So slow that the gradients of the next call wait for it.
+/// So slow that the gradients of the next call wait for it; but not where step() asks.
 class SlowSgd {
  public:
   [[nodiscard]] std::size_t state_arrays() const { return rule_.state_arrays(); }
@@ -135,13 +136,43 @@ class SlowSgd {
               HostSpan<float> weights,
               HostSpan<float const> gradients,
               std::span<HostSpan<float> const> states) const {
-    std::this_thread::sleep_for(std::chrono::milliseconds(10));
+    std::this_thread::sleep_for(std::chrono::milliseconds(weights.size() > 1 ? 10 : 0));
     rule_.update(context, weights, gradients, states);
   }
 
  private:
   Sgd rule_{{.rate = LearningRate::constant(3)}};
 };
+
+auto model() {
+  return Sequential{Shift{true}, Shift{}, Shift{}, Shift{}, Shift{}, Shift{}, HalfSquare{}};
+}
+
+cu::CudaBackendOptions first_devices(std::size_t devices) {
+  cu::CudaBackendOptions on;
+  for (std::size_t d = 0; d < devices; ++d) {
+    on.devices.emplace_back(d);
+  }
+  on.device_memory_bytes = 16_MiB;
+  return on;
+}
+
+PipelineOptions options_of(StepStart start) {
+  return {.capacity = {rows},
+          .micro_batches_per_round = micro_batches,
+          .seed = 7,
+          .step_start = start,
+          .optimizer_threads = 1};
+}
+
+/// A call's values; each \p number has its own.
+std::vector<float> values(std::size_t number) {
+  std::vector<float> x(micro_batches * rows * columns);
+  for (std::size_t i = 0; i < x.size(); ++i) {
+    x[i] = std::sin(0.37F * static_cast<float>(i) + static_cast<float>(number));
+  }
+  return x;
+}
 
 /// The result of a training: weights as digests, and the codes of errors.
 struct End {
@@ -154,26 +185,13 @@ struct End {
 /// Trains. With \p reads, digests cover the first weights and the weights after each step,
 /// otherwise only the last weights.
 End train(std::size_t devices, StepStart start, bool reads) {
-  cu::CudaBackendOptions on;
-  for (std::size_t d = 0; d < devices; ++d) {
-    on.devices.emplace_back(d);
-  }
-  on.device_memory_bytes = 16_MiB;
-  cu::CudaBackend backend(on);
-  Pipeline pipeline{
-      Sequential{Shift{true}, Shift{}, Shift{}, Shift{}, Shift{}, Shift{}, HalfSquare{}},
-      SlowSgd{},
-      backend,
-      PipelineOptions{.capacity = {rows},
-                      .micro_batches_per_round = micro_batches,
-                      .seed = 7,
-                      .step_start = start,
-                      .optimizer_threads = 1},
-      Policies{.protocol = LayerEventProtocol{1}, .partitioner = OneLayerStages{}}};
-  std::vector<float> x(micro_batches * rows * columns);
-  for (std::size_t i = 0; i < x.size(); ++i) {
-    x[i] = std::sin(0.37F * static_cast<float>(i));
-  }
+  cu::CudaBackend backend(first_devices(devices));
+  Pipeline pipeline{model(),
+                    SlowSgd{},
+                    backend,
+                    options_of(start),
+                    Policies{.protocol = LayerEventProtocol{1}, .partitioner = OneLayerStages{}}};
+  auto const x = values(0);
   End end;
   if (reads) {
     end.digests.push_back(weights_digest(pipeline));
@@ -196,7 +214,65 @@ End train(std::size_t devices, StepStart start, bool reads) {
   return end;
 }
 
+/// What goes wrong in a call.
+enum class Bad { nothing, loss, layer, caller };
+
+/// Trains seven steps, and before the third one meets a bad call. \returns the weights after each.
+std::vector<std::uint64_t> train_through(std::size_t devices, int staleness, Bad bad) {
+  constexpr std::uint64_t bad_step = 2;
+  passes_left = 0;
+  cu::CudaBackend backend(first_devices(devices));
+  Pipeline pipeline{
+      model(),
+      SlowSgd{},
+      backend,
+      options_of(StepStart::all_blocks),
+      Policies{.protocol = LayerEventProtocol{staleness}, .partitioner = OneLayerStages{}}};
+  std::vector<std::uint64_t> digests;
+  for (std::uint64_t step = 0; step < bad_step + 5; ++step) {
+    if (bad != Bad::nothing && step == bad_step) {
+      (void)pipeline.timeline();  // waits for the backward of the call before
+      auto x = values(100);
+      if (bad == Bad::loss) {
+        x[5] = std::numeric_limits<float>::quiet_NaN();
+      }
+      passes_left = bad == Bad::layer ? 1 : 0;
+      auto const error = error_of([&] {
+        pipeline.forward_backward(Batch(micro_batches, {rows}).set("x", x));
+        (void)pipeline.timeline();
+        throw Error(Errc::unsupported, "of the caller's own");
+      });
+      CHECK(error.code() == (bad == Bad::loss    ? Errc::not_finite
+                             : bad == Bad::layer ? Errc::device_fault
+                                                 : Errc::unsupported));
+      REQUIRE(pipeline.recover() == bad_step);
+      passes_left = 0;
+    }
+    auto const x = values(step);
+    pipeline.forward_backward(Batch(micro_batches, {rows}).set("x", x));
+    pipeline.step();
+    digests.push_back(weights_digest(pipeline));
+  }
+  return digests;
+}
+
 }  // namespace
+
+TEST_CASE("after a bad call and recover(), a training has the bits of one that never saw it") {
+  std::size_t const devices = std::min<std::size_t>(cu::device_count(), 2);
+  for (std::size_t used = 1; used <= devices; ++used) {
+    for (int const staleness : {0, 1}) {
+      auto const clean = train_through(used, staleness, Bad::nothing);
+      CHECK(clean.front() != clean.back());
+      for (auto const bad : {Bad::loss, Bad::layer, Bad::caller}) {
+        CAPTURE(used);
+        CAPTURE(staleness);
+        CAPTURE(static_cast<int>(bad));
+        CHECK(train_through(used, staleness, bad) == clean);
+      }
+    }
+  }
+}
 
 TEST_CASE("copies that wait for the optimizer do not disturb the step that it finishes") {
   std::size_t const devices = std::min<std::size_t>(cu::device_count(), 4);

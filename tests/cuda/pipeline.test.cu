@@ -11,6 +11,7 @@
 #include <roundpipe/runtime/weights_digest.hpp>
 #include <support/cuda_resources.hpp>
 #include <support/error_of.hpp>
+#include <support/own_policies.hpp>
 #include <support/resident_bytes.hpp>
 
 #include <doctest/doctest.h>
@@ -74,6 +75,8 @@ struct Training {
   std::size_t steps = 6;
   CostSource costs = CostSource::estimated;
   bool check_finite = false;
+  Bytes device_memory_bytes = 256_MiB;
+  bool one_layer_stages = false;
   std::vector<DeviceId> devices = {};  ///< Replaces \ref workers when it is not empty.
   nn::TransformerConfig config = small_model();
 };
@@ -92,6 +95,14 @@ std::optional<std::vector<std::vector<std::size_t>>> levels_of(Training const& t
   return levels;
 }
 
+Policies policies_of(Training const& t) {
+  Policies policies{.protocol = LayerEventProtocol{t.staleness}};
+  if (t.one_layer_stages) {
+    policies.partitioner = test::OneLayerStages{};
+  }
+  return policies;
+}
+
 /// The first devices of the machine; surplus workers share them.
 std::vector<DeviceId> spread(std::size_t workers) {
   auto const present = cu::device_count();
@@ -108,7 +119,7 @@ struct Trainer {
       : training(t),
         backend(cu::CudaBackendOptions{
             .devices = t.devices.empty() ? spread(t.workers) : t.devices,
-            .device_memory_bytes = 256_MiB,
+            .device_memory_bytes = t.device_memory_bytes,
             .resources = test::shared_resources(),
         }),
         pipeline(nn::transformer<cu::CudaOps>(t.config),
@@ -125,7 +136,7 @@ struct Trainer {
                                  .overlaps_rounds = t.overlaps_rounds,
                                  .optimizer_threads = 2,
                                  .check_finite = t.check_finite},
-                 Policies{.protocol = LayerEventProtocol{t.staleness}}) {}
+                 policies_of(t)) {}
 
   /// One iteration of micro-batches of \p extents; \returns its loss.
   double train(std::size_t step, BatchShape extents = shape) {
@@ -272,7 +283,8 @@ TEST_CASE("rounds that overlap change no weights on CUDA") {
   }
 }
 
-TEST_CASE("a training on CUDA goes on in a pipeline with other devices, bit for bit") {
+TEST_CASE(
+    "a training on CUDA goes on in a pipeline with other devices, stages and budget, bit for bit") {
   for (int const staleness : {0, 1}) {
     CAPTURE(staleness);
     Training training;
@@ -285,7 +297,10 @@ TEST_CASE("a training on CUDA goes on in a pipeline with other devices, bit for 
     }
     training.workers = 3;
     training.checkpoints = Checkpoints::layers;
+    training.one_layer_stages = true;
+    training.device_memory_bytes = Trainer(training).pipeline.plan().stages.memory.bytes;
     Trainer second(training);
+    CHECK(second.pipeline.plan().stages.partition != first.pipeline.plan().stages.partition);
     second.pipeline.restore(first.pipeline.state());
     for (std::size_t step = 3; step < training.steps; ++step) {
       losses.push_back(second.train(step));

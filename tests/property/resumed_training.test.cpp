@@ -5,6 +5,7 @@
 #include <roundpipe/runtime/serial/serial_trainer.hpp>
 #include <roundpipe/runtime/state/training_state.hpp>
 #include <support/any_optimizer.hpp>
+#include <support/own_policies.hpp>
 #include <support/pipeline_runs.hpp>
 #include <support/property.hpp>
 #include <support/smallest_budget.hpp>
@@ -93,14 +94,15 @@ class Trainer {
     LayerEventProtocol const protocol({.staleness = mix.staleness,
                                        .master_copies = any_number("masters", needs_two ? 2 : 1, 2),
                                        .gradient_buffers = any_number("gradient buffers", 1, 2)});
+    Policies policies{.protocol = protocol};
+    if (any_flag("one-layer stages")) {
+      policies.partitioner = OneLayerStages{};
+    }
     auto machine = host_devices(any_number("devices", 1, 4));
     auto const plan = [&] {
       backend_ = std::make_unique<HostBackend>(machine);
-      pipeline_ = std::make_unique<TestedPipeline>(toy_model(mix.model),
-                                                   AnyOptimizer(mix.adam),
-                                                   *backend_,
-                                                   options,
-                                                   Policies{.protocol = protocol});
+      pipeline_ = std::make_unique<TestedPipeline>(
+          toy_model(mix.model), AnyOptimizer(mix.adam), *backend_, options, policies);
     };
     if (any_flag("small budget")) {
       options.device_memory = 256;

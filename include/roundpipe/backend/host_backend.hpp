@@ -66,7 +66,7 @@ class HostBackend {
   [[nodiscard]] DeviceProperties device_properties(DeviceId device) const;
 
   /// A new stream with its own thread. \throws Error (invalid_argument) for an unknown device or
-  /// when \p kind is a host lane; std::system_error when no thread can be started.
+  /// when \p kind is a host lane; as \ref start_thread does.
   [[nodiscard]] Stream make_stream(DeviceId device, LaneKind kind);
 
   /// A new event, not recorded. \throws Error (invalid_argument) for an unknown device.

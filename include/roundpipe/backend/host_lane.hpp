@@ -13,12 +13,14 @@
 #include <roundpipe/config.hpp>
 #include <roundpipe/core/id.hpp>
 #include <roundpipe/core/lane.hpp>
+#include <roundpipe/system/start_thread.hpp>
 
 #include <chrono>
 #include <condition_variable>
 #include <cstdint>
 #include <memory>
 #include <mutex>
+#include <string>
 #include <thread>
 #include <utility>
 #include <vector>
@@ -50,14 +52,16 @@ enum class HostTaskKind : std::uint8_t {
 /// A FIFO with its own thread.
 class HostLane {
  public:
-  /// \throws std::system_error when no thread can be started.
+  /// \throws Error as \ref start_thread does.
   HostLane(std::shared_ptr<HostShared> shared, DeviceId device, LaneKind kind)
       : shared_(std::move(shared)),
         device_(device),
         kind_(kind),
         pause_(shared_->status),
         drained_(std::make_shared<HostEventState>(shared_->status, device)),
-        thread_([this] { run(); }) {}
+        thread_(start_thread(std::string("a ") + name_of(kind) + " stream of device " +
+                                 std::to_string(device.value()),
+                             [this] { run(); })) {}
   HostLane(HostLane const&) = delete;
   HostLane& operator=(HostLane const&) = delete;
   /// Waits for the enqueued work, unless \ref join() was called.

@@ -46,6 +46,9 @@ namespace roundpipe {
 /// More than a host has, and little enough that the bytes of all layers can be added up.
 inline constexpr Bytes most_layer_bytes = Bytes{1} << 48;
 
+/// More than a micro-batch has, and few enough that those of all micro-batches can be added up.
+inline constexpr std::int64_t most_loss_terms = std::int64_t{1} << 40;
+
 /// The device memory of one layer for one micro-batch, without boundaries and parameters.
 struct Footprint {
   Bytes saved_bytes = 0;      ///< From the saving forward to the backward.
@@ -210,6 +213,8 @@ concept HasName = requires(L const& layer) {
 ///     the input, and the input gradient the output gradient: at the same address, and then the
 ///     layer leaves it alone; reason: inside of a stage a tensor that goes past layers need not be
 ///     copied.
+/// 13. `loss_terms` is 0 to \ref most_loss_terms for a micro-batch; reason: the terms of a call are
+///     added up. What it throws breaks this rule, too.
 template <class L, class Stream>
 concept Layer = std::copy_constructible<L> && LayerDescription<L> && HasForward<L, Stream> &&
                 HasBackward<L, Stream>;

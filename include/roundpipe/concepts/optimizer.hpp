@@ -41,6 +41,10 @@ inline constexpr std::size_t max_update_states = 8;
 ///    `weights`.
 /// 4. Answers depend on nothing but the arguments; reason: a step may ask several times, in any
 ///    order. What they read besides may change while no step is under way, after `synchronize()`.
+/// 5. What refuses a step throws for each part of a parameter. `step()` calls `freezes`, and
+///    `with_rule` or else `update` for one element of no parameter, before the step begins; reason:
+///    an error that comes there leaves the weights as they are, a later one loses them. Where
+///    `updates_whole`, `step()` calls `freezes` alone.
 ///
 /// Opt-ins:
 /// - `bool updates_whole(ParameterInfo const&)`: whether `update` gets all elements of this
@@ -51,6 +55,9 @@ inline constexpr std::size_t max_update_states = 8;
 ///   parameter's weights and states as they are. Its gradient is still computed, and is part of the
 ///   norm for clipping; `ParameterSpec::frozen` spares that, for a whole training.
 /// - `with_rule(context, f)`, see `update_pass.hpp`.
+///
+/// The names of opt-ins are reserved: a public member that has such a name, but another form, does
+/// not compile in a pipeline.
 ///
 /// Satisfied by: `AdamW`, `Sgd`.
 template <class O>
@@ -110,5 +117,21 @@ template <Optimizer O>
     return false;
   }
 }
+
+namespace detail {
+
+/// Takes any rule.
+struct RuleVisitor {
+  template <class Rule>
+  void operator()(Rule const&) const;
+};
+
+/// An optimizer that tells its element rule, see `element_rule.hpp`.
+template <class O>
+concept HasElementRule = requires(O const& optimizer, UpdateContext const& context) {
+  optimizer.with_rule(context, RuleVisitor());
+};
+
+}  // namespace detail
 
 }  // namespace roundpipe

@@ -91,6 +91,21 @@ consteval bool check_model() {
   return true;
 }
 
+/// Whether \p T has a member 'with_rule' of any kind, a template or an overload as well: then it is
+/// ambiguous beside another one. A final type tells nothing.
+template <class T>
+consteval bool has_rule_member() {
+  if constexpr (std::is_class_v<T> && !std::is_final_v<T>) {
+    struct Other {
+      int with_rule;
+    };
+    struct Both : T, Other {};
+    return !requires { &Both::with_rule; };
+  } else {
+    return false;
+  }
+}
+
 template <class O>
 consteval bool check_optimizer() {
   static_assert(Optimizer<O>,
@@ -105,6 +120,9 @@ consteval bool check_optimizer() {
       HasFreezes<O> || !requires { &O::freezes; },
       "an optimizer's member 'freezes' must be 'bool freezes(ParameterInfo const&, std::uint64_t) "
       "const'");
+  static_assert(HasElementRule<O> || !has_rule_member<O>(),
+                "an optimizer's member 'with_rule' must be 'template <class F> void "
+                "with_rule(UpdateContext const&, F const& f) const', which calls f(rule)");
   return true;
 }
 

@@ -6,9 +6,13 @@
 /// \brief The extents of a micro-batch, from which a layer derives the shapes of its tensors.
 
 #include <compare>
+#include <cstddef>
 #include <cstdint>
 
 namespace roundpipe {
+
+/// Of one call: many more than any call has, and few enough that a plan can count their bytes.
+inline constexpr std::size_t most_micro_batches = std::size_t{1} << 20;
 
 /// The extents of one micro-batch: \c rows samples of \c length positions each. Samples without
 /// positions (images, feature vectors) have length 1.

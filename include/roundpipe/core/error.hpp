@@ -85,6 +85,11 @@ constexpr void require(bool holds,
   }
 }
 
+/// In a catch block: the exception under way as an \ref Error whose message begins with \p where.
+/// An Error keeps its code and place, anything else becomes \p code_of_others.
+[[nodiscard]] Error current_error(std::string const& where,
+                                  Errc code_of_others = Errc::device_fault);
+
 /// The error of an answer that breaks a numbered rule of its concept.
 /// \param answer Who answered what: "TransferPolicy::chunks".
 /// \param value What is wrong, with its value: "chunk 2 is for window 4 of 4".

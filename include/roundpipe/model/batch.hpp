@@ -27,10 +27,10 @@ namespace roundpipe {
 class Batch {
  public:
   /// Micro-batches of these extents, all rounds of a call one after another.
-  /// \throws Error (invalid_argument) when there is none.
+  /// \throws Error (invalid_argument) when there is none, or more than \ref most_micro_batches.
   explicit Batch(std::vector<BatchShape> micro_batches);
   /// \p count micro-batches of equal extents.
-  Batch(std::size_t count, BatchShape shape) : Batch(std::vector<BatchShape>(count, shape)) {}
+  Batch(std::size_t count, BatchShape shape);
 
   /// Names \p values: the tensors of all micro-batches, each as its reader declares it for the
   /// micro-batch's extents, one after another without padding. \p Range is contiguous: a vector, an
@@ -48,7 +48,8 @@ class Batch {
   }
 
   [[nodiscard]] std::size_t size() const noexcept { return shapes_.size(); }
-  [[nodiscard]] BatchShape shape(std::size_t micro_batch) const { return shapes_.at(micro_batch); }
+  /// The extents of a micro-batch. \throws Error (invalid_argument) when there is no such one.
+  [[nodiscard]] BatchShape shape(std::size_t micro_batch) const;
 
   /// The bytes named \p name, of all micro-batches.
   /// \throws Error (invalid_argument) when there are none, or of another type than \p dtype.

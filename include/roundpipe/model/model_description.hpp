@@ -76,7 +76,8 @@ template <LayerDescription L>
   auto const ask = [](char const* member, auto&& answer) {
     try {
       return answer();
-    } catch (Error const& error) {
+    } catch (...) {
+      auto const error = current_error("", Errc::invalid_argument);
       throw broken_rule(
           std::string("Layer::") + member, 9, error.message(), error.code(), error.where());
     }
@@ -124,10 +125,8 @@ struct DescribeLayer {
   LayerFacts operator()(L const& layer) const {
     try {
       return facts_of(layer, shape);
-    } catch (Error const& error) {
-      throw Error(error.code(),
-                  numbered_name(number, name_of(layer)) + ": " + error.message(),
-                  error.where());
+    } catch (...) {
+      throw current_error(numbered_name(number, name_of(layer)) + ": ", Errc::invalid_argument);
     }
   }
 };
@@ -135,14 +134,18 @@ struct DescribeLayer {
 }  // namespace detail
 
 /// Asks every layer of \p model for its tables at \p capacity and checks that they fit together.
-/// \throws Error (invalid_argument) for extents below 1, where a layer breaks rule 9, 10 or 12 of
-///         \ref Layer, or when the last layer is no loss layer or another one is;
-///         (boundary_mismatch) when a layer takes other tensors than it is handed.
+/// \throws Error (invalid_argument) for extents below 1, for a model without layers (rule 1 of \ref
+///         Model), where a layer breaks rule 9, 10 or 12 of \ref Layer, or when the last layer is
+///         no loss layer or another one is; (boundary_mismatch) when a layer takes other tensors
+///         than it is handed.
 template <DescribedModel M>
 [[nodiscard]] ModelDescription describe(M const& model, BatchShape capacity) {
   require(capacity.rows >= 1 && capacity.length >= 1,
           Errc::invalid_argument,
           "a micro-batch has at least one row and one position");
+  if (model.layer_count() == 0) {
+    throw broken_rule("Model::layer_count", 1, "it is 0");
+  }
   ModelDescription description{capacity, {}};
   for (std::size_t i = 0; i < model.layer_count(); ++i) {
     description.layers.push_back(model.visit(LayerId(i), detail::DescribeLayer{capacity, i}));

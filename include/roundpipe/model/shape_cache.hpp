@@ -40,7 +40,9 @@ class ShapeCache {
 
   /// The model at \p shape; the reference lives as long as the cache.
   /// \throws Error (invalid_argument) when \p shape does not fit into the capacity, or when a layer
-  ///         wants more bytes, or other tensors, at \p shape than at capacity.
+  ///         wants more bytes, or other tensors, at \p shape than at capacity, which breaks rule 6
+  ///         of
+  ///         \ref Layer, or has another number of save levels there, which breaks rule 10.
   [[nodiscard]] ShapedModel const& at(BatchShape shape) {
     if (auto const found = shaped_.find(shape); found != shaped_.end()) {
       return found->second;
@@ -73,26 +75,48 @@ class ShapeCache {
     return shaped_.insert({shape, {std::move(model), std::move(batch)}}).first->second;
   }
 
-  /// Semantics 6 of `Layer`.
+  /// \throws Error where a layer breaks rule 6 or 10 of \ref Layer.
   void check(ModelDescription const& model) const {
     for (std::size_t i = 0; i < model.size(); ++i) {
       auto const& here = model.layers[i];
       auto const& most = capacity_->model.layers[i];
-      check_table(model, i, here.input, most.input, "input");
-      check_table(model, i, here.boundary, most.boundary, "boundary");
-      check_carried(model, i, here, most);
-      check_table(model, i, here.side_inputs, most.side_inputs, "side inputs");
-      check_table(model, i, here.results, most.results, "results");
-      check_bytes(
-          model, i, here.footprint.saved_bytes, most.footprint.saved_bytes, "saved activations");
-      check_levels(model, i, here.save_levels, most.save_levels);
-      check_bytes(
-          model, i, here.footprint.workspace_bytes, most.footprint.workspace_bytes, "workspace");
+      Asked const asked{model, i};
+      check_table(asked, "input", here.input, most.input, "input");
+      check_table(asked, "boundary", here.boundary, most.boundary, "boundary");
+      check_carried(asked, "input", here.input, most.input, here.carries.tensors);
+      check_carried(asked, "boundary", here.boundary, most.boundary, here.carries.tensors);
+      check_table(asked, "side_inputs", here.side_inputs, most.side_inputs, "side inputs");
+      check_table(asked, "results", here.results, most.results, "results");
+      auto const& footprint = here.footprint;
+      auto const& most_footprint = most.footprint;
+      check_bytes(asked,
+                  "footprint",
+                  footprint.saved_bytes,
+                  most_footprint.saved_bytes,
+                  "saved activations");
+      check_levels(asked, here.save_levels, most.save_levels);
+      check_bytes(asked,
+                  "footprint",
+                  footprint.workspace_bytes,
+                  most_footprint.workspace_bytes,
+                  "workspace");
     }
   }
 
-  static void check_table(ModelDescription const& model,
-                          std::size_t layer,
+  /// Which layer was asked, at which extents.
+  struct Asked {
+    ModelDescription const& model;
+    std::size_t layer;
+
+    [[nodiscard]] Error broken(char const* member, int rule, std::string const& value) const {
+      return broken_rule(model.name_of(layer) + ": Layer::" + member,
+                         rule,
+                         "at " + to_text(model.capacity) + " its " + value);
+    }
+  };
+
+  static void check_table(Asked const& asked,
+                          char const* member,
                           TensorTable const& here,
                           TensorTable const& most,
                           char const* what) {
@@ -101,61 +125,58 @@ class ShapeCache {
       same = here[i].name == most[i].name && here[i].dtype == most[i].dtype;
     }
     if (!same) {
-      throw Error(Errc::invalid_argument,
-                  model.name_of(layer) + ": at " + to_text(model.capacity) + " its " + what +
-                      " are " + to_string(here) + ", at capacity " + to_string(most) +
-                      "; only the extents may differ");
+      throw asked.broken(member,
+                         6,
+                         std::string(what) + " are " + to_string(here) + ", at capacity " +
+                             to_string(most) + "; only the extents may differ");
     }
-    check_bytes(model, layer, here.bytes(), most.bytes(), what);
+    check_bytes(asked, member, here.bytes(), most.bytes(), what);
   }
 
-  /// Carried tensors lie apart from the rest of a boundary: each part fits by itself.
-  static void check_carried(ModelDescription const& model,
-                            std::size_t layer,
-                            LayerFacts const& here,
-                            LayerFacts const& most) {
-    auto const carried = here.carries.tensors;
-    for (auto const table : {&LayerFacts::input, &LayerFacts::boundary}) {
-      auto const own = (here.*table).size() - carried;
-      check_bytes(model,
-                  layer,
-                  (here.*table).first(own).bytes(),
-                  (most.*table).first(own).bytes(),
-                  "tensors before the carried ones");
-      for (std::size_t t = own; t < own + carried; ++t) {
-        check_bytes(
-            model, layer, (here.*table)[t].bytes(), (most.*table)[t].bytes(), "carried tensors");
-      }
+  /// Carried tensors lie apart from the rest of a table: each part fits by itself.
+  static void check_carried(Asked const& asked,
+                            char const* member,
+                            TensorTable const& here,
+                            TensorTable const& most,
+                            std::size_t carried) {
+    auto const own = here.size() - carried;
+    check_bytes(asked,
+                member,
+                here.first(own).bytes(),
+                most.first(own).bytes(),
+                "tensors before the carried ones");
+    for (std::size_t t = own; t < here.size(); ++t) {
+      check_bytes(asked, member, here[t].bytes(), most[t].bytes(), "carried tensors");
     }
   }
 
   /// What a level keeps, and what it leaves, fit where those of the capacity do.
-  static void check_levels(ModelDescription const& model,
-                           std::size_t layer,
+  static void check_levels(Asked const& asked,
                            std::vector<Bytes> const& here,
                            std::vector<Bytes> const& most) {
     if (here.back() == 0) {
       return;  // nothing is saved
     }
     if (here.size() != most.size()) {
-      throw Error(Errc::invalid_argument,
-                  model.name_of(layer) + ": at " + to_text(model.capacity) + " it has " +
-                      std::to_string(here.size() - 1) + " save levels, at capacity " +
-                      std::to_string(most.size() - 1));
+      throw asked.broken("save_levels",
+                         10,
+                         "save levels are " + std::to_string(here.size() - 1) + ", at capacity " +
+                             std::to_string(most.size() - 1));
     }
     for (std::size_t l = 0; l < here.size(); ++l) {
-      check_bytes(model, layer, here[l], most[l], "save levels");
-      check_bytes(model, layer, here.back() - here[l], most.back() - most[l], "save levels");
+      check_bytes(asked, "save_levels", here[l], most[l], "save levels");
+      check_bytes(
+          asked, "save_levels", here.back() - here[l], most.back() - most[l], "save levels");
     }
   }
 
   static void check_bytes(
-      ModelDescription const& model, std::size_t layer, Bytes here, Bytes most, char const* what) {
+      Asked const& asked, char const* member, Bytes here, Bytes most, char const* what) {
     if (here > most) {
-      throw Error(Errc::invalid_argument,
-                  model.name_of(layer) + ": at " + to_text(model.capacity) + " its " + what +
-                      " take " + std::to_string(here) + " bytes, at capacity only " +
-                      std::to_string(most));
+      throw asked.broken(member,
+                         6,
+                         std::string(what) + " take " + std::to_string(here) +
+                             " bytes, at capacity only " + std::to_string(most));
     }
   }
 

@@ -31,18 +31,6 @@
 
 namespace roundpipe::detail {
 
-/// Takes any rule.
-struct RuleVisitor {
-  template <class Rule>
-  void operator()(Rule const&) const;
-};
-
-/// An optimizer that tells its element rule.
-template <class O>
-concept HasElementRule = requires(O const& optimizer, UpdateContext const& context) {
-  optimizer.with_rule(context, RuleVisitor());
-};
-
 /// Updates floats.
 template <class Rule>
 struct FloatUpdate {

@@ -9,7 +9,9 @@
 #include <roundpipe/config.hpp>
 
 #include <cstddef>
+#include <optional>
 #include <span>
+#include <string>
 
 namespace roundpipe {
 
@@ -27,6 +29,11 @@ void check(Partition const& partition, std::size_t layers);
 
 /// Whether each stage of \p partition fits, as \p problem says.
 [[nodiscard]] bool fits(PartitionProblem const& problem, Partition const& partition);
+
+/// The first stage of \p partition that does not fit, in a few words: "forward stage 1 holds 2
+/// layers from layer 3 on, and does not fit". None: each fits.
+[[nodiscard]] std::optional<std::string> unfit_stage(PartitionProblem const& problem,
+                                                     Partition const& partition);
 
 }  // namespace roundpipe
 

@@ -9,6 +9,7 @@
 #include <roundpipe/concepts/partition_policy.hpp>
 #include <roundpipe/concepts/schedule.hpp>
 #include <roundpipe/concepts/transfer_policy.hpp>
+#include <roundpipe/core/batch_shape.hpp>
 #include <roundpipe/core/error.hpp>
 #include <roundpipe/graph/protocol_check.hpp>
 #include <roundpipe/memory/host_rings.hpp>
@@ -29,6 +30,7 @@
 
 #include <cstddef>
 #include <span>
+#include <string>
 #include <utility>
 #include <vector>
 
@@ -52,7 +54,8 @@ class Planner {
   /// plan with most entries is taken. Where \p options leave it open, \p forecast also chooses the
   /// checkpoints and save levels that the host keeps, and other stages where the policy yields.
   /// \throws Error (over_budget) when nothing fits; the message names the layer that needs most,
-  ///         the bytes, and the smallest budget with which this planner finds a plan;
+  ///         the bytes, and the smallest budget with which this planner finds a plan, and where the
+  ///         policy answers with a stage that does not fit, that stage and rule 1 of its concept;
   ///         (invalid_argument) for options that contradict each other, or that name save levels or
   ///         micro-batches that there are not, and where a policy breaks a rule of its concept; the
   ///         message names the answer and the rule. So do the graphs below.
@@ -64,6 +67,14 @@ class Planner {
     require(options.devices > 0 && options.micro_batches_per_round > 0 && options.rounds > 0,
             Errc::invalid_argument,
             "devices, micro-batches and rounds are at least 1");
+    if (options.micro_batches_per_round > most_micro_batches ||
+        options.rounds > most_micro_batches / options.micro_batches_per_round) {
+      throw Error(Errc::invalid_argument,
+                  std::to_string(options.rounds) + " rounds of " +
+                      std::to_string(options.micro_batches_per_round) +
+                      " micro-batches are more than the " + std::to_string(most_micro_batches) +
+                      " that a call may have");
+    }
     auto const partition = [&](PartitionProblem const& problem) {
       auto stages = partitioner_.partition(problem);
       check(stages, problem.costs.size());

@@ -20,6 +20,7 @@
 #include <cstddef>
 #include <functional>
 #include <optional>
+#include <string>
 #include <utility>
 #include <vector>
 
@@ -95,8 +96,15 @@ class StageFinder {
                                              Buffering const& buffering,
                                              Bytes budget) const;
 
-  /// Stages that take less than \p longest_s and need no more than \p most bytes each, those of
-  /// several layers no more than \p limit.
+  /// Asks for stages that take less than \p longest_s and need no more than \p most bytes each,
+  /// those of several layers no more than \p limit. \p choice and \p buffering must outlive it.
+  [[nodiscard]] PartitionProblem problem_of(WorkingSetChoice const& choice,
+                                            Buffering const& buffering,
+                                            Bytes most,
+                                            Bytes limit,
+                                            double longest_s) const;
+
+  /// The answer to \ref problem_of; none where there are no such stages.
   [[nodiscard]] std::optional<Partition> cut(PartitionFunction const& partition,
                                              WorkingSetChoice const& choice,
                                              Buffering const& buffering,
@@ -104,8 +112,12 @@ class StageFinder {
                                              Bytes limit,
                                              double longest_s) const;
 
+  /// The stage of the policy's answer that does not fit the budget, where the policy gives one in
+  /// place of an error.
+  [[nodiscard]] std::optional<std::string> unfit_answer(WorkingSetChoice const& choice) const;
+
   /// The smallest budget, at least \p least, within which \p partition fits in any mode: by
-  /// bisection. All sizes are multiples of 256 bytes.
+  /// bisection. All sizes are multiples of 256 bytes. 0: it fits in none that a device has.
   [[nodiscard]] Bytes smallest_budget(PartitionFunction const& partition,
                                       WorkingSetChoice const& choice,
                                       Bytes least) const;

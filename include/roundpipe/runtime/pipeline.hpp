@@ -18,6 +18,7 @@
 #include <roundpipe/runtime/evaluation_runs.hpp>
 #include <roundpipe/runtime/execute/executor.hpp>
 #include <roundpipe/runtime/host_side.hpp>
+#include <roundpipe/runtime/pipeline_arguments.hpp>
 #include <roundpipe/runtime/pipeline_options.hpp>
 #include <roundpipe/runtime/pipeline_plan.hpp>
 #include <roundpipe/runtime/policies.hpp>
@@ -44,11 +45,11 @@ namespace roundpipe {
 /// stops the pipeline; the controller's next call throws the first such error. After that the
 /// report and reading the weights, those of the last finished step, still work, and \ref recover
 /// lets the training go on. A call that refuses its arguments changes nothing.
-///
 /// \tparam M a \ref Model on the backend's streams.
 template <class M, class O, class B>
 class Pipeline {
   // Not constraints: sentences say more than failed deductions.
+  static_assert(detail::check_arguments<M>());
   static_assert(detail::check_optimizer<O>());
   static_assert(detail::check_backend<B>());
   static_assert(detail::check_model<M, typename B::Stream>());
@@ -99,9 +100,7 @@ class Pipeline {
                          host_.arena.taker());
   }
 
-  /// A temporary backend would not outlive the pipeline.
-  Pipeline(M, O, B&&, PipelineOptions, Policies const& = {}) = delete;
-
+  Pipeline(M, O, B&&, PipelineOptions, Policies const& = {}) = delete;  // it would not live on
   Pipeline(Pipeline const&) = delete;
   Pipeline& operator=(Pipeline const&) = delete;
 
@@ -128,10 +127,12 @@ class Pipeline {
 
   /// Lets the optimizer's worker update the weights with the gradients of the calls since the last
   /// step; returns at once.
-  /// \throws Error (invalid_argument) when there was no such call.
+  /// \throws Error (invalid_argument) when there was no such call; where the optimizer refuses the
+  ///         step, as a learning rate that is not finite does. Both change nothing.
   void step() {
     executor_.rethrow();
     require(posted().pending_calls > 0, Errc::invalid_argument, "a step follows at least one call");
+    host_.updater.check_step(posted().iteration());
     training_.post_step();
   }
 
@@ -290,5 +291,10 @@ class Pipeline {
   EvaluationRuns<B> evaluations_;
   Executor<B> executor_;  // last: its threads use all of the above
 };
+
+/// Arguments of which no pipeline can be made: a sentence says so.
+template <class... A>
+  requires(!detail::PipelineArguments<A...>)
+Pipeline(A&&...) -> Pipeline<detail::WrongArguments<A...>, void, void>;
 
 }  // namespace roundpipe

@@ -111,6 +111,9 @@ struct PipelineOptions {
   std::size_t timeline_calls = 0;  ///< How many of the latest runs `timeline()` keeps; 0: none.
 };
 
+/// More than a machine has CPUs.
+inline constexpr std::size_t most_optimizer_threads = 4096;
+
 /// \p options with what they leave to \p devices and to the machine.
 /// \throws Error (invalid_argument) for options that make no sense, or more devices than there are.
 template <DeviceList D>
@@ -129,6 +132,11 @@ template <DeviceList D>
           "more devices are asked for than there are");
   require(
       options.calls_per_step > 0, Errc::invalid_argument, "there is at least one call in a step");
+  if (options.optimizer_threads > most_optimizer_threads) {
+    throw Error(Errc::invalid_argument,
+                "optimizer_threads is " + std::to_string(options.optimizer_threads) +
+                    ", more than " + std::to_string(most_optimizer_threads));
+  }
   if (options.host_memory == 0) {
     options.host_memory = host_memory_limit();
   }

@@ -13,7 +13,7 @@ namespace roundpipe::detail {
 
 /// Runs \p f on a new thread and waits for it. Layers and streams may set what belongs to a thread,
 /// such as CUDA's current device; the caller's thread stays as it was.
-/// \throws What \p f throws, and std::system_error where the machine has no more threads.
+/// \throws What \p f throws; as \ref start_thread does.
 void on_own_thread(std::function<void()> const& f);
 
 }  // namespace roundpipe::detail

@@ -53,10 +53,12 @@ struct Shard {
 class WorkerPool {
  public:
   /// \p threads counts the caller's; 0 stands for 1. Nothing is pinned.
+  /// \throws Error as \ref start_thread does.
   explicit WorkerPool(std::size_t threads) { start(std::max<std::size_t>(threads, 1)); }
 
   /// \p threads workers, spread evenly over \p cpus and each pinned to one, except that worker 0,
   /// the caller, goes where it likes. Without CPUs nothing is pinned.
+  /// \throws Error as \ref start_thread does.
   WorkerPool(std::size_t threads, UsableCpus const& cpus);
 
   WorkerPool(WorkerPool const&) = delete;

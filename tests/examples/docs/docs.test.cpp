@@ -8,6 +8,7 @@
 #include <roundpipe/roundpipe.hpp>
 #include <roundpipe/testing/check_layer.hpp>
 #include <roundpipe/trace/chrome_trace.hpp>
+#include <support/error_of.hpp>
 #include <support/temporary_folder.hpp>
 
 #include <doctest/doctest.h>
@@ -23,6 +24,7 @@
 #include <filesystem>
 #include <fstream>
 #include <iterator>
+#include <limits>
 #include <span>
 #include <stdexcept>
 #include <string>
@@ -649,6 +651,37 @@ TEST_CASE("a training goes on after a bad batch") {
   }
   CHECK(bad_batches > 0);
   CHECK(pipeline.report().steps == 6);
+}
+
+TEST_CASE("a checked pipeline tells where a NaN comes from") {
+  Sequential const model{Lookup{}, repeat(3, Squash{}), Guess{}};
+  HostBackend backend;
+  HostBackend other_backend;
+  PipelineOptions options{.capacity = {.rows = 2, .length = 3}, .micro_batches_per_round = 4};
+  Pipeline pipeline{model, AdamW(), backend, options};
+  pipeline.forward_backward(batch());
+  pipeline.step();
+  std::vector<float> gains(4, 1);
+  gains[3] = std::numeric_limits<float>::quiet_NaN();
+  pipeline.write_parameter("2.gain", gains);
+  auto const bad_batch = batch();
+  auto const failure = test::error_of([&] { pipeline.forward_backward(bad_batch); });
+  CHECK(failure.code() == Errc::not_finite);
+  CHECK(failure.message() == "the loss of step 2 is not finite: stage 0, layer 4 (guess)");
+
+  pipeline.recover();           // to the last finished step
+  options.check_finite = true;  // waits for each pass
+  Pipeline checked{model, AdamW(), other_backend, options};
+  checked.restore(pipeline.state());
+  try {
+    checked.forward_backward(bad_batch);
+  } catch (Error const& error) {
+    std::printf("%s\n", error.what());
+  }
+  auto const again = test::error_of([&] { checked.forward_backward(bad_batch); });
+  CHECK(again.message() ==
+        "recompute of layer 2 (squash), stage 0, round 0, micro-batch 0, device 0: "
+        "output 'y'[3] is nan");
 }
 
 TEST_CASE("a pipeline reports its plan, its losses, its results and its weights") {

@@ -105,6 +105,24 @@ TEST_CASE("a copy of an error keeps code, message and place") {
   CHECK(copy.where().line() == error.where().line());
 }
 
+TEST_CASE("whatever is thrown becomes an error that says where") {
+  auto const caught = [](auto const& thrown) {
+    try {
+      throw thrown;
+    } catch (...) {
+      return roundpipe::current_error("layer 3: ", Errc::unsupported);
+    }
+  };
+  Error const error(Errc::over_budget, "full");
+  CHECK(caught(error).code() == Errc::over_budget);
+  CHECK(caught(error).message() == "layer 3: full");
+  CHECK(caught(error).where().line() == error.where().line());
+  CHECK(caught(std::runtime_error("odd")).code() == Errc::unsupported);
+  CHECK(caught(std::runtime_error("odd")).message() == "layer 3: odd");
+  CHECK(caught(5).code() == Errc::unsupported);
+  CHECK(caught(5).message() == "layer 3: an exception that is not a std::exception");
+}
+
 TEST_CASE("require throws at the caller's place when the condition is false") {
   CHECK_NOTHROW(require(true, Errc::aborted, "no"));
   auto const line = __LINE__ + 2;

@@ -10,7 +10,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <span>
-#include <stdexcept>
+#include <string>
 #include <vector>
 
 namespace batch_test {
@@ -29,12 +29,24 @@ TEST_CASE("a batch keeps the extents of each micro-batch") {
   Batch const varied({{1, 7}, {2, 3}});
   CHECK(varied.size() == 2);
   CHECK(varied.shape(1) == BatchShape{2, 3});
-  CHECK_THROWS_AS(static_cast<void>(varied.shape(2)), std::out_of_range);
+  auto const beyond = error_of([&] { static_cast<void>(varied.shape(2)); });
+  CHECK(beyond.code() == Errc::invalid_argument);
+  CHECK(beyond.message() == "the batch has 2 micro-batches, not number 2");
 }
 
 TEST_CASE("a batch without micro-batches is refused") {
   CHECK(error_of([] { Batch(std::vector<BatchShape>{}); }).code() == Errc::invalid_argument);
   CHECK(error_of([] { Batch(0, {1, 1}); }).code() == Errc::invalid_argument);
+}
+
+TEST_CASE("a batch of more micro-batches than any call has is refused") {
+  CHECK(Batch(most_micro_batches, {1, 1}).size() == most_micro_batches);
+  for (auto const count : {most_micro_batches + 1, static_cast<std::size_t>(-1)}) {
+    auto const error = error_of([&] { Batch(count, {1, 1}); });
+    CHECK(error.code() == Errc::invalid_argument);
+    CHECK(error.message() ==
+          "a batch has at most " + std::to_string(most_micro_batches) + " micro-batches");
+  }
 }
 
 TEST_CASE("a batch finds the caller's memory by name") {

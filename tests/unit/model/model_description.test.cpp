@@ -6,6 +6,7 @@
 #include <support/contains.hpp>
 #include <support/error_of.hpp>
 #include <support/layer_archetype.hpp>
+#include <support/made_model.hpp>
 #include <support/toy_model.hpp>
 #include <support/toy_skips.hpp>
 
@@ -187,6 +188,15 @@ TEST_CASE("save levels ascend to all that is saved, behind whole tensors") {
     CHECK(error.code() == Errc::invalid_argument);
     CHECK(error.message().find("Layer::save_levels breaks rule 10") != std::string::npos);
   }
+}
+
+TEST_CASE("a model that is made at run time has at least one layer") {
+  test::MadeModel<LossTables> model;
+  auto const error = error_of([&] { return describe(model, {}); });
+  CHECK(error.code() == Errc::invalid_argument);
+  CHECK(error.message() == "Model::layer_count breaks rule 1: it is 0");
+  model.layers.push_back(LossTables(none, none));
+  CHECK(describe(model, {}).size() == 1);
 }
 
 TEST_CASE("the extents of a capacity are positive") {

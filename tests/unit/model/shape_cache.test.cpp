@@ -97,8 +97,8 @@ TEST_CASE(
     return Footprint{shape.length == 2 ? 11U : 10U, 0};
   };
   CHECK(refusal(saving) ==
-        "layer 0 (layer): at 4 x 2 (rows x positions) its saved activations take 11 bytes, at "
-        "capacity only 10");
+        "layer 0 (layer): Layer::footprint breaks rule 6: at 4 x 2 (rows x positions) its saved "
+        "activations take 11 bytes, at capacity only 10");
   Adaptable levelled;
   levelled.footprint_of = [](BatchShape) { return Footprint{1024, 0}; };
   levelled.levels_of = [](BatchShape shape) {
@@ -112,7 +112,9 @@ TEST_CASE(
   levelled.levels_of = [](BatchShape shape) {
     return shape.length == 2 ? std::vector<Bytes>{1024} : std::vector<Bytes>{256, 1024};
   };
-  CHECK(refusal(levelled).find("has 1 save levels, at capacity 2") != std::string::npos);
+  CHECK(refusal(levelled) ==
+        "layer 0 (layer): Layer::save_levels breaks rule 10: at 4 x 2 (rows x positions) its save "
+        "levels are 1, at capacity 2");
   Adaptable nothing;  // saves nothing of small extents
   nothing.footprint_of = [](BatchShape shape) {
     return Footprint{shape.length == 2 ? 0U : 1024U, 0};
@@ -139,8 +141,8 @@ TEST_CASE("a layer whose tensors change in number, name or type is refused") {
     return refusal(layer);
   };
   CHECK(reading({{"a", {9}, DType::i32}}) ==
-        "layer 0 (layer): at 4 x 2 (rows x positions) its side inputs are {a i32[9]}, at capacity "
-        "{a i32[9], b i32[9]}; only the extents may differ");
+        "layer 0 (layer): Layer::side_inputs breaks rule 6: at 4 x 2 (rows x positions) its side "
+        "inputs are {a i32[9]}, at capacity {a i32[9], b i32[9]}; only the extents may differ");
   CHECK_FALSE(reading({{"a", {9}, DType::i32}, {"b", {9}, DType::u8}}).empty());
   CHECK_FALSE(reading({{"b", {9}, DType::i32}, {"a", {9}, DType::i32}}).empty());
 }
@@ -177,6 +179,7 @@ TEST_CASE("a carried tensor, and the tensors before it, fit by themselves at sma
     ShapeCache shapes(model, capacity);
     auto const error = error_of([&] { return &shapes.at(smaller); });
     CHECK(error.code() == Errc::invalid_argument);
+    CHECK(test::contains(error.message(), "layer 1 (toy mark): Layer::input breaks rule 6: "));
     CHECK(test::contains(error.message(),
                          carried_grows ? "its carried tensors take 512 bytes, at capacity only 256"
                                        : "its tensors before the carried ones take 512 bytes"));

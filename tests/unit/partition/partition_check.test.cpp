@@ -8,6 +8,7 @@
 #include <doctest/doctest.h>
 
 #include <limits>
+#include <optional>
 #include <vector>
 
 namespace partition_check_test {
@@ -45,7 +46,12 @@ TEST_CASE("a partition fits when each of its stages fits") {
   };
   CHECK(fits(problem, partition));
   CHECK_FALSE(fits(problem, {{{0, 4}}, {{4, 1}, {2, 2}, {0, 2}}}));
+  CHECK(unfit_stage(problem, partition) == std::nullopt);
+  CHECK(unfit_stage(problem, {{{0, 4}}, {{4, 1}, {2, 2}, {0, 2}}}) ==
+        "forward stage 0 holds 4 layers from layer 0 on, and does not fit");
   CHECK_FALSE(fits(problem, {{{0, 3}}, {{3, 2}, {0, 3}}}));
+  CHECK(unfit_stage(problem, {{{0, 3}}, {{3, 2}, {0, 3}}}) ==
+        "backward stage 1 holds 3 layers from layer 0 on, and does not fit");
 }
 
 TEST_CASE("costs are finite and not negative, and there are some") {

@@ -46,10 +46,33 @@ TEST_CASE("a partition policy that ignores limits is refused, not asked forever"
   auto const error =
       error_of([&] { return planner.plan_stages(model, blocks, costs, options).memory.bytes; });
   CHECK(error.code() == Errc::over_budget);
+  CHECK(error.message().find(
+            "PartitionPolicy::partition breaks rule 1: forward stage 0 holds 1 "
+            "layers from layer 0 on, and does not fit; the device budget of 256") == 0);
   std::string const words = "the smallest budget that works is ";
   options.device_memory =
       std::stoull(error.message().substr(error.message().find(words) + words.size()));
   CHECK(planner.plan_stages(model, blocks, costs, options).memory.bytes <= options.device_memory);
+}
+
+TEST_CASE("a partition policy that refuses every budget is not asked forever for a larger one") {
+  struct Never {
+    [[nodiscard]] Partition partition(PartitionProblem const&) const {
+      throw Error(Errc::over_budget, "never");
+    }
+  };
+  auto const model = describe(toy_model({}), {2, 3});
+  auto const blocks = form_blocks(model);
+  CostModel const costs(std::vector<LayerCost>(model.size(), LayerCost{1, 2}));
+  Planner const planner{
+      RoundRobinSchedule{}, PriorityTransferEngine{}, LayerEventProtocol{}, Never{}};
+  PlanOptions const options{.devices = 2, .micro_batches_per_round = 2, .device_memory = 1_MiB};
+  auto const error =
+      error_of([&] { return planner.plan_stages(model, blocks, costs, options).memory.bytes; });
+  CHECK(error.code() == Errc::over_budget);
+  CHECK(error.message().find("the partition policy finds stages for no budget") !=
+        std::string::npos);
+  CHECK(error.message().find("rule 1") == std::string::npos);
 }
 
 TEST_CASE(

@@ -13,6 +13,7 @@
 #include <roundpipe/schedule/round_robin_schedule.hpp>
 #include <support/contains.hpp>
 #include <support/error_of.hpp>
+#include <support/made_model.hpp>
 #include <support/toy_model.hpp>
 
 #include <doctest/doctest.h>
@@ -23,6 +24,7 @@
 #include <functional>
 #include <limits>
 #include <span>
+#include <stdexcept>
 #include <string>
 #include <utility>
 #include <vector>
@@ -406,6 +408,7 @@ struct AnyLayer {
   FlopCount flops = {};
   std::vector<Bytes> levels = {};
   std::function<ParameterTable()> throwing = {};
+  std::int64_t terms = 1;
 
   [[nodiscard]] static TensorTable table(std::function<TensorTable()> const& answer) {
     return answer ? answer() : TensorTable{};
@@ -418,7 +421,9 @@ struct AnyLayer {
   [[nodiscard]] Footprint footprint(BatchShape) const { return needs; }
   [[nodiscard]] FlopCount work(BatchShape) const { return flops; }
   [[nodiscard]] std::vector<Bytes> save_levels(BatchShape) const { return levels; }
-  [[nodiscard]] std::int64_t loss_terms(std::span<HostTensor const>, BatchShape) const { return 1; }
+  [[nodiscard]] std::int64_t loss_terms(std::span<HostTensor const>, BatchShape) const {
+    return terms;
+  }
   [[nodiscard]] std::string name() const { return "any"; }
   void forward(auto& /*ctx*/) const {}
   void backward(auto& /*ctx*/) const {}
@@ -452,6 +457,12 @@ TEST_CASE("layers that break a rule are refused") {
   check_layer({.throwing = []() -> ParameterTable { return {{{"w", {-4}}}}; }},
               "parameters",
               "extent 0 of a shape is -4");
+  check_layer({.throwing = []() -> ParameterTable { throw std::runtime_error("no table"); }},
+              "parameters",
+              "no table");
+  check_layer({.throwing = []() -> ParameterTable { throw 5; }},
+              "parameters",
+              "an exception that is not a std::exception");
   check_layer({.in = negative}, "input", "extent 1 of a shape is -3");
   check_layer({.out = negative}, "boundary", "extent 1 of a shape is -3");
   check_layer({.side = negative}, "side_inputs", "extent 1 of a shape is -3");
@@ -475,6 +486,33 @@ TEST_CASE("layers that break a rule are refused") {
   check_layer(
       {.needs = {.saved_bytes = 512}, .levels = {512, 256, 512}}, "save_levels", "512 256 512", 10);
   check_layer({.needs = {.saved_bytes = 512}, .levels = {100, 512}}, "save_levels", "100 512", 10);
+}
+
+TEST_CASE("loss terms that cannot be added up over micro-batches are refused") {
+  for (auto const terms : {std::numeric_limits<std::int64_t>::max(), std::int64_t{-1}}) {
+    Sequential const model{AnyLayer{.terms = terms}};
+    Broken const broken{"layer 0 (any): Layer::loss_terms", 13, "it is " + std::to_string(terms)};
+    HostBackend backend{{.devices = 2}};
+    Pipeline pipeline{model, Sgd{}, backend, options_of(1)};
+    SerialTrainer serial{
+        model, Sgd{}, SerialOptions{.capacity = {2, 3}, .micro_batches_per_round = 2}};
+    Batch const two(2, {2, 3});
+    check_error(error_of([&] { pipeline.forward_backward(two); }), broken);
+    check_error(error_of([&] { (void)pipeline.evaluate(two); }), broken);
+    check_error(error_of([&] { serial.forward_backward(two); }), broken);
+  }
+}
+
+TEST_CASE("a model without layers is refused") {
+  MadeModel<AnyLayer> const model;
+  Broken const broken{"Model::layer_count", 1, "it is 0"};
+  HostBackend backend{{.devices = 2}};
+  auto const options = options_of(1);
+  check_error(error_of([&] { return describe(model, {2, 3}); }), broken);
+  check_error(error_of([&] { Pipeline{model, Sgd{}, backend, options}; }), broken);
+  check_error(error_of([&] { (void)automatic(model, Sgd{}, backend, options, {4, 3}); }), broken);
+  check_error(error_of([&] { SerialTrainer{model, Sgd{}, SerialOptions{.capacity = {2, 3}}}; }),
+              broken);
 }
 
 }  // namespace policy_answers_test

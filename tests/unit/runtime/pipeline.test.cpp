@@ -8,6 +8,7 @@
 #include <roundpipe/policies/unplanned_transfers.hpp>
 #include <support/error_of.hpp>
 #include <support/made_model.hpp>
+#include <support/no_threads.hpp>
 #include <support/own_policies.hpp>
 #include <support/pipeline_runs.hpp>
 #include <support/toy_model.hpp>
@@ -15,9 +16,11 @@
 #include <doctest/doctest.h>
 
 #include <algorithm>
+#include <cstddef>
 #include <limits>
 #include <stdexcept>
 #include <string>
+#include <system_error>
 #include <utility>
 #include <vector>
 
@@ -248,6 +251,47 @@ TEST_CASE("invalid options are refused") {
   options = small_options();
   options.host_memory = 1000;
   CHECK(refused(options).code() == Errc::over_budget);
+}
+
+TEST_CASE("numbers in options that no machine can hold are refused by name") {
+  auto const most = std::numeric_limits<std::size_t>::max();
+  auto const check = [](PipelineOptions const& options, std::string const& message) {
+    auto const error = refused(options);
+    CHECK(error.code() == Errc::invalid_argument);
+    CHECK(error.message() == message);
+  };
+  auto const number = std::to_string(most);
+  auto options = small_options();
+  options.micro_batches_per_round = most;
+  check(options,
+        "2 rounds of " + number + " micro-batches are more than the 1048576 that a call may have");
+  options = small_options();
+  options.rounds = most;
+  check(options,
+        number + " rounds of 3 micro-batches are more than the 1048576 that a call may have");
+  options.rounds = 349526;  // times 3 is 1048578
+  CHECK(refused(options).code() == Errc::invalid_argument);
+  options.micro_batches_per_round = 4;
+  options.rounds = std::size_t{1} << 62;  // times 4 is 0 in 64 bits
+  CHECK(refused(options).code() == Errc::invalid_argument);
+  options = small_options();
+  options.optimizer_threads = most;
+  check(options, "optimizer_threads is " + number + ", more than 4096");
+  options = small_options();
+  options.devices = most;
+  CHECK(refused(options).code() == Errc::invalid_argument);
+  options = small_options();
+  options.calls_per_step = most;  // is as good as no limit
+  CHECK(refused(options).message() == "nothing was thrown");
+}
+
+TEST_CASE("a machine without threads for a pipeline is an error that says so") {
+  HostBackend backend{host_devices(2)};
+  Sequential const model = three_layers();
+  test::NoThreads const none;
+  auto const error = error_of([&] { Pipeline(model, momentum(), backend, small_options()); });
+  CHECK(error.code() == std::errc::resource_unavailable_try_again);
+  CHECK(error.message().find("the system starts no thread for ") == 0);
 }
 
 TEST_CASE("layers that do not match are refused by name") {

@@ -17,6 +17,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <map>
+#include <memory>
 #include <span>
 #include <string>
 #include <vector>
@@ -203,17 +204,33 @@ TEST_CASE("the plan counts where whole parameters are widened, the most of one b
   CHECK(bytes(DType::bf16, StateType::declared, AdamW{}) == 0);
 }
 
-TEST_CASE("an answer of a group that makes no sense stops the pipeline, with the name") {
-  HostBackend backend{host_devices(1)};
-  Sgd const sgd(
-      {.groups = [](ParameterInfo const&, std::uint64_t) { return ParameterGroup{.rate = -1}; }});
-  Pipeline pipeline{toy_model({.dense = 1}), sgd, backend, small_options()};
+TEST_CASE("an answer of a group that makes no sense is refused by step(), which changes nothing") {
+  auto const model = toy_model({.dense = 1});
   ToyData const data(3, {2, 3}, 1);
-  pipeline.forward_backward(data.batch());
-  pipeline.step();
-  auto const error = error_of([&] { pipeline.synchronize(); });
-  CHECK(error.code() == Errc::invalid_argument);
-  CHECK(error.message().find("multiplies the rate by -1") != std::string::npos);
+  auto const makes_sense = std::make_shared<bool>(false);
+  Sgd const sgd({.groups = [makes_sense](ParameterInfo const& parameter, std::uint64_t) {
+    return ParameterGroup{.rate = *makes_sense || parameter.name.front() != '2' ? 1.0 : -1.0};
+  }});
+  auto const check = [&](auto& trainer) {
+    *makes_sense = false;
+    auto const first = weights_digest(trainer);
+    trainer.forward_backward(data.batch());
+    auto const error = error_of([&] { trainer.step(); });
+    CHECK(error.code() == Errc::invalid_argument);
+    CHECK(error.message().find("step 1, parameter '2.") == 0);
+    CHECK(error.message().find("multiplies the rate by -1") != std::string::npos);
+    trainer.synchronize();
+    CHECK(weights_digest(trainer) == first);
+    *makes_sense = true;
+    trainer.step();
+    trainer.synchronize();
+    CHECK(weights_digest(trainer) != first);
+    return weights_digest(trainer);
+  };
+  HostBackend backend{host_devices(1)};
+  Pipeline pipeline{model, sgd, backend, small_options()};
+  SerialTrainer serial{model, sgd, serial_options(small_options(), 1)};
+  CHECK(check(pipeline) == check(serial));
 }
 
 }  // namespace pipeline_optimizers_test

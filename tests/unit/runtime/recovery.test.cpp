@@ -25,6 +25,7 @@
 #include <limits>
 #include <memory>
 #include <optional>
+#include <set>
 #include <span>
 #include <stdexcept>
 #include <string>
@@ -38,12 +39,13 @@ using namespace roundpipe::test;
 
 namespace {
 
-/// Where a trap is: the lanes of devices, then those of the host, then layers.
+/// Where a trap is: the lanes of devices, then those of the host, then layers; last the optimizer.
 using Place = std::size_t;
-constexpr Place host_places = device_lane_count;
 constexpr Place forward_place = device_lane_count + host_lane_count;
 constexpr Place backward_place = forward_place + 1;
 constexpr Place places = backward_place + 1;
+constexpr Place update_place = places;
+constexpr Place nowhere = update_place + 1;
 
 /// Throws once: when somebody comes to \c place for the \c number th time, from 0; layers, in the
 /// call \c call or later.
@@ -148,9 +150,27 @@ auto model_of(Mode const& mode, std::shared_ptr<Trap> const& trap) {
                     ToyLoss{types, 3, ""}};
 }
 
-AdamW optimizer() {
-  return AdamW({.rate = LearningRate::constant(0.01)});
-}
+/// AdamW that throws when it is asked for its rule, or with a rate that makes no sense.
+struct TrappedAdamW {
+  AdamW rule;
+  std::shared_ptr<Trap> trap;
+
+  explicit TrappedAdamW(std::shared_ptr<Trap> given,
+                        LearningRate rate = LearningRate::constant(0.01))
+      : rule({.rate = std::move(rate)}), trap(std::move(given)) {}
+  [[nodiscard]] std::size_t state_arrays() const { return rule.state_arrays(); }
+  template <class F>
+  void with_rule(UpdateContext const& context, F const& f) const {
+    trap->spring(update_place);
+    rule.with_rule(context, f);
+  }
+  void update(UpdateContext const& context,
+              HostSpan<float> weights,
+              HostSpan<float const> gradients,
+              std::span<HostSpan<float> const> states) const {
+    rule.update(context, weights, gradients, states);
+  }
+};
 
 constexpr std::size_t most_steps = 16;
 
@@ -190,9 +210,9 @@ void train_step(Trainer& trainer, Batches const& batches, std::size_t step, Outc
 
 Outcome oracle_of(Mode const& mode) {
   auto const options = options_of(mode);
-  auto const model = model_of(mode, std::make_shared<Trap>(places, 0));
-  SerialTrainer<decltype(model_of(mode, nullptr)), AdamW, HostStream> trainer{
-      model, optimizer(), serial_options(options, mode.protocol.staleness)};
+  auto const trap = std::make_shared<Trap>(nowhere, 0);
+  SerialTrainer trainer{
+      model_of(mode, trap), TrappedAdamW(trap), serial_options(options, mode.protocol.staleness)};
   Batches const batches(options);
   Outcome outcome;
   outcome.digests[0] = weights_digest(trainer);
@@ -221,17 +241,49 @@ HostBackendOptions trapped_devices(std::shared_ptr<Trap> const& trap) {
 auto make_pipeline(Mode const& mode,
                    HostBackend& backend,
                    std::shared_ptr<Trap> const& trap,
-                   PipelineOptions const& options) {
+                   PipelineOptions const& options,
+                   LearningRate const& rate = LearningRate::constant(0.01)) {
   using Model = decltype(model_of(mode, trap));
-  return std::make_unique<Pipeline<Model, AdamW, HostBackend>>(
+  return std::make_unique<Pipeline<Model, TrappedAdamW, HostBackend>>(
       model_of(mode, trap),
-      optimizer(),
+      TrappedAdamW(trap, rate),
       backend,
       options,
       Policies{.protocol = LayerEventProtocol(mode.protocol), .partitioner = OneLayerStages{}});
 }
 
 enum class End { never_thrown, recovered, lost };
+
+/// What a training has met.
+struct Met {
+  End end = End::never_thrown;
+  std::optional<ActionKind> kind = std::nullopt;  ///< Of the action that threw.
+};
+
+/// The kind of the action that \p message begins with.
+std::optional<ActionKind> kind_in(std::string const& message) {
+  for (std::size_t k = 0; k < static_cast<std::size_t>(ActionKind::copy_parameters) + 1; ++k) {
+    auto const kind = static_cast<ActionKind>(k);
+    if (message.starts_with(name_of(kind))) {
+      return kind;
+    }
+  }
+  return std::nullopt;
+}
+
+/// The kinds of actions of a call and a step, by lane.
+std::vector<std::set<ActionKind>> kinds_of(Mode const& mode) {
+  auto const trap = std::make_shared<Trap>(nowhere, 0);
+  HostBackend backend{trapped_devices(trap)};
+  auto const pipeline = make_pipeline(mode, backend, trap, options_of(mode));
+  std::vector<std::set<ActionKind>> kinds(forward_place);
+  for (auto const* graph : {&pipeline->plan().graph, &pipeline->plan().step}) {
+    for (auto const& action : graph->actions) {
+      kinds[static_cast<Place>(action.lane.kind)].insert(action.kind);
+    }
+  }
+  return kinds;
+}
 
 /// Owns what a \ref TrainingState views.
 class KeptState {
@@ -252,7 +304,7 @@ class KeptState {
 /// Trains until an error occurs, recovers, and trains five steps more; with \p evaluates, there is
 /// an evaluation in every other iteration. Compares all with \p oracle. Where the pipeline cannot
 /// recover, it goes on from the state of step 0 or 1.
-End train_through(Mode const& mode,
+Met train_through(Mode const& mode,
                   Place place,
                   int number,
                   Outcome const& oracle,
@@ -265,7 +317,7 @@ End train_through(Mode const& mode,
   auto const pipeline = make_pipeline(mode, backend, trap, options);
   Batches const batches(options);
   Outcome outcome;
-  auto end = End::never_thrown;
+  Met met;
   std::optional<KeptState> kept;
   std::size_t last = 8;
   for (std::uint64_t step = 0; step < last;) {
@@ -285,15 +337,16 @@ End train_through(Mode const& mode,
     if (error.code() == std::error_code{}) {
       continue;
     }
-    CHECK(end == End::never_thrown);
+    CHECK(met.end == End::never_thrown);
     CHECK(error.message().find("injected") != std::string::npos);
+    met.kind = kind_in(error.message());
     auto const refusal = error_of([&] { step = pipeline->recover(); });
     if (refusal.code() != std::error_code{}) {
       CHECK(refusal.code() == Errc::aborted);
       pipeline->restore(kept->state());
       step = kept->state().position.step;
     }
-    end = refusal.code() == std::error_code{} ? End::recovered : End::lost;
+    met.end = refusal.code() == std::error_code{} ? End::recovered : End::lost;
     CHECK(pipeline->report().steps == step);
     CHECK(weights_digest(*pipeline) == oracle.digests[step]);
     last = step + 5;
@@ -304,30 +357,71 @@ End train_through(Mode const& mode,
   for (std::size_t step = 0; step < last; ++step) {
     CHECK(outcome.losses[step] == oracle.losses[step]);
   }
-  return end;
+  return met;
 }
 
 }  // namespace
 
-TEST_CASE("after an exception at any action in any mode, the training goes on bit for bit") {
-  std::vector<std::size_t> recovered(places);
+TEST_CASE(
+    "after an exception at any kind of action in any mode, the training goes on bit for bit") {
   for (auto const& mode : modes()) {
+    CAPTURE(mode.name);
     auto const oracle = oracle_of(mode);
-    for (Place place = 0; place < places; ++place) {
-      for (int const number : {0, 1, 3, 8, 20}) {
-        CAPTURE(mode.name);
-        CAPTURE(place);
-        CAPTURE(number);
-        auto const end = train_through(mode, place, number, oracle, number % 2 == 1);
-        CHECK(end != End::lost);
-        recovered[place] += end == End::recovered ? 1 : 0;
+    auto const met_at = [&](Place place, int number) {
+      CAPTURE(place);
+      CAPTURE(number);
+      auto const met = train_through(mode, place, number, oracle, number % 2 == 1);
+      CHECK(met.end != End::lost);
+      CHECK(met.kind.has_value() == (met.end == End::recovered));
+      return met;
+    };
+    auto const kinds = kinds_of(mode);
+    for (Place lane = 0; lane < kinds.size(); ++lane) {
+      auto left = kinds[lane];
+      if (left.empty()) {
+        continue;  // nobody comes there
       }
+      for (int const number : {0, 1, 3, 8, 20}) {
+        if (auto const met = met_at(lane, number); met.kind) {
+          left.erase(*met.kind);
+        }
+      }
+      auto met = Met{End::recovered};
+      for (int number = 2; !left.empty() && met.end == End::recovered; ++number) {
+        met = met_at(lane, number);
+        left.erase(met.kind.value_or(*left.begin()));
+      }
+      CAPTURE(lane);
+      CHECK(met.end == End::recovered);  // so no kind is left out
+    }
+    for (int const number : {0, 3, 8}) {
+      auto const forward = met_at(forward_place, number).kind;
+      CHECK((forward == ActionKind::forward || forward == ActionKind::recompute));
+      CHECK(met_at(backward_place, number).kind == ActionKind::backward);
     }
   }
-  CAPTURE(recovered);
-  for (Place place = 0; place < places; ++place) {
-    CAPTURE(place);
-    CHECK(recovered[place] >= 10);
+}
+
+TEST_CASE("an optimizer that throws before a step keeps the weights, and later the state helps") {
+  for (auto const& mode : modes()) {
+    auto const oracle = oracle_of(mode);
+    int parameters = 0;  // step() asks for each once, then each is updated
+    for (auto const& layer : describe(model_of(mode, nullptr), {2, 3}).layers) {
+      parameters += static_cast<int>(layer.parameters.size());
+    }
+    for (int const number : {0, parameters - 1, parameters, 2 * parameters - 1, 5 * parameters}) {
+      CAPTURE(mode.name);
+      CAPTURE(number);
+      auto const met = train_through(mode, update_place, number, oracle, number % 2 == 1);
+      CHECK(met.end != End::never_thrown);
+      if (number < parameters) {  // on the thread that calls step()
+        CHECK(met.end == End::recovered);
+        CHECK(met.kind == std::nullopt);
+      } else if (!options_of(mode).loss_scale) {  // no step is skipped
+        CHECK(met.end == (met.kind ? End::lost : End::recovered));
+        CHECK((met.kind == ActionKind::optimizer_step || number == 5 * parameters));
+      }
+    }
   }
 }
 
@@ -338,7 +432,7 @@ TEST_CASE("a bad batch costs itself alone: the steps that were posted before it 
     for (auto const bad : {Bad::loss, Bad::forward, Bad::backward, Bad::caller}) {
       CAPTURE(mode.name);
       CAPTURE(static_cast<int>(bad));
-      auto const trap = std::make_shared<Trap>(places, 0);
+      auto const trap = std::make_shared<Trap>(nowhere, 0);
       HostBackend backend{trapped_devices(trap)};
       auto const options = options_of(mode);
       auto const pipeline = make_pipeline(mode, backend, trap, options);
@@ -363,11 +457,48 @@ TEST_CASE("a bad batch costs itself alone: the steps that were posted before it 
           });
           CHECK(error.code() != std::error_code{});
           REQUIRE(pipeline->recover() == step);
-          trap->move_to(places, 0);
+          trap->move_to(nowhere, 0);
         }
         train_step(*pipeline, batches, step, outcome);
       }
       CHECK(weights_digest(*pipeline) == oracle.digests[9]);
+    }
+  }
+}
+
+TEST_CASE("a rate that makes no sense keeps the weights of the step before, in every mode") {
+  for (auto mode : modes()) {
+    for (auto const start : {StepStart::all_blocks, StepStart::each_block}) {
+      CAPTURE(mode.name);
+      auto const oracle = oracle_of(mode);
+      auto const trap = std::make_shared<Trap>(nowhere, 0);
+      HostBackend backend{trapped_devices(trap)};
+      auto options = options_of(mode);
+      options.step_start = start;
+      std::atomic<bool> is_bad = true;
+      auto const rate = [&](std::uint64_t step) {
+        return step == 3 && is_bad ? std::numeric_limits<double>::quiet_NaN() : 0.01;
+      };
+      auto const pipeline = make_pipeline(mode, backend, trap, options, rate);
+      Batches const batches(options);
+      Outcome outcome;
+      train_step(*pipeline, batches, 0, outcome);
+      train_step(*pipeline, batches, 1, outcome);
+      auto const error = error_of([&] {
+        train_step(*pipeline, batches, 2, outcome);
+        pipeline->synchronize();
+      });
+      CHECK(error.code() == Errc::invalid_argument);
+      CHECK(error.message().find("the learning rate of step 3 is") != std::string::npos);
+      CHECK(weights_digest(*pipeline) == oracle.digests[2]);
+      REQUIRE(pipeline->recover() == 2);
+      CHECK(weights_digest(*pipeline) == oracle.digests[2]);
+      is_bad = false;
+      for (std::size_t step = 2; step < 7; ++step) {
+        train_step(*pipeline, batches, step, outcome);
+        CHECK(outcome.losses[step] == oracle.losses[step]);
+      }
+      CHECK(weights_digest(*pipeline) == oracle.digests[7]);
     }
   }
 }
@@ -386,7 +517,8 @@ TEST_CASE(
         CAPTURE(mode.name);
         CAPTURE(place);
         CAPTURE(number);
-        auto const end = train_through(mode, place, number, oracle, false, StepStart::each_block);
+        auto const end =
+            train_through(mode, place, number, oracle, false, StepStart::each_block).end;
         recovered += end == End::recovered ? 1 : 0;
         lost += end == End::lost ? 1 : 0;
       }

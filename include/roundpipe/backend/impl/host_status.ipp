@@ -8,7 +8,6 @@
 #include <roundpipe/core/lane.hpp>
 
 #include <atomic>
-#include <exception>
 #include <memory>
 #include <mutex>
 #include <source_location>
@@ -37,22 +36,10 @@ ROUNDPIPE_INLINE void HostStatus::resume() {
 }
 
 ROUNDPIPE_INLINE void HostStatus::fail(DeviceId device, LaneKind lane, char const* label) {
-  auto const what = [&](char const* reason) {
-    return (label != nullptr ? std::string(label)
-                             : std::string("work on the ") + name_of(lane) + " lane") +
-           ", device " + std::to_string(device.value()) + ": " + reason;
-  };
-  auto const code = make_error_code(Errc::device_fault);
-  try {
-    throw;
-  } catch (Error const& error) {
-    stop({error.code(), what(error.message().c_str()), error.where()});
-  } catch (std::exception const& error) {
-    stop({code, what(error.what()), std::source_location::current()});
-  } catch (...) {
-    stop(
-        {code, what("an exception that is not a std::exception"), std::source_location::current()});
-  }
+  auto const work =
+      label != nullptr ? std::string(label) : std::string("work on the ") + name_of(lane) + " lane";
+  auto const error = current_error(work + ", device " + std::to_string(device.value()) + ": ");
+  stop({error.code(), error.message(), error.where()});
 }
 
 ROUNDPIPE_INLINE HostMonitor::HostMonitor(std::shared_ptr<HostStatus> status)

@@ -4,6 +4,7 @@
 
 #include <roundpipe/core/error.hpp>
 
+#include <exception>
 #include <source_location>
 #include <string>
 #include <system_error>
@@ -62,6 +63,18 @@ ROUNDPIPE_INLINE std::error_category const& category() noexcept {
 
 ROUNDPIPE_INLINE std::error_code make_error_code(Errc code) noexcept {
   return {static_cast<int>(code), category()};
+}
+
+ROUNDPIPE_INLINE Error current_error(std::string const& where, Errc code_of_others) {
+  try {
+    throw;
+  } catch (Error const& error) {
+    return {error.code(), where + error.message(), error.where()};
+  } catch (std::exception const& error) {
+    return {code_of_others, where + error.what()};
+  } catch (...) {
+    return {code_of_others, where + "an exception that is not a std::exception"};
+  }
 }
 
 ROUNDPIPE_INLINE Error broken_rule(std::string const& answer,

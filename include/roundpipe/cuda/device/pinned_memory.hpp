@@ -12,6 +12,7 @@
 #include <roundpipe/cuda/device/current_device.hpp>
 #include <roundpipe/cuda/device/error.hpp>
 #include <roundpipe/system/cpu_set.hpp>
+#include <roundpipe/system/worker_pool.hpp>
 
 #include <cuda_runtime_api.h>
 
@@ -22,10 +23,8 @@
 #include <string>
 #include <sys/mman.h>
 #include <sys/syscall.h>
-#include <thread>
 #include <unistd.h>
 #include <utility>
-#include <vector>
 
 namespace roundpipe::cu {
 
@@ -41,7 +40,8 @@ class PinnedMemory {
 
   PinnedMemory() noexcept = default;
   /// \throws Error (over_budget) when the system has no block of that size; (a code equal to
-  ///         std::errc::not_enough_memory) when the driver cannot pin it.
+  ///         std::errc::not_enough_memory) when the driver cannot pin it; as \ref start_thread
+  ///         does.
   explicit PinnedMemory(Bytes bytes) : device_(current_device()) {
     if (bytes == 0) {
       return;
@@ -117,16 +117,11 @@ class PinnedMemory {
     constexpr Bytes smallest_share = Bytes{64} << 20;
     auto const cpus = std::max<std::size_t>(usable_cpus().cpus.size(), 1);
     auto const threads = std::clamp<std::size_t>(block_.size() / smallest_share, 1, cpus);
-    auto const share = align_up(block_.size() / threads, huge_page);
-    std::vector<std::jthread> others;
-    for (Bytes first = 0; first < block_.size(); first += share) {
-      auto const part = block_.subspan(first, std::min(share, block_.size() - first));
-      others.emplace_back([part] {
-        for (Bytes at = 0; at < part.size(); at += page) {
-          *static_cast<std::byte volatile*>(part.data() + at) = std::byte{0};
-        }
-      });
-    }
+    WorkerPool(threads).for_each_part(block_.size(), huge_page, [&](Bytes begin, Bytes end) {
+      for (Bytes at = begin; at < end; at += page) {
+        *static_cast<std::byte volatile*>(block_.data() + at) = std::byte{0};
+      }
+    });
   }
 
   void pin() {

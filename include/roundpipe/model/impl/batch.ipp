@@ -20,6 +20,21 @@ namespace roundpipe {
 ROUNDPIPE_INLINE Batch::Batch(std::vector<BatchShape> micro_batches)
     : shapes_(std::move(micro_batches)) {
   require(!shapes_.empty(), Errc::invalid_argument, "a batch has at least one micro-batch");
+  require(shapes_.size() <= most_micro_batches,
+          Errc::invalid_argument,
+          "a batch has at most 1048576 micro-batches");
+}
+
+ROUNDPIPE_INLINE Batch::Batch(std::size_t count, BatchShape shape)
+    : Batch(std::vector<BatchShape>(std::min(count, most_micro_batches + 1), shape)) {}
+
+ROUNDPIPE_INLINE BatchShape Batch::shape(std::size_t micro_batch) const {
+  if (micro_batch >= shapes_.size()) {
+    throw Error(Errc::invalid_argument,
+                "the batch has " + std::to_string(shapes_.size()) + " micro-batches, not number " +
+                    std::to_string(micro_batch));
+  }
+  return shapes_[micro_batch];
 }
 
 ROUNDPIPE_INLINE HostSpan<std::byte const> Batch::bytes(std::string const& name,

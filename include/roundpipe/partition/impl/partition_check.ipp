@@ -6,7 +6,6 @@
 #include <roundpipe/core/error.hpp>
 #include <roundpipe/partition/partition_check.hpp>
 
-#include <algorithm>
 #include <cmath>
 #include <cstddef>
 #include <optional>
@@ -34,19 +33,23 @@ ROUNDPIPE_INLINE void check(std::span<LayerCost const> costs) {
 
 namespace detail {
 
+/// "forward stage 1 holds 2 layers from layer 3 on, ".
+[[nodiscard]] ROUNDPIPE_INLINE std::string stage_text(char const* direction,
+                                                      std::size_t i,
+                                                      LayerRange const& range) {
+  return std::string(direction) + " stage " + std::to_string(i) + " holds " +
+         std::to_string(range.count) + " layers from layer " + std::to_string(range.first) +
+         " on, ";
+}
+
 /// Why \p partition is none of \p layers layers; nothing if it is one.
 [[nodiscard]] ROUNDPIPE_INLINE std::optional<std::string> fault_of(Partition const& partition,
                                                                    std::size_t layers) {
-  auto const text = [](char const* direction, std::size_t i, LayerRange const& range) {
-    return std::string(direction) + " stage " + std::to_string(i) + " holds " +
-           std::to_string(range.count) + " layers from layer " + std::to_string(range.first) +
-           " on, ";
-  };
   std::size_t next = 0;
   for (std::size_t i = 0; i < partition.forward.size(); ++i) {
     auto const& range = partition.forward[i];
     if (range.first != next || range.count == 0 || range.count > layers - next) {
-      return text("forward", i, range) + "but must begin with layer " + std::to_string(next) +
+      return stage_text("forward", i, range) + "but must begin with layer " + std::to_string(next) +
              " of " + std::to_string(layers);
     }
     next = range.end();
@@ -55,14 +58,14 @@ namespace detail {
     return "there is no backward stage";
   }
   if (auto const& fused = partition.backward.front(); fused.first != next) {
-    return text("backward", 0, fused) + "but must begin with layer " + std::to_string(next) +
+    return stage_text("backward", 0, fused) + "but must begin with layer " + std::to_string(next) +
            ", where the forward stages end";
   }
   auto end = layers;
   for (std::size_t i = 0; i < partition.backward.size(); ++i) {
     auto const& range = partition.backward[i];
     if (range.count == 0 || range.count > end || range.first != end - range.count) {
-      return text("backward", i, range) + "but must end before layer " + std::to_string(end);
+      return stage_text("backward", i, range) + "but must end before layer " + std::to_string(end);
     }
     end = range.first;
   }
@@ -85,13 +88,23 @@ ROUNDPIPE_INLINE bool covers(Partition const& partition, std::size_t layers) {
 }
 
 ROUNDPIPE_INLINE bool fits(PartitionProblem const& problem, Partition const& partition) {
-  auto const all = [&](StageDirection direction, std::vector<LayerRange> const& ranges) {
-    return std::all_of(ranges.begin(), ranges.end(), [&](LayerRange const& range) {
-      return problem.fits(direction, range);
-    });
+  return !unfit_stage(problem, partition);
+}
+
+ROUNDPIPE_INLINE std::optional<std::string> unfit_stage(PartitionProblem const& problem,
+                                                        Partition const& partition) {
+  auto const find = [&](StageDirection direction,
+                        char const* name,
+                        std::vector<LayerRange> const& ranges) -> std::optional<std::string> {
+    for (std::size_t i = 0; i < ranges.size(); ++i) {
+      if (problem.fits && !problem.fits(direction, ranges[i])) {
+        return detail::stage_text(name, i, ranges[i]) + "and does not fit";
+      }
+    }
+    return std::nullopt;
   };
-  return !problem.fits || (all(StageDirection::forward, partition.forward) &&
-                           all(StageDirection::backward, partition.backward));
+  auto const unfit = find(StageDirection::forward, "forward", partition.forward);
+  return unfit ? unfit : find(StageDirection::backward, "backward", partition.backward);
 }
 
 }  // namespace roundpipe

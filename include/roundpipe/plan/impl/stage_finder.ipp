@@ -7,6 +7,7 @@
 #include <roundpipe/core/error.hpp>
 #include <roundpipe/memory/memory_plan.hpp>
 #include <roundpipe/model/working_set.hpp>
+#include <roundpipe/partition/partition_check.hpp>
 #include <roundpipe/partition/partition_objective.hpp>
 #include <roundpipe/partition/partitioner.hpp>
 #include <roundpipe/plan/plan_options.hpp>
@@ -111,17 +112,32 @@ ROUNDPIPE_INLINE Error StageFinder::refusal(WorkingSetChoice const& choice) cons
     auto const exact = [](PartitionProblem const& problem) {
       return Partitioner{}.partition(problem);
     };
-    smallest = smallest_budget(exact, choice, smallest);
+    smallest = std::max(smallest, smallest_budget(exact, choice, smallest));
   }
   smallest = smallest_budget(partition_, choice, smallest);
-  return Error(Errc::over_budget,
-               "the device budget of " + std::to_string(options_.device_memory) +
-                   " bytes is too small: " +
-                   (held > 0 ? "the process holds " + std::to_string(held) + " there already, "
-                             : std::string()) +
-                   model_.name_of(layer) + " alone needs " + std::to_string(bytes) +
-                   " bytes; the smallest budget that works is " + std::to_string(smallest) +
-                   " bytes (" + format_bytes(smallest) + ")");
+  auto const text =
+      "the device budget of " + std::to_string(options_.device_memory) + " bytes is too small: " +
+      (held > 0 ? "the process holds " + std::to_string(held) + " there already, "
+                : std::string()) +
+      model_.name_of(layer) + " alone needs " + std::to_string(bytes) + " bytes; " +
+      (smallest > 0 ? "the smallest budget that works is " + std::to_string(smallest) + " bytes (" +
+                          format_bytes(smallest) + ")"
+                    : std::string("the partition policy finds stages for no budget"));
+  auto const unfit = unfit_answer(choice);
+  return unfit ? broken_rule("PartitionPolicy::partition",
+                             1,
+                             *unfit + "; " + text,
+                             make_error_code(Errc::over_budget))
+               : Error(Errc::over_budget, text);
+}
+
+ROUNDPIPE_INLINE std::optional<std::string> StageFinder::unfit_answer(
+    WorkingSetChoice const& choice) const {
+  auto const most = options_.device_memory - std::min(options_.device_memory, options_.held_memory);
+  auto const problem =
+      problem_of(choice, modes_.back(), most, most, std::numeric_limits<double>::infinity());
+  auto const answer = partition_if_any([&] { return partition_(problem); });
+  return answer ? unfit_stage(problem, *answer) : std::nullopt;
 }
 
 ROUNDPIPE_INLINE Bytes StageFinder::smallest_budget(PartitionFunction const& partition,
@@ -134,7 +150,11 @@ ROUNDPIPE_INLINE Bytes StageFinder::smallest_budget(PartitionFunction const& par
   };
   auto high = (least + tensor_alignment_bytes - 1) / tensor_alignment_bytes;
   auto low = high - 1;
+  constexpr Bytes most = (Bytes{1} << 60) / tensor_alignment_bytes;
   while (!fits(high)) {
+    if (high > most) {
+      return 0;
+    }
     low = std::exchange(high, high + std::max(high / 8, 2 * (high - low)));
   }
   while (high - low > 1) {
@@ -180,23 +200,31 @@ ROUNDPIPE_INLINE std::optional<StagePlan> StageFinder::fit(PartitionFunction con
   return found;
 }
 
+ROUNDPIPE_INLINE PartitionProblem StageFinder::problem_of(WorkingSetChoice const& choice,
+                                                          Buffering const& buffering,
+                                                          Bytes most,
+                                                          Bytes limit,
+                                                          double longest_s) const {
+  return {.costs = choice.costs,
+          .devices = options_.devices,
+          .micro_batches_per_call = options_.micro_batches_per_round * options_.rounds,
+          .fits =
+              [&choice, &buffering, most, limit, longest_s](StageDirection direction,
+                                                            LayerRange range) {
+                return choice.sizes.bytes(direction, range, buffering) <=
+                           (range.count > 1 ? limit : most) &&
+                       stage_seconds(choice.costs, direction, range) < longest_s;
+              },
+          .micro_batches_per_round = {options_.micro_batches_per_round}};
+}
+
 ROUNDPIPE_INLINE std::optional<Partition> StageFinder::cut(PartitionFunction const& partition,
                                                            WorkingSetChoice const& choice,
                                                            Buffering const& buffering,
                                                            Bytes most,
                                                            Bytes limit,
                                                            double longest_s) const {
-  PartitionProblem const problem{
-      .costs = choice.costs,
-      .devices = options_.devices,
-      .micro_batches_per_call = options_.micro_batches_per_round * options_.rounds,
-      .fits =
-          [&](StageDirection direction, LayerRange range) {
-            return choice.sizes.bytes(direction, range, buffering) <=
-                       (range.count > 1 ? limit : most) &&
-                   stage_seconds(choice.costs, direction, range) < longest_s;
-          },
-      .micro_batches_per_round = {options_.micro_batches_per_round}};
+  auto const problem = problem_of(choice, buffering, most, limit, longest_s);
   return partition_if_any([&] { return partition(problem); });
 }
 

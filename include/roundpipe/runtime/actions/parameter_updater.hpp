@@ -14,6 +14,7 @@
 #include <roundpipe/model/parameter_blocks.hpp>
 #include <roundpipe/optim/clipping.hpp>
 #include <roundpipe/optim/optimizer_needs.hpp>
+#include <roundpipe/optim/step_check.hpp>
 #include <roundpipe/optim/update_pass.hpp>
 #include <roundpipe/runtime/execute/host_lane_work.hpp>
 #include <roundpipe/runtime/execute/run_state.hpp>
@@ -71,9 +72,7 @@ class ParameterUpdater final : public HostLaneWork {
     auto const& call = run.call();
     if (action.kind == ActionKind::gradient_norm) {
       measure_gradient(action.block, call.iteration);
-      if (id == run.program().norms().back()) {  // refuses the step before it changes anything
-        (void)scaler_.factor(call.iteration, call.loss_scale);
-      }
+      scaler_.require_finite(action.block, call.iteration);  // before the step changes anything
     } else {
       update(action.block, call.iteration, call.loss_scale);
     }
@@ -138,6 +137,18 @@ class ParameterUpdater final : public HostLaneWork {
     }
     is_updating_ = false;
     progress_.end_block(step, factor.skips);
+  }
+
+  /// Asks the optimizer for all of step \p step, and changes nothing. Any thread may call it.
+  /// \throws Error as \ref roundpipe::check_step does.
+  void check_step(std::uint64_t step) const {
+    auto const& blocks = memory_.blocks();
+    blocks.for_each([&](BlockTensor parameter) {
+      if (!blocks.blocks[parameter.block.index()].frozen) {
+        auto const name = blocks.name_of(parameter);
+        roundpipe::check_step(optimizer_, blocks.info_of(parameter, name), step);
+      }
+    });
   }
 
   /// Whether step \p step, one of the last two that were measured, has overflowed.

@@ -39,7 +39,7 @@ class Executor {
  public:
   /// \p backend, \p work and all of \p host_lanes must outlive the executor, which has one thread
   /// for each device and host lane. \p cpus says what these are pinned to.
-  /// \throws std::system_error when the machine has no more threads.
+  /// \throws Error as \ref start_thread does.
   Executor(B& backend,
            DeviceWork<B>& work,
            std::vector<HostLaneWork*> const& host_lanes,

@@ -7,6 +7,7 @@
 
 #include <roundpipe/concepts/backend.hpp>
 #include <roundpipe/core/id.hpp>
+#include <roundpipe/core/lane.hpp>
 #include <roundpipe/runtime/execute/device_issuer.hpp>
 #include <roundpipe/runtime/execute/device_work.hpp>
 #include <roundpipe/runtime/execute/graph_run.hpp>
@@ -19,6 +20,7 @@
 #include <roundpipe/system/cpu_plan.hpp>
 #include <roundpipe/system/cpu_set.hpp>
 #include <roundpipe/system/first_error.hpp>
+#include <roundpipe/system/start_thread.hpp>
 
 #include <algorithm>
 #include <cstddef>
@@ -26,6 +28,7 @@
 #include <memory>
 #include <mutex>
 #include <span>
+#include <string>
 #include <thread>
 #include <utility>
 #include <vector>
@@ -68,13 +71,15 @@ class RunThreads {
   RunThreads& operator=(RunThreads const&) = delete;
   ~RunThreads() { join(); }
 
-  /// \throws std::system_error when the machine has no more threads.
+  /// \throws Error as \ref start_thread does.
   void start() {
     for (std::size_t d = 0; d < issuers_.size(); ++d) {
-      threads_.emplace_back([this, d] { issue_all(DeviceId(d)); });
+      threads_.push_back(
+          start_thread("device " + std::to_string(d), [this, d] { issue_all(DeviceId(d)); }));
     }
     for (std::size_t k = 0; k < workers_.size(); ++k) {
-      threads_.emplace_back([this, k] { work_all(k); });
+      threads_.push_back(start_thread(std::string("the host's lane ") + name_of(lanes_[k].kind),
+                                      [this, k] { work_all(k); }));
     }
   }
 

@@ -11,6 +11,7 @@
 #include <roundpipe/config.hpp>
 #include <roundpipe/core/bytes.hpp>
 #include <roundpipe/core/dtype.hpp>
+#include <roundpipe/core/error.hpp>
 #include <roundpipe/core/id.hpp>
 #include <roundpipe/core/layer_context.hpp>
 #include <roundpipe/core/random.hpp>
@@ -23,6 +24,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <map>
+#include <string>
 #include <utility>
 #include <vector>
 
@@ -241,6 +243,22 @@ class LayerProbe {
   std::size_t enqueued_ = 0;  // pairs of passes
   std::size_t finished_ = 0;
 };
+
+/// Calls \p f, in which \p layer runs on \p device.
+/// \throws Error where \p f throws: what it says, behind \p purpose, the layer and the device.
+template <class F>
+void run_probe(char const* purpose,
+               ModelDescription const& description,
+               LayerId layer,
+               DeviceId device,
+               F&& f) {
+  try {
+    f();
+  } catch (...) {
+    throw current_error(std::string(purpose) + " of " + description.name_of(layer.index()) +
+                        ", device " + std::to_string(device.value()) + ": ");
+  }
+}
 
 /// The \p layers layers of \p model, as runs of equal ones.
 template <class Model>

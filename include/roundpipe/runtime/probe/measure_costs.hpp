@@ -84,8 +84,8 @@ template <class Model, Backend B>
 ///
 /// Runs only the first of equal layers, calls layers on a thread of its own, allocates memory for
 /// one layer at a time and frees it again.
-/// \throws Error as the layers and the backend do; std::system_error where the machine has no more
-///         threads.
+/// \throws Error where a layer or the backend throws; the message names the layer; as \ref
+/// start_thread does.
 template <class M, Backend B>
   requires Model<M, typename B::Stream>
 [[nodiscard]] CostModel measure_costs(M const& model,
@@ -97,8 +97,11 @@ template <class M, Backend B>
   std::vector<LayerCost> costs(description.size());
   auto runs = detail::runs_of_equal_layers(model, description.size());
   auto const measure = [&](LayerRange const& run, double run_s) {
-    costs[run.first] = detail::measure_cost(
-        model, backend, description, LayerId(run.first), operands, repetitions, run_s);
+    LayerId const layer(run.first);
+    detail::run_probe("measuring", description, layer, DeviceId(0), [&] {
+      costs[run.first] =
+          detail::measure_cost(model, backend, description, layer, operands, repetitions, run_s);
+    });
   };
   auto const part_s = [&](LayerRange const& run) {  // of a micro-batch
     auto const& cost = costs[run.first];

@@ -26,8 +26,8 @@ namespace roundpipe {
 ///
 /// The layers work in \p lent, one block for each device; nothing else may use the blocks
 /// meanwhile. For a layer that does not fit, this allocates memory and frees it again.
-/// \throws Error as the layers and the backend do; std::system_error where the machine has no more
-///         threads.
+/// \throws Error where a layer or the backend throws; the message names layer and device; as \ref
+/// start_thread does.
 template <class M, Backend B>
   requires Model<M, typename B::Stream>
 void warm_up(M const& model,
@@ -43,17 +43,19 @@ void warm_up(M const& model,
       DeviceId const device(d);
       for (auto const& run : runs) {
         LayerId const layer(run.first);
-        auto const bytes = Probe::bytes_of(description.layers[layer.index()]);
-        auto block = d < lent.size() ? lent[d] : DeviceBytes{};
-        std::optional<decltype(backend.allocate_device(device, bytes))> taken;
-        if (block.size() < bytes) {
-          block = taken.emplace(backend.allocate_device(device, bytes)).bytes();
-        }
-        Probe probe(model, backend, device, description, layer, operands, block);
-        static_cast<void>(probe.forward(false));
-        static_cast<void>(probe.evaluate());
-        static_cast<void>(probe.forward(true));
-        static_cast<void>(probe.backward());
+        detail::run_probe("warm-up", description, layer, device, [&] {
+          auto const bytes = Probe::bytes_of(description.layers[layer.index()]);
+          auto block = d < lent.size() ? lent[d] : DeviceBytes{};
+          std::optional<decltype(backend.allocate_device(device, bytes))> taken;
+          if (block.size() < bytes) {
+            block = taken.emplace(backend.allocate_device(device, bytes)).bytes();
+          }
+          Probe probe(model, backend, device, description, layer, operands, block);
+          static_cast<void>(probe.forward(false));
+          static_cast<void>(probe.evaluate());
+          static_cast<void>(probe.forward(true));
+          static_cast<void>(probe.backward());
+        });
       }
     }
   });

@@ -12,6 +12,7 @@
 #include <roundpipe/core/tensor.hpp>
 #include <roundpipe/memory/host_memory_plan.hpp>
 #include <roundpipe/model/parameter_blocks.hpp>
+#include <roundpipe/optim/step_check.hpp>
 #include <roundpipe/optim/update_pass.hpp>
 #include <roundpipe/runtime/state/rounding_key.hpp>
 #include <roundpipe/runtime/state/training_state.hpp>
@@ -87,6 +88,17 @@ class SerialParameters {
 
   /// The sum of the squares of all gradients: by block, tensors in order, then over blocks.
   [[nodiscard]] double gradient_sum_of_squares() const;
+
+  /// \throws Error where \p optimizer refuses step \p step of a parameter, see \ref check_step.
+  template <Optimizer O>
+  void check_step(O const& optimizer, std::uint64_t step) const {
+    blocks_.for_each([&](BlockTensor parameter) {
+      if (!blocks_.blocks[parameter.block.index()].frozen) {
+        auto const name = blocks_.name_of(parameter);
+        roundpipe::check_step(optimizer, blocks_.info_of(parameter, name), step);
+      }
+    });
+  }
 
   /// One optimizer step over the optimizer copy. What is kept in bf16 is rounded stochastically.
   template <Optimizer O>

@@ -7,6 +7,7 @@
 
 #include <roundpipe/core/bytes.hpp>
 #include <roundpipe/core/dtype.hpp>
+#include <roundpipe/core/error.hpp>
 #include <roundpipe/core/host_tensor.hpp>
 #include <roundpipe/core/id.hpp>
 #include <roundpipe/core/layer_context.hpp>
@@ -75,7 +76,9 @@ class SerialPasses {
       }
       call.random.layer = static_cast<std::uint32_t>(i);
       ForwardContext<Stream> context(stream_, call, tensors);
-      model_->visit(LayerId(i), [&](auto const& layer) { layer.forward(context); });
+      run_named("forward", model, call, [&] {
+        model_->visit(LayerId(i), [&](auto const& layer) { layer.forward(context); });
+      });
       if (finite_ != FinitePasses::none) {
         for_each_written_forward(tensors, examine("forward", model, call));
       }
@@ -103,7 +106,9 @@ class SerialPasses {
       }
       call.random.layer = static_cast<std::uint32_t>(i);
       BackwardContext<Stream> context(stream_, call, tensors);
-      model_->visit(LayerId(i), [&](auto const& layer) { layer.backward(context); });
+      run_named("backward", model, call, [&] {
+        model_->visit(LayerId(i), [&](auto const& layer) { layer.backward(context); });
+      });
       if (finite_ == FinitePasses::all) {
         for_each_written_backward(tensors, examine("backward", model, call));
       }
@@ -120,13 +125,32 @@ class SerialPasses {
     AlignedMemory saved;
   };
 
+  /// "backward of layer 3 (block), micro-batch 0: ".
+  [[nodiscard]] static std::string name_of(std::string const& direction,
+                                           ModelDescription const& model,
+                                           LayerCall const& call) {
+    return direction + " of " + model.name_of(call.random.layer) + ", micro-batch " +
+           std::to_string(call.random.micro_batch) + ": ";
+  }
+
+  /// Runs \p f, in which the layer of \p call works. \throws Error where \p f throws, with a name.
+  template <class F>
+  static void run_named(char const* direction,
+                        ModelDescription const& model,
+                        LayerCall const& call,
+                        F&& f) {
+    try {
+      f();
+    } catch (...) {
+      throw current_error(name_of(direction, model, call));
+    }
+  }
+
   /// Examines what a layer has written in \p call.
   [[nodiscard]] static auto examine(std::string const& direction,
                                     ModelDescription const& model,
                                     LayerCall const& call) {
-    auto const where = direction + " of " + model.name_of(call.random.layer) + ", micro-batch " +
-                       std::to_string(call.random.micro_batch) + ": ";
-    return [where](WrittenTensor const& written) {
+    return [where = name_of(direction, model, call)](WrittenTensor const& written) {
       auto const bytes = written.tensor.bytes();
       require_finite(
           {bytes.device_pointer(), bytes.size()}, written.tensor.dtype(), where + written.title, 0);

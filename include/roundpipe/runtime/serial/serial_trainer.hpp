@@ -75,7 +75,7 @@ class SerialTrainer {
   /// \throws Error (invalid_argument) when \p batch does not have micro-batches x rounds
   ///         micro-batches that fit into the capacity, or not the tensors that layers read;
   ///         (not_finite) when a micro-batch's loss is NaN or infinite: the iteration's gradients
-  ///         are dropped.
+  ///         are dropped; where a layer throws: what that says, behind the layer's name.
   double forward_backward(Batch const& batch) {
     if (batch.size() != options_.micro_batches_per_round * options_.rounds) {
       throw Error(Errc::invalid_argument,
@@ -114,12 +114,15 @@ class SerialTrainer {
   }
 
   /// One optimizer step with the gradients of all calls since the last one.
-  /// \throws Error (invalid_argument) when there was no call; (not_finite) when the gradient's norm
-  ///         is NaN or infinite, which is looked at when clipping is on.
+  /// \throws Error (invalid_argument) when there was no call; where the optimizer refuses the step;
+  ///         (not_finite) when the gradient's norm is NaN or infinite, which is looked at when
+  ///         clipping is on.
   void step() {
-    require(std::exchange(has_gradients_, false),
+    require(has_gradients_,
             Errc::invalid_argument,
             "step() needs a forward_backward() since the step before");
+    parameters_.check_step(optimizer_, steps_ + 1);
+    has_gradients_ = false;  // the step takes them
     GradientScalerOptions const verdict{options_.clip_norm, options_.loss_scale.has_value()};
     auto const squares = verdict.measures() ? parameters_.gradient_sum_of_squares() : 0.0;
     auto const factor = step_factor(verdict, steps_ + 1, squares, loss_scale_.value());

@@ -16,6 +16,7 @@
 #include <roundpipe/core/tensor.hpp>
 #include <roundpipe/model/batch.hpp>
 #include <roundpipe/model/batch_layout.hpp>
+#include <roundpipe/model/model_description.hpp>
 
 #include <cstddef>
 #include <cstdint>
@@ -68,16 +69,29 @@ void stage_tensors(std::span<HostTensor const> tensors, TensorTable const& table
 
 namespace detail {
 
+/// The terms of one micro-batch, as layer \c number counts them.
 struct CountLossTerms {
+  std::size_t number;
   std::span<HostTensor const> side_inputs;
   BatchShape shape;
   template <class L>
   std::int64_t operator()(L const& layer) const {
+    std::int64_t terms = 0;  // the description has refused a model that ends without a loss
     if constexpr (LossLayer<L>) {
-      return layer.loss_terms(side_inputs, shape);
-    } else {
-      return 0;  // the description has refused such a model
+      auto const who = [&] {
+        return numbered_name(number, name_of(layer)) + ": Layer::loss_terms";
+      };
+      try {
+        terms = layer.loss_terms(side_inputs, shape);
+      } catch (...) {
+        auto const error = current_error("", Errc::invalid_argument);
+        throw broken_rule(who(), 13, error.message(), error.code(), error.where());
+      }
+      if (terms < 0 || terms > most_loss_terms) {
+        throw broken_rule(who(), 13, "it is " + std::to_string(terms));
+      }
     }
+    return terms;
   }
 };
 
@@ -85,15 +99,13 @@ struct CountLossTerms {
 
 /// How many terms \p model's loss sums over one micro-batch.
 /// \param side_inputs_of_last_layer in the order of that layer's table, for the extents \p shape.
-/// \throws Error (invalid_argument) for a negative number, and what the layer throws.
+/// \throws Error (invalid_argument) where the layer breaks rule 13 of \ref Layer.
 template <class Model>
 [[nodiscard]] std::int64_t count_loss_terms(Model const& model,
                                             BatchShape shape,
                                             std::span<HostTensor const> side_inputs_of_last_layer) {
-  auto const terms = model.visit(LayerId(model.layer_count() - 1),
-                                 detail::CountLossTerms{side_inputs_of_last_layer, shape});
-  require(terms >= 0, Errc::invalid_argument, "a loss layer counts a negative number of terms");
-  return terms;
+  auto const last = model.layer_count() - 1;
+  return model.visit(LayerId(last), detail::CountLossTerms{last, side_inputs_of_last_layer, shape});
 }
 
 /// The same summed over all micro-batches of \p batch; \p layout at any extents.

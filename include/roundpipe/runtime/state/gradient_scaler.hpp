@@ -51,6 +51,13 @@ class GradientScaler {
   /// Adds the sum of squares of a block's gradient. The sum over blocks is in their order.
   void add(BlockId block, std::uint64_t step, double squares);
 
+  /// Refuses the step for a block's own gradient, so that the error can name it.
+  /// \throws Error (not_finite) for a sum of squares that is not finite, unless the step is to be
+  ///         skipped then.
+  void require_finite(BlockId block, std::uint64_t step) const {
+    (void)step_factor(options_, step, squares_[block.index()], 1);
+  }
+
   [[nodiscard]] StepFactor factor(std::uint64_t step, double loss_scale) const {
     return step_factor(options_, step, sum_, loss_scale);
   }

@@ -3,16 +3,16 @@
 #pragma once
 
 #include <roundpipe/system/on_own_thread.hpp>
+#include <roundpipe/system/start_thread.hpp>
 
 #include <exception>
 #include <functional>
-#include <thread>
 
 namespace roundpipe::detail {
 
 ROUNDPIPE_INLINE void on_own_thread(std::function<void()> const& f) {
   std::exception_ptr error;
-  std::thread([&] {
+  start_thread("work on a device", [&] {
     try {
       f();
     } catch (...) {

@@ -4,6 +4,7 @@
 
 #include <roundpipe/core/span.hpp>
 #include <roundpipe/system/cpu_set.hpp>
+#include <roundpipe/system/start_thread.hpp>
 #include <roundpipe/system/worker_pool.hpp>
 
 #include <algorithm>
@@ -83,7 +84,7 @@ ROUNDPIPE_INLINE void WorkerPool::move_pages([[maybe_unused]] std::byte const* b
 ROUNDPIPE_INLINE void WorkerPool::start(std::size_t threads) {
   try {
     for (std::size_t i = 1; i < threads; ++i) {
-      workers_.emplace_back([this, i, threads] { work(i, threads); });
+      workers_.push_back(start_thread("a worker", [this, i, threads] { work(i, threads); }));
     }
   } catch (...) {
     stop();

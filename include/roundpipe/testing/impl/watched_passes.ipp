@@ -10,7 +10,6 @@
 
 #include <algorithm>
 #include <cstddef>
-#include <exception>
 #include <initializer_list>
 #include <string>
 #include <utility>
@@ -32,10 +31,8 @@ ROUNDPIPE_INLINE Outcome WatchedPasses::run(Outcome const& from, LayerPass const
   Outcome result{from.layout, {}};
   try {
     result.image = run_(*from.layout, from.image, pass);
-  } catch (Error const& error) {
-    throw throws(error.message());
-  } catch (std::exception const& error) {
-    throw throws(error.what());
+  } catch (...) {
+    throw throws(current_error("").message());
   }
   check_untouched(from, result, pass);
   return result;

@@ -44,4 +44,13 @@ TEST_CASE("an exception that is not an Error becomes a device fault") {
   CHECK(error.message() == one.program.label(ActionId(0)) + ": odd");
 }
 
+TEST_CASE("what is thrown may be no exception at all") {
+  OneAction one;
+  auto const error =
+      error_of([&] { run_located(one.run, ActionId(0), ", device 1", [] { throw 5; }); });
+  CHECK(error.code() == Errc::device_fault);
+  CHECK(error.message() ==
+        one.program.label(ActionId(0)) + ", device 1: an exception that is not a std::exception");
+}
+
 }  // namespace run_located_test

@@ -6,6 +6,7 @@
 #include <roundpipe/backend/host_backend.hpp>
 #include <roundpipe/model/sequential.hpp>
 #include <support/error_of.hpp>
+#include <support/faulty_layer.hpp>
 #include <support/toy_model.hpp>
 
 #include <doctest/doctest.h>
@@ -125,6 +126,17 @@ TEST_CASE("measuring takes memory for one layer at a time") {
   HostBackend smaller(machine);
   CHECK(error_of([&] { (void)measure_costs(model, smaller, description); }).code() ==
         std::errc::not_enough_memory);
+}
+
+TEST_CASE("a layer that throws when it is measured is named") {
+  for (auto const& fault : FaultyLayer::all()) {
+    Sequential const model{ToyInput{}, repeat(2, FaultyLayer{fault}), ToyLoss{}};
+    HostBackend backend{{.devices = 2}};
+    auto const error =
+        error_of([&] { (void)measure_costs(model, backend, describe(model, BatchShape{2, 5})); });
+    CHECK(error.code() == fault.code);
+    CHECK(error.message() == "measuring of layer 1 (toy scale), device 0: " + fault.message);
+  }
 }
 
 }  // namespace measure_costs_test

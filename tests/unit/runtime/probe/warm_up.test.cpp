@@ -6,6 +6,7 @@
 #include <roundpipe/backend/host_backend.hpp>
 #include <roundpipe/model/sequential.hpp>
 #include <support/error_of.hpp>
+#include <support/faulty_layer.hpp>
 #include <support/toy_model.hpp>
 
 #include <doctest/doctest.h>
@@ -88,6 +89,17 @@ TEST_CASE("lent memory is used, and new memory is taken only when it does not su
     CHECK(error.code() == std::errc::not_enough_memory);
   }
   CHECK_NOTHROW(warm_up(model, backend, description, 2));
+}
+
+TEST_CASE("a layer that throws in its warm-up is named, with its device") {
+  for (auto const& fault : FaultyLayer::all()) {
+    Sequential const model{ToyInput{}, repeat(2, FaultyLayer{fault}), ToyLoss{}};
+    HostBackend backend{{.devices = 2}};
+    auto const error =
+        error_of([&] { (void)warm_up(model, backend, describe(model, BatchShape{2, 5}), 2); });
+    CHECK(error.code() == fault.code);
+    CHECK(error.message() == "warm-up of layer 1 (toy scale), device 0: " + fault.message);
+  }
 }
 
 }  // namespace warm_up_test

@@ -4,6 +4,7 @@
 
 #include <roundpipe/runtime/weights_digest.hpp>
 #include <support/error_of.hpp>
+#include <support/faulty_layer.hpp>
 #include <support/layer_archetype.hpp>
 #include <support/toy_model.hpp>
 
@@ -702,6 +703,32 @@ TEST_CASE("invalid arguments are refused") {
     trainer.forward_backward(data.batch());
     trainer.step();
     CHECK(code([&] { trainer.step(); }) == Errc::invalid_argument);
+  }
+}
+
+TEST_CASE("a layer that throws is named, and the training continues") {
+  using test::FaultyLayer;
+  ToyData const data(2, {1, 2}, 1);
+  for (auto const& fault : FaultyLayer::all()) {
+    bool throws = true;
+    auto const at_times = [&](auto const& f) {
+      return [&throws, f](HostStream& stream) {
+        if (throws && f) {
+          f(stream);
+        }
+      };
+    };
+    FaultyLayer const layer{{at_times(fault.forward), at_times(fault.backward)}};
+    SerialTrainer trainer{Sequential{test::ToyInput{}, layer, test::ToyLoss{}},
+                          Descent{},
+                          SerialOptions{.capacity = {1, 2}, .micro_batches_per_round = 2}};
+    auto const error = error_of([&] { trainer.forward_backward(data.batch()); });
+    CHECK(error.code() == fault.code);
+    auto const direction = std::string(fault.forward ? "forward" : "backward");
+    CHECK(error.message().find(direction + " of layer 1 (toy scale), micro-batch 0: ") == 0);
+    throws = false;
+    trainer.forward_backward(data.batch());
+    trainer.step();
   }
 }
 

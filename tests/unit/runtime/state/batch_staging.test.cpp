@@ -11,9 +11,13 @@
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
+#include <functional>
+#include <limits>
 #include <numeric>
 #include <span>
+#include <stdexcept>
 #include <string>
+#include <utility>
 #include <vector>
 
 namespace batch_staging_test {
@@ -130,13 +134,30 @@ TEST_CASE("the last layer counts the loss terms, from its own side inputs") {
   CHECK(count_loss_terms(model, {1, 2}, second) == 1);
 }
 
-TEST_CASE("a negative number of loss terms is refused") {
-  struct Negative : test::ToyLoss {
-    std::int64_t loss_terms(std::span<HostTensor const>, BatchShape) const { return -1; }
+TEST_CASE("a number of loss terms that cannot be is refused, by layer and rule") {
+  struct Any : test::ToyLoss {
+    std::function<std::int64_t()> count;
+    std::int64_t loss_terms(std::span<HostTensor const>, BatchShape) const { return count(); }
   };
-  CHECK(error_of([] {
-          static_cast<void>(count_loss_terms(Sequential{Negative{}}, {1, 1}, {}));
-        }).code() == Errc::invalid_argument);
+  auto const refusal = [](std::function<std::int64_t()> count) {
+    Any loss;
+    loss.count = std::move(count);
+    return error_of(
+        [&] { (void)count_loss_terms(Sequential{test::ToyInput{}, loss}, {1, 1}, {}); });
+  };
+  std::string const broken = "layer 1 (toy loss): Layer::loss_terms breaks rule 13: ";
+  for (std::int64_t const terms :
+       {std::int64_t{-1}, most_loss_terms + 1, std::numeric_limits<std::int64_t>::max()}) {
+    auto const error = refusal([terms] { return terms; });
+    CHECK(error.code() == Errc::invalid_argument);
+    CHECK(error.message() == broken + "it is " + std::to_string(terms));
+  }
+  for (std::int64_t const terms : {std::int64_t{0}, most_loss_terms}) {
+    CHECK(refusal([terms] { return terms; }).message() == "nothing was thrown");
+  }
+  auto const thrown = refusal([]() -> std::int64_t { throw std::range_error("no labels"); });
+  CHECK(thrown.code() == Errc::invalid_argument);
+  CHECK(thrown.message() == broken + "no labels");
 }
 
 TEST_CASE("the factor of a loss is one over its terms, and 0 without terms") {

@@ -47,4 +47,24 @@ TEST_CASE("the verdicts of the last steps are kept while the next step is measur
   CHECK_FALSE(verdict.factor(2, 1).skips);
 }
 
+TEST_CASE("the block whose gradient is not finite is told from the others") {
+  ParameterBlocks blocks;
+  blocks.blocks.resize(3);
+  GradientScaler clips(blocks, {.clip_norm = 1});
+  auto const refusal = [&](std::size_t block, std::uint64_t step) {
+    return error_of([&] { clips.require_finite(BlockId(block), step); });
+  };
+  clips.add(BlockId(0), 4, 1);
+  CHECK(refusal(0, 4).message() == "nothing was thrown");
+  clips.add(BlockId(1), 4, std::numeric_limits<double>::quiet_NaN());
+  CHECK(refusal(1, 4).code() == Errc::not_finite);
+  CHECK(refusal(1, 4).message() == "the gradient's norm at step 4 is not finite");
+  // What the failed step has left is of no concern to the next one.
+  clips.add(BlockId(0), 4, 1);
+  CHECK(refusal(0, 4).message() == "nothing was thrown");
+  GradientScaler skips(blocks, {.clip_norm = 1, .skips_overflows = true});
+  skips.add(BlockId(2), 1, std::numeric_limits<double>::infinity());
+  CHECK_NOTHROW(skips.require_finite(BlockId(2), 1));
+}
+
 }  // namespace gradient_scaler_test

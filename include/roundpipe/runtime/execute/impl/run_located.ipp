@@ -8,7 +8,6 @@
 #include <roundpipe/runtime/execute/run_located.hpp>
 #include <roundpipe/runtime/execute/run_state.hpp>
 
-#include <exception>
 #include <string>
 
 namespace roundpipe {
@@ -18,16 +17,7 @@ namespace detail {
 [[noreturn]] ROUNDPIPE_INLINE void rethrow_located(RunState const& run,
                                                    ActionId id,
                                                    std::string const& where) {
-  auto const located = [&](char const* reason) {
-    return run.program().label(id) + where + ": " + reason;
-  };
-  try {
-    throw;
-  } catch (Error const& error) {
-    throw Error(error.code(), located(error.message().c_str()), error.where());
-  } catch (std::exception const& error) {
-    throw Error(Errc::device_fault, located(error.what()));
-  }
+  throw current_error(run.program().label(id) + where + ": ");
 }
 
 }  // namespace detail
