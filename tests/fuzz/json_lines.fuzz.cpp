@@ -19,7 +19,7 @@ using namespace roundpipe::test;
 std::string text_of(std::vector<MadeDocument> const& documents) {
   std::string text;
   for (auto const& document : documents) {
-    auto const add = [&](char const* field, Numbers const& numbers) {
+    auto const add = [&](char const* field, Tokens const& numbers) {
       text += field;
       for (std::size_t i = 0; i < numbers.size(); ++i) {
         text += (i == 0 ? "" : ",") + std::to_string(numbers[i]);

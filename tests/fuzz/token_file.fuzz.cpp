@@ -88,8 +88,8 @@ void try_file(std::string_view file, std::size_t context) {
     view.require_below(view.vocabulary(), "its own");
     TokenRows const rows(view, {.context = context});
     std::size_t labels_of_rows = 0;
-    Numbers tokens(context);
-    Numbers labels(context);
+    Tokens tokens(context);
+    Tokens labels(context);
     for (std::uint64_t row = 0; row < rows.size(); ++row) {
       rows.copy(row, RowEnd::predicts, tokens, labels);
       labels_of_rows += context - static_cast<std::size_t>(

@@ -14,7 +14,7 @@
 
 namespace {
 
-void print(char const* name, roundpipe::test::Numbers const& numbers) {
+void print(char const* name, roundpipe::test::Tokens const& numbers) {
   std::printf("\"%s\": [", name);
   for (std::size_t i = 0; i < numbers.size(); ++i) {
     std::printf("%s%d", i == 0 ? "" : ", ", numbers[i]);

@@ -30,8 +30,8 @@ namespace {
 
 /// A row as a batch has it, without padding at its end.
 struct Row {
-  Numbers tokens;
-  Numbers labels;
+  Tokens tokens;
+  Tokens labels;
   friend bool operator==(Row const&, Row const&) = default;
 };
 

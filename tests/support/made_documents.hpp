@@ -19,12 +19,12 @@
 
 namespace roundpipe::test {
 
-using Numbers = std::vector<std::int32_t>;
+using Tokens = std::vector<std::int32_t>;
 
 /// A document: its tokens, and their labels as files have them.
 struct MadeDocument {
-  Numbers tokens;
-  Numbers labels;  // none: the tokens
+  Tokens tokens;
+  Tokens labels;  // none: the tokens
 };
 
 /// Documents of \p sizes tokens. Token i of all documents is \p first + i, so that a test can tell
@@ -76,7 +76,7 @@ inline std::vector<MadeDocument> documents_of(TokenDocuments const& view) {
   std::vector<MadeDocument> documents;
   for (std::uint64_t d = 0; d < view.documents(); ++d) {
     auto const range = view.document(d);
-    MadeDocument document{Numbers(range.size()), Numbers(range.size())};
+    MadeDocument document{Tokens(range.size()), Tokens(range.size())};
     view.copy_tokens(range.first, document.tokens);
     view.copy_labels(range.first, document.labels);
     documents.push_back(document);

@@ -57,8 +57,8 @@ TEST_CASE("batches are those of the dataset, whatever is read ahead by how many 
 
 TEST_CASE("a loader goes on from the position of another, with batches of another size") {
   auto const data = made_dataset();
-  Numbers through;
-  Numbers resumed;
+  Tokens through;
+  Tokens resumed;
   BatchLoader whole(data, {.rows = 12, .micro_batch_rows = 4}, data.position());
   for (int step = 0; step < 5; ++step) {
     auto const& batch = whole.next();
@@ -83,7 +83,7 @@ TEST_CASE("a position of another dataset is refused") {
 }
 
 TEST_CASE("a bad token is the error of its batch") {
-  Numbers const tokens{1, 2, 3, 4, 5, 60, 7, 8};
+  Tokens const tokens{1, 2, 3, 4, 5, 60, 7, 8};
   DatasetOptions options;
   options.context = 2;
   options.shuffles = false;

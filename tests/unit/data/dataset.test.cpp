@@ -40,21 +40,21 @@ DatasetOptions options_of(std::uint64_t context) {
 }
 
 /// The tokens and the labels of \p count rows of the training from \p position on.
-std::pair<Numbers, Numbers> read_rows(Dataset const& data,
+std::pair<Tokens, Tokens> read_rows(Dataset const& data,
                                       std::uint64_t position,
                                       std::uint64_t count) {
   TokenBatch batch;
   data.read(position, {.rows = count, .micro_batch_rows = count}, batch);
-  return {Numbers(batch.tokens().begin(), batch.tokens().end()),
-          Numbers(batch.labels().begin(), batch.labels().end())};
+  return {Tokens(batch.tokens().begin(), batch.tokens().end()),
+          Tokens(batch.labels().begin(), batch.labels().end())};
 }
 
-std::pair<Numbers, Numbers> read_held_out(Dataset const& data) {
+std::pair<Tokens, Tokens> read_held_out(Dataset const& data) {
   TokenBatch batch;
   auto const count = data.held_out_rows();
   CHECK(data.read_held_out(0, {.rows = count, .micro_batch_rows = count}, batch) == count);
-  return {Numbers(batch.tokens().begin(), batch.tokens().end()),
-          Numbers(batch.labels().begin(), batch.labels().end())};
+  return {Tokens(batch.tokens().begin(), batch.tokens().end()),
+          Tokens(batch.labels().begin(), batch.labels().end())};
 }
 
 }  // namespace
@@ -104,7 +104,7 @@ TEST_CASE("shuffled, an epoch still has every token once") {
     CHECK_FALSE(std::is_sorted(tokens.begin(), tokens.end()));
     std::sort(tokens.begin(), tokens.end());
     tokens.erase(std::remove(tokens.begin(), tokens.end(), 0), tokens.end());  // padding, and one
-    Numbers wanted;
+    Tokens wanted;
     for (std::int32_t token = 1; token < 60; ++token) {
       wanted.push_back(token);
     }
@@ -128,7 +128,7 @@ TEST_CASE("what is held out is never trained on, not even as a label") {
       auto const [tokens, labels] = read_rows(data, 0, 4 * data.rows_per_epoch());
       auto const sources = data.held_out(0).held_out() + data.held_out(1).held_out();
       CHECK(data.held_out_rows() == sources);
-      auto const set_of = [](Numbers const& a, Numbers const& b) {
+      auto const set_of = [](Tokens const& a, Tokens const& b) {
         std::set<std::int32_t> numbers(a.begin(), a.end());
         numbers.insert(b.begin(), b.end());
         numbers.erase(ignored_label);
@@ -156,7 +156,7 @@ TEST_CASE("held-out rows come file by file, and end") {
   auto const all = read_held_out(data).first;
   CHECK(std::is_sorted(all.begin(), all.end()));
   TokenBatch batch;
-  Numbers parts;
+  Tokens parts;
   std::uint64_t at = 0;
   while (auto const count = data.read_held_out(at, {.rows = 2, .micro_batch_rows = 2}, batch)) {
     parts.insert(parts.end(), batch.tokens().begin(), batch.tokens().end());
@@ -184,10 +184,10 @@ TEST_CASE("rows of documents are padded to the context, or to the longest of the
   data.read(0, {.rows = 6, .micro_batch_rows = 2}, batch);
   CHECK(batch.shapes() == std::vector<BatchShape>{{2, 8}, {2, 12}, {2, 16}});
   CHECK(batch.predictions() == 2 + 4 + 8 + 0 + 16 + 15);
-  CHECK(Numbers(batch.tokens().begin(), batch.tokens().begin() + 16) ==
-        Numbers{0, 1, 2, 7, 7, 7, 7, 7, 3, 4, 5, 6, 7, 7, 7, 7});
-  CHECK(Numbers(batch.labels().begin(), batch.labels().begin() + 8) ==
-        Numbers{1, 2, -100, -100, -100, -100, -100, -100});
+  CHECK(Tokens(batch.tokens().begin(), batch.tokens().begin() + 16) ==
+        Tokens{0, 1, 2, 7, 7, 7, 7, 7, 3, 4, 5, 6, 7, 7, 7, 7});
+  CHECK(Tokens(batch.labels().begin(), batch.labels().begin() + 8) ==
+        Tokens{1, 2, -100, -100, -100, -100, -100, -100});
   data.read(0, {.rows = 3, .micro_batch_rows = 1}, batch);
   CHECK(batch.shapes() == std::vector<BatchShape>{{1, 4}, {1, 8}, {1, 12}});
 
@@ -296,7 +296,7 @@ TEST_CASE(
           "'second': token 24 is 1024, and the model's vocabulary has 1024 tokens");
   }
   // A file that lies about its vocabulary.
-  Numbers const tokens{1, 2, 3, 50, 4};
+  Tokens const tokens{1, 2, 3, 50, 4};
   auto const lying = [&] {
     return std::vector<DataSource>{{TokenDocuments(
         {.name = "lies", .vocabulary = 50, .tokens = std::as_bytes(std::span(tokens))})}};
@@ -306,7 +306,7 @@ TEST_CASE(
   CHECK(contains(error_of([&] { Dataset(lying(), options); }).message(), "'lies': token 3 is 50"));
   options.reads_all = false;
   Dataset const data(lying(), options);
-  CHECK(read_rows(data, 0, 1).first == Numbers{1, 2});
+  CHECK(read_rows(data, 0, 1).first == Tokens{1, 2});
   CHECK(contains(error_of([&] { (void)read_rows(data, 1, 1); }).message(), "token 3 is 50"));
 }
 

@@ -29,8 +29,8 @@ TEST_CASE("a file is opened by what it begins with, whatever its name") {
     CHECK(source.weight == 2.5);
     auto const documents = documents_of(source.documents);
     REQUIRE(documents.size() == 1);
-    CHECK(documents[0].tokens == Numbers{1, 2, 3});
-    CHECK(documents[0].labels == Numbers{-100, 2, 3});
+    CHECK(documents[0].tokens == Tokens{1, 2, 3});
+    CHECK(documents[0].labels == Tokens{-100, 2, 3});
   }
   CHECK(error_of([&] { (void)open_data(folder.path / "none"); }).code() ==
         std::errc::no_such_file_or_directory);

@@ -23,8 +23,8 @@ using namespace roundpipe::test;
 namespace {
 
 struct Row {
-  Numbers tokens;
-  Numbers labels;
+  Tokens tokens;
+  Tokens labels;
   friend bool operator==(Row const&, Row const&) = default;
 };
 
@@ -32,7 +32,7 @@ Row row_of(TokenRows const& rows,
            std::uint64_t row,
            std::size_t length,
            RowEnd end = RowEnd::predicts) {
-  Row result{Numbers(length, 12345), Numbers(length, 12345)};
+  Row result{Tokens(length, 12345), Tokens(length, 12345)};
   rows.copy(row, end, result.tokens, result.labels);
   return result;
 }
@@ -83,7 +83,7 @@ TEST_CASE("every context predicts each token but the first of each document once
     for (auto const packing : {RowPacking::packed, RowPacking::document_per_row}) {
       TokenRows const rows(arrays.view(), {.context = context, .packing = packing});
       std::vector<std::pair<int, int>> predictions;
-      Numbers tokens;
+      Tokens tokens;
       for (std::uint64_t r = 0; r < rows.size(); ++r) {
         auto const row = row_of(rows, r, static_cast<std::size_t>(context));
         for (std::size_t i = 0; i < row.tokens.size(); ++i) {
@@ -95,7 +95,7 @@ TEST_CASE("every context predicts each token but the first of each document once
           }
         }
       }
-      Numbers wanted_tokens;
+      Tokens wanted_tokens;
       std::vector<std::pair<int, int>> wanted;
       for (auto const& document : documents) {
         auto const size = packing == RowPacking::packed

@@ -47,11 +47,11 @@ TEST_CASE("lines become documents, with labels where there are some") {
       "{\"labels\": [-100, 7], \"input_ids\": [6, 2147483647]}\r\n"
       "{ \"input_ids\" : [ 0 ] , \"labels\" : [ 0 ] , \"attention_mask\" : [ 1 ] }");
   REQUIRE(documents.size() == 3);
-  CHECK(documents[0].tokens == Numbers{1, 2, 3});
-  CHECK(documents[0].labels == Numbers{1, 2, 3});
-  CHECK(documents[1].tokens == Numbers{6, 2147483647});
-  CHECK(documents[1].labels == Numbers{-100, 7});
-  CHECK(documents[2].tokens == Numbers{0});
+  CHECK(documents[0].tokens == Tokens{1, 2, 3});
+  CHECK(documents[0].labels == Tokens{1, 2, 3});
+  CHECK(documents[1].tokens == Tokens{6, 2147483647});
+  CHECK(documents[1].labels == Tokens{-100, 7});
+  CHECK(documents[2].tokens == Tokens{0});
 }
 
 TEST_CASE("other fields are skipped, whatever they hold") {
@@ -60,7 +60,7 @@ TEST_CASE("other fields are skipped, whatever they hold") {
       "\"o\": {\"input_ids\": [9], \"deep\": [[{}], {\"labels\": []}]}, \"a\": [1, [2, {}]], "
       "\"input_ids\": [4, 5], \"e\": [], \"eo\": {}, \"labels\": [4, 5]}");
   REQUIRE(documents.size() == 1);
-  CHECK(documents[0].tokens == Numbers{4, 5});
+  CHECK(documents[0].tokens == Tokens{4, 5});
   auto const deep = std::string(100'000, '[') + std::string(100'000, ']');
   CHECK(parse("{\"deep\": " + deep + ", \"input_ids\": [4]}").size() == 1);
 }

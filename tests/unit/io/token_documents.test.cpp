@@ -53,10 +53,10 @@ TEST_CASE("arrays of both widths are read at any alignment") {
     CHECK(view.document(1) == TokenRange{2, 5});
     CHECK(view.document(1).size() == 3);
     auto const read = documents_of(view);
-    CHECK(read[0].tokens == Numbers{1, 65535});
-    CHECK(read[0].labels == Numbers{-100, 65535});
-    CHECK(read[1].tokens == Numbers{3, 4, 5});
-    CHECK(read[1].labels == Numbers{3, -100, 5});
+    CHECK(read[0].tokens == Tokens{1, 65535});
+    CHECK(read[0].labels == Tokens{-100, 65535});
+    CHECK(read[1].tokens == Tokens{3, 4, 5});
+    CHECK(read[1].labels == Tokens{3, -100, 5});
   }
 }
 
@@ -67,9 +67,9 @@ TEST_CASE("without documents all tokens are one, and without labels they are the
   CHECK(view.documents() == 1);
   CHECK(view.document(0) == TokenRange{0, 3});
   CHECK_FALSE(view.has_labels());
-  Numbers labels(2);
+  Tokens labels(2);
   view.copy_labels(1, labels);
-  CHECK(labels == Numbers{8, 9});
+  CHECK(labels == Tokens{8, 9});
   view.copy_tokens(3, {});
 }
 
@@ -91,7 +91,7 @@ TEST_CASE("a token outside of the vocabulary is named with its file, where it is
   tokens[9500] = 77;
   TokenDocuments const view(
       {.name = "f.tokens", .vocabulary = 77, .tokens = std::as_bytes(std::span(tokens))});
-  Numbers part(3);
+  Tokens part(3);
   view.copy_tokens(8997, part);
   for (auto const first : {8998, 9000}) {
     auto const error = error_of([&] { view.copy_tokens(static_cast<std::uint64_t>(first), part); });

@@ -80,10 +80,10 @@ TEST_CASE("a file is mapped, and its view outlives a move") {
   for (auto const& documents : {view, moved.view()}) {
     auto const read = documents_of(documents);
     REQUIRE(read.size() == 2);
-    CHECK(read[0].tokens == Numbers{1, 299});
-    CHECK(read[0].labels == Numbers{1, 299});
-    CHECK(read[1].tokens == Numbers{5, 6, 7});
-    CHECK(read[1].labels == Numbers{-100, 6, 7});
+    CHECK(read[0].tokens == Tokens{1, 299});
+    CHECK(read[0].labels == Tokens{1, 299});
+    CHECK(read[1].tokens == Tokens{5, 6, 7});
+    CHECK(read[1].labels == Tokens{-100, 6, 7});
   }
   CHECK(begins_well(good_file()));
   CHECK_FALSE(begins_well("RPTOKEN"));

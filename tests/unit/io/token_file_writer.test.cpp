@@ -71,9 +71,9 @@ TEST_CASE("the format of the file has not changed") {
   TemporaryFolder const folder;
   auto const path = folder.path / "data.tokens";
   TokenFileWriter writer(path, 300);
-  writer.add(Numbers{1, 299});
-  writer.append(Numbers{5, 6}, Numbers{-100, 6});
-  writer.append(Numbers{7});
+  writer.add(Tokens{1, 299});
+  writer.append(Tokens{5, 6}, Tokens{-100, 6});
+  writer.append(Tokens{7});
   writer.end_document();
   CHECK(writer.tokens() == 5);
   CHECK(writer.documents() == 2);
@@ -124,18 +124,18 @@ TEST_CASE("what a file cannot hold is refused, and nothing is appended") {
   };
   CHECK(contains(refusal([&] { writer.end_document(); }), "no open document"));
   CHECK(contains(refusal([&] { writer.finish(); }), "no document"));
-  writer.add(Numbers{1, 2});
-  CHECK(contains(refusal([&] { writer.add(Numbers{3, 100}); }), "token 3 is 100: want 0 to 99"));
-  CHECK(contains(refusal([&] { writer.add(Numbers{-1}); }), "token 2 is -1"));
-  CHECK(contains(refusal([&] { writer.add(Numbers{3}, Numbers{4}); }),
+  writer.add(Tokens{1, 2});
+  CHECK(contains(refusal([&] { writer.add(Tokens{3, 100}); }), "token 3 is 100: want 0 to 99"));
+  CHECK(contains(refusal([&] { writer.add(Tokens{-1}); }), "token 2 is -1"));
+  CHECK(contains(refusal([&] { writer.add(Tokens{3}, Tokens{4}); }),
                  "label 2 is 4: want -100, or the token, 3"));
-  CHECK(contains(refusal([&] { writer.add(Numbers{3, 4}, Numbers{3}); }), "a label for each"));
-  CHECK(contains(refusal([&] { writer.add(Numbers{}); }), "no open document"));
-  writer.append(Numbers{9});
+  CHECK(contains(refusal([&] { writer.add(Tokens{3, 4}, Tokens{3}); }), "a label for each"));
+  CHECK(contains(refusal([&] { writer.add(Tokens{}); }), "no open document"));
+  writer.append(Tokens{9});
   CHECK(contains(refusal([&] { writer.finish(); }), "has not ended"));
   writer.end_document();
   writer.finish();
-  CHECK(contains(refusal([&] { writer.add(Numbers{3}); }), "is finished"));
+  CHECK(contains(refusal([&] { writer.add(Tokens{3}); }), "is finished"));
   CHECK(contains(refusal([&] { writer.finish(); }), "is finished"));
   check_equal(documents_of(TokenFile(path).view()), {{{1, 2}, {}}, {{9}, {}}});
 }
@@ -145,13 +145,13 @@ TEST_CASE("without the end there is no file, and an old one stays until the new 
   auto const path = folder.path / "data.tokens";
   {
     TokenFileWriter writer(path, 100);
-    writer.add(Numbers{1, 2});
+    writer.add(Tokens{1, 2});
   }
   CHECK(std::filesystem::is_empty(folder.path));
   write_token_file(path, {{{1, 2}, {}}}, 100);
   {
     TokenFileWriter writer(path, 100);
-    writer.add(Numbers{3});
+    writer.add(Tokens{3});
     check_equal(documents_of(TokenFile(path).view()), {{{1, 2}, {}}});
     writer.finish();
   }
