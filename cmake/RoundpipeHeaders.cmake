@@ -345,6 +345,7 @@ set(ROUNDPIPE_CUDA_HOST_HEADERS
   include/roundpipe/cuda/device/driver_function.hpp
   include/roundpipe/cuda/device/error.hpp
   include/roundpipe/cuda/device/event.hpp
+  include/roundpipe/cuda/device/known_speeds.hpp
   include/roundpipe/cuda/device/link_speed.hpp
   include/roundpipe/cuda/device/other_processes.hpp
   include/roundpipe/cuda/device/pinned_memory.hpp

@@ -20,6 +20,7 @@
 #include <roundpipe/cuda/device/current_device.hpp>
 #include <roundpipe/cuda/device/device.hpp>
 #include <roundpipe/cuda/device/device_memory.hpp>
+#include <roundpipe/cuda/device/known_speeds.hpp>
 #include <roundpipe/cuda/device/link_speed.hpp>
 #include <roundpipe/cuda/device/other_processes.hpp>
 #include <roundpipe/cuda/device/pinned_memory.hpp>
@@ -101,7 +102,9 @@ class CudaBackend {
       open(device);
     }
     if (options_.measures_links) {
-      set_shared_speed(properties_, measure_shared_speed(options_.devices));
+      auto const measure = [](auto const& devices) { return measure_shared_speed(devices); };
+      auto& known = resources().get<KnownSpeeds>();
+      set_shared_speed(properties_, known.shared(options_.devices, measure));
     }
     used_ = std::vector<std::atomic<Bytes>>(device_count());
   }
@@ -249,7 +252,8 @@ class CudaBackend {
                       " reserved for the context)");
     }
     if (options_.measures_links) {
-      auto const link = measure_link(device);
+      auto const measure = [](DeviceId measured) { return measure_link(measured); };
+      auto const link = resources().get<KnownSpeeds>().link(device, measure);
       properties.upload_bytes_per_second = link.upload_bytes_per_second;
       properties.download_bytes_per_second = link.download_bytes_per_second;
     }

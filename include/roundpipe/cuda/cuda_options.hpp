@@ -44,10 +44,12 @@ struct CudaBackendOptions {
   /// then for all that its plan's ledger wants, in slabs of at most 64 GiB. The memory must outlive
   /// the slabs; the backend never uses a part of it twice.
   std::vector<HostBytes> pinned{};
-  bool measures_links = true;   ///< Whether to time copies, for plans and forecasts.
+  /// Whether to time copies, for plans and forecasts: once for all backends that share resources.
+  bool measures_links = true;
   bool waits_on_device = true;  ///< False: issuing threads wait for fences, as with old drivers.
   /// Handles of libraries and chosen algorithms to share with other backends, so that all of them
-  /// compute the same bits. Null: the backend has its own, and chooses for itself.
+  /// compute the same bits; and speeds of links, which are measured once. Null: the backend has its
+  /// own, and chooses for itself.
   std::shared_ptr<CudaResources> resources{};
 };
 
