@@ -2,6 +2,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include <roundpipe/runtime/state/initialize.hpp>
 
+#include <roundpipe/core/random.hpp>
+
 #include <doctest/doctest.h>
 
 #include <cmath>
