@@ -237,7 +237,8 @@ class PlainTraining {
     compute_.record(rounded_);
     down_.wait(rounded_);
     for (std::size_t b = 0; b < gradients_.size(); ++b) {
-      down_.copy(memory_.landing(blocks_.blocks[b].uses.front(), iteration), rounded_gradients_[b]);
+      down_.copy(memory_.landing(blocks_.blocks[b].uses.front(), rp::RoundId(0), iteration),
+                 rounded_gradients_[b]);
     }
     down_.record(downloaded_[iteration % 2]);
   }

@@ -21,7 +21,6 @@
 #include <roundpipe/cuda/device/device.hpp>
 #include <roundpipe/cuda/device/device_memory.hpp>
 #include <roundpipe/cuda/device/known_speeds.hpp>
-#include <roundpipe/cuda/device/link_speed.hpp>
 #include <roundpipe/cuda/device/other_processes.hpp>
 #include <roundpipe/cuda/device/pinned_memory.hpp>
 #include <roundpipe/cuda/device/shared_speed.hpp>
@@ -102,9 +101,8 @@ class CudaBackend {
       open(device);
     }
     if (options_.measures_links) {
-      auto const measure = [](auto const& devices) { return measure_shared_speed(devices); };
       auto& known = resources().get<KnownSpeeds>();
-      set_shared_speed(properties_, known.shared(options_.devices, measure));
+      set_shared_speed(properties_, known.shared(options_.devices));
     }
     used_ = std::vector<std::atomic<Bytes>>(device_count());
   }
@@ -252,8 +250,7 @@ class CudaBackend {
                       " reserved for the context)");
     }
     if (options_.measures_links) {
-      auto const measure = [](DeviceId measured) { return measure_link(measured); };
-      auto const link = resources().get<KnownSpeeds>().link(device, measure);
+      auto const link = resources().get<KnownSpeeds>().link(device);
       properties.upload_bytes_per_second = link.upload_bytes_per_second;
       properties.download_bytes_per_second = link.download_bytes_per_second;
     }

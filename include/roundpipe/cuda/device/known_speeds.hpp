@@ -26,11 +26,18 @@ class KnownSpeeds {
     return known(links_, device, measure);
   }
 
+  [[nodiscard]] LinkSpeed link(DeviceId device) {
+    return link(device, [](DeviceId measured) { return measure_link(measured); });
+  }
+
   /// Of \p devices together, named in this order: what `measure(devices)` says at the first call.
   /// \throws As \ref link.
   template <class F>
   [[nodiscard]] SharedSpeed shared(std::vector<DeviceId> const& devices, F&& measure) {
     return known(shared_, devices, measure);
+  }
+  [[nodiscard]] SharedSpeed shared(std::vector<DeviceId> const& devices) {
+    return shared(devices, [](auto const& measured) { return measure_shared_speed(measured); });
   }
 
  private:
