@@ -23,7 +23,9 @@ class AtomicFile {
   /// Creates the file beside \p path. \throws Error like \ref File::create.
   explicit AtomicFile(std::filesystem::path path);
   AtomicFile(AtomicFile&& other) noexcept;
-  AtomicFile& operator=(AtomicFile&&) = delete;
+  AtomicFile& operator=(AtomicFile&& other) noexcept;
+  AtomicFile(AtomicFile const&) = delete;
+  AtomicFile& operator=(AtomicFile const&) = delete;
   /// Removes the file unless it was committed.
   ~AtomicFile();
 

@@ -136,7 +136,7 @@ class CheckpointWriter {
       if (name == detail::index_name ||
           (name.starts_with("model") && name.ends_with(".safetensors"))) {
         throw Error(Errc::invalid_argument,
-                    in_quotes(path_.string()) + " already holds weights: " + in_quotes(name) +
+                    path_in_quotes(path_) + " already holds weights: " + in_quotes(name) +
                         "; choose another folder, or remove them");
       }
     }
@@ -149,8 +149,8 @@ class CheckpointWriter {
     auto const found = by_name_.find(name);
     if (found == by_name_.end()) {
       throw Error(Errc::invalid_argument,
-                  "the checkpoint " + in_quotes(path_.string()) +
-                      " was announced without a tensor " + in_quotes(name));
+                  "the checkpoint " + path_in_quotes(path_) + " was announced without a tensor " +
+                      in_quotes(name));
     }
     return *found->second;
   }

@@ -25,6 +25,8 @@ class File {
   File(File&& other) noexcept
       : path_(std::move(other.path_)), descriptor_(std::exchange(other.descriptor_, -1)) {}
   File& operator=(File&& other) noexcept;
+  File(File const&) = delete;
+  File& operator=(File const&) = delete;
   ~File();
 
   /// Opens \p path for reading.

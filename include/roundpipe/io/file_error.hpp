@@ -15,8 +15,18 @@
 
 namespace roundpipe {
 
+namespace detail {
+
+/// \p text with '?' in place of control characters.
+[[nodiscard]] std::string printable(std::string_view text);
+
+}  // namespace detail
+
 /// \p text in quotes, for messages: control characters become '?', and a long text is cut.
 [[nodiscard]] std::string in_quotes(std::string_view text);
+
+/// The name of a file in quotes, for messages: in whole, but control characters become '?'.
+[[nodiscard]] std::string path_in_quotes(std::filesystem::path const& path);
 
 /// The error of a call of the system that failed: its code is the system's \p number (an errno),
 /// and its message is "cannot \p action 'FILE'".

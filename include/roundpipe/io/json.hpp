@@ -13,7 +13,6 @@
 
 #include <nlohmann/json.hpp>
 
-#include <algorithm>
 #include <cstddef>
 #include <filesystem>
 #include <set>
@@ -37,10 +36,7 @@ namespace detail {
   if (auto const end = text.find("] "); end != std::string_view::npos) {
     text.remove_prefix(end + 2);
   }
-  std::string fault(text.substr(0, 300));
-  std::replace_if(
-      fault.begin(), fault.end(), [](unsigned char c) { return c < 0x20 || c == 0x7f; }, '?');
-  return fault;
+  return printable(text.substr(0, 300));
 }
 
 /// \throws Error (bad_file) when \p text holds a NUL, at which nlohmann/json would stop reading, or

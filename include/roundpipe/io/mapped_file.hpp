@@ -30,6 +30,8 @@ class MappedFile {
   MappedFile(MappedFile&& other) noexcept
       : file_(std::move(other.file_)), bytes_(std::exchange(other.bytes_, {})) {}
   MappedFile& operator=(MappedFile&& other) noexcept;
+  MappedFile(MappedFile const&) = delete;
+  MappedFile& operator=(MappedFile const&) = delete;
   ~MappedFile();
 
   [[nodiscard]] File const& file() const noexcept { return file_; }

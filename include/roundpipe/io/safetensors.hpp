@@ -51,10 +51,8 @@ class SafetensorsFile {
   [[nodiscard]] std::optional<StoredTensor> find(std::string_view name) const noexcept {
     auto const& entries = content_->header.entries;
     auto const& order = content_->by_name;
-    auto const at = std::lower_bound(
-        order.begin(), order.end(), name, [&](std::size_t i, std::string_view wanted) {
-          return entries[i].tensor.name < wanted;
-        });
+    auto const at = std::ranges::lower_bound(
+        order, name, {}, [&](std::size_t i) -> std::string_view { return entries[i].tensor.name; });
     if (at == order.end() || entries[*at].tensor.name != name) {
       return std::nullopt;
     }
@@ -77,8 +75,8 @@ class SafetensorsFile {
       for (std::size_t i = 0; i < by_name.size(); ++i) {
         by_name[i] = i;
       }
-      std::sort(by_name.begin(), by_name.end(), [&](std::size_t a, std::size_t b) {
-        return header.entries[a].tensor.name < header.entries[b].tensor.name;
+      std::ranges::sort(by_name, {}, [&](std::size_t i) -> std::string_view {
+        return header.entries[i].tensor.name;
       });
     }
 

@@ -85,7 +85,7 @@ inline void place_entries(std::vector<SafetensorsEntry>& entries,
                  to_string(entry.tensor) + " takes " + std::to_string(want.bytes));
     }
   }
-  std::stable_sort(entries.begin(), entries.end(), [](auto const& a, auto const& b) {
+  std::ranges::stable_sort(entries, [](auto const& a, auto const& b) {
     return std::tie(a.begin, a.end) < std::tie(b.begin, b.end);
   });
   Bytes end = 0;
@@ -156,6 +156,17 @@ inline void place_entries(std::vector<SafetensorsEntry>& entries,
 /// multiple of 8. \throws Error (invalid_argument) when a name or text is no UTF-8, or the text
 /// is longer than the format allows.
 [[nodiscard]] inline std::string safetensors_header_text(SafetensorsHeader const& header) {
+  auto const require_room = [](Bytes bytes) {
+    require(bytes <= most_safetensors_header_bytes,
+            Errc::invalid_argument,
+            "the header of a safetensors file takes more than the 100 MB that the format allows; "
+            "write fewer tensors into a file");
+  };
+  Bytes least = 0;  // strings grow when they become JSON
+  for (auto const& [key, value] : header.metadata) {
+    least += key.size() + value.size();
+  }
+  require_room(least);
   std::string text = "{";
   auto const add = [&](std::string const& key, nlohmann::ordered_json const& value) {
     text += (text.size() == 1 ? "" : ",") + json_text(nlohmann::json(key)) + ":" + json_text(value);
@@ -171,10 +182,7 @@ inline void place_entries(std::vector<SafetensorsEntry>& entries,
   }
   text += '}';
   text.resize(align_up(text.size(), 8), ' ');
-  require(text.size() <= most_safetensors_header_bytes,
-          Errc::invalid_argument,
-          "the header of a safetensors file takes more than the 100 MB that the format allows; "
-          "write fewer tensors into a file");
+  require_room(text.size());
   std::uint64_t const length = text.size();
   std::string result(sizeof length, '\0');
   std::memcpy(result.data(), &length, sizeof length);
@@ -197,7 +205,7 @@ inline void place_entries(std::vector<SafetensorsEntry>& entries,
     auto const* const type = find_file_dtype(tensor.dtype);
     return type == nullptr ? 0 : type - file_dtypes.data() + 1;
   };
-  std::sort(tensors.begin(), tensors.end(), [&](TensorInfo const& a, TensorInfo const& b) {
+  std::ranges::sort(tensors, [&](TensorInfo const& a, TensorInfo const& b) {
     return rank(a) != rank(b) ? rank(a) > rank(b) : a.name < b.name;
   });
   SafetensorsHeader header{{}, std::move(metadata), 0};
@@ -218,8 +226,8 @@ inline void place_entries(std::vector<SafetensorsEntry>& entries,
     header.entries.push_back({std::move(tensor), end, end + checked.bytes});
     end += checked.bytes;
   }
-  std::sort(names.begin(), names.end());
-  if (auto const twice = std::adjacent_find(names.begin(), names.end()); twice != names.end()) {
+  std::ranges::sort(names);
+  if (auto const twice = std::ranges::adjacent_find(names); twice != names.end()) {
     throw Error(Errc::invalid_argument,
                 "a safetensors file cannot hold two tensors " + in_quotes(*twice));
   }

@@ -45,7 +45,7 @@ class SafetensorsWriter {
     for (std::size_t i = 0; i < header_.entries.size(); ++i) {
       by_name_.emplace_back(header_.entries[i].tensor.name, i);
     }
-    std::sort(by_name_.begin(), by_name_.end());
+    std::ranges::sort(by_name_);
     file_.file().reserve(header_.file_bytes());
     auto const text = safetensors_header_text(header_);
     file_.file().write_at(0, std::as_bytes(std::span(text)));
@@ -73,7 +73,7 @@ class SafetensorsWriter {
       throw Error(Errc::invalid_argument,
                   "bytes " + std::to_string(offset) + " to " +
                       std::to_string(offset + bytes.size()) + " were written to tensor " +
-                      in_quotes(name) + " of " + in_quotes(path().string()) + ", which has " +
+                      in_quotes(name) + " of " + path_in_quotes(path()) + ", which has " +
                       std::to_string(size));
     }
     file_.file().write_at(header_.data_begin + entry.begin + offset, bytes);
@@ -87,7 +87,7 @@ class SafetensorsWriter {
       auto const written = written_[i].load(std::memory_order_relaxed);
       if (written != entry.end - entry.begin) {
         throw Error(Errc::invalid_argument,
-                    "tensor " + in_quotes(entry.tensor.name) + " of " + in_quotes(path().string()) +
+                    "tensor " + in_quotes(entry.tensor.name) + " of " + path_in_quotes(path()) +
                         " has " + std::to_string(entry.end - entry.begin) + " bytes, but " +
                         std::to_string(written) + " were written");
       }
@@ -105,14 +105,11 @@ class SafetensorsWriter {
 
  private:
   [[nodiscard]] std::size_t index_of(std::string_view name) const {
-    auto const at = std::lower_bound(
-        by_name_.begin(), by_name_.end(), name, [](auto const& entry, std::string_view wanted) {
-          return entry.first < wanted;
-        });
+    auto const at =
+        std::ranges::lower_bound(by_name_, name, {}, [](auto const& entry) { return entry.first; });
     if (at == by_name_.end() || at->first != name) {
-      throw Error(
-          Errc::invalid_argument,
-          in_quotes(path().string()) + " was announced without a tensor " + in_quotes(name));
+      throw Error(Errc::invalid_argument,
+                  path_in_quotes(path()) + " was announced without a tensor " + in_quotes(name));
     }
     return at->second;
   }

@@ -89,6 +89,9 @@ void send_elements(TensorWrite const& write,
                    HostBytes scratch,
                    ByteSink const& sink);
 
+/// Checks that the tensor \p announced to a writer is \p tensor.
+void require_same(TensorInfo const& tensor, TensorInfo const& announced);
+
 /// Hands the bytes [first, first + count) of \p tensor to \p sink, unchanged.
 void send_bytes(
     StoredTensor const& tensor, Bytes first, Bytes count, HostBytes scratch, ByteSink const& sink);
@@ -117,11 +120,14 @@ void write_tensors(Writer& writer, std::span<TensorWrite const> writes, WorkerPo
 
 /// Writes each of \p tensors to \p writer, byte for byte, with all threads of \p pool: also those
 /// whose types no layer knows. The writer must have been told of them by their \ref
-/// StoredTensor::info. \throws Error with the system's code when reading fails; and the writer's.
+/// StoredTensor::info.
+/// \throws Error (invalid_argument), before anything is written, when it was told something else;
+///         with the system's code when reading fails; and the writer's own.
 template <TensorWriter Writer>
 void copy_tensors(Writer& writer, std::span<StoredTensor const> tensors, WorkerPool& pool) {
   std::vector<detail::Sliced> items;
   for (auto const& tensor : tensors) {
+    detail::require_same(tensor.info(), writer.info(tensor.info().name));
     items.push_back({tensor.size_bytes(), 1});
   }
   detail::for_each_slice(

@@ -11,6 +11,7 @@
 
 #include <cstddef>
 #include <filesystem>
+#include <iterator>
 #include <string>
 #include <system_error>
 #include <utility>
@@ -47,8 +48,11 @@ TEST_CASE("a file that is not committed leaves nothing") {
     AtomicFile file(path);
     file.file().write_at(0, bytes_of("new"));
     CHECK(files_in(folder.path) == 2);
-    AtomicFile const moved(std::move(file));
+    AtomicFile moved(std::move(file));
     CHECK(moved.path() == path);
+    AtomicFile other(folder.path / "other");
+    other = std::move(moved);
+    CHECK(other.path() == path);
   }
   CHECK(content_of(path) == "old");
   CHECK(files_in(folder.path) == 1);

@@ -9,6 +9,7 @@
 
 #include <doctest/doctest.h>
 
+#include <cstddef>
 #include <filesystem>
 #include <string>
 #include <system_error>

@@ -7,6 +7,7 @@
 #include <doctest/doctest.h>
 
 #include <cerrno>
+#include <cstddef>
 #include <string>
 #include <system_error>
 
@@ -39,6 +40,13 @@ TEST_CASE("a cut parts no character") {
   CHECK(cut(0).size() == 2 + 120 + 3);
   CHECK(cut(1).size() == 2 + 118 + 3);
   CHECK(cut(2).size() == 2 + 119 + 3);
+}
+
+TEST_CASE("names of files are one line, and whole") {
+  std::string const name(300, 'x');
+  CHECK(path_in_quotes(name + "\n") == "'" + name + "?'");
+  CHECK(contains(bad_file(name + ".safetensors", "a", "b").message(), ".safetensors': a b"));
+  CHECK(contains(file_error("open", name + ".json", ENOENT).message(), ".json'"));
 }
 
 TEST_CASE("errors of the system carry its code, what was tried, and the file") {

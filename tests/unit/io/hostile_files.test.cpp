@@ -213,7 +213,7 @@ Hostile weight_map(std::string const& entries, std::string const& refusal) {
 
 std::vector<Hostile> hostile_indices() {
   auto const outside = [](std::string const& name) {
-    return weight_map(R"("w":")" + name + "\"", "weight_map of tensor 'w' is ");
+    return weight_map(R"("w":")" + name + "\"", ", which names no .safetensors file of the folder");
   };
   return {
       {"", "the text is no JSON: "},

@@ -9,6 +9,7 @@
 #include <doctest/doctest.h>
 
 #include <cstddef>
+#include <cstdint>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -148,7 +149,7 @@ TEST_CASE("what no file can hold is not laid out") {
                  "larger than files can be"));
   CHECK(contains(refusal_of({{"\xff", "U8", {1}}}), "JSON cannot hold a string"));
   CHECK(contains(refusal_of({}, {{"key", "\xff"}}), "JSON cannot hold a string"));
-  CHECK(contains(refusal_of({}, {{"key", std::string(100'000'000, 'x')}}), "100 MB"));
+  CHECK(contains(refusal_of({}, {{"key", std::string(100'000'001, 'x')}}), "100 MB"));
 }
 
 }  // namespace safetensors_header_test

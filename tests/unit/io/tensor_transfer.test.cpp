@@ -17,6 +17,7 @@
 
 #include <atomic>
 #include <cstddef>
+#include <cstdint>
 #include <filesystem>
 #include <span>
 #include <string>
@@ -55,7 +56,7 @@ std::vector<std::byte> as_type(std::vector<float> const& values, DType type) {
 }
 
 /// Sizes of less than a slice, of some slices, and of slices and a bit; and nothing.
-std::vector<std::size_t> const sizes{1, 0, 5'000'000, 4U << 20U, 33'000, (4U << 20U) + 1, 7};
+std::vector<std::size_t> const sizes{1, 0, 1'200'000, 1U << 20U, 33'000, (2U << 20U) + 1, 7};
 
 }  // namespace
 
@@ -76,7 +77,7 @@ TEST_CASE("tensors of all floating types are written and read as any other, by a
       writes.push_back({name, memory.back(), type});
     }
     auto const path = folder.path / std::to_string(threads);
-    CheckpointWriter writer(path, tensors, {.most_file_bytes = 20'000'000});
+    CheckpointWriter writer(path, tensors, {.most_file_bytes = 5'000'000});
     CHECK(writer.size() > 1);
     write_tensors(writer, writes, pool);
     writer.finish();
@@ -154,6 +155,21 @@ TEST_CASE("tensors of every type are carried over byte for byte, by any threads"
     writer.finish();
     CHECK(content_of(folder.path / "to") == content_of(folder.path / "from"));
   }
+}
+
+TEST_CASE("a tensor is carried over as what it is, and as nothing else") {
+  TemporaryFolder const folder;
+  WorkerPool pool(2);
+  SafetensorsFile const from(put_file(
+      folder.path / "from",
+      safetensors_of(header_of(R"("dtype":"I16","shape":[2],"data_offsets":[0,4])"), "abcd")));
+  std::vector<StoredTensor> const stored{from[0]};
+  SafetensorsWriter writer(folder.path / "to", {{"w", "U8", {4}}});
+  auto const error = error_of([&] { copy_tensors(writer, stored, pool); });
+  CHECK(error.code() == Errc::invalid_argument);
+  CHECK(contains(error.message(), "tensor 'w' is I16[2], but was announced as U8[4]"));
+  SafetensorsWriter other(folder.path / "to", {{"v", "I16", {2}}});
+  CHECK(error_of([&] { copy_tensors(other, stored, pool); }).code() == Errc::invalid_argument);
 }
 
 TEST_CASE("integers are read and written as they are, and as nothing else") {
@@ -252,6 +268,23 @@ TEST_CASE("slices cover all elements once, and none begins after an error") {
   CHECK(slices == 1);
   detail::for_each_slice({}, pool, [&](auto...) { ++slices; });
   CHECK(slices == 1);
+}
+
+TEST_CASE("one thread's error keeps the others from beginning more") {
+  WorkerPool pool(2);
+  constexpr std::size_t many = 100'000'000;
+  std::atomic<std::size_t> slices = 0;
+  CHECK_THROWS_AS(
+      detail::for_each_slice({{many * 4'194'304, 1}},
+                             pool,
+                             [&](std::size_t, std::size_t first, std::size_t, HostBytes) {
+                               ++slices;
+                               if (first == 0) {
+                                 throw Error(Errc::aborted, "no more");
+                               }
+                             }),
+      Error);
+  CHECK(slices < many);
 }
 
 TEST_CASE("reading takes no memory but the tensors' own" * doctest::skip(has_shadow_memory)) {

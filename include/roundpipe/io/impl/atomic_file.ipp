@@ -37,6 +37,12 @@ ROUNDPIPE_INLINE AtomicFile::AtomicFile(std::filesystem::path path) : path_(std:
 ROUNDPIPE_INLINE AtomicFile::AtomicFile(AtomicFile&& other) noexcept
     : path_(std::move(other.path_)), file_(std::move(other.file_)) {}
 
+ROUNDPIPE_INLINE AtomicFile& AtomicFile::operator=(AtomicFile&& other) noexcept {
+  std::swap(path_, other.path_);
+  std::swap(file_, other.file_);
+  return *this;
+}
+
 ROUNDPIPE_INLINE AtomicFile::~AtomicFile() {
   if (file_.descriptor() >= 0) {
     (void)::unlink(file_.path().c_str());

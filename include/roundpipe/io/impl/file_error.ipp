@@ -15,6 +15,17 @@
 
 namespace roundpipe {
 
+namespace detail {
+
+ROUNDPIPE_INLINE std::string printable(std::string_view text) {
+  std::string result(text);
+  std::replace_if(
+      result.begin(), result.end(), [](unsigned char c) { return c < 0x20 || c == 0x7f; }, '?');
+  return result;
+}
+
+}  // namespace detail
+
 ROUNDPIPE_INLINE std::string in_quotes(std::string_view text) {
   constexpr std::size_t most_bytes = 120;
   auto const continues = [&](std::size_t at) {  // a character that began before
@@ -24,12 +35,11 @@ ROUNDPIPE_INLINE std::string in_quotes(std::string_view text) {
   while (end < text.size() && end > 0 && continues(end)) {
     --end;
   }
-  std::string result = "'";
-  for (char const c : text.substr(0, end)) {
-    auto const code = static_cast<unsigned char>(c);
-    result += code < 0x20 || code == 0x7f ? '?' : c;
-  }
-  return result + (end < text.size() ? "...'" : "'");
+  return "'" + detail::printable(text.substr(0, end)) + (end < text.size() ? "...'" : "'");
+}
+
+ROUNDPIPE_INLINE std::string path_in_quotes(std::filesystem::path const& path) {
+  return "'" + detail::printable(path.string()) + "'";
 }
 
 ROUNDPIPE_INLINE Error file_error(std::string const& action,
@@ -37,7 +47,7 @@ ROUNDPIPE_INLINE Error file_error(std::string const& action,
                                   int number,
                                   std::source_location where) {
   return {std::error_code(number, std::generic_category()),
-          "cannot " + action + " " + in_quotes(file.string()),
+          "cannot " + action + " " + path_in_quotes(file),
           where};
 }
 
@@ -45,7 +55,7 @@ ROUNDPIPE_INLINE Error bad_file(std::string const& file,
                                 std::string const& field,
                                 std::string const& fault,
                                 std::source_location where) {
-  return {Errc::bad_file, in_quotes(file) + ": " + field + " " + fault, where};
+  return {Errc::bad_file, path_in_quotes(file) + ": " + field + " " + fault, where};
 }
 
 }  // namespace roundpipe

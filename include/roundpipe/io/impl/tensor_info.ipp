@@ -114,8 +114,7 @@ ROUNDPIPE_INLINE CheckedBytes checked_bytes(TensorInfo const& tensor) {
     if (extent < 0) {
       return {0, "shape", "has the extent " + std::to_string(extent)};
     }
-    if (__builtin_mul_overflow(bits, static_cast<std::uint64_t>(extent), &bits) ||
-        bits / 8 > detail::most_file_bytes) {
+    if (__builtin_mul_overflow(bits, static_cast<std::uint64_t>(extent), &bits)) {
       return {0, "shape", "is " + to_string(tensor) + ", which no file can hold"};
     }
   }

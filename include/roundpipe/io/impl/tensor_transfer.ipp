@@ -126,6 +126,14 @@ ROUNDPIPE_INLINE void send_elements(TensorWrite const& write,
   }
 }
 
+ROUNDPIPE_INLINE void require_same(TensorInfo const& tensor, TensorInfo const& announced) {
+  if (tensor != announced) {
+    throw Error(Errc::invalid_argument,
+                "tensor " + in_quotes(tensor.name) + " is " + to_string(tensor) +
+                    ", but was announced as " + to_string(announced));
+  }
+}
+
 ROUNDPIPE_INLINE void send_bytes(
     StoredTensor const& tensor, Bytes first, Bytes count, HostBytes scratch, ByteSink const& sink) {
   for (Bytes done = 0; done < count; done += scratch.size()) {
