@@ -101,8 +101,8 @@ class CudaBackend {
       open(device);
     }
     if (options_.measures_links) {
-      auto& known = resources().get<KnownSpeeds>();
-      set_shared_speed(properties_, known.shared(options_.devices));
+      auto const shared = resources().get<KnownSpeeds>().shared(options_.devices);
+      set_shared_speed(properties_, shared);
     }
     used_ = std::vector<std::atomic<Bytes>>(device_count());
   }
