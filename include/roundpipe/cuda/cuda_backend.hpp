@@ -101,8 +101,7 @@ class CudaBackend {
       open(device);
     }
     if (options_.measures_links) {
-      auto const shared = resources().get<KnownSpeeds>().shared(options_.devices);
-      set_shared_speed(properties_, shared);
+      set_shared_speed(properties_, resources().get<KnownSpeeds>().shared(options_.devices));
     }
     used_ = std::vector<std::atomic<Bytes>>(device_count());
   }
