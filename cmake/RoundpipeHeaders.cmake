@@ -319,6 +319,7 @@ set(ROUNDPIPE_EXTRA_HEADERS
   include/roundpipe/nn/transformer_block_parameters.hpp
   include/roundpipe/nn/transformer_config.hpp
   include/roundpipe/architectures/architecture.hpp
+  include/roundpipe/architectures/checkpoint_weights.hpp
   include/roundpipe/architectures/config_fields.hpp
   include/roundpipe/architectures/decoder_fields.hpp
   include/roundpipe/architectures/known_architectures.hpp

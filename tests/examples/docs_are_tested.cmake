@@ -54,3 +54,4 @@ check_page(docs/05_partitioner.md tests/examples/docs/docs_partitioner.test.cpp)
 check_page(docs/07_own_backend.md
   tests/examples/docs/docs.test.cpp tests/cuda/docs.test.cpp examples/own_kernel.cu)
 check_page(docs/08_optimizers.md tests/examples/docs/docs_optimizers.test.cpp)
+check_page(docs/10_real_models.md tests/examples/docs/docs_real_models.test.cpp)

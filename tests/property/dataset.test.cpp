@@ -125,7 +125,7 @@ Case any_case() {
   return result;
 }
 
-std::vector<Row> read_rows(Dataset const& data, std::uint64_t first, BatchCut const& cut) {
+std::vector<Row> read_rows(Dataset const& data, std::uint64_t first, BatchRows const& cut) {
   TokenBatch batch;
   data.read(first, cut, batch);
   return rows_of(batch);
@@ -194,8 +194,8 @@ TEST_CASE(
     auto position = data.position();
     std::vector<Row> parts;
     while (position.rows < rows) {
-      BatchCut const cut{.rows = std::min(any_number("batch", 1, 17), rows - position.rows),
-                         .micro_batch_rows = any_number("micro-batch", 1, 5)};
+      BatchRows const cut{.rows = std::min(any_number("batch", 1, 17), rows - position.rows),
+                          .micro_batch_rows = any_number("micro-batch", 1, 5)};
       auto const batches = any_number("batches", 1, 3);
       BatchLoader loader(
           again,

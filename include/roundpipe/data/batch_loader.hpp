@@ -29,7 +29,7 @@ class BatchLoader {
   /// Batches of \p cut from \p position on. \p dataset must outlive this.
   /// \throws Error (invalid_argument) when \p position is of another dataset, and as \ref Prefetch.
   BatchLoader(Dataset const& dataset,
-              BatchCut const& cut,
+              BatchRows const& cut,
               DataPosition const& position,
               PrefetchOptions const& options = {})
       : dataset_((dataset.require_own(position), dataset)),
@@ -56,7 +56,7 @@ class BatchLoader {
   }
 
   Dataset const& dataset_;
-  BatchCut cut_;
+  BatchRows cut_;
   std::uint64_t first_row_;
   Prefetch<TokenBatch> batches_;  // last: its threads read the members above
 };

@@ -53,7 +53,7 @@ struct DatasetOptions {
 };
 
 /// How many rows a batch has, and how it is cut.
-struct BatchCut {
+struct BatchRows {
   std::uint64_t rows = 1;
   std::uint64_t micro_batch_rows = 1;  ///< The last micro-batch of a batch has what is left.
 };
@@ -99,11 +99,11 @@ class Dataset {
 
   /// Fills \p batch with the rows of the training from number \p position on.
   /// \throws Error (invalid_argument) for a cut with 0 rows, and as \ref TokenRows::copy.
-  void read(std::uint64_t position, BatchCut const& cut, TokenBatch& batch) const;
+  void read(std::uint64_t position, BatchRows const& cut, TokenBatch& batch) const;
   /// Fills \p batch with held-out rows from number \p index on: as many as \p cut says, or as there
   /// are left. \returns how many these are; with 0, \p batch is as it was.
   /// \throws Error as \ref read.
-  std::uint64_t read_held_out(std::uint64_t index, BatchCut const& cut, TokenBatch& batch) const;
+  std::uint64_t read_held_out(std::uint64_t index, BatchRows const& cut, TokenBatch& batch) const;
 
   /// The position of a training behind \p rows rows.
   [[nodiscard]] DataPosition position(std::uint64_t rows = 0) const noexcept {
@@ -115,7 +115,7 @@ class Dataset {
   void require_own(DataPosition const& position) const;
 
  private:
-  void fill(std::vector<RowPlace> const& places, BatchCut const& cut, TokenBatch& batch) const;
+  void fill(std::vector<RowPlace> const& places, BatchRows const& cut, TokenBatch& batch) const;
   [[nodiscard]] std::uint64_t fingerprint(std::vector<DataSource> const& sources) const noexcept;
 
   DatasetOptions options_;

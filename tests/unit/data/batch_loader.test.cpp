@@ -37,7 +37,7 @@ Dataset made_dataset(std::uint64_t seed = 4) {
 
 TEST_CASE("batches are those of the dataset, whatever is read ahead by how many threads") {
   auto const data = made_dataset();
-  BatchCut const cut{.rows = 5, .micro_batch_rows = 2};
+  BatchRows const cut{.rows = 5, .micro_batch_rows = 2};
   for (std::size_t const threads : {1, 3}) {
     for (std::size_t const depth : {1, 4}) {
       BatchLoader loader(data, cut, data.position(3), {depth, threads});

@@ -75,7 +75,7 @@ TEST_CASE("a transformer learns what follows what from packed and from padded ro
     options.held_out_every = 5;
     options.vocabulary = static_cast<std::uint64_t>(vocabulary);
     Dataset const data({source_of(documents_of_a_rule())}, options);
-    BatchCut const cut{.rows = 8, .micro_batch_rows = 4};
+    BatchRows const cut{.rows = 8, .micro_batch_rows = 4};
     auto trainer = made_trainer();
     BatchLoader loader(data, cut, data.position());
     for (int step = 0; step < 100; ++step) {

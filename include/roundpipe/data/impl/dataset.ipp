@@ -113,7 +113,7 @@ ROUNDPIPE_INLINE RowPlace Dataset::held_out_row(std::uint64_t index) const noexc
 }
 
 ROUNDPIPE_INLINE void Dataset::read(std::uint64_t position,
-                                    BatchCut const& cut,
+                                    BatchRows const& cut,
                                     TokenBatch& batch) const {
   std::vector<RowPlace> places;
   for (std::uint64_t i = 0; i < cut.rows; ++i) {
@@ -123,7 +123,7 @@ ROUNDPIPE_INLINE void Dataset::read(std::uint64_t position,
 }
 
 ROUNDPIPE_INLINE std::uint64_t Dataset::read_held_out(std::uint64_t index,
-                                                      BatchCut const& cut,
+                                                      BatchRows const& cut,
                                                       TokenBatch& batch) const {
   auto const end = held_out_rows();
   std::vector<RowPlace> places;
@@ -147,7 +147,7 @@ ROUNDPIPE_INLINE void Dataset::require_own(DataPosition const& position) const {
 }
 
 ROUNDPIPE_INLINE void Dataset::fill(std::vector<RowPlace> const& places,
-                                    BatchCut const& cut,
+                                    BatchRows const& cut,
                                     TokenBatch& batch) const {
   require(!places.empty() && cut.micro_batch_rows > 0,
           Errc::invalid_argument,
