@@ -22,9 +22,9 @@ namespace roundpipe::detail {
 /// Adds accumulations as soon as what they add up has landed: round by round, and in each a block's
 /// uses in layer order.
 ///
-/// Where parameters are fixed (\ref CallContext::has_fixed_parameters), they wait until all of a
-/// round has landed; reason: the next slot's parameters go up meanwhile, its compute waits for
-/// them, and a host that sums slows copies down.
+/// Where parameters are fixed (\ref CallContext::has_fixed_parameters) on several devices, sums
+/// wait until all of a round has landed; reason: meanwhile the next slots' parameters go up,
+/// compute waits for them, and all devices share the host's memory with the sums.
 class GradientSums {
  public:
   /// \p call must outlive this.
