@@ -10,6 +10,7 @@
 
 #include <CLI/CLI.hpp>
 
+#include <cstddef>
 #include <string>
 
 namespace examples {
@@ -42,6 +43,17 @@ namespace examples {
   } catch (roundpipe::Error const& error) {
     refuse(option + ": " + error.message());
   }
+}
+
+/// Breaks \p text into lines that fit beside the options' names.
+[[nodiscard]] inline std::string wrapped(std::string text) {
+  constexpr std::size_t width = 68;
+  for (std::size_t begin = 0; text.size() - begin > width;) {
+    auto const space = text.rfind(' ', begin + width);
+    text[space] = '\n';
+    begin = space + 1;
+  }
+  return text;
 }
 
 }  // namespace examples

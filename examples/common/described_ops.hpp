@@ -14,7 +14,7 @@
 #include <algorithm>
 #include <cstdint>
 
-namespace plan_pipeline {
+namespace examples {
 
 /// Layers of these operations need the bytes that they need with `cu::CudaOps` and cuDNN. No
 /// operation is defined, because none is called.
@@ -76,4 +76,4 @@ class DescribedOps {
 
 static_assert(roundpipe::Ops<DescribedOps>);
 
-}  // namespace plan_pipeline
+}  // namespace examples
