@@ -147,7 +147,8 @@ ROUNDPIPE_INLINE void SerialParameters::restore(
     if (!from.frozen && position.is_stale()) {
       copy(from.visible, master(parameter));
     } else {
-      narrow(tensor.weights, from.visible.dtype, master(parameter));
+      auto const& table = blocks_.blocks[parameter.block.index()].master;
+      narrow(tensor.weights, table[parameter.tensor].dtype, master(parameter));
     }
   });
 }
