@@ -323,12 +323,15 @@ set(ROUNDPIPE_EXTRA_HEADERS
   include/roundpipe/nn/transformer_block_memory.hpp
   include/roundpipe/nn/transformer_block_parameters.hpp
   include/roundpipe/nn/transformer_config.hpp
+  include/roundpipe/architectures/adapter_config.hpp
+  include/roundpipe/architectures/adapter_weights.hpp
   include/roundpipe/architectures/architecture.hpp
   include/roundpipe/architectures/checkpoint_weights.hpp
   include/roundpipe/architectures/config_fields.hpp
   include/roundpipe/architectures/decoder_fields.hpp
   include/roundpipe/architectures/known_architectures.hpp
   include/roundpipe/architectures/llama.hpp
+  include/roundpipe/architectures/lora_merge.hpp
   include/roundpipe/architectures/mistral.hpp
   include/roundpipe/architectures/model_config.hpp
   include/roundpipe/architectures/qwen2.hpp
