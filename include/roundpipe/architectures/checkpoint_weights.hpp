@@ -5,6 +5,7 @@
 /// \file
 /// \brief Weights go from a checkpoint's folder into a trainer, and from a trainer into a folder.
 
+#include <roundpipe/architectures/lora_merge.hpp>
 #include <roundpipe/architectures/tensor_names.hpp>
 #include <roundpipe/core/dtype.hpp>
 #include <roundpipe/core/error.hpp>
@@ -17,6 +18,7 @@
 #include <roundpipe/io/file_error.hpp>
 #include <roundpipe/io/tensor_info.hpp>
 #include <roundpipe/io/tensor_transfer.hpp>
+#include <roundpipe/nn/lora_config.hpp>
 #include <roundpipe/system/worker_pool.hpp>
 
 #include <cstddef>
@@ -29,17 +31,24 @@
 
 namespace roundpipe {
 
-/// Replaces every parameter of \p trainer, a `Pipeline` or `SerialTrainer` of `nn::transformer`,
-/// by the tensor of \p checkpoint that \p names names: in all copies, converted, by all threads of
-/// \p pool, which read straight into the trainer's own memory. Optimizer states stay.
-/// \throws Error (bad_file), and replaces nothing, for a tensor that is missing or has another shape,
-///         (unsupported) for one of integers or of a type that is not known; and like \ref read_tensors: then some parameters are new and others are not.
+/// Replaces every parameter but the low-rank adapters of \p trainer, a `Pipeline` or
+/// `SerialTrainer` of `nn::transformer`, by the tensor of \p checkpoint that \p names names: in all
+/// copies, converted, by all threads of \p pool, which read straight into the trainer's own memory.
+/// Optimizer states stay.
+/// \throws Error, and replaces nothing: (bad_file) for a tensor that is missing or has another
+/// shape,
+///         (unsupported) for one of integers or of a type that is not known, (invalid_argument)
+///         when there were calls since the last step; and like \ref read_tensors, when some
+///         parameters may be new and others not.
 template <class Trainer>
 void load_weights(Trainer& trainer,
                   TensorNames const& names,
                   CheckpointFolder const& checkpoint,
                   WorkerPool& pool) {
   for (auto const& parameter : trainer.state().parameters) {
+    if (nn::is_lora_parameter(parameter.name)) {
+      continue;
+    }
     auto const& shape = parameter.weights.shape;
     auto const tensor = checkpoint.at(names.theirs(parameter.name));
     auto const wanted = tensor_info({tensor.info().name, shape, DType::f32});
@@ -57,6 +66,9 @@ void load_weights(Trainer& trainer,
   }
   trainer.overwrite_parameters(
       [&](std::string const& name, Shape const&, std::span<HostArray const> copies) {
+        if (nn::is_lora_parameter(name)) {
+          return;
+        }
         TensorRead const read[] = {{checkpoint.at(names.theirs(name)),
                                     copies.front(),
                                     {copies.begin() + 1, copies.end()}}};
@@ -76,9 +88,12 @@ struct SavedWeights {
 };
 
 /// Writes the weights of the last finished step of \p trainer into \p folder, which must hold none,
-/// by all threads of \p pool. The folder's weights appear all at once, at the end.
+/// by all threads of \p pool. The folder's weights appear all at once, at the end. Low-rank
+/// adapters are merged: the folder holds W + scale B A, computed in fp32, where the model has W
+/// beside an adapter. \ref save_adapter writes the adapters alone.
 /// \throws Error (unsupported) for a type that files do not have; (invalid_argument) without a type
-///         and a source; and like \ref CheckpointWriter,
+///         and a source, and when there were calls since the last step; and like \ref
+///         CheckpointWriter,
 ///         \ref copy_files and `for_each_parameter`.
 template <class Trainer>
 void save_weights(Trainer& trainer,
@@ -86,8 +101,12 @@ void save_weights(Trainer& trainer,
                   std::filesystem::path const& folder,
                   SavedWeights const& saved,
                   WorkerPool& pool) {
+  LoraMerge merge(trainer, names.lora());
   std::vector<TensorInfo> tensors;
   for (auto const& parameter : trainer.state().parameters) {
+    if (nn::is_lora_parameter(parameter.name)) {
+      continue;
+    }
     auto const& name = names.theirs(parameter.name);
     if (!saved.type) {
       require(saved.source != nullptr,
@@ -95,8 +114,7 @@ void save_weights(Trainer& trainer,
               "weights are saved as a type, or as those of their source");
     }
     auto const type = saved.type ? saved.type : saved.source->at(name).info().type();
-    tensors.push_back(
-        tensor_info({name, parameter.weights.shape, type.value_or(DType::f32)}));
+    tensors.push_back(tensor_info({name, parameter.weights.shape, type.value_or(DType::f32)}));
   }
   std::vector<StoredTensor> carried;
   if (saved.source != nullptr) {
@@ -111,8 +129,11 @@ void save_weights(Trainer& trainer,
   copy_tensors(writer, carried, pool);
   trainer.for_each_parameter(
       [&](std::string const& name, Shape const&, HostSpan<float const> values) {
-        TensorWrite const write[] = {{names.theirs(name), std::as_bytes(values), DType::f32}};
-        write_tensors(writer, write, pool);
+        if (!nn::is_lora_parameter(name)) {
+          auto const merged = merge(name, values, pool);
+          TensorWrite const write[] = {{names.theirs(name), std::as_bytes(merged), DType::f32}};
+          write_tensors(writer, write, pool);
+        }
       });
   if (saved.source != nullptr) {
     auto const& source = saved.source->path();

@@ -248,9 +248,9 @@ class Pipeline {
   }
 
   /// Calls \p f(name, shape, copies) for every parameter, in layer order, shared ones once: the
-  /// memory of all its copies, `HostArray`s of the same elements, perhaps of several types. When \p f
-  /// returns, it has overwritten them with equal values, rounded to each type. Synchronizes first.
-  /// When \p f throws, some parameters are new and others are not.
+  /// memory of all its copies, `HostArray`s of the same elements, perhaps of several types. \p f
+  /// overwrites them with equal values, rounded to each type, or leaves all as they are.
+  /// Synchronizes first. When \p f throws, some parameters are new and others are not.
   template <class F>
   void overwrite_parameters(F&& f) {
     synchronize();
