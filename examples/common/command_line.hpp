@@ -45,6 +45,19 @@ namespace examples {
   }
 }
 
+/// A budget of \p option: a size, or "unlimited", which is 0.
+/// \throws roundpipe::Error (invalid_argument) for anything else, and for 0.
+[[nodiscard]] inline roundpipe::Bytes budget_of(std::string const& option, std::string const& text) {
+  if (text == "unlimited") {
+    return 0;
+  }
+  auto const bytes = bytes_of(option, text);
+  if (bytes == 0) {
+    refuse(option + " must not be 0");
+  }
+  return bytes;
+}
+
 /// Breaks \p text into lines that fit beside the options' names.
 [[nodiscard]] inline std::string wrapped(std::string text) {
   constexpr std::size_t width = 68;
