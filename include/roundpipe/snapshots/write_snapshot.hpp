@@ -157,7 +157,9 @@ class PartialFolder {
 /// crash at any moment \p folder is what it was or the whole new snapshot. Reads the tensors of \p
 /// state where they lie, and returns when all is on the disk. \returns the bytes of all files.
 /// \throws Error (invalid_argument) when two parameters get one name, and for text of \p extras
-///         that is no UTF-8; with the system's code, and the file's name, when writing fails. Then
+///         that is no UTF-8; (bad_file) for \p extras that nobody could read again, nested deeper
+///         than 63 levels or larger than 64 MiB; with the system's code, and the file's name, when
+///         writing fails. Then
 ///         \p folder is what it was, and nothing else is left.
 inline Bytes write_snapshot(std::filesystem::path const& folder,
                             TrainingState const& state,
@@ -177,6 +179,8 @@ inline Bytes write_snapshot(std::filesystem::path const& folder,
     bytes += file.bytes;
   }
   auto const text = snapshot_manifest_text(said);
+  // What could not be read again, such as a program's too deep JSON, must show now.
+  (void)parse_snapshot_manifest(std::as_bytes(std::span(text)), (path / manifest).string());
   write_file(path / manifest, text);
   list[std::string(manifest)] = content_hash(std::as_bytes(std::span(text)));
   auto const sums = hash_list_text(list);
