@@ -51,8 +51,7 @@ void run(Options o) {
     print_job(job, o);
   }
   Outcome outcome;
-  auto const timeline =
-      o.backend == "cuda" ? run_cuda(o, job, outcome) : run_host(o, job, outcome);
+  auto const timeline = o.backend == "cuda" ? run_cuda(o, job, outcome) : run_host(o, job, outcome);
   if (!o.quiet) {
     print_outcome(job, outcome);
   }

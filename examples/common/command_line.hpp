@@ -47,7 +47,8 @@ namespace examples {
 
 /// A budget of \p option: a size, or "unlimited", which is 0.
 /// \throws roundpipe::Error (invalid_argument) for anything else, and for 0.
-[[nodiscard]] inline roundpipe::Bytes budget_of(std::string const& option, std::string const& text) {
+[[nodiscard]] inline roundpipe::Bytes budget_of(std::string const& option,
+                                                std::string const& text) {
   if (text == "unlimited") {
     return 0;
   }

@@ -74,8 +74,11 @@ void print_plan(roundpipe::PipelinePlan const& plan,
       }
     }
   };
-  print_ledger(Space::device,
-               "on each device, of a budget of " + roundpipe::format_bytes(options.device_memory));
+  print_ledger(
+      Space::device,
+      "on each device" + (options.device_memory > 0
+                              ? ", of a budget of " + roundpipe::format_bytes(options.device_memory)
+                              : ""));
   print_ledger(Space::host, "on the host");
   fmt::print("  {:>12.2f}  bytes a parameter of master copies, optimizer and gradients\n",
              bytes_per_parameter(plan.host.state_bytes, plan.blocks.parameter_count()));

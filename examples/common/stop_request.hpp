@@ -38,7 +38,7 @@ class StopRequest {
     set(SIG_DFL);
   }
 
-  static inline volatile std::sig_atomic_t requested_ = 0;
+  static inline std::sig_atomic_t volatile requested_ = 0;
 };
 
 }  // namespace examples

@@ -61,9 +61,7 @@ Axes axes_of(LossCurve const& curve) {
 
 void draw_grid(svg::SvgCanvas& canvas, Axes const& axes) {
   constexpr char const* grey = "#d9d9d9";
-  auto const line = [&](Point from, Point to) {
-    canvas.line(std::array{from, to}, grey, 1);
-  };
+  auto const line = [&](Point from, Point to) { canvas.line(std::array{from, to}, grey, 1); };
   auto const loss = svg::round_step(axes.highest - axes.lowest, 6);
   for (auto value = std::ceil(axes.lowest / loss.size) * loss.size; value <= axes.highest;
        value += loss.size) {
@@ -87,7 +85,9 @@ void draw_grid(svg::SvgCanvas& canvas, Axes const& axes) {
 }
 
 /// At most as many points as the picture is wide, each the mean of its steps.
-std::vector<Point> points_of(std::vector<double> const& losses, std::size_t most, Axes const& axes) {
+std::vector<Point> points_of(std::vector<double> const& losses,
+                             std::size_t most,
+                             Axes const& axes) {
   std::vector<Point> points;
   auto const count = std::min(most, losses.size());
   for (std::size_t i = 0; i < count; ++i) {
@@ -113,9 +113,7 @@ nlohmann::json LossCurve::json() const {
   return {{"losses", losses}, {"evaluations", std::move(evaluated)}};
 }
 
-LossCurve LossCurve::from(nlohmann::json const& json,
-                          std::int64_t steps,
-                          std::string const& file) {
+LossCurve LossCurve::from(nlohmann::json const& json, std::int64_t steps, std::string const& file) {
   LossCurve curve;
   try {
     curve.losses = json.at("losses").get<std::vector<double>>();

@@ -27,11 +27,6 @@ namespace rp = roundpipe;
 namespace fs = std::filesystem;
 using examples::refuse;
 
-bool exists(fs::path const& path) {
-  std::error_code ignored;
-  return fs::exists(path, ignored);
-}
-
 /// Refuses what would fail only after the training, or mix two trainings.
 /// \returns the snapshot to go on from.
 std::optional<fs::path> check_output(Options const& o) {
@@ -47,9 +42,10 @@ std::optional<fs::path> check_output(Options const& o) {
     }
     return newest;
   }
-  for (auto const& path :
-       {newest.value_or(fs::path()), output / "model.safetensors", output / "model.safetensors.index.json"}) {
-    if (!path.empty() && exists(path)) {
+  for (auto const& path : {newest.value_or(fs::path()),
+                           output / "model.safetensors",
+                           output / "model.safetensors.index.json"}) {
+    if (std::error_code ignored; !path.empty() && fs::exists(path, ignored)) {
       refuse("--output already holds '" + path.string() +
              "'; choose another folder, or go on with --resume");
     }
@@ -82,8 +78,7 @@ rp::Dataset open_dataset(Options const& o, rp::ModelConfig const& model) {
   }
   rp::DatasetOptions options{
       .context = static_cast<std::uint64_t>(o.context),
-      .packing =
-          o.packing == "packed" ? rp::RowPacking::packed : rp::RowPacking::document_per_row,
+      .packing = o.packing == "packed" ? rp::RowPacking::packed : rp::RowPacking::document_per_row,
       .shuffles = o.shuffles && o.steps != 0,
       .seed = o.seed,
       .vocabulary = static_cast<std::uint64_t>(model.transformer.vocabulary)};
@@ -93,8 +88,8 @@ rp::Dataset open_dataset(Options const& o, rp::ModelConfig const& model) {
     auto counting = options;
     counting.reads_all = false;
     auto const rows = rp::Dataset(sources, counting).rows_per_epoch();
-    options.held_out_every = o.held_out ? static_cast<std::uint64_t>(*o.held_out)
-                                        : (rows >= enough_rows ? usual : 0);
+    options.held_out_every =
+        o.held_out ? static_cast<std::uint64_t>(*o.held_out) : (rows >= enough_rows ? usual : 0);
   }
   return {std::move(sources), options};
 }

@@ -37,7 +37,8 @@ struct Job {
 };
 
 /// Opens all that \p o names. Sets its precision and its context where they are chosen.
-/// \throws roundpipe::Error for folders and files that are missing, damaged, or of another kind, for
+/// \throws roundpipe::Error for folders and files that are missing, damaged, or of another kind,
+/// for
 ///         tokens that the model does not have, and for options that do not fit the model.
 [[nodiscard]] Job prepare(Options& o);
 

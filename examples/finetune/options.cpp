@@ -84,8 +84,8 @@ void check_parts(Options const& o) {
   require_whole("--lora", o.lora_rank, 0);
   require_number("--lora-alpha", o.lora_alpha, false);
   require_share("--lora-dropout", o.lora_dropout);
-  bool const has_options = o.lora_alpha > 0 || o.lora_dropout > 0 || o.rslora ||
-                           !o.lora_targets.empty();
+  bool const has_options =
+      o.lora_alpha > 0 || o.lora_dropout > 0 || o.rslora || !o.lora_targets.empty();
   if (!o.adapter.empty() && (o.lora_rank > 0 || has_options)) {
     refuse("--adapter says what its adapters are: --lora and its options have no place beside it");
   }

@@ -31,7 +31,7 @@ struct Options : examples::PrecisionOptions {
   std::int64_t batch = 16;
   std::optional<std::int64_t> micro_batches;  ///< In a round.
   std::optional<std::int64_t> rounds;         ///< 1 beside micro-batches that are given.
-  std::int64_t context = 0;  ///< 0: chosen.
+  std::int64_t context = 0;                   ///< 0: chosen.
   std::string packing = "packed";
   std::optional<std::int64_t> held_out;  ///< One of so many rows; 0: none.
   std::int64_t evaluation_rows = 512;

@@ -101,8 +101,7 @@ void prepare_output(Job const& job) {
   std::vector<fs::path> old;
   std::error_code code;
   fs::create_directories(job.output, code);
-  for (fs::directory_iterator entry(job.output, code);
-       !code && entry != fs::directory_iterator();
+  for (fs::directory_iterator entry(job.output, code); !code && entry != fs::directory_iterator();
        entry.increment(code)) {
     auto const name = entry->path().filename().string();
     if (name == "model.safetensors.index.json" ||

@@ -48,7 +48,10 @@ void prepare_output(Job const& job);
 /// Writes the trained weights, or the adapters, and carries all other files of the model's folder.
 /// Afterwards \p trainer has the weights as they were written, which may be rounded.
 template <class Trainer>
-void write_weights(Trainer& trainer, Options const& o, Job const& job, roundpipe::WorkerPool& pool) {
+void write_weights(Trainer& trainer,
+                   Options const& o,
+                   Job const& job,
+                   roundpipe::WorkerPool& pool) {
   prepare_output(job);
   if (o.has_adapters() && !o.merge) {
     roundpipe::save_adapter(trainer, job.names, job.output, {.base_model = o.model}, pool);
@@ -56,11 +59,8 @@ void write_weights(Trainer& trainer, Options const& o, Job const& job, roundpipe
     roundpipe::copy_files(source, job.output, roundpipe::files_beside_weights(source));
     return;
   }
-  roundpipe::save_weights(trainer,
-                          job.names,
-                          job.output,
-                          {.type = job.output_type, .source = &job.checkpoint},
-                          pool);
+  roundpipe::save_weights(
+      trainer, job.names, job.output, {.type = job.output_type, .source = &job.checkpoint}, pool);
   if (job.narrows_weights()) {
     roundpipe::CheckpointFolder const written(job.output);
     roundpipe::load_weights(trainer, job.names, written, pool);

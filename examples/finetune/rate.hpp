@@ -19,7 +19,8 @@
 namespace finetune {
 
 /// The share of the highest rate in step \p step of \p steps, counted from 1: step / warmup during
-/// the warm-up; behind it, along \p schedule, 1 in the first step, and 0 would come behind the last.
+/// the warm-up; behind it, along \p schedule, 1 in the first step, and 0 would come behind the
+/// last.
 [[nodiscard]] inline double rate_share(std::string const& schedule,
                                        std::int64_t warmup,
                                        std::int64_t steps,

@@ -44,8 +44,7 @@ void print_job(Job const& job, Options const& o) {
 }
 
 void print_outcome(Job const& job, Outcome const& outcome) {
-  auto const steps =
-      static_cast<std::int64_t>(outcome.curve.losses.size()) - outcome.steps_before;
+  auto const steps = static_cast<std::int64_t>(outcome.curve.losses.size()) - outcome.steps_before;
   if (steps > 0) {
     fmt::print("trained     {} steps in {:.1f} s, {:.0f} tokens/s{}\n",
                steps,
@@ -106,8 +105,7 @@ void write_json(std::ostream& out, Job const& job, Options const& o, Outcome con
                   {"device_memory", o.device_memory},
                   {"host_memory", o.host_memory}};
   auto const& curve = outcome.curve;
-  std::vector<double> const losses(curve.losses.begin() + outcome.steps_before,
-                                   curve.losses.end());
+  std::vector<double> const losses(curve.losses.begin() + outcome.steps_before, curve.losses.end());
   Json evaluations = Json::array();
   for (auto const& [step, loss] : curve.evaluations) {
     evaluations.push_back({{"step", step}, {"loss", loss}});
@@ -118,8 +116,7 @@ void write_json(std::ostream& out, Job const& job, Options const& o, Outcome con
       {"stopped", outcome.stopped},
       {"losses", losses},
       {"evaluations", std::move(evaluations)},
-      {"evaluation_loss",
-       outcome.evaluation_loss ? Json(*outcome.evaluation_loss) : Json(nullptr)},
+      {"evaluation_loss", outcome.evaluation_loss ? Json(*outcome.evaluation_loss) : Json(nullptr)},
       {"evaluated_rows", job.evaluated_rows},
       {"training_rows", job.data.rows_per_epoch()},
       {"held_out_rows", job.data.held_out_rows()},

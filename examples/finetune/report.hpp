@@ -22,8 +22,8 @@ namespace finetune {
 /// The results of a training.
 struct Outcome {
   LossCurve curve;
-  std::int64_t steps_before = 0;  ///< Those of \c curve that earlier processes did.
-  bool stopped = false;           ///< Ended by the user before all steps were done.
+  std::int64_t steps_before = 0;          ///< Those of \c curve that earlier processes did.
+  bool stopped = false;                   ///< Ended by the user before all steps were done.
   std::optional<double> evaluation_loss;  ///< Of the weights as they are written.
 
   double seconds = 0;            ///< Of this process's steps.

@@ -115,7 +115,8 @@ template <class Model, class Backend>
 
 /// Fills the weights: from the checkpoint, the adapters, and the snapshot.
 template <class Trainer>
-void load(Trainer& trainer, Job const& job, Options const& o, rp::WorkerPool& pool, Outcome& outcome) {
+void load(
+    Trainer& trainer, Job const& job, Options const& o, rp::WorkerPool& pool, Outcome& outcome) {
   auto const begin = std::chrono::steady_clock::now();
   rp::load_weights(trainer, job.names, job.checkpoint, pool);
   if (!o.adapter.empty()) {
@@ -135,7 +136,8 @@ void load(Trainer& trainer, Job const& job, Options const& o, rp::WorkerPool& po
 /// Trains until all steps are done, or the user wants to stop. Leaves a snapshot where the options
 /// or the user ask for one.
 template <class Trainer>
-void train(Trainer& trainer, Options const& o, Job const& job, double peak_flops, Outcome& outcome) {
+void train(
+    Trainer& trainer, Options const& o, Job const& job, double peak_flops, Outcome& outcome) {
   auto const cut = rows_of(trainer.options());
   rp::BatchLoader loader(job.data, cut, data_position(job));
   std::optional<rp::SnapshotWriter> snapshots;
@@ -143,12 +145,13 @@ void train(Trainer& trainer, Options const& o, Job const& job, double peak_flops
     if (!snapshots) {
       snapshots.emplace(job.snapshots(), snapshot_options(o, job));
     }
-    snapshots->save(trainer.state(),
-                    {.data = loader.position(), .program = snapshot_note(outcome, trainer.options())});
+    snapshots->save(
+        trainer.state(),
+        {.data = loader.position(), .program = snapshot_note(outcome, trainer.options())});
   };
   auto const tokens = o.batch * o.context;
-  auto const flops = examples::model_flops(
-      job.model.transformer, o.context, static_cast<double>(tokens));
+  auto const flops =
+      examples::model_flops(job.model.transformer, o.context, static_cast<double>(tokens));
   examples::StopRequest const stop;
   examples::Progress progress({.steps = job.steps,
                                .steps_before = outcome.steps_before,
