@@ -1,11 +1,11 @@
 // SPDX-FileCopyrightText: 2026 The roundpipe authors
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 
-// interop.parity FOLDER TOLERANCE: reads the checkpoint in FOLDER, and the adapters in FOLDER/adapter
-// if there are any, computes what parity.py, or adapters.py, has computed with transformers and peft
-// and written to FOLDER/expected.safetensors, and compares. Writes the trained weights to
-// FOLDER/trained, with adapters merged, and these alone to FOLDER/trained_adapter. Exit status 1:
-// something differs by more than TOLERANCE.
+// interop.parity FOLDER TOLERANCE: reads the checkpoint in FOLDER, and the adapters in
+// FOLDER/adapter if there are any, computes what parity.py, or adapters.py, has computed with
+// transformers and peft and written to FOLDER/expected.safetensors, and compares. Writes the
+// trained weights to FOLDER/trained, with adapters merged, and these alone to
+// FOLDER/trained_adapter. Exit status 1: something differs by more than TOLERANCE.
 
 #include <roundpipe/architectures/adapter_config.hpp>
 #include <roundpipe/architectures/adapter_weights.hpp>
