@@ -4,10 +4,17 @@
 #include "job.hpp"
 
 #include <common/command_line.hpp>
+#include <common/described_ops.hpp>
+#include <common/weights_type.hpp>
 #include <roundpipe/architectures/adapter_config.hpp>
+#include <roundpipe/architectures/checkpoint_weights.hpp>
 #include <roundpipe/architectures/model_config.hpp>
 #include <roundpipe/data/open_data.hpp>
+#include <roundpipe/model/model_description.hpp>
+#include <roundpipe/model/parameter_blocks.hpp>
+#include <roundpipe/nn/lora_config.hpp>
 #include <roundpipe/nn/name_pattern.hpp>
+#include <roundpipe/nn/transformer.hpp>
 #include <roundpipe/snapshots/snapshot_folders.hpp>
 
 #include <algorithm>
@@ -26,6 +33,7 @@ namespace {
 namespace rp = roundpipe;
 namespace fs = std::filesystem;
 using examples::refuse;
+using examples::weights_type;
 
 /// Refuses what would fail only after the training, or mix two trainings.
 /// \returns the snapshot to go on from.
@@ -51,11 +59,6 @@ std::optional<fs::path> check_output(Options const& o) {
     }
   }
   return std::nullopt;
-}
-
-/// The type of the checkpoint's weights.
-rp::DType weights_type(rp::CheckpointFolder const& checkpoint, rp::TensorNames const& names) {
-  return checkpoint.at(names.pairs().front().theirs).info().type().value_or(rp::DType::f32);
 }
 
 char const* precision_of(rp::DType type) {
@@ -147,6 +150,19 @@ void choose_parts(Options const& o, rp::ModelConfig& model) {
   c = c.resolved();
 }
 
+/// Finds wrong tensors before memory for the model is taken.
+void check_weights(rp::ModelConfig const& model,
+                   rp::TensorNames const& names,
+                   rp::CheckpointFolder const& checkpoint) {
+  auto const blocks = rp::form_blocks(
+      rp::describe(rp::nn::transformer<examples::DescribedOps>(model.transformer), {1, 1}));
+  blocks.for_each([&](rp::BlockTensor parameter) {
+    if (auto const name = blocks.name_of(parameter); !rp::nn::is_lora_parameter(name)) {
+      static_cast<void>(rp::weights_of(checkpoint, names, name, blocks.tensor(parameter).shape));
+    }
+  });
+}
+
 }  // namespace
 
 bool Job::narrows_weights() const {
@@ -159,6 +175,7 @@ Job prepare(Options& o) {
   choose_parts(o, model);
   rp::TensorNames names(model);
   rp::CheckpointFolder checkpoint(o.model);
+  check_weights(model, names, checkpoint);
   auto snapshot = check_output(o);
   o.precision = o.wanted_precision == "as-model" ? precision_of(weights_type(checkpoint, names))
                                                  : o.wanted_precision;

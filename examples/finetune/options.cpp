@@ -75,6 +75,7 @@ void check_training(Options const& o) {
   require_number("--weight-decay", o.weight_decay, false);
   require_number("--clip", o.clip, false);
   require_share("--dropout", o.dropout);
+  require_whole("--stop-after", o.stop_after, 0);
   require_whole("--save-every", o.save_every, 0);
   require_whole("--eval-every", o.evaluate_every, 0);
   require_number("--peak-tflops", o.peak_tflops, false);
@@ -268,6 +269,10 @@ std::optional<Options> parse_options(int argc, char const* const* argv) {
          "Save a snapshot, to resume from, after so many steps and at the end; 0: only when "
          "Ctrl-C or SIGTERM ends the training");
   option(group, "--keep", o.keep, "How many snapshots to keep")->check(CLI::Range(1, 1000));
+  option(group,
+         "--stop-after",
+         o.stop_after,
+         "End with a snapshot, as Ctrl-C does, when so many steps of all are done; 0: do all");
   option(group, "--eval-every", o.evaluate_every, "Evaluate after so many steps; 0: at the end");
   option(group, "--json", o.json, "Write a report there")->type_name("FILE");
   option(group, "--trace", o.trace, "Write the timeline of the last steps there, for Perfetto")

@@ -59,6 +59,7 @@ struct Options : examples::PrecisionOptions {
 
   std::int64_t save_every = 0;
   std::size_t keep = 2;
+  std::int64_t stop_after = 0;  ///< 0: only at the end.
   std::int64_t evaluate_every = 0;
   std::string output_type = "as-model";
 

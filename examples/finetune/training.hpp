@@ -160,7 +160,8 @@ void train(
                                .peak_flops = peak_flops,
                                .quiet = o.quiet});
   StepTimes times;
-  for (auto step = outcome.steps_before; step < job.steps && !stop;) {
+  auto const end = o.stop_after > 0 ? std::min(o.stop_after, job.steps) : job.steps;
+  for (auto step = outcome.steps_before; step < end && !stop;) {
     outcome.curve.losses.push_back(trainer.forward_backward(loader.next().view()));
     times.add_step();
     trainer.step();

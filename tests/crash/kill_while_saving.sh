@@ -24,9 +24,11 @@ for ((i = 1; i <= kills; ++i)); do
   memory=$((i % 2 * 1000000)) # every other training copies its state; the others wait
   exec 3< <(exec "$trainer" train "$digests" "$folder" "$memory")
   pid=$!
-  read -r word step <&3 && [[ $word == ready ]] || fail "kill $i: the training did not go on"
+  word="" step=""
+  read -r word step <&3 || true
+  [[ $word == ready ]] || fail "kill $i: the training did not go on"
   [[ $step == "$last" ]] || fail "kill $i: went on from step $step, but the newest is $last"
-  sleep "0.0$((RANDOM % 50 + 10))"
+  sleep "$(printf "0.%03d" $((RANDOM % 150)))"
   kill -KILL "$pid" 2>/dev/null || true
   code=0
   wait "$pid" || code=$?

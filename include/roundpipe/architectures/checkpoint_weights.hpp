@@ -16,6 +16,7 @@
 #include <roundpipe/io/checkpoint_folder.hpp>
 #include <roundpipe/io/checkpoint_writer.hpp>
 #include <roundpipe/io/file_error.hpp>
+#include <roundpipe/io/stored_tensor.hpp>
 #include <roundpipe/io/tensor_info.hpp>
 #include <roundpipe/io/tensor_transfer.hpp>
 #include <roundpipe/nn/lora_config.hpp>
@@ -31,37 +32,46 @@
 
 namespace roundpipe {
 
+/// The tensor of \p checkpoint with the weights of our parameter \p name of \p shape.
+/// \throws Error (bad_file) for a tensor that is missing or has another shape; (unsupported) for
+/// one
+///         of integers or of a type that is not known.
+[[nodiscard]] inline StoredTensor weights_of(CheckpointFolder const& checkpoint,
+                                             TensorNames const& names,
+                                             std::string const& name,
+                                             Shape const& shape) {
+  auto const tensor = checkpoint.at(names.theirs(name));
+  auto const& info = tensor.info();
+  auto const file = tensor.file().file().path().string();
+  if (info.extents != tensor_info({info.name, shape, DType::f32}).extents) {
+    throw bad_file(file,
+                   "tensor " + in_quotes(info.name),
+                   "is " + to_string(info) + ", but the model has " + to_string(shape));
+  }
+  if (auto const type = info.type(); !type || !is_floating(*type)) {
+    throw Error(Errc::unsupported,
+                "tensor " + in_quotes(info.name) + " of " + in_quotes(file) + " is " +
+                    to_string(info) + ", which no parameter can hold");
+  }
+  return tensor;
+}
+
 /// Replaces every parameter but the low-rank adapters of \p trainer, a `Pipeline` or
 /// `SerialTrainer` of `nn::transformer`, by the tensor of \p checkpoint that \p names names: in all
 /// copies, converted, by all threads of \p pool, which read straight into the trainer's own memory.
 /// Optimizer states stay.
-/// \throws Error, and replaces nothing: (bad_file) for a tensor that is missing or has another
-/// shape,
-///         (unsupported) for one of integers or of a type that is not known, (invalid_argument)
-///         when there were calls since the last step; and like \ref read_tensors, when some
-///         parameters may be new and others not.
+/// \throws Error, and replaces nothing: like \ref weights_of, and (invalid_argument) when there
+/// were
+///         calls since the last step; and like \ref read_tensors, when some parameters may be new
+///         and others not.
 template <class Trainer>
 void load_weights(Trainer& trainer,
                   TensorNames const& names,
                   CheckpointFolder const& checkpoint,
                   WorkerPool& pool) {
   for (auto const& parameter : trainer.state().parameters) {
-    if (nn::is_lora_parameter(parameter.name)) {
-      continue;
-    }
-    auto const& shape = parameter.weights.shape;
-    auto const tensor = checkpoint.at(names.theirs(parameter.name));
-    auto const wanted = tensor_info({tensor.info().name, shape, DType::f32});
-    if (tensor.info().extents != wanted.extents) {
-      throw bad_file(tensor.file().file().path().string(),
-                     "tensor " + in_quotes(wanted.name),
-                     "is " + to_string(tensor.info()) + ", but the model has " + to_string(shape));
-    }
-    if (auto const type = tensor.info().type(); !type || !is_floating(*type)) {
-      throw Error(Errc::unsupported,
-                  "tensor " + in_quotes(wanted.name) + " of " +
-                      in_quotes(tensor.file().file().path().string()) + " is " +
-                      to_string(tensor.info()) + ", which no parameter can hold");
+    if (!nn::is_lora_parameter(parameter.name)) {
+      (void)weights_of(checkpoint, names, parameter.name, parameter.weights.shape);
     }
   }
   trainer.overwrite_parameters(
