@@ -88,6 +88,7 @@ void note_plan(rp::PipelinePlan const& plan, rp::PipelineOptions const& options,
   outcome.micro_batches = static_cast<std::int64_t>(options.micro_batches_per_round);
   outcome.rounds = static_cast<std::int64_t>(options.rounds);
   outcome.devices = options.devices;
+  outcome.state_bytes = plan.host.state_bytes;
   outcome.parameters = plan.blocks.parameter_count();
   outcome.trained_parameters = 0;
   for (auto const& block : plan.blocks.blocks) {

@@ -30,12 +30,15 @@ struct Outcome {
   double tokens_per_second = 0;  ///< Without the first steps, evaluations and waits for snapshots.
   double mfu = 0;                ///< 0: the peak of the devices is not known.
   double load_seconds = 0;       ///< Of reading the weights.
+  /// By which the process has grown from the plan to the loaded weights, emulated devices included.
+  roundpipe::Bytes resident_growth = 0;
   std::string automatic;         ///< The cut that was chosen, and what came next; else empty.
   std::int64_t micro_batches = 0;
   std::int64_t rounds = 0;
   std::size_t devices = 0;
   roundpipe::Bytes device_bytes_peak = 0;  ///< Of the device that needs most.
   roundpipe::Bytes host_bytes_peak = 0;
+  roundpipe::Bytes state_bytes = 0;  ///< Of master copies, optimizer arrays, and gradients.
   std::size_t parameters = 0;
   std::size_t trained_parameters = 0;
   std::uint64_t data_stalls = 0;  ///< How often the training waited for data.

@@ -20,6 +20,7 @@
 #include <roundpipe/snapshots/snapshot.hpp>
 #include <roundpipe/snapshots/snapshot_writer.hpp>
 #include <roundpipe/system/cpu_set.hpp>
+#include <roundpipe/system/resident_set.hpp>
 #include <roundpipe/system/worker_pool.hpp>
 
 #include <algorithm>
@@ -196,6 +197,7 @@ void train(
 template <class Ops, class Backend>
 rp::Timeline run_pipeline(
     Backend& backend, Options const& o, Job const& job, double peak_flops, Outcome& outcome) {
+  auto const resident = rp::resident_set_bytes();
   auto const model = rp::nn::transformer<Ops>(job.model.transformer);
   auto const optimizer = optimizer_of(o, job.steps);
   rp::Policies const policies{.protocol = rp::LayerEventProtocol{event_protocol(o)}};
@@ -207,6 +209,7 @@ rp::Timeline run_pipeline(
   }
   rp::WorkerPool pool(rp::usable_cpus().threads);
   load(pipeline, job, o, pool, outcome);
+  outcome.resident_growth = std::max(resident, rp::resident_set_bytes()) - resident;
   train(pipeline, o, job, peak_flops * static_cast<double>(outcome.devices), outcome);
   auto timeline = pipeline.timeline();
   auto const report = pipeline.report();
