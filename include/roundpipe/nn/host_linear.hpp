@@ -84,7 +84,7 @@ void run_linear(LinearExtents e,
                 DeviceTensor const& x,
                 DeviceTensor const& weight,
                 DeviceTensor const& addend,
-                T scale) {
+                T scale = 1) {
   HostScratch scratch;
   auto const a = MatrixView<T const>::dense(load<T>(scratch, x), e.rows, e.in);
   auto const b = MatrixView<T const>::dense(load<T>(scratch, weight), e.out, e.in);
@@ -100,7 +100,7 @@ void run_linear_input_gradient(LinearExtents e,
                                DeviceTensor const& dy,
                                DeviceTensor const& weight,
                                DeviceTensor const& addend,
-                               T scale) {
+                               T scale = 1) {
   HostScratch scratch;
   auto const a = MatrixView<T const>::dense(load<T>(scratch, dy), e.rows, e.out);
   auto const b = MatrixView<T const>::dense(load<T>(scratch, weight), e.out, e.in);

@@ -125,6 +125,7 @@ TEST_CASE("fields that say nothing sensible are refused by name") {
   CHECK(refusal("lora_dropout", -0.5).code() == Errc::bad_file);
   CHECK(refusal("target_modules", nlohmann::json::array()).code() == Errc::bad_file);
   CHECK(refusal("target_modules", {"q_proj", 3}).code() == Errc::bad_file);
+  CHECK(refusal("target_modules", {"q_proj", "proj"}).code() == Errc::bad_file);
   CHECK(contains(refusal("target_modules", {"q_proj", "embed_tokens"}).message(),
                  "'embed_tokens', which is no linear map of the model"));
   CHECK(contains(refusal("target_modules", {"model.layers.2.mlp.up_proj"}).message(),
