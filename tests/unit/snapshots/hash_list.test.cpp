@@ -51,8 +51,8 @@ TEST_CASE("a list of hashes is read as it was written, and strictly") {
   CHECK(parse_hash_list(bytes_of(text), "list") == hashes);
   CHECK(parse_hash_list(bytes_of(text + f + "  visible.safetensors\n"), "list").size() == 4);
 
-  auto const message_of = [](std::string const& text) {
-    auto const error = error_of([&] { (void)parse_hash_list(bytes_of(text), "list"); });
+  auto const message_of = [](std::string const& bad) {
+    auto const error = error_of([&] { (void)parse_hash_list(bytes_of(bad), "list"); });
     CHECK(error.code() == Errc::bad_file);
     return error.message();
   };
