@@ -273,7 +273,7 @@ std::optional<Options> parse_options(int argc, char const* const* argv) {
          "--stop-after",
          o.stop_after,
          "End with a snapshot, as Ctrl-C does, when so many steps of all are done; 0: do all");
-  option(group, "--eval-every", o.evaluate_every, "Evaluate after so many steps; 0: at the end");
+  option(group, "--eval-every", o.evaluate_every, "Evaluate at the beginning and after so many steps; 0: at the end alone");
   option(group, "--json", o.json, "Write a report there")->type_name("FILE");
   option(group, "--trace", o.trace, "Write the timeline of the last steps there, for Perfetto")
       ->type_name("FILE");

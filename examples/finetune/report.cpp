@@ -19,8 +19,8 @@ namespace {
 
 namespace fs = std::filesystem;
 
-std::string model_name(Job const& job) {
-  auto const path = fs::path(job.checkpoint.path());
+std::string output_name(Job const& job) {
+  auto const& path = job.output;
   return (path.has_filename() ? path : path.parent_path()).filename().string();
 }
 
@@ -71,7 +71,7 @@ void write_curve(Job const& job, LossCurve const& curve) {
     throw roundpipe::file_error("create the folder", job.output, code.value());
   }
   roundpipe::write_file(job.output / "loss.csv", curve.csv());
-  roundpipe::write_file(job.output / "loss.svg", curve.svg("Loss of " + model_name(job)));
+  roundpipe::write_file(job.output / "loss.svg", curve.svg(output_name(job) + ": loss in nats per token"));
 }
 
 void write_json(std::ostream& out, Job const& job, Options const& o, Outcome const& outcome) {

@@ -160,6 +160,9 @@ void train(
                                .flops_of_step = flops,
                                .peak_flops = peak_flops,
                                .quiet = o.quiet});
+  if (o.evaluate_every > 0 && outcome.steps_before == 0) {
+    outcome.curve.evaluations.push_back({0, evaluate(trainer, job)});
+  }
   StepTimes times;
   auto const end = o.stop_after > 0 ? std::min(o.stop_after, job.steps) : job.steps;
   for (auto step = outcome.steps_before; step < end && !stop;) {
