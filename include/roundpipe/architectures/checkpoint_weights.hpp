@@ -5,6 +5,7 @@
 /// \file
 /// \brief Weights go from a checkpoint's folder into a trainer, and from a trainer into a folder.
 
+#include <roundpipe/architectures/lora_merge.hpp>
 #include <roundpipe/architectures/tensor_names.hpp>
 #include <roundpipe/core/dtype.hpp>
 #include <roundpipe/core/host_array.hpp>
@@ -16,6 +17,7 @@
 #include <roundpipe/io/file_error.hpp>
 #include <roundpipe/io/tensor_info.hpp>
 #include <roundpipe/io/tensor_transfer.hpp>
+#include <roundpipe/nn/lora_config.hpp>
 #include <roundpipe/system/worker_pool.hpp>
 
 #include <cstddef>
@@ -27,9 +29,10 @@
 
 namespace roundpipe {
 
-/// Replaces every parameter of \p trainer, a `Pipeline` or `SerialTrainer` of `nn::transformer`,
-/// by the tensor of \p checkpoint that \p names names: in all copies, converted, one after another
-/// by all threads of \p pool. Needs memory for one tensor in fp32. Optimizer states stay.
+/// Replaces every parameter but the low-rank adapters of \p trainer, a `Pipeline` or
+/// `SerialTrainer` of `nn::transformer`, by the tensor of \p checkpoint that \p names names: in all
+/// copies, converted, one after another by all threads of \p pool. Needs memory for one tensor in
+/// fp32. Optimizer states stay.
 /// \throws Error (bad_file) for a tensor that is missing or has another shape; (unsupported) for
 ///         one whose type has no fp32 value; and like \ref read_tensors and `write_parameter`.
 template <class Trainer>
@@ -43,6 +46,9 @@ void load_weights(Trainer& trainer,
   };
   std::vector<Known> known;  // all are checked before the first one is replaced
   trainer.for_each_parameter([&](std::string const& name, Shape const& shape, auto const&) {
+    if (nn::is_lora_parameter(name)) {
+      return;
+    }
     auto const tensor = checkpoint.at(names.theirs(name));
     auto const wanted = tensor_info({tensor.info().name, shape, DType::f32});
     if (tensor.info().extents != wanted.extents) {
@@ -73,7 +79,9 @@ struct SavedWeights {
 };
 
 /// Writes the weights of the last finished step of \p trainer into \p folder, which must hold none,
-/// by all threads of \p pool. The folder's weights appear all at once, at the end.
+/// by all threads of \p pool. The folder's weights appear all at once, at the end. Low-rank
+/// adapters are merged: the folder holds W + scale B A, computed in fp32, where the model has W
+/// beside an adapter. \ref save_adapter writes the adapters alone.
 /// \throws Error (unsupported) for a type that files do not have; and like \ref CheckpointWriter,
 ///         \ref copy_files and `for_each_parameter`.
 template <class Trainer>
@@ -82,9 +90,12 @@ void save_weights(Trainer& trainer,
                   std::filesystem::path const& folder,
                   SavedWeights const& saved,
                   WorkerPool& pool) {
+  LoraMerge merge(trainer, names.lora());
   std::vector<TensorInfo> tensors;
   trainer.for_each_parameter([&](std::string const& name, Shape const& shape, auto const&) {
-    tensors.push_back(tensor_info({names.theirs(name), shape, saved.type}));
+    if (!nn::is_lora_parameter(name)) {
+      tensors.push_back(tensor_info({names.theirs(name), shape, saved.type}));
+    }
   });
   std::vector<StoredTensor> carried;
   if (saved.source != nullptr) {
@@ -99,8 +110,11 @@ void save_weights(Trainer& trainer,
   copy_tensors(writer, carried, pool);
   trainer.for_each_parameter(
       [&](std::string const& name, Shape const&, HostSpan<float const> values) {
-        TensorWrite const write[] = {{names.theirs(name), std::as_bytes(values), DType::f32}};
-        write_tensors(writer, write, pool);
+        if (!nn::is_lora_parameter(name)) {
+          auto const merged = merge(name, values, pool);
+          TensorWrite const write[] = {{names.theirs(name), std::as_bytes(merged), DType::f32}};
+          write_tensors(writer, write, pool);
+        }
       });
   if (saved.source != nullptr) {
     auto const& source = saved.source->path();

@@ -45,10 +45,11 @@ ROUNDPIPE_INLINE SerialParameters::SerialParameters(ParameterBlocks blocks,
     auto& tensors = tensors_.emplace_back();
     for (std::size_t t = 0; t < block.specs.size(); ++t) {
       auto const size = block.specs[t].tensor.shape.size();
+      auto const trained = block.frozen ? 0 : size;
       auto& tensor = tensors.emplace_back(
           Tensor{std::vector<float>(size),
-                 std::vector<float>(size),
-                 std::vector<std::vector<float>>(state_arrays, std::vector<float>(size))});
+                 std::vector<float>(trained),
+                 std::vector<std::vector<float>>(state_arrays, std::vector<float>(trained))});
       initialize(block.specs[t], seed, b, t, tensor.weights);
       if (block.frozen || state_type == StateType::declared) {
         round(block.master[t].dtype, tensor.weights);
