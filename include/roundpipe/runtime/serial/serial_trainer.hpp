@@ -8,9 +8,7 @@
 #include <roundpipe/backend/host_stream.hpp>
 #include <roundpipe/concepts/requirements.hpp>
 #include <roundpipe/core/batch_shape.hpp>
-#include <roundpipe/core/dtype.hpp>
 #include <roundpipe/core/error.hpp>
-#include <roundpipe/core/host_array.hpp>
 #include <roundpipe/core/id.hpp>
 #include <roundpipe/core/layer_context.hpp>
 #include <roundpipe/core/span.hpp>
@@ -33,7 +31,6 @@
 #include <cmath>
 #include <cstddef>
 #include <cstdint>
-#include <span>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -47,7 +44,6 @@ namespace roundpipe {
 /// block accumulate over its micro-batches in fp32, are rounded once to the parameter's type, and
 /// are added by round, then by layer, to sums of the state type. Its weights therefore equal the
 /// pipeline's bit for bit.
-///
 /// \tparam M a \ref Model on \p Stream. \tparam O an \ref Optimizer. \tparam Stream runs what
 /// layers enqueue at once, on this thread, on host memory.
 template <class M, class O, class Stream = HostStream>
@@ -237,14 +233,7 @@ class SerialTrainer {
   /// Calls \p f(name, shape, copies) as \ref Pipeline::overwrite_parameters does.
   template <class F>
   void overwrite_parameters(F&& f) {
-    auto const& blocks = parameters_.blocks();
-    blocks.for_each([&](BlockTensor parameter) {
-      parameters_.overwrite_weights(parameter, [&](HostSpan<float> values) {
-        HostArray const copy{
-            reinterpret_cast<std::byte*>(values.data()), values.size(), DType::f32};
-        f(blocks.name_of(parameter), blocks.tensor(parameter).shape, std::span(&copy, 1));
-      });
-    });
+    parameters_.overwrite(std::forward<F>(f));
     synchronize();
   }
 
