@@ -82,8 +82,10 @@ struct SavedWeights {
 /// by all threads of \p pool. The folder's weights appear all at once, at the end. Low-rank
 /// adapters are merged: the folder holds W + scale B A, computed in fp32, where the model has W
 /// beside an adapter. \ref save_adapter writes the adapters alone.
-/// \throws Error (unsupported) for a type that files do not have; and like \ref CheckpointWriter,
-///         \ref copy_files and `for_each_parameter`.
+/// \throws Error (unsupported) for a type that files do not have; (invalid_argument) when there
+/// were
+///         calls since the last step; and like \ref CheckpointWriter, \ref copy_files and
+///         `for_each_parameter`.
 template <class Trainer>
 void save_weights(Trainer& trainer,
                   TensorNames const& names,
