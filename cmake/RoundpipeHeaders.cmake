@@ -252,8 +252,8 @@ set(ROUNDPIPE_CORE_HEADERS
   include/roundpipe/roundpipe.hpp
 )
 
-# trace/, io/, data/, nn/ and architectures/: the user provides nlohmann/json or Eigen for the headers
-# that need them. testing/ is for tests: programs that train do without it.
+# trace/, io/, data/, snapshots/, nn/ and architectures/: the user provides nlohmann/json, xxHash or
+# Eigen for the headers that need them. testing/ is for tests: programs that train do without it.
 set(ROUNDPIPE_EXTRA_HEADERS
   include/roundpipe/trace/chrome_trace.hpp
   include/roundpipe/trace/csv_timeline.hpp
@@ -298,6 +298,16 @@ set(ROUNDPIPE_EXTRA_HEADERS
   include/roundpipe/data/row_order.hpp
   include/roundpipe/data/token_batch.hpp
   include/roundpipe/data/token_rows.hpp
+  include/roundpipe/snapshots/content_hash.hpp
+  include/roundpipe/snapshots/folder_lock.hpp
+  include/roundpipe/snapshots/hash_list.hpp
+  include/roundpipe/snapshots/manifest_fields.hpp
+  include/roundpipe/snapshots/snapshot.hpp
+  include/roundpipe/snapshots/snapshot_folders.hpp
+  include/roundpipe/snapshots/snapshot_manifest.hpp
+  include/roundpipe/snapshots/snapshot_writer.hpp
+  include/roundpipe/snapshots/state_copy.hpp
+  include/roundpipe/snapshots/write_snapshot.hpp
   include/roundpipe/nn/carve.hpp
   include/roundpipe/nn/host_attention.hpp
   include/roundpipe/nn/host_bias.hpp
@@ -597,6 +607,9 @@ set(ROUNDPIPE_DEFINITIONS
   include/roundpipe/data/impl/row_order.ipp
   include/roundpipe/data/impl/token_batch.ipp
   include/roundpipe/data/impl/token_rows.ipp
+  include/roundpipe/snapshots/impl/folder_lock.ipp
+  include/roundpipe/snapshots/impl/snapshot_folders.ipp
+  include/roundpipe/snapshots/impl/state_copy.ipp
   include/roundpipe/testing/impl/gradient_check.ipp
   include/roundpipe/testing/impl/layer_checks.ipp
   include/roundpipe/testing/impl/layer_layout.ipp

@@ -247,6 +247,16 @@ class Pipeline {
     host_.weights.write(parameter, values);
   }
 
+  /// Calls \p f(name, shape, copies) for every parameter, in layer order, shared ones once: the
+  /// memory of all its copies, `HostArray`s of the same elements, perhaps of several types. \p f
+  /// overwrites them with equal values, rounded to each type, or leaves all as they are.
+  /// Synchronizes first. When \p f throws, some parameters are new and others are not.
+  template <class F>
+  void overwrite_parameters(F&& f) {
+    synchronize();
+    host_.weights.overwrite(std::forward<F>(f));
+  }
+
   /// Copies the gradient of parameter \p name to \p values: of the calls since the last step,
   /// without their loss scale, not clipped. Waits for these calls.
   /// \throws Error (invalid_argument) as \ref read_parameter does, and when there is no gradient.

@@ -60,6 +60,18 @@ class WeightAccess {
   /// Replaces a parameter in all copies.
   void write(BlockTensor parameter, HostSpan<float const> values) const;
 
+  /// Calls `f(name, shape, copies)` for every parameter, in layer order, shared ones once: \p f
+  /// overwrites all copies, which are `HostArray`s, with equal values.
+  template <class F>
+  void overwrite(F&& f) const {
+    auto const& blocks = memory_.blocks();
+    blocks.for_each([&](BlockTensor parameter) {
+      f(blocks.name_of(parameter),
+        blocks.tensor(parameter).shape,
+        memory_.copies(parameter.block, parameter.tensor));
+    });
+  }
+
   /// Copies a parameter's part of \p gradients, unscaled, to \p values, of its size.
   /// \throws Error (invalid_argument) for a frozen parameter.
   void read_gradient(BlockTensor parameter,

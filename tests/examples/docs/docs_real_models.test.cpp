@@ -14,13 +14,18 @@
 #include <roundpipe/nn/host_ops.hpp>
 #include <roundpipe/nn/transformer.hpp>
 #include <roundpipe/roundpipe.hpp>
+#include <roundpipe/snapshots/snapshot.hpp>
+#include <roundpipe/snapshots/snapshot_writer.hpp>
 #include <support/made_documents.hpp>
 #include <support/temporary_folder.hpp>
 
 #include <doctest/doctest.h>
+#include <nlohmann/json.hpp>
 
+#include <cstddef>
 #include <cstdint>
 #include <filesystem>
+#include <string>
 #include <utility>
 #include <vector>
 
@@ -97,6 +102,42 @@ TEST_CASE("docs/10_real_models.md: a folder of weights goes in, a trained one co
   CHECK(read_model_config(output_folder).transformer.tied);
   CHECK(norm_of(output_folder).size() == 8);
   CHECK(norm_of(output_folder) != norm_of(model_folder));
+
+  auto const snapshot_folder = folder.path / "snapshots";
+  HostBackendOptions machine;
+  machine.devices = 3;
+  HostBackend other_backend(machine);
+
+  SnapshotWriterOptions saving;
+  saving.format.tensor_name = [&](std::string const& name) { return names.theirs(name); };
+  SnapshotWriter writer(snapshot_folder, saving);
+  nlohmann::json const program{{"learning_rate", 1e-3}};
+  for (int step = 0; step < 4; ++step) {
+    pipeline.forward_backward(loader.next().view());
+    pipeline.step();
+    if (step % 2 == 1) {
+      writer.save(pipeline.state(), {.data = loader.position(), .program = program});
+    }
+  }
+  writer.wait();
+
+  CHECK(writer.last()->step == 7);
+  CHECK(CheckpointFolder(writer.last()->path).find("model.norm.weight"));
+  pipeline.forward_backward(loader.next().view());
+  pipeline.step();
+
+  Snapshot const snapshot(*newest_snapshot(snapshot_folder));
+  Pipeline resumed{nn::transformer<nn::HostOps<float>>(config.transformer),
+                   AdamW{},
+                   other_backend,
+                   PipelineOptions{.capacity = {2, 16}, .micro_batches_per_round = 2}};
+  resumed.restore(snapshot.state());
+  BatchLoader batches(data, {.rows = 4, .micro_batch_rows = 2}, *snapshot.data());
+  resumed.forward_backward(batches.next().view());
+  resumed.step();
+
+  CHECK(snapshot.program() == program);
+  CHECK(weights_digest(resumed) == weights_digest(pipeline));
 }
 
 TEST_CASE("docs/10_real_models.md: adapters are trained, saved, merged and trained further") {

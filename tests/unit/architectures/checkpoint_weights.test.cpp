@@ -93,7 +93,7 @@ TEST_CASE("tensors and files that the model does not have go along as they are")
   }
   write_file(source / "tokenizer.json", "{}");
   CheckpointFolder const began(source);
-  save_weights(trainer, names, folder.path / "out", {.source = &began}, pool);
+  save_weights(trainer, names, folder.path / "out", {.type = DType::bf16, .source = &began}, pool);
   CheckpointFolder const out(folder.path / "out");
   CHECK(std::filesystem::exists(folder.path / "out" / "tokenizer.json"));
   CHECK(out.at("extra.scales").info().dtype == "F8_E4M3");

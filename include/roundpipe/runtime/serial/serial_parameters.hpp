@@ -48,6 +48,12 @@ class SerialParameters {
   [[nodiscard]] BlockTensor find(std::string_view name, std::size_t size) const;
   /// Overwrites the optimizer copy of a parameter.
   void write_weights(BlockTensor parameter, HostSpan<float const> values);
+  /// Calls `f(values)`, which overwrites the optimizer copy of a parameter.
+  template <class F>
+  void overwrite_weights(BlockTensor parameter, F&& f) {
+    f(HostSpan<float>(at(parameter).weights));
+    round_weights(parameter);
+  }
   [[nodiscard]] HostSpan<float const> weights(BlockTensor parameter) const {
     return at(parameter).weights;
   }
@@ -147,6 +153,9 @@ class SerialParameters {
     return state_type_ == StateType::declared &&
            blocks_.blocks[block].master[t].dtype == DType::bf16;
   }
+
+  /// Rounds the optimizer copy of a parameter where there is no other than the master copy.
+  void round_weights(BlockTensor parameter);
 
   /// Rounds \p values to nearest numbers of \p type.
   static void round(DType type, std::vector<float>& values);

@@ -8,7 +8,9 @@
 #include <roundpipe/backend/host_stream.hpp>
 #include <roundpipe/concepts/requirements.hpp>
 #include <roundpipe/core/batch_shape.hpp>
+#include <roundpipe/core/dtype.hpp>
 #include <roundpipe/core/error.hpp>
+#include <roundpipe/core/host_array.hpp>
 #include <roundpipe/core/id.hpp>
 #include <roundpipe/core/layer_context.hpp>
 #include <roundpipe/core/span.hpp>
@@ -31,6 +33,7 @@
 #include <cmath>
 #include <cstddef>
 #include <cstdint>
+#include <span>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -228,6 +231,20 @@ class SerialTrainer {
   /// \throws Error (invalid_argument) as \ref read_parameter does.
   void write_parameter(std::string_view name, HostSpan<float const> values) {
     parameters_.write_weights(parameters_.find(name, values.size()), values);
+    synchronize();
+  }
+
+  /// Calls \p f(name, shape, copies) as \ref Pipeline::overwrite_parameters does.
+  template <class F>
+  void overwrite_parameters(F&& f) {
+    auto const& blocks = parameters_.blocks();
+    blocks.for_each([&](BlockTensor parameter) {
+      parameters_.overwrite_weights(parameter, [&](HostSpan<float> values) {
+        HostArray const copy{
+            reinterpret_cast<std::byte*>(values.data()), values.size(), DType::f32};
+        f(blocks.name_of(parameter), blocks.tensor(parameter).shape, std::span(&copy, 1));
+      });
+    });
     synchronize();
   }
 

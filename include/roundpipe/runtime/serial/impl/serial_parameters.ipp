@@ -94,11 +94,14 @@ ROUNDPIPE_INLINE BlockTensor SerialParameters::find(std::string_view name, std::
 
 ROUNDPIPE_INLINE void SerialParameters::write_weights(BlockTensor parameter,
                                                       HostSpan<float const> values) {
+  at(parameter).weights.assign(values.begin(), values.end());
+  round_weights(parameter);
+}
+
+ROUNDPIPE_INLINE void SerialParameters::round_weights(BlockTensor parameter) {
   auto const& block = blocks_.blocks[parameter.block.index()];
-  auto& weights = at(parameter).weights;
-  weights.assign(values.begin(), values.end());
   if (block.frozen || state_type_ == StateType::declared) {
-    round(block.master[parameter.tensor].dtype, weights);
+    round(block.master[parameter.tensor].dtype, at(parameter).weights);
   }
 }
 
@@ -145,7 +148,8 @@ ROUNDPIPE_INLINE void SerialParameters::restore(
     if (!from.frozen && position.is_stale()) {
       copy(from.visible, master(parameter));
     } else {
-      narrow(tensor.weights, from.visible.dtype, master(parameter));
+      auto const& table = blocks_.blocks[parameter.block.index()].master;
+      narrow(tensor.weights, table[parameter.tensor].dtype, master(parameter));
     }
   });
 }
