@@ -33,8 +33,8 @@
 namespace roundpipe {
 
 /// The tensor of \p checkpoint with the weights of our parameter \p name of \p shape.
-/// \throws Error (bad_file) for a tensor that is missing or has another shape; (unsupported) for one
-///         of integers or of a type that is not known.
+/// \throws Error (bad_file) for a tensor that is missing or has another shape; (unsupported) for
+///         one of integers or of a type that is not known.
 [[nodiscard]] inline StoredTensor weights_of(CheckpointFolder const& checkpoint,
                                              TensorNames const& names,
                                              std::string const& name,
