@@ -11,7 +11,6 @@
 #include <roundpipe/core/dtype.hpp>
 #include <roundpipe/core/error.hpp>
 #include <roundpipe/core/host_array.hpp>
-#include <roundpipe/core/span.hpp>
 #include <roundpipe/core/tensor.hpp>
 #include <roundpipe/io/atomic_file.hpp>
 #include <roundpipe/io/file_error.hpp>
@@ -69,7 +68,8 @@ inline void require_same_adapters(nn::LoraConfig const& config,
 ///        \ref read_adapter_config tells it.
 /// \throws Error like \ref read_adapter_config; and (bad_file) for a rank, an alpha or a scaling
 ///         other than the model's, a tensor that is missing or has another shape, and one that is
-///         no matrix of the model's adapters.
+///         no matrix of the model's adapters; (invalid_argument) when there were calls since the
+///         last step.
 template <class Trainer>
 void load_adapter(Trainer& trainer,
                   TensorNames const& names,
@@ -85,11 +85,12 @@ void load_adapter(Trainer& trainer,
   };
   std::vector<Known> known;
   std::set<std::string> theirs;
-  trainer.for_each_parameter([&](std::string const& name, Shape const& shape, auto const&) {
-    if (!nn::is_lora_parameter(name)) {
-      return;
+  for (auto const& parameter : trainer.state().parameters) {
+    if (!nn::is_lora_parameter(parameter.name)) {
+      continue;
     }
-    auto const tensor = file.at(names.peft_name(name));
+    auto const& shape = parameter.weights.shape;
+    auto const tensor = file.at(names.peft_name(parameter.name));
     auto const wanted = tensor_info({tensor.info().name, shape, DType::f32});
     if (tensor.info().extents != wanted.extents) {
       throw bad_file(file.path().string(),
@@ -97,10 +98,10 @@ void load_adapter(Trainer& trainer,
                      "is " + to_string(tensor.info()) + ", but the model's adapter has " +
                          to_string(shape) + "; is it of another base model?");
     }
-    known.push_back({name, tensor});
+    known.push_back({parameter.name, tensor});
     theirs.insert(wanted.name);
     theirs.insert(wanted.name.substr(0, wanted.name.rfind(".lora_")) + ".base_layer.weight");
-  });
+  }
   for (std::size_t i = 0; i < file.size(); ++i) {
     if (auto const& name = file[i].info().name; !theirs.contains(name)) {
       throw bad_file(file.path().string(),
@@ -130,8 +131,9 @@ struct SavedAdapter {
 /// layout: "adapter_model.safetensors", then "adapter_config.json", each at once and whole, in
 /// place of earlier ones.
 /// \param names of the model with its adapters.
-/// \throws Error (invalid_argument) when the model has no adapters; (unsupported) for a type that
-///         files do not have; and like \ref SafetensorsWriter and `for_each_parameter`.
+/// \throws Error (invalid_argument) when the model has no adapters, and when there were calls since
+///         the last step; (unsupported) for a type that files do not have; and like \ref
+///         SafetensorsWriter.
 template <class Trainer>
 void save_adapter(Trainer& trainer,
                   TensorNames const& names,
@@ -142,11 +144,15 @@ void save_adapter(Trainer& trainer,
           Errc::invalid_argument,
           "save_adapter: the model has no low-rank adapters");
   std::vector<TensorInfo> tensors;
-  trainer.for_each_parameter([&](std::string const& name, Shape const& shape, auto const&) {
-    if (nn::is_lora_parameter(name)) {
-      tensors.push_back(tensor_info({names.peft_name(name), shape, saved.type}));
+  std::vector<TensorWrite> writes;
+  auto const state = trainer.state();
+  for (auto const& parameter : state.parameters) {
+    if (nn::is_lora_parameter(parameter.name)) {
+      auto const& weights = parameter.weights;
+      tensors.push_back(tensor_info({names.peft_name(parameter.name), weights.shape, saved.type}));
+      writes.push_back({tensors.back().name, weights.bytes, weights.dtype});
     }
-  });
+  }
   std::error_code code;
   std::filesystem::create_directories(folder, code);
   if (code) {
@@ -154,13 +160,7 @@ void save_adapter(Trainer& trainer,
   }
   SafetensorsWriter writer(
       folder / architectures::adapter_weights_name, std::move(tensors), {{"format", "pt"}});
-  trainer.for_each_parameter(
-      [&](std::string const& name, Shape const&, HostSpan<float const> values) {
-        if (nn::is_lora_parameter(name)) {
-          TensorWrite const write[] = {{names.peft_name(name), std::as_bytes(values), DType::f32}};
-          write_tensors(writer, write, pool);
-        }
-      });
+  write_tensors(writer, writes, pool);
   writer.finish();
   write_file(folder / "adapter_config.json",
              adapter_config_text({names.lora(), saved.base_model}, names));

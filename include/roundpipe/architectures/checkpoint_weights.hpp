@@ -34,8 +34,7 @@ namespace roundpipe {
 
 /// The tensor of \p checkpoint with the weights of our parameter \p name of \p shape.
 /// \throws Error (bad_file) for a tensor that is missing or has another shape; (unsupported) for
-/// one
-///         of integers or of a type that is not known.
+///         one of integers or of a type that is not known.
 [[nodiscard]] inline StoredTensor weights_of(CheckpointFolder const& checkpoint,
                                              TensorNames const& names,
                                              std::string const& name,
@@ -61,9 +60,8 @@ namespace roundpipe {
 /// copies, converted, by all threads of \p pool, which read straight into the trainer's own memory.
 /// Optimizer states stay.
 /// \throws Error, and replaces nothing: like \ref weights_of, and (invalid_argument) when there
-/// were
-///         calls since the last step; and like \ref read_tensors, when some parameters may be new
-///         and others not.
+///         were calls since the last step; and like \ref read_tensors, when some parameters may be
+///         new and others not.
 template <class Trainer>
 void load_weights(Trainer& trainer,
                   TensorNames const& names,
@@ -103,8 +101,7 @@ struct SavedWeights {
 /// beside an adapter. \ref save_adapter writes the adapters alone.
 /// \throws Error (unsupported) for a type that files do not have; (invalid_argument) without a type
 ///         and a source, and when there were calls since the last step; and like \ref
-///         CheckpointWriter,
-///         \ref copy_files and `for_each_parameter`.
+///         CheckpointWriter, \ref copy_files and `for_each_parameter`.
 template <class Trainer>
 void save_weights(Trainer& trainer,
                   TensorNames const& names,

@@ -5,9 +5,9 @@
 /// \file
 /// \brief Low-rank adapters of a trainer, merged into the weights beside which they stand.
 
+#include <roundpipe/core/convert.hpp>
 #include <roundpipe/core/error.hpp>
 #include <roundpipe/core/span.hpp>
-#include <roundpipe/core/tensor.hpp>
 #include <roundpipe/nn/lora_config.hpp>
 #include <roundpipe/system/worker_pool.hpp>
 
@@ -25,24 +25,27 @@ namespace roundpipe {
 class LoraMerge {
  public:
   /// \param lora of the trainer's model.
-  /// \throws Error (invalid_argument) when the trainer's adapters are not of \p lora.
+  /// \throws Error (invalid_argument) when the trainer's adapters are not of \p lora, and as the
+  ///         trainer's `state` does.
   template <class Trainer>
   LoraMerge(Trainer& trainer, nn::LoraConfig const& lora) : lora_(lora) {
-    trainer.for_each_parameter(
-        [&](std::string const& name, Shape const& shape, HostSpan<float const> values) {
-          if (nn::is_lora_parameter(name)) {
-            bool const is_a = name.ends_with(".lora_A.weight");
-            if (shape[is_a ? 0 : 1] != lora.rank) {
-              throw Error(Errc::invalid_argument,
-                          "parameter " + name + " is of rank " +
-                              std::to_string(shape[is_a ? 0 : 1]) +
-                              ", but the configuration of which the names were made says " +
-                              std::to_string(lora.rank));
-            }
-            auto& adapter = adapters_[name.substr(0, name.rfind(".lora_")) + ".weight"];
-            (is_a ? adapter.a : adapter.b).assign(values.begin(), values.end());
-          }
-        });
+    for (auto const& parameter : trainer.state().parameters) {
+      auto const& name = parameter.name;
+      if (nn::is_lora_parameter(name)) {
+        bool const is_a = name.ends_with(".lora_A.weight");
+        auto const& shape = parameter.weights.shape;
+        if (shape[is_a ? 0 : 1] != lora.rank) {
+          throw Error(Errc::invalid_argument,
+                      "parameter " + name + " is of rank " + std::to_string(shape[is_a ? 0 : 1]) +
+                          ", but the configuration of which the names were made says " +
+                          std::to_string(lora.rank));
+        }
+        auto& adapter = adapters_[name.substr(0, name.rfind(".lora_")) + ".weight"];
+        auto& values = is_a ? adapter.a : adapter.b;
+        values.resize(shape.size());
+        widen(parameter.weights.bytes, parameter.weights.dtype, values, false);
+      }
+    }
   }
 
   /// What is to be saved of the parameter \p name, whose values are \p weight [out, in]: W + scale
