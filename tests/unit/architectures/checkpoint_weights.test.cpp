@@ -123,7 +123,8 @@ TEST_CASE("weights go out in the types in which they came, and integers never co
       }
       CheckpointWriter writer(source, tensors);
       for (auto const& tensor : tensors) {
-        writer.write(tensor.name, 0, std::vector<std::byte>(tensor.bytes(), std::byte{1}));
+        auto const byte = type == std::string("I32") ? std::byte{2} : std::byte{1};
+        writer.write(tensor.name, 0, std::vector<std::byte>(tensor.bytes(), byte));
       }
       writer.finish();
     }

@@ -123,7 +123,9 @@ TEST_CASE("a tensor is read once into several arrays, of any types") {
   CHECK(same == as_type(numbers(count), DType::bf16));
   CHECK(halves == as_type(numbers(count), DType::f16));
   reads[0].also[1].size = count - 1;
-  CHECK(error_of([&] { read_tensors(reads, pool); }).code() == Errc::invalid_argument);
+  auto const error = error_of([&] { read_tensors(reads, pool); });
+  CHECK(error.code() == Errc::invalid_argument);
+  CHECK(contains(error.message(), "its memory has 5000000 elements"));
   reads[0].also[1] = {same.data(), count, DType::i32};
   CHECK(error_of([&] { read_tensors(reads, pool); }).code() == Errc::unsupported);
 }
