@@ -30,7 +30,7 @@ function(third_party_of header out)
   endif()
 endfunction()
 set(standard_headers "^[a-z_0-9]+$")
-set(system_headers "^(sys/[a-z]+|dlfcn|fcntl|pthread|sched|unistd|[a-z0-9]+intrin|arm_neon)\\.h$")
+set(system_headers "^(sys/[a-z]+|dlfcn|fcntl|fnmatch|pthread|sched|unistd|[a-z0-9]+intrin|arm_neon)\\.h$")
 
 function(check_header header)
   roundpipe_room_of("${header}" my_room)

@@ -320,20 +320,28 @@ set(ROUNDPIPE_EXTRA_HEADERS
   include/roundpipe/nn/host_scratch.hpp
   include/roundpipe/nn/host_tokens.hpp
   include/roundpipe/nn/language_model_head.hpp
+  include/roundpipe/nn/language_model_head_memory.hpp
+  include/roundpipe/nn/lora_config.hpp
+  include/roundpipe/nn/low_rank_adapter.hpp
+  include/roundpipe/nn/name_pattern.hpp
   include/roundpipe/nn/op_checks.hpp
   include/roundpipe/nn/rope_scaling.hpp
   include/roundpipe/nn/token_embedding.hpp
   include/roundpipe/nn/transformer.hpp
   include/roundpipe/nn/transformer_block.hpp
+  include/roundpipe/nn/transformer_block_maps.hpp
   include/roundpipe/nn/transformer_block_memory.hpp
   include/roundpipe/nn/transformer_block_parameters.hpp
   include/roundpipe/nn/transformer_config.hpp
+  include/roundpipe/architectures/adapter_config.hpp
+  include/roundpipe/architectures/adapter_weights.hpp
   include/roundpipe/architectures/architecture.hpp
   include/roundpipe/architectures/checkpoint_weights.hpp
   include/roundpipe/architectures/config_fields.hpp
   include/roundpipe/architectures/decoder_fields.hpp
   include/roundpipe/architectures/known_architectures.hpp
   include/roundpipe/architectures/llama.hpp
+  include/roundpipe/architectures/lora_merge.hpp
   include/roundpipe/architectures/mistral.hpp
   include/roundpipe/architectures/model_config.hpp
   include/roundpipe/architectures/qwen2.hpp

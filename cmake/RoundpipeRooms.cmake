@@ -37,7 +37,7 @@ roundpipe_room(runtime bubble concepts core graph memory model optim partition p
   runtime/actions runtime/execute runtime/probe runtime/state schedule simulate system)
 roundpipe_room(runtime/serial backend concepts core memory model optim runtime runtime/state system)
 roundpipe_room(snapshots concepts core data io optim runtime/state system)
-roundpipe_room(nn backend concepts core model)
+roundpipe_room(nn backend concepts core)
 roundpipe_room(architectures core system io nn)
 roundpipe_room(testing concepts core model)
 roundpipe_room(cuda/device concepts core system)

@@ -147,6 +147,7 @@ nlohmann::ordered_json to_json(Options const& o,
   json["host_bytes_per_second"] = outcome.device.host_bytes_per_second;
   json["host_work_bytes_per_second"] = outcome.device.host_work_bytes_per_second;
   json["upload_share_beside_work"] = outcome.device.upload_share_beside_work;
+  json["download_share_beside_work"] = outcome.device.download_share_beside_work;
   json["devices"] = o.devices;
   json["context"] = o.context;
   json["batch"] = o.batch;

@@ -141,8 +141,10 @@ TEST_CASE("no thread makes a context on a device that was not named" *
     auto const speed = cu::measure_shared_speed(std::array{d1}, 1_MiB);
     CHECK(speed.bytes_per_second > 0);
     CHECK(speed.work_bytes_per_second > 0);
-    CHECK(speed.upload_share_beside_work > 0);
-    CHECK(speed.upload_share_beside_work <= 1);
+    for (auto const share : {speed.upload_share_beside_work, speed.download_share_beside_work}) {
+      CHECK(share > 0);
+      CHECK(share <= 1);
+    }
   });
   on_fresh_thread([] { CHECK(cu::memory_info(d1).total_bytes > 0); });
   CHECK_FALSE(cu::has_context(d0));

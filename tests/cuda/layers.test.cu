@@ -21,6 +21,7 @@
 #include <cmath>
 #include <cstddef>
 #include <cstdint>
+#include <limits>
 #include <string>
 #include <vector>
 
@@ -163,12 +164,23 @@ void subtract(LayerValues::Lists& lists, LayerValues::Lists const& others) {
   }
 }
 
-/// Checks that no tensor differs from \p expected by more than \p most. \returns the largest
-/// difference.
+/// The place of the bias of keys among the parameters, or one behind them all. The same shift of
+/// all keys changes no softmax, but for their rotations, so the terms of this bias's gradient
+/// nearly cancel: its relative error is up to twice that of the other sums.
+std::size_t place_of_key_bias(LayerCase const& c) {
+  auto const table = nn::TransformerBlock<Ops>(c.config).parameters();
+  auto const found = std::ranges::find(
+      table, "self_attn.k_proj.bias", [](auto const& spec) { return spec.tensor.name; });
+  return static_cast<std::size_t>(found - table.begin());
+}
+
+/// Checks that no tensor differs from \p expected by more than \p most, number \p twice by more
+/// than two times that. \returns the largest difference.
 double check_close(char const* what,
                    LayerValues::Lists const& values,
                    LayerValues::Lists const& expected,
-                   double most) {
+                   double most,
+                   std::size_t twice = std::numeric_limits<std::size_t>::max()) {
   REQUIRE(values.size() == expected.size());
   double furthest = 0;
   for (std::size_t i = 0; i < values.size(); ++i) {
@@ -177,7 +189,7 @@ double check_close(char const* what,
     REQUIRE(values[i].size() == expected[i].size());
     if (!values[i].empty()) {
       auto const error = test::relative_error(values[i], expected[i]);
-      CHECK(error <= most);
+      CHECK(error <= (i == twice ? 2 * most : most));
       furthest = std::max(furthest, error);
     }
   }
@@ -202,8 +214,11 @@ void check_layer(LayerCase const& c) {
       check_close("input gradient", device.input_gradients, host.input_gradients, 3 * rounding);
   subtract(host.parameter_gradients, host.sums);
   subtract(device.parameter_gradients, host.sums);
-  auto const parameter = check_close(
-      "parameter gradient", device.parameter_gradients, host.parameter_gradients, 3 * rounding);
+  auto const parameter = check_close("parameter gradient",
+                                     device.parameter_gradients,
+                                     host.parameter_gradients,
+                                     3 * rounding,
+                                     place_of_key_bias(c));
   MESSAGE(std::string(name_of(c.config.storage))
           << ": output " << forward << ", result " << result << ", input gradient " << input
           << ", parameter gradient " << parameter);
@@ -251,6 +266,10 @@ void expect_sound(nn::TransformerConfig const& config) {
   expect_sound(nn::TransformerBlock<Ops>(config));
   expect_sound(nn::TransformerBlock<Ops>(config, true));
   expect_sound(nn::LanguageModelHead<Ops>(config));
+  auto adapted = config;
+  adapted.lora = {.rank = 16, .alpha = 8, .dropout = config.dropout, .targets = {"*"}};
+  expect_sound(nn::TransformerBlock<Ops>(adapted));
+  expect_sound(nn::LanguageModelHead<Ops>(adapted));
 }
 
 }  // namespace

@@ -33,8 +33,9 @@ struct DeviceProperties {
   /// The rate at which the host reads and writes memory while it sums gradients or updates weights
   /// and copies run; 0: unknown, and such work takes no time in forecasts.
   double host_work_bytes_per_second = 0;
-  /// What such work, which takes the host's memory from copies, leaves of their rate; in (0, 1].
+  /// What such work, which takes the host's memory from copies, leaves of their rates; in (0, 1].
   double upload_share_beside_work = 1;
+  double download_share_beside_work = 1;
   /// Whether a stream that has its next copy ready when one ends goes on before other streams; else
   /// copies take turns in the order in which they become ready. For forecasts.
   bool streams_keep_engines = false;

@@ -9,7 +9,6 @@
 #include <roundpipe/core/bytes.hpp>
 #include <roundpipe/core/error.hpp>
 #include <roundpipe/graph/action_graph.hpp>
-#include <roundpipe/memory/stage_layout.hpp>
 #include <roundpipe/runtime/batch_feed.hpp>
 #include <roundpipe/runtime/execute/graph_program.hpp>
 #include <roundpipe/runtime/loss_scale_control.hpp>
@@ -24,7 +23,6 @@
 #include <cstddef>
 #include <cstdint>
 #include <functional>
-#include <span>
 #include <string>
 #include <utility>
 #include <vector>
@@ -48,6 +46,7 @@ class TrainingRuns {
         step_program_(plan.step, action_names(plan)),
         flush_program_(std::move(flush), action_names(plan)),
         loss_scale_(options.loss_scale, staleness),
+        micro_batches_(options.micro_batches_per_round * options.rounds),
         calls_per_step_(options.calls_per_step),
         staleness_(staleness),
         marks_(calls_in_flight + 1, Mark{posted_, loss_scale_}) {}
@@ -55,15 +54,12 @@ class TrainingRuns {
   TrainingRuns(TrainingRuns const&) = delete;
   TrainingRuns& operator=(TrainingRuns const&) = delete;
 
-  /// Makes the slots, once the executor is there. Each call of \p stages stages \p micro_batches
-  /// micro-batches of \p batch_bytes in memory from \p take.
-  void make_slots(std::span<StageLayout const> stages,
-                  std::size_t micro_batches,
-                  Bytes batch_bytes,
-                  TakeHostMemory const& take) {
+  /// Makes the slots, once the executor is there. Each call stages its micro-batches, of \p
+  /// batch_bytes each, in memory from \p take.
+  void make_slots(Bytes batch_bytes, TakeHostMemory const& take) {
     for (std::size_t i = 0; i < calls_in_flight; ++i) {
-      calls_.push_back(slots_.make(call_program_, stages));
-      take_staging(calls_.back().data(), micro_batches, batch_bytes, 0, take);
+      calls_.push_back(slots_.make(call_program_, plan_.stages.train));
+      take_staging(calls_.back().data(), micro_batches_, batch_bytes, 0, take);
       steps_.push_back(slots_.make(step_program_, {}));
     }
     flush_ = slots_.make(flush_program_, {});
@@ -236,6 +232,7 @@ class TrainingRuns {
   GraphProgram step_program_;
   GraphProgram flush_program_;
   LossScaleControl loss_scale_;
+  std::size_t micro_batches_;  // of a call
   std::size_t calls_per_step_;
   int staleness_;
   PostedWork posted_;

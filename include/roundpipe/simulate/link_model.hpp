@@ -29,10 +29,11 @@ struct LinkModel {
   std::vector<std::vector<std::size_t>> groups = {};
   double root_bytes_per_second = 0;  ///< All devices together, each way.
   double host_bytes_per_second = 0;  ///< All devices together, both directions: the host's memory.
-  /// The share of the rate of uploads that remains while the host's lanes work, in (0, 1].
-  /// Downloads keep theirs: on an H200's host, sums of gradients slow uploads from 49 to 40 GB/s
-  /// and downloads from 51.0 to 50.6.
+  /// The shares of their rates that remain to copies while the host's lanes work, in (0, 1]. Sums
+  /// of gradients slow one H200's uploads from 49 to 40 GB/s and its downloads from 51.0 to 50.6,
+  /// but two H100s' downloads from 48 to 37.
   double upload_share_beside_work = 1;
+  double download_share_beside_work = 1;
   /// Whether a lane that has its next copy ready when one ends goes on before other lanes.
   bool streams_keep_engines = false;
 };

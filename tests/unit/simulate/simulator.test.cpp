@@ -239,7 +239,7 @@ TEST_CASE(
   CHECK(times_of(graph, options) == Times{{0, 7}});
 }
 
-TEST_CASE("uploads are slower while the host works, downloads are not") {
+TEST_CASE("copies are slower while the host works, each way as its share says") {
   auto options = example_options();
   options.compute.host_bytes_per_second = 20;
   Made sum(ActionKind::accumulate_gradient, LaneKind::accumulate);
@@ -253,6 +253,10 @@ TEST_CASE("uploads are slower while the host works, downloads are not") {
   CHECK(times[4].second == doctest::Approx(5));
   CHECK(times[2].second == doctest::Approx(7));  // 10 bytes, 30 and 20
   CHECK(times[3].second == doctest::Approx(6));
+  options.link.download_share_beside_work = 0.5;
+  auto const slower = times_of(graph, options);
+  CHECK(slower[2].second == doctest::Approx(7));
+  CHECK(slower[3].second == doctest::Approx(8));  // 10 bytes, 20 and 30
 }
 
 TEST_CASE("invalid simulations are refused") {
@@ -272,6 +276,9 @@ TEST_CASE("invalid simulations are refused") {
   for (auto const share : {0.0, 1.5}) {
     options = example_options();
     options.link.upload_share_beside_work = share;
+    CHECK(code(graph_of({compute()}), options) == Errc::invalid_argument);
+    options = example_options();
+    options.link.download_share_beside_work = share;
     CHECK(code(graph_of({compute()}), options) == Errc::invalid_argument);
   }
 }

@@ -37,8 +37,9 @@ namespace roundpipe::cu {
 /// What large copies of several devices at once reach, both ways, alone and beside the host's work.
 struct SharedSpeed {
   double bytes_per_second = 0;          ///< All copies together, alone.
-  double upload_share_beside_work = 1;  ///< Of the rate of uploads alone.
-  double work_bytes_per_second = 0;     ///< That the host reads and writes meanwhile: it sums.
+  double upload_share_beside_work = 1;  ///< Of the rate without that work.
+  double download_share_beside_work = 1;
+  double work_bytes_per_second = 0;  ///< That the host reads and writes meanwhile: it sums.
 };
 
 namespace detail {
@@ -60,40 +61,52 @@ class LinksAtOnce {
     for (auto& link : links_) {
       CurrentDevice const current(link.device);
       auto* const there = link.there.bytes().device_pointer();
-      link.begin.record(link.up);
+      link.up.begin.record(link.up.stream);
+      link.down.begin.record(link.down.stream);
       for (std::size_t i = 0; i < copies_; ++i) {
         auto* const here = link.host.bytes().data() + 2 * bytes_ * (i % host_blocks);
-        check(::cudaMemcpyAsync(there, here, bytes_, ::cudaMemcpyHostToDevice, link.up.get()),
-              "cudaMemcpyAsync");
-        check(::cudaMemcpyAsync(
-                  here + bytes_, there + bytes_, bytes_, ::cudaMemcpyDeviceToHost, link.down.get()),
+        check(
+            ::cudaMemcpyAsync(there, here, bytes_, ::cudaMemcpyHostToDevice, link.up.stream.get()),
+            "cudaMemcpyAsync");
+        check(::cudaMemcpyAsync(here + bytes_,
+                                there + bytes_,
+                                bytes_,
+                                ::cudaMemcpyDeviceToHost,
+                                link.down.stream.get()),
               "cudaMemcpyAsync");
       }
-      link.end.record(link.up);
+      link.up.end.record(link.up.stream);
+      link.down.end.record(link.down.stream);
     }
   }
 
-  [[nodiscard]] bool uploads_are_done() const {
+  [[nodiscard]] bool are_done() const {
     return std::all_of(links_.begin(), links_.end(), [](auto const& link) {
       CurrentDevice const current(link.device);
-      return link.end.is_done();
+      return link.up.end.is_done() && link.down.end.is_done();
     });
   }
 
   void wait() const {
     for (auto const& link : links_) {
       CurrentDevice const current(link.device);
-      check(::cudaStreamSynchronize(link.up.get()), "cudaStreamSynchronize");
-      check(::cudaStreamSynchronize(link.down.get()), "cudaStreamSynchronize");
+      check(::cudaStreamSynchronize(link.up.stream.get()), "cudaStreamSynchronize");
+      check(::cudaStreamSynchronize(link.down.stream.get()), "cudaStreamSynchronize");
     }
   }
 
-  /// The seconds of all uploads, by the slowest device. Only after \ref wait.
-  [[nodiscard]] double upload_seconds() const {
-    double slowest = 0;
+  /// The seconds of all copies one way, by the slowest device.
+  struct Seconds {
+    double up = 0;
+    double down = 0;
+  };
+  /// Only after \ref wait.
+  [[nodiscard]] Seconds seconds() const {
+    Seconds slowest;
     for (auto const& link : links_) {
       CurrentDevice const current(link.device);
-      slowest = std::max(slowest, link.end.seconds_since(link.begin));
+      slowest.up = std::max(slowest.up, link.up.end.seconds_since(link.up.begin));
+      slowest.down = std::max(slowest.down, link.down.end.seconds_since(link.down.begin));
     }
     return slowest;
   }
@@ -103,16 +116,19 @@ class LinksAtOnce {
   }
 
  private:
+  struct Way {
+    Stream stream;
+    Event begin{cudaEventDefault};
+    Event end{cudaEventDefault};
+  };
   struct Link {
     Link(DeviceId named, Bytes size)
         : device(named), host(2 * size * host_blocks), there(named, 2 * size) {}
     DeviceId device;
     PinnedMemory host;
     DeviceMemory there;
-    Stream up;
-    Stream down;
-    Event begin{cudaEventDefault};
-    Event end{cudaEventDefault};
+    Way up;
+    Way down;
   };
 
   static constexpr std::size_t host_blocks = 4;  // each way
@@ -169,7 +185,7 @@ class GradientSum {
   };
   detail::LinksAtOnce links(devices, bytes, copies);
   SharedSpeed speed;
-  double upload_s = 0;
+  detail::LinksAtOnce::Seconds alone;
   for (int r = 0; r < repetitions; ++r) {
     auto const begin = Clock::now();
     links.start();
@@ -177,7 +193,7 @@ class GradientSum {
     if (auto const rate = links.total_bytes() / seconds_since(begin);
         rate > speed.bytes_per_second) {
       speed.bytes_per_second = rate;
-      upload_s = links.upload_seconds();
+      alone = links.seconds();
     }
   }
   detail::GradientSum sum(devices.size());
@@ -187,10 +203,12 @@ class GradientSum {
   do {
     sum.add();
     ++sums;
-  } while (!links.uploads_are_done());
+  } while (!links.are_done());
   speed.work_bytes_per_second = sums * detail::GradientSum::bytes() / seconds_since(begin);
   links.wait();
-  speed.upload_share_beside_work = std::min(1.0, upload_s / links.upload_seconds());
+  auto const beside_work = links.seconds();
+  speed.upload_share_beside_work = std::min(1.0, alone.up / beside_work.up);
+  speed.download_share_beside_work = std::min(1.0, alone.down / beside_work.down);
   return speed;
 }
 
@@ -199,6 +217,7 @@ inline void set_shared_speed(std::span<DeviceProperties> properties, SharedSpeed
   for (auto& device : properties) {
     device.host_bytes_per_second = speed.bytes_per_second;
     device.upload_share_beside_work = speed.upload_share_beside_work;
+    device.download_share_beside_work = speed.download_share_beside_work;
     device.host_work_bytes_per_second = speed.work_bytes_per_second;
   }
 }

@@ -72,7 +72,8 @@ ROUNDPIPE_INLINE std::span<std::size_t const> CopyEngines::advance(double now_s)
 ROUNDPIPE_INLINE void CopyEngines::add_work(int lanes, double now_s) {
   auto const changes = (working_ > 0) != (working_ + lanes > 0);
   working_ += lanes;
-  if (changes && sharing_.link().upload_share_beside_work < 1) {
+  auto const& link = sharing_.link();
+  if (changes && std::min(link.upload_share_beside_work, link.download_share_beside_work) < 1) {
     move_to(now_s);
     share();
   }
@@ -96,10 +97,12 @@ ROUNDPIPE_INLINE void CopyEngines::share() {
   if (is_new) {
     found->second = rates();
   }
-  auto const upload_share = working_ > 0 ? sharing_.link().upload_share_beside_work : 1;
+  auto const& link = sharing_.link();
+  auto const upload_share = working_ > 0 ? link.upload_share_beside_work : 1;
+  auto const download_share = working_ > 0 ? link.download_share_beside_work : 1;
   for (std::size_t i = 0; i < engines_.size(); ++i) {
     auto& engine = engines_[i];
-    auto const rate = found->second[i] * (i % 2 == 0 ? upload_share : 1);
+    auto const rate = found->second[i] * (i % 2 == 0 ? upload_share : download_share);
     // Otherwise the end of the copy stays the same.
     if (engine.flows && (engine.rate != rate || engine.event_s <= now_s_)) {
       engine.rate = rate;

@@ -48,6 +48,7 @@ ROUNDPIPE_INLINE SimulationOptions training_machine(CostModel const& costs,
   machine.link.download_bytes_per_second = device.download_bytes_per_second;
   machine.link.host_bytes_per_second = device.host_bytes_per_second;
   machine.link.upload_share_beside_work = device.upload_share_beside_work;
+  machine.link.download_share_beside_work = device.download_share_beside_work;
   machine.compute.host_bytes_per_second = device.host_work_bytes_per_second;
   machine.link.streams_keep_engines = device.streams_keep_engines;
   machine.waits_for_losses = true;

@@ -63,4 +63,14 @@ TEST_CASE("a program finds actions by thread, and names them") {
   CHECK(program.label(ActionId(1)) == "accumulate gradient");
 }
 
+TEST_CASE("a program names the actions for whose results the controller waits") {
+  ActionGraph graph;
+  graph.devices = 1;
+  graph.actions = {on(LaneKind::optimizer, {}), on(LaneKind::optimizer, {})};
+  graph.actions[1].kind = ActionKind::gradient_norm;
+  GraphProgram const program(graph);
+  CHECK(program.norms() == std::vector{ActionId(1)});
+  CHECK(program.losses().empty());
+}
+
 }  // namespace graph_program_test

@@ -7,6 +7,8 @@
 
 #include <doctest/doctest.h>
 
+#include <atomic>
+#include <chrono>
 #include <cstddef>
 #include <thread>
 
@@ -87,8 +89,9 @@ TEST_CASE("a pinned run keeps its slot until the last waiter lets go") {
   one.run.pin();
   one.run.pin();
   one.run.unpin();
-  bool unpinned = false;
+  std::atomic<bool> unpinned = false;
   std::thread waiter([&] {
+    std::this_thread::sleep_for(std::chrono::milliseconds(20));  // a wait too short has ended then
     unpinned = true;
     one.run.unpin();
   });
