@@ -18,7 +18,7 @@
 #include <string>
 #include <vector>
 
-namespace finetune_test {
+namespace finetune_parts_test {
 namespace {
 
 using namespace finetune;
@@ -51,7 +51,7 @@ TEST_CASE("a curve comes back from its JSON, and is refused where it is of other
   LossCurve curve{{3, 2, 1.5}, {{0, 3.5}, {2, 2.5}}};
   auto const back = LossCurve::from(curve.json(), 3, "file");
   CHECK(back.losses == curve.losses);
-  CHECK(back.csv() == "step,loss,evaluation_loss\n1,3,\n2,2,2.5\n3,1.5,\n");
+  CHECK(back.csv() == "step,loss,evaluation_loss\n0,,3.5\n1,3,\n2,2,2.5\n3,1.5,\n");
   CHECK(error_of([&] { (void)LossCurve::from(curve.json(), 2, "file"); }).code() == Errc::bad_file);
   CHECK(error_of([&] { (void)LossCurve::from({{"losses", "none"}}, 0, "file"); }).code() ==
         Errc::bad_file);
@@ -135,4 +135,4 @@ TEST_CASE("a cut that is given pins the rounds, too, and none leaves both open")
   }
 }
 
-}  // namespace finetune_test
+}  // namespace finetune_parts_test
