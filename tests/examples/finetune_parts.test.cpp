@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 
 #include <common/pick.hpp>
+#include <common/stop_request.hpp>
 #include <roundpipe/core/error.hpp>
 #include <support/error_of.hpp>
 
@@ -9,6 +10,7 @@
 #include <nlohmann/json.hpp>
 
 #include <chrono>
+#include <csignal>
 #include <cstddef>
 #include <finetune/curve.hpp>
 #include <finetune/options.hpp>
@@ -112,6 +114,22 @@ TEST_CASE("top-k and top-p leave the likeliest, of the right probabilities") {
   CHECK(drawn({.temperature = 1, .top_k = 2, .top_p = 0.72}) == std::set<std::size_t>{1});
   CHECK(examples::pick(logits, {.temperature = 1, .top_k = 2}, 0.73) == 1);
   CHECK(examples::pick(logits, {.temperature = 1, .top_k = 2}, 0.74) == 2);
+}
+
+TEST_CASE("the first signal is a request to stop, the second ends the program") {
+  for (int const signal : {SIGINT, SIGTERM}) {
+    {
+      examples::StopRequest const stop;
+      CHECK_FALSE(static_cast<bool>(stop));
+      std::raise(signal);
+      CHECK(static_cast<bool>(stop));
+      CHECK((std::signal(SIGINT, SIG_DFL) == SIG_DFL));
+      CHECK((std::signal(SIGTERM, SIG_DFL) == SIG_DFL));
+    }
+    examples::StopRequest const next;
+    CHECK_FALSE(static_cast<bool>(next));
+  }
+  CHECK((std::signal(SIGINT, SIG_DFL) == SIG_DFL));  // once there is none
 }
 
 TEST_CASE("a cut that is given pins the rounds, too, and none leaves both open") {
