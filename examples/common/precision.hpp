@@ -48,6 +48,18 @@ inline void check_precision(PrecisionOptions const& o) {
   return name == "bf16" ? bf16 : name == "fp16" ? f16 : f32;
 }
 
+/// What the command line calls \p type.
+[[nodiscard]] inline char const* precision_name(roundpipe::DType type) {
+  using enum roundpipe::DType;
+  return type == bf16 ? "bf16" : type == f16 ? "fp16" : "fp32";
+}
+
+/// What transformers calls \p type.
+[[nodiscard]] inline char const* torch_name(roundpipe::DType type) {
+  using enum roundpipe::DType;
+  return type == bf16 ? "bfloat16" : type == f16 ? "float16" : "float32";
+}
+
 /// The type of master copies, of boundaries between layers, and of rounded gradients.
 [[nodiscard]] inline roundpipe::DType declared_type(PrecisionOptions const& o) {
   return type_named(o.precision);

@@ -4,6 +4,7 @@
 #include "job.hpp"
 
 #include <common/command_line.hpp>
+#include <common/precision.hpp>
 #include <common/described_ops.hpp>
 #include <common/weights_type.hpp>
 #include <roundpipe/architectures/adapter_config.hpp>
@@ -59,10 +60,6 @@ std::optional<fs::path> check_output(Options const& o) {
     }
   }
   return std::nullopt;
-}
-
-char const* precision_of(rp::DType type) {
-  return type == rp::DType::bf16 ? "bf16" : type == rp::DType::f16 ? "fp16" : "fp32";
 }
 
 std::int64_t context_of(Options const& o, rp::ModelConfig const& model) {
@@ -177,8 +174,9 @@ Job prepare(Options& o) {
   rp::CheckpointFolder checkpoint(o.model);
   check_weights(model, names, checkpoint);
   auto snapshot = check_output(o);
-  o.precision = o.wanted_precision == "as-model" ? precision_of(weights_type(checkpoint, names))
-                                                 : o.wanted_precision;
+  o.precision = o.wanted_precision == "as-model"
+                    ? examples::precision_name(weights_type(checkpoint, names))
+                    : o.wanted_precision;
   check_precision(o);
   o.context = context_of(o, model);
   auto& c = model.transformer;

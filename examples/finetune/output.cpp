@@ -4,7 +4,7 @@
 #include "output.hpp"
 
 #include <common/command_line.hpp>
-#include <roundpipe/core/dtype.hpp>
+#include <common/precision.hpp>
 #include <roundpipe/io/atomic_file.hpp>
 #include <roundpipe/io/file_error.hpp>
 #include <roundpipe/io/json.hpp>
@@ -118,11 +118,8 @@ void prepare_output(Job const& job) {
   }
   if (job.output_type) {
     auto config = rp::read_json(job.checkpoint.path() / "config.json");
-    auto const type = *job.output_type;
     config.erase("torch_dtype");
-    config["dtype"] = type == rp::DType::bf16  ? "bfloat16"
-                      : type == rp::DType::f16 ? "float16"
-                                               : "float32";
+    config["dtype"] = examples::torch_name(*job.output_type);
     rp::write_file(job.output / "config.json", rp::json_text(config, 2) + "\n");
   }
 }

@@ -4,6 +4,7 @@
 #include "config_json.hpp"
 
 #include <common/command_line.hpp>
+#include <common/precision.hpp>
 #include <roundpipe/architectures/known_architectures.hpp>
 #include <roundpipe/nn/rope_scaling.hpp>
 #include <roundpipe/nn/transformer_config.hpp>
@@ -43,11 +44,6 @@ Json rope_json(roundpipe::nn::RopeScaling const& scaling) {
 }
 
 }  // namespace
-
-std::string torch_name(roundpipe::DType type) {
-  using enum roundpipe::DType;
-  return type == bf16 ? "bfloat16" : type == f16 ? "float16" : "float32";
-}
 
 Json config_json(roundpipe::ModelConfig const& config) {
   auto const& type = config.model_type;
@@ -98,7 +94,7 @@ Json config_json(roundpipe::ModelConfig const& config) {
   json["bos_token_id"] = nullptr;
   json["eos_token_id"] = nullptr;
   json["pad_token_id"] = nullptr;
-  json["dtype"] = torch_name(config.dtype.value_or(roundpipe::DType::f32));
+  json["dtype"] = examples::torch_name(config.dtype.value_or(roundpipe::DType::f32));
   return json;
 }
 

@@ -6,16 +6,10 @@
 /// \brief The config.json of a model, as transformers and this library read it.
 
 #include <roundpipe/architectures/architecture.hpp>
-#include <roundpipe/core/dtype.hpp>
 
 #include <nlohmann/json.hpp>
 
-#include <string>
-
 namespace make_tiny_checkpoint {
-
-/// What transformers calls \p type.
-[[nodiscard]] std::string torch_name(roundpipe::DType type);
 
 /// The fields of \p config that its architecture has.
 /// \throws roundpipe::Error (invalid_argument) for an architecture that is not known, which lists
