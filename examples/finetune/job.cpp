@@ -4,8 +4,8 @@
 #include "job.hpp"
 
 #include <common/command_line.hpp>
-#include <common/precision.hpp>
 #include <common/described_ops.hpp>
+#include <common/precision.hpp>
 #include <common/weights_type.hpp>
 #include <roundpipe/architectures/adapter_config.hpp>
 #include <roundpipe/architectures/checkpoint_weights.hpp>
