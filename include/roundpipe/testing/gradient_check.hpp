@@ -22,8 +22,8 @@ namespace roundpipe::testing::detail {
 /// A step is the cube root of the \ref unit_of the layer, so that the error of the quotient's
 /// formula, about the step's square, and that of rounded outputs, about the unit over the step, are
 /// of one size. The tolerance is the change of the quotient when the step doubles, eight times what
-/// independent roundings of the outputs that moved add up to, and 16 units, but at least 1e-6, of
-/// the tensor's typical gradient.
+/// independent roundings of the outputs that moved, and of the largest that did not, add up to, and
+/// 16 units, but at least 1e-6, of the tensor's typical gradient.
 /// \param image What the forward finds. \param gradients An image behind the backward.
 /// \returns a finding for each tensor whose gradient is wrong.
 [[nodiscard]] std::vector<std::string> differences_of_gradients(

@@ -282,6 +282,38 @@ std::vector<std::string> findings_of(L const& layer, LayerCheckOptions const& op
 }
 
 /// Checks that \p layer is sound, and names it if not.
+/// y = x + 1e-9 weight, which no output of f32 shows.
+struct Faint {
+  float gradient = 1e-9F;  ///< Of each y by the weight, as the backward says.
+
+  std::string name() const { return "faint"; }
+  ParameterTable parameters() const { return {{{"weight", {1}}, Initial::ones()}}; }
+  TensorTable input(BatchShape s) const { return {{"x", {s.rows, s.length}}}; }
+  TensorTable boundary(BatchShape s) const { return {{"y", {s.rows, s.length}}}; }
+  Footprint footprint(BatchShape) const { return {}; }
+
+  void forward(ForwardContext<HostStream>& ctx) const {
+    ctx.stream().launch([x = ctx.input<float>("x"),
+                         weight = ctx.parameter<float>("weight"),
+                         y = ctx.output<float>("y")] {
+      for (std::size_t i = 0; i < x.size(); ++i) {
+        y[i] = x[i] + 1e-9F * weight[0];
+      }
+    });
+  }
+  void backward(BackwardContext<HostStream>& ctx) const {
+    ctx.stream().launch([by_weight = gradient,
+                         dy = ctx.output_gradient<float>("y"),
+                         dx = ctx.input_gradient<float>("x"),
+                         dweight = ctx.parameter_gradient<float>("weight")] {
+      for (std::size_t i = 0; i < dy.size(); ++i) {
+        dx[i] = dy[i];
+        dweight[0] += by_weight * dy[i];
+      }
+    });
+  }
+};
+
 template <class L>
 void expect_sound(L const& layer, LayerCheckOptions const& options = {}) {
   HostBackend backend;
@@ -371,6 +403,11 @@ TEST_CASE("planted bugs of a loss layer are found and named") {
                  "behind saving forward and backward the loss is ");
   expect_finding(PlantedLoss{LossBug::no_result},
                  "forward of evaluate does not write result 'far'[0]");
+}
+
+TEST_CASE("a gradient that roundings hide is no finding, a larger one is") {
+  expect_sound(Faint{});
+  expect_finding(Faint{1e-2F}, "parameter gradient 'weight'[0] is ");
 }
 
 TEST_CASE("an error names the layer and lists all findings") {

@@ -31,7 +31,9 @@ namespace roundpipe::testing::detail {
 /// How the objective moves from one image to another.
 struct Movement {
   double by = 0;
-  double error = 0;  ///< What independent roundings of the outputs that moved add up to.
+  /// What independent roundings of the outputs that moved add up to, and of the largest that did
+  /// not: its rounding may hide a movement.
+  double error = 0;
 };
 
 [[nodiscard]] ROUNDPIPE_INLINE Movement movement(LayerLayout const& layout,
@@ -40,10 +42,14 @@ struct Movement {
                                                  double unit) {
   Movement result;
   double squares = 0;
+  double hidden = 0;
   auto const add = [&](double weight, double a, double b) {
     result.by += weight * (b - a);
+    auto const square = std::pow(weight * unit * (std::abs(a) + std::abs(b)) / 2, 2);
     if (a != b) {
-      squares += std::pow(weight * unit * (std::abs(a) + std::abs(b)) / 2, 2);
+      squares += square;
+    } else {
+      hidden = std::max(hidden, square);
     }
   };
   for (auto const& buffer : layout.buffers()) {
@@ -58,7 +64,7 @@ struct Movement {
       add(element(from, weights, i), element(from, buffer, i), element(to, buffer, i));
     }
   }
-  result.error = std::sqrt(squares);
+  result.error = std::sqrt(squares + hidden);
   return result;
 }
 
