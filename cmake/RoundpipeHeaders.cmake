@@ -1,8 +1,8 @@
 # Every header, one by one, room by room, in the order of RoundpipeRooms.cmake. The test `header_lists`
 # compares these lists with include/ and with the umbrella, both ways. Also read by scripts (cmake -P).
 
-# The standard library alone: every room but trace/, io/, data/, nn/, architectures/, testing/ and
-# cuda/, and the umbrella.
+# The standard library alone: every room but trace/, io/, data/, nn/, architectures/, testing/, mpi/
+# and cuda/, and the umbrella.
 set(ROUNDPIPE_CORE_HEADERS
   include/roundpipe/version.hpp
   include/roundpipe/config.hpp
@@ -33,9 +33,16 @@ set(ROUNDPIPE_CORE_HEADERS
   include/roundpipe/concepts/ops.hpp
   include/roundpipe/concepts/optimizer.hpp
   include/roundpipe/concepts/partition_policy.hpp
+  include/roundpipe/concepts/process_group.hpp
   include/roundpipe/concepts/requirements.hpp
   include/roundpipe/concepts/schedule.hpp
   include/roundpipe/concepts/transfer_policy.hpp
+  include/roundpipe/hosts/any_process_group.hpp
+  include/roundpipe/hosts/group_checks.hpp
+  include/roundpipe/hosts/group_end.hpp
+  include/roundpipe/hosts/loopback_group.hpp
+  include/roundpipe/hosts/single_process.hpp
+  include/roundpipe/hosts/sum_shards.hpp
   include/roundpipe/system/aligned_memory.hpp
   include/roundpipe/system/cpu_plan.hpp
   include/roundpipe/system/cpu_set.hpp
@@ -338,6 +345,14 @@ set(ROUNDPIPE_EXTRA_HEADERS
   include/roundpipe/testing/watched_passes.hpp
 )
 
+# mpi/: MPI's header.
+set(ROUNDPIPE_MPI_HEADERS
+  include/roundpipe/mpi/mpi_error.hpp
+  include/roundpipe/mpi/mpi_group.hpp
+  include/roundpipe/mpi/mpi_requests.hpp
+  include/roundpipe/mpi/mpi_session.hpp
+)
+
 # CUDA for g++ with the toolkit's headers.
 set(ROUNDPIPE_CUDA_HOST_HEADERS
   include/roundpipe/cuda/device/current_device.hpp
@@ -414,6 +429,10 @@ set(ROUNDPIPE_DEFINITIONS
   include/roundpipe/core/impl/layer_tensors.ipp
   include/roundpipe/core/impl/simd_level.ipp
   include/roundpipe/core/impl/tensor.ipp
+  include/roundpipe/hosts/impl/any_process_group.ipp
+  include/roundpipe/hosts/impl/group_checks.ipp
+  include/roundpipe/hosts/impl/group_end.ipp
+  include/roundpipe/hosts/impl/loopback_group.ipp
   include/roundpipe/system/impl/aligned_memory.ipp
   include/roundpipe/system/impl/cpu_plan.ipp
   include/roundpipe/system/impl/cpu_set.ipp

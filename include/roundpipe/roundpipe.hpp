@@ -28,6 +28,7 @@
 #include <roundpipe/concepts/ops.hpp>
 #include <roundpipe/concepts/optimizer.hpp>
 #include <roundpipe/concepts/partition_policy.hpp>
+#include <roundpipe/concepts/process_group.hpp>
 #include <roundpipe/concepts/requirements.hpp>
 #include <roundpipe/concepts/schedule.hpp>
 #include <roundpipe/concepts/transfer_policy.hpp>
@@ -69,6 +70,12 @@
 #include <roundpipe/graph/sequence_order.hpp>
 #include <roundpipe/graph/timeline.hpp>
 #include <roundpipe/graph/verify.hpp>
+#include <roundpipe/hosts/any_process_group.hpp>
+#include <roundpipe/hosts/group_checks.hpp>
+#include <roundpipe/hosts/group_end.hpp>
+#include <roundpipe/hosts/loopback_group.hpp>
+#include <roundpipe/hosts/single_process.hpp>
+#include <roundpipe/hosts/sum_shards.hpp>
 #include <roundpipe/memory/boundary_place.hpp>
 #include <roundpipe/memory/freed_space.hpp>
 #include <roundpipe/memory/host_memory_plan.hpp>
