@@ -224,6 +224,7 @@ set(ROUNDPIPE_CORE_HEADERS
   include/roundpipe/runtime/actions/device_places.hpp
   include/roundpipe/runtime/actions/finite_check.hpp
   include/roundpipe/runtime/actions/gradient_accumulator.hpp
+  include/roundpipe/runtime/actions/gradient_reducer.hpp
   include/roundpipe/runtime/actions/layer_calls.hpp
   include/roundpipe/runtime/actions/parameter_copier.hpp
   include/roundpipe/runtime/actions/parameter_updater.hpp
@@ -243,6 +244,7 @@ set(ROUNDPIPE_CORE_HEADERS
   include/roundpipe/runtime/pipeline_options.hpp
   include/roundpipe/runtime/pipeline_plan.hpp
   include/roundpipe/runtime/policies.hpp
+  include/roundpipe/runtime/rank_agreement.hpp
   include/roundpipe/runtime/recovery.hpp
   include/roundpipe/runtime/report.hpp
   include/roundpipe/runtime/run_meters.hpp
@@ -576,6 +578,7 @@ set(ROUNDPIPE_DEFINITIONS
   include/roundpipe/runtime/actions/impl/device_copies.ipp
   include/roundpipe/runtime/actions/impl/device_places.ipp
   include/roundpipe/runtime/actions/impl/gradient_accumulator.ipp
+  include/roundpipe/runtime/actions/impl/gradient_reducer.ipp
   include/roundpipe/runtime/actions/impl/layer_calls.ipp
   include/roundpipe/runtime/actions/impl/parameter_copier.ipp
   include/roundpipe/runtime/probe/impl/cost_file.ipp
@@ -585,6 +588,7 @@ set(ROUNDPIPE_DEFINITIONS
   include/roundpipe/runtime/impl/evaluation_runs.ipp
   include/roundpipe/runtime/impl/loss_scale_control.ipp
   include/roundpipe/runtime/impl/pipeline_plan.ipp
+  include/roundpipe/runtime/impl/rank_agreement.ipp
   include/roundpipe/runtime/impl/report.ipp
   include/roundpipe/runtime/impl/run_meters.ipp
   include/roundpipe/runtime/impl/run_slots.ipp

@@ -163,6 +163,7 @@
 #include <roundpipe/runtime/actions/device_places.hpp>
 #include <roundpipe/runtime/actions/finite_check.hpp>
 #include <roundpipe/runtime/actions/gradient_accumulator.hpp>
+#include <roundpipe/runtime/actions/gradient_reducer.hpp>
 #include <roundpipe/runtime/actions/layer_calls.hpp>
 #include <roundpipe/runtime/actions/parameter_copier.hpp>
 #include <roundpipe/runtime/actions/parameter_updater.hpp>
@@ -200,6 +201,7 @@
 #include <roundpipe/runtime/probe/layer_probe.hpp>
 #include <roundpipe/runtime/probe/measure_costs.hpp>
 #include <roundpipe/runtime/probe/warm_up.hpp>
+#include <roundpipe/runtime/rank_agreement.hpp>
 #include <roundpipe/runtime/recovery.hpp>
 #include <roundpipe/runtime/report.hpp>
 #include <roundpipe/runtime/run_meters.hpp>

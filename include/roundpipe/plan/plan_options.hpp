@@ -24,7 +24,8 @@ using PlanForecast = std::function<double(StagePlan const&)>;
 struct PlanOptions {
   std::size_t devices = 1;                  ///< N
   std::size_t micro_batches_per_round = 1;  ///< M_R: of a round.
-  std::size_t rounds = 1;                   ///< R: of a call.
+  std::size_t rounds = 1;                   ///< R: of a call, on each rank.
+  std::size_t ranks = 1;                    ///< H: processes that train together.
   Bytes device_memory = 0;                  ///< Budget of each device.
   Bytes held_memory = 0;  ///< Of the budget: what a device holds besides any plan.
   /// Of the budget: what a device holds for a plan besides the plan's own memory.

@@ -15,8 +15,10 @@
 #include <roundpipe/runtime/loss_scale_control.hpp>
 #include <roundpipe/runtime/pipeline_options.hpp>
 #include <roundpipe/runtime/pipeline_plan.hpp>
+#include <roundpipe/runtime/report.hpp>
 #include <roundpipe/runtime/run_slots.hpp>
 #include <roundpipe/runtime/state/host_arena.hpp>
+#include <roundpipe/runtime/state/step_progress.hpp>
 #include <roundpipe/runtime/state/training_state.hpp>
 #include <roundpipe/runtime/weight_access.hpp>
 
@@ -73,6 +75,14 @@ class TrainingRuns {
   [[nodiscard]] GraphProgram const& step_program() const noexcept { return step_program_; }
   [[nodiscard]] GraphProgram const& flush_program() const noexcept { return flush_program_; }
   [[nodiscard]] PostedWork const& posted() const noexcept { return posted_; }
+
+  /// Fills in calls, steps, of which \p progress says how many are finished, and the plan's bytes.
+  void fill(Report& report, StepProgress const& progress) const {
+    report.calls = posted_.calls;
+    report.steps = progress.trains() ? progress.finished_steps() : posted_.steps;
+    report.skipped_steps = progress.skipped_steps();
+    report.device_bytes_peak = plan_.stages.memory.bytes;
+  }
 
   /// Begins a training call, whose batch is then staged. \p has_overflowed tells whether the
   /// gradients of a step, which are measured, were not finite.

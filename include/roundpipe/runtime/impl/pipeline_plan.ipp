@@ -23,6 +23,7 @@ ROUNDPIPE_INLINE PlanOptions plan_options(PipelineOptions const& options) {
   return {.devices = options.devices,
           .micro_batches_per_round = options.micro_batches_per_round,
           .rounds = options.rounds,
+          .ranks = options.ranks,
           .checkpoints = options.checkpoints,
           .offloaded_micro_batches = options.offloaded_micro_batches,
           .save_levels = options.save_levels,
@@ -31,7 +32,7 @@ ROUNDPIPE_INLINE PlanOptions plan_options(PipelineOptions const& options) {
 }
 
 ROUNDPIPE_INLINE bool sums_gradients(PipelineOptions const& options) {
-  return options.rounds > 1 || options.calls_per_step > 1;
+  return options.rounds > 1 || options.calls_per_step > 1 || options.ranks > 1;
 }
 
 ROUNDPIPE_INLINE GradientScalerOptions scaler_options(PipelineOptions const& options) {
