@@ -16,7 +16,9 @@ set(_roundpipe_dependencies
   "nlohmann_json|nlohmann_json::nlohmann_json|nlohmann-json3-dev|https://github.com/nlohmann/json.git|v3.11.2"
   "range-v3|range-v3::range-v3|librange-v3-dev|https://github.com/ericniebler/range-v3.git|0.12.0"
   # RapidCheck makes no releases: this is the commit that Debian 12 ships.
-  "rapidcheck|rapidcheck|librapidcheck-dev|https://github.com/emil-e/rapidcheck.git|08b5058")
+  "rapidcheck|rapidcheck|librapidcheck-dev|https://github.com/emil-e/rapidcheck.git|08b5058"
+  # Its header alone; neither Debian's package nor its source folder has a CMake package.
+  "xxHash|xxHash::header|libxxhash-dev|https://github.com/Cyan4973/xxHash.git|v0.8.1")
 
 # A macro, because the targets of find_package() belong to the calling folder.
 macro(roundpipe_require)
@@ -30,16 +32,29 @@ macro(roundpipe_require)
     set(_debian "${CMAKE_MATCH_3}")
     set(_repository "${CMAKE_MATCH_4}")
     set(_tag "${CMAKE_MATCH_5}")
-    if(NOT TARGET ${_target})
+    if(NOT TARGET ${_target} AND _name STREQUAL "xxHash")
+      find_path(ROUNDPIPE_XXHASH_DIR xxhash.h DOC "The folder of xxhash.h")
+      roundpipe_add_xxhash("${ROUNDPIPE_XXHASH_DIR}")
+    elseif(NOT TARGET ${_target})
       find_package(${_name} CONFIG QUIET)
     endif()
     if(NOT TARGET ${_target})
       message(STATUS "${_name} was not found; fetching ${_tag}. (Debian has it: ${_debian})")
       FetchContent_Declare(${_name} GIT_REPOSITORY ${_repository} GIT_TAG ${_tag} SYSTEM)
       roundpipe_fetch(${_name})
+      if(_name STREQUAL "xxHash")
+        roundpipe_add_xxhash("${xxhash_SOURCE_DIR}")
+      endif()
     endif()
   endforeach()
 endmacro()
+
+function(roundpipe_add_xxhash folder)
+  if(EXISTS "${folder}/xxhash.h")
+    add_library(xxHash::header INTERFACE IMPORTED GLOBAL)
+    target_include_directories(xxHash::header INTERFACE "${folder}")
+  endif()
+endfunction()
 
 # A function, to keep the switches below local.
 function(roundpipe_fetch name)
@@ -55,4 +70,6 @@ function(roundpipe_fetch name)
   set(RANGE_V3_EXAMPLES OFF)
   set(RANGE_V3_TESTS OFF)
   FetchContent_MakeAvailable(${name})
+  string(TOLOWER ${name} lower)
+  set(${lower}_SOURCE_DIR "${${lower}_SOURCE_DIR}" PARENT_SCOPE)
 endfunction()

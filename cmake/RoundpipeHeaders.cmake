@@ -261,8 +261,8 @@ set(ROUNDPIPE_CORE_HEADERS
   include/roundpipe/roundpipe.hpp
 )
 
-# trace/, io/, data/, nn/ and architectures/: the user provides nlohmann/json or Eigen for the headers
-# that need them. testing/ is for tests: programs that train do without it.
+# trace/, io/, data/, snapshots/, nn/ and architectures/: the user provides nlohmann/json, xxHash or
+# Eigen for the headers that need them. testing/ is for tests: programs that train do without it.
 set(ROUNDPIPE_EXTRA_HEADERS
   include/roundpipe/trace/chrome_trace.hpp
   include/roundpipe/trace/csv_timeline.hpp
@@ -307,6 +307,16 @@ set(ROUNDPIPE_EXTRA_HEADERS
   include/roundpipe/data/row_order.hpp
   include/roundpipe/data/token_batch.hpp
   include/roundpipe/data/token_rows.hpp
+  include/roundpipe/snapshots/content_hash.hpp
+  include/roundpipe/snapshots/folder_lock.hpp
+  include/roundpipe/snapshots/hash_list.hpp
+  include/roundpipe/snapshots/manifest_fields.hpp
+  include/roundpipe/snapshots/snapshot.hpp
+  include/roundpipe/snapshots/snapshot_folders.hpp
+  include/roundpipe/snapshots/snapshot_manifest.hpp
+  include/roundpipe/snapshots/snapshot_writer.hpp
+  include/roundpipe/snapshots/state_copy.hpp
+  include/roundpipe/snapshots/write_snapshot.hpp
   include/roundpipe/nn/carve.hpp
   include/roundpipe/nn/host_attention.hpp
   include/roundpipe/nn/host_bias.hpp
@@ -319,20 +329,28 @@ set(ROUNDPIPE_EXTRA_HEADERS
   include/roundpipe/nn/host_scratch.hpp
   include/roundpipe/nn/host_tokens.hpp
   include/roundpipe/nn/language_model_head.hpp
+  include/roundpipe/nn/language_model_head_memory.hpp
+  include/roundpipe/nn/lora_config.hpp
+  include/roundpipe/nn/low_rank_adapter.hpp
+  include/roundpipe/nn/name_pattern.hpp
   include/roundpipe/nn/op_checks.hpp
   include/roundpipe/nn/rope_scaling.hpp
   include/roundpipe/nn/token_embedding.hpp
   include/roundpipe/nn/transformer.hpp
   include/roundpipe/nn/transformer_block.hpp
+  include/roundpipe/nn/transformer_block_maps.hpp
   include/roundpipe/nn/transformer_block_memory.hpp
   include/roundpipe/nn/transformer_block_parameters.hpp
   include/roundpipe/nn/transformer_config.hpp
+  include/roundpipe/architectures/adapter_config.hpp
+  include/roundpipe/architectures/adapter_weights.hpp
   include/roundpipe/architectures/architecture.hpp
   include/roundpipe/architectures/checkpoint_weights.hpp
   include/roundpipe/architectures/config_fields.hpp
   include/roundpipe/architectures/decoder_fields.hpp
   include/roundpipe/architectures/known_architectures.hpp
   include/roundpipe/architectures/llama.hpp
+  include/roundpipe/architectures/lora_merge.hpp
   include/roundpipe/architectures/mistral.hpp
   include/roundpipe/architectures/model_config.hpp
   include/roundpipe/architectures/qwen2.hpp
@@ -612,6 +630,9 @@ set(ROUNDPIPE_DEFINITIONS
   include/roundpipe/data/impl/row_order.ipp
   include/roundpipe/data/impl/token_batch.ipp
   include/roundpipe/data/impl/token_rows.ipp
+  include/roundpipe/snapshots/impl/folder_lock.ipp
+  include/roundpipe/snapshots/impl/snapshot_folders.ipp
+  include/roundpipe/snapshots/impl/state_copy.ipp
   include/roundpipe/testing/impl/gradient_check.ipp
   include/roundpipe/testing/impl/layer_checks.ipp
   include/roundpipe/testing/impl/layer_layout.ipp

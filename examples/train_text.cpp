@@ -6,6 +6,7 @@
 /// the host; devices (emulated ones, or GPUs) only compute. `train_text --help` lists the options.
 
 #include <common/output_file.hpp>
+#include <common/precision.hpp>
 #include <common/run_program.hpp>
 #include <roundpipe/backend/host_backend.hpp>
 #include <roundpipe/nn/host_ops.hpp>
@@ -20,7 +21,6 @@
 #include "train_text/chosen_optimizer.hpp"
 #include "train_text/entropy.hpp"
 #include "train_text/options.hpp"
-#include "train_text/precision.hpp"
 #include "train_text/report.hpp"
 #include "train_text/run_cuda.hpp"
 #include "train_text/text.hpp"

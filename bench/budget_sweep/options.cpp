@@ -48,9 +48,9 @@ std::optional<Options> parse_options(int argc, char const* const* argv) {
     return std::nullopt;
   }
   for (auto const& text : budgets) {
-    o.budgets.push_back(train_throughput::budget_of("--device-memory", text));
+    o.budgets.push_back(examples::budget_of("--device-memory", text));
   }
-  o.training.host_memory = train_throughput::budget_of("--host-memory", host_memory);
+  o.training.host_memory = examples::budget_of("--host-memory", host_memory);
   o.pinned = pinned.empty() ? 0 : examples::bytes_of("--pin", pinned);
   if (o.pinned > 0 && (o.training.host_memory == 0 || o.training.host_memory > o.pinned)) {
     o.training.host_memory = o.pinned;

@@ -8,7 +8,7 @@
 #include <roundpipe/cuda/ops/cuda_ops.cuh>
 #include <roundpipe/nn/transformer.hpp>
 #include <roundpipe/runtime/probe/warm_up.hpp>
-#include <throughput/matmul_peak.cuh>
+#include <throughput/find_peak.cuh>
 #include <throughput/random_batches.hpp>
 
 #include <cmath>

@@ -9,16 +9,13 @@
 #include <roundpipe/nn/transformer_config.hpp>
 
 #include <string>
-#include <vector>
 
 namespace throughput {
 
-/// The names that \ref find_shape knows.
-[[nodiscard]] std::vector<std::string> known_shapes();
-
-/// The constants of the model called \p name, or those in the file of that name: a config.json as
-/// checkpoints have it (hidden_size, num_hidden_layers, ...). Types keep their defaults.
-/// \throws roundpipe::Error (invalid_argument) if there is neither, or the file lacks a key.
+/// The constants of the model called \p name (\ref examples::named_shapes), or those in the file of
+/// that name, a checkpoint's config.json. Types keep their defaults.
+/// \throws roundpipe::Error (invalid_argument) if there is neither, and as \ref
+///         roundpipe::read_model_config.
 [[nodiscard]] roundpipe::nn::TransformerConfig find_shape(std::string const& name);
 
 }  // namespace throughput

@@ -18,12 +18,6 @@
 
 namespace throughput {
 
-/// The least FLOPs that training takes for one iteration: 6 for each weight of a product and token,
-/// and causal attention's two products of half the square of the context, forward and twice
-/// backward.
-[[nodiscard]] double model_flops(roundpipe::nn::TransformerConfig const& config,
-                                 Workload const& workload);
-
 /// FLOPs a second of one device at its best.
 struct Peak {
   double flops = 0;

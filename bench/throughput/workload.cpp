@@ -4,6 +4,7 @@
 #include <throughput/workload.hpp>
 
 #include <common/command_line.hpp>
+#include <common/named_shapes.hpp>
 #include <throughput/shapes.hpp>
 
 #include <CLI/CLI.hpp>
@@ -16,7 +17,7 @@ void add_options(CLI::App& app, Workload& workload) {
   };
   add("--shape",
       workload.shape,
-      "qwen3-1.7b, llama3.1-8b, qwen3-32b, or a config.json of that kind");
+      ("One of " + examples::shape_names() + ", or the config.json of a checkpoint").c_str());
   add("--layers", workload.layers, "Transformer blocks; 0: the shape's number");
   add("--context", workload.context, "Tokens in a sequence");
   add("--batch", workload.batch, "Sequences in an iteration");

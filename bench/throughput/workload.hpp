@@ -24,7 +24,7 @@ using roundpipe::Bytes;
 
 /// The options that all these programs have.
 struct Workload {
-  std::string shape = "qwen3-1.7b";  ///< A name of \ref known_shapes, or a file.
+  std::string shape = "qwen3-1.7b";  ///< A name of \ref examples::named_shapes, or a file.
   std::int64_t layers = 0;           ///< 0: the shape's.
   std::int64_t context = 2048;
   std::int64_t batch = 64;  ///< Sequences in an iteration.

@@ -86,17 +86,6 @@ roundpipe::nn::TransformerConfig config_of(Options const& o) {
       o, o.precision == "fp16" ? roundpipe::DType::f16 : roundpipe::DType::bf16);
 }
 
-Bytes budget_of(std::string const& option, std::string const& text) {
-  if (text == "unlimited") {
-    return 0;
-  }
-  auto const bytes = examples::bytes_of(option, text);
-  if (bytes == 0) {
-    refuse(option + " must not be 0");
-  }
-  return bytes;
-}
-
 std::string budget_text(Bytes budget) {
   return budget == 0 ? "unlimited" : roundpipe::format_bytes(budget);
 }
@@ -136,8 +125,8 @@ std::optional<Options> parse_options(int argc, char const* const* argv) {
   if (!examples::parse(app, argc, argv)) {
     return std::nullopt;
   }
-  o.device_memory = budget_of("--device-memory", device_memory);
-  o.host_memory = budget_of("--host-memory", host_memory);
+  o.device_memory = examples::budget_of("--device-memory", device_memory);
+  o.host_memory = examples::budget_of("--host-memory", host_memory);
   complete(o);
   return o;
 }

@@ -63,10 +63,7 @@ void complete(Options& o);
 /// \throws roundpipe::Error (invalid_argument) as \ref throughput::config_of.
 [[nodiscard]] roundpipe::nn::TransformerConfig config_of(Options const& o);
 
-/// A budget of \p option: a size, or "unlimited", which is 0.
-/// \throws roundpipe::Error (invalid_argument) for anything else, and for 0.
-[[nodiscard]] Bytes budget_of(std::string const& option, std::string const& text);
-/// As \ref budget_of reads it.
+/// As \ref examples::budget_of reads it.
 [[nodiscard]] std::string budget_text(Bytes budget);
 
 /// Reads and checks the command line. \returns nothing if the user asked for help, which it has

@@ -11,7 +11,7 @@
 #include <roundpipe/runtime/pipeline.hpp>
 #include <roundpipe/runtime/simulated_machine.hpp>
 #include <roundpipe/simulate/forecast.hpp>
-#include <throughput/matmul_peak.cuh>
+#include <throughput/find_peak.cuh>
 #include <throughput/random_batches.hpp>
 #include <train_throughput/memory_peak.hpp>
 #include <train_throughput/plan_shares.hpp>

@@ -10,6 +10,7 @@
 
 #include <CLI/CLI.hpp>
 
+#include <cstddef>
 #include <string>
 
 namespace examples {
@@ -42,6 +43,31 @@ namespace examples {
   } catch (roundpipe::Error const& error) {
     refuse(option + ": " + error.message());
   }
+}
+
+/// A budget of \p option: a size, or "unlimited", which is 0.
+/// \throws roundpipe::Error (invalid_argument) for anything else, and for 0.
+[[nodiscard]] inline roundpipe::Bytes budget_of(std::string const& option,
+                                                std::string const& text) {
+  if (text == "unlimited") {
+    return 0;
+  }
+  auto const bytes = bytes_of(option, text);
+  if (bytes == 0) {
+    refuse(option + " must not be 0");
+  }
+  return bytes;
+}
+
+/// Breaks \p text into lines that fit beside the options' names.
+[[nodiscard]] inline std::string wrapped(std::string text) {
+  constexpr std::size_t width = 68;
+  for (std::size_t begin = 0; text.size() - begin > width;) {
+    auto const space = text.rfind(' ', begin + width);
+    text[space] = '\n';
+    begin = space + 1;
+  }
+  return text;
 }
 
 }  // namespace examples

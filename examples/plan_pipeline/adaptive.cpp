@@ -3,7 +3,7 @@
 
 #include "adaptive.hpp"
 
-#include <plan_pipeline/described_ops.hpp>
+#include <common/described_ops.hpp>
 #include <roundpipe/concepts/backend.hpp>
 #include <roundpipe/core/dtype.hpp>
 #include <roundpipe/core/error.hpp>
@@ -37,17 +37,17 @@ namespace rp = roundpipe;
 namespace {
 
 auto model_of(rp::ModelShape const& shape) {
-  return rp::nn::transformer<DescribedOps>({.vocabulary = shape.vocabulary,
-                                            .hidden = shape.hidden,
-                                            .layers = shape.layers,
-                                            .heads = shape.heads,
-                                            .kv_heads = shape.kv_heads,
-                                            .head_dim = shape.head_dim,
-                                            .intermediate = shape.intermediate,
-                                            .query_key_norm = shape.query_key_norm,
-                                            .tied = shape.tied,
-                                            .storage = rp::DType::bf16,
-                                            .parameter = rp::DType::bf16});
+  return rp::nn::transformer<examples::DescribedOps>({.vocabulary = shape.vocabulary,
+                                                      .hidden = shape.hidden,
+                                                      .layers = shape.layers,
+                                                      .heads = shape.heads,
+                                                      .kv_heads = shape.kv_heads,
+                                                      .head_dim = shape.head_dim,
+                                                      .intermediate = shape.intermediate,
+                                                      .query_key_norm = shape.query_key_norm,
+                                                      .tied = shape.tied,
+                                                      .storage = rp::DType::bf16,
+                                                      .parameter = rp::DType::bf16});
 }
 
 rp::SimulationOptions machine_of(rp::CostModel const& costs,

@@ -19,21 +19,9 @@ namespace train_text {
 namespace {
 
 using examples::refuse;
+using examples::wrapped;
 
 constexpr std::int64_t most_threads = 1024;
-
-void check_precision(Options const& o) {
-  if (o.master == "bf16" && o.precision != "bf16") {
-    refuse("--master bf16 keeps all weights as bf16: it needs --precision bf16, not " +
-           o.precision);
-  }
-  if (o.loss_scale && o.precision != "fp16") {
-    refuse("--loss-scale is for --precision fp16; " + o.precision + " needs none");
-  }
-  if (o.loss_scale && !(std::isfinite(*o.loss_scale) && *o.loss_scale >= 1)) {
-    refuse("--loss-scale must be a finite number, at least 1");
-  }
-}
 
 void check_options(Options const& o) {
   auto const at_least_one = [](char const* name, std::int64_t value) {
@@ -108,17 +96,6 @@ void check_options(Options const& o) {
   if (o.backend == "cuda" && o.link_gbps > 0) {
     refuse("--link-gbps is for emulated devices, not for --backend cuda");
   }
-}
-
-/// Breaks \p text into lines that fit beside the options' names.
-std::string wrapped(std::string text) {
-  constexpr std::size_t width = 68;
-  for (std::size_t begin = 0; text.size() - begin > width;) {
-    auto const space = text.rfind(' ', begin + width);
-    text[space] = '\n';
-    begin = space + 1;
-  }
-  return text;
 }
 
 }  // namespace

@@ -5,6 +5,7 @@
 /// \file
 /// \brief The command line of train_text.
 
+#include <common/precision.hpp>
 #include <roundpipe/core/bytes.hpp>
 
 #include <cstddef>
@@ -19,7 +20,7 @@ using namespace roundpipe::literals;
 using roundpipe::Bytes;
 
 /// All options with their defaults.
-struct Options {
+struct Options : examples::PrecisionOptions {
   std::vector<std::string> data;  ///< Empty: the project's own sources and docs.
 
   std::int64_t layers = 4;
@@ -28,8 +29,6 @@ struct Options {
   std::int64_t kv_heads = 2;
   std::int64_t context = 128;
   bool tied = true;
-  std::string precision = "fp32";
-  std::string master = "double";
 
   std::int64_t batch = 8;
   std::optional<std::int64_t> wanted_micro_batches;  ///< Default: 4, or as \ref automatic chooses.
@@ -43,9 +42,7 @@ struct Options {
   std::optional<double> lr;  ///< Default: by optimizer.
   double dropout = 0;
   double clip = 1;
-  std::optional<double> loss_scale;  ///< Default: the library's; only for fp16.
   std::int64_t seed = 1;
-  bool sync = false;
   bool serial = false;
 
   std::string backend = "host";
@@ -53,7 +50,6 @@ struct Options {
   std::int64_t devices = 4;                    ///< The devices in use.
   Bytes device_memory = 1_GiB;
   double link_gbps = 0;
-  std::int64_t gradient_buffers = 1;
   std::int64_t optimizer_threads = 0;
   std::string cost_file;  ///< Empty: none.
 

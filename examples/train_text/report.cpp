@@ -3,10 +3,9 @@
 
 #include "report.hpp"
 
-#include <roundpipe/concepts/partition_policy.hpp>
+#include <common/plan_text.hpp>
 #include <roundpipe/core/error.hpp>
 #include <roundpipe/memory/memory_plan.hpp>
-#include <roundpipe/model/model_description.hpp>
 #include <roundpipe/trace/chrome_trace.hpp>
 
 #include <fmt/format.h>
@@ -18,32 +17,11 @@
 #include <string>
 #include <utility>
 
-#include "precision.hpp"
 #include "sampling.hpp"
 
 namespace train_text {
 
 namespace {
-
-/// "layers 0-2: token embedding, 2 x transformer block".
-std::string layers_text(roundpipe::ModelDescription const& model, roundpipe::LayerRange range) {
-  auto text = range.count == 1 ? fmt::format("layer {}: ", range.first)
-                               : fmt::format("layers {}-{}: ", range.first, range.end() - 1);
-  for (std::size_t i = range.first; i < range.end();) {
-    auto const first = i;
-    auto const& name = model.layers[first].name;
-    while (i < range.end() && model.layers[i].name == name) {
-      ++i;
-    }
-    text += first == range.first ? "" : ", ";
-    text += i - first == 1 ? name : fmt::format("{} x {}", i - first, name);
-  }
-  return text;
-}
-
-double bytes_per_parameter(roundpipe::Bytes state_bytes, std::size_t parameters) {
-  return parameters == 0 ? 0 : static_cast<double>(state_bytes) / static_cast<double>(parameters);
-}
 
 /// Prints the sample, each line behind a bar.
 void print_sample(Outcome const& outcome) {
@@ -68,50 +46,6 @@ void print_text(Outcome const& outcome, Options const& o) {
              o.data.empty() ? "of the project's own files" : "files",
              roundpipe::format_bytes(outcome.training_bytes),
              roundpipe::format_bytes(outcome.held_out_bytes));
-}
-
-void print_plan(roundpipe::PipelinePlan const& plan, Options const& o, Outcome const& outcome) {
-  auto const& forward = plan.stages.partition.forward;
-  auto const& backward = plan.stages.partition.backward;
-  fmt::print(
-      "model       {} parameters in {} layers\n", plan.blocks.parameter_count(), plan.model.size());
-  if (!outcome.automatic.empty()) {
-    fmt::print("chosen      {}\n", outcome.automatic);
-  }
-  fmt::print(
-      "plan        {} slots a round, dealt to {} devices round robin; rounds a call: {}, "
-      "micro-batches a round: {}\n",
-      plan.stages.partition.size(),
-      o.devices,
-      o.rounds,
-      o.micro_batches_per_round);
-  std::size_t slot = 0;
-  auto const print_slot = [&](char const* kind, roundpipe::LayerRange layers) {
-    fmt::print("  slot {:<4} {:<9} {}\n", slot++, kind, layers_text(plan.model, layers));
-  };
-  for (auto const& stage : forward) {
-    print_slot("forward", stage);
-  }
-  for (auto const& stage : backward) {
-    print_slot(&stage == &backward.front() ? "fused" : "backward", stage);
-  }
-  using Space = roundpipe::LedgerLine::Space;
-  auto const print_ledger = [&](Space space, std::string const& title) {
-    fmt::print("{:<11} {} {}\n",
-               space == Space::device ? "memory" : "",
-               roundpipe::format_bytes(total_bytes(plan.ledger, space)),
-               title);
-    for (auto const& line : plan.ledger) {
-      if (line.space == space && line.bytes > 0) {
-        fmt::print("  {:>12}  {}\n", roundpipe::format_bytes(line.bytes), line.name);
-      }
-    }
-  };
-  print_ledger(Space::device,
-               "on each device, of a budget of " + roundpipe::format_bytes(o.device_memory));
-  print_ledger(Space::host, "on the host");
-  fmt::print("  {:>12.2f}  bytes a parameter of master copies, optimizer and gradients\n",
-             bytes_per_parameter(plan.host.state_bytes, plan.blocks.parameter_count()));
 }
 
 void print_outcome(Outcome const& outcome) {
@@ -208,35 +142,35 @@ void write_json(std::ostream& out, Options const& o, Outcome const& outcome) {
     ledger.push_back(
         {{"space", on_device ? "device" : "host"}, {"name", line.name}, {"bytes", line.bytes}});
   }
-  Json const report = {
-      {"options", std::move(options)},
-      {"files", outcome.files},
-      {"training_bytes", outcome.training_bytes},
-      {"held_out_bytes", outcome.held_out_bytes},
-      {"validation_nats_per_byte", outcome.validation},
-      {"unigram_nats_per_byte", outcome.unigram},
-      {"bigram_nats_per_byte", outcome.bigram},
-      {"steps", outcome.losses.size()},
-      {"seconds", outcome.seconds},
-      {"tokens_per_second", outcome.tokens_per_second},
-      {"iteration_s", outcome.iteration_s},
-      {"predicted_iteration_s", outcome.predicted_iteration_s},
-      {"automatic", outcome.automatic},
-      {"losses", outcome.losses},
-      {"weights_digest", fmt::format("{:016x}", outcome.weights_digest)},
-      {"forward_stages", outcome.forward_stages},
-      {"backward_stages", outcome.backward_stages},
-      {"devices", outcome.device_busy.size()},
-      {"device_busy", outcome.device_busy},
-      {"device_idle", std::move(idle)},
-      {"device_bytes_peak", outcome.device_bytes_peak},
-      {"host_bytes_peak", outcome.host_bytes_peak},
-      {"parameters", outcome.parameters},
-      {"state_bytes", outcome.state_bytes},
-      {"state_bytes_per_parameter", bytes_per_parameter(outcome.state_bytes, outcome.parameters)},
-      {"ledger", std::move(ledger)},
-      {"prompt", outcome.prompt},
-      {"continuation", outcome.continuation}};
+  Json const report = {{"options", std::move(options)},
+                       {"files", outcome.files},
+                       {"training_bytes", outcome.training_bytes},
+                       {"held_out_bytes", outcome.held_out_bytes},
+                       {"validation_nats_per_byte", outcome.validation},
+                       {"unigram_nats_per_byte", outcome.unigram},
+                       {"bigram_nats_per_byte", outcome.bigram},
+                       {"steps", outcome.losses.size()},
+                       {"seconds", outcome.seconds},
+                       {"tokens_per_second", outcome.tokens_per_second},
+                       {"iteration_s", outcome.iteration_s},
+                       {"predicted_iteration_s", outcome.predicted_iteration_s},
+                       {"automatic", outcome.automatic},
+                       {"losses", outcome.losses},
+                       {"weights_digest", fmt::format("{:016x}", outcome.weights_digest)},
+                       {"forward_stages", outcome.forward_stages},
+                       {"backward_stages", outcome.backward_stages},
+                       {"devices", outcome.device_busy.size()},
+                       {"device_busy", outcome.device_busy},
+                       {"device_idle", std::move(idle)},
+                       {"device_bytes_peak", outcome.device_bytes_peak},
+                       {"host_bytes_peak", outcome.host_bytes_peak},
+                       {"parameters", outcome.parameters},
+                       {"state_bytes", outcome.state_bytes},
+                       {"state_bytes_per_parameter",
+                        examples::bytes_per_parameter(outcome.state_bytes, outcome.parameters)},
+                       {"ledger", std::move(ledger)},
+                       {"prompt", outcome.prompt},
+                       {"continuation", outcome.continuation}};
   out << report.dump(2, ' ', false, Json::error_handler_t::replace) << '\n';
 }
 

@@ -55,9 +55,6 @@ struct Outcome {
 /// Prints the data of the training.
 void print_text(Outcome const& outcome, Options const& o);
 
-/// Prints which layers run where, the use of memory, and what was chosen.
-void print_plan(roundpipe::PipelinePlan const& plan, Options const& o, Outcome const& outcome);
-
 /// Prints the results of the training, including a sample.
 void print_outcome(Outcome const& outcome);
 

@@ -5,6 +5,9 @@
 /// \file
 /// \brief The training, the same on every backend and for the serial oracle.
 
+#include <common/plan_text.hpp>
+#include <common/precision.hpp>
+#include <common/progress.hpp>
 #include <roundpipe/nn/transformer.hpp>
 #include <roundpipe/runtime/automatic.hpp>
 #include <roundpipe/runtime/pipeline.hpp>
@@ -21,8 +24,6 @@
 
 #include "chosen_optimizer.hpp"
 #include "options.hpp"
-#include "precision.hpp"
-#include "progress.hpp"
 #include "report.hpp"
 #include "sampling.hpp"
 #include "text.hpp"
@@ -62,7 +63,10 @@ void train(Trainer& trainer, Options const& o, Text const& text, Outcome& outcom
   auto const rows = static_cast<std::size_t>(o.rows());
   auto const context = static_cast<std::size_t>(o.context);
   WindowDraw const draw(text.split.training, text.window, static_cast<std::uint64_t>(o.seed));
-  Progress progress(o.steps, o.seconds, o.batch * o.context, o.quiet);
+  examples::Progress progress({.steps = o.steps,
+                               .seconds = o.seconds,
+                               .tokens_of_step = o.batch * o.context,
+                               .quiet = o.quiet});
   auto const begin = std::chrono::steady_clock::now();
   auto const elapsed_s = [&] {
     return std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
@@ -164,7 +168,7 @@ rp::Timeline run_pipeline(Backend& backend, Options& o, Text const& text, Outcom
   outcome.state_bytes = plan.host.state_bytes;
   outcome.ledger = plan.ledger;
   if (!o.quiet) {
-    print_plan(plan, o, outcome);
+    examples::print_plan(plan, options, static_cast<std::size_t>(o.devices), outcome.automatic);
   }
   train(pipeline, o, text, outcome);
   auto timeline = pipeline.timeline();

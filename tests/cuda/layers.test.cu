@@ -266,6 +266,10 @@ void expect_sound(nn::TransformerConfig const& config) {
   expect_sound(nn::TransformerBlock<Ops>(config));
   expect_sound(nn::TransformerBlock<Ops>(config, true));
   expect_sound(nn::LanguageModelHead<Ops>(config));
+  auto adapted = config;
+  adapted.lora = {.rank = 16, .alpha = 8, .dropout = config.dropout, .targets = {"*"}};
+  expect_sound(nn::TransformerBlock<Ops>(adapted));
+  expect_sound(nn::LanguageModelHead<Ops>(adapted));
 }
 
 }  // namespace

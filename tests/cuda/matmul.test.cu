@@ -124,16 +124,18 @@ struct Setting {
               DeviceTensor const& y,
               DeviceTensor const& x,
               DeviceTensor const& weight,
-              DeviceTensor const& c) const {
-    cu::linear(stream, algorithms(), DeviceId(0), scratch.bytes(), e, y, x, weight, c);
+              DeviceTensor const& c,
+              double scale = 1) const {
+    cu::linear(stream, algorithms(), DeviceId(0), scratch.bytes(), e, y, x, weight, c, scale);
   }
   void input_gradient(LinearExtents e,
                       DeviceTensor const& dx,
                       DeviceTensor const& dy,
                       DeviceTensor const& weight,
-                      DeviceTensor const& c) const {
+                      DeviceTensor const& c,
+                      double scale = 1) const {
     cu::linear_input_gradient(
-        stream, algorithms(), DeviceId(0), scratch.bytes(), e, dx, dy, weight, c);
+        stream, algorithms(), DeviceId(0), scratch.bytes(), e, dx, dy, weight, c, scale);
   }
   void weight_gradient(LinearExtents e,
                        DeviceTensor const& dweight,
@@ -193,6 +195,30 @@ TEST_CASE("all three products agree with sums in double") {
     for (auto const extents : all_extents) {
       check_products(types, extents, 0);
     }
+  }
+}
+
+TEST_CASE("products are scaled, and their addends are not") {
+  LinearExtents const e{64, 128, 96};
+  for (auto const types : all_types) {
+    CAPTURE(name_of(types.operands));
+    CAPTURE(name_of(types.result));
+    Setting const setting;
+    Operands const o(e, types.operands);
+    auto const check_sum = [&](Values const& result, Values const& product, Values sum) {
+      for (std::size_t i = 0; i < sum.size(); ++i) {
+        sum[i] += 0.3 * product[i];
+      }
+      CHECK(relative_error(result, sum) < tolerance(types.result));
+    };
+    auto const start = random_values(size(e.rows, e.out), types.result);
+    DeviceValues const y({e.rows, e.out}, types.result, start);
+    setting.linear(e, y, o.x, o.weight, y, 0.3);
+    check_sum(y.values(), o.y(Values(start.size())), start);
+    auto const first = random_values(size(e.rows, e.in), types.result);
+    DeviceValues const dx({e.rows, e.in}, types.result, first);
+    setting.input_gradient(e, dx, o.dy, o.weight, dx, 0.3);
+    check_sum(dx.values(), o.dx(Values(first.size())), first);
   }
 }
 

@@ -2,14 +2,15 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 
 #include <common/output_file.hpp>
+#include <common/pick.hpp>
+#include <common/precision.hpp>
+#include <common/progress.hpp>
 #include <roundpipe/core/error.hpp>
 #include <roundpipe/runtime/evaluation.hpp>
 #include <support/temporary_folder.hpp>
 #include <train_text/corpus.hpp>
 #include <train_text/entropy.hpp>
 #include <train_text/options.hpp>
-#include <train_text/precision.hpp>
-#include <train_text/progress.hpp>
 #include <train_text/sampling.hpp>
 #include <train_text/windows.hpp>
 
@@ -33,6 +34,7 @@ namespace train_text_test {
 namespace {
 
 using namespace train_text;
+using examples::pick;
 using roundpipe::Error;
 using roundpipe::test::TemporaryFolder;
 
@@ -328,7 +330,7 @@ TEST_CASE("Paths that cannot be written are refused at once; devices are written
 
 TEST_CASE("Temperature 0 picks the first largest logit") {
   std::vector<float> const logits{-1, 3, 2, 3};
-  CHECK(pick(logits, 0, 0.99) == 1);
+  CHECK(pick(logits, {}, 0.99) == 1);
 }
 
 TEST_CASE("Picks have the probabilities of the softmax, and never an impossible outcome") {
@@ -341,14 +343,14 @@ TEST_CASE("Picks have the probabilities of the softmax, and never an impossible 
     std::vector<double> counts(logits.size());
     constexpr int n = 10000;
     for (int i = 0; i < n; ++i) {
-      counts[pick(logits, temperature, i / static_cast<double>(n))] += 1.0 / n;
+      counts[pick(logits, {.temperature = temperature}, i / static_cast<double>(n))] += 1.0 / n;
     }
     CHECK(counts[1] == doctest::Approx(a / (a + b + c)).epsilon(1e-2));
     CHECK(counts[2] == doctest::Approx(b / (a + b + c)).epsilon(1e-2));
     CHECK(counts[4] == doctest::Approx(c / (a + b + c)).epsilon(1e-2));
     CHECK(counts[0] + counts[3] + counts[5] == 0);
   }
-  CHECK(pick(logits, 1, std::nextafter(1.0, 0.0)) == 4);
+  CHECK(pick(logits, {.temperature = 1}, std::nextafter(1.0, 0.0)) == 4);
 }
 
 namespace {
@@ -506,10 +508,10 @@ TEST_CASE("Copies and buffers follow the options; with --sync there is one of ea
 }
 
 TEST_CASE("Times are shown as on a clock") {
-  CHECK(clock_text(-1) == "0:00");
-  CHECK(clock_text(7.4) == "0:07");
-  CHECK(clock_text(59.6) == "1:00");
-  CHECK(clock_text(3900) == "1:05:00");
+  CHECK(examples::clock_text(-1) == "0:00");
+  CHECK(examples::clock_text(7.4) == "0:07");
+  CHECK(examples::clock_text(59.6) == "1:00");
+  CHECK(examples::clock_text(3900) == "1:05:00");
 }
 
 }  // namespace train_text_test

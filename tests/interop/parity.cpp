@@ -1,24 +1,29 @@
 // SPDX-FileCopyrightText: 2026 The roundpipe authors
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 
-// interop.parity FOLDER TOLERANCE: reads the checkpoint in FOLDER, computes what parity.py has
-// computed with transformers and written to FOLDER/expected.safetensors, and compares. Writes the
-// trained weights to FOLDER/trained. Exit status 1: something differs by more than TOLERANCE.
+// interop.parity FOLDER TOLERANCE: reads the checkpoint in FOLDER, and the adapters in
+// FOLDER/adapter if there are any, computes what parity.py, or adapters.py, has computed with
+// transformers and peft and written to FOLDER/expected.safetensors, and compares. Writes the
+// trained weights to FOLDER/trained, with adapters merged, and these alone to
+// FOLDER/trained_adapter. Exit status 1: something differs by more than TOLERANCE.
 
+#include <roundpipe/architectures/adapter_config.hpp>
+#include <roundpipe/architectures/adapter_weights.hpp>
+#include <roundpipe/architectures/checkpoint_weights.hpp>
 #include <roundpipe/architectures/model_config.hpp>
 #include <roundpipe/architectures/tensor_names.hpp>
 #include <roundpipe/core/error.hpp>
 #include <roundpipe/core/tensor.hpp>
 #include <roundpipe/io/checkpoint_folder.hpp>
-#include <roundpipe/io/checkpoint_writer.hpp>
 #include <roundpipe/io/safetensors.hpp>
 #include <roundpipe/io/stored_tensor.hpp>
-#include <roundpipe/io/tensor_info.hpp>
 #include <roundpipe/model/batch.hpp>
 #include <roundpipe/nn/host_ops.hpp>
+#include <roundpipe/nn/lora_config.hpp>
 #include <roundpipe/nn/transformer.hpp>
 #include <roundpipe/optim/adamw.hpp>
 #include <roundpipe/runtime/serial/serial_trainer.hpp>
+#include <roundpipe/system/worker_pool.hpp>
 
 #include <algorithm>
 #include <cmath>
@@ -144,22 +149,39 @@ class Expected {
 };
 
 /// Every tensor of the checkpoint must be one of the model's, and the other way round.
-void load(CheckpointFolder const& checkpoint, TensorNames const& names, Trainer& trainer) {
+void load(CheckpointFolder const& checkpoint,
+          TensorNames const& names,
+          Trainer& trainer,
+          WorkerPool& pool) {
   for (auto const& tensor : checkpoint.tensors()) {
     auto const& name = tensor.info().name;
     demand(names.ours(name).has_value() || names.is_copy(name), "the model has no tensor " + name);
   }
   std::size_t parameters = 0;
-  trainer.for_each_parameter([&](std::string const& name, Shape const& shape, auto const&) {
-    ++parameters;
-    demand(checkpoint.at(names.theirs(name)).info().shape() == shape,
-           name + " has another shape in the checkpoint");
+  trainer.for_each_parameter([&](std::string const& name, auto const&, auto const&) {
+    parameters += nn::is_lora_parameter(name) ? 0 : 1;
   });
   demand(parameters == names.pairs().size(), "a parameter has no name");
-  for (auto const& [ours, theirs] : names.pairs()) {
-    auto const values = values_of<float>(checkpoint.at(theirs));
-    trainer.write_parameter(ours, values);
-  }
+  load_weights(trainer, names, checkpoint, pool);
+}
+
+/// A parameter that is trained.
+struct Trained {
+  std::string theirs;
+  std::vector<float> before;
+};
+
+/// All of them, by our names.
+std::map<std::string, Trained> trained_parameters(TensorNames const& names, Trainer& trainer) {
+  std::map<std::string, Trained> result;
+  trainer.for_each_parameter([&](std::string const& name, auto const&, auto const& values) {
+    bool const adapts = nn::is_lora_parameter(name);
+    if (adapts || names.lora().rank == 0) {
+      result[name] = {adapts ? names.peft_name(name) : names.theirs(name),
+                      {values.begin(), values.end()}};
+    }
+  });
+  return result;
 }
 
 /// The library's head tells the logits of each row's last position: so position by position, the
@@ -186,10 +208,15 @@ void compare_logits(Expected const& expected, Trainer& trainer, Comparison& comp
 }
 
 bool run(std::filesystem::path const& folder, double tolerance) {
-  auto const config = read_model_config(folder);
+  auto config = read_model_config(folder);
+  bool const adapts = std::filesystem::exists(folder / "adapter");
+  if (adapts) {
+    config.transformer.lora = read_adapter_config(folder / "adapter", TensorNames(config)).lora;
+  }
   TensorNames const names(config);
   CheckpointFolder const checkpoint(folder);
   Expected const expected(folder / "expected.safetensors");
+  WorkerPool pool(2);
   AdamWOptions const optimizer{.rate = LearningRate::constant(1e-3),
                                .beta1 = 0.9,
                                .beta2 = 0.95,
@@ -198,7 +225,11 @@ bool run(std::filesystem::path const& folder, double tolerance) {
   Trainer trainer(nn::transformer<nn::HostOps<float>>(config.transformer),
                   AdamW(optimizer),
                   SerialOptions{.capacity = expected.shape()});
-  load(checkpoint, names, trainer);
+  load(checkpoint, names, trainer, pool);
+  if (adapts) {
+    load_adapter(trainer, names, folder / "adapter", pool);
+  }
+  auto const trained = trained_parameters(names, trainer);
 
   Comparison comparison(tolerance);
   compare_logits(expected, trainer, comparison);
@@ -210,38 +241,33 @@ bool run(std::filesystem::path const& folder, double tolerance) {
                    "step " + std::to_string(step),
                    std::abs(loss - static_cast<double>(losses[step])) /
                        std::abs(static_cast<double>(losses[step])));
-    for (auto const& [ours, theirs] : names.pairs()) {
+    for (auto const& [ours, parameter] : trained) {
       if (step == 0) {
-        auto const gradient = expected.values("gradient." + theirs);
+        auto const gradient = expected.values("gradient." + parameter.theirs);
         std::vector<float> values(gradient.size());
         trainer.read_gradient(ours, values);
-        comparison.add("gradient", theirs, relative_error(values, gradient));
+        comparison.add("gradient", parameter.theirs, relative_error(values, gradient));
       }
     }
     trainer.step();
   }
-  std::vector<TensorInfo> tensors;
-  std::map<std::string, std::vector<float>> trained;
-  for (auto const& [ours, theirs] : names.pairs()) {
+  for (auto const& [ours, parameter] : trained) {
+    auto const& [theirs, before] = parameter;
     auto const weights = expected.values("trained." + theirs);
-    auto& values = trained[theirs];
-    values.resize(weights.size());
+    std::vector<float> values(weights.size());
     trainer.read_parameter(ours, values);
     comparison.add("weights", theirs, relative_error(values, weights));
     // What the steps have changed. Elements whose gradient is nearly 0 move by an uncertain part of
     // the rate, so this is far less exact, and still tells a wrong gradient from a right one.
-    auto const before = values_of<float>(checkpoint.at(theirs));
     comparison.add(
         "changes", theirs, relative_error(less(values, before), less(weights, before)), 100);
-    tensors.push_back(checkpoint.at(theirs).info());
   }
 
-  std::filesystem::create_directory(folder / "trained");
-  CheckpointWriter writer(folder / "trained", tensors);
-  for (auto const& [name, values] : trained) {
-    writer.write(name, 0, std::as_bytes(std::span(values)));
+  save_weights(
+      trainer, names, folder / "trained", {.type = DType::f32, .source = &checkpoint}, pool);
+  if (adapts) {
+    save_adapter(trainer, names, folder / "trained_adapter", {.base_model = folder.string()}, pool);
   }
-  writer.finish();
   std::ofstream(folder / "trained" / "loss.txt")
       << std::setprecision(9) << trainer.evaluate(batch).loss << "\n";
   return comparison.report();

@@ -128,14 +128,14 @@ def randomize(model):
                 parameter.copy_(torch.randn_like(parameter) / parameter.shape[1] ** 0.5)
 
 
-def adamw(model, tied):
+def adamw(parameters, tied):
     """As the library groups parameters: matrices decay, but for the table of tokens.
 
     Adam divides a gradient by its own size. With an epsilon below the rounding of gradients, here
     about 1e-8, elements whose gradient is nearly 0 would move at random in either library.
     """
     decayed, exempt = [], []
-    for name, parameter in model.named_parameters():
+    for name, parameter in parameters.items():
         exempts = parameter.ndim == 1 or "embed_tokens" in name or (tied and "lm_head" in name)
         (exempt if exempts else decayed).append(parameter)
     groups = [dict(params=decayed, weight_decay=0.1), dict(params=exempt, weight_decay=0.0)]
@@ -143,18 +143,29 @@ def adamw(model, tied):
 
 
 def make(config, folder, seed):
-    """Writes the checkpoint and what transformers computes of it. Returns the batch."""
+    """Writes a checkpoint of random weights. Returns the model."""
     torch.manual_seed(seed)
     model = transformers.AutoModelForCausalLM.from_config(config, attn_implementation="eager")
     model = model.float().train()
     randomize(model)
     model.save_pretrained(folder)
-    tokens = torch.randint(config.vocab_size, (ROWS, LENGTH))
+    return model
+
+
+def expect(model, folder):
+    """Writes what transformers computes of the model, and of three steps. Returns the batch."""
+    tied = model.config.tie_word_embeddings
+    tokens = torch.randint(model.config.vocab_size, (ROWS, LENGTH))
     labels = tokens.clone()
     labels[0, :5] = -100
     labels[1, 9] = -100
     expected = {"tokens": tokens.int(), "labels": labels.int()}
-    optimizer = adamw(model, config.tie_word_embeddings)
+    trained = {  # an adapter's file does not name the adapter
+        name.replace(".default.", "."): parameter
+        for name, parameter in model.named_parameters()
+        if parameter.requires_grad
+    }
+    optimizer = adamw(trained, tied)
     losses = []
     for step in range(STEPS):
         optimizer.zero_grad()
@@ -163,30 +174,43 @@ def make(config, folder, seed):
         losses.append(output.loss.detach())
         if step == 0:
             expected["logits"] = output.logits.detach()
-            for name, parameter in model.named_parameters():
+            for name, parameter in trained.items():
                 expected["gradient." + name] = parameter.grad.clone()
         optimizer.step()
     expected["losses"] = torch.stack(losses)
-    for name, parameter in model.named_parameters():
+    for name, parameter in trained.items():
         expected["trained." + name] = parameter.detach()
     save_file({k: v.contiguous().clone() for k, v in expected.items()}, folder / "expected.safetensors")
     return tokens, labels
 
 
-def check_trained(folder, tokens, labels):
-    """Whether transformers opens what the program wrote, with the loss that the program printed."""
-    shutil.copy(folder / "config.json", folder / "trained")
-    model = transformers.AutoModelForCausalLM.from_pretrained(
-        folder / "trained", dtype=torch.float32, attn_implementation="eager"
-    )
+def same_loss(what, model, folder, batch):
+    """Whether the model has the loss that the program printed for what it wrote."""
+    tokens, labels = batch
     with torch.no_grad():
         theirs = model(input_ids=tokens, labels=labels, use_cache=False).loss.item()
     ours = float((folder / "trained" / "loss.txt").read_text())
-    print(f"  trained weights in transformers: loss {theirs:.7f}, in the library {ours:.7f}")
+    print(f"  {what}: loss {theirs:.7f}, in the library {ours:.7f}")
     return abs(theirs - ours) <= TOLERANCE * abs(theirs)
 
 
-def main():
+def opened(folder):
+    return transformers.AutoModelForCausalLM.from_pretrained(
+        folder, dtype=torch.float32, attn_implementation="eager"
+    )
+
+
+def check(program, name, config, folder, seed):
+    """Whether one case agrees."""
+    batch = expect(make(config, folder, seed), folder)
+    done = subprocess.run([program, str(folder), str(TOLERANCE)])
+    return done.returncode == 0 and same_loss(
+        "trained weights in transformers", opened(folder / "trained"), folder, batch
+    )
+
+
+def run(known, check):
+    """Runs the cases of the command line. Returns the exit status."""
     parser = argparse.ArgumentParser()
     parser.add_argument("--program", required=True, help="interop.parity")
     parser.add_argument("--folder", type=pathlib.Path, help="keeps the checkpoints")
@@ -196,7 +220,6 @@ def main():
     transformers.logging.set_verbosity_error()
     transformers.logging.disable_progress_bar()
     print(f"torch {torch.__version__}, transformers {transformers.__version__}")
-    known = cases()
     failed = []
     with tempfile.TemporaryDirectory() as temporary:
         root = arguments.folder or pathlib.Path(temporary)
@@ -207,13 +230,11 @@ def main():
             shutil.rmtree(folder, ignore_errors=True)
             folder.mkdir(parents=True)
             print(name, flush=True)
-            batch = make(copy.deepcopy(known[name]), folder, seed)
-            done = subprocess.run([arguments.program, str(folder), str(TOLERANCE)])
-            if done.returncode != 0 or not check_trained(folder, *batch):
+            if not check(arguments.program, name, copy.deepcopy(known[name]), folder, seed):
                 failed.append(name)
     print("failed: " + ", ".join(failed) if failed else "all agree")
     return 1 if failed else 0
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(run(cases(), check))

@@ -394,8 +394,49 @@ TEST_CASE("a pipeline trains transformers as the serial oracle does, bit for bit
     config.initial_deviation = 0.3;
     config.frozen_embedding = mix.frozen && mix.seed % 2 == 0;
     config.frozen_blocks = mix.frozen ? config.layers / 2 : 0;
+    if (any_flag("adapters")) {
+      config.lora = {.rank = 2, .alpha = 8, .dropout = mix.drops ? 0.2 : 0};
+      if (any_flag("of some maps")) {
+        config.lora.targets = {std::to_string(config.layers) + ".mlp.*", "1.*.[qo]_proj"};
+      }
+    } else if (any_flag("frozen by name")) {
+      config.frozen_parameters = {"1.*.q_proj.*", "mlp.up_proj.weight"};
+    }
     check_equal<Text>(mix, nn::transformer<nn::HostOps<float>>(config), {2, 5});
   });
+}
+
+TEST_CASE("a base with adapters is on the host once, in its own type") {
+  nn::TransformerConfig config;
+  config.vocabulary = Text::vocabulary;
+  config.hidden = 8;
+  config.layers = 2;
+  config.heads = 2;
+  config.parameter = DType::bf16;
+  config.lora = {.rank = 2};
+  auto const model = nn::transformer<nn::HostOps<float>>(config);
+  Bytes base = 0;
+  Bytes adapters = 0;
+  Bytes adapters_in_fp32 = 0;
+  for (auto const& block : form_blocks(describe(model, {2, 5})).blocks) {
+    (block.frozen ? base : adapters) += block.master.bytes();
+    adapters_in_fp32 += block.frozen ? 0 : block.gradient.bytes();
+  }
+  REQUIRE(base > adapters);
+  HostBackend backend(host_devices(1));
+  Mix const mix{.staleness = 1, .master_copies = 2, .adam = true};
+  auto const pipeline = make_pipeline(mix, model, backend, {.capacity = {2, 5}});
+  auto const line = [&](std::string const& name) {
+    for (auto const& entry : pipeline->plan().host.ledger) {
+      if (entry.name == name) {
+        return entry.bytes;
+      }
+    }
+    return Bytes{0};
+  };
+  CHECK(line("master copies") == base + 2 * adapters);
+  CHECK(line("optimizer copies and states") == 3 * adapters_in_fp32);
+  CHECK(line("gradients") == adapters);
 }
 
 TEST_CASE("a pipeline carries tensors past layers as the serial oracle does, bit for bit") {

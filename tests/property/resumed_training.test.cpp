@@ -4,11 +4,14 @@
 #include <roundpipe/runtime/pipeline.hpp>
 #include <roundpipe/runtime/serial/serial_trainer.hpp>
 #include <roundpipe/runtime/state/training_state.hpp>
+#include <roundpipe/snapshots/snapshot.hpp>
+#include <roundpipe/snapshots/snapshot_writer.hpp>
 #include <support/any_optimizer.hpp>
 #include <support/own_policies.hpp>
 #include <support/pipeline_runs.hpp>
 #include <support/property.hpp>
 #include <support/smallest_budget.hpp>
+#include <support/temporary_folder.hpp>
 #include <support/toy_model.hpp>
 
 #include <doctest/doctest.h>
@@ -18,6 +21,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <cstdlib>
+#include <functional>
 #include <map>
 #include <memory>
 #include <string>
@@ -185,6 +189,27 @@ Trainer other_trainer(Mix const& mix) {
   return other;
 }
 
+enum class Way { files, any };
+
+/// Lets \p to go on where \p from has stopped, perhaps through files.
+template <class To, class From>
+void hand_over(Mix const& mix, From& from, To& to, Way way = Way::any) {
+  if (way == Way::any && !any_flag("through files")) {
+    to.restore(from.state());
+    return;
+  }
+  TemporaryFolder const folder;
+  SnapshotWriterOptions options;
+  options.copy_memory = any_flag("copies") ? 1_MiB : 0;
+  // Without them they come from a trainer that was made alike, and has made no calls of a step.
+  options.format.stores_frozen = mix.was_used || any_flag("stores frozen");
+  SnapshotWriter writer(folder.path, options);
+  RC_ASSERT(writer.save(from.state()).copied == (options.copy_memory > 0));
+  writer.wait();
+  Snapshot const snapshot(*newest_snapshot(folder.path));
+  to.restore(options.format.stores_frozen ? snapshot.state() : snapshot.state(to.state()));
+}
+
 /// Fails the test case unless \p testable holds in 200 cases, or as ROUNDPIPE_TEST_CASES says.
 template <class Testable>
 void check_cases(Testable&& testable) {
@@ -204,12 +229,12 @@ TEST_CASE(
     Trainer const first(mix);
     auto const begun = train(mix, *first, 0, mix.stop);
     auto const other = other_trainer(mix);
-    (*other).restore((*first).state());
+    hand_over(mix, *first, *other);
     auto resumed = begun;
     if (mix.stops_twice && mix.stop < mix.steps) {
       auto const third = other_trainer(mix);
       resumed = joined(resumed, train(mix, *other, mix.stop, mix.stop + 1));
-      (*third).restore((*other).state());
+      hand_over(mix, *other, *third);
       resumed = joined(resumed, train(mix, *third, mix.stop + 1, mix.steps));
       require_equal((*third).state(), (*whole).state());
     } else {
@@ -240,18 +265,83 @@ TEST_CASE("the serial trainer goes on likewise, and a pipeline where it has stop
     auto first = fresh();
     auto const begun = train(mix, first, 0, mix.stop);
     auto other = fresh();
-    other.restore(first.state());
+    hand_over(mix, first, other);
     RC_ASSERT(joined(begun, train(mix, other, mix.stop, mix.steps)) == losses);
     require_equal(other.state(), whole.state());
     // The serial trainer keeps everything in fp32.
     if (mix.options.state_type == StateType::fp32 && !mix.model.frozen_input &&
         mix.model.frozen_dense == 0) {
       auto const pipeline = other_trainer(mix);
-      (*pipeline).restore(first.state());
+      hand_over(mix, first, *pipeline);
       RC_ASSERT(joined(begun, train(mix, *pipeline, mix.stop, mix.steps)) == losses);
       require_equal((*pipeline).state(), whole.state());
     }
   });
+}
+
+TEST_CASE("20 steps in one go equal 7, a snapshot, and 13 on other devices, bit for bit") {
+  struct Kind {
+    std::string name;
+    DType type;
+    std::function<void(Mix&)> set;
+  };
+  std::vector<Kind> const kinds{
+      {"fp32", DType::f32, [](Mix&) {}},
+      {"fp32, clipped, dropout",
+       DType::f32,
+       [](Mix& mix) {
+         mix.options.clip_norm = 0.5;
+         mix.model.drops = true;
+       }},
+      {"bf16 with fp32 states, dropout", DType::bf16, [](Mix& mix) { mix.model.drops = true; }},
+      {"bf16 rounded stochastically",
+       DType::bf16,
+       [](Mix& mix) { mix.options.state_type = StateType::declared; }},
+      {"f16 with a loss scale, clipped",
+       DType::f16,
+       [](Mix& mix) {
+         mix.options.loss_scale =
+             LossScaleOptions{.initial = 0x1p24, .backoff = 1.0 / 64, .growth_interval = 2};
+         mix.options.clip_norm = 0.5;
+       }},
+      {"a frozen base",
+       DType::bf16,
+       [](Mix& mix) {
+         mix.model.frozen_input = true;
+         mix.model.frozen_dense = 2;
+       }},
+  };
+  auto params = rc::detail::configuration().testParams;
+  params.maxSuccess = 2;
+  for (auto const& kind : kinds) {
+    for (int const staleness : {0, 1}) {
+      CAPTURE(kind.name);
+      CAPTURE(staleness);
+      check_property(
+          [&] {
+            Mix mix;
+            mix.model.types = {5, kind.type, kind.type};
+            mix.model.dense = 3;
+            mix.options.capacity = capacity;
+            mix.options.micro_batches_per_round = 2;
+            mix.options.seed = any_number("seed", 0, 999);
+            mix.staleness = staleness;
+            mix.adam = true;
+            mix.steps = 20;
+            mix.stop = 7;
+            kind.set(mix);
+            Trainer const whole(mix);
+            auto const losses = train(mix, *whole, 0, 20);
+            Trainer const first(mix);
+            auto const begun = train(mix, *first, 0, 7);
+            Trainer const other(mix);
+            hand_over(mix, *first, *other, Way::files);
+            RC_ASSERT(joined(begun, train(mix, *other, 7, 20)) == losses);
+            require_equal((*other).state(), (*whole).state());
+          },
+          params);
+    }
+  }
 }
 
 }  // namespace resumed_training_test

@@ -5,6 +5,7 @@
 
 #include <roundpipe/backend/host_stream.hpp>
 #include <roundpipe/concepts/layer.hpp>
+#include <roundpipe/concepts/model.hpp>
 #include <roundpipe/nn/host_ops.hpp>
 #include <roundpipe/nn/transformer.hpp>
 #include <support/ops_archetype.hpp>
@@ -32,6 +33,9 @@ static_assert(Layer<nn::LanguageModelHead<Host>, HostStream>);
 static_assert(Layer<nn::TransformerBlock<OpsArchetype>, test::OpsArchetypeStream>);
 static_assert(!Layer<nn::TransformerBlock<Host>, test::OpsArchetypeStream>);
 
+static_assert(Model<nn::Transformer<Host>, HostStream> && HasRuns<nn::Transformer<Host>>);
+static_assert(!Model<nn::Transformer<Host>, test::OpsArchetypeStream>);
+
 static_assert(LossLayer<nn::LanguageModelHead<Host>>);
 static_assert(!LossLayer<nn::TransformerBlock<Host>> && !LossLayer<nn::TokenEmbedding<Host>>);
 static_assert(HasResults<nn::LanguageModelHead<Host>>);
@@ -55,6 +59,10 @@ struct OpsWithoutProducts : OpsArchetype {
 struct OpsWithoutAddend : OpsArchetype {
   using OpsArchetype::OpsArchetype;
   void linear_input_gradient(T, T, T) const;
+};
+struct OpsWithoutScale : OpsArchetype {
+  using OpsArchetype::OpsArchetype;
+  void linear(T, T, T, T) const;
 };
 struct OpsThatChange : OpsArchetype {
   using OpsArchetype::OpsArchetype;
@@ -100,6 +108,7 @@ static_assert(!Ops<OpsWithoutScratch>);
 static_assert(!Ops<OpsThatStay>);
 static_assert(!LinearOps<OpsWithoutProducts> && !Ops<OpsWithoutProducts>);
 static_assert(!LinearOps<OpsWithoutAddend>);
+static_assert(!LinearOps<OpsWithoutScale>);
 static_assert(!LinearOps<OpsThatChange>, "a handle is const where it is used");
 static_assert(!BiasOps<OpsWithoutBias> && !Ops<OpsWithoutBias>);
 static_assert(!BiasOps<OpsWithoutBiasScratch>);

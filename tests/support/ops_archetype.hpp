@@ -34,8 +34,8 @@ class OpsArchetype {
   static Bytes bias_scratch_bytes(std::int64_t, std::int64_t) { return 5; }
 
   using T = DeviceTensor const&;
-  void linear(T, T, T, T) const {}
-  void linear_input_gradient(T, T, T, T) const {}
+  void linear(T, T, T, T, double = 1) const {}
+  void linear_input_gradient(T, T, T, T, double = 1) const {}
   void linear_weight_gradient(T, T, T) const {}
   void add_bias(T, T, T) const {}
   void bias_gradient(T, T) const {}

@@ -5,8 +5,10 @@
 /// \file
 /// \brief Weights go from a checkpoint's folder into a trainer, and from a trainer into a folder.
 
+#include <roundpipe/architectures/lora_merge.hpp>
 #include <roundpipe/architectures/tensor_names.hpp>
 #include <roundpipe/core/dtype.hpp>
+#include <roundpipe/core/error.hpp>
 #include <roundpipe/core/host_array.hpp>
 #include <roundpipe/core/span.hpp>
 #include <roundpipe/core/tensor.hpp>
@@ -14,12 +16,15 @@
 #include <roundpipe/io/checkpoint_folder.hpp>
 #include <roundpipe/io/checkpoint_writer.hpp>
 #include <roundpipe/io/file_error.hpp>
+#include <roundpipe/io/stored_tensor.hpp>
 #include <roundpipe/io/tensor_info.hpp>
 #include <roundpipe/io/tensor_transfer.hpp>
+#include <roundpipe/nn/lora_config.hpp>
 #include <roundpipe/system/worker_pool.hpp>
 
 #include <cstddef>
 #include <filesystem>
+#include <optional>
 #include <span>
 #include <string>
 #include <utility>
@@ -27,44 +32,62 @@
 
 namespace roundpipe {
 
-/// Replaces every parameter of \p trainer, a `Pipeline` or `SerialTrainer` of `nn::transformer`,
-/// by the tensor of \p checkpoint that \p names names: in all copies, converted, one after another
-/// by all threads of \p pool. Needs memory for one tensor in fp32. Optimizer states stay.
+/// The tensor of \p checkpoint with the weights of our parameter \p name of \p shape.
 /// \throws Error (bad_file) for a tensor that is missing or has another shape; (unsupported) for
-///         one whose type has no fp32 value; and like \ref read_tensors and `write_parameter`.
+///         one of integers or of a type that is not known.
+[[nodiscard]] inline StoredTensor weights_of(CheckpointFolder const& checkpoint,
+                                             TensorNames const& names,
+                                             std::string const& name,
+                                             Shape const& shape) {
+  auto const tensor = checkpoint.at(names.theirs(name));
+  auto const& info = tensor.info();
+  auto const file = tensor.file().file().path().string();
+  if (info.extents != tensor_info({info.name, shape, DType::f32}).extents) {
+    throw bad_file(file,
+                   "tensor " + in_quotes(info.name),
+                   "is " + to_string(info) + ", but the model has " + to_string(shape));
+  }
+  if (auto const type = info.type(); !type || !is_floating(*type)) {
+    throw Error(Errc::unsupported,
+                "tensor " + in_quotes(info.name) + " of " + in_quotes(file) + " is " +
+                    to_string(info) + ", which no parameter can hold");
+  }
+  return tensor;
+}
+
+/// Replaces every parameter but the low-rank adapters of \p trainer, a `Pipeline` or
+/// `SerialTrainer` of `nn::transformer`, by the tensor of \p checkpoint that \p names names: in all
+/// copies, converted, by all threads of \p pool, which read straight into the trainer's own memory.
+/// Optimizer states stay.
+/// \throws Error, and replaces nothing: like \ref weights_of, and (invalid_argument) when there
+///         were calls since the last step; and like \ref read_tensors, when some parameters may be
+///         new and others not.
 template <class Trainer>
 void load_weights(Trainer& trainer,
                   TensorNames const& names,
                   CheckpointFolder const& checkpoint,
                   WorkerPool& pool) {
-  struct Known {
-    std::string name;
-    StoredTensor tensor;
-  };
-  std::vector<Known> known;  // all are checked before the first one is replaced
-  trainer.for_each_parameter([&](std::string const& name, Shape const& shape, auto const&) {
-    auto const tensor = checkpoint.at(names.theirs(name));
-    auto const wanted = tensor_info({tensor.info().name, shape, DType::f32});
-    if (tensor.info().extents != wanted.extents) {
-      throw bad_file(tensor.file().file().path().string(),
-                     "tensor " + in_quotes(wanted.name),
-                     "is " + to_string(tensor.info()) + ", but the model has " + to_string(shape));
+  for (auto const& parameter : trainer.state().parameters) {
+    if (!nn::is_lora_parameter(parameter.name)) {
+      (void)weights_of(checkpoint, names, parameter.name, parameter.weights.shape);
     }
-    known.push_back({name, tensor});
-  });
-  std::vector<float> values;
-  for (auto const& [name, tensor] : known) {
-    values.resize(tensor.info().size());
-    HostArray const to{reinterpret_cast<std::byte*>(values.data()), values.size(), DType::f32};
-    TensorRead const read[] = {{tensor, to}};
-    read_tensors(read, pool);
-    trainer.write_parameter(name, values);
   }
+  trainer.overwrite_parameters(
+      [&](std::string const& name, Shape const&, std::span<HostArray const> copies) {
+        if (nn::is_lora_parameter(name)) {
+          return;
+        }
+        TensorRead const read[] = {{checkpoint.at(names.theirs(name)),
+                                    copies.front(),
+                                    {copies.begin() + 1, copies.end()}}};
+        read_tensors(read, pool);
+      });
 }
 
 /// What \ref save_weights writes.
 struct SavedWeights {
-  DType type = DType::bf16;  ///< Of the model's tensors.
+  /// Of the model's tensors. None: each has the type that it has in \ref source.
+  std::optional<DType> type = {};
   /// Where the training began, or none: its tensors that the model does not have, and its other
   /// files (tokenizer, configurations), go into the new folder as they are. It must live as long as
   /// the call.
@@ -73,19 +96,33 @@ struct SavedWeights {
 };
 
 /// Writes the weights of the last finished step of \p trainer into \p folder, which must hold none,
-/// by all threads of \p pool. The folder's weights appear all at once, at the end.
-/// \throws Error (unsupported) for a type that files do not have; and like \ref CheckpointWriter,
-///         \ref copy_files and `for_each_parameter`.
+/// by all threads of \p pool. The folder's weights appear all at once, at the end. Low-rank
+/// adapters are merged: the folder holds W + scale B A, computed in fp32, where the model has W
+/// beside an adapter. \ref save_adapter writes the adapters alone.
+/// \throws Error (unsupported) for a type that files do not have; (invalid_argument) without a type
+///         and a source, and when there were calls since the last step; and like \ref
+///         CheckpointWriter, \ref copy_files and `for_each_parameter`.
 template <class Trainer>
 void save_weights(Trainer& trainer,
                   TensorNames const& names,
                   std::filesystem::path const& folder,
                   SavedWeights const& saved,
                   WorkerPool& pool) {
+  LoraMerge merge(trainer, names.lora());
   std::vector<TensorInfo> tensors;
-  trainer.for_each_parameter([&](std::string const& name, Shape const& shape, auto const&) {
-    tensors.push_back(tensor_info({names.theirs(name), shape, saved.type}));
-  });
+  for (auto const& parameter : trainer.state().parameters) {
+    if (nn::is_lora_parameter(parameter.name)) {
+      continue;
+    }
+    auto const& name = names.theirs(parameter.name);
+    if (!saved.type) {
+      require(saved.source != nullptr,
+              Errc::invalid_argument,
+              "weights are saved as a type, or as those of their source");
+    }
+    auto const type = saved.type ? saved.type : saved.source->at(name).info().type();
+    tensors.push_back(tensor_info({name, parameter.weights.shape, type.value_or(DType::f32)}));
+  }
   std::vector<StoredTensor> carried;
   if (saved.source != nullptr) {
     for (auto const& tensor : saved.source->tensors()) {
@@ -99,8 +136,11 @@ void save_weights(Trainer& trainer,
   copy_tensors(writer, carried, pool);
   trainer.for_each_parameter(
       [&](std::string const& name, Shape const&, HostSpan<float const> values) {
-        TensorWrite const write[] = {{names.theirs(name), std::as_bytes(values), DType::f32}};
-        write_tensors(writer, write, pool);
+        if (!nn::is_lora_parameter(name)) {
+          auto const merged = merge(name, values, pool);
+          TensorWrite const write[] = {{names.theirs(name), std::as_bytes(merged), DType::f32}};
+          write_tensors(writer, write, pool);
+        }
       });
   if (saved.source != nullptr) {
     auto const& source = saved.source->path();

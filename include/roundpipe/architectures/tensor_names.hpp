@@ -8,6 +8,7 @@
 #include <roundpipe/architectures/architecture.hpp>
 #include <roundpipe/architectures/known_architectures.hpp>
 #include <roundpipe/core/error.hpp>
+#include <roundpipe/nn/lora_config.hpp>
 #include <roundpipe/nn/transformer_config.hpp>
 
 #include <cstddef>
@@ -30,6 +31,8 @@ namespace roundpipe {
 /// The head of a tied model has no projection of its own: there is the table of tokens alone. A
 /// checkpoint may hold a copy of that table under the name of the projection (\ref is_copy), which
 /// transformers does not use. So nobody should read or write one.
+///
+/// Low-rank adapters are no tensors of a checkpoint: \ref peft_name tells how peft calls theirs.
 class TensorNames {
  public:
   struct Pair {
@@ -46,6 +49,7 @@ class TensorNames {
                       architecture_names());
     }
     auto const& c = config.transformer;
+    lora_ = c.lora.resolved();
     auto const add_all =
         [&](architectures::TensorName::Place place, std::int64_t layer, std::int64_t block) {
           for (auto const& tensor : architecture->tensors) {
@@ -77,6 +81,21 @@ class TensorNames {
     }
     return pairs_[found->second].theirs;
   }
+  /// What peft calls our matrix \p ours of an adapter, "1.self_attn.q_proj.lora_A.weight":
+  /// "base_model.model.model.layers.0.self_attn.q_proj.lora_A.weight".
+  /// \throws Error (invalid_argument) when the model has no such linear map.
+  [[nodiscard]] std::string peft_name(std::string_view ours) const {
+    auto const matrix = ours.find(".lora_");
+    require(matrix != std::string_view::npos,
+            Errc::invalid_argument,
+            "the parameter is no matrix of an adapter");
+    auto name = theirs(std::string(ours.substr(0, matrix)) + ".weight");
+    name.replace(name.rfind('.'), std::string::npos, ours.substr(matrix));
+    return "base_model.model." + name;
+  }
+  /// The adapters that the model has; none where its rank is 0.
+  [[nodiscard]] nn::LoraConfig const& lora() const noexcept { return lora_; }
+
   /// Our name of the checkpoint's tensor \p theirs; none for a tensor that the model does not have.
   [[nodiscard]] std::optional<std::string> ours(std::string_view theirs) const {
     auto const found = by_theirs_.find(std::string(theirs));
@@ -103,6 +122,7 @@ class TensorNames {
     }
   }
 
+  nn::LoraConfig lora_;
   std::vector<Pair> pairs_;
   std::unordered_map<std::string, std::size_t> by_ours_;
   std::unordered_map<std::string, std::size_t> by_theirs_;

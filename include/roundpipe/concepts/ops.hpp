@@ -78,17 +78,22 @@ struct DropoutOptions {
 ///
 /// Semantics. A tensor with a trailing extent `in` (or whose trailing extents multiply to `in`)
 /// counts as a matrix of `size / in` rows:
-/// 1. `linear(y, x, w, c)`: y = x wᵀ + c. c is optional; c may be y, which then accumulates.
-/// 2. `linear_input_gradient(dx, dy, w, c)`: dx = dy w + c. c is optional and may be dx.
+/// 1. `linear(y, x, w, c, scale)`: y = scale x wᵀ + c. c is optional; c may be y, which then
+///    accumulates. Here and below, the scale is 1 where it is left out; reason: that of a low-rank
+///    adapter costs no pass of its own.
+/// 2. `linear_input_gradient(dx, dy, w, c, scale)`: dx = scale dy w + c. c is optional and may be
+///    dx.
 /// 3. `linear_weight_gradient(dw, dy, x)`: dw += dyᵀ x, in the accumulation type; reason: dw sums
 ///    over the micro-batches of a slot. dw is optional.
 /// 4. Sums use at least the accumulation type and are rounded once, to the type of the output,
 ///    which may differ from the type of the inputs (logits do).
 template <class O>
-concept LinearOps = requires(O const& ops, DeviceTensor const& t) {
+concept LinearOps = requires(O const& ops, DeviceTensor const& t, double scale) {
   { O::linear_scratch_bytes() } -> std::same_as<Bytes>;
   ops.linear(t, t, t, t);
+  ops.linear(t, t, t, t, scale);
   ops.linear_input_gradient(t, t, t, t);
+  ops.linear_input_gradient(t, t, t, t, scale);
   ops.linear_weight_gradient(t, t, t);
 };
 

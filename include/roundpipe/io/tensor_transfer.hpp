@@ -37,6 +37,7 @@ concept TensorWriter =
 struct TensorRead {
   StoredTensor tensor;
   HostArray to;
+  std::vector<HostArray> also = {};  ///< More memory for the same elements, of any types.
 };
 
 /// Elements in memory, for all of the announced tensor \ref name.
@@ -47,9 +48,10 @@ struct TensorWrite {
 };
 
 /// Fills the memory of \p reads: all threads of \p pool take parts of a few MiB. Elements of the
-/// file's own type go straight to their place; others are converted as by \ref convert_elements, in
-/// 128 KiB a thread. Reads through the file's descriptor, so the process's resident memory grows by
-/// nothing else, and a failing disk throws.
+/// file's own type, for one array alone, go straight to their place; others are converted as by
+/// \ref convert_elements, in 128 KiB a thread. The file is read once for all arrays. Reads through
+/// the file's descriptor, so the process's resident memory grows by nothing else, and a failing
+/// disk throws.
 /// \throws Error before anything is read: (invalid_argument) when a tensor and its memory differ in
 ///         size, (unsupported) when the types cannot be converted; and with the system's code when
 ///         reading fails. The message names the tensor, and the file.

@@ -77,33 +77,35 @@ template <class T>
   return values;
 }
 
-/// y = x weightᵀ + addend.
+/// y = scale x weightᵀ + addend.
 template <class T>
 void run_linear(LinearExtents e,
                 DeviceTensor const& y,
                 DeviceTensor const& x,
                 DeviceTensor const& weight,
-                DeviceTensor const& addend) {
+                DeviceTensor const& addend,
+                T scale = 1) {
   HostScratch scratch;
   auto const a = MatrixView<T const>::dense(load<T>(scratch, x), e.rows, e.in);
   auto const b = MatrixView<T const>::dense(load<T>(scratch, weight), e.out, e.in);
   auto const c = MatrixView<T>::dense(output_with_addend<T>(scratch, y, addend), e.rows, e.out);
-  add_product_nt<T>(c, a, b);
+  add_product_nt<T>(c, a, b, scale);
   store(y, c.data);
 }
 
-/// dx = dy weight + addend.
+/// dx = scale dy weight + addend.
 template <class T>
 void run_linear_input_gradient(LinearExtents e,
                                DeviceTensor const& dx,
                                DeviceTensor const& dy,
                                DeviceTensor const& weight,
-                               DeviceTensor const& addend) {
+                               DeviceTensor const& addend,
+                               T scale = 1) {
   HostScratch scratch;
   auto const a = MatrixView<T const>::dense(load<T>(scratch, dy), e.rows, e.out);
   auto const b = MatrixView<T const>::dense(load<T>(scratch, weight), e.out, e.in);
   auto const c = MatrixView<T>::dense(output_with_addend<T>(scratch, dx, addend), e.rows, e.in);
-  add_product_nn<T>(c, a, b);
+  add_product_nn<T>(c, a, b, scale);
   store(dx, c.data);
 }
 

@@ -61,19 +61,24 @@ class HostOps {
   void linear(DeviceTensor const& y,
               DeviceTensor const& x,
               DeviceTensor const& weight,
-              DeviceTensor const& addend = absent) const {
+              DeviceTensor const& addend = absent,
+              double scale = 1) const {
     auto const e = detail::check_linear("linear", y, x, weight);
     detail::check_optional("linear", addend, e.rows * e.out);
-    stream_->launch([=] { detail::run_linear<Scalar>(e, y, x, weight, addend); });
+    stream_->launch(
+        [=] { detail::run_linear(e, y, x, weight, addend, static_cast<Scalar>(scale)); });
   }
 
   void linear_input_gradient(DeviceTensor const& dx,
                              DeviceTensor const& dy,
                              DeviceTensor const& weight,
-                             DeviceTensor const& addend = absent) const {
+                             DeviceTensor const& addend = absent,
+                             double scale = 1) const {
     auto const e = detail::check_linear("linear_input_gradient", dy, dx, weight);
     detail::check_optional("linear_input_gradient", addend, e.rows * e.in);
-    stream_->launch([=] { detail::run_linear_input_gradient<Scalar>(e, dx, dy, weight, addend); });
+    stream_->launch([=] {
+      detail::run_linear_input_gradient(e, dx, dy, weight, addend, static_cast<Scalar>(scale));
+    });
   }
 
   void linear_weight_gradient(DeviceTensor const& dweight,

@@ -22,6 +22,13 @@ namespace roundpipe::nn {
 /// The key with which embedding and head of a tied transformer share their table.
 inline constexpr char const* token_embedding_key = "token_embedding";
 
+namespace detail {
+/// Whether the embedding's table is frozen.
+[[nodiscard]] inline bool freezes_embedding(TransformerConfig const& config) {
+  return config.frozen_embedding || config.freezes("0.embed_tokens.weight");
+}
+}  // namespace detail
+
 /// Looks up one row of a [vocabulary, hidden] table for each token.
 ///
 /// | tensor               | shape                  | type             |
@@ -50,7 +57,7 @@ class TokenEmbedding {
              Initial::normal(deviation),
              DecayGroup::exempt,
              config_.tied ? token_embedding_key : "",
-             config_.frozen_embedding}};
+             detail::freezes_embedding(config_)}};
   }
   [[nodiscard]] bool backward_reads_parameters() const { return false; }
   [[nodiscard]] TensorTable input(BatchShape) const { return {}; }

@@ -13,6 +13,7 @@
 #include <roundpipe/core/dtype.hpp>
 #include <roundpipe/core/tensor.hpp>
 #include <roundpipe/nn/carve.hpp>
+#include <roundpipe/nn/low_rank_adapter.hpp>
 #include <roundpipe/nn/transformer_config.hpp>
 
 #include <algorithm>
@@ -102,13 +103,16 @@ template <Ops O>
 /// The workspace of the forward. When nothing is saved, the workspace also holds these tensors.
 template <Ops O>
 struct BlockForward {
+  /// \param adapted_width as \ref AdapterMemory takes it.
   BlockForward(TensorCarver& work,
                TransformerConfig const& c,
                BatchShape shape,
                BlockSaved const& saved,
-               bool saving) {
+               bool saving,
+               std::int64_t adapted_width)
+      : scratch(take_block_scratch<O>(work, c, shape)),
+        adapter(work, c, shape.positions(), adapted_width) {
     BlockShapes const s(c, shape);
-    scratch = take_block_scratch<O>(work, c, shape);
     normed = work.take(s.hidden, c.storage);
     rotated_q = c.query_key_norm && saving ? work.take(s.q, c.storage) : saved.q;
     rotated_k = c.query_key_norm && saving ? work.take(s.k, c.storage) : saved.k;
@@ -117,6 +121,7 @@ struct BlockForward {
   }
 
   DeviceBytes scratch;
+  AdapterMemory adapter;
   DeviceTensor normed;
   DeviceTensor rotated_q;
   DeviceTensor rotated_k;
@@ -130,9 +135,11 @@ struct BlockBackward {
   BlockBackward(TensorCarver& work,
                 TransformerConfig const& c,
                 BatchShape shape,
-                BlockSaved const& saved) {
+                BlockSaved const& saved,
+                std::int64_t adapted_width)
+      : scratch(take_block_scratch<O>(work, c, shape)),
+        adapter(work, c, shape.positions(), adapted_width) {
     BlockShapes const s(c, shape);
-    scratch = take_block_scratch<O>(work, c, shape);
     middle = work.take(s.hidden, c.storage);
 
     auto mlp = work;
@@ -155,6 +162,7 @@ struct BlockBackward {
   }
 
   DeviceBytes scratch;
+  AdapterMemory adapter;
   DeviceTensor middle;  // the norm of middle, its gradient, then the gradient of middle
   DeviceTensor gate;    // gradients from here on, unless noted
   DeviceTensor up;
@@ -180,15 +188,17 @@ struct BlockBackward {
 
 /// The bytes that these structures take.
 template <Ops O>
-[[nodiscard]] Footprint block_footprint(TransformerConfig const& c, BatchShape shape) {
+[[nodiscard]] Footprint block_footprint(TransformerConfig const& c,
+                                        BatchShape shape,
+                                        std::int64_t adapted_width) {
   TensorCarver keep;
   BlockSaved const saved(keep, c, shape);
   TensorCarver saving;
-  BlockForward<O>(saving, c, shape, saved, true);
+  BlockForward<O>(saving, c, shape, saved, true, adapted_width);
   TensorCarver forgetting;
-  BlockForward<O>(forgetting, c, shape, BlockSaved(forgetting, c, shape), false);
+  BlockForward<O>(forgetting, c, shape, BlockSaved(forgetting, c, shape), false, adapted_width);
   TensorCarver backward;
-  BlockBackward<O>(backward, c, shape, saved);
+  BlockBackward<O>(backward, c, shape, saved, adapted_width);
   return {keep.used_bytes(),
           std::max({saving.used_bytes(), forgetting.used_bytes(), backward.used_bytes()})};
 }

@@ -8,12 +8,15 @@
 
 #include <roundpipe/core/dtype.hpp>
 #include <roundpipe/core/error.hpp>
+#include <roundpipe/nn/lora_config.hpp>
+#include <roundpipe/nn/name_pattern.hpp>
 #include <roundpipe/nn/rope_scaling.hpp>
 
 #include <cmath>
 #include <cstdint>
 #include <limits>
 #include <string>
+#include <vector>
 
 namespace roundpipe::nn {
 
@@ -46,15 +49,29 @@ struct TransformerConfig {
                                       ///< layers).
   bool frozen_embedding = false;      ///< Freezes the embedding's table, and a head tied to it.
   std::int64_t frozen_blocks = 0;     ///< How many of the first blocks are frozen.
+  /// Patterns (\ref matches_name) of the names of further parameters that are frozen, as a
+  /// trainer's `for_each_parameter` tells them: "0.embed_tokens.weight",
+  /// "1.self_attn.q_proj.weight".
+  std::vector<std::string> frozen_parameters = {};
+  LoraConfig lora = {};  ///< Low-rank adapters, which freeze all other parameters; none by default.
 
   /// These constants with all defaults filled in.
   /// \throws Error (invalid_argument) for constants that do not describe a transformer.
   [[nodiscard]] TransformerConfig resolved() const;
 
   /// The width of the concatenated query heads. Precondition: resolved.
-  [[nodiscard]] constexpr std::int64_t query_width() const noexcept { return heads * head_dim; }
+  [[nodiscard]] std::int64_t query_width() const noexcept { return heads * head_dim; }
   /// The width of the concatenated key (or value) heads. Precondition: resolved.
-  [[nodiscard]] constexpr std::int64_t kv_width() const noexcept { return kv_heads * head_dim; }
+  [[nodiscard]] std::int64_t kv_width() const noexcept { return kv_heads * head_dim; }
+
+  /// Whether the linear map \p name, such as "1.self_attn.q_proj", has a low-rank adapter.
+  [[nodiscard]] bool adapts(std::string const& name) const {
+    return lora.rank > 0 && any_matches_name(lora.targets, name);
+  }
+  /// Whether adapters or \ref frozen_parameters freeze the parameter \p name.
+  [[nodiscard]] bool freezes(std::string const& name) const {
+    return (lora.rank > 0 && !is_lora_parameter(name)) || any_matches_name(frozen_parameters, name);
+  }
 };
 
 namespace detail {
@@ -142,6 +159,7 @@ inline TransformerConfig TransformerConfig::resolved() const {
   }
   detail::check_config_blocks(frozen_blocks, "frozen_blocks", layers);
   detail::check_config_blocks(full_attention_blocks, "full_attention_blocks", layers);
+  config.lora = lora.resolved();
   return config;
 }
 

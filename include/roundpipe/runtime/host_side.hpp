@@ -19,6 +19,7 @@
 #include <roundpipe/runtime/pipeline_plan.hpp>
 #include <roundpipe/runtime/policies.hpp>
 #include <roundpipe/runtime/rank_agreement.hpp>
+#include <roundpipe/runtime/report.hpp>
 #include <roundpipe/runtime/state/boundary_store.hpp>
 #include <roundpipe/runtime/state/first_values.hpp>
 #include <roundpipe/runtime/state/host_arena.hpp>
@@ -110,6 +111,13 @@ struct HostSide {
   [[nodiscard]] TrainingState state(TrainingPosition position) const {
     position.skipped_steps = progress.skipped_steps();
     return {position, weights.state(position.visible_step)};
+  }
+
+  /// Fills in what the host knows. \c steps are those that were posted.
+  void fill(Report& report) const {
+    report.steps = progress.trains() ? progress.finished_steps() : report.steps;
+    report.skipped_steps = progress.skipped_steps();
+    report.host_bytes_peak = arena.bytes();
   }
 
   /// Goes on from \p matched, as \ref match_parameters returns them, and \p position, a continued

@@ -94,10 +94,7 @@ class Pipeline {
     executor_.on_complete = [this](auto const& run, auto const& entries) {
       meters_.add(run, entries, training_.call_program());
     };
-    training_.make_slots(plan_.stages.train,
-                         options_.micro_batches_per_round * options_.rounds,
-                         feed_.capacity().batch.tensors.bytes(),
-                         host_.arena.taker());
+    training_.make_slots(feed_.capacity().batch.tensors.bytes(), host_.arena.taker());
   }
 
   Pipeline(M, O, B&&, PipelineOptions, Policies const& = {}) = delete;  // it would not live on
@@ -163,8 +160,8 @@ class Pipeline {
 
   /// Lets the training go on after an error, or after an exception of the caller's own: drops all
   /// that was posted after the last finished step, as if it had never been, and returns its number.
-  /// \throws Error (aborted) when a step is half done, or the group ended; as \ref
-  /// Executor::recover.
+  /// \throws Error (aborted) when a step is half done or the group has ended, and as \ref
+  ///         Executor::recover does.
   std::uint64_t recover() {
     roundpipe::recover(executor_, host_, training_, copies_parameters(planner_.protocol()));
     meters_.set_counted(posted().calls);
@@ -178,9 +175,9 @@ class Pipeline {
   [[nodiscard]] Report report() {
     executor_.settle();
     Report report;
-    training_.fill(report, host_.progress);
+    training_.fill(report);
+    host_.fill(report);
     meters_.fill(report);
-    report.host_bytes_peak = host_.arena.bytes();
     return report;
   }
 
@@ -226,7 +223,6 @@ class Pipeline {
   template <class F>
   void for_each_parameter(F&& f) {
     executor_.settle();
-    host_.weights.require_whole();
     host_.weights.for_each(std::forward<F>(f));
   }
 
@@ -234,7 +230,6 @@ class Pipeline {
   /// \throws Error (invalid_argument) when there is no such parameter, or for another size.
   void read_parameter(std::string_view name, HostSpan<float> values) {
     executor_.settle();
-    host_.weights.require_whole();
     host_.weights.read(host_.weights.find(name, values.size()), values);
   }
 
@@ -244,6 +239,13 @@ class Pipeline {
     auto const parameter = host_.weights.find(name, values.size());
     synchronize();
     host_.weights.write(parameter, values);
+  }
+
+  /// Lets \p f overwrite parameters, as \ref WeightAccess::overwrite does. Synchronizes first.
+  template <class F>
+  void overwrite_parameters(F&& f) {
+    synchronize();
+    host_.weights.overwrite(std::forward<F>(f));
   }
 
   /// Copies the gradient of parameter \p name to \p values: of the calls since the last step,
@@ -270,8 +272,7 @@ class Pipeline {
   /// The program of an evaluation. \throws Error as \ref plan_evaluation does.
   [[nodiscard]] GraphProgram evaluation(std::size_t micro_batches) const {
     auto const& flush = training_.flush_program().graph();
-    auto graph = plan_evaluation(planner_, plan_, flush, options_, micro_batches);
-    return GraphProgram(std::move(graph), action_names(plan_));
+    return plan_evaluation(planner_, plan_, flush, options_, micro_batches);
   }
   [[nodiscard]] PostedWork const& posted() const noexcept { return training_.posted(); }
 

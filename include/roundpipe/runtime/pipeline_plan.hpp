@@ -224,15 +224,15 @@ template <class Model, DeviceList D, class Planner>
   return assemble_plan(devices, planner, shaped, costs, options, optimizer);
 }
 
-/// The graph of an evaluation of \p micro_batches micro-batches, for a pipeline of \p plan whose
+/// The program of an evaluation of \p micro_batches micro-batches, for a pipeline of \p plan whose
 /// master copies \p flush brings up to date.
 /// \throws Error (unsafe_graph) when options want that and a policy leaves an order to chance.
 template <class Planner>
-[[nodiscard]] ActionGraph plan_evaluation(Planner const& planner,
-                                          PipelinePlan const& plan,
-                                          ActionGraph const& flush,
-                                          PipelineOptions const& options,
-                                          std::size_t micro_batches) {
+[[nodiscard]] GraphProgram plan_evaluation(Planner const& planner,
+                                           PipelinePlan const& plan,
+                                           ActionGraph const& flush,
+                                           PipelineOptions const& options,
+                                           std::size_t micro_batches) {
   auto graph =
       planner.evaluation_graph(plan.blocks, plan.stages, plan_options(options), micro_batches);
   if (options.verify) {
@@ -240,7 +240,7 @@ template <class Planner>
         {plan.graph, plan.step, flush, graph, std::min<std::size_t>(options.calls_per_step, 2)},
         options.devices));
   }
-  return graph;
+  return GraphProgram(std::move(graph), action_names(plan));
 }
 
 }  // namespace roundpipe

@@ -9,7 +9,6 @@
 #include <roundpipe/core/bytes.hpp>
 #include <roundpipe/core/error.hpp>
 #include <roundpipe/graph/action_graph.hpp>
-#include <roundpipe/memory/stage_layout.hpp>
 #include <roundpipe/runtime/batch_feed.hpp>
 #include <roundpipe/runtime/execute/graph_program.hpp>
 #include <roundpipe/runtime/loss_scale_control.hpp>
@@ -18,7 +17,6 @@
 #include <roundpipe/runtime/report.hpp>
 #include <roundpipe/runtime/run_slots.hpp>
 #include <roundpipe/runtime/state/host_arena.hpp>
-#include <roundpipe/runtime/state/step_progress.hpp>
 #include <roundpipe/runtime/state/training_state.hpp>
 #include <roundpipe/runtime/weight_access.hpp>
 
@@ -26,7 +24,6 @@
 #include <cstddef>
 #include <cstdint>
 #include <functional>
-#include <span>
 #include <string>
 #include <utility>
 #include <vector>
@@ -50,6 +47,7 @@ class TrainingRuns {
         step_program_(plan.step, action_names(plan)),
         flush_program_(std::move(flush), action_names(plan)),
         loss_scale_(options.loss_scale, staleness),
+        micro_batches_(options.micro_batches_per_round * options.rounds),
         calls_per_step_(options.calls_per_step),
         staleness_(staleness),
         marks_(calls_in_flight + 1, Mark{posted_, loss_scale_}) {}
@@ -57,15 +55,12 @@ class TrainingRuns {
   TrainingRuns(TrainingRuns const&) = delete;
   TrainingRuns& operator=(TrainingRuns const&) = delete;
 
-  /// Makes the slots, once the executor is there. Each call of \p stages stages \p micro_batches
-  /// micro-batches of \p batch_bytes in memory from \p take.
-  void make_slots(std::span<StageLayout const> stages,
-                  std::size_t micro_batches,
-                  Bytes batch_bytes,
-                  TakeHostMemory const& take) {
+  /// Makes the slots, once the executor is there. Each call stages its micro-batches, of \p
+  /// batch_bytes each, in memory from \p take.
+  void make_slots(Bytes batch_bytes, TakeHostMemory const& take) {
     for (std::size_t i = 0; i < calls_in_flight; ++i) {
-      calls_.push_back(slots_.make(call_program_, stages));
-      take_staging(calls_.back().data(), micro_batches, batch_bytes, 0, take);
+      calls_.push_back(slots_.make(call_program_, plan_.stages.train));
+      take_staging(calls_.back().data(), micro_batches_, batch_bytes, 0, take);
       steps_.push_back(slots_.make(step_program_, {}));
     }
     flush_ = slots_.make(flush_program_, {});
@@ -76,11 +71,10 @@ class TrainingRuns {
   [[nodiscard]] GraphProgram const& flush_program() const noexcept { return flush_program_; }
   [[nodiscard]] PostedWork const& posted() const noexcept { return posted_; }
 
-  /// Fills in calls, steps, of which \p progress says how many are finished, and the plan's bytes.
-  void fill(Report& report, StepProgress const& progress) const {
+  /// Fills in what was posted, and the plan's bytes.
+  void fill(Report& report) const {
     report.calls = posted_.calls;
-    report.steps = progress.trains() ? progress.finished_steps() : posted_.steps;
-    report.skipped_steps = progress.skipped_steps();
+    report.steps = posted_.steps;
     report.device_bytes_peak = plan_.stages.memory.bytes;
   }
 
@@ -246,6 +240,7 @@ class TrainingRuns {
   GraphProgram step_program_;
   GraphProgram flush_program_;
   LossScaleControl loss_scale_;
+  std::size_t micro_batches_;  // of a call
   std::size_t calls_per_step_;
   int staleness_;
   PostedWork posted_;

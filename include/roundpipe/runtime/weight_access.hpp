@@ -39,9 +39,10 @@ class WeightAccess {
   void require_resumable() const;
 
   /// Calls `f(name, shape, values)` for every parameter, in layer order, shared ones once; values
-  /// are fp32 and live until \p f returns.
+  /// are fp32 and live until \p f returns. \throws Error like \ref require_whole.
   template <class F>
   void for_each(F&& f) const {
+    require_whole();
     auto const& blocks = memory_.blocks();
     blocks.for_each([&](BlockTensor parameter) {
       with_weights(parameter, [&](HostSpan<float const> values) {
@@ -54,11 +55,25 @@ class WeightAccess {
   /// \throws Error (invalid_argument) when there is no such parameter, or for another size.
   [[nodiscard]] BlockTensor find(std::string_view name, std::size_t size) const;
 
-  /// Copies a parameter to \p values, of its size.
+  /// Copies a parameter to \p values, of its size. \throws Error like \ref require_whole.
   void read(BlockTensor parameter, HostSpan<float> values) const;
 
   /// Replaces a parameter in all copies.
   void write(BlockTensor parameter, HostSpan<float const> values) const;
+
+  /// Calls `f(name, shape, copies)` for every parameter, in layer order, shared ones once: the
+  /// memory of all its copies, `HostArray`s of the same elements, perhaps of several types. \p f
+  /// overwrites them with equal values, rounded to each type, or leaves all as they are. When \p f
+  /// throws, some parameters are new and others are not.
+  template <class F>
+  void overwrite(F&& f) const {
+    auto const& blocks = memory_.blocks();
+    blocks.for_each([&](BlockTensor parameter) {
+      f(blocks.name_of(parameter),
+        blocks.tensor(parameter).shape,
+        memory_.copies(parameter.block, parameter.tensor));
+    });
+  }
 
   /// Copies a parameter's part of \p gradients, unscaled, to \p values, of its size.
   /// \throws Error (invalid_argument) for a frozen parameter.

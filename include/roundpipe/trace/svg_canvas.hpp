@@ -7,7 +7,9 @@
 
 #include <roundpipe/trace/time_axis.hpp>
 
+#include <array>
 #include <cstddef>
+#include <span>
 #include <string>
 #include <string_view>
 
@@ -84,6 +86,16 @@ class SvgCanvas {
     shapes_ += "<rect x=\"" + svg_number(x) + "\" y=\"" + svg_number(y) + "\" width=\"" +
                svg_number(width) + "\" height=\"" + svg_number(height) + "\" fill=\"" +
                std::string(fill) + "\"/>\n";
+  }
+
+  /// Draws a line through \p points, of x and y each.
+  void line(std::span<std::array<double, 2> const> points, std::string_view stroke, double width) {
+    shapes_ += "<polyline fill=\"none\" stroke=\"" + std::string(stroke) + "\" stroke-width=\"" +
+               svg_number(width) + "\" points=\"";
+    for (auto const& [x, y] : points) {
+      shapes_ += (shapes_.back() == '"' ? "" : " ") + svg_number(x) + "," + svg_number(y);
+    }
+    shapes_ += "\"/>\n";
   }
 
   /// Draws \p text; the middle of its capitals and digits is at \p middle_y.

@@ -23,6 +23,29 @@ namespace roundpipe::detail {
           std::to_chars(digits.data(), end, value, std::chars_format::fixed, decimals).ptr};
 }
 
+/// 1, 2 or 5 times a power of ten.
+struct RoundStep {
+  double size = 0;
+  int decimals = 0;  ///< Digits behind the point that tell its multiples apart.
+};
+
+/// The smallest such step of which \p span holds at most \p most.
+/// Preconditions: \p span is positive, \p most at least 1.
+[[nodiscard]] inline RoundStep round_step(double span, std::size_t most) {
+  // Rounding errors may put a multiple slightly past the end.
+  double const reach = span * (1 + 1e-9);
+  auto const finest =
+      static_cast<int>(std::floor(std::log10(span / static_cast<double>(most)))) - 1;
+  int exponent = finest;
+  double step = 0;
+  for (int i = 0; step == 0 || std::floor(reach / step) > static_cast<double>(most); ++i) {
+    constexpr double digits[] = {1, 2, 5};
+    exponent = finest + i / 3;
+    step = digits[i % 3] * std::pow(10.0, exponent);
+  }
+  return {step, std::max(0, -exponent)};
+}
+
 struct TimeTick {
   double at_s = 0;
   std::string label;
@@ -36,22 +59,12 @@ struct TimeTick {
   bool const in_seconds = span_s >= 1;
   double const unit_s = in_seconds ? 1 : 1e-3;
   double const span = span_s / unit_s;
-  // Rounding errors may put a multiple slightly past the end.
-  double const reach = span * (1 + 1e-9);
-  auto const finest =
-      static_cast<int>(std::floor(std::log10(span / static_cast<double>(most)))) - 1;
-  int exponent = finest;
-  double step = 0;
-  for (int i = 0; step == 0 || std::floor(reach / step) > static_cast<double>(most); ++i) {
-    constexpr double digits[] = {1, 2, 5};
-    exponent = finest + i / 3;
-    step = digits[i % 3] * std::pow(10.0, exponent);
-  }
+  auto const step = round_step(span, most);
   std::vector<TimeTick> ticks;
-  for (std::size_t i = 0; static_cast<double>(i) * step <= reach; ++i) {
-    double const value = static_cast<double>(i) * step;
-    ticks.push_back({value * unit_s,
-                     fixed_number(value, std::max(0, -exponent)) + (in_seconds ? " s" : " ms")});
+  for (std::size_t i = 0; static_cast<double>(i) * step.size <= span * (1 + 1e-9); ++i) {
+    double const value = static_cast<double>(i) * step.size;
+    ticks.push_back(
+        {value * unit_s, fixed_number(value, step.decimals) + (in_seconds ? " s" : " ms")});
   }
   return ticks;
 }

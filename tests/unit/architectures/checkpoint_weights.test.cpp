@@ -16,6 +16,7 @@
 
 #include <doctest/doctest.h>
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <filesystem>
@@ -93,13 +94,58 @@ TEST_CASE("tensors and files that the model does not have go along as they are")
   }
   write_file(source / "tokenizer.json", "{}");
   CheckpointFolder const began(source);
-  save_weights(trainer, names, folder.path / "out", {.source = &began}, pool);
+  save_weights(trainer, names, folder.path / "out", {.type = DType::bf16, .source = &began}, pool);
   CheckpointFolder const out(folder.path / "out");
   CHECK(std::filesystem::exists(folder.path / "out" / "tokenizer.json"));
   CHECK(out.at("extra.scales").info().dtype == "F8_E4M3");
   CHECK(out.at("extra.scales").bytes()[2] == std::byte{7});
   CHECK(!out.find("lm_head.weight"));
   CHECK(out.at("model.norm.weight").info().dtype == "BF16");
+}
+
+TEST_CASE("weights go out in the types in which they came, and integers never come in") {
+  auto const config = tiny(true);
+  TensorNames const names(config);
+  TemporaryFolder const folder;
+  WorkerPool pool(1);
+  auto trainer = trainer_of(config, 1);
+  CHECK(error_of([&] { save_weights(trainer, names, folder.path / "none", {}, pool); }).code() ==
+        Errc::invalid_argument);
+  for (auto const* const type : {"BF16", "I32"}) {
+    auto const source = folder.path / type;
+    {
+      std::vector<TensorInfo> tensors;
+      for (auto const& parameter : trainer.state().parameters) {
+        bool const is_norm = parameter.name == "3.norm.weight";
+        tensors.push_back(
+            tensor_info({names.theirs(parameter.name), parameter.weights.shape, DType::f32}));
+        tensors.back().dtype = is_norm ? type : "F32";
+      }
+      CheckpointWriter writer(source, tensors);
+      for (auto const& tensor : tensors) {
+        auto const byte = type == std::string("I32") ? std::byte{2} : std::byte{1};
+        writer.write(tensor.name, 0, std::vector<std::byte>(tensor.bytes(), byte));
+      }
+      writer.finish();
+    }
+    CheckpointFolder const checkpoint(source);
+    auto const before = weights_digest(trainer);
+    if (type == std::string("I32")) {
+      auto const error = error_of([&] { load_weights(trainer, names, checkpoint, pool); });
+      CHECK(error.code() == Errc::unsupported);
+      CHECK(error.message().find("model.norm.weight") != std::string::npos);
+      CHECK(weights_digest(trainer) == before);
+      continue;
+    }
+    load_weights(trainer, names, checkpoint, pool);
+    save_weights(trainer, names, folder.path / "out", {.source = &checkpoint}, pool);
+    CheckpointFolder const out(folder.path / "out");
+    for (auto const& tensor : checkpoint.tensors()) {
+      auto const copy = out.at(tensor.info().name);
+      CHECK(copy.info() == tensor.info());
+      CHECK(std::ranges::equal(copy.bytes(), tensor.bytes()));
+    }
+  }
 }
 
 TEST_CASE(

@@ -99,6 +99,37 @@ TEST_CASE("tensors of all floating types are written and read as any other, by a
   }
 }
 
+TEST_CASE("a tensor is read once into several arrays, of any types") {
+  TemporaryFolder const folder;
+  auto const path = folder.path / "file";
+  constexpr std::size_t count = 5'000'001;  // three slices
+  {
+    SafetensorsWriter writer(path,
+                             {tensor_info({"w", {static_cast<std::int64_t>(count)}, DType::bf16})});
+    writer.write("w", 0, as_type(numbers(count), DType::bf16));
+    writer.finish();
+  }
+  SafetensorsFile const file(path);
+  std::vector<float> floats(count);
+  std::vector<std::byte> same(2 * count);
+  std::vector<std::byte> halves(2 * count);
+  WorkerPool pool(2);
+  std::vector<TensorRead> reads{
+      {file.at("w"),
+       array_of(floats),
+       {{same.data(), count, DType::bf16}, {halves.data(), count, DType::f16}}}};
+  read_tensors(reads, pool);
+  CHECK(floats == numbers(count));
+  CHECK(same == as_type(numbers(count), DType::bf16));
+  CHECK(halves == as_type(numbers(count), DType::f16));
+  reads[0].also[1].size = count - 1;
+  auto const error = error_of([&] { read_tensors(reads, pool); });
+  CHECK(error.code() == Errc::invalid_argument);
+  CHECK(contains(error.message(), "its memory has 5000000 elements"));
+  reads[0].also[1] = {same.data(), count, DType::i32};
+  CHECK(error_of([&] { read_tensors(reads, pool); }).code() == Errc::unsupported);
+}
+
 TEST_CASE("elements in the middle of a tensor are read, at any offset of the file") {
   TemporaryFolder const folder;
   for (std::size_t const spaces : {0, 1, 3}) {  // which decide how the data is aligned

@@ -4,6 +4,7 @@
 #include <roundpipe/concepts/layer.hpp>
 #include <roundpipe/nn/host_ops.hpp>
 #include <roundpipe/nn/transformer.hpp>
+#include <support/error_of.hpp>
 #include <support/nn_harness.hpp>
 #include <support/toy_model.hpp>
 
@@ -36,7 +37,8 @@ nn::TransformerConfig small() {
 }
 
 /// For many sets of absent parameter gradients, checks that the present gradients keep the bits
-/// that they have when all are present, and that the backward writes nothing else.
+/// that they have when all are present, and that the backward writes nothing else. What the layer
+/// freezes is absent always.
 template <class L>
 void check_absent_gradients(L const& layer) {
   LayerRunner<L> runner(layer, shape);
@@ -71,7 +73,8 @@ void check_absent_gradients(L const& layer) {
     }
     auto const check_sums = [&](std::vector<std::vector<double>> const& sums) {
       for (std::size_t i = 0; i < all.size(); ++i) {
-        CHECK(sums[i] == ((set >> i & 1U) != 0 ? std::vector<double>(all[i].size()) : expected[i]));
+        CHECK(sums[i] ==
+              ((set >> i & 1U) != 0 ? std::vector<double>(expected[i].size()) : expected[i]));
       }
     };
     check_sums(run());
@@ -124,6 +127,10 @@ TEST_CASE("transformer layers compute any subset of their gradients") {
     config.storage = config.parameter = DType::bf16;
     config.query_key_norm = true;
   }
+  SUBCASE("with adapters that drop, and freeze the rest") {
+    config.attention_bias = config.query_key_norm = true;
+    config.lora = {.rank = 2, .dropout = 0.2, .targets = {"*"}};
+  }
   SUBCASE("with biases, norms of queries and keys, and a window") {
     config.attention_bias = config.output_bias = config.mlp_bias = true;
     config.query_key_norm = true;
@@ -175,6 +182,62 @@ TEST_CASE("a transformer freezes the parameters that its configuration selects")
   config.attention_bias = true;
   config.frozen_blocks = 1;
   CHECK(frozen() == "f ffffffffffff tttttttttttt tttttttttttt tf");
+}
+
+TEST_CASE("a transformer freezes the parameters that patterns name") {
+  auto config = small();
+  auto const frozen = [&] { return frozen_of(nn::transformer<Ops32>(config)); };
+  config.frozen_parameters = {"1.self_attn.q_proj.weight"};
+  CHECK(frozen() == "t tfttttttt ttttttttt ttttttttt tt");
+  config.frozen_parameters = {"q_proj.weight", "[23].mlp.*", "?.norm.weight"};
+  CHECK(frozen() == "t tfttttttt tfttttfff tfttttfff ft");
+  config.frozen_parameters = {"*_layernorm.weight"};
+  CHECK(frozen() == "t fttttfttt fttttfttt fttttfttt tt");
+  config.frozen_parameters = {"embed_tokens.*"};
+  CHECK(frozen() == "f ttttttttt ttttttttt ttttttttt tt");
+  config.tied = true;
+  CHECK(frozen() == "f ttttttttt ttttttttt ttttttttt tf");
+}
+
+TEST_CASE("adapters freeze all other parameters") {
+  auto config = small();
+  auto const frozen = [&] { return frozen_of(nn::transformer<Ops32>(config)); };
+  config.lora = {.rank = 2, .targets = {"v_proj", "2.*.o_proj"}};
+  CHECK(frozen() == "f ffffffffftt ffffffffftttt ffffffffftt ff");
+  config.lora.targets = {"*"};
+  CHECK(frozen() == "f fffffffff" + std::string(14, 't') + " fffffffff" + std::string(14, 't') +
+                        " fffffffff" + std::string(14, 't') + " fftt");
+  config.tied = true;  // no adapter of the head
+  config.lora.targets = {"2.mlp.up_proj", "lm_head", "4.lm_head"};
+  CHECK_THROWS_AS(static_cast<void>(frozen()), Error);
+  config.lora.targets = {"2.mlp.up_proj", "[!24].mlp.*down*"};
+  config.frozen_parameters = {"lora_A.weight"};
+  CHECK(frozen() ==
+        "f ffffffffff"
+        "t ffffffffff"
+        "t ffffffffff"
+        "t ff");
+}
+
+TEST_CASE("a pattern that matches nothing is refused") {
+  auto config = small();
+  auto const message = [&] {
+    return error_of([&] { static_cast<void>(nn::transformer<Ops32>(config)); }).message();
+  };
+  config.frozen_parameters = {"embed_tokens.weight", "4.self_attn.q_proj.weight"};
+  CHECK(message() ==
+        "TransformerConfig::frozen_parameters: '4.self_attn.q_proj.weight' matches nothing; there "
+        "are 0.embed_tokens.weight to 4.lm_head.weight");
+  config.frozen_parameters = {};
+  config.lora = {.rank = 2, .targets = {"q_proj", "embed_tokens"}};
+  CHECK(message() ==
+        "TransformerConfig::lora.targets: 'embed_tokens' matches nothing; there are "
+        "1.self_attn.q_proj to 4.lm_head; an embedding is no linear map");
+  config.tied = true;
+  config.lora.targets = {"lm_head"};
+  CHECK(message() ==
+        "TransformerConfig::lora.targets: 'lm_head' matches nothing; there are 1.self_attn.q_proj "
+        "to 3.mlp.down_proj; the head is tied to the embedding's table");
 }
 
 TEST_CASE("freezing changes nothing in a layer but the frozen flags of its table") {

@@ -88,6 +88,24 @@ TEST_CASE("the gradients of a block match finite differences") {
   check_gradients(runner);
 }
 
+TEST_CASE("the gradients of a block's adapters match finite differences") {
+  auto config = small();
+  config.lora = {.rank = 3, .alpha = 2};
+  SUBCASE("of some maps") {
+    config.lora.targets = {"k_proj", "1.mlp.down_proj"};
+  }
+  SUBCASE("with everything at once") {
+    config.lora.dropout = 0.2;
+    config.lora.use_rslora = true;
+    config.query_key_norm = true;
+    config.dropout = 0.2;
+    config.attention_bias = config.output_bias = config.mlp_bias = true;
+    config.sliding_window = 3;
+  }
+  LayerRunner<Block> runner(Block(config), {2, 5});
+  check_gradients(runner);
+}
+
 TEST_CASE("the gradients of a block match finite differences beyond one block of queries") {
   auto config = small();
   config.hidden = 4;
@@ -148,6 +166,15 @@ TEST_CASE("the gradients of a head match finite differences") {
   SUBCASE("with chunks of one position") {
     config.loss_chunk = 1;
     check_head(config, {-100, 0, 10, 4, 3, -100});
+  }
+  SUBCASE("with an adapter") {
+    config.lora = {.rank = 2, .alpha = 3, .targets = {"lm_head"}};
+    check_head(config, {1, 0, 10, -100, 3, 5});
+  }
+  SUBCASE("with an adapter that drops, in chunks") {
+    config.lora = {.rank = 2, .dropout = 0.4, .targets = {"3.lm_head"}};
+    config.loss_chunk = 4;
+    check_head(config, {1, 0, 10, -100, 3, 5});
   }
   SUBCASE("with a tied table") {
     config.tied = true;

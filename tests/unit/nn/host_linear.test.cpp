@@ -44,10 +44,14 @@ TEST_CASE("a linear map and its gradients have the values of a calculation by ha
   OwnedTensor const y({2, 2}, DType::f64);
   nn::detail::run_linear<double>(extents, y, x, weight, OwnedTensor({2, 2}, {10, 20, 30, 40}));
   CHECK(read(y) == Values{8, 24, 28, 53});
+  nn::detail::run_linear<double>(extents, y, x, weight, OwnedTensor({2, 2}, {10, 20, 30, 40}), 2);
+  CHECK(read(y) == Values{6, 28, 26, 66});
   OwnedTensor const dy({2, 2}, {1, 2, 3, 4});
   OwnedTensor const dx({2, 3}, DType::f64);
   nn::detail::run_linear_input_gradient<double>(extents, dx, dy, weight, absent);
   CHECK(read(dx) == Values{5, 2, -1, 11, 4, -3});
+  nn::detail::run_linear_input_gradient<double>(extents, dx, dy, weight, dx, -1);
+  CHECK(read(dx) == Values(6, 0));
   OwnedTensor const dweight({2, 3}, {1, 1, 1, 1, 1, 1});
   nn::detail::run_linear_weight_gradient<double>(extents, dweight, dy, x);
   CHECK(read(dweight) == Values{14, 18, 22, 19, 25, 31});

@@ -279,6 +279,10 @@ TEST_CASE("a head describes itself") {
   CHECK(head.results({2, 3})[0] == TensorSpec{"last_logits", {2, 37}, DType::f32});
   CHECK(head.work({2, 3}).forward_flops == 0);
   CHECK(head.work({2, 3}).backward_flops == doctest::Approx(6.0 * 6 * 16 * 37));
+  config.lora = {.rank = 5, .targets = {"lm_head"}};  // a tied one gets none
+  double const adapter = config.tied ? 0 : 8.0 * 6 * 5 * (16 + 37);
+  CHECK(Head32(config).work({2, 3}).backward_flops == doctest::Approx(4.0 * 6 * 16 * 37 + adapter));
+  CHECK(Head32(config).parameters().size() == (config.tied ? 2 : 4));
 }
 
 }  // namespace language_model_head_test

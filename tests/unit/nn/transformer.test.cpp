@@ -163,6 +163,34 @@ TEST_CASE("the first blocks of a transformer may have no window, whatever is fro
   }
 }
 
+TEST_CASE("blocks that are copies of each other are one run of the model") {
+  auto config = small();
+  auto const runs = [&] {
+    auto const model = nn::transformer<nn::HostOps<float>>(config);
+    std::string text;
+    std::vector<std::size_t> known;
+    for (int i = 0; i < 5; ++i) {
+      auto const run = model.run_of(LayerId{i});
+      auto const at = std::find(known.begin(), known.end(), run);
+      text += static_cast<char>('a' + (at - known.begin()));
+      if (at == known.end()) {
+        known.push_back(run);
+      }
+    }
+    return text;
+  };
+  CHECK(runs() == "abbbc");
+  config.frozen_parameters = {"2.mlp.up_proj.weight"};
+  CHECK(runs() == "abcde");
+  config.frozen_parameters = {};
+  config.lora = {.rank = 2, .targets = {"1.mlp.*"}};
+  CHECK(runs() == "abccd");
+  config.lora = {};
+  config.sliding_window = 4;
+  config.full_attention_blocks = 2;
+  CHECK(runs() == "abbcd");
+}
+
 TEST_CASE("layers reserve scratch for their operations, and keep no data in it") {
   auto const config = small();
   CHECK(compare_with_scratch<nn::TokenEmbedding>(config) == 10 * 100 + 19 * 10 + 16);

@@ -10,9 +10,11 @@
 
 #include <doctest/doctest.h>
 
+#include <algorithm>
 #include <cmath>
 #include <cstddef>
 #include <cstdint>
+#include <string>
 #include <thread>
 #include <vector>
 
@@ -354,6 +356,10 @@ TEST_CASE("a block only enqueues, and captures nothing that dies with the call")
   auto config = small(DType::f32, DType::f32);
   config.dropout = 0.1;
   config.query_key_norm = true;
+  SUBCASE("without adapters") {}
+  SUBCASE("with adapters") {
+    config.lora = {.rank = 2, .dropout = 0.1};
+  }
   LayerRunner<Block32> at_once(Block32(config), {2, 5});
   using Deferred = nn::TransformerBlock<nn::HostOps<float, test::DeferredStream>>;
   LayerRunner<Deferred> deferred(Deferred(config), {2, 5});
@@ -364,6 +370,7 @@ TEST_CASE("a block accepts smaller extents than its memory was planned for") {
   auto config = small(DType::f32, DType::f32);
   config.dropout = 0.1;
   config.query_key_norm = true;
+  config.lora = {.rank = 2, .dropout = 0.1};
   for (BatchShape const shape : {BatchShape{1, 1}, {1, 9}, {4, 1}, {3, 5}, {4, 9}}) {
     LayerRunner<Block32> exact(Block32(config), shape);
     LayerRunner<Block32> roomy(Block32(config), shape, {4, 9});
@@ -498,6 +505,101 @@ TEST_CASE("a block computes the same parameter gradients when its input gradient
   runner.tensors.input_gradients[0] = {};
   auto const partial = bits_of_passes(runner);
   CHECK(partial[2] == complete[2]);
+}
+
+TEST_CASE("a block with adapters computes what merged weights do") {
+  auto config = small(DType::f64, DType::f64);
+  config.attention_bias = true;
+  config.lora = {.rank = 3, .alpha = 2, .dropout = 0.3};
+  LayerRunner<Block64> adapted(Block64(config), {2, 5});
+  config.lora = {};
+  LayerRunner<Block64> merged(Block64(config), {2, 5});
+  test::write(merged.tensors.inputs[0], read(adapted.tensors.inputs[0]));
+  auto const base = merged.layer.parameters();
+  auto const all = adapted.layer.parameters();
+  auto next = base.size();
+  for (std::size_t i = 0; i < base.size(); ++i) {
+    REQUIRE(all[i].tensor == base[i].tensor);
+    auto values = read(adapted.tensors.parameters[i]);
+    if (base[i].tensor.name.find("_proj.weight") != std::string::npos) {
+      auto const in = static_cast<std::size_t>(base[i].tensor.shape[1]);
+      auto const a = read(adapted.tensors.parameters[next++]);
+      auto const b = read(adapted.tensors.parameters[next++]);
+      for (std::size_t at = 0; at < values.size(); ++at) {
+        for (std::size_t k = 0; k < 3; ++k) {
+          values[at] += 2.0 / 3 * b[at / in * 3 + k] * a[k * in + at % in];
+        }
+      }
+    }
+    test::write(merged.tensors.parameters[i], values);
+  }
+  CHECK(next == all.size());
+  static_cast<void>(merged.forward(false));
+  auto const expected = read(merged.tensors.outputs[0]);
+  adapted.call.evaluating = true;
+  static_cast<void>(adapted.forward(false));
+  CHECK(relative_difference(read(adapted.tensors.outputs[0]), expected) < 1e-13);
+  adapted.call.evaluating = false;
+  static_cast<void>(adapted.forward(false));
+  CHECK(relative_difference(read(adapted.tensors.outputs[0]), expected) > 0.01);
+}
+
+TEST_CASE("each adapter of a block draws a dropout of its own") {
+  auto config = small(DType::f64, DType::f64);
+  config.kv_heads = config.heads;
+  config.lora = {.rank = 2, .dropout = 0.3};
+  LayerRunner<Block64> runner(Block64(config), {2, 5});
+  auto const specs = runner.layer.parameters();
+  auto const parameter = [&](std::string const& name) {
+    auto const found = std::find_if(
+        specs.begin(), specs.end(), [&](auto const& spec) { return spec.tensor.name == name; });
+    return runner.tensors.parameters[static_cast<std::size_t>(found - specs.begin())];
+  };
+  for (std::string const matrix : {"weight", "lora_A.weight", "lora_B.weight"}) {
+    test::write(parameter("self_attn.k_proj." + matrix),
+                read(parameter("self_attn.q_proj." + matrix)));
+  }
+  auto const queries_equal_keys = [&] {
+    static_cast<void>(runner.forward(true));
+    TensorCarver saved{runner.saved.device()};
+    nn::detail::BlockSaved const s(saved, runner.layer.config(), {2, 5});
+    return read(s.q) == read(s.k);
+  };
+  CHECK_FALSE(queries_equal_keys());
+  runner.call.evaluating = true;
+  CHECK(queries_equal_keys());
+}
+
+TEST_CASE("a block with adapters counts their products, and none for frozen weights") {
+  auto config = small(DType::f32, DType::f32);
+  auto const plain = Block32(config).work({2, 5});
+  auto const frozen = Block32(config, true).work({2, 5});
+  double const weights = 24.0 * (32 + 16 + 16 + 32) + 3 * 24 * 40;
+  CHECK(frozen.forward_flops == plain.forward_flops);
+  CHECK(plain.backward_flops - frozen.backward_flops == doctest::Approx(2 * 10 * weights));
+  config.lora = {.rank = 3, .targets = {"q_proj", "down_proj"}};
+  auto const work = Block32(config).work({2, 5});
+  double const q = 2.0 * 10 * 3 * (24 + 32);
+  double const down = 2.0 * 10 * 3 * (40 + 24);
+  CHECK(work.forward_flops - frozen.forward_flops == doctest::Approx(q + down));
+  CHECK(work.backward_flops - frozen.backward_flops == doctest::Approx(3 * (q + down)));
+  CHECK(work.replay_flops[0] - frozen.replay_flops[0] == doctest::Approx(q));
+  CHECK(work.replay_flops[2] == frozen.replay_flops[2]);
+}
+
+TEST_CASE("adapters begin at the base, and of the spread of peft's") {
+  auto config = small(DType::bf16, DType::bf16);
+  config.lora = {.rank = 3, .targets = {"down_proj"}};
+  auto const table = Block32(config).parameters();
+  REQUIRE(table.size() == 11);
+  CHECK(table[9].tensor == TensorSpec{"mlp.down_proj.lora_A.weight", {3, 40}, DType::bf16});
+  CHECK(table[10].tensor == TensorSpec{"mlp.down_proj.lora_B.weight", {24, 3}, DType::bf16});
+  CHECK(table[9].initial.kind == Initial::Kind::normal);
+  CHECK(table[9].initial.deviation == doctest::Approx(std::sqrt(1 / (3 * 40.0))));
+  CHECK(table[10].initial.kind == Initial::Kind::zeros);
+  for (std::size_t i = 0; i < table.size(); ++i) {
+    CHECK(table[i].frozen == (i < 9));
+  }
 }
 
 TEST_CASE("a block describes itself") {

@@ -86,6 +86,11 @@ TEST_CASE("an invalid configuration is refused, and the error names the field") 
   check_refused([](auto& c) { c.full_attention_blocks = 2; }, "full_attention_blocks is 2");
   check_refused([](auto& c) { c.sliding_window = -1; }, "sliding_window is -1");
   check_refused([](auto& c) { c.sliding_window = std::int64_t{1} << 31; }, "fit 32 bits");
+  check_refused([](auto& c) { c.lora.rank = -1; }, "LoraConfig::rank is -1");
+  check_refused([](auto& c) { c.lora.rank = std::int64_t{1} << 31; }, "fit 32 bits");
+  check_refused([](auto& c) { c.lora.alpha = -1; }, "LoraConfig::alpha");
+  check_refused([](auto& c) { c.lora.dropout = 1; }, "LoraConfig::dropout");
+  check_refused([](auto& c) { c.lora = {.rank = 2, .targets = {}}; }, "LoraConfig::targets");
   using Kind = nn::RopeScaling::Kind;
   check_refused([](auto& c) { c.rope_scaling = {.kind = Kind::linear, .factor = 0.5}; },
                 "RopeScaling::factor is 0.5");
@@ -96,6 +101,12 @@ TEST_CASE("an invalid configuration is refused, and the error names the field") 
             .kind = Kind::yarn, .factor = 2, .original_max_position_embeddings = 2048};
       },
       "rope_theta must be greater than 1 for yarn");
+}
+
+TEST_CASE("adapters are scaled by alpha over the rank, or over its root") {
+  CHECK(nn::LoraConfig{.rank = 16}.resolved().scale() == 1);
+  CHECK(nn::LoraConfig{.rank = 16, .alpha = 8}.resolved().scale() == 0.5);
+  CHECK(nn::LoraConfig{.rank = 16, .alpha = 8, .use_rslora = true}.resolved().scale() == 2);
 }
 
 TEST_CASE("heads that do not divide hidden are allowed when head_dim is given") {

@@ -472,6 +472,20 @@ TEST_CASE("parameters can be read and written") {
   pipeline.read_parameter("1.weight", read);
   CHECK(read == by_name);
   CHECK(train(pipeline, data.batch(), 2) == train(serial, data.batch(), 2));
+  auto const overwrite = [](std::string const& name, Shape const& shape, auto const& copies) {
+    CHECK(!copies.empty());
+    for (HostArray const& copy : copies) {
+      CHECK(copy.size == shape.size());
+      if (name == "1.weight") {  // the others stay as they are
+        std::fill_n(reinterpret_cast<float*>(copy.data), copy.size, 0.125F);
+      }
+    }
+  };
+  pipeline.overwrite_parameters(overwrite);
+  serial.overwrite_parameters(overwrite);
+  pipeline.read_parameter("1.weight", read);
+  CHECK(read == std::vector<float>(16, 0.125F));
+  CHECK(train(pipeline, data.batch(), 2) == train(serial, data.batch(), 2));
   CHECK(error_of([&] { pipeline.read_parameter(LayerId(1), 2, read); }).code() ==
         Errc::invalid_argument);
   CHECK(error_of([&] { pipeline.read_parameter(LayerId(9), 0, read); }).code() ==

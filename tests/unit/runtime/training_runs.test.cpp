@@ -25,10 +25,7 @@ namespace {
 
 struct Training {
   explicit Training(std::optional<LossScaleOptions> scale = {}) : scale_(scale) {
-    runs.make_slots(planned.plan.stages.train,
-                    2,
-                    planned.shapes.capacity().batch.tensors.bytes(),
-                    planned.arena.taker());
+    runs.make_slots(planned.shapes.capacity().batch.tensors.bytes(), planned.arena.taker());
   }
 
   /// Posts a call whose losses are \p loss each.

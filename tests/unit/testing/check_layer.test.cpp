@@ -433,6 +433,10 @@ TEST_CASE_TEMPLATE("the layers of a transformer are sound", T, float, double) {
       expect_sound(nn::TransformerBlock<Ops>(config), options);
       expect_sound(nn::TransformerBlock<Ops>(config, true), options);
       expect_sound(nn::LanguageModelHead<Ops>(config), options);
+      auto adapted = config;
+      adapted.lora = {.rank = 3, .alpha = 2, .dropout = all ? 0.2 : 0, .targets = {"*"}};
+      expect_sound(nn::TransformerBlock<Ops>(adapted), options);
+      expect_sound(nn::LanguageModelHead<Ops>(adapted), options);
     }
   }
 }

@@ -39,7 +39,7 @@ namespace detail {
   return static_cast<std::uint16_t>(1U << std::countr_zero(address | tensor_alignment_bytes));
 }
 
-/// \p d = op(a) op(b) + \p c, column by column; see \ref MatmulProblem.
+/// \p d = \p scale op(a) op(b) + \p c, column by column; see \ref MatmulProblem.
 inline void multiply(char const* operation,
                      ::cuda::stream_ref stream,
                      MatmulAlgorithms& algorithms,
@@ -49,7 +49,8 @@ inline void multiply(char const* operation,
                      DeviceTensor const& d,
                      DeviceTensor const& a,
                      DeviceTensor const& b,
-                     DeviceTensor const& c) {
+                     DeviceTensor const& c,
+                     double scale = 1) {
   auto const type = a.dtype();
   bool const known = type == DType::f32 || type == DType::bf16 || type == DType::f16;
   bool const fits = d.dtype() == DType::f32 || d.dtype() == type;
@@ -91,6 +92,7 @@ inline void multiply(char const* operation,
   auto const plan = algorithms.find(device, problem);
   auto const status = enqueue(algorithms.handle(device),
                               *plan,
+                              static_cast<float>(scale),
                               problem.adds,
                               d.device_pointer(),
                               a.device_pointer(),
@@ -105,8 +107,8 @@ inline void multiply(char const* operation,
 
 }  // namespace detail
 
-/// y = x weightᵀ + addend, of x [rows, in], weight [out, in], y and addend [rows, out]. The addend
-/// is optional, has y's type, and may be y itself.
+/// y = scale x weightᵀ + addend, of x [rows, in], weight [out, in], y and addend [rows, out]. The
+/// addend is optional, has y's type, and may be y itself.
 /// \throws Error (unsupported) for other types, or where cuBLASLt has no algorithm.
 inline void linear(::cuda::stream_ref stream,
                    MatmulAlgorithms& algorithms,
@@ -116,13 +118,16 @@ inline void linear(::cuda::stream_ref stream,
                    DeviceTensor const& y,
                    DeviceTensor const& x,
                    DeviceTensor const& weight,
-                   DeviceTensor const& addend) {
+                   DeviceTensor const& addend,
+                   double scale = 1) {
   // yᵀ = weight xᵀ; weight, read column by column, is weightᵀ
   MatmulProblem const problem{.m = e.out, .n = e.rows, .k = e.in, .transpose_a = true};
-  detail::multiply("linear", stream, algorithms, device, scratch, problem, y, weight, x, addend);
+  detail::multiply(
+      "linear", stream, algorithms, device, scratch, problem, y, weight, x, addend, scale);
 }
 
-/// dx = dy weight + addend, of dy [rows, out], weight [out, in], dx and addend [rows, in]; else as
+/// dx = scale dy weight + addend, of dy [rows, out], weight [out, in], dx and addend [rows, in];
+/// else as
 /// \ref linear.
 inline void linear_input_gradient(::cuda::stream_ref stream,
                                   MatmulAlgorithms& algorithms,
@@ -132,7 +137,8 @@ inline void linear_input_gradient(::cuda::stream_ref stream,
                                   DeviceTensor const& dx,
                                   DeviceTensor const& dy,
                                   DeviceTensor const& weight,
-                                  DeviceTensor const& addend) {
+                                  DeviceTensor const& addend,
+                                  double scale = 1) {
   // dxᵀ = weightᵀ dyᵀ
   MatmulProblem const problem{.m = e.in, .n = e.rows, .k = e.out};
   detail::multiply("linear_input_gradient",
@@ -144,7 +150,8 @@ inline void linear_input_gradient(::cuda::stream_ref stream,
                    dx,
                    weight,
                    dy,
-                   addend);
+                   addend,
+                   scale);
 }
 
 /// dweight += dyᵀ x, of dy [rows, out], x [rows, in] and dweight [out, in], which is f32. Does

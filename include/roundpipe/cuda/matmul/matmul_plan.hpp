@@ -111,11 +111,12 @@ struct MatmulPlan {
   MatmulAlgorithm algorithm{};
 };
 
-/// Enqueues the product of \p plan, which reads \p c only where \p adds; \p c may be \p d. Does not
-/// synchronize.
+/// Enqueues \p scale times the product of \p plan, + \p c, which is read only where \p adds, and
+/// may be \p d. Does not synchronize.
 /// \p handle is of the current device; \p scratch has \ref matmul_scratch_bytes().
 [[nodiscard]] inline ::cublasStatus_t enqueue(::cublasLtHandle_t handle,
                                               MatmulPlan const& plan,
+                                              float scale,
                                               bool adds,
                                               void* d,
                                               void const* a,
@@ -123,12 +124,11 @@ struct MatmulPlan {
                                               void const* c,
                                               void* scratch,
                                               ::cudaStream_t stream) noexcept {
-  float const one = 1;
   float const beta = adds ? 1 : 0;
   auto& p = const_cast<MatmulPlan&>(plan);  // handles have no const form
   return ::cublasLtMatmul(handle,
                           &p.product,
-                          &one,
+                          &scale,
                           a,
                           &p.a,
                           b,

@@ -139,7 +139,7 @@ inline void fill_random(std::byte* to, Bytes bytes, DType type, Stream const& st
     plan.algorithm = candidate;
     watch.start(stream);
     for (int i = 0; i < times; ++i) {
-      if (enqueue(handle, plan, problem.adds, d, a, b, d, scratch, stream.get()) !=
+      if (enqueue(handle, plan, 1, problem.adds, d, a, b, d, scratch, stream.get()) !=
           ::CUBLAS_STATUS_SUCCESS) {
         return std::numeric_limits<double>::infinity();
       }

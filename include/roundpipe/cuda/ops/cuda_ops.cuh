@@ -81,20 +81,22 @@ class BasicCudaOps {
   void linear(DeviceTensor const& y,
               DeviceTensor const& x,
               DeviceTensor const& weight,
-              DeviceTensor const& addend = absent) const {
+              DeviceTensor const& addend = absent,
+              double scale = 1) const {
     auto const e = nn::detail::check_linear("linear", y, x, weight);
     nn::detail::check_optional("linear", addend, e.rows * e.out);
-    cu::linear(*stream_, algorithms(), stream_->device(), scratch_, e, y, x, weight, addend);
+    cu::linear(*stream_, algorithms(), stream_->device(), scratch_, e, y, x, weight, addend, scale);
   }
 
   void linear_input_gradient(DeviceTensor const& dx,
                              DeviceTensor const& dy,
                              DeviceTensor const& weight,
-                             DeviceTensor const& addend = absent) const {
+                             DeviceTensor const& addend = absent,
+                             double scale = 1) const {
     auto const e = nn::detail::check_linear("linear_input_gradient", dy, dx, weight);
     nn::detail::check_optional("linear_input_gradient", addend, e.rows * e.in);
     cu::linear_input_gradient(
-        *stream_, algorithms(), stream_->device(), scratch_, e, dx, dy, weight, addend);
+        *stream_, algorithms(), stream_->device(), scratch_, e, dx, dy, weight, addend, scale);
   }
 
   void linear_weight_gradient(DeviceTensor const& dweight,

@@ -49,24 +49,27 @@ ROUNDPIPE_INLINE void require_size(TensorInfo const& tensor, std::size_t element
   }
 }
 
-/// Reads elements of \p tensor, which is of type \p type, from \p first on.
+/// Reads elements of \p tensor, which is of type \p type, from \p first on, into each of \p to.
 ROUNDPIPE_INLINE void read_slice(StoredTensor const& tensor,
                                  DType type,
                                  std::size_t first,
-                                 HostArray const& to,
+                                 std::span<HostArray const> to,
                                  HostBytes scratch) {
   auto const& file = tensor.file().file();
   auto const begin = tensor.begin() + first * size_of(type);
-  if (type == to.dtype) {
-    file.read_at(begin, to.bytes());
+  if (to.size() == 1 && type == to.front().dtype) {
+    file.read_at(begin, to.front().bytes());
     return;
   }
+  auto const count = to.front().size;
   auto const step = scratch.size() / size_of(type);
-  for (std::size_t done = 0; done < to.size; done += step) {
-    auto const count = std::min(step, to.size - done);
-    auto const bytes = scratch.first(count * size_of(type));
+  for (std::size_t done = 0; done < count; done += step) {
+    auto const now = std::min(step, count - done);
+    auto const bytes = scratch.first(now * size_of(type));
     file.read_at(begin + done * size_of(type), bytes);
-    convert_elements(bytes, type, to.part(done, done + count));
+    for (auto const& array : to) {
+      convert_elements(bytes, type, array.part(done, done + now));
+    }
   }
 }
 
@@ -152,13 +155,20 @@ ROUNDPIPE_INLINE void read_tensors(std::span<TensorRead const> reads, WorkerPool
     auto const& info = read.tensor.info();
     types.push_back(detail::convertible_type(info, read.to.dtype));
     detail::require_size(info, read.to.size);
+    for (auto const& array : read.also) {
+      (void)detail::convertible_type(info, array.dtype);
+      detail::require_size(info, array.size);
+    }
     items.push_back({read.to.size, size_of(types.back())});
   }
   detail::for_each_slice(
       items, pool, [&](std::size_t item, std::size_t first, std::size_t count, HostBytes scratch) {
         auto const& read = reads[item];
-        detail::read_slice(
-            read.tensor, types[item], first, read.to.part(first, first + count), scratch);
+        std::vector<HostArray> parts{read.to.part(first, first + count)};
+        for (auto const& array : read.also) {
+          parts.push_back(array.part(first, first + count));
+        }
+        detail::read_slice(read.tensor, types[item], first, parts, scratch);
       });
 }
 
@@ -174,7 +184,7 @@ ROUNDPIPE_INLINE void read_elements(StoredTensor const& tensor,
                     std::to_string(first) + " on");
   }
   AlignedMemory const scratch(detail::scratch_bytes);
-  detail::read_slice(tensor, type, first, to, scratch.bytes());
+  detail::read_slice(tensor, type, first, std::span(&to, 1), scratch.bytes());
 }
 
 }  // namespace roundpipe

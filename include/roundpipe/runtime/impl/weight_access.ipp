@@ -46,6 +46,7 @@ ROUNDPIPE_INLINE BlockTensor WeightAccess::find(std::string_view name, std::size
 }
 
 ROUNDPIPE_INLINE void WeightAccess::read(BlockTensor parameter, HostSpan<float> values) const {
+  require_whole();
   with_weights(parameter, [&](HostSpan<float const> weights) {
     std::copy(weights.begin(), weights.end(), values.begin());
   });

@@ -8,6 +8,7 @@
 #include <roundpipe/concepts/optimizer.hpp>
 #include <roundpipe/config.hpp>
 #include <roundpipe/core/dtype.hpp>
+#include <roundpipe/core/host_array.hpp>
 #include <roundpipe/core/span.hpp>
 #include <roundpipe/core/tensor.hpp>
 #include <roundpipe/memory/host_memory_plan.hpp>
@@ -21,6 +22,7 @@
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
+#include <span>
 #include <string_view>
 #include <vector>
 
@@ -48,6 +50,18 @@ class SerialParameters {
   [[nodiscard]] BlockTensor find(std::string_view name, std::size_t size) const;
   /// Overwrites the optimizer copy of a parameter.
   void write_weights(BlockTensor parameter, HostSpan<float const> values);
+  /// Calls `f(name, shape, copies)` for every parameter: \p f may overwrite the optimizer copy, a
+  /// `HostArray` of f32.
+  template <class F>
+  void overwrite(F&& f) {
+    blocks_.for_each([&](BlockTensor parameter) {
+      auto& weights = at(parameter).weights;
+      HostArray const copy{
+          reinterpret_cast<std::byte*>(weights.data()), weights.size(), DType::f32};
+      f(blocks_.name_of(parameter), blocks_.tensor(parameter).shape, std::span(&copy, 1));
+      round_weights(parameter);
+    });
+  }
   [[nodiscard]] HostSpan<float const> weights(BlockTensor parameter) const {
     return at(parameter).weights;
   }
@@ -147,6 +161,9 @@ class SerialParameters {
     return state_type_ == StateType::declared &&
            blocks_.blocks[block].master[t].dtype == DType::bf16;
   }
+
+  /// Rounds the optimizer copy of a parameter where there is no other than the master copy.
+  void round_weights(BlockTensor parameter);
 
   /// Rounds \p values to nearest numbers of \p type.
   static void round(DType type, std::vector<float>& values);

@@ -44,7 +44,6 @@ namespace roundpipe {
 /// block accumulate over its micro-batches in fp32, are rounded once to the parameter's type, and
 /// are added by round, then by layer, to sums of the state type. Its weights therefore equal the
 /// pipeline's bit for bit.
-///
 /// \tparam M a \ref Model on \p Stream. \tparam O an \ref Optimizer. \tparam Stream runs what
 /// layers enqueue at once, on this thread, on host memory.
 template <class M, class O, class Stream = HostStream>
@@ -228,6 +227,13 @@ class SerialTrainer {
   /// \throws Error (invalid_argument) as \ref read_parameter does.
   void write_parameter(std::string_view name, HostSpan<float const> values) {
     parameters_.write_weights(parameters_.find(name, values.size()), values);
+    synchronize();
+  }
+
+  /// Calls \p f(name, shape, copies) as \ref Pipeline::overwrite_parameters does.
+  template <class F>
+  void overwrite_parameters(F&& f) {
+    parameters_.overwrite(std::forward<F>(f));
     synchronize();
   }
 

@@ -76,6 +76,10 @@ class ParameterMemory {
   /// master copy.
   [[nodiscard]] HostArray weights(BlockId block, std::size_t t, std::uint64_t version) const;
 
+  /// All that holds weights of tensor \p t: the optimizer copy, if there is one, and every master
+  /// copy.
+  [[nodiscard]] std::vector<HostArray> copies(BlockId block, std::size_t t) const;
+
   /// Calls `f(values)` with the weights of \p version as fp32, which live until \p f returns.
   template <class F>
   void with_weights(BlockId block, std::size_t t, std::uint64_t version, F&& f) const {

@@ -69,16 +69,21 @@ struct TrainingState {
   std::vector<ParameterState> parameters;  ///< Shared ones once.
 };
 
+/// What the optimizer state \p s of the parameter \p name is called: "NAME@state0".
+[[nodiscard]] inline std::string state_tensor_name(std::string const& name, std::size_t s) {
+  return name + "@state" + std::to_string(s);
+}
+
 /// Calls `f(name, tensor)` for every tensor of \p state, a \ref TrainingState, that \c restore
-/// reads. Weights have their parameter's name; "NAME@state0" and so on are optimizer states,
-/// "NAME@visible" what the next call reads.
+/// reads. Weights have their parameter's name, optimizer states that of \ref state_tensor_name;
+/// "NAME@visible" is what the next call reads.
 template <class State, class F>
   requires std::same_as<std::remove_const_t<State>, TrainingState>
 void for_each_tensor(State& state, F&& f) {
   for (auto& parameter : state.parameters) {
     f(parameter.name, parameter.weights);
     for (std::size_t s = 0; s < parameter.optimizer.size(); ++s) {
-      f(parameter.name + "@state" + std::to_string(s), parameter.optimizer[s]);
+      f(state_tensor_name(parameter.name, s), parameter.optimizer[s]);
     }
     if (!parameter.frozen && state.position.is_stale()) {
       f(parameter.name + "@visible", parameter.visible);

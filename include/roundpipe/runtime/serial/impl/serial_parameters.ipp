@@ -45,10 +45,11 @@ ROUNDPIPE_INLINE SerialParameters::SerialParameters(ParameterBlocks blocks,
     auto& tensors = tensors_.emplace_back();
     for (std::size_t t = 0; t < block.specs.size(); ++t) {
       auto const size = block.specs[t].tensor.shape.size();
+      auto const trained = block.frozen ? 0 : size;
       auto& tensor = tensors.emplace_back(
           Tensor{std::vector<float>(size),
-                 std::vector<float>(size),
-                 std::vector<std::vector<float>>(state_arrays, std::vector<float>(size))});
+                 std::vector<float>(trained),
+                 std::vector<std::vector<float>>(state_arrays, std::vector<float>(trained))});
       initialize(block.specs[t], seed, b, t, tensor.weights);
       if (block.frozen || state_type == StateType::declared) {
         round(block.master[t].dtype, tensor.weights);
@@ -93,11 +94,14 @@ ROUNDPIPE_INLINE BlockTensor SerialParameters::find(std::string_view name, std::
 
 ROUNDPIPE_INLINE void SerialParameters::write_weights(BlockTensor parameter,
                                                       HostSpan<float const> values) {
+  at(parameter).weights.assign(values.begin(), values.end());
+  round_weights(parameter);
+}
+
+ROUNDPIPE_INLINE void SerialParameters::round_weights(BlockTensor parameter) {
   auto const& block = blocks_.blocks[parameter.block.index()];
-  auto& weights = at(parameter).weights;
-  weights.assign(values.begin(), values.end());
   if (block.frozen || state_type_ == StateType::declared) {
-    round(block.master[parameter.tensor].dtype, weights);
+    round(block.master[parameter.tensor].dtype, at(parameter).weights);
   }
 }
 
@@ -144,7 +148,8 @@ ROUNDPIPE_INLINE void SerialParameters::restore(
     if (!from.frozen && position.is_stale()) {
       copy(from.visible, master(parameter));
     } else {
-      narrow(tensor.weights, from.visible.dtype, master(parameter));
+      auto const& table = blocks_.blocks[parameter.block.index()].master;
+      narrow(tensor.weights, table[parameter.tensor].dtype, master(parameter));
     }
   });
 }

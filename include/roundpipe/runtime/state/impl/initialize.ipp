@@ -27,6 +27,10 @@ ROUNDPIPE_INLINE void initialize(ParameterSpec const& spec,
       std::fill(values.begin(), values.end(), 1.0F);
       break;
     case Initial::Kind::normal: {
+      if (spec.initial.deviation == 0) {  // as what is loaded over at once: no need to draw
+        std::fill(values.begin(), values.end(), 0.0F);
+        break;
+      }
       constexpr std::uint32_t initialization = 0xFFFFFFFFU;  // no micro-batch has this number
       RandomKey const key{seed,
                           0,

@@ -16,6 +16,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <utility>
+#include <vector>
 
 namespace roundpipe {
 
@@ -75,18 +76,24 @@ ROUNDPIPE_INLINE HostArray ParameterMemory::weights(BlockId block,
              : master(block, t, version);
 }
 
+ROUNDPIPE_INLINE std::vector<HostArray> ParameterMemory::copies(BlockId block,
+                                                                std::size_t t) const {
+  std::vector<HostArray> result;
+  if (has_optimizer_copy(block)) {
+    result.push_back(weights(block, t, 0));
+  }
+  for (std::size_t copy = 0; copy < memory_[block.index()].masters.size(); ++copy) {
+    result.push_back(master(block, t, copy));
+  }
+  return result;
+}
+
 ROUNDPIPE_INLINE void ParameterMemory::write_weights(BlockId block,
                                                      std::size_t t,
                                                      HostSpan<float const> values,
                                                      std::size_t first) const {
-  auto const write = [&](HostArray const& to) {
+  for (auto const& to : copies(block, t)) {
     narrow(values, to.dtype, to.part(first, first + values.size()).bytes());
-  };
-  if (has_optimizer_copy(block)) {
-    write(weights(block, t, 0));
-  }
-  for (std::size_t copy = 0; copy < memory_[block.index()].masters.size(); ++copy) {
-    write(master(block, t, copy));
   }
 }
 

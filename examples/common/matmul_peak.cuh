@@ -1,6 +1,5 @@
 // SPDX-FileCopyrightText: 2026 The roundpipe authors
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-
 #pragma once
 
 /// \file
@@ -13,31 +12,25 @@
 #include <roundpipe/cuda/cuda_backend.hpp>
 #include <roundpipe/cuda/ops/cuda_ops.cuh>
 #include <roundpipe/runtime/probe/layer_probe.hpp>
-#include <throughput/speed.hpp>
-#include <throughput/workload.hpp>
 
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <vector>
 
-namespace throughput {
+namespace examples {
 
-/// FLOPs a second of device 0: given, or of a product of 8,192 x 8,192 matrices in \p type, the
-/// median of several.
-inline Peak find_peak(roundpipe::cu::CudaBackend& backend,
-                      Workload const& workload,
-                      roundpipe::DType type) {
+/// FLOPs a second of device 0 in a product of 8,192 x 8,192 matrices of \p type: the median of
+/// several.
+[[nodiscard]] inline double matmul_peak(roundpipe::cu::CudaBackend& backend,
+                                        roundpipe::DType type) {
   namespace rp = roundpipe;
-  if (workload.peak_tflops > 0) {
-    return {1e12 * workload.peak_tflops, "given"};
-  }
   constexpr std::int64_t extent = 8192;
   constexpr std::size_t repetitions = 15;
   rp::DeviceId const device(0);
   auto stream = backend.make_stream(device, rp::LaneKind::compute);
   rp::detail::RandomOperands<rp::cu::CudaBackend> operands(backend);
-  auto const bytes = static_cast<Bytes>(extent * extent) * rp::size_of(type);
+  auto const bytes = static_cast<rp::Bytes>(extent * extent) * rp::size_of(type);
   auto const memory =
       backend.allocate_device(device, 3 * bytes + rp::cu::CudaOps::linear_scratch_bytes());
   rp::TensorCarver carver(memory.bytes());
@@ -61,8 +54,7 @@ inline Peak find_peak(roundpipe::cu::CudaBackend& backend,
   }
   std::ranges::sort(times);
   auto const side = static_cast<double>(extent);
-  return {2 * side * side * side / times[times.size() / 2],
-          "measured: a product of 8192 x 8192 matrices"};
+  return 2 * side * side * side / times[times.size() / 2];
 }
 
-}  // namespace throughput
+}  // namespace examples

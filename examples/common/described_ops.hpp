@@ -14,7 +14,7 @@
 #include <algorithm>
 #include <cstdint>
 
-namespace plan_pipeline {
+namespace examples {
 
 /// Layers of these operations need the bytes that they need with `cu::CudaOps` and cuDNN. No
 /// operation is defined, because none is called.
@@ -43,8 +43,8 @@ class DescribedOps {
     return (Bytes{64} << 10) + 17 * roundpipe::align_up(static_cast<Bytes>(tokens));
   }
 
-  void linear(T const&, T const&, T const&, T const&) const;
-  void linear_input_gradient(T const&, T const&, T const&, T const&) const;
+  void linear(T const&, T const&, T const&, T const&, double = 1) const;
+  void linear_input_gradient(T const&, T const&, T const&, T const&, double = 1) const;
   void linear_weight_gradient(T const&, T const&, T const&) const;
   void add_bias(T const&, T const&, T const&) const;
   void bias_gradient(T const&, T const&) const;
@@ -76,4 +76,4 @@ class DescribedOps {
 
 static_assert(roundpipe::Ops<DescribedOps>);
 
-}  // namespace plan_pipeline
+}  // namespace examples

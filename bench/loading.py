@@ -1,0 +1,81 @@
+#!/usr/bin/env python3
+# SPDX-FileCopyrightText: 2026 The roundpipe authors
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""How fast finetune loads a checkpoint, and how much memory that takes.
+
+    bench/loading.py --programs build/examples [--shape qwen3-0.6b] [--rounds 3]
+
+Writes random weights in bf16 to a temporary folder. Each round reads the files with dd, from the page
+cache, and lets finetune load them: for low-rank adapters, whose base is kept once and as it is in the
+files, and for a training of all weights, which keeps an fp32 copy beside that. Prints the best of all rounds.
+
+The memory is what the process has grown by from the plan to the loaded weights (/proc/self/statm),
+less the slabs of the emulated device, beside the host bytes of the plan. The shape's files have
+1.2 GB; a training of all weights takes 10.5 GB, and its device 1.5 GiB.
+"""
+
+import argparse
+import glob
+import json
+import pathlib
+import shutil
+import subprocess
+import tempfile
+import time
+
+MODES = {
+    "adapters": ["--lora", "8"],
+    "all weights": ["--master", "single"],
+}
+
+
+def run(*command):
+    subprocess.run([str(word) for word in command], check=True, stdout=subprocess.DEVNULL)
+
+
+def main():
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--programs", required=True, type=pathlib.Path, help="build/examples")
+    parser.add_argument("--shape", default="qwen3-0.6b")
+    parser.add_argument("--rounds", type=int, default=3)
+    parser.add_argument("--device-memory", default="1500MiB")
+    arguments = parser.parse_args()
+    with tempfile.TemporaryDirectory() as temporary:
+        folder = pathlib.Path(temporary)
+        model, data, report = folder / "model", folder / "rows", folder / "report"
+        run(arguments.programs / "make_tiny_checkpoint", "--shape", arguments.shape, "--dtype",
+            "bf16", "--output", model)
+        data.write_text('{"input_ids": [1, 2, 3, 4]}\n')
+        files = glob.glob(str(model / "*.safetensors"))
+        size = sum(pathlib.Path(file).stat().st_size for file in files)
+        best = dict.fromkeys(["dd", *MODES], 0.0)
+        memory = {}
+        for _ in range(arguments.rounds):
+            begin = time.monotonic()
+            for file in files:
+                subprocess.run(["dd", f"if={file}", "of=/dev/null", "bs=4M"], check=True,
+                               stderr=subprocess.DEVNULL)
+            best["dd"] = max(best["dd"], size / (time.monotonic() - begin))
+            for mode, options in MODES.items():
+                run(arguments.programs / "finetune", "--model", model, "--data", data, "--output",
+                    folder / "out", "--steps", 0, "--batch", 1, "--context", 4, "--backend", "host",
+                    "--device-memory", arguments.device_memory, "--json", report, *options)
+                shutil.rmtree(folder / "out")
+                said = json.loads(report.read_text())
+                best[mode] = max(best[mode], said["load_bytes"] / said["load_seconds"])
+                slabs = said["devices"] * said["device_bytes_peak"]
+                memory[mode] = (said["resident_growth"] - slabs, said["host_bytes_peak"],
+                                said["state_bytes"] - said["load_bytes"])
+        print(f"files           {size / 1e9:.3f} GB of {arguments.shape}")
+        for name, rate in best.items():
+            print(f"{name:15} {rate / 1e9:5.2f} GB/s, {rate / best['dd']:.2f} of dd")
+        for mode, (grown, planned, _) in memory.items():
+            print(f"{mode:15} the process grows by {grown / 1e9:.3f} GB, "
+                  f"{grown / planned:.3f} of the plan's {planned / 1e9:.3f}")
+        grown, _, beside = memory["adapters"]
+        print(f"adapters        that is {(grown - beside) / size:.3f} of the base's bytes "
+              f"beside {beside / 1e9:.3f} GB of adapters' states")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,70 @@
+// SPDX-FileCopyrightText: 2026 The roundpipe authors
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#pragma once
+
+/// \file
+/// \brief What a training leaves in its folder, and finds there again.
+
+#include <roundpipe/architectures/adapter_weights.hpp>
+#include <roundpipe/architectures/checkpoint_weights.hpp>
+#include <roundpipe/data/dataset.hpp>
+#include <roundpipe/runtime/automatic.hpp>
+#include <roundpipe/runtime/pipeline_options.hpp>
+#include <roundpipe/runtime/pipeline_plan.hpp>
+#include <roundpipe/snapshots/snapshot_writer.hpp>
+#include <roundpipe/system/worker_pool.hpp>
+
+#include <nlohmann/json_fwd.hpp>
+
+#include "job.hpp"
+#include "options.hpp"
+#include "report.hpp"
+
+namespace finetune {
+
+/// The cut of the batch that the command line says, or the snapshot. A 0 leaves a part open.
+/// \throws roundpipe::Error (invalid_argument) when the snapshot's cut does not divide the batch.
+[[nodiscard]] roundpipe::BatchCut given_cut(Options const& o, Job const& job);
+
+/// Where the training stands in its data.
+/// \throws roundpipe::Error (bad_file) for a snapshot without that.
+[[nodiscard]] roundpipe::DataPosition data_position(Job const& job);
+
+/// How snapshots are written.
+[[nodiscard]] roundpipe::SnapshotWriterOptions snapshot_options(Options const& o, Job const& job);
+/// What a snapshot tells the process that goes on from it.
+[[nodiscard]] nlohmann::json snapshot_note(Outcome const& outcome,
+                                           roundpipe::PipelineOptions const& options);
+
+/// Notes what a plan says, in \p outcome.
+void note_plan(roundpipe::PipelinePlan const& plan,
+               roundpipe::PipelineOptions const& options,
+               Outcome& outcome);
+
+/// Makes room for new weights in the output folder, and writes its config.json if that shall differ
+/// from the model's.
+void prepare_output(Job const& job);
+
+/// Writes the trained weights, or the adapters, and carries all other files of the model's folder.
+/// Afterwards \p trainer has the weights as they were written, which may be rounded.
+template <class Trainer>
+void write_weights(Trainer& trainer,
+                   Options const& o,
+                   Job const& job,
+                   roundpipe::WorkerPool& pool) {
+  prepare_output(job);
+  if (o.has_adapters() && !o.merge) {
+    roundpipe::save_adapter(trainer, job.names, job.output, {.base_model = o.model}, pool);
+    auto const& source = job.checkpoint.path();
+    roundpipe::copy_files(source, job.output, roundpipe::files_beside_weights(source));
+    return;
+  }
+  roundpipe::save_weights(
+      trainer, job.names, job.output, {.type = job.output_type, .source = &job.checkpoint}, pool);
+  if (job.narrows_weights()) {
+    roundpipe::CheckpointFolder const written(job.output);
+    roundpipe::load_weights(trainer, job.names, written, pool);
+  }
+}
+
+}  // namespace finetune

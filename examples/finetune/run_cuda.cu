@@ -1,0 +1,35 @@
+// SPDX-FileCopyrightText: 2026 The roundpipe authors
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+
+#include <common/matmul_peak.cuh>
+#include <roundpipe/cuda/cuda_backend.hpp>
+#include <roundpipe/cuda/ops/cuda_ops.cuh>
+
+#include <exception>
+
+#include "run_cuda.hpp"
+#include "training.hpp"
+
+namespace finetune {
+
+std::size_t cuda_devices() noexcept {
+  try {
+    return rp::cu::device_count();
+  } catch (std::exception const&) {
+    return 0;
+  }
+}
+
+rp::Timeline run_cuda(Options const& o, Job const& job, Outcome& outcome) {
+  auto const count = o.devices ? *o.devices : rp::cu::device_count();
+  rp::cu::CudaBackend backend(rp::cu::CudaBackendOptions{
+      .devices = rp::cu::first_devices(count),
+      .device_memory_bytes = o.device_memory,
+  });
+  auto const peak = o.peak_tflops > 0
+                        ? 1e12 * o.peak_tflops
+                        : examples::matmul_peak(backend, job.model.transformer.storage);
+  return run_pipeline<rp::cu::CudaOps>(backend, o, job, peak, outcome);
+}
+
+}  // namespace finetune

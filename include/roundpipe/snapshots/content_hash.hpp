@@ -1,0 +1,85 @@
+// SPDX-FileCopyrightText: 2026 The roundpipe authors
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#pragma once
+
+/// \file
+/// \brief The hash by which a snapshot knows that its files are whole.
+
+#include <roundpipe/core/bytes.hpp>
+#include <roundpipe/core/span.hpp>
+#include <roundpipe/io/file.hpp>
+
+#ifndef XXH_INLINE_ALL
+#  define XXH_INLINE_ALL  // nothing to link
+#  include <xxhash.h>
+#  undef XXH_INLINE_ALL
+#else
+#  include <xxhash.h>
+#endif
+
+#include <algorithm>
+#include <cstddef>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace roundpipe {
+
+/// XXH3 with 128 bits (xxHash) over bytes given in pieces. It finds damage, not forgery.
+class ContentHash {
+ public:
+  ContentHash() : state_(std::make_unique<XXH3_state_t>()) {
+    XXH3_INITSTATE(state_.get());
+    (void)XXH3_128bits_reset(state_.get());
+  }
+
+  void add(HostSpan<std::byte const> bytes) noexcept {
+    (void)XXH3_128bits_update(state_.get(), bytes.data(), bytes.size());
+  }
+
+  /// The hash of what was added, as `xxh128sum` prints it: 32 hexadecimal digits.
+  [[nodiscard]] std::string text() const {
+    XXH128_canonical_t canonical{};
+    XXH128_canonicalFromHash(&canonical, XXH3_128bits_digest(state_.get()));
+    constexpr std::string_view digits = "0123456789abcdef";
+    std::string text;
+    for (unsigned const byte : canonical.digest) {
+      text += {digits[byte / 16], digits[byte % 16]};
+    }
+    return text;
+  }
+
+ private:
+  std::unique_ptr<XXH3_state_t> state_;
+};
+
+/// The hash of \p bytes.
+[[nodiscard]] inline std::string content_hash(HostSpan<std::byte const> bytes) {
+  ContentHash hash;
+  hash.add(bytes);
+  return hash.text();
+}
+
+/// The hash of all of \p file, which is read part by part, not mapped.
+/// \throws Error like \ref File::read_at.
+[[nodiscard]] inline std::string content_hash(File const& file) {
+  auto const size = file.size();
+  std::vector<std::byte> part(std::min<Bytes>(size, 1_MiB));
+  ContentHash hash;
+  for (Bytes begin = 0; begin < size; begin += part.size()) {
+    auto const bytes = HostBytes(part).first(std::min<Bytes>(part.size(), size - begin));
+    file.read_at(begin, bytes);
+    hash.add(bytes);
+  }
+  return hash.text();
+}
+
+/// Whether \p text is written as a hash.
+[[nodiscard]] inline bool is_content_hash(std::string_view text) noexcept {
+  return text.size() == 32 && std::ranges::all_of(text, [](char c) {
+           return (c >= '0' && c <= '9') || (c >= 'a' && c <= 'f');
+         });
+}
+
+}  // namespace roundpipe

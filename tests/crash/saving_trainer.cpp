@@ -1,0 +1,140 @@
+// SPDX-FileCopyrightText: 2026 The roundpipe authors
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+
+// A training that saves a snapshot after every step, for kill_while_saving.sh, which kills it.
+//   saving_trainer reference DIGESTS STEPS        writes the digest of the weights after each step
+//   saving_trainer train DIGESTS FOLDER [MEMORY]  goes on from the newest snapshot in FOLDER, saves
+//                                                 there, and prints "ready STEP" when it begins;
+//                                                 MEMORY bytes may hold a copy of the state
+//   saving_trainer check DIGESTS FOLDER           loads every snapshot in FOLDER, goes on from each
+//                                                 for a few steps, and prints the newest step
+// Whoever goes on compares each digest with that of the uninterrupted training. The exit status is
+// 1 when one differs, 2 for any other error, and 3 when `train` has reached the last step.
+
+#include <roundpipe/core/error.hpp>
+#include <roundpipe/io/atomic_file.hpp>
+#include <roundpipe/io/file.hpp>
+#include <roundpipe/snapshots/snapshot.hpp>
+#include <roundpipe/snapshots/snapshot_folders.hpp>
+#include <roundpipe/snapshots/snapshot_writer.hpp>
+#include <support/snapshot_training.hpp>
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <exception>
+#include <filesystem>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace {
+
+using namespace roundpipe;
+using namespace roundpipe::test;
+
+using Digests = std::vector<std::uint64_t>;  // by step, from 0
+
+auto fresh_trainer() {
+  SmallTraining training;
+  training.model.types.width = 32;
+  return small_trainer(training);
+}
+
+void write_reference(std::filesystem::path const& file, std::size_t steps) {
+  auto trainer = fresh_trainer();
+  Digests digests{weights_digest(trainer)};
+  auto const after = train_steps(trainer, 0, steps);
+  digests.insert(digests.end(), after.begin(), after.end());
+  write_file(file,
+             {reinterpret_cast<char const*>(digests.data()), digests.size() * sizeof digests[0]});
+}
+
+Digests read_reference(std::filesystem::path const& file) {
+  auto const bytes = read_file(file, 1_GiB);
+  Digests digests(bytes.size() / sizeof(std::uint64_t));
+  std::memcpy(digests.data(), bytes.data(), digests.size() * sizeof digests[0]);
+  return digests;
+}
+
+void require_digest(Digests const& digests, std::uint64_t step, std::uint64_t digest) {
+  if (digests.at(step) != digest) {
+    std::printf("step %ju differs\n", static_cast<std::uintmax_t>(step));
+    std::exit(1);
+  }
+}
+
+/// Trains one step, whose digest must be the uninterrupted training's.
+template <class Trainer>
+void train_step(Trainer& trainer, Digests const& digests, std::uint64_t step) {
+  require_digest(digests, step + 1, train_steps(trainer, step, step + 1).back());
+}
+
+/// \returns the step of \p path.
+template <class Trainer>
+std::uint64_t restore(Trainer& trainer, Digests const& digests, std::filesystem::path const& path) {
+  Snapshot const snapshot(path);
+  trainer.restore(snapshot.state());
+  require_digest(digests, snapshot.position().step, weights_digest(trainer));
+  return snapshot.position().step;
+}
+
+int train(Digests const& digests, std::filesystem::path const& folder, char const* memory) {
+  auto trainer = fresh_trainer();
+  std::uint64_t step = 0;
+  if (auto const newest = newest_snapshot(folder)) {
+    step = restore(trainer, digests, *newest);
+  }
+  SnapshotWriterOptions options;
+  if (memory != nullptr) {
+    options.copy_memory = std::strtoull(memory, nullptr, 10);
+  }
+  SnapshotWriter writer(folder, options);
+  std::printf("ready %ju\n", static_cast<std::uintmax_t>(step));
+  std::fflush(stdout);
+  for (; step + 1 < digests.size(); ++step) {
+    train_step(trainer, digests, step);
+    writer.save(trainer.state());
+  }
+  writer.wait();
+  return 3;
+}
+
+int check(Digests const& digests, std::filesystem::path const& folder) {
+  auto trainer = fresh_trainer();
+  std::uint64_t newest = 0;
+  for (auto const& place : list_snapshots(folder)) {
+    newest = restore(trainer, digests, place.path);
+    for (auto step = newest; step < std::min<std::uint64_t>(newest + 5, digests.size() - 1);
+         ++step) {
+      train_step(trainer, digests, step);
+    }
+  }
+  std::printf("%ju\n", static_cast<std::uintmax_t>(newest));
+  return 0;
+}
+
+}  // namespace
+
+int main(int argc, char** argv) try {
+  std::string_view const mode = argc > 3 ? argv[1] : "";
+  if (mode == "reference") {
+    write_reference(argv[2], std::strtoull(argv[3], nullptr, 10));
+    return 0;
+  }
+  if (mode == "train") {
+    return train(read_reference(argv[2]), argv[3], argc > 4 ? argv[4] : nullptr);
+  }
+  if (mode == "check") {
+    return check(read_reference(argv[2]), argv[3]);
+  }
+  std::fprintf(stderr,
+               "usage: saving_trainer reference|train|check DIGESTS STEPS|FOLDER [MEMORY]\n");
+  return 2;
+} catch (std::exception const& error) {
+  std::fprintf(stderr, "%s\n", error.what());
+  return 2;
+}

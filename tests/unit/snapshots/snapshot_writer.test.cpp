@@ -1,0 +1,297 @@
+// SPDX-FileCopyrightText: 2026 The roundpipe authors
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#include <roundpipe/snapshots/snapshot_writer.hpp>
+
+#include <roundpipe/snapshots/snapshot.hpp>
+#include <support/contains.hpp>
+#include <support/error_of.hpp>
+#include <support/snapshot_training.hpp>
+#include <support/stored_files.hpp>
+#include <support/temporary_folder.hpp>
+
+#include <doctest/doctest.h>
+
+#include <csignal>
+#include <cstddef>
+#include <cstdint>
+#include <filesystem>
+#include <string>
+#include <sys/resource.h>
+#include <sys/stat.h>
+#include <unistd.h>
+#include <utility>
+#include <vector>
+
+namespace snapshot_writer_test {
+
+using namespace roundpipe;
+using namespace roundpipe::test;
+
+namespace {
+
+namespace fs = std::filesystem;
+
+SnapshotWriterOptions with_memory(Bytes bytes) {
+  SnapshotWriterOptions options;
+  options.copy_memory = bytes;
+  return options;
+}
+
+/// What is in \p folder, by name.
+std::vector<std::string> names_in(fs::path const& folder) {
+  std::vector<std::string> names;
+  for (auto const& entry : fs::directory_iterator(folder)) {
+    names.push_back(entry.path().filename().string());
+  }
+  std::ranges::sort(names);
+  return names;
+}
+
+using Names = std::vector<std::string>;
+
+/// While it lives, files hold at most so many bytes, as on a full disk; writing more is an error.
+class SmallFiles {
+ public:
+  explicit SmallFiles(rlim_t bytes) : handler_(std::signal(SIGXFSZ, SIG_IGN)) {
+    REQUIRE(::getrlimit(RLIMIT_FSIZE, &before_) == 0);
+    rlimit const limit{bytes, before_.rlim_max};
+    REQUIRE(::setrlimit(RLIMIT_FSIZE, &limit) == 0);
+  }
+  SmallFiles(SmallFiles const&) = delete;
+  SmallFiles& operator=(SmallFiles const&) = delete;
+  ~SmallFiles() {
+    (void)::setrlimit(RLIMIT_FSIZE, &before_);
+    (void)std::signal(SIGXFSZ, handler_);
+  }
+
+ private:
+  rlimit before_{};
+  void (*handler_)(int);
+};
+
+/// While it lives, nobody may write to \p folder: root becomes another user.
+class ReadOnly {
+ public:
+  explicit ReadOnly(fs::path folder) : folder_(std::move(folder)), user_(::geteuid()) {
+    REQUIRE(::chmod(folder_.c_str(), 0555) == 0);
+    REQUIRE((user_ != 0 || ::seteuid(65534) == 0));
+  }
+  ReadOnly(ReadOnly const&) = delete;
+  ReadOnly& operator=(ReadOnly const&) = delete;
+  ~ReadOnly() {
+    (void)::seteuid(user_);
+    (void)::chmod(folder_.c_str(), 0755);
+  }
+
+ private:
+  fs::path folder_;
+  uid_t user_;
+};
+
+/// Saves step 4 where \p breaks lets nothing be written, copied or not: there must be one error
+/// with \p code whose message says \p part, training and step 3 stay as they are, and saving goes
+/// on.
+template <class Breaks>
+void require_one_error(std::errc code, std::string const& part, Breaks&& breaks) {
+  for (Bytes const memory : {Bytes{0}, 1_MiB}) {
+    CAPTURE(memory);
+    TemporaryFolder const folder;
+    auto trainer = small_trainer();
+    auto whole = small_trainer();
+    auto const expected = train_steps(whole, 0, 6);
+    SnapshotWriter writer(folder.path / "snapshots", with_memory(memory));
+    train_steps(trainer, 0, 3);
+    writer.save(trainer.state());
+    writer.wait();
+    train_steps(trainer, 3, 4);
+    auto const error = breaks(folder.path / "snapshots", [&] {
+      return error_of([&] {
+        writer.save(trainer.state());
+        writer.wait();
+      });
+    });
+    CHECK(error.code() == code);
+    CHECK(error.message().starts_with("snapshot of step 4: cannot "));
+    CHECK(contains(error.message(), part));
+    writer.wait();  // the error came once
+    writer.check();
+    CHECK(writer.last()->step == 3);
+
+    train_steps(trainer, 4, 5);
+    CHECK(trainer.state().position.step == 5);
+    writer.save(trainer.state());
+    writer.wait();
+    CHECK(writer.last()->step == 5);
+    auto resumed = small_trainer();
+    resumed.restore(Snapshot(*newest_snapshot(writer.folder())).state());
+    CHECK(train_steps(resumed, 5, 6).back() == expected.back());
+    for (auto const& name : names_in(writer.folder())) {
+      CHECK(!contains(name, ".partial"));
+    }
+  }
+}
+
+}  // namespace
+
+TEST_CASE("the training goes on while its state is written, or waits: the report says which") {
+  TemporaryFolder const folder;
+  auto trainer = small_trainer();
+  train_steps(trainer, 0, 3);
+  auto const digest = weights_digest(trainer);
+  auto const needed = StateCopy::bytes_of(trainer.state());
+  for (bool const copies : {true, false}) {
+    CAPTURE(copies);
+    SnapshotWriter writer(folder.path / (copies ? "copied" : "not"),
+                          with_memory(copies ? needed : needed - 1));
+    CHECK(!writer.last());
+    auto other = small_trainer();
+    other.restore(trainer.state());
+    auto const report = writer.save(other.state());
+    CHECK(report.copied == copies);
+    CHECK(report.copied_bytes == (copies ? needed : 0));
+    CHECK((report.copy_seconds > 0) == copies);
+    CHECK((report.write_seconds > 0) == !copies);
+    CHECK(report.wait_seconds >= report.copy_seconds + report.write_seconds);
+    train_steps(other, 3, 5);  // changes what the trainer's own tensors hold
+    writer.wait();
+    CHECK(!writer.is_busy());
+    auto const last = writer.last();
+    REQUIRE(last);
+    CHECK(last->step == 3);
+    CHECK(last->path == writer.folder() / "step-000000003");
+    CHECK(last->written_bytes > 0);
+    CHECK(last->write_seconds > 0);
+    CHECK(last->wait_seconds == report.wait_seconds);
+    auto resumed = small_trainer();
+    resumed.restore(Snapshot(last->path).state());
+    CHECK(weights_digest(resumed) == digest);
+  }
+  SnapshotWriter writer(folder.path / "default");
+  CHECK(writer.save(trainer.state()).copied);
+}
+
+TEST_CASE("the last snapshots are kept, and nothing of others is touched") {
+  TemporaryFolder const folder;
+  auto const path = folder.path / "a" / "b";
+  fs::create_directories(path / "step-000000001.partial" / "half");  // of a writer that was killed
+  fs::create_directories(path / "step-x.partial");
+  put_file(path / "step-000000000", "a file");
+  put_file(path / "notes.partial", "notes");
+  Names const others{"notes.partial", "step-000000000", "step-x.partial"};
+  auto const with = [&](Names names) {
+    names.insert(names.end(), others.begin(), others.end());
+    std::ranges::sort(names);
+    return names;
+  };
+  auto trainer = small_trainer();
+  for (std::size_t const keep : {2, 0}) {
+    SnapshotWriterOptions options;
+    options.keep = keep;
+    SnapshotWriter writer(path, options);
+    for (int i = 0; i < 3; ++i) {
+      auto const step = trainer.state().position.step;
+      train_steps(trainer, step, step + 1);
+      writer.save(trainer.state(), {.data = {}, .program = step});
+    }
+    writer.wait();
+    CHECK(names_in(path) ==
+          with(keep == 2 ? Names{"step-000000002", "step-000000003"} : Names{"step-000000006"}));
+  }
+  SnapshotWriter writer(path);
+  writer.save(trainer.state(), {.data = {}, .program = "again"});  // in place of the same step
+  writer.wait();
+  CHECK(names_in(path) == with({"step-000000006"}));
+  CHECK(Snapshot(path / "step-000000006").program() == "again");
+
+  auto earlier = small_trainer();
+  train_steps(earlier, 0, 2);
+  auto const error = error_of([&] { writer.save(earlier.state()); });
+  CHECK(error.code() == Errc::invalid_argument);
+  CHECK(error.message() ==
+        "cannot save step 2 beside '" + (path / "step-000000006").string() +
+            "', which is later: a folder is of one training; choose another, or remove what you "
+            "have given up");
+  CHECK(names_in(path) == with({"step-000000006"}));
+}
+
+TEST_CASE("a folder is of one writer") {
+  TemporaryFolder const folder;
+  auto const second = [&] { return error_of([&] { SnapshotWriter const writer(folder.path); }); };
+  {
+    SnapshotWriter const writer(folder.path);
+    auto const error = second();
+    CHECK(error.code() == std::errc::resource_unavailable_try_again);
+    CHECK(error.message() == "cannot lock, because another writer is at work there, the folder '" +
+                                 folder.path.string() + "'");
+  }
+  CHECK(second().message() == "nothing was thrown");
+}
+
+TEST_CASE("a folder that cannot be made is refused at once") {
+  TemporaryFolder const folder;
+  auto const file = put_file(folder.path / "file", "x");
+  auto const error = error_of([&] { SnapshotWriter const writer(file / "snapshots"); });
+  CHECK(error.code() == std::errc::not_a_directory);
+  CHECK(error.message() == "cannot create the folder '" + (file / "snapshots").string() + "'");
+  CHECK(error_of([&] { SnapshotWriter const writer(file); }).code() == std::errc::not_a_directory);
+}
+
+TEST_CASE("a folder that vanishes is one error, and the training goes on") {
+  require_one_error(
+      std::errc::no_such_file_or_directory, "/snapshots'", [](auto const& folder, auto&& saves) {
+        auto const away = folder.string() + ".away";
+        fs::rename(folder, away);
+        auto const error = saves();
+        CHECK(!fs::exists(folder));  // perhaps a disk that is not mounted
+        fs::rename(away, folder);
+        return error;
+      });
+}
+
+TEST_CASE("a read-only folder is one error, and the training goes on") {
+  require_one_error(std::errc::permission_denied,
+                    "/snapshots/step-000000004.partial'",
+                    [](auto const& folder, auto&& saves) {
+                      ReadOnly const held(folder);
+                      return saves();
+                    });
+}
+
+TEST_CASE("a full disk is one error, whichever file it meets, and the training goes on") {
+  for (auto const& [bytes, file] : {std::pair{rlim_t{100}, "model.safetensors"},
+                                    std::pair{rlim_t{1500}, "optimizer.safetensors"}}) {
+    require_one_error(std::errc::file_too_large,
+                      std::string("/snapshots/step-000000004.partial/") + file,
+                      [bytes](auto const&, auto&& saves) {
+                        SmallFiles const held(bytes);
+                        return saves();
+                      });
+  }
+}
+
+TEST_CASE("an error comes with the next save, which saves nothing, or with a check, once") {
+  TemporaryFolder const folder;
+  auto trainer = small_trainer();
+  train_steps(trainer, 0, 1);
+  SnapshotWriter writer(folder.path / "snapshots");
+  auto const fails = [&] {
+    fs::remove_all(writer.folder());
+    writer.save(trainer.state());
+    while (writer.is_busy()) {
+    }
+    CHECK(!writer.last());
+    fs::create_directory(writer.folder());
+  };
+  fails();
+  CHECK(error_of([&] { writer.save(trainer.state()); }).code() ==
+        std::errc::no_such_file_or_directory);
+  CHECK(names_in(writer.folder()).empty());
+  fails();
+  CHECK(error_of([&] { writer.check(); }).code() == std::errc::no_such_file_or_directory);
+  writer.check();
+  writer.save(trainer.state());
+  writer.wait();
+  CHECK(names_in(writer.folder()) == Names{"step-000000001"});
+}
+
+}  // namespace snapshot_writer_test
