@@ -2,22 +2,8 @@
 # The conformance test of process groups, run by mpirun with 1 to 4 ranks; and what ends a rank ends
 # all others soon, with its reason.
 cmake_minimum_required(VERSION 3.25)
-if(NOT PROGRAM OR NOT MPIEXEC)
-  message(STATUS "skipped: CMake found no MPI (Debian: libopenmpi-dev openmpi-bin)")
-  return()
-endif()
-# As root, and with more ranks than CPUs: Open MPI 4 and 5 want to be told; MPICH does not ask.
-set(ENV{OMPI_ALLOW_RUN_AS_ROOT} 1)
-set(ENV{OMPI_ALLOW_RUN_AS_ROOT_CONFIRM} 1)
-set(ENV{OMPI_MCA_rmaps_base_oversubscribe} 1)
-set(ENV{PRTE_MCA_rmaps_default_mapping_policy} ":oversubscribe")
-
-function(run ranks)
-  execute_process(COMMAND "${MPIEXEC}" ${FLAG} ${ranks} "${PROGRAM}" ${ARGN}
-    RESULT_VARIABLE status OUTPUT_VARIABLE out ERROR_VARIABLE out TIMEOUT 60)
-  set(status "${status}" PARENT_SCOPE)
-  set(out "${out}" PARENT_SCOPE)
-endfunction()
+include("${CMAKE_CURRENT_LIST_DIR}/../support/mpi.cmake")
+use_mpi()
 
 foreach(ranks RANGE 1 4)
   run(${ranks})
