@@ -5,9 +5,14 @@
 /// \brief Trains random mixes by the ranks of MPI, and compares each with the serial oracle, bit
 /// for bit: ranks_equal_serial COUNT.
 
+#include <roundpipe/backend/host_backend.hpp>
 #include <roundpipe/core/random.hpp>
 #include <roundpipe/mpi/mpi_group.hpp>
+#include <roundpipe/runtime/pipeline.hpp>
+#include <roundpipe/runtime/weights_digest.hpp>
+#include <support/any_optimizer.hpp>
 #include <support/rank_trainings.hpp>
+#include <support/toy_model.hpp>
 
 #include <cstddef>
 #include <cstdint>
@@ -46,11 +51,33 @@ int run(std::uint64_t count) {
   return 0;
 }
 
+/// The code of docs/11_several_hosts.md; docs_are_tested.cmake looks for it here.
+int run_docs() {
+  auto const model = rank_model(RankMix{});
+  AnyOptimizer const optimizer(true);
+  HostBackend backend(HostBackendOptions{});
+  MpiGroup group;  // begins MPI, and ends it when it goes
+  PipelineOptions const options{
+      .capacity = {2, 3}, .micro_batches_per_round = 2, .rounds = 12 / group.size()};
+  Pipeline pipeline{model, optimizer, backend, options, Policies{.group = group}};
+  double loss = 0;
+  for (std::uint64_t step = 0; step < 5; ++step) {
+    ToyData const data(24, {2, 3}, step);  // the batch of all ranks, the same on each
+    loss = pipeline.forward_backward(data.batch());
+    pipeline.step();
+  }
+  pipeline.synchronize();
+  if (group.rank() == 0) {
+    std::printf("loss %a, weights %016zx\n", loss, std::size_t{weights_digest(pipeline)});
+  }
+  return 0;
+}
+
 }  // namespace
 
 int main(int argc, char** argv) {
   try {
-    return run(argc > 1 ? std::strtoull(argv[1], nullptr, 10) : 1);
+    return argc > 1 ? run(std::strtoull(argv[1], nullptr, 10)) : run_docs();
   } catch (std::exception const& error) {
     std::printf("%s\n", error.what());
     return 2;
