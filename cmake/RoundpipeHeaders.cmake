@@ -369,6 +369,7 @@ set(ROUNDPIPE_EXTRA_HEADERS
 set(ROUNDPIPE_MPI_HEADERS
   include/roundpipe/mpi/mpi_error.hpp
   include/roundpipe/mpi/mpi_group.hpp
+  include/roundpipe/mpi/mpi_launch.hpp
   include/roundpipe/mpi/mpi_requests.hpp
   include/roundpipe/mpi/mpi_session.hpp
 )

@@ -57,7 +57,7 @@ Bytes line_of(HostMemoryPlan const& plan, std::string const& name) {
 }  // namespace
 
 TEST_CASE("several ranks gather the gradients of one block at a time, all uses of all ranks") {
-  auto const blocks = form_blocks(describe(toy_model({.dense = 2, .tied = true}), {2, 3}), true);
+  auto const blocks = form_blocks(describe(toy_model({.dense = 3, .dense_tied = true}), {2, 3}), true);
   Bytes most = 0;
   for (auto const& block : blocks.blocks) {
     most = std::max(most, block.uses.size() * block.master.bytes());
