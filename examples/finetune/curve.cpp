@@ -135,13 +135,14 @@ std::string LossCurve::csv() const {
     evaluated[step] = loss;
   }
   std::string text = "step,loss,evaluation_loss\n";
-  for (std::size_t i = 0; i < losses.size(); ++i) {
-    auto const step = static_cast<std::int64_t>(i) + 1;
-    auto const found = evaluated.find(step);
-    text += fmt::format("{},{},{}\n",
-                        step,
-                        losses[i],
-                        found == evaluated.end() ? "" : fmt::format("{}", found->second));
+  for (std::size_t step = 0; step <= losses.size(); ++step) {
+    auto const found = evaluated.find(static_cast<std::int64_t>(step));
+    if (step > 0 || found != evaluated.end()) {
+      text += fmt::format("{},{},{}\n",
+                          step,
+                          step > 0 ? fmt::format("{}", losses[step - 1]) : "",
+                          found != evaluated.end() ? fmt::format("{}", found->second) : "");
+    }
   }
   return text;
 }

@@ -32,7 +32,7 @@ struct LossCurve {
                                       std::int64_t steps,
                                       std::string const& file);
 
-  /// "step,loss,evaluation_loss", a line a step.
+  /// "step,loss,evaluation_loss", a line a step, and one of step 0 if that was evaluated.
   [[nodiscard]] std::string csv() const;
   /// Both curves. Losses of steps are thin, with their mean over a fiftieth of all steps over them.
   [[nodiscard]] std::string svg(std::string const& title) const;

@@ -116,6 +116,7 @@ void require_one_error(std::errc code, std::string const& part, Breaks&& breaks)
     writer.wait();  // the error came once
     writer.check();
     CHECK(writer.last()->step == 3);
+    CHECK(names_in(writer.folder()) == Names{"step-000000003"});
 
     train_steps(trainer, 4, 5);
     CHECK(trainer.state().position.step == 5);
@@ -125,9 +126,6 @@ void require_one_error(std::errc code, std::string const& part, Breaks&& breaks)
     auto resumed = small_trainer();
     resumed.restore(Snapshot(*newest_snapshot(writer.folder())).state());
     CHECK(train_steps(resumed, 5, 6).back() == expected.back());
-    for (auto const& name : names_in(writer.folder())) {
-      CHECK(!contains(name, ".partial"));
-    }
   }
 }
 

@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 
 #include <common/pick.hpp>
+#include <common/stop_request.hpp>
 #include <roundpipe/core/error.hpp>
 #include <support/error_of.hpp>
 
@@ -9,6 +10,7 @@
 #include <nlohmann/json.hpp>
 
 #include <chrono>
+#include <csignal>
 #include <cstddef>
 #include <finetune/curve.hpp>
 #include <finetune/options.hpp>
@@ -18,7 +20,7 @@
 #include <string>
 #include <vector>
 
-namespace finetune_test {
+namespace finetune_parts_test {
 namespace {
 
 using namespace finetune;
@@ -51,7 +53,7 @@ TEST_CASE("a curve comes back from its JSON, and is refused where it is of other
   LossCurve curve{{3, 2, 1.5}, {{0, 3.5}, {2, 2.5}}};
   auto const back = LossCurve::from(curve.json(), 3, "file");
   CHECK(back.losses == curve.losses);
-  CHECK(back.csv() == "step,loss,evaluation_loss\n1,3,\n2,2,2.5\n3,1.5,\n");
+  CHECK(back.csv() == "step,loss,evaluation_loss\n0,,3.5\n1,3,\n2,2,2.5\n3,1.5,\n");
   CHECK(error_of([&] { (void)LossCurve::from(curve.json(), 2, "file"); }).code() == Errc::bad_file);
   CHECK(error_of([&] { (void)LossCurve::from({{"losses", "none"}}, 0, "file"); }).code() ==
         Errc::bad_file);
@@ -114,6 +116,22 @@ TEST_CASE("top-k and top-p leave the likeliest, of the right probabilities") {
   CHECK(examples::pick(logits, {.temperature = 1, .top_k = 2}, 0.74) == 2);
 }
 
+TEST_CASE("the first signal is a request to stop, the second ends the program") {
+  for (int const signal : {SIGINT, SIGTERM}) {
+    {
+      examples::StopRequest const stop;
+      CHECK_FALSE(static_cast<bool>(stop));
+      std::raise(signal);
+      CHECK(static_cast<bool>(stop));
+      CHECK((std::signal(SIGINT, SIG_DFL) == SIG_DFL));
+      CHECK((std::signal(SIGTERM, SIG_DFL) == SIG_DFL));
+    }
+    examples::StopRequest const next;
+    CHECK_FALSE(static_cast<bool>(next));
+  }
+  CHECK((std::signal(SIGINT, SIG_DFL) == SIG_DFL));  // once there is none
+}
+
 TEST_CASE("a cut that is given pins the rounds, too, and none leaves both open") {
   CHECK(parse({"--steps", "1"}).chooses_cut());
   CHECK(parse({"--steps", "1", "--rounds", "2"}).chooses_cut());
@@ -135,4 +153,4 @@ TEST_CASE("a cut that is given pins the rounds, too, and none leaves both open")
   }
 }
 
-}  // namespace finetune_test
+}  // namespace finetune_parts_test
