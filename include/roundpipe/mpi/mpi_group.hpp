@@ -147,6 +147,8 @@ class MpiGroup {
       }
       if (end_.is_set()) {
         send_notice(session);
+        // Launchers kill all ranks when one ends like this: let the others say why they end.
+        std::this_thread::sleep_for(std::chrono::milliseconds(300));
         session.leave();
       }
     } catch (...) {

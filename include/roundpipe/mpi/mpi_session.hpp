@@ -100,9 +100,9 @@ class Session {
     std::vector<MPI_Request> requests;
     for (int r = 0; r < size_; ++r) {
       if (r != rank_) {
-        check(
-            MPI_Isend(sent_.data(), text_bytes, MPI_CHAR, r, 0, notices_, &requests.emplace_back()),
-            "MPI_Isend");
+        check(MPI_Issend(
+                  sent_.data(), text_bytes, MPI_CHAR, r, 0, notices_, &requests.emplace_back()),
+              "MPI_Issend");
       }
     }
     auto const end = std::chrono::steady_clock::now() + std::chrono::seconds(1);
