@@ -155,7 +155,8 @@ struct Action {
   /// Of gated chunks: the slot whose window \c micro_batch the chunk uses. None: outside of the
   /// call's windows, before its first or after its last slot.
   SlotId window_slot;
-  Bytes bytes = 0;  ///< Copied at capacity; by actions of the host, read and written.
+  Bytes bytes = 0;     ///< Copied at capacity; by actions of the host, read and written.
+  Bytes received = 0;  ///< Of `reduce_gradient`: what comes from other ranks.
   /// Compute: the slot's first micro-batch; accumulate and reduce: the block's first of the call.
   bool first = false;
   bool last = false;  ///< Compute: the slot's last micro-batch.

@@ -168,6 +168,7 @@ TEST_CASE("ranks reduce each block once a round, when all its uses have arrived"
     CHECK(sum.layer == blocks.use(block.uses.front()).layer);
     CHECK(sum.bytes ==
           3 * block.uses.size() * block.master.bytes() + 2 * block.host_gradient().bytes());
+    CHECK(sum.received == 2 * block.uses.size() * block.master.bytes());
     CHECK(sum.writes == std::vector{block_buffer(BufferKind::gradient, sum.block)});
   }
 }

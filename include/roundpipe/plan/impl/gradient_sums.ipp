@@ -135,7 +135,9 @@ ROUNDPIPE_INLINE void GradientSums::add_reduction(BlockId block, RoundId round) 
   action.lane = {LaneKind::reduce, DeviceId::none()};
   action.layer = call_.input.blocks.use(summed.uses.front()).layer;
   action.first = round.index() == 0;
-  action.bytes += call_.input.ranks * summed.uses.size() * summed.master.bytes();
+  auto const of_rank = summed.uses.size() * summed.master.bytes();
+  action.bytes += call_.input.ranks * of_rank;
+  action.received = (call_.input.ranks - 1) * of_rank;
   for (auto const use : summed.uses) {
     action.reads.push_back(landing(use, round).buffer.value());
     wait_for(action, landing(use, round).landed);
