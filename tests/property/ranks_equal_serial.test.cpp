@@ -3,6 +3,7 @@
 #include <roundpipe/backend/host_backend.hpp>
 #include <roundpipe/core/error.hpp>
 #include <roundpipe/hosts/loopback_group.hpp>
+#include <roundpipe/runtime/serial/serial_trainer.hpp>
 #include <support/any_optimizer.hpp>
 #include <support/pipeline_runs.hpp>
 #include <support/property.hpp>
@@ -75,6 +76,49 @@ TEST_CASE("ranks train as one process with all their rounds does, bit for bit") 
   auto const* const cases = std::getenv("ROUNDPIPE_TEST_CASES");
   params.maxSuccess = cases == nullptr ? 60 : std::atoi(cases);
   check_property([] { check_equal(any_rank_mix(any_number)); }, params);
+}
+
+TEST_CASE("a training goes on from a rank's state with another number of ranks") {
+  RankMix const two{.ranks = 2, .rounds = 3, .clips = true, .adam = true, .tied = true, .seed = 5};
+  auto three = two;
+  three.ranks = 3;
+  three.rounds = 2;
+  SerialTrainer serial{
+      rank_model(two), AnyOptimizer(two.adam), serial_options(rank_options(two), two.staleness)};
+  auto const first = outcome_of(two, serial, 0);
+  auto const then = outcome_of(three, serial, 0);
+
+  std::vector<RankOutcome> outcomes(3);
+  LoopbackNetwork network_of_two(2);
+  auto const errors = on_ranks(network_of_two, [&](LoopbackGroup& group) {
+    HostBackend backend(host_devices(2));
+    RankPipeline pipeline(rank_model(two),
+                          AnyOptimizer(two.adam),
+                          backend,
+                          rank_options(two),
+                          rank_policies(two, group));
+    CHECK(outcome_of(two, pipeline, group.rank()) == first);
+    if (group.rank() > 0) {
+      return;
+    }
+    auto const state = pipeline.state();  // views of this pipeline
+    LoopbackNetwork network_of_three(3);
+    auto const later = on_ranks(network_of_three, [&](LoopbackGroup& next) {
+      HostBackend other(host_devices(1 + next.rank()));
+      RankPipeline resumed(rank_model(three),
+                           AnyOptimizer(three.adam),
+                           other,
+                           rank_options(three),
+                           rank_policies(three, next));
+      resumed.restore(state);
+      outcomes[next.rank()] = outcome_of(three, resumed, next.rank());
+    });
+    CHECK(later == std::vector<std::string>(3));
+  });
+  CHECK(errors == std::vector<std::string>(2));
+  for (auto const& outcome : outcomes) {
+    CHECK(outcome == then);
+  }
 }
 
 TEST_CASE("a rank that fails ends the training of all, and names itself and the cause") {
