@@ -23,12 +23,12 @@ ROUNDPIPE_INLINE PlanOptions plan_options(PipelineOptions const& options) {
   return {.devices = options.devices,
           .micro_batches_per_round = options.micro_batches_per_round,
           .rounds = options.rounds,
-          .ranks = options.ranks,
           .checkpoints = options.checkpoints,
           .offloaded_micro_batches = options.offloaded_micro_batches,
           .save_levels = options.save_levels,
           .levels_of_rounds = options.levels_of_rounds,
-          .overlaps_rounds = options.overlaps_rounds};
+          .overlaps_rounds = options.overlaps_rounds,
+          .ranks = options.ranks};
 }
 
 ROUNDPIPE_INLINE bool sums_gradients(PipelineOptions const& options) {
