@@ -1,8 +1,8 @@
 # Every header, one by one, room by room, in the order of RoundpipeRooms.cmake. The test `header_lists`
 # compares these lists with include/ and with the umbrella, both ways. Also read by scripts (cmake -P).
 
-# The standard library alone: every room but trace/, io/, data/, nn/, architectures/, testing/ and
-# cuda/, and the umbrella.
+# The standard library alone: every room but trace/, io/, data/, nn/, architectures/, testing/, mpi/
+# and cuda/, and the umbrella.
 set(ROUNDPIPE_CORE_HEADERS
   include/roundpipe/version.hpp
   include/roundpipe/config.hpp
@@ -33,9 +33,16 @@ set(ROUNDPIPE_CORE_HEADERS
   include/roundpipe/concepts/ops.hpp
   include/roundpipe/concepts/optimizer.hpp
   include/roundpipe/concepts/partition_policy.hpp
+  include/roundpipe/concepts/process_group.hpp
   include/roundpipe/concepts/requirements.hpp
   include/roundpipe/concepts/schedule.hpp
   include/roundpipe/concepts/transfer_policy.hpp
+  include/roundpipe/hosts/any_process_group.hpp
+  include/roundpipe/hosts/group_checks.hpp
+  include/roundpipe/hosts/group_end.hpp
+  include/roundpipe/hosts/loopback_group.hpp
+  include/roundpipe/hosts/single_process.hpp
+  include/roundpipe/hosts/sum_shards.hpp
   include/roundpipe/system/aligned_memory.hpp
   include/roundpipe/system/cpu_plan.hpp
   include/roundpipe/system/cpu_set.hpp
@@ -217,6 +224,7 @@ set(ROUNDPIPE_CORE_HEADERS
   include/roundpipe/runtime/actions/device_places.hpp
   include/roundpipe/runtime/actions/finite_check.hpp
   include/roundpipe/runtime/actions/gradient_accumulator.hpp
+  include/roundpipe/runtime/actions/gradient_reducer.hpp
   include/roundpipe/runtime/actions/layer_calls.hpp
   include/roundpipe/runtime/actions/parameter_copier.hpp
   include/roundpipe/runtime/actions/parameter_updater.hpp
@@ -236,6 +244,7 @@ set(ROUNDPIPE_CORE_HEADERS
   include/roundpipe/runtime/pipeline_options.hpp
   include/roundpipe/runtime/pipeline_plan.hpp
   include/roundpipe/runtime/policies.hpp
+  include/roundpipe/runtime/rank_agreement.hpp
   include/roundpipe/runtime/recovery.hpp
   include/roundpipe/runtime/report.hpp
   include/roundpipe/runtime/run_meters.hpp
@@ -356,6 +365,15 @@ set(ROUNDPIPE_EXTRA_HEADERS
   include/roundpipe/testing/watched_passes.hpp
 )
 
+# mpi/: MPI's header.
+set(ROUNDPIPE_MPI_HEADERS
+  include/roundpipe/mpi/mpi_error.hpp
+  include/roundpipe/mpi/mpi_group.hpp
+  include/roundpipe/mpi/mpi_launch.hpp
+  include/roundpipe/mpi/mpi_requests.hpp
+  include/roundpipe/mpi/mpi_session.hpp
+)
+
 # CUDA for g++ with the toolkit's headers.
 set(ROUNDPIPE_CUDA_HOST_HEADERS
   include/roundpipe/cuda/device/current_device.hpp
@@ -432,6 +450,10 @@ set(ROUNDPIPE_DEFINITIONS
   include/roundpipe/core/impl/layer_tensors.ipp
   include/roundpipe/core/impl/simd_level.ipp
   include/roundpipe/core/impl/tensor.ipp
+  include/roundpipe/hosts/impl/any_process_group.ipp
+  include/roundpipe/hosts/impl/group_checks.ipp
+  include/roundpipe/hosts/impl/group_end.ipp
+  include/roundpipe/hosts/impl/loopback_group.ipp
   include/roundpipe/system/impl/aligned_memory.ipp
   include/roundpipe/system/impl/cpu_plan.ipp
   include/roundpipe/system/impl/cpu_set.ipp
@@ -575,6 +597,7 @@ set(ROUNDPIPE_DEFINITIONS
   include/roundpipe/runtime/actions/impl/device_copies.ipp
   include/roundpipe/runtime/actions/impl/device_places.ipp
   include/roundpipe/runtime/actions/impl/gradient_accumulator.ipp
+  include/roundpipe/runtime/actions/impl/gradient_reducer.ipp
   include/roundpipe/runtime/actions/impl/layer_calls.ipp
   include/roundpipe/runtime/actions/impl/parameter_copier.ipp
   include/roundpipe/runtime/probe/impl/cost_file.ipp
@@ -584,6 +607,7 @@ set(ROUNDPIPE_DEFINITIONS
   include/roundpipe/runtime/impl/evaluation_runs.ipp
   include/roundpipe/runtime/impl/loss_scale_control.ipp
   include/roundpipe/runtime/impl/pipeline_plan.ipp
+  include/roundpipe/runtime/impl/rank_agreement.ipp
   include/roundpipe/runtime/impl/report.ipp
   include/roundpipe/runtime/impl/run_meters.ipp
   include/roundpipe/runtime/impl/run_slots.ipp

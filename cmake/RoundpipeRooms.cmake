@@ -12,6 +12,7 @@ endmacro()
 
 roundpipe_room(core)
 roundpipe_room(concepts core)
+roundpipe_room(hosts concepts core)
 roundpipe_room(system core)
 roundpipe_room(model concepts core)
 roundpipe_room(partition concepts core model)
@@ -30,16 +31,17 @@ roundpipe_room(optim concepts core)
 roundpipe_room(backend concepts core system)
 roundpipe_room(runtime/state concepts core graph memory model optim system)
 roundpipe_room(runtime/execute concepts core graph memory model system)
-roundpipe_room(runtime/actions concepts core graph memory model optim runtime/execute runtime/state
-  system)
+roundpipe_room(runtime/actions concepts core graph hosts memory model optim runtime/execute
+  runtime/state system)
 roundpipe_room(runtime/probe bubble concepts core model system)
-roundpipe_room(runtime bubble concepts core graph memory model optim partition plan policies
+roundpipe_room(runtime bubble concepts core graph hosts memory model optim partition plan policies
   runtime/actions runtime/execute runtime/probe runtime/state schedule simulate system)
 roundpipe_room(runtime/serial backend concepts core memory model optim runtime runtime/state system)
 roundpipe_room(snapshots concepts core data io optim runtime/state system)
 roundpipe_room(nn backend concepts core)
 roundpipe_room(architectures core system io nn)
 roundpipe_room(testing concepts core model)
+roundpipe_room(mpi concepts core hosts system)
 roundpipe_room(cuda/device concepts core system)
 roundpipe_room(cuda/matmul concepts core cuda/device)
 roundpipe_room(cuda/attention concepts core cuda/device)

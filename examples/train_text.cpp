@@ -4,6 +4,7 @@
 /// \file
 /// \brief Trains a byte-level transformer on text. Weights, gradients and optimizer states live on
 /// the host; devices (emulated ones, or GPUs) only compute. `train_text --help` lists the options.
+/// Under mpirun, ranks share the batch.
 
 #include <common/output_file.hpp>
 #include <common/precision.hpp>
@@ -17,6 +18,11 @@
 #include <cstdint>
 #include <optional>
 #include <utility>
+
+#ifdef ROUNDPIPE_HAS_MPI
+#  include <roundpipe/mpi/mpi_group.hpp>
+#  include <roundpipe/mpi/mpi_launch.hpp>
+#endif
 
 #include "train_text/chosen_optimizer.hpp"
 #include "train_text/entropy.hpp"
@@ -87,6 +93,12 @@ rp::Timeline run_host(Options& o, Text const& text, Outcome& outcome) {
 }
 
 void run(Options o) {
+#ifdef ROUNDPIPE_HAS_MPI
+  std::optional<rp::MpiGroup> ranks;
+  if (rp::is_under_mpirun()) {
+    join(o, ranks.emplace());
+  }
+#endif
   if (o.backend == "cuda") {
     o.devices = cuda_devices(o);
   }

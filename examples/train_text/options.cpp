@@ -13,6 +13,7 @@
 #include <limits>
 #include <optional>
 #include <string>
+#include <utility>
 
 namespace train_text {
 
@@ -244,6 +245,25 @@ std::optional<Options> parse_options(int argc, char const* const* argv) {
   o.rounds = o.wanted_rounds.value_or(o.rounds);
   check_options(o);
   return o;
+}
+
+void join(Options& o, roundpipe::AnyProcessGroup group) {
+  o.group = std::move(group);
+  if (o.group.size() == 1) {
+    return;
+  }
+  if (o.serial || o.automatic || !o.cost_file.empty()) {
+    refuse("--serial, --auto and --cost-file are for one process");
+  }
+  if (auto const parts = o.micro_batches_per_call(); o.batch % parts != 0) {
+    refuse("--micro-batches times --rounds times the number of ranks is " + std::to_string(parts) +
+           ", which does not divide --batch, " + std::to_string(o.batch));
+  }
+  if (o.group.rank() > 0) {
+    o.quiet = true;
+    o.json.clear();
+    o.trace.clear();
+  }
 }
 
 }  // namespace train_text

@@ -7,6 +7,7 @@
 
 #include <common/precision.hpp>
 #include <roundpipe/core/bytes.hpp>
+#include <roundpipe/hosts/any_process_group.hpp>
 
 #include <cstddef>
 #include <cstdint>
@@ -53,18 +54,25 @@ struct Options : examples::PrecisionOptions {
   std::int64_t optimizer_threads = 0;
   std::string cost_file;  ///< Empty: none.
 
+  roundpipe::AnyProcessGroup group{};  ///< The ranks that mpirun has started, if any.
+
   std::string json;   ///< Empty: none.
   std::string trace;  ///< Empty: none.
   bool quiet = false;
 
   [[nodiscard]] double highest_rate() const { return lr.value_or(optimizer == "sgd" ? 0.1 : 2e-3); }
-  /// Micro-batches in a call.
-  [[nodiscard]] std::int64_t micro_batches_per_call() const noexcept {
-    return micro_batches_per_round * rounds;
+  /// Micro-batches in a call, of all ranks.
+  [[nodiscard]] std::int64_t micro_batches_per_call() const {
+    return micro_batches_per_round * rounds * static_cast<std::int64_t>(group.size());
   }
   /// Sequences in a micro-batch.
-  [[nodiscard]] std::int64_t rows() const noexcept { return batch / micro_batches_per_call(); }
+  [[nodiscard]] std::int64_t rows() const { return batch / micro_batches_per_call(); }
 };
+
+/// Lets \p o train with the ranks of \p group, of which rank 0 alone prints and writes.
+/// \throws Error (invalid_argument) when the ranks cannot share the batch, and for options that are
+///         for one process.
+void join(Options& o, roundpipe::AnyProcessGroup group);
 
 /// Reads and checks the command line. \returns nothing if the user asked for help, which it has
 /// printed.

@@ -8,6 +8,8 @@
 #include <common/plan_text.hpp>
 #include <common/precision.hpp>
 #include <common/progress.hpp>
+#include <roundpipe/concepts/process_group.hpp>
+#include <roundpipe/hosts/any_process_group.hpp>
 #include <roundpipe/nn/transformer.hpp>
 #include <roundpipe/runtime/automatic.hpp>
 #include <roundpipe/runtime/pipeline.hpp>
@@ -56,6 +58,13 @@ inline rp::nn::TransformerConfig model_config(Options const& o) {
           .initial_deviation = 1 / std::sqrt(static_cast<double>(o.hidden))};
 }
 
+/// What rank 0 says of \p stops; ranks must stop after the same step.
+inline bool as_rank_0_says(rp::AnyProcessGroup group, bool stops) {
+  std::byte said{stops ? std::uint8_t{1} : std::uint8_t{0}};
+  group.broadcast(rp::GroupChannel::control, 0, {&said, 1});
+  return said == std::byte{1};
+}
+
 /// The training loop: the same for the pipeline and for the serial oracle.
 template <class Trainer>
 void train(Trainer& trainer, Options const& o, Text const& text, Outcome& outcome) {
@@ -79,7 +88,7 @@ void train(Trainer& trainer, Options const& o, Text const& text, Outcome& outcom
     losses_s.push_back(elapsed_s());
     trainer.step();
     progress.show(step + 1, outcome.losses.back(), elapsed_s());
-    if (o.seconds > 0 && elapsed_s() >= o.seconds) {
+    if (o.seconds > 0 && as_rank_0_says(o.group, elapsed_s() >= o.seconds)) {
       break;
     }
   }
@@ -160,7 +169,8 @@ rp::Timeline run_pipeline(Backend& backend, Options& o, Text const& text, Outcom
   options.capacity = rp::BatchShape{o.rows(), o.context};
   options.micro_batches_per_round = static_cast<std::size_t>(o.micro_batches_per_round);
   options.rounds = static_cast<std::size_t>(o.rounds);
-  rp::Pipeline pipeline{model, optimizer, backend, options, rp::Policies{.protocol = protocol}};
+  rp::Pipeline pipeline{
+      model, optimizer, backend, options, rp::Policies{.protocol = protocol, .group = o.group}};
   auto const& plan = pipeline.plan();
   outcome.forward_stages = layer_counts(plan.stages.partition.forward);
   outcome.backward_stages = layer_counts(plan.stages.partition.backward);

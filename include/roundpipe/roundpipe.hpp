@@ -28,6 +28,7 @@
 #include <roundpipe/concepts/ops.hpp>
 #include <roundpipe/concepts/optimizer.hpp>
 #include <roundpipe/concepts/partition_policy.hpp>
+#include <roundpipe/concepts/process_group.hpp>
 #include <roundpipe/concepts/requirements.hpp>
 #include <roundpipe/concepts/schedule.hpp>
 #include <roundpipe/concepts/transfer_policy.hpp>
@@ -69,6 +70,12 @@
 #include <roundpipe/graph/sequence_order.hpp>
 #include <roundpipe/graph/timeline.hpp>
 #include <roundpipe/graph/verify.hpp>
+#include <roundpipe/hosts/any_process_group.hpp>
+#include <roundpipe/hosts/group_checks.hpp>
+#include <roundpipe/hosts/group_end.hpp>
+#include <roundpipe/hosts/loopback_group.hpp>
+#include <roundpipe/hosts/single_process.hpp>
+#include <roundpipe/hosts/sum_shards.hpp>
 #include <roundpipe/memory/boundary_place.hpp>
 #include <roundpipe/memory/freed_space.hpp>
 #include <roundpipe/memory/host_memory_plan.hpp>
@@ -156,6 +163,7 @@
 #include <roundpipe/runtime/actions/device_places.hpp>
 #include <roundpipe/runtime/actions/finite_check.hpp>
 #include <roundpipe/runtime/actions/gradient_accumulator.hpp>
+#include <roundpipe/runtime/actions/gradient_reducer.hpp>
 #include <roundpipe/runtime/actions/layer_calls.hpp>
 #include <roundpipe/runtime/actions/parameter_copier.hpp>
 #include <roundpipe/runtime/actions/parameter_updater.hpp>
@@ -193,6 +201,7 @@
 #include <roundpipe/runtime/probe/layer_probe.hpp>
 #include <roundpipe/runtime/probe/measure_costs.hpp>
 #include <roundpipe/runtime/probe/warm_up.hpp>
+#include <roundpipe/runtime/rank_agreement.hpp>
 #include <roundpipe/runtime/recovery.hpp>
 #include <roundpipe/runtime/report.hpp>
 #include <roundpipe/runtime/run_meters.hpp>

@@ -44,7 +44,7 @@ endfunction()
 set(install_arguments -G "${GENERATOR}" -DCMAKE_BUILD_TYPE=Debug "-DCMAKE_CXX_COMPILER=${CXX}"
   "-DCMAKE_CXX_FLAGS_DEBUG=${FLAGS}" "-DCMAKE_CUDA_FLAGS_DEBUG=--Ofast-compile max")
 # Nothing but the standard library: searching for any of these fails or finds nothing.
-foreach(package benchmark CLI11 doctest Eigen3 fmt nlohmann_json range-v3 rapidcheck)
+foreach(package benchmark CLI11 doctest Eigen3 fmt MPI nlohmann_json range-v3 rapidcheck)
   list(APPEND install_arguments -DCMAKE_DISABLE_FIND_PACKAGE_${package}=ON)
 endforeach()
 list(APPEND install_arguments -DFETCHCONTENT_FULLY_DISCONNECTED=ON)

@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 // The policy concepts accept their smallest models and the library's policies. They reject types
 // that lack a member, have it non-const, or return another type.
+#include <roundpipe/concepts/process_group.hpp>
 #include <roundpipe/optim/adamw.hpp>
 #include <roundpipe/optim/sgd.hpp>
 #include <roundpipe/partition/partitioner.hpp>
@@ -213,6 +214,26 @@ static_assert(!Optimizer<OptimizerThatChangesGradients>);
 static_assert(!Optimizer<OptimizerThatChanges>);
 static_assert(!Optimizer<OptimizerInDouble>);
 static_assert(!Optimizer<OptimizerOnDevices>);
+
+struct GroupWithoutEnd {  // all but abort and rethrow
+  std::size_t rank() const;
+  std::size_t size() const;
+  void gather(GroupChannel, ConstHostBytes, HostBytes);
+  void exchange(GroupChannel, std::span<ConstHostBytes const>, std::span<HostBytes const>);
+  void broadcast(GroupChannel, std::size_t, HostBytes);
+  void barrier(GroupChannel);
+};
+struct GroupThatEnds : GroupWithoutEnd {
+  void abort(std::string const&);
+  void rethrow();
+};
+struct GroupWithoutExchange : GroupThatEnds {
+  void exchange() = delete;
+};
+static_assert(ProcessGroup<GroupThatEnds>);
+static_assert(!ProcessGroup<int>);
+static_assert(!ProcessGroup<GroupWithoutEnd>);
+static_assert(!ProcessGroup<GroupWithoutExchange>);
 
 // Host spans and device spans do not convert to each other.
 static_assert(!std::is_convertible_v<DeviceSpan<float>, HostSpan<float>>);

@@ -13,7 +13,9 @@
 #include <roundpipe/runtime/execute/host_lane_work.hpp>
 #include <roundpipe/runtime/execute/run_state.hpp>
 
+#include <atomic>
 #include <deque>
+#include <exception>
 #include <functional>
 #include <mutex>
 #include <vector>
@@ -52,6 +54,8 @@ class LoggedWork final : public DeviceWork<HostBackend> {
   /// The actions whose work is done, in the order of their ends.
   [[nodiscard]] std::vector<ActionId> done() const { return copy(done_); }
   [[nodiscard]] std::vector<ActionId> abandoned() const { return copy(abandoned_); }
+  /// How often an error has interrupted a lane.
+  [[nodiscard]] int interruptions() const noexcept { return interruptions_; }
 
  private:
   class Lane final : public HostLaneWork {
@@ -64,6 +68,10 @@ class LoggedWork final : public DeviceWork<HostBackend> {
     void abandon(RunState const&, ActionId id) override {
       log_.add(log_.abandoned_, id);
       throw Error(Errc::aborted, "nobody is to see this");
+    }
+
+    void interrupt(std::exception_ptr const& error) noexcept override {
+      log_.interruptions_ += error ? 1 : 0;
     }
 
    private:
@@ -80,6 +88,7 @@ class LoggedWork final : public DeviceWork<HostBackend> {
   }
 
   std::deque<Lane> works_;
+  std::atomic<int> interruptions_ = 0;
   mutable std::mutex mutex_;
   std::vector<ActionId> done_;
   std::vector<ActionId> abandoned_;

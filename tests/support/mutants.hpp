@@ -94,7 +94,8 @@ inline EdgeKind kind_of(TrainingGraphs const& graphs, Edge const& edge) {
         kind.rules = {Rule::queueing};
         if (target.lane.kind == LaneKind::compute) {
           kind.rules.insert({Rule::data, Rule::buffer_reuse});
-        } else if (target.kind == ActionKind::accumulate_gradient) {
+        } else if (target.kind == ActionKind::accumulate_gradient ||
+                   target.kind == ActionKind::reduce_gradient) {
           kind.rules = {Rule::buffer_reuse};
         }
       } else {

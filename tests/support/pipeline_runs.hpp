@@ -28,7 +28,7 @@ inline SerialOptions serial_options(PipelineOptions const& options, int stalenes
   SerialOptions serial;
   serial.capacity = options.capacity;
   serial.micro_batches_per_round = options.micro_batches_per_round;
-  serial.rounds = options.rounds;
+  serial.rounds = options.rounds * options.ranks;
   serial.clip_norm = options.clip_norm;
   serial.seed = options.seed;
   serial.staleness = staleness;

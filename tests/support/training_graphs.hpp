@@ -66,7 +66,8 @@ TrainingGraphs plan_training(
   auto const model = describe(toy_model(training.model), {2, 3});
   TrainingGraphs graphs;
   graphs.devices = training.plan.devices;
-  graphs.blocks = form_blocks(model, training.plan.rounds > 1 || training.calls > 1);
+  graphs.blocks =
+      form_blocks(model, training.plan.rounds > 1 || training.calls > 1 || training.plan.ranks > 1);
   std::vector<LayerCost> const costs(model.size(), LayerCost{1, 2});
   Planner const planner{
       std::move(schedule), std::move(transfers), std::move(protocol), std::move(partitioner)};

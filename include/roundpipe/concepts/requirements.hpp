@@ -16,6 +16,7 @@
 #include <roundpipe/concepts/model.hpp>
 #include <roundpipe/concepts/optimizer.hpp>
 #include <roundpipe/concepts/partition_policy.hpp>
+#include <roundpipe/concepts/process_group.hpp>
 #include <roundpipe/concepts/schedule.hpp>
 #include <roundpipe/concepts/transfer_policy.hpp>
 #include <roundpipe/core/id.hpp>
@@ -209,6 +210,15 @@ consteval bool check_protocol() {
                 "an event protocol needs 'std::vector<BlockEvent> before(BlockEvent, std::size_t) "
                 "const', 'int staleness() const', 'std::size_t master_copies() const' and "
                 "'std::size_t gradient_buffers() const'");
+  return true;
+}
+
+template <class G>
+consteval bool check_group() {
+  static_assert(ProcessGroup<G>,
+                "a process group needs 'std::size_t rank() const', 'std::size_t size() const', "
+                "'gather', 'exchange', 'broadcast', 'barrier', 'abort' and 'rethrow', see its "
+                "concept");
   return true;
 }
 

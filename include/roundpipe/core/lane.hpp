@@ -30,6 +30,7 @@ enum class LaneKind : std::uint8_t {
   accumulate,      ///< Host: adds downloaded gradients to sums.
   parameter_copy,  ///< Host: P copies.
   optimizer,       ///< Host: gradient norms and optimizer steps.
+  reduce,          ///< Host: exchanges gradients with other ranks and adds them to sums.
 };
 
 namespace detail {
@@ -43,7 +44,8 @@ inline constexpr std::array lane_names{"compute",
                                        "save down",
                                        "accumulate",
                                        "parameter copy",
-                                       "optimizer"};
+                                       "optimizer",
+                                       "reduce"};
 
 }  // namespace detail
 

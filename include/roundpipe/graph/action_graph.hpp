@@ -39,6 +39,7 @@ enum class ActionKind : std::uint8_t {
   download_save,        ///< The same, to the host.
   download_gradients,   ///< A chunk of a stage's rounded parameter gradients.
   accumulate_gradient,  ///< Adds an arrived gradient of a block to its sum on the host.
+  reduce_gradient,      ///< Adds the arrived gradients of a block, of all ranks, to its sum.
   gradient_norm,        ///< The sum of squares of a block's gradient.
   optimizer_step,       ///< The update of a block's optimizer copy, often of its master copy too.
   copy_parameters,      ///< P copy of a block: optimizer copy to master copy.
@@ -58,6 +59,7 @@ enum class ActionKind : std::uint8_t {
                              "download save",
                              "download gradients",
                              "accumulate gradient",
+                             "reduce gradient",
                              "gradient norm",
                              "optimizer step",
                              "copy parameters"};
@@ -154,8 +156,10 @@ struct Action {
   /// call's windows, before its first or after its last slot.
   SlotId window_slot;
   Bytes bytes = 0;     ///< Copied at capacity; by actions of the host, read and written.
-  bool first = false;  ///< Compute: the slot's first micro-batch; accumulate: the block's first.
-  bool last = false;   ///< Compute: the slot's last micro-batch.
+  Bytes received = 0;  ///< Of `reduce_gradient`: what comes from other ranks.
+  /// Compute: the slot's first micro-batch; accumulate and reduce: the block's first of the call.
+  bool first = false;
+  bool last = false;  ///< Compute: the slot's last micro-batch.
 
   std::vector<Buffer> reads;
   std::vector<Buffer> writes;

@@ -32,6 +32,7 @@ struct HostNeeds {
   std::size_t micro_batches_per_round = 1;  ///< M_R
   std::size_t rounds = 1;                   ///< R
   std::size_t devices = 1;                  ///< N
+  std::size_t ranks = 1;                    ///< H: processes that train together.
   std::size_t calls_in_flight = 2;          ///< Each holds a copy of its batch.
   Bytes update_scratch = 0;                 ///< Where whole parameters are widened for updates.
   Bytes finite_check = 0;                   ///< Where values are read that must be finite.
@@ -46,6 +47,10 @@ struct HostMemoryPlan {
   /// Master copies, optimizer copies, states, gradients and their sums: what every parameter costs.
   Bytes state_bytes = 0;
 };
+
+/// The bytes that one of \p ranks ranks needs to gather the gradients of any block of \p blocks,
+/// all uses of all ranks; 0 for one rank.
+[[nodiscard]] Bytes gathered_gradient_bytes(ParameterBlocks const& blocks, std::size_t ranks);
 
 /// Plans what the host holds for \p stages.
 [[nodiscard]] HostMemoryPlan plan_host_memory(ModelDescription const& model,

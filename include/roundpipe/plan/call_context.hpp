@@ -42,6 +42,7 @@ struct StreamedGraphInput {
   ChunkFunction chunks;
   /// What an event waits for (`EventProtocol::before`).
   std::function<std::vector<BlockEvent>(BlockEvent)> before;
+  std::size_t ranks = 1;  ///< H: processes that train together.
 };
 
 namespace detail {

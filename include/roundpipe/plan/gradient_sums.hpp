@@ -25,6 +25,12 @@ namespace roundpipe::detail {
 /// Where parameters are fixed (\ref CallContext::has_fixed_parameters) on several devices, sums
 /// wait until all of a round has landed; reason: meanwhile the next slots' parameters go up,
 /// compute waits for them, and all devices share the host's memory with the sums.
+///
+/// With several ranks, reductions take the place of accumulations: one for each block and round,
+/// which adds the gradients of all ranks, rank after rank and in each a block's uses in layer
+/// order. All ranks must reduce in one order, whatever their stages and devices: round by round,
+/// and in each from the block whose first use stands last in the model to the one where it stands
+/// first, as a backward completes them.
 class GradientSums {
  public:
   /// \p call must outlive this.
@@ -36,7 +42,8 @@ class GradientSums {
                call.input.shape.rounds),
         landings_(call.input.shape.rounds * call.input.blocks.uses.size()),
         accumulated_(call.input.shape.rounds * call.input.blocks.blocks.size()),
-        waiting_(rings_.entry_bytes().size()) {}
+        waiting_(rings_.entry_bytes().size()),
+        reduced_(call.input.ranks > 1 ? blocks_as_completed() : std::vector<BlockId>()) {}
 
   /// Where the gradient of \p use lands in the round of \p action, in \p chunks chunks; \p action,
   /// the first of them, waits until the place is free.
@@ -67,11 +74,24 @@ class GradientSums {
 
   void add_accumulation(BlockUseId use, RoundId round, bool first, Landing const& landing);
 
+  /// The blocks whose gradients are summed, in the order in which a round reduces them.
+  [[nodiscard]] std::vector<BlockId> blocks_as_completed() const;
+  /// The reductions that are next in the order of all ranks, as far as what they add has landed.
+  void add_reductions();
+  void add_reduction(BlockId block, RoundId round);
+
+  /// An action that adds to the sum of \p block in \p round, without what it adds.
+  [[nodiscard]] Action make_sum(BlockId block, RoundId round) const;
+  /// Adds \p action, which writes a sum and frees the landings that it reads.
+  void add_sum(Action action);
+
   CallContext& call_;
   LandingRings rings_;
   std::vector<Landing> landings_;         // by round, use
   std::vector<std::size_t> accumulated_;  // by round, block: the uses that are summed
   std::vector<bool> waiting_;             // by ring: whether a landing is not summed
+  std::vector<BlockId> reduced_;          // with several ranks: the order of a round's reductions
+  std::size_t reductions_ = 0;            // that are added
 };
 
 }  // namespace roundpipe::detail

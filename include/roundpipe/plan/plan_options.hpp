@@ -24,7 +24,7 @@ using PlanForecast = std::function<double(StagePlan const&)>;
 struct PlanOptions {
   std::size_t devices = 1;                  ///< N
   std::size_t micro_batches_per_round = 1;  ///< M_R: of a round.
-  std::size_t rounds = 1;                   ///< R: of a call.
+  std::size_t rounds = 1;                   ///< R: of a call, on each rank.
   Bytes device_memory = 0;                  ///< Budget of each device.
   Bytes held_memory = 0;  ///< Of the budget: what a device holds besides any plan.
   /// Of the budget: what a device holds for a plan besides the plan's own memory.
@@ -47,6 +47,7 @@ struct PlanOptions {
   std::optional<bool> overlaps_rounds = std::nullopt;
   /// Whether the host has room for a plan. Empty: it has.
   std::function<bool(StagePlan const&)> has_room{};
+  std::size_t ranks = 1;  ///< H: processes that train together.
 
   /// Whether the host has room for \p plan.
   [[nodiscard]] bool host_has_room(StagePlan const& plan) const {

@@ -104,7 +104,8 @@ class Planner {
                   .rounds = options.rounds,
                   .overlaps_rounds = plan.train.front().working_set.overlaps_rounds()},
                  HostRings(plan.train, options.micro_batches_per_round, options.rounds),
-                 plan.memory.buffering);
+                 plan.memory.buffering,
+                 options.ranks);
   }
 
   /// The graph of an evaluation of \p micro_batches micro-batches, at most a round's.
@@ -121,7 +122,8 @@ class Planner {
                   .micro_batches_per_round = micro_batches,
                   .rounds = 1},
                  HostRings(plan.train, options.micro_batches_per_round, options.rounds),
-                 plan.memory.buffering);
+                 plan.memory.buffering,
+                 options.ranks);
   }
 
   [[nodiscard]] ActionGraph step_graph(ParameterBlocks const& blocks, StepOptions options) const {
@@ -137,7 +139,8 @@ class Planner {
                                   std::vector<StageLayout> const& stages,
                                   ScheduleShape const& shape,
                                   HostRings const& rings,
-                                  Buffering buffering) const {
+                                  Buffering buffering,
+                                  std::size_t ranks) const {
     auto const tasks = schedule_.tasks(shape);
     auto graph = build_streamed_graph(
         {blocks,
@@ -150,7 +153,8 @@ class Planner {
          [&](std::span<Bytes const> tensors, std::size_t windows) {
            return transfers_.chunks(tensors, windows);
          },
-         [&](BlockEvent event) { return events_before(protocol_, event, blocks.blocks.size()); }});
+         [&](BlockEvent event) { return events_before(protocol_, event, blocks.blocks.size()); },
+         ranks});
     set_role(graph, role, protocol_);
     return graph;
   }

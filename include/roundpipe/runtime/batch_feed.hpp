@@ -58,7 +58,8 @@ class BatchFeed {
     return {std::move(slices), gradient_scale_of(terms)};
   }
 
-  /// Copies micro-batches [\p first, \p first + \p count) to the staging of \p call.
+  /// Copies \p count micro-batches from number \p first on to the staging of \p call: of those of
+  /// all its ranks, the rank's.
   void stage(Batch const& batch,
              SlicedBatch const& sliced,
              std::size_t first,
@@ -66,9 +67,10 @@ class BatchFeed {
              CallData& call) {
     call.shapes.clear();
     for (std::size_t m = 0; m < count; ++m) {
-      auto const& shaped = shapes_.at(batch.shape(first + m));
+      auto const from = first + call.number_of(m);
+      auto const& shaped = shapes_.at(batch.shape(from));
       call.shapes.push_back(&shaped);
-      stage_tensors(sliced.slices[first + m], shaped.batch.tensors, call.batch[m]);
+      stage_tensors(sliced.slices[from], shaped.batch.tensors, call.batch[m]);
     }
   }
 

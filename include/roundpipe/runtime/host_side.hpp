@@ -8,13 +8,17 @@
 #include <roundpipe/concepts/backend.hpp>
 #include <roundpipe/concepts/event_protocol.hpp>
 #include <roundpipe/concepts/optimizer.hpp>
+#include <roundpipe/hosts/any_process_group.hpp>
 #include <roundpipe/memory/memory_plan.hpp>
 #include <roundpipe/runtime/actions/gradient_accumulator.hpp>
+#include <roundpipe/runtime/actions/gradient_reducer.hpp>
 #include <roundpipe/runtime/actions/parameter_copier.hpp>
 #include <roundpipe/runtime/actions/parameter_updater.hpp>
 #include <roundpipe/runtime/execute/host_lane_work.hpp>
 #include <roundpipe/runtime/pipeline_options.hpp>
 #include <roundpipe/runtime/pipeline_plan.hpp>
+#include <roundpipe/runtime/policies.hpp>
+#include <roundpipe/runtime/rank_agreement.hpp>
 #include <roundpipe/runtime/report.hpp>
 #include <roundpipe/runtime/state/boundary_store.hpp>
 #include <roundpipe/runtime/state/first_values.hpp>
@@ -28,6 +32,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <utility>
 #include <vector>
 
@@ -37,6 +42,7 @@ namespace roundpipe {
 /// in \ref lanes.
 template <Backend B, Optimizer O>
 struct HostSide {
+  AnyProcessGroup group;
   HostArena<B> arena;
   ParameterMemory parameters;
   StepProgress progress;
@@ -44,23 +50,25 @@ struct HostSide {
   WorkerPool update_pool;
   ParameterUpdater<O> updater;
   GradientAccumulator accumulator;
+  std::optional<GradientReducer> reducer;  // with several ranks
   ParameterCopier copier;
   BoundaryStore boundaries;
 
-  /// Takes all memory that \p plan plans, and sets first values. \p backend and \p plan must
-  /// outlive this.
-  /// \throws Error (unsupported) for an optimizer with too many states.
-  template <EventProtocol E>
+  /// Takes all memory that \p plan plans, and sets first values. An operation of all ranks of the
+  /// policies' group. \p backend and \p plan must outlive this.
+  /// \throws Error (unsupported) for an optimizer with too many states; as
+  ///         \ref require_same_training does.
   HostSide(B& backend,
            O optimizer,
            PipelinePlan const& plan,
            PipelineOptions const& options,
-           E const& protocol,
+           Policies const& policies,
            CpuPlan const& cpus)
-      : arena(backend, total_bytes(plan.host.ledger, LedgerLine::Space::host)),
+      : group(policies.group),
+        arena(backend, total_bytes(plan.host.ledger, LedgerLine::Space::host)),
         parameters(plan.blocks,
-                   {protocol.master_copies(),
-                    protocol.gradient_buffers(),
+                   {policies.protocol.master_copies(),
+                    policies.protocol.gradient_buffers(),
                     state_arrays(optimizer),
                     options.state_type},
                    plan.host.landings,
@@ -73,7 +81,7 @@ struct HostSide {
                 std::move(optimizer),
                 arena.taker(),
                 {scaler_options(options),
-                 !copies_parameters(protocol),
+                 !copies_parameters(policies.protocol),
                  waits_for_all(options),
                  options.seed},
                 update_pool),
@@ -81,9 +89,13 @@ struct HostSide {
         copier(parameters,
                progress,
                waits_for_all(options),
-               copies_parameters(protocol) ? cpus.optimizer_threads : 1,
+               copies_parameters(policies.protocol) ? cpus.optimizer_threads : 1,
                cpus.optimizer),
         boundaries(plan.host.rings, arena.taker()) {
+    if (group.size() > 1) {
+      reducer.emplace(group, parameters, accumulator, arena.taker());
+    }
+    require_same_training(group, plan, options, policies.protocol.staleness());
     set_first_values(parameters, options.seed, update_pool);
   }
 
@@ -121,7 +133,14 @@ struct HostSide {
   }
 
   /// The work of each host lane.
-  [[nodiscard]] std::vector<HostLaneWork*> lanes() { return {&accumulator, &copier, &updater}; }
+  [[nodiscard]] std::vector<HostLaneWork*> lanes() {
+    std::vector<HostLaneWork*> works{&accumulator};
+    if (reducer) {
+      works.push_back(&*reducer);
+    }
+    works.insert(works.end(), {&copier, &updater});
+    return works;
+  }
 };
 
 }  // namespace roundpipe

@@ -62,13 +62,13 @@ class Pipeline {
   ///         when a policy leaves an order of actions to chance, see \ref verify.
   Pipeline(M model, O optimizer, B& backend, PipelineOptions options, Policies const& policies = {})
       : model_(std::move(model)),
-        options_(complete_options(options, backend)),
+        options_(complete_options(with_ranks(options, policies.group.size()), backend)),
         cpus_(plan_cpus(usable_cpus(), options_.devices, options_.optimizer_threads)),
         planner_(policies.planner()),
         feed_(model_, options_.capacity),
         plan_(make_pipeline_plan(
             model_, backend, planner_, feed_.capacity(), options_, needs_of(optimizer))),
-        host_(backend, std::move(optimizer), plan_, options_, planner_.protocol(), cpus_),
+        host_(backend, std::move(optimizer), plan_, options_, policies, cpus_),
         actions_(model_,
                  backend,
                  options_.devices,
@@ -78,7 +78,7 @@ class Pipeline {
                  {backend, finite_passes_of(options_), options_.devices, host_.arena.taker()}),
         meters_(options_.devices, options_.timeline_calls),
         warm_ups_(model_, backend, feed_, actions_, executor_, options_.devices),
-        slots_(executor_, options_),
+        slots_(executor_, options_, policies.group),
         training_(slots_,
                   plan_,
                   planner_.flush_graph(plan_.blocks),
@@ -101,9 +101,9 @@ class Pipeline {
   Pipeline(Pipeline const&) = delete;
   Pipeline& operator=(Pipeline const&) = delete;
 
-  /// Runs forward and backward of \p batch, micro_batches_per_round times rounds micro-batches, and
-  /// adds to the gradients of this iteration. Copies the batch. Returns the loss as soon as it is
-  /// there, while the backward goes on.
+  /// Runs forward and backward of \p batch: micro_batches_per_round times rounds times ranks
+  /// micro-batches, whose rounds ranks take in turn. Adds to the gradients of this iteration.
+  /// Copies the batch. Returns the loss as soon as it is there, while the backward goes on.
   ///
   /// Where a backend wants it (see `warm_up_seconds` of \ref Backend), a new shape drains the
   /// pipeline and runs each layer once; keep the number of distinct shapes small. Do not use a new
@@ -113,11 +113,11 @@ class Pipeline {
   ///         infinite, which stops the pipeline.
   double forward_backward(Batch const& batch) {
     executor_.rethrow();
-    require_call_size(batch, options_.micro_batches_per_round, options_.rounds);
+    require_call_size(batch, options_.micro_batches_per_round, options_.rounds * options_.ranks);
     auto const sliced = feed_.slice(batch);
     warm_ups_.meet(batch);
     auto const& slot = training_.begin_call(host_.overflow_test());
-    feed_.stage(batch, sliced, 0, batch.size(), slot.data());
+    feed_.stage(batch, sliced, 0, batch.size() / options_.ranks, slot.data());
     training_.post_call(slot, sliced.gradient_scale);
     return training_.add_loss(slot, "step " + std::to_string(posted().iteration()));
   }
@@ -160,7 +160,8 @@ class Pipeline {
 
   /// Lets the training go on after an error, or after an exception of the caller's own: drops all
   /// that was posted after the last finished step, as if it had never been, and returns its number.
-  /// \throws Error (aborted) when a step is half done, and as \ref Executor::recover does.
+  /// \throws Error (aborted) when a step is half done or the group has ended, and as \ref
+  ///         Executor::recover does.
   std::uint64_t recover() {
     roundpipe::recover(executor_, host_, training_, copies_parameters(planner_.protocol()));
     meters_.set_counted(posted().calls);
@@ -174,9 +175,7 @@ class Pipeline {
   [[nodiscard]] Report report() {
     executor_.settle();
     Report report;
-    report.calls = posted().calls;
-    report.steps = posted().steps;
-    report.device_bytes_peak = plan_.stages.memory.bytes;
+    training_.fill(report);
     host_.fill(report);
     meters_.fill(report);
     return report;
@@ -208,6 +207,7 @@ class Pipeline {
   ///         as \ref Executor::recover does.
   void restore(TrainingState const& state) {
     executor_.settle();
+    host_.group.rethrow();
     auto const position = training_.continued(state.position);
     auto const parameters = match_parameters(host_.weights.state(0), state, position);
     executor_.recover();

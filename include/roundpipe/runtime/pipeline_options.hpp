@@ -50,10 +50,12 @@ enum class StepStart {
 struct PipelineOptions {
   BatchShape capacity{};                    ///< Largest extents of a micro-batch.
   std::size_t micro_batches_per_round = 1;  ///< M_R: micro-batches of a round.
-  std::size_t rounds = 1;                   ///< R: rounds of a call.
+  std::size_t rounds = 1;                   ///< R: rounds of a call, on each rank.
   /// Most calls between two steps. More than 1 takes host memory: gradients then are summed there.
   std::size_t calls_per_step = 1;
   std::size_t devices = 0;  ///< Devices to use; 0: all of the backend.
+  /// H: processes that train together. A pipeline takes the size of its group.
+  std::size_t ranks = 1;
   /// Budget of each device, in which all counts that this process holds there, as far as the
   /// backend tells (`overhead_bytes`). 0: the backend's limit for slabs.
   Bytes device_memory = 0;
@@ -110,6 +112,12 @@ struct PipelineOptions {
   bool verify = true;              ///< Whether the plan's graphs are checked before step 1.
   std::size_t timeline_calls = 0;  ///< How many of the latest runs `timeline()` keeps; 0: none.
 };
+
+/// \p options for a training of \p ranks ranks.
+[[nodiscard]] inline PipelineOptions with_ranks(PipelineOptions options, std::size_t ranks) {
+  options.ranks = ranks;
+  return options;
+}
 
 /// More than a machine has CPUs.
 inline constexpr std::size_t most_optimizer_threads = 4096;

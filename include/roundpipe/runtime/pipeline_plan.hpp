@@ -58,7 +58,7 @@ inline constexpr std::size_t calls_in_flight = 2;
 
 /// The sizes of a plan, but for a device's budget.
 [[nodiscard]] PlanOptions plan_options(PipelineOptions const& options);
-/// Whether gradients are summed on the host, over rounds or calls.
+/// Whether gradients are summed on the host, over rounds, calls or ranks.
 [[nodiscard]] bool sums_gradients(PipelineOptions const& options);
 [[nodiscard]] GradientScalerOptions scaler_options(PipelineOptions const& options);
 /// Whether no block is updated before all gradients of the iteration are there.
@@ -112,6 +112,7 @@ template <DeviceList D, class Planner>
       .micro_batches_per_round = options.micro_batches_per_round,
       .rounds = options.rounds,
       .devices = options.devices,
+      .ranks = options.ranks,
       .calls_in_flight = calls_in_flight,
       .update_scratch = WholeUpdates(blocks, options.state_type, optimizer).bytes(),
       .finite_check = options.devices * finite_check_bytes(finite_passes_of(options))};

@@ -5,6 +5,7 @@
 /// \file
 /// \brief The policies of a pipeline, by name.
 
+#include <roundpipe/hosts/any_process_group.hpp>
 #include <roundpipe/partition/partitioner.hpp>
 #include <roundpipe/plan/planner.hpp>
 #include <roundpipe/policies/any_policy.hpp>
@@ -25,6 +26,8 @@ struct Policies {
   AnyTransfers transfers = PriorityTransferEngine{};  ///< Cuts and places copies.
   AnyProtocol protocol = LayerEventProtocol{};        ///< Orders the optimizer.
   AnyPartitioner partitioner = Partitioner{};         ///< Cuts the model into stages.
+  /// The processes that train together, see `docs/11_several_hosts.md`; it outlives the pipeline.
+  AnyProcessGroup group{};
 
   [[nodiscard]] AnyPlanner planner() const { return {schedule, transfers, protocol, partitioner}; }
 };

@@ -16,14 +16,16 @@ namespace roundpipe {
 /// Waits until nothing is under way, lets \p executor run again where an error has stopped it, and
 /// drops all that was posted after the last finished step: the next call is as it would be if
 /// nothing had been. \p copies_parameters: whether P copies are separate actions.
-/// \throws Error (aborted) when an error has stopped a step half way, and as \ref Executor::recover
-///         does. Then nothing has changed.
+/// \throws Error (aborted) when an error has stopped a step half way, or the group has ended, and
+/// as
+///         \ref Executor::recover does. Then nothing has changed.
 template <Backend B, Optimizer O>
 void recover(Executor<B>& executor,
              HostSide<B, O>& host,
              TrainingRuns<B>& training,
              bool copies_parameters) {
   executor.settle();
+  host.group.rethrow();
   host.weights.require_resumable();
   executor.recover();
   host.progress.resume();

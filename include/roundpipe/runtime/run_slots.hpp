@@ -7,18 +7,21 @@
 
 #include <roundpipe/concepts/backend.hpp>
 #include <roundpipe/config.hpp>
+#include <roundpipe/hosts/any_process_group.hpp>
 #include <roundpipe/memory/stage_layout.hpp>
 #include <roundpipe/runtime/execute/call_data.hpp>
 #include <roundpipe/runtime/execute/executor.hpp>
 #include <roundpipe/runtime/execute/graph_program.hpp>
 #include <roundpipe/runtime/execute/graph_run.hpp>
 #include <roundpipe/runtime/pipeline_options.hpp>
+#include <roundpipe/runtime/rank_agreement.hpp>
 
 #include <cstddef>
 #include <cstdint>
 #include <exception>
 #include <memory>
 #include <span>
+#include <utility>
 
 namespace roundpipe {
 
@@ -57,9 +60,10 @@ struct RunSlot {
 template <Backend B>
 class RunSlots {
  public:
-  /// \p executor may be made after this, but before any use.
-  RunSlots(Executor<B>& executor, PipelineOptions const& options)
+  /// \p executor may be made after this, but before any use. \p group shares training calls.
+  RunSlots(Executor<B>& executor, PipelineOptions const& options, AnyProcessGroup group = {})
       : executor_(executor),
+        group_(std::move(group)),
         micro_batches_per_round_(options.micro_batches_per_round),
         seed_(options.seed) {}
 
@@ -71,6 +75,8 @@ class RunSlots {
     RunSlot<B> slot{std::make_unique<CallData>(), nullptr};
     slot.data().stages = stages;
     slot.data().micro_batches_per_round = micro_batches_per_round_;
+    slot.data().rank = group_.rank();
+    slot.data().ranks = group_.size();
     slot.data().seed = seed_;
     slot.run = &executor_.make_run(program, slot.data());
     return slot;
@@ -92,16 +98,18 @@ class RunSlots {
 
   void post(RunSlot<B> const& slot) { executor_.post(*slot.run); }
 
-  /// Waits for the losses of the slot's run. \returns \p sum and them, added in the order of their
-  /// micro-batches, divided by the loss scale.
+  /// Waits for the losses of the slot's run, on all ranks that share it. \returns \p sum and them,
+  /// added in the order of their micro-batches, divided by the loss scale.
   [[nodiscard]] double wait_for_loss(RunSlot<B> const& slot, double sum) {
     for (auto const id : slot.run->program().losses()) {
       executor_.collect_complete();  // there is time for it now, and none before the next call
       executor_.wait(*slot.run, id);
     }
-    for (std::size_t m = 0; m < slot.data().shapes.size(); ++m) {
-      sum += *reinterpret_cast<double const*>(slot.data().losses[m].data());
-    }
+    stops_with([&] {
+      for (auto const loss : losses_of(group_, slot.data())) {
+        sum += loss;
+      }
+    });
     return sum / slot.data().loss_scale;
   }
 
@@ -132,6 +140,7 @@ class RunSlots {
 
  private:
   Executor<B>& executor_;
+  AnyProcessGroup group_;
   std::size_t micro_batches_per_round_;
   std::uint64_t seed_;
 };

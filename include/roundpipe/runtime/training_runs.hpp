@@ -14,6 +14,7 @@
 #include <roundpipe/runtime/loss_scale_control.hpp>
 #include <roundpipe/runtime/pipeline_options.hpp>
 #include <roundpipe/runtime/pipeline_plan.hpp>
+#include <roundpipe/runtime/report.hpp>
 #include <roundpipe/runtime/run_slots.hpp>
 #include <roundpipe/runtime/state/host_arena.hpp>
 #include <roundpipe/runtime/state/training_state.hpp>
@@ -69,6 +70,13 @@ class TrainingRuns {
   [[nodiscard]] GraphProgram const& step_program() const noexcept { return step_program_; }
   [[nodiscard]] GraphProgram const& flush_program() const noexcept { return flush_program_; }
   [[nodiscard]] PostedWork const& posted() const noexcept { return posted_; }
+
+  /// Fills in what was posted, and the plan's bytes.
+  void fill(Report& report) const {
+    report.calls = posted_.calls;
+    report.steps = posted_.steps;
+    report.device_bytes_peak = plan_.stages.memory.bytes;
+  }
 
   /// Begins a training call, whose batch is then staged. \p has_overflowed tells whether the
   /// gradients of a step, which are measured, were not finite.

@@ -27,6 +27,9 @@ struct ComputeCosts {
   /// By parameter block, the seconds of its optimizer step; empty: its bytes at the \c host rate.
   std::vector<double> step_s;
   double host_bytes_per_second = 0;  ///< The rate of host lanes; 0: they take no time.
+  /// At which a rank receives from all others together; 0: that takes no time.
+  double network_bytes_per_second = 0;
+  double network_latency_s = 0;  ///< Of each reduction, besides.
 };
 
 /// Looks up the times of actions.

@@ -52,6 +52,7 @@ struct ActionLook {
     case ActionKind::download_gradients:
       return chunk_copy;
     case ActionKind::accumulate_gradient:
+    case ActionKind::reduce_gradient:
     case ActionKind::gradient_norm:
     case ActionKind::optimizer_step:
     case ActionKind::copy_parameters:

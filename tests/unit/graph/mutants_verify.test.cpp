@@ -168,6 +168,9 @@ TEST_CASE("every mutant that can change a result or a queue is caught by the rul
       overlapping.plan.overlaps_rounds = true;
       overlapping.plan.save_levels = {{}, {1, 2}, {2, 2}};
       check(overlapping, round_robin, priority);
+      auto ranks = sized(2, 1, 2, {.dense = 1, .tied = true});
+      ranks.plan.ranks = 3;
+      check(ranks, round_robin, priority);
       auto const check_tight = [&](Training training, auto const& partitioner) {
         training.step = mode.step;
         training.plan.device_memory =

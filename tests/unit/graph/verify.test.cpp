@@ -351,6 +351,21 @@ TEST_CASE("several calls in an iteration require summed gradients") {
   only(violations, Rule::data);
 }
 
+TEST_CASE("a gradient that is added to its sum twice is reported") {
+  Ring const landing{BufferKind::landing, DeviceId::none(), 0};
+  Made down{ActionKind::download_gradients, LaneKind::gradient_down, 0};
+  down.writes({landing, 0});
+  Made sum{ActionKind::reduce_gradient, LaneKind::reduce};
+  sum.reads({landing, 0}).writes(of_block(BufferKind::gradient)).after({0});
+  auto once = graph_of({down, sum});
+  add_ring(once, landing, 1, {{ActionId(0), ActionId(1)}});
+  CHECK(verify(GraphSequence(1).add(once)).empty());
+  auto twice = graph_of({down, sum, sum});
+  add_ring(twice, landing, 1, {{ActionId(0), ActionId(1), ActionId(2)}});
+  auto const violation = only(verify(GraphSequence(1).add(twice)), Rule::data);
+  CHECK(names(violation, "adds what is added again by"));
+}
+
 TEST_CASE("no more violations are listed than requested, and each only once") {
   auto parts = safe_parts();
   parts.step.action.block_waits.clear();

@@ -13,6 +13,7 @@
 
 #include <doctest/doctest.h>
 
+#include <algorithm>
 #include <cstddef>
 #include <string>
 #include <utility>
@@ -54,6 +55,21 @@ Bytes line_of(HostMemoryPlan const& plan, std::string const& name) {
 }
 
 }  // namespace
+
+TEST_CASE("several ranks gather the gradients of one block at a time, all uses of all ranks") {
+  auto const blocks = form_blocks(describe(toy_model({.dense = 3, .dense_tied = true}), {2, 3}), true);
+  Bytes most = 0;
+  for (auto const& block : blocks.blocks) {
+    most = std::max(most, block.uses.size() * block.master.bytes());
+  }
+  CHECK(gathered_gradient_bytes(blocks, 1) == 0);
+  CHECK(gathered_gradient_bytes(blocks, 3) == 3 * most);
+  auto frozen = blocks;
+  for (auto& block : frozen.blocks) {
+    block.frozen = true;
+  }
+  CHECK(gathered_gradient_bytes(frozen, 3) == 0);
+}
 
 TEST_CASE("the ledger names what the host's rings take") {
   auto const model = describe(toy_model({.dense = 2}), {2, 3});

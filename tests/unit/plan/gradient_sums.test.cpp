@@ -9,6 +9,7 @@
 #include <doctest/doctest.h>
 
 #include <cstddef>
+#include <map>
 #include <utility>
 #include <vector>
 
@@ -19,12 +20,18 @@ using namespace roundpipe::test;
 
 namespace {
 
+StreamedGraphInput with_ranks(StreamedGraphInput input, std::size_t ranks) {
+  input.ranks = ranks;
+  return input;
+}
+
 /// A model whose first and last layer may share their matrix, in two rounds.
 struct Sums {
-  explicit Sums(bool tied = true) : small(1, 1, 2, {}, {.dense = 2, .tied = tied}) {}
+  explicit Sums(bool tied = true, std::size_t ranks = 1)
+      : small(1, 1, 2, {}, {.dense = 2, .tied = tied}), input(with_ranks(small.input(), ranks)) {}
 
   SmallCall small;
-  StreamedGraphInput input = small.input();
+  StreamedGraphInput input;
   LandingRings rings{input.blocks, input.stages, 1, input.shape.rounds};
   detail::CallContext call{input};
   detail::GradientSums sums{call};
@@ -53,6 +60,9 @@ struct Sums {
 
   [[nodiscard]] std::vector<Action> accumulations() {
     return actions_of(std::move(call), ActionKind::accumulate_gradient);
+  }
+  [[nodiscard]] std::vector<Action> reductions() {
+    return actions_of(std::move(call), ActionKind::reduce_gradient);
   }
 };
 
@@ -134,6 +144,45 @@ TEST_CASE("a gradient that arrives before the sum of the round before is refused
   auto const use = test.shared_uses().back();
   test.bring(use, 0);  // waits for the other use
   CHECK(error_of([&] { test.bring(use, 1); }).code() == Errc::unsupported);
+}
+
+TEST_CASE("ranks reduce each block once a round, when all its uses have arrived") {
+  Sums test(true, 3);
+  auto const& blocks = test.small.blocks();
+  std::map<std::pair<std::size_t, BlockUseId>, ActionId> landed;
+  for (std::size_t round = 0; round < 2; ++round) {
+    for (auto u = blocks.uses.size(); u-- > 0;) {  // as the backward goes
+      BlockUseId const use(u);
+      landed[{round, use}] = test.bring(use, round);
+    }
+  }
+  auto const sums = test.reductions();
+  REQUIRE(sums.size() == 2 * blocks.blocks.size());
+  for (auto const& sum : sums) {
+    auto const& block = blocks.blocks[sum.block.index()];
+    auto const last = landed.at({sum.round.index(), block.uses.front()});  // it implies the others
+    CHECK(sum.waits == std::vector{last});
+    CHECK(sum.lane == Lane{LaneKind::reduce, DeviceId::none()});
+    CHECK(sum.reads.size() == block.uses.size());
+    CHECK(sum.first == (sum.round == RoundId(0)));
+    CHECK(sum.layer == blocks.use(block.uses.front()).layer);
+    CHECK(sum.bytes ==
+          3 * block.uses.size() * block.master.bytes() + 2 * block.host_gradient().bytes());
+    CHECK(sum.received == 2 * block.uses.size() * block.master.bytes());
+    CHECK(sum.writes == std::vector{block_buffer(BufferKind::gradient, sum.block)});
+  }
+}
+
+TEST_CASE("ranks reduce in the order of the backward, whatever arrives first") {
+  Sums test(false, 2);
+  for (auto const use : {3, 1, 2, 0}) {  // 1 and 2 are of one stage
+    test.bring(BlockUseId(static_cast<std::size_t>(use)), 0);
+  }
+  std::vector<LayerId> order;
+  for (auto const& sum : test.reductions()) {
+    order.push_back(sum.layer);
+  }
+  CHECK(order == std::vector{LayerId(3), LayerId(2), LayerId(1), LayerId(0)});
 }
 
 }  // namespace gradient_sums_test

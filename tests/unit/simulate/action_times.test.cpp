@@ -98,6 +98,20 @@ TEST_CASE("steps take the time of their block, other work of the host depends on
   CHECK(seconds_of(two, costs_of({}, {}, {7, 9}, 30)) == std::vector<double>{7, 9});
 }
 
+TEST_CASE("a reduction takes the network's time besides the host's, other work does not") {
+  Made reduction(ActionKind::reduce_gradient, LaneKind::reduce);
+  reduction.action.bytes = 60;
+  reduction.action.received = 40;
+  Made sum(ActionKind::accumulate_gradient, LaneKind::accumulate);
+  sum.action.bytes = 60;
+  auto const graph = test::graph_of({reduction, sum});
+  auto costs = costs_of({}, {}, {}, 30);
+  CHECK(seconds_of(graph, costs) == std::vector<double>{2, 2});
+  costs.network_bytes_per_second = 10;
+  costs.network_latency_s = 0.5;
+  CHECK(seconds_of(graph, costs) == std::vector<double>{6.5, 2});
+}
+
 TEST_CASE("costs without a layer, a block or a device are refused") {
   auto const code = [](ActionGraph const& graph, ComputeCosts const& costs) {
     return test::error_of([&] { (void)seconds_of(graph, costs); }).code();

@@ -111,6 +111,9 @@ class Verifier {
     if (!access.writes && state.is_used && state.content != access.content) {
       report_content(i, state, access);  // a read of content that is gone, or not there yet
     }
+    if (kind == BufferKind::landing && !access.writes) {
+      check_summed_once(i, state);
+    }
     if (begins_content) {
       state.former = std::exchange(state.users, {});
       state.content = access.content;
@@ -132,6 +135,15 @@ class Verifier {
       }
     }
     state.users.push_back({i, access});
+  }
+
+  /// Reports that action \p i adds a gradient to its sum that another has added already.
+  void check_summed_once(std::size_t i, State const& state) {
+    for (auto const& user : state.users) {
+      if (!user.access.writes) {
+        report(Rule::data, user.action, i, "adds what is added again by");
+      }
+    }
   }
 
   void check_pair(User const& first, User const& second, bool reused) {

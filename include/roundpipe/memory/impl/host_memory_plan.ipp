@@ -15,10 +15,21 @@
 #include <roundpipe/model/model_description.hpp>
 #include <roundpipe/model/parameter_blocks.hpp>
 
+#include <algorithm>
 #include <cstddef>
 #include <span>
 
 namespace roundpipe {
+
+ROUNDPIPE_INLINE Bytes gathered_gradient_bytes(ParameterBlocks const& blocks, std::size_t ranks) {
+  Bytes most = 0;
+  for (auto const& block : blocks.blocks) {
+    if (ranks > 1 && !block.frozen) {
+      most = std::max(most, ranks * block.uses.size() * block.master.bytes());
+    }
+  }
+  return most;
+}
 
 ROUNDPIPE_INLINE HostMemoryPlan plan_host_memory(ModelDescription const& model,
                                                  ParameterBlocks const& blocks,
@@ -52,6 +63,9 @@ ROUNDPIPE_INLINE HostMemoryPlan plan_host_memory(ModelDescription const& model,
   add("gradients", gradients);
   if (auto const landings = plan.landings.bytes(); landings > 0) {
     add("landings of gradients", landings);
+  }
+  if (auto const bytes = gathered_gradient_bytes(blocks, needs.ranks); bytes > 0) {
+    add("gradients of other ranks", align_up(bytes));
   }
   if (needs.update_scratch > 0) {
     add("parameters updated as a whole", needs.update_scratch);

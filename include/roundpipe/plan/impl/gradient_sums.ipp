@@ -42,7 +42,9 @@ ROUNDPIPE_INLINE void GradientSums::landed(BlockUseId use, RoundId round, Action
   auto& landing = this->landing(use, round);
   landing.landed = chunk;
   --landing.chunks;
-  if (call_.has_fixed_parameters() && call_.input.shape.devices > 1) {
+  if (!reduced_.empty()) {
+    add_reductions();
+  } else if (call_.has_fixed_parameters() && call_.input.shape.devices > 1) {
     add_round(round, chunk);
   } else {
     add_accumulations(call_.input.blocks.use(use).block, round);
@@ -87,24 +89,78 @@ ROUNDPIPE_INLINE void GradientSums::add_accumulation(BlockUseId use,
                                                      bool first,
                                                      Landing const& landing) {
   auto const& blocks = call_.input.blocks;
-  auto const block = blocks.use(use).block;
-  Action action;
+  auto action = make_sum(blocks.use(use).block, round);
   action.kind = ActionKind::accumulate_gradient;
   action.lane = {LaneKind::accumulate, DeviceId::none()};
-  action.round = round;
-  action.block = block;
   action.use = use;
   action.layer = blocks.use(use).layer;
   action.first = first;
-  auto const& summed = blocks.blocks[block.index()];
-  action.bytes = summed.master.bytes() + 2 * summed.host_gradient().bytes();
+  action.bytes += blocks.block_of(use).master.bytes();
   action.reads.push_back(landing.buffer.value());
-  action.writes.push_back(block_buffer(BufferKind::gradient, block));
   wait_for(action, landing.landed);
-  call_.wait_for_rules(action, {block, BlockEventKind::gradient_write});
-  auto const added = call_.graph.add(std::move(action));
-  call_.graph.publish({block, BlockEventKind::gradient_write}, added);
-  waiting_[landing.buffer->ring.index] = false;
+  add_sum(std::move(action));
+}
+
+ROUNDPIPE_INLINE std::vector<BlockId> GradientSums::blocks_as_completed() const {
+  auto const& blocks = call_.input.blocks;
+  std::vector<BlockId> order;
+  for (auto u = blocks.uses.size(); u-- > 0;) {
+    BlockUseId const use(u);
+    auto const& block = blocks.block_of(use);
+    if (block.sums_gradient && block.uses.front() == use) {
+      order.push_back(blocks.use(use).block);
+    }
+  }
+  return order;
+}
+
+ROUNDPIPE_INLINE void GradientSums::add_reductions() {
+  for (; reductions_ < reduced_.size() * call_.input.shape.rounds; ++reductions_) {
+    RoundId const round(reductions_ / reduced_.size());
+    auto const block = reduced_[reductions_ % reduced_.size()];
+    auto const& uses = call_.input.blocks.blocks[block.index()].uses;
+    if (!std::all_of(uses.begin(), uses.end(), [&](BlockUseId use) {
+          return landing(use, round).is_complete();
+        })) {
+      return;
+    }
+    add_reduction(block, round);
+  }
+}
+
+ROUNDPIPE_INLINE void GradientSums::add_reduction(BlockId block, RoundId round) {
+  auto const& summed = call_.input.blocks.blocks[block.index()];
+  auto action = make_sum(block, round);
+  action.kind = ActionKind::reduce_gradient;
+  action.lane = {LaneKind::reduce, DeviceId::none()};
+  action.layer = call_.input.blocks.use(summed.uses.front()).layer;
+  action.first = round.index() == 0;
+  auto const of_rank = summed.uses.size() * summed.master.bytes();
+  action.bytes += call_.input.ranks * of_rank;
+  action.received = (call_.input.ranks - 1) * of_rank;
+  for (auto const use : summed.uses) {
+    action.reads.push_back(landing(use, round).buffer.value());
+    wait_for(action, landing(use, round).landed);
+  }
+  add_sum(std::move(action));
+}
+
+ROUNDPIPE_INLINE Action GradientSums::make_sum(BlockId block, RoundId round) const {
+  Action action;
+  action.round = round;
+  action.block = block;
+  action.bytes = 2 * call_.input.blocks.blocks[block.index()].host_gradient().bytes();
+  action.writes.push_back(block_buffer(BufferKind::gradient, block));
+  return action;
+}
+
+ROUNDPIPE_INLINE void GradientSums::add_sum(Action action) {
+  BlockEvent const event{action.block, BlockEventKind::gradient_write};
+  call_.wait_for_rules(action, event);
+  for (auto const& landing : action.reads) {
+    waiting_[landing.ring.index] = false;
+  }
+  call_.graph.publish(event, call_.graph.add(std::move(action)));
 }
 
 }  // namespace detail

@@ -7,6 +7,7 @@
 
 #include <roundpipe/config.hpp>
 #include <roundpipe/core/id.hpp>
+#include <roundpipe/core/span.hpp>
 #include <roundpipe/runtime/execute/host_lane_work.hpp>
 #include <roundpipe/runtime/execute/run_state.hpp>
 #include <roundpipe/runtime/state/parameter_memory.hpp>
@@ -39,6 +40,8 @@ class GradientAccumulator final : public HostLaneWork {
   /// Adds what has landed for \p use in \p round to its block's gradient sum, or begins the sum
   /// with it.
   void accumulate(BlockUseId use, RoundId round, bool begins, std::uint64_t iteration);
+  /// Adds the gradient of \p block that \p bytes holds, or begins the sum with it.
+  void add(BlockId block, HostBytes bytes, bool begins, std::uint64_t iteration);
 
  private:
   [[nodiscard]] static bool sums_any(ParameterBlocks const& blocks);

@@ -20,6 +20,8 @@ namespace roundpipe {
 struct CallData {
   std::span<StageLayout const> stages;
   std::size_t micro_batches_per_round = 1;
+  std::size_t rank = 0;
+  std::size_t ranks = 1;                   ///< That share the call's batch, round by round in turn.
   std::vector<ShapedModel const*> shapes;  ///< By micro-batch of the call.
   std::vector<HostBytes> batch;            ///< Its tensors, as \c ShapedModel::batch lays them out.
   std::vector<HostBytes> losses;           ///< One double each.
@@ -32,6 +34,14 @@ struct CallData {
   double loss_scale = 1;        ///< Part of \c gradient_scale; of steps: the calls'.
   bool evaluating = false;
   bool begins_gradients = false;  ///< The first call of an iteration.
+
+  /// The number of micro-batch \p m of \p of_rank among those of all ranks.
+  [[nodiscard]] std::size_t number_of(std::size_t m, std::size_t of_rank) const noexcept {
+    auto const round = m / micro_batches_per_round * ranks + of_rank;
+    return round * micro_batches_per_round + m % micro_batches_per_round;
+  }
+  /// The same of this rank's.
+  [[nodiscard]] std::size_t number_of(std::size_t m) const noexcept { return number_of(m, rank); }
 };
 
 }  // namespace roundpipe

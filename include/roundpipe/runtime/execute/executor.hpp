@@ -173,7 +173,7 @@ class Executor {
   }
 
   /// Stops everything with \p error, unless another one came first.
-  void fail(std::exception_ptr error) noexcept { threads_.fail(std::move(error)); }
+  void fail(std::exception_ptr const& error) noexcept { threads_.fail(error); }
 
   /// Throws the error that has stopped the executor, if one has.
   void rethrow() const { threads_.rethrow(); }

@@ -9,12 +9,14 @@
 #include <roundpipe/runtime/execute/host_lane_traits.hpp>
 #include <roundpipe/runtime/execute/run_state.hpp>
 
+#include <exception>
+
 namespace roundpipe {
 
 /// \brief The work of one host lane.
 ///
-/// To add work (say: a reduction of gradients over several hosts), derive from this, let the step's
-/// graph give its actions to the lane, and name the work in \ref HostSide::lanes.
+/// To add work, derive from this, let a graph give its actions to the lane, and name the work in
+/// \ref HostSide::lanes.
 class HostLaneWork {
  public:
   /// \p lane says which lane it is, and how an executor treats it.
@@ -29,6 +31,10 @@ class HostLaneWork {
   /// Called once on the lane's thread when an error stops the lane before action \p id of \p run,
   /// or when the action has failed; reason: work that is half done may be better finished.
   virtual void abandon(RunState const& /*run*/, ActionId /*id*/) {}
+
+  /// Called once, on any thread, when \p error stops everything. Work that waits for what another
+  /// process does must not wait any longer.
+  virtual void interrupt(std::exception_ptr const& /*error*/) noexcept {}
 
  protected:
   HostLaneWork(HostLaneWork const&) = default;

@@ -15,6 +15,7 @@
 #include <roundpipe/runtime/execute/run_waits.hpp>
 
 #include <cstdint>
+#include <exception>
 
 namespace roundpipe {
 
@@ -51,6 +52,9 @@ class HostLaneWorker {
     times.end = RunClock::now();
     hosts_.finish(lane().kind, run.host_sequence(id));
   }
+
+  /// Lets the work wait for nobody, because of \p error. Any thread may call it.
+  void interrupt(std::exception_ptr const& error) noexcept { work_.interrupt(error); }
 
   /// Leaves out action \p id of \p run and all behind it, because of an error. What the work throws
   /// here is dropped: it comes after that error.

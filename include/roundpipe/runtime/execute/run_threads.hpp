@@ -144,11 +144,14 @@ class RunThreads {
   [[nodiscard]] bool has_failed() const noexcept { return error_.is_set(); }
 
   /// Stops everything with \p error, unless another one came first.
-  void fail(std::exception_ptr error) noexcept {
-    if (!error_.set(std::move(error))) {
+  void fail(std::exception_ptr const& error) noexcept {
+    if (!error_.set(error)) {
       return;
     }
     backend_.abort();
+    for (auto& worker : workers_) {
+      worker.interrupt(error);
+    }
     for_each_queue([](auto& queue) { queue.close(); });
     {
       std::lock_guard const lock(runs_mutex_);

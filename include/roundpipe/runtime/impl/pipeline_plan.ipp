@@ -27,11 +27,12 @@ ROUNDPIPE_INLINE PlanOptions plan_options(PipelineOptions const& options) {
           .offloaded_micro_batches = options.offloaded_micro_batches,
           .save_levels = options.save_levels,
           .levels_of_rounds = options.levels_of_rounds,
-          .overlaps_rounds = options.overlaps_rounds};
+          .overlaps_rounds = options.overlaps_rounds,
+          .ranks = options.ranks};
 }
 
 ROUNDPIPE_INLINE bool sums_gradients(PipelineOptions const& options) {
-  return options.rounds > 1 || options.calls_per_step > 1;
+  return options.rounds > 1 || options.calls_per_step > 1 || options.ranks > 1;
 }
 
 ROUNDPIPE_INLINE GradientScalerOptions scaler_options(PipelineOptions const& options) {

@@ -64,8 +64,10 @@ class ParameterMemory {
 
   /// Tensor \p t of the master copy that holds \p version.
   [[nodiscard]] HostArray master(BlockId block, std::size_t t, std::uint64_t version) const;
-  /// Tensor \p t of what has landed for \p use in \p round; its block's gradient is a sum.
-  [[nodiscard]] HostArray landed(BlockUseId use, RoundId round, std::size_t t) const;
+  /// Tensor \p t of a gradient of \p block that \p bytes holds as devices send it.
+  [[nodiscard]] HostArray sent(BlockId block, std::size_t t, HostBytes bytes) const {
+    return array(described(block).master, t, bytes);
+  }
   /// Tensor \p t of the gradient that the optimizer reads in step \p iteration.
   [[nodiscard]] HostArray gradient(BlockId block, std::size_t t, std::uint64_t iteration) const;
   /// Optimizer state \p s of tensor \p t.

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <roundpipe/concepts/partition_policy.hpp>
+#include <roundpipe/core/bytes.hpp>
 #include <roundpipe/core/error.hpp>
 #include <roundpipe/graph/action_graph.hpp>
 #include <roundpipe/graph/graph_sequence.hpp>
@@ -38,9 +39,15 @@ ROUNDPIPE_INLINE double ActionTimes::operator()(UnrolledAction const& unrolled) 
             "the costs of a simulation lack the optimizer step of a block");
     return costs_.step_s[action.block.index()];
   }
-  return costs_.host_bytes_per_second > 0
-             ? static_cast<double>(action.bytes) / costs_.host_bytes_per_second
-             : 0;
+  auto const at_rate = [](Bytes bytes, double bytes_per_second) {
+    return bytes_per_second > 0 ? static_cast<double>(bytes) / bytes_per_second : 0;
+  };
+  auto const seconds = at_rate(action.bytes, costs_.host_bytes_per_second);
+  if (action.kind != ActionKind::reduce_gradient) {
+    return seconds;
+  }
+  return seconds + at_rate(action.received, costs_.network_bytes_per_second) +
+         costs_.network_latency_s;
 }
 
 ROUNDPIPE_INLINE double ActionTimes::pass_seconds(UnrolledAction const& unrolled) {

@@ -57,7 +57,9 @@ TEST_CASE("threads finish the work that they received before they end") {
 TEST_CASE("the first error wins, and work that has not begun is dropped") {
   Running test;
   CHECK_FALSE(test.threads.succeeds([] { throw Error(Errc::unsupported, "first"); }));
+  CHECK(test.work.interruptions() == 3);  // each lane's work
   test.threads.fail(std::make_exception_ptr(Error(Errc::aborted, "second")));
+  CHECK(test.work.interruptions() == 3);
   test.hand();
   test.threads.start();
   test.threads.join();

@@ -40,7 +40,7 @@ TEST_CASE("gradients land where the optimizer reads them, unless they are summed
   HostParameters tied({.tied = true});
   auto const block = tied.blocks.uses[0].block;
   CHECK(tied.memory.landing(BlockUseId(0), RoundId(0), 1).data() ==
-        tied.memory.landed(BlockUseId(0), RoundId(0), 0).data);
+        tied.memory.sent(block, 0, tied.memory.landing(BlockUseId(0), RoundId(0), 1)).data);
   CHECK(tied.memory.landing(BlockUseId(0), RoundId(0), 1).data() !=
         tied.memory.gradient(block, 0, 1).data);
 }

@@ -5,6 +5,7 @@
 #include <roundpipe/core/convert.hpp>
 #include <roundpipe/core/dtype.hpp>
 #include <roundpipe/core/id.hpp>
+#include <roundpipe/core/span.hpp>
 #include <roundpipe/optim/stochastic_rounding.hpp>
 #include <roundpipe/runtime/actions/gradient_accumulator.hpp>
 #include <roundpipe/runtime/state/parameter_memory.hpp>
@@ -28,12 +29,18 @@ ROUNDPIPE_INLINE void GradientAccumulator::accumulate(BlockUseId use,
                                                       RoundId round,
                                                       bool begins,
                                                       std::uint64_t iteration) {
-  auto const block = memory_.blocks().use(use).block;
+  add(memory_.blocks().use(use).block, memory_.landing(use, round, iteration), begins, iteration);
+}
+
+ROUNDPIPE_INLINE void GradientAccumulator::add(BlockId block,
+                                               HostBytes bytes,
+                                               bool begins,
+                                               std::uint64_t iteration) {
   auto& addition = additions_[block.index()];
   addition = begins ? 0 : addition + 1;
   for (std::size_t t = 0; t < memory_.tensors(block); ++t) {
     auto const sum = memory_.gradient(block, t, iteration);
-    auto const landed = memory_.landed(use, round, t);
+    auto const landed = memory_.sent(block, t, bytes);
     auto const key = sum_rounding_key(seed_, iteration, block, t, addition);
     pool_.for_each_part(sum.size, host_work_grain, [&](std::size_t begin, std::size_t end) {
       auto const from = landed.part(begin, end);

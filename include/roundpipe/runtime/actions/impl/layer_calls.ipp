@@ -128,7 +128,7 @@ ROUNDPIPE_INLINE void LayerCalls::prepare(DeviceAction const& here, PreparedLaye
   layer.call.random = {call.seed,
                        call.number,
                        static_cast<std::uint32_t>(index),
-                       static_cast<std::uint32_t>(here.micro_batch()),
+                       static_cast<std::uint32_t>(call.number_of(here.micro_batch())),
                        0};
   layer.call.gradient_scale = call.gradient_scale;
   layer.call.evaluating = call.evaluating;

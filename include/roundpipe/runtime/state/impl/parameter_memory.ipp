@@ -56,12 +56,6 @@ ROUNDPIPE_INLINE HostArray ParameterMemory::master(BlockId block,
   return array(described(block).master, t, master(block, version));
 }
 
-ROUNDPIPE_INLINE HostArray ParameterMemory::landed(BlockUseId use,
-                                                   RoundId round,
-                                                   std::size_t t) const {
-  return array(blocks_.block_of(use).master, t, landings_[rings_.index(use, round)]);
-}
-
 ROUNDPIPE_INLINE HostArray ParameterMemory::gradient(BlockId block,
                                                      std::size_t t,
                                                      std::uint64_t iteration) const {

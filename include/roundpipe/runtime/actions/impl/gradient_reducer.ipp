@@ -1,0 +1,71 @@
+// SPDX-FileCopyrightText: 2026 The roundpipe authors
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#pragma once
+
+#include <roundpipe/concepts/process_group.hpp>
+#include <roundpipe/core/error.hpp>
+#include <roundpipe/core/id.hpp>
+#include <roundpipe/core/lane.hpp>
+#include <roundpipe/hosts/any_process_group.hpp>
+#include <roundpipe/memory/host_memory_plan.hpp>
+#include <roundpipe/runtime/actions/gradient_accumulator.hpp>
+#include <roundpipe/runtime/actions/gradient_reducer.hpp>
+#include <roundpipe/runtime/state/host_arena.hpp>
+#include <roundpipe/runtime/state/parameter_memory.hpp>
+
+#include <cstddef>
+#include <cstdint>
+#include <exception>
+#include <utility>
+
+namespace roundpipe {
+
+ROUNDPIPE_INLINE GradientReducer::GradientReducer(AnyProcessGroup group,
+                                                  ParameterMemory const& memory,
+                                                  GradientAccumulator& sums,
+                                                  TakeHostMemory const& take)
+    : HostLaneWork({LaneKind::reduce}),
+      group_(std::move(group)),
+      memory_(memory),
+      sums_(sums),
+      gathered_(take(gathered_gradient_bytes(memory.blocks(), group_.size()))) {}
+
+ROUNDPIPE_INLINE void GradientReducer::run(RunState const& run, ActionId id) {
+  auto const& action = run.program()[id];
+  auto const& call = run.call();
+  reduce(action.block, action.round, action.first && call.begins_gradients, call.iteration);
+}
+
+ROUNDPIPE_INLINE void GradientReducer::interrupt(std::exception_ptr const& error) noexcept {
+  try {
+    try {
+      std::rethrow_exception(error);
+    } catch (...) {
+      group_.abort(current_error("").message());
+    }
+  } catch (...) {  // NOLINT(bugprone-empty-catch): no memory for the reason; the process ends
+  }
+}
+
+ROUNDPIPE_INLINE void GradientReducer::reduce(BlockId block,
+                                              RoundId round,
+                                              bool begins,
+                                              std::uint64_t iteration) {
+  auto const& described = memory_.blocks().blocks[block.index()];
+  auto const bytes = described.master.bytes();
+  auto const ranks = group_.size();
+  auto const of_use = [&](std::size_t u) {
+    return gathered_.subspan(u * ranks * bytes, ranks * bytes);
+  };
+  for (std::size_t u = 0; u < described.uses.size(); ++u) {
+    auto const landed = memory_.landing(described.uses[u], round, iteration).first(bytes);
+    group_.gather(GroupChannel::gradients, landed, of_use(u));
+  }
+  for (std::size_t r = 0; r < ranks; ++r) {
+    for (std::size_t u = 0; u < described.uses.size(); ++u) {
+      sums_.add(block, of_use(u).subspan(r * bytes, bytes), begins && r == 0 && u == 0, iteration);
+    }
+  }
+}
+
+}  // namespace roundpipe

@@ -1,0 +1,53 @@
+# cmake [-DPROGRAM=<train_text>] -DMPIEXEC=<mpirun> -DFLAG=<-n> -P train_text_ranks.cmake
+# train_text under mpirun: ranks share the batch and end with the weights and losses of one process
+# with the rounds of all; rank 0 alone prints and writes; what ranks cannot do is refused.
+cmake_minimum_required(VERSION 3.25)
+include("${CMAKE_CURRENT_LIST_DIR}/../support/program.cmake")
+use_program(train_text train_text_ranks)
+include("${CMAKE_CURRENT_LIST_DIR}/../support/mpi.cmake")
+use_mpi()
+string(REPEAT "It was the best of times, it was the worst of times; " 60 text)
+file(WRITE "${WORK_DIR}/text" "${text}")
+set(training --data ${WORK_DIR}/text --quiet --seconds 0 --steps 5 --hidden 16 --heads 2 --kv-heads 1
+  --context 16 --layers 2 --batch 12 --micro-batches 2 --devices 2)
+
+# Sets `report` to the report of a run by so many ranks.
+function(train ranks)
+  set(json "${WORK_DIR}/report.json")
+  file(REMOVE "${json}")
+  run(${ranks} ${training} --json ${json} ${ARGN})
+  if(NOT status EQUAL 0 OR NOT out STREQUAL "")
+    message(FATAL_ERROR "${ranks} ranks, ${ARGN}: ended with ${status}:\n${out}")
+  endif()
+  file(READ "${json}" report)
+  set(report "${report}" PARENT_SCOPE)
+endfunction()
+
+foreach(mix "" "--dropout;0.1" "--precision;bf16;--master;bf16" "--sync;--clip;0.01")
+  train(1 --rounds 6 ${mix})
+  set(alone "${report}")
+  foreach(ranks 2 3)
+    math(EXPR rounds "6 / ${ranks}")
+    train(${ranks} --rounds ${rounds} ${mix})
+    foreach(key losses weights_digest validation_nats_per_byte)
+      string(JSON wanted GET "${alone}" ${key})
+      string(JSON found GET "${report}" ${key})
+      if(NOT wanted STREQUAL found)
+        message(SEND_ERROR "${mix}, ${ranks} ranks: ${key} is ${found}, alone ${wanted}")
+      endif()
+    endforeach()
+  endforeach()
+endforeach()
+
+foreach(refused "--rounds;2" "--serial" "--auto")
+  run(2 ${training} ${refused})
+  if(status EQUAL 0 OR NOT out MATCHES "--micro-batches times --rounds times the number of ranks|are for one process")
+    message(SEND_ERROR "2 ranks, ${refused}: ended with ${status}:\n${out}")
+  endif()
+endforeach()
+
+# The time of rank 0 ends all.
+run(2 ${training} --rounds 3 --steps 1000000 --seconds 1)
+if(NOT status EQUAL 0)
+  message(SEND_ERROR "2 ranks for a second: ended with ${status}:\n${out}")
+endif()

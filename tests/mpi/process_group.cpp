@@ -1,0 +1,70 @@
+// SPDX-FileCopyrightText: 2026 The roundpipe authors
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+
+/// \file
+/// \brief The conformance test of process groups for MPI. Without an argument all ranks must agree;
+/// with "abort", "kill" or "throw" the last rank ends all others: by abort(), by dying, or by an
+/// exception that leaves the scope of its group. They wait for it in vain.
+
+#include <roundpipe/concepts/process_group.hpp>
+
+#include <roundpipe/mpi/mpi_group.hpp>
+#include <support/group_conformance.hpp>
+
+#include <cerrno>
+#include <csignal>
+#include <cstddef>
+#include <cstdio>
+#include <cstdlib>
+#include <exception>
+#include <stdexcept>
+#include <string>
+#include <string_view>
+
+namespace {
+
+using namespace roundpipe;
+
+/// Waits until the last rank ends the group. \returns the exit status.
+int run_into_end(MpiGroup& group, std::string_view how) {
+  group.barrier(GroupChannel::control);
+  if (group.rank() + 1 == group.size()) {
+    if (how == "kill") {
+      std::raise(SIGKILL);
+    }
+    if (how == "throw") {
+      throw std::runtime_error("no more");
+    }
+    group.abort("no more");
+  }
+  auto const end = test::end_of([&] { group.barrier(GroupChannel::gradients); });
+  std::printf("rank %zu: %s\n", group.rank(), end.c_str());
+  std::fflush(stdout);
+  return 3;
+}
+
+int run(std::string_view how) {
+  MpiGroup group({.piece_bytes = how.empty() ? 100 : mpi::piece_bytes});
+  if (!how.empty()) {
+    return run_into_end(group, how);
+  }
+  auto const wrong = test::GroupConformance(group).run(6);
+  for (auto const& each : wrong) {
+    std::printf("%s\n", each.c_str());
+  }
+  if (wrong.empty()) {
+    std::printf("rank %zu of %zu agrees\n", group.rank(), group.size());
+  }
+  return wrong.empty() ? 0 : 1;
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  try {
+    return run(argc > 1 ? argv[1] : "");
+  } catch (std::exception const& error) {
+    std::printf("%s\n", error.what());
+    return 2;
+  }
+}

@@ -1,0 +1,179 @@
+// SPDX-FileCopyrightText: 2026 The roundpipe authors
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#include <roundpipe/backend/host_backend.hpp>
+#include <roundpipe/core/error.hpp>
+#include <roundpipe/hosts/loopback_group.hpp>
+#include <roundpipe/runtime/serial/serial_trainer.hpp>
+#include <support/any_optimizer.hpp>
+#include <support/pipeline_runs.hpp>
+#include <support/property.hpp>
+#include <support/rank_trainings.hpp>
+#include <support/toy_model.hpp>
+
+#include <doctest/doctest.h>
+#include <rapidcheck.h>
+
+#include <chrono>
+#include <cstddef>
+#include <cstdlib>
+#include <exception>
+#include <functional>
+#include <string>
+#include <thread>
+#include <vector>
+
+namespace ranks_equal_serial_test {
+namespace {
+
+using namespace roundpipe;
+using namespace roundpipe::test;
+
+/// Calls \p f with each rank's group, each on a thread of its own, and returns what that throws. A
+/// rank that throws ends the group.
+std::vector<std::string> on_ranks(LoopbackNetwork& network,
+                                  std::function<void(LoopbackGroup&)> const& f) {
+  std::vector<std::string> errors(network.size());
+  std::vector<std::thread> threads;
+  for (std::size_t r = 0; r < network.size(); ++r) {
+    threads.emplace_back([&, r] {
+      LoopbackGroup group(network, r);
+      try {
+        f(group);
+      } catch (std::exception const& error) {
+        errors[r] = error.what();
+        group.abort(error.what());
+      }
+    });
+  }
+  for (auto& thread : threads) {
+    thread.join();
+  }
+  return errors;
+}
+
+/// The property: every rank trains as one process with the rounds of all ranks.
+void check_equal(RankMix const& mix) {
+  auto const expected = serial_outcome(mix);
+  LoopbackNetwork network(
+      mix.ranks,
+      {.seed = mix.seed, .longest_delay = std::chrono::microseconds(mix.delays ? 400 : 0)});
+  std::vector<RankOutcome> outcomes(mix.ranks);
+  auto const errors = on_ranks(
+      network, [&](LoopbackGroup& group) { outcomes[group.rank()] = rank_outcome(mix, group); });
+  for (std::size_t r = 0; r < mix.ranks; ++r) {
+    RC_ASSERT(errors[r] == "");
+    RC_ASSERT(outcomes[r].losses == expected.losses);
+    RC_ASSERT(outcomes[r].digests == expected.digests);
+    RC_ASSERT(outcomes[r].skipped == expected.skipped);
+  }
+  RC_TAG(mix.ranks, mix.staleness == 0 ? "sync" : "staleness 1", mix.rounds > 1);
+}
+
+}  // namespace
+
+TEST_CASE("ranks train as one process with all their rounds does, bit for bit") {
+  auto params = rc::detail::configuration().testParams;
+  auto const* const cases = std::getenv("ROUNDPIPE_TEST_CASES");
+  params.maxSuccess = cases == nullptr ? 60 : std::atoi(cases);
+  check_property([] { check_equal(any_rank_mix(any_number)); }, params);
+}
+
+TEST_CASE("a training goes on from a rank's state with another number of ranks") {
+  RankMix const two{.ranks = 2, .rounds = 3, .clips = true, .adam = true, .tied = true, .seed = 5};
+  auto three = two;
+  three.ranks = 3;
+  three.rounds = 2;
+  SerialTrainer serial{
+      rank_model(two), AnyOptimizer(two.adam), serial_options(rank_options(two), two.staleness)};
+  auto const first = outcome_of(two, serial, 0);
+  auto const then = outcome_of(three, serial, 0);
+
+  std::vector<RankOutcome> outcomes(3);
+  LoopbackNetwork network_of_two(2);
+  auto const errors = on_ranks(network_of_two, [&](LoopbackGroup& group) {
+    HostBackend backend(host_devices(2));
+    RankPipeline pipeline(rank_model(two),
+                          AnyOptimizer(two.adam),
+                          backend,
+                          rank_options(two),
+                          rank_policies(two, group));
+    CHECK(outcome_of(two, pipeline, group.rank()) == first);
+    if (group.rank() > 0) {
+      return;
+    }
+    auto const state = pipeline.state();  // views of this pipeline
+    LoopbackNetwork network_of_three(3);
+    auto const later = on_ranks(network_of_three, [&](LoopbackGroup& next) {
+      HostBackend other(host_devices(1 + next.rank()));
+      RankPipeline resumed(rank_model(three),
+                           AnyOptimizer(three.adam),
+                           other,
+                           rank_options(three),
+                           rank_policies(three, next));
+      resumed.restore(state);
+      outcomes[next.rank()] = outcome_of(three, resumed, next.rank());
+    });
+    CHECK(later == std::vector<std::string>(3));
+  });
+  CHECK(errors == std::vector<std::string>(2));
+  for (auto const& outcome : outcomes) {
+    CHECK(outcome == then);
+  }
+}
+
+TEST_CASE("a rank that fails ends the training of all, and names itself and the cause") {
+  RankMix const mix{.ranks = 3, .steps = 6};
+  LoopbackNetwork network(3, {.fault = LoopbackFault{.rank = 1, .operation = 9}});
+  auto const errors = on_ranks(network, [&](LoopbackGroup& group) {
+    HostBackend backend(host_devices(1 + group.rank()));
+    RankPipeline pipeline(
+        rank_model(mix), AnyOptimizer(true), backend, rank_options(mix), rank_policies(mix, group));
+    try {
+      (void)outcome_of(mix, pipeline, 0);
+    } catch (Error const&) {
+      try {
+        pipeline.recover();
+      } catch (Error const& error) {
+        CHECK(error.code() == Errc::aborted);  // no rank can go on alone
+        CHECK(error.message().find("rank 1 has ended the group: reduce gradient") == 0);
+      }
+      throw;
+    }
+  });
+  CHECK(errors[1].find("reduce gradient") == 0);
+  CHECK(errors[1].find("operation 9 of rank 1 fails") != std::string::npos);
+  for (auto const r : {0, 2}) {
+    CHECK(errors[static_cast<std::size_t>(r)].find("rank 1 has ended the group") !=
+          std::string::npos);
+  }
+}
+
+TEST_CASE("ranks that would not train the same say what differs before they begin") {
+  LoopbackNetwork network(2);
+  auto const errors = on_ranks(network, [&](LoopbackGroup& group) {
+    RankMix const mix{.seed = group.rank()};
+    HostBackend backend(host_devices(1));
+    RankPipeline const pipeline(
+        rank_model(mix), AnyOptimizer(true), backend, rank_options(mix), rank_policies(mix, group));
+  });
+  for (auto const& error : errors) {
+    CHECK(error.find("seed is 1 on rank 1 and 0 on rank 0") != std::string::npos);
+  }
+}
+
+TEST_CASE("a batch is that of all ranks") {
+  RankMix const mix{.micro_batches_per_round = 2, .rounds = 3};
+  LoopbackNetwork network(2);
+  auto const errors = on_ranks(network, [&](LoopbackGroup& group) {
+    HostBackend backend(host_devices(1));
+    RankPipeline pipeline(
+        rank_model(mix), AnyOptimizer(true), backend, rank_options(mix), rank_policies(mix, group));
+    ToyData const data(6, {2, 3}, 1);
+    (void)pipeline.forward_backward(data.batch());
+  });
+  for (auto const& error : errors) {
+    CHECK(error.find("the batch has 6 micro-batches; the pipeline runs 12 a call") == 0);
+  }
+}
+
+}  // namespace ranks_equal_serial_test
