@@ -51,6 +51,6 @@ for options, prompt in (([], "A pipeline"), (["--adapter", folder + "/lora"], "O
 END
 
 if [ -n "${FIGURES:-}" ]; then
-  cp "$folder/full/loss.svg" "$FIGURES/learn_docs.svg"
-  cp "$folder/lora/loss.svg" "$FIGURES/learn_docs_lora.svg"
+  cp "$folder/full/loss.svg" "$FIGURES/all_weights.svg"
+  cp "$folder/lora/loss.svg" "$FIGURES/adapters.svg"
 fi
