@@ -10,7 +10,7 @@
 #   examples/learn_docs.sh [FOLDER]
 #
 # FOLDER (learn_docs) must not exist. BUILD (build) is the build folder, PYTHON (python3) has the
-# package tokenizers. With FIGURES=docs/figures the curves of the losses go there.
+# package tokenizers. With FIGURES=docs/figures/learning the curves of the losses go there.
 set -eu
 root=$(cd "$(dirname "$0")/.." && pwd)
 programs=$(cd "${BUILD:-$root/build}/examples" && pwd)
