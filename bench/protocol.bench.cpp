@@ -24,9 +24,9 @@
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
-#include <thread>
 #include <vector>
 
+#include "support/busy_host.hpp"
 #include "support/large.hpp"
 #include "support/timed_layer.hpp"
 
@@ -35,15 +35,6 @@ namespace {
 using namespace roundpipe;
 using namespace roundpipe::bench;
 using Clock = std::chrono::steady_clock;
-
-struct Busy {
-  static void spend(HostStream& stream, std::chrono::microseconds duration) {
-    stream.launch([duration] { std::this_thread::sleep_for(duration); });
-  }
-  static void write(HostStream& stream, DeviceSpan<double> place, double value) {
-    stream.launch([place, value] { *place.device_pointer() = value; });
-  }
-};
 
 constexpr std::size_t device_count = 2;
 constexpr std::size_t micro_batches = 4;

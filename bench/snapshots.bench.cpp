@@ -29,9 +29,9 @@
 #include <cstdint>
 #include <filesystem>
 #include <string>
-#include <thread>
 #include <unistd.h>
 
+#include "support/busy_host.hpp"
 #include "support/large.hpp"
 #include "support/timed_layer.hpp"
 
@@ -40,15 +40,6 @@ namespace {
 using namespace roundpipe;
 using namespace roundpipe::bench;
 using Clock = std::chrono::steady_clock;
-
-struct Busy {
-  static void spend(HostStream& stream, std::chrono::microseconds duration) {
-    stream.launch([duration] { std::this_thread::sleep_for(duration); });
-  }
-  static void write(HostStream& stream, DeviceSpan<double> place, double value) {
-    stream.launch([place, value] { *place.device_pointer() = value; });
-  }
-};
 
 double seconds_since(Clock::time_point begin) {
   return std::chrono::duration<double>(Clock::now() - begin).count();

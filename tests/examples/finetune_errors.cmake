@@ -10,20 +10,11 @@ cmake_path(REPLACE_FILENAME PROGRAM make_tiny_checkpoint OUTPUT_VARIABLE make)
 cmake_path(REPLACE_FILENAME PROGRAM generate OUTPUT_VARIABLE generate)
 set(finetune "${PROGRAM}")
 
-function(run)
-  execute_process(COMMAND ${ARGN} WORKING_DIRECTORY "${WORK_DIR}"
-    RESULT_VARIABLE status OUTPUT_VARIABLE out ERROR_VARIABLE out)
-  if(NOT status EQUAL 0)
-    list(JOIN ARGN " " command)
-    message(FATAL_ERROR "${command}\nended with ${status}:\n${out}")
-  endif()
-endfunction()
-
 # The folder in/`name`: the tiny checkpoint, or the one in in/`from`, with `find` in `file` replaced.
 function(damage name from file find replace)
   file(REMOVE_RECURSE "${WORK_DIR}/in/${name}")
   file(COPY "${WORK_DIR}/in/${from}/" DESTINATION "${WORK_DIR}/in/${name}")
-  run(sed -i "s/${find}/${replace}/" "in/${name}/${file}")
+  run_in_work_dir(sed -i "s/${find}/${replace}/" "in/${name}/${file}")
   file(SHA256 "${WORK_DIR}/in/${name}/${file}" damaged)
   file(SHA256 "${WORK_DIR}/in/${from}/${file}" whole)
   if(damaged STREQUAL whole)
@@ -31,14 +22,14 @@ function(damage name from file find replace)
   endif()
 endfunction()
 
-run("${make}" --output in/tiny --hidden 32 --context 64)
-run("${make}" --output in/wide --hidden 64 --context 64)
-run("${make}" --output in/tiny_2 --hidden 32 --context 64 --seed 2)
-run("${make}" --output in/shards --hidden 32 --context 64 --file-bytes 30KiB)
+run_in_work_dir("${make}" --output in/tiny --hidden 32 --context 64)
+run_in_work_dir("${make}" --output in/wide --hidden 64 --context 64)
+run_in_work_dir("${make}" --output in/tiny_2 --hidden 32 --context 64 --seed 2)
+run_in_work_dir("${make}" --output in/shards --hidden 32 --context 64 --file-bytes 30KiB)
 file(WRITE "${WORK_DIR}/in/data" "{\"input_ids\": [1, 2, 3, 4, 5, 6, 7, 8]}\n")
 file(WRITE "${WORK_DIR}/in/large" "{\"input_ids\": [1, 2, 3]}\n{\"input_ids\": [3, 256, 1]}\n")
 file(WRITE "${WORK_DIR}/in/masked" "{\"input_ids\": [1, 2], \"labels\": [-100, -100]}\n")
-run("${PROGRAM}" --model in/tiny --data in/data --steps 2 --lora 2 --output in/adapter --save-every 1
+run_in_work_dir("${PROGRAM}" --model in/tiny --data in/data --steps 2 --lora 2 --output in/adapter --save-every 1
   --context 4)
 
 set(small --data in/data --output out/new --steps 2 --context 4)

@@ -14,3 +14,13 @@ macro(use_program name folder)
   file(REMOVE_RECURSE "${WORK_DIR}")
   file(MAKE_DIRECTORY "${WORK_DIR}")
 endmacro()
+
+# Runs a command in WORK_DIR, which must succeed. Prints its output if it does not.
+function(run_in_work_dir)
+  execute_process(COMMAND ${ARGN} WORKING_DIRECTORY "${WORK_DIR}"
+    RESULT_VARIABLE status OUTPUT_VARIABLE out ERROR_VARIABLE out)
+  if(NOT status EQUAL 0)
+    list(JOIN ARGN " " command)
+    message(FATAL_ERROR "${command}\nended with ${status}:\n${out}")
+  endif()
+endfunction()

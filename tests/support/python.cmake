@@ -1,3 +1,5 @@
+include("${CMAKE_CURRENT_LIST_DIR}/program.cmake")
+
 # use_python(<module>...) skips the test unless PYTHON, an interpreter, has all modules. Sets
 #   WORK_DIR  to a folder of the test's name in the current folder, which is then empty
 macro(use_python)
@@ -17,13 +19,3 @@ macro(use_python)
   file(REMOVE_RECURSE "${WORK_DIR}")
   file(MAKE_DIRECTORY "${WORK_DIR}")
 endmacro()
-
-# Runs a command in WORK_DIR, which must succeed. Prints its output if it does not.
-function(run_in_work_dir)
-  execute_process(COMMAND ${ARGN} WORKING_DIRECTORY "${WORK_DIR}"
-    RESULT_VARIABLE status OUTPUT_VARIABLE out ERROR_VARIABLE out)
-  if(NOT status EQUAL 0)
-    list(JOIN ARGN " " command)
-    message(FATAL_ERROR "${command}\nended with ${status}:\n${out}")
-  endif()
-endfunction()
