@@ -22,13 +22,16 @@ namespace roundpipe {
 
 /// \brief The host's rings of checkpoints, boundary gradients and offloaded saves.
 ///
-/// Boundaries between stages, and gradients of boundaries, are small: what a layer makes of a
-/// micro-batch has a ring of two entries, and one round's are written while the round before is
-/// read. Where every boundary is a checkpoint, and of saves, there is too much for that. These have
-/// rings of one entry, which go from hand to hand: a forward stage takes those whose content the
-/// backward stages of the round before, as far as they have run by then, read last. Rings of one
-/// size are given away in the order in which they became free. So the host holds what is alive at
-/// once: one round, or with rounds that overlap, one round and a turn.
+/// Boundaries between stages are small: what a layer makes of a micro-batch has a ring of two
+/// entries, and one round's are written while the round before is read. Where every boundary is a
+/// checkpoint, and of saves, there is too much for that. These have rings of one entry, which go
+/// from hand to hand: a forward stage takes those whose content the backward stages of the round
+/// before, as far as they have run by then, read last. Rings of one size are given away in the
+/// order in which they became free. So the host holds what is alive at once: one round, or with
+/// rounds that overlap, one round and a turn.
+///
+/// A gradient of a boundary is read by the next backward stage alone. All those of a micro-batch
+/// share a ring of two entries: a stage writes one while it reads the other.
 class HostRings {
  public:
   static constexpr std::array kinds{
@@ -48,7 +51,7 @@ class HostRings {
                           std::size_t layer,
                           MicroBatchId micro,
                           RoundId round) const;
-  /// The layer that made what \p ring holds in \p round.
+  /// The layer that made what \p ring, of checkpoints or saves, holds in \p round.
   /// \throws Error (invalid_argument) when the ring holds nothing then.
   [[nodiscard]] std::size_t layer_of(Ring const& ring, RoundId round) const;
 
@@ -96,8 +99,10 @@ class HostRings {
   /// Says that \p maker has ring \p ring.
   static void give(RoundRings& round, std::size_t maker, std::size_t ring);
 
-  /// Gives what \p layer makes of each micro-batch a ring of its own.
-  void keep_apart(BufferKind kind, std::size_t layer, Bytes bytes);
+  /// Gives the checkpoint that \p layer makes of each micro-batch a ring of its own.
+  void keep_apart(std::size_t layer, Bytes bytes);
+  /// Gives the gradients of the boundary behind \p layer the rings of all boundaries' gradients.
+  void take_turns(std::size_t layer, Bytes bytes);
   /// Gives rings of \p kind from hand to hand.
   /// \param handed By forward stage.
   void hand_on(BufferKind kind,

@@ -168,7 +168,15 @@ struct CallContext {
   [[nodiscard]] ActionId last_down(SlotId id, std::size_t w) const;
 
  private:
-  std::map<Ring, std::vector<RoundId>> written_rounds_;  // of the host's rings, by acquisition
+  /// What an entry of a ring of the host's holds: what a layer made in a round.
+  struct Written {
+    std::size_t layer = 0;
+    RoundId round;
+
+    friend constexpr bool operator==(Written const&, Written const&) noexcept = default;
+  };
+
+  std::map<Ring, std::vector<Written>> written_;  // of the host's rings, by acquisition
 };
 
 /// For each stage of \p call: its chunks of those uses that \p wanted(stage, place) takes.

@@ -72,27 +72,56 @@ std::size_t ring_of(
   return rings.ring(kind, layer, MicroBatchId(m), RoundId(round)).index;
 }
 
+template <class F>
+bool refused(F const& f) {
+  return error_of(f).code() == Errc::invalid_argument;
+}
+
 }  // namespace
 
-TEST_CASE("boundaries between stages, and all gradients, have two entries apart") {
+TEST_CASE("boundaries between stages have two entries apart") {
   Planned const plan{WorkingSet{}};
-  for (auto const kind : {BufferKind::checkpoint, BufferKind::boundary_gradient}) {
-    CHECK(plan.rings.entries(kind) == 2);
-    CHECK(plan.rings.entry_bytes(kind).size() == 4 * micro_batches);
-    std::set<std::size_t> used;
-    for (std::size_t boundary = 1; boundary < 8; boundary += 2) {
-      for (std::size_t m = 0; m < micro_batches; ++m) {
-        auto const ring = plan.rings.ring(kind, boundary, MicroBatchId(m), RoundId(0));
-        CHECK(ring == plan.rings.ring(kind, boundary, MicroBatchId(m), RoundId(4)));
-        CHECK(plan.rings.layer_of(ring, RoundId(3)) == boundary);
-        used.insert(ring.index);
-      }
+  auto const kind = BufferKind::checkpoint;
+  CHECK(plan.rings.entries(kind) == 2);
+  CHECK(plan.rings.entry_bytes(kind).size() == 4 * micro_batches);
+  std::set<std::size_t> used;
+  for (std::size_t boundary = 1; boundary < 8; boundary += 2) {
+    for (std::size_t m = 0; m < micro_batches; ++m) {
+      auto const ring = plan.rings.ring(kind, boundary, MicroBatchId(m), RoundId(0));
+      CHECK(ring == plan.rings.ring(kind, boundary, MicroBatchId(m), RoundId(4)));
+      CHECK(plan.rings.layer_of(ring, RoundId(3)) == boundary);
+      used.insert(ring.index);
     }
-    CHECK(used.size() == 4 * micro_batches);
   }
+  CHECK(used.size() == 4 * micro_batches);
   auto const boundary = align_up(plan.model.layers[1].boundary.bytes());
-  CHECK(plan.rings.bytes(BufferKind::checkpoint) == 2 * 4 * micro_batches * boundary);
+  CHECK(plan.rings.bytes(kind) == 2 * 4 * micro_batches * boundary);
   CHECK(plan.rings.bytes(BufferKind::offloaded_saves) == 0);
+}
+
+TEST_CASE("the gradients of all boundaries of a micro-batch share two entries") {
+  Planned const plan{WorkingSet{}};
+  auto const kind = BufferKind::boundary_gradient;
+  CHECK(plan.rings.entries(kind) == 2);
+  for (std::size_t boundary = 1; boundary < 8; boundary += 2) {
+    for (std::size_t m = 0; m < micro_batches; ++m) {
+      CHECK(ring_of(plan.rings, kind, boundary, m, 4) == m);
+    }
+  }
+  auto const most = align_up(plan.model.layers[1].boundary.bytes());
+  CHECK(plan.rings.bytes(kind) == 2 * micro_batches * most);
+  CHECK(refused([&] { (void)plan.rings.layer_of({kind, DeviceId::none(), 0}, RoundId(0)); }));
+  CHECK(refused([&] { (void)ring_of(plan.rings, kind, 0, 0, 0); }));  // within a stage
+
+  std::vector<StageLayout> unequal;
+  for (std::size_t const i : {2, 1, 0}) {
+    StageLayout stage{.kind = StageKind::backward, .range = {i, 1}, .layers = {LayerPlaces{}}};
+    if (i > 0) {  // the larger gradient comes first
+      stage.layers.front().input_gradient = Place{Area::activations_out, 0, 512 * i};
+    }
+    unequal.push_back(std::move(stage));
+  }
+  CHECK(HostRings(unequal, 1, 1).bytes(kind) == 2 * 1024);
 }
 
 TEST_CASE("no ring holds two things at once, and the host holds no more than what is alive") {
@@ -164,7 +193,6 @@ TEST_CASE("rings of saves differ by size, and a first round that keeps less take
   Planned const plan(set);
   auto const kind = BufferKind::offloaded_saves;
   CHECK(plan.rings.entry_bytes(kind)[ring_of(plan.rings, kind, 1, 1, 0)] == levels[2]);
-  auto const refused = [](auto const& f) { return error_of(f).code() == Errc::invalid_argument; };
   CHECK(refused([&] { (void)ring_of(plan.rings, kind, 1, 0, 0); }));
   CHECK(refused([&] { (void)ring_of(plan.rings, kind, 7, 0, 1); }));
   CHECK(refused([&] { (void)ring_of(plan.rings, kind, 1, 0, rounds); }));

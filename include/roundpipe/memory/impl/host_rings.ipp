@@ -42,7 +42,7 @@ ROUNDPIPE_INLINE HostRings::HostRings(std::span<StageLayout const> stages,
                 shape.backward_stages++);
     if (auto const& gradient = stage.layers.front().input_gradient;
         gradient.area == Area::activations_out) {
-      keep_apart(BufferKind::boundary_gradient, stage.range.first - 1, gradient.bytes);
+      take_turns(stage.range.first - 1, gradient.bytes);
     }
   }
   std::vector<std::vector<Handed>> checkpoints(shape.forward_stages);
@@ -53,7 +53,7 @@ ROUNDPIPE_INLINE HostRings::HostRings(std::span<StageLayout const> stages,
     shape.overlaps_rounds = set.overlaps_rounds();
     for (auto const& kept : stage.kept) {
       if (set.checkpoints() == Checkpoints::stages) {
-        keep_apart(BufferKind::checkpoint, kept.boundary, kept.place.bytes);
+        keep_apart(kept.boundary, kept.place.bytes);
         continue;
       }
       for (std::size_t m = 0; m < micro_batches_per_round; ++m) {
@@ -122,12 +122,24 @@ ROUNDPIPE_INLINE void HostRings::give(RoundRings& round, std::size_t maker, std:
   round.makers[ring] = maker;
 }
 
-ROUNDPIPE_INLINE void HostRings::keep_apart(BufferKind kind, std::size_t layer, Bytes bytes) {
-  auto& pool = pools_.at(kind);
+ROUNDPIPE_INLINE void HostRings::keep_apart(std::size_t layer, Bytes bytes) {
+  auto& pool = pools_.at(BufferKind::checkpoint);
   pool.rounds.resize(1);
   for (std::size_t m = 0; m < micro_batches_; ++m) {
     give(pool.rounds.front(), maker(layer, m), pool.bytes.size());
     pool.bytes.push_back(bytes);
+  }
+}
+
+ROUNDPIPE_INLINE void HostRings::take_turns(std::size_t layer, Bytes bytes) {
+  auto& pool = pools_.at(BufferKind::boundary_gradient);
+  pool.rounds.resize(1);
+  pool.bytes.resize(micro_batches_, 0);
+  auto& rings = pool.rounds.front().rings;
+  rings.resize(std::max(rings.size(), maker(layer + 1, 0)), none);
+  for (std::size_t m = 0; m < micro_batches_; ++m) {
+    rings[maker(layer, m)] = m;
+    pool.bytes[m] = std::max(pool.bytes[m], bytes);
   }
 }
 

@@ -65,16 +65,18 @@ ROUNDPIPE_INLINE Buffer CallContext::write_host(Action& action,
                                                 std::size_t layer) {
   auto const ring = input.rings.ring(kind, layer, action.micro_batch, action.round);
   auto const buffer = graph.acquire(ring, input.rings.entries(kind), action);
-  auto& rounds = written_rounds_[ring];
-  if (!rounds.empty() && rounds.back() >= action.round) {
+  auto& written = written_[ring];
+  auto const before = std::find_if(
+      written.rbegin(), written.rend(), [&](Written const& each) { return each.layer == layer; });
+  if (before != written.rend() && before->round >= action.round) {
     throw broken_rule("Schedule::tasks",
                       4,
                       "stage " + std::to_string(action.stage.value()) + " runs round " +
                           std::to_string(action.round.value()) + " after round " +
-                          std::to_string(rounds.back().value()),
+                          std::to_string(before->round.value()),
                       Errc::unsupported);
   }
-  rounds.push_back(action.round);
+  written.push_back({layer, action.round});
   action.writes.push_back(buffer);
   return buffer;
 }
@@ -83,15 +85,17 @@ ROUNDPIPE_INLINE Buffer CallContext::read_host(Action& action,
                                                BufferKind kind,
                                                std::size_t layer) const {
   auto const ring = input.rings.ring(kind, layer, action.micro_batch, action.round);
-  auto const& rounds = written_rounds_.at(ring);
-  auto const written = std::find(rounds.begin(), rounds.end(), action.round);
-  Buffer const buffer{ring, static_cast<std::size_t>(written - rounds.begin())};
-  if (graph.acquisitions(buffer.ring) > buffer.sequence + input.rings.entries(kind)) {
+  auto const& written = written_.at(ring);
+  auto const found = std::find(written.begin(), written.end(), Written{layer, action.round});
+  Buffer const buffer{ring, static_cast<std::size_t>(found - written.begin())};
+  auto const overwritten_by = buffer.sequence + input.rings.entries(kind);
+  if (overwritten_by < written.size()) {
     throw broken_rule("Schedule::tasks",
                       4,
                       "stage " + std::to_string(action.stage.value()) + " reads what round " +
                           std::to_string(action.round.value()) + " keeps on the host when round " +
-                          std::to_string(rounds.back().value()) + " has overwritten it",
+                          std::to_string(written[overwritten_by].round.value()) +
+                          " has overwritten it",
                       Errc::unsupported);
   }
   action.reads.push_back(buffer);
