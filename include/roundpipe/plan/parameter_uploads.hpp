@@ -19,7 +19,8 @@
 namespace roundpipe::detail {
 
 /// Adds the chunks of slots' parameters: with two entries on the device, in the windows of the slot
-/// before on that device; else, and for a device's first slot, when the slot begins.
+/// before on that device; else, and for a device's first slot, when the slot begins. Parameters
+/// that keep their places stay there for the device's later rounds of the call.
 class ParameterUploads {
  public:
   /// Cuts the stages of \p call, which must outlive this. \throws Error as \ref cut_stage does.

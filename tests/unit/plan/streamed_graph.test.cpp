@@ -74,6 +74,14 @@ TrainingGraphs one_stage_from_single_entries(ToyModelOptions const& model) {
   return graphs;
 }
 
+/// The last action that uses what \p upload brings, in the call. The next call's upload waits for
+/// it.
+Action const& last_user(ActionGraph const& graph, Action const& upload) {
+  auto const& buffer = upload.writes.front();
+  auto const& users = graph.rings.at(buffer.ring).users.at(buffer.sequence);
+  return graph.actions[users.back().index()];
+}
+
 /// The compute action that \p copy waits for.
 Action const& awaited_compute(ActionGraph const& graph, Action const& copy) {
   Action const* awaited = nullptr;
@@ -268,35 +276,51 @@ TEST_CASE("a slot without parameter windows begins before its last parameters ar
   CHECK(awaited[1] < uploads.back());
 }
 
-TEST_CASE(
-    "one stage from single entries: copies wait for their own layer alone, the last one's first") {
+TEST_CASE("one stage from single entries: parameters stay for a device's rounds of a call") {
   auto const graphs = one_stage_from_single_entries({.dense = 3});
-  std::map<std::pair<ActionKind, RoundId>, std::vector<LayerId>> copied;
+  std::map<RoundId, std::vector<LayerId>> uploaded;
   for (auto const& action : graphs.call.actions) {
-    bool const is_upload = action.kind == ActionKind::upload_parameters;
-    if (!is_upload && action.kind != ActionKind::download_gradients) {
+    if (action.kind != ActionKind::upload_parameters) {
+      continue;
+    }
+    CHECK(action.round < RoundId(2));  // the first of each of the two devices
+    CHECK(action.waits.empty());       // but for the call before
+    auto const layer = graphs.blocks.use(action.pieces.front().use).layer;
+    uploaded[action.round].push_back(layer);
+    auto const& done = last_user(graphs.call, action);
+    // The backward of the first layer reads no parameters.
+    CHECK((done.kind == ActionKind::backward) == (layer > LayerId(0)));
+    CHECK(done.last);
+    CHECK(done.layer == layer);
+    CHECK(done.round.index() == action.round.index() + 2);
+  }
+  CHECK(uploaded.size() == 2);
+  for (auto& [round, layers] : uploaded) {  // what the call before is done with first
+    CHECK(layers.size() > 3);
+    CHECK(layers.front() == LayerId(0));
+    layers.erase(layers.begin());
+    CHECK(std::ranges::is_sorted(layers, std::ranges::greater{}));
+  }
+}
+
+TEST_CASE("one stage from single entries: gradients wait for their own layer alone") {
+  auto const graphs = one_stage_from_single_entries({.dense = 3});
+  std::map<RoundId, std::vector<LayerId>> downloaded;
+  for (auto const& action : graphs.call.actions) {
+    if (action.kind != ActionKind::download_gradients) {
       continue;
     }
     auto const layer = graphs.blocks.use(action.pieces.front().use).layer;
-    copied[{action.kind, action.round}].push_back(layer);
-    if (is_upload && action.round < RoundId(2)) {
-      CHECK(action.waits.empty());  // the call before has waits of its own
-      continue;
-    }
+    downloaded[action.round].push_back(layer);
     auto const& done = awaited_compute(graphs.call, action);
-    // The backward of the first layer reads no parameters.
-    CHECK((done.kind == ActionKind::backward) == (!is_upload || layer > LayerId(0)));
+    CHECK(done.kind == ActionKind::backward);
     CHECK(done.last);
     CHECK(done.layer == layer);
-    CHECK(done.round.index() + (is_upload ? 2 : 0) == action.round.index());
+    CHECK(done.round == action.round);
   }
-  CHECK(copied.size() == 2 * 4);
-  for (auto& [key, layers] : copied) {
+  CHECK(downloaded.size() == 4);
+  for (auto const& [round, layers] : downloaded) {
     CHECK(layers.size() > 3);
-    if (key.first == ActionKind::upload_parameters) {
-      CHECK(layers.front() == LayerId(0));
-      layers.erase(layers.begin());
-    }
     CHECK(std::ranges::is_sorted(layers, std::ranges::greater{}));
   }
 }
@@ -343,13 +367,11 @@ TEST_CASE("a block that two layers of one stage use goes up once, when the last 
     }
     ++uploads;
     CHECK(action.pieces.front().use == uses.front());
-    if (action.round >= RoundId(2)) {
-      auto const& done = awaited_compute(graphs.call, action);
-      CHECK(done.kind == ActionKind::backward);
-      CHECK(done.layer == graphs.blocks.use(uses.back()).layer);
-    }
+    auto const& done = last_user(graphs.call, action);
+    CHECK(done.kind == ActionKind::backward);
+    CHECK(done.layer == graphs.blocks.use(uses.back()).layer);
   }
-  CHECK(uploads == 4);
+  CHECK(uploads == 2);  // one a device
   CHECK(downloads == 2 * 4);
 }
 

@@ -44,6 +44,11 @@ ROUNDPIPE_INLINE ParameterUploads::ParameterUploads(CallContext& call) : call_(c
 
 ROUNDPIPE_INLINE void ParameterUploads::add_own(SlotId id) {
   auto const previous = call_.slot(id).previous;
+  if (previous.valid() && call_.has_fixed_parameters()) {
+    // They stay. Compute waited for them in the first round, and is in order.
+    call_.work_of(id).parameters = call_.work_of(previous).parameters;
+    return;
+  }
   if (!in_windows() || !previous.valid()) {
     for (auto const& chunk : ordered_[call_.slot(id).stage.index()]) {
       add_chunk(id, chunk, {}, SlotId::none());
