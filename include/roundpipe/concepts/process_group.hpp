@@ -20,9 +20,11 @@ namespace roundpipe {
 enum class GroupChannel : std::uint8_t {
   control,    ///< Of the thread that drives a training: losses, checks.
   gradients,  ///< Of the lane that reduces gradients.
+  norms,      ///< Of the optimizer's lane: sums of squares of gradients.
+  weights,    ///< Of the lane that gathers updated weights.
 };
 
-inline constexpr std::size_t group_channel_count = 2;
+inline constexpr std::size_t group_channel_count = 4;
 
 /// Memory that an operation reads.
 using ConstHostBytes = HostSpan<std::byte const>;

@@ -62,7 +62,8 @@ class Pipeline {
   ///         when a policy leaves an order of actions to chance, see \ref verify.
   Pipeline(M model, O optimizer, B& backend, PipelineOptions options, Policies const& policies = {})
       : model_(std::move(model)),
-        options_(complete_options(with_ranks(options, policies.group.size()), backend)),
+        options_(complete_options(with_ranks(options, policies.group.size(), policies.group.rank()),
+                                  backend)),
         cpus_(plan_cpus(usable_cpus(), options_.devices, options_.optimizer_threads)),
         planner_(policies.planner()),
         feed_(model_, options_.capacity),
@@ -209,7 +210,7 @@ class Pipeline {
     executor_.settle();
     host_.group.rethrow();
     auto const position = training_.continued(state.position);
-    auto const parameters = match_parameters(host_.weights.state(0), state, position);
+    auto const parameters = match_parameters(host_.weights.own_state(0), state, position);
     executor_.recover();
     training_.restore(position);
     host_.restore(parameters, position);
