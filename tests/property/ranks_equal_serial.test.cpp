@@ -144,10 +144,9 @@ TEST_CASE("a rank that fails ends the training of all, and names itself and the 
         throw;
       }
     });
-    // Lanes share the count of operations: which one fails, timing says.
-    bool const by_lane =
-        errors[1].find("reduce gradient") == 0 || (shards && errors[1].find("gather weights") == 0);
-    CHECK(by_lane);
+    if (!shards) {  // else any operation may be the ninth: lanes share the count
+      CHECK(errors[1].find("reduce gradient") == 0);
+    }
     CHECK(errors[1].find("operation 9 of rank 1 fails") != std::string::npos);
     for (auto const r : {0, 2}) {
       CHECK(errors[static_cast<std::size_t>(r)].find("rank 1 has ended the group") !=

@@ -115,6 +115,9 @@ class StepGraphBuilder {
   void add_copy(BlockId block) {
     auto action = make(ActionKind::copy_parameters, LaneKind::parameter_copy, block);
     wait_for_rules(action, BlockEventKind::parameter_copy);
+    if (blocks_.blocks[block.index()].is_sharded()) {  // the gather before may still send
+      action.block_waits.push_back({block, BlockEventKind::parameter_copy, 0});
+    }
     if (options_.waits_for_all) {  // so that a step whose P copies begin can be finished
       for (auto const other : trained_) {
         action.block_waits.push_back({other, BlockEventKind::gradient_write, 0});
