@@ -43,7 +43,6 @@ set(ROUNDPIPE_CORE_HEADERS
   include/roundpipe/hosts/group_end.hpp
   include/roundpipe/hosts/loopback_group.hpp
   include/roundpipe/hosts/single_process.hpp
-  include/roundpipe/hosts/sum_shards.hpp
   include/roundpipe/system/aligned_memory.hpp
   include/roundpipe/system/cpu_plan.hpp
   include/roundpipe/system/cpu_set.hpp

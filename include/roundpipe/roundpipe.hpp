@@ -76,7 +76,6 @@
 #include <roundpipe/hosts/group_end.hpp>
 #include <roundpipe/hosts/loopback_group.hpp>
 #include <roundpipe/hosts/single_process.hpp>
-#include <roundpipe/hosts/sum_shards.hpp>
 #include <roundpipe/memory/boundary_place.hpp>
 #include <roundpipe/memory/freed_space.hpp>
 #include <roundpipe/memory/host_memory_plan.hpp>

@@ -47,7 +47,7 @@ struct RankMix {
   bool watched = false;
   bool delays = false;
   bool shards = true;
-  bool wide = false;  ///< Matrices of several norm blocks, which ranks share.
+  std::int64_t width = 5;  ///< Of dense layers; ranks share wide matrices.
   std::size_t layers = 3;
   std::uint64_t seed = 0;
 };
@@ -81,8 +81,8 @@ RankMix any_rank_mix(Draw const& draw) {
   mix.layers = draw("layers", 1, 6);
   mix.seed = draw("seed", 0, 999);
   mix.shards = draw("shards", 0, 3) > 0;
-  mix.wide = draw("wide", 0, 3) == 0;
-  if (mix.wide) {
+  if (draw("wide", 0, 3) == 0) {  // matrices of several norm blocks
+    mix.width = 96;
     mix.layers = 1 + mix.layers % 2;
   }
   return mix;
@@ -90,7 +90,7 @@ RankMix any_rank_mix(Draw const& draw) {
 
 inline auto rank_model(RankMix const& mix) {
   ToyModelOptions options;
-  options.types = {mix.wide ? 96 : 5, mix.dtype, mix.dtype};
+  options.types = {mix.width, mix.dtype, mix.dtype};
   options.dense = mix.layers;
   options.drops = mix.drops;
   options.tied = mix.tied;

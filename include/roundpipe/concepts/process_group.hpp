@@ -51,8 +51,8 @@ using ConstHostBytes = HostSpan<std::byte const>;
 ///    `rethrow()`, which does nothing before. The first call wins; any thread may call both at any
 ///    time. `abort` does not block for other ranks.
 /// 9. Bytes arrive as they were sent: a group computes nothing. Sums are made by who receives
-///    (\ref sum_shards), in the order of ranks; reason: they have the same bits on every rank and
-///    with every group.
+///    (\ref GradientReducer), in the order of ranks; reason: they have the same bits on every rank
+///    and with every group.
 /// 10. A group outlives what uses it. Destroying one does not end the others' operations: a rank
 ///     that leaves before the others are done calls `abort`.
 ///
