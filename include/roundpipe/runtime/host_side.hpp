@@ -117,8 +117,8 @@ struct HostSide {
   [[nodiscard]] TrainingState state(TrainingPosition position) const {
     position.skipped_steps = progress.skipped_steps();
     auto gathered = std::make_shared<GatheredTensors>();
-    auto parameters = weights.state(position.visible_step, *gathered);
-    return {position, std::move(parameters), std::move(gathered)};
+    auto views = weights.state(position.visible_step, *gathered);
+    return {position, std::move(views), std::move(gathered)};
   }
 
   /// Fills in what the host knows. \c steps are those that were posted.
