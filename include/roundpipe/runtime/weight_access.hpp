@@ -43,7 +43,9 @@ using GatheredTensors = std::vector<std::vector<std::byte>>;
 class WeightAccess {
  public:
   /// \p memory and \p progress must outlive this. \p group: of the ranks that share blocks.
-  WeightAccess(ParameterMemory const& memory, StepProgress const& progress, AnyProcessGroup group = {})
+  WeightAccess(ParameterMemory const& memory,
+               StepProgress const& progress,
+               AnyProcessGroup group = {})
       : memory_(memory), progress_(progress), group_(std::move(group)) {}
 
   /// \throws Error (aborted) when an error has stopped a step half way.
