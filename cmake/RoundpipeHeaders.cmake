@@ -38,11 +38,11 @@ set(ROUNDPIPE_CORE_HEADERS
   include/roundpipe/concepts/schedule.hpp
   include/roundpipe/concepts/transfer_policy.hpp
   include/roundpipe/hosts/any_process_group.hpp
+  include/roundpipe/hosts/gather_parts.hpp
   include/roundpipe/hosts/group_checks.hpp
   include/roundpipe/hosts/group_end.hpp
   include/roundpipe/hosts/loopback_group.hpp
   include/roundpipe/hosts/single_process.hpp
-  include/roundpipe/hosts/sum_shards.hpp
   include/roundpipe/system/aligned_memory.hpp
   include/roundpipe/system/cpu_plan.hpp
   include/roundpipe/system/cpu_set.hpp
@@ -54,6 +54,7 @@ set(ROUNDPIPE_CORE_HEADERS
   include/roundpipe/system/worker_pool.hpp
   include/roundpipe/model/batch.hpp
   include/roundpipe/model/batch_layout.hpp
+  include/roundpipe/model/block_shards.hpp
   include/roundpipe/model/byte_description.hpp
   include/roundpipe/model/cost_model.hpp
   include/roundpipe/model/kept_saves.hpp
@@ -228,6 +229,7 @@ set(ROUNDPIPE_CORE_HEADERS
   include/roundpipe/runtime/actions/layer_calls.hpp
   include/roundpipe/runtime/actions/parameter_copier.hpp
   include/roundpipe/runtime/actions/parameter_updater.hpp
+  include/roundpipe/runtime/actions/weight_gatherer.hpp
   include/roundpipe/runtime/probe/cost_file.hpp
   include/roundpipe/runtime/probe/layer_probe.hpp
   include/roundpipe/runtime/probe/measure_costs.hpp
@@ -465,6 +467,7 @@ set(ROUNDPIPE_DEFINITIONS
   include/roundpipe/system/impl/worker_pool.ipp
   include/roundpipe/model/impl/batch.ipp
   include/roundpipe/model/impl/batch_layout.ipp
+  include/roundpipe/model/impl/block_shards.ipp
   include/roundpipe/model/impl/byte_description.ipp
   include/roundpipe/model/impl/cost_model.ipp
   include/roundpipe/model/impl/kept_saves.ipp
@@ -600,6 +603,7 @@ set(ROUNDPIPE_DEFINITIONS
   include/roundpipe/runtime/actions/impl/gradient_reducer.ipp
   include/roundpipe/runtime/actions/impl/layer_calls.ipp
   include/roundpipe/runtime/actions/impl/parameter_copier.ipp
+  include/roundpipe/runtime/actions/impl/weight_gatherer.ipp
   include/roundpipe/runtime/probe/impl/cost_file.ipp
   include/roundpipe/runtime/probe/impl/layer_probe.ipp
   include/roundpipe/runtime/impl/automatic.ipp

@@ -71,11 +71,11 @@
 #include <roundpipe/graph/timeline.hpp>
 #include <roundpipe/graph/verify.hpp>
 #include <roundpipe/hosts/any_process_group.hpp>
+#include <roundpipe/hosts/gather_parts.hpp>
 #include <roundpipe/hosts/group_checks.hpp>
 #include <roundpipe/hosts/group_end.hpp>
 #include <roundpipe/hosts/loopback_group.hpp>
 #include <roundpipe/hosts/single_process.hpp>
-#include <roundpipe/hosts/sum_shards.hpp>
 #include <roundpipe/memory/boundary_place.hpp>
 #include <roundpipe/memory/freed_space.hpp>
 #include <roundpipe/memory/host_memory_plan.hpp>
@@ -90,6 +90,7 @@
 #include <roundpipe/memory/stage_memory.hpp>
 #include <roundpipe/model/batch.hpp>
 #include <roundpipe/model/batch_layout.hpp>
+#include <roundpipe/model/block_shards.hpp>
 #include <roundpipe/model/byte_description.hpp>
 #include <roundpipe/model/cost_model.hpp>
 #include <roundpipe/model/kept_saves.hpp>
@@ -167,6 +168,7 @@
 #include <roundpipe/runtime/actions/layer_calls.hpp>
 #include <roundpipe/runtime/actions/parameter_copier.hpp>
 #include <roundpipe/runtime/actions/parameter_updater.hpp>
+#include <roundpipe/runtime/actions/weight_gatherer.hpp>
 #include <roundpipe/runtime/automatic.hpp>
 #include <roundpipe/runtime/batch_feed.hpp>
 #include <roundpipe/runtime/device_budget.hpp>

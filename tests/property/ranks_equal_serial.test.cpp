@@ -1,8 +1,11 @@
 // SPDX-FileCopyrightText: 2026 The roundpipe authors
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include <roundpipe/backend/host_backend.hpp>
+#include <roundpipe/concepts/process_group.hpp>
 #include <roundpipe/core/error.hpp>
+#include <roundpipe/core/span.hpp>
 #include <roundpipe/hosts/loopback_group.hpp>
+#include <roundpipe/memory/memory_plan.hpp>
 #include <roundpipe/runtime/serial/serial_trainer.hpp>
 #include <support/any_optimizer.hpp>
 #include <support/pipeline_runs.hpp>
@@ -13,11 +16,13 @@
 #include <doctest/doctest.h>
 #include <rapidcheck.h>
 
+#include <atomic>
 #include <chrono>
 #include <cstddef>
 #include <cstdlib>
 #include <exception>
 #include <functional>
+#include <span>
 #include <string>
 #include <thread>
 #include <vector>
@@ -50,6 +55,36 @@ std::vector<std::string> on_ranks(LoopbackNetwork& network,
   }
   return errors;
 }
+
+/// A rank of a loopback that counts the bytes that come from others.
+struct CountingGroup {
+  explicit CountingGroup(LoopbackGroup& of) : group(of) {}
+
+  [[nodiscard]] std::size_t rank() const { return group.rank(); }
+  [[nodiscard]] std::size_t size() const { return group.size(); }
+  void gather(GroupChannel channel, ConstHostBytes mine, HostBytes all) {
+    received += all.size() - mine.size();
+    group.gather(channel, mine, all);
+  }
+  void exchange(GroupChannel channel,
+                std::span<ConstHostBytes const> mine,
+                std::span<HostBytes const> theirs) {
+    for (std::size_t r = 0; r < theirs.size(); ++r) {
+      received += r == rank() ? 0 : theirs[r].size();
+    }
+    group.exchange(channel, mine, theirs);
+  }
+  void broadcast(GroupChannel channel, std::size_t root, HostBytes bytes) {
+    received += root == rank() ? 0 : bytes.size();
+    group.broadcast(channel, root, bytes);
+  }
+  void barrier(GroupChannel channel) { group.barrier(channel); }
+  void abort(std::string const& reason) { group.abort(reason); }
+  void rethrow() const { group.rethrow(); }
+
+  LoopbackGroup& group;
+  std::atomic<std::size_t> received{0};
+};
 
 /// The property: every rank trains as one process with the rounds of all ranks.
 void check_equal(RankMix const& mix) {
@@ -98,10 +133,10 @@ TEST_CASE("a training goes on from a rank's state with another number of ranks")
                           rank_options(two),
                           rank_policies(two, group));
     CHECK(outcome_of(two, pipeline, group.rank()) == first);
+    auto const state = pipeline.state();
     if (group.rank() > 0) {
       return;
     }
-    auto const state = pipeline.state();  // views of this pipeline
     LoopbackNetwork network_of_three(3);
     auto const later = on_ranks(network_of_three, [&](LoopbackGroup& next) {
       HostBackend other(host_devices(1 + next.rank()));
@@ -122,29 +157,76 @@ TEST_CASE("a training goes on from a rank's state with another number of ranks")
 }
 
 TEST_CASE("a rank that fails ends the training of all, and names itself and the cause") {
-  RankMix const mix{.ranks = 3, .steps = 6};
-  LoopbackNetwork network(3, {.fault = LoopbackFault{.rank = 1, .operation = 9}});
-  auto const errors = on_ranks(network, [&](LoopbackGroup& group) {
-    HostBackend backend(host_devices(1 + group.rank()));
-    RankPipeline pipeline(
-        rank_model(mix), AnyOptimizer(true), backend, rank_options(mix), rank_policies(mix, group));
-    try {
-      (void)outcome_of(mix, pipeline, 0);
-    } catch (Error const&) {
+  for (bool const shards : {false, true}) {
+    RankMix const mix{.ranks = 3, .steps = 6, .shards = shards};
+    LoopbackNetwork network(3, {.fault = LoopbackFault{.rank = 1, .operation = 9}});  // of any lane
+    auto const errors = on_ranks(network, [&](LoopbackGroup& group) {
+      HostBackend backend(host_devices(1 + group.rank()));
+      RankPipeline pipeline(rank_model(mix),
+                            AnyOptimizer(true),
+                            backend,
+                            rank_options(mix),
+                            rank_policies(mix, group));
       try {
-        pipeline.recover();
-      } catch (Error const& error) {
-        CHECK(error.code() == Errc::aborted);  // no rank can go on alone
-        CHECK(error.message().find("rank 1 has ended the group: reduce gradient") == 0);
+        (void)outcome_of(mix, pipeline, 0);
+      } catch (Error const&) {
+        try {
+          pipeline.recover();
+        } catch (Error const& error) {
+          CHECK(error.code() == Errc::aborted);  // no rank can go on alone
+          CHECK(error.message().find("rank 1 has ended the group: ") == 0);
+        }
+        throw;
       }
-      throw;
+    });
+    CHECK(errors[1].find("operation 9 of rank 1 fails") != std::string::npos);
+    for (auto const r : {0, 2}) {
+      CHECK(errors[static_cast<std::size_t>(r)].find("rank 1 has ended the group") !=
+            std::string::npos);
     }
-  });
-  CHECK(errors[1].find("reduce gradient") == 0);
-  CHECK(errors[1].find("operation 9 of rank 1 fails") != std::string::npos);
-  for (auto const r : {0, 2}) {
-    CHECK(errors[static_cast<std::size_t>(r)].find("rank 1 has ended the group") !=
-          std::string::npos);
+  }
+}
+
+TEST_CASE("a rank receives and holds no more than its share") {
+  RankMix mix{.calls = 1, .steps = 4, .dtype = DType::bf16, .clips = true, .adam = true};
+  mix.layers = 3;
+  mix.width = 256;
+  for (std::size_t const ranks : {1, 2, 4}) {
+    mix.ranks = ranks;
+    LoopbackNetwork network(ranks);
+    auto const errors = on_ranks(network, [&](LoopbackGroup& loopback) {
+      CountingGroup group(loopback);
+      HostBackend backend(host_devices(1));
+      RankPipeline pipeline(rank_model(mix),
+                            AnyOptimizer(true),
+                            backend,
+                            rank_options(mix),
+                            rank_policies(mix, group));
+      auto const before = group.received.load();
+      for (std::size_t step = 0; step < mix.steps; ++step) {
+        ToyData const data(ranks, {2, 3}, step);
+        (void)pipeline.forward_backward(data.batch());
+        pipeline.step();
+      }
+      pipeline.synchronize();
+      auto const share = 1 / static_cast<double>(ranks);
+      double parameters = 0;
+      for (auto const& block : pipeline.plan().blocks.blocks) {
+        parameters += static_cast<double>(block.master.bytes()) / 2;
+      }
+      // Gradients go and weights come, 2 bytes a parameter each.
+      auto const least = 2 * (1 - share) * 2 * parameters * static_cast<double>(mix.steps);
+      CHECK(static_cast<double>(group.received - before) <= 1.02 * least);
+      // Two masters; optimizer copy, two states and, as ranks make gradients sums, a sum.
+      auto const& plan = pipeline.plan();
+      auto const sums = ranks == 1 ? 2.0 : 4 * share;
+      CHECK(static_cast<double>(plan.host.state_bytes) / parameters ==
+            doctest::Approx(4 + 12 * share + sums).epsilon(0.02));
+      auto const ledger = total_bytes(plan.host.ledger, LedgerLine::Space::host);
+      CHECK(static_cast<double>(pipeline.report().host_bytes_peak) ==
+            doctest::Approx(static_cast<double>(ledger)).epsilon(0.02));
+    });
+    CHECK(errors == std::vector<std::string>(ranks));
   }
 }
 

@@ -11,7 +11,7 @@
 #include <roundpipe/core/error.hpp>
 #include <roundpipe/core/host_array.hpp>
 #include <roundpipe/core/random.hpp>
-#include <roundpipe/hosts/sum_shards.hpp>
+#include <roundpipe/hosts/gather_parts.hpp>
 
 #include <cstddef>
 #include <cstdint>
@@ -78,7 +78,7 @@ class GroupConformance {
               expect(broadcasts(channel, when), "broadcast");
               break;
             case 3:
-              expect(sums(channel, when, i), "sum_shards");
+              expect(completes(channel, when), "gather_parts");
               break;
             default:
               group_.barrier(channel);
@@ -142,40 +142,17 @@ class GroupConformance {
     return right;
   }
 
-  /// The numbers of a rank: large and small ones, so that the order of a sum shows in its bits.
-  [[nodiscard]] static std::vector<float> values_of(std::size_t rank,
-                                                    std::size_t size,
-                                                    std::uint64_t when) {
-    std::vector<float> values;
-    RandomKey const key{when, static_cast<std::uint32_t>(rank), 0, 0, 7};
-    for (std::size_t i = 0; i < size; ++i) {
-      auto const scale = random_word(key.with_stream(8), i) % 2 == 0 ? 1e4F : 1e-3F;
-      values.push_back(scale * normal(key, i));
-    }
-    return values;
-  }
-
-  [[nodiscard]] bool sums(GroupChannel channel, std::uint64_t when, std::size_t i) {
-    constexpr DType types[] = {DType::f32, DType::bf16, DType::f16};
-    auto const type = types[i % 3];
-    auto const size = i == 0 ? 1 : 29 + i;  // fewer than ranks; and shards that differ
-    auto const narrowed = [&](std::size_t rank) {
-      std::vector<std::byte> bytes(size * size_of(type));
-      narrow(values_of(rank, size, when), type, bytes);
-      return bytes;
-    };
-    auto const shard = shard_of(size, rank_, ranks_);
-    std::vector<float> sum(shard.end - shard.begin, 0.25F);
-    auto mine = narrowed(rank_);
-    std::vector<std::byte> scratch;
-    bool const adds = i % 2 == 1;
-    sum_shards(group_, channel, HostArray{mine.data(), size, type}, sum, adds, scratch);
-    std::vector<float> expected(size, 0.25F);
+  [[nodiscard]] bool completes(GroupChannel channel, std::uint64_t when) {
+    auto const size = [](std::size_t rank) { return rank % 3 == 1 ? 0 : 301 * rank + 7; };
+    std::vector<std::vector<std::byte>> expected;
+    std::vector<std::vector<std::byte>> memory;
     for (std::size_t r = 0; r < ranks_; ++r) {
-      widen(narrowed(r), type, expected, adds || r > 0);
+      expected.push_back(group_bytes(size(r), r, 0, when));
+      memory.push_back(r == rank_ ? expected.back() : std::vector<std::byte>(size(r)));
     }
-    return sum == std::vector<float>(expected.begin() + static_cast<std::ptrdiff_t>(shard.begin),
-                                     expected.begin() + static_cast<std::ptrdiff_t>(shard.end));
+    std::vector<HostBytes> const parts(memory.begin(), memory.end());
+    gather_parts(group_, channel, parts);
+    return memory == expected;
   }
 
   G& group_;

@@ -90,6 +90,8 @@ inline EdgeKind kind_of(TrainingGraphs const& graphs, Edge const& edge) {
       kind.name += name_of(target.kind);
       if (is(ActionKind::optimizer_step)) {  // for the P copy
         kind.rules = {Rule::copy_between_steps};
+      } else if (is(ActionKind::gather_weights)) {  // for what writes the own shard
+        kind.rules = {Rule::share_before_gather};
       } else if (action.gated) {  // a chunk's gate may also free or fill its buffer
         kind.rules = {Rule::queueing};
         if (target.lane.kind == LaneKind::compute) {
@@ -132,8 +134,9 @@ inline EdgeKind kind_of(TrainingGraphs const& graphs, Edge const& edge) {
                                                         : Rule::reader_before_gradient};
           break;
         case BlockEventKind::parameter_copy:
-          kind.rules = {is(ActionKind::optimizer_step) ? Rule::copy_between_steps
-                                                       : Rule::copy_before_upload};
+          kind.rules = {is(ActionKind::optimizer_step)    ? Rule::copy_between_steps
+                        : is(ActionKind::copy_parameters) ? Rule::share_before_gather
+                                                          : Rule::copy_before_upload};
           break;
       }
       break;
@@ -158,7 +161,7 @@ inline EdgeKind kind_of(TrainingGraphs const& graphs, Edge const& edge) {
       kind.rules = {Rule::queueing};
       break;
   }
-  auto const is_rule = *kind.rules.begin() <= Rule::copy_between_steps;
+  auto const is_rule = *kind.rules.begin() <= Rule::share_before_gather;
   kind.group = is_rule ? name_of(*kind.rules.begin()) : kind.name;
   return kind;
 }

@@ -46,6 +46,8 @@ struct RankMix {
   bool varied = false;
   bool watched = false;
   bool delays = false;
+  bool shards = true;
+  std::int64_t width = 5;  ///< Of dense layers; ranks share wide matrices.
   std::size_t layers = 3;
   std::uint64_t seed = 0;
 };
@@ -78,12 +80,17 @@ RankMix any_rank_mix(Draw const& draw) {
   mix.delays = flag("delays");
   mix.layers = draw("layers", 1, 6);
   mix.seed = draw("seed", 0, 999);
+  mix.shards = draw("shards", 0, 3) > 0;
+  if (draw("wide", 0, 3) == 0) {  // matrices of several norm blocks
+    mix.width = 96;
+    mix.layers = 1 + mix.layers % 2;
+  }
   return mix;
 }
 
 inline auto rank_model(RankMix const& mix) {
   ToyModelOptions options;
-  options.types = {5, mix.dtype, mix.dtype};
+  options.types = {mix.width, mix.dtype, mix.dtype};
   options.dense = mix.layers;
   options.drops = mix.drops;
   options.tied = mix.tied;
@@ -101,6 +108,7 @@ inline PipelineOptions rank_options(RankMix const& mix) {
   options.micro_batches_per_round = mix.micro_batches_per_round;
   options.rounds = mix.rounds;
   options.ranks = mix.ranks;
+  options.shard_states = mix.shards;
   options.calls_per_step = mix.calls;
   options.clip_norm = mix.clips ? 0.5 : 0;
   options.seed = mix.seed;

@@ -28,6 +28,7 @@ struct Training {
   StepOptions step;
   std::size_t calls = 1;      ///< In an iteration.
   std::size_t evaluated = 0;  ///< Micro-batches in an evaluation; 0: as many as in a round.
+  bool shards = false;        ///< Whether ranks share blocks; the graphs are those of rank 1.
 };
 
 struct TrainingGraphs {
@@ -68,6 +69,9 @@ TrainingGraphs plan_training(
   graphs.devices = training.plan.devices;
   graphs.blocks =
       form_blocks(model, training.plan.rounds > 1 || training.calls > 1 || training.plan.ranks > 1);
+  if (training.shards) {
+    shard_blocks(graphs.blocks, 1, training.plan.ranks);
+  }
   std::vector<LayerCost> const costs(model.size(), LayerCost{1, 2});
   Planner const planner{
       std::move(schedule), std::move(transfers), std::move(protocol), std::move(partitioner)};

@@ -20,9 +20,11 @@ namespace roundpipe {
 enum class GroupChannel : std::uint8_t {
   control,    ///< Of the thread that drives a training: losses, checks.
   gradients,  ///< Of the lane that reduces gradients.
+  norms,      ///< Of the optimizer's lane: sums of squares of gradients.
+  weights,    ///< Of the lane that gathers updated weights.
 };
 
-inline constexpr std::size_t group_channel_count = 2;
+inline constexpr std::size_t group_channel_count = 4;
 
 /// Memory that an operation reads.
 using ConstHostBytes = HostSpan<std::byte const>;
@@ -49,8 +51,8 @@ using ConstHostBytes = HostSpan<std::byte const>;
 ///    `rethrow()`, which does nothing before. The first call wins; any thread may call both at any
 ///    time. `abort` does not block for other ranks.
 /// 9. Bytes arrive as they were sent: a group computes nothing. Sums are made by who receives
-///    (\ref sum_shards), in the order of ranks; reason: they have the same bits on every rank and
-///    with every group.
+///    (\ref GradientReducer), in the order of ranks; reason: they have the same bits on every rank
+///    and with every group.
 /// 10. A group outlives what uses it. Destroying one does not end the others' operations: a rank
 ///     that leaves before the others are done calls `abort`.
 ///

@@ -31,6 +31,7 @@ enum class LaneKind : std::uint8_t {
   parameter_copy,  ///< Host: P copies.
   optimizer,       ///< Host: gradient norms and optimizer steps.
   reduce,          ///< Host: exchanges gradients with other ranks and adds them to sums.
+  gather,          ///< Host: exchanges updated weights with other ranks.
 };
 
 namespace detail {
@@ -45,7 +46,8 @@ inline constexpr std::array lane_names{"compute",
                                        "accumulate",
                                        "parameter copy",
                                        "optimizer",
-                                       "reduce"};
+                                       "reduce",
+                                       "gather"};
 
 }  // namespace detail
 

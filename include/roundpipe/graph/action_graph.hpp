@@ -43,6 +43,7 @@ enum class ActionKind : std::uint8_t {
   gradient_norm,        ///< The sum of squares of a block's gradient.
   optimizer_step,       ///< The update of a block's optimizer copy, often of its master copy too.
   copy_parameters,      ///< P copy of a block: optimizer copy to master copy.
+  gather_weights,       ///< Brings the shards of other ranks to a block's master copy.
 };
 
 [[nodiscard]] constexpr char const* name_of(ActionKind kind) noexcept {
@@ -62,7 +63,8 @@ enum class ActionKind : std::uint8_t {
                              "reduce gradient",
                              "gradient norm",
                              "optimizer step",
-                             "copy parameters"};
+                             "copy parameters",
+                             "gather weights"};
   auto const index = static_cast<std::size_t>(kind);
   return index < names.size() ? names[index] : "own action";
 }
@@ -78,7 +80,9 @@ enum class BufferKind : std::uint8_t {
   boundary_gradient,  ///< Host: the gradient of a boundary of a micro-batch.
   offloaded_saves,    ///< Host: what a layer saved for a micro-batch.
   landing,            ///< Host: the rounded gradient of a block use.
-  master,             ///< Host: a block in the parameters' declared types; one copy or two.
+  master,             ///< Host: a block in the parameters' declared types; one copy or two. Of a
+                      ///< block that ranks share: the own shard.
+  gathered,           ///< Host: the shards of other ranks in a master copy.
   optimizer_copy,     ///< Host: the optimizer's own weights and states of a block.
   gradient,           ///< Host: a block's gradient, or its sum; one buffer or two.
   norm,               ///< Host: the sum of squares of a block's gradient.
@@ -156,7 +160,7 @@ struct Action {
   /// call's windows, before its first or after its last slot.
   SlotId window_slot;
   Bytes bytes = 0;     ///< Copied at capacity; by actions of the host, read and written.
-  Bytes received = 0;  ///< Of `reduce_gradient`: what comes from other ranks.
+  Bytes received = 0;  ///< Of reductions and gathers: what comes from other ranks.
   /// Compute: the slot's first micro-batch; accumulate and reduce: the block's first of the call.
   bool first = false;
   bool last = false;  ///< Compute: the slot's last micro-batch.

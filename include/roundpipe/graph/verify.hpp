@@ -18,13 +18,15 @@
 
 namespace roundpipe {
 
-/// The rules that a graph can violate. The first five are the rules of \ref LayerEventProtocol.
+/// The rules that a graph can violate. The first five are the rules of \ref LayerEventProtocol, the
+/// sixth is of ranks that share blocks.
 enum class Rule : std::uint8_t {
   upload_before_copy = 1,      ///< 1: an upload that must see older weights may see newer ones.
   copy_before_upload = 2,      ///< 2: an upload may see older weights than it must.
   gradient_before_reader = 3,  ///< 3: gradients may be read before they are written.
   reader_before_gradient = 4,  ///< 4: gradients may be overwritten before they are read.
   copy_between_steps = 5,      ///< 5: a P copy may see a torn, older or newer optimizer copy.
+  share_before_gather = 6,     ///< 6: a gather may send weights that are not those of its step.
   data,                        ///< Another buffer may be read before, or while, it is written.
   buffer_reuse,                ///< A ring entry may be written while its former content is in use.
   deadlock,                    ///< A wait can never be met.
@@ -38,6 +40,7 @@ enum class Rule : std::uint8_t {
                                    "rule 3 (gradients before their reader)",
                                    "rule 4 (reader before the next gradients)",
                                    "rule 5 (copies between steps)",
+                                   "rule 6 (the own share before its gather)",
                                    "data (writer before reader before writer)",
                                    "buffer reuse (all users before the next content)",
                                    "deadlock",

@@ -48,9 +48,9 @@ struct HostMemoryPlan {
   Bytes state_bytes = 0;
 };
 
-/// The bytes that one of \p ranks ranks needs to gather the gradients of any block of \p blocks,
-/// all uses of all ranks; 0 for one rank.
-[[nodiscard]] Bytes gathered_gradient_bytes(ParameterBlocks const& blocks, std::size_t ranks);
+/// The bytes that one of \p ranks ranks needs for the gradients of any block of \p blocks that come
+/// from the others: of its own shard, for all uses; 0 for one rank.
+[[nodiscard]] Bytes received_gradient_bytes(ParameterBlocks const& blocks, std::size_t ranks);
 
 /// Plans what the host holds for \p stages.
 [[nodiscard]] HostMemoryPlan plan_host_memory(ModelDescription const& model,

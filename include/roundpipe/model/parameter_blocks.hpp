@@ -11,10 +11,12 @@
 #include <roundpipe/core/id.hpp>
 #include <roundpipe/core/parameter.hpp>
 #include <roundpipe/core/tensor.hpp>
+#include <roundpipe/model/block_shards.hpp>
 #include <roundpipe/model/model_description.hpp>
 
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -39,6 +41,17 @@ struct ParameterBlock {
   /// Whether an iteration's gradient is a sum over uses, rounds or calls.
   bool sums_gradient = false;
   StateType sum_type = StateType::fp32;  ///< Of such a sum.
+  std::size_t rank = 0;                  ///< Of this process among those that train together.
+  /// By rank: what it keeps and updates. Empty: every rank all. See \ref shard_blocks.
+  std::vector<BlockShard> shards{};
+
+  /// What \p of_rank keeps of sums, optimizer copy and states, and updates.
+  [[nodiscard]] BlockShard shard(std::size_t of_rank) const {
+    return shards.empty() ? BlockShard{{}, {specs.size(), 0}} : shards[of_rank];
+  }
+  /// The same of this process.
+  [[nodiscard]] BlockShard own() const { return shard(rank); }
+  [[nodiscard]] bool is_sharded() const noexcept { return !shards.empty(); }
 
   /// The gradient as the host keeps it and the optimizer reads it.
   [[nodiscard]] TensorTable const& host_gradient() const noexcept {
@@ -110,6 +123,13 @@ struct ParameterBlocks {
 [[nodiscard]] ParameterBlocks form_blocks(ModelDescription const& model,
                                           bool sums_gradients = false,
                                           StateType sum_type = StateType::fp32);
+
+/// Lets each of \p ranks ranks, of which this process is \p rank, keep and update a shard of each
+/// trained block of \p blocks alone. A parameter for which \p is_whole is true belongs to one rank.
+void shard_blocks(ParameterBlocks& blocks,
+                  std::size_t rank,
+                  std::size_t ranks,
+                  std::function<bool(BlockTensor)> const& is_whole = {});
 
 /// \throws Error (invalid_argument) when \p type cannot hold what \p blocks train: f16 parameters
 ///         cannot hold small updates, and need fp32 weights beside them.

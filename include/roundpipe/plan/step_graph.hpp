@@ -58,7 +58,9 @@ template <EventProtocol P>
 /// The graph of one optimizer step: norms, if wanted; P copies of all blocks, where they are
 /// actions of their own (and then those of the step before); and updates, in the order in which
 /// gradients land. In synchronous mode with norms, when all gradients are there, updates come in
-/// the order in which the next iteration needs the weights. Frozen blocks have no part in it.
+/// the order in which the next iteration needs the weights. Where ranks share blocks, what writes a
+/// rank's share of a master copy is followed by a gather of the others'. Frozen blocks have no part
+/// in it.
 template <EventProtocol P>
 [[nodiscard]] ActionGraph build_step_graph(ParameterBlocks const& blocks,
                                            P const& protocol,

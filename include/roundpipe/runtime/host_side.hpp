@@ -14,6 +14,7 @@
 #include <roundpipe/runtime/actions/gradient_reducer.hpp>
 #include <roundpipe/runtime/actions/parameter_copier.hpp>
 #include <roundpipe/runtime/actions/parameter_updater.hpp>
+#include <roundpipe/runtime/actions/weight_gatherer.hpp>
 #include <roundpipe/runtime/execute/host_lane_work.hpp>
 #include <roundpipe/runtime/pipeline_options.hpp>
 #include <roundpipe/runtime/pipeline_plan.hpp>
@@ -32,6 +33,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <memory>
 #include <optional>
 #include <utility>
 #include <vector>
@@ -51,6 +53,7 @@ struct HostSide {
   ParameterUpdater<O> updater;
   GradientAccumulator accumulator;
   std::optional<GradientReducer> reducer;  // with several ranks
+  std::optional<WeightGatherer> gatherer;  // with several ranks
   ParameterCopier copier;
   BoundaryStore boundaries;
 
@@ -74,7 +77,7 @@ struct HostSide {
                    plan.host.landings,
                    arena.taker()),
         progress(plan.blocks),
-        weights(parameters, progress),
+        weights(parameters, progress, group),
         update_pool(cpus.optimizer_threads, cpus.optimizer),
         updater(parameters,
                 progress,
@@ -83,7 +86,8 @@ struct HostSide {
                 {scaler_options(options),
                  !copies_parameters(policies.protocol),
                  waits_for_all(options),
-                 options.seed},
+                 options.seed,
+                 group},
                 update_pool),
         accumulator(parameters, options.seed, cpus.optimizer_threads, cpus.optimizer),
         copier(parameters,
@@ -94,8 +98,10 @@ struct HostSide {
         boundaries(plan.host.rings, arena.taker()) {
     if (group.size() > 1) {
       reducer.emplace(group, parameters, accumulator, arena.taker());
+      gatherer.emplace(group, parameters, copies_parameters(policies.protocol));
     }
-    require_same_training(group, plan, options, policies.protocol.staleness());
+    require_same_training(
+        group, plan, options, policies.protocol.staleness(), copies_parameters(policies.protocol));
     set_first_values(parameters, options.seed, update_pool);
   }
 
@@ -110,7 +116,9 @@ struct HostSide {
   /// The state at \p position. Call it and \ref restore while nothing is under way.
   [[nodiscard]] TrainingState state(TrainingPosition position) const {
     position.skipped_steps = progress.skipped_steps();
-    return {position, weights.state(position.visible_step)};
+    auto gathered = std::make_shared<GatheredTensors>();
+    auto views = weights.state(position.visible_step, *gathered);
+    return {position, std::move(views), std::move(gathered)};
   }
 
   /// Fills in what the host knows. \c steps are those that were posted.
@@ -136,7 +144,7 @@ struct HostSide {
   [[nodiscard]] std::vector<HostLaneWork*> lanes() {
     std::vector<HostLaneWork*> works{&accumulator};
     if (reducer) {
-      works.push_back(&*reducer);
+      works.insert(works.end(), {&*reducer, &*gatherer});
     }
     works.insert(works.end(), {&copier, &updater});
     return works;

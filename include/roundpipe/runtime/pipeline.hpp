@@ -44,7 +44,8 @@ namespace roundpipe {
 /// One thread, the controller, calls all members. An error on a thread of a device or of the host
 /// stops the pipeline; the controller's next call throws the first such error. After that the
 /// report and reading the weights, those of the last finished step, still work, and \ref recover
-/// lets the training go on. A call that refuses its arguments changes nothing.
+/// lets the training go on. A call that refuses its arguments changes nothing. With several ranks
+/// see PipelineOptions::shard_states for which calls all of them make.
 /// \tparam M a \ref Model on the backend's streams.
 template <class M, class O, class B>
 class Pipeline {
@@ -62,7 +63,7 @@ class Pipeline {
   ///         when a policy leaves an order of actions to chance, see \ref verify.
   Pipeline(M model, O optimizer, B& backend, PipelineOptions options, Policies const& policies = {})
       : model_(std::move(model)),
-        options_(complete_options(with_ranks(options, policies.group.size()), backend)),
+        options_(complete_options(with_ranks(options, policies.group), backend)),
         cpus_(plan_cpus(usable_cpus(), options_.devices, options_.optimizer_threads)),
         planner_(policies.planner()),
         feed_(model_, options_.capacity),
@@ -122,8 +123,7 @@ class Pipeline {
     return training_.add_loss(slot, "step " + std::to_string(posted().iteration()));
   }
 
-  /// Lets the optimizer's worker update the weights with the gradients of the calls since the last
-  /// step; returns at once.
+  /// Posts an update of the weights by the gradients since the last step; returns at once.
   /// \throws Error (invalid_argument) when there was no such call; where the optimizer refuses the
   ///         step, as a learning rate that is not finite does. Both change nothing.
   void step() {
@@ -209,16 +209,15 @@ class Pipeline {
     executor_.settle();
     host_.group.rethrow();
     auto const position = training_.continued(state.position);
-    auto const parameters = match_parameters(host_.weights.state(0), state, position);
+    auto const parameters = match_parameters(host_.weights.own_state(0), state, position);
     executor_.recover();
     training_.restore(position);
     host_.restore(parameters, position);
     meters_.restart_at(posted().calls);
   }
 
-  /// Calls \p f(name, shape, values) for every parameter, in layer order, shared ones once; see
-  /// \ref ParameterBlocks::name_of. The values are the last step's as fp32; they live until \p f
-  /// returns. Waits for that step.
+  /// Waits for the last step and calls \p f(name, shape, values) for every parameter, shared ones
+  /// once, in layer order: fp32 values, for the call; see \ref ParameterBlocks::name_of.
   /// \throws Error (aborted) when an error has stopped a step half way; so do the next two.
   template <class F>
   void for_each_parameter(F&& f) {

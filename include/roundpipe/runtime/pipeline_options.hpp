@@ -11,6 +11,7 @@
 #include <roundpipe/core/error.hpp>
 #include <roundpipe/core/id.hpp>
 #include <roundpipe/graph/action_graph.hpp>
+#include <roundpipe/hosts/any_process_group.hpp>
 #include <roundpipe/memory/host_memory_plan.hpp>
 #include <roundpipe/model/cost_model.hpp>
 #include <roundpipe/model/working_set.hpp>
@@ -56,6 +57,12 @@ struct PipelineOptions {
   std::size_t devices = 0;  ///< Devices to use; 0: all of the backend.
   /// H: processes that train together. A pipeline takes the size of its group.
   std::size_t ranks = 1;
+  std::size_t rank = 0;  ///< Of this process among them. A pipeline takes that of its group.
+  /// Whether each of several ranks updates a share of every block alone, and keeps gradient sums,
+  /// optimizer copy and states of that alone (ZeRO stage 1); updated weights are gathered. The bits
+  /// are the same. Reading weights and gradients and \c state are then operations of all ranks, and
+  /// after an error throw Errc::aborted.
+  bool shard_states = true;
   /// Budget of each device, in which all counts that this process holds there, as far as the
   /// backend tells (`overhead_bytes`). 0: the backend's limit for slabs.
   Bytes device_memory = 0;
@@ -113,9 +120,11 @@ struct PipelineOptions {
   std::size_t timeline_calls = 0;  ///< How many of the latest runs `timeline()` keeps; 0: none.
 };
 
-/// \p options for a training of \p ranks ranks.
-[[nodiscard]] inline PipelineOptions with_ranks(PipelineOptions options, std::size_t ranks) {
-  options.ranks = ranks;
+/// \p options for a training of the ranks of \p group.
+[[nodiscard]] inline PipelineOptions with_ranks(PipelineOptions options,
+                                                AnyProcessGroup const& group) {
+  options.ranks = group.size();
+  options.rank = group.rank();
   return options;
 }
 

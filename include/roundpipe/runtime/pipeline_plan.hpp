@@ -67,6 +67,12 @@ inline constexpr std::size_t calls_in_flight = 2;
 [[nodiscard]] FinitePasses finite_passes_of(PipelineOptions const& options);
 [[nodiscard]] StepOptions step_options(PipelineOptions const& options, std::size_t state_arrays);
 
+/// Lets each rank keep its shard of \p blocks alone, where \p options want that. What \p optimizer
+/// updates as a whole belongs to one rank.
+void shard_states(ParameterBlocks& blocks,
+                  PipelineOptions const& options,
+                  OptimizerNeeds const& optimizer);
+
 /// Names the layer or the block of each action, for errors. \p plan must outlive it.
 [[nodiscard]] NameOfAction action_names(PipelinePlan const& plan);
 
@@ -96,6 +102,7 @@ template <DeviceList D, class Planner>
       "without fp32 weights a staleness of 1 takes two master copies: one is read, one written");
   auto const& description = shaped.model;
   auto blocks = form_blocks(description, sums_gradients(options), options.state_type);
+  shard_states(blocks, options, optimizer);
   auto step = planner.step_graph(blocks, step_options(options, optimizer.state_arrays));
   auto sizes = plan_options(options);
   std::function<double(StagePlan const&)> forecast;

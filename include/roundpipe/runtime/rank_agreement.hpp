@@ -22,7 +22,8 @@ namespace roundpipe {
 void require_same_training(AnyProcessGroup group,
                            PipelinePlan const& plan,
                            PipelineOptions const& options,
-                           int staleness);
+                           int staleness,
+                           bool copies_parameters);
 
 /// The losses of \p call's micro-batches; of all ranks where these share the call, in the order in
 /// which one process would have them. Then it is an operation of all ranks.

@@ -7,15 +7,22 @@
 /// restores all of them.
 
 #include <roundpipe/config.hpp>
+#include <roundpipe/core/dtype.hpp>
+#include <roundpipe/core/host_array.hpp>
+#include <roundpipe/core/id.hpp>
 #include <roundpipe/core/span.hpp>
+#include <roundpipe/hosts/any_process_group.hpp>
 #include <roundpipe/model/parameter_blocks.hpp>
 #include <roundpipe/runtime/state/parameter_memory.hpp>
 #include <roundpipe/runtime/state/step_progress.hpp>
 #include <roundpipe/runtime/state/training_state.hpp>
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
+#include <span>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 namespace roundpipe {
@@ -26,12 +33,20 @@ struct PendingGradients {
   double loss_scale = 1;  ///< That made them.
 };
 
+/// Memory of tensors that were gathered from all ranks.
+using GatheredTensors = std::vector<std::vector<std::byte>>;
+
 /// The weights that the last finished step left. Call it while no step is under way.
+///
+/// Where ranks share blocks, each has a part of what is most exact: then \ref for_each, \ref read,
+/// \ref read_gradient and \ref state are operations of all ranks, and throw as the group does.
 class WeightAccess {
  public:
-  /// All arguments must outlive this.
-  WeightAccess(ParameterMemory const& memory, StepProgress const& progress)
-      : memory_(memory), progress_(progress) {}
+  /// \p memory and \p progress must outlive this. \p group: of the ranks that share blocks.
+  WeightAccess(ParameterMemory const& memory,
+               StepProgress const& progress,
+               AnyProcessGroup group = {})
+      : memory_(memory), progress_(progress), group_(std::move(group)) {}
 
   /// \throws Error (aborted) when an error has stopped a step half way.
   void require_whole() const;
@@ -69,9 +84,9 @@ class WeightAccess {
   void overwrite(F&& f) const {
     auto const& blocks = memory_.blocks();
     blocks.for_each([&](BlockTensor parameter) {
-      f(blocks.name_of(parameter),
-        blocks.tensor(parameter).shape,
-        memory_.copies(parameter.block, parameter.tensor));
+      with_copies(parameter, [&](std::vector<HostArray> const& copies) {
+        f(blocks.name_of(parameter), blocks.tensor(parameter).shape, copies);
+      });
     });
   }
 
@@ -81,8 +96,12 @@ class WeightAccess {
                      PendingGradients gradients,
                      HostSpan<float> values) const;
 
-  /// Views of all parameters; the next call reads the weights of \p visible_step.
-  [[nodiscard]] std::vector<ParameterState> state(std::uint64_t visible_step) const;
+  /// Views of all parameters; the next call reads the weights of \p visible_step. What other ranks
+  /// have a part of is gathered into \p gathered.
+  [[nodiscard]] std::vector<ParameterState> state(std::uint64_t visible_step,
+                                                  GatheredTensors& gathered) const;
+  /// The same without other ranks: the bytes of weights and states are those of the own part.
+  [[nodiscard]] std::vector<ParameterState> own_state(std::uint64_t visible_step) const;
 
   /// Copies \p parameters, as \ref match_parameters returns them, to all copies, as of \p position.
   /// They may view what \ref state returned.
@@ -92,11 +111,51 @@ class WeightAccess {
  private:
   template <class F>
   void with_weights(BlockTensor parameter, F&& f) const {
-    memory_.with_weights(parameter.block, parameter.tensor, progress_.finished_steps(), f);
+    auto const [block, t] = parameter;
+    auto const version = progress_.finished_steps();
+    if (!memory_.has_optimizer_copy(block)) {
+      with_floats(memory_.master(block, t, version), f);
+    } else if (!is_sharded(block)) {
+      memory_.with_weights(block, t, version, f);
+    } else {
+      auto whole = gather(parameter, memory_.weights(block, t, version));
+      with_floats(HostArray{whole.data(), size_of_all(parameter), DType::f32}, f);
+    }
   }
+
+  /// Calls `f(copies)` with the memory of all copies of \p parameter, see \ref overwrite. Where
+  /// this rank has a part of the optimizer copy alone, it lends a whole one, and keeps its part.
+  template <class F>
+  void with_copies(BlockTensor parameter, F&& f) const {
+    auto const [block, t] = parameter;
+    if (!is_sharded(block) || !memory_.has_optimizer_copy(block)) {
+      f(memory_.copies(block, t));
+      return;
+    }
+    auto const own = memory_.own(block, t);
+    auto const weights = memory_.weights(block, t, 0).bytes();
+    std::vector<float> whole(size_of_all(parameter));
+    auto const part = std::as_writable_bytes(std::span(whole).subspan(own.begin, own.size()));
+    std::copy(weights.begin(), weights.end(), part.begin());
+    auto copies = memory_.masters(block, t);
+    copies.insert(copies.begin(),
+                  {reinterpret_cast<std::byte*>(whole.data()), whole.size(), DType::f32});
+    f(copies);
+    std::copy(part.begin(), part.end(), weights.begin());
+  }
+
+  [[nodiscard]] bool is_sharded(BlockId block) const {
+    return memory_.blocks().blocks[block.index()].is_sharded();
+  }
+  [[nodiscard]] std::size_t size_of_all(BlockTensor parameter) const {
+    return memory_.blocks().tensor(parameter).shape.size();
+  }
+  /// The bytes of all elements of \p parameter in an array of which \p own is this rank's part.
+  [[nodiscard]] std::vector<std::byte> gather(BlockTensor parameter, HostArray const& own) const;
 
   ParameterMemory const& memory_;
   StepProgress const& progress_;
+  mutable AnyProcessGroup group_;
 };
 
 }  // namespace roundpipe

@@ -29,7 +29,7 @@ struct ComputeCosts {
   double host_bytes_per_second = 0;  ///< The rate of host lanes; 0: they take no time.
   /// At which a rank receives from all others together; 0: that takes no time.
   double network_bytes_per_second = 0;
-  double network_latency_s = 0;  ///< Of each reduction, besides.
+  double network_latency_s = 0;  ///< Of each reduction and gather, besides.
 };
 
 /// Looks up the times of actions.

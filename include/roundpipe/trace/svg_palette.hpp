@@ -56,6 +56,7 @@ struct ActionLook {
     case ActionKind::gradient_norm:
     case ActionKind::optimizer_step:
     case ActionKind::copy_parameters:
+    case ActionKind::gather_weights:
       return host;
   }
   return host;

@@ -171,6 +171,10 @@ TEST_CASE("every mutant that can change a result or a queue is caught by the rul
       auto ranks = sized(2, 1, 2, {.dense = 1, .tied = true});
       ranks.plan.ranks = 3;
       check(ranks, round_robin, priority);
+      auto sharing = sized(2, 1, 1, {.dense = 1, .tied = true});
+      sharing.plan.ranks = 3;
+      sharing.shards = true;
+      check(sharing, round_robin, priority);
       auto const check_tight = [&](Training training, auto const& partitioner) {
         training.step = mode.step;
         training.plan.device_memory =
@@ -199,8 +203,12 @@ TEST_CASE("every mutant that can change a result or a queue is caught by the rul
     CAPTURE(mode.name);
     auto const copies = mode.protocol.staleness == 1 && mode.protocol.master_copies == 1;
     auto const writes_late = mode.protocol.staleness == 1 && mode.protocol.gradient_buffers == 1;
-    std::set<Rule> expected{
-        copy_before_upload, gradient_before_reader, data, buffer_reuse, queueing};
+    std::set<Rule> expected{copy_before_upload,
+                            gradient_before_reader,
+                            share_before_gather,
+                            data,
+                            buffer_reuse,
+                            queueing};
     if (copies) {
       expected.insert(copy_between_steps);
     }

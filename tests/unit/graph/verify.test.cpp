@@ -165,6 +165,37 @@ TEST_CASE("when steps write the master copy, rules 1 and 2 bind the step") {
   CHECK(names(violation, "optimizer step of block 0"));
 }
 
+TEST_CASE("rules 2 and 6: a gather comes after its step, and uploads after the gather") {
+  auto const check = [](bool gather_waits, bool upload_waits) {
+    auto parts = safe_parts();
+    parts.step.action.waits.clear();
+    parts.up.reads(of_block(BufferKind::gathered));
+    Graphs graphs(parts, 0);
+    Made gather(ActionKind::gather_weights, LaneKind::gather);
+    gather.reads(of_block(BufferKind::master)).writes(of_block(BufferKind::gathered));
+    if (gather_waits) {
+      gather.after({0});
+    }
+    graphs.step.actions.push_back(gather.action);
+    if (upload_waits) {
+      graphs.step.block_events[{BlockId(0), parameter_copy}].push_back(ActionId(1));
+    }
+    return graphs.check();
+  };
+  CHECK(check(true, true).empty());
+  bool named = false;  // beside rule 1: such a gather may overtake earlier uploads, too
+  for (auto const& violation : check(false, true)) {
+    named = named || (violation.rule == Rule::share_before_gather &&
+                      names(violation, "optimizer step of block 0 may come after graph 1: gather"));
+  }
+  CHECK(named);
+  auto const violations = check(true, false);
+  REQUIRE_FALSE(violations.empty());
+  CHECK(violations.front().rule == Rule::copy_before_upload);
+  CHECK(names(violations.front(), "graph 1: gather weights of block 0 may come after"));
+  CHECK(names(violations.front(), "graph 2: upload parameters, device 0"));
+}
+
 TEST_CASE("a read before or during the write of another buffer is reported") {
   Ring const boundary{BufferKind::checkpoint, DeviceId::none(), 0};
   auto const sequence = [&](bool waits) {

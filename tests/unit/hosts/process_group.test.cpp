@@ -5,9 +5,9 @@
 #include <roundpipe/concepts/requirements.hpp>
 #include <roundpipe/core/error.hpp>
 #include <roundpipe/hosts/any_process_group.hpp>
+#include <roundpipe/hosts/gather_parts.hpp>
 #include <roundpipe/hosts/loopback_group.hpp>
 #include <roundpipe/hosts/single_process.hpp>
-#include <roundpipe/hosts/sum_shards.hpp>
 #include <support/error_of.hpp>
 #include <support/group_conformance.hpp>
 
@@ -149,33 +149,14 @@ TEST_CASE("arguments that cannot be right are refused, and nothing ends") {
     std::array const theirs{HostBytes(three)};
     CHECK(code([&](auto& g) { g.exchange(channel, mine, theirs); }) == Errc::invalid_argument);
     CHECK(code([&](auto& g) { g.exchange(channel, mine, {}); }) == Errc::invalid_argument);
-    std::vector<float> sums(2);
-    std::vector<std::byte> scratch;
-    HostArray const values{three.data(), 3, DType::bf16};
-    CHECK(code([&](auto& g) { sum_shards(g, channel, values, sums, false, scratch); }) ==
-          Errc::invalid_argument);
+    std::array const parts{HostBytes(two), HostBytes(three)};
+    CHECK(code([&](auto& g) { gather_parts(g, channel, parts); }) == Errc::invalid_argument);
     any.rethrow();
   };
   refuses(group);
   refuses(process);
   CHECK(error_of([&] { LoopbackGroup(network, 1); }).code() == Errc::invalid_argument);
   CHECK(error_of([] { LoopbackNetwork none(0); }).code() == Errc::invalid_argument);
-}
-
-TEST_CASE("shards are consecutive, cover an array, and differ by at most one element") {
-  for (std::size_t size = 0; size < 40; ++size) {
-    for (std::size_t ranks = 1; ranks < 9; ++ranks) {
-      std::size_t next = 0;
-      for (std::size_t r = 0; r < ranks; ++r) {
-        auto const [begin, end] = shard_of(size, r, ranks);
-        CHECK(begin == next);
-        CHECK(end - begin >= size / ranks);
-        CHECK(end - begin <= (size + ranks - 1) / ranks);
-        next = end;
-      }
-      CHECK(next == size);
-    }
-  }
 }
 
 }  // namespace process_group_test

@@ -56,19 +56,52 @@ Bytes line_of(HostMemoryPlan const& plan, std::string const& name) {
 
 }  // namespace
 
-TEST_CASE("several ranks gather the gradients of one block at a time, all uses of all ranks") {
-  auto const blocks = form_blocks(describe(toy_model({.dense = 3, .dense_tied = true}), {2, 3}), true);
+TEST_CASE("a rank has room for one block's gradients of all others, all uses") {
+  auto const blocks =
+      form_blocks(describe(toy_model({.dense = 3, .dense_tied = true}), {2, 3}), true);
   Bytes most = 0;
   for (auto const& block : blocks.blocks) {
     most = std::max(most, block.uses.size() * block.master.bytes());
   }
-  CHECK(gathered_gradient_bytes(blocks, 1) == 0);
-  CHECK(gathered_gradient_bytes(blocks, 3) == 3 * most);
+  CHECK(received_gradient_bytes(blocks, 1) == 0);
+  CHECK(received_gradient_bytes(blocks, 3) == 2 * most);
   auto frozen = blocks;
   for (auto& block : frozen.blocks) {
     block.frozen = true;
   }
-  CHECK(gathered_gradient_bytes(frozen, 3) == 0);
+  CHECK(received_gradient_bytes(frozen, 3) == 0);
+}
+
+TEST_CASE("ranks that share blocks hold a part of all but master copies") {
+  auto const model =
+      describe(toy_model({.types = {256, DType::bf16, DType::bf16}, .dense = 3}), {2, 3});
+  auto const plan_of = [&](std::size_t ranks) {
+    auto blocks = form_blocks(model, true);
+    if (ranks > 1) {
+      shard_blocks(blocks, 1, ranks);
+    }
+    std::vector<StageLayout> const stages{lay_out_stage(
+        model, blocks, StageKind::fused, {0, model.size()}, [](std::size_t) { return true; })};
+    auto const plan = plan_host_memory(
+        model, blocks, {}, stages, {.state_arrays = 2, .master_copies = 2, .ranks = ranks});
+    return std::pair(plan, blocks);
+  };
+  auto const [alone, all] = plan_of(1);
+  auto const parameters = static_cast<double>(all.parameter_count());
+  for (std::size_t const ranks : {1, 2, 4}) {
+    auto const [plan, blocks] = plan_of(ranks);
+    CHECK(line_of(plan, "master copies") == line_of(alone, "master copies"));
+    // Two bf16 masters; fp32 weights, two states and a sum.
+    auto const expected = 4 + 16.0 / static_cast<double>(ranks);
+    CHECK(static_cast<double>(plan.state_bytes) / parameters ==
+          doctest::Approx(expected).epsilon(0.02));
+    // The gradients that come in go with the rank's own share.
+    Bytes most = 0;
+    for (auto const& block : blocks.blocks) {
+      most = std::max(most, (ranks - 1) * block.own().bytes(block.master).size());
+    }
+    CHECK(line_of(plan, "gradients of other ranks") == most);
+  }
 }
 
 TEST_CASE("the ledger names what the host's rings take") {

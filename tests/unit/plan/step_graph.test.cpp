@@ -246,4 +246,39 @@ TEST_CASE("the graphs of a step and a flush say how weights and gradients are he
   }
 }
 
+TEST_CASE("ranks that share blocks gather each behind what writes their own share, and its bytes") {
+  auto shared = blocks(1);
+  shard_blocks(shared, 1, 3);
+  for (auto const* protocol : {&pointer_swap, &single, &synchronous}) {
+    auto const copies = protocol == &single;
+    auto const graph = build_step_graph(shared, *protocol, {.state_arrays = 2});
+    auto const writer = copies ? ActionKind::copy_parameters : ActionKind::optimizer_step;
+    CHECK(blocks_of(graph, ActionKind::gather_weights) == Numbers{3, 2, 0});  // 1 is frozen
+    for (std::size_t const b : {0, 2, 3}) {
+      auto const& gather = action_of(graph, ActionKind::gather_weights, b);
+      REQUIRE(gather.waits.size() == 1);
+      auto const& waits = graph.actions[gather.waits.front().index()];
+      CHECK(waits.kind == writer);
+      CHECK(waits.block == BlockId(b));
+      CHECK(gather.lane.kind == LaneKind::gather);
+      CHECK(touches(gather.reads, BufferKind::master, b));
+      CHECK(touches(gather.writes, BufferKind::gathered, b));
+      auto const& block = shared.blocks[b];
+      auto const own = block.own().bytes(block.master).size();
+      CHECK(gather.received == block.master.bytes() - own);
+      auto const wide = block.own().bytes(block.gradient).size();
+      CHECK(action_of(graph, ActionKind::optimizer_step, b).bytes ==
+            own + 6 * wide + (copies ? 0 : own));
+      // Later graphs wait for the gather, too.
+      auto const& events = graph.block_events.at({BlockId(b), BlockEventKind::parameter_copy});
+      CHECK(events.size() == 2);
+      if (copies) {
+        CHECK(waits_for(waits, {BlockId(b), BlockEventKind::parameter_copy}));
+      }
+    }
+  }
+  CHECK(blocks_of(build_flush_graph(shared, single), ActionKind::gather_weights) ==
+        Numbers{0, 2, 3});
+}
+
 }  // namespace step_graph_test

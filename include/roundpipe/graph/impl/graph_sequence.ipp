@@ -52,8 +52,12 @@ struct SequencePosition {
   auto const evaluates_newest = graph.role == GraphRole::evaluation && graph.master_copies > 1;
   switch (buffer.ring.kind) {
     case BufferKind::master:
+    case BufferKind::gathered:
       if (action.kind == ActionKind::optimizer_step) {
         copies(position.steps + (writes ? 1 : 0), graph.master_copies);
+      } else if (action.kind == ActionKind::gather_weights) {  // of what this graph has written
+        auto const has_copies = graph.staleness == 1 && graph.master_copies == 1;
+        copies(position.steps + (has_copies ? 0 : 1), graph.master_copies);
       } else {
         copies(action.kind == ActionKind::copy_parameters || evaluates_newest ? position.steps
                                                                               : position.visible,

@@ -160,14 +160,19 @@ class Verifier {
                              User const& first,
                              User const& second,
                              bool reused) const {
-    auto const is_upload = [&](User const& user) {
-      return actions_[user.action].action->kind == ActionKind::upload_parameters;
+    auto const is = [&](User const& user, ActionKind action) {
+      return actions_[user.action].action->kind == action;
+    };
+    auto const is_either = [&](ActionKind action) {
+      return is(first, action) || is(second, action);
     };
     switch (kind) {
       case BufferKind::master:
-        return is_upload(first)    ? Rule::upload_before_copy
-               : is_upload(second) ? Rule::copy_before_upload
-                                   : Rule::copy_between_steps;
+      case BufferKind::gathered:
+        return is(first, ActionKind::upload_parameters)    ? Rule::upload_before_copy
+               : is(second, ActionKind::upload_parameters) ? Rule::copy_before_upload
+               : is_either(ActionKind::gather_weights)     ? Rule::share_before_gather
+                                                           : Rule::copy_between_steps;
       case BufferKind::optimizer_copy:
         return Rule::copy_between_steps;
       case BufferKind::gradient:
@@ -185,6 +190,7 @@ class Verifier {
     auto const& first = state.users.front();
     switch (access.location.ring.kind) {
       case BufferKind::master:
+      case BufferKind::gathered:
         // It must see older or newer weights than there are.
         return report(
             access.content < state.content ? Rule::upload_before_copy : Rule::copy_before_upload,

@@ -21,11 +21,12 @@
 
 namespace roundpipe {
 
-ROUNDPIPE_INLINE Bytes gathered_gradient_bytes(ParameterBlocks const& blocks, std::size_t ranks) {
+ROUNDPIPE_INLINE Bytes received_gradient_bytes(ParameterBlocks const& blocks, std::size_t ranks) {
   Bytes most = 0;
   for (auto const& block : blocks.blocks) {
-    if (ranks > 1 && !block.frozen) {
-      most = std::max(most, ranks * block.uses.size() * block.master.bytes());
+    if (!block.frozen) {
+      auto const own = block.own().bytes(block.master).size();
+      most = std::max(most, (ranks - 1) * block.uses.size() * own);
     }
   }
   return most;
@@ -44,16 +45,17 @@ ROUNDPIPE_INLINE HostMemoryPlan plan_host_memory(ModelDescription const& model,
   Bytes states = 0;
   Bytes gradients = 0;
   for (auto const& block : blocks.blocks) {
-    auto const declared = block.master.bytes();
-    auto const wide = block.gradient.bytes();
     if (block.frozen) {
-      masters += declared;
+      masters += block.master.bytes();
       continue;
     }
-    masters += declared * needs.master_copies;
+    masters += block.master.bytes() * needs.master_copies;
+    auto const own = block.own();
+    auto const declared = own.bytes(block.master).size();
+    auto const wide = own.bytes(block.gradient).size();
     states += needs.state_type == StateType::fp32 ? wide * (1 + needs.state_arrays)
                                                   : declared * needs.state_arrays;
-    gradients += block.host_gradient().bytes() * needs.gradient_buffers;
+    gradients += own.bytes(block.host_gradient()).size() * needs.gradient_buffers;
   }
   auto const add = [&](char const* name, Bytes bytes) {
     plan.ledger.push_back({LedgerLine::Space::host, name, bytes});
@@ -64,7 +66,7 @@ ROUNDPIPE_INLINE HostMemoryPlan plan_host_memory(ModelDescription const& model,
   if (auto const landings = plan.landings.bytes(); landings > 0) {
     add("landings of gradients", landings);
   }
-  if (auto const bytes = gathered_gradient_bytes(blocks, needs.ranks); bytes > 0) {
+  if (auto const bytes = received_gradient_bytes(blocks, needs.ranks); bytes > 0) {
     add("gradients of other ranks", align_up(bytes));
   }
   if (needs.update_scratch > 0) {

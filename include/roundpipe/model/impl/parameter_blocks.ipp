@@ -7,10 +7,12 @@
 #include <roundpipe/core/id.hpp>
 #include <roundpipe/core/parameter.hpp>
 #include <roundpipe/core/tensor.hpp>
+#include <roundpipe/model/block_shards.hpp>
 #include <roundpipe/model/model_description.hpp>
 #include <roundpipe/model/parameter_blocks.hpp>
 
 #include <cstddef>
+#include <functional>
 #include <map>
 #include <string>
 #include <string_view>
@@ -128,6 +130,21 @@ ROUNDPIPE_INLINE ParameterBlocks form_blocks(ModelDescription const& model,
     block.sum_type = sum_type;
   }
   return result;
+}
+
+ROUNDPIPE_INLINE void shard_blocks(ParameterBlocks& blocks,
+                                   std::size_t rank,
+                                   std::size_t ranks,
+                                   std::function<bool(BlockTensor)> const& is_whole) {
+  for (std::size_t b = 0; b < blocks.blocks.size(); ++b) {
+    auto& block = blocks.blocks[b];
+    if (!block.frozen) {
+      block.rank = rank;
+      block.shards = cut_block(block.master, ranks, [&](std::size_t t) {
+        return is_whole && is_whole(BlockTensor{BlockId(b), t});
+      });
+    }
+  }
 }
 
 ROUNDPIPE_INLINE void require_state_type(ParameterBlocks const& blocks, StateType type) {

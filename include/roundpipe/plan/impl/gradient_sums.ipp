@@ -135,7 +135,7 @@ ROUNDPIPE_INLINE void GradientSums::add_reduction(BlockId block, RoundId round) 
   action.lane = {LaneKind::reduce, DeviceId::none()};
   action.layer = call_.input.blocks.use(summed.uses.front()).layer;
   action.first = round.index() == 0;
-  auto const of_rank = summed.uses.size() * summed.master.bytes();
+  auto const of_rank = summed.uses.size() * summed.own().bytes(summed.master).size();
   action.bytes += call_.input.ranks * of_rank;
   action.received = (call_.input.ranks - 1) * of_rank;
   for (auto const use : summed.uses) {
@@ -149,7 +149,8 @@ ROUNDPIPE_INLINE Action GradientSums::make_sum(BlockId block, RoundId round) con
   Action action;
   action.round = round;
   action.block = block;
-  action.bytes = 2 * call_.input.blocks.blocks[block.index()].host_gradient().bytes();
+  auto const& summed = call_.input.blocks.blocks[block.index()];
+  action.bytes = 2 * summed.own().bytes(summed.host_gradient()).size();
   action.writes.push_back(block_buffer(BufferKind::gradient, block));
   return action;
 }

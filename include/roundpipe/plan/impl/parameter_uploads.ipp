@@ -109,6 +109,9 @@ ROUNDPIPE_INLINE void ParameterUploads::add_chunk(SlotId id,
   auto const blocks = trained_blocks_of(chunk);
   for (auto const block : blocks) {
     action.reads.push_back(block_buffer(BufferKind::master, block));
+    if (call_.input.blocks.blocks[block.index()].is_sharded()) {
+      action.reads.push_back(block_buffer(BufferKind::gathered, block));
+    }
     call_.wait_for_rules(action, {block, BlockEventKind::upload});
   }
   auto const added = call_.graph.add(std::move(action));

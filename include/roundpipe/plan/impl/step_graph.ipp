@@ -2,7 +2,9 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 
+#include <roundpipe/core/id.hpp>
 #include <roundpipe/graph/graph_builder.hpp>
+#include <roundpipe/model/block_shards.hpp>
 #include <roundpipe/plan/step_graph.hpp>
 
 #include <cstddef>
@@ -66,18 +68,21 @@ class StepGraphBuilder {
 
   /// What an action reads and writes.
   [[nodiscard]] Bytes bytes_of(ActionKind kind, ParameterBlock const& block) const {
-    auto const declared = block.master.bytes();
-    auto const wide = block.gradient.bytes();
+    auto const own = block.own();
+    auto const declared = own.bytes(block.master).size();
+    auto const wide = own.bytes(block.gradient).size();
+    auto const gradient = own.bytes(block.host_gradient()).size();
     switch (kind) {
       case ActionKind::copy_parameters:
         return wide + declared;
       case ActionKind::gradient_norm:
-        return block.host_gradient().bytes();
+        return gradient;
+      case ActionKind::gather_weights:
+        return block.master.bytes();
       default: {
         auto const weights = options_.reads_master ? declared : 2 * wide;
         auto const states = 2 * options_.state_arrays * (options_.reads_master ? declared : wide);
-        return block.host_gradient().bytes() + weights + states +
-               (rules_.copies_parameters ? 0 : declared);
+        return gradient + weights + states + (rules_.copies_parameters ? 0 : declared);
       }
     }
   }
@@ -110,6 +115,9 @@ class StepGraphBuilder {
   void add_copy(BlockId block) {
     auto action = make(ActionKind::copy_parameters, LaneKind::parameter_copy, block);
     wait_for_rules(action, BlockEventKind::parameter_copy);
+    if (blocks_.blocks[block.index()].is_sharded()) {  // the gather before may still send
+      action.block_waits.push_back({block, BlockEventKind::parameter_copy, 0});
+    }
     if (options_.waits_for_all) {  // so that a step whose P copies begin can be finished
       for (auto const other : trained_) {
         action.block_waits.push_back({other, BlockEventKind::gradient_write, 0});
@@ -123,7 +131,22 @@ class StepGraphBuilder {
     }
     action.reads.push_back(block_buffer(BufferKind::optimizer_copy, block));
     action.writes.push_back(block_buffer(BufferKind::master, block));
-    add(std::move(action), {BlockEventKind::parameter_copy});
+    add_gather(add(std::move(action), {BlockEventKind::parameter_copy}), block);
+  }
+
+  /// Where ranks share \p block: brings the shards of the others, once \p writer has written the
+  /// own one to the master copy. Only then the P copy is complete for later graphs.
+  void add_gather(ActionId writer, BlockId block) {
+    auto const& described = blocks_.blocks[block.index()];
+    if (!described.is_sharded()) {
+      return;
+    }
+    auto action = make(ActionKind::gather_weights, LaneKind::gather, block);
+    action.received = action.bytes - described.own().bytes(described.master).size();
+    action.waits.push_back(writer);
+    action.reads.push_back(block_buffer(BufferKind::master, block));
+    action.writes.push_back(block_buffer(BufferKind::gathered, block));
+    graph_.publish({block, BlockEventKind::parameter_copy, 0}, graph_.add(std::move(action)));
   }
 
   /// The norm reads what the update will read, after the same gradients.
@@ -159,7 +182,8 @@ class StepGraphBuilder {
       add(std::move(action), {BlockEventKind::optimizer_step});
     } else {
       action.writes.push_back(block_buffer(BufferKind::master, block));
-      add(std::move(action), {BlockEventKind::optimizer_step, BlockEventKind::parameter_copy});
+      auto const kinds = {BlockEventKind::optimizer_step, BlockEventKind::parameter_copy};
+      add_gather(add(std::move(action), kinds), block);
     }
   }
 

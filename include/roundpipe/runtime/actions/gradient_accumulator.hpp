@@ -40,7 +40,7 @@ class GradientAccumulator final : public HostLaneWork {
   /// Adds what has landed for \p use in \p round to its block's gradient sum, or begins the sum
   /// with it.
   void accumulate(BlockUseId use, RoundId round, bool begins, std::uint64_t iteration);
-  /// Adds the gradient of \p block that \p bytes holds, or begins the sum with it.
+  /// Adds the gradient of \p block whose own shard \p bytes holds, or begins the sum with it.
   void add(BlockId block, HostBytes bytes, bool begins, std::uint64_t iteration);
 
  private:

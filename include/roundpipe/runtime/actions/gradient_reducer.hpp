@@ -20,9 +20,9 @@
 
 namespace roundpipe {
 
-/// Gathers what has landed for a block on every rank, and adds it to the block's sum: rank after
+/// Exchanges what has landed for a block on every rank, and adds it to the block's sum: rank after
 /// rank, and in each a block's uses in layer order, as one process with the rounds of all ranks
-/// would. Every rank makes the same sum.
+/// would. Each rank gets and sums its own shard of the block, which may be all.
 class GradientReducer final : public HostLaneWork {
  public:
   /// \p memory and \p sums, which nobody else uses meanwhile, must outlive this. Takes room for
@@ -45,7 +45,7 @@ class GradientReducer final : public HostLaneWork {
   AnyProcessGroup group_;
   ParameterMemory const& memory_;
   GradientAccumulator& sums_;
-  HostBytes gathered_;  // by use, by rank
+  HostBytes received_;  // by use, by other rank
 };
 
 }  // namespace roundpipe

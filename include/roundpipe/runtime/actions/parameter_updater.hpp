@@ -6,11 +6,15 @@
 /// \brief The optimizer's host lane: gradient norms, and steps block by block.
 
 #include <roundpipe/concepts/optimizer.hpp>
+#include <roundpipe/concepts/process_group.hpp>
 #include <roundpipe/core/error.hpp>
 #include <roundpipe/core/host_array.hpp>
 #include <roundpipe/core/id.hpp>
 #include <roundpipe/core/span.hpp>
 #include <roundpipe/graph/action_graph.hpp>
+#include <roundpipe/hosts/any_process_group.hpp>
+#include <roundpipe/hosts/gather_parts.hpp>
+#include <roundpipe/model/block_shards.hpp>
 #include <roundpipe/model/parameter_blocks.hpp>
 #include <roundpipe/optim/clipping.hpp>
 #include <roundpipe/optim/optimizer_needs.hpp>
@@ -31,6 +35,7 @@
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
+#include <span>
 #include <utility>
 #include <vector>
 
@@ -42,7 +47,10 @@ struct UpdaterOptions {
   bool writes_masters = true;   ///< Whether updates, not P copies, write master copies.
   bool finishes_steps = false;  ///< Whether a step that has begun has all its gradients.
   std::uint64_t seed = 0;       ///< Of stochastic rounding.
+  AnyProcessGroup group{};      ///< The ranks that share blocks, if any do.
 };
+
+static_assert(shard_grain % norm_block_size == 0);
 
 /// Updates blocks with the optimizer's rule. The lane finishes a step that has begun, if that is
 /// possible, also after an error.
@@ -61,9 +69,9 @@ class ParameterUpdater final : public HostLaneWork {
         memory_(memory),
         progress_(progress),
         optimizer_(std::move(optimizer)),
-        options_(options),
+        options_(std::move(options)),
         pool_(pool),
-        scaler_(memory.blocks(), options.scaling),
+        scaler_(memory.blocks(), options_.scaling),
         whole_(memory.blocks(), memory.state_type(), needs_of(optimizer_)),
         scratch_(take(whole_.bytes())) {}
 
@@ -99,18 +107,41 @@ class ParameterUpdater final : public HostLaneWork {
   /// that it may have changed.
   void restore() noexcept { is_updating_ = false; }
 
-  /// Measures the block's part of the global norm of step \p step.
+  /// Measures the block's part of the global norm of step \p step. Where ranks share the block, an
+  /// operation of all of them: each sums the squares of its shard by norm block, as one process
+  /// would, and all add up the sums of all.
+  /// \throws Error as the group does.
   void measure_gradient(BlockId block, std::uint64_t step) {
-    double sum = 0;
+    auto const& described = memory_.blocks().blocks[block.index()];
+    std::vector<std::size_t> firsts{0};  // by tensor: its first norm block
+    for (auto const& spec : described.master) {
+      firsts.push_back(firsts.back() + norm_blocks(spec.shape.size()));
+    }
+    norm_sums_.resize(firsts.back());
+    HostSpan<double> const sums(norm_sums_);
     for (std::size_t t = 0; t < memory_.tensors(block); ++t) {
       auto const gradient = memory_.gradient(block, t, step);
-      norm_sums_.resize(norm_blocks(gradient.size));
-      HostSpan<double> const sums(norm_sums_);
+      auto const of_tensor = sums.subspan(firsts[t] + memory_.own(block, t).begin / norm_block_size,
+                                          norm_blocks(gradient.size));
       pool_.for_each_part(gradient.size, host_work_grain, [&](std::size_t begin, std::size_t end) {
         sum_squares_by_block(gradient.part(begin, end),
-                             sums.subspan(begin / norm_block_size, norm_blocks(end - begin)));
+                             of_tensor.subspan(begin / norm_block_size, norm_blocks(end - begin)));
       });
-      sum += sum_in_order(sums);
+    }
+    if (described.is_sharded()) {
+      auto const place = [&](BlockCut cut) {
+        return firsts[cut.tensor] + cut.element / norm_block_size;
+      };
+      std::vector<HostBytes> parts;
+      for (auto const& shard : described.shards) {
+        auto const begin = place(shard.begin);
+        parts.push_back(std::as_writable_bytes(sums.subspan(begin, place(shard.end) - begin)));
+      }
+      gather_parts(options_.group, GroupChannel::norms, parts);
+    }
+    double sum = 0;
+    for (std::size_t t = 0; t < memory_.tensors(block); ++t) {
+      sum += sum_in_order(sums.subspan(firsts[t], firsts[t + 1] - firsts[t]));
     }
     scaler_.add(block, step, sum);
   }
@@ -189,8 +220,8 @@ class ParameterUpdater final : public HostLaneWork {
     });
   }
 
-  /// Calls `update(context, arrays, rounding)` for elements [\p begin, \p end) of a parameter,
-  /// unless the step leaves it as it is.
+  /// Calls `update(context, arrays, rounding)` for elements [\p begin, \p end) of the own part of a
+  /// parameter, unless the step leaves it as it is.
   template <class Update>
   void update_part(BlockId block,
                    std::size_t t,
@@ -201,9 +232,10 @@ class ParameterUpdater final : public HostLaneWork {
                    Update const& update) const {
     auto const& blocks = memory_.blocks();
     auto const name = blocks.name_of({block, t});
-    UpdateContext const context{step, factor.gradient, blocks.info_of({block, t}, name), begin};
+    auto const first = memory_.own(block, t).begin + begin;
+    UpdateContext const context{step, factor.gradient, blocks.info_of({block, t}, name), first};
     auto const weights = memory_.weights(block, t, step - 1);
-    auto const master = options_.writes_masters ? memory_.master(block, t, step) : HostArray{};
+    auto const master = options_.writes_masters ? memory_.own_master(block, t, step) : HostArray{};
     std::array<HostArray, max_update_states> states;
     for (std::size_t s = 0; s < memory_.state_arrays(); ++s) {
       states[s] = memory_.state(block, t, s).part(begin, end);
@@ -235,7 +267,7 @@ class ParameterUpdater final : public HostLaneWork {
   GradientScaler scaler_;
   WholeUpdates whole_;
   HostBytes scratch_;              // of whole updates
-  std::vector<double> norm_sums_;  // of one tensor's gradient, by norm block
+  std::vector<double> norm_sums_;  // of one block's gradient, by norm block
   bool is_updating_ = false;       // or has failed to
 };
 

@@ -7,7 +7,9 @@
 #include <roundpipe/graph/action_graph.hpp>
 #include <roundpipe/memory/host_memory_plan.hpp>
 #include <roundpipe/model/model_description.hpp>
+#include <roundpipe/model/parameter_blocks.hpp>
 #include <roundpipe/model/shape_cache.hpp>
+#include <roundpipe/optim/optimizer_needs.hpp>
 #include <roundpipe/plan/planner.hpp>
 #include <roundpipe/plan/step_graph.hpp>
 #include <roundpipe/runtime/execute/graph_program.hpp>
@@ -53,6 +55,18 @@ ROUNDPIPE_INLINE StepOptions step_options(PipelineOptions const& options,
 
 ROUNDPIPE_INLINE FinitePasses finite_passes_of(PipelineOptions const& options) {
   return finite_passes(options.check_finite, options.loss_scale.has_value());
+}
+
+ROUNDPIPE_INLINE void shard_states(ParameterBlocks& blocks,
+                                   PipelineOptions const& options,
+                                   OptimizerNeeds const& optimizer) {
+  if (options.ranks == 1 || !options.shard_states) {
+    return;
+  }
+  shard_blocks(blocks, options.rank, options.ranks, [&](BlockTensor parameter) {
+    auto const name = blocks.name_of(parameter);
+    return optimizer.updates_whole && optimizer.updates_whole(blocks.info_of(parameter, name));
+  });
 }
 
 ROUNDPIPE_INLINE NameOfAction action_names(PipelinePlan const& plan) {

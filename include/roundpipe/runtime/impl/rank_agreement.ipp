@@ -44,7 +44,8 @@ namespace detail {
 ROUNDPIPE_INLINE void require_same_training(AnyProcessGroup group,
                                             PipelinePlan const& plan,
                                             PipelineOptions const& options,
-                                            int staleness) {
+                                            int staleness,
+                                            bool copies_parameters) {
   if (group.size() == 1) {
     return;
   }
@@ -59,7 +60,9 @@ ROUNDPIPE_INLINE void require_same_training(AnyProcessGroup group,
       {"loss_scale, whether there is one", options.loss_scale.has_value()},
       {"the bits of loss_scale's first value",
        std::bit_cast<std::uint64_t>(options.loss_scale ? options.loss_scale->initial : 0.0)},
-      {"the staleness", static_cast<std::uint64_t>(staleness)}};
+      {"the staleness", static_cast<std::uint64_t>(staleness)},
+      {"shard_states", options.shard_states},
+      {"with shard_states, whether there are P copies", options.shard_states && copies_parameters}};
   std::vector<std::uint64_t> mine;
   for (auto const& field : fields) {
     mine.push_back(field.second);

@@ -2,13 +2,15 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 
+#include <roundpipe/concepts/process_group.hpp>
 #include <roundpipe/core/convert.hpp>
+#include <roundpipe/core/dtype.hpp>
 #include <roundpipe/core/error.hpp>
 #include <roundpipe/core/host_array.hpp>
 #include <roundpipe/core/host_tensor.hpp>
 #include <roundpipe/core/span.hpp>
+#include <roundpipe/hosts/gather_parts.hpp>
 #include <roundpipe/model/parameter_blocks.hpp>
-#include <roundpipe/optim/update_pass.hpp>
 #include <roundpipe/runtime/state/parameter_memory.hpp>
 #include <roundpipe/runtime/state/step_progress.hpp>
 #include <roundpipe/runtime/state/training_state.hpp>
@@ -64,14 +66,61 @@ ROUNDPIPE_INLINE void WeightAccess::read_gradient(BlockTensor parameter,
           Errc::invalid_argument,
           "a frozen parameter has no gradient");
   auto const gradient = memory_.gradient(parameter.block, parameter.tensor, gradients.iteration);
-  widen(gradient.bytes(), gradient.dtype, values, false);
+  if (is_sharded(parameter.block)) {
+    auto const whole = gather(parameter, gradient);
+    widen(whole, gradient.dtype, values, false);
+  } else {
+    widen(gradient.bytes(), gradient.dtype, values, false);
+  }
   auto const factor = static_cast<float>(1 / gradients.loss_scale);
   for (auto& value : values) {
     value *= factor;
   }
 }
 
-ROUNDPIPE_INLINE std::vector<ParameterState> WeightAccess::state(std::uint64_t visible_step) const {
+ROUNDPIPE_INLINE std::vector<std::byte> WeightAccess::gather(BlockTensor parameter,
+                                                             HostArray const& own) const {
+  auto const& block = memory_.blocks().blocks[parameter.block.index()];
+  auto const elements = size_of_all(parameter);
+  auto const bytes = size_of(own.dtype);
+  std::vector<std::byte> whole(elements * bytes);
+  std::vector<HostBytes> parts;
+  for (auto const& shard : block.shards) {
+    auto const range = shard.of_tensor(parameter.tensor, elements);
+    parts.push_back(HostBytes(whole).subspan(range.begin * bytes, range.size() * bytes));
+  }
+  auto const from = own.bytes();
+  std::copy(from.begin(), from.end(), parts[block.rank].begin());
+  gather_parts(group_, GroupChannel::control, parts);
+  return whole;
+}
+
+ROUNDPIPE_INLINE std::vector<ParameterState> WeightAccess::state(std::uint64_t visible_step,
+                                                                 GatheredTensors& gathered) const {
+  auto result = own_state(visible_step);
+  auto next = result.begin();
+  memory_.blocks().for_each([&](BlockTensor parameter) {
+    auto const [block, t] = parameter;
+    auto& state = *next++;
+    if (!is_sharded(block)) {
+      return;
+    }
+    if (memory_.has_optimizer_copy(block)) {
+      state.weights.bytes =
+          gathered.emplace_back(gather(parameter, memory_.weights(block, t, visible_step)));
+    } else {
+      state.weights.bytes = memory_.master(block, t, progress_.finished_steps()).bytes();
+    }
+    for (std::size_t s = 0; s < state.optimizer.size(); ++s) {
+      state.optimizer[s].bytes =
+          gathered.emplace_back(gather(parameter, memory_.state(block, t, s)));
+    }
+  });
+  return result;
+}
+
+ROUNDPIPE_INLINE std::vector<ParameterState> WeightAccess::own_state(
+    std::uint64_t visible_step) const {
   auto const& blocks = memory_.blocks();
   std::vector<ParameterState> result;
   blocks.for_each([&](BlockTensor parameter) {
@@ -93,26 +142,31 @@ ROUNDPIPE_INLINE std::vector<ParameterState> WeightAccess::state(std::uint64_t v
 
 ROUNDPIPE_INLINE void WeightAccess::restore(std::vector<ParameterState const*> const& parameters,
                                             TrainingPosition const& position) const {
-  auto const copy = [](HostTensor const& from, HostArray const& to) {
-    std::copy(from.bytes.begin(), from.bytes.end(), to.data);
+  auto const copy = [](HostTensor const& from, HostArray const& to, std::size_t first) {
+    auto const part = from.bytes.subspan(first * size_of(to.dtype), to.bytes().size());
+    std::copy(part.begin(), part.end(), to.data);
   };
   auto next = parameters.begin();
   memory_.blocks().for_each([&](BlockTensor parameter) {
     auto const [block, t] = parameter;
     auto const& from = **next++;
+    auto const own = memory_.own(block, t).begin;
     auto const newest = memory_.master(block, t, position.step);
     auto const visible = memory_.master(block, t, position.visible_step);
     bool const is_stale = !from.frozen && position.is_stale();
     if (is_stale) {
-      copy(from.visible, visible);
+      copy(from.visible, visible, 0);
     }
-    auto const weights = memory_.weights(block, t, position.step);
-    copy(from.weights, weights);
+    if (!memory_.has_optimizer_copy(block)) {
+      copy(from.weights, newest, 0);
+    } else {
+      copy(from.weights, memory_.weights(block, t, position.step), own);
+      if (!(is_stale && newest.data == visible.data)) {
+        narrow(from.weights.as<float>(), newest.dtype, newest.bytes());
+      }
+    }
     for (std::size_t s = 0; s < from.optimizer.size(); ++s) {
-      copy(from.optimizer[s], memory_.state(block, t, s));
-    }
-    if (memory_.has_optimizer_copy(block) && !(is_stale && newest.data == visible.data)) {
-      copy_pass({weights, {}, {}, newest});
+      copy(from.optimizer[s], memory_.state(block, t, s), own);
     }
   });
 }

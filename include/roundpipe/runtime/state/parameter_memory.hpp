@@ -8,12 +8,14 @@
 
 #include <roundpipe/config.hpp>
 #include <roundpipe/core/convert.hpp>
+#include <roundpipe/core/dtype.hpp>
 #include <roundpipe/core/host_array.hpp>
 #include <roundpipe/core/id.hpp>
 #include <roundpipe/core/span.hpp>
 #include <roundpipe/core/tensor.hpp>
 #include <roundpipe/memory/host_memory_plan.hpp>
 #include <roundpipe/memory/landing_rings.hpp>
+#include <roundpipe/model/block_shards.hpp>
 #include <roundpipe/model/parameter_blocks.hpp>
 #include <roundpipe/runtime/state/host_arena.hpp>
 
@@ -23,6 +25,18 @@
 #include <vector>
 
 namespace roundpipe {
+
+/// Calls `f(values)` with the elements of \p array as fp32, which live until \p f returns.
+template <class F>
+void with_floats(HostArray const& array, F&& f) {
+  if (array.dtype == DType::f32) {
+    f(HostSpan<float const>(reinterpret_cast<float const*>(array.data), array.size));
+    return;
+  }
+  std::vector<float> values(array.size);
+  widen(array.bytes(), array.dtype, values, false);
+  f(HostSpan<float const>(values));
+}
 
 /// Threads share the host's work on a tensor in parts of multiples of so many elements.
 inline constexpr std::size_t host_work_grain = std::size_t{1} << 14U;
@@ -36,6 +50,9 @@ struct ParameterCopies {
 };
 
 /// All blocks in host memory. Whoever reads or writes keeps the order of the graphs' edges.
+///
+/// Where ranks share blocks (\ref shard_blocks), each has whole master copies, and of sums,
+/// optimizer copy and states its own shard: the arrays of these are a tensor's elements \ref own.
 ///
 /// Versions count steps: version 0 of the weights are the first values, version T is what step T
 /// left.
@@ -64,33 +81,37 @@ class ParameterMemory {
 
   /// Tensor \p t of the master copy that holds \p version.
   [[nodiscard]] HostArray master(BlockId block, std::size_t t, std::uint64_t version) const;
-  /// Tensor \p t of a gradient of \p block that \p bytes holds as devices send it.
+  /// The elements of tensor \p t that this rank keeps and updates.
+  [[nodiscard]] ElementRange own(BlockId block, std::size_t t) const {
+    return described(block).own().of_tensor(t, described(block).master[t].shape.size());
+  }
+  /// The same part of tensor \p t of the master copy that holds \p version.
+  [[nodiscard]] HostArray own_master(BlockId block, std::size_t t, std::uint64_t version) const {
+    auto const [begin, end] = own(block, t);
+    return master(block, t, version).part(begin, end);
+  }
+  /// The own part of tensor \p t of a gradient of \p block, whose own shard \p bytes holds as
+  /// devices send it.
   [[nodiscard]] HostArray sent(BlockId block, std::size_t t, HostBytes bytes) const {
-    return array(described(block).master, t, bytes);
+    return own_array(block, described(block).master, t, bytes);
   }
   /// Tensor \p t of the gradient that the optimizer reads in step \p iteration.
   [[nodiscard]] HostArray gradient(BlockId block, std::size_t t, std::uint64_t iteration) const;
   /// Optimizer state \p s of tensor \p t.
   [[nodiscard]] HostArray state(BlockId block, std::size_t t, std::size_t s) const;
   /// The most exact weights of \p version: the optimizer copy, which must be there yet, or the
-  /// master copy.
+  /// master copy's own part.
   [[nodiscard]] HostArray weights(BlockId block, std::size_t t, std::uint64_t version) const;
 
-  /// All that holds weights of tensor \p t: the optimizer copy, if there is one, and every master
-  /// copy.
+  /// All that holds weights of tensor \p t: every master copy, behind the optimizer copy, if there
+  /// is one.
   [[nodiscard]] std::vector<HostArray> copies(BlockId block, std::size_t t) const;
+  [[nodiscard]] std::vector<HostArray> masters(BlockId block, std::size_t t) const;
 
-  /// Calls `f(values)` with the weights of \p version as fp32, which live until \p f returns.
+  /// Calls `f(values)` with \ref weights as fp32, which live until \p f returns.
   template <class F>
   void with_weights(BlockId block, std::size_t t, std::uint64_t version, F&& f) const {
-    auto const from = weights(block, t, version);
-    if (from.dtype == DType::f32) {
-      f(HostSpan<float const>(reinterpret_cast<float const*>(from.data), from.size));
-      return;
-    }
-    std::vector<float> values(from.size);
-    widen(from.bytes(), from.dtype, values, false);
-    f(HostSpan<float const>(values));
+    with_floats(weights(block, t, version), f);
   }
   /// Replaces a tensor's weights from element \p first on, in all copies. Call this while nothing
   /// else uses the block.
@@ -105,12 +126,14 @@ class ParameterMemory {
     auto const& memory = memory_[block.index()];
     auto const all_of = [&](TensorTable const& table, HostBytes bytes) {
       for (std::size_t t = 0; !bytes.empty() && t < table.size(); ++t) {
-        f(array(table, t, bytes));
+        f(own_array(block, table, t, bytes));
       }
     };
     all_of(described(block).gradient, memory.weights);
-    for (auto const& master : memory.masters) {
-      all_of(described(block).master, master);
+    for (std::size_t copy = 0; copy < memory.masters.size(); ++copy) {
+      for (std::size_t t = 0; t < tensors(block); ++t) {
+        f(own_master(block, t, copy));
+      }
     }
     for (auto const& state : memory.states) {
       all_of(state_table(block), state);
@@ -136,6 +159,14 @@ class ParameterMemory {
   [[nodiscard]] static HostArray array(TensorTable const& table, std::size_t t, HostBytes memory) {
     auto const bytes = memory.subspan(table.offset(t), table[t].bytes());
     return {bytes.data(), table[t].shape.size(), table[t].dtype};
+  }
+  /// The own part of tensor \p t of \p table in \p shard, the memory of the own shard.
+  [[nodiscard]] HostArray own_array(BlockId block,
+                                    TensorTable const& table,
+                                    std::size_t t,
+                                    HostBytes shard) const {
+    auto const offset = described(block).own().offset(t, table);
+    return {shard.data() + offset, own(block, t).size(), table[t].dtype};
   }
 
   ParameterBlocks const& blocks_;

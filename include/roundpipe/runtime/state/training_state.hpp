@@ -13,6 +13,7 @@
 #include <concepts>
 #include <cstddef>
 #include <cstdint>
+#include <memory>
 #include <optional>
 #include <string>
 #include <type_traits>
@@ -67,6 +68,9 @@ struct ParameterState {
 struct TrainingState {
   TrainingPosition position;
   std::vector<ParameterState> parameters;  ///< Shared ones once.
+  /// Keeps what was gathered from other ranks, if anything was, for as long as a copy of this
+  /// lives.
+  std::shared_ptr<void const> gathered{};
 };
 
 /// What the optimizer state \p s of the parameter \p name is called: "NAME@state0".

@@ -43,7 +43,7 @@ ROUNDPIPE_INLINE double ActionTimes::operator()(UnrolledAction const& unrolled) 
     return bytes_per_second > 0 ? static_cast<double>(bytes) / bytes_per_second : 0;
   };
   auto const seconds = at_rate(action.bytes, costs_.host_bytes_per_second);
-  if (action.kind != ActionKind::reduce_gradient) {
+  if (action.kind != ActionKind::reduce_gradient && action.kind != ActionKind::gather_weights) {
     return seconds;
   }
   return seconds + at_rate(action.received, costs_.network_bytes_per_second) +

@@ -41,6 +41,7 @@ ROUNDPIPE_INLINE void GradientAccumulator::add(BlockId block,
   for (std::size_t t = 0; t < memory_.tensors(block); ++t) {
     auto const sum = memory_.gradient(block, t, iteration);
     auto const landed = memory_.sent(block, t, bytes);
+    auto const first = memory_.own(block, t).begin;
     auto const key = sum_rounding_key(seed_, iteration, block, t, addition);
     pool_.for_each_part(sum.size, host_work_grain, [&](std::size_t begin, std::size_t end) {
       auto const from = landed.part(begin, end);
@@ -50,7 +51,7 @@ ROUNDPIPE_INLINE void GradientAccumulator::add(BlockId block,
       } else if (begins) {
         std::memcpy(to.data, from.data, from.bytes().size());
       } else {
-        add_stochastically(from.bytes(), to.bytes(), key, begin);
+        add_stochastically(from.bytes(), to.bytes(), key, first + begin);
       }
     });
   }

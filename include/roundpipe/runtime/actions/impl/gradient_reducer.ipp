@@ -6,6 +6,7 @@
 #include <roundpipe/core/error.hpp>
 #include <roundpipe/core/id.hpp>
 #include <roundpipe/core/lane.hpp>
+#include <roundpipe/core/span.hpp>
 #include <roundpipe/hosts/any_process_group.hpp>
 #include <roundpipe/memory/host_memory_plan.hpp>
 #include <roundpipe/runtime/actions/gradient_accumulator.hpp>
@@ -17,6 +18,7 @@
 #include <cstdint>
 #include <exception>
 #include <utility>
+#include <vector>
 
 namespace roundpipe {
 
@@ -28,7 +30,7 @@ ROUNDPIPE_INLINE GradientReducer::GradientReducer(AnyProcessGroup group,
       group_(std::move(group)),
       memory_(memory),
       sums_(sums),
-      gathered_(take(gathered_gradient_bytes(memory.blocks(), group_.size()))) {}
+      received_(take(received_gradient_bytes(memory.blocks(), group_.size()))) {}
 
 ROUNDPIPE_INLINE void GradientReducer::run(RunState const& run, ActionId id) {
   auto const& action = run.program()[id];
@@ -52,18 +54,34 @@ ROUNDPIPE_INLINE void GradientReducer::reduce(BlockId block,
                                               bool begins,
                                               std::uint64_t iteration) {
   auto const& described = memory_.blocks().blocks[block.index()];
-  auto const bytes = described.master.bytes();
   auto const ranks = group_.size();
-  auto const of_use = [&](std::size_t u) {
-    return gathered_.subspan(u * ranks * bytes, ranks * bytes);
+  auto const own = group_.rank();
+  auto const own_bytes = described.own().bytes(described.master).size();
+  auto const others_of = [&](std::size_t r) { return r < own ? r : r - 1; };
+  auto const sent = [&](std::size_t u, std::size_t r) {  // by rank r
+    if (r == own) {
+      auto const [begin, end] = described.own().bytes(described.master);
+      return memory_.landing(described.uses[u], round, iteration).subspan(begin, end - begin);
+    }
+    auto const place = u * (ranks - 1) + others_of(r);
+    return received_.subspan(place * own_bytes, own_bytes);
   };
   for (std::size_t u = 0; u < described.uses.size(); ++u) {
-    auto const landed = memory_.landing(described.uses[u], round, iteration).first(bytes);
-    group_.gather(GroupChannel::gradients, landed, of_use(u));
+    auto const landed = memory_.landing(described.uses[u], round, iteration);
+    std::vector<ConstHostBytes> mine(ranks);
+    std::vector<HostBytes> theirs(ranks);
+    for (std::size_t r = 0; r < ranks; ++r) {
+      if (r != own) {
+        auto const [begin, end] = described.shard(r).bytes(described.master);
+        mine[r] = landed.subspan(begin, end - begin);
+        theirs[r] = sent(u, r);
+      }
+    }
+    group_.exchange(GroupChannel::gradients, mine, theirs);
   }
   for (std::size_t r = 0; r < ranks; ++r) {
     for (std::size_t u = 0; u < described.uses.size(); ++u) {
-      sums_.add(block, of_use(u).subspan(r * bytes, bytes), begins && r == 0 && u == 0, iteration);
+      sums_.add(block, sent(u, r), begins && r == 0 && u == 0, iteration);
     }
   }
 }

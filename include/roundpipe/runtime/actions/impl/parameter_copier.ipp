@@ -46,7 +46,7 @@ ROUNDPIPE_INLINE void ParameterCopier::abandon(RunState const& run, ActionId id)
 ROUNDPIPE_INLINE void ParameterCopier::copy(BlockId block) {
   for (std::size_t t = 0; t < memory_.tensors(block); ++t) {
     auto const weights = memory_.weights(block, t, 0);
-    auto const master = memory_.master(block, t, 0);
+    auto const master = memory_.own_master(block, t, 0);
     pool_.for_each_part(weights.size, host_work_grain, [&](std::size_t begin, std::size_t end) {
       copy_pass({weights.part(begin, end), {}, {}, master.part(begin, end)});
     });

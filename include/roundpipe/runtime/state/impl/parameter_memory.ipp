@@ -13,6 +13,7 @@
 #include <roundpipe/runtime/state/host_arena.hpp>
 #include <roundpipe/runtime/state/parameter_memory.hpp>
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <utility>
@@ -59,29 +60,35 @@ ROUNDPIPE_INLINE HostArray ParameterMemory::master(BlockId block,
 ROUNDPIPE_INLINE HostArray ParameterMemory::gradient(BlockId block,
                                                      std::size_t t,
                                                      std::uint64_t iteration) const {
-  return array(described(block).host_gradient(), t, gradient(block, iteration));
+  return own_array(block, described(block).host_gradient(), t, gradient(block, iteration));
 }
 
 ROUNDPIPE_INLINE HostArray ParameterMemory::state(BlockId block,
                                                   std::size_t t,
                                                   std::size_t s) const {
-  return array(state_table(block), t, memory_[block.index()].states[s]);
+  return own_array(block, state_table(block), t, memory_[block.index()].states[s]);
 }
 
 ROUNDPIPE_INLINE HostArray ParameterMemory::weights(BlockId block,
                                                     std::size_t t,
                                                     std::uint64_t version) const {
   return has_optimizer_copy(block)
-             ? array(described(block).gradient, t, memory_[block.index()].weights)
-             : master(block, t, version);
+             ? own_array(block, described(block).gradient, t, memory_[block.index()].weights)
+             : own_master(block, t, version);
 }
 
 ROUNDPIPE_INLINE std::vector<HostArray> ParameterMemory::copies(BlockId block,
                                                                 std::size_t t) const {
-  std::vector<HostArray> result;
+  auto result = masters(block, t);
   if (has_optimizer_copy(block)) {
-    result.push_back(weights(block, t, 0));
+    result.insert(result.begin(), weights(block, t, 0));
   }
+  return result;
+}
+
+ROUNDPIPE_INLINE std::vector<HostArray> ParameterMemory::masters(BlockId block,
+                                                                 std::size_t t) const {
+  std::vector<HostArray> result;
   for (std::size_t copy = 0; copy < memory_[block.index()].masters.size(); ++copy) {
     result.push_back(master(block, t, copy));
   }
@@ -92,8 +99,15 @@ ROUNDPIPE_INLINE void ParameterMemory::write_weights(BlockId block,
                                                      std::size_t t,
                                                      HostSpan<float const> values,
                                                      std::size_t first) const {
-  for (auto const& to : copies(block, t)) {
+  for (auto const& to : masters(block, t)) {
     narrow(values, to.dtype, to.part(first, first + values.size()).bytes());
+  }
+  auto const kept = own(block, t);
+  auto const begin = std::max(kept.begin, first);
+  auto const end = std::min(kept.end, first + values.size());
+  if (has_optimizer_copy(block) && begin < end) {
+    auto const to = weights(block, t, 0).part(begin - kept.begin, end - kept.begin);
+    narrow(values.subspan(begin - first, end - begin), to.dtype, to.bytes());
   }
 }
 
@@ -107,14 +121,17 @@ ROUNDPIPE_INLINE void ParameterMemory::take_memory(ParameterBlock const& block,
   if (block.frozen) {
     return;
   }
+  auto const take_own = [&](TensorTable const& table) {
+    return take(block.own().bytes(table).size());
+  };
   if (has_optimizer_copy(id)) {
-    memory.weights = take(block.gradient.bytes());
+    memory.weights = take_own(block.gradient);
   }
   for (std::size_t s = 0; s < copies_.state_arrays; ++s) {
-    memory.states.push_back(take(state_table(id).bytes()));
+    memory.states.push_back(take_own(state_table(id)));
   }
   for (std::size_t i = 0; i < copies_.gradient_buffers; ++i) {
-    memory.gradients.push_back(take(block.host_gradient().bytes()));
+    memory.gradients.push_back(take_own(block.host_gradient()));
   }
 }
 

@@ -24,7 +24,8 @@ namespace detail {
   throw Error(Errc::invalid_argument, "parameter " + name + " " + why);
 }
 
-/// Refuses \p given, \p what of parameter \p name, unless it is like \p own and has its bytes.
+/// Refuses \p given, \p what of parameter \p name, unless it is like \p own, which may be a part,
+/// and has all bytes.
 ROUNDPIPE_INLINE void require_like(HostTensor const& own,
                                    HostTensor const& given,
                                    std::string const& name,
@@ -36,9 +37,10 @@ ROUNDPIPE_INLINE void require_like(HostTensor const& own,
     refuse_parameter(name,
                      "has " + what + " of " + text(own) + ", but in the state of " + text(given));
   }
-  if (given.bytes.size() != own.bytes.size()) {
+  auto const bytes = own.shape.size() * size_of(own.dtype);
+  if (given.bytes.size() != bytes) {
     refuse_parameter(name,
-                     "has " + what + " of " + std::to_string(own.bytes.size()) +
+                     "has " + what + " of " + std::to_string(bytes) +
                          " bytes, but in the state of " + std::to_string(given.bytes.size()));
   }
 }

@@ -23,7 +23,9 @@ ROUNDPIPE_INLINE WholeUpdates::WholeUpdates(ParameterBlocks const& blocks,
     for (std::size_t t = 0; !block.frozen && t < block.specs.size(); ++t) {
       BlockTensor const parameter{BlockId(b), t};
       auto const name = blocks.name_of(parameter);
-      if (!needs.updates_whole(blocks.info_of(parameter, name))) {
+      auto const own = block.own().of_tensor(t, block.master[t].shape.size());
+      auto const is_others = block.is_sharded() && own.size() == 0;
+      if (is_others || !needs.updates_whole(blocks.info_of(parameter, name))) {
         continue;
       }
       bool const keeps_declared =
