@@ -241,11 +241,11 @@ class Pipeline {
     host_.weights.write(parameter, values);
   }
 
-  /// Lets \p f overwrite parameters, as \ref WeightAccess::overwrite does. Synchronizes first.
+  /// Calls \p f with \ref WeightAccess::arrays, which it may overwrite. Synchronizes first.
   template <class F>
   void overwrite_parameters(F&& f) {
     synchronize();
-    host_.weights.overwrite(std::forward<F>(f));
+    f(host_.weights.arrays());
   }
 
   /// Copies the gradient of parameter \p name to \p values: of the calls since the last step,

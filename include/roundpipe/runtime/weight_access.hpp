@@ -61,19 +61,9 @@ class WeightAccess {
   /// Replaces a parameter in all copies.
   void write(BlockTensor parameter, HostSpan<float const> values) const;
 
-  /// Calls `f(name, shape, copies)` for every parameter, in layer order, shared ones once: the
-  /// memory of all its copies, `HostArray`s of the same elements, perhaps of several types. \p f
-  /// overwrites them with equal values, rounded to each type, or leaves all as they are. When \p f
-  /// throws, some parameters are new and others are not.
-  template <class F>
-  void overwrite(F&& f) const {
-    auto const& blocks = memory_.blocks();
-    blocks.for_each([&](BlockTensor parameter) {
-      f(blocks.name_of(parameter),
-        blocks.tensor(parameter).shape,
-        memory_.copies(parameter.block, parameter.tensor));
-    });
-  }
+  /// The memory of all copies of every parameter, in layer order, shared ones once. Whoever
+  /// overwrites a parameter gives all of its copies equal values, rounded to each type.
+  [[nodiscard]] std::vector<ParameterArrays> arrays() const;
 
   /// Copies a parameter's part of \p gradients, unscaled, to \p values, of its size.
   /// \throws Error (invalid_argument) for a frozen parameter.

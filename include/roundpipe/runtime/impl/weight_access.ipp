@@ -57,6 +57,17 @@ ROUNDPIPE_INLINE void WeightAccess::write(BlockTensor parameter,
   memory_.write_weights(parameter.block, parameter.tensor, values);
 }
 
+ROUNDPIPE_INLINE std::vector<ParameterArrays> WeightAccess::arrays() const {
+  auto const& blocks = memory_.blocks();
+  std::vector<ParameterArrays> result;
+  blocks.for_each([&](BlockTensor parameter) {
+    result.push_back({blocks.name_of(parameter),
+                      blocks.tensor(parameter).shape,
+                      memory_.copies(parameter.block, parameter.tensor)});
+  });
+  return result;
+}
+
 ROUNDPIPE_INLINE void WeightAccess::read_gradient(BlockTensor parameter,
                                                   PendingGradients gradients,
                                                   HostSpan<float> values) const {

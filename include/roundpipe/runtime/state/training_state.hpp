@@ -6,7 +6,9 @@
 /// \brief All that a training continues from, as a value: views of tensors, and numbers.
 
 #include <roundpipe/config.hpp>
+#include <roundpipe/core/host_array.hpp>
 #include <roundpipe/core/host_tensor.hpp>
+#include <roundpipe/core/tensor.hpp>
 #include <roundpipe/optim/loss_scale.hpp>
 
 #include <array>
@@ -67,6 +69,13 @@ struct ParameterState {
 struct TrainingState {
   TrainingPosition position;
   std::vector<ParameterState> parameters;  ///< Shared ones once.
+};
+
+/// A parameter whose weights may be overwritten.
+struct ParameterArrays {
+  std::string name;  ///< As in \ref ParameterState.
+  Shape shape;
+  std::vector<HostArray> copies;  ///< Of the same elements, perhaps of several types.
 };
 
 /// What the optimizer state \p s of the parameter \p name is called: "NAME@state0".
