@@ -9,7 +9,6 @@
 #include <roundpipe/architectures/tensor_names.hpp>
 #include <roundpipe/core/dtype.hpp>
 #include <roundpipe/core/error.hpp>
-#include <roundpipe/core/host_array.hpp>
 #include <roundpipe/core/span.hpp>
 #include <roundpipe/core/tensor.hpp>
 #include <roundpipe/io/carried_files.hpp>
@@ -25,7 +24,6 @@
 #include <cstddef>
 #include <filesystem>
 #include <optional>
-#include <span>
 #include <string>
 #include <utility>
 #include <vector>
@@ -72,16 +70,17 @@ void load_weights(Trainer& trainer,
       (void)weights_of(checkpoint, names, parameter.name, parameter.weights.shape);
     }
   }
-  trainer.overwrite_parameters(
-      [&](std::string const& name, Shape const&, std::span<HostArray const> copies) {
-        if (nn::is_lora_parameter(name)) {
-          return;
-        }
-        TensorRead const read[] = {{checkpoint.at(names.theirs(name)),
-                                    copies.front(),
-                                    {copies.begin() + 1, copies.end()}}};
-        read_tensors(read, pool);
-      });
+  trainer.overwrite_parameters([&](auto const& parameters) {
+    std::vector<TensorRead> reads;
+    for (auto const& [name, shape, copies] : parameters) {
+      if (!nn::is_lora_parameter(name)) {
+        reads.push_back({checkpoint.at(names.theirs(name)),
+                         copies.front(),
+                         {copies.begin() + 1, copies.end()}});
+      }
+    }
+    read_tensors(reads, pool);
+  });
 }
 
 /// What \ref save_weights writes.

@@ -43,6 +43,37 @@ struct Narrow {
   }
 };
 
+/// Widens a 16-bit type to fp32, and writes the values or adds them. \p Streams bypasses the caches
+/// and needs \p to aligned to 64 bytes.
+template <DType Type, bool Adds, bool Streams = false>
+struct Widen {
+  std::uint16_t const* from;
+  float* to;
+
+  template <class S>
+  [[gnu::always_inline]] void at(std::size_t i, std::size_t count) const noexcept {
+    S::prefetch(from, i);
+    typename S::Halves halves;
+    typename S::Floats values;
+    S::load(halves, from + i, count);
+    if constexpr (Type == DType::bf16) {
+      S::from_bf16(values, halves);
+    } else {
+      S::from_f16(values, halves);
+    }
+    if constexpr (Adds) {
+      typename S::Floats sums;
+      S::load(sums, to + i, count);
+      values = sums + values;
+    }
+    if (Streams && count == S::lanes) {
+      S::stream(to + i, values);
+    } else {
+      S::store(to + i, values, count);
+    }
+  }
+};
+
 /// Whether \ref narrow and \ref widen support \p type.
 [[nodiscard]] constexpr bool is_convertible(DType type) noexcept {
   return type == DType::f32 || type == DType::bf16 || type == DType::f16;

@@ -19,12 +19,21 @@ namespace roundpipe {
   return from == to || (is_floating(from) && is_floating(to));
 }
 
+/// How \ref convert_elements writes.
+enum class Stores {
+  cached,    ///< For who reads the elements soon.
+  streamed,  ///< Past the caches, where types and addresses allow that: for large arrays.
+};
+
 /// Writes the \p to.size elements of \p from_type in \p from, which need not be aligned, to \p to.
 /// Equal types are copied bit for bit. Narrowing rounds to nearest, ties to even, as \ref narrow
 /// does; f64 becomes f32 first, so f64 to bf16 or f16 rounds twice. The arrays must not overlap.
 /// \throws Error (invalid_argument) when \p from has not as many bytes as its elements take;
 ///         (unsupported) when it holds integers and \p to another type, or the reverse.
-void convert_elements(HostSpan<std::byte const> from, DType from_type, HostArray const& to);
+void convert_elements(HostSpan<std::byte const> from,
+                      DType from_type,
+                      HostArray const& to,
+                      Stores stores = Stores::cached);
 
 }  // namespace roundpipe
 

@@ -47,11 +47,12 @@ struct TensorWrite {
   DType type = DType::f32;  ///< In memory; the file has its own.
 };
 
-/// Fills the memory of \p reads: all threads of \p pool take parts of a few MiB. Elements of the
-/// file's own type, for one array alone, go straight to their place; others are converted as by
-/// \ref convert_elements, in 128 KiB a thread. The file is read once for all arrays. Reads through
-/// the file's descriptor, so the process's resident memory grows by nothing else, and a failing
-/// disk throws.
+/// Fills the memory of \p reads: all threads of \p pool take parts of a few MiB, of all tensors
+/// without a pause between them. The file is read once for all arrays, straight to its place in one
+/// of the file's own type, if there is one; else to 128 KiB a thread. From there, while the cache
+/// has them, elements are converted for the other arrays as by \ref convert_elements, and \ref
+/// Stores::streamed. Reads through the file's descriptor, so the process's resident memory grows by
+/// nothing else, and a failing disk throws.
 /// \throws Error before anything is read: (invalid_argument) when a tensor and its memory differ in
 ///         size, (unsupported) when the types cannot be converted; and with the system's code when
 ///         reading fails. The message names the tensor, and the file.

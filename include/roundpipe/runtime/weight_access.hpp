@@ -76,17 +76,18 @@ class WeightAccess {
   /// Replaces a parameter in all copies.
   void write(BlockTensor parameter, HostSpan<float const> values) const;
 
-  /// Calls `f(name, shape, copies)` for every parameter, in layer order, shared ones once: the
-  /// memory of all its copies, `HostArray`s of the same elements, perhaps of several types. \p f
-  /// overwrites them with equal values, rounded to each type, or leaves all as they are. When \p f
-  /// throws, some parameters are new and others are not.
+  /// Calls \p f with the `ParameterArrays` of parameters, shared ones once: \p f overwrites all
+  /// copies of a parameter with equal values, rounded to each type, or leaves all as they are. \p f
+  /// gets all parameters at once, but for those of whose optimizer copy this rank has a part: for
+  /// each of these it is called once more, with a whole copy that is lent. When \p f throws, some
+  /// parameters are new and others are not.
   template <class F>
   void overwrite(F&& f) const {
-    auto const& blocks = memory_.blocks();
-    blocks.for_each([&](BlockTensor parameter) {
-      with_copies(parameter, [&](std::vector<HostArray> const& copies) {
-        f(blocks.name_of(parameter), blocks.tensor(parameter).shape, copies);
-      });
+    f(arrays());
+    memory_.blocks().for_each([&](BlockTensor parameter) {
+      if (has_part(parameter.block)) {
+        lend_whole(parameter, f);
+      }
     });
   }
 
@@ -123,15 +124,10 @@ class WeightAccess {
     }
   }
 
-  /// Calls `f(copies)` with the memory of all copies of \p parameter, see \ref overwrite. Where
-  /// this rank has a part of the optimizer copy alone, it lends a whole one, and keeps its part.
+  /// Calls \p f with the arrays of \p parameter, see \ref overwrite, and keeps the own part.
   template <class F>
-  void with_copies(BlockTensor parameter, F&& f) const {
+  void lend_whole(BlockTensor parameter, F&& f) const {
     auto const [block, t] = parameter;
-    if (!is_sharded(block) || !memory_.has_optimizer_copy(block)) {
-      f(memory_.copies(block, t));
-      return;
-    }
     auto const own = memory_.own(block, t);
     auto const weights = memory_.weights(block, t, 0).bytes();
     std::vector<float> whole(size_of_all(parameter));
@@ -140,10 +136,19 @@ class WeightAccess {
     auto copies = memory_.masters(block, t);
     copies.insert(copies.begin(),
                   {reinterpret_cast<std::byte*>(whole.data()), whole.size(), DType::f32});
-    f(copies);
+    f(std::vector{arrays_of(parameter, std::move(copies))});
     std::copy(part.begin(), part.end(), weights.begin());
   }
 
+  /// The memory of all copies of every parameter that is all here, in layer order.
+  [[nodiscard]] std::vector<ParameterArrays> arrays() const;
+  [[nodiscard]] ParameterArrays arrays_of(BlockTensor parameter,
+                                          std::vector<HostArray> copies) const;
+
+  /// Whether this rank has a part of the optimizer copy alone.
+  [[nodiscard]] bool has_part(BlockId block) const {
+    return is_sharded(block) && memory_.has_optimizer_copy(block);
+  }
   [[nodiscard]] bool is_sharded(BlockId block) const {
     return memory_.blocks().blocks[block.index()].is_sharded();
   }

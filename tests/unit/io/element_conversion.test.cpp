@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include <roundpipe/io/element_conversion.hpp>
 
+#include <roundpipe/system/aligned_memory.hpp>
 #include <support/contains.hpp>
 #include <support/error_of.hpp>
 
@@ -99,6 +100,55 @@ TEST_CASE("floating types become each other as single elements do, from any addr
       }
     }
   }
+}
+
+TEST_CASE(
+    "elements that are streamed past the caches have the same bits, and no neighbour is touched") {
+  for (auto const from_type : floating) {
+    for (auto const to_type : floating) {
+      for (std::size_t const count : {0, 1, 31, 64, 2049, 5001}) {
+        auto const from = numbers(from_type, count);
+        auto const wanted = converted(from, from_type, to_type);
+        for (std::size_t const shift : {0, 8}) {  // by which memory is aligned to stores, or not
+          CAPTURE(name_of(from_type));
+          CAPTURE(name_of(to_type));
+          CAPTURE(count);
+          CAPTURE(shift);
+          AlignedMemory const source(from.size() + 64);
+          AlignedMemory const target(wanted.size() + 128);
+          std::ranges::copy(from, source.bytes().data());
+          std::ranges::fill(target.bytes(), std::byte{0x55});
+          convert_elements(source.bytes().first(from.size()),
+                           from_type,
+                           {target.bytes().data() + shift, count, to_type},
+                           Stores::streamed);
+          auto const to = target.bytes().subspan(shift);
+          CHECK(std::ranges::equal(to.first(wanted.size()), wanted));
+          CHECK(std::ranges::all_of(to.subspan(wanted.size()),
+                                    [](std::byte byte) { return byte == std::byte{0x55}; }));
+        }
+      }
+    }
+  }
+}
+
+TEST_CASE("arrays are streamed where types and addresses allow that") {
+  AlignedMemory const memory(512);
+  auto const streams = [&](std::size_t from, DType from_type, std::size_t to, DType to_type) {
+    return detail::stream_elements(memory.bytes().subspan(from, 2 * size_of(from_type)),
+                                   from_type,
+                                   {memory.bytes().data() + 256 + to, 2, to_type});
+  };
+  for (auto const half : {DType::bf16, DType::f16}) {
+    CHECK(streams(0, half, 0, DType::f32));
+    CHECK(streams(0, DType::f32, 64, half));
+    CHECK(streams(64, half, 0, half));
+    CHECK(!streams(2, half, 0, DType::f32));
+    CHECK(!streams(0, half, 32, DType::f32));
+  }
+  CHECK(streams(0, DType::i64, 0, DType::i64));
+  CHECK(!streams(0, DType::bf16, 0, DType::f16));
+  CHECK(!streams(0, DType::f64, 0, DType::f32));
 }
 
 TEST_CASE("elements of the same type are copied bit for bit") {

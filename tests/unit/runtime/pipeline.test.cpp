@@ -472,12 +472,15 @@ TEST_CASE("parameters can be read and written") {
   pipeline.read_parameter("1.weight", read);
   CHECK(read == by_name);
   CHECK(train(pipeline, data.batch(), 2) == train(serial, data.batch(), 2));
-  auto const overwrite = [](std::string const& name, Shape const& shape, auto const& copies) {
-    CHECK(!copies.empty());
-    for (HostArray const& copy : copies) {
-      CHECK(copy.size == shape.size());
-      if (name == "1.weight") {  // the others stay as they are
-        std::fill_n(reinterpret_cast<float*>(copy.data), copy.size, 0.125F);
+  auto const overwrite = [](std::vector<ParameterArrays> const& parameters) {
+    CHECK(parameters.size() > 1);
+    for (auto const& [name, shape, copies] : parameters) {
+      CHECK(!copies.empty());
+      for (HostArray const& copy : copies) {
+        CHECK(copy.size == shape.size());
+        if (name == "1.weight") {  // the others stay as they are
+          std::fill_n(reinterpret_cast<float*>(copy.data), copy.size, 0.125F);
+        }
       }
     }
   };

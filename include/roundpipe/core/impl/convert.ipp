@@ -16,32 +16,6 @@ namespace roundpipe {
 
 namespace detail {
 
-/// Widens a 16-bit type to fp32, and writes the values or adds them.
-template <DType Type, bool Adds>
-struct Widen {
-  std::uint16_t const* from;
-  float* to;
-
-  template <class S>
-  [[gnu::always_inline]] void at(std::size_t i, std::size_t count) const noexcept {
-    S::prefetch(from, i);
-    typename S::Halves halves;
-    typename S::Floats values;
-    S::load(halves, from + i, count);
-    if constexpr (Type == DType::bf16) {
-      S::from_bf16(values, halves);
-    } else {
-      S::from_f16(values, halves);
-    }
-    if constexpr (Adds) {
-      typename S::Floats sums;
-      S::load(sums, to + i, count);
-      values = sums + values;
-    }
-    S::store(to + i, values, count);
-  }
-};
-
 struct Add {
   float const* from;
   float* to;

@@ -7,6 +7,7 @@
 #include <roundpipe/core/dtype.hpp>
 #include <roundpipe/core/error.hpp>
 #include <roundpipe/core/host_array.hpp>
+#include <roundpipe/core/simd.hpp>
 #include <roundpipe/core/span.hpp>
 #include <roundpipe/io/element_conversion.hpp>
 
@@ -59,11 +60,64 @@ class ConversionWindow {
   alignas(64) std::array<std::byte, converted_at_once * sizeof(float)> bytes_;
 };
 
+/// Copies fp32 past the caches. \p to is aligned to 64 bytes.
+struct StreamedCopy {
+  float const* from;
+  float* to;
+
+  template <class S>
+  [[gnu::always_inline]] void at(std::size_t i, std::size_t count) const noexcept {
+    typename S::Floats values;
+    S::load(values, from + i, count);
+    if (count == S::lanes) {
+      S::stream(to + i, values);
+    } else {
+      S::store(to + i, values, count);
+    }
+  }
+};
+
+/// Does what \ref convert_elements does, past the caches. \returns whether types and addresses
+/// allow that; if not, nothing is written.
+[[nodiscard]] ROUNDPIPE_INLINE bool stream_elements(HostSpan<std::byte const> from,
+                                                    DType from_type,
+                                                    HostArray const& to) {
+  auto const is_aligned = [](std::byte const* at) {
+    return reinterpret_cast<std::uintptr_t>(at) % 64 == 0;
+  };
+  if (!is_aligned(from.data()) || !is_aligned(to.data)) {
+    return false;
+  }
+  auto const* const floats = reinterpret_cast<float const*>(from.data());
+  auto const* const halves = reinterpret_cast<std::uint16_t const*>(from.data());
+  auto* const to_floats = reinterpret_cast<float*>(to.data);
+  auto* const to_halves = reinterpret_cast<std::uint16_t*>(to.data);
+  if (from_type == to.dtype) {
+    auto const whole = from.size() / sizeof(float);
+    for_each_element(whole, StreamedCopy{floats, to_floats});
+    auto const rest = from.subspan(whole * sizeof(float));
+    std::ranges::copy(rest, to.data + whole * sizeof(float));
+  } else if (from_type == DType::bf16 && to.dtype == DType::f32) {
+    for_each_element(to.size, Widen<DType::bf16, false, true>{halves, to_floats});
+  } else if (from_type == DType::f16 && to.dtype == DType::f32) {
+    for_each_element(to.size, Widen<DType::f16, false, true>{halves, to_floats});
+  } else if (from_type == DType::f32 && to.dtype == DType::bf16) {
+    for_each_element(to.size, Narrow<DType::bf16, true>{floats, to_halves});
+  } else if (from_type == DType::f32 && to.dtype == DType::f16) {
+    for_each_element(to.size, Narrow<DType::f16, true>{floats, to_halves});
+  } else {
+    return false;
+  }
+  stream_fence();
+  return true;
+}
+
 }  // namespace detail
 
 ROUNDPIPE_INLINE void convert_elements(HostSpan<std::byte const> from,
                                        DType from_type,
-                                       HostArray const& to) {
+                                       HostArray const& to,
+                                       Stores stores) {
   if (!can_convert(from_type, to.dtype)) {
     throw Error(Errc::unsupported,
                 "elements of " + std::string(name_of(from_type)) + " cannot become " +
@@ -72,7 +126,8 @@ ROUNDPIPE_INLINE void convert_elements(HostSpan<std::byte const> from,
   require(from.size() == to.size * size_of(from_type),
           Errc::invalid_argument,
           "convert_elements() takes as many elements as it gives");
-  if (from.empty()) {
+  if (from.empty() ||
+      (stores == Stores::streamed && detail::stream_elements(from, from_type, to))) {
     return;
   }
   if (from_type == to.dtype) {

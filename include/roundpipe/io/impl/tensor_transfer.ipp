@@ -49,26 +49,29 @@ ROUNDPIPE_INLINE void require_size(TensorInfo const& tensor, std::size_t element
   }
 }
 
-/// Reads elements of \p tensor, which is of type \p type, from \p first on, into each of \p to.
+/// Reads elements of \p tensor, which is of type \p type, from \p first on, into each of \p to: in
+/// pieces that stay in the cache, so that memory sees each array once. A piece is read to its place
+/// in the first array of the file's type, or to \p scratch, and from there converted for the
+/// others.
 ROUNDPIPE_INLINE void read_slice(StoredTensor const& tensor,
                                  DType type,
                                  std::size_t first,
                                  std::span<HostArray const> to,
-                                 HostBytes scratch) {
+                                 HostBytes scratch,
+                                 Stores stores) {
   auto const& file = tensor.file().file();
-  auto const begin = tensor.begin() + first * size_of(type);
-  if (to.size() == 1 && type == to.front().dtype) {
-    file.read_at(begin, to.front().bytes());
-    return;
-  }
+  auto const direct = std::ranges::find(to, type, &HostArray::dtype);
   auto const count = to.front().size;
-  auto const step = scratch.size() / size_of(type);
+  auto const step = direct != to.end() && to.size() == 1 ? count : scratch.size() / size_of(type);
   for (std::size_t done = 0; done < count; done += step) {
     auto const now = std::min(step, count - done);
-    auto const bytes = scratch.first(now * size_of(type));
-    file.read_at(begin + done * size_of(type), bytes);
-    for (auto const& array : to) {
-      convert_elements(bytes, type, array.part(done, done + now));
+    auto const bytes = direct != to.end() ? direct->part(done, done + now).bytes()
+                                          : scratch.first(now * size_of(type));
+    file.read_at(tensor.begin() + (first + done) * size_of(type), bytes);
+    for (auto array = to.begin(); array != to.end(); ++array) {
+      if (array != direct) {
+        convert_elements(bytes, type, array->part(done, done + now), stores);
+      }
     }
   }
 }
@@ -168,7 +171,7 @@ ROUNDPIPE_INLINE void read_tensors(std::span<TensorRead const> reads, WorkerPool
         for (auto const& array : read.also) {
           parts.push_back(array.part(first, first + count));
         }
-        detail::read_slice(read.tensor, types[item], first, parts, scratch);
+        detail::read_slice(read.tensor, types[item], first, parts, scratch, Stores::streamed);
       });
 }
 
@@ -184,7 +187,7 @@ ROUNDPIPE_INLINE void read_elements(StoredTensor const& tensor,
                     std::to_string(first) + " on");
   }
   AlignedMemory const scratch(detail::scratch_bytes);
-  detail::read_slice(tensor, type, first, std::span(&to, 1), scratch.bytes());
+  detail::read_slice(tensor, type, first, std::span(&to, 1), scratch.bytes(), Stores::cached);
 }
 
 }  // namespace roundpipe

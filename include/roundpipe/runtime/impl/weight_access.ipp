@@ -20,6 +20,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 namespace roundpipe {
@@ -57,6 +58,22 @@ ROUNDPIPE_INLINE void WeightAccess::read(BlockTensor parameter, HostSpan<float> 
 ROUNDPIPE_INLINE void WeightAccess::write(BlockTensor parameter,
                                           HostSpan<float const> values) const {
   memory_.write_weights(parameter.block, parameter.tensor, values);
+}
+
+ROUNDPIPE_INLINE std::vector<ParameterArrays> WeightAccess::arrays() const {
+  std::vector<ParameterArrays> result;
+  memory_.blocks().for_each([&](BlockTensor parameter) {
+    if (!has_part(parameter.block)) {
+      result.push_back(arrays_of(parameter, memory_.copies(parameter.block, parameter.tensor)));
+    }
+  });
+  return result;
+}
+
+ROUNDPIPE_INLINE ParameterArrays WeightAccess::arrays_of(BlockTensor parameter,
+                                                         std::vector<HostArray> copies) const {
+  auto const& blocks = memory_.blocks();
+  return {blocks.name_of(parameter), blocks.tensor(parameter).shape, std::move(copies)};
 }
 
 ROUNDPIPE_INLINE void WeightAccess::read_gradient(BlockTensor parameter,

@@ -22,7 +22,6 @@
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
-#include <span>
 #include <string_view>
 #include <vector>
 
@@ -50,17 +49,12 @@ class SerialParameters {
   [[nodiscard]] BlockTensor find(std::string_view name, std::size_t size) const;
   /// Overwrites the optimizer copy of a parameter.
   void write_weights(BlockTensor parameter, HostSpan<float const> values);
-  /// Calls `f(name, shape, copies)` for every parameter: \p f may overwrite the optimizer copy, a
-  /// `HostArray` of f32.
+  /// Calls \p f with the \ref ParameterArrays of every parameter: \p f may overwrite the optimizer
+  /// copy, in f32.
   template <class F>
   void overwrite(F&& f) {
-    blocks_.for_each([&](BlockTensor parameter) {
-      auto& weights = at(parameter).weights;
-      HostArray const copy{
-          reinterpret_cast<std::byte*>(weights.data()), weights.size(), DType::f32};
-      f(blocks_.name_of(parameter), blocks_.tensor(parameter).shape, std::span(&copy, 1));
-      round_weights(parameter);
-    });
+    f(arrays());
+    blocks_.for_each([&](BlockTensor parameter) { round_weights(parameter); });
   }
   [[nodiscard]] HostSpan<float const> weights(BlockTensor parameter) const {
     return at(parameter).weights;
@@ -164,6 +158,7 @@ class SerialParameters {
 
   /// Rounds the optimizer copy of a parameter where there is no other than the master copy.
   void round_weights(BlockTensor parameter);
+  [[nodiscard]] std::vector<ParameterArrays> arrays();
 
   /// Rounds \p values to nearest numbers of \p type.
   static void round(DType type, std::vector<float>& values);

@@ -230,7 +230,7 @@ class SerialTrainer {
     synchronize();
   }
 
-  /// Calls \p f(name, shape, copies) as \ref Pipeline::overwrite_parameters does.
+  /// Calls \p f with all \ref ParameterArrays as \ref Pipeline::overwrite_parameters does.
   template <class F>
   void overwrite_parameters(F&& f) {
     parameters_.overwrite(std::forward<F>(f));

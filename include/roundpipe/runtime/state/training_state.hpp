@@ -6,7 +6,9 @@
 /// \brief All that a training continues from, as a value: views of tensors, and numbers.
 
 #include <roundpipe/config.hpp>
+#include <roundpipe/core/host_array.hpp>
 #include <roundpipe/core/host_tensor.hpp>
+#include <roundpipe/core/tensor.hpp>
 #include <roundpipe/optim/loss_scale.hpp>
 
 #include <array>
@@ -71,6 +73,13 @@ struct TrainingState {
   /// Keeps what was gathered from other ranks, if anything was, for as long as a copy of this
   /// lives.
   std::shared_ptr<void const> gathered{};
+};
+
+/// A parameter whose weights may be overwritten.
+struct ParameterArrays {
+  std::string name;  ///< As in \ref ParameterState.
+  Shape shape;
+  std::vector<HostArray> copies;  ///< Of the same elements, perhaps of several types.
 };
 
 /// What the optimizer state \p s of the parameter \p name is called: "NAME@state0".

@@ -154,6 +154,18 @@ ROUNDPIPE_INLINE void SerialParameters::restore(
   });
 }
 
+ROUNDPIPE_INLINE std::vector<ParameterArrays> SerialParameters::arrays() {
+  std::vector<ParameterArrays> result;
+  blocks_.for_each([&](BlockTensor parameter) {
+    auto& weights = at(parameter).weights;
+    result.push_back(
+        {blocks_.name_of(parameter),
+         blocks_.tensor(parameter).shape,
+         {{reinterpret_cast<std::byte*>(weights.data()), weights.size(), DType::f32}}});
+  });
+  return result;
+}
+
 ROUNDPIPE_INLINE void SerialParameters::copy_parameters() {
   for (std::size_t b = 0; b < blocks_.blocks.size(); ++b) {
     auto const& table = blocks_.blocks[b].master;
