@@ -35,6 +35,16 @@ void convert_elements(HostSpan<std::byte const> from,
                       HostArray const& to,
                       Stores stores = Stores::cached);
 
+namespace detail {
+
+/// Does what \ref convert_elements does, past the caches. \returns whether types and addresses
+/// allow that; if not, nothing is written.
+[[nodiscard]] bool stream_elements(HostSpan<std::byte const> from,
+                                   DType from_type,
+                                   HostArray const& to);
+
+}  // namespace detail
+
 }  // namespace roundpipe
 
 #ifndef ROUNDPIPE_COMPILED

@@ -115,7 +115,10 @@ TEST_CASE("the gradients of all boundaries of a micro-batch share two entries") 
 
   std::vector<StageLayout> unequal;
   for (std::size_t const i : {2, 1, 0}) {
-    StageLayout stage{.kind = StageKind::backward, .range = {i, 1}, .layers = {LayerPlaces{}}};
+    StageLayout stage;
+    stage.kind = StageKind::backward;
+    stage.range = {i, 1};
+    stage.layers.resize(1);
     if (i > 0) {  // the larger gradient comes first
       stage.layers.front().input_gradient = Place{Area::activations_out, 0, 512 * i};
     }

@@ -77,11 +77,9 @@ struct StreamedCopy {
   }
 };
 
-/// Does what \ref convert_elements does, past the caches. \returns whether types and addresses
-/// allow that; if not, nothing is written.
-[[nodiscard]] ROUNDPIPE_INLINE bool stream_elements(HostSpan<std::byte const> from,
-                                                    DType from_type,
-                                                    HostArray const& to) {
+ROUNDPIPE_INLINE bool stream_elements(HostSpan<std::byte const> from,
+                                      DType from_type,
+                                      HostArray const& to) {
   auto const is_aligned = [](std::byte const* at) {
     return reinterpret_cast<std::uintptr_t>(at) % 64 == 0;
   };
