@@ -38,10 +38,11 @@ TEST_CASE(
   });
   CHECK(has_values);
   auto const lanes = host.lanes();
-  for (std::size_t k = 0; k < host_lane_count; ++k) {  // one process reduces nothing
-    auto const works = host_lane(k) == LaneKind::reduce ? 0 : 1;
-    CHECK(std::ranges::count(lanes, host_lane(k), [](auto* work) { return work->lane().kind; }) ==
-          works);
+  for (std::size_t k = 0; k < host_lane_count; ++k) {
+    auto const kind = host_lane(k);
+    bool const is_for_ranks = kind == LaneKind::reduce || kind == LaneKind::gather;
+    CHECK(std::ranges::count(lanes, kind, [](auto* work) { return work->lane().kind; }) ==
+          (is_for_ranks ? 0 : 1));  // this is one process
   }
 }
 
