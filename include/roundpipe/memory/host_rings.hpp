@@ -31,7 +31,8 @@ namespace roundpipe {
 /// rounds that overlap, one round and a turn.
 ///
 /// A gradient of a boundary is read by the next backward stage alone. All those of a micro-batch
-/// share a ring of two entries: a stage writes one while it reads the other.
+/// share a ring of four entries (two, if there is one boundary): in each of two rounds, a stage
+/// writes one while it reads the other.
 class HostRings {
  public:
   static constexpr std::array kinds{

@@ -116,8 +116,8 @@ TEST_CASE("the ledger names what the host's rings take") {
   REQUIRE(levels.size() == 3);
   CHECK(line_of(layers, "offloaded saves") == align_up(levels[1]) + align_up(levels[2]));
   CHECK(layers.working_set.count(1) == 2);
-  for (auto const* plan : {&stages, &layers}) {  // two gradients of a micro-batch, in either case
-    CHECK(line_of(*plan, "boundary gradients") == 2 * micro_batches * boundary);
+  for (auto const* plan : {&stages, &layers}) {  // four gradients of a micro-batch, in either case
+    CHECK(line_of(*plan, "boundary gradients") == 4 * micro_batches * boundary);
   }
 }
 

@@ -301,11 +301,11 @@ TEST_CASE("Without flows, a trace has one complete event for each action, one on
   write_chrome_trace(timeline, out);
   CHECK(out.str() ==
         R"({"displayTimeUnit":"ms","traceEvents":[
-{"name":"process_name","ph":"M","pid":2,"tid":18,"args":{"name":"device 1"}},
-{"name":"process_sort_index","ph":"M","pid":2,"tid":18,"args":{"sort_index":2}},
-{"name":"thread_name","ph":"M","pid":2,"tid":18,"args":{"name":"compute"}},
-{"name":"thread_sort_index","ph":"M","pid":2,"tid":18,"args":{"sort_index":18}},
-{"name":"forward of layer 3","cat":"compute","ph":"X","ts":250000.0,"dur":250000.0,"pid":2,"tid":18,"args":{"call":5,"action":17,"slot":4,"stage":2,"round":1,"micro_batch":0,"layer":3}}
+{"name":"process_name","ph":"M","pid":2,"tid":20,"args":{"name":"device 1"}},
+{"name":"process_sort_index","ph":"M","pid":2,"tid":20,"args":{"sort_index":2}},
+{"name":"thread_name","ph":"M","pid":2,"tid":20,"args":{"name":"compute"}},
+{"name":"thread_sort_index","ph":"M","pid":2,"tid":20,"args":{"sort_index":20}},
+{"name":"forward of layer 3","cat":"compute","ph":"X","ts":250000.0,"dur":250000.0,"pid":2,"tid":20,"args":{"call":5,"action":17,"slot":4,"stage":2,"round":1,"micro_batch":0,"layer":3}}
 ]}
 )");
 }

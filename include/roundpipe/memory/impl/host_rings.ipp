@@ -134,6 +134,7 @@ ROUNDPIPE_INLINE void HostRings::keep_apart(std::size_t layer, Bytes bytes) {
 ROUNDPIPE_INLINE void HostRings::take_turns(std::size_t layer, Bytes bytes) {
   auto& pool = pools_.at(BufferKind::boundary_gradient);
   pool.rounds.resize(1);
+  pool.entries = pool.bytes.empty() ? 2 : 4;
   pool.bytes.resize(micro_batches_, 0);
   auto& rings = pool.rounds.front().rings;
   rings.resize(std::max(rings.size(), maker(layer + 1, 0)), none);
