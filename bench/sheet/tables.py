@@ -1,0 +1,283 @@
+#!/usr/bin/env python3
+# SPDX-FileCopyrightText: 2026 The roundpipe authors
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""Makes the tables of docs/numbers.md from lines of sheet.sh.
+
+    bench/sheet/tables.py [--page docs/numbers.md] OUT/sheet.jsonl...
+
+Prints them, or writes each between the lines <!-- sheet: NAME --> and <!-- end of sheet --> of the
+page. A figure stands once: of all lines of a run on one kind of GPU that are ok, the newest commit's.
+Ratios are of runs of one commit on one machine. Commands are as in a build of the root's named build.
+"""
+
+import argparse
+import json
+import pathlib
+import re
+import sys
+
+
+def age(line):
+    return line["commit_date"] or line["date"], line["date"]
+
+
+def newest(lines):
+    """The lines that stand, in the order in which their runs first appeared."""
+    best = {}
+    for line in lines:
+        # Tests that fail are a result, too.
+        if line["status"] == "ok" or (line["kind"] == "tests" and "figures" in line):
+            key = line["name"], line["gpu"]["name"]
+            if key not in best or age(line) >= age(best[key]):
+                best[key] = line
+    return list(best.values())
+
+
+def percent(value, digits=1, sign=False):
+    return "" if value is None else f"{value:{'+' if sign else ''}.{digits}f} %"
+
+
+def forecasts(found):
+    both = found["forecast_percent"], found["warm_up_forecast_percent"]
+    return ", ".join(percent(value, sign=True) for value in both if value is not None)
+
+
+def stages(found):
+    if not found["forward_stages"] and len(found["backward_stages"]) == 1:
+        return "one fused"
+    layers = ", checkpoints of layers" if found["checkpoints"] == "layers" else ""
+    return f"{len(found['forward_stages'])} + {len(found['backward_stages'])}{layers}"
+
+
+def cut(found):
+    rows = found["batch"] // (found["micro_batches"] * found["rounds"])
+    return f"{found['micro_batches']} x {rows}, {found['rounds']}"
+
+
+PLAN = ["M_R x rows, rounds", "stages", "saved, recomputed", "tokens/s", "exposed", "forecasts",
+        "peak", "host: ledger, resident"]
+
+
+def plan_cells(found):
+    return [cut(found), stages(found),
+            f"{percent(100 * found['saved_share'])}, {percent(100 * found['recomputed_flops_share'])}",
+            f"{found['tokens_per_second']:,.0f}", percent(found["exposed_percent"], 2),
+            forecasts(found), f"{found['driver_peak_gib']:.2f} GiB",
+            f"{found['host_ledger_gib']:.1f}, {found['resident_gib']:.1f} GiB"]
+
+
+# The last words of names of runs that leave one thing out.
+PART = re.compile(r"(.+)-(sync|uniform|looped-bfs|blocking|unplanned)-x\d+")
+
+
+class Page:
+    def __init__(self, lines):
+        self.lines = newest(lines)
+        ids = dict.fromkeys(line["machine"]["id"] for line in self.lines)
+        self.numbers = {id_: number for number, id_ in enumerate(ids, 1)}
+
+    def of(self, *kinds):
+        return [line for line in self.lines if line["kind"] in kinds]
+
+    def where(self, line):
+        """Commit, date and machine of a row."""
+        return f"{line['commit']}, {line['date'][:10]}, machine {self.numbers[line['machine']['id']]}"
+
+    def beside(self, line, name):
+        """The line of another run of the same commit on the same machine."""
+        for other in self.lines:
+            if (other["name"] == name and other["commit"] == line["commit"]
+                    and other["machine"]["id"] == line["machine"]["id"]):
+                return other
+        return None
+
+    def ratio(self, line, name):
+        other = line and self.beside(line, name)
+        if other is None or other is line:
+            return None
+        return line["figures"]["tokens_per_second"] / other["figures"]["tokens_per_second"]
+
+    # Each table: its headings (a : in front means a column of numbers), and its rows.
+
+    def training(self):
+        lines = [line for line in self.of("train") if not PART.fullmatch(line["name"])]
+        heads = ["run", "GPUs", "shape, blocks", ":context", ":sequences", "states", *PLAN,
+                 ":s an iteration", "TFLOP/s a GPU, MFU", ":busy", ":of one GPU",
+                 ":of all recomputed", "measured"]
+        rows = []
+        for line in lines:
+            found, stem = line["figures"], line["name"].rsplit("-x", 1)[0]
+            one = self.ratio(line, f"{stem}-x1")
+            all_ = self.ratio(line, f"{stem}-recompute-all-x{line['gpu']['used']}")
+            rows.append([
+                f"`{line['name']}`", f"{line['gpu']['used']} x {line['gpu']['name']}",
+                f"{found['shape']}, {found['layers']}", found["context"], found["batch"],
+                found["states"], *plan_cells(found), f"{found['iteration_s']:.3f}",
+                f"{found['model_tflops_per_device']:.0f}, {percent(100 * found['mfu'])} of "
+                f"{found['peak_tflops']:.0f}",
+                percent(found["busy_percent"]), f"{one:.2f}" if one else "",
+                f"{all_:.3f}" if all_ else "", self.where(line)])
+        return heads, rows
+
+    def parts(self):
+        lines = [line for line in self.of("train") if PART.fullmatch(line["name"])]
+        rows = []
+        for line in lines:
+            found, stem = line["figures"], PART.fullmatch(line["name"])[1]
+            share = self.ratio(line, f"{stem}-x{line['gpu']['used']}")
+            rows.append([f"`{line['name']}`", f"{found['tokens_per_second']:,.0f}",
+                         percent(share and 100 * share), percent(found["busy_percent"]),
+                         percent(found["exposed_percent"], 2),
+                         ", ".join(f"{cause} {percent(value)}" for cause, value
+                                   in found["bubble_by_cause_percent"].items() if value >= 1),
+                         self.where(line)])
+        return ["run", ":tokens/s", ":of the chosen plan", ":busy", ":exposed",
+                "idle for a percent or more", "measured"], rows
+
+    def sweep(self):
+        heads = ["run", "shape, blocks", "budget", "plan", *PLAN, ":of recomputation",
+                 ":of offloading", "measured"]
+        rows = []
+        for line in self.of("sweep"):
+            for found in line["figures"]["rows"]:
+                if "refusal" in found:
+                    continue
+                ratios = [found.get(f"ratio_to_{plan}") for plan in ("recomputation", "offloading")]
+                rows.append([f"`{line['name']}`", f"{found['shape']}, {found['layers']}",
+                             found["budget"], found["plan"], *plan_cells(found),
+                             *(f"{ratio:.3f}" if ratio else "" for ratio in ratios),
+                             self.where(line)])
+        return heads, rows
+
+    def resident(self):
+        rows = []
+        for line in self.of("plain", "torch"):
+            found = line["figures"]
+            against = self.ratio(self.beside(line, "1.7b-x1"), line["name"])
+            rows.append([f"`{line['name']}`", f"{found['tokens_per_second']:,.0f}",
+                         f"{found['peak_gib']:.1f} GiB", f"{against:.3f}" if against else "",
+                         self.where(line)])
+        return ["run", ":tokens/s", ":peak", ":24 GiB (`1.7b-x1`) has", "measured"], rows
+
+    def link(self):
+        sizes = [64 * 4 ** i for i in range(6)]
+        rates = {}  # a machine of several GPUs measures one, too: the newest stands
+        for line in sorted(self.of("link"), key=age):
+            for name, counters in line["figures"].items():
+                devices, way, kib = map(int, re.search(
+                    r"devices:(\d+)/direction:(\d+)/KiB:(\d+)", name).groups())
+                for counter, rate in counters.items():
+                    what = ("both: " if way == 3 else "") + counter.removesuffix("_GBps")
+                    of_size = rates.setdefault((f"{devices} x {line['gpu']['name']}", what), {})
+                    of_size |= {kib: f"{rate:.1f}", "where": self.where(line)}
+        rows = [[*key, *(of_size.get(kib, "") for kib in sizes), of_size["where"]]
+                for key, of_size in rates.items()]
+        heads = ["at once", "", *(f":{kib} KiB" if kib < 1024 else f":{kib // 1024} MiB"
+                                  for kib in sizes), "measured"]
+        return heads, rows
+
+    def activation(self):
+        rows = [[name.split("/", 2)[2].removesuffix("/iterations:1/manual_time"),
+                 f"{found['median_us']:.0f} us", f"{found['median_x']:.2f}",
+                 f"{found['p99_x']:.2f}", f"{found['kept']:.3f}", self.where(line)]
+                for line in self.of("activation") for name, found in line["figures"].items()]
+        return ["activation/", ":median", ":of idle", ":99th percentile", ":kept",
+                "measured"], rows
+
+    def layers(self):
+        rows = []
+        for line in self.of("layers"):
+            for name, found in line["figures"].items():
+                for key, share in found.items():
+                    part, of = re.fullmatch(r"(.+?)_(of_bare|of_copy|ms|bare_ms|GB/s)", key).groups()
+                    if of in ("of_bare", "of_copy"):
+                        rows.append([f"{name.split('/')[0]}, {part}",
+                                     f"{found[part + '_bare_ms']:.2f}" if of == "of_bare" else "",
+                                     f"{found[part + '_ms']:.2f}" if of == "of_bare" else "",
+                                     percent(100 * share), self.where(line)])
+        return ["", ":bare ms", ":layer ms", ":of bare, or of a copy", "measured"], rows
+
+    def finetune(self):
+        rows = []
+        for line in self.of("finetune"):
+            found = line["figures"]
+            beside = self.beside(line, "1.7b-8-steps-x1")
+            rows.append([f"`{line['name']}`", f"{found['load_seconds']:.3f} s",
+                         f"{found['tokens_per_second']:,.0f}",
+                         f"{beside['figures']['tokens_per_second']:,.0f}" if beside else "",
+                         f"{found['first_loss']:.3f}, {found['last_loss']:.3f}",
+                         f"{found['evaluation_loss']:.5f}", self.where(line)])
+        return ["run", ":loading", ":tokens/s", ":`train_throughput`",
+                "first and last loss", ":loss afterwards", "measured"], rows
+
+    def tests(self):
+        rows = []
+        for line in self.of("tests"):
+            found = line["figures"]
+            rows.append([f"`{line['name']}`", f"{line['gpu']['used']} x {line['gpu']['name']}",
+                         found["tests"],
+                         found["tests"] - len(found["not_passed"]) - len(found["skipped"]),
+                         ", ".join(found["not_passed"]), ", ".join(found["skipped"]),
+                         self.where(line)])
+        return ["run", "GPUs", ":tests", ":passed", "failed", "skipped", "measured"], rows
+
+    def machines(self):
+        rows = []
+        for id_, number in self.numbers.items():
+            of = [line for line in self.lines if line["machine"]["id"] == id_]
+            machine, gpu = of[0]["machine"], of[0]["gpu"]
+            clocks = [line["clock_mhz"] for line in of if "clock_mhz" in line]
+            rows.append([number, f"{gpu['count']} x {gpu['name']}",
+                         f"{machine['cores']} of {machine['cpu']}",
+                         f"{machine['memory_gib']:.0f} GiB", gpu["driver"],
+                         f"{gpu['power_limit_w']:.0f} W" if gpu["power_limit_w"] else "",
+                         f"{min(c['least'] for c in clocks):.0f} to "
+                         f"{max(c['most'] for c in clocks):.0f} MHz" if clocks else ""])
+        return [":machine", "GPUs", "cores", ":memory", "driver", ":power limit",
+                "clocks while they compute"], rows
+
+    NAMES = ("machines", "training", "parts", "sweep", "resident", "link", "activation", "layers",
+             "finetune", "tests")
+
+    def table(self, name):
+        """As Markdown; empty if no line is for it."""
+        heads, rows = getattr(self, name)()
+        if not rows:
+            return ""
+        text = ["| " + " | ".join(head.lstrip(":") for head in heads) + " |",
+                "|" + "|".join("--:" if head.startswith(":") else "---" for head in heads) + "|"]
+        text += ["| " + " | ".join(map(str, row)) + " |" for row in rows]
+        return "\n".join(text) + "\n"
+
+
+def fill(text, page):
+    """The page's text with its tables."""
+    marker = re.compile(r"(<!-- sheet: (\S+) -->\n).*?(<!-- end of sheet -->)", re.DOTALL)
+    names = [found[2] for found in marker.finditer(text)]
+    unknown = set(names) - set(page.NAMES)
+    if unknown:
+        sys.exit(f"tables: there is no table {', '.join(sorted(unknown))}")
+    for name in page.NAMES:
+        if name not in names and page.table(name):
+            print(f"tables: the page has no place for the table {name}", file=sys.stderr)
+    return marker.sub(lambda found: found[1] + page.table(found[2]) + found[3], text)
+
+
+def main():
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
+    parser.add_argument("--page", type=pathlib.Path, help="write there, not to the standard output")
+    parser.add_argument("lines", nargs="+", type=pathlib.Path, help="sheet.jsonl")
+    arguments = parser.parse_args()
+    page = Page([json.loads(line) for file in arguments.lines
+                 for line in file.read_text().splitlines()])
+    if arguments.page:
+        arguments.page.write_text(fill(arguments.page.read_text(), page))
+        return
+    for name in page.NAMES:
+        if table := page.table(name):
+            print(f"### {name}\n\n{table}")
+
+
+if __name__ == "__main__":
+    main()
