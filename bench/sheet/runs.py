@@ -25,9 +25,14 @@ class Run:
 
 # Tokens a second of one GPU, and the seconds of a set-up, with room for slower machines.
 SHAPES = {"1.7b": ("qwen3-1.7b", 38_000, 45), "8b": ("llama3.1-8b", 8_000, 120)}
-SMALL_8B_FACTOR = 2  # with 12 of 32 layers an iteration takes less than half the time
 BOUND = "--checkpoints stages --offload 0 --micro-batches 8 --rounds 1"
 STAGES = "--checkpoints stages --offload 0"
+
+
+def layers_factor(options):
+    """How much quicker a model is that has these layers in place of 32."""
+    words = options.split()
+    return 32 / int(words[words.index("--layers") + 1]) if "--layers" in words else 1
 
 
 def list_runs(build, work, gpus, torch_bench, python):
@@ -39,7 +44,7 @@ def list_runs(build, work, gpus, torch_bench, python):
         command = [bench / "train_throughput", "--shape", model, "--devices", n, "--batch", batch,
                    "--context", context, "--steps", steps, "--warmup", warmup, *extra.split(),
                    "--json", "-"]
-        factor = SMALL_8B_FACTOR if "--layers" in extra else 1
+        factor = layers_factor(extra)
         seconds = set_up / factor + (steps + warmup) * batch * context / (rate * n * factor)
         return Run(f"{name}-x{n}", n, "train", command, seconds, **more)
 
@@ -48,7 +53,7 @@ def list_runs(build, work, gpus, torch_bench, python):
         command = [bench / "budget_sweep", "--shape", model, "--devices", n, "--batch", batch,
                    "--context", context, "--device-memory", budgets, *extra.split(), "--steps", 2,
                    "--warmup", 1]
-        factor = SMALL_8B_FACTOR if "--layers" in extra else 1
+        factor = layers_factor(extra)
         each = set_up / factor + 3 * batch * context / (rate * n * factor)
         return Run(f"{name}-x{n}", n, "sweep", command,
                    each * plans * len(budgets.split(",")), **more)

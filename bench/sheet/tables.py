@@ -5,9 +5,9 @@
 
     bench/sheet/tables.py [--page docs/numbers.md] OUT/sheet.jsonl...
 
-Prints them, or writes each between the lines <!-- sheet: NAME --> and <!-- end of sheet --> of the
-page. A figure stands once: of all lines of a run on one kind of GPU that are ok, the newest commit's.
-Ratios are of runs of one commit on one machine. Commands are as in a build of the root's named build.
+Prints them, or writes those that the page names in <!-- sheet: NAME... --> between that line and
+<!-- end of sheet -->. A figure stands once: of all lines of a run on one kind of GPU that are ok, the
+newest commit's. Ratios are of runs of one commit on one machine.
 """
 
 import argparse
@@ -15,6 +15,7 @@ import json
 import pathlib
 import re
 import sys
+import textwrap
 
 
 def age(line):
@@ -53,6 +54,26 @@ def cut(found):
     rows = found["batch"] // (found["micro_batches"] * found["rounds"])
     return f"{found['micro_batches']} x {rows}, {found['rounds']}"
 
+
+CAPTIONS = {
+    "machines": "The machines of these tables.",
+    "training": """Training with 24 GiB a GPU (`train_throughput`). *M_R* is micro-batches of a round;
+        *saved* the share of the bytes of saves that the host keeps, *recomputed* that of all FLOPs;
+        *exposed* transfer stalls; the forecasts are of the costs measured before step 1 and of the
+        warm-up; *peak* is what the driver counts; MFU is against a product of 8192 x 8192 matrices.
+        Ratios are of runs of one commit on one machine.""",
+    "parts": "What each part is worth: the run above with one thing changed.",
+    "sweep": "Budgets (`budget_sweep`), beside full recomputation and plain offloading.",
+    "resident": """Everything on the device: a plain loop (`plain_loop`), and PyTorch with
+        torch.compile; beside them what `1.7b-x1` does with 24 GiB.""",
+    "link": "The link by the size of a copy (`bench.transfer`), GB/s of each GPU.",
+    "activation": """What a 16 MiB upload waits for while parameters go up (`bench.transfer`), beside its
+        time on an idle link; *kept* is what is left of the link to parameters.""",
+    "layers": """Layers against the bare products and attention at their shapes, element-wise operations
+        against a copy (`bench.layers`).""",
+    "finetune": "A checkpoint of Qwen3 1.7B (`finetune`), beside the same training without files.",
+    "tests": "The tests on GPUs (`ctest`).",
+}
 
 PLAN = ["M_R x rows, rounds", "stages", "saved, recomputed", "tokens/s", "exposed", "forecasts",
         "peak", "host: ledger, resident"]
@@ -236,15 +257,13 @@ class Page:
         return [":machine", "GPUs", "cores", ":memory", "driver", ":power limit",
                 "clocks while they compute"], rows
 
-    NAMES = ("machines", "training", "parts", "sweep", "resident", "link", "activation", "layers",
-             "finetune", "tests")
-
     def table(self, name):
-        """As Markdown; empty if no line is for it."""
+        """As Markdown, below what its columns mean; empty if no line is for it."""
         heads, rows = getattr(self, name)()
         if not rows:
             return ""
-        text = ["| " + " | ".join(head.lstrip(":") for head in heads) + " |",
+        text = [textwrap.fill(" ".join(CAPTIONS[name].split()), 118), "",
+                "| " + " | ".join(head.lstrip(":") for head in heads) + " |",
                 "|" + "|".join("--:" if head.startswith(":") else "---" for head in heads) + "|"]
         text += ["| " + " | ".join(map(str, row)) + " |" for row in rows]
         return "\n".join(text) + "\n"
@@ -252,15 +271,20 @@ class Page:
 
 def fill(text, page):
     """The page's text with its tables."""
-    marker = re.compile(r"(<!-- sheet: (\S+) -->\n).*?(<!-- end of sheet -->)", re.DOTALL)
-    names = [found[2] for found in marker.finditer(text)]
-    unknown = set(names) - set(page.NAMES)
+    marker = re.compile(r"(<!-- sheet: ([\w ]+) -->\n).*?(<!-- end of sheet -->)", re.DOTALL)
+    names = [name for found in marker.finditer(text) for name in found[2].split()]
+    unknown = set(names) - set(CAPTIONS)
     if unknown:
         sys.exit(f"tables: there is no table {', '.join(sorted(unknown))}")
-    for name in page.NAMES:
+    for name in CAPTIONS:
         if name not in names and page.table(name):
             print(f"tables: the page has no place for the table {name}", file=sys.stderr)
-    return marker.sub(lambda found: found[1] + page.table(found[2]) + found[3], text)
+
+    def tables(found):
+        made = [page.table(name) for name in found[2].split()]
+        return found[1] + "".join(f"\n{table}\n" for table in made if table) + found[3]
+
+    return marker.sub(tables, text)
 
 
 def main():
@@ -274,9 +298,9 @@ def main():
     if arguments.page:
         arguments.page.write_text(fill(arguments.page.read_text(), page))
         return
-    for name in page.NAMES:
+    for name in CAPTIONS:
         if table := page.table(name):
-            print(f"### {name}\n\n{table}")
+            print(table)
 
 
 if __name__ == "__main__":
