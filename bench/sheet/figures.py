@@ -69,7 +69,8 @@ def sweep(text):
 def plain(text):
     said = last_object(text)
     keys = """shape layers device context batch rows copies optimizer iteration_s
-        tokens_per_second median_tokens_per_second model_tflops_per_device peak_tflops mfu""".split()
+        tokens_per_second median_tokens_per_second model_tflops_per_device peak_tflops
+        mfu""".split()
     return {key: said[key] for key in keys} | {"peak_gib": said["device_bytes"] / GIB}
 
 
@@ -110,5 +111,6 @@ def tests(text):
             "not_passed": [name for name, how in ended if how not in ("Passed", "Skipped")]}
 
 
-READERS = {"train": train, "sweep": sweep, "plain": plain, "torch": torch, "link": google,
-           "activation": google, "layers": google, "finetune": finetune, "tests": tests}
+READERS = {"train": train, "beside": train, "sweep": sweep, "plain": plain, "torch": torch,
+           "link": google, "activation": google, "layers": google, "finetune": finetune,
+           "tests": tests}

@@ -123,7 +123,7 @@ def list_runs(build, work, gpus, torch_bench, python):
                       [build / "examples" / "finetune", *common, "--steps", steps, *extra,
                        "--output", work / f"output{name}", "--json", report],
                       60 + steps * 64 * 2048 / 38_000, report=report, checkpoint=True)
-        yield train("1.7b-8-steps", "1.7b", 1, 64, steps=8)
+        yield dataclasses.replace(train("finetune-none", "1.7b", 1, 64, steps=8), kind="beside")
 
     yield large(gpus)
     yield small(gpus)
@@ -131,7 +131,7 @@ def list_runs(build, work, gpus, torch_bench, python):
         yield large(1)
         yield small(1)
     yield Run(f"tests-x{gpus}", gpus, "tests",
-              ["ctest", "--test-dir", build, "-R", r"^cuda\.", "--no-tests=error"], 240,
+              ["ctest", "--test-dir", build, "-R", r"^cuda\.|train_text_cuda", "--no-tests=error"], 240,
               lacks="" if (build / "CTestTestfile.cmake").exists() else f"{build} has no tests")
     yield google("link", gpus, "bench.transfer", "transfer/link", 40)
     yield from sweeps_against(gpus)

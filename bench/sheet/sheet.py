@@ -146,7 +146,7 @@ class Clocks:
 
     def look(self):
         for found in query("clocks.sm", "power.draw", "utilization.gpu") or []:
-            clock, watts, use = map(number, found)
+            clock, watts, use = [number(text) for text in found] if len(found) == 3 else 3 * [None]
             if clock and watts and use and use >= 90:
                 self.clocks.append(clock)
                 self.watts.append(watts)
@@ -164,16 +164,16 @@ def execute(command, log, limit, clocks):
     with open(log.with_suffix(".out"), "w") as out, open(log.with_suffix(".err"), "w") as err:
         process = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=out, stderr=err,
                                    start_new_session=True)
-        end = time.monotonic() + limit
+        end, pause = time.monotonic() + limit, 1
         try:
             while True:
-                left = end - time.monotonic()
                 try:
-                    return process.wait(max(0, min(left, SAMPLE_SECONDS)))
+                    return process.wait(max(0, min(end - time.monotonic(), pause)))
                 except subprocess.TimeoutExpired:
-                    if left <= SAMPLE_SECONDS:
+                    if time.monotonic() >= end:
                         return None
-                    clocks.look()
+                clocks.look()
+                pause = SAMPLE_SECONDS
         finally:
             stop(process)
 

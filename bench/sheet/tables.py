@@ -222,7 +222,7 @@ class Page:
         rows = []
         for line in self.of("finetune"):
             found = line["figures"]
-            beside = self.beside(line, "1.7b-8-steps-x1")
+            beside = self.beside(line, "finetune-none-x1")
             rows.append([f"`{line['name']}`", f"{found['load_seconds']:.3f} s",
                          f"{found['tokens_per_second']:,.0f}",
                          f"{beside['figures']['tokens_per_second']:,.0f}" if beside else "",

@@ -84,7 +84,7 @@ NVIDIA_SMI = """case "$1" in
 *) for i in 1 2; do echo "1500, 650.0, 99"; done ;;
 esac"""
 NAMES = ("1.7b-x?,1.7b-recompute-all-x2,1.7b-uniform-x2,1.7b-sync-x2,"
-         "*sweep-24-x2,tests-x2,link-x2,plain-16*,torch-16*,8b-x2,finetune-x1")
+         "*sweep-24-x2,tests-x2,link-x2,plain-16*,torch-16*,8b-x2,finetune-x1,finetune-none-x1")
 
 
 def need(condition, *said):
@@ -164,7 +164,7 @@ def runs_and_their_lines(fake):
     need("torch-16-x1" in skipped and skipped <= {"torch-16-x1", "8b-x2", "8b-12-sweep-24-x2"},
          status)
     need(all(status[name] == "ok" for name in set(status) - skipped - {"1.7b-uniform-x2"}), lines)
-    need(len(told.splitlines()) == len(lines) == 13, told)
+    need(len(told.splitlines()) == len(lines) == 14, told)
     need("1.7b-x2: ok after" in told and "95,000 tokens/s" in told, told)
 
     failed = lines["1.7b-uniform-x2"]
@@ -188,9 +188,12 @@ def runs_and_their_lines(fake):
 
 
 def a_program_that_hangs_ends_and_the_sheet_goes_on(fake):
-    code, lines, told = fake.sheet("1111111", "1.7b-looped-bfs-x2,activation-x1", "--limit", "1.5")
+    code, lines, told = fake.sheet("1111111", "1.7b-looped-bfs-x2,activation-x1", "--limit", "1.3")
     need(code == 1 and {name: line["status"] for name, line in lines.items()} ==
          {"1.7b-looped-bfs-x2": "timeout", "activation-x1": "ok"}, lines, told)
+    clocks = {"median": 1500, "least": 1500, "most": 1500}
+    hung = lines["1.7b-looped-bfs-x2"]
+    need(hung["clock_mhz"] == clocks and hung["power_w"] == 650, hung)
     # What it had started is gone, too.
     child = pathlib.Path("/proc") / (fake.folder / "child").read_text().strip() / "stat"
     end = time.monotonic() + 2
@@ -217,6 +220,15 @@ def nothing_begins_that_would_not_end(fake):
     # What a run has taken before counts more.
     _, lines, _ = fake.sheet("2222222", "1.7b-x2", "--seconds", "50")
     need(lines["1.7b-x2"]["status"] == "ok", lines)
+
+
+def a_run_that_the_seconds_cut_off_is_not_held(fake):
+    fake.program(fake.build / "bench/plain_loop", "exec sleep 60")
+    _, lines, _ = fake.sheet("4444444", "plain-16-x1", "--seconds", "1")
+    need(lines["plain-16-x1"]["status"] == "out of time", lines)
+    # It has taken a second, and did not end.
+    _, lines, _ = fake.sheet("4444444", "plain-16-x1", "--seconds", "1")
+    need(re.match(r"needs \d+ s", lines["plain-16-x1"]["reason"]), lines)
 
 
 def an_interrupted_sheet_keeps_what_it_has(fake):
@@ -252,6 +264,7 @@ def tables(fake):
     need(sync[1:6] == ["57,000", "", "97.0 %", "0.25 %", "drain 1.5 %"], sync)
     sweep = [row for row in rows if row[0] == "`1.7b-sweep-24-x2`"]
     need(len(sweep) == 2 and "1.050" in sweep[0], sweep)
+    need(any(row[:4] == ["`finetune-x1`", "0.174 s", "47,000", "50,000"] for row in rows), rows)
     links = [row[:8] for row in rows if row[1] == "both: down"]
     need(links == [["1 x NVIDIA H200", "both: down", "52.0", "", "", "", "", "52.0"],
                    ["2 x NVIDIA H200", "both: down", "51.0", "", "", "", "", "51.0"]], links)
@@ -320,7 +333,7 @@ def names_are_those_of_the_sources(fake):
         need(all(run.gpus in (1, 2, 4, 8) and run.gpus <= gpus and run.seconds > 0
                  for run in listed), gpus)
         for run in listed:
-            ours = run.kind in ("train", "sweep", "plain", "finetune")
+            ours = run.kind in ("train", "beside", "sweep", "plain", "finetune")
             for word in map(str, run.command):
                 need(not ours or not word.startswith("--") or f'"{word}"' in sources, run.name, word)
     counters = (SOURCE / "bench/transfer.bench.cpp").read_text()
@@ -339,6 +352,7 @@ if __name__ == "__main__":
     made = Fake(arguments.folder.resolve())
     for check in (runs_and_their_lines, a_program_that_hangs_ends_and_the_sheet_goes_on,
                   a_sheet_goes_on, nothing_begins_that_would_not_end,
-                  an_interrupted_sheet_keeps_what_it_has, tables, ratios,
+                  an_interrupted_sheet_keeps_what_it_has,
+                  a_run_that_the_seconds_cut_off_is_not_held, tables, ratios,
                   names_are_those_of_the_sources):
         check(made)
