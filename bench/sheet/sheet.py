@@ -161,7 +161,7 @@ class Clocks:
 
 def execute(command, log, limit, clocks):
     """Returns the exit status, or None if the command took longer than limit seconds."""
-    with open(log.with_suffix(".out"), "w") as out, open(log.with_suffix(".err"), "w") as err:
+    with open(f"{log}.out", "w") as out, open(f"{log}.err", "w") as err:
         process = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=out, stderr=err,
                                    start_new_session=True)
         end, pause = time.monotonic() + limit, 1
@@ -170,9 +170,9 @@ def execute(command, log, limit, clocks):
                 try:
                     return process.wait(max(0, min(end - time.monotonic(), pause)))
                 except subprocess.TimeoutExpired:
-                    if time.monotonic() >= end:
-                        return None
-                clocks.look()
+                    clocks.look()
+                if time.monotonic() >= end:
+                    return None
                 pause = SAMPLE_SECONDS
         finally:
             stop(process)
@@ -180,7 +180,7 @@ def execute(command, log, limit, clocks):
 
 def last_line(log):
     for suffix in ".err", ".out":
-        lines = log.with_suffix(suffix).read_text(errors="replace").strip().splitlines()
+        lines = pathlib.Path(log + suffix).read_text(errors="replace").strip().splitlines()
         if lines:
             return lines[-1][-300:]
     return ""
@@ -274,7 +274,7 @@ class Sheet:
         # What takes far longer than it should hangs.
         limit = min(2 * needed + 60, self.arguments.limit)
         cut = limit > self.left()
-        log = self.out / "logs" / f"{run.name}.{self.commit}"
+        log = f"{self.out}/logs/{run.name}.{self.commit}"
         clocks, begin = Clocks(), time.monotonic()
         try:
             if run.checkpoint:
@@ -299,7 +299,7 @@ class Sheet:
     def read_figures(self, run, log, line):
         """A run that has failed may have figures all the same. One without is not ok."""
         try:
-            text = (run.report or log.with_suffix(".out")).read_text(errors="replace")
+            text = (run.report or pathlib.Path(log + ".out")).read_text(errors="replace")
             line["figures"] = figures.READERS[run.kind](text)
         except (OSError, ValueError, KeyError, IndexError, TypeError) as error:
             line["reason"] = f"no figures: {error!r}"

@@ -185,10 +185,11 @@ def runs_and_their_lines(fake):
     need(lines["1.7b-sweep-24-x2"]["figures"]["rows"][2]["refusal"] == "no room", lines)
     need(lines["finetune-x1"]["figures"]["last_loss"] == 6.3, lines)
     need(not list(fake.out.glob("work-*")), list(fake.out.iterdir()))
+    need((fake.out / "logs/1.7b-x2.1111111.out").read_text() == (fake.folder / "two.txt").read_text())
 
 
 def a_program_that_hangs_ends_and_the_sheet_goes_on(fake):
-    code, lines, told = fake.sheet("1111111", "1.7b-looped-bfs-x2,activation-x1", "--limit", "1.3")
+    code, lines, told = fake.sheet("1111111", "1.7b-looped-bfs-x2,activation-x1", "--limit", "1")
     need(code == 1 and {name: line["status"] for name, line in lines.items()} ==
          {"1.7b-looped-bfs-x2": "timeout", "activation-x1": "ok"}, lines, told)
     clocks = {"median": 1500, "least": 1500, "most": 1500}
