@@ -111,7 +111,7 @@ def write_rows(path):
     """Random rows of tokens of unlike frequencies, for finetune."""
     draw = random.Random(1)
     with open(path, "w") as out:
-        for _ in range(64):
+        for _ in range(128):
             row = [min(151_000, int(draw.paretovariate(0.4))) for _ in range(2048)]
             out.write(json.dumps({"input_ids": row}) + "\n")
 
