@@ -173,6 +173,7 @@ set(ROUNDPIPE_CORE_HEADERS
   include/roundpipe/simulate/bound_memory.hpp
   include/roundpipe/simulate/copy_engines.hpp
   include/roundpipe/simulate/forecast.hpp
+  include/roundpipe/simulate/link_fit.hpp
   include/roundpipe/simulate/link_model.hpp
   include/roundpipe/simulate/link_sharing.hpp
   include/roundpipe/simulate/simulated_bubbles.hpp
@@ -558,6 +559,7 @@ set(ROUNDPIPE_DEFINITIONS
   include/roundpipe/simulate/impl/bound_memory.ipp
   include/roundpipe/simulate/impl/copy_engines.ipp
   include/roundpipe/simulate/impl/forecast.ipp
+  include/roundpipe/simulate/impl/link_fit.ipp
   include/roundpipe/simulate/impl/link_model.ipp
   include/roundpipe/simulate/impl/link_sharing.ipp
   include/roundpipe/simulate/impl/simulated_bubbles.ipp

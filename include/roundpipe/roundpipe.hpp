@@ -246,6 +246,7 @@
 #include <roundpipe/simulate/bound_memory.hpp>
 #include <roundpipe/simulate/copy_engines.hpp>
 #include <roundpipe/simulate/forecast.hpp>
+#include <roundpipe/simulate/link_fit.hpp>
 #include <roundpipe/simulate/link_model.hpp>
 #include <roundpipe/simulate/link_sharing.hpp>
 #include <roundpipe/simulate/simulated_bubbles.hpp>

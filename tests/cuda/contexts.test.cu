@@ -139,7 +139,9 @@ TEST_CASE("no thread makes a context on a device that was not named" *
   on_fresh_thread([] { CHECK(cu::measure_link(d1, 1_MiB).upload_bytes_per_second > 0); });
   on_fresh_thread([] {
     auto const speed = cu::measure_shared_speed(std::array{d1}, 1_MiB);
-    CHECK(speed.bytes_per_second > 0);
+    CHECK(speed.devices == 1);
+    CHECK(speed.of_one.upload_bytes_per_second > 0);
+    CHECK(speed.of_each.download_bytes_per_second > 0);
     CHECK(speed.work_bytes_per_second > 0);
     for (auto const share : {speed.upload_share_beside_work, speed.download_share_beside_work}) {
       CHECK(share > 0);

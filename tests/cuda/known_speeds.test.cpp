@@ -24,11 +24,11 @@ TEST_CASE("the speed of a link, and of devices together, is measured once") {
   CHECK(speeds.link(DeviceId(1), link).download_bytes_per_second == 101);
   auto const together = [&](std::vector<DeviceId> const& devices) {
     ++measured;
-    return cu::SharedSpeed{static_cast<double>(devices.size()), 1, 1};
+    return cu::SharedSpeed{.of_one = {}, .of_each = {}, .devices = devices.size()};
   };
-  CHECK(speeds.shared({DeviceId(0), DeviceId(1)}, together).bytes_per_second == 2);
-  CHECK(speeds.shared({DeviceId(0)}, together).bytes_per_second == 1);
-  CHECK(speeds.shared({DeviceId(0), DeviceId(1)}, together).bytes_per_second == 2);
+  CHECK(speeds.shared({DeviceId(0), DeviceId(1)}, together).devices == 2);
+  CHECK(speeds.shared({DeviceId(0)}, together).devices == 1);
+  CHECK(speeds.shared({DeviceId(0), DeviceId(1)}, together).devices == 2);
   CHECK(measured == 4);
 }
 

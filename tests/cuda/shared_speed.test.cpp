@@ -13,14 +13,20 @@ using namespace roundpipe;
 
 TEST_CASE("all devices share one speed, and keep what is their own") {
   std::array<DeviceProperties, 2> devices;
-  devices[1].upload_bytes_per_second = 7;
-  cu::set_shared_speed(devices, {90, 0.75, 0.5, 10});
+  devices[0].upload_bytes_per_second = 64;
+  devices[0].download_bytes_per_second = 40;  // less than the copies below: noise
+  devices[1].upload_bytes_per_second = 56;
+  devices[1].download_bytes_per_second = 56;
+  cu::set_shared_speed(devices, {{48, 49}, {32, 48}, 2, 0.75, 0.5, 10});
   for (auto const& device : devices) {
-    CHECK(device.host_bytes_per_second == 90);
+    CHECK(device.host_bytes_per_second == 160);
+    CHECK(device.host_download_weight == 1.5);
     CHECK(device.upload_share_beside_work == 0.75);
     CHECK(device.download_share_beside_work == 0.5);
     CHECK(device.host_work_bytes_per_second == 10);
   }
-  CHECK(devices[0].upload_bytes_per_second == 0);
-  CHECK(devices[1].upload_bytes_per_second == 7);
+  CHECK(devices[0].upload_bytes_per_second == 64);
+  CHECK(devices[0].upload_share_both_ways == 0.75);
+  CHECK(devices[0].download_share_both_ways == 1);
+  CHECK(devices[1].download_share_both_ways == 0.875);
 }

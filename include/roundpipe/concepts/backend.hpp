@@ -28,8 +28,13 @@ struct DeviceProperties {
   double memory_bytes_per_second = 1e11;  ///< The peak of its memory; only for estimated costs.
   double upload_bytes_per_second = 0;     ///< 0: unknown or unlimited.
   double download_bytes_per_second = 0;   ///< 0: unknown or unlimited.
+  /// The shares of these rates that remain while copies run both ways; in (0, 1].
+  double upload_share_both_ways = 1;
+  double download_share_both_ways = 1;
   /// Of all devices of the backend at once, up and down together; 0: unknown or unlimited.
   double host_bytes_per_second = 0;
+  /// Of that rate, what a download gets where an upload gets 1.
+  double host_download_weight = 1;
   /// The rate at which the host reads and writes memory while it sums gradients or updates weights
   /// and copies run; 0: unknown, and such work takes no time in forecasts.
   double host_work_bytes_per_second = 0;

@@ -20,8 +20,9 @@ struct LinkModel {
   double upload_bytes_per_second = 0;    ///< Of one device's link, host to device.
   double download_bytes_per_second = 0;  ///< Device to host.
   double latency_s = 0;                  ///< Of a copy: occupies its engine, but not its link.
-  /// The share of a link's rates that remains while the link is used both ways, in (0, 1].
-  double both_ways_factor = 1;
+  /// The shares of a link's rates that remain while the link is used both ways, in (0, 1].
+  double upload_share_both_ways = 1;
+  double download_share_both_ways = 1;
   /// By device, the factor of its link's rates; empty: all 1.
   std::vector<double> device_factors = {};
   /// Devices behind one switch: a list of devices for each switch. The single link from a switch to
@@ -29,6 +30,9 @@ struct LinkModel {
   std::vector<std::vector<std::size_t>> groups = {};
   double root_bytes_per_second = 0;  ///< All devices together, each way.
   double host_bytes_per_second = 0;  ///< All devices together, both directions: the host's memory.
+  /// What the host's memory gives a download where it gives an upload 1, above 0. Two H100s that
+  /// copy both ways share 158 GB/s: 49 down and 30 up for each.
+  double host_download_weight = 1;
   /// The shares of their rates that remain to copies while the host's lanes work, in (0, 1]. Sums
   /// of gradients slow one H200's uploads from 49 to 40 GB/s and its downloads from 51.0 to 50.6,
   /// but two H100s' downloads from 48 to 37.

@@ -6,17 +6,35 @@
 /// \brief The rates of simultaneous copies.
 
 #include <roundpipe/config.hpp>
+#include <roundpipe/core/lane.hpp>
 #include <roundpipe/simulate/link_model.hpp>
 
 #include <array>
 #include <cstddef>
 #include <limits>
+#include <optional>
 #include <span>
 #include <vector>
 
 namespace roundpipe {
 
 enum class CopyDirection { up, down };
+
+/// Of the copies on lanes of \p kind; none for lanes that copy nothing.
+[[nodiscard]] constexpr std::optional<CopyDirection> copy_direction(LaneKind kind) noexcept {
+  switch (kind) {
+    case LaneKind::activation_up:
+    case LaneKind::parameter_up:
+    case LaneKind::save_up:
+      return CopyDirection::up;
+    case LaneKind::activation_down:
+    case LaneKind::gradient_down:
+    case LaneKind::save_down:
+      return CopyDirection::down;
+    default:
+      return std::nullopt;
+  }
+}
 
 /// A copy that is moving bytes.
 struct CopyFlow {
@@ -25,8 +43,9 @@ struct CopyFlow {
 };
 
 /// Shares links, switches, the root and host memory among copies, max-min fairly: a copy can only
-/// become faster at the cost of one that is no faster (progressive filling, Bertsekas and Gallager,
-/// Data Networks, 6.5.2).
+/// become faster at the cost of one that is no faster, by their weights (progressive filling,
+/// Bertsekas and Gallager, Data Networks, 6.5.2). Copies of one direction have one weight, so
+/// weights count in host memory alone.
 class LinkSharing {
  public:
   static constexpr double unlimited = std::numeric_limits<double>::infinity();
@@ -45,14 +64,20 @@ class LinkSharing {
   /// A limit that some flows share.
   struct Limit {
     double left;            ///< Bytes per second, or \ref unlimited.
-    std::size_t flows = 0;  ///< Whose rate is not known yet.
+    std::size_t flows = 0;  ///< Whose rate is not known yet,
+    double weight = 0;      ///< and their weights together.
 
-    [[nodiscard]] double share() const { return left / static_cast<double>(flows); }
+    /// Of a flow of weight 1.
+    [[nodiscard]] double share() const { return left / weight; }
   };
 
   [[nodiscard]] double rate(CopyDirection direction) const noexcept {
     return direction == CopyDirection::up ? link_.upload_bytes_per_second
                                           : link_.download_bytes_per_second;
+  }
+
+  [[nodiscard]] double weight(CopyDirection direction) const noexcept {
+    return direction == CopyDirection::up ? 1 : link_.host_download_weight;
   }
 
   [[nodiscard]] std::size_t limits_one_way() const noexcept { return limits_.size() / 2; }

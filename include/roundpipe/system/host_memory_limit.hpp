@@ -3,15 +3,16 @@
 #pragma once
 
 /// \file
-/// \brief How much memory this process may take: the machine's, or its control group's.
+/// \brief How much memory this process may take.
 
 #include <roundpipe/config.hpp>
 #include <roundpipe/core/bytes.hpp>
 
 namespace roundpipe {
 
-/// The smaller of the machine's memory and the control group's limit, in bytes; the largest number
-/// where neither can be read.
+/// In bytes: what this process holds and what the machine has available beside it, at most its
+/// control group's limit; of that 24 parts of 25, for the kernel keeps books of pinned pages, which no
+/// ledger lists. The largest number where neither can be read.
 [[nodiscard]] Bytes host_memory_limit();
 
 }  // namespace roundpipe

@@ -83,6 +83,17 @@ TEST_CASE("measured times of a timeline replace costs") {
   CHECK(machine.link.upload_bytes_per_second == 3e9);
 }
 
+TEST_CASE("links become as slow as they were in a timeline") {
+  test::PlannedCall const planned;
+  auto const& plan = planned.plan;
+  GraphSequence sequence(2);
+  sequence.add(plan.graph).add(plan.step);
+  auto const timeline = simulate(sequence, simulated_machine(plan, linked(1e6, 1e6))).timeline;
+  auto const machine = simulated_machine(plan, linked(4e6, 2e6), timeline);
+  CHECK(machine.link.upload_bytes_per_second == doctest::Approx(1e6).epsilon(0.02));
+  CHECK(machine.link.download_bytes_per_second == doctest::Approx(1e6).epsilon(0.02));
+}
+
 TEST_CASE("what is live on the fullest device is the most of any, and less than the arena") {
   test::PlannedCall const planned;
   auto const& plan = planned.plan;

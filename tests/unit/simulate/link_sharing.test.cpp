@@ -37,13 +37,20 @@ TEST_CASE("a single copy has the full rate of its link and direction") {
 TEST_CASE(
     "with copies both ways a link gives each a share, and other devices' links do not change") {
   LinkModel link{10, 20};
-  link.both_ways_factor = 0.5;
+  link.upload_share_both_ways = link.download_share_both_ways = 0.5;
   CHECK(rates_of(link, {{0, up}, {0, down}, {1, up}}) == std::vector<double>{5, 10, 10});
+}
+
+TEST_CASE("each direction has a share of its own of a link that is used both ways") {
+  LinkModel link{10, 20};
+  link.upload_share_both_ways = 0.75;
+  link.download_share_both_ways = 0.5;
+  CHECK(rates_of(link, {{0, up}, {0, down}}) == std::vector<double>{7.5, 10});
 }
 
 TEST_CASE("a copy slows the other direction of its link also where its own has no limit") {
   LinkModel link{10, 0};
-  link.both_ways_factor = 0.5;
+  link.upload_share_both_ways = link.download_share_both_ways = 0.5;
   CHECK(rates_of(link, {{0, up}, {0, down}, {1, up}}) ==
         std::vector<double>{5, LinkSharing::unlimited, 10});
 }
@@ -57,7 +64,7 @@ TEST_CASE("the link of one device may be slower than the others") {
 TEST_CASE("the factors of a slow link, of copies both ways and of a switch combine") {
   LinkModel link{10, 20};
   link.device_factors = {1, 0.5, 1, 1};
-  link.both_ways_factor = 0.5;
+  link.upload_share_both_ways = link.download_share_both_ways = 0.5;
   link.groups = {{0, 1}};
   CHECK(rates_of(link, {{1, up}, {1, down}, {0, up}}) == std::vector<double>{2.5, 5, 7.5});
 }
@@ -84,6 +91,18 @@ TEST_CASE("both directions share host memory; each direction has its own root li
   CHECK(rates_of(link, {{0, up}, {1, up}, {2, down}}) == std::vector<double>{5, 5, 5});
 }
 
+TEST_CASE("where host memory is the limit, a download gets its weight, and uploads the rest") {
+  LinkModel link{10, 10};
+  link.host_bytes_per_second = 24;
+  link.host_download_weight = 2;
+  CHECK(rates_of(link, {{0, up}, {0, down}, {1, up}, {1, down}}) ==
+        std::vector<double>{4, 8, 4, 8});
+  link.host_bytes_per_second = 33;  // more than downloads can use
+  CHECK(rates_of(link, {{0, up}, {0, down}, {1, up}, {1, down}}) ==
+        std::vector<double>{6.5, 10, 6.5, 10});
+  CHECK(rates_of(link, {{0, up}, {1, down}}) == std::vector<double>{10, 10});
+}
+
 TEST_CASE("no limit is exceeded, and a fully used limit holds back every copy") {
   std::mt19937 random(1);
   auto const draw = [&](double low, double high) {
@@ -94,6 +113,7 @@ TEST_CASE("no limit is exceeded, and a fully used limit holds back every copy") 
     link.groups = {{0, 2}};
     link.root_bytes_per_second = draw(5, 40);
     link.host_bytes_per_second = draw(5, 60);
+    link.host_download_weight = draw(0.5, 2);
     std::vector<CopyFlow> flows;
     for (std::size_t device = 0; device < 4; ++device) {
       for (auto const direction : {up, down}) {
@@ -138,7 +158,10 @@ TEST_CASE("invalid links are refused") {
   };
   CHECK(code({-1, 0}) == Errc::invalid_argument);
   LinkModel link;
-  link.both_ways_factor = 0;
+  link.upload_share_both_ways = 0;
+  CHECK(code(link) == Errc::invalid_argument);
+  link = {};
+  link.host_download_weight = 0;
   CHECK(code(link) == Errc::invalid_argument);
   link = {};
   link.device_factors = {1};

@@ -20,16 +20,17 @@
 
 namespace roundpipe::cu {
 
-/// Bytes a second of large copies, each direction alone.
+/// Bytes a second of large copies.
 struct LinkSpeed {
   double upload_bytes_per_second = 0;
   double download_bytes_per_second = 0;
 };
 
-/// Copies blocks of \p bytes in each direction and takes the fastest; takes a few milliseconds. The
-/// calling thread's current device stays. \throws Error when there is no memory for it.
+/// Copies blocks of \p bytes in each direction, one after the other, and takes the fastest; takes
+/// some 20 ms. The calling thread's current device stays. \throws Error when there is no memory for
+/// it.
 [[nodiscard]] inline LinkSpeed measure_link(DeviceId device, Bytes bytes = Bytes{32} << 20) {
-  constexpr int repetitions = 4;
+  constexpr int repetitions = 16;  // others may use the host's memory meanwhile
   CurrentDevice const current(device);
   PinnedMemory const host(bytes);
   DeviceMemory const there(device, bytes);

@@ -16,6 +16,7 @@
 #include <roundpipe/cuda/device/device_memory.hpp>
 #include <roundpipe/cuda/device/error.hpp>
 #include <roundpipe/cuda/device/event.hpp>
+#include <roundpipe/cuda/device/link_speed.hpp>
 #include <roundpipe/cuda/device/pinned_memory.hpp>
 #include <roundpipe/cuda/device/stream.hpp>
 #include <roundpipe/system/aligned_memory.hpp>
@@ -26,6 +27,7 @@
 #include <cuda_runtime_api.h>
 
 #include <algorithm>
+#include <array>
 #include <chrono>
 #include <cstddef>
 #include <deque>
@@ -34,10 +36,12 @@
 
 namespace roundpipe::cu {
 
-/// What large copies of several devices at once reach, both ways, alone and beside the host's work.
+/// What large copies reach while they run both ways, alone and beside the host's work.
 struct SharedSpeed {
-  double bytes_per_second = 0;          ///< All copies together, alone.
-  double upload_share_beside_work = 1;  ///< Of the rate without that work.
+  LinkSpeed of_one;                     ///< Of the first device, while the others rest.
+  LinkSpeed of_each;                    ///< Of each device, on average, while all of them copy.
+  std::size_t devices = 1;              ///< That copied at once.
+  double upload_share_beside_work = 1;  ///< Of the rate of all without that work.
   double download_share_beside_work = 1;
   double work_bytes_per_second = 0;  ///< That the host reads and writes meanwhile: it sums.
 };
@@ -64,6 +68,10 @@ class LinksAtOnce {
       link.up.begin.record(link.up.stream);
       link.down.begin.record(link.down.stream);
       for (std::size_t i = 0; i < copies_; ++i) {
+        if (i == copies_ / 2) {
+          link.up.middle.record(link.up.stream);
+          link.down.middle.record(link.down.stream);
+        }
         auto* const here = link.host.bytes().data() + 2 * bytes_ * (i % host_blocks);
         check(
             ::cudaMemcpyAsync(there, here, bytes_, ::cudaMemcpyHostToDevice, link.up.stream.get()),
@@ -80,6 +88,8 @@ class LinksAtOnce {
     }
   }
 
+  [[nodiscard]] std::size_t devices() const noexcept { return links_.size(); }
+
   [[nodiscard]] bool are_done() const {
     return std::all_of(links_.begin(), links_.end(), [](auto const& link) {
       CurrentDevice const current(link.device);
@@ -95,30 +105,25 @@ class LinksAtOnce {
     }
   }
 
-  /// The seconds of all copies one way, by the slowest device.
-  struct Seconds {
-    double up = 0;
-    double down = 0;
-  };
-  /// Only after \ref wait.
-  [[nodiscard]] Seconds seconds() const {
-    Seconds slowest;
+  /// The rates of each device, on average, in the first half of its copies: those of the other
+  /// direction run meanwhile, unless they are more than twice as fast. Only after \ref wait.
+  [[nodiscard]] LinkSpeed speed() const {
+    auto const half =
+        static_cast<double>(copies_ / 2 * bytes_) / static_cast<double>(links_.size());
+    LinkSpeed mean;
     for (auto const& link : links_) {
       CurrentDevice const current(link.device);
-      slowest.up = std::max(slowest.up, link.up.end.seconds_since(link.up.begin));
-      slowest.down = std::max(slowest.down, link.down.end.seconds_since(link.down.begin));
+      mean.upload_bytes_per_second += half / link.up.middle.seconds_since(link.up.begin);
+      mean.download_bytes_per_second += half / link.down.middle.seconds_since(link.down.begin);
     }
-    return slowest;
-  }
-  /// What all copies of one \ref start move.
-  [[nodiscard]] double total_bytes() const {
-    return static_cast<double>(2 * copies_ * bytes_ * links_.size());
+    return mean;
   }
 
  private:
   struct Way {
     Stream stream;
     Event begin{cudaEventDefault};
+    Event middle{cudaEventDefault};
     Event end{cudaEventDefault};
   };
   struct Link {
@@ -137,6 +142,22 @@ class LinksAtOnce {
   std::size_t copies_;
   std::deque<Link> links_;
 };
+
+/// The medians of a few times.
+[[nodiscard]] inline LinkSpeed median_speed(LinksAtOnce& links) {
+  std::array<double, 5> ups{};
+  std::array<double, 5> downs{};
+  for (std::size_t r = 0; r < ups.size(); ++r) {
+    links.start();
+    links.wait();
+    auto const speed = links.speed();
+    ups[r] = speed.upload_bytes_per_second;
+    downs[r] = speed.download_bytes_per_second;
+  }
+  std::sort(ups.begin(), ups.end());
+  std::sort(downs.begin(), downs.end());
+  return {ups[ups.size() / 2], downs[downs.size() / 2]};
+}
 
 /// Sums of bf16 gradients, as a pipeline's: by all threads that its optimizer would get.
 class GradientSum {
@@ -171,51 +192,53 @@ class GradientSum {
 
 }  // namespace detail
 
-/// Copies blocks of \p bytes of all \p devices at once, each counted once, both ways, and takes the
-/// best of a few times; then once more, while the host sums gradients. Takes about a second, most
-/// of it for 1.3 GiB of host memory. The calling thread's current device stays. \throws Error when
-/// there is no memory for it.
+/// Copies blocks of \p bytes both ways, of the first of \p devices and then of all at once, each
+/// counted once, and takes medians; then once more of all, while the host sums gradients. Takes
+/// about a second, most of it for 1.3 GiB of host memory. The calling thread's current device
+/// stays.
+/// \throws Error when there is no memory for it.
 [[nodiscard]] inline SharedSpeed measure_shared_speed(std::span<DeviceId const> devices,
                                                       Bytes bytes = Bytes{64} << 20) {
-  constexpr int repetitions = 3;
   constexpr std::size_t copies = 24;
-  using Clock = std::chrono::steady_clock;
-  auto const seconds_since = [](Clock::time_point begin) {
-    return std::chrono::duration<double>(Clock::now() - begin).count();
-  };
   detail::LinksAtOnce links(devices, bytes, copies);
   SharedSpeed speed;
-  detail::LinksAtOnce::Seconds alone;
-  for (int r = 0; r < repetitions; ++r) {
-    auto const begin = Clock::now();
-    links.start();
-    links.wait();
-    if (auto const rate = links.total_bytes() / seconds_since(begin);
-        rate > speed.bytes_per_second) {
-      speed.bytes_per_second = rate;
-      alone = links.seconds();
-    }
+  speed.devices = links.devices();
+  speed.of_each = detail::median_speed(links);
+  speed.of_one = speed.of_each;
+  if (links.devices() > 1) {
+    detail::LinksAtOnce first(devices.first(1), bytes, copies);
+    speed.of_one = detail::median_speed(first);
   }
   detail::GradientSum sum(devices.size());
   double sums = 0;
-  auto const begin = Clock::now();
+  auto const begin = std::chrono::steady_clock::now();
   links.start();
   do {
     sum.add();
     ++sums;
   } while (!links.are_done());
-  speed.work_bytes_per_second = sums * detail::GradientSum::bytes() / seconds_since(begin);
+  std::chrono::duration<double> const took = std::chrono::steady_clock::now() - begin;
+  speed.work_bytes_per_second = sums * detail::GradientSum::bytes() / took.count();
   links.wait();
-  auto const beside_work = links.seconds();
-  speed.upload_share_beside_work = std::min(1.0, alone.up / beside_work.up);
-  speed.download_share_beside_work = std::min(1.0, alone.down / beside_work.down);
+  auto const beside_work = links.speed();
+  speed.upload_share_beside_work =
+      std::min(1.0, beside_work.upload_bytes_per_second / speed.of_each.upload_bytes_per_second);
+  speed.download_share_beside_work = std::min(
+      1.0, beside_work.download_bytes_per_second / speed.of_each.download_bytes_per_second);
   return speed;
 }
 
-/// Says so in \p properties, of each of the devices.
+/// Says so in \p properties, of each of the devices. They know the rates of their links one way.
 inline void set_shared_speed(std::span<DeviceProperties> properties, SharedSpeed const& speed) {
+  auto const up = speed.of_each.upload_bytes_per_second;
+  auto const down = speed.of_each.download_bytes_per_second;
   for (auto& device : properties) {
-    device.host_bytes_per_second = speed.bytes_per_second;
+    device.upload_share_both_ways =
+        std::min(1.0, speed.of_one.upload_bytes_per_second / device.upload_bytes_per_second);
+    device.download_share_both_ways =
+        std::min(1.0, speed.of_one.download_bytes_per_second / device.download_bytes_per_second);
+    device.host_bytes_per_second = static_cast<double>(speed.devices) * (up + down);
+    device.host_download_weight = down / up;
     device.upload_share_beside_work = speed.upload_share_beside_work;
     device.download_share_beside_work = speed.download_share_beside_work;
     device.host_work_bytes_per_second = speed.work_bytes_per_second;

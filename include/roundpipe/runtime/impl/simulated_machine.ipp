@@ -10,11 +10,25 @@
 #include <roundpipe/runtime/pipeline_plan.hpp>
 #include <roundpipe/runtime/simulated_machine.hpp>
 #include <roundpipe/simulate/forecast.hpp>
+#include <roundpipe/simulate/link_fit.hpp>
 #include <roundpipe/simulate/simulator.hpp>
 
 #include <algorithm>
 
 namespace roundpipe {
+
+namespace detail {
+
+[[nodiscard]] ROUNDPIPE_INLINE Timeline simulate_three(PipelinePlan const& plan,
+                                                       SimulationOptions const& machine) {
+  GraphSequence sequence(plan.graph.devices);
+  for (int iteration = 0; iteration < 3; ++iteration) {
+    sequence.add(plan.graph).add(plan.step);
+  }
+  return simulate(sequence, machine).timeline;
+}
+
+}  // namespace detail
 
 ROUNDPIPE_INLINE SimulationOptions simulated_machine(PipelinePlan const& plan,
                                                      DeviceProperties const& device) {
@@ -27,18 +41,17 @@ ROUNDPIPE_INLINE SimulationOptions simulated_machine(PipelinePlan const& plan,
   auto machine = simulated_machine(plan, device);
   machine.compute.layers = fit_costs(machine.compute.layers, timeline);
   machine.compute.step_s = fit_step_seconds(plan.blocks.blocks.size(), timeline);
+  machine.link = fit_link(machine.link, timeline, detail::simulate_three(plan, machine));
   return machine;
 }
 
 ROUNDPIPE_INLINE LiveBytes most_live_bytes(PipelinePlan const& plan,
                                            SimulationOptions const& machine) {
-  GraphSequence sequence(plan.graph.devices);
-  for (int iteration = 0; iteration < 3; ++iteration) {
-    sequence.add(plan.graph).add(plan.step);
-  }
-  auto const timeline = simulate(sequence, machine).timeline;
-  auto const of_devices =
-      live_bytes(timeline, plan.graph, plan.model, plan.blocks, plan.stages.train);
+  auto const of_devices = live_bytes(detail::simulate_three(plan, machine),
+                                     plan.graph,
+                                     plan.model,
+                                     plan.blocks,
+                                     plan.stages.train);
   return *std::max_element(
       of_devices.begin(), of_devices.end(), [](LiveBytes const& a, LiveBytes const& b) {
         return a.total() < b.total();

@@ -21,8 +21,7 @@ ROUNDPIPE_INLINE void CopyEngines::add(std::size_t action,
                                        Lane const& lane,
                                        Bytes bytes,
                                        double now_s) {
-  auto const down = lane.kind == LaneKind::activation_down ||
-                    lane.kind == LaneKind::gradient_down || lane.kind == LaneKind::save_down;
+  auto const down = copy_direction(lane.kind) == CopyDirection::down;
   auto& engine = engines_[2 * lane.device.index() + (down ? 1 : 0)];
   move_to(now_s);
   Copy const copy{action, static_cast<double>(bytes), lane.kind};

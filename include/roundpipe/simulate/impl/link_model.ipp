@@ -22,13 +22,17 @@ ROUNDPIPE_INLINE void check(LinkModel const& link, std::size_t devices) {
             Errc::invalid_argument,
             "a link's rates and its latency must be finite and not negative");
   }
-  for (auto const factor :
-       {link.both_ways_factor, link.upload_share_beside_work, link.download_share_beside_work}) {
+  for (auto const factor : {link.upload_share_both_ways,
+                            link.download_share_both_ways,
+                            link.upload_share_beside_work,
+                            link.download_share_beside_work}) {
     require(factor > 0 && factor <= 1,
             Errc::invalid_argument,
-            "a link's factor for both ways, and its shares beside the host's work, must be above 0 "
-            "and at most 1");
+            "a link's shares both ways, and beside the host's work, must be above 0 and at most 1");
   }
+  require(link.host_download_weight > 0 && std::isfinite(link.host_download_weight),
+          Errc::invalid_argument,
+          "the weight of downloads in host memory must be finite and above 0");
   require(link.device_factors.empty() || link.device_factors.size() == devices,
           Errc::invalid_argument,
           "a link's factors must be given for every device or for none");

@@ -54,6 +54,7 @@ ROUNDPIPE_INLINE std::vector<double> LinkSharing::rates(std::span<CopyFlow const
     for (auto const i : limits_by_flow.emplace_back(limits_of(flow))) {
       if (i != none) {
         ++limits[i].flows;
+        limits[i].weight += weight(flow.direction);
       }
     }
   }
@@ -61,8 +62,8 @@ ROUNDPIPE_INLINE std::vector<double> LinkSharing::rates(std::span<CopyFlow const
     auto& up = limits[device];
     auto& down = limits[limits_one_way() + device];
     if (up.flows > 0 && down.flows > 0) {
-      up.left *= link_.both_ways_factor;
-      down.left *= link_.both_ways_factor;
+      up.left *= link_.upload_share_both_ways;
+      down.left *= link_.download_share_both_ways;
     }
   }
   std::vector<double> result(flows.size(), unlimited);
@@ -83,10 +84,12 @@ ROUNDPIPE_INLINE std::vector<double> LinkSharing::rates(std::span<CopyFlow const
       if (result[f] != unlimited || std::find(own.begin(), own.end(), tightest) == own.end()) {
         continue;
       }
-      result[f] = share;
+      auto const own_weight = weight(flows[f].direction);
+      result[f] = share * own_weight;
       for (auto const i : own) {
         if (i != none) {
-          limits[i].left = std::max(0.0, limits[i].left - share);
+          limits[i].left = std::max(0.0, limits[i].left - result[f]);
+          limits[i].weight -= own_weight;
           --limits[i].flows;
         }
       }
