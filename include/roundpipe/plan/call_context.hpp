@@ -123,6 +123,12 @@ struct CallContext {
   [[nodiscard]] bool has_fixed_parameters() const noexcept {
     return input.stages.size() == 1 && input.buffering.parameters == 1;
   }
+  /// Whether parameters go up in the windows of the slot before, into an entry of their own.
+  [[nodiscard]] bool has_parameter_windows() const noexcept {
+    return input.buffering.parameters >= 2;
+  }
+  /// The last chunk of slot \p id's parameters so far, or none.
+  [[nodiscard]] ActionId last_parameters_up(SlotId id) const;
   /// The rings that hold the parameters of \p uses of slot \p id, by index. Fixed parameters have a
   /// ring for each use, so that the next slot's go up as soon as this slot is done with them; else
   /// there is one ring, whose entries hold a whole slot's.

@@ -36,8 +36,6 @@ class ParameterUploads {
   void add_window(SlotId id, std::size_t w);
 
  private:
-  [[nodiscard]] bool in_windows() const noexcept { return call_.input.buffering.parameters >= 2; }
-
   [[nodiscard]] std::vector<StageChunk> const& chunks_of(SlotId id) const {
     return chunks_[call_.slot(id).stage.index()];
   }

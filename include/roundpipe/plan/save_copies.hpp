@@ -22,7 +22,8 @@ namespace roundpipe::detail {
 /// order in which compute needs it, so a save goes up as early as the entries before it are free.
 ///
 /// A save is large, and a link that has begun with one stream's copies may go on with them. So a
-/// save waits for the activations that are due before it, as chunks do.
+/// save waits for the activations that are due before it, as chunks do; and a slot's first save for
+/// the slot's parameters, without which nobody can use it.
 class SaveCopies {
  public:
   /// \p call must outlive this.

@@ -14,6 +14,7 @@
 #include <algorithm>
 #include <cstddef>
 #include <map>
+#include <ranges>
 #include <tuple>
 #include <utility>
 #include <vector>
@@ -171,6 +172,25 @@ TEST_CASE("a save goes behind the activations that are due before it") {
   }
   CHECK(downs == 2 * micro_batches);
   CHECK(ups == 2 * (micro_batches - 2));
+}
+
+TEST_CASE("a slot's first save goes behind the slot's parameters, which go up before the slot") {
+  for (std::size_t const entries : {1, 2}) {
+    CAPTURE(entries);
+    SmallCall const small(
+        1, micro_batches, 1, {.parameters = entries}, {.dense = 2}, levels(micro_batches));
+    auto const graph = build_streamed_graph(small.input());
+    CHECK(verify(graph).empty());
+    auto const saves = find(graph, ActionKind::upload_save);
+    REQUIRE_FALSE(saves.empty());
+    auto const first_id = std::ranges::min(saves | std::views::values);
+    auto const& first = graph.actions[first_id.index()];
+    auto const waits = std::ranges::any_of(first.waits, [&](ActionId wait) {
+      auto const& action = graph.actions[wait.index()];
+      return action.kind == ActionKind::upload_parameters && action.slot == first.slot;
+    });
+    CHECK(waits == (entries == 2));  // with one entry, parameters wait for the slot before
+  }
 }
 
 TEST_CASE("two rounds of saves at once are refused, because the host holds one") {

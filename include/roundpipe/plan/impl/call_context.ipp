@@ -29,6 +29,16 @@ ROUNDPIPE_INLINE void wait_for(Action& action, ActionId id) {
   }
 }
 
+ROUNDPIPE_INLINE ActionId CallContext::last_parameters_up(SlotId id) const {
+  auto last = ActionId::none();
+  for (auto const chunk : work[id.index()].uploaded) {
+    if (chunk.valid() && (!last.valid() || last < chunk)) {
+      last = chunk;
+    }
+  }
+  return last;
+}
+
 ROUNDPIPE_INLINE Action CallContext::make(SlotId id,
                                           ActionKind kind,
                                           LaneKind lane,

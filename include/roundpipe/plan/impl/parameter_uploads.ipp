@@ -49,7 +49,7 @@ ROUNDPIPE_INLINE void ParameterUploads::add_own(SlotId id) {
     call_.work_of(id).parameters = call_.work_of(previous).parameters;
     return;
   }
-  if (!in_windows() || !previous.valid()) {
+  if (!call_.has_parameter_windows() || !previous.valid()) {
     for (auto const& chunk : ordered_[call_.slot(id).stage.index()]) {
       add_chunk(id, chunk, {}, SlotId::none());
     }
@@ -69,7 +69,7 @@ ROUNDPIPE_INLINE void ParameterUploads::add_own(SlotId id) {
 
 ROUNDPIPE_INLINE void ParameterUploads::add_window(SlotId id, std::size_t w) {
   auto const next = call_.slot(id).next;
-  if (!in_windows() || !next.valid()) {
+  if (!call_.has_parameter_windows() || !next.valid()) {
     return;
   }
   std::vector<ActionId> gates{call_.compute_before_window(id, w)};

@@ -100,6 +100,9 @@ ROUNDPIPE_INLINE void SaveCopies::add_up(SlotId id, std::size_t m) {
     wait_for(up, work.activation_up[m]);
     wait_for(up, work.gradient_up[m]);
   }
+  if (uploaded_ == 1 && call_.has_parameter_windows()) {
+    wait_for(up, call_.last_parameters_up(id));
+  }
   Ring const ring{BufferKind::saves, up.lane.device, call_.ring_index(id)};
   save.entry = call_.graph.acquire(ring, call_.input.buffering.saves, up);
   up.writes.push_back(save.entry);
