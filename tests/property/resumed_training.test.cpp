@@ -3,12 +3,12 @@
 #include <roundpipe/backend/host_backend.hpp>
 #include <roundpipe/runtime/pipeline.hpp>
 #include <roundpipe/runtime/serial/serial_trainer.hpp>
-#include <roundpipe/runtime/state/block_readers.hpp>
 #include <roundpipe/runtime/state/training_state.hpp>
 #include <roundpipe/snapshots/snapshot.hpp>
 #include <roundpipe/snapshots/snapshot_folders.hpp>
 #include <roundpipe/snapshots/snapshot_writer.hpp>
 #include <support/any_optimizer.hpp>
+#include <support/held_blocks.hpp>
 #include <support/own_policies.hpp>
 #include <support/pipeline_runs.hpp>
 #include <support/property.hpp>
@@ -33,7 +33,6 @@
 #include <optional>
 #include <random>
 #include <string>
-#include <thread>
 #include <utility>
 #include <vector>
 
@@ -134,14 +133,6 @@ class Trainer {
   std::unique_ptr<TestedPipeline> pipeline_;
 };
 
-/// Waits for up to some tenths of a millisecond.
-void pause(std::uint32_t microseconds) {
-  auto const end = std::chrono::steady_clock::now() + std::chrono::microseconds(microseconds);
-  while (std::chrono::steady_clock::now() < end) {
-    std::this_thread::yield();
-  }
-}
-
 /// Pauses before most pieces of work, now and then longer ones.
 Delays any_delays() {
   return [next = std::make_shared<std::atomic<std::uint32_t>>(any_number("delays", 0, 9999))](
@@ -174,17 +165,6 @@ std::vector<double> train(Mix const& mix, T& trainer, std::size_t from, std::siz
 std::vector<double> joined(std::vector<double> first, std::vector<double> const& then) {
   first.insert(first.end(), then.begin(), then.end());
   return first;
-}
-
-using Tensors = std::map<std::string, std::vector<std::byte>>;  // by name
-
-/// A copy of the tensors that a restored training reads.
-Tensors read_tensors(TrainingState const& state) {
-  Tensors copies;
-  for_each_tensor(state, [&](std::string const& name, HostTensor const& tensor) {
-    copies[name].assign(tensor.bytes.begin(), tensor.bytes.end());
-  });
-  return copies;
 }
 
 /// A copy of all tensors, also of those that nobody would read.
@@ -229,49 +209,6 @@ Trainer other_trainer(Mix const& mix) {
   }
   return other;
 }
-
-/// Reads a live state on a thread, block after block in any order, with pauses.
-class SlowReader {
- public:
-  SlowReader(TrainingState const& state, std::uint32_t seed)
-      : position(state.position), thread_([this, state, seed] {
-          BlockHold hold(state.readers);
-          is_held_ = true;
-          is_held_.notify_all();
-          std::minstd_rand random(seed);
-          auto rest = state.parameters;
-          while (!rest.empty()) {
-            pause(random() % 300);
-            auto const wanted = random() % 2 == 0 ? hold.wanted() : BlockId::none();
-            auto const block = wanted.valid() ? wanted : rest[random() % rest.size()].block;
-            TrainingState part{position, {}};
-            std::erase_if(rest, [&](ParameterState const& parameter) {
-              if (parameter.block == block) {
-                part.parameters.push_back(parameter);
-              }
-              return parameter.block == block;
-            });
-            tensors.merge(read_tensors(part));
-            hold.release(block);
-          }
-        }) {
-    is_held_.wait(false);
-  }
-  ~SlowReader() { join(); }
-
-  void join() {
-    if (thread_.joinable()) {
-      thread_.join();
-    }
-  }
-
-  TrainingPosition position;
-  Tensors tensors;  // after join()
-
- private:
-  std::atomic<bool> is_held_ = false;
-  std::thread thread_;  // last
-};
 
 enum class Way { files, any };
 

@@ -55,6 +55,7 @@ TEST_CASE("whoever waits for a block goes on when its last reader has released i
     passed = true;
   });
   while (!other->wanted().valid()) {
+    std::this_thread::yield();
   }
   CHECK(other->wanted() == BlockId(1));
   CHECK_FALSE(hold.wanted().valid());  // it holds that block no more
@@ -98,10 +99,10 @@ TEST_CASE("all that overwrites weights and states waits for their readers") {
   CHECK(blocks_waited_for(readers, [&] { weights.overwrite([](auto const&) {}); }) == ids(all));
   auto const own = weights.own_state(0);
   std::vector<ParameterState const*> parameters;
-  for (auto const& parameter : own) {
-    CHECK(parameter.block.index() < all.size());
-    parameters.push_back(&parameter);
-  }
+  memory.blocks().for_each([&](BlockTensor parameter) {
+    parameters.push_back(&own.at(parameters.size()));
+    CHECK(parameters.back()->block == parameter.block);
+  });
   CHECK(blocks_waited_for(readers, [&] { weights.restore(parameters, {}); }) == ids(all));
 }
 
