@@ -64,7 +64,7 @@ inline Tensors read_tensors(TrainingState const& state) {
 }
 
 /// Waits for up to some tenths of a millisecond.
-inline void pause(std::uint32_t microseconds) {
+inline void pause(std::uint64_t microseconds) {
   auto const end = std::chrono::steady_clock::now() + std::chrono::microseconds(microseconds);
   while (std::chrono::steady_clock::now() < end) {
     std::this_thread::yield();
