@@ -17,7 +17,10 @@
 // and `slower_ms` in the time with snapshots. If a snapshot takes longer to write than the steps
 // until the next one, that one waits for it, and `held_ms` shows it.
 //
-// Sizes are small unless ROUNDPIPE_BENCH_LARGE is set and not to 0. Snapshots go to TMPDIR.
+// With `layer_ms` 1 a step is as long as the optimizer's work; with 4, several times that.
+//
+// Sizes and periods are small unless ROUNDPIPE_BENCH_LARGE is set and not to 0. Snapshots go to
+// TMPDIR.
 
 #include <roundpipe/backend/host_backend.hpp>
 #include <roundpipe/optim/adamw.hpp>
@@ -62,12 +65,12 @@ struct Costs {
 };
 
 void snapshots(benchmark::State& state) {
-  auto const every = static_cast<std::uint64_t>(state.range(0));
+  auto const every = is_large() ? static_cast<std::uint64_t>(state.range(0)) : 10;
   auto const mode = static_cast<SnapshotMode>(state.range(1));
   auto const layers = is_large() ? 16 : 4;
   TimedOptions const timed{is_large() ? 16_MiB : 256_KiB,
                            64_KiB,
-                           std::chrono::microseconds(is_large() ? state.range(2) : 200)};
+                           std::chrono::microseconds((is_large() ? 1000 : 200) * state.range(2))};
   auto const folder =
       std::filesystem::temp_directory_path() / ("roundpipe_bench_" + std::to_string(::getpid()));
   {
@@ -165,8 +168,9 @@ void snapshots(benchmark::State& state) {
 }
 
 BENCHMARK(snapshots)
-    ->ArgNames({"every", "mode", "layer_us"})
-    ->ArgsProduct({{10, 100}, {0, 1, 2}, {1000, 4000, 8000}})
+    ->ArgNames({"every", "mode", "layer_ms"})
+    ->ArgsProduct({{10, 100}, {0, 1, 2}, {1}})
+    ->ArgsProduct({{100}, {1, 2}, {4}})
     ->UseManualTime()
     ->Unit(benchmark::kMillisecond);
 

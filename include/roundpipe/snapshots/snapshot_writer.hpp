@@ -41,7 +41,7 @@ struct SnapshotWriterOptions {
   /// Memory that a copy of the state may take: with a large number it is always copied, with 0
   /// never. None: half of what \ref host_memory_limit leaves beside what the process holds.
   std::optional<Bytes> copy_memory{};
-  std::size_t copy_threads = 4;  ///< They copy the state, in memory or to the files.
+  std::size_t copy_threads = 4;  ///< They copy, while the training waits.
   SnapshotFormat format{};
 };
 
@@ -109,7 +109,7 @@ class SnapshotWriter {
       : folder_(made(std::move(folder))),
         options_(std::move(options)),
         lock_(folder_),
-        workers_(options_.copy_threads) {}
+        copiers_(options_.copy_threads) {}
   SnapshotWriter(SnapshotWriter const&) = delete;
   SnapshotWriter& operator=(SnapshotWriter const&) = delete;
   /// Waits for the snapshot that is being written. Drops its error.
@@ -239,7 +239,7 @@ class SnapshotWriter {
       return std::nullopt;
     }
     try {
-      return copy_.take(state, workers_);
+      return copy_.take(state, copiers_);
     } catch (std::bad_alloc const&) {
       return std::nullopt;
     }
@@ -268,8 +268,7 @@ class SnapshotWriter {
     auto const begin = Clock::now();
     try {
       remove_partial_snapshots(folder_);
-      report.written_bytes =
-          write_snapshot(report.path, state, extras, options_.format, hold, &workers_);
+      report.written_bytes = write_snapshot(report.path, state, extras, options_.format, hold);
       report.write_seconds = seconds_since(begin);
       report.update_wait_seconds = hold != nullptr ? hold->waited_seconds() : 0;
       last_ = report;
@@ -282,7 +281,7 @@ class SnapshotWriter {
   std::filesystem::path folder_;
   SnapshotWriterOptions options_;
   FolderLock lock_;
-  WorkerPool workers_;  // of the thread while busy_, else of the caller
+  WorkerPool copiers_;
   StateCopy copy_;
   // Of the thread while busy_, else of the caller.
   std::optional<SnapshotReport> last_;

@@ -19,7 +19,6 @@
 #include <roundpipe/snapshots/hash_list.hpp>
 #include <roundpipe/snapshots/snapshot_folders.hpp>
 #include <roundpipe/snapshots/snapshot_manifest.hpp>
-#include <roundpipe/system/worker_pool.hpp>
 
 #include <algorithm>
 #include <cerrno>
@@ -111,10 +110,9 @@ class TensorFiles {
     }
   }
 
-  /// Writes all tensors with all threads of \p pool. Releases each block of \p hold, if there is
-  /// one, when the last byte of it was read: first those for which somebody waits, and frozen ones,
-  /// for which nobody does, last.
-  void write(BlockHold* hold, WorkerPool& pool) {
+  /// Writes all tensors. Releases each block of \p hold, if there is one, when the last byte of it
+  /// was read: first those for which somebody waits, and frozen ones, for which nobody does, last.
+  void write(BlockHold* hold) {
     std::vector<std::size_t> rest(parameters_.size());
     std::iota(rest.begin(), rest.end(), std::size_t{0});
     auto const parameter = [&](std::size_t i) -> auto& { return state_.parameters[i]; };
@@ -125,7 +123,7 @@ class TensorFiles {
       auto const written = std::ranges::stable_partition(
           rest, [&](std::size_t i) { return parameter(i).block != block; });
       for (auto const i : written) {
-        write(parameter(i), parameters_[i], pool);
+        write(parameter(i), parameters_[i]);
       }
       rest.erase(written.begin(), written.end());
       if (hold != nullptr) {
@@ -150,20 +148,16 @@ class TensorFiles {
   }
 
  private:
-  void write(ParameterState const& parameter, SnapshotParameter& said, WorkerPool& pool) {
+  void write(ParameterState const& parameter, SnapshotParameter& said) {
     if (said.base) {
       said.base->hash = content_hash(parameter.weights.bytes);
     }
-    for_each_stored_tensor(
-        parameter,
-        said,
-        state_.position.is_stale(),
-        [&](auto file, auto const& name, HostTensor const& tensor) {
-          auto& writer = writers_.at(file);
-          pool.for_each_part(tensor.bytes.size(), 64_KiB, [&](std::size_t begin, std::size_t end) {
-            writer.write(name, begin, tensor.bytes.subspan(begin, end - begin));
-          });
-        });
+    for_each_stored_tensor(parameter,
+                           said,
+                           state_.position.is_stale(),
+                           [&](auto file, auto const& name, HostTensor const& tensor) {
+                             writers_.at(file).write(name, 0, tensor.bytes);
+                           });
   }
 
   TrainingState const& state_;
@@ -203,9 +197,8 @@ class PartialFolder {
 /// Writes a snapshot of \p state to \p folder, whose parent must be there, in place of a snapshot
 /// that has this name: into "FOLDER.partial", each file synced, which then takes the name. After a
 /// crash at any moment \p folder is what it was or the whole new snapshot. Reads the tensors of \p
-/// state where they lie, with all threads of \p pool, if there is one, and releases each block of
-/// \p hold, if there is one, when it was read: the trainer may wait for it. Returns when all is on
-/// the disk. \returns the bytes of all files.
+/// state where they lie, and releases each block of \p hold, if there is one, when it was read: the
+/// trainer may wait for it. Returns when all is on the disk. \returns the bytes of all files.
 /// \throws Error (invalid_argument) when two parameters get one name, and for text of \p extras
 ///         that is no UTF-8; (bad_file) for \p extras that nobody could read again, nested deeper
 ///         than 63 levels or larger than 64 MiB; with the system's code, and the file's name, when
@@ -214,14 +207,12 @@ inline Bytes write_snapshot(std::filesystem::path const& folder,
                             TrainingState const& state,
                             SnapshotExtras const& extras = {},
                             SnapshotFormat const& format = {},
-                            BlockHold* hold = nullptr,
-                            WorkerPool* pool = nullptr) {
+                            BlockHold* hold = nullptr) {
   using namespace snapshot_files;
   auto const path = detail::partial_path(folder);
   detail::PartialFolder partial(path);
   detail::TensorFiles files(path, state, format);
-  WorkerPool alone(1);
-  files.write(hold, pool != nullptr ? *pool : alone);
+  files.write(hold);
   SnapshotManifest said{state.position, {}, {}, extras};
   HashList list;
   auto const bytes = files.finish(said, list);
