@@ -2,19 +2,25 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 
 // What do snapshots cost a training? Trains with a snapshot every so many steps and, in the same
-// run and taking turns, without; once with a copy of the state, once with a training that waits
-// until all is written. Checks that the last snapshot loads, and holds the step that it should.
+// run and taking turns, without; with a copy of the state (mode 0), block by block beside the
+// training (mode 1), and with a training that waits until all is written (mode 2). Checks that the
+// last snapshot loads, and holds the step that it should.
 //
 // Compute is a sleep, as on devices that leave the host alone; parameters, AdamW on the host, the
 // copy and the files are real. `ratio` is the time of the same steps with snapshots over that
-// without, each until all work is done; `held_share` is the share of the time with snapshots for
-// which SnapshotWriter::save holds up the training. Per snapshot: `drain_ms` is for how long
-// Pipeline::state waits for work that is under way, `held_ms` that of `save`, `copy_ms` the part of
-// this that copies, and `write_ms` until all is on the disk, beside the training or in it. If a
-// snapshot takes longer to write than the steps until the next one, that one waits for it, and
-// `held_ms` shows it.
+// without, each until all work is done. Per snapshot: `drain_ms` is for how long Pipeline::state
+// waits for work that is under way, `held_ms` that of `save`, `copy_ms` the part of this that
+// copies, `write_ms` until all is on the disk, beside the training or in it, and `update_ms` for
+// how long updates waited for blocks. `slower_ms` is by how much longer steps took while a snapshot
+// was written beside them than the median step without snapshots: by waiting, and because the
+// thread that writes takes CPU time and memory bandwidth. `lost_share` is the share of `held_ms`
+// and `slower_ms` in the time with snapshots. If a snapshot takes longer to write than the steps
+// until the next one, that one waits for it, and `held_ms` shows it.
 //
-// Sizes are small unless ROUNDPIPE_BENCH_LARGE is set and not to 0. Snapshots go to TMPDIR.
+// With `layer_ms` 1 a step is as long as the optimizer's work; with 4, several times that.
+//
+// Sizes and periods are small unless ROUNDPIPE_BENCH_LARGE is set and not to 0. Snapshots go to
+// TMPDIR.
 
 #include <roundpipe/backend/host_backend.hpp>
 #include <roundpipe/optim/adamw.hpp>
@@ -24,12 +30,14 @@
 
 #include <benchmark/benchmark.h>
 
+#include <algorithm>
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
 #include <filesystem>
 #include <string>
 #include <unistd.h>
+#include <vector>
 
 #include "support/busy_host.hpp"
 #include "support/large.hpp"
@@ -51,16 +59,18 @@ struct Costs {
   double held = 0;
   double copy = 0;
   double write = 0;
-  double bytes = 0;
+  double update = 0;
+  double slower = 0;
   double count = 0;
 };
 
 void snapshots(benchmark::State& state) {
-  auto const every = static_cast<std::uint64_t>(state.range(0));
-  bool const copies = state.range(1) != 0;
+  auto const every = is_large() ? static_cast<std::uint64_t>(state.range(0)) : 10;
+  auto const mode = static_cast<SnapshotMode>(state.range(1));
   auto const layers = is_large() ? 16 : 4;
-  TimedOptions const timed{
-      is_large() ? 16_MiB : 256_KiB, 64_KiB, std::chrono::microseconds(is_large() ? 1000 : 200)};
+  TimedOptions const timed{is_large() ? 16_MiB : 256_KiB,
+                           64_KiB,
+                           std::chrono::microseconds((is_large() ? 1000 : 200) * state.range(2))};
   auto const folder =
       std::filesystem::temp_directory_path() / ("roundpipe_bench_" + std::to_string(::getpid()));
   {
@@ -74,33 +84,47 @@ void snapshots(benchmark::State& state) {
     Batch const batch(4, {1, 1});
     SnapshotWriterOptions options;
     options.keep = 1;
-    options.copy_memory = copies ? 16_GiB : 0;
+    options.copy_memory = mode == SnapshotMode::copied ? 16_GiB : 0;
     SnapshotWriter writer(folder, options);
     Costs costs;
+    std::vector<double> undisturbed;  // the seconds of steps without snapshots
+    std::vector<double> disturbed;    // of those beside which one is written
     std::uint64_t steps = 0;
+    auto const add_written = [&] {
+      if (auto const last = writer.last()) {
+        costs.write += last->write_seconds;
+        costs.update += last->update_wait_seconds;
+      }
+    };
     auto const train = [&](bool saves) {
       for (std::uint64_t s = 0; s < every; ++s) {
+        auto const begin = Clock::now();
         (void)pipeline.forward_backward(batch);
         pipeline.step();
         ++steps;
+        if (bool const is_busy = writer.is_busy(); is_busy || !saves) {
+          (is_busy ? disturbed : undisturbed).push_back(seconds_since(begin));
+        }
       }
       if (saves) {
         auto const drain = Clock::now();
         auto const now = pipeline.state();
         costs.drain += seconds_since(drain);
-        if (auto const last = writer.last()) {
-          costs.write += last->write_seconds;
-        }
+        add_written();
+        auto const begin = Clock::now();
         auto const report = writer.save(now);
-        costs.held += report.wait_seconds;
+        if (mode == SnapshotMode::waiting) {
+          writer.wait();
+        }
+        costs.held += seconds_since(begin);
         costs.copy += report.copy_seconds;
-        costs.bytes += static_cast<double>(report.copied_bytes);
         costs.count += 1;
       }
     };
     train(true);  // takes memory for the copy
     writer.wait();
     costs = {};
+    disturbed.clear();
     // What a snapshot costs while it is written falls into the second of two periods.
     auto const seconds_of_two = [&](bool saves) {
       auto const begin = Clock::now();
@@ -118,16 +142,23 @@ void snapshots(benchmark::State& state) {
       state.SetIterationTime(seconds);
       writer.wait();
     }
-    costs.write += writer.last()->write_seconds;
+    add_written();
+    std::ranges::nth_element(undisturbed, undisturbed.begin() + undisturbed.size() / 2);
+    auto const step = undisturbed[undisturbed.size() / 2];
+    for (auto const seconds : disturbed) {
+      costs.slower += seconds - step;
+    }
     auto const per_snapshot_ms = 1e3 / costs.count;
     state.counters["ratio"] = with / without;
-    state.counters["held_share"] = costs.held / with;
-    state.counters["step_ms"] = 1e3 * without / (static_cast<double>(every) * costs.count);
+    state.counters["lost_share"] = (costs.held + costs.slower) / with;
+    state.counters["step_ms"] = 1e3 * step;
     state.counters["drain_ms"] = costs.drain * per_snapshot_ms;
     state.counters["held_ms"] = costs.held * per_snapshot_ms;
     state.counters["copy_ms"] = costs.copy * per_snapshot_ms;
     state.counters["write_ms"] = costs.write * per_snapshot_ms;
-    state.counters["copied_MB"] = costs.bytes / costs.count / 1e6;
+    state.counters["update_ms"] = costs.update * per_snapshot_ms;
+    state.counters["slower_ms"] = costs.slower * per_snapshot_ms;
+    state.counters["state_MB"] = static_cast<double>(writer.last()->state_bytes) / 1e6;
     Snapshot const snapshot(*newest_snapshot(folder));
     if (snapshot.position().step != steps) {
       state.SkipWithError("the newest snapshot is of another step");
@@ -137,8 +168,9 @@ void snapshots(benchmark::State& state) {
 }
 
 BENCHMARK(snapshots)
-    ->ArgNames({"every", "copies"})
-    ->ArgsProduct({{10, 100}, {1, 0}})
+    ->ArgNames({"every", "mode", "layer_ms"})
+    ->ArgsProduct({{10, 100}, {0, 1, 2}, {1}})
+    ->ArgsProduct({{100}, {1, 2}, {4}})
     ->UseManualTime()
     ->Unit(benchmark::kMillisecond);
 

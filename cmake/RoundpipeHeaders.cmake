@@ -192,6 +192,7 @@ set(ROUNDPIPE_CORE_HEADERS
   include/roundpipe/backend/host_stream.hpp
   include/roundpipe/backend/host_task.hpp
   include/roundpipe/runtime/state/batch_staging.hpp
+  include/roundpipe/runtime/state/block_readers.hpp
   include/roundpipe/runtime/state/boundary_store.hpp
   include/roundpipe/runtime/state/finite_values.hpp
   include/roundpipe/runtime/state/first_values.hpp
@@ -585,6 +586,7 @@ set(ROUNDPIPE_DEFINITIONS
   include/roundpipe/backend/impl/host_stream.ipp
   include/roundpipe/backend/impl/host_task.ipp
   include/roundpipe/runtime/state/impl/batch_staging.ipp
+  include/roundpipe/runtime/state/impl/block_readers.ipp
   include/roundpipe/runtime/state/impl/boundary_store.ipp
   include/roundpipe/runtime/state/impl/finite_values.ipp
   include/roundpipe/runtime/state/impl/first_values.ipp

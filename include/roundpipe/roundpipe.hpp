@@ -215,6 +215,7 @@
 #include <roundpipe/runtime/shape_warm_up.hpp>
 #include <roundpipe/runtime/simulated_machine.hpp>
 #include <roundpipe/runtime/state/batch_staging.hpp>
+#include <roundpipe/runtime/state/block_readers.hpp>
 #include <roundpipe/runtime/state/boundary_store.hpp>
 #include <roundpipe/runtime/state/finite_values.hpp>
 #include <roundpipe/runtime/state/first_values.hpp>

@@ -1,13 +1,16 @@
 #!/usr/bin/env bash
 # Kills a training while it saves its snapshots, again and again:
-#   tests/crash/kill_while_saving.sh SAVING_TRAINER [KILLS]
+#   tests/crash/kill_while_saving.sh SAVING_TRAINER [KILLS [MODE...]]
+# Trainings save in each MODE in turn: copied, live, waiting (default: all of them).
 # After each SIGKILL, at a random moment of a training that saves after every step, all snapshots
 # that have their names must load and go on with the bits of a training that was never killed. The
 # next training goes on from the newest. A kill fell inside a save if it left a folder that is not
 # finished, or not yet removed.
 set -euo pipefail
-trainer=${1:?usage: kill_while_saving.sh SAVING_TRAINER [KILLS]}
+trainer=${1:?usage: kill_while_saving.sh SAVING_TRAINER [KILLS [MODE...]]}
 kills=${2:-20}
+modes=("${@:3}")
+((${#modes[@]} > 0)) || modes=(copied live waiting)
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 digests=$work/digests
@@ -21,8 +24,7 @@ fail() {
 "$trainer" reference "$digests" $((kills * 60 + 100))
 inside=0 last=0
 for ((i = 1; i <= kills; ++i)); do
-  memory=$((i % 2 * 1000000)) # every other training copies its state; the others wait
-  exec 3< <(exec "$trainer" train "$digests" "$folder" "$memory")
+  exec 3< <(exec "$trainer" train "$digests" "$folder" "${modes[i % ${#modes[@]}]}")
   pid=$!
   word="" step=""
   read -r word step <&3 || true

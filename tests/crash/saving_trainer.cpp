@@ -3,21 +3,26 @@
 
 // A training that saves a snapshot after every step, for kill_while_saving.sh, which kills it.
 //   saving_trainer reference DIGESTS STEPS        writes the digest of the weights after each step
-//   saving_trainer train DIGESTS FOLDER [MEMORY]  goes on from the newest snapshot in FOLDER, saves
+//   saving_trainer train DIGESTS FOLDER MODE      goes on from the newest snapshot in FOLDER, saves
 //                                                 there, and prints "ready STEP" when it begins;
-//                                                 MEMORY bytes may hold a copy of the state
+//                                                 MODE says what is written and what waits: copied,
+//                                                 live (a pipeline's state) or waiting
 //   saving_trainer check DIGESTS FOLDER           loads every snapshot in FOLDER, goes on from each
 //                                                 for a few steps, and prints the newest step
 // Whoever goes on compares each digest with that of the uninterrupted training. The exit status is
 // 1 when one differs, 2 for any other error, and 3 when `train` has reached the last step.
 
+#include <roundpipe/backend/host_backend.hpp>
 #include <roundpipe/core/error.hpp>
 #include <roundpipe/io/atomic_file.hpp>
 #include <roundpipe/io/file.hpp>
+#include <roundpipe/runtime/pipeline.hpp>
 #include <roundpipe/snapshots/snapshot.hpp>
 #include <roundpipe/snapshots/snapshot_folders.hpp>
 #include <roundpipe/snapshots/snapshot_writer.hpp>
+#include <support/pipeline_runs.hpp>
 #include <support/snapshot_training.hpp>
+#include <support/toy_model.hpp>
 
 #include <algorithm>
 #include <cstddef>
@@ -38,10 +43,13 @@ using namespace roundpipe::test;
 
 using Digests = std::vector<std::uint64_t>;  // by step, from 0
 
-auto fresh_trainer() {
+SmallTraining small_training() {
   SmallTraining training;
   training.model.types.width = 32;
-  return small_trainer(training);
+  return training;
+}
+auto fresh_trainer() {
+  return small_trainer(small_training());
 }
 
 void write_reference(std::filesystem::path const& file, std::size_t steps) {
@@ -82,25 +90,47 @@ std::uint64_t restore(Trainer& trainer, Digests const& digests, std::filesystem:
   return snapshot.position().step;
 }
 
-int train(Digests const& digests, std::filesystem::path const& folder, char const* memory) {
-  auto trainer = fresh_trainer();
+template <class Trainer>
+int train(Trainer& trainer,
+          Digests const& digests,
+          std::filesystem::path const& folder,
+          SnapshotMode mode) {
   std::uint64_t step = 0;
   if (auto const newest = newest_snapshot(folder)) {
     step = restore(trainer, digests, *newest);
   }
   SnapshotWriterOptions options;
-  if (memory != nullptr) {
-    options.copy_memory = std::strtoull(memory, nullptr, 10);
-  }
+  options.copy_memory = mode == SnapshotMode::copied ? 1_GiB : 0;
   SnapshotWriter writer(folder, options);
   std::printf("ready %ju\n", static_cast<std::uintmax_t>(step));
   std::fflush(stdout);
   for (; step + 1 < digests.size(); ++step) {
     train_step(trainer, digests, step);
-    writer.save(trainer.state());
+    if (writer.save(trainer.state()).mode != mode) {
+      std::printf("saved in another mode\n");
+      return 1;
+    }
   }
   writer.wait();
   return 3;
+}
+
+int train(Digests const& digests, std::filesystem::path const& folder, std::string_view mode) {
+  if (mode != "live") {
+    auto trainer = fresh_trainer();
+    return train(
+        trainer, digests, folder, mode == "copied" ? SnapshotMode::copied : SnapshotMode::waiting);
+  }
+  HostBackend backend(host_devices(2));
+  auto const training = small_training();
+  Pipeline pipeline{
+      toy_model(training.model),
+      training.optimizer(),
+      backend,
+      PipelineOptions{.capacity = training.options.capacity,
+                      .micro_batches_per_round = training.options.micro_batches_per_round,
+                      .seed = training.options.seed}};
+  return train(pipeline, digests, folder, SnapshotMode::live);
 }
 
 int check(Digests const& digests, std::filesystem::path const& folder) {
@@ -126,13 +156,12 @@ int main(int argc, char** argv) try {
     return 0;
   }
   if (mode == "train") {
-    return train(read_reference(argv[2]), argv[3], argc > 4 ? argv[4] : nullptr);
+    return train(read_reference(argv[2]), argv[3], argc > 4 ? argv[4] : "copied");
   }
   if (mode == "check") {
     return check(read_reference(argv[2]), argv[3]);
   }
-  std::fprintf(stderr,
-               "usage: saving_trainer reference|train|check DIGESTS STEPS|FOLDER [MEMORY]\n");
+  std::fprintf(stderr, "usage: saving_trainer reference|train|check DIGESTS STEPS|FOLDER [MODE]\n");
   return 2;
 } catch (std::exception const& error) {
   std::fprintf(stderr, "%s\n", error.what());

@@ -5,8 +5,10 @@
 #include <roundpipe/runtime/serial/serial_trainer.hpp>
 #include <roundpipe/runtime/state/training_state.hpp>
 #include <roundpipe/snapshots/snapshot.hpp>
+#include <roundpipe/snapshots/snapshot_folders.hpp>
 #include <roundpipe/snapshots/snapshot_writer.hpp>
 #include <support/any_optimizer.hpp>
+#include <support/held_blocks.hpp>
 #include <support/own_policies.hpp>
 #include <support/pipeline_runs.hpp>
 #include <support/property.hpp>
@@ -17,13 +19,19 @@
 #include <doctest/doctest.h>
 #include <rapidcheck.h>
 
+#include <algorithm>
 #include <array>
+#include <atomic>
+#include <chrono>
 #include <cstddef>
 #include <cstdint>
 #include <cstdlib>
 #include <functional>
+#include <list>
 #include <map>
 #include <memory>
+#include <optional>
+#include <random>
 #include <string>
 #include <utility>
 #include <vector>
@@ -84,10 +92,12 @@ Mix any_mix() {
   return mix;
 }
 
+using Delays = decltype(HostBackendOptions::delay);
+
 /// A pipeline, and what it has besides the \ref Mix: nothing of this may change a bit.
 class Trainer {
  public:
-  explicit Trainer(Mix const& mix) {
+  explicit Trainer(Mix const& mix, Delays delays = {}) {
     auto options = mix.options;
     options.checkpoints = any_flag("keeps all") ? Checkpoints::layers : Checkpoints::stages;
     options.overlaps_rounds = options.rounds > 1 && any_flag("overlaps");
@@ -103,6 +113,7 @@ class Trainer {
       policies.partitioner = OneLayerStages{};
     }
     auto machine = host_devices(any_number("devices", 1, 4));
+    machine.delay = std::move(delays);
     auto const plan = [&] {
       backend_ = std::make_unique<HostBackend>(machine);
       pipeline_ = std::make_unique<TestedPipeline>(
@@ -121,6 +132,15 @@ class Trainer {
   std::unique_ptr<HostBackend> backend_;
   std::unique_ptr<TestedPipeline> pipeline_;
 };
+
+/// Pauses before most pieces of work, now and then longer ones.
+Delays any_delays() {
+  return [next = std::make_shared<std::atomic<std::uint32_t>>(any_number("delays", 0, 9999))](
+             DeviceId, LaneKind) {
+    auto const number = (*next)++ * 2654435761U >> 16U;
+    return std::chrono::microseconds(number % 16 == 0 ? number % 400 : number % 8);
+  };
+}
 
 /// Trains steps [\p from, \p to); returns their losses.
 template <class T>
@@ -147,22 +167,19 @@ std::vector<double> joined(std::vector<double> first, std::vector<double> const&
   return first;
 }
 
-/// A copy of all tensors, also of those that nobody would read, by name.
-std::map<std::string, std::vector<std::byte>> tensors_of(TrainingState const& state) {
-  std::map<std::string, std::vector<std::byte>> copies;
+/// A copy of all tensors, also of those that nobody would read.
+Tensors tensors_of(TrainingState const& state) {
+  auto copies = read_tensors(state);
   auto const copy = [&](std::string const& name, HostTensor const& tensor) {
     copies[name].assign(tensor.bytes.begin(), tensor.bytes.end());
   };
-  for_each_tensor(state, copy);
   for (auto const& parameter : state.parameters) {
     copy(parameter.name + "@visible", parameter.visible);
   }
   return copies;
 }
 
-void require_equal(TrainingState const& actual, TrainingState const& expected) {
-  auto const& a = actual.position;
-  auto const& e = expected.position;
+void require_equal(TrainingPosition const& a, TrainingPosition const& e) {
   RC_ASSERT(a.step == e.step);
   RC_ASSERT(a.skipped_steps == e.skipped_steps);
   RC_ASSERT(a.visible_step == e.visible_step);
@@ -174,6 +191,10 @@ void require_equal(TrainingState const& actual, TrainingState const& expected) {
     RC_ASSERT(a.loss_scale->recorded_steps == e.loss_scale->recorded_steps);
     RC_ASSERT(a.overflowed == e.overflowed);
   }
+}
+
+void require_equal(TrainingState const& actual, TrainingState const& expected) {
+  require_equal(actual.position, expected.position);
   RC_ASSERT(tensors_of(actual) == tensors_of(expected));
 }
 
@@ -204,18 +225,19 @@ void hand_over(Mix const& mix, From& from, To& to, Way way = Way::any) {
   // Without them they come from a trainer that was made alike, and has made no calls of a step.
   options.format.stores_frozen = mix.was_used || any_flag("stores frozen");
   SnapshotWriter writer(folder.path, options);
-  RC_ASSERT(writer.save(from.state()).copied == (options.copy_memory > 0));
+  RC_ASSERT((writer.save(from.state()).mode == SnapshotMode::copied) == (options.copy_memory > 0));
   writer.wait();
   Snapshot const snapshot(*newest_snapshot(folder.path));
   to.restore(options.format.stores_frozen ? snapshot.state() : snapshot.state(to.state()));
 }
 
-/// Fails the test case unless \p testable holds in 200 cases, or as ROUNDPIPE_TEST_CASES says.
+/// Fails the test case unless \p testable holds in \p number cases, or as ROUNDPIPE_TEST_CASES
+/// says.
 template <class Testable>
-void check_cases(Testable&& testable) {
+void check_cases(Testable&& testable, int number = 200) {
   auto const* const cases = std::getenv("ROUNDPIPE_TEST_CASES");
   auto params = rc::detail::configuration().testParams;
-  params.maxSuccess = cases == nullptr ? 200 : std::atoi(cases);
+  params.maxSuccess = cases == nullptr ? number : std::atoi(cases);
   check_property(std::forward<Testable>(testable), params);
 }
 
@@ -277,6 +299,76 @@ TEST_CASE("the serial trainer goes on likewise, and a pipeline where it has stop
       require_equal((*pipeline).state(), whole.state());
     }
   });
+}
+
+TEST_CASE("a live state is read while the training goes on, and is that of its step, bit for bit") {
+  check_cases(
+      [] {
+        auto const mix = any_mix();
+        Trainer const whole(mix);
+        TemporaryFolder const folder;
+        SnapshotWriterOptions writing;
+        writing.keep = mix.steps;
+        writing.copy_memory = 0;
+        std::minstd_rand random(static_cast<std::uint32_t>(any_number("reading", 1, 9999)));
+        writing.format.tensor_name = [&](std::string const& name) {
+          pause(random() % 100);  // on the thread that writes
+          return name;
+        };
+        std::optional<SnapshotWriter> writer(std::in_place, folder.path, writing);
+        std::optional<Trainer> saving(std::in_place, mix, any_delays());
+        std::vector<Tensors> expected;
+        std::vector<TrainingPosition> positions;
+        std::list<SlowReader> readers;
+        std::vector<double> losses;
+        for (std::size_t step = 0; step < mix.steps; ++step) {
+          losses = joined(losses, train(mix, *whole, step, step + 1));
+          auto const state = (*whole).state();
+          positions.push_back(state.position);
+          expected.push_back(read_tensors(state));
+          train(mix, **saving, step, step + 1);
+          bool const is_last = step + 1 == mix.steps;
+          if (any_flag("reads") || is_last) {
+            auto const live = (**saving).state();
+            RC_ASSERT(live.readers);
+            if (any_flag("reads slowly")) {
+              readers.emplace_back(live, static_cast<std::uint32_t>(step + 1));
+            }
+            if (any_flag("writes") || is_last) {
+              RC_ASSERT(writer->save(live).mode == SnapshotMode::live);
+            }
+          }
+        }
+        if (any_flag("the trainer ends first")) {
+          saving.reset();
+          writer->wait();
+        } else {
+          writer.reset();
+          require_equal((**saving).state(), (*whole).state());
+        }
+        for (auto& reader : readers) {
+          reader.join();
+          RC_ASSERT(reader.tensors == expected.at(reader.position.step - 1));
+        }
+        for (auto const& place : list_snapshots(folder.path)) {
+          auto const step = place.step;
+          Snapshot const snapshot(place.path);
+          require_equal(snapshot.position(), positions.at(step - 1));
+          RC_ASSERT(read_tensors(snapshot.state()) == expected.at(step - 1));
+        }
+        auto const places = list_snapshots(folder.path);
+        auto const& from = places[any_number("from", 0, places.size() - 1)];
+        auto const other = other_trainer(mix);
+        (*other).restore(Snapshot(from.path).state());
+        auto const rest = train(mix, *other, from.step, mix.steps);
+        RC_ASSERT(rest ==
+                  std::vector<double>(losses.end() - static_cast<std::ptrdiff_t>(rest.size()),
+                                      losses.end()));
+        require_equal((*other).state(), (*whole).state());
+        RC_TAG(mix.staleness == 0 ? "sync" : "staleness 1",
+               places.size() > 1 ? "several snapshots" : "one snapshot");
+      },
+      30);
 }
 
 TEST_CASE("20 steps in one go equal 7, a snapshot, and 13 on other devices, bit for bit") {

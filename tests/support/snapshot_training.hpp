@@ -21,12 +21,14 @@ struct SmallTraining {
   ToyModelOptions model{.types = {5, DType::bf16, DType::bf16}, .drops = true};
   SerialOptions options{
       .capacity = {2, 3}, .micro_batches_per_round = 2, .seed = 7, .staleness = 1};
+
+  [[nodiscard]] static AdamW optimizer() {
+    return AdamW({.rate = LearningRate::constant(0.01), .weight_decay = 0.1});
+  }
 };
 
 inline auto small_trainer(SmallTraining const& training = {}) {
-  return SerialTrainer{toy_model(training.model),
-                       AdamW({.rate = LearningRate::constant(0.01), .weight_decay = 0.1}),
-                       training.options};
+  return SerialTrainer{toy_model(training.model), training.optimizer(), training.options};
 }
 
 /// Trains steps [\p from, \p to); \returns the digest of the weights after each.

@@ -83,6 +83,7 @@ class WeightAccess {
   /// parameters are new and others are not.
   template <class F>
   void overwrite(F&& f) const {
+    memory_.readers()->wait_for_all();
     f(arrays());
     memory_.blocks().for_each([&](BlockTensor parameter) {
       if (has_part(parameter.block)) {

@@ -8,6 +8,7 @@
 #include <roundpipe/core/bytes.hpp>
 #include <roundpipe/core/error.hpp>
 #include <roundpipe/io/file_error.hpp>
+#include <roundpipe/runtime/state/block_readers.hpp>
 #include <roundpipe/runtime/state/training_state.hpp>
 #include <roundpipe/snapshots/folder_lock.hpp>
 #include <roundpipe/snapshots/snapshot_folders.hpp>
@@ -25,6 +26,7 @@
 #include <cstdint>
 #include <exception>
 #include <filesystem>
+#include <memory>
 #include <new>
 #include <optional>
 #include <string>
@@ -36,27 +38,36 @@ namespace roundpipe {
 
 struct SnapshotWriterOptions {
   std::size_t keep = 2;  ///< The last snapshots, at least 1; older ones are removed.
-  /// Memory that a copy of the state may take. None: half of what \ref host_memory_limit leaves
-  /// beside what the process holds. With 0 nothing is copied.
+  /// Memory that a copy of the state may take: with a large number it is always copied, with 0
+  /// never. None: half of what \ref host_memory_limit leaves beside what the process holds.
   std::optional<Bytes> copy_memory{};
   std::size_t copy_threads = 4;  ///< They copy, while the training waits.
   SnapshotFormat format{};
+};
+
+/// What is written, and what the training waits for meanwhile.
+enum class SnapshotMode {
+  copied,   ///< A copy, made while the training waits.
+  live,     ///< The state where it lies: updates wait, each for its block.
+  waiting,  ///< The same, while the training waits.
 };
 
 /// What became of a snapshot.
 struct SnapshotReport {
   std::uint64_t step = 0;
   std::filesystem::path path;
-  /// Whether the state was copied, and written beside the training. Otherwise the training waited
-  /// until all was written.
-  bool copied = false;
-  Bytes copied_bytes = 0;   ///< Of the copy, which trained parameters alone take.
+  SnapshotMode mode = SnapshotMode::waiting;
+  Bytes state_bytes = 0;    ///< Of what training changes: what a copy takes.
   Bytes written_bytes = 0;  ///< Of all files; 0 while they are being written.
   /// For how long \ref SnapshotWriter::save held up the training: until the snapshot before was on
-  /// the disk, and then for the copy, or the writing.
+  /// the disk, and then for the copy, or in the mode \c waiting for the writing.
   double wait_seconds = 0;
   double copy_seconds = 0;   ///< 0 without a copy.
   double write_seconds = 0;  ///< Until all was on the disk; 0 while it is being written.
+  /// For how long somebody waited for blocks, in the mode \c live mostly updates. The training
+  /// loses no more than that by them; less where it computes meanwhile. 0 while it is being
+  /// written.
+  double update_wait_seconds = 0;
 };
 
 /// \brief Writes the snapshots of a training into a folder, and keeps the last few.
@@ -72,9 +83,12 @@ struct SnapshotReport {
 /// writer.wait();  // for the last one, and its error
 /// ```
 ///
-/// A snapshot is first copied in memory; a thread writes the copy while the training goes on. Where
-/// the copy has no room, \ref save writes the snapshot itself, tensor by tensor, and the training
-/// waits. A report says which it was.
+/// A snapshot is of the moment at which \ref save is called. Where memory allows, \ref save copies
+/// the state, and a thread writes the copy while the training goes on. Where the copy has no room,
+/// the thread writes the state where it lies, block by block, and whoever is about to overwrite a
+/// block that is not written yet waits for it; the thread takes such blocks first. If the state has
+/// no \c readers (a `SerialTrainer`'s, or one whose blocks ranks share), \ref save writes it
+/// itself, and the training waits. A report says which it was.
 ///
 /// Each snapshot appears whole or not at all (see \ref write_snapshot), and older ones are removed
 /// only when a newer one is on the disk. So a crash at any moment leaves at least the newest
@@ -82,9 +96,10 @@ struct SnapshotReport {
 /// \ref save tries anew.
 ///
 /// A folder is of one training and of one writer, which holds a lock on it. Members are for one
-/// thread at a time. The weights of frozen parameters are not copied: they must stay as they are
-/// until the snapshot is written, so let the writer end before the trainer does, and \ref wait
-/// before you replace them.
+/// thread at a time. Writer and trainer may be destroyed in any order: a trainer whose state has
+/// readers waits until all that lies in its memory was read, frozen parameters, too. Any other must
+/// outlive the writer, and its frozen parameters, which are not copied, must stay as they are until
+/// \ref wait has returned.
 class SnapshotWriter {
  public:
   /// Creates \p folder unless it is there, and locks it.
@@ -114,21 +129,31 @@ class SnapshotWriter {
     SnapshotReport report{.step = state.position.step,
                           .path = snapshot_path(folder_, state.position.step)};
     require_latest(report);
+    report.state_bytes = StateCopy::bytes_of(state);
+    auto hold = state.readers ? std::make_shared<BlockHold>(state.readers) : nullptr;
     auto const copy_begin = Clock::now();
     auto copy = copy_of(state);
-    report.copied = copy.has_value();
-    if (report.copied) {
-      report.copied_bytes = StateCopy::bytes_of(state);
+    if (copy) {
+      report.mode = SnapshotMode::copied;
       report.copy_seconds = seconds_since(copy_begin);
-      report.wait_seconds = seconds_since(begin);
-      start([this, report, copy = std::move(*copy), extras = std::move(extras)] {
-        write(report, copy, extras);
-      });
-      return report;
+      release_trained(state, hold.get());
+    } else if (hold) {
+      report.mode = SnapshotMode::live;
+    } else {
+      write(report, state, extras, nullptr);
+      last_->wait_seconds = seconds_since(begin);
+      return *last_;
     }
-    write(report, state, extras);
-    last_->wait_seconds = seconds_since(begin);
-    return *last_;
+    report.wait_seconds = seconds_since(begin);
+    start([this,
+           report,
+           written = copy ? std::move(*copy) : state,
+           extras = std::move(extras),
+           hold = std::move(hold)]() mutable {
+      auto const held = std::move(hold);  // until it ends here
+      write(report, written, extras, held.get());
+    });
+    return report;
   }
 
   /// Whether a snapshot is being written.
@@ -176,7 +201,7 @@ class SnapshotWriter {
   void start(F f) {
     busy_.store(true, std::memory_order_relaxed);
     try {
-      thread_ = start_thread("writing snapshots", [this, f = std::move(f)] {
+      thread_ = start_thread("writing snapshots", [this, f = std::move(f)]() mutable {
         try {
           f();
         } catch (...) {
@@ -226,13 +251,26 @@ class SnapshotWriter {
     return options_.copy_memory.value_or(limit > held ? (limit - held) / 2 : 0);
   }
 
+  /// Releases the blocks of \p hold that a copy of \p state holds.
+  static void release_trained(TrainingState const& state, BlockHold* hold) {
+    for (auto const& parameter : state.parameters) {
+      if (hold != nullptr && !parameter.frozen) {
+        hold->release(parameter.block);
+      }
+    }
+  }
+
   /// Writes a snapshot, and removes what it makes old.
-  void write(SnapshotReport report, TrainingState const& state, SnapshotExtras const& extras) {
+  void write(SnapshotReport report,
+             TrainingState const& state,
+             SnapshotExtras const& extras,
+             BlockHold* hold) {
     auto const begin = Clock::now();
     try {
       remove_partial_snapshots(folder_);
-      report.written_bytes = write_snapshot(report.path, state, extras, options_.format);
+      report.written_bytes = write_snapshot(report.path, state, extras, options_.format, hold);
       report.write_seconds = seconds_since(begin);
+      report.update_wait_seconds = hold != nullptr ? hold->waited_seconds() : 0;
       last_ = report;
       remove_old_snapshots(folder_, options_.keep);
     } catch (...) {

@@ -6,14 +6,14 @@
 /// \brief Writes one snapshot: a folder that appears whole or not at all.
 
 #include <roundpipe/core/bytes.hpp>
-#include <roundpipe/core/error.hpp>
 #include <roundpipe/core/host_tensor.hpp>
-#include <roundpipe/core/span.hpp>
+#include <roundpipe/core/id.hpp>
 #include <roundpipe/io/atomic_file.hpp>
+#include <roundpipe/io/file.hpp>
 #include <roundpipe/io/file_error.hpp>
-#include <roundpipe/io/safetensors_header.hpp>
 #include <roundpipe/io/safetensors_writer.hpp>
 #include <roundpipe/io/tensor_info.hpp>
+#include <roundpipe/runtime/state/block_readers.hpp>
 #include <roundpipe/runtime/state/training_state.hpp>
 #include <roundpipe/snapshots/content_hash.hpp>
 #include <roundpipe/snapshots/hash_list.hpp>
@@ -26,6 +26,7 @@
 #include <filesystem>
 #include <functional>
 #include <map>
+#include <numeric>
 #include <span>
 #include <string>
 #include <string_view>
@@ -48,80 +49,121 @@ struct SnapshotFormat {
 
 namespace detail {
 
-/// What a file of tensors holds, by the tensors' names.
-using SnapshotTensors = std::map<std::string, HostTensor>;
-
-/// The content of the files of tensors, by the files' names.
-struct SnapshotContent {
-  std::map<std::string, SnapshotTensors> files;
-  std::vector<SnapshotParameter> parameters;
-};
-
-inline void add_tensor(SnapshotTensors& tensors, std::string name, HostTensor const& tensor) {
-  if (auto const added = tensors.emplace(std::move(name), tensor); !added.second) {
-    throw Error(Errc::invalid_argument,
-                "a snapshot cannot hold two tensors " + in_quotes(added.first->first));
+/// Calls `f(file, name, tensor)` with each tensor of \p parameter that the snapshot \p said of it
+/// holds. \p is_stale: see \ref TrainingPosition::is_stale.
+template <class F>
+void for_each_stored_tensor(ParameterState const& parameter,
+                            SnapshotParameter const& said,
+                            bool is_stale,
+                            F&& f) {
+  if (said.base) {
+    return;
+  }
+  f(snapshot_files::weights, said.tensor, parameter.weights);
+  for (std::size_t s = 0; s < said.states; ++s) {
+    f(snapshot_files::optimizer, state_tensor_name(parameter.name, s), parameter.optimizer[s]);
+  }
+  if (!parameter.frozen && is_stale) {
+    f(snapshot_files::visible, parameter.name, parameter.visible);
   }
 }
 
-[[nodiscard]] inline SnapshotContent content_of(TrainingState const& state,
-                                                SnapshotFormat const& format) {
-  SnapshotContent content;
-  auto& weights = content.files[std::string(snapshot_files::weights)];
-  auto& optimizer = content.files[std::string(snapshot_files::optimizer)];
-  for (auto const& parameter : state.parameters) {
-    auto const& name = parameter.name;
-    auto& said = content.parameters.emplace_back();
-    said.name = name;
-    said.frozen = parameter.frozen;
-    if (parameter.frozen && !format.stores_frozen) {
-      auto const& own = parameter.weights;
-      said.base = BaseParameter{tensor_info({name, own.shape, own.dtype}), content_hash(own.bytes)};
-      continue;
-    }
+/// What a snapshot says of \p parameter; the hash of one that it does not hold is still missing.
+[[nodiscard]] inline SnapshotParameter described(ParameterState const& parameter,
+                                                 SnapshotFormat const& format) {
+  auto const& name = parameter.name;
+  SnapshotParameter said{.name = name, .tensor = {}, .frozen = parameter.frozen};
+  if (parameter.frozen && !format.stores_frozen) {
+    auto const& own = parameter.weights;
+    said.base = BaseParameter{tensor_info({name, own.shape, own.dtype}), {}};
+  } else {
     said.states = parameter.optimizer.size();
     said.tensor = format.tensor_name ? format.tensor_name(name) : name;
-    add_tensor(weights, said.tensor, parameter.weights);
-    for (std::size_t s = 0; s < said.states; ++s) {
-      add_tensor(optimizer, state_tensor_name(name, s), parameter.optimizer[s]);
-    }
-    if (!parameter.frozen && state.position.is_stale()) {
-      add_tensor(content.files[std::string(snapshot_files::visible)], name, parameter.visible);
-    }
   }
-  return content;
+  return said;
 }
 
-/// A file that was written.
-struct WrittenFile {
-  Bytes bytes = 0;
-  std::string hash;
+/// The files of tensors of one snapshot, which are written block by block.
+class TensorFiles {
+ public:
+  /// Creates the files in \p folder. \p state must outlive this.
+  TensorFiles(std::filesystem::path const& folder,
+              TrainingState const& state,
+              SnapshotFormat const& format)
+      : state_(state) {
+    using namespace snapshot_files;
+    std::map<std::string_view, std::vector<TensorInfo>> infos{{weights, {}}, {optimizer, {}}};
+    for (auto const& parameter : state.parameters) {
+      parameters_.push_back(described(parameter, format));
+      for_each_stored_tensor(
+          parameter,
+          parameters_.back(),
+          state.position.is_stale(),
+          [&](auto file, auto const& name, HostTensor const& tensor) {
+            infos[file].push_back(tensor_info({name, tensor.shape, tensor.dtype}));
+          });
+    }
+    for (auto& [file, tensors] : infos) {
+      // transformers refuses weights that do not say their format.
+      writers_.try_emplace(
+          file, folder / file, std::move(tensors), SafetensorsMetadata{{"format", "pt"}});
+    }
+  }
+
+  /// Writes all tensors. Releases each block of \p hold, if there is one, when the last byte of it
+  /// was read: first those for which somebody waits, and frozen ones, for which nobody does, last.
+  void write(BlockHold* hold) {
+    std::vector<std::size_t> rest(parameters_.size());
+    std::iota(rest.begin(), rest.end(), std::size_t{0});
+    auto const parameter = [&](std::size_t i) -> auto& { return state_.parameters[i]; };
+    std::ranges::stable_partition(rest, [&](std::size_t i) { return !parameter(i).frozen; });
+    while (!rest.empty()) {
+      auto const wanted = hold != nullptr ? hold->wanted() : BlockId::none();
+      auto const block = wanted.valid() ? wanted : parameter(rest.front()).block;
+      auto const written = std::ranges::stable_partition(
+          rest, [&](std::size_t i) { return parameter(i).block != block; });
+      for (auto const i : written) {
+        write(parameter(i), parameters_[i]);
+      }
+      rest.erase(written.begin(), written.end());
+      if (hold != nullptr) {
+        hold->release(block);
+      }
+    }
+  }
+
+  /// Ends the files: they are on the disk. Adds what \p said and \p list tell of them. \returns
+  /// their bytes.
+  Bytes finish(SnapshotManifest& said, HashList& list) {
+    Bytes bytes = 0;
+    for (auto& [file, writer] : writers_) {
+      writer.finish();
+      std::string const name(file);
+      list[name] = content_hash(File::open(writer.path()));
+      said.file_bytes[name] = writer.header().file_bytes();
+      bytes += writer.header().file_bytes();
+    }
+    said.parameters = std::move(parameters_);
+    return bytes;
+  }
+
+ private:
+  void write(ParameterState const& parameter, SnapshotParameter& said) {
+    if (said.base) {
+      said.base->hash = content_hash(parameter.weights.bytes);
+    }
+    for_each_stored_tensor(parameter,
+                           said,
+                           state_.position.is_stale(),
+                           [&](auto file, auto const& name, HostTensor const& tensor) {
+                             writers_.at(file).write(name, 0, tensor.bytes);
+                           });
+  }
+
+  TrainingState const& state_;
+  std::vector<SnapshotParameter> parameters_;
+  std::map<std::string_view, SafetensorsWriter> writers_;  // by the file's name
 };
-
-/// Writes the file \p path of \p tensors.
-inline WrittenFile write_tensor_file(std::filesystem::path const& path,
-                                     SnapshotTensors const& tensors) {
-  std::vector<TensorInfo> infos;
-  for (auto const& [name, tensor] : tensors) {
-    infos.push_back(tensor_info({name, tensor.shape, tensor.dtype}));
-  }
-  // transformers refuses weights that do not say their format.
-  SafetensorsWriter writer(path, std::move(infos), {{"format", "pt"}});
-  ContentHash hash;
-  auto const header = safetensors_header_text(writer.header());
-  hash.add(std::as_bytes(std::span(header)));
-  constexpr Bytes slice = 1_MiB;  // stays in the cache between hash and file
-  for (auto const& entry : writer.header().entries) {
-    auto const bytes = tensors.at(entry.tensor.name).bytes;
-    for (Bytes begin = 0; begin < bytes.size(); begin += slice) {
-      auto const part = bytes.subspan(begin, std::min(slice, bytes.size() - begin));
-      hash.add(part);
-      writer.write(entry.tensor.name, begin, part);
-    }
-  }
-  writer.finish();
-  return {writer.header().file_bytes(), hash.text()};
-}
 
 /// Removes a folder unless it was given away.
 class PartialFolder {
@@ -155,29 +197,25 @@ class PartialFolder {
 /// Writes a snapshot of \p state to \p folder, whose parent must be there, in place of a snapshot
 /// that has this name: into "FOLDER.partial", each file synced, which then takes the name. After a
 /// crash at any moment \p folder is what it was or the whole new snapshot. Reads the tensors of \p
-/// state where they lie, and returns when all is on the disk. \returns the bytes of all files.
+/// state where they lie, and releases each block of \p hold, if there is one, when it was read: the
+/// trainer may wait for it. Returns when all is on the disk. \returns the bytes of all files.
 /// \throws Error (invalid_argument) when two parameters get one name, and for text of \p extras
 ///         that is no UTF-8; (bad_file) for \p extras that nobody could read again, nested deeper
 ///         than 63 levels or larger than 64 MiB; with the system's code, and the file's name, when
-///         writing fails. Then
-///         \p folder is what it was, and nothing else is left.
+///         writing fails. Then \p folder is what it was, and nothing else is left.
 inline Bytes write_snapshot(std::filesystem::path const& folder,
                             TrainingState const& state,
                             SnapshotExtras const& extras = {},
-                            SnapshotFormat const& format = {}) {
+                            SnapshotFormat const& format = {},
+                            BlockHold* hold = nullptr) {
   using namespace snapshot_files;
-  auto content = detail::content_of(state, format);
   auto const path = detail::partial_path(folder);
   detail::PartialFolder partial(path);
-  SnapshotManifest said{state.position, std::move(content.parameters), {}, extras};
+  detail::TensorFiles files(path, state, format);
+  files.write(hold);
+  SnapshotManifest said{state.position, {}, {}, extras};
   HashList list;
-  Bytes bytes = 0;
-  for (auto const& [name, tensors] : content.files) {
-    auto const file = detail::write_tensor_file(path / name, tensors);
-    list[name] = file.hash;
-    said.file_bytes[name] = file.bytes;
-    bytes += file.bytes;
-  }
+  auto const bytes = files.finish(said, list);
   auto const text = snapshot_manifest_text(said);
   // What could not be read again, such as a program's too deep JSON, must show now.
   (void)parse_snapshot_manifest(std::as_bytes(std::span(text)), (path / manifest).string());

@@ -9,6 +9,7 @@
 #include <roundpipe/optim/adamw.hpp>
 #include <roundpipe/runtime/pipeline.hpp>
 #include <support/error_of.hpp>
+#include <support/held_blocks.hpp>
 #include <support/own_policies.hpp>
 #include <support/pipeline_runs.hpp>
 #include <support/toy_model.hpp>
@@ -302,8 +303,8 @@ class KeptState {
 };
 
 /// Trains until an error occurs, recovers, and trains five steps more; with \p evaluates, there is
-/// an evaluation in every other iteration. Compares all with \p oracle. Where the pipeline cannot
-/// recover, it goes on from the state of step 0 or 1.
+/// an evaluation in every other iteration, and somebody reads the state of step 1 slowly. Compares
+/// all with \p oracle. Where the pipeline cannot recover, it goes on from the state of step 0 or 1.
 Met train_through(Mode const& mode,
                   Place place,
                   int number,
@@ -319,6 +320,8 @@ Met train_through(Mode const& mode,
   Outcome outcome;
   Met met;
   std::optional<KeptState> kept;
+  Tensors first;
+  std::optional<SlowReader> reader;
   std::size_t last = 8;
   for (std::uint64_t step = 0; step < last;) {
     auto const error = error_of([&] {
@@ -327,6 +330,11 @@ Met train_through(Mode const& mode,
       }
       if (step == 0 || (step == 1 && start == StepStart::each_block)) {
         kept.emplace(pipeline->state());
+      }
+      if (evaluates && step == 1 && !reader) {
+        auto const state = pipeline->state();
+        first = read_tensors(state);
+        reader.emplace(state, static_cast<std::uint32_t>(number));
       }
       train_step(*pipeline, batches, step, outcome);
       ++step;
@@ -354,6 +362,10 @@ Met train_through(Mode const& mode,
   }
   CHECK(weights_digest(*pipeline) == oracle.digests[last]);
   CHECK(pipeline->report().steps == last);
+  if (reader) {
+    reader->join();
+    CHECK(reader->tensors == first);
+  }
   for (std::size_t step = 0; step < last; ++step) {
     CHECK(outcome.losses[step] == oracle.losses[step]);
   }

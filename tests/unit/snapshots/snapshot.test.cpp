@@ -135,7 +135,7 @@ TEST_CASE("a snapshot's files are named after what they hold, and others can rea
     write_snapshot(
         folder.path / "twice", state, {}, {.tensor_name = [](auto const&) { return "w"; }});
   });
-  CHECK(twice.message() == "a snapshot cannot hold two tensors 'w'");
+  CHECK(twice.message() == "a safetensors file cannot hold two tensors 'w'");
   CHECK(files_in(folder.path) == std::vector<std::string>{"saved"});
 }
 

@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include <roundpipe/snapshots/snapshot_writer.hpp>
 
+#include <roundpipe/runtime/state/block_readers.hpp>
 #include <roundpipe/snapshots/snapshot.hpp>
 #include <support/contains.hpp>
 #include <support/error_of.hpp>
@@ -11,10 +12,13 @@
 
 #include <doctest/doctest.h>
 
+#include <algorithm>
+#include <atomic>
 #include <csignal>
 #include <cstddef>
 #include <cstdint>
 #include <filesystem>
+#include <memory>
 #include <string>
 #include <sys/resource.h>
 #include <sys/stat.h>
@@ -88,28 +92,45 @@ class ReadOnly {
   uid_t user_;
 };
 
-/// Saves step 4 where \p breaks lets nothing be written, copied or not: there must be one error
+/// The state of \p trainer, with readers for whom nobody waits.
+template <class Trainer>
+TrainingState live_state(Trainer& trainer) {
+  auto state = trainer.state();
+  state.readers = std::make_shared<BlockReaders>(state.parameters.size());
+  for (std::size_t i = 0; i < state.parameters.size(); ++i) {
+    state.parameters[i].block = BlockId(i);
+  }
+  return state;
+}
+
+/// Saves step 4 where \p breaks lets nothing be written, in each mode: there must be one error
 /// with \p code whose message says \p part, training and step 3 stay as they are, and saving goes
 /// on.
 template <class Breaks>
 void require_one_error(std::errc code, std::string const& part, Breaks&& breaks) {
-  for (Bytes const memory : {Bytes{0}, 1_MiB}) {
-    CAPTURE(memory);
+  for (auto const mode : {SnapshotMode::copied, SnapshotMode::live, SnapshotMode::waiting}) {
+    CAPTURE(mode);
     TemporaryFolder const folder;
     auto trainer = small_trainer();
     auto whole = small_trainer();
     auto const expected = train_steps(whole, 0, 6);
-    SnapshotWriter writer(folder.path / "snapshots", with_memory(memory));
+    SnapshotWriter writer(folder.path / "snapshots",
+                          with_memory(mode == SnapshotMode::copied ? 1_MiB : 0));
     train_steps(trainer, 0, 3);
-    writer.save(trainer.state());
+    auto const state = [&] {
+      return mode == SnapshotMode::live ? live_state(trainer) : trainer.state();
+    };
+    CHECK(writer.save(state()).mode == mode);
     writer.wait();
     train_steps(trainer, 3, 4);
+    auto const fourth = state();
     auto const error = breaks(folder.path / "snapshots", [&] {
       return error_of([&] {
-        writer.save(trainer.state());
+        writer.save(fourth);
         writer.wait();
       });
     });
+    CHECK(!(fourth.readers && fourth.readers->is_held()));
     CHECK(error.code() == code);
     CHECK(error.message().starts_with("snapshot of step 4: cannot "));
     CHECK(contains(error.message(), part));
@@ -120,7 +141,7 @@ void require_one_error(std::errc code, std::string const& part, Breaks&& breaks)
 
     train_steps(trainer, 4, 5);
     CHECK(trainer.state().position.step == 5);
-    writer.save(trainer.state());
+    writer.save(state());
     writer.wait();
     CHECK(writer.last()->step == 5);
     auto resumed = small_trainer();
@@ -145,8 +166,8 @@ TEST_CASE("the training goes on while its state is written, or waits: the report
     auto other = small_trainer();
     other.restore(trainer.state());
     auto const report = writer.save(other.state());
-    CHECK(report.copied == copies);
-    CHECK(report.copied_bytes == (copies ? needed : 0));
+    CHECK(report.mode == (copies ? SnapshotMode::copied : SnapshotMode::waiting));
+    CHECK(report.state_bytes == needed);
     CHECK((report.copy_seconds > 0) == copies);
     CHECK((report.write_seconds > 0) == !copies);
     CHECK(report.wait_seconds >= report.copy_seconds + report.write_seconds);
@@ -165,7 +186,71 @@ TEST_CASE("the training goes on while its state is written, or waits: the report
     CHECK(weights_digest(resumed) == digest);
   }
   SnapshotWriter writer(folder.path / "default");
-  CHECK(writer.save(trainer.state()).copied);
+  CHECK(writer.save(trainer.state()).mode == SnapshotMode::copied);
+}
+
+TEST_CASE("a live state is written as it was, though each block changes as soon as it was read") {
+  TemporaryFolder const folder;
+  SmallTraining training;
+  training.model.types.width = 512;
+  training.model.frozen_input = true;
+  auto trainer = small_trainer(training);
+  train_steps(trainer, 0, 1);
+  auto const digest = weights_digest(trainer);
+  auto state = live_state(trainer);
+  std::vector<std::vector<std::byte>> memory;
+  auto const keep = [&](HostTensor& tensor) {
+    tensor.bytes = memory.emplace_back(tensor.bytes.begin(), tensor.bytes.end());
+  };
+  for (auto& parameter : state.parameters) {
+    keep(parameter.weights);
+    std::ranges::for_each(parameter.optimizer, keep);
+    keep(parameter.visible);
+  }
+  SnapshotWriter writer(folder.path / "snapshots", with_memory(0));
+  CHECK(writer.save(state).mode == SnapshotMode::live);
+  auto bytes = memory.rbegin();
+  for (auto parameter = state.parameters.rbegin(); parameter != state.parameters.rend();
+       ++parameter) {
+    state.readers->wait(parameter->block);
+    for (std::size_t i = 0; i < 2 + parameter->optimizer.size(); ++i) {
+      std::ranges::fill(*bytes++, std::byte{0xff});
+    }
+  }
+  writer.wait();
+  CHECK_FALSE(state.readers->is_held());
+  auto const last = writer.last();
+  CHECK(last->mode == SnapshotMode::live);
+  CHECK(last->state_bytes == StateCopy::bytes_of(state));
+  CHECK(last->copy_seconds == 0);
+  CHECK(last->update_wait_seconds > 0);
+  auto resumed = small_trainer(training);
+  resumed.restore(Snapshot(last->path).state());
+  CHECK(weights_digest(resumed) == digest);
+  CHECK(train_steps(resumed, 1, 2) == train_steps(trainer, 1, 2));
+}
+
+TEST_CASE("of a copied state frozen parameters alone are held, until they are read") {
+  for (bool const frozen : {true, false}) {
+    TemporaryFolder const folder;
+    SmallTraining training;
+    training.model.frozen_input = frozen;
+    auto trainer = small_trainer(training);
+    auto const state = live_state(trainer);
+    std::atomic<bool> goes_on = false;
+    SnapshotWriterOptions options;
+    options.format.tensor_name = [&](std::string const& name) {
+      goes_on.wait(false);
+      return name;
+    };
+    SnapshotWriter writer(folder.path / "snapshots", options);
+    CHECK(writer.save(state).mode == SnapshotMode::copied);
+    CHECK(state.readers->is_held() == frozen);
+    goes_on = true;
+    goes_on.notify_all();
+    writer.wait();
+    CHECK_FALSE(state.readers->is_held());
+  }
 }
 
 TEST_CASE("the last snapshots are kept, and nothing of others is touched") {

@@ -42,7 +42,8 @@ class ParameterCopier final : public HostLaneWork {
   /// Finishes the copies of a run that have begun before action \p id.
   void abandon(RunState const& run, ActionId id) override;
 
-  /// The only master copy of \p block becomes the optimizer copy, rounded.
+  /// The only master copy of \p block becomes the optimizer copy, rounded. Waits for those who read
+  /// it.
   void copy(BlockId block);
 
  private:

@@ -148,11 +148,12 @@ class ParameterUpdater final : public HostLaneWork {
 
   /// Step \p step (from 1) of a block: updates the optimizer copy and, unless P copies do, writes
   /// the master copy. \p loss_scale made the gradients. A step whose gradients overflowed leaves
-  /// the weights as they are.
+  /// the weights as they are. Waits for those who read the block's parameters.
   /// \throws Error (not_finite) when the norm is not finite and no loss scale is to blame,
   ///         (aborted) when the step was called off.
   void update(BlockId block, std::uint64_t step, double loss_scale) {
     auto const factor = scaler_.factor(step, loss_scale);
+    memory_.readers()->wait(block);
     require(progress_.begin(step), Errc::aborted, "an error has called the step off");
     progress_.begin_block();
     auto const whole = whole_.of(block);

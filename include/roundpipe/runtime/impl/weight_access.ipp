@@ -153,12 +153,14 @@ ROUNDPIPE_INLINE std::vector<ParameterState> WeightAccess::own_state(
       state.optimizer.push_back(view(memory_.state(block, t, s)));
     }
     state.visible = view(memory_.master(block, t, visible_step));
+    state.block = block;
   });
   return result;
 }
 
 ROUNDPIPE_INLINE void WeightAccess::restore(std::vector<ParameterState const*> const& parameters,
                                             TrainingPosition const& position) const {
+  memory_.readers()->wait_for_all();
   auto const copy = [](HostTensor const& from, HostArray const& to, std::size_t first) {
     auto const part = from.bytes.subspan(first * size_of(to.dtype), to.bytes().size());
     std::copy(part.begin(), part.end(), to.data);

@@ -17,11 +17,13 @@
 #include <roundpipe/memory/landing_rings.hpp>
 #include <roundpipe/model/block_shards.hpp>
 #include <roundpipe/model/parameter_blocks.hpp>
+#include <roundpipe/runtime/state/block_readers.hpp>
 #include <roundpipe/runtime/state/host_arena.hpp>
 
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
+#include <memory>
 #include <vector>
 
 namespace roundpipe {
@@ -56,6 +58,9 @@ struct ParameterCopies {
 ///
 /// Versions count steps: version 0 of the weights are the first values, version T is what step T
 /// left.
+///
+/// Somebody outside the graphs may read weights and states while the training goes on (\ref
+/// BlockReaders): whoever is about to overwrite those of a block waits for `readers()` first.
 class ParameterMemory {
  public:
   /// Takes memory with \p take, which owns it. \p blocks must outlive this. Gradients that are
@@ -65,8 +70,13 @@ class ParameterMemory {
                   ParameterCopies copies,
                   LandingRings landings,
                   TakeHostMemory const& take);
+  ParameterMemory(ParameterMemory const&) = delete;
+  ParameterMemory& operator=(ParameterMemory const&) = delete;
+  /// Waits for all readers, for the memory may go next.
+  ~ParameterMemory() { readers_->wait_for_all(); }
 
   [[nodiscard]] ParameterBlocks const& blocks() const noexcept { return blocks_; }
+  [[nodiscard]] std::shared_ptr<BlockReaders> const& readers() const noexcept { return readers_; }
   [[nodiscard]] std::size_t tensors(BlockId block) const { return described(block).specs.size(); }
   [[nodiscard]] std::size_t state_arrays() const noexcept { return copies_.state_arrays; }
   [[nodiscard]] StateType state_type() const noexcept { return copies_.state_type; }
@@ -113,8 +123,8 @@ class ParameterMemory {
   void with_weights(BlockId block, std::size_t t, std::uint64_t version, F&& f) const {
     with_floats(weights(block, t, version), f);
   }
-  /// Replaces a tensor's weights from element \p first on, in all copies. Call this while nothing
-  /// else uses the block.
+  /// Replaces a tensor's weights from element \p first on, in all copies. Waits for readers; call
+  /// this while nothing else uses the block.
   void write_weights(BlockId block,
                      std::size_t t,
                      HostSpan<float const> values,
@@ -174,6 +184,7 @@ class ParameterMemory {
   std::vector<Memory> memory_;  // by block
   LandingRings rings_;
   std::vector<HostBytes> landings_;  // by ring
+  std::shared_ptr<BlockReaders> readers_;
 };
 
 }  // namespace roundpipe

@@ -8,8 +8,10 @@
 #include <roundpipe/config.hpp>
 #include <roundpipe/core/host_array.hpp>
 #include <roundpipe/core/host_tensor.hpp>
+#include <roundpipe/core/id.hpp>
 #include <roundpipe/core/tensor.hpp>
 #include <roundpipe/optim/loss_scale.hpp>
+#include <roundpipe/runtime/state/block_readers.hpp>
 
 #include <array>
 #include <concepts>
@@ -64,6 +66,7 @@ struct ParameterState {
   /// As the next call reads them, in the declared type. Where \c TrainingPosition::is_stale() is
   /// false they are \c weights, rounded, and \c restore does not read them.
   HostTensor visible;
+  BlockId block{};  ///< Of those that a \ref BlockHold of the state's \c readers holds.
 };
 
 /// All that makes the rest of a training what it is, but for the batches and the options.
@@ -73,6 +76,10 @@ struct TrainingState {
   /// Keeps what was gathered from other ranks, if anything was, for as long as a copy of this
   /// lives.
   std::shared_ptr<void const> gathered{};
+  /// Where they are there, whoever takes a \ref BlockHold of them before the trainer's next call
+  /// may read each parameter until it releases the block, even if the trainer is destroyed
+  /// meanwhile: that waits. Without them the views end with the next call.
+  std::shared_ptr<BlockReaders> readers{};
 };
 
 /// A parameter whose weights may be overwritten.

@@ -44,6 +44,7 @@ ROUNDPIPE_INLINE void ParameterCopier::abandon(RunState const& run, ActionId id)
 }
 
 ROUNDPIPE_INLINE void ParameterCopier::copy(BlockId block) {
+  memory_.readers()->wait(block);
   for (std::size_t t = 0; t < memory_.tensors(block); ++t) {
     auto const weights = memory_.weights(block, t, 0);
     auto const master = memory_.own_master(block, t, 0);

@@ -10,12 +10,14 @@
 #include <roundpipe/memory/host_memory_plan.hpp>
 #include <roundpipe/memory/landing_rings.hpp>
 #include <roundpipe/model/parameter_blocks.hpp>
+#include <roundpipe/runtime/state/block_readers.hpp>
 #include <roundpipe/runtime/state/host_arena.hpp>
 #include <roundpipe/runtime/state/parameter_memory.hpp>
 
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
+#include <memory>
 #include <utility>
 #include <vector>
 
@@ -25,7 +27,10 @@ ROUNDPIPE_INLINE ParameterMemory::ParameterMemory(ParameterBlocks const& blocks,
                                                   ParameterCopies copies,
                                                   LandingRings landings,
                                                   TakeHostMemory const& take)
-    : blocks_(blocks), copies_(copies), rings_(std::move(landings)) {
+    : blocks_(blocks),
+      copies_(copies),
+      rings_(std::move(landings)),
+      readers_(std::make_shared<BlockReaders>(blocks.blocks.size())) {
   require_state_type(blocks, copies.state_type);
   for (auto const& block : blocks.blocks) {
     take_memory(block, take);
@@ -99,6 +104,7 @@ ROUNDPIPE_INLINE void ParameterMemory::write_weights(BlockId block,
                                                      std::size_t t,
                                                      HostSpan<float const> values,
                                                      std::size_t first) const {
+  readers_->wait(block);
   for (auto const& to : masters(block, t)) {
     narrow(values, to.dtype, to.part(first, first + values.size()).bytes());
   }
