@@ -42,7 +42,7 @@ class StageSearch {
         forecast_(forecast) {}
 
   /// \throws Error (over_budget) when nothing fits.
-  [[nodiscard]] StagePlan run() const;
+  [[nodiscard]] FoundPlan run() const;
 
  private:
   /// \p set, with rounds that overlap where the options say so.

@@ -19,7 +19,7 @@ namespace roundpipe {
 
 namespace detail {
 
-ROUNDPIPE_INLINE StagePlan StageSearch::run() const {
+ROUNDPIPE_INLINE FoundPlan StageSearch::run() const {
   auto const checkpoints = options_.checkpoints;
   auto const count = options_.offloaded_micro_batches;
   auto const& levels = options_.save_levels;
@@ -57,7 +57,7 @@ ROUNDPIPE_INLINE StagePlan StageSearch::run() const {
     }
     deepen_saves(*best);
   }
-  return std::move(best->plan);
+  return *std::move(best);
 }
 
 ROUNDPIPE_INLINE std::optional<FoundPlan> StageSearch::choose_buffering(
