@@ -120,6 +120,12 @@ struct Buffer {
   friend constexpr bool operator==(Buffer const&, Buffer const&) noexcept = default;
 };
 
+/// Whether \p buffer is a boundary that stays on a device.
+[[nodiscard]] constexpr bool is_resident(Buffer const& buffer) noexcept {
+  return buffer.ring.device.valid() && (buffer.ring.kind == BufferKind::checkpoint ||
+                                        buffer.ring.kind == BufferKind::boundary_gradient);
+}
+
 /// The buffer of kind \p kind that the host holds for \p block.
 [[nodiscard]] constexpr Buffer block_buffer(BufferKind kind, BlockId block) noexcept {
   return {{kind, DeviceId::none(), block.index()}, 0};
