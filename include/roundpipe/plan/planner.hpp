@@ -89,17 +89,21 @@ class Planner {
                                      blocks,
                                      options,
                                      forecast);
-    auto found = detail::StageSearch(finder, model, blocks, costs, options, forecast).run();
-    if (!options.resident_boundaries.value_or(static_cast<bool>(forecast))) {
-      return std::move(found.plan);
-    }
     auto const slots = [&](ScheduleShape const& shape) {
       return order_slots(shape, schedule_.tasks(shape));
     };
-    auto const training = slots(training_shape(found.plan, options));
-    auto const evaluating =
-        slots(evaluation_shape(found.plan, options, options.micro_batches_per_round));
-    return detail::keep_resident(std::move(found), training, evaluating, options, forecast);
+    auto const keep_resident = [&](detail::FoundPlan found) {
+      if (!options.resident_boundaries.value_or(static_cast<bool>(forecast)) ||
+          found.plan.train.size() == 1) {
+        return found;
+      }
+      auto const training = slots(training_shape(found.plan, options));
+      auto const evaluating =
+          slots(evaluation_shape(found.plan, options, options.micro_batches_per_round));
+      return detail::keep_resident(std::move(found), training, evaluating, options, forecast);
+    };
+    return detail::StageSearch(finder, model, blocks, costs, options, forecast, keep_resident)
+        .run();
   }
 
   /// The graph of a training call.

@@ -82,7 +82,7 @@ namespace detail {
 /// leaves room for, first those that are read soonest. Returns \p found as it is where \p options
 /// leave the choice to \p forecast, and that finds it faster. \p slots run the stages of a training
 /// call, and \p evaluating those of an evaluation.
-[[nodiscard]] StagePlan keep_resident(FoundPlan found,
+[[nodiscard]] FoundPlan keep_resident(FoundPlan found,
                                       std::span<Slot const> slots,
                                       std::span<Slot const> evaluating,
                                       PlanOptions const& options,

@@ -162,7 +162,7 @@ namespace detail {
   return result;
 }
 
-ROUNDPIPE_INLINE StagePlan keep_resident(FoundPlan found,
+ROUNDPIPE_INLINE FoundPlan keep_resident(FoundPlan found,
                                          std::span<Slot const> slots,
                                          std::span<Slot const> evaluating,
                                          PlanOptions const& options,
@@ -194,13 +194,11 @@ ROUNDPIPE_INLINE StagePlan keep_resident(FoundPlan found,
     (fits ? most : end) = middle;
   }
   if (most == 0) {
-    return std::move(found.plan);
+    return found;
   }
-  auto kept = with(most);
-  if (!options.resident_boundaries && forecast(kept) > found.seconds) {
-    return std::move(found.plan);
-  }
-  return kept;
+  FoundPlan kept{with(most), 0};
+  kept.seconds = forecast ? forecast(kept.plan) : 0;
+  return options.resident_boundaries || kept.seconds <= found.seconds ? kept : found;
 }
 
 }  // namespace detail
