@@ -9,6 +9,7 @@
 #include <roundpipe/policies/layer_event_protocol.hpp>
 #include <roundpipe/policies/priority_transfer_engine.hpp>
 #include <roundpipe/schedule/round_robin_schedule.hpp>
+#include <support/error_of.hpp>
 #include <support/own_policies.hpp>
 #include <support/training_graphs.hpp>
 
@@ -201,6 +202,43 @@ TEST_CASE("a boundary stays where no other device reads it") {
     }
   }
   CHECK(verify(sequence_of(graphs, issue_iterations(5, 1, true))).empty());
+}
+
+TEST_CASE("what an evaluation reads on another device goes through the host") {
+  /// Trains on device 0 and evaluates on both.
+  struct EvaluatesOnBoth {
+    [[nodiscard]] DeviceTasks tasks(ScheduleShape shape) const {
+      shape.devices = shape.backward_stages > 0 ? 1 : shape.devices;
+      auto tasks = RoundRobinSchedule{}.tasks(shape);
+      tasks.resize(2);
+      return tasks;
+    }
+    [[nodiscard]] std::size_t advance(ScheduleShape const&) const { return 0; }
+  };
+  Training training;
+  training.model.dense = 2;
+  training.plan = everything(2, 2, 1);
+  training.plan.checkpoints = Checkpoints::layers;
+  auto const graphs = plan_training(training,
+                                    EvaluatesOnBoth{},
+                                    PriorityTransferEngine{},
+                                    LayerEventProtocol{},
+                                    OneForwardStage{});
+  std::set<MadeBoundary> expected;  // but the boundary to the fused stage
+  for (std::size_t m = 0; m < 2; ++m) {
+    expected.insert({{BufferKind::checkpoint, 0, m}, {BufferKind::checkpoint, 1, m}});
+    for (std::size_t layer = 0; layer < 3; ++layer) {
+      expected.insert({BufferKind::boundary_gradient, layer, m});
+    }
+  }
+  CHECK(graphs.stages.resident == expected);
+  CHECK(verify(sequence_of(graphs, issue_iterations(3, 1, true))).empty());
+
+  auto const slots = order_slots({.forward_stages = 2, .devices = 2},
+                                 RoundRobinSchedule{}.tasks({.forward_stages = 2, .devices = 2}));
+  expected.insert({BufferKind::checkpoint, 2, 0});
+  auto const error = error_of([&] { ResidentRings(graphs.stages.evaluate, slots, 1, expected); });
+  CHECK(error.code() == Errc::unsupported);
 }
 
 TEST_CASE("gradients take turns: one more than there are micro-batches has room for all") {
