@@ -133,6 +133,7 @@ set(ROUNDPIPE_CORE_HEADERS
   include/roundpipe/memory/live_bytes.hpp
   include/roundpipe/memory/memory_limit.hpp
   include/roundpipe/memory/memory_plan.hpp
+  include/roundpipe/memory/resident_boundaries.hpp
   include/roundpipe/memory/slot_times.hpp
   include/roundpipe/memory/stage_budget.hpp
   include/roundpipe/memory/stage_layout.hpp
@@ -150,6 +151,7 @@ set(ROUNDPIPE_CORE_HEADERS
   include/roundpipe/plan/plan_options.hpp
   include/roundpipe/plan/planner.hpp
   include/roundpipe/plan/resident_graph.hpp
+  include/roundpipe/plan/resident_rings.hpp
   include/roundpipe/plan/save_copies.hpp
   include/roundpipe/plan/stage_chunks.hpp
   include/roundpipe/plan/stage_compute.hpp
@@ -524,6 +526,7 @@ set(ROUNDPIPE_DEFINITIONS
   include/roundpipe/memory/impl/live_bytes.ipp
   include/roundpipe/memory/impl/memory_limit.ipp
   include/roundpipe/memory/impl/memory_plan.ipp
+  include/roundpipe/memory/impl/resident_boundaries.ipp
   include/roundpipe/memory/impl/stage_budget.ipp
   include/roundpipe/memory/impl/stage_layout.ipp
   include/roundpipe/memory/impl/stage_memory.ipp
@@ -538,6 +541,7 @@ set(ROUNDPIPE_DEFINITIONS
   include/roundpipe/plan/impl/level_policy.ipp
   include/roundpipe/plan/impl/parameter_uploads.ipp
   include/roundpipe/plan/impl/resident_graph.ipp
+  include/roundpipe/plan/impl/resident_rings.ipp
   include/roundpipe/plan/impl/save_copies.ipp
   include/roundpipe/plan/impl/stage_chunks.ipp
   include/roundpipe/plan/impl/stage_compute.ipp

@@ -167,6 +167,31 @@ std::string working_set_lines(AdaptivePlanner const& planner, AdaptivePlan const
                      "recomputing all " + compared(plan, recomputing_s));
 }
 
+std::string resident_line(AdaptivePlanner const& planner, AdaptivePlan const& plan) {
+  auto const& stages = plan.plan.stages;
+  if (stages.partition.forward.empty()) {
+    return {};
+  }
+  if (stages.resident.empty()) {
+    return line("boundaries", "all pass through the host", "there is no room, or nothing gained");
+  }
+  auto const& room = stages.memory.resident;
+  auto const count = [&](rp::BufferKind kind) {
+    return std::count_if(stages.resident.begin(),
+                         stages.resident.end(),
+                         [&](rp::MadeBoundary const& made) { return made.kind == kind; });
+  };
+  auto const other_s =
+      planner.seconds_with(plan, [](rp::PipelineOptions& o) { o.resident_boundaries = false; });
+  return line("boundaries",
+              fmt::format("of a round {} checkpoints and {} gradients stay on the device, in {}",
+                          count(rp::BufferKind::checkpoint),
+                          count(rp::BufferKind::boundary_gradient),
+                          rp::format_bytes(room.checkpoints.entry_bytes * room.checkpoints.count +
+                                           room.gradients.entry_bytes * room.gradients.count)),
+              "through the host all " + compared(plan, other_s));
+}
+
 std::string overlap_line(AdaptivePlanner const& planner, AdaptivePlan const& plan) {
   if (plan.choice.chosen.cut.rounds == 1 || plan.plan.stages.partition.forward.empty()) {
     return {};
@@ -219,16 +244,23 @@ std::string buffering_line(AdaptivePlan const& plan) {
 
 /// The plan, what is live of it at the fullest moment, and what is not.
 std::string arena_lines(AdaptivePlanner const& planner, AdaptivePlan const& plan) {
-  constexpr char const* classes[] = {
-      "parameters", "gradients", "activations in", "activations out", "saves", "scratch"};
+  constexpr char const* classes[] = {"parameters",
+                                     "gradients",
+                                     "activations in",
+                                     "activations out",
+                                     "saves",
+                                     "scratch",
+                                     "resident boundaries"};
   auto const& memory = plan.plan.stages.memory;
   auto const live = planner.most_live_bytes(plan);
   std::vector<std::string> parts;
   for (std::size_t i = 0; i < live.at_fullest.size(); ++i) {
     auto const bytes_of = [](rp::RingLayout const& ring) { return ring.entry_bytes * ring.count; };
-    auto const planned = i < rp::device_ring_count
-                             ? bytes_of(memory.rings[i]) + bytes_of(memory.forward_rings[i])
-                             : memory.scratch_bytes;
+    auto const planned =
+        i < rp::device_ring_count ? bytes_of(memory.rings[i]) + bytes_of(memory.forward_rings[i])
+        : i == rp::device_ring_count
+            ? memory.scratch_bytes
+            : bytes_of(memory.resident.checkpoints) + bytes_of(memory.resident.gradients);
     if (auto const idle = planned - live.at_fullest[i]; idle >= memory.bytes / 100) {
       parts.push_back(fmt::format("{} {}", classes[i], rp::format_bytes(idle)));
     }
@@ -284,8 +316,8 @@ std::string adaptive_text(AdaptivePlanner const& planner, AdaptivePlan const& pl
              budget_text(plan.choice.options.device_memory),
              budget_text(p.host_memory)) +
          "the library chooses\n" + cut_lines(plan, p.batch.length) + stage_lines(plan) +
-         working_set_lines(planner, plan) + overlap_line(planner, plan) + buffering_line(plan) +
-         adaws_line(planner, plan) +
+         working_set_lines(planner, plan) + overlap_line(planner, plan) +
+         resident_line(planner, plan) + buffering_line(plan) + adaws_line(planner, plan) +
          fmt::format(
              "\nforecast: {:.3f} s an iteration, {:.0f} tokens/s, MFU {:.1f} % of {:.0f} "
              "TFLOP/s a device\n"

@@ -84,6 +84,7 @@
 #include <roundpipe/memory/live_bytes.hpp>
 #include <roundpipe/memory/memory_limit.hpp>
 #include <roundpipe/memory/memory_plan.hpp>
+#include <roundpipe/memory/resident_boundaries.hpp>
 #include <roundpipe/memory/slot_times.hpp>
 #include <roundpipe/memory/stage_budget.hpp>
 #include <roundpipe/memory/stage_layout.hpp>
@@ -144,6 +145,7 @@
 #include <roundpipe/plan/plan_options.hpp>
 #include <roundpipe/plan/planner.hpp>
 #include <roundpipe/plan/resident_graph.hpp>
+#include <roundpipe/plan/resident_rings.hpp>
 #include <roundpipe/plan/save_copies.hpp>
 #include <roundpipe/plan/stage_chunks.hpp>
 #include <roundpipe/plan/stage_compute.hpp>

@@ -57,6 +57,7 @@ struct Mix {
   bool overlaps = false;       ///< Rounds overlap.
   bool first_differs = false;  ///< The first round has levels of its own,
   bool last_differs = false;   ///< or the last one.
+  bool resident = false;       ///< Boundaries stay on devices.
   std::size_t evaluated = 0;   ///< Micro-batches in an evaluation after the first step, if any.
   std::size_t optimizer_threads = 1;
   int staleness = 0;
@@ -91,6 +92,7 @@ Mix any_mix() {
   mix.overlaps = mix.rounds > 1 && any_flag("overlaps");
   mix.first_differs = mix.levels && any_flag("first round differs");
   mix.last_differs = mix.levels && any_flag("last round differs");
+  mix.resident = any_flag("resident boundaries");
   mix.calls = any_number("calls", 1, 2);
   mix.evaluated = any_flag("evaluates") ? any_number("evaluated", 1, 8) : 0;
   mix.optimizer_threads = any_number("optimizer threads", 1, 3);
@@ -258,6 +260,7 @@ void check_equal(Mix const& mix, Model const& model, BatchShape capacity) {
     }
   }
   options.overlaps_rounds = mix.overlaps;
+  options.resident_boundaries = mix.resident;
   options.clip_norm = mix.clips ? 0.5 : 0;
   options.seed = mix.seed;
   options.optimizer_threads = mix.optimizer_threads;
@@ -314,7 +317,8 @@ void check_equal(Mix const& mix, Model const& model, BatchShape capacity) {
          : pipeline->plan().host.rings.bytes(BufferKind::offloaded_saves) == 0
              ? "checkpoints of layers"
              : "save levels",
-         mix.overlaps ? "rounds overlap" : "rounds one by one");
+         mix.overlaps ? "rounds overlap" : "rounds one by one",
+         pipeline->plan().stages.resident.empty() ? "nothing stays" : "boundaries stay");
 }
 
 /// Tokens and labels, some of them padding.

@@ -136,6 +136,7 @@ Training any_training() {
     }
   }
   training.plan.overlaps_rounds = any_flag("overlaps");
+  training.plan.resident_boundaries = any_flag("resident boundaries");
   training.evaluated = any_number("evaluated", 1, training.plan.micro_batches_per_round);
   training.step.measures_gradients = any_flag("measures gradients");
   training.step.waits_for_all = any_flag("waits for all");

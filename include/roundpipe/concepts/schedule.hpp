@@ -85,7 +85,7 @@ using DeviceTasks = std::vector<std::vector<Task>>;
 /// 4. To *run* a schedule (not only simulate it), all micro-batches of a stage in one round must be
 ///    consecutive on one device, in order; reason: their gradients accumulate there and are rounded
 ///    once. A stage's rounds come in order, and none so early that it overwrites what the round
-///    before still reads on the host. Where `shape.overlaps_rounds`, two stages may take turns: a
+///    before still reads. Where `shape.overlaps_rounds`, two stages may take turns: a
 ///    forward stage and, after it, a backward stage of the round before; the first micro-batches of
 ///    both, then the second ones, and so on. A schedule need not do so.
 ///

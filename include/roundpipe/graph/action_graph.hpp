@@ -76,8 +76,8 @@ enum class BufferKind : std::uint8_t {
   activations_in,     ///< Device: a micro-batch's input boundary, side inputs, output gradient.
   activations_out,    ///< Device: a micro-batch's output boundaries or input gradient, loss.
   saves,              ///< Device: what a layer saved for a micro-batch, to the host or from there.
-  checkpoint,         ///< Host: a boundary of a micro-batch.
-  boundary_gradient,  ///< Host: the gradient of a boundary of a micro-batch.
+  checkpoint,         ///< Host, or a device where it stays: a boundary of a micro-batch.
+  boundary_gradient,  ///< The same of the gradient of a boundary.
   offloaded_saves,    ///< Host: what a layer saved for a micro-batch.
   landing,            ///< Host: the rounded gradient of a block use.
   master,             ///< Host: a block in the parameters' declared types; one copy or two. Of a
@@ -98,7 +98,8 @@ inline constexpr std::size_t forward_ring = 1;
 
 /// A ring of buffers. \c index distinguishes rings of one kind: on a device 0 or \ref forward_ring,
 /// for parameters that keep their places the use, for checkpoints, boundary gradients and
-/// offloaded saves the number that `HostRings` gives them, for landings that of `LandingRings`.
+/// offloaded saves the number that `HostRings` gives them (on a device: `ResidentRings`), for
+/// landings that of `LandingRings`.
 struct Ring {
   BufferKind kind = BufferKind::parameters;
   DeviceId device;  ///< None for host rings.
@@ -118,6 +119,12 @@ struct Buffer {
   friend constexpr auto operator<=>(Buffer const&, Buffer const&) noexcept = default;
   friend constexpr bool operator==(Buffer const&, Buffer const&) noexcept = default;
 };
+
+/// Whether \p buffer is a boundary that stays on a device.
+[[nodiscard]] constexpr bool is_resident(Buffer const& buffer) noexcept {
+  return buffer.ring.device.valid() && (buffer.ring.kind == BufferKind::checkpoint ||
+                                        buffer.ring.kind == BufferKind::boundary_gradient);
+}
 
 /// The buffer of kind \p kind that the host holds for \p block.
 [[nodiscard]] constexpr Buffer block_buffer(BufferKind kind, BlockId block) noexcept {

@@ -141,26 +141,31 @@ class GraphHistory {
     SlotId slot;
     MicroBatchId micro_batch;
     std::optional<PastAction> before;  // the last action of the slot before
-    std::vector<PastAction> latest;
+    std::vector<std::pair<MicroBatchId, PastAction>> latest;
 
-    /// The last action when the last \p back micro-batches are left out; null when there is none.
+    /// The last action when the last \p back micro-batches, counted from the last one with an
+    /// action, are left out; null when there is none.
     [[nodiscard]] PastAction const* find(std::size_t back) const {
-      if (back < latest.size()) {
-        return &latest[latest.size() - 1 - back];
+      auto const found = std::find_if(latest.rbegin(), latest.rend(), [&](auto const& each) {
+        return each.first.index() + back <= micro_batch.index();
+      });
+      if (found != latest.rend()) {
+        return &found->second;
       }
       return before ? &*before : nullptr;
     }
 
     void add(Action const& action, PastAction past, Run const& run) {
-      auto const goes_on = !latest.empty() && latest.back().run == run && slot == action.slot;
+      auto const goes_on =
+          !latest.empty() && latest.back().second.run == run && slot == action.slot;
       if (!goes_on && !latest.empty()) {
-        before = latest.back();
+        before = latest.back().second;
         latest.clear();
       }
       if (goes_on && micro_batch == action.micro_batch) {
-        latest.back() = past;
+        latest.back().second = past;
       } else {
-        latest.push_back(past);
+        latest.emplace_back(action.micro_batch, past);
       }
       slot = action.slot;
       micro_batch = action.micro_batch;

@@ -11,6 +11,7 @@
 #include <roundpipe/memory/host_rings.hpp>
 #include <roundpipe/memory/landing_rings.hpp>
 #include <roundpipe/memory/memory_plan.hpp>
+#include <roundpipe/memory/resident_boundaries.hpp>
 #include <roundpipe/memory/stage_layout.hpp>
 #include <roundpipe/model/batch_layout.hpp>
 #include <roundpipe/model/model_description.hpp>
@@ -52,12 +53,13 @@ struct HostMemoryPlan {
 /// from the others: of its own shard, for all uses; 0 for one rank.
 [[nodiscard]] Bytes received_gradient_bytes(ParameterBlocks const& blocks, std::size_t ranks);
 
-/// Plans what the host holds for \p stages.
+/// Plans what the host holds for \p stages, of whose boundaries some are \p resident.
 [[nodiscard]] HostMemoryPlan plan_host_memory(ModelDescription const& model,
                                               ParameterBlocks const& blocks,
                                               BatchLayout const& batch,
                                               std::span<StageLayout const> stages,
-                                              HostNeeds const& needs);
+                                              HostNeeds const& needs,
+                                              ResidentBoundaries const& resident = {});
 
 }  // namespace roundpipe
 

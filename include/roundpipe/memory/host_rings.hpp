@@ -10,6 +10,7 @@
 #include <roundpipe/core/bytes.hpp>
 #include <roundpipe/core/id.hpp>
 #include <roundpipe/graph/action_graph.hpp>
+#include <roundpipe/memory/resident_boundaries.hpp>
 #include <roundpipe/memory/stage_layout.hpp>
 
 #include <array>
@@ -42,9 +43,11 @@ class HostRings {
   /// \param stages Those of a training call, in execution order.
   /// \param micro_batches_per_round M_R
   /// \param rounds R
+  /// \param resident What stays on devices; the host has no ring for it.
   HostRings(std::span<StageLayout const> stages,
             std::size_t micro_batches_per_round,
-            std::size_t rounds);
+            std::size_t rounds,
+            ResidentBoundaries const& resident = {});
 
   /// The ring for what \p layer makes of \p micro in \p round; one of \ref kinds.
   /// \throws Error (invalid_argument) when the plan keeps nothing of it.
@@ -100,10 +103,12 @@ class HostRings {
   /// Says that \p maker has ring \p ring.
   static void give(RoundRings& round, std::size_t maker, std::size_t ring);
 
-  /// Gives the checkpoint that \p layer makes of each micro-batch a ring of its own.
-  void keep_apart(std::size_t layer, Bytes bytes);
-  /// Gives the gradients of the boundary behind \p layer the rings of all boundaries' gradients.
-  void take_turns(std::size_t layer, Bytes bytes);
+  /// Gives the checkpoint that \p layer makes of each micro-batch a ring of its own, unless it is
+  /// \p resident.
+  void keep_apart(std::size_t layer, Bytes bytes, ResidentBoundaries const& resident);
+  /// Gives the gradients of the boundary behind \p layer the rings of all boundaries' gradients,
+  /// unless they are \p resident.
+  void take_turns(std::size_t layer, Bytes bytes, ResidentBoundaries const& resident);
   /// Gives rings of \p kind from hand to hand.
   /// \param handed By forward stage.
   void hand_on(BufferKind kind,

@@ -22,9 +22,9 @@
 
 namespace roundpipe {
 
-/// The bytes of a device that are live, by class: the rings by \ref BufferKind, and at last
-/// scratch. Rings of forward stages count with the others of their kind.
-using LiveClasses = std::array<Bytes, device_ring_count + 1>;
+/// The bytes of a device that are live, by class: the rings by \ref BufferKind, then scratch, and
+/// resident boundaries. Rings of forward stages count with the others of their kind.
+using LiveClasses = std::array<Bytes, device_ring_count + 2>;
 
 /// The most bytes of a device that are live at once.
 struct LiveBytes {

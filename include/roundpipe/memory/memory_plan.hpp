@@ -36,6 +36,22 @@ struct RingLayout {
   std::size_t count = 0;
 };
 
+/// The room of resident boundaries in a device's arena, by kind. Each is a row of equal rings of
+/// one entry: entry i is that of ring i.
+struct ResidentLayout {
+  static constexpr std::array kinds{BufferKind::checkpoint, BufferKind::boundary_gradient};
+
+  RingLayout checkpoints;
+  RingLayout gradients;
+
+  [[nodiscard]] RingLayout& of(BufferKind kind) noexcept {
+    return kind == BufferKind::checkpoint ? checkpoints : gradients;
+  }
+  [[nodiscard]] RingLayout const& of(BufferKind kind) const noexcept {
+    return kind == BufferKind::checkpoint ? checkpoints : gradients;
+  }
+};
+
 /// One class of planned bytes.
 struct LedgerLine {
   enum class Space { device, host };
@@ -54,6 +70,7 @@ struct DeviceMemoryPlan {
   std::array<RingLayout, device_ring_count> forward_rings;
   Bytes scratch_offset = 0;
   Bytes scratch_bytes = 0;
+  ResidentLayout resident;
   Bytes bytes = 0;  ///< Of the whole arena.
 
   [[nodiscard]] RingLayout const& ring(BufferKind kind) const {
@@ -63,6 +80,13 @@ struct DeviceMemoryPlan {
     auto const kind = static_cast<std::size_t>(ring.kind);
     return ring.index == forward_ring && forward_rings.at(kind).count > 0 ? forward_rings[kind]
                                                                           : rings.at(kind);
+  }
+
+  /// Adds room for resident boundaries of \p kind, as many and as large as \p size says.
+  void add_resident(BufferKind kind, RingLayout size) {
+    size.offset = bytes;
+    resident.of(kind) = size;
+    bytes += size.entry_bytes * size.count;
   }
 
   /// The device's part of the ledger.

@@ -13,7 +13,9 @@
 #include <roundpipe/memory/stage_layout.hpp>
 
 #include <map>
+#include <set>
 #include <span>
+#include <utility>
 #include <vector>
 
 namespace roundpipe::detail {
@@ -24,6 +26,8 @@ struct LayerTimes {
   Lifetime backward;
   Lifetime save_copy;
   bool hands_on_output = false;
+  /// The kinds of resident boundaries that the layer reads (false) or writes (true).
+  std::set<std::pair<BufferKind, bool>> resident;
 
   [[nodiscard]] Lifetime passes() const { return {forward, backward}; }
 };
@@ -87,6 +91,13 @@ struct SlotTimes {
         break;
       default:
         layer().backward.add(time);
+    }
+    for (bool const writes : {false, true}) {
+      for (auto const& buffer : writes ? action.writes : action.reads) {
+        if (is_resident(buffer)) {
+          layer().resident.emplace(buffer.ring.kind, writes);
+        }
+      }
     }
   }
 };

@@ -14,8 +14,10 @@
 #include <roundpipe/graph/graph_builder.hpp>
 #include <roundpipe/memory/host_rings.hpp>
 #include <roundpipe/memory/memory_plan.hpp>
+#include <roundpipe/memory/resident_boundaries.hpp>
 #include <roundpipe/memory/stage_layout.hpp>
 #include <roundpipe/model/parameter_blocks.hpp>
+#include <roundpipe/plan/resident_rings.hpp>
 #include <roundpipe/plan/stage_chunks.hpp>
 #include <roundpipe/schedule/slot_order.hpp>
 
@@ -28,6 +30,10 @@
 #include <vector>
 
 namespace roundpipe {
+
+namespace detail {
+inline ResidentBoundaries const no_resident_boundaries;
+}
 
 /// What a call's graph is built from. The references must live until the graph is built.
 struct StreamedGraphInput {
@@ -43,6 +49,7 @@ struct StreamedGraphInput {
   /// What an event waits for (`EventProtocol::before`).
   std::function<std::vector<BlockEvent>(BlockEvent)> before;
   std::size_t ranks = 1;  ///< H: processes that train together.
+  ResidentBoundaries const& resident = detail::no_resident_boundaries;
 };
 
 namespace detail {
@@ -79,6 +86,7 @@ struct CallContext {
   StreamedGraphInput const& input;
   std::vector<Slot> slots;
   std::vector<SlotWork> work;  // by slot
+  ResidentRings resident;
   GraphBuilder graph;
 
   /// \throws Error as \ref order_slots does. \p call must outlive the context.
@@ -86,6 +94,7 @@ struct CallContext {
       : input(call),
         slots(order_slots(call.shape, call.tasks)),
         work(slots.size(), SlotWork(call.blocks, call.shape.micro_batches_per_round)),
+        resident(call.stages, slots, call.shape.micro_batches_per_round, call.resident),
         graph(call.shape.devices) {}
 
   [[nodiscard]] std::size_t micro_batches_per_round() const noexcept {
@@ -109,12 +118,17 @@ struct CallContext {
                                   std::span<ActionId const> gates,
                                   SlotId window_slot) const;
 
-  /// Makes \p action write the host's entry of \p kind for what \p layer makes of its micro-batch.
+  /// Whether what \p layer makes of the micro-batch of \p action stays on the device.
+  [[nodiscard]] bool is_resident(Action const& action, BufferKind kind, std::size_t layer) const {
+    return input.resident.contains({kind, layer, action.micro_batch.index()});
+  }
+  /// Makes \p action write the entry of \p kind, on the device or the host, for what \p layer makes
+  /// of its micro-batch.
   /// \throws Error (unsupported) when the rounds of a stage are out of order.
-  Buffer write_host(Action& action, BufferKind kind, std::size_t layer);
+  Buffer write_kept(Action& action, BufferKind kind, std::size_t layer);
   /// Makes \p action read that entry.
   /// \throws Error (unsupported) when a later round has written it already.
-  Buffer read_host(Action& action, BufferKind kind, std::size_t layer) const;
+  Buffer read_kept(Action& action, BufferKind kind, std::size_t layer) const;
 
   /// Makes \p action wait for what the protocol says of \p event.
   void wait_for_rules(Action& action, BlockEvent event) const;
@@ -171,18 +185,46 @@ struct CallContext {
 
   /// The last activation copy down that is due in window \p w of slot \p id, and of the one that
   /// takes turns with it, or before; or none. Slots at the end of the backward hand on nothing.
-  [[nodiscard]] ActionId last_down(SlotId id, std::size_t w) const;
+  [[nodiscard]] ActionId last_down(SlotId id, std::size_t w) const {
+    CopiesOfSlot const down[] = {&SlotWork::activation_down};
+    return last_of(id, w, down);
+  }
+
+  /// The last activation copy up for the first \p m micro-batches of slot \p id, and of the one
+  /// that takes turns with it, or before; or none.
+  [[nodiscard]] ActionId last_up(SlotId id, std::size_t m) const {
+    CopiesOfSlot const up[] = {&SlotWork::activation_up, &SlotWork::gradient_up};
+    return last_of(id, m, up);
+  }
 
  private:
-  /// What an entry of a ring of the host's holds: what a layer made in a round.
+  using CopiesOfSlot = std::vector<ActionId> SlotWork::*;
+
+  /// The last of \p copies for the first \p m micro-batches of the turn of slot \p id or, where
+  /// they need none, of the turns before.
+  [[nodiscard]] ActionId last_of(SlotId id,
+                                 std::size_t m,
+                                 std::span<CopiesOfSlot const> copies) const;
+
+  /// What an entry of a ring of checkpoints, gradients or saves holds: what a layer made in a
+  /// round.
   struct Written {
     std::size_t layer = 0;
     RoundId round;
+    MicroBatchId micro_batch;
 
     friend constexpr bool operator==(Written const&, Written const&) noexcept = default;
   };
 
-  std::map<Ring, std::vector<Written>> written_;  // of the host's rings, by acquisition
+  struct KeptRing {
+    Ring ring;
+    std::size_t entries = 1;
+  };
+
+  /// The ring for what \p layer makes of the micro-batch of \p action.
+  [[nodiscard]] KeptRing kept_ring(Action const& action, BufferKind kind, std::size_t layer) const;
+
+  std::map<Ring, std::vector<Written>> written_;  // of such rings, by acquisition
 };
 
 /// For each stage of \p call: its chunks of those uses that \p wanted(stage, place) takes.

@@ -45,6 +45,9 @@ struct PlanOptions {
   /// Whether a round's forward stages run in turn with the backward stages of the round before.
   /// None: what the forecast says.
   std::optional<bool> overlaps_rounds = std::nullopt;
+  /// Whether boundaries stay on the devices that make them, as many as there is room for. None:
+  /// unless the forecast is worse; without a forecast, no.
+  std::optional<bool> resident_boundaries = std::nullopt;
   /// Whether the host has room for a plan. Empty: it has.
   std::function<bool(StagePlan const&)> has_room{};
   std::size_t ranks = 1;  ///< H: processes that train together.

@@ -20,6 +20,7 @@
 #include <roundpipe/model/parameter_blocks.hpp>
 #include <roundpipe/partition/partition_check.hpp>
 #include <roundpipe/plan/plan_options.hpp>
+#include <roundpipe/plan/resident_rings.hpp>
 #include <roundpipe/plan/stage_chunks.hpp>
 #include <roundpipe/plan/stage_finder.hpp>
 #include <roundpipe/plan/stage_plan.hpp>
@@ -27,6 +28,7 @@
 #include <roundpipe/plan/step_graph.hpp>
 #include <roundpipe/plan/streamed_graph.hpp>
 #include <roundpipe/schedule/schedule_check.hpp>
+#include <roundpipe/schedule/slot_order.hpp>
 
 #include <cstddef>
 #include <span>
@@ -87,25 +89,28 @@ class Planner {
                                      blocks,
                                      options,
                                      forecast);
-    return detail::StageSearch(finder, model, blocks, costs, options, forecast).run();
+    auto const slots = [&](ScheduleShape const& shape) {
+      return order_slots(shape, schedule_.tasks(shape));
+    };
+    auto const keep_resident = [&](detail::FoundPlan found) {
+      if (!options.resident_boundaries.value_or(static_cast<bool>(forecast)) ||
+          found.plan.train.size() == 1) {
+        return found;
+      }
+      auto const training = slots(training_shape(found.plan, options));
+      auto const evaluating =
+          slots(evaluation_shape(found.plan, options, options.micro_batches_per_round));
+      return detail::keep_resident(std::move(found), training, evaluating, options, forecast);
+    };
+    return detail::StageSearch(finder, model, blocks, costs, options, forecast, keep_resident)
+        .run();
   }
 
   /// The graph of a training call.
   [[nodiscard]] ActionGraph streamed_graph(ParameterBlocks const& blocks,
                                            StagePlan const& plan,
                                            PlanOptions const& options) const {
-    return build(GraphRole::call,
-                 blocks,
-                 plan.train,
-                 {.forward_stages = plan.partition.forward.size(),
-                  .backward_stages = plan.partition.backward.size(),
-                  .devices = options.devices,
-                  .micro_batches_per_round = options.micro_batches_per_round,
-                  .rounds = options.rounds,
-                  .overlaps_rounds = plan.train.front().working_set.overlaps_rounds()},
-                 HostRings(plan.train, options.micro_batches_per_round, options.rounds),
-                 plan.memory.buffering,
-                 options.ranks);
+    return build(GraphRole::call, blocks, plan.train, training_shape(plan, options), plan, options);
   }
 
   /// The graph of an evaluation of \p micro_batches micro-batches, at most a round's.
@@ -116,14 +121,9 @@ class Planner {
     return build(GraphRole::evaluation,
                  blocks,
                  plan.evaluate,
-                 {.forward_stages = plan.evaluate.size(),
-                  .backward_stages = 0,
-                  .devices = options.devices,
-                  .micro_batches_per_round = micro_batches,
-                  .rounds = 1},
-                 HostRings(plan.train, options.micro_batches_per_round, options.rounds),
-                 plan.memory.buffering,
-                 options.ranks);
+                 evaluation_shape(plan, options, micro_batches),
+                 plan,
+                 options);
   }
 
   [[nodiscard]] ActionGraph step_graph(ParameterBlocks const& blocks, StepOptions options) const {
@@ -134,13 +134,33 @@ class Planner {
   }
 
  private:
+  [[nodiscard]] static ScheduleShape training_shape(StagePlan const& plan,
+                                                    PlanOptions const& options) {
+    return {.forward_stages = plan.partition.forward.size(),
+            .backward_stages = plan.partition.backward.size(),
+            .devices = options.devices,
+            .micro_batches_per_round = options.micro_batches_per_round,
+            .rounds = options.rounds,
+            .overlaps_rounds = plan.train.front().working_set.overlaps_rounds()};
+  }
+  [[nodiscard]] static ScheduleShape evaluation_shape(StagePlan const& plan,
+                                                      PlanOptions const& options,
+                                                      std::size_t micro_batches) {
+    return {.forward_stages = plan.evaluate.size(),
+            .backward_stages = 0,
+            .devices = options.devices,
+            .micro_batches_per_round = micro_batches,
+            .rounds = 1};
+  }
+
   [[nodiscard]] ActionGraph build(GraphRole role,
                                   ParameterBlocks const& blocks,
                                   std::vector<StageLayout> const& stages,
                                   ScheduleShape const& shape,
-                                  HostRings const& rings,
-                                  Buffering buffering,
-                                  std::size_t ranks) const {
+                                  StagePlan const& plan,
+                                  PlanOptions const& options) const {
+    HostRings const rings(
+        plan.train, options.micro_batches_per_round, options.rounds, plan.resident);
     auto const tasks = schedule_.tasks(shape);
     auto graph = build_streamed_graph(
         {blocks,
@@ -149,12 +169,13 @@ class Planner {
          tasks,
          advance_of(schedule_, shape),
          rings,
-         buffering,
+         plan.memory.buffering,
          [&](std::span<Bytes const> tensors, std::size_t windows) {
            return transfers_.chunks(tensors, windows);
          },
          [&](BlockEvent event) { return events_before(protocol_, event, blocks.blocks.size()); },
-         ranks});
+         options.ranks,
+         plan.resident});
     set_role(graph, role, protocol_);
     return graph;
   }

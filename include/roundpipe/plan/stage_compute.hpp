@@ -36,8 +36,12 @@ class StageCompute {
 
   void add_backward(SlotId id, std::size_t m, Pass const& pass);
 
-  /// Whether \p pass makes a part of what its micro-batch hands on: a boundary or the loss.
-  [[nodiscard]] static bool writes_entry(StageLayout const& stage, Pass const& pass);
+  /// Whether \p pass of slot \p id makes a part of what micro-batch \p m hands to the host: a
+  /// boundary or the loss.
+  [[nodiscard]] bool writes_entry(SlotId id, std::size_t m, Pass const& pass) const;
+
+  /// Makes \p action, which computes \p pass, use the boundaries that it reads and writes.
+  void use_boundaries(Action& action, Pass const& pass);
 
   /// Makes \p action write what its micro-batch hands on.
   void write_entry(Action& action);

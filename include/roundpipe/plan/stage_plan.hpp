@@ -8,6 +8,7 @@
 #include <roundpipe/concepts/partition_policy.hpp>
 #include <roundpipe/config.hpp>
 #include <roundpipe/memory/memory_plan.hpp>
+#include <roundpipe/memory/resident_boundaries.hpp>
 #include <roundpipe/memory/stage_layout.hpp>
 #include <roundpipe/model/model_description.hpp>
 #include <roundpipe/model/parameter_blocks.hpp>
@@ -23,6 +24,7 @@ struct StagePlan {
   std::vector<StageLayout> train;     ///< Forward stages, then backward stages.
   std::vector<StageLayout> evaluate;  ///< Forward stages, then the fused one without backward.
   DeviceMemoryPlan memory;
+  ResidentBoundaries resident;
 };
 
 /// Lays out the stages of \p partition, and plans the memory of a device that runs any of them.

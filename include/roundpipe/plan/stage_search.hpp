@@ -18,10 +18,14 @@
 #include <roundpipe/plan/working_set_choice.hpp>
 
 #include <cstddef>
+#include <functional>
 #include <optional>
 #include <utility>
 
 namespace roundpipe::detail {
+
+/// Lets boundaries of a plan stay on the devices where that pays, see \ref keep_resident.
+using ResidencyFunction = std::function<FoundPlan(FoundPlan)>;
 
 /// One search, see \ref Planner::plan_stages.
 class StageSearch {
@@ -33,13 +37,15 @@ class StageSearch {
               ParameterBlocks const& blocks,
               CostModel const& costs,
               PlanOptions const& options,
-              PlanForecast const& forecast)
+              PlanForecast const& forecast,
+              ResidencyFunction keep_resident)
       : finder_(finder),
         model_(model),
         blocks_(blocks),
         costs_(costs),
         options_(options),
-        forecast_(forecast) {}
+        forecast_(forecast),
+        keep_resident_(std::move(keep_resident)) {}
 
   /// \throws Error (over_budget) when nothing fits.
   [[nodiscard]] StagePlan run() const;
@@ -130,6 +136,7 @@ class StageSearch {
   CostModel const& costs_;
   PlanOptions const& options_;
   PlanForecast const& forecast_;
+  ResidencyFunction keep_resident_;
 };
 
 }  // namespace roundpipe::detail

@@ -108,6 +108,12 @@ struct PipelineOptions {
   /// that saves have the time of both to go to the host and back. None: where that is faster by
   /// \ref forecast; without a forecast, no. The weights are the same bits in any case.
   std::optional<bool> overlaps_rounds = std::nullopt;
+  /// Whether boundaries between stages, checkpoints, and gradients of boundaries stay on the device
+  /// that makes them, where all stages that read them run there: as many as the plan leaves room
+  /// for. Nothing of them is copied, and the host holds nothing of them. None: unless an iteration
+  /// takes longer by \ref forecast; without a forecast, no. The weights are the same bits in any
+  /// case.
+  std::optional<bool> resident_boundaries = std::nullopt;
   /// Threads that update parameters. 0: one for each usable core that no issuing thread needs.
   std::size_t optimizer_threads = 0;
   /// Lets the first value stop the pipeline that is NaN or infinite: of a layer's outputs, results,

@@ -124,7 +124,7 @@ template <DeviceList D, class Planner>
       .update_scratch = WholeUpdates(blocks, options.state_type, optimizer).bytes(),
       .finite_check = options.devices * finite_check_bytes(finite_passes_of(options))};
   auto const plan_host = [&](StagePlan const& plan) {
-    return plan_host_memory(description, blocks, shaped.batch, plan.train, needs);
+    return plan_host_memory(description, blocks, shaped.batch, plan.train, needs, plan.resident);
   };
   auto const host_bytes = [&](StagePlan const& plan) {
     return total_bytes(plan_host(plan).ledger, LedgerLine::Space::host);

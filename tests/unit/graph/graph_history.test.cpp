@@ -204,4 +204,17 @@ TEST_CASE("when the last slot has too few micro-batches, the wait covers the slo
   CHECK(waits(history, chunk_graph(3), {0, 1, 1}) == std::vector<Past>{{1, 5}});
 }
 
+TEST_CASE("the last micro-batches are told by their numbers, where some have no copies") {
+  GraphHistory<int> history;
+  history.remember(copies_graph(3), {0, 1, 1}, 1);
+  auto some = copies_graph(4);  // of micro-batches 1 and 3
+  some.actions.erase(some.actions.begin() + 4, some.actions.begin() + 6);
+  some.actions.erase(some.actions.begin(), some.actions.begin() + 2);
+  history.remember(some, {0, 1, 1}, 2);
+  CHECK(waits(history, chunk_graph(0), {0, 1, 1}) == std::vector<Past>{{2, 3}});
+  CHECK(waits(history, chunk_graph(1), {0, 1, 1}) == std::vector<Past>{{2, 1}});
+  CHECK(waits(history, chunk_graph(2), {0, 1, 1}) == std::vector<Past>{{2, 1}});
+  CHECK(waits(history, chunk_graph(3), {0, 1, 1}) == std::vector<Past>{{1, 5}});
+}
+
 }  // namespace graph_history_test

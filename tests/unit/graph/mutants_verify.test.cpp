@@ -168,6 +168,14 @@ TEST_CASE("every mutant that can change a result or a queue is caught by the rul
       overlapping.plan.overlaps_rounds = true;
       overlapping.plan.save_levels = {{}, {1, 2}, {2, 2}};
       check(overlapping, round_robin, priority);
+      auto some_resident = sized(1, 3, 1, {.dense = 2});
+      some_resident.plan.resident_boundaries = false;
+      some_resident.plan.device_memory =
+          plan_training(some_resident, round_robin, priority, protocol, layers)
+              .stages.memory.bytes +
+          1_KiB;
+      some_resident.plan.resident_boundaries = true;
+      check(some_resident, round_robin, priority);
       auto ranks = sized(2, 1, 2, {.dense = 1, .tied = true});
       ranks.plan.ranks = 3;
       check(ranks, round_robin, priority);

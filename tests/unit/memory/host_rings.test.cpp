@@ -8,6 +8,7 @@
 #include <roundpipe/core/error.hpp>
 #include <roundpipe/core/id.hpp>
 #include <roundpipe/graph/action_graph.hpp>
+#include <roundpipe/memory/resident_boundaries.hpp>
 #include <roundpipe/memory/stage_layout.hpp>
 #include <roundpipe/model/kept_saves.hpp>
 #include <roundpipe/model/model_description.hpp>
@@ -127,6 +128,28 @@ TEST_CASE("the gradients of all boundaries of a micro-batch share four entries")
   CHECK(HostRings(unequal, 1, 1).bytes(kind) == 4 * 1024);
   unequal.erase(unequal.begin());
   CHECK(HostRings(unequal, 1, 1).bytes(kind) == 2 * 512);
+}
+
+TEST_CASE("the host has no ring for what stays on a device") {
+  for (auto const& set : {WorkingSet{}, everything(false)}) {
+    Planned const plan(set);
+    ResidentBoundaries const resident{{BufferKind::checkpoint, 3, 1},
+                                      {BufferKind::boundary_gradient, 5, 0}};
+    HostRings const rings(plan.stages, micro_batches, rounds, resident);
+    auto const boundary = align_up(plan.model.layers[3].boundary.bytes());
+    CHECK(plan.rings.bytes(BufferKind::checkpoint) - rings.bytes(BufferKind::checkpoint) ==
+          rings.entries(BufferKind::checkpoint) * boundary);
+    CHECK(refused([&] { (void)ring_of(rings, BufferKind::checkpoint, 3, 1, 2); }));
+    CHECK(refused([&] { (void)ring_of(rings, BufferKind::boundary_gradient, 5, 0, 2); }));
+    CHECK(ring_of(rings, BufferKind::boundary_gradient, 5, 1, 2) == 1);
+    CHECK(ring_of(rings, BufferKind::boundary_gradient, 3, 0, 2) == 0);
+    auto all = resident;
+    for (std::size_t layer = 1; layer < 8; layer += 2) {
+      all.insert({BufferKind::boundary_gradient, layer, 0});
+    }
+    CHECK(HostRings(plan.stages, micro_batches, rounds, all).bytes(BufferKind::boundary_gradient) ==
+          4 * boundary);  // of micro-batch 1
+  }
 }
 
 TEST_CASE("no ring holds two things at once, and the host holds no more than what is alive") {

@@ -20,6 +20,7 @@
 #include <doctest/doctest.h>
 
 #include <cstddef>
+#include <span>
 #include <vector>
 
 namespace live_bytes_test {
@@ -113,7 +114,11 @@ LiveClasses planned_of(DeviceMemoryPlan const& memory) {
     planned[i] = memory.rings[i].entry_bytes * memory.rings[i].count +
                  memory.forward_rings[i].entry_bytes * memory.forward_rings[i].count;
   }
-  planned.back() = memory.scratch_bytes;
+  planned[device_ring_count] = memory.scratch_bytes;
+  for (auto const kind : ResidentLayout::kinds) {
+    auto const& room = memory.resident.of(kind);
+    planned.back() += room.entry_bytes * room.count;
+  }
   return planned;
 }
 
@@ -198,6 +203,23 @@ TEST_CASE("a timeline of another graph is refused") {
   CHECK(error_of([&] { (void)slot.live(); }).code() == Errc::invalid_argument);
 }
 
+std::vector<Slot> slots_of(std::span<StageLayout const> stages, PlanOptions const& options) {
+  ScheduleShape shape{.devices = options.devices,
+                      .micro_batches_per_round = options.micro_batches_per_round,
+                      .rounds = options.rounds,
+                      .overlaps_rounds = stages.front().working_set.overlaps_rounds()};
+  for (auto const& stage : stages) {
+    ++(stage.kind == StageKind::forward || stage.kind == StageKind::evaluate
+           ? shape.forward_stages
+           : shape.backward_stages);
+  }
+  if (shape.backward_stages == 0) {
+    shape.rounds = 1;
+    shape.overlaps_rounds = false;
+  }
+  return order_slots(shape, RoundRobinSchedule{}.tasks(shape));
+}
+
 /// Checks plans of \p model, which has six layers.
 void check_live_bytes(ModelDescription const& model) {
   auto const blocks = form_blocks(model, true);
@@ -213,18 +235,33 @@ void check_live_bytes(ModelDescription const& model) {
     Partition const& partition;
     WorkingSet set;
     std::size_t rounds;
+    bool resident = false;
   };
-  for (auto const& [partition, set, rounds] : {Case{one_stage, {}, 2},
-                                               Case{five_stages, {}, 1},
-                                               Case{five_stages, spread, 2},
-                                               Case{five_stages, overlapping, 3}}) {
+  for (auto const& [partition, set, rounds, resident] : {Case{one_stage, {}, 2},
+                                                         Case{five_stages, {}, 1},
+                                                         Case{five_stages, {}, 2, true},
+                                                         Case{five_stages, spread, 2},
+                                                         Case{five_stages, spread, 2, true},
+                                                         Case{five_stages, overlapping, 3},
+                                                         Case{five_stages, overlapping, 3, true}}) {
     for (std::size_t devices = 1; devices < 3; ++devices) {
       for (auto const buffering : {Buffering{1, 1, 1, 1}, Buffering{2, 1, 2, 3}}) {
-        auto const stages = lay_out_stages(model, blocks, partition, buffering, set);
-        auto const call = planner.streamed_graph(
-            blocks,
-            stages,
-            {.devices = devices, .micro_batches_per_round = micro_batches, .rounds = rounds});
+        PlanOptions const plan_options{.devices = devices,
+                                       .micro_batches_per_round = micro_batches,
+                                       .rounds = rounds,
+                                       .device_memory = 1_GiB,
+                                       .resident_boundaries = resident};
+        auto stages = lay_out_stages(model, blocks, partition, buffering, set);
+        if (resident) {
+          stages = detail::keep_resident({stages},
+                                         slots_of(stages.train, plan_options),
+                                         slots_of(stages.evaluate, plan_options),
+                                         plan_options,
+                                         {})
+                       .plan;
+          REQUIRE((!stages.resident.empty() || devices == 2));
+        }
+        auto const call = planner.streamed_graph(blocks, stages, plan_options);
         SimulationOptions options;
         options.compute.layers.assign(model.size(), LayerCost{1, 2});
         options.link.upload_bytes_per_second = 1e3;  // slow: copies are under way for long
@@ -238,6 +275,7 @@ void check_live_bytes(ModelDescription const& model) {
           CAPTURE(rounds);
           CAPTURE(buffering.parameters);
           CHECK(live.total() > stages.memory.bytes / 2);
+          CHECK((live.most.back() > 0) == !stages.resident.empty());
           for (std::size_t i = 0; i < planned.size(); ++i) {
             CAPTURE(i);
             CHECK(live.at_fullest[i] <= live.most[i]);

@@ -70,20 +70,20 @@ TEST_CASE("what a later round has overwritten on the host cannot be read") {
       std::vector<Buffer> written;
       for (std::size_t const boundary : {0, 2}) {
         auto write = of_round(round);
-        written.push_back(call.write_host(write, BufferKind::checkpoint, boundary));
+        written.push_back(call.write_kept(write, BufferKind::checkpoint, boundary));
         if (layers && boundary == 0) {
-          call.write_host(write, BufferKind::checkpoint, 1);
+          call.write_kept(write, BufferKind::checkpoint, 1);
         }
         call.graph.add(std::move(write));
       }
       for (std::size_t const boundary : {0, 2}) {
         auto read = of_round(round);
-        CHECK(call.read_host(read, BufferKind::checkpoint, boundary) == written[boundary / 2]);
+        CHECK(call.read_kept(read, BufferKind::checkpoint, boundary) == written[boundary / 2]);
         CHECK(read.reads == std::vector{written[boundary / 2]});
         if (round >= entries) {
           auto late = of_round(round - entries);
           CHECK(error_of([&] {
-                  (void)call.read_host(late, BufferKind::checkpoint, boundary);
+                  (void)call.read_kept(late, BufferKind::checkpoint, boundary);
                 }).code() == Errc::unsupported);
         }
       }

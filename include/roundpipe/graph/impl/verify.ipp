@@ -147,11 +147,19 @@ class Verifier {
   }
 
   void check_pair(User const& first, User const& second, bool reused) {
+    auto const kind = first.access.location.ring.kind;
+    if (first.action == second.action && reused && is_ring(kind)) {
+      add({Rule::buffer_reuse,
+           first.action,
+           first.action,
+           std::string(name_of(Rule::buffer_reuse)) + ": " + to_string(actions_[first.action]) +
+               " overwrites an entry that it reads"});
+      return;
+    }
     if (first.action == second.action || order_.same_lane(first.action, second.action) ||
         order_.holds(first.action, second.action)) {
       return;
     }
-    auto const kind = first.access.location.ring.kind;
     report(rule_of(kind, first, second, reused), first.action, second.action, "may come after");
   }
 

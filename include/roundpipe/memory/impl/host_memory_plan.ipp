@@ -10,6 +10,7 @@
 #include <roundpipe/memory/host_rings.hpp>
 #include <roundpipe/memory/landing_rings.hpp>
 #include <roundpipe/memory/memory_plan.hpp>
+#include <roundpipe/memory/resident_boundaries.hpp>
 #include <roundpipe/memory/stage_layout.hpp>
 #include <roundpipe/model/batch_layout.hpp>
 #include <roundpipe/model/model_description.hpp>
@@ -36,9 +37,10 @@ ROUNDPIPE_INLINE HostMemoryPlan plan_host_memory(ModelDescription const& model,
                                                  ParameterBlocks const& blocks,
                                                  BatchLayout const& batch,
                                                  std::span<StageLayout const> stages,
-                                                 HostNeeds const& needs) {
+                                                 HostNeeds const& needs,
+                                                 ResidentBoundaries const& resident) {
   HostMemoryPlan plan;
-  plan.rings = HostRings(stages, needs.micro_batches_per_round, needs.rounds);
+  plan.rings = HostRings(stages, needs.micro_batches_per_round, needs.rounds, resident);
   plan.landings = LandingRings(blocks, stages, needs.devices, needs.rounds);
   plan.working_set = stages.front().working_set;
   Bytes masters = 0;

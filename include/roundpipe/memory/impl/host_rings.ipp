@@ -8,6 +8,7 @@
 #include <roundpipe/core/id.hpp>
 #include <roundpipe/graph/action_graph.hpp>
 #include <roundpipe/memory/host_rings.hpp>
+#include <roundpipe/memory/resident_boundaries.hpp>
 #include <roundpipe/memory/stage_layout.hpp>
 #include <roundpipe/model/stage_passes.hpp>
 #include <roundpipe/model/working_set.hpp>
@@ -24,7 +25,8 @@ namespace roundpipe {
 
 ROUNDPIPE_INLINE HostRings::HostRings(std::span<StageLayout const> stages,
                                       std::size_t micro_batches_per_round,
-                                      std::size_t rounds)
+                                      std::size_t rounds,
+                                      ResidentBoundaries const& resident)
     : micro_batches_(micro_batches_per_round) {
   for (auto const kind : kinds) {
     pools_[kind];
@@ -42,7 +44,7 @@ ROUNDPIPE_INLINE HostRings::HostRings(std::span<StageLayout const> stages,
                 shape.backward_stages++);
     if (auto const& gradient = stage.layers.front().input_gradient;
         gradient.area == Area::activations_out) {
-      take_turns(stage.range.first - 1, gradient.bytes);
+      take_turns(stage.range.first - 1, gradient.bytes, resident);
     }
   }
   std::vector<std::vector<Handed>> checkpoints(shape.forward_stages);
@@ -53,12 +55,14 @@ ROUNDPIPE_INLINE HostRings::HostRings(std::span<StageLayout const> stages,
     shape.overlaps_rounds = set.overlaps_rounds();
     for (auto const& kept : stage.kept) {
       if (set.checkpoints() == Checkpoints::stages) {
-        keep_apart(kept.boundary, kept.place.bytes);
+        keep_apart(kept.boundary, kept.place.bytes, resident);
         continue;
       }
       for (std::size_t m = 0; m < micro_batches_per_round; ++m) {
-        checkpoints[i].push_back(
-            {maker(kept.boundary, m), kept.place.bytes, readers.at(kept.boundary + 1), {}});
+        if (!resident.contains({BufferKind::checkpoint, kept.boundary, m})) {
+          checkpoints[i].push_back(
+              {maker(kept.boundary, m), kept.place.bytes, readers.at(kept.boundary + 1), {}});
+        }
       }
     }
     for (auto layer = stage.range.first; layer < stage.range.end(); ++layer) {
@@ -122,16 +126,22 @@ ROUNDPIPE_INLINE void HostRings::give(RoundRings& round, std::size_t maker, std:
   round.makers[ring] = maker;
 }
 
-ROUNDPIPE_INLINE void HostRings::keep_apart(std::size_t layer, Bytes bytes) {
+ROUNDPIPE_INLINE void HostRings::keep_apart(std::size_t layer,
+                                            Bytes bytes,
+                                            ResidentBoundaries const& resident) {
   auto& pool = pools_.at(BufferKind::checkpoint);
   pool.rounds.resize(1);
   for (std::size_t m = 0; m < micro_batches_; ++m) {
-    give(pool.rounds.front(), maker(layer, m), pool.bytes.size());
-    pool.bytes.push_back(bytes);
+    if (!resident.contains({BufferKind::checkpoint, layer, m})) {
+      give(pool.rounds.front(), maker(layer, m), pool.bytes.size());
+      pool.bytes.push_back(bytes);
+    }
   }
 }
 
-ROUNDPIPE_INLINE void HostRings::take_turns(std::size_t layer, Bytes bytes) {
+ROUNDPIPE_INLINE void HostRings::take_turns(std::size_t layer,
+                                            Bytes bytes,
+                                            ResidentBoundaries const& resident) {
   auto& pool = pools_.at(BufferKind::boundary_gradient);
   pool.rounds.resize(1);
   pool.entries = pool.bytes.empty() ? 2 : 4;
@@ -139,8 +149,10 @@ ROUNDPIPE_INLINE void HostRings::take_turns(std::size_t layer, Bytes bytes) {
   auto& rings = pool.rounds.front().rings;
   rings.resize(std::max(rings.size(), maker(layer + 1, 0)), none);
   for (std::size_t m = 0; m < micro_batches_; ++m) {
-    rings[maker(layer, m)] = m;
-    pool.bytes[m] = std::max(pool.bytes[m], bytes);
+    if (!resident.contains({BufferKind::boundary_gradient, layer, m})) {
+      rings[maker(layer, m)] = m;
+      pool.bytes[m] = std::max(pool.bytes[m], bytes);
+    }
   }
 }
 

@@ -50,6 +50,9 @@ class HeldOfDevice {
     }
   }
   void hold(Place const& place, Lifetime const& time) { hold(place.area, time, place.bytes); }
+  void hold_resident(Lifetime const& time, Bytes bytes) {
+    hold(device_ring_count + 1, time, bytes);
+  }
 
   [[nodiscard]] LiveBytes peak() {
     LiveBytes live;
@@ -67,7 +70,7 @@ class HeldOfDevice {
     all_.hold(time, bytes);
   }
 
-  std::array<HeldBytes, device_ring_count + 1> by_class_;
+  std::array<HeldBytes, std::tuple_size_v<LiveClasses>> by_class_;
   HeldBytes all_;
 };
 
@@ -143,11 +146,15 @@ class SlotLife {
     auto const& place = stage_.layers[i];
     auto const& times = micro_batch.layers[i];
     auto const is_last = i + 1 == stage_.range.count;
-    if (place.input.area == Area::activations_in) {  // else it is the output of the layer before
+    auto const stays = [&](BufferKind kind, bool writes) {  // held elsewhere
+      return times.resident.contains({kind, writes});
+    };
+    if (place.input.area == Area::activations_in &&  // else it is the output of the layer before
+        !stays(BufferKind::checkpoint, false)) {
       held_.hold(place.input, {micro_batch.input_up, times.passes()});
     }
     held_.hold(place.side_inputs, {micro_batch.input_up, times.passes()});
-    if (times.hands_on_output) {
+    if (times.hands_on_output && !stays(BufferKind::checkpoint, true)) {
       Lifetime life = times.forward;
       if (!is_last) {
         life.add(micro_batch.layers[i + 1].passes());
@@ -159,14 +166,16 @@ class SlotLife {
       hold_carried(micro_batch, i);
     }
     if (is_last) {
-      held_.hold(place.output_gradient, {micro_batch.gradient_up, times.backward});
+      if (!stays(BufferKind::boundary_gradient, false)) {
+        held_.hold(place.output_gradient, {micro_batch.gradient_up, times.backward});
+      }
       held_.hold(stage_.loss, {times.passes(), micro_batch.down});
       held_.hold(stage_.results, {times.passes(), micro_batch.down});
     }
     if (i > 0) {
       held_.hold(place.input_gradient, {times.backward, micro_batch.layers[i - 1].backward});
       hold_carried_gradients(micro_batch, i);
-    } else {
+    } else if (!stays(BufferKind::boundary_gradient, true)) {
       held_.hold(place.input_gradient, {times.backward, micro_batch.down});
     }
   }
@@ -226,6 +235,12 @@ ROUNDPIPE_INLINE std::vector<LiveBytes> live_bytes(Timeline const& timeline,
                                                    ModelDescription const& model,
                                                    ParameterBlocks const& blocks,
                                                    std::span<StageLayout const> stages) {
+  struct Resident {
+    detail::Lifetime life;
+    std::size_t device = 0;
+    Bytes bytes = 0;
+  };
+  std::map<std::pair<std::size_t, Buffer>, Resident> resident;        // by graph
   std::map<std::pair<std::size_t, SlotId>, detail::SlotTimes> slots;  // by graph and slot
   for (auto const& entry : timeline) {
     if (!entry.lane.device.valid()) {
@@ -236,13 +251,32 @@ ROUNDPIPE_INLINE std::vector<LiveBytes> live_bytes(Timeline const& timeline,
                 entry.stage.index() < stages.size(),
             Errc::invalid_argument,
             "the timeline has calls of another graph");
-    slots[{entry.graph, entry.slot}].add(
-        entry, actions[entry.id.index()], stages[entry.stage.index()]);
+    auto const& action = actions[entry.id.index()];
+    auto const& stage = stages[entry.stage.index()];
+    slots[{entry.graph, entry.slot}].add(entry, action, stage);
+    for (auto const* list : {&action.reads, &action.writes}) {
+      for (auto const& buffer : *list) {
+        if (!is_resident(buffer)) {
+          continue;
+        }
+        auto& held = resident[{entry.graph, buffer}];
+        held.life.add(detail::Lifetime(entry));
+        held.device = entry.lane.device.index();
+        if (list == &action.writes) {
+          auto const& places = stage.layers[action.layer.index() - stage.range.first];
+          held.bytes = buffer.ring.kind == BufferKind::checkpoint ? places.output.bytes
+                                                                  : places.input_gradient.bytes;
+        }
+      }
+    }
   }
   std::vector<detail::HeldOfDevice> held(timeline.devices);
   for (auto const& [id, times] : slots) {
     auto const& stage = stages[times.stage.index()];
     detail::SlotLife(held[times.device.index()], times, stage, model, blocks).hold_all();
+  }
+  for (auto const& [buffer, each] : resident) {
+    held[each.device].hold_resident(each.life, each.bytes);
   }
   std::vector<LiveBytes> result;
   for (auto& device : held) {

@@ -43,6 +43,15 @@ ROUNDPIPE_INLINE std::vector<LedgerLine> DeviceMemoryPlan::ledger() const {
   add(" of forward stages", forward_rings);
   lines.push_back(
       {LedgerLine::Space::device, "saved activations, inner boundaries, workspace", scratch_bytes});
+  for (auto const kind : ResidentLayout::kinds) {
+    if (auto const& room = resident.of(kind); room.count > 0) {
+      auto const* const name =
+          kind == BufferKind::checkpoint ? "resident checkpoints" : "resident boundary gradients";
+      lines.push_back({LedgerLine::Space::device,
+                       std::string(name) + " x" + std::to_string(room.count),
+                       room.entry_bytes * room.count});
+    }
+  }
   return lines;
 }
 

@@ -35,11 +35,14 @@ ROUNDPIPE_INLINE void ActivationCopies::add_down(SlotId id, std::size_t m) {
   action.reads.push_back(work.entries_out[m].value());
   wait_for(action, work.last_compute[m]);
   for (auto const& kept : stage.kept) {
-    call_.write_host(action, BufferKind::checkpoint, kept.boundary);
-    action.bytes += align_up(kept.place.bytes);
+    if (!call_.is_resident(action, BufferKind::checkpoint, kept.boundary)) {
+      call_.write_kept(action, BufferKind::checkpoint, kept.boundary);
+      action.bytes += align_up(kept.place.bytes);
+    }
   }
-  if (stage.layers.front().input_gradient.area == Area::activations_out) {
-    call_.write_host(action, BufferKind::boundary_gradient, stage.range.first - 1);
+  if (stage.layers.front().input_gradient.area == Area::activations_out &&
+      !call_.is_resident(action, BufferKind::boundary_gradient, stage.range.first - 1)) {
+    call_.write_kept(action, BufferKind::boundary_gradient, stage.range.first - 1);
     action.bytes += align_up(stage.layers.front().input_gradient.bytes);
   }
   if (stage.has_loss()) {
@@ -68,9 +71,11 @@ ROUNDPIPE_INLINE void ActivationCopies::add_input(SlotId id, std::size_t m) {
   }
   for (std::size_t i = 0; i < stage.range.count; ++i) {
     auto const& input = stage.layers[i].input;
-    if (input.area == Area::activations_in && input.bytes > 0) {
+    auto const boundary = stage.range.first + i - 1;
+    if (input.area == Area::activations_in && input.bytes > 0 &&
+        !call_.is_resident(action, BufferKind::checkpoint, boundary)) {
       action.bytes += input.bytes;
-      read_boundary(action, BufferKind::checkpoint, stage.range.first + i - 1);
+      read_boundary(action, BufferKind::checkpoint, boundary);
     }
   }
   if (action.bytes > 0) {
@@ -81,10 +86,12 @@ ROUNDPIPE_INLINE void ActivationCopies::add_input(SlotId id, std::size_t m) {
 ROUNDPIPE_INLINE void ActivationCopies::add_gradient(SlotId id, std::size_t m) {
   auto const& stage = call_.stage_of(id);
   auto const& gradient = stage.layers.back().output_gradient;
-  if (gradient.area == Area::activations_in && gradient.bytes > 0) {
-    auto action = make_up(id, ActionKind::upload_gradient, m);
+  auto const boundary = stage.range.end() - 1;
+  auto action = make_up(id, ActionKind::upload_gradient, m);
+  if (gradient.area == Area::activations_in && gradient.bytes > 0 &&
+      !call_.is_resident(action, BufferKind::boundary_gradient, boundary)) {
     action.bytes = gradient.bytes;
-    read_boundary(action, BufferKind::boundary_gradient, stage.range.end() - 1);
+    read_boundary(action, BufferKind::boundary_gradient, boundary);
     call_.work_of(id).gradient_up[m] = add_to_entry(std::move(action));
   }
 }
@@ -105,7 +112,7 @@ ROUNDPIPE_INLINE ActionId ActivationCopies::add_to_entry(Action action) {
 ROUNDPIPE_INLINE void ActivationCopies::read_boundary(Action& action,
                                                       BufferKind kind,
                                                       std::size_t boundary) const {
-  wait_for(action, producers_.at(call_.read_host(action, kind, boundary)));
+  wait_for(action, producers_.at(call_.read_kept(action, kind, boundary)));
 }
 
 }  // namespace detail

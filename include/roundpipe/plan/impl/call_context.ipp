@@ -17,6 +17,7 @@
 #include <optional>
 #include <span>
 #include <string>
+#include <utility>
 #include <vector>
 
 namespace roundpipe {
@@ -70,15 +71,27 @@ ROUNDPIPE_INLINE Action CallContext::make_chunk(SlotId id,
   return action;
 }
 
-ROUNDPIPE_INLINE Buffer CallContext::write_host(Action& action,
+ROUNDPIPE_INLINE CallContext::KeptRing CallContext::kept_ring(Action const& action,
+                                                              BufferKind kind,
+                                                              std::size_t layer) const {
+  auto const index = resident.ring({kind, layer, action.micro_batch.index()}, action.round);
+  if (index) {
+    return {{kind, action.lane.device, *index}, 1};
+  }
+  return {input.rings.ring(kind, layer, action.micro_batch, action.round),
+          input.rings.entries(kind)};
+}
+
+ROUNDPIPE_INLINE Buffer CallContext::write_kept(Action& action,
                                                 BufferKind kind,
                                                 std::size_t layer) {
-  auto const ring = input.rings.ring(kind, layer, action.micro_batch, action.round);
-  auto const buffer = graph.acquire(ring, input.rings.entries(kind), action);
+  auto const [ring, entries] = kept_ring(action, kind, layer);
+  auto const buffer = graph.acquire(ring, entries, action);
   auto& written = written_[ring];
   auto const before = std::find_if(
       written.rbegin(), written.rend(), [&](Written const& each) { return each.layer == layer; });
-  if (before != written.rend() && before->round >= action.round) {
+  if (before != written.rend() && std::pair(before->round, before->micro_batch) >=
+                                      std::pair(action.round, action.micro_batch)) {
     throw broken_rule("Schedule::tasks",
                       4,
                       "stage " + std::to_string(action.stage.value()) + " runs round " +
@@ -86,24 +99,25 @@ ROUNDPIPE_INLINE Buffer CallContext::write_host(Action& action,
                           std::to_string(before->round.value()),
                       Errc::unsupported);
   }
-  written.push_back({layer, action.round});
+  written.push_back({layer, action.round, action.micro_batch});
   action.writes.push_back(buffer);
   return buffer;
 }
 
-ROUNDPIPE_INLINE Buffer CallContext::read_host(Action& action,
+ROUNDPIPE_INLINE Buffer CallContext::read_kept(Action& action,
                                                BufferKind kind,
                                                std::size_t layer) const {
-  auto const ring = input.rings.ring(kind, layer, action.micro_batch, action.round);
+  auto const [ring, entries] = kept_ring(action, kind, layer);
   auto const& written = written_.at(ring);
-  auto const found = std::find(written.begin(), written.end(), Written{layer, action.round});
+  auto const found =
+      std::find(written.begin(), written.end(), Written{layer, action.round, action.micro_batch});
   Buffer const buffer{ring, static_cast<std::size_t>(found - written.begin())};
-  auto const overwritten_by = buffer.sequence + input.rings.entries(kind);
+  auto const overwritten_by = buffer.sequence + entries;
   if (overwritten_by < written.size()) {
     throw broken_rule("Schedule::tasks",
                       4,
                       "stage " + std::to_string(action.stage.value()) + " reads what round " +
-                          std::to_string(action.round.value()) + " keeps on the host when round " +
+                          std::to_string(action.round.value()) + " keeps when round " +
                           std::to_string(written[overwritten_by].round.value()) +
                           " has overwritten it",
                       Errc::unsupported);
@@ -151,22 +165,26 @@ ROUNDPIPE_INLINE ActionId CallContext::compute_before(SlotId id,
   return id.valid() ? work[id.index()].last_compute[m - back] : ActionId::none();
 }
 
-ROUNDPIPE_INLINE ActionId CallContext::last_down(SlotId id, std::size_t w) const {
+ROUNDPIPE_INLINE ActionId CallContext::last_of(SlotId id,
+                                               std::size_t m,
+                                               std::span<CopiesOfSlot const> copies) const {
   ActionId last;
   while (id.valid() && !last.valid()) {
     auto const first = first_of_turn(id);
     for (auto const each : turn_of(first)) {
-      auto const& down = work[each.index()].activation_down;
-      auto m = w;
-      while (m > 0 && !down[m - 1].valid()) {
-        --m;
-      }
-      if (m > 0 && (!last.valid() || last < down[m - 1])) {
-        last = down[m - 1];
+      for (auto const of_slot : copies) {
+        auto const& ids = work[each.index()].*of_slot;
+        auto n = m;
+        while (n > 0 && !ids[n - 1].valid()) {
+          --n;
+        }
+        if (n > 0 && (!last.valid() || last < ids[n - 1])) {
+          last = ids[n - 1];
+        }
       }
     }
     id = slot(first).previous;
-    w = micro_batches_per_round();
+    m = micro_batches_per_round();
   }
   return last;
 }

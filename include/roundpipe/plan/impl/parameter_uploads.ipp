@@ -55,13 +55,11 @@ ROUNDPIPE_INLINE void ParameterUploads::add_own(SlotId id) {
     }
     return;
   }
-  auto const& work = call_.work_of(id);
   for (auto const& chunk : chunks_of(id)) {
     if (waits_for_own_activation(chunk)) {
       auto const window_slot = call_.first_of_turn(previous);
       ActionId const gates[] = {call_.compute_before_window(window_slot, chunk.window),
-                                work.activation_up.front(),
-                                work.gradient_up.front()};
+                                call_.last_up(id, 1)};
       add_chunk(id, chunk, gates, window_slot);
     }
   }
@@ -72,16 +70,15 @@ ROUNDPIPE_INLINE void ParameterUploads::add_window(SlotId id, std::size_t w) {
   if (!call_.has_parameter_windows() || !next.valid()) {
     return;
   }
-  std::vector<ActionId> gates{call_.compute_before_window(id, w)};
-  for (auto const slot : call_.turn_of(id)) {
-    auto const& work = call_.work_of(slot);
-    auto const up = uploaded_through(w) - 1;
-    gates.insert(gates.end(), {work.activation_up[up], work.gradient_up[up]});
-  }
+  ActionId const gates[] = {call_.compute_before_window(id, w),
+                            call_.last_up(id, uploaded_through(w))};
   for (auto const slot : call_.turn_of(next)) {
     for (auto const& chunk : chunks_of(slot)) {
       if (chunk.window == w && !waits_for_own_activation(chunk)) {
-        add_chunk(slot, chunk, chunk.gated ? std::span(gates) : std::span<ActionId>(), id);
+        add_chunk(slot,
+                  chunk,
+                  chunk.gated ? std::span<ActionId const>(gates) : std::span<ActionId const>(),
+                  id);
       }
     }
   }

@@ -5,6 +5,7 @@
 #include <roundpipe/core/id.hpp>
 #include <roundpipe/graph/action_graph.hpp>
 #include <roundpipe/graph/pass_actions.hpp>
+#include <roundpipe/memory/resident_boundaries.hpp>
 #include <roundpipe/memory/stage_layout.hpp>
 #include <roundpipe/model/stage_passes.hpp>
 #include <roundpipe/plan/call_context.hpp>
@@ -23,7 +24,7 @@ ROUNDPIPE_INLINE void StageCompute::add(SlotId id, std::size_t m, AfterPass cons
   auto const& stage = call_.stage_of(id);
   auto const passes = stage.passes(call_.slot(id).round, m);
   auto const last_writer = std::find_if(
-      passes.rbegin(), passes.rend(), [&](Pass const& pass) { return writes_entry(stage, pass); });
+      passes.rbegin(), passes.rend(), [&](Pass const& pass) { return writes_entry(id, m, pass); });
   for (auto pass = passes.begin(); pass != passes.end(); ++pass) {
     pass->runs_backward() ? add_backward(id, m, *pass) : add_forward(id, m, *pass);
     if (after) {
@@ -32,11 +33,13 @@ ROUNDPIPE_INLINE void StageCompute::add(SlotId id, std::size_t m, AfterPass cons
   }
 }
 
-ROUNDPIPE_INLINE bool StageCompute::writes_entry(StageLayout const& stage, Pass const& pass) {
-  auto const i = pass.layer - stage.range.first;
-  auto const& layer = stage.layers[i];
-  auto const& made = pass.runs_backward() ? layer.input_gradient : layer.output;
-  return (stage.has_loss() && i + 1 == stage.range.count) || made.area == Area::activations_out;
+ROUNDPIPE_INLINE bool StageCompute::writes_entry(SlotId id, std::size_t m, Pass const& pass) const {
+  auto const& stage = call_.stage_of(id);
+  auto const accesses = boundary_accesses(stage, pass);
+  return (stage.has_loss() && pass.layer + 1 == stage.range.end()) ||
+         std::any_of(accesses.begin(), accesses.end(), [&](BoundaryAccess const& access) {
+           return access.writes && !call_.input.resident.contains({access.kind, access.layer, m});
+         });
 }
 
 ROUNDPIPE_INLINE void StageCompute::add_forward(SlotId id, std::size_t m, Pass const& pass) {
@@ -97,11 +100,35 @@ ROUNDPIPE_INLINE void StageCompute::read_parameters(Action& action) {
   }
 }
 
-ROUNDPIPE_INLINE ActionId StageCompute::add_layer(Pass const& pass, Action action) {
+ROUNDPIPE_INLINE void StageCompute::use_boundaries(Action& action, Pass const& pass) {
   auto const& stage = call_.stage_of(action.slot);
+  auto const& work = call_.work_of(action.slot);
+  auto const m = action.micro_batch.index();
+  auto reads_in = stage.layers[pass.layer - stage.range.first].side_inputs.bytes > 0;
+  auto reads_out = false;
+  std::vector<BoundaryAccess> resident;
+  for (auto const& access : boundary_accesses(stage, pass)) {
+    if (call_.is_resident(action, access.kind, access.layer)) {
+      resident.push_back(access);
+    } else if (!access.writes) {
+      (access.place.area == Area::activations_in ? reads_in : reads_out) = true;
+    }
+  }
+  if (reads_in && work.entries_in[m]) {
+    action.reads.push_back(*work.entries_in[m]);
+  }
+  if (reads_out) {
+    action.reads.push_back(work.entries_out[m].value());
+  }
+  for (auto const& access : resident) {
+    access.writes ? call_.write_kept(action, access.kind, access.layer)
+                  : call_.read_kept(action, access.kind, access.layer);
+  }
+}
+
+ROUNDPIPE_INLINE ActionId StageCompute::add_layer(Pass const& pass, Action action) {
   auto& work = call_.work_of(action.slot);
   auto const m = action.micro_batch.index();
-  auto const& places = stage.layers[pass.layer - stage.range.first];
   action.layer = LayerId(pass.layer);
   action.save_level = pass.level;
   action.hands_on_output = pass.runs_backward() || pass.hands_on_output();
@@ -111,20 +138,11 @@ ROUNDPIPE_INLINE ActionId StageCompute::add_layer(Pass const& pass, Action actio
   if (!work.last_compute[m].valid()) {  // the first of the micro-batch
     wait_for(action, work.activation_up[m]);
   }
-  if (writes_entry(stage, pass)) {
+  if (writes_entry(action.slot, m, pass)) {
     write_entry(action);
   }
   read_parameters(action);
-  auto const reads_entry =
-      (places.input.area == Area::activations_in && places.input.bytes > 0) ||
-      places.side_inputs.bytes > 0 ||
-      (action.kind == ActionKind::backward && places.output_gradient.area == Area::activations_in);
-  if (reads_entry && work.entries_in[m]) {
-    action.reads.push_back(*work.entries_in[m]);
-  }
-  if (places.input.area == Area::activations_out) {
-    action.reads.push_back(work.entries_out[m].value());
-  }
+  use_boundaries(action, pass);
   saves_.use_entry(action, pass);
   auto const added = call_.graph.add(std::move(action));
   work.last_compute[m] = added;

@@ -55,9 +55,15 @@ ROUNDPIPE_INLINE StagePlan StageSearch::run() const {
         overlap_rounds(*best, eighths);
       }
     }
+    auto const shallow = *best;
     deepen_saves(*best);
+    auto deep = keep_resident_(*best);
+    if (best->plan.memory.buffering == shallow.plan.memory.buffering) {
+      return std::move(deep.plan);
+    }
+    return std::move(faster(std::move(deep), keep_resident_(shallow))->plan);  // it has more room
   }
-  return std::move(best->plan);
+  return keep_resident_(*std::move(best)).plan;
 }
 
 ROUNDPIPE_INLINE std::optional<FoundPlan> StageSearch::choose_buffering(

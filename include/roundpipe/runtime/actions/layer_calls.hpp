@@ -53,13 +53,16 @@ class LayerCalls {
   /// What forward and backward have in common.
   void prepare(DeviceAction const& here, PreparedLayer& layer) const;
 
-  /// Replaces \p list by the tensors of \p boundary, which lies at \p place, or by their gradients.
+  /// Replaces \p list by the tensors of \p boundary, or by their gradients: it is a resident one
+  /// among \p buffers, or lies at \p place.
   void list_boundary(DeviceAction const& here,
                      TensorTable const& boundary,
+                     std::vector<Buffer> const& buffers,
                      BoundaryPlace const& place,
                      std::vector<DeviceTensor>& list) const;
   void list_gradients(DeviceAction const& here,
                       TensorTable const& boundary,
+                      std::vector<Buffer> const& buffers,
                       BoundaryPlace const& place,
                       std::vector<DeviceTensor>& list) const;
 

@@ -30,6 +30,7 @@ ROUNDPIPE_INLINE PlanOptions plan_options(PipelineOptions const& options) {
           .save_levels = options.save_levels,
           .levels_of_rounds = options.levels_of_rounds,
           .overlaps_rounds = options.overlaps_rounds,
+          .resident_boundaries = options.resident_boundaries,
           .ranks = options.ranks};
 }
 

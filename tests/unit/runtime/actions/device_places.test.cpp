@@ -57,6 +57,30 @@ TEST_CASE("a ring goes on where it stood when the run began") {
   });
 }
 
+TEST_CASE("a resident boundary lies among those of its kind, where its ring's number says") {
+  PlannedCall const test;
+  auto memory = test.plan.stages.memory;
+  memory.add_resident(BufferKind::checkpoint, {0, 512, 3});
+  memory.add_resident(BufferKind::boundary_gradient, {0, 256, 2});
+  CHECK(memory.bytes == test.plan.stages.memory.bytes + 3 * 512 + 2 * 256);
+  AlignedMemory arena(memory.bytes);
+  DevicePlaces const places(memory, {arena.device_bytes()});
+  Action action;
+  action.reads = {{{BufferKind::checkpoint, DeviceId(1), 2}, 0},
+                  {{BufferKind::boundary_gradient, DeviceId(1), 1}, 5}};
+  action.writes = {{{BufferKind::checkpoint, DeviceId::none(), 1}, 0}};
+  DeviceAction const here{test.run, action, DeviceId(0)};
+  auto const end = arena.device_bytes().device_pointer() + memory.bytes;
+  auto const checkpoint = places.resident(here, action.reads, BufferKind::checkpoint);
+  CHECK(checkpoint.device_pointer() == end - 2 * 256 - 512);
+  CHECK(checkpoint.size() == 512);
+  auto const gradient = places.resident(here, action.reads, BufferKind::boundary_gradient);
+  CHECK(gradient.device_pointer() == end - 256);
+  CHECK(gradient.size() == 256);
+  CHECK(places.resident(here, action.writes, BufferKind::checkpoint).empty());  // on the host
+  CHECK(places.resident(here, action.writes, BufferKind::boundary_gradient).empty());
+}
+
 TEST_CASE("what has no place has no bytes") {
   PlannedCall test;
   test.for_each_device_action([&](DeviceAction const& here) {

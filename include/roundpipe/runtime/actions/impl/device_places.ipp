@@ -12,6 +12,7 @@
 #include <roundpipe/runtime/execute/run_state.hpp>
 
 #include <cstddef>
+#include <vector>
 
 namespace roundpipe {
 
@@ -34,6 +35,18 @@ ROUNDPIPE_INLINE DeviceBytes DevicePlaces::at(DeviceAction const& here, Place co
     return {};
   }
   return area(here, place.area).subspan(place.offset, place.bytes);
+}
+
+ROUNDPIPE_INLINE DeviceBytes DevicePlaces::resident(DeviceAction const& here,
+                                                    std::vector<Buffer> const& buffers,
+                                                    BufferKind kind) const {
+  for (auto const& [ring, sequence] : buffers) {
+    if (ring.kind == kind && ring.device.valid()) {
+      auto const& room = plan_.resident.of(kind);
+      return arena(here).subspan(room.offset + ring.index * room.entry_bytes, room.entry_bytes);
+    }
+  }
+  return {};
 }
 
 ROUNDPIPE_INLINE DeviceBytes DevicePlaces::area(DeviceAction const& here, Area area) const {

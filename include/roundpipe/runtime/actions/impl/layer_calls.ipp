@@ -31,7 +31,7 @@ ROUNDPIPE_INLINE void LayerCalls::prepare_forward(DeviceAction const& here,
   if (layer.call.saving) {
     prepare_saved(here, layer);
   }
-  list_boundary(here, facts.boundary, places.output, layer.tensors.outputs);
+  list_boundary(here, facts.boundary, here.action.writes, places.output, layer.tensors.outputs);
   layer.tensors.results.clear();
   if (facts.is_loss && here.stage().kind == StageKind::evaluate) {
     views(layer.tensors.results, facts.results, places_.at(here, here.stage().results));
@@ -46,10 +46,12 @@ ROUNDPIPE_INLINE void LayerCalls::prepare_backward(DeviceAction const& here,
   auto const& facts = here.facts(index);
   auto& tensors = layer.tensors;
   prepare_saved(here, layer);
-  list_gradients(here, facts.boundary, places.output_gradient, tensors.output_gradients);
+  list_gradients(
+      here, facts.boundary, here.action.reads, places.output_gradient, tensors.output_gradients);
   tensors.input_gradients.clear();
   if (index > 0) {
-    list_gradients(here, facts.input, places.input_gradient, tensors.input_gradients);
+    list_gradients(
+        here, facts.input, here.action.writes, places.input_gradient, tensors.input_gradients);
   }
   auto const gradients = places_.entry(here, BufferKind::gradients);
   tensors.parameter_gradients.clear();
@@ -74,8 +76,13 @@ ROUNDPIPE_INLINE void LayerCalls::prepare_backward(DeviceAction const& here,
 
 ROUNDPIPE_INLINE void LayerCalls::list_boundary(DeviceAction const& here,
                                                 TensorTable const& boundary,
+                                                std::vector<Buffer> const& buffers,
                                                 BoundaryPlace const& place,
                                                 std::vector<DeviceTensor>& list) const {
+  auto const resident = places_.resident(here, buffers, BufferKind::checkpoint);
+  if (!resident.empty()) {
+    return views(list, boundary, resident);
+  }
   auto const block = places_.at(here, place);
   if (place.apart.empty()) {
     return views(list, boundary, block);
@@ -86,8 +93,13 @@ ROUNDPIPE_INLINE void LayerCalls::list_boundary(DeviceAction const& here,
 
 ROUNDPIPE_INLINE void LayerCalls::list_gradients(DeviceAction const& here,
                                                  TensorTable const& boundary,
+                                                 std::vector<Buffer> const& buffers,
                                                  BoundaryPlace const& place,
                                                  std::vector<DeviceTensor>& list) const {
+  auto const resident = places_.resident(here, buffers, BufferKind::boundary_gradient);
+  if (!resident.empty()) {
+    return gradient_views(list, boundary, resident);
+  }
   auto const block = places_.at(here, place);
   if (place.apart.empty()) {
     return gradient_views(list, boundary, block);
@@ -146,7 +158,7 @@ ROUNDPIPE_INLINE void LayerCalls::prepare(DeviceAction const& here, PreparedLaye
                                               blocks_.block_of(place.use).master,
                                               place.tensor));
   }
-  list_boundary(here, facts.input, places.input, tensors.inputs);
+  list_boundary(here, facts.input, here.action.reads, places.input, tensors.inputs);
   views(tensors.side_inputs, facts.side_inputs, places_.at(here, places.side_inputs));
   tensors.workspace = places_.at(here, places.workspace);
   tensors.loss = {};
