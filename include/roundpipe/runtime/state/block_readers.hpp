@@ -30,9 +30,7 @@ class BlockReaders {
   [[nodiscard]] std::size_t blocks() const noexcept { return readers_.size(); }
 
   /// Whether anybody holds any block.
-  [[nodiscard]] bool is_held() const noexcept {
-    return held_.load(std::memory_order_acquire) > 0;
-  }
+  [[nodiscard]] bool is_held() const noexcept { return held_.load(std::memory_order_acquire) > 0; }
 
   /// Blocks until nobody holds \p block. Costs a load where nobody holds any.
   void wait(BlockId block) {
