@@ -9,25 +9,21 @@
 //   saving_trainer check DIGESTS FOLDER           loads every snapshot in FOLDER, goes on from each
 //                                                 for a few steps, and prints the newest step
 // Whoever goes on compares each digest with that of the uninterrupted training. The exit status is
-// 1 when one differs, 2 for any other error, and 3 when `train` has reached the last step.
+// 2 when one differs and for any other error, and 3 when `train` has reached the last step.
 
-#include <roundpipe/core/error.hpp>
-#include <roundpipe/io/atomic_file.hpp>
-#include <roundpipe/io/file.hpp>
 #include <roundpipe/snapshots/snapshot.hpp>
 #include <roundpipe/snapshots/snapshot_folders.hpp>
 #include <roundpipe/snapshots/snapshot_writer.hpp>
 #include <support/snapshot_training.hpp>
+#include <support/step_digests.hpp>
 
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <cstdio>
 #include <cstdlib>
-#include <cstring>
 #include <exception>
 #include <filesystem>
-#include <string>
 #include <string_view>
 #include <vector>
 
@@ -35,8 +31,6 @@ namespace {
 
 using namespace roundpipe;
 using namespace roundpipe::test;
-
-using Digests = std::vector<std::uint64_t>;  // by step, from 0
 
 auto fresh_trainer() {
   SmallTraining training;
@@ -46,43 +40,30 @@ auto fresh_trainer() {
 
 void write_reference(std::filesystem::path const& file, std::size_t steps) {
   auto trainer = fresh_trainer();
-  Digests digests{weights_digest(trainer)};
+  StepDigests digests{weights_digest(trainer)};
   auto const after = train_steps(trainer, 0, steps);
   digests.insert(digests.end(), after.begin(), after.end());
-  write_file(file,
-             {reinterpret_cast<char const*>(digests.data()), digests.size() * sizeof digests[0]});
-}
-
-Digests read_reference(std::filesystem::path const& file) {
-  auto const bytes = read_file(file, 1_GiB);
-  Digests digests(bytes.size() / sizeof(std::uint64_t));
-  std::memcpy(digests.data(), bytes.data(), digests.size() * sizeof digests[0]);
-  return digests;
-}
-
-void require_digest(Digests const& digests, std::uint64_t step, std::uint64_t digest) {
-  if (digests.at(step) != digest) {
-    std::printf("step %ju differs\n", static_cast<std::uintmax_t>(step));
-    std::exit(1);
-  }
+  write_digests(file, digests);
 }
 
 /// Trains one step, whose digest must be the uninterrupted training's.
 template <class Trainer>
-void train_step(Trainer& trainer, Digests const& digests, std::uint64_t step) {
+void train_step(Trainer& trainer, StepDigests const& digests, std::uint64_t step) {
   require_digest(digests, step + 1, train_steps(trainer, step, step + 1).back());
 }
 
 /// \returns the step of \p path.
 template <class Trainer>
-std::uint64_t restore(Trainer& trainer, Digests const& digests, std::filesystem::path const& path) {
+std::uint64_t restore(Trainer& trainer,
+                      StepDigests const& digests,
+                      std::filesystem::path const& path) {
   Snapshot const snapshot(path);
   trainer.restore(snapshot.state());
   require_digest(digests, snapshot.position().step, weights_digest(trainer));
   return snapshot.position().step;
 }
 
-int train(Digests const& digests, std::filesystem::path const& folder, char const* memory) {
+int train(StepDigests const& digests, std::filesystem::path const& folder, char const* memory) {
   auto trainer = fresh_trainer();
   std::uint64_t step = 0;
   if (auto const newest = newest_snapshot(folder)) {
@@ -103,7 +84,7 @@ int train(Digests const& digests, std::filesystem::path const& folder, char cons
   return 3;
 }
 
-int check(Digests const& digests, std::filesystem::path const& folder) {
+int check(StepDigests const& digests, std::filesystem::path const& folder) {
   auto trainer = fresh_trainer();
   std::uint64_t newest = 0;
   for (auto const& place : list_snapshots(folder)) {
@@ -126,10 +107,10 @@ int main(int argc, char** argv) try {
     return 0;
   }
   if (mode == "train") {
-    return train(read_reference(argv[2]), argv[3], argc > 4 ? argv[4] : nullptr);
+    return train(read_digests(argv[2]), argv[3], argc > 4 ? argv[4] : nullptr);
   }
   if (mode == "check") {
-    return check(read_reference(argv[2]), argv[3]);
+    return check(read_digests(argv[2]), argv[3]);
   }
   std::fprintf(stderr,
                "usage: saving_trainer reference|train|check DIGESTS STEPS|FOLDER [MEMORY]\n");

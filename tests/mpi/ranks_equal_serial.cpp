@@ -18,8 +18,9 @@
 #include <cstdint>
 #include <cstdio>
 #include <cstdlib>
-#include <exception>
+#include <mpi/programs.hpp>
 
+namespace ranks_equal_serial_test {
 namespace {
 
 using namespace roundpipe;
@@ -74,12 +75,9 @@ int run_docs() {
 }
 
 }  // namespace
+}  // namespace ranks_equal_serial_test
 
-int main(int argc, char** argv) {
-  try {
-    return argc > 1 ? run(std::strtoull(argv[1], nullptr, 10)) : run_docs();
-  } catch (std::exception const& error) {
-    std::printf("%s\n", error.what());
-    return 2;
-  }
+int roundpipe::test::ranks_equal_serial(Arguments arguments) {
+  using namespace ranks_equal_serial_test;
+  return arguments.empty() ? run_docs() : run(std::strtoull(arguments[0], nullptr, 10));
 }
