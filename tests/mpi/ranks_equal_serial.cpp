@@ -26,11 +26,12 @@ namespace {
 using namespace roundpipe;
 using namespace roundpipe::test;
 
-/// Mix number \p number for \p ranks ranks, the same on each.
+/// Mix number \p number of those for \p ranks ranks, the same on each.
 RankMix mix_of(std::uint64_t number, std::size_t ranks) {
   std::uint64_t drawn = 0;
   auto mix = any_rank_mix([&](char const*, std::size_t first, std::size_t last) {
-    return first + random_word({number, 0, 0, 0, 9}, drawn++) % (last - first + 1);
+    return first + random_word({number, static_cast<std::uint32_t>(ranks), 0, 0, 9}, drawn++) %
+                       (last - first + 1);
   });
   mix.ranks = ranks;
   return mix;
