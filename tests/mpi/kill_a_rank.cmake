@@ -1,4 +1,5 @@
-# cmake -DPROGRAM=<mpi_ranks> -DMPIEXEC=<mpirun> -DFLAG=<-n> -P kill_a_rank.cmake
+# cmake -DPROGRAM=<mpi_ranks> -DMPIEXEC=<mpirun> -DFLAG=<-n> -DNAME=kill_a_rank \
+#   -P kill_a_rank.cmake
 # A few kills of crash/kill_a_rank.sh; by hand with more.
 cmake_minimum_required(VERSION 3.25)
 include("${CMAKE_CURRENT_LIST_DIR}/../support/mpi.cmake")

@@ -1,4 +1,5 @@
-# cmake -DPROGRAM=<mpi_ranks> -DMPIEXEC=<mpirun> -DFLAG=<-n> -P resident_memory.cmake
+# cmake -DPROGRAM=<mpi_ranks> -DMPIEXEC=<mpirun> -DFLAG=<-n> -DNAME=resident_memory \
+#   -P resident_memory.cmake
 # Each of 1, 2 and 4 ranks takes the memory that its ledger lists.
 cmake_minimum_required(VERSION 3.25)
 include("${CMAKE_CURRENT_LIST_DIR}/../support/mpi.cmake")

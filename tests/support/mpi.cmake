@@ -1,12 +1,11 @@
-# cmake [-DPROGRAM=<mpi_ranks> -DMPIEXEC=<mpirun> -DFLAG=<-n>] -P NAME.cmake
-# For the scripts of tests/mpi: use_mpi() skips the test where CMake found no MPI, run(RANKS ARGUMENT...)
-# lets mpirun start `mpi_ranks NAME ARGUMENT...` and sets `status` and `out`.
+# cmake [-DPROGRAM=<a program> -DMPIEXEC=<mpirun> -DFLAG=<-n>] [-DNAME=<its first argument>] -P NAME.cmake
+# For scripts with ranks: use_mpi() skips the test where CMake found no MPI, run(RANKS ARGUMENT...) runs
+# the program by mpirun and sets `status` and `out`.
 macro(use_mpi)
   if(NOT PROGRAM OR NOT MPIEXEC)
     message(STATUS "skipped: CMake found no MPI (Debian: libopenmpi-dev openmpi-bin)")
     return()
   endif()
-  get_filename_component(NAME "${CMAKE_SCRIPT_MODE_FILE}" NAME_WE)
   # As root, and with more ranks than CPUs: Open MPI 4 and 5 want to be told; MPICH does not ask.
   set(ENV{OMPI_ALLOW_RUN_AS_ROOT} 1)
   set(ENV{OMPI_ALLOW_RUN_AS_ROOT_CONFIRM} 1)
