@@ -6,6 +6,10 @@
 // soon as they can, or (`all_blocks`, the pipeline's default) when all gradients have landed, so
 // that a failed iteration keeps the weights. It also measures what `verify` costs.
 //
+// And what do the gradients and weights of other ranks cost, over a network that takes half of an
+// iteration? Two ranks are threads with a loopback between them. The baseline is a plain loop: one
+// all-reduce of everything between the backward and the step.
+//
 // On the host backend compute and updates are sleeps, so any number of devices fits two cores.
 // Times are the emulation's: only the ratios within one run mean anything. `stall` is the share of
 // an iteration that would vanish if the optimizer took no time.
@@ -14,6 +18,7 @@
 
 #include <roundpipe/backend/host_backend.hpp>
 #include <roundpipe/graph/verify.hpp>
+#include <roundpipe/hosts/loopback_group.hpp>
 #include <roundpipe/optim/sgd.hpp>
 #include <roundpipe/policies/blocking_protocol.hpp>
 #include <roundpipe/policies/layer_event_protocol.hpp>
@@ -21,9 +26,12 @@
 
 #include <benchmark/benchmark.h>
 
+#include <algorithm>
+#include <atomic>
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
+#include <thread>
 #include <vector>
 
 #include "support/busy_host.hpp"
@@ -120,6 +128,91 @@ void blocking(benchmark::State& state, EventProtocolOptions options) {
   iteration<BlockingProtocol>(state, options);
 }
 
+/// How two ranks bring their gradients together.
+enum class Ranks : std::uint8_t {
+  alone,     ///< They do not: each trains for itself.
+  grouped,   ///< As a group: block by block, beside the compute.
+  blocking,  ///< In one exchange after the backward, while everything else waits.
+};
+
+/// Median seconds of an iteration of rank 0 of two. 0: the loss was wrong.
+/// \param network_s  That the network needs in an iteration.
+double rank_iteration_seconds(Ranks ranks, int staleness, std::size_t layers, double network_s) {
+  constexpr std::size_t warm_up = 3;
+  std::size_t const measured = is_large() ? 20 : 4;
+  auto const forward = 2 * forward_time;
+  constexpr Bytes parameter_bytes = 64_KiB;
+  auto const parameters = static_cast<double>(layers * parameter_bytes);
+  // A rank receives the gradients of its half, and the weights of the other.
+  LoopbackNetwork network(2, {.bytes_per_second = network_s > 0 ? parameters / network_s : 0});
+  std::vector<double> seconds;
+  std::atomic<bool> right = true;
+  auto const train = [&](std::size_t rank) {
+    LoopbackGroup group(network, rank);
+    HostBackendOptions devices;
+    devices.devices = device_count;
+    devices.link = {20e9, 20e9, 10e-6};
+    HostBackend backend{devices};
+    PipelineOptions options;
+    options.micro_batches_per_round = micro_batches;
+    Policies policies{.protocol = LayerEventProtocol(staleness)};
+    if (ranks == Ranks::grouped) {
+      policies.group = group;
+    }
+    Pipeline pipeline{timed_model<Busy>({parameter_bytes, 64_KiB, forward}, layers),
+                      Sgd{},
+                      backend,
+                      options,
+                      policies};
+    auto const rounds = ranks == Ranks::grouped ? group.size() : 1;
+    Batch const batch(rounds * micro_batches, {1, 1});
+
+    std::vector<std::byte> const mine(layers * parameter_bytes);
+    std::vector<std::byte> theirs(mine.size());
+    std::vector<ConstHostBytes> sent(2);
+    std::vector<HostBytes> received(2);
+    sent[1 - rank] = mine;
+    received[1 - rank] = theirs;
+    for (std::size_t i = 0; i < warm_up + measured; ++i) {
+      auto const start = Clock::now();
+      if (pipeline.forward_backward(batch) != static_cast<double>(rounds * micro_batches)) {
+        right = false;
+      }
+      if (ranks == Ranks::blocking) {
+        pipeline.synchronize();  // the last gradient is there
+        group.exchange(GroupChannel::gradients, sent, received);
+      }
+      pipeline.step();
+      if (rank == 0 && i >= warm_up) {
+        seconds.push_back(std::chrono::duration<double>(Clock::now() - start).count());
+      }
+    }
+  };
+  std::thread other(train, 1);
+  train(0);
+  other.join();
+  std::ranges::sort(seconds);
+  return right ? seconds[measured / 2] : 0;
+}
+
+/// With a network that needs half of an iteration without one.
+void network(benchmark::State& state, Ranks ranks, int staleness) {
+  auto const layers = static_cast<std::size_t>(state.range(0));
+  double longer = 0;
+  for (auto _ : state) {
+    auto const apart = ranks == Ranks::blocking ? Ranks::alone : ranks;
+    auto const without = rank_iteration_seconds(apart, staleness, layers, 0);
+    auto const with = rank_iteration_seconds(ranks, staleness, layers, without / 2);
+    if (without == 0 || with == 0) {
+      state.SkipWithError("the loss is wrong");
+      return;
+    }
+    state.SetIterationTime(with);
+    longer += with / without - 1;
+  }
+  state.counters["longer"] = benchmark::Counter(longer, benchmark::Counter::kAvgIterations);
+}
+
 /// \c verify of a plan, as the pipeline calls it before step 1.
 void verify_plan(benchmark::State& state) {
   auto const layers = static_cast<std::size_t>(state.range(0));
@@ -166,6 +259,10 @@ void by_layers_and_cost(benchmark::internal::Benchmark* bench) {
       ->Unit(benchmark::kMillisecond);
 }
 
+void by_layers(benchmark::internal::Benchmark* bench) {
+  bench->ArgName("layers")->Arg(8)->UseManualTime()->Iterations(1)->Unit(benchmark::kMillisecond);
+}
+
 void by_plan(benchmark::internal::Benchmark* bench) {
   bench->ArgNames({"layers", "devices", "micro_batches"})
       ->Args({10, 2, 4})
@@ -208,6 +305,15 @@ BENCHMARK_CAPTURE(blocking, single, single_master)
 BENCHMARK_CAPTURE(blocking, sync, synchronous)
     ->Name("protocol/blocking/synchronous")
     ->Apply(by_layers_and_cost);
+BENCHMARK_CAPTURE(network, grouped, Ranks::grouped, 1)
+    ->Name("protocol/network/group")
+    ->Apply(by_layers);
+BENCHMARK_CAPTURE(network, synchronous, Ranks::grouped, 0)
+    ->Name("protocol/network/group_synchronous")
+    ->Apply(by_layers);
+BENCHMARK_CAPTURE(network, blocking, Ranks::blocking, 0)
+    ->Name("protocol/network/blocking")
+    ->Apply(by_layers);
 BENCHMARK(verify_plan)->Name("protocol/verify")->Apply(by_plan);
 
 }  // namespace

@@ -3,7 +3,7 @@
 
 /// \file
 /// \brief How fast does a transformer train whose state lives in host memory? `train_throughput
-/// --help` lists the options.
+/// --help` lists the options. Under mpirun, ranks share the batch.
 
 #include <common/output_file.hpp>
 #include <common/run_program.hpp>
@@ -16,11 +16,22 @@
 #include <iostream>
 #include <optional>
 
+#ifdef ROUNDPIPE_HAS_MPI
+#  include <roundpipe/mpi/mpi_group.hpp>
+#  include <roundpipe/mpi/mpi_launch.hpp>
+#endif
+
 namespace {
 
 using namespace train_throughput;
 
 void run_and_report(Options o) {
+#ifdef ROUNDPIPE_HAS_MPI
+  std::optional<roundpipe::MpiGroup> ranks;
+  if (roundpipe::is_under_mpirun()) {
+    join(o, ranks.emplace(), roundpipe::local_rank());
+  }
+#endif
   auto const config = config_of(o);
   throughput::JsonOutput json(o.json);
   std::optional<examples::OutputFile> trace;
@@ -28,6 +39,9 @@ void run_and_report(Options o) {
     trace.emplace(o.trace);
   }
   auto const outcome = run(o, config);
+  if (o.group.rank() > 0) {
+    return;
+  }
   if (!json.to_standard_output()) {
     print(std::cout, o, config, outcome);
   }

@@ -45,7 +45,7 @@ provides(cstddef size_t ptrdiff_t nullptr_t max_align_t byte to_integer)
 provides(cstdint int8_t int16_t int32_t int64_t uint8_t uint16_t uint32_t uint64_t intptr_t uintptr_t
   intmax_t uintmax_t)
 provides(cstdio FILE snprintf printf fprintf fopen fclose fputs rename)
-provides(cstdlib getenv abort exit strtod strtol abs)
+provides(cstdlib getenv abort exit strtod strtol strtoull abs)
 provides(cstring memcpy memmove memset memcmp strlen strcmp strerror)
 provides(deque deque)
 provides(exception exception exception_ptr current_exception rethrow_exception make_exception_ptr

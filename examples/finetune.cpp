@@ -3,7 +3,7 @@
 
 /// \file
 /// \brief Trains the weights of a checkpoint folder further: all of them, or low-rank adapters.
-/// `finetune --help` lists the options.
+/// `finetune --help` lists the options. Under mpirun, ranks share the batch.
 
 #include <common/output_file.hpp>
 #include <common/run_program.hpp>
@@ -14,6 +14,11 @@
 
 #include <optional>
 #include <utility>
+
+#ifdef ROUNDPIPE_HAS_MPI
+#  include <roundpipe/mpi/mpi_group.hpp>
+#  include <roundpipe/mpi/mpi_launch.hpp>
+#endif
 
 #include "finetune/job.hpp"
 #include "finetune/options.hpp"
@@ -35,6 +40,14 @@ rp::Timeline run_host(Options const& o, Job const& job, Outcome& outcome) {
 }
 
 void run(Options o) {
+#ifdef ROUNDPIPE_HAS_MPI
+  std::optional<rp::MpiGroup> ranks;
+  if (rp::is_under_mpirun()) {
+    join(o, ranks.emplace());
+    o.local_rank = rp::local_rank();
+    o.local_ranks = rp::local_size();
+  }
+#endif
   if (o.backend.empty()) {
     o.backend = cuda_devices() > 0 ? "cuda" : "host";
   }

@@ -31,6 +31,7 @@
 #include "plan_pipeline/planning.hpp"
 #include "plan_pipeline/problem.hpp"
 #include "plan_pipeline/report.hpp"
+#include "plan_pipeline/scaling.hpp"
 
 namespace {
 
@@ -111,8 +112,23 @@ void run_adaptive(Options const& o) {
   if (!o.frontier.empty()) {
     picture.emplace(o.frontier);
   }
+  std::optional<examples::OutputFile> scaling_picture;
+  if (!o.scaling.empty()) {
+    scaling_picture.emplace(o.scaling);
+  }
   try {
-    fmt::print("{}", adaptive_text(planner, planner.plan(device_memory)));
+    auto const plan = planner.plan(device_memory);
+    fmt::print("{}", adaptive_text(planner, plan));
+    if (!o.hosts.empty()) {
+      std::fflush(stdout);
+      auto const scaling =
+          scaling_of(planner, plan, {o.hosts, o.network_gbits, o.network_latency_us * 1e-6});
+      fmt::print("\n{}", scaling_text(scaling));
+      if (scaling_picture) {
+        write_scaling(scaling_picture->stream(), planner, scaling);
+        scaling_picture->commit();
+      }
+    }
   } catch (roundpipe::Error const& error) {
     if (error.code() != roundpipe::Errc::over_budget) {
       throw;

@@ -4,6 +4,7 @@
 #include <train_throughput/options.hpp>
 
 #include <common/command_line.hpp>
+#include <common/ranks.hpp>
 
 #include <CLI/CLI.hpp>
 
@@ -12,6 +13,7 @@
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <utility>
 
 namespace train_throughput {
 
@@ -22,7 +24,7 @@ void add_training_options(CLI::App& app, Options& o) {
   auto const add = [&](char const* name, auto& value, char const* help) {
     return app.add_option(name, value, help)->capture_default_str();
   };
-  add("--devices", o.devices, "GPUs");
+  add("--devices", o.devices, "GPUs; with several ranks, of each");
   add("--micro-batches",
       o.micro_batches_per_round,
       "Micro-batches in a round; 0: as the forecast chooses");
@@ -73,12 +75,36 @@ void complete(Options& o) {
   if (o.offload.value_or(0) > o.micro_batches_per_round) {
     refuse("--offload must be at most --micro-batches");
   }
-  auto const micro_batches = static_cast<std::int64_t>(
-      std::max<std::size_t>(o.micro_batches_per_round, 1) * std::max<std::size_t>(o.rounds, 1));
+  auto const micro_batches =
+      static_cast<std::int64_t>(std::max<std::size_t>(o.micro_batches_per_round, 1) *
+                                std::max<std::size_t>(o.rounds, 1) * o.group.size());
   if (o.batch % micro_batches != 0) {
     refuse("--batch is " + std::to_string(o.batch) + ", but must be a multiple of the " +
-           std::to_string(micro_batches) + " micro-batches of an iteration");
+           std::to_string(micro_batches) + " micro-batches of an iteration" +
+           (o.group.size() > 1 ? " of all ranks" : ""));
   }
+}
+
+void join(Options& o, roundpipe::AnyProcessGroup group, std::size_t local_rank) {
+  o.group = std::move(group);
+  if (o.group.size() == 1) {
+    return;
+  }
+  if (!o.cost_file.empty()) {
+    refuse("--cost-file is for one process");
+  }
+  complete(o);
+  o.first_device = examples::first_rank_device(local_rank, o.devices);
+  if (o.group.rank() > 0) {
+    o.json.clear();
+    o.trace.clear();
+  }
+}
+
+void agree_on_cut(Options& o) {
+  auto const cut = examples::cut_of_rank_0(o.group, {o.micro_batches_per_round, o.rounds});
+  o.micro_batches_per_round = cut[0];
+  o.rounds = cut[1];
 }
 
 roundpipe::nn::TransformerConfig config_of(Options const& o) {

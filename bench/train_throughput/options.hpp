@@ -6,6 +6,7 @@
 /// \file
 /// \brief The command line of train_throughput.
 
+#include <roundpipe/hosts/any_process_group.hpp>
 #include <roundpipe/nn/transformer_config.hpp>
 #include <throughput/workload.hpp>
 
@@ -24,7 +25,10 @@ using throughput::Bytes;
 
 /// All options with their defaults.
 struct Options : throughput::Workload {
-  std::size_t devices = 1;
+  std::size_t devices = 1;       ///< Of each rank.
+  std::size_t first_device = 0;  ///< By CUDA's numbers.
+  /// The ranks that mpirun has started, if any; they share \c batch.
+  roundpipe::AnyProcessGroup group{};
   std::size_t micro_batches_per_round = 0;  ///< In a round; 0: as the forecast chooses.
   std::size_t rounds = 0;                   ///< 0: as the forecast chooses; 1 with micro-batches.
   std::string checkpoints = "auto";         ///< "stages", "layers", or as the forecast chooses.
@@ -45,15 +49,29 @@ struct Options : throughput::Workload {
   std::string json;       ///< Empty: none; "-": standard output.
   std::string trace;      ///< Empty: none.
 
-  /// Sequences in a micro-batch, once all is chosen.
+  /// Micro-batches in an iteration, of all ranks, once all is chosen.
+  [[nodiscard]] std::size_t micro_batches() const noexcept {
+    return micro_batches_per_round * rounds * group.size();
+  }
+  /// Sequences in a micro-batch.
   [[nodiscard]] std::int64_t rows() const noexcept {
-    return batch / static_cast<std::int64_t>(micro_batches_per_round * rounds);
+    return batch / static_cast<std::int64_t>(micro_batches());
   }
 };
 
 /// Adds the options of what is trained and how to \p app, which writes them to \p o: all but
 /// budgets, and what becomes of the results. Both must live while it parses.
 void add_training_options(CLI::App& app, Options& o);
+
+/// Lets \p o train with the ranks of \p group, of which rank 0 alone prints and writes. This
+/// process is number \p local_rank of its host, and takes its GPUs behind those of the ones before.
+/// \throws roundpipe::Error (invalid_argument) when the ranks cannot share the batch, and for
+/// options
+///         that are for one process.
+void join(Options& o, roundpipe::AnyProcessGroup group, std::size_t local_rank);
+
+/// Lets all ranks of \p o cut the batch as rank 0 does.
+void agree_on_cut(Options& o);
 
 /// Checks them, and fills in what follows from them.
 /// \throws roundpipe::Error (invalid_argument) for options that make no training.

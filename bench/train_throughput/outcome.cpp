@@ -41,7 +41,8 @@ double percent(double part, double whole) {
 throughput::Speed speed_of(Options const& o,
                            roundpipe::nn::TransformerConfig const& config,
                            Outcome const& outcome) {
-  return throughput::speed_of(outcome.iterations_s, config, o, o.devices, outcome.peak);
+  return throughput::speed_of(
+      outcome.iterations_s, config, o, o.devices * o.group.size(), outcome.peak);
 }
 
 void print(std::ostream& out,
@@ -53,7 +54,12 @@ void print(std::ostream& out,
     out << fmt::format("{:<26}{}\n", name, value);
   };
   line("model", throughput::model_text(o, config, outcome.parameters));
-  line("devices", fmt::format("{} x {}", o.devices, outcome.device.name));
+  auto const ranks = o.group.size();
+  line("devices",
+       fmt::format("{}{} x {}",
+                   ranks > 1 ? fmt::format("{} ranks of ", ranks) : "",
+                   o.devices,
+                   outcome.device.name));
   line("iteration",
        fmt::format("{} sequences of {} tokens: {} round(s) of {} micro-batches of {}",
                    o.batch,
@@ -153,6 +159,7 @@ nlohmann::ordered_json to_json(Options const& o,
   json["download_share_beside_work"] = outcome.device.download_share_beside_work;
   json["devices"] = o.devices;
   json["context"] = o.context;
+  json["ranks"] = o.group.size();
   json["batch"] = o.batch;
   json["micro_batches"] = o.micro_batches_per_round;
   json["rounds"] = o.rounds;

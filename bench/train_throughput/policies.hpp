@@ -42,6 +42,7 @@ static_assert(rp::PartitionPolicy<RecomputeAllPartitioner>);
 
 inline rp::Policies policies_of(Options const& o) {
   rp::Policies policies;
+  policies.group = o.group;
   if (o.schedule == "looped-bfs") {
     policies.schedule = rp::LoopedBfsSchedule{};
   }

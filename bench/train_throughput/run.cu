@@ -60,7 +60,7 @@ Outcome run(Options& o, rp::nn::TransformerConfig const& config, Shared const& s
   auto const begin = Clock::now();
   Outcome outcome;
 
-  auto const devices = cu::first_devices(o.devices);
+  auto const devices = cu::first_devices(o.devices, o.first_device);
   cu::CudaBackend backend(cu::CudaBackendOptions{
       .devices = devices,
       .device_memory_bytes = o.device_memory,
@@ -97,20 +97,22 @@ Outcome run(Options& o, rp::nn::TransformerConfig const& config, Shared const& s
       .timeline_calls = 2 * (o.warmup + o.steps),
   };
   auto const policies = policies_of(o);
-  if (o.micro_batches_per_round == 0) {
-    auto const choice = rp::automatic(model,
-                                      optimizer,
-                                      backend,
-                                      options,
-                                      {o.batch, o.context},
-                                      rp::BatchCut{.rounds = o.rounds},
-                                      policies);
+  if (o.micro_batches_per_round == 0 && o.group.rank() == 0) {
+    auto const choice =
+        rp::automatic(model,
+                      optimizer,
+                      backend,
+                      options,
+                      {o.batch / static_cast<std::int64_t>(o.group.size()), o.context},
+                      rp::BatchCut{.rounds = o.rounds},
+                      policies);
     outcome.automatic = to_string(choice);
     options = choice.options;  // with the costs that were measured
     o.micro_batches_per_round = options.micro_batches_per_round;
     o.rounds = options.rounds;
     outcome.automatic_s = seconds_since(begin);
   }
+  agree_on_cut(o);
   options.capacity = {o.rows(), o.context};
   options.micro_batches_per_round = o.micro_batches_per_round;
   options.rounds = o.rounds;
@@ -153,8 +155,7 @@ Outcome run(Options& o, rp::nn::TransformerConfig const& config, Shared const& s
   if (!o.sync) {  // the optimizer's time is still unknown
     outcome.predicted_s = forecast(rp::simulated_machine(plan, outcome.device));
   }
-  throughput::RandomBatches const batches(
-      o.micro_batches_per_round * o.rounds, options.capacity, config.vocabulary);
+  throughput::RandomBatches const batches(o.micro_batches(), options.capacity, config.vocabulary);
   outcome.setup_s = seconds_since(begin);
 
   // A loss returns at the same point of every iteration, so the time between two losses is a

@@ -13,6 +13,7 @@
 #include <limits>
 #include <optional>
 #include <string>
+#include <utility>
 
 namespace finetune {
 
@@ -54,6 +55,16 @@ void check_data(Options const& o) {
   require_whole("--eval-rows", o.evaluation_rows, 1);
 }
 
+void check_cut(Options const& o) {
+  auto const ranks = static_cast<std::int64_t>(o.group.size());
+  auto const cut = o.micro_batches.value_or(1) * o.rounds.value_or(1) * ranks;
+  if (o.batch % cut != 0) {
+    refuse("--batch is " + std::to_string(o.batch) + ", which --micro-batches times --rounds" +
+           (ranks > 1 ? " times the number of ranks" : "") + ", " + std::to_string(cut) +
+           ", do not divide");
+  }
+}
+
 void check_training(Options const& o) {
   if (o.steps.has_value() == o.epochs.has_value()) {
     refuse("a training lasts for --steps or for --epochs: give one of them");
@@ -63,10 +74,7 @@ void check_training(Options const& o) {
   require_whole("--batch", o.batch, 1);
   require_whole("--micro-batches", o.micro_batches.value_or(1), 1);
   require_whole("--rounds", o.rounds.value_or(1), 1);
-  if (auto const cut = o.micro_batches.value_or(1) * o.rounds.value_or(1); o.batch % cut != 0) {
-    refuse("--batch is " + std::to_string(o.batch) + ", which --micro-batches times --rounds, " +
-           std::to_string(cut) + ", do not divide");
-  }
+  check_cut(o);
   require_number("--lr", o.rate, true);
   require_whole("--warmup", o.warmup, 0);
   require_share("--beta1", o.beta1);
@@ -252,7 +260,10 @@ std::optional<Options> parse_options(int argc, char const* const* argv) {
          o.backend,
          "host: devices emulated by threads; cuda: GPUs (default: cuda where there is one)")
       ->check(CLI::IsMember({"host", "cuda"}));
-  option(group, "--devices", o.devices, "Devices (default: one emulated, or all GPUs)");
+  option(group,
+         "--devices",
+         o.devices,
+         "Devices of each rank (default: one emulated, or all GPUs that other ranks leave)");
   option(group, "--device-memory", device_memory, "Budget of each; unlimited: what it has")
       ->type_name("SIZE");
   option(group, "--host-memory", host_memory, "Budget; unlimited: what the process may take")
@@ -273,7 +284,10 @@ std::optional<Options> parse_options(int argc, char const* const* argv) {
          "--stop-after",
          o.stop_after,
          "End with a snapshot, as Ctrl-C does, when so many steps of all are done; 0: do all");
-  option(group, "--eval-every", o.evaluate_every, "Evaluate at the beginning and after so many steps; 0: at the end alone");
+  option(group,
+         "--eval-every",
+         o.evaluate_every,
+         "Evaluate at the beginning and after so many steps; 0: at the end alone");
   option(group, "--json", o.json, "Write a report there")->type_name("FILE");
   option(group, "--trace", o.trace, "Write the timeline of the last steps there, for Perfetto")
       ->type_name("FILE");
@@ -293,6 +307,16 @@ std::optional<Options> parse_options(int argc, char const* const* argv) {
   check_parts(o);
   check_outputs(o);
   return o;
+}
+
+void join(Options& o, roundpipe::AnyProcessGroup group) {
+  o.group = std::move(group);
+  check_cut(o);
+  if (o.group.rank() > 0) {
+    o.quiet = true;
+    o.json.clear();
+    o.trace.clear();
+  }
 }
 
 }  // namespace finetune

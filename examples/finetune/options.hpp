@@ -7,6 +7,7 @@
 
 #include <common/precision.hpp>
 #include <roundpipe/core/bytes.hpp>
+#include <roundpipe/hosts/any_process_group.hpp>
 
 #include <cstddef>
 #include <cstdint>
@@ -30,7 +31,7 @@ struct Options : examples::PrecisionOptions {
   std::optional<double> epochs;
   std::int64_t batch = 16;
   std::optional<std::int64_t> micro_batches;  ///< In a round.
-  std::optional<std::int64_t> rounds;         ///< 1 beside micro-batches that are given.
+  std::optional<std::int64_t> rounds;         ///< Of each rank; 1 beside micro-batches.
   std::int64_t context = 0;                   ///< 0: chosen.
   std::string packing = "packed";
   std::optional<std::int64_t> held_out;  ///< One of so many rows; 0: none.
@@ -70,14 +71,26 @@ struct Options : examples::PrecisionOptions {
   std::string wanted_precision = "as-model";
   double peak_tflops = 0;  ///< 0: measured, on GPUs alone.
 
+  roundpipe::AnyProcessGroup group{};  ///< The ranks that mpirun has started, if any.
+  std::size_t local_rank = 0;          ///< The number of this process on its host,
+  std::size_t local_ranks = 1;         ///< and how many there are.
+
   std::string json;   ///< Empty: none.
   std::string trace;  ///< Empty: none.
   bool quiet = false;
 
   [[nodiscard]] bool has_adapters() const noexcept { return lora_rank > 0 || !adapter.empty(); }
+  /// The rows of a step that a rank trains.
+  [[nodiscard]] std::int64_t batch_of_rank() const noexcept {
+    return batch / static_cast<std::int64_t>(group.size());
+  }
   /// Whether the micro-batches of a round are to be chosen.
   [[nodiscard]] bool chooses_cut() const noexcept { return !micro_batches; }
 };
+
+/// Lets \p o train with the ranks of \p group, of which rank 0 alone prints and writes.
+/// \throws roundpipe::Error (invalid_argument) when the ranks cannot share the batch.
+void join(Options& o, roundpipe::AnyProcessGroup group);
 
 /// Reads and checks the command line. \returns nothing if the user asked for help, which it has
 /// printed.

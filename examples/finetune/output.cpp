@@ -43,14 +43,17 @@ rp::BatchCut given_cut(Options const& o, Job const& job) {
       return found->get<std::size_t>();
     };
     cut.micro_batches_per_round = number("micro_batches");
-    cut.rounds = number("rounds");
+    // Ranks times rounds stay what they were, and so do the bits.
+    auto const rounds = number("rounds");
+    cut.rounds = rounds / o.group.size();
     auto const batch = static_cast<std::size_t>(o.batch);
-    if (batch % cut.micro_batches_per_round != 0 ||
-        batch / cut.micro_batches_per_round % cut.rounds != 0) {
+    if (rounds % o.group.size() != 0 || batch % cut.micro_batches_per_round != 0 ||
+        batch / cut.micro_batches_per_round % rounds != 0) {
       examples::refuse("--batch is " + std::to_string(o.batch) + ", which the snapshot's cut, " +
-                       std::to_string(cut.rounds) + " rounds of " +
+                       std::to_string(rounds) + " rounds of " +
                        std::to_string(cut.micro_batches_per_round) +
-                       " micro-batches, does not divide; give --micro-batches");
+                       " micro-batches, does not divide" +
+                       (o.group.size() > 1 ? " for so many ranks" : "") + "; give --micro-batches");
     }
   }
   return cut;
@@ -80,7 +83,7 @@ rp::SnapshotWriterOptions snapshot_options(Options const& o, Job const& job) {
 nlohmann::json snapshot_note(Outcome const& outcome, rp::PipelineOptions const& options) {
   auto note = outcome.curve.json();
   note["micro_batches"] = options.micro_batches_per_round;
-  note["rounds"] = options.rounds;
+  note["rounds"] = options.rounds * options.ranks;
   return note;
 }
 
@@ -96,6 +99,12 @@ void note_plan(rp::PipelinePlan const& plan, rp::PipelineOptions const& options,
       outcome.trained_parameters += block.specs[t].tensor.shape.size();
     }
   }
+}
+
+void TrainedWeights::read(rp::ParameterState const& parameter) {
+  auto const& weights = parameter.weights;
+  values_.resize(weights.shape.size());
+  rp::widen(weights.bytes, weights.dtype, values_, false);
 }
 
 void prepare_output(Job const& job) {

@@ -7,14 +7,20 @@
 
 #include <roundpipe/architectures/adapter_weights.hpp>
 #include <roundpipe/architectures/checkpoint_weights.hpp>
+#include <roundpipe/concepts/process_group.hpp>
+#include <roundpipe/core/span.hpp>
 #include <roundpipe/data/dataset.hpp>
 #include <roundpipe/runtime/automatic.hpp>
 #include <roundpipe/runtime/pipeline_options.hpp>
 #include <roundpipe/runtime/pipeline_plan.hpp>
+#include <roundpipe/runtime/state/training_state.hpp>
 #include <roundpipe/snapshots/snapshot_writer.hpp>
 #include <roundpipe/system/worker_pool.hpp>
 
 #include <nlohmann/json_fwd.hpp>
+
+#include <utility>
+#include <vector>
 
 #include "job.hpp"
 #include "options.hpp"
@@ -45,22 +51,62 @@ void note_plan(roundpipe::PipelinePlan const& plan,
 /// from the model's.
 void prepare_output(Job const& job);
 
-/// Writes the trained weights, or the adapters, and carries all other files of the model's folder.
-/// Afterwards \p trainer has the weights as they were written, which may be rounded.
-template <class Trainer>
-void write_weights(Trainer& trainer,
-                   Options const& o,
-                   Job const& job,
-                   roundpipe::WorkerPool& pool) {
+/// A training's state, read as \ref roundpipe::save_weights reads a trainer: all ranks take part in
+/// gathering the state, and rank 0 alone writes.
+class TrainedWeights {
+ public:
+  explicit TrainedWeights(roundpipe::TrainingState state) : state_(std::move(state)) {}
+
+  [[nodiscard]] roundpipe::TrainingState const& state() const noexcept { return state_; }
+
+  /// As that of a trainer.
+  template <class F>
+  void for_each_parameter(F&& f) {
+    for (auto const& parameter : state_.parameters) {
+      read(parameter);
+      f(parameter.name, parameter.weights.shape, roundpipe::HostSpan<float const>(values_));
+    }
+  }
+
+ private:
+  void read(roundpipe::ParameterState const& parameter);
+
+  roundpipe::TrainingState state_;
+  std::vector<float> values_;  // of the last parameter
+};
+
+/// Writes the weights of \p trained, or its adapters, and carries all other files of the model's
+/// folder.
+template <class Trained>
+void write_output(Trained& trained, Options const& o, Job const& job, roundpipe::WorkerPool& pool) {
   prepare_output(job);
   if (o.has_adapters() && !o.merge) {
-    roundpipe::save_adapter(trainer, job.names, job.output, {.base_model = o.model}, pool);
+    roundpipe::save_adapter(trained, job.names, job.output, {.base_model = o.model}, pool);
     auto const& source = job.checkpoint.path();
     roundpipe::copy_files(source, job.output, roundpipe::files_beside_weights(source));
     return;
   }
   roundpipe::save_weights(
-      trainer, job.names, job.output, {.type = job.output_type, .source = &job.checkpoint}, pool);
+      trained, job.names, job.output, {.type = job.output_type, .source = &job.checkpoint}, pool);
+}
+
+/// Writes what was trained; an operation of all ranks. Afterwards \p trainer has the weights as
+/// they were written, which may be rounded.
+template <class Trainer>
+void write_weights(Trainer& trainer,
+                   Options const& o,
+                   Job const& job,
+                   roundpipe::WorkerPool& pool) {
+  auto group = o.group;
+  if (group.size() == 1) {
+    write_output(trainer, o, job, pool);
+  } else {
+    TrainedWeights trained(trainer.state());
+    if (group.rank() == 0) {
+      write_output(trained, o, job, pool);
+    }
+    group.barrier(roundpipe::GroupChannel::control);
+  }
   if (job.narrows_weights()) {
     roundpipe::CheckpointFolder const written(job.output);
     roundpipe::load_weights(trainer, job.names, written, pool);

@@ -71,7 +71,8 @@ void write_curve(Job const& job, LossCurve const& curve) {
     throw roundpipe::file_error("create the folder", job.output, code.value());
   }
   roundpipe::write_file(job.output / "loss.csv", curve.csv());
-  roundpipe::write_file(job.output / "loss.svg", curve.svg(output_name(job) + ": loss in nats per token"));
+  roundpipe::write_file(job.output / "loss.svg",
+                        curve.svg(output_name(job) + ": loss in nats per token"));
 }
 
 void write_json(std::ostream& out, Job const& job, Options const& o, Outcome const& outcome) {

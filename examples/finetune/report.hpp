@@ -32,7 +32,7 @@ struct Outcome {
   double load_seconds = 0;       ///< Of reading the weights.
   /// By which the process has grown from the plan to the loaded weights, emulated devices included.
   roundpipe::Bytes resident_growth = 0;
-  std::string automatic;         ///< The cut that was chosen, and what came next; else empty.
+  std::string automatic;  ///< The cut that was chosen, and what came next; else empty.
   std::int64_t micro_batches = 0;
   std::int64_t rounds = 0;
   std::size_t devices = 0;

@@ -2,9 +2,12 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 
 #include <common/matmul_peak.cuh>
+#include <common/ranks.hpp>
 #include <roundpipe/cuda/cuda_backend.hpp>
 #include <roundpipe/cuda/ops/cuda_ops.cuh>
 
+#include <algorithm>
+#include <cstddef>
 #include <exception>
 
 #include "run_cuda.hpp"
@@ -21,9 +24,10 @@ std::size_t cuda_devices() noexcept {
 }
 
 rp::Timeline run_cuda(Options const& o, Job const& job, Outcome& outcome) {
-  auto const count = o.devices ? *o.devices : rp::cu::device_count();
+  auto const count =
+      o.devices.value_or(std::max<std::size_t>(rp::cu::device_count() / o.local_ranks, 1));
   rp::cu::CudaBackend backend(rp::cu::CudaBackendOptions{
-      .devices = rp::cu::first_devices(count),
+      .devices = rp::cu::first_devices(count, examples::first_rank_device(o.local_rank, count)),
       .device_memory_bytes = o.device_memory,
   });
   auto const peak = o.peak_tflops > 0

@@ -9,6 +9,7 @@
 #include <common/plan_text.hpp>
 #include <common/precision.hpp>
 #include <common/progress.hpp>
+#include <common/ranks.hpp>
 #include <common/stop_request.hpp>
 #include <roundpipe/architectures/adapter_weights.hpp>
 #include <roundpipe/architectures/checkpoint_weights.hpp>
@@ -48,7 +49,7 @@ inline constexpr std::size_t traced_steps = 20;  // the last ones
 /// The rows of a step, and of its micro-batches.
 [[nodiscard]] inline rp::BatchRows rows_of(rp::PipelineOptions const& options) {
   auto const rows = static_cast<std::uint64_t>(options.capacity.rows);
-  return {rows * options.micro_batches_per_round * options.rounds, rows};
+  return {rows * options.micro_batches_per_round * options.rounds * options.ranks, rows};
 }
 
 /// The mean loss of the rows that the job evaluates, over all positions that predict something.
@@ -101,16 +102,22 @@ template <class Model, class Backend>
       .timeline_calls = o.trace.empty() ? 0 : 2 * traced_steps,
   };
   auto cut = given_cut(o, job);
-  if (cut.micro_batches_per_round == 0) {
-    auto const choice =
-        rp::automatic(model, optimizer, backend, options, {o.batch, o.context}, cut, policies);
+  if (cut.micro_batches_per_round == 0 && o.group.rank() == 0) {
+    auto const choice = rp::automatic(
+        model, optimizer, backend, options, {o.batch_of_rank(), o.context}, cut, policies);
     outcome.automatic = to_string(choice);
-    return choice.options;
+    options = choice.options;
+    cut.micro_batches_per_round = options.micro_batches_per_round;
+    cut.rounds = options.rounds;
   }
+  auto const agreed = examples::cut_of_rank_0(o.group, {cut.micro_batches_per_round, cut.rounds});
+  cut.micro_batches_per_round = agreed[0];
+  cut.rounds = agreed[1];
   options.micro_batches_per_round = cut.micro_batches_per_round;
   options.rounds = cut.rounds;
-  options.capacity = {o.batch / static_cast<std::int64_t>(cut.micro_batches_per_round * cut.rounds),
-                      o.context};
+  options.capacity = {
+      o.batch_of_rank() / static_cast<std::int64_t>(cut.micro_batches_per_round * cut.rounds),
+      o.context};
   return options;
 }
 
@@ -142,13 +149,22 @@ void train(
   auto const cut = rows_of(trainer.options());
   rp::BatchLoader loader(job.data, cut, data_position(job));
   std::optional<rp::SnapshotWriter> snapshots;
+  auto const writes = o.group.rank() == 0;
   auto const save = [&] {
+    auto const state = trainer.state();  // of all ranks
+    if (!writes) {
+      return;
+    }
     if (!snapshots) {
       snapshots.emplace(job.snapshots(), snapshot_options(o, job));
     }
     snapshots->save(
-        trainer.state(),
-        {.data = loader.position(), .program = snapshot_note(outcome, trainer.options())});
+        state, {.data = loader.position(), .program = snapshot_note(outcome, trainer.options())});
+  };
+  auto const evaluate_now = [&](std::int64_t step) {
+    if (writes) {  // the others wait in their next call
+      outcome.curve.evaluations.push_back({step, evaluate(trainer, job)});
+    }
   };
   auto const tokens = o.batch * o.context;
   auto const flops =
@@ -161,22 +177,25 @@ void train(
                                .peak_flops = peak_flops,
                                .quiet = o.quiet});
   if (o.evaluate_every > 0 && outcome.steps_before == 0) {
-    outcome.curve.evaluations.push_back({0, evaluate(trainer, job)});
+    evaluate_now(0);
   }
   StepTimes times;
   auto const end = o.stop_after > 0 ? std::min(o.stop_after, job.steps) : job.steps;
-  for (auto step = outcome.steps_before; step < end && !stop;) {
+  for (auto step = outcome.steps_before;
+       step < end && !examples::as_rank_0_says(o.group, bool{stop});) {
     outcome.curve.losses.push_back(trainer.forward_backward(loader.next().view()));
     times.add_step();
     trainer.step();
     progress.show(++step, outcome.curve.losses.back(), times.seconds());
     if (o.evaluate_every > 0 && step % o.evaluate_every == 0 && step < job.steps) {
-      outcome.curve.evaluations.push_back({step, evaluate(trainer, job)});
+      evaluate_now(step);
       times.add_pause();
     }
     if (o.save_every > 0 && (step % o.save_every == 0 || step == job.steps)) {
       save();
-      write_curve(job, outcome.curve);
+      if (writes) {
+        write_curve(job, outcome.curve);
+      }
       times.add_pause();
     }
   }
@@ -203,7 +222,8 @@ rp::Timeline run_pipeline(
   auto const resident = rp::resident_set_bytes();
   auto const model = rp::nn::transformer<Ops>(job.model.transformer);
   auto const optimizer = optimizer_of(o, job.steps);
-  rp::Policies const policies{.protocol = rp::LayerEventProtocol{event_protocol(o)}};
+  rp::Policies const policies{.protocol = rp::LayerEventProtocol{event_protocol(o)},
+                              .group = o.group};
   auto const options = choose_options(model, optimizer, backend, o, job, policies, outcome);
   rp::Pipeline pipeline{model, optimizer, backend, options, policies};
   note_plan(pipeline.plan(), pipeline.options(), outcome);
@@ -213,17 +233,24 @@ rp::Timeline run_pipeline(
   rp::WorkerPool pool(rp::usable_cpus().threads);
   load(pipeline, job, o, pool, outcome);
   outcome.resident_growth = std::max(resident, rp::resident_set_bytes()) - resident;
-  train(pipeline, o, job, peak_flops * static_cast<double>(outcome.devices), outcome);
+  auto const devices = static_cast<double>(outcome.devices * o.group.size());
+  train(pipeline, o, job, peak_flops * devices, outcome);
   auto timeline = pipeline.timeline();
   auto const report = pipeline.report();
   outcome.device_bytes_peak = report.device_bytes_peak;
   outcome.host_bytes_peak = report.host_bytes_peak;
-  write_curve(job, outcome.curve);
+  auto const writes = o.group.rank() == 0;
+  if (writes) {
+    write_curve(job, outcome.curve);
+  }
   if (outcome.stopped) {
     return timeline;
   }
   pipeline.synchronize();
   write_weights(pipeline, o, job, pool);
+  if (!writes) {
+    return timeline;
+  }
   outcome.evaluation_loss = evaluate(pipeline, job);
   outcome.curve.evaluations.push_back({job.steps, *outcome.evaluation_loss});
   write_curve(job, outcome.curve);

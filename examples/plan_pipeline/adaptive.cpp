@@ -120,6 +120,28 @@ double AdaptivePlanner::seconds_with(AdaptivePlan const& chosen, Change const& c
   }
 }
 
+double AdaptivePlanner::seconds_on_hosts(AdaptivePlan const& chosen,
+                                         std::size_t micro_batches_per_round,
+                                         std::size_t hosts,
+                                         Network const& network) const {
+  return seconds_with(chosen, [&](rp::PipelineOptions& options) {
+    options.micro_batches_per_round = micro_batches_per_round;
+    options.rounds = 1;
+    options.ranks = hosts;
+    options.forecast = [&network, hosts, latency_s = problem_.hardware.latency_seconds](
+                           rp::ActionGraph const& call,
+                           rp::ActionGraph const& step,
+                           rp::CostModel const& costs,
+                           rp::DeviceProperties const& device) {
+      auto machine = machine_of(costs, device, latency_s);
+      machine.compute.network_bytes_per_second = network.bytes_per_second;
+      machine.compute.network_latency_s = static_cast<double>(hosts - 1) * network.latency_s;
+      constexpr std::size_t warm_up = 4;  // where the network is the limit
+      return rp::forecast_iteration_seconds(call, step, machine, warm_up);
+    };
+  });
+}
+
 rp::LiveBytes AdaptivePlanner::most_live_bytes(AdaptivePlan const& plan) const {
   auto const device = devices_.device_properties(rp::DeviceId(0));
   auto const latency_s = problem_.hardware.latency_seconds;

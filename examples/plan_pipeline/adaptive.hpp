@@ -79,6 +79,13 @@ struct LeastMemory {
   std::vector<roundpipe::LedgerLine> ledger;
 };
 
+/// What joins hosts: each has a link, as fast both ways, to a switch that carries what all send at
+/// once. A host sends and receives H - 1 messages for a reduction or a gather.
+struct Network {
+  double bytes_per_second = 0;
+  double latency_s = 0;  ///< Of a message.
+};
+
 /// Searches with `roundpipe::automatic` for the library's own dense transformer in bf16, AdamW and
 /// staleness 1. Times are what the layers count, at the hardware's sustained rate, or at its peak
 /// where that is unknown. The forecast knows links and memory, and takes the optimizer for hidden.
@@ -99,6 +106,13 @@ class AdaptivePlanner {
 
   /// The seconds of the cut of \p chosen with other options; infinite when that does not fit.
   [[nodiscard]] double seconds_with(AdaptivePlan const& chosen, Change const& change) const;
+
+  /// The seconds of an iteration of one of \p hosts hosts that have \p micro_batches_per_round
+  /// micro-batches of the size of \p chosen each, in one round; infinite when that does not fit.
+  [[nodiscard]] double seconds_on_hosts(AdaptivePlan const& chosen,
+                                        std::size_t micro_batches_per_round,
+                                        std::size_t hosts,
+                                        Network const& network) const;
 
   /// The most that is live at once on a device while \p plan runs, by forecast.
   [[nodiscard]] roundpipe::LiveBytes most_live_bytes(AdaptivePlan const& plan) const;

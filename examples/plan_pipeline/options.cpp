@@ -61,6 +61,14 @@ void check_options(Options const& o) {
       refuse(fmt::format("--device-speeds has {}, but speeds lie from 1e-6 to 1e6", speed));
     }
   }
+  for (auto const rate : o.network_gbits) {
+    if (!(rate >= 1e-3 && rate <= 1e6)) {
+      refuse(fmt::format("--network-gbits has {}, but rates lie from 0.001 to 1e6", rate));
+    }
+  }
+  if (!(o.network_latency_us >= 0 && o.network_latency_us <= 1e6)) {
+    refuse("--network-latency-us must be a number from 0 to 1e6");
+  }
   if (!o.device_speeds.empty() && o.device_speeds.size() != o.devices) {
     refuse(fmt::format("--device-speeds has {} speeds, but there are {} devices",
                        o.device_speeds.size(),
@@ -193,6 +201,22 @@ std::optional<Options> parse_options(int argc, char const* const* argv) {
            o.frontier,
            "Draw tokens/s by device memory, from the least that does; prints a table, too")
       ->needs(batch);
+  std::vector<std::string> host_counts;
+  auto* const hosts = adaptive("--hosts",
+                               host_counts,
+                               "Numbers of such hosts, each with --global-batch sequences of its "
+                               "own: prints how they scale: 1,8,1024")
+                          ->delimiter(',')
+                          ->needs(batch);
+  adaptive("--network-gbits", o.network_gbits, "10^9 bits/s of a host's link, each way")
+      ->delimiter(',')
+      ->capture_default_str()
+      ->needs(hosts);
+  adaptive("--network-latency-us", o.network_latency_us, "Of a message between hosts")
+      ->capture_default_str()
+      ->needs(hosts);
+  adaptive("--scaling", o.scaling, "Draw the efficiency of the most hosts by their batch")
+      ->needs(hosts);
   output("--json", o.json, "Write all figures to a file, or - for standard output");
   output("--svg", o.svg, "Draw the timeline; several schedules: one file for each");
   output("--trace", o.trace, "Write the timeline for Perfetto; files as for --svg");
@@ -206,7 +230,11 @@ std::optional<Options> parse_options(int argc, char const* const* argv) {
                                             "--global-batch",
                                             "--host-memory",
                                             "--states",
-                                            "--frontier"};
+                                            "--frontier",
+                                            "--hosts",
+                                            "--network-gbits",
+                                            "--network-latency-us",
+                                            "--scaling"};
     if (!also.contains(option->get_name())) {
       batch->excludes(option);
     }
@@ -230,6 +258,9 @@ std::optional<Options> parse_options(int argc, char const* const* argv) {
   }
   if (!iterations.empty()) {
     o.iterations = count_of("--iterations", iterations);
+  }
+  for (auto const& text : host_counts) {
+    o.hosts.push_back(count_of("--hosts", text));
   }
   for (auto const& text : device_memory) {
     auto const budget = examples::bytes_of("--device-memory", text);

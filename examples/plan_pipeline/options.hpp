@@ -44,7 +44,11 @@ struct Options {
   std::optional<std::int64_t> global_batch;     ///< In sequences: the library chooses all but this.
   std::optional<roundpipe::Bytes> host_memory;  ///< None: no limit.
   std::string states = "fp32";
-  std::string frontier;  ///< A file; empty: none.
+  std::string frontier;                         ///< A file; empty: none.
+  std::vector<std::size_t> hosts;               ///< Empty: one alone.
+  std::vector<double> network_gbits{100, 400};  ///< 10^9 bits a second of a host's link.
+  double network_latency_us = 5;                ///< Of a message.
+  std::string scaling;                          ///< A file; empty: none.
 
   std::string json;  ///< Empty: none; "-": standard output.
   std::string svg;

@@ -8,8 +8,7 @@
 #include <common/plan_text.hpp>
 #include <common/precision.hpp>
 #include <common/progress.hpp>
-#include <roundpipe/concepts/process_group.hpp>
-#include <roundpipe/hosts/any_process_group.hpp>
+#include <common/ranks.hpp>
 #include <roundpipe/nn/transformer.hpp>
 #include <roundpipe/runtime/automatic.hpp>
 #include <roundpipe/runtime/pipeline.hpp>
@@ -58,13 +57,6 @@ inline rp::nn::TransformerConfig model_config(Options const& o) {
           .initial_deviation = 1 / std::sqrt(static_cast<double>(o.hidden))};
 }
 
-/// What rank 0 says of \p stops; ranks must stop after the same step.
-inline bool as_rank_0_says(rp::AnyProcessGroup group, bool stops) {
-  std::byte said{stops ? std::uint8_t{1} : std::uint8_t{0}};
-  group.broadcast(rp::GroupChannel::control, 0, {&said, 1});
-  return said == std::byte{1};
-}
-
 /// The training loop: the same for the pipeline and for the serial oracle.
 template <class Trainer>
 void train(Trainer& trainer, Options const& o, Text const& text, Outcome& outcome) {
@@ -88,7 +80,7 @@ void train(Trainer& trainer, Options const& o, Text const& text, Outcome& outcom
     losses_s.push_back(elapsed_s());
     trainer.step();
     progress.show(step + 1, outcome.losses.back(), elapsed_s());
-    if (o.seconds > 0 && as_rank_0_says(o.group, elapsed_s() >= o.seconds)) {
+    if (o.seconds > 0 && examples::as_rank_0_says(o.group, elapsed_s() >= o.seconds)) {
       break;
     }
   }

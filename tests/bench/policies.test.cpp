@@ -3,13 +3,17 @@
 
 #include <train_throughput/policies.hpp>
 
+#include <common/ranks.hpp>
 #include <roundpipe/concepts/partition_policy.hpp>
 #include <roundpipe/core/error.hpp>
+#include <roundpipe/hosts/loopback_group.hpp>
 #include <train_throughput/options.hpp>
 
 #include <doctest/doctest.h>
 
+#include <array>
 #include <cstddef>
+#include <thread>
 #include <vector>
 
 namespace policies_test {
@@ -46,6 +50,45 @@ TEST_CASE("full recomputation keeps to what fits") {
   }
   problem.fits = [](StageDirection, LayerRange) { return false; };
   CHECK_THROWS_AS((void)RecomputeAllPartitioner::partition(problem), Error);
+}
+
+TEST_CASE("ranks share a batch, take GPUs one behind another, and cut as rank 0 does") {
+  roundpipe::LoopbackNetwork network(2);
+  std::array<train_throughput::Options, 2> options;
+  auto const run = [&](std::size_t rank) {
+    LoopbackGroup group(network, rank);
+    auto& o = options[rank];
+    o.batch = 24;
+    o.devices = 2;
+    o.json = "-";
+    train_throughput::join(o, group, rank);
+    if (rank == 0) {
+      o.micro_batches_per_round = 3;
+      o.rounds = 2;
+    }
+    train_throughput::agree_on_cut(o);
+    CHECK(o.rows() == 2);
+    o.cost_file = "costs.json";
+    CHECK_THROWS_AS(train_throughput::join(o, group, rank), Error);
+    o.cost_file = "";
+    o.batch = 6;  // of one rank alone
+    CHECK_THROWS_AS(train_throughput::join(o, group, rank), Error);
+  };
+  std::thread other(run, 1);
+  run(0);
+  other.join();
+  CHECK(options[0].first_device == 0);
+  CHECK(options[1].first_device == 2);
+  CHECK(options[0].json == "-");
+  CHECK(options[1].json.empty());
+}
+
+TEST_CASE("a rank takes the GPUs that its launcher shows it alone") {
+  using examples::first_rank_device;
+  CHECK(first_rank_device(3, 2, nullptr) == 6);
+  CHECK(first_rank_device(3, 2, "6,7") == 0);
+  CHECK(first_rank_device(1, 2, "0,1,2,3") == 2);
+  CHECK(first_rank_device(1, 1, "5") == 0);
 }
 
 TEST_CASE("full recomputation goes with checkpoints between stages and without saves") {

@@ -10,18 +10,18 @@
 //   saving_trainer check DIGESTS FOLDER           loads every snapshot in FOLDER, goes on from each
 //                                                 for a few steps, and prints the newest step
 // Whoever goes on compares each digest with that of the uninterrupted training. The exit status is
-// 1 when one differs, 2 for any other error, and 3 when `train` has reached the last step.
+// 2 when one differs and for any other error, and 3 when `train` has reached the last step.
 
 #include <roundpipe/backend/host_backend.hpp>
+#include <roundpipe/core/bytes.hpp>
 #include <roundpipe/core/error.hpp>
-#include <roundpipe/io/atomic_file.hpp>
-#include <roundpipe/io/file.hpp>
 #include <roundpipe/runtime/pipeline.hpp>
 #include <roundpipe/snapshots/snapshot.hpp>
 #include <roundpipe/snapshots/snapshot_folders.hpp>
 #include <roundpipe/snapshots/snapshot_writer.hpp>
 #include <support/pipeline_runs.hpp>
 #include <support/snapshot_training.hpp>
+#include <support/step_digests.hpp>
 #include <support/toy_model.hpp>
 
 #include <algorithm>
@@ -29,10 +29,9 @@
 #include <cstdint>
 #include <cstdio>
 #include <cstdlib>
-#include <cstring>
 #include <exception>
 #include <filesystem>
-#include <string>
+#include <stdexcept>
 #include <string_view>
 #include <vector>
 
@@ -40,8 +39,6 @@ namespace {
 
 using namespace roundpipe;
 using namespace roundpipe::test;
-
-using Digests = std::vector<std::uint64_t>;  // by step, from 0
 
 SmallTraining small_training() {
   SmallTraining training;
@@ -54,36 +51,23 @@ auto fresh_trainer() {
 
 void write_reference(std::filesystem::path const& file, std::size_t steps) {
   auto trainer = fresh_trainer();
-  Digests digests{weights_digest(trainer)};
+  StepDigests digests{weights_digest(trainer)};
   auto const after = train_steps(trainer, 0, steps);
   digests.insert(digests.end(), after.begin(), after.end());
-  write_file(file,
-             {reinterpret_cast<char const*>(digests.data()), digests.size() * sizeof digests[0]});
-}
-
-Digests read_reference(std::filesystem::path const& file) {
-  auto const bytes = read_file(file, 1_GiB);
-  Digests digests(bytes.size() / sizeof(std::uint64_t));
-  std::memcpy(digests.data(), bytes.data(), digests.size() * sizeof digests[0]);
-  return digests;
-}
-
-void require_digest(Digests const& digests, std::uint64_t step, std::uint64_t digest) {
-  if (digests.at(step) != digest) {
-    std::printf("step %ju differs\n", static_cast<std::uintmax_t>(step));
-    std::exit(1);
-  }
+  write_digests(file, digests);
 }
 
 /// Trains one step, whose digest must be the uninterrupted training's.
 template <class Trainer>
-void train_step(Trainer& trainer, Digests const& digests, std::uint64_t step) {
+void train_step(Trainer& trainer, StepDigests const& digests, std::uint64_t step) {
   require_digest(digests, step + 1, train_steps(trainer, step, step + 1).back());
 }
 
 /// \returns the step of \p path.
 template <class Trainer>
-std::uint64_t restore(Trainer& trainer, Digests const& digests, std::filesystem::path const& path) {
+std::uint64_t restore(Trainer& trainer,
+                      StepDigests const& digests,
+                      std::filesystem::path const& path) {
   Snapshot const snapshot(path);
   trainer.restore(snapshot.state());
   require_digest(digests, snapshot.position().step, weights_digest(trainer));
@@ -92,7 +76,7 @@ std::uint64_t restore(Trainer& trainer, Digests const& digests, std::filesystem:
 
 template <class Trainer>
 int train(Trainer& trainer,
-          Digests const& digests,
+          StepDigests const& digests,
           std::filesystem::path const& folder,
           SnapshotMode mode) {
   std::uint64_t step = 0;
@@ -107,15 +91,14 @@ int train(Trainer& trainer,
   for (; step + 1 < digests.size(); ++step) {
     train_step(trainer, digests, step);
     if (writer.save(trainer.state()).mode != mode) {
-      std::printf("saved in another mode\n");
-      return 1;
+      throw std::runtime_error("saved in another mode");
     }
   }
   writer.wait();
   return 3;
 }
 
-int train(Digests const& digests, std::filesystem::path const& folder, std::string_view mode) {
+int train(StepDigests const& digests, std::filesystem::path const& folder, std::string_view mode) {
   if (mode != "live") {
     auto trainer = fresh_trainer();
     return train(
@@ -133,7 +116,7 @@ int train(Digests const& digests, std::filesystem::path const& folder, std::stri
   return train(pipeline, digests, folder, SnapshotMode::live);
 }
 
-int check(Digests const& digests, std::filesystem::path const& folder) {
+int check(StepDigests const& digests, std::filesystem::path const& folder) {
   auto trainer = fresh_trainer();
   std::uint64_t newest = 0;
   for (auto const& place : list_snapshots(folder)) {
@@ -156,10 +139,10 @@ int main(int argc, char** argv) try {
     return 0;
   }
   if (mode == "train") {
-    return train(read_reference(argv[2]), argv[3], argc > 4 ? argv[4] : "copied");
+    return train(read_digests(argv[2]), argv[3], argc > 4 ? argv[4] : "copied");
   }
   if (mode == "check") {
-    return check(read_reference(argv[2]), argv[3]);
+    return check(read_digests(argv[2]), argv[3]);
   }
   std::fprintf(stderr, "usage: saving_trainer reference|train|check DIGESTS STEPS|FOLDER [MODE]\n");
   return 2;

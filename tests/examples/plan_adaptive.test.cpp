@@ -4,6 +4,7 @@
 // What the library chooses for a small transformer, its refusals, and its frontier.
 #include <plan_pipeline/adaptive.hpp>
 #include <plan_pipeline/adaptive_report.hpp>
+#include <plan_pipeline/scaling.hpp>
 #include <roundpipe/core/bytes.hpp>
 #include <roundpipe/core/error.hpp>
 #include <roundpipe/estimate/model_shape.hpp>
@@ -208,6 +209,35 @@ TEST_CASE("the frontier's picture is well-formed, and has a point and a label fo
   for (auto const& plan : small_frontier()) {
     CHECK(texts.contains(std::to_string(std::llround(planner.tokens_per_second(plan)))));
   }
+}
+
+TEST_CASE("hosts scale as far as their network carries gradients and weights") {
+  auto problem = small_problem();
+  problem.batch.rows = 2;
+  AdaptivePlanner const planner(problem);
+  auto const plan = planner.plan(no_limit);
+  auto const scaling = scaling_of(planner, plan, {{1, 4, 64}, {1, 1e6}, 1e-6});
+  CHECK(scaling.by_hosts[0] == std::vector<double>{1, 1});
+  for (std::size_t h = 1; h < 3; ++h) {
+    CHECK(scaling.by_hosts[h][1] > Scaling::hidden);
+    // All else hides behind a slow network: 2 bytes of each parameter as gradient, and as weight.
+    auto const hosts = static_cast<double>(scaling.options.hosts[h]);
+    auto const bytes = 4.0 * (hosts - 1) / hosts * double(plan.plan.blocks.parameter_count());
+    auto const alone_s = planner.seconds_on_hosts(
+        plan, static_cast<std::size_t>(2 / plan.choice.chosen.cut.rows), 1, {});
+    CHECK(alone_s / scaling.by_hosts[h][0] == doctest::Approx(bytes / (1e9 / 8)).epsilon(0.02));
+  }
+  CHECK(scaling.hides_from[0] == std::nullopt);
+  CHECK(scaling.hides_from[1] == scaling.batches.front());
+  CHECK(scaling.by_batch.back()[0] > scaling.by_batch.front()[0]);
+
+  auto const text = scaling_text(scaling);
+  CHECK(contains(text, "1 Gbit/s hide with none of these batches"));
+  CHECK(contains(text, "1e+06 Gbit/s hide from "));
+  std::ostringstream out;
+  write_scaling(out, planner, scaling);
+  test::SvgReader const picture(out.str());
+  CHECK(picture.named("polyline").size() == 2);
 }
 
 }  // namespace plan_adaptive_test

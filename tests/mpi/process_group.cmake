@@ -1,4 +1,5 @@
-# cmake -DPROGRAM=<mpi.process_group> -DMPIEXEC=<mpirun> -DFLAG=<-n> -P process_group.cmake
+# cmake -DPROGRAM=<mpi_ranks> -DMPIEXEC=<mpirun> -DFLAG=<-n> -DNAME=process_group \
+#   -P process_group.cmake
 # The conformance test of process groups, run by mpirun with 1 to 4 ranks; and what ends a rank ends
 # all others soon, with its reason.
 cmake_minimum_required(VERSION 3.25)

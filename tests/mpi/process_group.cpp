@@ -2,9 +2,9 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 
 /// \file
-/// \brief The conformance test of process groups for MPI. Without an argument all ranks must agree;
-/// with "abort", "kill" or "throw" the last rank ends all others: by abort(), by dying, or by an
-/// exception that leaves the scope of its group. They wait for it in vain.
+/// \brief The conformance test of process groups for MPI: process_group [abort|kill|throw]. Without
+/// an argument all ranks must agree; else the last rank ends all others: by abort(), by dying, or
+/// by an exception that leaves the scope of its group. They wait for it in vain.
 
 #include <roundpipe/concepts/process_group.hpp>
 
@@ -15,12 +15,12 @@
 #include <csignal>
 #include <cstddef>
 #include <cstdio>
-#include <cstdlib>
-#include <exception>
+#include <mpi/programs.hpp>
 #include <stdexcept>
 #include <string>
 #include <string_view>
 
+namespace process_group_test {
 namespace {
 
 using namespace roundpipe;
@@ -59,12 +59,8 @@ int run(std::string_view how) {
 }
 
 }  // namespace
+}  // namespace process_group_test
 
-int main(int argc, char** argv) {
-  try {
-    return run(argc > 1 ? argv[1] : "");
-  } catch (std::exception const& error) {
-    std::printf("%s\n", error.what());
-    return 2;
-  }
+int roundpipe::test::process_group(Arguments arguments) {
+  return process_group_test::run(arguments.empty() ? "" : arguments[0]);
 }

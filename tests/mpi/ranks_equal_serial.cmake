@@ -1,4 +1,5 @@
-# cmake -DPROGRAM=<mpi.ranks_equal_serial> -DMPIEXEC=<mpirun> -DFLAG=<-n> -P ranks_equal_serial.cmake
+# cmake -DPROGRAM=<mpi_ranks> -DMPIEXEC=<mpirun> -DFLAG=<-n> -DNAME=ranks_equal_serial \
+#   -P ranks_equal_serial.cmake
 # Trainings of 2 to 4 processes end with the bits of one process, and so does the program of
 # docs/11_several_hosts.md.
 cmake_minimum_required(VERSION 3.25)

@@ -18,18 +18,20 @@
 #include <cstdint>
 #include <cstdio>
 #include <cstdlib>
-#include <exception>
+#include <mpi/programs.hpp>
 
+namespace ranks_equal_serial_test {
 namespace {
 
 using namespace roundpipe;
 using namespace roundpipe::test;
 
-/// Mix number \p number for \p ranks ranks, the same on each.
+/// Mix number \p number of those for \p ranks ranks, the same on each.
 RankMix mix_of(std::uint64_t number, std::size_t ranks) {
   std::uint64_t drawn = 0;
   auto mix = any_rank_mix([&](char const*, std::size_t first, std::size_t last) {
-    return first + random_word({number, 0, 0, 0, 9}, drawn++) % (last - first + 1);
+    return first + random_word({number, static_cast<std::uint32_t>(ranks), 0, 0, 9}, drawn++) %
+                       (last - first + 1);
   });
   mix.ranks = ranks;
   return mix;
@@ -74,12 +76,9 @@ int run_docs() {
 }
 
 }  // namespace
+}  // namespace ranks_equal_serial_test
 
-int main(int argc, char** argv) {
-  try {
-    return argc > 1 ? run(std::strtoull(argv[1], nullptr, 10)) : run_docs();
-  } catch (std::exception const& error) {
-    std::printf("%s\n", error.what());
-    return 2;
-  }
+int roundpipe::test::ranks_equal_serial(Arguments arguments) {
+  using namespace ranks_equal_serial_test;
+  return arguments.empty() ? run_docs() : run(std::strtoull(arguments[0], nullptr, 10));
 }

@@ -1,6 +1,6 @@
-# cmake [-DPROGRAM=<a test's program> -DMPIEXEC=<mpirun> -DFLAG=<-n>] -P NAME.cmake
-# For the scripts of tests/mpi: use_mpi() skips the test where CMake found no MPI, run(RANKS ARGUMENT...)
-# runs its program by mpirun and sets `status` and `out`.
+# cmake [-DPROGRAM=<a program> -DMPIEXEC=<mpirun> -DFLAG=<-n>] [-DNAME=<its first argument>] -P NAME.cmake
+# For scripts with ranks: use_mpi() skips the test where CMake found no MPI, run(RANKS ARGUMENT...) runs
+# the program by mpirun and sets `status` and `out`.
 macro(use_mpi)
   if(NOT PROGRAM OR NOT MPIEXEC)
     message(STATUS "skipped: CMake found no MPI (Debian: libopenmpi-dev openmpi-bin)")
@@ -14,7 +14,7 @@ macro(use_mpi)
 endmacro()
 
 function(run ranks)
-  execute_process(COMMAND "${MPIEXEC}" ${FLAG} ${ranks} "${PROGRAM}" ${ARGN}
+  execute_process(COMMAND "${MPIEXEC}" ${FLAG} ${ranks} "${PROGRAM}" ${NAME} ${ARGN}
     RESULT_VARIABLE status OUTPUT_VARIABLE out ERROR_VARIABLE out TIMEOUT 120)
   set(status "${status}" PARENT_SCOPE)
   set(out "${out}" PARENT_SCOPE)

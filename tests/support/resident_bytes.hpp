@@ -9,6 +9,7 @@
 
 #include <fstream>
 #include <string>
+#include <string_view>
 
 namespace roundpipe::test {
 
@@ -19,11 +20,12 @@ inline constexpr bool has_shadow_memory = true;
 inline constexpr bool has_shadow_memory = false;
 #endif
 
-/// Bytes of this process that are in memory; 0 if the system does not say.
-inline Bytes resident_bytes() {
+/// Bytes of this process that are in memory; 0 if the system does not say. \p kind: a line of
+/// /proc/self/status, as "RssAnon:" for those that are its own and no pages of files or shared.
+inline Bytes resident_bytes(std::string_view kind = "VmRSS:") {
   std::ifstream status("/proc/self/status");
   for (std::string word; status >> word;) {
-    if (word == "VmRSS:") {
+    if (word == kind) {
       Bytes kib = 0;
       status >> kib;
       return kib << 10U;

@@ -53,17 +53,20 @@ struct CudaBackendOptions {
   std::shared_ptr<CudaResources> resources{};
 };
 
-/// The first \p count devices that the process sees, for \ref CudaBackendOptions.
+/// The first \p count devices that the process sees behind \p before others, for
+/// \ref CudaBackendOptions.
 /// \throws Error (invalid_argument) when there are fewer, or as \ref device_count().
-[[nodiscard]] inline std::vector<DeviceId> first_devices(std::size_t count) {
+[[nodiscard]] inline std::vector<DeviceId> first_devices(std::size_t count,
+                                                         std::size_t before = 0) {
   auto const present = device_count();
-  if (count > present) {
+  if (before + count > present) {
     throw Error(Errc::invalid_argument,
-                std::to_string(count) + " CUDA devices are asked for, and there " +
-                    (present == 1 ? "is 1" : "are " + std::to_string(present)));
+                std::to_string(count) + " CUDA devices are asked for" +
+                    (before > 0 ? " behind the first " + std::to_string(before) : "") +
+                    ", and there " + (present == 1 ? "is 1" : "are " + std::to_string(present)));
   }
   std::vector<DeviceId> devices;
-  for (std::size_t d = 0; d < count; ++d) {
+  for (std::size_t d = before; d < before + count; ++d) {
     devices.emplace_back(d);
   }
   return devices;

@@ -7,6 +7,7 @@
 
 #include <roundpipe/concepts/process_group.hpp>
 #include <roundpipe/config.hpp>
+#include <roundpipe/core/bytes.hpp>
 #include <roundpipe/core/error.hpp>
 #include <roundpipe/hosts/group_end.hpp>
 
@@ -37,6 +38,10 @@ struct LoopbackOptions {
   std::uint64_t seed = 0;  ///< Of delays, and of the order in which a rank sends its messages.
   /// Each message is sent up to so much later.
   std::chrono::nanoseconds longest_delay{0};
+  /// Of the link by which a rank sends, and of that by which it receives; 0: they take no time. A
+  /// message has both to itself, one after the other in the order of sending.
+  double bytes_per_second = 0;
+  std::chrono::nanoseconds latency{0};  ///< Of each message, besides.
   std::optional<LoopbackFault> fault{};
 };
 
@@ -58,12 +63,19 @@ class LoopbackNetwork {
  private:
   friend class LoopbackGroup;
 
-  using Message = std::vector<std::byte>;
+  using Clock = std::chrono::steady_clock;
+
+  struct Message {
+    std::vector<std::byte> bytes;
+    Clock::time_point arrival;
+  };
 
   [[nodiscard]] std::deque<Message>& box(GroupChannel channel, std::size_t from, std::size_t to) {
     return boxes_[(static_cast<std::size_t>(channel) * ranks_ + from) * ranks_ + to];
   }
   void send(GroupChannel channel, std::size_t from, std::size_t to, ConstHostBytes bytes);
+  /// When \p bytes that rank \p from sends now are at rank \p to; their links are busy meanwhile.
+  [[nodiscard]] Clock::time_point arrival(std::size_t from, std::size_t to, Bytes bytes);
   /// Blocks until the message is there. \throws Error (aborted) when the group ends,
   /// (invalid_argument) for a message of another size, which ends the group.
   void receive(GroupChannel channel, std::size_t from, std::size_t to, HostBytes bytes);
@@ -75,6 +87,8 @@ class LoopbackNetwork {
   std::mutex mutex_;
   std::condition_variable changed_;
   std::vector<std::deque<Message>> boxes_;              // by channel, sender, receiver
+  std::vector<Clock::time_point> uplinks_;              // by rank: until when the link is busy
+  std::vector<Clock::time_point> downlinks_;            // likewise
   std::vector<std::atomic<std::uint64_t>> operations_;  // by rank
 };
 

@@ -27,7 +27,9 @@ struct ComputeCosts {
   /// By parameter block, the seconds of its optimizer step; empty: its bytes at the \c host rate.
   std::vector<double> step_s;
   double host_bytes_per_second = 0;  ///< The rate of host lanes; 0: they take no time.
-  /// At which a rank receives from all others together; 0: that takes no time.
+  /// At which a rank receives from all others together, one action after another, and sends as
+  /// fast; 0: that takes no time. Ranks like this one on a switch that carries what all send at
+  /// once.
   double network_bytes_per_second = 0;
   double network_latency_s = 0;  ///< Of each reduction and gather, besides.
 };
@@ -38,9 +40,10 @@ class ActionTimes {
   /// \throws Error (invalid_argument) when speeds are not positive, or not one for each device.
   ActionTimes(ComputeCosts costs, std::size_t devices);
 
-  /// The seconds of an action on a compute lane or a host lane.
+  /// The seconds of an action on a compute lane or a host lane that starts at \p now_s. Actions
+  /// that use the network are given in the order of their starts: they wait for it.
   /// \throws Error (invalid_argument) when the cost of its layer or block is missing.
-  [[nodiscard]] double operator()(UnrolledAction const& unrolled);
+  [[nodiscard]] double operator()(UnrolledAction const& unrolled, double now_s);
 
  private:
   [[nodiscard]] double pass_seconds(UnrolledAction const& unrolled);
@@ -51,6 +54,7 @@ class ActionTimes {
 
   ComputeCosts costs_;
   std::map<ActionGraph const*, std::set<LayerId>> forwards_;  // the layers of each graph
+  double network_free_s_ = 0;  // when all that has begun to come from other ranks is there
 };
 
 }  // namespace roundpipe

@@ -11,6 +11,8 @@
 #include <roundpipe/model/cost_model.hpp>
 #include <roundpipe/simulate/simulator.hpp>
 
+#include <cstddef>
+
 namespace roundpipe {
 
 /// The machine of a training loop that waits for each loss. Layers take what \p costs says, and
@@ -24,11 +26,13 @@ namespace roundpipe {
                                            SimulationOptions const& options);
 
 /// The seconds of one of many consecutive iterations. Each is a \p call and a \p step, with all
-/// waits for earlier graphs.
+/// waits for earlier graphs. The \p warm_up iterations before do not count. More than 2 are needed
+/// where a network is the limit: compute runs ahead until its buffers are full.
 /// \throws Error (invalid_argument) like \ref simulate.
 [[nodiscard]] double forecast_iteration_seconds(ActionGraph const& call,
                                                 ActionGraph const& step,
-                                                SimulationOptions const& options);
+                                                SimulationOptions const& options,
+                                                std::size_t warm_up = 2);
 
 /// The same on the \ref training_machine of \p costs and \p device: for
 /// `PipelineOptions::forecast`.

@@ -81,6 +81,22 @@ TEST_CASE("a loopback is a group, with any number of ranks and whatever delays")
   }
 }
 
+TEST_CASE("a loopback with rates brings bytes no sooner than its links can") {
+  using Clock = std::chrono::steady_clock;
+  using std::chrono::milliseconds;
+  // Each rank sends two messages of 3000 bytes and receives two: 6 ms at 1 byte a microsecond.
+  LoopbackNetwork network(3, {.bytes_per_second = 1e6, .latency = milliseconds(2)});
+  auto const begin = Clock::now();
+  on_ranks(network, [](LoopbackGroup& group) {
+    std::vector<std::byte> const mine(3000);
+    std::vector<std::byte> all(9000);
+    group.gather(GroupChannel::weights, mine, all);
+  });
+  CHECK(Clock::now() - begin >= milliseconds(8));
+  LoopbackNetwork conforming(3, {.bytes_per_second = 1e9});
+  CHECK(faults_of(conforming, 4) == std::vector<std::string>());
+}
+
 TEST_CASE("a rank that aborts ends the operations of all, and the first reason stays") {
   LoopbackNetwork network(3);
   std::array<std::string, 3> ends;

@@ -37,7 +37,7 @@ std::vector<double> seconds_of(ActionGraph const& graph, ComputeCosts costs) {
   std::vector<double> seconds;
   GraphSequence sequence(graph.devices);
   for (auto const& action : sequence.add(graph).unroll()) {
-    seconds.push_back(times(action));
+    seconds.push_back(times(action, 0));
   }
   return seconds;
 }
@@ -110,6 +110,16 @@ TEST_CASE("a reduction takes the network's time besides the host's, other work d
   costs.network_bytes_per_second = 10;
   costs.network_latency_s = 0.5;
   CHECK(seconds_of(graph, costs) == std::vector<double>{6.5, 2});
+}
+
+TEST_CASE("reductions and gathers share the network") {
+  Made reduction(ActionKind::reduce_gradient, LaneKind::reduce);
+  reduction.action.received = 40;
+  Made gather(ActionKind::gather_weights, LaneKind::gather);
+  gather.action.received = 20;
+  auto costs = costs_of({});
+  costs.network_bytes_per_second = 10;
+  CHECK(seconds_of(test::graph_of({reduction, gather}), costs) == std::vector<double>{4, 6});
 }
 
 TEST_CASE("costs without a layer, a block or a device are refused") {

@@ -3,11 +3,13 @@
 #pragma once
 
 #include <roundpipe/concepts/process_group.hpp>
+#include <roundpipe/core/bytes.hpp>
 #include <roundpipe/core/error.hpp>
 #include <roundpipe/core/random.hpp>
 #include <roundpipe/hosts/group_checks.hpp>
 #include <roundpipe/hosts/loopback_group.hpp>
 
+#include <algorithm>
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
@@ -24,8 +26,25 @@ ROUNDPIPE_INLINE LoopbackNetwork::LoopbackNetwork(std::size_t ranks, LoopbackOpt
     : ranks_(ranks),
       options_(options),
       boxes_(group_channel_count * ranks * ranks),
+      uplinks_(ranks),
+      downlinks_(ranks),
       operations_(ranks) {
   require(ranks > 0, Errc::invalid_argument, "a loopback has at least one rank");
+}
+
+ROUNDPIPE_INLINE LoopbackNetwork::Clock::time_point LoopbackNetwork::arrival(std::size_t from,
+                                                                             std::size_t to,
+                                                                             Bytes bytes) {
+  auto end = Clock::now();
+  if (options_.bytes_per_second > 0) {
+    std::chrono::duration<double> const time(static_cast<double>(bytes) /
+                                             options_.bytes_per_second);
+    end = std::max({end, uplinks_[from], downlinks_[to]}) +
+          std::chrono::duration_cast<Clock::duration>(time);
+    uplinks_[from] = end;
+    downlinks_[to] = end;
+  }
+  return end + options_.latency;
 }
 
 ROUNDPIPE_INLINE void LoopbackNetwork::send(GroupChannel channel,
@@ -33,7 +52,7 @@ ROUNDPIPE_INLINE void LoopbackNetwork::send(GroupChannel channel,
                                             std::size_t to,
                                             ConstHostBytes bytes) {
   std::lock_guard const lock(mutex_);
-  box(channel, from, to).emplace_back(bytes.begin(), bytes.end());
+  box(channel, from, to).push_back({{bytes.begin(), bytes.end()}, arrival(from, to, bytes.size())});
   changed_.notify_all();
 }
 
@@ -45,7 +64,10 @@ ROUNDPIPE_INLINE void LoopbackNetwork::receive(GroupChannel channel,
   auto& box = this->box(channel, from, to);
   changed_.wait(lock, [&] { return !box.empty() || end_.is_set(); });
   end_.rethrow();
-  auto const message = std::move(box.front());
+  auto const arrival = box.front().arrival;
+  changed_.wait_until(lock, arrival, [&] { return end_.is_set() || Clock::now() >= arrival; });
+  end_.rethrow();
+  auto const message = std::move(box.front().bytes);
   box.pop_front();
   lock.unlock();
   if (message.size() != bytes.size()) {

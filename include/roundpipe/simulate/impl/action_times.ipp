@@ -11,6 +11,7 @@
 #include <roundpipe/model/pass_costs.hpp>
 #include <roundpipe/simulate/action_times.hpp>
 
+#include <algorithm>
 #include <cstddef>
 #include <utility>
 
@@ -26,7 +27,7 @@ ROUNDPIPE_INLINE ActionTimes::ActionTimes(ComputeCosts costs, std::size_t device
   }
 }
 
-ROUNDPIPE_INLINE double ActionTimes::operator()(UnrolledAction const& unrolled) {
+ROUNDPIPE_INLINE double ActionTimes::operator()(UnrolledAction const& unrolled, double now_s) {
   auto const& action = *unrolled.action;
   if (unrolled.lane.kind == LaneKind::compute) {
     auto const device = unrolled.lane.device.index();
@@ -46,8 +47,9 @@ ROUNDPIPE_INLINE double ActionTimes::operator()(UnrolledAction const& unrolled) 
   if (action.kind != ActionKind::reduce_gradient && action.kind != ActionKind::gather_weights) {
     return seconds;
   }
-  return seconds + at_rate(action.received, costs_.network_bytes_per_second) +
-         costs_.network_latency_s;
+  network_free_s_ =
+      std::max(network_free_s_, now_s) + at_rate(action.received, costs_.network_bytes_per_second);
+  return seconds + (network_free_s_ - now_s) + costs_.network_latency_s;
 }
 
 ROUNDPIPE_INLINE double ActionTimes::pass_seconds(UnrolledAction const& unrolled) {

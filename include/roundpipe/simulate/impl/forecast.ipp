@@ -19,11 +19,12 @@ namespace roundpipe {
 namespace detail {
 
 /// The seconds between two turns of \p graphs, out of many consecutive turns on \p devices devices.
+/// The first \p warm_up turns do not count.
 [[nodiscard]] ROUNDPIPE_INLINE double steady_seconds(
     std::initializer_list<ActionGraph const*> graphs,
     std::size_t devices,
-    SimulationOptions const& options) {
-  constexpr std::size_t warm_up = 2;
+    SimulationOptions const& options,
+    std::size_t warm_up) {
   // After so many turns the slots are on the same devices again.
   auto const period = devices / std::gcd(devices, (*graphs.begin())->advance);
   auto const measured = std::max<std::size_t>(period, 2);
@@ -60,13 +61,14 @@ ROUNDPIPE_INLINE SimulationOptions training_machine(CostModel const& costs,
 
 ROUNDPIPE_INLINE double forecast_call_seconds(ActionGraph const& call,
                                               SimulationOptions const& options) {
-  return detail::steady_seconds({&call}, call.devices, options);
+  return detail::steady_seconds({&call}, call.devices, options, 2);
 }
 
 ROUNDPIPE_INLINE double forecast_iteration_seconds(ActionGraph const& call,
                                                    ActionGraph const& step,
-                                                   SimulationOptions const& options) {
-  return detail::steady_seconds({&call, &step}, call.devices, options);
+                                                   SimulationOptions const& options,
+                                                   std::size_t warm_up) {
+  return detail::steady_seconds({&call, &step}, call.devices, options, warm_up);
 }
 
 ROUNDPIPE_INLINE double forecast_training_seconds(ActionGraph const& call,

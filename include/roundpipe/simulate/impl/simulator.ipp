@@ -207,7 +207,7 @@ class Simulator {
     if (lane.device.valid() && lane.kind != LaneKind::compute) {
       return engines_.add(i, lane, actions_[i].action->bytes, now_s);
     }
-    state.end_s = now_s + times_(actions_[i]);
+    state.end_s = now_s + times_(actions_[i], now_s);
     engines_.add_work(host_lanes(i), now_s);
     push(state.end_s, EventKind::end, i);
   }

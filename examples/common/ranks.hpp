@@ -1,0 +1,51 @@
+// SPDX-FileCopyrightText: 2026 The roundpipe authors
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#pragma once
+
+/// \file
+/// \brief What the ranks of a program agree on, and which GPUs of its host a rank takes.
+
+#include <roundpipe/concepts/process_group.hpp>
+#include <roundpipe/hosts/any_process_group.hpp>
+
+#include <algorithm>
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <cstdlib>
+#include <span>
+#include <string_view>
+
+namespace examples {
+
+/// The first of the \p count GPUs that process number \p local_rank of its host takes: those behind
+/// the GPUs of the processes before it. Where the launcher has shown it no more than \p count GPUs,
+/// they are its own. \p visible: the value of CUDA_VISIBLE_DEVICES; null: not set.
+[[nodiscard]] inline std::size_t first_rank_device(
+    std::size_t local_rank,
+    std::size_t count,
+    char const* visible = std::getenv("CUDA_VISIBLE_DEVICES")) noexcept {
+  if (visible != nullptr) {
+    std::string_view const names = visible;
+    if (static_cast<std::size_t>(std::count(names.begin(), names.end(), ',')) < count) {
+      return 0;
+    }
+  }
+  return local_rank * count;
+}
+
+/// What rank 0 says of \p stops; ranks must stop after the same step.
+[[nodiscard]] inline bool as_rank_0_says(roundpipe::AnyProcessGroup group, bool stops) {
+  std::byte said{stops ? std::uint8_t{1} : std::uint8_t{0}};
+  group.broadcast(roundpipe::GroupChannel::control, 0, {&said, 1});
+  return said == std::byte{1};
+}
+
+/// Micro-batches of a round, and rounds, as rank 0 has them.
+[[nodiscard]] inline std::array<std::size_t, 2> cut_of_rank_0(roundpipe::AnyProcessGroup group,
+                                                              std::array<std::size_t, 2> cut) {
+  group.broadcast(roundpipe::GroupChannel::control, 0, std::as_writable_bytes(std::span(cut)));
+  return cut;
+}
+
+}  // namespace examples
