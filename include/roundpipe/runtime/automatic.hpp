@@ -215,8 +215,8 @@ class CutSearch {
 /// there: then costs are estimated, and \p model need only describe itself.
 ///
 /// The search goes from large micro-batches to small ones, and for each size from one round to
-/// many. It leaves a size when more rounds have twice been worse than fewer, and ends when two sizes
-/// are no better than a larger one, or even a pipeline that never waits were none.
+/// many. It leaves a size when more rounds have twice been worse than fewer, and ends when two
+/// sizes are no better than a larger one, or even a pipeline that never waits were none.
 ///
 /// Where \p options ask for measured costs, the layers run on device 0 at each size. No memory
 /// stays taken.

@@ -11,8 +11,8 @@
 namespace roundpipe {
 
 /// In bytes: what this process holds and what the machine has available beside it, at most its
-/// control group's limit; of that 24 parts of 25, for the kernel keeps books of pinned pages, which no
-/// ledger lists. The largest number where neither can be read.
+/// control group's limit; of that 24 parts of 25, for the kernel keeps books of pinned pages, which
+/// no ledger lists. The largest number where neither can be read.
 [[nodiscard]] Bytes host_memory_limit();
 
 }  // namespace roundpipe
