@@ -17,6 +17,7 @@
 #include <cmath>
 #include <cstddef>
 #include <cstdint>
+#include <map>
 #include <string>
 #include <tuple>
 #include <vector>
@@ -156,6 +157,28 @@ TEST_CASE("a forecast of the caller's decides") {
     return planned.cut.micro_batches_per_round * planned.cut.rounds;
   });
   CHECK(choice.chosen.cut.rows == most->cut.rows);
+}
+
+TEST_CASE("the search goes on past one cut that is worse, but not past two in a row") {
+  // Seconds for 1, 2, 4 and 8 micro-batches in a call, or for as many rounds of one size.
+  auto const choice_with = [](std::map<std::size_t, double> const& seconds, bool by_rounds) {
+    auto with = options(1_MiB);
+    with.forecast = [=](ActionGraph const& call, auto const&, auto const&, auto const&) {
+      std::size_t micro_batches = 0;
+      for (auto const& action : call.actions) {
+        micro_batches = std::max(micro_batches, 1 + action.micro_batch.index());
+      }
+      auto const rounds = 1 + call.actions.back().round.index();
+      return seconds.at(by_rounds ? rounds : rounds * micro_batches);
+    };
+    return by_rounds ? choose(with, {.rows = 1}) : choose(with, {.rounds = 1});
+  };
+  std::map<std::size_t, double> const one_worse{{1, 2.0}, {2, 2.1}, {4, 1.9}, {8, 2.2}};
+  CHECK(choice_with(one_worse, false).chosen.cut.rows == 2);
+  CHECK(choice_with(one_worse, true).chosen.cut.rounds == 4);
+  std::map<std::size_t, double> const two_worse{{1, 2.0}, {2, 2.1}, {4, 2.1}, {8, 1.9}};
+  CHECK(choice_with(two_worse, false).tried.size() == 3);
+  CHECK(choice_with(two_worse, true).tried.size() == 3);
 }
 
 TEST_CASE("more rounds of the same micro-batches must be faster by a margin") {
