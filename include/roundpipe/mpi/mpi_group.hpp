@@ -39,8 +39,9 @@ struct MpiOptions {
 
 /// \brief All ranks of MPI_COMM_WORLD.
 ///
-/// A thread of the group makes all calls of MPI, non-blocking ones, and looks every few
-/// microseconds whether they are complete; callers sleep until then. Where the program has not
+/// A thread of the group makes all calls of MPI, non-blocking ones, and looks whether they are
+/// complete; callers sleep until then. MPI moves bytes when somebody looks: while pieces arrive,
+/// the thread does so all the time, and else every few microseconds. Where the program has not
 /// initialized MPI, the thread does so, and finalizes it: a process then makes one such group.
 /// Otherwise MPI must allow MPI_THREAD_SERIALIZED, and while the group lives nobody else calls MPI.
 ///
@@ -178,7 +179,7 @@ class MpiGroup {
     return !closing_;
   }
 
-  /// Looks once at everything, and rests.
+  /// Looks once at everything, and rests unless something has just been completed.
   void step(mpi::Session& session) {
     bool busy = false;
     if (!end_.is_set()) {
@@ -193,7 +194,10 @@ class MpiGroup {
       busy = advance();
     }
     std::unique_lock lock(mutex_);
-    if (busy) {
+    if (busy && std::chrono::steady_clock::now() < moved_ + keen) {
+      lock.unlock();
+      std::this_thread::yield();
+    } else if (busy) {
       changed_.wait_for(lock, std::chrono::microseconds(20));
     } else {  // so that a notice is found soon
       changed_.wait_for(lock, std::chrono::milliseconds(5), [&] {
@@ -209,6 +213,10 @@ class MpiGroup {
       try {
         if (!std::exchange(operation->started, true)) {
           operation->start(operation->requests);
+          moved_ = std::chrono::steady_clock::now();
+        }
+        if (operation->requests.advance()) {
+          moved_ = std::chrono::steady_clock::now();
         }
         done = operation->requests.are_done();
       } catch (...) {
@@ -261,6 +269,9 @@ class MpiGroup {
     }
   }
 
+  /// For so long after a piece the thread looks without a rest: longer than one takes.
+  static constexpr std::chrono::milliseconds keen{3};
+
   MpiOptions options_;
   int exceptions_ = std::uncaught_exceptions();
   std::size_t rank_ = 0;
@@ -269,7 +280,8 @@ class MpiGroup {
   FirstError error_;  // of the beginning
   std::mutex mutex_;  // for all below
   std::condition_variable changed_;
-  mpi::Session* session_ = nullptr;  // the thread's
+  std::chrono::steady_clock::time_point moved_;  // when something went on; the thread's alone
+  mpi::Session* session_ = nullptr;              // the thread's
   std::vector<Operation*> operations_;
   std::optional<std::string> notice_;  // to be sent
   bool started_ = false;

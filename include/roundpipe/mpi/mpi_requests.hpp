@@ -17,8 +17,9 @@
 
 namespace roundpipe::mpi {
 
-/// MPI counts in `int`: more bytes than this go in several calls.
-inline constexpr std::size_t piece_bytes = std::size_t{1} << 30U;
+/// More bytes than this go in several calls. So it shows whether a long one goes on, and what one
+/// process copies for another is still in a cache.
+inline constexpr std::size_t piece_bytes = std::size_t{4} << 20U;
 
 /// Calls `f(offset, count)` for the pieces of \p bytes bytes, at most \p most each.
 template <class F>
@@ -78,20 +79,32 @@ class Requests {
 
   void barrier(MPI_Comm group) { check(MPI_Ibarrier(group, &add()), "MPI_Ibarrier"); }
 
-  /// Whether all calls are complete. Lets MPI go on with them.
-  [[nodiscard]] bool are_done() {
-    int done = 0;
-    check(MPI_Testall(
-              static_cast<int>(requests_.size()), requests_.data(), &done, MPI_STATUSES_IGNORE),
-          "MPI_Testall");
-    return done != 0;
+  /// Lets MPI go on with the calls. \returns whether any has been completed.
+  [[nodiscard]] bool advance() {
+    completed_.resize(requests_.size());
+    int count = 0;
+    check(MPI_Testsome(static_cast<int>(requests_.size()),
+                       requests_.data(),
+                       &count,
+                       completed_.data(),
+                       MPI_STATUSES_IGNORE),
+          "MPI_Testsome");
+    if (count == MPI_UNDEFINED || count == 0) {  // the former where none are left
+      return false;
+    }
+    std::erase(requests_, MPI_REQUEST_NULL);
+    return true;
   }
+
+  /// Whether all calls are complete.
+  [[nodiscard]] bool are_done() const noexcept { return requests_.empty(); }
 
  private:
   [[nodiscard]] MPI_Request& add() { return requests_.emplace_back(MPI_REQUEST_NULL); }
 
   std::size_t most_;
-  std::vector<MPI_Request> requests_;
+  std::vector<MPI_Request> requests_;  // that are not complete
+  std::vector<int> completed_;         // by the latest look
 };
 
 }  // namespace roundpipe::mpi
