@@ -276,6 +276,11 @@ void check_live_bytes(ModelDescription const& model) {
           CAPTURE(buffering.parameters);
           CHECK(live.total() > stages.memory.bytes / 2);
           CHECK((live.most.back() > 0) == !stages.resident.empty());
+          if (resident && devices == 1) {  // all stay, so only losses go down
+            auto const out = static_cast<std::size_t>(BufferKind::activations_out);
+            auto const& fused = stages.train[partition.forward.size()];
+            CHECK(live.most[out] <= fused.loss.bytes * buffering.activations);
+          }
           for (std::size_t i = 0; i < planned.size(); ++i) {
             CAPTURE(i);
             CHECK(live.at_fullest[i] <= live.most[i]);
