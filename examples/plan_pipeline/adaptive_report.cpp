@@ -22,6 +22,7 @@
 #include <utility>
 #include <vector>
 
+#include "chart.hpp"
 #include "report.hpp"
 
 namespace plan_pipeline {
@@ -400,13 +401,7 @@ void write_frontier(std::ostream& out,
                     AdaptivePlanner const& planner,
                     std::span<AdaptivePlan const> plans) {
   using rp::detail::Anchor;
-  constexpr double left = 70;
-  constexpr double top = 50;
-  constexpr double width = 620;
-  constexpr double height = 300;
-  constexpr double font = 11;
-  constexpr std::string_view ink = "#000000";
-  constexpr std::string_view grid = "#d9d9d9";
+  using namespace chart;
   constexpr std::string_view mark = "#00518a";
   auto const gib = [](AdaptivePlan const& plan) {
     return static_cast<double>(plan.choice.options.device_memory) / 0x1p30;

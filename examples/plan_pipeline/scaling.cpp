@@ -14,6 +14,8 @@
 #include <string_view>
 #include <utility>
 
+#include "chart.hpp"
+
 namespace plan_pipeline {
 
 namespace rp = roundpipe;
@@ -122,13 +124,7 @@ std::string scaling_text(Scaling const& scaling) {
 
 void write_scaling(std::ostream& out, AdaptivePlanner const& planner, Scaling const& scaling) {
   using rp::detail::Anchor;
-  constexpr double left = 70;
-  constexpr double top = 50;
-  constexpr double width = 620;
-  constexpr double height = 300;
-  constexpr double font = 11;
-  constexpr std::string_view ink = "#000000";
-  constexpr std::string_view grid = "#d9d9d9";
+  using namespace chart;
   constexpr std::array<std::string_view, 4> marks{"#00518a", "#b45309", "#15803d", "#7e22ce"};
   auto const& p = planner.problem();
   auto const first = std::log2(static_cast<double>(scaling.batches.front()));
