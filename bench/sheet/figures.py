@@ -28,7 +28,7 @@ def percent_off(forecast, measured):
 def training(report):
     """The figures of train_throughput's report, less ledgers and single layers."""
     keys = """shape layers device devices context batch micro_batches rounds checkpoints
-        overlaps_rounds saved_share recomputed_flops_share warmup precision states synchronous
+        overlaps_rounds saved_share recomputed_flops_share warmup precision states ranks synchronous
         schedule protocol transfers partition forward_stages backward_stages setup_s iteration_s
         median_s tokens_per_second model_tflops_per_device peak_tflops mfu busy_percent
         bubble_by_cause_percent upload_bytes_per_second download_bytes_per_second
@@ -111,6 +111,13 @@ def tests(text):
             "not_passed": [name for name, how in ended if how not in ("Passed", "Skipped")]}
 
 
-READERS = {"train": train, "beside": train, "sweep": sweep, "plain": plain, "torch": torch,
-           "link": google, "activation": google, "layers": google, "finetune": finetune,
-           "tests": tests}
+def ranks(text):
+    found = train(text)
+    if found["ranks"] < 2:
+        raise ValueError("each process trained by itself: the program knows no MPI")
+    return found
+
+
+READERS = {"train": train, "beside": train, "ranks": ranks, "sweep": sweep, "plain": plain,
+           "torch": torch, "link": google, "activation": google, "layers": google,
+           "finetune": finetune, "tests": tests}

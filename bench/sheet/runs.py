@@ -7,7 +7,9 @@ docs/numbers.md; the sheet prefers what a run has taken before.
 """
 
 import dataclasses
+import os
 import pathlib
+import shutil
 
 
 @dataclasses.dataclass(frozen=True)
@@ -72,6 +74,19 @@ def list_runs(build, work, gpus, torch_bench, python):
     def google(name, n, program, filter_, seconds):
         command = [bench / program, f"--benchmark_filter={filter_}", "--benchmark_format=json"]
         return Run(f"{name}-x{n}", n, name, command, seconds)
+
+    def ranks(n):
+        # Processes of one GPU each, and beside them one alone, which has as many cores.
+        cores = len(os.sched_getaffinity(0)) // n
+        first = f"{cores} * ${{OMPI_COMM_WORLD_LOCAL_RANK:-0}}"
+        pin = ["sh", "-c", f'exec taskset -c $(({first}))-$(({first} + {cores - 1})) "$@"', "sh"]
+        one = small(1, "--micro-batches 16 --rounds 1", "-rank")
+        all_ = train("1.7b-ranks", "1.7b", 1, 64 * n, "--micro-batches 16 --rounds 1", steps=5)
+        mpirun = ["mpirun", "--allow-run-as-root", "--bind-to", "none", "-n", n]
+        yield dataclasses.replace(one, kind="beside", command=[*pin, *one.command])
+        yield dataclasses.replace(all_, name=f"1.7b-ranks-x{n}", gpus=n, kind="ranks",
+                                  command=[*mpirun, *pin, *all_.command], seconds=one.seconds + 10,
+                                  lacks="" if shutil.which("mpirun") else "no mpirun")
 
     def sweeps_against(n):
         yield sweep("1.7b-sweep-24", "1.7b", n, 64 * n, "24GiB", 3, "--against")
@@ -145,6 +160,7 @@ def list_runs(build, work, gpus, torch_bench, python):
     yield google("layers", 1, "bench.layers", ".", 60)
     yield from finetune()
     if gpus > 1:
+        yield from ranks(gpus)
         yield from recomputing(1)
         yield from parts(gpus)
     for n in 2, 4:

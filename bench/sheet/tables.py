@@ -62,6 +62,7 @@ CAPTIONS = {
         *exposed* transfer stalls; the forecasts are of the costs measured before step 1 and of the
         warm-up; *peak* is what the driver counts; MFU is against a product of 8192 x 8192 matrices.
         Ratios are of runs of one commit on one machine.""",
+    "ranks": "Ranks of one GPU each under mpirun, beside one alone with a rank's share of cores.",
     "parts": "What each part is worth: the run above with one thing changed.",
     "sweep": "Budgets (`budget_sweep`), beside full recomputation and plain offloading.",
     "resident": """Everything on the device: a plain loop (`plain_loop`), and PyTorch with
@@ -154,6 +155,15 @@ class Page:
                          self.where(line)])
         return ["run", ":tokens/s", ":of the chosen plan", ":busy", ":exposed",
                 "idle for a percent or more", "measured"], rows
+
+    def ranks(self):
+        rows = []
+        for line in self.of("ranks"):
+            found = line["figures"]
+            one = self.ratio(line, "1.7b-rank-x1")
+            rows.append([f"`{line['name']}`", found["ranks"], f"{found['tokens_per_second']:,.0f}",
+                         f"{one / found['ranks']:.2f}" if one else "", self.where(line)])
+        return ["run", ":ranks", ":tokens/s", ":a rank, of one alone", "measured"], rows
 
     def sweep(self):
         heads = ["run", "shape, blocks", "budget", "plan", *PLAN, ":of recomputation",
