@@ -40,9 +40,8 @@ namespace roundpipe {
 
 struct SnapshotWriterOptions {
   std::size_t keep = 2;  ///< The last snapshots, at least 1; older ones are removed.
-  /// Memory for a copy of the state, or, if that is larger, for the buffer of the mode \c live:
-  /// with a large number the state is always copied, with 0 never. None: half of what \ref
-  /// host_memory_limit leaves beside what the process holds.
+  /// Memory for a copy of the state, or for a buffer if the copy has no room: with 0 the state is
+  /// never copied. None: half of what \ref host_memory_limit leaves beside what the process holds.
   std::optional<Bytes> copy_memory{};
   std::size_t copy_threads = 4;  ///< They copy, while the training waits.
   SnapshotFormat format{};

@@ -246,7 +246,7 @@ TEST_CASE("the memory for a copy that is too large for it is a buffer") {
   auto const readers = std::make_shared<BlockReaders>(size / 4_MiB);
   TrainingState state{{}, {}, {}, readers};
   for (std::size_t b = 0; b < readers->blocks(); ++b) {
-    HostTensor const weights{{1 << 20}, DType::f32, HostBytes(memory).subspan(b * 4_MiB, 4_MiB)};
+    HostTensor const weights{HostBytes(memory).subspan(b * 4_MiB, 4_MiB), {1 << 20}, DType::f32};
     state.parameters.push_back({std::to_string(b), false, weights, {}, weights, BlockId(b)});
   }
   SnapshotWriter writer(folder.path, with_memory(size - 1));
@@ -266,7 +266,7 @@ TEST_CASE("the memory for a copy that is too large for it is a buffer") {
 TEST_CASE("blocks are written as a backward updates them, and frozen ones last") {
   TrainingState state;
   for (bool const frozen : {false, true, false, true, false}) {
-    state.parameters.push_back({.name = "", .frozen = frozen});
+    state.parameters.emplace_back().frozen = frozen;
   }
   CHECK(detail::reversed_write_order(state) == std::vector<std::size_t>{1, 3, 0, 2, 4});
 }
