@@ -8,6 +8,7 @@
 #include <roundpipe/core/bytes.hpp>
 #include <roundpipe/core/host_tensor.hpp>
 #include <roundpipe/core/id.hpp>
+#include <roundpipe/core/span.hpp>
 #include <roundpipe/io/atomic_file.hpp>
 #include <roundpipe/io/file_error.hpp>
 #include <roundpipe/io/safetensors_writer.hpp>
@@ -171,16 +172,13 @@ class TensorFiles {
     if (said.base) {
       said.base->hash = content_hash(parameter.weights.bytes);
     }
-    for_each_stored_tensor(parameter,
-                           said,
-                           state_.position.is_stale(),
-                           [&](auto file, auto const& name, HostTensor const& tensor) {
-                             auto& [writer, staged] = files_.at(file);
-                             writer.write_by(
-                                 name, 0, tensor.bytes, [&](Bytes at, auto const& bytes) {
-                                   writes.write(staged, at, bytes);
-                                 });
-                           });
+    auto const write_tensor = [&](auto file, auto const& name, HostTensor const& tensor) {
+      auto& to = files_.at(file);
+      to.writer.write_by(name, 0, tensor.bytes, [&](Bytes at, HostSpan<std::byte const> bytes) {
+        writes.write(to.staged, at, bytes);
+      });
+    };
+    for_each_stored_tensor(parameter, said, state_.position.is_stale(), write_tensor);
   }
 
   TrainingState const& state_;
