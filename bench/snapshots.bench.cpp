@@ -3,8 +3,9 @@
 
 // What do snapshots cost a training? Trains with a snapshot every so many steps and, in the same
 // run and taking turns, without; with a copy of the state (mode 0), block by block beside the
-// training (mode 1), and with a training that waits until all is written (mode 2). Checks that the
-// last snapshot loads, and holds the step that it should.
+// training (mode 1), through a buffer of `buffer` percent of the state or of the least bytes, and
+// with a training that waits until all is written (mode 2). Checks that the last snapshot loads,
+// and holds the step that it should.
 //
 // Compute is a sleep, as on devices that leave the host alone; parameters, AdamW on the host, the
 // copy and the files are real. `ratio` is the time of the same steps with snapshots over that
@@ -84,7 +85,11 @@ void snapshots(benchmark::State& state) {
     Batch const batch(4, {1, 1});
     SnapshotWriterOptions options;
     options.keep = 1;
-    options.copy_memory = mode == SnapshotMode::copied ? 16_GiB : 0;
+    Bytes const values = 4;  // of each parameter: AdamW's, and older weights
+    options.copy_memory = mode == SnapshotMode::copied
+                              ? 16_GiB
+                              : values * static_cast<Bytes>(layers) * timed.parameter_bytes *
+                                    static_cast<Bytes>(state.range(3)) / 100;
     SnapshotWriter writer(folder, options);
     Costs costs;
     std::vector<double> undisturbed;  // the seconds of steps without snapshots
@@ -159,6 +164,7 @@ void snapshots(benchmark::State& state) {
     state.counters["update_ms"] = costs.update * per_snapshot_ms;
     state.counters["slower_ms"] = costs.slower * per_snapshot_ms;
     state.counters["state_MB"] = static_cast<double>(writer.last()->state_bytes) / 1e6;
+    state.counters["buffer_MB"] = static_cast<double>(writer.last()->buffer_bytes) / 1e6;
     Snapshot const snapshot(*newest_snapshot(folder));
     if (snapshot.position().step != steps) {
       state.SkipWithError("the newest snapshot is of another step");
@@ -168,9 +174,10 @@ void snapshots(benchmark::State& state) {
 }
 
 BENCHMARK(snapshots)
-    ->ArgNames({"every", "mode", "layer_ms"})
-    ->ArgsProduct({{10, 100}, {0, 1, 2}, {1}})
-    ->ArgsProduct({{10, 100}, {1, 2}, {4}})
+    ->ArgNames({"every", "mode", "layer_ms", "buffer"})
+    ->ArgsProduct({{10, 100}, {0, 1, 2}, {1}, {0}})
+    ->ArgsProduct({{10, 100}, {1}, {1}, {50}})
+    ->ArgsProduct({{10, 100}, {1, 2}, {4}, {0}})
     ->UseManualTime()
     ->Unit(benchmark::kMillisecond);
 

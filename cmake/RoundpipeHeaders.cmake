@@ -286,6 +286,7 @@ set(ROUNDPIPE_EXTRA_HEADERS
   include/roundpipe/io/checkpoint_folder.hpp
   include/roundpipe/io/checkpoint_index.hpp
   include/roundpipe/io/checkpoint_writer.hpp
+  include/roundpipe/io/direct_file.hpp
   include/roundpipe/io/element_conversion.hpp
   include/roundpipe/io/file.hpp
   include/roundpipe/io/file_error.hpp
@@ -321,6 +322,7 @@ set(ROUNDPIPE_EXTRA_HEADERS
   include/roundpipe/snapshots/snapshot_folders.hpp
   include/roundpipe/snapshots/snapshot_manifest.hpp
   include/roundpipe/snapshots/snapshot_writer.hpp
+  include/roundpipe/snapshots/staged_writes.hpp
   include/roundpipe/snapshots/state_copy.hpp
   include/roundpipe/snapshots/write_snapshot.hpp
   include/roundpipe/nn/carve.hpp
@@ -629,6 +631,7 @@ set(ROUNDPIPE_DEFINITIONS
   include/roundpipe/runtime/serial/impl/serial_parameters.ipp
   include/roundpipe/io/impl/atomic_file.ipp
   include/roundpipe/io/impl/carried_files.ipp
+  include/roundpipe/io/impl/direct_file.ipp
   include/roundpipe/io/impl/element_conversion.ipp
   include/roundpipe/io/impl/file.ipp
   include/roundpipe/io/impl/file_error.ipp

@@ -13,6 +13,7 @@
 #include <roundpipe/snapshots/folder_lock.hpp>
 #include <roundpipe/snapshots/snapshot_folders.hpp>
 #include <roundpipe/snapshots/snapshot_manifest.hpp>
+#include <roundpipe/snapshots/staged_writes.hpp>
 #include <roundpipe/snapshots/state_copy.hpp>
 #include <roundpipe/snapshots/write_snapshot.hpp>
 #include <roundpipe/system/host_memory_limit.hpp>
@@ -20,6 +21,7 @@
 #include <roundpipe/system/start_thread.hpp>
 #include <roundpipe/system/worker_pool.hpp>
 
+#include <algorithm>
 #include <atomic>
 #include <chrono>
 #include <cstddef>
@@ -38,8 +40,8 @@ namespace roundpipe {
 
 struct SnapshotWriterOptions {
   std::size_t keep = 2;  ///< The last snapshots, at least 1; older ones are removed.
-  /// Memory that a copy of the state may take: with a large number it is always copied, with 0
-  /// never. None: half of what \ref host_memory_limit leaves beside what the process holds.
+  /// Memory for a copy of the state, or for a buffer if the copy has no room: with 0 the state is
+  /// never copied. None: half of what \ref host_memory_limit leaves beside what the process holds.
   std::optional<Bytes> copy_memory{};
   std::size_t copy_threads = 4;  ///< They copy, while the training waits.
   SnapshotFormat format{};
@@ -48,7 +50,7 @@ struct SnapshotWriterOptions {
 /// What is written, and what the training waits for meanwhile.
 enum class SnapshotMode {
   copied,   ///< A copy, made while the training waits.
-  live,     ///< The state where it lies: updates wait, each for its block.
+  live,     ///< The state where it lies, through a buffer: updates wait, each for its block.
   waiting,  ///< The same, while the training waits.
 };
 
@@ -58,6 +60,7 @@ struct SnapshotReport {
   std::filesystem::path path;
   SnapshotMode mode = SnapshotMode::waiting;
   Bytes state_bytes = 0;    ///< Of what training changes: what a copy takes.
+  Bytes buffer_bytes = 0;   ///< Of the buffer on the way to the disk; 0 while it is being written.
   Bytes written_bytes = 0;  ///< Of all files; 0 while they are being written.
   /// For how long \ref SnapshotWriter::save held up the training: until the snapshot before was on
   /// the disk, and then for the copy, or in the mode \c waiting for the writing.
@@ -85,10 +88,10 @@ struct SnapshotReport {
 ///
 /// A snapshot is of the moment at which \ref save is called. Where memory allows, \ref save copies
 /// the state, and a thread writes the copy while the training goes on. Where the copy has no room,
-/// the thread writes the state where it lies, block by block, and whoever is about to overwrite a
-/// block that is not written yet waits for it; the thread takes such blocks first. If the state has
-/// no \c readers (a `SerialTrainer`'s, or one whose blocks ranks share), \ref save writes it
-/// itself, and the training waits. A report says which it was.
+/// the state goes block by block through a buffer, and whoever is about to overwrite a block that
+/// is not there yet waits for it; such blocks come first. If the state has no \c readers (a
+/// `SerialTrainer`'s, or one whose blocks ranks share), \ref save writes it itself, and the
+/// training waits. A report says which it was.
 ///
 /// Each snapshot appears whole or not at all (see \ref write_snapshot), and older ones are removed
 /// only when a newer one is on the disk. So a crash at any moment leaves at least the newest
@@ -139,6 +142,7 @@ class SnapshotWriter {
       release_trained(state, hold.get());
     } else if (hold) {
       report.mode = SnapshotMode::live;
+      staging_.grow(std::min(most_copy_bytes(), report.state_bytes));
     } else {
       write(report, state, extras, nullptr);
       last_->wait_seconds = seconds_since(begin);
@@ -267,8 +271,10 @@ class SnapshotWriter {
              BlockHold* hold) {
     auto const begin = Clock::now();
     try {
+      report.buffer_bytes = staging_.bytes();
       remove_partial_snapshots(folder_);
-      report.written_bytes = write_snapshot(report.path, state, extras, options_.format, hold);
+      report.written_bytes =
+          write_snapshot(report.path, state, extras, options_.format, hold, &staging_);
       report.write_seconds = seconds_since(begin);
       report.update_wait_seconds = hold != nullptr ? hold->waited_seconds() : 0;
       last_ = report;
@@ -283,6 +289,7 @@ class SnapshotWriter {
   FolderLock lock_;
   WorkerPool copiers_;
   StateCopy copy_;
+  StagingMemory staging_;
   // Of the thread while busy_, else of the caller.
   std::optional<SnapshotReport> last_;
   std::exception_ptr error_;

@@ -8,8 +8,8 @@
 #include <roundpipe/core/bytes.hpp>
 #include <roundpipe/core/host_tensor.hpp>
 #include <roundpipe/core/id.hpp>
+#include <roundpipe/core/span.hpp>
 #include <roundpipe/io/atomic_file.hpp>
-#include <roundpipe/io/file.hpp>
 #include <roundpipe/io/file_error.hpp>
 #include <roundpipe/io/safetensors_writer.hpp>
 #include <roundpipe/io/tensor_info.hpp>
@@ -19,6 +19,7 @@
 #include <roundpipe/snapshots/hash_list.hpp>
 #include <roundpipe/snapshots/snapshot_folders.hpp>
 #include <roundpipe/snapshots/snapshot_manifest.hpp>
+#include <roundpipe/snapshots/staged_writes.hpp>
 
 #include <algorithm>
 #include <cerrno>
@@ -27,6 +28,7 @@
 #include <functional>
 #include <map>
 #include <numeric>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -83,6 +85,15 @@ void for_each_stored_tensor(ParameterState const& parameter,
   return said;
 }
 
+/// The parameters of \p state, those first that an update overwrites last: a backward begins with
+/// the last layer, and nobody waits for frozen parameters.
+[[nodiscard]] inline std::vector<std::size_t> reversed_write_order(TrainingState const& state) {
+  std::vector<std::size_t> order(state.parameters.size());
+  std::iota(order.begin(), order.end(), std::size_t{0});
+  std::ranges::stable_partition(order, [&](std::size_t i) { return state.parameters[i].frozen; });
+  return order;
+}
+
 /// The files of tensors of one snapshot, which are written block by block.
 class TensorFiles {
  public:
@@ -104,42 +115,42 @@ class TensorFiles {
           });
     }
     for (auto& [file, tensors] : infos) {
-      // transformers refuses weights that do not say their format.
-      writers_.try_emplace(
-          file, folder / file, std::move(tensors), SafetensorsMetadata{{"format", "pt"}});
+      files_.try_emplace(file, folder / file, std::move(tensors));
     }
   }
 
-  /// Writes all tensors. Releases each block of \p hold, if there is one, when the last byte of it
-  /// was read: first those for which somebody waits, and frozen ones, for which nobody does, last.
-  void write(BlockHold* hold) {
-    std::vector<std::size_t> rest(parameters_.size());
-    std::iota(rest.begin(), rest.end(), std::size_t{0});
+  /// Writes all tensors, through \p memory. Releases each block of \p hold, if there is one, when
+  /// the last byte of it was read: first those for which somebody waits, else in \ref
+  /// reversed_write_order from the back.
+  void write(BlockHold* hold, StagingMemory& memory) {
+    StagedWrites writes(memory);
     auto const parameter = [&](std::size_t i) -> auto& { return state_.parameters[i]; };
-    std::ranges::stable_partition(rest, [&](std::size_t i) { return !parameter(i).frozen; });
+    auto rest = reversed_write_order(state_);
     while (!rest.empty()) {
       auto const wanted = hold != nullptr ? hold->wanted() : BlockId::none();
-      auto const block = wanted.valid() ? wanted : parameter(rest.front()).block;
+      auto const block = wanted.valid() ? wanted : parameter(rest.back()).block;
       auto const written = std::ranges::stable_partition(
           rest, [&](std::size_t i) { return parameter(i).block != block; });
       for (auto const i : written) {
-        write(parameter(i), parameters_[i]);
+        write(parameter(i), parameters_[i], writes);
       }
       rest.erase(written.begin(), written.end());
       if (hold != nullptr) {
         hold->release(block);
       }
     }
+    writes.finish();
   }
 
   /// Ends the files: they are on the disk. Adds what \p said and \p list tell of them. \returns
   /// their bytes.
-  Bytes finish(SnapshotManifest& said, HashList& list) {
+  Bytes finish(SnapshotManifest& said, HashList& list, StagingMemory& memory) {
     Bytes bytes = 0;
-    for (auto& [file, writer] : writers_) {
+    for (auto& [file, tensors] : files_) {
+      auto& writer = tensors.writer;
       writer.finish();
       std::string const name(file);
-      list[name] = content_hash(File::open(writer.path()));
+      list[name] = hash_read_back(writer.path(), writer.header(), tensors.staged.sum, memory);
       said.file_bytes[name] = writer.header().file_bytes();
       bytes += writer.header().file_bytes();
     }
@@ -148,21 +159,31 @@ class TensorFiles {
   }
 
  private:
-  void write(ParameterState const& parameter, SnapshotParameter& said) {
+  struct TensorFile {
+    TensorFile(std::filesystem::path path, std::vector<TensorInfo> tensors)
+        // transformers refuses weights that do not say their format.
+        : writer(std::move(path), std::move(tensors), {{"format", "pt"}}), staged(writer.file()) {}
+
+    SafetensorsWriter writer;
+    StagedFile staged;
+  };
+
+  void write(ParameterState const& parameter, SnapshotParameter& said, StagedWrites& writes) {
     if (said.base) {
       said.base->hash = content_hash(parameter.weights.bytes);
     }
-    for_each_stored_tensor(parameter,
-                           said,
-                           state_.position.is_stale(),
-                           [&](auto file, auto const& name, HostTensor const& tensor) {
-                             writers_.at(file).write(name, 0, tensor.bytes);
-                           });
+    auto const write_tensor = [&](auto file, auto const& name, HostTensor const& tensor) {
+      auto& to = files_.at(file);
+      to.writer.write_by(name, 0, tensor.bytes, [&](Bytes at, HostSpan<std::byte const> bytes) {
+        writes.write(to.staged, at, bytes);
+      });
+    };
+    for_each_stored_tensor(parameter, said, state_.position.is_stale(), write_tensor);
   }
 
   TrainingState const& state_;
   std::vector<SnapshotParameter> parameters_;
-  std::map<std::string_view, SafetensorsWriter> writers_;  // by the file's name
+  std::map<std::string_view, TensorFile> files_;  // by the file's name
 };
 
 /// Removes a folder unless it was given away.
@@ -197,8 +218,9 @@ class PartialFolder {
 /// Writes a snapshot of \p state to \p folder, whose parent must be there, in place of a snapshot
 /// that has this name: into "FOLDER.partial", each file synced, which then takes the name. After a
 /// crash at any moment \p folder is what it was or the whole new snapshot. Reads the tensors of \p
-/// state where they lie, and releases each block of \p hold, if there is one, when it was read: the
-/// trainer may wait for it. Returns when all is on the disk. \returns the bytes of all files.
+/// state where they lie, and releases each block of \p hold, if there is one, when it was copied
+/// into \p memory (its own without one), from where it is written: the trainer may wait for it.
+/// Returns when all is on the disk. \returns the bytes of all files.
 /// \throws Error (invalid_argument) when two parameters get one name, and for text of \p extras
 ///         that is no UTF-8; (bad_file) for \p extras that nobody could read again, nested deeper
 ///         than 63 levels or larger than 64 MiB; with the system's code, and the file's name, when
@@ -207,15 +229,18 @@ inline Bytes write_snapshot(std::filesystem::path const& folder,
                             TrainingState const& state,
                             SnapshotExtras const& extras = {},
                             SnapshotFormat const& format = {},
-                            BlockHold* hold = nullptr) {
+                            BlockHold* hold = nullptr,
+                            StagingMemory* memory = nullptr) {
   using namespace snapshot_files;
+  std::optional<StagingMemory> own;
+  auto& staging = memory != nullptr ? *memory : own.emplace();
   auto const path = detail::partial_path(folder);
   detail::PartialFolder partial(path);
   detail::TensorFiles files(path, state, format);
-  files.write(hold);
+  files.write(hold, staging);
   SnapshotManifest said{state.position, {}, {}, extras};
   HashList list;
-  auto const bytes = files.finish(said, list);
+  auto const bytes = files.finish(said, list, staging);
   auto const text = snapshot_manifest_text(said);
   // What could not be read again, such as a program's too deep JSON, must show now.
   (void)parse_snapshot_manifest(std::as_bytes(std::span(text)), (path / manifest).string());

@@ -2,8 +2,16 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include <roundpipe/snapshots/snapshot_writer.hpp>
 
+#include <roundpipe/core/bytes.hpp>
+#include <roundpipe/core/dtype.hpp>
+#include <roundpipe/core/host_tensor.hpp>
+#include <roundpipe/core/id.hpp>
+#include <roundpipe/core/span.hpp>
 #include <roundpipe/runtime/state/block_readers.hpp>
+#include <roundpipe/runtime/state/training_state.hpp>
 #include <roundpipe/snapshots/snapshot.hpp>
+#include <roundpipe/snapshots/staged_writes.hpp>
+#include <roundpipe/snapshots/write_snapshot.hpp>
 #include <support/contains.hpp>
 #include <support/error_of.hpp>
 #include <support/snapshot_training.hpp>
@@ -224,10 +232,43 @@ TEST_CASE("a live state is written as it was, though each block changes as soon 
   CHECK(last->state_bytes == StateCopy::bytes_of(state));
   CHECK(last->copy_seconds == 0);
   CHECK(last->update_wait_seconds > 0);
+  CHECK(last->buffer_bytes == StagingMemory::least_bytes);
   auto resumed = small_trainer(training);
   resumed.restore(Snapshot(last->path).state());
   CHECK(weights_digest(resumed) == digest);
   CHECK(train_steps(resumed, 1, 2) == train_steps(trainer, 1, 2));
+}
+
+TEST_CASE("the memory for a copy that is too large for it is a buffer") {
+  TemporaryFolder const folder;
+  auto const size = StagingMemory::least_bytes + 3 * staging_chunk_bytes;
+  std::vector<std::byte> memory(size, std::byte{3});
+  auto const readers = std::make_shared<BlockReaders>(size / 4_MiB);
+  TrainingState state{{}, {}, {}, readers};
+  for (std::size_t b = 0; b < readers->blocks(); ++b) {
+    HostTensor const weights{HostBytes(memory).subspan(b * 4_MiB, 4_MiB), {1 << 20}, DType::f32};
+    state.parameters.push_back({std::to_string(b), false, weights, {}, weights, BlockId(b)});
+  }
+  SnapshotWriter writer(folder.path, with_memory(size - 1));
+  CHECK(writer.save(state).mode == SnapshotMode::live);
+  for (std::size_t b = readers->blocks(); b-- > 0;) {
+    readers->wait(BlockId(b));
+    std::ranges::fill(HostBytes(memory).subspan(b * 4_MiB, 4_MiB), std::byte{});
+  }
+  writer.wait();
+  CHECK(writer.last()->buffer_bytes == size);
+  Snapshot const snapshot(writer.last()->path);
+  for (auto const& parameter : snapshot.state().parameters) {
+    CHECK(std::ranges::count(parameter.weights.bytes, std::byte{3}) == 4_MiB);
+  }
+}
+
+TEST_CASE("blocks are written as a backward updates them, and frozen ones last") {
+  TrainingState state;
+  for (bool const frozen : {false, true, false, true, false}) {
+    state.parameters.emplace_back().frozen = frozen;
+  }
+  CHECK(detail::reversed_write_order(state) == std::vector<std::size_t>{1, 3, 0, 2, 4});
 }
 
 TEST_CASE("of a copied state frozen parameters alone are held, until they are read") {
