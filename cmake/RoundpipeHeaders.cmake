@@ -138,6 +138,7 @@ set(ROUNDPIPE_CORE_HEADERS
   include/roundpipe/memory/stage_budget.hpp
   include/roundpipe/memory/stage_layout.hpp
   include/roundpipe/memory/stage_memory.hpp
+  include/roundpipe/memory/stage_region.hpp
   include/roundpipe/plan/activation_copies.hpp
   include/roundpipe/plan/adaws.hpp
   include/roundpipe/plan/adaws_problem.hpp
@@ -530,6 +531,7 @@ set(ROUNDPIPE_DEFINITIONS
   include/roundpipe/memory/impl/stage_budget.ipp
   include/roundpipe/memory/impl/stage_layout.ipp
   include/roundpipe/memory/impl/stage_memory.ipp
+  include/roundpipe/memory/impl/stage_region.ipp
   include/roundpipe/plan/impl/activation_copies.ipp
   include/roundpipe/plan/impl/adaws.ipp
   include/roundpipe/plan/impl/adaws_problem.ipp

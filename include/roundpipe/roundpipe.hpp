@@ -89,6 +89,7 @@
 #include <roundpipe/memory/stage_budget.hpp>
 #include <roundpipe/memory/stage_layout.hpp>
 #include <roundpipe/memory/stage_memory.hpp>
+#include <roundpipe/memory/stage_region.hpp>
 #include <roundpipe/model/batch.hpp>
 #include <roundpipe/model/batch_layout.hpp>
 #include <roundpipe/model/block_shards.hpp>
