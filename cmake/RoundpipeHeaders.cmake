@@ -133,6 +133,7 @@ set(ROUNDPIPE_CORE_HEADERS
   include/roundpipe/memory/live_bytes.hpp
   include/roundpipe/memory/memory_limit.hpp
   include/roundpipe/memory/memory_plan.hpp
+  include/roundpipe/memory/place_check.hpp
   include/roundpipe/memory/resident_boundaries.hpp
   include/roundpipe/memory/slot_times.hpp
   include/roundpipe/memory/stage_budget.hpp
@@ -527,6 +528,7 @@ set(ROUNDPIPE_DEFINITIONS
   include/roundpipe/memory/impl/live_bytes.ipp
   include/roundpipe/memory/impl/memory_limit.ipp
   include/roundpipe/memory/impl/memory_plan.ipp
+  include/roundpipe/memory/impl/place_check.ipp
   include/roundpipe/memory/impl/resident_boundaries.ipp
   include/roundpipe/memory/impl/stage_budget.ipp
   include/roundpipe/memory/impl/stage_layout.ipp

@@ -84,6 +84,7 @@
 #include <roundpipe/memory/live_bytes.hpp>
 #include <roundpipe/memory/memory_limit.hpp>
 #include <roundpipe/memory/memory_plan.hpp>
+#include <roundpipe/memory/place_check.hpp>
 #include <roundpipe/memory/resident_boundaries.hpp>
 #include <roundpipe/memory/slot_times.hpp>
 #include <roundpipe/memory/stage_budget.hpp>

@@ -89,11 +89,12 @@ class StageRefinement {
                                              std::size_t backward,
                                              StageNeeds const& most) const;
 
-  /// Stages before \p fused that need no more than the last \p forward or \p backward layers would;
-  /// nothing when there are none.
+  /// Stages before \p fused that need no more than the last \p forward or \p backward layers would,
+  /// or than \p any and have as few layers; nothing when there are none.
   [[nodiscard]] std::optional<Partition> cut(LayerRange fused,
                                              std::size_t forward,
-                                             std::size_t backward) const;
+                                             std::size_t backward,
+                                             StageNeeds const* any) const;
 
   /// What a device needs for the stages of \p partition.
   [[nodiscard]] Bytes bytes_of(Partition const& partition) const;

@@ -108,8 +108,15 @@ ROUNDPIPE_INLINE std::optional<Partition> StageRefinement::fit(LayerRange fused,
                                                                std::size_t backward,
                                                                StageNeeds const& most) const {
   auto const fitting = [&](std::size_t forward) {
-    auto partition = cut(fused, forward, backward);
-    return partition && bytes_of(*partition) <= budget() ? std::move(partition) : std::nullopt;
+    // Shared or special layers, as the first one, may make a stage larger than others of its
+    // length.
+    for (bool const by_length : {true, false}) {
+      auto partition = cut(fused, forward, backward, by_length ? &most : nullptr);
+      if (partition && bytes_of(*partition) <= budget()) {
+        return partition;
+      }
+    }
+    return std::optional<Partition>();
   };
   if (choice_.set.overlaps_rounds()) {
     return fitting(forward_beside(fused, backward));
@@ -131,12 +138,23 @@ ROUNDPIPE_INLINE std::optional<Partition> StageRefinement::fit(LayerRange fused,
 
 ROUNDPIPE_INLINE std::optional<Partition> StageRefinement::cut(LayerRange fused,
                                                                std::size_t forward,
-                                                               std::size_t backward) const {
-  auto const most_of = [&](StageDirection direction, std::size_t count) {
-    return needs(direction, {fused.first - count, count});
+                                                               std::size_t backward,
+                                                               StageNeeds const* any) const {
+  struct Limit {
+    std::size_t count = 0;
+    StageNeeds most;
   };
-  StageNeeds const most[] = {most_of(StageDirection::forward, forward),
-                             most_of(StageDirection::backward, backward)};
+  auto const limit_of = [&](StageDirection direction, std::size_t count) {
+    return Limit{count, needs(direction, {fused.first - count, count})};
+  };
+  Limit const limits[] = {limit_of(StageDirection::forward, forward),
+                          limit_of(StageDirection::backward, backward)};
+  auto const is_within = [&](StageDirection direction, LayerRange range) {
+    auto const& limit = limits[direction == StageDirection::forward ? 0 : 1];
+    auto const stage = needs(direction, range);
+    return stage.within(limit.most) ||
+           (any != nullptr && range.count <= limit.count && stage.within(*any));
+  };
   // To the partitioner, the fused stage is one layer, which no other joins.
   auto const first = choice_.costs.begin();
   PartitionProblem problem{
@@ -145,10 +163,7 @@ ROUNDPIPE_INLINE std::optional<Partition> StageRefinement::cut(LayerRange fused,
       .micro_batches_per_call = options_.micro_batches_per_round * options_.rounds,
       .fits =
           [&](StageDirection direction, LayerRange range) {
-            return range.count == 1 ||
-                   (range.end() <= fused.first &&
-                    needs(direction, range)
-                        .within(most[direction == StageDirection::forward ? 0 : 1]));
+            return range.count == 1 || (range.end() <= fused.first && is_within(direction, range));
           },
       .micro_batches_per_round = {options_.micro_batches_per_round}};
   auto& last = problem.costs.emplace_back();
