@@ -15,6 +15,7 @@
 #include <cstddef>
 #include <span>
 #include <string>
+#include <utility>
 #include <vector>
 
 namespace place_check_test {
@@ -88,6 +89,65 @@ TEST_CASE("contents of any age are found, where those in between leave their byt
   // All activations lie at the region's begin, where the parameters of even turns are.
   graphs.stages.memory.rings[static_cast<std::size_t>(BufferKind::activations_in)].offset = 0;
   CHECK_FALSE(violations_of(graphs).empty());
+}
+
+/// Actions on lanes of one device that each use a ring of one entry, without any stage.
+class Uses {
+ public:
+  Uses() { graph_.devices = 1; }
+  void add(LaneKind lane, BufferKind kind, bool writes, std::vector<ActionId> waits) {
+    Buffer const buffer{{kind, DeviceId(0), 0}, 0};
+    auto& action = graph_.actions.emplace_back();
+    action.lane = {lane, DeviceId(0)};
+    action.stage = StageId(0);
+    (writes ? action.writes : action.reads).push_back(buffer);
+    action.waits = std::move(waits);
+    auto& use = graph_.rings[buffer.ring];
+    use.acquisitions = 1;
+    use.users.resize(1);
+    use.users[0].push_back(ActionId(graph_.actions.size() - 1));
+  }
+  /// Where outputs lie in the second half of inputs, and saves in the first.
+  [[nodiscard]] std::size_t violations() const {
+    DeviceMemoryPlan plan;
+    plan.bytes = 512;
+    plan.rings[static_cast<std::size_t>(BufferKind::activations_in)] = {0, 512, 1};
+    plan.rings[static_cast<std::size_t>(BufferKind::activations_out)] = {256, 256, 1};
+    plan.rings[static_cast<std::size_t>(BufferKind::saves)] = {0, 256, 1};
+    std::vector<StageLayout> const stages(1);
+    auto const actions = GraphSequence(1).add(graph_).unroll();
+    return verify_places(actions,
+                         SequenceOrder(actions),
+                         plan,
+                         [&](ActionGraph const&) { return std::span(stages); })
+        .size();
+  }
+
+ private:
+  ActionGraph graph_;
+};
+
+TEST_CASE("who has lost a part of its bytes must be over before another takes the rest") {
+  for (bool const waits : {false, true}) {
+    Uses uses;
+    uses.add(LaneKind::activation_up, BufferKind::activations_in, true, {});
+    uses.add(LaneKind::compute, BufferKind::activations_out, true, {ActionId(0)});
+    uses.add(LaneKind::save_up,
+             BufferKind::saves,
+             true,
+             waits ? std::vector{ActionId(0)} : std::vector<ActionId>());
+    CHECK(uses.violations() == (waits ? 0 : 1));
+  }
+}
+
+TEST_CASE("the last user on a lane counts, not the first") {
+  for (std::size_t const waits_for : {0, 1}) {
+    Uses uses;
+    uses.add(LaneKind::activation_up, BufferKind::activations_in, true, {});
+    uses.add(LaneKind::activation_up, BufferKind::activations_in, false, {});
+    uses.add(LaneKind::compute, BufferKind::activations_out, true, {ActionId(waits_for)});
+    CHECK(uses.violations() == 1 - waits_for);
+  }
 }
 
 TEST_CASE("a region that is too small by one alignment is found") {
