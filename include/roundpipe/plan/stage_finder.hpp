@@ -125,6 +125,10 @@ class StageFinder {
                                       WorkingSetChoice const& choice,
                                       Bytes least) const;
 
+  /// What a device holds besides the memory of a plan, nearly so whatever the stages are: it
+  /// follows from the host's memory. Taken from stages of one layer each.
+  [[nodiscard]] Bytes held_by_stages(WorkingSetChoice const& choice) const;
+
   /// The plan of \p partition.
   [[nodiscard]] StagePlan lay_out(Partition partition,
                                   Buffering const& buffering,

@@ -49,12 +49,18 @@ template <class F>
 /// recomputation and imbalance, but no copies.
 class StageRefinement {
  public:
-  /// The references must outlive this.
+  /// The references must outlive this. \p held: of the budget, what a device holds for such plans
+  /// besides their memory.
   StageRefinement(WorkingSetChoice const& choice,
                   Buffering const& buffering,
                   PlanOptions const& options,
-                  TurnFunction const& turns)
-      : choice_(choice), buffering_(buffering), options_(options), turns_(turns) {}
+                  TurnFunction const& turns,
+                  Bytes held)
+      : choice_(choice),
+        buffering_(buffering),
+        options_(options),
+        turns_(turns),
+        budget_(options.device_memory - std::min(options.device_memory, held)) {}
 
   /// For each number of layers in the fused stage the best partition, the fastest first; of equals,
   /// the one with the fewest stages.
@@ -63,9 +69,6 @@ class StageRefinement {
  private:
   [[nodiscard]] std::size_t layers() const noexcept { return choice_.costs.size(); }
 
-  [[nodiscard]] Bytes budget() const noexcept {
-    return options_.device_memory - std::min(options_.device_memory, options_.held_memory);
-  }
   /// What a stage needs whatever runs before and after it.
   [[nodiscard]] StageNeeds needs(StageDirection direction, LayerRange range) const {
     return choice_.sizes.needs(direction, range).in_region(buffering_);
@@ -103,6 +106,7 @@ class StageRefinement {
   Buffering const& buffering_;
   PlanOptions const& options_;
   TurnFunction const& turns_;
+  Bytes budget_;
 };
 
 }  // namespace roundpipe::detail

@@ -59,7 +59,7 @@ TEST_CASE("all stages of each partition fit together, whatever the host keeps") 
         PlanOptions const options{
             .devices = devices, .micro_batches_per_round = 4, .device_memory = budget};
         auto const found =
-            detail::StageRefinement(choice, buffering, options, in_turn).partitions();
+            detail::StageRefinement(choice, buffering, options, in_turn, 0).partitions();
         REQUIRE_FALSE(found.empty());
         std::set<std::size_t> fused;
         // Layers that are recomputed one by one are so behind the gradient.
@@ -90,7 +90,7 @@ TEST_CASE("a budget that holds no layer beside the fused stage has no partition"
   detail::WorkingSetChoice const choice(model, blocks, costs, {});
   Buffering const buffering{1, 1, 1};
   PlanOptions const options{.micro_batches_per_round = 4, .device_memory = 4_MiB};
-  CHECK(detail::StageRefinement(choice, buffering, options, in_turn).partitions().empty());
+  CHECK(detail::StageRefinement(choice, buffering, options, in_turn, 0).partitions().empty());
 }
 
 }  // namespace stage_refinement_test

@@ -66,7 +66,8 @@ ROUNDPIPE_INLINE std::optional<FoundPlan> StageFinder::refine(
   }
   auto has_room = found && options_.host_has_room(found->plan);
   std::size_t worse = 0;
-  for (auto& partition : StageRefinement(choice, buffering, options_, turns_).partitions()) {
+  for (auto& partition :
+       StageRefinement(choice, buffering, options_, turns_, held_by_stages(choice)).partitions()) {
     // The policy may have found these stages; then they have their forecast.
     auto const is_known = found && partition == found->plan.partition;
     auto other = is_known ? std::nullopt : evaluate(choice.set, buffering, std::move(partition));
@@ -97,6 +98,20 @@ ROUNDPIPE_INLINE std::optional<FoundPlan> StageFinder::evaluate(WorkingSet const
     return std::nullopt;
   }
   return with_forecast(std::move(plan));
+}
+
+ROUNDPIPE_INLINE Bytes StageFinder::held_by_stages(WorkingSetChoice const& choice) const {
+  if (!options_.held_for) {
+    return options_.held_memory;
+  }
+  Partition each;
+  for (std::size_t i = 0; i < model_.size(); ++i) {
+    each.backward.push_back({model_.size() - 1 - i, 1});
+    if (i + 1 < model_.size()) {
+      each.forward.push_back({i, 1});
+    }
+  }
+  return options_.held_by(lay_out_stages(model_, blocks_, std::move(each), {}, choice.set));
 }
 
 ROUNDPIPE_INLINE StagePlan StageFinder::lay_out(Partition partition,

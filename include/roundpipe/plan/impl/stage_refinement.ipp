@@ -43,14 +43,14 @@ ROUNDPIPE_INLINE std::vector<Partition> StageRefinement::partitions() const {
   for (std::size_t n = 1; n < layers(); ++n) {
     LayerRange const fused{layers() - n, n};
     auto const by_itself = least(fused);
-    if (by_itself.bytes(buffering_) > budget()) {
+    if (by_itself.bytes(buffering_) > budget_) {
       break;
     }
     std::optional<Found> best;
     for (std::size_t k = 1; k <= fused.first; ++k) {
       auto most = by_itself;
       most.include(needs(StageDirection::backward, {fused.first - k, k}));
-      if (most.bytes(buffering_) > budget()) {
+      if (most.bytes(buffering_) > budget_) {
         break;
       }
       auto partition = fit(fused, k, most);
@@ -90,7 +90,7 @@ ROUNDPIPE_INLINE std::size_t StageRefinement::longest_forward(StageNeeds const& 
   while (longest < fused.first) {
     auto more = most;
     more.include(needs(StageDirection::forward, {fused.first - longest - 1, longest + 1}));
-    if (more.bytes(buffering_) > budget()) {
+    if (more.bytes(buffering_) > budget_) {
       break;
     }
     ++longest;
@@ -112,7 +112,7 @@ ROUNDPIPE_INLINE std::optional<Partition> StageRefinement::fit(LayerRange fused,
     // length.
     for (bool const by_length : {true, false}) {
       auto partition = cut(fused, forward, backward, by_length ? &most : nullptr);
-      if (partition && bytes_of(*partition) <= budget()) {
+      if (partition && bytes_of(*partition) <= budget_) {
         return partition;
       }
     }
