@@ -63,7 +63,10 @@ TEST_CASE(
   // Each may be at either end.
   CHECK(region.stages[4].gradients_bottom == 650);
   CHECK(region.stages[3].gradients_bottom == 650);
-  CHECK(region.bytes == 650 + 300 + 400 + 600);
+  CHECK(region.bytes == 650 + 300 + 400 + 600);  // of the stage behind, and of the fused one
+  auto other = call;
+  other[4].gradients = 350;  // with those of the next call's fused stage
+  CHECK(lay_out_region(other, parts, 2, 2).bytes == 650 + 350 + 400 + 600);
 }
 
 TEST_CASE("a turn that does not end with a reader of its parameters may meet one more") {
