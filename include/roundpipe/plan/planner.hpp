@@ -89,14 +89,23 @@ class Planner {
       return order_slots(shape, schedule_.tasks(shape));
     };
     std::map<std::tuple<std::size_t, std::size_t, bool>, std::vector<DeviceTurns>> known_turns;
+    auto const turns_of_graphs = [&](Partition const& stages, bool overlaps) {
+      auto parts =
+          detail::turns_of(slots(training_shape(stages, overlaps, options)), options.devices);
+      auto const evaluating =
+          slots(evaluation_shape(stages, options, options.micro_batches_per_round));
+      for (auto& part : detail::turns_of(evaluating, options.devices, stages.size())) {
+        parts.push_back(std::move(part));
+      }
+      return parts;
+    };
     auto const turns = [&](Partition const& stages, bool overlaps) {
       auto& known = known_turns[{stages.forward.size(), stages.backward.size(), overlaps}];
       if (known.empty()) {
-        known = detail::turns_of(slots(training_shape(stages, overlaps, options)), options.devices);
-        auto const evaluating =
-            slots(evaluation_shape(stages, options, options.micro_batches_per_round));
-        for (auto& part : detail::turns_of(evaluating, options.devices, stages.size())) {
-          known.push_back(std::move(part));
+        try {
+          known = turns_of_graphs(stages, overlaps);
+        } catch (Error const&) {
+          // Who builds the graph hears what is wrong with its tasks. Till then, any order may come.
         }
       }
       return known;
