@@ -133,11 +133,13 @@ set(ROUNDPIPE_CORE_HEADERS
   include/roundpipe/memory/live_bytes.hpp
   include/roundpipe/memory/memory_limit.hpp
   include/roundpipe/memory/memory_plan.hpp
+  include/roundpipe/memory/place_check.hpp
   include/roundpipe/memory/resident_boundaries.hpp
   include/roundpipe/memory/slot_times.hpp
   include/roundpipe/memory/stage_budget.hpp
   include/roundpipe/memory/stage_layout.hpp
   include/roundpipe/memory/stage_memory.hpp
+  include/roundpipe/memory/stage_region.hpp
   include/roundpipe/plan/activation_copies.hpp
   include/roundpipe/plan/adaws.hpp
   include/roundpipe/plan/adaws_problem.hpp
@@ -528,10 +530,12 @@ set(ROUNDPIPE_DEFINITIONS
   include/roundpipe/memory/impl/live_bytes.ipp
   include/roundpipe/memory/impl/memory_limit.ipp
   include/roundpipe/memory/impl/memory_plan.ipp
+  include/roundpipe/memory/impl/place_check.ipp
   include/roundpipe/memory/impl/resident_boundaries.ipp
   include/roundpipe/memory/impl/stage_budget.ipp
   include/roundpipe/memory/impl/stage_layout.ipp
   include/roundpipe/memory/impl/stage_memory.ipp
+  include/roundpipe/memory/impl/stage_region.ipp
   include/roundpipe/plan/impl/activation_copies.ipp
   include/roundpipe/plan/impl/adaws.ipp
   include/roundpipe/plan/impl/adaws_problem.ipp

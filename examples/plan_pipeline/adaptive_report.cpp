@@ -226,7 +226,7 @@ std::string buffering_line(AdaptivePlan const& plan) {
   widest.parameters = widest.gradients = widest.activations = 2;
   auto const budget = plan.choice.options.device_memory;
   auto const wide = bytes_in(plan, Space::device) - memory.bytes +
-                    rp::plan_device_memory(plan.plan.stages.train, widest).bytes;
+                    rp::memory_with(plan.plan.stages, widest).bytes;
   auto value = fmt::format("entries of parameters {}, gradients {}, activations {}",
                            entries.parameters,
                            entries.gradients,
@@ -245,27 +245,31 @@ std::string buffering_line(AdaptivePlan const& plan) {
 
 /// The plan, what is live of it at the fullest moment, and what is not.
 std::string arena_lines(AdaptivePlanner const& planner, AdaptivePlan const& plan) {
-  constexpr char const* classes[] = {"parameters",
-                                     "gradients",
-                                     "activations in",
-                                     "activations out",
-                                     "saves",
-                                     "scratch",
-                                     "resident boundaries"};
   auto const& memory = plan.plan.stages.memory;
   auto const live = planner.most_live_bytes(plan);
+  auto const bytes_of = [](rp::RingLayout const& ring) { return ring.entry_bytes * ring.count; };
   std::vector<std::string> parts;
-  for (std::size_t i = 0; i < live.at_fullest.size(); ++i) {
-    auto const bytes_of = [](rp::RingLayout const& ring) { return ring.entry_bytes * ring.count; };
-    auto const planned =
-        i < rp::device_ring_count ? bytes_of(memory.rings[i]) + bytes_of(memory.forward_rings[i])
-        : i == rp::device_ring_count
-            ? memory.scratch_bytes
-            : bytes_of(memory.resident.checkpoints) + bytes_of(memory.resident.gradients);
-    if (auto const idle = planned - live.at_fullest[i]; idle >= memory.bytes / 100) {
-      parts.push_back(fmt::format("{} {}", classes[i], rp::format_bytes(idle)));
+  auto const add = [&](char const* name, rp::Bytes planned, rp::Bytes at_fullest) {
+    if (auto const idle = planned - at_fullest; idle >= memory.bytes / 100) {
+      parts.push_back(fmt::format("{} {}", name, rp::format_bytes(idle)));
     }
-  }
+  };
+  auto const ring_of = [&](char const* name, rp::BufferKind kind) {
+    auto const i = static_cast<std::size_t>(kind);
+    add(name, bytes_of(memory.rings[i]) + bytes_of(memory.forward_rings[i]), live.at_fullest[i]);
+  };
+  auto const parameters = static_cast<std::size_t>(rp::BufferKind::parameters);
+  auto const gradients = static_cast<std::size_t>(rp::BufferKind::gradients);
+  constexpr auto scratch = rp::device_ring_count;
+  add("parameters, gradients, scratch",
+      memory.region_bytes + bytes_of(memory.forward_rings[parameters]),
+      live.at_fullest[parameters] + live.at_fullest[gradients] + live.at_fullest[scratch]);
+  ring_of("activations in", rp::BufferKind::activations_in);
+  ring_of("activations out", rp::BufferKind::activations_out);
+  ring_of("saves", rp::BufferKind::saves);
+  add("resident boundaries",
+      bytes_of(memory.resident.checkpoints) + bytes_of(memory.resident.gradients),
+      live.at_fullest[scratch + 1]);
   return fmt::format(
       "arena of each device: planned {}, most live at once {}, ratio {:.2f}\n"
       "  the rest, where 1 % or more: {}\n",

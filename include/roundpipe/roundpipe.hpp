@@ -84,11 +84,13 @@
 #include <roundpipe/memory/live_bytes.hpp>
 #include <roundpipe/memory/memory_limit.hpp>
 #include <roundpipe/memory/memory_plan.hpp>
+#include <roundpipe/memory/place_check.hpp>
 #include <roundpipe/memory/resident_boundaries.hpp>
 #include <roundpipe/memory/slot_times.hpp>
 #include <roundpipe/memory/stage_budget.hpp>
 #include <roundpipe/memory/stage_layout.hpp>
 #include <roundpipe/memory/stage_memory.hpp>
+#include <roundpipe/memory/stage_region.hpp>
 #include <roundpipe/model/batch.hpp>
 #include <roundpipe/model/batch_layout.hpp>
 #include <roundpipe/model/block_shards.hpp>

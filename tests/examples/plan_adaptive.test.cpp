@@ -129,7 +129,7 @@ TEST_CASE("the least device memory does, and a MiB less does not") {
   CHECK(refusal.error.code() == Errc::over_budget);
   CHECK(contains(refusal.error.message(), std::to_string(least.device_memory) + " bytes"));
   CHECK(contains(refusal.error.message(), "device memory hold no plan"));
-  CHECK(contains(refusal.ledger, "parameters (transient copies)"));
+  CHECK(contains(refusal.ledger, "scratch of stages"));
   CHECK(contains(refusal.ledger, "master copies"));
 }
 

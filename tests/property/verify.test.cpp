@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include <roundpipe/graph/verify.hpp>
 
+#include <roundpipe/memory/place_check.hpp>
 #include <roundpipe/partition/partitioner.hpp>
 #include <roundpipe/policies/blocking_protocol.hpp>
 #include <roundpipe/policies/layer_event_protocol.hpp>
@@ -190,13 +191,21 @@ void check_safe(Training training,
   auto const graphs = plan_training(training, schedule, transfers, protocol, partitioner);
   auto const issues = any_issues(training.calls > 1);
   auto const sequence = sequence_of(graphs, issues);
-  auto const violations = verify(sequence, 3);
+  auto const actions = sequence.unroll();
+  SequenceOrder const order(actions);
+  auto violations = verify(actions, order, 3);
+  auto const& stages = graphs.stages;
+  auto const apart = verify_places(actions, order, stages.memory, [&](ActionGraph const& graph) {
+    return std::span<StageLayout const>(&graph == &graphs.evaluation ? stages.evaluate
+                                                                     : stages.train);
+  });
+  violations.insert(violations.end(), apart.begin(), apart.end());
   for (auto const& violation : violations) {
     RC_LOG() << violation.text << '\n';
   }
   RC_ASSERT(violations.empty());
   graphs_checked += issues.size();
-  actions_checked += sequence.unroll().size();
+  actions_checked += actions.size();
 }
 
 template <class S, class T, class E>

@@ -9,6 +9,7 @@
 #include <roundpipe/core/bytes.hpp>
 #include <roundpipe/graph/action_graph.hpp>
 #include <roundpipe/memory/stage_layout.hpp>
+#include <roundpipe/memory/stage_region.hpp>
 
 #include <array>
 #include <cstddef>
@@ -29,7 +30,7 @@ struct Buffering {
   friend bool operator==(Buffering const&, Buffering const&) = default;
 };
 
-/// A ring in a device's arena.
+/// A ring of equal entries in a device's arena.
 struct RingLayout {
   Bytes offset = 0;  ///< From the arena's beginning.
   Bytes entry_bytes = 0;
@@ -62,14 +63,23 @@ struct LedgerLine {
 
 [[nodiscard]] Bytes total_bytes(std::span<LedgerLine const> ledger, LedgerLine::Space space);
 
-/// The plan of one device's memory; all devices have the same.
+/// Consecutive bytes of a device's arena.
+struct ArenaRange {
+  Bytes offset = 0;
+  Bytes bytes = 0;
+};
+
+/// The plan of one device's memory; all devices have the same. It begins with the region that the
+/// parameters, gradients and scratch of stages share, see \ref lay_out_region.
 struct DeviceMemoryPlan {
   Buffering buffering;
-  std::array<RingLayout, device_ring_count> rings;  ///< By BufferKind.
+  Bytes region_bytes = 0;
+  std::vector<RegionPlaces> places;  ///< By stage.
+  /// By BufferKind. Those of parameters and gradients are as large as the largest stage needs, and
+  /// lie in the region: each stage has places of its own there.
+  std::array<RingLayout, device_ring_count> rings;
   /// Of forward stages, where they have their own; see \ref StageLayout::has_own_rings.
   std::array<RingLayout, device_ring_count> forward_rings;
-  Bytes scratch_offset = 0;
-  Bytes scratch_bytes = 0;
   ResidentLayout resident;
   Bytes bytes = 0;  ///< Of the whole arena.
 
@@ -82,6 +92,11 @@ struct DeviceMemoryPlan {
                                                                           : rings.at(kind);
   }
 
+  /// The entry of \p ring that its acquisition number \p acquisition gives to \p stage.
+  [[nodiscard]] ArenaRange entry(Ring const& ring,
+                                 std::size_t acquisition,
+                                 StageLayout const& stage) const;
+
   /// Adds room for resident boundaries of \p kind, as many and as large as \p size says.
   void add_resident(BufferKind kind, RingLayout size) {
     size.offset = bytes;
@@ -93,10 +108,12 @@ struct DeviceMemoryPlan {
   [[nodiscard]] std::vector<LedgerLine> ledger() const;
 };
 
-/// Plans the arena that holds any of \p stages: each ring's entry is as large as the largest stage
-/// needs.
+/// Plans the arena that holds any of \p stages. \p turns: what devices run of each graph, see
+/// \ref lay_out_region. An entry of other rings is as large as the largest stage needs.
+/// \throws Error (invalid_argument) as \ref lay_out_region.
 [[nodiscard]] DeviceMemoryPlan plan_device_memory(std::span<StageLayout const> stages,
-                                                  Buffering buffering);
+                                                  Buffering buffering,
+                                                  std::span<DeviceTurns const> turns = {});
 
 }  // namespace roundpipe
 

@@ -10,6 +10,7 @@
 #include <roundpipe/core/bytes.hpp>
 #include <roundpipe/memory/memory_plan.hpp>
 #include <roundpipe/memory/stage_layout.hpp>
+#include <roundpipe/memory/stage_region.hpp>
 #include <roundpipe/model/model_description.hpp>
 #include <roundpipe/model/parameter_blocks.hpp>
 #include <roundpipe/model/working_set.hpp>
@@ -36,6 +37,7 @@ struct StageNeeds {
   Bytes forward_in = 0;
   Bytes forward_out = 0;
   Bytes forward_saves = 0;
+  bool reads_to_the_end = true;  ///< \ref StageLayout::reads_to_the_end
 
   static constexpr auto classes() noexcept {
     return std::array{&StageNeeds::parameters,
@@ -56,6 +58,18 @@ struct StageNeeds {
            (in + out + forward_in + forward_out) * buffering.activations +
            (saves + forward_saves) * buffering.saves + scratch;
   }
+  /// With all that lies in the region of stages (\ref lay_out_region) as scratch, as much as a
+  /// stage needs there whatever runs before and after it.
+  [[nodiscard]] StageNeeds in_region(Buffering const& buffering) const noexcept {
+    auto needs = *this;
+    needs.scratch += parameters * buffering.parameters + gradients;
+    needs.parameters = needs.gradients = 0;
+    return needs;
+  }
+  /// What it needs of the region, by itself.
+  [[nodiscard]] RegionNeeds region() const noexcept {
+    return {parameters, gradients, scratch, reads_to_the_end};
+  }
   /// Whether this is no more than \p most, class by class.
   [[nodiscard]] bool within(StageNeeds const& most) const noexcept {
     auto const sizes = classes();
@@ -67,6 +81,7 @@ struct StageNeeds {
     for (auto const size : classes()) {
       this->*size = std::max(this->*size, other.*size);
     }
+    reads_to_the_end = reads_to_the_end && other.reads_to_the_end;
   }
 };
 

@@ -10,6 +10,7 @@
 #include <roundpipe/core/bytes.hpp>
 #include <roundpipe/core/id.hpp>
 #include <roundpipe/memory/boundary_place.hpp>
+#include <roundpipe/memory/stage_region.hpp>
 #include <roundpipe/model/model_description.hpp>
 #include <roundpipe/model/parameter_blocks.hpp>
 #include <roundpipe/model/stage_passes.hpp>
@@ -73,7 +74,9 @@ struct StageLayout {
   Bytes in_bytes = 0;
   Bytes out_bytes = 0;
   Bytes scratch_bytes = 0;
-  Bytes save_bytes = 0;  ///< The most that the host keeps of a layer and micro-batch.
+  Bytes save_bytes = 0;          ///< The most that the host keeps of a layer and micro-batch.
+  bool reads_to_the_end = true;  ///< Whether its last pass reads parameters.
+  RegionPlaces region;           ///< Where the plan of a device's memory puts it.
 
   /// What the stage runs of a micro-batch of a round, in order.
   [[nodiscard]] std::vector<Pass> passes(RoundId round, std::size_t micro_batch) const {

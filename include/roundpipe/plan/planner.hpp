@@ -15,6 +15,7 @@
 #include <roundpipe/memory/host_rings.hpp>
 #include <roundpipe/memory/memory_plan.hpp>
 #include <roundpipe/memory/stage_layout.hpp>
+#include <roundpipe/memory/stage_region.hpp>
 #include <roundpipe/model/cost_model.hpp>
 #include <roundpipe/model/model_description.hpp>
 #include <roundpipe/model/parameter_blocks.hpp>
@@ -31,8 +32,10 @@
 #include <roundpipe/schedule/slot_order.hpp>
 
 #include <cstddef>
+#include <map>
 #include <span>
 #include <string>
+#include <tuple>
 #include <utility>
 #include <vector>
 
@@ -82,16 +85,39 @@ class Planner {
       check(stages, problem.costs.size());
       return stages;
     };
+    auto const slots = [&](ScheduleShape const& shape) {
+      return order_slots(shape, schedule_.tasks(shape));
+    };
+    std::map<std::tuple<std::size_t, std::size_t, bool>, std::vector<DeviceTurns>> known_turns;
+    auto const turns_of_graphs = [&](Partition const& stages, bool overlaps) {
+      auto parts =
+          detail::turns_of(slots(training_shape(stages, overlaps, options)), options.devices);
+      auto const evaluating =
+          slots(evaluation_shape(stages, options, options.micro_batches_per_round));
+      for (auto& part : detail::turns_of(evaluating, options.devices, stages.size())) {
+        parts.push_back(std::move(part));
+      }
+      return parts;
+    };
+    auto const turns = [&](Partition const& stages, bool overlaps) {
+      auto& known = known_turns[{stages.forward.size(), stages.backward.size(), overlaps}];
+      if (known.empty()) {
+        try {
+          known = turns_of_graphs(stages, overlaps);
+        } catch (Error const&) {
+          // Who builds the graph hears what is wrong with its tasks. Till then, any order may come.
+        }
+      }
+      return known;
+    };
     detail::StageFinder const finder(partition,
+                                     turns,
                                      yields_to_forecast(partitioner_),
                                      activations_in_flight(transfers_),
                                      model,
                                      blocks,
                                      options,
                                      forecast);
-    auto const slots = [&](ScheduleShape const& shape) {
-      return order_slots(shape, schedule_.tasks(shape));
-    };
     auto const keep_resident = [&](detail::FoundPlan found) {
       if (!options.resident_boundaries.value_or(static_cast<bool>(forecast)) ||
           found.plan.train.size() == 1) {
@@ -99,7 +125,7 @@ class Planner {
       }
       auto const training = slots(training_shape(found.plan, options));
       auto const evaluating =
-          slots(evaluation_shape(found.plan, options, options.micro_batches_per_round));
+          slots(evaluation_shape(found.plan.partition, options, options.micro_batches_per_round));
       return detail::keep_resident(std::move(found), training, evaluating, options, forecast);
     };
     return detail::StageSearch(finder, model, blocks, costs, options, forecast, keep_resident)
@@ -121,7 +147,7 @@ class Planner {
     return build(GraphRole::evaluation,
                  blocks,
                  plan.evaluate,
-                 evaluation_shape(plan, options, micro_batches),
+                 evaluation_shape(plan.partition, options, micro_batches),
                  plan,
                  options);
   }
@@ -136,17 +162,23 @@ class Planner {
  private:
   [[nodiscard]] static ScheduleShape training_shape(StagePlan const& plan,
                                                     PlanOptions const& options) {
-    return {.forward_stages = plan.partition.forward.size(),
-            .backward_stages = plan.partition.backward.size(),
+    return training_shape(
+        plan.partition, plan.train.front().working_set.overlaps_rounds(), options);
+  }
+  [[nodiscard]] static ScheduleShape training_shape(Partition const& stages,
+                                                    bool overlaps_rounds,
+                                                    PlanOptions const& options) {
+    return {.forward_stages = stages.forward.size(),
+            .backward_stages = stages.backward.size(),
             .devices = options.devices,
             .micro_batches_per_round = options.micro_batches_per_round,
             .rounds = options.rounds,
-            .overlaps_rounds = plan.train.front().working_set.overlaps_rounds()};
+            .overlaps_rounds = overlaps_rounds && !stages.forward.empty()};
   }
-  [[nodiscard]] static ScheduleShape evaluation_shape(StagePlan const& plan,
+  [[nodiscard]] static ScheduleShape evaluation_shape(Partition const& stages,
                                                       PlanOptions const& options,
                                                       std::size_t micro_batches) {
-    return {.forward_stages = plan.evaluate.size(),
+    return {.forward_stages = stages.forward.size() + 1,
             .backward_stages = 0,
             .devices = options.devices,
             .micro_batches_per_round = micro_batches,

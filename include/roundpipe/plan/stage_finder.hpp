@@ -15,6 +15,7 @@
 #include <roundpipe/model/working_set.hpp>
 #include <roundpipe/plan/plan_options.hpp>
 #include <roundpipe/plan/stage_plan.hpp>
+#include <roundpipe/plan/stage_refinement.hpp>
 #include <roundpipe/plan/working_set_choice.hpp>
 
 #include <cstddef>
@@ -45,6 +46,7 @@ class StageFinder {
   /// The references must outlive this. \p yields_to_forecast: as \ref roundpipe::yields_to_forecast
   /// says of the policy.
   StageFinder(PartitionFunction partition,
+              TurnFunction turns,
               bool yields_to_forecast,
               std::size_t activations_in_flight,
               ModelDescription const& model,
@@ -52,6 +54,7 @@ class StageFinder {
               PlanOptions const& options,
               PlanForecast const& forecast)
       : partition_(std::move(partition)),
+        turns_(std::move(turns)),
         yields_to_forecast_(yields_to_forecast),
         modes_{{2, 2, activations_in_flight, 3},
                {2, 1, activations_in_flight, 3},
@@ -122,7 +125,17 @@ class StageFinder {
                                       WorkingSetChoice const& choice,
                                       Bytes least) const;
 
+  /// What a device holds besides the memory of a plan, nearly so whatever the stages are: it
+  /// follows from the host's memory. Taken from stages of one layer each.
+  [[nodiscard]] Bytes held_by_stages(WorkingSetChoice const& choice) const;
+
+  /// The plan of \p partition.
+  [[nodiscard]] StagePlan lay_out(Partition partition,
+                                  Buffering const& buffering,
+                                  WorkingSet const& set) const;
+
   PartitionFunction partition_;
+  TurnFunction turns_;
   bool yields_to_forecast_;
   std::vector<Buffering> modes_;
   ModelDescription const& model_;

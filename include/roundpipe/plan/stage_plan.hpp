@@ -10,10 +10,14 @@
 #include <roundpipe/memory/memory_plan.hpp>
 #include <roundpipe/memory/resident_boundaries.hpp>
 #include <roundpipe/memory/stage_layout.hpp>
+#include <roundpipe/memory/stage_region.hpp>
 #include <roundpipe/model/model_description.hpp>
 #include <roundpipe/model/parameter_blocks.hpp>
 #include <roundpipe/model/working_set.hpp>
+#include <roundpipe/schedule/slot_order.hpp>
 
+#include <cstddef>
+#include <span>
 #include <vector>
 
 namespace roundpipe {
@@ -23,16 +27,34 @@ struct StagePlan {
   Partition partition;
   std::vector<StageLayout> train;     ///< Forward stages, then backward stages.
   std::vector<StageLayout> evaluate;  ///< Forward stages, then the fused one without backward.
+  /// What devices run of a training call and of an evaluation, whose stages count on.
+  std::vector<DeviceTurns> turns;
   DeviceMemoryPlan memory;
   ResidentBoundaries resident;
 };
 
-/// Lays out the stages of \p partition, and plans the memory of a device that runs any of them.
+/// Plans the memory of a device that runs the stages of \p plan with other entries.
+[[nodiscard]] DeviceMemoryPlan memory_with(StagePlan const& plan, Buffering buffering);
+
+namespace detail {
+
+/// What each of \p devices runs of a graph's \p slots, which are in issue order. Stages are
+/// numbered from \p first_stage on.
+[[nodiscard]] std::vector<DeviceTurns> turns_of(std::span<Slot const> slots,
+                                                std::size_t devices,
+                                                std::size_t first_stage = 0);
+
+}  // namespace detail
+
+/// Lays out the stages of \p partition, and plans the memory of a device that runs them as \p turns
+/// say, or in any order.
+/// \throws Error (invalid_argument) as \ref lay_out_region.
 [[nodiscard]] StagePlan lay_out_stages(ModelDescription const& model,
                                        ParameterBlocks const& blocks,
                                        Partition partition,
                                        Buffering buffering,
-                                       WorkingSet working_set = {});
+                                       WorkingSet working_set = {},
+                                       std::vector<DeviceTurns> turns = {});
 
 }  // namespace roundpipe
 

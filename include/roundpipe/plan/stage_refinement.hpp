@@ -11,14 +11,21 @@
 #include <roundpipe/core/error.hpp>
 #include <roundpipe/memory/memory_plan.hpp>
 #include <roundpipe/memory/stage_budget.hpp>
+#include <roundpipe/memory/stage_region.hpp>
 #include <roundpipe/plan/plan_options.hpp>
 #include <roundpipe/plan/working_set_choice.hpp>
 
+#include <algorithm>
 #include <cstddef>
+#include <functional>
 #include <optional>
 #include <vector>
 
 namespace roundpipe::detail {
+
+/// What devices run of a training call and of an evaluation of a partition, see
+/// \ref StagePlan::turns; and whether rounds overlap.
+using TurnFunction = std::function<std::vector<DeviceTurns>(Partition const&, bool)>;
 
 /// What \p partition() returns, or nothing when it finds no stages that fit (over_budget).
 template <class F>
@@ -35,19 +42,25 @@ template <class F>
 
 /// \brief Stages beside a fused stage of any number of layers.
 ///
-/// All stages of a device share its rings, which are as large as the largest stage needs. Layers of
-/// the fused stage run forward once, so memory is best spent on it; other stages should be as long
-/// as it is, and no longer than fits beside it. So the search goes over the layers of the fused
-/// stage and of backward stages. What both need is a limit for all stages, class by class, and \ref
-/// Partitioner cuts within it. \ref SlotSimulation ranks the partitions: it knows recomputation and
-/// imbalance, but no copies.
+/// Layers of the fused stage run forward once, so memory is best spent on it; other stages should
+/// be as long as it is, and no longer than fits beside it. So the search goes over the layers of
+/// the fused stage and of backward stages, and takes forward stages as long as fit. \ref
+/// Partitioner cuts within these lengths. \ref SlotSimulation ranks the partitions: it knows
+/// recomputation and imbalance, but no copies.
 class StageRefinement {
  public:
-  /// The references must outlive this.
+  /// The references must outlive this. \p held: of the budget, what a device holds for such plans
+  /// besides their memory.
   StageRefinement(WorkingSetChoice const& choice,
                   Buffering const& buffering,
-                  PlanOptions const& options)
-      : choice_(choice), buffering_(buffering), options_(options) {}
+                  PlanOptions const& options,
+                  TurnFunction const& turns,
+                  Bytes held)
+      : choice_(choice),
+        buffering_(buffering),
+        options_(options),
+        turns_(turns),
+        budget_(options.device_memory - std::min(options.device_memory, held)) {}
 
   /// For each number of layers in the fused stage the best partition, the fastest first; of equals,
   /// the one with the fewest stages.
@@ -56,24 +69,44 @@ class StageRefinement {
  private:
   [[nodiscard]] std::size_t layers() const noexcept { return choice_.costs.size(); }
 
+  /// What a stage needs whatever runs before and after it.
+  [[nodiscard]] StageNeeds needs(StageDirection direction, LayerRange range) const {
+    return choice_.sizes.needs(direction, range).in_region(buffering_);
+  }
+
   /// What the fused stage of \p fused layers needs, and every layer before it by itself.
   [[nodiscard]] StageNeeds least(LayerRange fused) const;
 
-  /// \p most, and forward stages before \p fused as long as they fit beside it.
-  [[nodiscard]] StageNeeds with_forward(StageNeeds most, LayerRange fused, Bytes budget) const;
+  /// The layers of forward stages before \p fused that fit beside stages which need \p most, if
+  /// these are the only ones.
+  [[nodiscard]] std::size_t longest_forward(StageNeeds const& most, LayerRange fused) const;
 
-  /// \p most, and forward stages before \p fused of which each runs in turn with one of \p backward
-  /// layers, or with the fused stage.
-  [[nodiscard]] StageNeeds with_forward_beside(StageNeeds most,
-                                               LayerRange fused,
-                                               std::size_t backward) const;
+  /// The layers of forward stages before \p fused of which each runs in turn with one of \p
+  /// backward layers, or with the fused stage.
+  [[nodiscard]] static std::size_t forward_beside(LayerRange fused, std::size_t backward);
 
-  /// Stages before \p fused that need no more than \p most; nothing when there are none.
-  [[nodiscard]] std::optional<Partition> cut(LayerRange fused, StageNeeds const& most) const;
+  /// The best stages before \p fused within the budget, those of a backward stage no larger than
+  /// the last \p backward layers, those of a forward stage as long as can be; nothing when there
+  /// are none.
+  [[nodiscard]] std::optional<Partition> fit(LayerRange fused,
+                                             std::size_t backward,
+                                             StageNeeds const& most) const;
+
+  /// Stages before \p fused that need no more than the last \p forward or \p backward layers would,
+  /// or than \p any and have as few layers; nothing when there are none.
+  [[nodiscard]] std::optional<Partition> cut(LayerRange fused,
+                                             std::size_t forward,
+                                             std::size_t backward,
+                                             StageNeeds const* any) const;
+
+  /// What a device needs for the stages of \p partition.
+  [[nodiscard]] Bytes bytes_of(Partition const& partition) const;
 
   WorkingSetChoice const& choice_;
   Buffering const& buffering_;
   PlanOptions const& options_;
+  TurnFunction const& turns_;
+  Bytes budget_;
 };
 
 }  // namespace roundpipe::detail

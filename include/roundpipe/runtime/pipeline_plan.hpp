@@ -15,6 +15,8 @@
 #include <roundpipe/graph/verify.hpp>
 #include <roundpipe/memory/host_memory_plan.hpp>
 #include <roundpipe/memory/memory_plan.hpp>
+#include <roundpipe/memory/place_check.hpp>
+#include <roundpipe/memory/stage_layout.hpp>
 #include <roundpipe/model/cost_model.hpp>
 #include <roundpipe/model/model_description.hpp>
 #include <roundpipe/model/parameter_blocks.hpp>
@@ -35,6 +37,7 @@
 #include <algorithm>
 #include <cstddef>
 #include <functional>
+#include <span>
 #include <string>
 #include <utility>
 #include <vector>
@@ -243,9 +246,14 @@ template <class Planner>
   auto graph =
       planner.evaluation_graph(plan.blocks, plan.stages, plan_options(options), micro_batches);
   if (options.verify) {
-    require_safe(training_sequence(
+    auto const sequence = training_sequence(
         {plan.graph, plan.step, flush, graph, std::min<std::size_t>(options.calls_per_step, 2)},
-        options.devices));
+        options.devices);
+    require_safe(sequence);
+    require_apart(sequence, plan.stages.memory, [&](ActionGraph const& each) {
+      return std::span<StageLayout const>(&each == &graph ? plan.stages.evaluate
+                                                          : plan.stages.train);
+    });
   }
   return GraphProgram(std::move(graph), action_names(plan));
 }

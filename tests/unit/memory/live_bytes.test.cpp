@@ -19,6 +19,7 @@
 
 #include <doctest/doctest.h>
 
+#include <algorithm>
 #include <cstddef>
 #include <span>
 #include <vector>
@@ -107,14 +108,17 @@ constexpr LayerId first{0};
 constexpr LayerId second{1};
 constexpr LayerId third{2};
 
-/// What \p memory plans for each class.
-LiveClasses planned_of(DeviceMemoryPlan const& memory) {
+/// What \p plan has for each class. Parameters, gradients and scratch share a region.
+LiveClasses planned_of(StagePlan const& plan) {
+  auto const& memory = plan.memory;
   LiveClasses planned{};
   for (std::size_t i = 0; i < device_ring_count; ++i) {
     planned[i] = memory.rings[i].entry_bytes * memory.rings[i].count +
                  memory.forward_rings[i].entry_bytes * memory.forward_rings[i].count;
   }
-  planned[device_ring_count] = memory.scratch_bytes;
+  for (auto const& stage : plan.train) {
+    planned[device_ring_count] = std::max(planned[device_ring_count], stage.scratch_bytes);
+  }
   for (auto const kind : ResidentLayout::kinds) {
     auto const& room = memory.resident.of(kind);
     planned.back() += room.entry_bytes * room.count;
@@ -269,12 +273,18 @@ void check_live_bytes(ModelDescription const& model) {
         GraphSequence sequence(devices);
         sequence.add(call).add(call).add(call);
         auto const timeline = simulate(sequence, options).timeline;
-        auto const planned = planned_of(stages.memory);
+        auto const planned = planned_of(stages);
+        auto const parameters = static_cast<std::size_t>(BufferKind::parameters);
+        auto const gradients = static_cast<std::size_t>(BufferKind::gradients);
+        auto const& of_forward = stages.memory.forward_rings[parameters];
         for (auto const& live : live_bytes(timeline, call, model, blocks, stages.train)) {
           CAPTURE(devices);
           CAPTURE(rounds);
           CAPTURE(buffering.parameters);
           CHECK(live.total() > stages.memory.bytes / 2);
+          CHECK(live.at_fullest[parameters] + live.at_fullest[gradients] +
+                    live.at_fullest[device_ring_count] <=
+                stages.memory.region_bytes + of_forward.entry_bytes * of_forward.count);
           CHECK((live.most.back() > 0) == !stages.resident.empty());
           if (resident && devices == 1) {  // all stay, so only losses go down
             auto const out = static_cast<std::size_t>(BufferKind::activations_out);

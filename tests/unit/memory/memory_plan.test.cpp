@@ -17,7 +17,7 @@ namespace memory_plan_test {
 using namespace roundpipe;
 using namespace roundpipe::test;
 
-TEST_CASE("each ring entry holds the largest stage, rings follow each other, and scratch is last") {
+TEST_CASE("stages share a region, and each entry of the rings behind it holds the largest stage") {
   std::vector<StageLayout> stages(2);
   stages[0].parameter_bytes = 512;
   stages[1].parameter_bytes = 256;
@@ -28,12 +28,33 @@ TEST_CASE("each ring entry holds the largest stage, rings follow each other, and
   auto const plan = plan_device_memory(stages, {2, 1, 3});
   CHECK(plan.ring(BufferKind::parameters).entry_bytes == 512);
   CHECK(plan.ring(BufferKind::parameters).count == 2);
-  CHECK(plan.ring(BufferKind::gradients).offset == 1024);
-  CHECK(plan.ring(BufferKind::activations_in).offset == 2048);
-  CHECK(plan.ring(BufferKind::activations_out).offset == 2048 + 3 * 256);
-  CHECK(plan.scratch_offset == 2048 + 3 * 256 + 3 * 768);
-  CHECK(plan.bytes == plan.scratch_offset + 2048);
+  CHECK(plan.region_bytes == 2 * 512 + 1024 + 2048);
+  CHECK(plan.ring(BufferKind::activations_in).offset == plan.region_bytes);
+  CHECK(plan.ring(BufferKind::activations_out).offset == plan.region_bytes + 3 * 256);
+  CHECK(plan.bytes == plan.region_bytes + 3 * 256 + 3 * 768);
   CHECK(total_bytes(plan.ledger(), LedgerLine::Space::device) == plan.bytes);
+}
+
+TEST_CASE("parameters and gradients lie at the two ends of the region in turn, others in a row") {
+  std::vector<StageLayout> stages(1);
+  auto& stage = stages[0];
+  stage.kind = StageKind::fused;
+  stage.parameter_bytes = 512;
+  stage.gradient_bytes = 256;
+  stage.in_bytes = 768;
+  auto const plan = plan_device_memory(stages, {2, 2, 2});
+  stage.region = plan.places[0];
+  auto const offset = [&](BufferKind kind, std::size_t acquisition) {
+    return plan.entry({kind, DeviceId(0), 0}, acquisition, stage).offset;
+  };
+  CHECK(plan.region_bytes == 2 * (512 + 256));
+  CHECK(offset(BufferKind::parameters, 4) == 0);
+  CHECK(offset(BufferKind::parameters, 5) == plan.region_bytes - 512);
+  CHECK(offset(BufferKind::gradients, 4) == 512);
+  CHECK(offset(BufferKind::gradients, 5) == plan.region_bytes - 512 - 256);
+  CHECK(offset(BufferKind::activations_in, 4) == plan.region_bytes);
+  CHECK(offset(BufferKind::activations_in, 5) == plan.region_bytes + 768);
+  CHECK(plan.entry({BufferKind::gradients, DeviceId(0), 0}, 5, stage).bytes == 256);
 }
 
 TEST_CASE("where rounds overlap, forward stages have rings of their own") {
@@ -51,7 +72,10 @@ TEST_CASE("where rounds overlap, forward stages have rings of their own") {
   Ring const of_forward{BufferKind::parameters, DeviceId(0), forward_ring};
   CHECK(plan.ring(BufferKind::parameters).entry_bytes == 768);
   CHECK(plan.ring(of_forward).entry_bytes == 512);
-  CHECK(plan.ring(of_forward).offset == 2 * 768 + 1024);
+  CHECK(plan.region_bytes == 2 * 768 + 1024 + 2048);
+  CHECK(plan.ring(of_forward).offset == plan.region_bytes);
+  stages[0].region = plan.places[0];
+  CHECK(plan.entry(of_forward, 3, stages[0]).offset == plan.region_bytes + 512);
   CHECK(plan.ring(Ring{BufferKind::parameters, DeviceId(0), 0}).offset == 0);
   CHECK(plan.ring(BufferKind::saves).count == 0);
   CHECK(plan.ring(Ring{BufferKind::saves, DeviceId(0), forward_ring}).count == 3);

@@ -30,6 +30,19 @@ ModelDescription some_model() {
   return describe_bytes(layers);
 }
 
+/// One device runs all stages in turn.
+std::vector<DeviceTurns> in_turn(Partition const& partition, bool /*overlaps*/) {
+  DeviceTurns call;
+  for (std::size_t k = 0; k < partition.size(); ++k) {
+    call.push_back({k});
+  }
+  DeviceTurns evaluation;
+  for (std::size_t k = 0; k <= partition.forward.size(); ++k) {
+    evaluation.push_back({partition.size() + k});
+  }
+  return {call, evaluation};
+}
+
 }  // namespace
 
 TEST_CASE("all stages of each partition fit together, whatever the host keeps") {
@@ -45,7 +58,8 @@ TEST_CASE("all stages of each partition fit together, whatever the host keeps") 
         Buffering const buffering{2, 1, 2, 2};
         PlanOptions const options{
             .devices = devices, .micro_batches_per_round = 4, .device_memory = budget};
-        auto const found = detail::StageRefinement(choice, buffering, options).partitions();
+        auto const found =
+            detail::StageRefinement(choice, buffering, options, in_turn, 0).partitions();
         REQUIRE_FALSE(found.empty());
         std::set<std::size_t> fused;
         // Layers that are recomputed one by one are so behind the gradient.
@@ -56,7 +70,9 @@ TEST_CASE("all stages of each partition fit together, whatever the host keeps") 
         for (auto const& partition : found) {
           CHECK(covers(partition, model.size()));
           CHECK(partition.size() >= devices);
-          CHECK(lay_out_stages(model, blocks, partition, buffering, set).memory.bytes <= budget);
+          auto const turns = in_turn(partition, false);
+          auto const plan = lay_out_stages(model, blocks, partition, buffering, set, turns);
+          CHECK(plan.memory.bytes <= budget);
           CHECK(fused.insert(partition.backward.front().count).second);
           auto const seconds = simulation.simulate(partition, 4).seconds;
           CHECK(seconds >= before_s * (1 - 1e-3));
@@ -74,7 +90,7 @@ TEST_CASE("a budget that holds no layer beside the fused stage has no partition"
   detail::WorkingSetChoice const choice(model, blocks, costs, {});
   Buffering const buffering{1, 1, 1};
   PlanOptions const options{.micro_batches_per_round = 4, .device_memory = 4_MiB};
-  CHECK(detail::StageRefinement(choice, buffering, options).partitions().empty());
+  CHECK(detail::StageRefinement(choice, buffering, options, in_turn, 0).partitions().empty());
 }
 
 }  // namespace stage_refinement_test

@@ -6,11 +6,13 @@
 #include <roundpipe/graph/action_graph.hpp>
 #include <roundpipe/memory/memory_plan.hpp>
 #include <roundpipe/memory/stage_layout.hpp>
+#include <roundpipe/memory/stage_region.hpp>
 
 #include <algorithm>
 #include <cstddef>
 #include <span>
 #include <string>
+#include <utility>
 #include <vector>
 
 namespace roundpipe {
@@ -23,6 +25,23 @@ ROUNDPIPE_INLINE Bytes total_bytes(std::span<LedgerLine const> ledger, LedgerLin
   return sum;
 }
 
+ROUNDPIPE_INLINE ArenaRange DeviceMemoryPlan::entry(Ring const& ring,
+                                                    std::size_t acquisition,
+                                                    StageLayout const& stage) const {
+  auto const& layout = this->ring(ring);
+  auto const position = acquisition % layout.count;
+  auto const at_end = [&](Bytes size, Bytes bottom, Bytes top) {
+    return ArenaRange{position == 0 ? bottom : region_bytes - top - size, size};
+  };
+  if (ring.kind == BufferKind::gradients) {
+    return at_end(stage.gradient_bytes, stage.region.gradients_bottom, stage.region.gradients_top);
+  }
+  if (ring.kind == BufferKind::parameters && !stage.has_own_rings()) {
+    return at_end(stage.parameter_bytes, 0, 0);
+  }
+  return {layout.offset + position * layout.entry_bytes, layout.entry_bytes};
+}
+
 ROUNDPIPE_INLINE std::vector<LedgerLine> DeviceMemoryPlan::ledger() const {
   constexpr char const* names[] = {"parameters (transient copies)",
                                    "parameter gradients",
@@ -30,41 +49,53 @@ ROUNDPIPE_INLINE std::vector<LedgerLine> DeviceMemoryPlan::ledger() const {
                                    "activations out, loss",
                                    "saves on their way"};
   std::vector<LedgerLine> lines;
-  auto const add = [&](char const* of, auto const& layouts) {
-    for (std::size_t i = 0; i < layouts.size(); ++i) {
+  auto const add_line = [&](std::string name, Bytes size) {
+    lines.push_back({LedgerLine::Space::device, std::move(name), size});
+  };
+  auto const times = [](std::size_t count) { return " x" + std::to_string(count); };
+  add_line("parameters" + times(buffering.parameters) + ", gradients" + times(buffering.gradients) +
+               ", scratch of stages",
+           region_bytes);
+  auto const add = [&](char const* of, auto const& layouts, std::size_t first) {
+    for (auto i = first; i < layouts.size(); ++i) {
       if (auto const& ring = layouts[i]; ring.count > 0) {
-        lines.push_back({LedgerLine::Space::device,
-                         std::string(names[i]) + of + " x" + std::to_string(ring.count),
-                         ring.entry_bytes * ring.count});
+        add_line(std::string(names[i]) + of + times(ring.count), ring.entry_bytes * ring.count);
       }
     }
   };
-  add("", rings);
-  add(" of forward stages", forward_rings);
-  lines.push_back(
-      {LedgerLine::Space::device, "saved activations, inner boundaries, workspace", scratch_bytes});
+  add("", rings, static_cast<std::size_t>(BufferKind::activations_in));
+  add(" of forward stages", forward_rings, 0);
   for (auto const kind : ResidentLayout::kinds) {
     if (auto const& room = resident.of(kind); room.count > 0) {
       auto const* const name =
           kind == BufferKind::checkpoint ? "resident checkpoints" : "resident boundary gradients";
-      lines.push_back({LedgerLine::Space::device,
-                       std::string(name) + " x" + std::to_string(room.count),
-                       room.entry_bytes * room.count});
+      add_line(name + times(room.count), room.entry_bytes * room.count);
     }
   }
   return lines;
 }
 
 ROUNDPIPE_INLINE DeviceMemoryPlan plan_device_memory(std::span<StageLayout const> stages,
-                                                     Buffering buffering) {
+                                                     Buffering buffering,
+                                                     std::span<DeviceTurns const> turns) {
   DeviceMemoryPlan plan;
   plan.buffering = buffering;
+  std::vector<RegionNeeds> needs;
+  for (auto const& stage : stages) {
+    needs.push_back({.parameters = stage.has_own_rings() ? 0 : stage.parameter_bytes,
+                     .gradients = stage.gradient_bytes,
+                     .scratch = stage.scratch_bytes,
+                     .reads_to_the_end = stage.reads_to_the_end});
+  }
+  auto region = lay_out_region(needs, turns, buffering.parameters, buffering.gradients);
+  plan.bytes = plan.region_bytes = region.bytes;
+  plan.places = std::move(region.stages);
   std::size_t const counts[] = {buffering.parameters,
                                 buffering.gradients,
                                 buffering.activations,
                                 buffering.activations,
                                 buffering.saves};
-  Bytes StageLayout::* const needs[] = {&StageLayout::parameter_bytes,
+  Bytes StageLayout::* const sizes[] = {&StageLayout::parameter_bytes,
                                         &StageLayout::gradient_bytes,
                                         &StageLayout::in_bytes,
                                         &StageLayout::out_bytes,
@@ -72,24 +103,22 @@ ROUNDPIPE_INLINE DeviceMemoryPlan plan_device_memory(std::span<StageLayout const
   auto const add = [&](auto& rings, bool of_forward) {
     for (std::size_t i = 0; i < rings.size(); ++i) {
       auto& ring = rings[i];
-      ring.offset = plan.bytes;
       for (auto const& stage : stages) {
         if (stage.has_own_rings() == of_forward) {
-          ring.entry_bytes = std::max(ring.entry_bytes, stage.*needs[i]);
+          ring.entry_bytes = std::max(ring.entry_bytes, stage.*sizes[i]);
         }
       }
       auto const may_be_none = of_forward || i == static_cast<std::size_t>(BufferKind::saves);
       ring.count = may_be_none && ring.entry_bytes == 0 ? 0 : counts[i];
-      plan.bytes += ring.entry_bytes * ring.count;
+      auto const in_region =
+          !of_forward && (i == static_cast<std::size_t>(BufferKind::parameters) ||
+                          i == static_cast<std::size_t>(BufferKind::gradients));
+      ring.offset = in_region ? 0 : plan.bytes;
+      plan.bytes += in_region ? 0 : ring.entry_bytes * ring.count;
     }
   };
   add(plan.rings, false);
   add(plan.forward_rings, true);
-  plan.scratch_offset = plan.bytes;
-  for (auto const& stage : stages) {
-    plan.scratch_bytes = std::max(plan.scratch_bytes, stage.scratch_bytes);
-  }
-  plan.bytes += plan.scratch_bytes;
   return plan;
 }
 

@@ -70,14 +70,16 @@ ROUNDPIPE_INLINE StageNeeds StageBudget::sizes_of(StageLayout const& layout) {
             .forward_parameters = layout.parameter_bytes,
             .forward_in = layout.in_bytes,
             .forward_out = layout.out_bytes,
-            .forward_saves = layout.save_bytes};
+            .forward_saves = layout.save_bytes,
+            .reads_to_the_end = layout.reads_to_the_end};
   }
   return {.parameters = layout.parameter_bytes,
           .gradients = layout.gradient_bytes,
           .in = layout.in_bytes,
           .out = layout.out_bytes,
           .saves = layout.save_bytes,
-          .scratch = layout.scratch_bytes};
+          .scratch = layout.scratch_bytes,
+          .reads_to_the_end = layout.reads_to_the_end};
 }
 
 }  // namespace roundpipe

@@ -169,7 +169,10 @@ ROUNDPIPE_INLINE StageLayout lay_out_stage(ModelDescription const& model,
     layout.working_set = working_set;
   }
   detail::place_uses(layout, model, blocks);
-
+  auto const ends_with = layout.has_backward() ? range.first : range.end() - 1;
+  layout.reads_to_the_end =
+      !blocks.layer_uses[ends_with].empty() &&
+      (!layout.has_backward() || model.layers[ends_with].backward_reads_parameters);
   detail::AreaCursor in(Area::activations_in);
   detail::AreaCursor out(Area::activations_out);
   detail::AreaCursor scratch(Area::scratch);

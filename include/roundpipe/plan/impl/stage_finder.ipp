@@ -66,7 +66,8 @@ ROUNDPIPE_INLINE std::optional<FoundPlan> StageFinder::refine(
   }
   auto has_room = found && options_.host_has_room(found->plan);
   std::size_t worse = 0;
-  for (auto& partition : StageRefinement(choice, buffering, options_).partitions()) {
+  for (auto& partition :
+       StageRefinement(choice, buffering, options_, turns_, held_by_stages(choice)).partitions()) {
     // The policy may have found these stages; then they have their forecast.
     auto const is_known = found && partition == found->plan.partition;
     auto other = is_known ? std::nullopt : evaluate(choice.set, buffering, std::move(partition));
@@ -91,12 +92,33 @@ ROUNDPIPE_INLINE std::optional<FoundPlan> StageFinder::best(WorkingSetChoice con
 ROUNDPIPE_INLINE std::optional<FoundPlan> StageFinder::evaluate(WorkingSet const& set,
                                                                 Buffering const& buffering,
                                                                 Partition partition) const {
-  auto plan = lay_out_stages(model_, blocks_, std::move(partition), buffering, set);
+  auto plan = lay_out(std::move(partition), buffering, set);
   if (plan.memory.bytes + options_.held_by(plan) > options_.device_memory ||
       !options_.host_has_room(plan)) {
     return std::nullopt;
   }
   return with_forecast(std::move(plan));
+}
+
+ROUNDPIPE_INLINE Bytes StageFinder::held_by_stages(WorkingSetChoice const& choice) const {
+  if (!options_.held_for) {
+    return options_.held_memory;
+  }
+  Partition each;
+  for (std::size_t i = 0; i < model_.size(); ++i) {
+    each.backward.push_back({model_.size() - 1 - i, 1});
+    if (i + 1 < model_.size()) {
+      each.forward.push_back({i, 1});
+    }
+  }
+  return options_.held_by(lay_out_stages(model_, blocks_, std::move(each), {}, choice.set));
+}
+
+ROUNDPIPE_INLINE StagePlan StageFinder::lay_out(Partition partition,
+                                                Buffering const& buffering,
+                                                WorkingSet const& set) const {
+  auto turns = turns_(partition, set.overlaps_rounds());
+  return lay_out_stages(model_, blocks_, std::move(partition), buffering, set, std::move(turns));
 }
 
 ROUNDPIPE_INLINE FoundPlan StageFinder::with_forecast(StagePlan plan) const {
@@ -173,11 +195,12 @@ ROUNDPIPE_INLINE std::optional<StagePlan> StageFinder::fit(PartitionFunction con
   auto limit = most;
   auto longest_s = std::numeric_limits<double>::infinity();
   while (auto stages = cut(partition, choice, buffering, most, limit, longest_s)) {
-    auto plan = lay_out_stages(model_, blocks_, *std::move(stages), buffering, choice.set);
+    auto plan = lay_out(*std::move(stages), buffering, choice.set);
     if (plan.memory.bytes + options_.held_by(plan) > budget) {
-      // Each ring is as large as its largest stage needs, so stages that fit one by one may not
-      // fit together. A lower limit for stages that can be cut gives the next partition to try;
-      // none between is left out, so that a larger budget never fails where a smaller one works.
+      // Stages that fit one by one may not fit together: rings of activations are as large as the
+      // largest stage needs, and stages that follow each other are live at once. A lower limit for
+      // stages that can be cut gives the next partition to try; none between is left out, so that a
+      // larger budget never fails where a smaller one works.
       auto const largest = largest_stage(choice, plan.partition, buffering);
       if (largest == 0 || largest > limit) {
         break;  // nothing can be cut, or the policy does not heed limits

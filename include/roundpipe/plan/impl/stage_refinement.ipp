@@ -5,6 +5,7 @@
 #include <roundpipe/concepts/partition_policy.hpp>
 #include <roundpipe/core/bytes.hpp>
 #include <roundpipe/memory/stage_budget.hpp>
+#include <roundpipe/memory/stage_region.hpp>
 #include <roundpipe/model/working_set.hpp>
 #include <roundpipe/partition/partitioner.hpp>
 #include <roundpipe/partition/slot_simulation.hpp>
@@ -39,27 +40,20 @@ ROUNDPIPE_INLINE std::vector<Partition> StageRefinement::partitions() const {
     return call.seconds * (1 + stage_share * static_cast<double>(partition.size()));
   };
   std::vector<Found> found;
-  auto const budget =
-      options_.device_memory - std::min(options_.device_memory, options_.held_memory);
   for (std::size_t n = 1; n < layers(); ++n) {
     LayerRange const fused{layers() - n, n};
     auto const by_itself = least(fused);
-    if (by_itself.bytes(buffering_) > budget) {
+    if (by_itself.bytes(buffering_) > budget_) {
       break;
     }
     std::optional<Found> best;
     for (std::size_t k = 1; k <= fused.first; ++k) {
       auto most = by_itself;
-      most.include(choice_.sizes.needs(StageDirection::backward, {fused.first - k, k}));
-      if (most.bytes(buffering_) > budget) {
+      most.include(needs(StageDirection::backward, {fused.first - k, k}));
+      if (most.bytes(buffering_) > budget_) {
         break;
       }
-      most = choice_.set.overlaps_rounds() ? with_forward_beside(most, fused, k)
-                                           : with_forward(most, fused, budget);
-      if (most.bytes(buffering_) > budget) {
-        break;
-      }
-      auto partition = cut(fused, most);
+      auto partition = fit(fused, k, most);
       if (!partition || partition->size() * options_.rounds < options_.devices) {
         continue;
       }
@@ -82,39 +76,85 @@ ROUNDPIPE_INLINE std::vector<Partition> StageRefinement::partitions() const {
 }
 
 ROUNDPIPE_INLINE StageNeeds StageRefinement::least(LayerRange fused) const {
-  auto needs = choice_.sizes.needs(StageDirection::backward, fused);
+  auto most = needs(StageDirection::backward, fused);
   for (std::size_t i = 0; i < fused.first; ++i) {
-    needs.include(choice_.sizes.needs(StageDirection::forward, {i, 1}));
-    needs.include(choice_.sizes.needs(StageDirection::backward, {i, 1}));
+    most.include(needs(StageDirection::forward, {i, 1}));
+    most.include(needs(StageDirection::backward, {i, 1}));
   }
-  return needs;
+  return most;
 }
 
-ROUNDPIPE_INLINE StageNeeds StageRefinement::with_forward(StageNeeds most,
-                                                          LayerRange fused,
-                                                          Bytes budget) const {
-  for (std::size_t k = 1; k <= fused.first; ++k) {
+ROUNDPIPE_INLINE std::size_t StageRefinement::longest_forward(StageNeeds const& most,
+                                                              LayerRange fused) const {
+  std::size_t longest = 1;
+  while (longest < fused.first) {
     auto more = most;
-    more.include(choice_.sizes.needs(StageDirection::forward, {fused.first - k, k}));
-    if (more.bytes(buffering_) > budget) {
+    more.include(needs(StageDirection::forward, {fused.first - longest - 1, longest + 1}));
+    if (more.bytes(buffering_) > budget_) {
       break;
     }
-    most = more;
+    ++longest;
   }
-  return most;
+  return longest;
 }
 
-ROUNDPIPE_INLINE StageNeeds StageRefinement::with_forward_beside(StageNeeds most,
-                                                                 LayerRange fused,
-                                                                 std::size_t backward) const {
+ROUNDPIPE_INLINE std::size_t StageRefinement::forward_beside(LayerRange fused,
+                                                             std::size_t backward) {
   auto const turns = 1 + (fused.first + backward - 1) / backward;
-  auto const k = (fused.first + turns - 1) / turns;
-  most.include(choice_.sizes.needs(StageDirection::forward, {fused.first - k, k}));
-  return most;
+  return (fused.first + turns - 1) / turns;
+}
+
+ROUNDPIPE_INLINE std::optional<Partition> StageRefinement::fit(LayerRange fused,
+                                                               std::size_t backward,
+                                                               StageNeeds const& most) const {
+  auto const fitting = [&](std::size_t forward) {
+    // Shared or special layers, as the first one, may make a stage larger than others of its
+    // length.
+    for (bool const by_length : {true, false}) {
+      auto partition = cut(fused, forward, backward, by_length ? &most : nullptr);
+      if (partition && bytes_of(*partition) <= budget_) {
+        return partition;
+      }
+    }
+    return std::optional<Partition>();
+  };
+  if (choice_.set.overlaps_rounds()) {
+    return fitting(forward_beside(fused, backward));
+  }
+  auto end = longest_forward(most, fused) + 1;
+  auto best = fitting(end - 1);
+  for (std::size_t fits = 0; !best && end - fits > 1;) {
+    auto const middle = fits + (end - fits) / 2;
+    auto partition = fitting(middle);
+    if (partition) {
+      fits = middle;
+      best = std::move(partition);
+    } else {
+      end = middle;
+    }
+  }
+  return best;
 }
 
 ROUNDPIPE_INLINE std::optional<Partition> StageRefinement::cut(LayerRange fused,
-                                                               StageNeeds const& most) const {
+                                                               std::size_t forward,
+                                                               std::size_t backward,
+                                                               StageNeeds const* any) const {
+  struct Limit {
+    std::size_t count = 0;
+    StageNeeds most;
+  };
+  auto const limit_of = [&](StageDirection direction, std::size_t count) {
+    return Limit{count, needs(direction, {fused.first - count, count})};
+  };
+  Limit const limits[] = {limit_of(StageDirection::forward, forward),
+                          limit_of(StageDirection::backward, backward)};
+  auto const is_within = [&](StageDirection direction, LayerRange range) {
+    auto const& limit = limits[direction == StageDirection::forward ? 0 : 1];
+    auto const stage = needs(direction, range);
+    return stage.within(limit.most) ||
+           (any != nullptr && range.count <= limit.count && stage.within(*any));
+  };
   // To the partitioner, the fused stage is one layer, which no other joins.
   auto const first = choice_.costs.begin();
   PartitionProblem problem{
@@ -123,8 +163,7 @@ ROUNDPIPE_INLINE std::optional<Partition> StageRefinement::cut(LayerRange fused,
       .micro_batches_per_call = options_.micro_batches_per_round * options_.rounds,
       .fits =
           [&](StageDirection direction, LayerRange range) {
-            return range.end() > fused.first ? range.count == 1
-                                             : choice_.sizes.needs(direction, range).within(most);
+            return range.count == 1 || (range.end() <= fused.first && is_within(direction, range));
           },
       .micro_batches_per_round = {options_.micro_batches_per_round}};
   auto& last = problem.costs.emplace_back();
@@ -137,6 +176,33 @@ ROUNDPIPE_INLINE std::optional<Partition> StageRefinement::cut(LayerRange fused,
     partition->backward.front() = fused;
   }
   return partition;
+}
+
+ROUNDPIPE_INLINE Bytes StageRefinement::bytes_of(Partition const& partition) const {
+  std::vector<RegionNeeds> stages;
+  StageNeeds rings;
+  auto const add = [&](StageDirection direction, LayerRange range) {
+    auto const& stage = choice_.sizes.needs(direction, range);
+    stages.push_back(stage.region());
+    rings.include(stage);
+  };
+  auto const add_forward = [&] {
+    for (auto const& range : partition.forward) {
+      add(StageDirection::forward, range);
+    }
+  };
+  add_forward();
+  for (auto const& range : partition.backward) {
+    add(StageDirection::backward, range);
+  }
+  add_forward();  // of an evaluation, as its last stage
+  add(StageDirection::forward, partition.backward.front());
+  auto const region = lay_out_region(stages,
+                                     turns_(partition, choice_.set.overlaps_rounds()),
+                                     buffering_.parameters,
+                                     buffering_.gradients);
+  rings.parameters = rings.gradients = rings.scratch = 0;
+  return region.bytes + rings.bytes(buffering_);
 }
 
 }  // namespace detail

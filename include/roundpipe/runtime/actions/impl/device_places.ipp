@@ -25,9 +25,9 @@ ROUNDPIPE_INLINE DeviceBytes DevicePlaces::entry(DeviceAction const& here, Buffe
   if (buffer == nullptr) {
     return {};
   }
-  auto const& ring = plan_.ring(buffer->ring);
-  auto const position = (here.run.ring_base(buffer->ring) + buffer->sequence) % ring.count;
-  return arena(here).subspan(ring.offset + position * ring.entry_bytes, ring.entry_bytes);
+  auto const acquisition = here.run.ring_base(buffer->ring) + buffer->sequence;
+  auto const range = plan_.entry(buffer->ring, acquisition, here.stage());
+  return arena(here).subspan(range.offset, range.bytes);
 }
 
 ROUNDPIPE_INLINE DeviceBytes DevicePlaces::at(DeviceAction const& here, Place const& place) const {
@@ -56,7 +56,7 @@ ROUNDPIPE_INLINE DeviceBytes DevicePlaces::area(DeviceAction const& here, Area a
     case Area::activations_out:
       return entry(here, BufferKind::activations_out);
     case Area::scratch:
-      return arena(here).subspan(plan_.scratch_offset, plan_.scratch_bytes);
+      return arena(here).subspan(here.stage().region.scratch, here.stage().scratch_bytes);
     case Area::none:
       break;
   }
