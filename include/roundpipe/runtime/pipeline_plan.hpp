@@ -35,6 +35,7 @@
 #include <algorithm>
 #include <cstddef>
 #include <functional>
+#include <limits>
 #include <string>
 #include <utility>
 #include <vector>
@@ -72,6 +73,9 @@ inline constexpr std::size_t calls_in_flight = 2;
 void shard_states(ParameterBlocks& blocks,
                   PipelineOptions const& options,
                   OptimizerNeeds const& optimizer);
+
+/// \p options with which a plan is made without trying others, which takes the least host memory.
+[[nodiscard]] PipelineOptions without_forecast(PipelineOptions options);
 
 /// Names the layer or the block of each action, for errors. \p plan must outlive it.
 [[nodiscard]] NameOfAction action_names(PipelinePlan const& plan);
@@ -117,7 +121,7 @@ template <DeviceList D, class Planner>
       .master_copies = protocol.master_copies(),
       .gradient_buffers = protocol.gradient_buffers(),
       .micro_batches_per_round = options.micro_batches_per_round,
-      .rounds = options.rounds,
+      .rounds = sizes.rounds,
       .devices = options.devices,
       .ranks = options.ranks,
       .calls_in_flight = calls_in_flight,
@@ -197,8 +201,10 @@ template <class Model, DeviceList D, class Planner>
   if constexpr (Backend<D>) {
     constexpr bool warms_up = HasWarmUp<D>;
     if (warms_up || measures) {
-      auto quick = options;
-      quick.forecast = {};
+      auto quick = without_forecast(options);
+      if (options.ranks > 1) {  // they have yet to agree on what each keeps
+        quick.host_memory = std::numeric_limits<Bytes>::max();
+      }
       (void)assemble_plan(devices, planner, shaped, costs, quick, optimizer, false);
     }
     double seconds = 0;

@@ -34,7 +34,7 @@ TEST_CASE("the shards of a block cover it once, in the order of ranks, whatever 
     for (std::size_t ranks = 1; ranks < 8; ++ranks) {
       auto const narrow = table_of(sizes);
       auto const wide = table_of(sizes, DType::f32);
-      auto const shards = cut_block(narrow, ranks);
+      auto const shards = cut_block(narrow, std::vector(ranks, 1.0));
       REQUIRE(shards.size() == ranks);
       for (auto const* table : {&narrow, &wide}) {
         Bytes bytes = 0;
@@ -72,7 +72,7 @@ TEST_CASE("shards are as equal as their grain allows") {
   auto const table = table_of({1 << 20, 100, 1 << 18});
   for (std::size_t ranks = 1; ranks < 9; ++ranks) {
     auto const fair = ((1U << 20U) + 100 + (1U << 18U)) / ranks;
-    for (auto const& shard : cut_block(table, ranks)) {
+    for (auto const& shard : cut_block(table, std::vector(ranks, 1.0))) {
       std::size_t elements = 0;
       for (std::size_t t = 0; t < table.size(); ++t) {
         elements += shard.of_tensor(t, table[t].shape.size()).size();
@@ -85,7 +85,7 @@ TEST_CASE("shards are as equal as their grain allows") {
 
 TEST_CASE("a tensor that must be whole belongs to one rank") {
   auto const table = table_of({60000, 40000});
-  auto const shards = cut_block(table, 4, [](std::size_t t) { return t == 0; });
+  auto const shards = cut_block(table, std::vector(4, 1.0), [](std::size_t t) { return t == 0; });
   CHECK(shards[0].of_tensor(0, 60000) == ElementRange{0, 0});
   CHECK(shards[1].of_tensor(0, 60000) == ElementRange{0, 60000});
   CHECK(shards[2].of_tensor(1, 40000) == ElementRange{0, 16384});

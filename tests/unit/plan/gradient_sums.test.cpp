@@ -21,7 +21,7 @@ using namespace roundpipe::test;
 namespace {
 
 StreamedGraphInput with_ranks(StreamedGraphInput input, std::size_t ranks) {
-  input.ranks = ranks;
+  input.deal = DealtRounds(ranks, input.shape.rounds);
   return input;
 }
 

@@ -28,7 +28,7 @@ struct Call {
   Call(std::size_t rank, std::size_t ranks) : losses(4) {
     data.micro_batches_per_round = 2;
     data.rank = rank;
-    data.ranks = ranks;
+    data.deal = DealtRounds(ranks, 2);
     data.shapes.resize(losses.size());
     for (std::size_t m = 0; m < losses.size(); ++m) {
       losses[m] = static_cast<double>(data.number_of(m));

@@ -37,7 +37,7 @@ struct Rank {
   Rank(LoopbackNetwork& network, std::size_t rank, HostParameters::Setup const& setup)
       : host(setup),
         group(network, rank),
-        reducer(group, host.memory, host.accumulator, host.arena.taker()) {}
+        reducer(group, DealtRounds(2, 1), host.memory, host.accumulator, host.arena.taker()) {}
 
   std::vector<float> sum(std::uint64_t iteration) {
     auto const gradient = host.memory.gradient(BlockId(0), 0, iteration);
