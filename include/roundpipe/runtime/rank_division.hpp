@@ -45,8 +45,9 @@ template <class T>
 
 /// How much of what ranks share each keeps, by rank: equal parts, where no rank has a named budget
 /// and all have room for one; else in proportion to the part for which a rank has room.
-/// \throws Error (over_budget), which names a rank and the least budget with which it could do its
-///         part, when they have no room for all together.
+/// \throws Error (over_budget) when a rank has no room though others keep all, or ranks have no room
+///         for all together. It names the rank with the least room and the least budget for it; in
+///         the second case with one part of a hundred of all in addition, for cuts are not exact.
 [[nodiscard]] std::vector<double> shares_of(std::span<HostRoom const> rooms);
 
 /// \throws Error (over_budget) when a rank takes more than its budget, whatever it keeps: it names

@@ -66,7 +66,8 @@ ROUNDPIPE_INLINE std::vector<double> shares_of(std::span<HostRoom const> rooms) 
   }
   if (auto const sum = std::accumulate(parts.begin(), parts.end(), 0.0); sum < 1) {
     auto const rank = static_cast<std::size_t>(tightest - parts.begin());
-    auto const lacks = static_cast<Bytes>(std::ceil(shared(rooms[rank]) * (1 - sum)));
+    constexpr double of_cuts = 0.01;  // for they fall between tensors, or at a grain
+    auto const lacks = static_cast<Bytes>(std::ceil(shared(rooms[rank]) * (1 + of_cuts - sum)));
     throw detail::host_refusal(rank,
                                rooms[rank],
                                rooms[rank].budget + lacks,
