@@ -4,11 +4,17 @@
 #include <roundpipe/runtime/rank_division.hpp>
 
 #include <roundpipe/core/error.hpp>
+#include <roundpipe/hosts/loopback_group.hpp>
+#include <roundpipe/model/cost_model.hpp>
 #include <support/error_of.hpp>
 
 #include <doctest/doctest.h>
 
+#include <array>
+#include <cstddef>
 #include <string>
+#include <thread>
+#include <utility>
 #include <vector>
 
 namespace rank_division_test {
@@ -51,6 +57,63 @@ TEST_CASE("a rank that has no room though others keep all is named, with what it
   CHECK(error.code() == Errc::over_budget);
   CHECK(error.message().find("rank 1: ") == 0);
   CHECK(error.message().find("(1000 bytes)") != std::string::npos);
+}
+
+namespace {
+
+/// What two ranks agree on when rank r takes 1000 bytes and 10000 times its part of the states, and
+/// layers take 2 s; or how they refuse.
+struct Agreement {
+  std::array<PipelineOptions, 2> options;
+  std::array<std::string, 2> errors;
+
+  explicit Agreement(std::array<PipelineOptions, 2> given) : options(std::move(given)) {
+    LoopbackNetwork network(2);
+    std::vector<std::thread> threads;
+    for (std::size_t r = 0; r < 2; ++r) {
+      threads.emplace_back([&, r] {
+        LoopbackGroup group(network, r);
+        auto& own = options[r] = with_ranks(options[r], group);
+        auto const bytes = [&](PipelineOptions const& each) {
+          CHECK(each.host_memory > own.host_memory);  // the plan itself must not refuse
+          auto const& shares = each.rank_shares;
+          auto const part = shares.empty() ? 0.5 : shares[r] / (shares[0] + shares[1]);
+          return Bytes{1000} + static_cast<Bytes>(10000 * part + 0.5);
+        };
+        try {
+          agree_on_division(group, own, CostModel({{0.5, 1.5}}), bytes, true);
+        } catch (Error const& error) {
+          errors[r] = error.message();
+        }
+      });
+    }
+    for (auto& thread : threads) {
+      thread.join();
+    }
+  }
+};
+
+}  // namespace
+
+TEST_CASE("ranks agree on shares by their budgets, and on speeds by their devices") {
+  PipelineOptions const large{.devices = 3, .measures_rank_speeds = true, .host_memory = 9000};
+  PipelineOptions const small{.devices = 1, .measures_rank_speeds = true, .host_memory = 3000};
+  Agreement const agreed({large, small});
+  for (auto const& options : agreed.options) {
+    CHECK(options.rank_shares == std::vector{0.8, 0.2});
+    CHECK(options.rank_speeds == std::vector{1.5, 0.5});
+  }
+  CHECK(agreed.errors == std::array<std::string, 2>{});
+}
+
+TEST_CASE("a given share that has no room is refused on all ranks, with what the rank takes") {
+  PipelineOptions const large{.devices = 1, .rank_shares = {1, 1}, .host_memory = 9000};
+  auto small = large;
+  small.host_memory = 5999;
+  for (auto const& error : Agreement({large, small}).errors) {
+    CHECK(error.find("rank 1: the host budget of ") == 0);
+    CHECK(error.find("(6000 bytes) with its part of the optimizer states") != std::string::npos);
+  }
 }
 
 TEST_CASE("shares and speeds of ranks are one for each, and positive") {
