@@ -8,6 +8,7 @@
 #include <roundpipe/config.hpp>
 
 #include <cstddef>
+#include <limits>
 #include <span>
 #include <vector>
 
@@ -19,7 +20,7 @@ namespace roundpipe {
 class DealtRounds {
  public:
   /// One process, which has all rounds.
-  DealtRounds() : of_rank_(1) {}
+  DealtRounds() : of_rank_(1, std::numeric_limits<std::size_t>::max()) {}
   /// \p rounds of each of \p ranks ranks.
   DealtRounds(std::size_t ranks, std::size_t rounds) : of_rank_(ranks, rounds) {}
   /// By rank: how many it has.

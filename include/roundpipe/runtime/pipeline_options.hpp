@@ -67,7 +67,7 @@ struct PipelineOptions {
   bool shard_states = true;
   /// By rank, the same on all: how much of every block it keeps, in proportion. Empty: equal parts,
   /// or, where a rank names \ref host_memory or has no room for an equal one, as much as it has
-  /// room for, in proportion; see \ref agree_on_shares.
+  /// room for, in proportion; see \ref shares_of.
   std::vector<double> rank_shares{};
   /// By rank, the same on all: how fast it is. The rounds of all ranks are dealt by it (\ref
   /// deal_rounds), so that they end at about the same time. Empty: each has as many. The weights

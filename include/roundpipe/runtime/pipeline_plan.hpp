@@ -35,7 +35,6 @@
 #include <algorithm>
 #include <cstddef>
 #include <functional>
-#include <limits>
 #include <string>
 #include <utility>
 #include <vector>
@@ -74,8 +73,9 @@ void shard_states(ParameterBlocks& blocks,
                   PipelineOptions const& options,
                   OptimizerNeeds const& optimizer);
 
-/// \p options with which a plan is made without trying others, which takes the least host memory.
-[[nodiscard]] PipelineOptions without_forecast(PipelineOptions options);
+/// \p options with which a plan is made at once: without a forecast, and with little host memory.
+/// One of several ranks may take any there, for they have yet to agree on what each keeps.
+[[nodiscard]] PipelineOptions quick_options(PipelineOptions options);
 
 /// Names the layer or the block of each action, for errors. \p plan must outlive it.
 [[nodiscard]] NameOfAction action_names(PipelinePlan const& plan);
@@ -201,11 +201,8 @@ template <class Model, DeviceList D, class Planner>
   if constexpr (Backend<D>) {
     constexpr bool warms_up = HasWarmUp<D>;
     if (warms_up || measures) {
-      auto quick = without_forecast(options);
-      if (options.ranks > 1) {  // they have yet to agree on what each keeps
-        quick.host_memory = std::numeric_limits<Bytes>::max();
-      }
-      (void)assemble_plan(devices, planner, shaped, costs, quick, optimizer, false);
+      (void)assemble_plan(
+          devices, planner, shaped, costs, quick_options(options), optimizer, false);
     }
     double seconds = 0;
     if constexpr (warms_up) {

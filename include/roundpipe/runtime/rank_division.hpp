@@ -9,6 +9,7 @@
 #include <roundpipe/concepts/process_group.hpp>
 #include <roundpipe/config.hpp>
 #include <roundpipe/core/bytes.hpp>
+#include <roundpipe/core/error.hpp>
 #include <roundpipe/hosts/any_process_group.hpp>
 #include <roundpipe/memory/memory_plan.hpp>
 #include <roundpipe/model/cost_model.hpp>
@@ -19,7 +20,9 @@
 #include <roundpipe/runtime/policies.hpp>
 
 #include <functional>
+#include <optional>
 #include <span>
+#include <utility>
 #include <vector>
 
 namespace roundpipe {
@@ -32,7 +35,7 @@ struct HostRoom {
   bool is_named = true;  ///< Whether the user has named the budget.
 };
 
-/// An operation of all ranks: what each says, by rank..
+/// An operation of all ranks: what each says, by rank.
 /// \throws Error as the group does.
 template <class T>
 [[nodiscard]] std::vector<T> of_all_ranks(AnyProcessGroup group, T const& mine) {
@@ -45,9 +48,9 @@ template <class T>
 
 /// How much of what ranks share each keeps, by rank: equal parts, where no rank has a named budget
 /// and all have room for one; else in proportion to the part for which a rank has room.
-/// \throws Error (over_budget) when a rank has no room though others keep all, or ranks have no room
-///         for all together. It names the rank with the least room and the least budget for it; in
-///         the second case with one part of a hundred of all in addition, for cuts are not exact.
+/// \throws Error (over_budget) when a rank has no room even if others keep all, or when there is no
+///         room for all on all ranks. It names the rank with the least room and the least budget for
+///         it; in the second case with 1 % of all in addition, for cuts are not exact.
 [[nodiscard]] std::vector<double> shares_of(std::span<HostRoom const> rooms);
 
 /// \throws Error (over_budget) when a rank takes more than its budget, whatever it keeps: it names
@@ -55,9 +58,10 @@ template <class T>
 void require_host_room(std::span<HostRoom const> rooms, char const* what_it_keeps);
 
 /// An operation of all ranks, which agree on what \p options leave open: on speeds, and on shares
-/// of the states by what \p plan_bytes says of the host memory of a plan with certain options.
+/// of the states by the host memory, \p plan_bytes, that a plan with certain options takes.
 /// \p names_budget: whether the user has named the host's.
-/// \throws Error (invalid_argument) unless shares and speeds that are given are one for each rank,
+/// \throws Error (invalid_argument) unless shares and speeds, given or found, are one for each
+/// rank,
 ///         finite and positive; (over_budget) on all ranks when one has too little host memory; as
 ///         the group does.
 void agree_on_division(AnyProcessGroup group,
@@ -66,9 +70,9 @@ void agree_on_division(AnyProcessGroup group,
                        std::function<Bytes(PipelineOptions const&)> const& plan_bytes,
                        bool names_budget);
 
-/// Plans a pipeline that may be one of several ranks, as \ref make_pipeline_plan does, and
+/// Plans as \ref make_pipeline_plan does, for one of the ranks of the policies' group, and
 /// completes
-/// \p options by \ref agree_on_division; \p given are those of the user.
+/// \p options by \ref agree_on_division. \p given are the user's.
 template <class Model, DeviceList D, class O>
 [[nodiscard]] PipelinePlan plan_rank(Model const& model,
                                      D& devices,
@@ -88,7 +92,21 @@ template <class Model, DeviceList D, class O>
     return total_bytes(plan(each).ledger, LedgerLine::Space::host);
   };
   agree_on_division(policies.group, options, costs, host_bytes, given.host_memory > 0);
-  return plan(options);
+  if (options.ranks == 1) {
+    return plan(options);
+  }
+  std::optional<PipelinePlan> made;
+  HostRoom room{.budget = options.host_memory};
+  try {
+    made = plan(options);
+  } catch (Error const&) {
+    room.least = host_bytes(quick_options(options));
+    if (room.least <= room.budget) {
+      throw;  // something else is wrong
+    }
+  }
+  require_host_room(of_all_ranks(policies.group, room), "with its part of the optimizer states");
+  return *std::move(made);
 }
 
 }  // namespace roundpipe

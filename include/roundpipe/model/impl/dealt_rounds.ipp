@@ -26,9 +26,6 @@ ROUNDPIPE_INLINE std::size_t DealtRounds::ranks_with(std::size_t round) const no
 
 ROUNDPIPE_INLINE std::size_t DealtRounds::number(std::size_t rank,
                                                  std::size_t round) const noexcept {
-  if (ranks() == 1) {
-    return round;
-  }
   std::size_t before = 0;
   for (std::size_t r = 0; r < ranks(); ++r) {
     before += std::min(of_rank_[r], round) + (r < rank && has(r, round) ? 1 : 0);

@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 
+#include <roundpipe/core/bytes.hpp>
 #include <roundpipe/core/error.hpp>
 #include <roundpipe/core/id.hpp>
 #include <roundpipe/graph/action_graph.hpp>
@@ -19,6 +20,7 @@
 #include <roundpipe/runtime/state/gradient_scaler.hpp>
 
 #include <cstddef>
+#include <limits>
 #include <string>
 #include <utility>
 #include <vector>
@@ -84,8 +86,14 @@ ROUNDPIPE_INLINE void shard_states(ParameterBlocks& blocks,
   });
 }
 
-ROUNDPIPE_INLINE PipelineOptions without_forecast(PipelineOptions options) {
+ROUNDPIPE_INLINE PipelineOptions quick_options(PipelineOptions options) {
+  // As with a forecast, which seldom finds that they slow an iteration down.
+  options.resident_boundaries =
+      options.resident_boundaries.value_or(static_cast<bool>(options.forecast));
   options.forecast = {};
+  if (options.ranks > 1) {
+    options.host_memory = std::numeric_limits<Bytes>::max();
+  }
   return options;
 }
 

@@ -14,7 +14,6 @@
 #include <cmath>
 #include <cstddef>
 #include <functional>
-#include <limits>
 #include <numeric>
 #include <span>
 #include <string>
@@ -104,29 +103,23 @@ ROUNDPIPE_INLINE void agree_on_division(
   auto speeds = of_all_ranks(group, static_cast<double>(options.devices) / micro_batch_s);
   if (options.measures_rank_speeds) {
     options.rank_speeds = std::move(speeds);
+    detail::require_rank_numbers(options);
   }
-  auto quick = without_forecast(options);
-  quick.host_memory = std::numeric_limits<Bytes>::max();
-  auto const bytes_with = [&](std::vector<double> shares) {
-    quick.rank_shares = std::move(shares);
-    return plan_bytes(quick);
-  };
   HostRoom room{.budget = options.host_memory, .is_named = names_budget};
   bool const divides = options.shard_states && options.rank_shares.empty();
   if (divides) {
-    std::vector<double> shares(options.ranks, 1.0);
-    shares[options.rank] = 0;
-    room.least = bytes_with(shares);
-    shares.assign(options.ranks, 0.0);
-    shares[options.rank] = 1;
-    room.most = bytes_with(shares);
+    auto bounds = quick_options(options);
+    bounds.rank_shares.assign(options.ranks, 1);
+    bounds.rank_shares[options.rank] = 0;
+    room.least = plan_bytes(bounds);
+    bounds.rank_shares.assign(options.ranks, 0);
+    bounds.rank_shares[options.rank] = 1;
+    room.most = plan_bytes(bounds);
   }
   auto const rooms = of_all_ranks(group, room);
   if (divides) {
     options.rank_shares = shares_of(rooms);
   }
-  room.least = room.most = bytes_with(options.rank_shares);
-  require_host_room(of_all_ranks(group, room), "with its part of the optimizer states");
 }
 
 }  // namespace roundpipe
