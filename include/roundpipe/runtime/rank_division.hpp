@@ -49,8 +49,8 @@ template <class T>
 /// How much of what ranks share each keeps, by rank: equal parts, where no rank has a named budget
 /// and all have room for one; else in proportion to the part for which a rank has room.
 /// \throws Error (over_budget) when a rank has no room even if others keep all, or when there is no
-///         room for all on all ranks. It names the rank with the least room and the least budget for
-///         it; in the second case with 1 % of all in addition, for cuts are not exact.
+///         room for all on all ranks. It names the rank with the least room and the least budget
+///         for it; in the second case with 1 % of all in addition, for cuts are not exact.
 [[nodiscard]] std::vector<double> shares_of(std::span<HostRoom const> rooms);
 
 /// \throws Error (over_budget) when a rank takes more than its budget, whatever it keeps: it names
