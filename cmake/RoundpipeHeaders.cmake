@@ -57,6 +57,7 @@ set(ROUNDPIPE_CORE_HEADERS
   include/roundpipe/model/block_shards.hpp
   include/roundpipe/model/byte_description.hpp
   include/roundpipe/model/cost_model.hpp
+  include/roundpipe/model/dealt_rounds.hpp
   include/roundpipe/model/kept_saves.hpp
   include/roundpipe/model/layer_bytes.hpp
   include/roundpipe/model/model_description.hpp
@@ -253,6 +254,7 @@ set(ROUNDPIPE_CORE_HEADERS
   include/roundpipe/runtime/pipeline_plan.hpp
   include/roundpipe/runtime/policies.hpp
   include/roundpipe/runtime/rank_agreement.hpp
+  include/roundpipe/runtime/rank_division.hpp
   include/roundpipe/runtime/recovery.hpp
   include/roundpipe/runtime/report.hpp
   include/roundpipe/runtime/run_meters.hpp
@@ -478,6 +480,7 @@ set(ROUNDPIPE_DEFINITIONS
   include/roundpipe/model/impl/block_shards.ipp
   include/roundpipe/model/impl/byte_description.ipp
   include/roundpipe/model/impl/cost_model.ipp
+  include/roundpipe/model/impl/dealt_rounds.ipp
   include/roundpipe/model/impl/kept_saves.ipp
   include/roundpipe/model/impl/model_description.ipp
   include/roundpipe/model/impl/parameter_blocks.ipp
@@ -626,6 +629,7 @@ set(ROUNDPIPE_DEFINITIONS
   include/roundpipe/runtime/impl/loss_scale_control.ipp
   include/roundpipe/runtime/impl/pipeline_plan.ipp
   include/roundpipe/runtime/impl/rank_agreement.ipp
+  include/roundpipe/runtime/impl/rank_division.ipp
   include/roundpipe/runtime/impl/report.ipp
   include/roundpipe/runtime/impl/run_meters.ipp
   include/roundpipe/runtime/impl/run_slots.ipp

@@ -97,6 +97,8 @@ void run(Options o) {
   std::optional<rp::MpiGroup> ranks;
   if (rp::is_under_mpirun()) {
     join(o, ranks.emplace());
+    o.local_rank = rp::local_rank();
+    o.local_ranks = rp::local_size();
   }
 #endif
   if (o.backend == "cuda") {

@@ -31,6 +31,11 @@ void add_training_options(CLI::App& app, Options& o) {
   add("--rounds",
       o.rounds,
       "Rounds in an iteration; 0: as the forecast chooses, but 1 with --micro-batches");
+  add("--deal",
+      o.deal,
+      "Under mpirun, how the rounds of all ranks are dealt to them: equal; speed, by how fast "
+      "their "
+      "layers run; or by a number for each, as 3,1");
   add("--precision", o.precision, "Type of weights, boundaries and products")
       ->check(CLI::IsMember({"bf16", "fp16"}));
   add("--states",

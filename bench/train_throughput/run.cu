@@ -1,6 +1,7 @@
 // SPDX-FileCopyrightText: 2026 The roundpipe authors
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 
+#include <common/ranks.hpp>
 #include <roundpipe/cuda/cuda_backend.hpp>
 #include <roundpipe/cuda/device/device.hpp>
 #include <roundpipe/cuda/ops/cuda_ops.cuh>
@@ -116,8 +117,10 @@ Outcome run(Options& o, rp::nn::TransformerConfig const& config, Shared const& s
   options.capacity = {o.rows(), o.context};
   options.micro_batches_per_round = o.micro_batches_per_round;
   options.rounds = o.rounds;
+  examples::deal_rounds(o.deal, options);
   rp::Pipeline pipeline{std::move(model), std::move(optimizer), backend, options, policies};
   auto const& plan = pipeline.plan();
+  auto const rounds = rp::plan_options(pipeline.options()).rounds;  // of this rank
   outcome.parameters = plan.blocks.parameter_count();
   outcome.forward_stages = layer_counts(plan.stages.partition.forward);
   outcome.backward_stages = layer_counts(plan.stages.partition.backward);
@@ -127,11 +130,8 @@ Outcome run(Options& o, rp::nn::TransformerConfig const& config, Shared const& s
   outcome.overlaps_rounds = plan.host.working_set.overlaps_rounds();
   outcome.checkpoints_of_layers = plan.host.working_set.checkpoints() == rp::Checkpoints::layers;
   outcome.layer_costs = plan.costs.layers();
-  outcome.shares = shares_of(plan.model,
-                             plan.stages.partition,
-                             plan.host.working_set,
-                             o.micro_batches_per_round,
-                             o.rounds);
+  outcome.shares = shares_of(
+      plan.model, plan.stages.partition, plan.host.working_set, o.micro_batches_per_round, rounds);
   auto const costs = rp::average_costs(plan.costs.layers(), plan.host.working_set);
   outcome.t_max_s = rp::slowest_stage_seconds(costs, plan.stages.partition);
   for (std::size_t i = 0; i < costs.size(); ++i) {
@@ -148,7 +148,7 @@ Outcome run(Options& o, rp::nn::TransformerConfig const& config, Shared const& s
   }
   outcome.computing_s += rp::stage_seconds(costs, rp::StageDirection::backward, {0, costs.size()});
   outcome.computing_s *=
-      static_cast<double>(o.micro_batches_per_round * o.rounds) / static_cast<double>(o.devices);
+      static_cast<double>(o.micro_batches_per_round * rounds) / static_cast<double>(o.devices);
   auto const forecast = [&](rp::SimulationOptions const& machine) {
     return rp::forecast_iteration_seconds(plan.graph, plan.step, machine);
   };

@@ -50,7 +50,7 @@ void print_plan(roundpipe::PipelinePlan const& plan,
       "micro-batches a round: {}\n",
       plan.stages.partition.size(),
       devices,
-      options.rounds,
+      roundpipe::plan_options(options).rounds,
       options.micro_batches_per_round);
   std::size_t slot = 0;
   auto const print_slot = [&](char const* kind, roundpipe::LayerRange layers) {

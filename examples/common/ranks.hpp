@@ -3,10 +3,12 @@
 #pragma once
 
 /// \file
-/// \brief What the ranks of a program agree on, and which GPUs of its host a rank takes.
+/// \brief What the ranks of a program agree on, which rounds each has, and which GPUs of its host.
 
 #include <roundpipe/concepts/process_group.hpp>
+#include <roundpipe/core/error.hpp>
 #include <roundpipe/hosts/any_process_group.hpp>
+#include <roundpipe/runtime/pipeline_options.hpp>
 
 #include <algorithm>
 #include <array>
@@ -14,6 +16,8 @@
 #include <cstdint>
 #include <cstdlib>
 #include <span>
+#include <sstream>
+#include <string>
 #include <string_view>
 
 namespace examples {
@@ -32,6 +36,24 @@ namespace examples {
     }
   }
   return local_rank * count;
+}
+
+/// Lets the rounds of all ranks be dealt as \p deal says: "equal", "speed" (what ranks measure), or
+/// the speed of each rank, as "3,1".
+/// \throws roundpipe::Error (invalid_argument) for anything else.
+inline void deal_rounds(std::string const& deal, roundpipe::PipelineOptions& options) {
+  options.measures_rank_speeds = deal == "speed";
+  if (deal == "equal" || deal == "speed") {
+    return;
+  }
+  std::istringstream words(deal);
+  for (std::string word; std::getline(words, word, ',');) {
+    char* end = nullptr;
+    options.rank_speeds.push_back(std::strtod(word.c_str(), &end));
+    roundpipe::require(end != word.c_str() && *end == '\0',
+                       roundpipe::Errc::invalid_argument,
+                       "--deal is equal, speed, or a number for each rank, as 3,1");
+  }
 }
 
 /// What rank 0 says of \p stops; ranks must stop after the same step.

@@ -193,6 +193,11 @@ std::optional<Options> parse_options(int argc, char const* const* argv) {
          o.micro_batches,
          "Micro-batches in a round (default: chosen, with --rounds, as is fastest by forecast)");
   option(group, "--rounds", o.rounds, "Rounds in a step (default: chosen, or 1)");
+  option(group,
+         "--deal",
+         o.deal,
+         "Under mpirun, how the rounds of all ranks are dealt to them: equal; speed, by how fast "
+         "their layers run; or by a number for each, as 3,1");
   option(group, "--lr", o.rate, "Highest learning rate");
   option(group,
          "--schedule",

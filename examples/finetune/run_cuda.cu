@@ -2,11 +2,10 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 
 #include <common/matmul_peak.cuh>
-#include <common/ranks.hpp>
+#include <common/rank_devices.hpp>
 #include <roundpipe/cuda/cuda_backend.hpp>
 #include <roundpipe/cuda/ops/cuda_ops.cuh>
 
-#include <algorithm>
 #include <cstddef>
 #include <exception>
 
@@ -24,10 +23,8 @@ std::size_t cuda_devices() noexcept {
 }
 
 rp::Timeline run_cuda(Options const& o, Job const& job, Outcome& outcome) {
-  auto const count =
-      o.devices.value_or(std::max<std::size_t>(rp::cu::device_count() / o.local_ranks, 1));
   rp::cu::CudaBackend backend(rp::cu::CudaBackendOptions{
-      .devices = rp::cu::first_devices(count, examples::first_rank_device(o.local_rank, count)),
+      .devices = examples::rank_devices(o.devices, o.local_rank, o.local_ranks),
       .device_memory_bytes = o.device_memory,
   });
   auto const peak = o.peak_tflops > 0

@@ -115,6 +115,7 @@ template <class Model, class Backend>
   cut.rounds = agreed[1];
   options.micro_batches_per_round = cut.micro_batches_per_round;
   options.rounds = cut.rounds;
+  examples::deal_rounds(o.deal, options);
   options.capacity = {
       o.batch_of_rank() / static_cast<std::int64_t>(cut.micro_batches_per_round * cut.rounds),
       o.context};

@@ -104,6 +104,7 @@ void check_options(Options const& o) {
 std::optional<Options> parse_options(int argc, char const* const* argv) {
   Options o;
   std::string memory = "1GiB";
+  std::string host_memory = "unlimited";
   CLI::App app{
       "Trains a byte-level transformer on text: weights, gradients and optimizer states live on "
       "the\n"
@@ -165,6 +166,10 @@ std::optional<Options> parse_options(int argc, char const* const* argv) {
            "Micro-batches in a round (default: 4, or as --auto chooses)");
   training(
       "--rounds", o.wanted_rounds, "Rounds in an iteration (default: 1, or as --auto chooses)");
+  training("--deal",
+           o.deal,
+           "Under mpirun, how the rounds of all ranks are dealt to them: equal; speed, by how fast "
+           "their layers run; or by a number for each, as 3,1");
   flag("Training",
        "--auto",
        o.automatic,
@@ -205,8 +210,12 @@ std::optional<Options> parse_options(int argc, char const* const* argv) {
   };
   devices("--backend", o.backend, "host: devices emulated by threads; cuda: GPUs")
       ->check(CLI::IsMember({"host", "cuda"}));
-  devices("--devices", o.wanted_devices, "Devices (default: 4 emulated ones, or all GPUs)");
+  devices("--devices",
+          o.wanted_devices,
+          "Devices of each rank (default: 4 emulated ones, or all GPUs that other ranks leave)");
   devices("--device-memory", memory, "Memory budget of each device")->type_name("SIZE");
+  devices("--host-memory", host_memory, "Budget of the host; unlimited: what the process may take")
+      ->type_name("SIZE");
   devices("--link-gbps",
           o.link_gbps,
           "Gigabytes a second between the host and each device, in each direction; 0: unlimited");
@@ -239,6 +248,7 @@ std::optional<Options> parse_options(int argc, char const* const* argv) {
     return std::nullopt;
   }
   o.device_memory = examples::bytes_of("--device-memory", memory);
+  o.host_memory = examples::budget_of("--host-memory", host_memory);
   o.devices = o.wanted_devices.value_or(o.devices);
   o.micro_batches_per_round =
       o.wanted_micro_batches.value_or(o.automatic ? 1 : o.micro_batches_per_round);

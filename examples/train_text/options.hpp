@@ -50,11 +50,15 @@ struct Options : examples::PrecisionOptions {
   std::optional<std::int64_t> wanted_devices;  ///< Default: 4 emulated ones, or all GPUs.
   std::int64_t devices = 4;                    ///< The devices in use.
   Bytes device_memory = 1_GiB;
+  Bytes host_memory = 0;  ///< 0: what the process may take.
   double link_gbps = 0;
   std::int64_t optimizer_threads = 0;
   std::string cost_file;  ///< Empty: none.
 
   roundpipe::AnyProcessGroup group{};  ///< The ranks that mpirun has started, if any.
+  std::size_t local_rank = 0;          ///< The number of this process on its host,
+  std::size_t local_ranks = 1;         ///< and how many there are.
+  std::string deal = "equal";          ///< How rounds are dealt to ranks.
 
   std::string json;   ///< Empty: none.
   std::string trace;  ///< Empty: none.

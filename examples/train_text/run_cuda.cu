@@ -1,25 +1,36 @@
 // SPDX-FileCopyrightText: 2026 The roundpipe authors
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 
+#include <common/rank_devices.hpp>
 #include <roundpipe/cuda/cuda_backend.hpp>
 #include <roundpipe/cuda/ops/cuda_ops.cuh>
 
 #include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <vector>
 
 #include "run_cuda.hpp"
 #include "training.hpp"
 
 namespace train_text {
 
+namespace {
+
+std::vector<rp::DeviceId> devices_of(Options const& o) {
+  std::optional<std::size_t> const wanted = o.wanted_devices;
+  return examples::rank_devices(wanted, o.local_rank, o.local_ranks);
+}
+
+}  // namespace
+
 std::int64_t cuda_devices(Options const& o) {
-  auto const present = rp::cu::device_count();
-  auto const count = o.wanted_devices ? static_cast<std::size_t>(*o.wanted_devices) : present;
-  return static_cast<std::int64_t>(rp::cu::first_devices(count).size());
+  return static_cast<std::int64_t>(devices_of(o).size());
 }
 
 rp::Timeline run_cuda(Options& o, Text const& text, Outcome& outcome) {
   rp::cu::CudaBackend backend(rp::cu::CudaBackendOptions{
-      .devices = rp::cu::first_devices(static_cast<std::size_t>(o.devices)),
+      .devices = devices_of(o),
       .device_memory_bytes = o.device_memory,
   });
   return run_pipeline<rp::cu::CudaOps>(backend, o, text, outcome);

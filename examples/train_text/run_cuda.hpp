@@ -15,7 +15,7 @@
 
 namespace train_text {
 
-/// The number of GPUs to use: as many as the options name, or all.
+/// The number of GPUs to use: as many as the options name, or all that other ranks leave.
 /// \throws roundpipe::Error (unsupported) in a build without CUDA, (no such device) without a GPU
 ///         or a driver, (invalid_argument) if there are fewer.
 [[nodiscard]] std::int64_t cuda_devices(Options const& o);

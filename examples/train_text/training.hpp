@@ -128,9 +128,10 @@ rp::Timeline run_pipeline(Backend& backend, Options& o, Text const& text, Outcom
   auto const model = rp::nn::transformer<Ops>(model_config(o));
   ChosenOptimizer const optimizer(o);
   rp::LayerEventProtocol const protocol{event_protocol(o)};
-  bool const measures = o.automatic || !o.cost_file.empty();
+  bool const measures = o.automatic || !o.cost_file.empty() || o.deal == "speed";
   rp::PipelineOptions options{
       .device_memory = o.device_memory,
+      .host_memory = o.host_memory,
       .clip_norm = o.clip,
       .seed = static_cast<std::uint64_t>(o.seed),
       .state_type = state_type(o),
@@ -161,6 +162,7 @@ rp::Timeline run_pipeline(Backend& backend, Options& o, Text const& text, Outcom
   options.capacity = rp::BatchShape{o.rows(), o.context};
   options.micro_batches_per_round = static_cast<std::size_t>(o.micro_batches_per_round);
   options.rounds = static_cast<std::size_t>(o.rounds);
+  examples::deal_rounds(o.deal, options);
   rp::Pipeline pipeline{
       model, optimizer, backend, options, rp::Policies{.protocol = protocol, .group = o.group}};
   auto const& plan = pipeline.plan();
@@ -170,7 +172,8 @@ rp::Timeline run_pipeline(Backend& backend, Options& o, Text const& text, Outcom
   outcome.state_bytes = plan.host.state_bytes;
   outcome.ledger = plan.ledger;
   if (!o.quiet) {
-    examples::print_plan(plan, options, static_cast<std::size_t>(o.devices), outcome.automatic);
+    examples::print_plan(
+        plan, pipeline.options(), static_cast<std::size_t>(o.devices), outcome.automatic);
   }
   train(pipeline, o, text, outcome);
   auto timeline = pipeline.timeline();

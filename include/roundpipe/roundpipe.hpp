@@ -96,6 +96,7 @@
 #include <roundpipe/model/block_shards.hpp>
 #include <roundpipe/model/byte_description.hpp>
 #include <roundpipe/model/cost_model.hpp>
+#include <roundpipe/model/dealt_rounds.hpp>
 #include <roundpipe/model/kept_saves.hpp>
 #include <roundpipe/model/layer_bytes.hpp>
 #include <roundpipe/model/model_description.hpp>
@@ -208,6 +209,7 @@
 #include <roundpipe/runtime/probe/measure_costs.hpp>
 #include <roundpipe/runtime/probe/warm_up.hpp>
 #include <roundpipe/runtime/rank_agreement.hpp>
+#include <roundpipe/runtime/rank_division.hpp>
 #include <roundpipe/runtime/recovery.hpp>
 #include <roundpipe/runtime/report.hpp>
 #include <roundpipe/runtime/run_meters.hpp>

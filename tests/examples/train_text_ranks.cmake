@@ -39,6 +39,26 @@ foreach(mix "" "--dropout;0.1" "--precision;bf16;--master;bf16" "--sync;--clip;0
   endforeach()
 endforeach()
 
+# Ranks that are not alike: other numbers of rounds, of devices, and other budgets.
+train(1 --rounds 6)
+set(alone "${report}")
+set(json ${WORK_DIR}/report.json)
+foreach(mix "--deal;5,1" "--deal;speed")
+  run(1 ${training} --rounds 3 ${mix} --devices 1 --host-memory 24MiB --json ${json}
+    : ${FLAG} 1 ${PROGRAM} ${training} --rounds 3 ${mix} --devices 3 --host-memory 8MiB)
+  if(NOT status EQUAL 0 OR NOT out STREQUAL "")
+    message(FATAL_ERROR "${mix} ended with ${status}:\n${out}")
+  endif()
+  file(READ "${json}" report)
+  foreach(key losses weights_digest validation_nats_per_byte)
+    string(JSON wanted GET "${alone}" ${key})
+    string(JSON found GET "${report}" ${key})
+    if(NOT wanted STREQUAL found)
+      message(SEND_ERROR "${mix}: ${key} is ${found}, alone ${wanted}")
+    endif()
+  endforeach()
+endforeach()
+
 foreach(refused "--rounds;2" "--serial" "--auto")
   run(2 ${training} ${refused})
   if(status EQUAL 0 OR NOT out MATCHES "--micro-batches times --rounds times the number of ranks|are for one process")

@@ -16,6 +16,7 @@
 #include <doctest/doctest.h>
 #include <rapidcheck.h>
 
+#include <algorithm>
 #include <atomic>
 #include <chrono>
 #include <cstddef>
@@ -228,6 +229,106 @@ TEST_CASE("a rank receives and holds no more than its share") {
     });
     CHECK(errors == std::vector<std::string>(ranks));
   }
+}
+
+namespace {
+
+/// Ranks of one device each that train matrices large enough to be cut well.
+RankMix wide_mix() {
+  RankMix mix{.calls = 1, .steps = 2, .dtype = DType::bf16, .clips = true, .adam = true};
+  mix.width = 512;
+  return mix;
+}
+
+/// What a rank with \p options says of its plan.
+template <class F>
+std::vector<std::string> with_plans(RankMix const& mix,
+                                    std::function<void(PipelineOptions&, std::size_t)> const& set,
+                                    F const& f) {
+  LoopbackNetwork network(mix.ranks);
+  return on_ranks(network, [&](LoopbackGroup& group) {
+    auto options = rank_options(mix);
+    set(options, group.rank());
+    HostBackend backend(host_devices(std::max<std::size_t>(options.devices, 1)));
+    RankPipeline pipeline(
+        rank_model(mix), AnyOptimizer(mix.adam), backend, options, rank_policies(mix, group));
+    f(pipeline, group.rank());
+  });
+}
+
+}  // namespace
+
+TEST_CASE("a rank keeps as much as its host budget has room for, and what is too small is named") {
+  auto const mix = wide_mix();
+  auto const host_bytes = [](RankPipeline& pipeline) {
+    return total_bytes(pipeline.plan().ledger, LedgerLine::Space::host);
+  };
+  // What a rank takes that keeps nearly nothing, and one that keeps nearly all.
+  Bytes bounds[2];
+  (void)with_plans(
+      mix,
+      [](PipelineOptions& options, std::size_t) { options.rank_shares = {1e-9, 1}; },
+      [&](RankPipeline& pipeline, std::size_t rank) { bounds[rank] = host_bytes(pipeline); });
+  auto const [least, most] = bounds;
+  auto const budget = [&](double room) {
+    return least + static_cast<Bytes>(room * static_cast<double>(most - least));
+  };
+  double rooms[2] = {1.5, 0.3};
+  auto const set = [&](PipelineOptions& options, std::size_t rank) {
+    options.host_memory = budget(rooms[rank]);
+  };
+  auto const expected = serial_outcome(mix);
+  CHECK(with_plans(mix, set, [&](RankPipeline& pipeline, std::size_t rank) {
+          auto const share = rooms[rank] / 1.8;
+          CHECK(static_cast<double>(host_bytes(pipeline)) ==
+                doctest::Approx(static_cast<double>(budget(share))).epsilon(0.02));
+          CHECK(outcome_of(mix, pipeline, 0) == expected);
+          CHECK(static_cast<double>(pipeline.report().host_bytes_peak) ==
+                doctest::Approx(static_cast<double>(host_bytes(pipeline))).epsilon(0.02));
+        }) == std::vector<std::string>(2));
+
+  rooms[0] = 0.6;
+  auto const refusals = with_plans(mix, set, [](RankPipeline&, std::size_t) {});
+  for (auto const& refusal : refusals) {
+    CHECK(refusal.find("rank 1: the host budget of ") != std::string::npos);
+  }
+  auto const named = refusals[0].find(" (");
+  REQUIRE(named != std::string::npos);
+  auto const enough = std::stoull(refusals[0].substr(named + 2));
+  CHECK(enough < budget(0.42));
+  CHECK(with_plans(
+            mix,
+            [&](PipelineOptions& options, std::size_t rank) {
+              options.host_memory = rank == 0 ? budget(rooms[0]) : enough;
+            },
+            [](RankPipeline&, std::size_t) {}) == std::vector<std::string>(2));
+
+  // Shares that are given need room, too.
+  for (auto const &refusal : with_plans(
+           mix,
+           [&](PipelineOptions& options, std::size_t rank) {
+             set(options, rank);
+             options.rank_shares = {1, 1};
+           },
+           [](RankPipeline&, std::size_t) {})) {
+    CHECK(refusal.find("rank 1: the host budget of ") != std::string::npos);
+    CHECK(refusal.find("with its part of the optimizer states") != std::string::npos);
+  }
+}
+
+TEST_CASE("rounds are dealt by the speed of ranks, which follows from their devices") {
+  RankMix const mix{.rounds = 4, .steps = 2, .clips = true};
+  auto const expected = serial_outcome(mix);
+  CHECK(with_plans(
+            mix,
+            [](PipelineOptions& options, std::size_t rank) {
+              options.devices = rank == 0 ? 1 : 3;
+              options.measures_rank_speeds = true;
+            },
+            [&](RankPipeline& pipeline, std::size_t rank) {
+              CHECK(plan_options(pipeline.options()).rounds == (rank == 0 ? 2 : 6));
+              CHECK(outcome_of(mix, pipeline, rank) == expected);
+            }) == std::vector<std::string>(2));
 }
 
 TEST_CASE("ranks that would not train the same say what differs before they begin") {

@@ -47,6 +47,8 @@ struct RankMix {
   bool watched = false;
   bool delays = false;
   bool shards = true;
+  bool shares = false;     ///< Whether ranks keep unequal parts.
+  bool deals = false;      ///< Whether ranks have unequal numbers of rounds.
   std::int64_t width = 5;  ///< Of dense layers; ranks share wide matrices.
   std::size_t layers = 3;
   std::uint64_t seed = 0;
@@ -81,6 +83,8 @@ RankMix any_rank_mix(Draw const& draw) {
   mix.layers = draw("layers", 1, 6);
   mix.seed = draw("seed", 0, 999);
   mix.shards = draw("shards", 0, 3) > 0;
+  mix.shares = flag("shares");
+  mix.deals = flag("deals");
   if (draw("wide", 0, 3) == 0) {  // matrices of several norm blocks
     mix.width = 96;
     mix.layers = 1 + mix.layers % 2;
@@ -109,6 +113,19 @@ inline PipelineOptions rank_options(RankMix const& mix) {
   options.rounds = mix.rounds;
   options.ranks = mix.ranks;
   options.shard_states = mix.shards;
+  auto const unequal = [&](std::uint32_t purpose) {
+    std::vector<double> numbers;
+    for (std::size_t r = 0; r < mix.ranks; ++r) {
+      numbers.push_back(1 + random_word({mix.seed, purpose, 0, 0, 6}, r) % 5);
+    }
+    return numbers;
+  };
+  if (mix.shares) {
+    options.rank_shares = unequal(0);
+  }
+  if (mix.deals) {
+    options.rank_speeds = unequal(1);
+  }
   options.calls_per_step = mix.calls;
   options.clip_norm = mix.clips ? 0.5 : 0;
   options.seed = mix.seed;

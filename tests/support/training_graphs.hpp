@@ -70,7 +70,7 @@ TrainingGraphs plan_training(
   graphs.blocks =
       form_blocks(model, training.plan.rounds > 1 || training.calls > 1 || training.plan.ranks > 1);
   if (training.shards) {
-    shard_blocks(graphs.blocks, 1, training.plan.ranks);
+    shard_blocks(graphs.blocks, 1, std::vector(training.plan.ranks, 1.0));
   }
   std::vector<LayerCost> const costs(model.size(), LayerCost{1, 2});
   Planner const planner{

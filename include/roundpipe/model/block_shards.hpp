@@ -11,6 +11,7 @@
 
 #include <cstddef>
 #include <functional>
+#include <span>
 #include <vector>
 
 namespace roundpipe {
@@ -62,11 +63,12 @@ struct BlockShard {
   friend bool operator==(BlockShard const&, BlockShard const&) = default;
 };
 
-/// The parts of \p table's block for \p ranks ranks, in their order: as equal as cuts at multiples
-/// of \ref shard_grain allow. A tensor for which \p is_whole(t) is true belongs to one rank.
+/// The parts of \p table's block for ranks of these \p shares, in their order: in proportion to
+/// the shares, as far as cuts at multiples of \ref shard_grain allow. Shares are finite, not
+/// negative and not all 0. A tensor for which \p is_whole(t) is true belongs to one rank.
 [[nodiscard]] std::vector<BlockShard> cut_block(
     TensorTable const& table,
-    std::size_t ranks,
+    std::span<double const> shares,
     std::function<bool(std::size_t)> const& is_whole = {});
 
 }  // namespace roundpipe

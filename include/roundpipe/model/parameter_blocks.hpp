@@ -18,6 +18,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <functional>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -129,11 +130,13 @@ struct ParameterBlocks {
                                           bool sums_gradients = false,
                                           StateType sum_type = StateType::fp32);
 
-/// Lets each of \p ranks ranks, of which this process is \p rank, keep and update a shard of each
-/// trained block of \p blocks alone. A parameter for which \p is_whole is true belongs to one rank.
+/// Lets each rank, of which this process is \p rank, keep and update a shard of each trained block
+/// of \p blocks alone. What it has of all blocks together follows the \p shares of the ranks (see
+/// \ref cut_block): a later block makes up for what the cuts of the blocks before have given one
+/// too much. A parameter for which \p is_whole is true belongs to one rank.
 void shard_blocks(ParameterBlocks& blocks,
                   std::size_t rank,
-                  std::size_t ranks,
+                  std::span<double const> shares,
                   std::function<bool(BlockTensor)> const& is_whole = {});
 
 /// \throws Error (invalid_argument) when \p type cannot hold what \p blocks train: f16 parameters

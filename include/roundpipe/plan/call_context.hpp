@@ -16,6 +16,7 @@
 #include <roundpipe/memory/memory_plan.hpp>
 #include <roundpipe/memory/resident_boundaries.hpp>
 #include <roundpipe/memory/stage_layout.hpp>
+#include <roundpipe/model/dealt_rounds.hpp>
 #include <roundpipe/model/parameter_blocks.hpp>
 #include <roundpipe/plan/resident_rings.hpp>
 #include <roundpipe/plan/stage_chunks.hpp>
@@ -48,7 +49,7 @@ struct StreamedGraphInput {
   ChunkFunction chunks;
   /// What an event waits for (`EventProtocol::before`).
   std::function<std::vector<BlockEvent>(BlockEvent)> before;
-  std::size_t ranks = 1;  ///< H: processes that train together.
+  DealtRounds deal{};  ///< The rounds of all ranks; `shape` has those of this one.
   ResidentBoundaries const& resident = detail::no_resident_boundaries;
 };
 

@@ -30,7 +30,8 @@ namespace roundpipe::detail {
 /// which adds the gradients of all ranks, rank after rank and in each a block's uses in layer
 /// order. All ranks must reduce in one order, whatever their stages and devices: round by round,
 /// and in each from the block whose first use stands last in the model to the one where it stands
-/// first, as a backward completes them.
+/// first, as a backward completes them. A rank with fewer rounds than another one adds nothing of
+/// its own to the last ones, and waits for nothing there.
 class GradientSums {
  public:
   /// \p call must outlive this.
@@ -43,7 +44,7 @@ class GradientSums {
         landings_(call.input.shape.rounds * call.input.blocks.uses.size()),
         accumulated_(call.input.shape.rounds * call.input.blocks.blocks.size()),
         waiting_(rings_.entry_bytes().size()),
-        reduced_(call.input.ranks > 1 ? blocks_as_completed() : std::vector<BlockId>()) {}
+        reduced_(call.input.deal.ranks() > 1 ? blocks_as_completed() : std::vector<BlockId>()) {}
 
   /// Where the gradient of \p use lands in the round of \p action, in \p chunks chunks; \p action,
   /// the first of them, waits until the place is free.
@@ -65,6 +66,11 @@ class GradientSums {
 
   [[nodiscard]] Landing& landing(BlockUseId use, RoundId round) {
     return landings_[round.index() * call_.input.blocks.uses.size() + use.index()];
+  }
+
+  /// Whether \p round is one of this rank's.
+  [[nodiscard]] bool is_own(RoundId round) const {
+    return round.index() < call_.input.shape.rounds;
   }
 
   /// Those of \p block that are due.

@@ -6,6 +6,7 @@
 /// \brief The size of what is planned, and the budget.
 
 #include <roundpipe/core/bytes.hpp>
+#include <roundpipe/model/dealt_rounds.hpp>
 #include <roundpipe/model/working_set.hpp>
 #include <roundpipe/plan/stage_plan.hpp>
 
@@ -51,7 +52,13 @@ struct PlanOptions {
   /// Whether the host has room for a plan. Empty: it has.
   std::function<bool(StagePlan const&)> has_room{};
   std::size_t ranks = 1;  ///< H: processes that train together.
+  /// How many rounds of a call each rank has. Empty: \c rounds.
+  std::vector<std::size_t> rounds_of_ranks{};
 
+  /// The rounds of all ranks.
+  [[nodiscard]] DealtRounds deal() const {
+    return rounds_of_ranks.empty() ? DealtRounds(ranks, rounds) : DealtRounds(rounds_of_ranks);
+  }
   /// Whether the host has room for \p plan.
   [[nodiscard]] bool host_has_room(StagePlan const& plan) const {
     return !has_room || has_room(plan);

@@ -206,7 +206,7 @@ class Planner {
            return transfers_.chunks(tensors, windows);
          },
          [&](BlockEvent event) { return events_before(protocol_, event, blocks.blocks.size()); },
-         options.ranks,
+         options.deal(),
          plan.resident});
     set_role(graph, role, protocol_);
     return graph;

@@ -97,7 +97,7 @@ struct HostSide {
                cpus.optimizer),
         boundaries(plan.host.rings, arena.taker()) {
     if (group.size() > 1) {
-      reducer.emplace(group, parameters, accumulator, arena.taker());
+      reducer.emplace(group, plan_options(options).deal(), parameters, accumulator, arena.taker());
       gatherer.emplace(group, parameters, copies_parameters(policies.protocol));
     }
     require_same_training(

@@ -11,7 +11,6 @@
 #include <roundpipe/core/error.hpp>
 #include <roundpipe/graph/timeline.hpp>
 #include <roundpipe/model/batch.hpp>
-#include <roundpipe/optim/optimizer_needs.hpp>
 #include <roundpipe/runtime/actions/device_actions.hpp>
 #include <roundpipe/runtime/batch_feed.hpp>
 #include <roundpipe/runtime/evaluation.hpp>
@@ -22,6 +21,7 @@
 #include <roundpipe/runtime/pipeline_options.hpp>
 #include <roundpipe/runtime/pipeline_plan.hpp>
 #include <roundpipe/runtime/policies.hpp>
+#include <roundpipe/runtime/rank_division.hpp>
 #include <roundpipe/runtime/recovery.hpp>
 #include <roundpipe/runtime/report.hpp>
 #include <roundpipe/runtime/run_meters.hpp>
@@ -67,8 +67,7 @@ class Pipeline {
         cpus_(plan_cpus(usable_cpus(), options_.devices, options_.optimizer_threads)),
         planner_(policies.planner()),
         feed_(model_, options_.capacity),
-        plan_(make_pipeline_plan(
-            model_, backend, planner_, feed_.capacity(), options_, needs_of(optimizer))),
+        plan_(plan_rank(model_, backend, feed_.capacity(), options_, options, optimizer, policies)),
         host_(backend, std::move(optimizer), plan_, options_, policies, cpus_),
         actions_(model_,
                  backend,
@@ -118,7 +117,7 @@ class Pipeline {
     auto const sliced = feed_.slice(batch);
     warm_ups_.meet(batch);
     auto const& slot = training_.begin_call(host_.overflow_test());
-    feed_.stage(batch, sliced, 0, batch.size() / options_.ranks, slot.data());
+    feed_.stage(batch, sliced, 0, slot.data().batch.size(), slot.data());
     training_.post_call(slot, sliced.gradient_scale);
     return training_.add_loss(slot, "step " + std::to_string(posted().iteration()));
   }

@@ -51,7 +51,9 @@ enum class StepStart {
 struct PipelineOptions {
   BatchShape capacity{};                    ///< Largest extents of a micro-batch.
   std::size_t micro_batches_per_round = 1;  ///< M_R: micro-batches of a round.
-  std::size_t rounds = 1;                   ///< R: rounds of a call, on each rank.
+  /// R: rounds of a call. Ranks have together H times as many, each R of them, or see \ref
+  /// rank_speeds.
+  std::size_t rounds = 1;
   /// Most calls between two steps. More than 1 takes host memory: gradients then are summed there.
   std::size_t calls_per_step = 1;
   std::size_t devices = 0;  ///< Devices to use; 0: all of the backend.
@@ -63,6 +65,17 @@ struct PipelineOptions {
   /// are the same. Reading weights and gradients and \c state are then operations of all ranks, and
   /// after an error throw Errc::aborted.
   bool shard_states = true;
+  /// By rank, the same on all: how much of every block it keeps, in proportion. Empty: equal parts,
+  /// or, where a rank names \ref host_memory or has no room for an equal one, as much as it has
+  /// room for, in proportion; see \ref shares_of.
+  std::vector<double> rank_shares{};
+  /// By rank, the same on all: how fast it is. The rounds of all ranks are dealt by it (\ref
+  /// deal_rounds), so that they end at about the same time. Empty: each has as many. The weights
+  /// are the same bits in any case.
+  std::vector<double> rank_speeds{};
+  /// Whether ranks find out how fast they are: micro-batches a second on all devices, by \ref
+  /// costs, which may be measured. It takes the place of \ref rank_speeds.
+  bool measures_rank_speeds = false;
   /// Budget of each device, in which all counts that this process holds there, as far as the
   /// backend tells (`overhead_bytes`). 0: the backend's limit for slabs.
   Bytes device_memory = 0;

@@ -76,6 +76,10 @@ void shard_states(ParameterBlocks& blocks,
                   PipelineOptions const& options,
                   OptimizerNeeds const& optimizer);
 
+/// \p options with which a plan is made at once: without a forecast, and with little host memory.
+/// One of several ranks may take any there, for they have yet to agree on what each keeps.
+[[nodiscard]] PipelineOptions quick_options(PipelineOptions options);
+
 /// Names the layer or the block of each action, for errors. \p plan must outlive it.
 [[nodiscard]] NameOfAction action_names(PipelinePlan const& plan);
 
@@ -120,7 +124,7 @@ template <DeviceList D, class Planner>
       .master_copies = protocol.master_copies(),
       .gradient_buffers = protocol.gradient_buffers(),
       .micro_batches_per_round = options.micro_batches_per_round,
-      .rounds = options.rounds,
+      .rounds = sizes.rounds,
       .devices = options.devices,
       .ranks = options.ranks,
       .calls_in_flight = calls_in_flight,
@@ -200,9 +204,8 @@ template <class Model, DeviceList D, class Planner>
   if constexpr (Backend<D>) {
     constexpr bool warms_up = HasWarmUp<D>;
     if (warms_up || measures) {
-      auto quick = options;
-      quick.forecast = {};
-      (void)assemble_plan(devices, planner, shaped, costs, quick, optimizer, false);
+      (void)assemble_plan(
+          devices, planner, shaped, costs, quick_options(options), optimizer, false);
     }
     double seconds = 0;
     if constexpr (warms_up) {

@@ -9,11 +9,13 @@
 #include <roundpipe/config.hpp>
 #include <roundpipe/hosts/any_process_group.hpp>
 #include <roundpipe/memory/stage_layout.hpp>
+#include <roundpipe/model/dealt_rounds.hpp>
 #include <roundpipe/runtime/execute/call_data.hpp>
 #include <roundpipe/runtime/execute/executor.hpp>
 #include <roundpipe/runtime/execute/graph_program.hpp>
 #include <roundpipe/runtime/execute/graph_run.hpp>
 #include <roundpipe/runtime/pipeline_options.hpp>
+#include <roundpipe/runtime/pipeline_plan.hpp>
 #include <roundpipe/runtime/rank_agreement.hpp>
 
 #include <cstddef>
@@ -64,6 +66,7 @@ class RunSlots {
   RunSlots(Executor<B>& executor, PipelineOptions const& options, AnyProcessGroup group = {})
       : executor_(executor),
         group_(std::move(group)),
+        deal_(plan_options(options).deal()),
         micro_batches_per_round_(options.micro_batches_per_round),
         seed_(options.seed) {}
 
@@ -76,7 +79,7 @@ class RunSlots {
     slot.data().stages = stages;
     slot.data().micro_batches_per_round = micro_batches_per_round_;
     slot.data().rank = group_.rank();
-    slot.data().ranks = group_.size();
+    slot.data().deal = deal_;
     slot.data().seed = seed_;
     slot.run = &executor_.make_run(program, slot.data());
     return slot;
@@ -141,6 +144,7 @@ class RunSlots {
  private:
   Executor<B>& executor_;
   AnyProcessGroup group_;
+  DealtRounds deal_;
   std::size_t micro_batches_per_round_;
   std::uint64_t seed_;
 };

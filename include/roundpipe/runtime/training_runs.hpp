@@ -47,7 +47,7 @@ class TrainingRuns {
         step_program_(plan.step, action_names(plan)),
         flush_program_(std::move(flush), action_names(plan)),
         loss_scale_(options.loss_scale, staleness),
-        micro_batches_(options.micro_batches_per_round * options.rounds),
+        micro_batches_(options.micro_batches_per_round * plan_options(options).rounds),
         calls_per_step_(options.calls_per_step),
         staleness_(staleness),
         marks_(calls_in_flight + 1, Mark{posted_, loss_scale_}) {}

@@ -78,7 +78,7 @@ TEST_CASE("ranks that share blocks hold a part of all but master copies") {
   auto const plan_of = [&](std::size_t ranks) {
     auto blocks = form_blocks(model, true);
     if (ranks > 1) {
-      shard_blocks(blocks, 1, ranks);
+      shard_blocks(blocks, 1, std::vector(ranks, 1.0));
     }
     std::vector<StageLayout> const stages{lay_out_stage(
         model, blocks, StageKind::fused, {0, model.size()}, [](std::size_t) { return true; })};

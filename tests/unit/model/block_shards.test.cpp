@@ -5,9 +5,11 @@
 
 #include <roundpipe/core/dtype.hpp>
 #include <roundpipe/core/tensor.hpp>
+#include <roundpipe/model/parameter_blocks.hpp>
 
 #include <doctest/doctest.h>
 
+#include <cmath>
 #include <cstddef>
 #include <cstdint>
 #include <vector>
@@ -26,6 +28,14 @@ TensorTable table_of(std::vector<std::int64_t> const& sizes, DType type = DType:
   return table;
 }
 
+double elements_of(TensorTable const& table, BlockShard const& shard) {
+  std::size_t elements = 0;
+  for (std::size_t t = 0; t < table.size(); ++t) {
+    elements += shard.of_tensor(t, table[t].shape.size()).size();
+  }
+  return static_cast<double>(elements);
+}
+
 }  // namespace
 
 TEST_CASE("the shards of a block cover it once, in the order of ranks, whatever the type") {
@@ -34,7 +44,7 @@ TEST_CASE("the shards of a block cover it once, in the order of ranks, whatever 
     for (std::size_t ranks = 1; ranks < 8; ++ranks) {
       auto const narrow = table_of(sizes);
       auto const wide = table_of(sizes, DType::f32);
-      auto const shards = cut_block(narrow, ranks);
+      auto const shards = cut_block(narrow, std::vector(ranks, 1.0));
       REQUIRE(shards.size() == ranks);
       for (auto const* table : {&narrow, &wide}) {
         Bytes bytes = 0;
@@ -72,7 +82,7 @@ TEST_CASE("shards are as equal as their grain allows") {
   auto const table = table_of({1 << 20, 100, 1 << 18});
   for (std::size_t ranks = 1; ranks < 9; ++ranks) {
     auto const fair = ((1U << 20U) + 100 + (1U << 18U)) / ranks;
-    for (auto const& shard : cut_block(table, ranks)) {
+    for (auto const& shard : cut_block(table, std::vector(ranks, 1.0))) {
       std::size_t elements = 0;
       for (std::size_t t = 0; t < table.size(); ++t) {
         elements += shard.of_tensor(t, table[t].shape.size()).size();
@@ -83,9 +93,43 @@ TEST_CASE("shards are as equal as their grain allows") {
   }
 }
 
+TEST_CASE("shards follow the shares of their ranks, and one of nothing is empty") {
+  auto const table = table_of({1 << 20, 100, 1 << 18});
+  auto const all = static_cast<double>((1U << 20U) + 100 + (1U << 18U));
+  std::vector<double> const shares{0, 3, 0, 1, 4, 0};
+  auto const shards = cut_block(table, shares);
+  for (std::size_t r = 0; r < shares.size(); ++r) {
+    CHECK(std::abs(elements_of(table, shards[r]) - all * shares[r] / 8) < shard_grain + 1);
+    CHECK((shards[r].begin == shards[r].end) == (shares[r] == 0));
+  }
+}
+
+TEST_CASE("blocks make up for the cuts of those before, so small ones are shared, too") {
+  ParameterBlocks blocks;
+  for (std::size_t b = 0; b < 40; ++b) {
+    auto& block = blocks.blocks.emplace_back();
+    block.specs.resize(1);
+    block.master = block.gradient = table_of({b % 2 == 0 ? 3000 : 9000});
+  }
+  blocks.blocks[7].frozen = true;
+  double const all = 20 * 3000 + 19 * 9000;
+  std::vector<double> const shares{1, 5, 2};
+  for (bool const whole : {false, true}) {
+    shard_blocks(blocks, 1, shares, [&](BlockTensor) { return whole; });
+    CHECK_FALSE(blocks.blocks[7].is_sharded());
+    for (std::size_t r = 0; r < shares.size(); ++r) {
+      double kept = 0;
+      for (auto const& block : blocks.blocks) {
+        kept += block.is_sharded() ? elements_of(block.master, block.shards[r]) : 0;
+      }
+      CHECK(std::abs(kept - all * shares[r] / 8) <= 9000);
+    }
+  }
+}
+
 TEST_CASE("a tensor that must be whole belongs to one rank") {
   auto const table = table_of({60000, 40000});
-  auto const shards = cut_block(table, 4, [](std::size_t t) { return t == 0; });
+  auto const shards = cut_block(table, std::vector(4, 1.0), [](std::size_t t) { return t == 0; });
   CHECK(shards[0].of_tensor(0, 60000) == ElementRange{0, 0});
   CHECK(shards[1].of_tensor(0, 60000) == ElementRange{0, 60000});
   CHECK(shards[2].of_tensor(1, 40000) == ElementRange{0, 16384});

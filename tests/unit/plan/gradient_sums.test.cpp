@@ -21,7 +21,7 @@ using namespace roundpipe::test;
 namespace {
 
 StreamedGraphInput with_ranks(StreamedGraphInput input, std::size_t ranks) {
-  input.ranks = ranks;
+  input.deal = DealtRounds(ranks, input.shape.rounds);
   return input;
 }
 
@@ -170,6 +170,26 @@ TEST_CASE("ranks reduce each block once a round, when all its uses have arrived"
           3 * block.uses.size() * block.master.bytes() + 2 * block.host_gradient().bytes());
     CHECK(sum.received == 2 * block.uses.size() * block.master.bytes());
     CHECK(sum.writes == std::vector{block_buffer(BufferKind::gradient, sum.block)});
+  }
+}
+
+TEST_CASE("a rank with fewer rounds than others takes part in their reductions, without landings") {
+  Sums test(false, 2);
+  test.input.deal = DealtRounds(std::vector<std::size_t>{1, 3});
+  test.input.shape.rounds = 1;
+  auto const& blocks = test.small.blocks();
+  for (auto u = blocks.uses.size(); u-- > 0;) {
+    test.bring(BlockUseId(u), 0);
+  }
+  auto const sums = test.reductions();
+  REQUIRE(sums.size() == 3 * blocks.blocks.size());
+  for (std::size_t i = 0; i < sums.size(); ++i) {
+    auto const& sum = sums[i];
+    bool const is_own = i < blocks.blocks.size();
+    CHECK(sum.round == RoundId(i / blocks.blocks.size()));
+    CHECK(sum.block == sums[i % blocks.blocks.size()].block);
+    CHECK(sum.reads.size() == (is_own ? 1 : 0));
+    CHECK(sum.received == blocks.blocks[sum.block.index()].master.bytes());  // of the other rank
   }
 }
 

@@ -248,7 +248,7 @@ TEST_CASE("the graphs of a step and a flush say how weights and gradients are he
 
 TEST_CASE("ranks that share blocks gather each behind what writes their own share, and its bytes") {
   auto shared = blocks(1);
-  shard_blocks(shared, 1, 3);
+  shard_blocks(shared, 1, std::vector(3, 1.0));
   for (auto const* protocol : {&pointer_swap, &single, &synchronous}) {
     auto const copies = protocol == &single;
     auto const graph = build_step_graph(shared, *protocol, {.state_arrays = 2});

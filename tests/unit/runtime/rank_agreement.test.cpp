@@ -28,7 +28,7 @@ struct Call {
   Call(std::size_t rank, std::size_t ranks) : losses(4) {
     data.micro_batches_per_round = 2;
     data.rank = rank;
-    data.ranks = ranks;
+    data.deal = DealtRounds(ranks, 2);
     data.shapes.resize(losses.size());
     for (std::size_t m = 0; m < losses.size(); ++m) {
       losses[m] = static_cast<double>(data.number_of(m));
@@ -45,6 +45,26 @@ TEST_CASE("ranks take the rounds of a batch in turn") {
   CHECK(numbers(0, 3) == std::vector<double>{0, 1, 6, 7});
   CHECK(numbers(1, 3) == std::vector<double>{2, 3, 8, 9});
   CHECK(numbers(2, 3) == std::vector<double>{4, 5, 10, 11});
+}
+
+TEST_CASE("ranks with unequal numbers of rounds have all losses in the order of one process") {
+  LoopbackNetwork network(2);
+  std::vector<std::thread> threads;
+  for (std::size_t r = 0; r < 2; ++r) {
+    threads.emplace_back([&, r] {
+      Call call(r, 2);  // of 2 rounds
+      call.data.deal = DealtRounds(std::vector<std::size_t>{1, 2});
+      std::vector<double> const numbers =
+          r == 0 ? std::vector<double>{0, 1} : std::vector<double>{2, 3, 4, 5};
+      call.data.shapes.resize(numbers.size());
+      call.losses = numbers;
+      LoopbackGroup group(network, r);
+      CHECK(losses_of(group, call.data) == std::vector<double>{0, 1, 2, 3, 4, 5});
+    });
+  }
+  for (auto& thread : threads) {
+    thread.join();
+  }
 }
 
 TEST_CASE("every rank has the losses of all, in the order of one process") {

@@ -10,6 +10,8 @@
 #include <algorithm>
 #include <cstddef>
 #include <functional>
+#include <numeric>
+#include <span>
 #include <vector>
 
 namespace roundpipe {
@@ -45,12 +47,15 @@ ROUNDPIPE_INLINE Bytes BlockShard::offset(std::size_t t, TensorTable const& tabl
 }
 
 ROUNDPIPE_INLINE std::vector<BlockShard> cut_block(
-    TensorTable const& table, std::size_t ranks, std::function<bool(std::size_t)> const& is_whole) {
-  std::size_t elements = 0;
+    TensorTable const& table,
+    std::span<double const> shares,
+    std::function<bool(std::size_t)> const& is_whole) {
+  double elements = 0;
   for (auto const& spec : table) {
-    elements += spec.shape.size();
+    elements += static_cast<double>(spec.shape.size());
   }
-  // The cut nearest to the element that would make the shards equal.
+  auto const all = std::accumulate(shares.begin(), shares.end(), 0.0);
+  // The cut nearest to the element that would be just.
   auto const nearest = [&](std::size_t element) -> BlockCut {
     for (std::size_t t = 0; t < table.size(); ++t) {
       auto const size = table[t].shape.size();
@@ -67,8 +72,11 @@ ROUNDPIPE_INLINE std::vector<BlockShard> cut_block(
   };
   std::vector<BlockShard> shards;
   BlockCut begin;
-  for (std::size_t r = 1; r <= ranks; ++r) {
-    auto const end = r == ranks ? BlockCut{table.size(), 0} : nearest(elements * r / ranks);
+  double before = 0;  // shares
+  for (std::size_t r = 0; r < shares.size(); ++r) {
+    before += shares[r];
+    auto const end = before >= all ? BlockCut{table.size(), 0}
+                                   : nearest(static_cast<std::size_t>(elements * before / all));
     shards.push_back({begin, end});
     begin = end;
   }

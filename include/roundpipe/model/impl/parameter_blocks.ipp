@@ -11,11 +11,16 @@
 #include <roundpipe/model/model_description.hpp>
 #include <roundpipe/model/parameter_blocks.hpp>
 
+#include <algorithm>
+#include <cmath>
 #include <cstddef>
 #include <functional>
 #include <map>
+#include <numeric>
+#include <span>
 #include <string>
 #include <string_view>
+#include <vector>
 
 namespace roundpipe {
 
@@ -134,15 +139,35 @@ ROUNDPIPE_INLINE ParameterBlocks form_blocks(ModelDescription const& model,
 
 ROUNDPIPE_INLINE void shard_blocks(ParameterBlocks& blocks,
                                    std::size_t rank,
-                                   std::size_t ranks,
+                                   std::span<double const> shares,
                                    std::function<bool(BlockTensor)> const& is_whole) {
+  auto const all = std::accumulate(shares.begin(), shares.end(), 0.0);
+  double elements = 0;                       // of the blocks so far
+  std::vector<double> given(shares.size());  // of these, by rank
   for (std::size_t b = 0; b < blocks.blocks.size(); ++b) {
     auto& block = blocks.blocks[b];
     if (!block.frozen) {
       block.rank = rank;
-      block.shards = cut_block(block.master, ranks, [&](std::size_t t) {
-        return is_whole && is_whole(BlockTensor{BlockId(b), t});
-      });
+      auto const of_shard = [&](BlockShard const& shard) {
+        std::size_t size = 0;
+        for (std::size_t t = 0; t < block.specs.size(); ++t) {
+          size += shard.of_tensor(t, block.master[t].shape.size()).size();
+        }
+        return static_cast<double>(size);
+      };
+      elements += of_shard({{}, {block.specs.size(), 0}});
+      auto due = given;
+      for (std::size_t r = 0; r < due.size(); ++r) {  // rounded, so that all machines agree
+        due[r] = std::max(0.0, std::ceil(elements * shares[r] / all) - given[r]);
+      }
+      auto const is_empty = std::ranges::all_of(due, [](double size) { return size == 0; });
+      block.shards =
+          cut_block(block.master, is_empty ? shares : std::span(due), [&](std::size_t t) {
+            return is_whole && is_whole(BlockTensor{BlockId(b), t});
+          });
+      for (std::size_t r = 0; r < given.size(); ++r) {
+        given[r] += of_shard(block.shards[r]);
+      }
     }
   }
 }

@@ -115,11 +115,11 @@ ROUNDPIPE_INLINE std::vector<BlockId> GradientSums::blocks_as_completed() const 
 }
 
 ROUNDPIPE_INLINE void GradientSums::add_reductions() {
-  for (; reductions_ < reduced_.size() * call_.input.shape.rounds; ++reductions_) {
+  for (; reductions_ < reduced_.size() * call_.input.deal.most(); ++reductions_) {
     RoundId const round(reductions_ / reduced_.size());
     auto const block = reduced_[reductions_ % reduced_.size()];
     auto const& uses = call_.input.blocks.blocks[block.index()].uses;
-    if (!std::all_of(uses.begin(), uses.end(), [&](BlockUseId use) {
+    if (is_own(round) && !std::all_of(uses.begin(), uses.end(), [&](BlockUseId use) {
           return landing(use, round).is_complete();
         })) {
       return;
@@ -136,11 +136,14 @@ ROUNDPIPE_INLINE void GradientSums::add_reduction(BlockId block, RoundId round) 
   action.layer = call_.input.blocks.use(summed.uses.front()).layer;
   action.first = round.index() == 0;
   auto const of_rank = summed.uses.size() * summed.own().bytes(summed.master).size();
-  action.bytes += call_.input.ranks * of_rank;
-  action.received = (call_.input.ranks - 1) * of_rank;
-  for (auto const use : summed.uses) {
-    action.reads.push_back(landing(use, round).buffer.value());
-    wait_for(action, landing(use, round).landed);
+  auto const ranks = call_.input.deal.ranks_with(round.index());
+  action.bytes += ranks * of_rank;
+  action.received = (is_own(round) ? ranks - 1 : ranks) * of_rank;
+  if (is_own(round)) {
+    for (auto const use : summed.uses) {
+      action.reads.push_back(landing(use, round).buffer.value());
+      wait_for(action, landing(use, round).landed);
+    }
   }
   add_sum(std::move(action));
 }

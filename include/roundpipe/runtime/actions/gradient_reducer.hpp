@@ -9,6 +9,7 @@
 #include <roundpipe/core/id.hpp>
 #include <roundpipe/core/span.hpp>
 #include <roundpipe/hosts/any_process_group.hpp>
+#include <roundpipe/model/dealt_rounds.hpp>
 #include <roundpipe/runtime/actions/gradient_accumulator.hpp>
 #include <roundpipe/runtime/execute/host_lane_work.hpp>
 #include <roundpipe/runtime/execute/run_state.hpp>
@@ -26,8 +27,9 @@ namespace roundpipe {
 class GradientReducer final : public HostLaneWork {
  public:
   /// \p memory and \p sums, which nobody else uses meanwhile, must outlive this. Takes room for
-  /// the gradients of all ranks with \p take, which owns it.
+  /// the gradients of all ranks with \p take, which owns it. \p deal: the rounds of the ranks.
   GradientReducer(AnyProcessGroup group,
+                  DealtRounds deal,
                   ParameterMemory const& memory,
                   GradientAccumulator& sums,
                   TakeHostMemory const& take);
@@ -38,11 +40,13 @@ class GradientReducer final : public HostLaneWork {
   /// Ends the group, which tells the other ranks the error.
   void interrupt(std::exception_ptr const& error) noexcept override;
 
-  /// Adds what has landed for \p block in \p round on all ranks, or begins the sum with it.
+  /// Adds what has landed for \p block in \p round on all ranks that have such a round, or begins
+  /// the sum with it.
   void reduce(BlockId block, RoundId round, bool begins, std::uint64_t iteration);
 
  private:
   AnyProcessGroup group_;
+  DealtRounds deal_;
   ParameterMemory const& memory_;
   GradientAccumulator& sums_;
   HostBytes received_;  // by use, by other rank

@@ -7,6 +7,7 @@
 
 #include <roundpipe/core/span.hpp>
 #include <roundpipe/memory/stage_layout.hpp>
+#include <roundpipe/model/dealt_rounds.hpp>
 #include <roundpipe/model/shape_cache.hpp>
 
 #include <cstddef>
@@ -21,7 +22,7 @@ struct CallData {
   std::span<StageLayout const> stages;
   std::size_t micro_batches_per_round = 1;
   std::size_t rank = 0;
-  std::size_t ranks = 1;                   ///< That share the call's batch, round by round in turn.
+  DealtRounds deal{};                      ///< The rounds of the ranks that share the batch.
   std::vector<ShapedModel const*> shapes;  ///< By micro-batch of the call.
   std::vector<HostBytes> batch;            ///< Its tensors, as \c ShapedModel::batch lays them out.
   std::vector<HostBytes> losses;           ///< One double each.
@@ -37,7 +38,7 @@ struct CallData {
 
   /// The number of micro-batch \p m of \p of_rank among those of all ranks.
   [[nodiscard]] std::size_t number_of(std::size_t m, std::size_t of_rank) const noexcept {
-    auto const round = m / micro_batches_per_round * ranks + of_rank;
+    auto const round = deal.number(of_rank, m / micro_batches_per_round);
     return round * micro_batches_per_round + m % micro_batches_per_round;
   }
   /// The same of this rank's.

@@ -2,10 +2,12 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 
+#include <roundpipe/core/bytes.hpp>
 #include <roundpipe/core/error.hpp>
 #include <roundpipe/core/id.hpp>
 #include <roundpipe/graph/action_graph.hpp>
 #include <roundpipe/memory/host_memory_plan.hpp>
+#include <roundpipe/model/dealt_rounds.hpp>
 #include <roundpipe/model/model_description.hpp>
 #include <roundpipe/model/parameter_blocks.hpp>
 #include <roundpipe/model/shape_cache.hpp>
@@ -17,21 +19,33 @@
 #include <roundpipe/runtime/pipeline_plan.hpp>
 #include <roundpipe/runtime/state/gradient_scaler.hpp>
 
+#include <cstddef>
+#include <limits>
 #include <string>
+#include <utility>
+#include <vector>
 
 namespace roundpipe {
 
 ROUNDPIPE_INLINE PlanOptions plan_options(PipelineOptions const& options) {
+  auto const deal = options.rank_speeds.empty()
+                        ? DealtRounds(options.ranks, options.rounds)
+                        : deal_rounds(options.ranks * options.rounds, options.rank_speeds);
+  std::vector<std::size_t> rounds;
+  for (std::size_t r = 0; r < options.ranks; ++r) {
+    rounds.push_back(deal.of(r));
+  }
   return {.devices = options.devices,
           .micro_batches_per_round = options.micro_batches_per_round,
-          .rounds = options.rounds,
+          .rounds = deal.of(options.rank),
           .checkpoints = options.checkpoints,
           .offloaded_micro_batches = options.offloaded_micro_batches,
           .save_levels = options.save_levels,
           .levels_of_rounds = options.levels_of_rounds,
           .overlaps_rounds = options.overlaps_rounds,
           .resident_boundaries = options.resident_boundaries,
-          .ranks = options.ranks};
+          .ranks = options.ranks,
+          .rounds_of_ranks = std::move(rounds)};
 }
 
 ROUNDPIPE_INLINE bool sums_gradients(PipelineOptions const& options) {
@@ -64,10 +78,23 @@ ROUNDPIPE_INLINE void shard_states(ParameterBlocks& blocks,
   if (options.ranks == 1 || !options.shard_states) {
     return;
   }
-  shard_blocks(blocks, options.rank, options.ranks, [&](BlockTensor parameter) {
+  auto const equal = std::vector<double>(options.ranks, 1.0);
+  auto const& shares = options.rank_shares.empty() ? equal : options.rank_shares;
+  shard_blocks(blocks, options.rank, shares, [&](BlockTensor parameter) {
     auto const name = blocks.name_of(parameter);
     return optimizer.updates_whole && optimizer.updates_whole(blocks.info_of(parameter, name));
   });
+}
+
+ROUNDPIPE_INLINE PipelineOptions quick_options(PipelineOptions options) {
+  // As with a forecast, which seldom finds that they slow an iteration down.
+  options.resident_boundaries =
+      options.resident_boundaries.value_or(static_cast<bool>(options.forecast));
+  options.forecast = {};
+  if (options.ranks > 1) {
+    options.host_memory = std::numeric_limits<Bytes>::max();
+  }
+  return options;
 }
 
 ROUNDPIPE_INLINE NameOfAction action_names(PipelinePlan const& plan) {

@@ -5,7 +5,9 @@
 #include <roundpipe/concepts/process_group.hpp>
 #include <roundpipe/core/digest.hpp>
 #include <roundpipe/core/error.hpp>
+#include <roundpipe/core/span.hpp>
 #include <roundpipe/hosts/any_process_group.hpp>
+#include <roundpipe/hosts/gather_parts.hpp>
 #include <roundpipe/model/parameter_blocks.hpp>
 #include <roundpipe/runtime/execute/call_data.hpp>
 #include <roundpipe/runtime/pipeline_options.hpp>
@@ -39,6 +41,12 @@ namespace detail {
   return digest.value();
 }
 
+[[nodiscard]] ROUNDPIPE_INLINE std::uint64_t digest_of(std::vector<double> const& numbers) {
+  Digest digest;
+  digest.add(std::as_bytes(std::span(numbers)));
+  return digest.value();
+}
+
 }  // namespace detail
 
 ROUNDPIPE_INLINE void require_same_training(AnyProcessGroup group,
@@ -53,6 +61,8 @@ ROUNDPIPE_INLINE void require_same_training(AnyProcessGroup group,
       {"the digest of the parameters' names, shapes and types", detail::digest_of(plan.blocks)},
       {"micro_batches_per_round", options.micro_batches_per_round},
       {"rounds", options.rounds},
+      {"the digest of rank_shares and rank_speeds",
+       detail::digest_of(options.rank_shares) ^ (1 + detail::digest_of(options.rank_speeds))},
       {"calls_per_step", options.calls_per_step},
       {"seed", options.seed},
       {"state_type", static_cast<std::uint64_t>(options.state_type)},
@@ -88,17 +98,25 @@ ROUNDPIPE_INLINE std::vector<double> losses_of(AnyProcessGroup group, CallData c
   for (std::size_t m = 0; m < call.shapes.size(); ++m) {
     mine.push_back(*reinterpret_cast<double const*>(call.losses[m].data()));
   }
-  if (call.ranks == 1) {
+  if (call.deal.ranks() == 1) {
     return mine;
   }
-  std::vector<double> by_rank(call.ranks * mine.size());
-  group.gather(GroupChannel::control,
-               std::as_bytes(std::span(mine)),
-               std::as_writable_bytes(std::span(by_rank)));
-  std::vector<double> losses(by_rank.size());
-  for (std::size_t r = 0; r < call.ranks; ++r) {
-    for (std::size_t m = 0; m < mine.size(); ++m) {
-      losses[call.number_of(m, r)] = by_rank[r * mine.size() + m];
+  std::size_t count = 0;
+  std::vector<std::vector<double>> by_rank;
+  std::vector<HostBytes> parts;
+  for (std::size_t r = 0; r < call.deal.ranks(); ++r) {
+    auto& of_rank = by_rank.emplace_back(call.deal.of(r) * call.micro_batches_per_round);
+    if (r == call.rank) {
+      of_rank = mine;
+    }
+    parts.push_back(std::as_writable_bytes(std::span(of_rank)));
+    count += of_rank.size();
+  }
+  gather_parts(group, GroupChannel::control, parts);
+  std::vector<double> losses(count);
+  for (std::size_t r = 0; r < by_rank.size(); ++r) {
+    for (std::size_t m = 0; m < by_rank[r].size(); ++m) {
+      losses[call.number_of(m, r)] = by_rank[r][m];
     }
   }
   return losses;

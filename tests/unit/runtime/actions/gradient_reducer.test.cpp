@@ -34,10 +34,13 @@ struct Rank {
   LoopbackGroup group;
   GradientReducer reducer;
 
-  Rank(LoopbackNetwork& network, std::size_t rank, HostParameters::Setup const& setup)
+  Rank(LoopbackNetwork& network,
+       std::size_t rank,
+       HostParameters::Setup const& setup,
+       DealtRounds const& deal = {2, 1})
       : host(setup),
         group(network, rank),
-        reducer(group, host.memory, host.accumulator, host.arena.taker()) {}
+        reducer(group, deal, host.memory, host.accumulator, host.arena.taker()) {}
 
   std::vector<float> sum(std::uint64_t iteration) {
     auto const gradient = host.memory.gradient(BlockId(0), 0, iteration);
@@ -50,11 +53,12 @@ struct Rank {
 /// Calls \p f with both ranks of \p network, each on a thread.
 void on_both(LoopbackNetwork& network,
              HostParameters::Setup const& setup,
-             std::function<void(Rank&, std::size_t)> const& f) {
+             std::function<void(Rank&, std::size_t)> const& f,
+             DealtRounds const& deal = {2, 1}) {
   std::vector<std::thread> threads;
   for (std::size_t r = 0; r < 2; ++r) {
     threads.emplace_back([&, r] {
-      Rank rank(network, r, setup);
+      Rank rank(network, r, setup, deal);
       f(rank, r);
     });
   }
@@ -94,6 +98,25 @@ TEST_CASE("every rank sums rank after rank and use after use, to the same bits")
     }
   }
   CHECK(expected == 2);
+}
+
+TEST_CASE("a round of one rank alone is added on both") {
+  LoopbackNetwork network(2);
+  std::array<std::vector<float>, 2> sums;
+  on_both(
+      network,
+      {.type = DType::f32, .tied = true},
+      [&](Rank& rank, std::size_t r) {
+        rank.host.land_all(r == 0 ? 4.0F : 3.0F);
+        rank.reducer.reduce(BlockId(0), RoundId(0), true, 1);
+        rank.reducer.reduce(BlockId(0), RoundId(1), false, 1);  // rank 1 has it
+        sums[r] = rank.sum(1);
+      },
+      DealtRounds(std::vector<std::size_t>{1, 2}));
+  for (auto const& sum : sums) {
+    REQUIRE_FALSE(sum.empty());
+    CHECK(sum == std::vector<float>(sum.size(), 2 * (4 + 3 + 3)));  // of two uses
+  }
 }
 
 TEST_CASE("sums of bf16 are rounded at random, with the same numbers on every rank") {

@@ -9,6 +9,7 @@
 #include <roundpipe/core/span.hpp>
 #include <roundpipe/hosts/any_process_group.hpp>
 #include <roundpipe/memory/host_memory_plan.hpp>
+#include <roundpipe/model/dealt_rounds.hpp>
 #include <roundpipe/runtime/actions/gradient_accumulator.hpp>
 #include <roundpipe/runtime/actions/gradient_reducer.hpp>
 #include <roundpipe/runtime/state/host_arena.hpp>
@@ -23,11 +24,13 @@
 namespace roundpipe {
 
 ROUNDPIPE_INLINE GradientReducer::GradientReducer(AnyProcessGroup group,
+                                                  DealtRounds deal,
                                                   ParameterMemory const& memory,
                                                   GradientAccumulator& sums,
                                                   TakeHostMemory const& take)
     : HostLaneWork({LaneKind::reduce}),
       group_(std::move(group)),
+      deal_(std::move(deal)),
       memory_(memory),
       sums_(sums),
       received_(take(received_gradient_bytes(memory.blocks(), group_.size()))) {}
@@ -57,6 +60,7 @@ ROUNDPIPE_INLINE void GradientReducer::reduce(BlockId block,
   auto const ranks = group_.size();
   auto const own = group_.rank();
   auto const own_bytes = described.own().bytes(described.master).size();
+  auto const has_round = [&](std::size_t r) { return deal_.has(r, round.index()); };
   auto const others_of = [&](std::size_t r) { return r < own ? r : r - 1; };
   auto const sent = [&](std::size_t u, std::size_t r) {  // by rank r
     if (r == own) {
@@ -67,20 +71,21 @@ ROUNDPIPE_INLINE void GradientReducer::reduce(BlockId block,
     return received_.subspan(place * own_bytes, own_bytes);
   };
   for (std::size_t u = 0; u < described.uses.size(); ++u) {
-    auto const landed = memory_.landing(described.uses[u], round, iteration);
     std::vector<ConstHostBytes> mine(ranks);
     std::vector<HostBytes> theirs(ranks);
     for (std::size_t r = 0; r < ranks; ++r) {
-      if (r != own) {
+      if (r != own && has_round(own)) {
         auto const [begin, end] = described.shard(r).bytes(described.master);
-        mine[r] = landed.subspan(begin, end - begin);
+        mine[r] = memory_.landing(described.uses[u], round, iteration).subspan(begin, end - begin);
+      }
+      if (r != own && has_round(r)) {
         theirs[r] = sent(u, r);
       }
     }
     group_.exchange(GroupChannel::gradients, mine, theirs);
   }
   for (std::size_t r = 0; r < ranks; ++r) {
-    for (std::size_t u = 0; u < described.uses.size(); ++u) {
+    for (std::size_t u = 0; has_round(r) && u < described.uses.size(); ++u) {
       sums_.add(block, sent(u, r), begins && r == 0 && u == 0, iteration);
     }
   }

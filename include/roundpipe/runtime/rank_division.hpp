@@ -1,0 +1,116 @@
+// SPDX-FileCopyrightText: 2026 The roundpipe authors
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#pragma once
+
+/// \file
+/// \brief How ranks that are not alike divide states by memory, and rounds by speed.
+
+#include <roundpipe/concepts/backend.hpp>
+#include <roundpipe/concepts/process_group.hpp>
+#include <roundpipe/config.hpp>
+#include <roundpipe/core/bytes.hpp>
+#include <roundpipe/core/error.hpp>
+#include <roundpipe/hosts/any_process_group.hpp>
+#include <roundpipe/memory/memory_plan.hpp>
+#include <roundpipe/model/cost_model.hpp>
+#include <roundpipe/model/shape_cache.hpp>
+#include <roundpipe/optim/optimizer_needs.hpp>
+#include <roundpipe/runtime/pipeline_options.hpp>
+#include <roundpipe/runtime/pipeline_plan.hpp>
+#include <roundpipe/runtime/policies.hpp>
+
+#include <functional>
+#include <optional>
+#include <span>
+#include <utility>
+#include <vector>
+
+namespace roundpipe {
+
+/// The host memory of a rank, and what it needs of it.
+struct HostRoom {
+  Bytes budget = 0;
+  Bytes least = 0;       ///< What the rank takes when others keep all that ranks share.
+  Bytes most = 0;        ///< When it keeps all of that.
+  bool is_named = true;  ///< Whether the user has named the budget.
+};
+
+/// An operation of all ranks: what each says, by rank.
+/// \throws Error as the group does.
+template <class T>
+[[nodiscard]] std::vector<T> of_all_ranks(AnyProcessGroup group, T const& mine) {
+  std::vector<T> all(group.size());
+  group.gather(GroupChannel::control,
+               std::as_bytes(std::span(&mine, 1)),
+               std::as_writable_bytes(std::span(all)));
+  return all;
+}
+
+/// How much of what ranks share each keeps, by rank: equal parts, where no rank has a named budget
+/// and all have room for one; else in proportion to the part for which a rank has room.
+/// \throws Error (over_budget) when a rank has no room even if others keep all, or when there is no
+///         room for all on all ranks. It names the rank with the least room and the least budget
+///         for it; in the second case with 1 % of all in addition, for cuts are not exact.
+[[nodiscard]] std::vector<double> shares_of(std::span<HostRoom const> rooms);
+
+/// \throws Error (over_budget) when a rank takes more than its budget, whatever it keeps: it names
+///         the first such rank and the least budget for it.
+void require_host_room(std::span<HostRoom const> rooms, char const* what_it_keeps);
+
+/// An operation of all ranks, which agree on what \p options leave open: on speeds, and on shares
+/// of the states by the host memory, \p plan_bytes, that a plan with certain options takes.
+/// \p names_budget: whether the user has named the host's.
+/// \throws Error (invalid_argument) unless shares and speeds, given or found, are one for each
+/// rank,
+///         finite and positive; (over_budget) on all ranks when one has too little host memory; as
+///         the group does.
+void agree_on_division(AnyProcessGroup group,
+                       PipelineOptions& options,
+                       CostModel const& costs,
+                       std::function<Bytes(PipelineOptions const&)> const& plan_bytes,
+                       bool names_budget);
+
+/// Plans as \ref make_pipeline_plan does, for one of the ranks of the policies' group, and
+/// completes
+/// \p options by \ref agree_on_division. \p given are the user's.
+template <class Model, DeviceList D, class O>
+[[nodiscard]] PipelinePlan plan_rank(Model const& model,
+                                     D& devices,
+                                     ShapedModel const& shaped,
+                                     PipelineOptions& options,
+                                     PipelineOptions const& given,
+                                     O const& optimizer,
+                                     Policies const& policies) {
+  auto const planner = policies.planner();
+  auto const needs = needs_of(optimizer);
+  // In this order: a budget also holds the code of layers that have run.
+  auto const costs = layer_costs(model, devices, planner, shaped, options, needs);
+  auto const plan = [&](PipelineOptions const& each) {
+    return assemble_plan(devices, planner, shaped, costs, each, needs);
+  };
+  auto const host_bytes = [&](PipelineOptions const& each) {
+    return total_bytes(plan(each).ledger, LedgerLine::Space::host);
+  };
+  agree_on_division(policies.group, options, costs, host_bytes, given.host_memory > 0);
+  if (options.ranks == 1) {
+    return plan(options);
+  }
+  std::optional<PipelinePlan> made;
+  HostRoom room{.budget = options.host_memory};
+  try {
+    made = plan(options);
+  } catch (Error const&) {
+    room.least = host_bytes(quick_options(options));
+    if (room.least <= room.budget) {
+      throw;  // something else is wrong
+    }
+  }
+  require_host_room(of_all_ranks(policies.group, room), "with its part of the optimizer states");
+  return *std::move(made);
+}
+
+}  // namespace roundpipe
+
+#ifndef ROUNDPIPE_COMPILED
+#  include <roundpipe/runtime/impl/rank_division.ipp>
+#endif
