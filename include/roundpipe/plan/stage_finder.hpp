@@ -93,6 +93,14 @@ class StageFinder {
  private:
   [[nodiscard]] FoundPlan with_forecast(StagePlan plan) const;
 
+  /// Replaces \p found by plans whose fused stage, or whose longest stage beside it, has a layer
+  /// more or less, as long as they are faster by forecast: \ref StageRefinement ranks by compute
+  /// alone, but where rounds overlap, shorter stages wait less for copies.
+  void vary_lengths(FoundPlan& found,
+                    StageRefinement const& refinement,
+                    WorkingSetChoice const& choice,
+                    Buffering const& buffering) const;
+
   /// The stages of \p partition within \p budget.
   [[nodiscard]] std::optional<StagePlan> fit(PartitionFunction const& partition,
                                              WorkingSetChoice const& choice,

@@ -62,9 +62,14 @@ class StageRefinement {
         turns_(turns),
         budget_(options.device_memory - std::min(options.device_memory, held)) {}
 
-  /// For each number of layers in the fused stage the best partition, the fastest first; of equals,
-  /// the one with the fewest stages.
-  [[nodiscard]] std::vector<Partition> partitions() const;
+  /// For each number of layers in the fused stage the best partition for which \p host_has_room,
+  /// the fastest first; of equals, the one with the fewest stages.
+  [[nodiscard]] std::vector<Partition> partitions(
+      std::function<bool(Partition const&)> const& host_has_room) const;
+
+  /// A fused stage of \p last layers, and beside it the best stages whose backward has up to \p
+  /// longest layers; nothing when there are none.
+  [[nodiscard]] std::optional<Partition> partition(std::size_t last, std::size_t longest) const;
 
  private:
   [[nodiscard]] std::size_t layers() const noexcept { return choice_.costs.size(); }

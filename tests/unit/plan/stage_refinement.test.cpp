@@ -12,8 +12,10 @@
 
 #include <doctest/doctest.h>
 
+#include <algorithm>
+#include <algorithm>
 #include <cstddef>
-#include <set>
+#include <span>
 #include <vector>
 
 namespace stage_refinement_test {
@@ -43,6 +45,10 @@ std::vector<DeviceTurns> in_turn(Partition const& partition, bool /*overlaps*/) 
   return {call, evaluation};
 }
 
+bool any_host(Partition const& /*partition*/) {
+  return true;
+}
+
 }  // namespace
 
 TEST_CASE("all stages of each partition fit together, whatever the host keeps") {
@@ -59,7 +65,7 @@ TEST_CASE("all stages of each partition fit together, whatever the host keeps") 
         PlanOptions const options{
             .devices = devices, .micro_batches_per_round = 4, .device_memory = budget};
         auto const found =
-            detail::StageRefinement(choice, buffering, options, in_turn, 0).partitions();
+            detail::StageRefinement(choice, buffering, options, in_turn, 0).partitions(any_host);
         REQUIRE_FALSE(found.empty());
         std::set<std::size_t> fused;
         // Layers that are recomputed one by one are so behind the gradient.
@@ -83,6 +89,46 @@ TEST_CASE("all stages of each partition fit together, whatever the host keeps") 
   }
 }
 
+TEST_CASE("partitions for which the host has no room leave their place to others") {
+  auto const model = some_model();
+  auto const blocks = form_blocks(model);
+  CostModel const costs(std::vector<LayerCost>(model.size(), LayerCost{1, 2}));
+  detail::WorkingSetChoice const choice(model, blocks, costs, spread_saves(model, 0, 4));
+  Buffering const buffering{2, 1, 2, 2};
+  PlanOptions const options{.micro_batches_per_round = 4, .device_memory = 48_MiB};
+  detail::StageRefinement const refinement(choice, buffering, options, in_turn, 0);
+  auto const best = refinement.partitions(any_host).front();
+  auto const others = refinement.partitions([&](Partition const& p) { return p != best; });
+  auto const of_equal_length = [&](Partition const& p) {
+    return p.backward.front() == best.backward.front();
+  };
+  CHECK(std::find(others.begin(), others.end(), best) == others.end());
+  CHECK(std::any_of(others.begin(), others.end(), of_equal_length));
+}
+
+TEST_CASE("a partition has a fused stage and others as long as told, or is none") {
+  auto const model = some_model();
+  auto const blocks = form_blocks(model);
+  CostModel const costs(std::vector<LayerCost>(model.size(), LayerCost{1, 2}));
+  detail::WorkingSetChoice const choice(model, blocks, costs, {});
+  Buffering const buffering{1, 1, 1};
+  PlanOptions const options{.micro_batches_per_round = 4, .device_memory = 80_MiB};
+  detail::StageRefinement const refinement(choice, buffering, options, in_turn, 0);
+  auto const found = refinement.partition(2, 3);
+  REQUIRE(found);
+  CHECK(covers(*found, model.size()));
+  CHECK(found->backward.front().count == 2);
+  for (auto const& range : std::span(found->backward).subspan(1)) {
+    CHECK(range.count <= 3);
+  }
+  auto const none = static_cast<std::size_t>(-1);
+  CHECK_FALSE(refinement.partition(0, 1));
+  CHECK_FALSE(refinement.partition(2, 0));
+  CHECK_FALSE(refinement.partition(2, none));
+  CHECK_FALSE(refinement.partition(none, 2));
+  CHECK_FALSE(refinement.partition(model.size(), 1));
+}
+
 TEST_CASE("a budget that holds no layer beside the fused stage has no partition") {
   auto const model = some_model();
   auto const blocks = form_blocks(model);
@@ -90,7 +136,8 @@ TEST_CASE("a budget that holds no layer beside the fused stage has no partition"
   detail::WorkingSetChoice const choice(model, blocks, costs, {});
   Buffering const buffering{1, 1, 1};
   PlanOptions const options{.micro_batches_per_round = 4, .device_memory = 4_MiB};
-  CHECK(detail::StageRefinement(choice, buffering, options, in_turn, 0).partitions().empty());
+  CHECK(
+      detail::StageRefinement(choice, buffering, options, in_turn, 0).partitions(any_host).empty());
 }
 
 }  // namespace stage_refinement_test

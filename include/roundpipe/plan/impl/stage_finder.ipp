@@ -20,6 +20,7 @@
 #include <cstddef>
 #include <limits>
 #include <optional>
+#include <set>
 #include <span>
 #include <string>
 #include <utility>
@@ -66,8 +67,11 @@ ROUNDPIPE_INLINE std::optional<FoundPlan> StageFinder::refine(
   }
   auto has_room = found && options_.host_has_room(found->plan);
   std::size_t worse = 0;
-  for (auto& partition :
-       StageRefinement(choice, buffering, options_, turns_, held_by_stages(choice)).partitions()) {
+  auto const host_has_room = [&](Partition const& partition) {
+    return options_.host_has_room(lay_out(partition, buffering, choice.set));
+  };
+  StageRefinement const refinement(choice, buffering, options_, turns_, held_by_stages(choice));
+  for (auto& partition : refinement.partitions(host_has_room)) {
     // The policy may have found these stages; then they have their forecast.
     auto const is_known = found && partition == found->plan.partition;
     auto other = is_known ? std::nullopt : evaluate(choice.set, buffering, std::move(partition));
@@ -80,7 +84,41 @@ ROUNDPIPE_INLINE std::optional<FoundPlan> StageFinder::refine(
       has_room = true;
     }
   }
+  if (has_room && choice.set.overlaps_rounds()) {
+    vary_lengths(*found, refinement, choice, buffering);
+  }
   return found;
+}
+
+ROUNDPIPE_INLINE void StageFinder::vary_lengths(FoundPlan& found,
+                                                StageRefinement const& refinement,
+                                                WorkingSetChoice const& choice,
+                                                Buffering const& buffering) const {
+  using Lengths =
+      std::pair<std::size_t, std::size_t>;  // of the fused stage, and the longest beside
+  auto const& stages = found.plan.partition.backward;
+  Lengths at{stages.front().count, 0};
+  for (std::size_t i = 1; i < stages.size(); ++i) {
+    at.second = std::max(at.second, stages[i].count);
+  }
+  std::set<Lengths> known{at};
+  auto const goes_to = [&](Lengths next) {
+    auto partition =
+        known.insert(next).second ? refinement.partition(next.first, next.second) : std::nullopt;
+    auto other = partition && *partition != found.plan.partition
+                     ? evaluate(choice.set, buffering, *std::move(partition))
+                     : std::nullopt;
+    if (!other || other->seconds >= found.seconds) {
+      return false;
+    }
+    found = *std::move(other);
+    at = next;
+    return true;
+  };
+  while (goes_to({at.first, at.second - 1}) || goes_to({at.first, at.second + 1}) ||
+         goes_to({at.first - 1, at.second + 1}) || goes_to({at.first + 1, at.second - 1}) ||
+         goes_to({at.first - 1, at.second}) || goes_to({at.first + 1, at.second})) {
+  }
 }
 
 ROUNDPIPE_INLINE std::optional<FoundPlan> StageFinder::best(WorkingSetChoice const& choice,

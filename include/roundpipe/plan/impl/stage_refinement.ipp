@@ -13,6 +13,7 @@
 
 #include <algorithm>
 #include <cstddef>
+#include <functional>
 #include <optional>
 #include <utility>
 #include <vector>
@@ -21,7 +22,8 @@ namespace roundpipe {
 
 namespace detail {
 
-ROUNDPIPE_INLINE std::vector<Partition> StageRefinement::partitions() const {
+ROUNDPIPE_INLINE std::vector<Partition> StageRefinement::partitions(
+    std::function<bool(Partition const&)> const& host_has_room) const {
   auto const micro_batches = options_.micro_batches_per_round * options_.rounds;
   // Layers that are recomputed one by one are so after the gradient has arrived, but for the last.
   auto const one_by_one = choice_.set.checkpoints() == Checkpoints::layers;
@@ -41,25 +43,15 @@ ROUNDPIPE_INLINE std::vector<Partition> StageRefinement::partitions() const {
   };
   std::vector<Found> found;
   for (std::size_t n = 1; n < layers(); ++n) {
-    LayerRange const fused{layers() - n, n};
-    auto const by_itself = least(fused);
-    if (by_itself.bytes(buffering_) > budget_) {
-      break;
-    }
     std::optional<Found> best;
-    for (std::size_t k = 1; k <= fused.first; ++k) {
-      auto most = by_itself;
-      most.include(needs(StageDirection::backward, {fused.first - k, k}));
-      if (most.bytes(buffering_) > budget_) {
-        break;
-      }
-      auto partition = fit(fused, k, most);
-      if (!partition || partition->size() * options_.rounds < options_.devices) {
+    for (std::size_t k = 1; n + k <= layers(); ++k) {
+      auto partition = this->partition(n, k);
+      if (!partition) {
         continue;
       }
       auto const found_score = score(*partition);
       Found each{*std::move(partition), found_score};
-      if (!best || each < *best) {
+      if ((!best || each < *best) && host_has_room(each.partition)) {
         best = std::move(each);
       }
     }
@@ -73,6 +65,19 @@ ROUNDPIPE_INLINE std::vector<Partition> StageRefinement::partitions() const {
     result.push_back(std::move(each.partition));
   }
   return result;
+}
+
+ROUNDPIPE_INLINE std::optional<Partition> StageRefinement::partition(std::size_t last,
+                                                                     std::size_t longest) const {
+  if (last == 0 || last >= layers() || longest == 0 || longest > layers() - last) {
+    return std::nullopt;
+  }
+  LayerRange const fused{layers() - last, last};
+  auto most = least(fused);
+  most.include(needs(StageDirection::backward, {fused.first - longest, longest}));
+  auto partition = most.bytes(buffering_) <= budget_ ? fit(fused, longest, most) : std::nullopt;
+  return partition && partition->size() * options_.rounds >= options_.devices ? partition
+                                                                              : std::nullopt;
 }
 
 ROUNDPIPE_INLINE StageNeeds StageRefinement::least(LayerRange fused) const {
