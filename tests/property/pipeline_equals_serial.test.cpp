@@ -58,6 +58,7 @@ struct Mix {
   bool first_differs = false;  ///< The first round has levels of its own,
   bool last_differs = false;   ///< or the last one.
   bool resident = false;       ///< Boundaries stay on devices.
+  bool peers = false;          ///< Boundaries go from device to device.
   std::size_t evaluated = 0;   ///< Micro-batches in an evaluation after the first step, if any.
   std::size_t optimizer_threads = 1;
   int staleness = 0;
@@ -93,6 +94,7 @@ Mix any_mix() {
   mix.first_differs = mix.levels && any_flag("first round differs");
   mix.last_differs = mix.levels && any_flag("last round differs");
   mix.resident = any_flag("resident boundaries");
+  mix.peers = any_flag("peers");
   mix.calls = any_number("calls", 1, 2);
   mix.evaluated = any_flag("evaluates") ? any_number("evaluated", 1, 8) : 0;
   mix.optimizer_threads = any_number("optimizer threads", 1, 3);
@@ -261,6 +263,7 @@ void check_equal(Mix const& mix, Model const& model, BatchShape capacity) {
   }
   options.overlaps_rounds = mix.overlaps;
   options.resident_boundaries = mix.resident;
+  options.peer_boundaries = mix.peers;
   options.clip_norm = mix.clips ? 0.5 : 0;
   options.seed = mix.seed;
   options.optimizer_threads = mix.optimizer_threads;
@@ -276,6 +279,7 @@ void check_equal(Mix const& mix, Model const& model, BatchShape capacity) {
   auto const expected = outcome_of<Data>(mix, capacity, serial);
 
   auto devices = host_devices(mix.devices);
+  devices.reaches_peers = mix.peers;
   if (mix.budget == Budget::one_stage) {
     devices.device_memory_bytes = one_stage_bytes(describe(model, capacity));
     options.forecast = forecast_training_seconds;
@@ -285,7 +289,7 @@ void check_equal(Mix const& mix, Model const& model, BatchShape capacity) {
     options.overlaps_rounds = false;
   } else if (mix.budget != Budget::loose) {
     devices.device_memory_bytes = smallest_budget([&] {
-      HostBackend backend(host_devices(mix.devices));
+      HostBackend backend(devices);
       auto tiny = options;
       tiny.device_memory = 256;
       make_pipeline(mix, model, backend, tiny);
@@ -318,7 +322,11 @@ void check_equal(Mix const& mix, Model const& model, BatchShape capacity) {
              ? "checkpoints of layers"
              : "save levels",
          mix.overlaps ? "rounds overlap" : "rounds one by one",
-         pipeline->plan().stages.resident.empty() ? "nothing stays" : "boundaries stay");
+         pipeline->plan().stages.resident.empty() ? "nothing stays" : "boundaries stay",
+         std::ranges::count(
+             pipeline->plan().graph.actions, ActionKind::send_boundary, &Action::kind) == 0
+             ? "nothing is sent"
+             : "boundaries are sent");
 }
 
 /// Tokens and labels, some of them padding.

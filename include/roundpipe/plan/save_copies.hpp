@@ -12,7 +12,6 @@
 #include <roundpipe/plan/call_context.hpp>
 
 #include <cstddef>
-#include <map>
 #include <optional>
 #include <vector>
 
@@ -68,7 +67,6 @@ class SaveCopies {
   void add_down(SlotId id, Save const& save, std::size_t w);
 
   CallContext& call_;
-  std::map<Buffer, ActionId> down_;  // what goes to the host, or is there
   std::vector<Save> due_;            // what the slot needs, in order
   std::size_t uploaded_ = 0;         // of these: have an upload
   std::size_t used_ = 0;             // and compute that uses it

@@ -25,6 +25,9 @@ struct StagePlan {
   std::vector<StageLayout> evaluate;  ///< Forward stages, then the fused one without backward.
   DeviceMemoryPlan memory;
   ResidentBoundaries resident;
+  /// Boundaries that the next stage's device gets from the one that makes them, while the host
+  /// holds them for other stages.
+  ResidentBoundaries sent{};
 };
 
 /// Lays out the stages of \p partition, and plans the memory of a device that runs any of them.
