@@ -3,8 +3,8 @@
 #pragma once
 
 /// \file
-/// \brief Copies between the host and emulated devices, and from one to another: one engine for each
-/// device and direction.
+/// \brief Copies between the host and emulated devices, and from one to another: one engine for
+/// each device and direction.
 
 #include <roundpipe/backend/host_options.hpp>
 #include <roundpipe/backend/host_root.hpp>

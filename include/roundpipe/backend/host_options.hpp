@@ -18,7 +18,8 @@
 
 namespace roundpipe {
 
-/// The links between the host and each device, and from each device to the others. A copy of n bytes takes latency + n / rate seconds.
+/// The links between the host and each device, and from each device to the others. A copy of n
+/// bytes takes latency + n / rate seconds.
 struct HostLinkOptions {
   double upload_bytes_per_second = 0;    ///< 0: as fast as the host copies memory.
   double download_bytes_per_second = 0;  ///< 0: as fast as the host copies memory.

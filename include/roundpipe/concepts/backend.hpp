@@ -176,10 +176,10 @@ concept AddsTensors = requires(S& stream, DeviceTensor const& to, DeviceTensor c
   stream.add(to, from);
 };
 
-/// \brief A stream that copies bytes of its own device to as many of another one's: `copy_to_peer(to,
-/// from)`. Both must live until the copy has run. Reason: a boundary whose reader is on another
-/// device need not pass through the host. Such copies share an engine of their own, and run where
-/// `DeviceProperties::reaches_peers` is true.
+/// \brief A stream that copies bytes of its own device to as many of another one's:
+/// `copy_to_peer(to, from)`. Both must live until the copy has run. Reason: a boundary whose reader
+/// is on another device need not pass through the host. Such copies share an engine of their own,
+/// and run where `DeviceProperties::reaches_peers` is true.
 template <class S>
 concept CopiesToPeers = requires(S& stream, DeviceBytes to, DeviceSpan<std::byte const> from) {
   stream.copy_to_peer(to, from);

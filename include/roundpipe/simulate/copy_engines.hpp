@@ -3,7 +3,8 @@
 #pragma once
 
 /// \file
-/// \brief The copies of a simulation: one engine for each device and \ref CopyDirection, on shared links.
+/// \brief The copies of a simulation: one engine for each device and \ref CopyDirection, on shared
+/// links.
 
 #include <roundpipe/config.hpp>
 #include <roundpipe/core/bytes.hpp>

@@ -207,7 +207,8 @@ TEST_CASE("a boundary is sent behind the pass that makes it, once to each device
   }
 }
 
-TEST_CASE("with little room, what the next stage reads comes first, and the host keeps it as well") {
+TEST_CASE(
+    "with little room, what the next stage reads comes first, and the host keeps it as well") {
   auto options = kinds_of_peer_plans(2)[1];  // checkpoints of layers
   ToyModelOptions const model{.dense = 4};
   auto const most = plan(options, model).stages.memory.bytes;

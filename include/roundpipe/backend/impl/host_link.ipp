@@ -34,7 +34,10 @@ ROUNDPIPE_INLINE void HostCopyEngine::release() {
 
 ROUNDPIPE_INLINE HostLink::HostLink(std::shared_ptr<HostStatus> const& status,
                                     HostBackendOptions const& options)
-    : options_(options.link), root_(status, options.root_bytes_per_second), peers_(status, 0), pause_(status) {
+    : options_(options.link),
+      root_(status, options.root_bytes_per_second),
+      peers_(status, 0),
+      pause_(status) {
   for (std::size_t i = 0; i < directions * options.devices; ++i) {
     engines_.emplace_back(status);
   }

@@ -71,10 +71,11 @@ ROUNDPIPE_INLINE Action CallContext::make_chunk(SlotId id,
   return action;
 }
 
-ROUNDPIPE_INLINE CallContext::KeptRing CallContext::kept_ring(Action const& action,
-                                                              BufferKind kind,
-                                                              std::size_t layer,
-                                                              std::optional<Ring> const& ring) const {
+ROUNDPIPE_INLINE CallContext::KeptRing CallContext::kept_ring(
+    Action const& action,
+    BufferKind kind,
+    std::size_t layer,
+    std::optional<Ring> const& ring) const {
   if (ring) {
     return {*ring, 1};
   }

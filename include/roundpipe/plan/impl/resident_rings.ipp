@@ -35,9 +35,10 @@ ROUNDPIPE_INLINE bool BoundaryLife::one_device() const {
 }
 
 ROUNDPIPE_INLINE BoundaryReader const& BoundaryLife::next() const {
-  auto const found = std::find_if(readers.begin(), readers.end(), [&](BoundaryReader const& reader) {
-    return reader.stage != stage;
-  });
+  auto const found =
+      std::find_if(readers.begin(), readers.end(), [&](BoundaryReader const& reader) {
+        return reader.stage != stage;
+      });
   return found == readers.end() ? readers.back() : *found;
 }
 

@@ -22,8 +22,7 @@ ROUNDPIPE_INLINE void CopyEngines::add(std::size_t action,
                                        Bytes bytes,
                                        double now_s) {
   auto const direction = copy_direction(lane.kind).value_or(CopyDirection::up);
-  auto& engine =
-      engines_[directions * lane.device.index() + static_cast<std::size_t>(direction)];
+  auto& engine = engines_[directions * lane.device.index() + static_cast<std::size_t>(direction)];
   move_to(now_s);
   Copy const copy{action, static_cast<double>(bytes), lane.kind};
   auto const goes_on = sharing_.link().streams_keep_engines && !engine.flows &&
@@ -99,9 +98,8 @@ ROUNDPIPE_INLINE void CopyEngines::share() {
   }
   auto const& link = sharing_.link();
   auto const beside_work = [&](double share) { return working_ > 0 ? share : 1; };
-  double const shares[] = {beside_work(link.upload_share_beside_work),
-                           beside_work(link.download_share_beside_work),
-                           1};
+  double const shares[] = {
+      beside_work(link.upload_share_beside_work), beside_work(link.download_share_beside_work), 1};
   for (std::size_t i = 0; i < engines_.size(); ++i) {
     auto& engine = engines_[i];
     auto const rate = found->second[i] * shares[i % directions];
