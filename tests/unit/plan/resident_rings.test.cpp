@@ -362,6 +362,13 @@ TEST_CASE("a forecast that finds copies faster lets nothing stay, and any other 
   CHECK(resident(1) > 0);
   options.resident_boundaries = false;
   CHECK(resident(-1) == 0);
+  options.devices = 2;
+  CHECK(resident(-1) == 0);
+  options.reaches_peers = true;
+  CHECK(resident(-1) > 0);
+  CHECK(resident(1) == 0);
+  options.peer_boundaries = true;
+  CHECK(resident(1) > 0);
 }
 
 TEST_CASE(
