@@ -29,8 +29,8 @@
 namespace roundpipe::test {
 
 /// A call of two micro-batches of a toy model in bf16 on two devices, at its capacity. Save levels
-/// are by layer and micro-batch; without any, the host keeps checkpoints between stages. With peers,
-/// boundaries go from device to device.
+/// are by layer and micro-batch; without any, the host keeps checkpoints between stages. With
+/// peers, boundaries go from device to device.
 struct PlannedCall {
   using Model = decltype(toy_model({}));
 

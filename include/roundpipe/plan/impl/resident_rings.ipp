@@ -112,23 +112,18 @@ ROUNDPIPE_INLINE ResidentRings::ResidentRings(std::span<StageLayout const> stage
     if (!of_all) {
       served = {next};
     }
-    std::set<DeviceId> devices;
+    std::map<DeviceId, Ring> rings;
     for (auto const& reader : served) {
-      devices.insert(reader.device);
-    }
-    for (auto const device : devices) {
-      auto const ring = take(life, served, device);
-      if (device == life.device) {
-        way.own = ring;
-        way.reads[life.stage] = ring;
-      } else {
-        way.sent.push_back(ring);
-      }
-      for (auto const& reader : served) {
-        if (reader.device == device) {
-          way.reads[reader.stage] = ring;
+      auto const [ring, is_new] = rings.try_emplace(reader.device);
+      if (is_new) {
+        ring->second = take(life, served, reader.device);
+        if (reader.device == life.device) {
+          way.own = way.reads[life.stage] = ring->second;
+        } else {
+          way.sent.push_back(ring->second);
         }
       }
+      way.reads[reader.stage] = ring->second;
     }
   }
 }
