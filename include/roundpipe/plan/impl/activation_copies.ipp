@@ -17,7 +17,6 @@
 #include <algorithm>
 #include <cstddef>
 #include <utility>
-#include <vector>
 
 namespace roundpipe {
 
@@ -65,11 +64,14 @@ ROUNDPIPE_INLINE void ActivationCopies::add_down(SlotId id, std::size_t m) {
 ROUNDPIPE_INLINE void ActivationCopies::add_sent(SlotId id, std::size_t m, Pass const& pass) {
   auto const& work = call_.work_of(id);
   for (auto const& access : boundary_accesses(call_.stage_of(id), pass)) {
+    if (!access.writes) {
+      continue;
+    }
     auto action = call_.make(id, ActionKind::send_boundary, LaneKind::peer, m);
     action.layer = LayerId(pass.layer);
     action.bytes = align_up(access.place.bytes);
     auto const& way = call_.way(action, access.kind, access.layer);
-    for (auto const& ring : access.writes ? way.sent : std::vector<Ring>()) {
+    for (auto const& ring : way.sent) {
       auto send = action;
       if (way.own) {
         call_.read_kept(send, access.kind, access.layer, way.own);

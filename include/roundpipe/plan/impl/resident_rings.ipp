@@ -177,13 +177,13 @@ struct KeptCandidate {
   friend constexpr auto operator<=>(KeptCandidate const&, KeptCandidate const&) noexcept = default;
 };
 
-/// The boundaries of \p lives that devices can keep in all rounds: for all readers, and where there
-/// are more for the next one, by how long they live.
+/// For how many passes at most devices would keep boundaries.
 struct KeptLengths {
-  std::map<MadeBoundary, std::size_t> of_all;
-  std::map<MadeBoundary, std::size_t> of_next;  ///< Where another device reads it.
+  std::map<MadeBoundary, std::size_t> of_all;   ///< For all readers.
+  std::map<MadeBoundary, std::size_t> of_next;  ///< For the next one, on another device, alone.
 };
 
+/// Of those of \p lives that devices can keep in all rounds.
 [[nodiscard]] ROUNDPIPE_INLINE KeptLengths kept_lengths(std::vector<BoundaryLife> const& lives,
                                                         ResidencyKinds kinds) {
   KeptLengths lengths;
