@@ -12,7 +12,9 @@
 ///   "sustained_tflops": 211,  // of layers' products in training; default: unknown
 ///   "memory_gib": 24,         // 2^30 bytes
 ///   "memory_gbps": 1008,      // 10^9 bytes/s
-///   "link": {"up_gbps": 32, "down_gbps": 32, "latency_us": 2.8},
+///   "link": {"up_gbps": 32, "down_gbps": 32, "latency_us": 2.8,
+///            "host_gbps": 158,   // of all devices' copies together; default: unlimited
+///            "peer_gbps": 300},  // from a device to others; default: they reach none
 ///   "source": "where the figures are from"
 /// }
 /// \endcode
