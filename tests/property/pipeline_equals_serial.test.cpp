@@ -11,6 +11,7 @@
 #include <roundpipe/schedule/round_robin_schedule.hpp>
 #include <roundpipe/simulate/forecast.hpp>
 #include <support/any_optimizer.hpp>
+#include <support/own_policies.hpp>
 #include <support/pipeline_runs.hpp>
 #include <support/property.hpp>
 #include <support/smallest_budget.hpp>
@@ -484,6 +485,43 @@ TEST_CASE("delays on any lane never change the weights of staleness 1") {
         static_cast<LaneKind>(any_number("slow lane", 0, device_lane_count + host_lane_count - 1));
     check_equal<ToyData>(mix, toy_model(toy_options(mix, 0, false)), {2, 3});
   });
+}
+
+TEST_CASE("what goes to the next stage's device and to the host trains as the serial oracle does") {
+  for (std::size_t const devices : {2U, 3U}) {
+    PipelineOptions options{.capacity = {2, 3}, .micro_batches_per_round = 3, .rounds = 2};
+    options.seed = devices;
+    options.checkpoints = Checkpoints::layers;
+    options.resident_boundaries = false;
+    Mix const mix{.micro_batches_per_round = 3, .rounds = 2, .evaluated = 2, .seed = devices};
+    auto const model = toy_model({.dense = 4});
+    SerialTrainer serial{model, AnyOptimizer(false), serial_options(options, 0)};
+    auto const expected = outcome_of<ToyData>(mix, options.capacity, serial);
+    auto const train = [&](bool peers, Bytes device_memory) {
+      auto machine = host_devices(devices);
+      machine.device_memory_bytes = device_memory;
+      machine.reaches_peers = peers;
+      HostBackend backend(machine);
+      options.peer_boundaries = peers;
+      Pipeline pipeline{
+          model,
+          AnyOptimizer(false),
+          backend,
+          options,
+          Policies{.protocol = LayerEventProtocol(0), .partitioner = OneLayerStages{}}};
+      auto const actual = outcome_of<ToyData>(mix, options.capacity, pipeline);
+      CHECK(actual.losses == expected.losses);
+      CHECK(actual.digests == expected.digests);
+      CHECK(actual.result_digests == expected.result_digests);
+      return pipeline.plan().stages;
+    };
+    auto const least = train(false, 1_MiB).memory.bytes;
+    std::size_t both = 0;
+    for (Bytes extra = 512; extra <= 4096; extra += 512) {
+      both += train(true, least + extra).sent.empty() ? 0 : 1;
+    }
+    CHECK(both > 0);
+  }
 }
 
 TEST_CASE("rounds are summed in order, also where the last of them have no later slot") {
