@@ -173,7 +173,7 @@ std::string resident_line(AdaptivePlanner const& planner, AdaptivePlan const& pl
   if (stages.partition.forward.empty()) {
     return {};
   }
-  if (stages.resident.empty()) {
+  if (stages.resident.empty() && stages.sent.empty()) {
     return line("boundaries", "all pass through the host", "there is no room, or nothing gained");
   }
   auto const& room = stages.memory.resident;
@@ -182,15 +182,27 @@ std::string resident_line(AdaptivePlanner const& planner, AdaptivePlan const& pl
                          stages.resident.end(),
                          [&](rp::MadeBoundary const& made) { return made.kind == kind; });
   };
-  auto const other_s =
-      planner.seconds_with(plan, [](rp::PipelineOptions& o) { o.resident_boundaries = false; });
-  return line("boundaries",
-              fmt::format("of a round {} checkpoints and {} gradients stay on the device, in {}",
+  auto const other_s = planner.seconds_with(plan, [](rp::PipelineOptions& o) {
+    o.resident_boundaries = false;
+    o.peer_boundaries = false;
+  });
+  auto const sends = std::count_if(
+      plan.plan.graph.actions.begin(), plan.plan.graph.actions.end(), [](rp::Action const& action) {
+        return action.kind == rp::ActionKind::send_boundary;
+      });
+  auto text = fmt::format("of a round {} checkpoints and {} gradients stay on {}, in {}",
                           count(rp::BufferKind::checkpoint),
                           count(rp::BufferKind::boundary_gradient),
+                          sends > 0 ? "devices" : "the device",
                           rp::format_bytes(room.checkpoints.entry_bytes * room.checkpoints.count +
-                                           room.gradients.entry_bytes * room.gradients.count)),
-              "through the host all " + compared(plan, other_s));
+                                           room.gradients.entry_bytes * room.gradients.count));
+  if (sends > 0) {
+    text +=
+        fmt::format("; of a call {} go from device to device, of a round {} to the host as well",
+                    sends,
+                    stages.sent.size());
+  }
+  return line("boundaries", text, "through the host all " + compared(plan, other_s));
 }
 
 std::string overlap_line(AdaptivePlanner const& planner, AdaptivePlan const& plan) {

@@ -185,6 +185,45 @@ TEST_CASE("copies move every byte, up and down, also on the caller's stream") {
   CHECK(cudaStreamDestroy(mine) == cudaSuccess);
 }
 
+TEST_CASE("copies to other devices move every byte, and other sizes are refused") {
+  auto options = two_workers();
+  if (cu::device_count() > 1) {
+    options.devices = {d0, d1};
+  }
+  cu::CudaBackend backend(options);
+  auto const properties = backend.device_properties(d0);
+  auto const open =
+      cu::device_count() == 1 || (cu::can_access_peer(d0, d1) && cu::can_access_peer(d1, d0));
+  CHECK(properties.reaches_peers == open);
+  CHECK((properties.peer_bytes_per_second > 1e9) == (open && cu::device_count() > 1));
+  if (!open) {
+    MESSAGE("these devices do not reach each other: nothing to copy");
+    return;
+  }
+  auto host = backend.allocate_host(100'003);
+  for (std::size_t i = 0; i < host.bytes().size(); ++i) {
+    host.bytes()[i] = pattern(i);
+  }
+  auto const bytes = host.bytes().size();
+  auto const here = backend.allocate_device(d0, bytes);
+  auto const there = backend.allocate_device(d1, bytes);
+  auto const back = backend.allocate_host(bytes);
+  auto peer = backend.make_stream(d0, LaneKind::peer);
+  auto down = backend.make_stream(d1, LaneKind::activation_down);
+  auto event = backend.make_event(d0);
+  peer.copy(here.bytes(), host.bytes());
+  peer.copy_to_peer(there.bytes(), here.bytes());
+  peer.record(event);
+  down.wait(event);
+  down.copy(back.bytes(), there.bytes());
+  down.synchronize();
+  CHECK(std::memcmp(back.bytes().data(), host.bytes().data(), bytes) == 0);
+  CHECK(error_of([&] { peer.copy_to_peer(there.bytes(), here.bytes().subspan(0, 5)); }).code() ==
+        Errc::invalid_argument);
+  options.reaches_peers = false;
+  CHECK_FALSE(cu::CudaBackend(options).device_properties(d0).reaches_peers);
+}
+
 TEST_CASE("rounding gives the bits of the host for any length and alignment") {
   for (std::size_t const count :
        {std::size_t{1}, std::size_t{5}, std::size_t{4096}, std::size_t{1'000'003}}) {

@@ -62,6 +62,7 @@ struct Run {
   std::vector<double> losses;
   std::uint64_t digest = 0;
   bool offloads = false;
+  std::size_t sends = 0;  ///< Of a call.
 };
 
 struct Training {
@@ -75,6 +76,7 @@ struct Training {
   std::size_t steps = 6;
   CostSource costs = CostSource::estimated;
   bool check_finite = false;
+  bool peers = false;  ///< Whether boundaries go from device to device.
   Bytes device_memory_bytes = 256_MiB;
   bool one_layer_stages = false;
   std::vector<DeviceId> devices = {};  ///< Replaces \ref workers when it is not empty.
@@ -134,6 +136,7 @@ struct Trainer {
                                  .checkpoints = t.checkpoints,
                                  .save_levels = levels_of(t),
                                  .overlaps_rounds = t.overlaps_rounds,
+                                 .peer_boundaries = t.peers,
                                  .optimizer_threads = 2,
                                  .check_finite = t.check_finite},
                  policies_of(t)) {}
@@ -166,6 +169,9 @@ Run train(Training const& t) {
     run.losses.push_back(trainer.train(step));
   }
   run.digest = weights_digest(trainer.pipeline);
+  auto const& actions = trainer.pipeline.plan().graph.actions;
+  run.sends = static_cast<std::size_t>(
+      std::ranges::count(actions, ActionKind::send_boundary, &Action::kind));
   run.offloads = trainer.pipeline.plan().host.rings.bytes(BufferKind::offloaded_saves) > 0;
   return run;
 }
@@ -262,6 +268,33 @@ TEST_CASE("save levels change no weights on CUDA") {
       CHECK(run.losses == recomputed.losses);
     }
   }
+}
+
+TEST_CASE("boundaries that go from device to device change no weights on CUDA") {
+  std::size_t sent = 0;
+  for (std::size_t const workers : {2, 4}) {  // that share a device, or have one each
+    CAPTURE(workers);
+    Training training;
+    training.workers = workers;
+    training.one_layer_stages = true;
+    if (!Trainer(training).backend.device_properties(DeviceId(0)).reaches_peers) {
+      MESSAGE(workers << " workers do not reach each other: nothing to test");
+      continue;
+    }
+    for (auto const checkpoints : {Checkpoints::stages, Checkpoints::layers}) {
+      training.checkpoints = checkpoints;
+      training.peers = false;
+      auto const through_host = train(training);
+      CHECK(through_host.sends == 0);
+      training.peers = true;
+      auto const run = train(training);
+      CHECK(run.sends > 0);
+      CHECK(run.digest == through_host.digest);
+      CHECK(run.losses == through_host.losses);
+      sent += run.sends;
+    }
+  }
+  MESSAGE(sent << " boundaries of a call went from device to device");
 }
 
 TEST_CASE("rounds that overlap change no weights on CUDA") {

@@ -97,6 +97,22 @@ TEST_CASE("a file may say what products sustain, up to the peak") {
         Errc::invalid_argument);
 }
 
+TEST_CASE("a file may say what the host's memory carries, and how fast peers are") {
+  TemporaryFolder const folder;
+  auto json = whole();
+  auto const device = [&] {
+    std::ofstream(folder.path / "card.json") << json;
+    return read_hardware("card", folder.path).device;
+  };
+  CHECK(device().host_bytes_per_second == 0);  // unknown
+  CHECK_FALSE(device().reaches_peers);
+  json["link"]["host_gbps"] = 7;
+  json["link"]["peer_gbps"] = 8;
+  CHECK(device().host_bytes_per_second == doctest::Approx(7e9));
+  CHECK(device().peer_bytes_per_second == doctest::Approx(8e9));
+  CHECK(device().reaches_peers);
+}
+
 TEST_CASE("the refusal of an unknown name lists the folder's names") {
   TemporaryFolder const folder;
   std::ofstream(folder.path / "b.json") << whole();

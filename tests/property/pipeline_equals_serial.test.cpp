@@ -11,6 +11,7 @@
 #include <roundpipe/schedule/round_robin_schedule.hpp>
 #include <roundpipe/simulate/forecast.hpp>
 #include <support/any_optimizer.hpp>
+#include <support/own_policies.hpp>
 #include <support/pipeline_runs.hpp>
 #include <support/property.hpp>
 #include <support/smallest_budget.hpp>
@@ -58,6 +59,7 @@ struct Mix {
   bool first_differs = false;  ///< The first round has levels of its own,
   bool last_differs = false;   ///< or the last one.
   bool resident = false;       ///< Boundaries stay on devices.
+  bool peers = false;          ///< Boundaries go from device to device.
   std::size_t evaluated = 0;   ///< Micro-batches in an evaluation after the first step, if any.
   std::size_t optimizer_threads = 1;
   int staleness = 0;
@@ -93,6 +95,7 @@ Mix any_mix() {
   mix.first_differs = mix.levels && any_flag("first round differs");
   mix.last_differs = mix.levels && any_flag("last round differs");
   mix.resident = any_flag("resident boundaries");
+  mix.peers = any_flag("peers");
   mix.calls = any_number("calls", 1, 2);
   mix.evaluated = any_flag("evaluates") ? any_number("evaluated", 1, 8) : 0;
   mix.optimizer_threads = any_number("optimizer threads", 1, 3);
@@ -261,6 +264,7 @@ void check_equal(Mix const& mix, Model const& model, BatchShape capacity) {
   }
   options.overlaps_rounds = mix.overlaps;
   options.resident_boundaries = mix.resident;
+  options.peer_boundaries = mix.peers;
   options.clip_norm = mix.clips ? 0.5 : 0;
   options.seed = mix.seed;
   options.optimizer_threads = mix.optimizer_threads;
@@ -276,6 +280,7 @@ void check_equal(Mix const& mix, Model const& model, BatchShape capacity) {
   auto const expected = outcome_of<Data>(mix, capacity, serial);
 
   auto devices = host_devices(mix.devices);
+  devices.reaches_peers = mix.peers;
   if (mix.budget == Budget::one_stage) {
     devices.device_memory_bytes = one_stage_bytes(describe(model, capacity));
     options.forecast = forecast_training_seconds;
@@ -285,7 +290,7 @@ void check_equal(Mix const& mix, Model const& model, BatchShape capacity) {
     options.overlaps_rounds = false;
   } else if (mix.budget != Budget::loose) {
     devices.device_memory_bytes = smallest_budget([&] {
-      HostBackend backend(host_devices(mix.devices));
+      HostBackend backend(devices);
       auto tiny = options;
       tiny.device_memory = 256;
       make_pipeline(mix, model, backend, tiny);
@@ -318,7 +323,11 @@ void check_equal(Mix const& mix, Model const& model, BatchShape capacity) {
              ? "checkpoints of layers"
              : "save levels",
          mix.overlaps ? "rounds overlap" : "rounds one by one",
-         pipeline->plan().stages.resident.empty() ? "nothing stays" : "boundaries stay");
+         pipeline->plan().stages.resident.empty() ? "nothing stays" : "boundaries stay",
+         std::ranges::count(
+             pipeline->plan().graph.actions, ActionKind::send_boundary, &Action::kind) == 0
+             ? "nothing is sent"
+             : "boundaries are sent");
 }
 
 /// Tokens and labels, some of them padding.
@@ -476,6 +485,43 @@ TEST_CASE("delays on any lane never change the weights of staleness 1") {
         static_cast<LaneKind>(any_number("slow lane", 0, device_lane_count + host_lane_count - 1));
     check_equal<ToyData>(mix, toy_model(toy_options(mix, 0, false)), {2, 3});
   });
+}
+
+TEST_CASE("what goes to the next stage's device and to the host trains as the serial oracle does") {
+  for (std::size_t const devices : {2U, 3U}) {
+    PipelineOptions options{.capacity = {2, 3}, .micro_batches_per_round = 3, .rounds = 2};
+    options.seed = devices;
+    options.checkpoints = Checkpoints::layers;
+    options.resident_boundaries = false;
+    Mix const mix{.micro_batches_per_round = 3, .rounds = 2, .evaluated = 2, .seed = devices};
+    auto const model = toy_model({.dense = 4});
+    SerialTrainer serial{model, AnyOptimizer(false), serial_options(options, 0)};
+    auto const expected = outcome_of<ToyData>(mix, options.capacity, serial);
+    auto const train = [&](bool peers, Bytes device_memory) {
+      auto machine = host_devices(devices);
+      machine.device_memory_bytes = device_memory;
+      machine.reaches_peers = peers;
+      HostBackend backend(machine);
+      options.peer_boundaries = peers;
+      Pipeline pipeline{
+          model,
+          AnyOptimizer(false),
+          backend,
+          options,
+          Policies{.protocol = LayerEventProtocol(0), .partitioner = OneLayerStages{}}};
+      auto const actual = outcome_of<ToyData>(mix, options.capacity, pipeline);
+      CHECK(actual.losses == expected.losses);
+      CHECK(actual.digests == expected.digests);
+      CHECK(actual.result_digests == expected.result_digests);
+      return pipeline.plan().stages;
+    };
+    auto const least = train(false, 1_MiB).memory.bytes;
+    std::size_t both = 0;
+    for (Bytes extra = 512; extra <= 4096; extra += 512) {
+      both += train(true, least + extra).sent.empty() ? 0 : 1;
+    }
+    CHECK(both > 0);
+  }
 }
 
 TEST_CASE("rounds are summed in order, also where the last of them have no later slot") {

@@ -138,6 +138,8 @@ Training any_training() {
   }
   training.plan.overlaps_rounds = any_flag("overlaps");
   training.plan.resident_boundaries = any_flag("resident boundaries");
+  training.plan.reaches_peers = any_flag("peers");
+  training.plan.peer_boundaries = training.plan.reaches_peers;
   training.evaluated = any_number("evaluated", 1, training.plan.micro_batches_per_round);
   training.step.measures_gradients = any_flag("measures gradients");
   training.step.waits_for_all = any_flag("waits for all");

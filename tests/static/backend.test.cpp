@@ -27,6 +27,8 @@ static_assert(Backend<BackendArchetype>);
 static_assert(BackendEvent<HostEvent>);
 static_assert(BackendFence<HostFence>);
 static_assert(BackendStream<HostStream, HostEvent, HostFence>);
+static_assert(CopiesToPeers<HostStream>);
+static_assert(!CopiesToPeers<StreamArchetype>, "an opt-in");
 static_assert(Backend<HostBackend>);
 
 // Figures of devices are enough for plans, but no backend.

@@ -217,6 +217,11 @@ inline std::vector<Extent> extents_of(BufferKind kind, Action const& action) {
         extents.push_back({1});
       }
       break;
+    case BufferKind::activations_out:  // "use": the layer that makes it; downloads read all
+      if (action.kind == ActionKind::send_boundary || action.lane.kind == LaneKind::compute) {
+        extents.push_back({action.layer.index()});
+      }
+      break;
     default:
       break;
   }

@@ -29,13 +29,16 @@
 namespace roundpipe::test {
 
 /// A call of two micro-batches of a toy model in bf16 on two devices, at its capacity. Save levels
-/// are by layer and micro-batch; without any, the host keeps checkpoints between stages.
+/// are by layer and micro-batch; without any, the host keeps checkpoints between stages. With
+/// peers, boundaries go from device to device.
 struct PlannedCall {
   using Model = decltype(toy_model({}));
 
-  explicit PlannedCall(std::vector<std::vector<std::size_t>> const& save_levels = {})
-      : plan(make_pipeline_plan(
-            model, backend, planner, shapes.capacity(), options(save_levels), {})) {
+  explicit PlannedCall(std::vector<std::vector<std::size_t>> const& save_levels = {},
+                       bool peers = false)
+      : backend({.devices = 2, .reaches_peers = peers}),
+        plan(make_pipeline_plan(
+            model, backend, planner, shapes.capacity(), options(save_levels, peers), {})) {
     take_staging(call, 2, shapes.capacity().batch.tensors.bytes(), 0, arena.taker());
     call.stages = plan.stages.train;
     call.micro_batches_per_round = 2;
@@ -50,8 +53,9 @@ struct PlannedCall {
   }
 
   [[nodiscard]] static PipelineOptions options(
-      std::vector<std::vector<std::size_t>> const& save_levels = {}) {
+      std::vector<std::vector<std::size_t>> const& save_levels = {}, bool peers = false) {
     PipelineOptions options;
+    options.peer_boundaries = peers;
     if (!save_levels.empty()) {
       options.save_levels = save_levels;
     }
@@ -79,7 +83,7 @@ struct PlannedCall {
            bytes.device_pointer() + bytes.size() <= whole.device_pointer() + whole.size();
   }
 
-  HostBackend backend{{.devices = 2}};
+  HostBackend backend;
   Model model = toy_model(
       {.types = {.parameter = DType::bf16, .boundary = DType::bf16}, .dense = 3, .tied = true});
   ShapeCache<Model> shapes{model, {2, 3}};

@@ -28,10 +28,10 @@ namespace roundpipe {
 /// The backend behaves like CUDA at its worst:
 /// 1. Waiting for an event that was never recorded returns at once. A wait captures the latest
 ///    record; recording again does not change earlier waits.
-/// 2. All copies of one direction on one device share a copy engine, first come, first served, by
-///    the time at which each reaches the head of its stream. A copy in flight is never preempted. A
-///    copy takes its \ref HostLinkOptions "latency and bytes" in real time and moves one half of
-///    its bytes at its start, the other half at its end.
+/// 2. All copies of one direction on one device, up, down or to other devices, share a copy engine,
+///    first come, first served, by the time at which each reaches the head of its stream. A copy in
+///    flight is never preempted. A copy takes its \ref HostLinkOptions "latency and bytes" in real
+///    time and moves one half of its bytes at its start, the other half at its end.
 /// 3. Device slabs start as 0xFF bytes, which are NaNs, so that reads of unwritten memory show.
 ///    Host slabs start as zeros.
 /// 4. An exception from enqueued work (or from a hook of the options) stops the backend and becomes

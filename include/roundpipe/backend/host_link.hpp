@@ -3,7 +3,8 @@
 #pragma once
 
 /// \file
-/// \brief Copies between the host and emulated devices: one engine for each device and direction.
+/// \brief Copies between the host and emulated devices, and from one to another: one engine for
+/// each device and direction.
 
 #include <roundpipe/backend/host_options.hpp>
 #include <roundpipe/backend/host_root.hpp>
@@ -21,7 +22,7 @@
 
 namespace roundpipe::detail {
 
-enum class HostCopyDirection : std::uint8_t { up, down };
+enum class HostCopyDirection : std::uint8_t { up, down, peer };
 
 /// Serves one copy at a time, in order of arrival, each to its end.
 class HostCopyEngine {
@@ -57,12 +58,17 @@ class HostLink {
  private:
   void carry(HostCopyDirection direction, std::byte* to, std::byte const* from, Bytes bytes);
 
+  [[nodiscard]] double rate(HostCopyDirection direction) const noexcept;
+
   static void copy(std::byte* to, std::byte const* from, Bytes bytes) noexcept;
+
+  static constexpr std::size_t directions = 3;
 
   HostLinkOptions options_;
   HostRoot root_;
+  HostRoot peers_;  // without limit: what goes from device to device does not pass the root
   HostMonitor pause_;
-  std::deque<HostCopyEngine> engines_;  // two for each device; never moved
+  std::deque<HostCopyEngine> engines_;  // for each device: by direction; never moved
 };
 
 }  // namespace roundpipe::detail

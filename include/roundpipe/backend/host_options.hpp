@@ -18,10 +18,12 @@
 
 namespace roundpipe {
 
-/// The link between the host and each device. A copy of n bytes takes latency + n / rate seconds.
+/// The links between the host and each device, and from each device to the others. A copy of n
+/// bytes takes latency + n / rate seconds.
 struct HostLinkOptions {
   double upload_bytes_per_second = 0;    ///< 0: as fast as the host copies memory.
   double download_bytes_per_second = 0;  ///< 0: as fast as the host copies memory.
+  double peer_bytes_per_second = 0;      ///< From one device to others; 0: likewise.
   double latency_seconds = 0;            ///< Of every copy; the copy holds its engine meanwhile.
 };
 
@@ -34,6 +36,7 @@ struct HostBackendOptions {
   /// Shared by the transfers of all devices in both directions: with n transfers in flight, each
   /// gets 1/n of this rate, or the rate of its link if that is lower. 0: unlimited.
   double root_bytes_per_second = 0;
+  bool reaches_peers = false;  ///< Whether copies go from one device to another, past the root.
   /// Reported by \c device_properties; these two slow nothing down.
   double flops_per_second = 1e10;
   double memory_bytes_per_second = 1e10;

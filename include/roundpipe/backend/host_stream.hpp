@@ -76,6 +76,10 @@ class HostStream {
   /// \throws Error (invalid_argument) when the sizes differ.
   void copy(HostBytes to, DeviceSpan<std::byte const> from);
 
+  /// Copies \p from, of this device, to another one, on this device's engine for peers.
+  /// \throws Error (invalid_argument) when the sizes differ.
+  void copy_to_peer(DeviceBytes to, DeviceSpan<std::byte const> from);
+
   /// Copies the elements of \p from, of the same device.
   /// \throws Error (invalid_argument) when the sizes or the types differ.
   void copy(DeviceTensor const& to, DeviceTensor const& from);
@@ -135,7 +139,8 @@ class HostStream {
   std::shared_ptr<detail::HostLane> lane_;
 };
 
-static_assert(BackendStream<HostStream, HostEvent, HostFence> && AddsTensors<HostStream>);
+static_assert(BackendStream<HostStream, HostEvent, HostFence> && AddsTensors<HostStream> &&
+              CopiesToPeers<HostStream>);
 
 }  // namespace roundpipe
 

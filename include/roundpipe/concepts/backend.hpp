@@ -44,6 +44,10 @@ struct DeviceProperties {
   /// Whether a stream that has its next copy ready when one ends goes on before other streams; else
   /// copies take turns in the order in which they become ready. For forecasts.
   bool streams_keep_engines = false;
+  /// Whether a stream of any device copies to the memory of any other one (\ref CopiesToPeers), and
+  /// the rate of such copies from one device; 0: unknown or unlimited.
+  bool reaches_peers = false;
+  double peer_bytes_per_second = 0;
 };
 
 /// \brief A point in a stream's work.
@@ -84,7 +88,8 @@ concept BackendFence =
 /// 5. Copies of one direction on one device share a copy engine, which never preempts a copy in
 ///    flight.
 ///
-/// Opt-ins: `annotate` (\ref HasAnnotate); `copy` of tensors and `add` (\ref AddsTensors).
+/// Opt-ins: `annotate` (\ref HasAnnotate); `copy` of tensors and `add` (\ref AddsTensors);
+/// `copy_to_peer` (\ref CopiesToPeers).
 template <class S, class Event, class Fence>
 concept BackendStream = std::movable<S> && requires(S& stream,
                                                     Event& event,
@@ -169,6 +174,15 @@ template <class S>
 concept AddsTensors = requires(S& stream, DeviceTensor const& to, DeviceTensor const& from) {
   stream.copy(to, from);
   stream.add(to, from);
+};
+
+/// \brief A stream that copies bytes of its own device to as many of another one's:
+/// `copy_to_peer(to, from)`. Both must live until the copy has run. Reason: a boundary whose reader
+/// is on another device need not pass through the host. Such copies share an engine of their own,
+/// and run where `DeviceProperties::reaches_peers` is true.
+template <class S>
+concept CopiesToPeers = requires(S& stream, DeviceBytes to, DeviceSpan<std::byte const> from) {
+  stream.copy_to_peer(to, from);
 };
 
 /// \brief Devices that tell what the process holds of the host's memory besides slabs. The host's

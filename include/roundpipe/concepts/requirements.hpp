@@ -156,6 +156,10 @@ consteval bool check_stream() {
       AddsTensors<S> || !requires { &S::add; },
       "a stream with 'add' needs 'void add(DeviceTensor const&, DeviceTensor const&)' and 'void "
       "copy(DeviceTensor const&, DeviceTensor const&)'");
+  static_assert(
+      CopiesToPeers<S> || !requires { &S::copy_to_peer; },
+      "a stream's member 'copy_to_peer' must be 'void copy_to_peer(DeviceBytes, "
+      "DeviceSpan<std::byte const>)'");
   return true;
 }
 

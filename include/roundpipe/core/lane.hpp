@@ -27,6 +27,7 @@ enum class LaneKind : std::uint8_t {
   gradient_down,
   save_up,         ///< Saves that come back from the host.
   save_down,       ///< Saves that go to the host.
+  peer,            ///< Boundaries that go to another device.
   accumulate,      ///< Host: adds downloaded gradients to sums.
   parameter_copy,  ///< Host: P copies.
   optimizer,       ///< Host: gradient norms and optimizer steps.
@@ -43,6 +44,7 @@ inline constexpr std::array lane_names{"compute",
                                        "gradient down",
                                        "save up",
                                        "save down",
+                                       "peer",
                                        "accumulate",
                                        "parameter copy",
                                        "optimizer",
@@ -51,7 +53,7 @@ inline constexpr std::array lane_names{"compute",
 
 }  // namespace detail
 
-inline constexpr std::size_t device_lane_count = 7;  ///< The kinds before \c accumulate.
+inline constexpr std::size_t device_lane_count = 8;  ///< The kinds before \c accumulate.
 /// The number of the library's host lanes. Work may add kinds after them.
 inline constexpr std::size_t host_lane_count = detail::lane_names.size() - device_lane_count;
 

@@ -26,6 +26,7 @@
 #include <roundpipe/cuda/device/shared_speed.hpp>
 #include <roundpipe/cuda/device/stream.hpp>
 #include <roundpipe/cuda/device/stream_memory_ops.hpp>
+#include <roundpipe/cuda/peer_access.hpp>
 #include <roundpipe/system/resident_set.hpp>
 
 #include <cuda_runtime_api.h>
@@ -100,9 +101,11 @@ class CudaBackend {
       (void)other_processes_bytes(device);
       open(device);
     }
-    if (options_.measures_links) {
-      set_shared_speed(properties_, resources().get<KnownSpeeds>().shared(options_.devices));
+    auto* const speeds = options_.measures_links ? &resources().get<KnownSpeeds>() : nullptr;
+    if (speeds != nullptr) {
+      set_shared_speed(properties_, speeds->shared(options_.devices));
     }
+    set_peers(properties_, options_, speeds);
     used_ = std::vector<std::atomic<Bytes>>(device_count());
   }
   CudaBackend(CudaBackend const&) = delete;
@@ -149,10 +152,10 @@ class CudaBackend {
   [[nodiscard]] Event make_event(DeviceId device) const { return {status_, ordinal(device)}; }
 
   /// A new fence, at 0.
-  [[nodiscard]] Fence make_fence() const { return fence(true); }
+  [[nodiscard]] Fence make_fence() const { return {status_, options_.devices.front(), true}; }
 
   /// A new fence, at 0, that \ref abort leaves as it is; see \ref HasHeldFence.
-  [[nodiscard]] Fence make_held_fence() const { return fence(false); }
+  [[nodiscard]] Fence make_held_fence() const { return {status_, options_.devices.front(), false}; }
 
   /// A slab of \p bytes of \p device, content undefined. \throws Error (over_budget) when it would
   /// exceed the budget; (a code equal to std::errc::not_enough_memory) when the device has no such
@@ -214,10 +217,6 @@ class CudaBackend {
 
  private:
   static constexpr int oldest_capability = 80;
-
-  [[nodiscard]] Fence fence(bool opened_by_abort) const {
-    return {status_, options_.devices.front(), opened_by_abort};
-  }
 
   void require_on(::cudaStream_t borrowed, DeviceId device) const {
     CurrentDevice const current(ordinal(device));

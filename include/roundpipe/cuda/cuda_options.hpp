@@ -46,6 +46,9 @@ struct CudaBackendOptions {
   std::vector<HostBytes> pinned{};
   /// Whether to time copies, for plans and forecasts: once for all backends that share resources.
   bool measures_links = true;
+  /// Whether devices copy to each other's memory, where all of them can; else what one makes for
+  /// another goes through the host.
+  bool reaches_peers = true;
   bool waits_on_device = true;  ///< False: issuing threads wait for fences, as with old drivers.
   /// Handles of libraries and chosen algorithms to share with other backends, so that all of them
   /// compute the same bits; and speeds of links, which are measured once. Null: the backend has its

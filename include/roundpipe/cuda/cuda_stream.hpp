@@ -46,6 +46,7 @@ namespace detail {
   switch (kind) {
     case LaneKind::activation_up:
     case LaneKind::activation_down:
+    case LaneKind::peer:
       return range.highest;
     case LaneKind::compute:
       return (range.highest + range.lowest) / 2;
@@ -149,6 +150,15 @@ class CudaStream {
             Errc::invalid_argument,
             "the source and the destination of a copy must have the same size");
     copy(to.data(), from.device_pointer(), to.size(), ::cudaMemcpyDeviceToHost);
+  }
+
+  /// Copies \p from to another device, whose memory is open to this one. \throws Error
+  /// (invalid_argument) when the sizes differ.
+  void copy_to_peer(DeviceBytes to, DeviceSpan<std::byte const> from) {
+    require(to.size() == from.size(),
+            Errc::invalid_argument,
+            "the source and the destination of a copy must have the same size");
+    copy(to.device_pointer(), from.device_pointer(), to.size(), ::cudaMemcpyDefault);
   }
 
   /// Copies the elements of \p from, which lies on the same device.
@@ -263,6 +273,7 @@ class CudaStream {
   ::nvtxRangeId_t range_ = no_range;
 };
 
-static_assert(BackendStream<CudaStream, CudaEvent, CudaFence> && AddsTensors<CudaStream>);
+static_assert(BackendStream<CudaStream, CudaEvent, CudaFence> && AddsTensors<CudaStream> &&
+              CopiesToPeers<CudaStream>);
 
 }  // namespace roundpipe::cu

@@ -35,6 +35,7 @@ enum class ActionKind : std::uint8_t {
   input_gradient,       ///< The half of a split backward that the previous layer waits for.
   weight_gradient,      ///< The other half.
   download_activation,  ///< Boundaries, loss and results of a micro-batch, to the host.
+  send_boundary,        ///< A boundary of a micro-batch, or its gradient, to another device.
   upload_save,          ///< What one layer saved for a micro-batch, back from the host.
   download_save,        ///< The same, to the host.
   download_gradients,   ///< A chunk of a stage's rounded parameter gradients.
@@ -56,6 +57,7 @@ enum class ActionKind : std::uint8_t {
                              "input gradient",
                              "weight gradient",
                              "download activation",
+                             "send boundary",
                              "upload save",
                              "download save",
                              "download gradients",
@@ -76,7 +78,7 @@ enum class BufferKind : std::uint8_t {
   activations_in,     ///< Device: a micro-batch's input boundary, side inputs, output gradient.
   activations_out,    ///< Device: a micro-batch's output boundaries or input gradient, loss.
   saves,              ///< Device: what a layer saved for a micro-batch, to the host or from there.
-  checkpoint,         ///< Host, or a device where it stays: a boundary of a micro-batch.
+  checkpoint,         ///< Host, or a device that keeps it: a boundary of a micro-batch.
   boundary_gradient,  ///< The same of the gradient of a boundary.
   offloaded_saves,    ///< Host: what a layer saved for a micro-batch.
   landing,            ///< Host: the rounded gradient of a block use.
@@ -120,7 +122,7 @@ struct Buffer {
   friend constexpr bool operator==(Buffer const&, Buffer const&) noexcept = default;
 };
 
-/// Whether \p buffer is a boundary that stays on a device.
+/// Whether \p buffer is a boundary that a device keeps.
 [[nodiscard]] constexpr bool is_resident(Buffer const& buffer) noexcept {
   return buffer.ring.device.valid() && (buffer.ring.kind == BufferKind::checkpoint ||
                                         buffer.ring.kind == BufferKind::boundary_gradient);
@@ -154,7 +156,7 @@ struct Action {
   StageId stage;
   RoundId round;
   MicroBatchId micro_batch;  ///< Within the round; for parameter and gradient chunks: the window.
-  LayerId layer;             ///< Of compute actions and of saves.
+  LayerId layer;             ///< Of compute actions, saves, and what is sent to other devices.
   BlockId block;             ///< Of the host's actions.
   BlockUseId use;            ///< Of `accumulate_gradient`.
   /// Of compute and of copies of saves: the save level of what the host keeps of the layer.

@@ -3,7 +3,7 @@
 #pragma once
 
 /// \file
-/// \brief Which boundaries stay on the device that makes them, and which passes use them.
+/// \brief Which boundaries devices keep, and which passes use them.
 
 #include <roundpipe/config.hpp>
 #include <roundpipe/core/bytes.hpp>
@@ -30,8 +30,8 @@ struct MadeBoundary {
   friend constexpr bool operator==(MadeBoundary const&, MadeBoundary const&) noexcept = default;
 };
 
-/// The boundaries that stay on a device: the passes that read one find it where it was made, and
-/// nothing of it is copied.
+/// The boundaries that devices keep: a pass that reads one finds it on its own device, where it was
+/// made, or where it was sent. The host holds nothing of them.
 using ResidentBoundaries = std::set<MadeBoundary>;
 
 /// A boundary that a pass reads or writes in the entries of activations.
@@ -39,7 +39,7 @@ struct BoundaryAccess {
   BufferKind kind = BufferKind::checkpoint;
   std::size_t layer = 0;  ///< Whose output it is.
   bool writes = false;
-  Place place;  ///< Where the stage has it, unless it is resident.
+  Place place;  ///< Where the stage has it, unless the device keeps it.
 };
 
 /// The boundaries that \p pass of \p stage reads or writes in the entries of activations: those

@@ -25,8 +25,9 @@ struct LayerTimes {
   Lifetime forward;  ///< Or recomputation.
   Lifetime backward;
   Lifetime save_copy;
+  Lifetime sent;  ///< To other devices.
   bool hands_on_output = false;
-  /// The kinds of resident boundaries that the layer reads (false) or writes (true).
+  /// The kinds of boundaries, kept by the device, that the layer reads (false) or writes (true).
   std::set<std::pair<BufferKind, bool>> resident;
 
   [[nodiscard]] Lifetime passes() const { return {forward, backward}; }
@@ -80,6 +81,9 @@ struct SlotTimes {
       case ActionKind::download_activation:
         micro_batch.down.add(time);
         break;
+      case ActionKind::send_boundary:
+        layer().sent.add(time);
+        return;
       case ActionKind::upload_save:
       case ActionKind::download_save:
         layer().save_copy.add(time);

@@ -10,10 +10,10 @@
 #include <roundpipe/core/error.hpp>
 #include <roundpipe/core/id.hpp>
 #include <roundpipe/graph/action_graph.hpp>
+#include <roundpipe/model/stage_passes.hpp>
 #include <roundpipe/plan/call_context.hpp>
 
 #include <cstddef>
-#include <map>
 
 namespace roundpipe::detail {
 
@@ -27,8 +27,13 @@ class ActivationCopies {
   /// one, then one more in each, while there are any.
   void add_up(SlotId id, std::size_t w);
 
-  /// What slot \p id hands to the host of micro-batch \p m. The last compute so far completes it.
+  /// What slot \p id hands to the host of micro-batch \p m, if anything. The last compute so far
+  /// completes it.
   void add_down(SlotId id, std::size_t m);
+
+  /// What \p pass, the last compute so far, makes for other devices of micro-batch \p m of slot \p
+  /// id. Unlike a download it waits for no later pass.
+  void add_sent(SlotId id, std::size_t m, Pass const& pass);
 
  private:
   [[nodiscard]] std::size_t in_flight() const noexcept { return call_.input.buffering.activations; }
@@ -45,10 +50,7 @@ class ActivationCopies {
 
   ActionId add_to_entry(Action action);
 
-  void read_boundary(Action& action, BufferKind kind, std::size_t boundary) const;
-
   CallContext& call_;
-  std::map<Buffer, ActionId> producers_;
 };
 
 }  // namespace roundpipe::detail

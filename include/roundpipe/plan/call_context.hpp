@@ -51,6 +51,7 @@ struct StreamedGraphInput {
   std::function<std::vector<BlockEvent>(BlockEvent)> before;
   DealtRounds deal{};  ///< The rounds of all ranks; `shape` has those of this one.
   ResidentBoundaries const& resident = detail::no_resident_boundaries;
+  ResidentBoundaries const& sent = detail::no_resident_boundaries;
 };
 
 namespace detail {
@@ -95,7 +96,7 @@ struct CallContext {
       : input(call),
         slots(order_slots(call.shape, call.tasks)),
         work(slots.size(), SlotWork(call.blocks, call.shape.micro_batches_per_round)),
-        resident(call.stages, slots, call.shape.micro_batches_per_round, call.resident),
+        resident(call.stages, slots, call.shape.micro_batches_per_round, call.resident, call.sent),
         graph(call.shape.devices) {}
 
   [[nodiscard]] std::size_t micro_batches_per_round() const noexcept {
@@ -119,17 +120,25 @@ struct CallContext {
                                   std::span<ActionId const> gates,
                                   SlotId window_slot) const;
 
-  /// Whether what \p layer makes of the micro-batch of \p action stays on the device.
-  [[nodiscard]] bool is_resident(Action const& action, BufferKind kind, std::size_t layer) const {
-    return input.resident.contains({kind, layer, action.micro_batch.index()});
+  /// Where what \p layer makes of the micro-batch of \p action goes.
+  [[nodiscard]] BoundaryWay const& way(Action const& action,
+                                       BufferKind kind,
+                                       std::size_t layer) const {
+    return resident.way({kind, layer, action.micro_batch.index()}, action.round);
   }
-  /// Makes \p action write the entry of \p kind, on the device or the host, for what \p layer makes
-  /// of its micro-batch.
+  /// Makes \p action write the entry of \p kind for what \p layer makes of its micro-batch: that
+  /// of \p ring, of a device, or without one the host's.
   /// \throws Error (unsupported) when the rounds of a stage are out of order.
-  Buffer write_kept(Action& action, BufferKind kind, std::size_t layer);
-  /// Makes \p action read that entry.
+  Buffer write_kept(Action& action,
+                    BufferKind kind,
+                    std::size_t layer,
+                    std::optional<Ring> const& ring = {});
+  /// Makes \p action read that entry, behind the action that writes it.
   /// \throws Error (unsupported) when a later round has written it already.
-  Buffer read_kept(Action& action, BufferKind kind, std::size_t layer) const;
+  Buffer read_kept(Action& action,
+                   BufferKind kind,
+                   std::size_t layer,
+                   std::optional<Ring> const& ring = {}) const;
 
   /// Makes \p action wait for what the protocol says of \p event.
   void wait_for_rules(Action& action, BlockEvent event) const;
@@ -222,8 +231,11 @@ struct CallContext {
     std::size_t entries = 1;
   };
 
-  /// The ring for what \p layer makes of the micro-batch of \p action.
-  [[nodiscard]] KeptRing kept_ring(Action const& action, BufferKind kind, std::size_t layer) const;
+  /// \p ring, or without one the host's for what \p layer makes of the micro-batch of \p action.
+  [[nodiscard]] KeptRing kept_ring(Action const& action,
+                                   BufferKind kind,
+                                   std::size_t layer,
+                                   std::optional<Ring> const& ring) const;
 
   std::map<Ring, std::vector<Written>> written_;  // of such rings, by acquisition
 };

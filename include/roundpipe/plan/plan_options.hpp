@@ -49,6 +49,10 @@ struct PlanOptions {
   /// Whether boundaries stay on the devices that make them, as many as there is room for. None:
   /// unless the forecast is worse; without a forecast, no.
   std::optional<bool> resident_boundaries = std::nullopt;
+  bool reaches_peers = false;  ///< Whether each device copies to the memory of all others.
+  /// Whether boundaries that another device reads go there past the host, as many as there is room
+  /// for. None: likewise. Only where devices reach each other.
+  std::optional<bool> peer_boundaries = std::nullopt;
   /// Whether the host has room for a plan. Empty: it has.
   std::function<bool(StagePlan const&)> has_room{};
   std::size_t ranks = 1;  ///< H: processes that train together.
@@ -62,6 +66,14 @@ struct PlanOptions {
   /// Whether the host has room for \p plan.
   [[nodiscard]] bool host_has_room(StagePlan const& plan) const {
     return !has_room || has_room(plan);
+  }
+  /// Whether boundaries may stay on devices; \p otherwise: where that is left open.
+  [[nodiscard]] bool lets_stay(bool otherwise) const {
+    return resident_boundaries.value_or(otherwise);
+  }
+  /// The same of boundaries that go from device to device.
+  [[nodiscard]] bool sends_to_peers(bool otherwise) const {
+    return reaches_peers && devices > 1 && peer_boundaries.value_or(otherwise);
   }
   /// All that a device holds besides the memory of \p plan.
   [[nodiscard]] Bytes held_by(StagePlan const& plan) const {

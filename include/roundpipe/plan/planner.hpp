@@ -72,6 +72,9 @@ class Planner {
     require(options.devices > 0 && options.micro_batches_per_round > 0 && options.rounds > 0,
             Errc::invalid_argument,
             "devices, micro-batches and rounds are at least 1");
+    require(options.reaches_peers || options.devices == 1 || options.peer_boundaries != true,
+            Errc::unsupported,
+            "boundaries cannot go from device to device: these devices do not reach each other");
     if (options.micro_batches_per_round > most_micro_batches ||
         options.rounds > most_micro_batches / options.micro_batches_per_round) {
       throw Error(Errc::invalid_argument,
@@ -119,7 +122,8 @@ class Planner {
                                      options,
                                      forecast);
     auto const keep_resident = [&](detail::FoundPlan found) {
-      if (!options.resident_boundaries.value_or(static_cast<bool>(forecast)) ||
+      auto const otherwise = static_cast<bool>(forecast);
+      if ((!options.lets_stay(otherwise) && !options.sends_to_peers(otherwise)) ||
           found.plan.train.size() == 1) {
         return found;
       }
@@ -207,7 +211,8 @@ class Planner {
          },
          [&](BlockEvent event) { return events_before(protocol_, event, blocks.blocks.size()); },
          options.deal(),
-         plan.resident});
+         plan.resident,
+         plan.sent});
     set_role(graph, role, protocol_);
     return graph;
   }

@@ -3,11 +3,10 @@
 #pragma once
 
 /// \file
-/// \brief Where boundaries that stay on a device lie there, and which ones stay.
+/// \brief Where boundaries that devices keep lie there, and which ones they keep.
 
 #include <roundpipe/config.hpp>
 #include <roundpipe/core/bytes.hpp>
-#include <roundpipe/core/error.hpp>
 #include <roundpipe/core/id.hpp>
 #include <roundpipe/graph/action_graph.hpp>
 #include <roundpipe/memory/memory_plan.hpp>
@@ -20,6 +19,7 @@
 #include <cstddef>
 #include <map>
 #include <optional>
+#include <set>
 #include <span>
 #include <utility>
 #include <vector>
@@ -28,16 +28,27 @@ namespace roundpipe {
 
 namespace detail {
 
+/// A stage that reads a boundary of a round.
+struct BoundaryReader {
+  StageId stage;
+  DeviceId device;
+  std::size_t until = 0;  ///< Its last pass that reads it, in the order of passes.
+};
+
 /// From where a boundary of a round is made to where it is read last, in the order of passes.
 struct BoundaryLife {
   MadeBoundary made;
   RoundId round;
-  DeviceId device;         ///< That makes it.
-  std::size_t from = 0;    ///< The pass that writes it.
-  std::size_t until = 0;   ///< The last pass that reads it.
-  bool is_read = false;    ///< At all.
-  bool one_device = true;  ///< Whether all passes that read it run where it was made.
-  Bytes bytes = 0;         ///< At capacity.
+  StageId stage;                        ///< That makes it,
+  DeviceId device;                      ///< and where.
+  std::size_t from = 0;                 ///< The pass that writes it.
+  std::vector<BoundaryReader> readers;  ///< In order.
+  Bytes bytes = 0;                      ///< At capacity.
+
+  /// Whether all stages that read it run where it was made.
+  [[nodiscard]] bool one_device() const;
+  /// The first stage that reads it besides the one that makes it; the last reader if there is none.
+  [[nodiscard]] BoundaryReader const& next() const;
 };
 
 /// The lives of all boundaries of a graph, in the order in which they begin. \p slots run \p stages
@@ -48,40 +59,65 @@ struct BoundaryLife {
 
 }  // namespace detail
 
-/// \brief The rings of resident boundaries of a graph, of one entry each.
+/// Where a boundary of a round goes.
+struct BoundaryWay {
+  std::optional<Ring> own;        ///< Where it stays, on the device that makes it.
+  std::vector<Ring> sent;         ///< Where it is sent to, one a device.
+  std::map<StageId, Ring> reads;  ///< Where stages find it that do not get it from the host.
+  bool through_host = true;       ///< Whether the host holds it for others.
+
+  /// Where \p stage finds it on its device; none where it gets it from the host, or makes it.
+  [[nodiscard]] std::optional<Ring> read_by(StageId stage) const;
+};
+
+/// \brief The rings of a graph's boundaries that devices keep, of one entry each.
 ///
-/// A ring goes from hand to hand: a boundary takes the first one of its kind that is free on its
-/// device when it is made. Rings of a kind are equally large, and all devices have as many. A
-/// boundary is written and read by compute alone, in the order of one lane; that order implies all
-/// waits between its users.
+/// Each device that reads a boundary from its own memory has a place for it. On the device that
+/// makes it, the pass writes there; to others it is sent. A ring goes from hand to hand: a boundary
+/// takes the first one of its kind that is free on a device when it is made. Rings of a kind are
+/// equally large, and all devices have as many. What is made and read on one device is used by
+/// compute alone, whose order implies all waits between users. What is sent waits for the former
+/// users, as the writers of all rings do, and its readers wait for it.
 class ResidentRings {
  public:
   ResidentRings() = default;
-  /// \p slots run \p stages with \p micro_batches each, in issue order.
-  /// \throws Error (unsupported) when one of \p resident is read on another device than the one
-  ///         that makes it.
+  /// \p slots run \p stages with \p micro_batches each, in issue order. Devices keep \p resident
+  /// for all stages that read them, and \p sent for the next one, while the host does for others.
   ResidentRings(std::span<StageLayout const> stages,
                 std::span<Slot const> slots,
                 std::size_t micro_batches,
-                ResidentBoundaries const& resident);
+                ResidentBoundaries const& resident,
+                ResidentBoundaries const& sent = {});
 
-  /// The index of the ring that holds what \p made names of \p round; none where it does not stay.
-  [[nodiscard]] std::optional<std::size_t> ring(MadeBoundary const& made, RoundId round) const;
+  /// Where what \p made names of \p round goes.
+  [[nodiscard]] BoundaryWay const& way(MadeBoundary const& made, RoundId round) const;
 
   /// How many rings of \p kind there are, and the bytes of an entry of one.
   [[nodiscard]] RingLayout const& size(BufferKind kind) const { return sizes_.of(kind); }
 
  private:
-  std::map<std::pair<MadeBoundary, RoundId>, std::size_t> rings_;
+  struct Pool {
+    std::set<std::size_t> free;
+    std::set<std::pair<std::size_t, std::size_t>> used;  // last reader, ring
+    std::size_t count = 0;
+  };
+
+  /// Gives \p life a place on \p device for those of \p readers that run there.
+  Ring take(detail::BoundaryLife const& life,
+            std::span<detail::BoundaryReader const> readers,
+            DeviceId device);
+
+  std::map<std::pair<MadeBoundary, RoundId>, BoundaryWay> ways_;  // but through the host
+  std::map<std::pair<DeviceId, BufferKind>, Pool> pools_;
   ResidentLayout sizes_;
 };
 
 namespace detail {
 
-/// Lets boundaries stay on the devices: of those that no other device reads as many as \p found
-/// leaves room for, first those that are read soonest. Returns \p found as it is where \p options
-/// leave the choice to \p forecast, and that finds it faster. \p slots run the stages of a training
-/// call, and \p evaluating those of an evaluation.
+/// Lets devices keep boundaries: of those that no other device reads, and where devices reach each
+/// other of all, as many as \p found leaves room for, first those that are read soonest. Where \p
+/// options leave the choice to \p forecast, returns what that finds fastest, which may be \p found
+/// as it is. \p slots run the stages of a training call, and \p evaluating those of an evaluation.
 [[nodiscard]] FoundPlan keep_resident(FoundPlan found,
                                       std::span<Slot const> slots,
                                       std::span<Slot const> evaluating,

@@ -12,7 +12,6 @@
 #include <roundpipe/plan/call_context.hpp>
 
 #include <cstddef>
-#include <map>
 #include <optional>
 #include <vector>
 
@@ -68,12 +67,11 @@ class SaveCopies {
   void add_down(SlotId id, Save const& save, std::size_t w);
 
   CallContext& call_;
-  std::map<Buffer, ActionId> down_;  // what goes to the host, or is there
-  std::vector<Save> due_;            // what the slot needs, in order
-  std::size_t uploaded_ = 0;         // of these: have an upload
-  std::size_t used_ = 0;             // and compute that uses it
-  std::optional<Buffer> written_;    // by the compute that is being added
-  std::optional<Save> last_;         // of the stage's last layer, until its micro-batch is finished
+  std::vector<Save> due_;          // what the slot needs, in order
+  std::size_t uploaded_ = 0;       // of these: have an upload
+  std::size_t used_ = 0;           // and compute that uses it
+  std::optional<Buffer> written_;  // by the compute that is being added
+  std::optional<Save> last_;       // of the stage's last layer, until its micro-batch is finished
 };
 
 }  // namespace roundpipe::detail

@@ -31,6 +31,9 @@ struct StagePlan {
   std::vector<DeviceTurns> turns;
   DeviceMemoryPlan memory;
   ResidentBoundaries resident;
+  /// Boundaries that the next stage's device gets from the one that makes them, while the host
+  /// holds them for other stages.
+  ResidentBoundaries sent{};
 };
 
 /// Plans the memory of a device that runs the stages of \p plan with other entries.

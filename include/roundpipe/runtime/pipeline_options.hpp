@@ -127,6 +127,13 @@ struct PipelineOptions {
   /// takes longer by \ref forecast; without a forecast, no. The weights are the same bits in any
   /// case.
   std::optional<bool> resident_boundaries = std::nullopt;
+  /// Whether boundaries and gradients of boundaries that a stage on another device reads go there
+  /// from device to device, as many as the plan leaves room for; with room to spare also what later
+  /// stages read again. The host then copies nothing of them, and holds nothing of those that it
+  /// keeps for no other stage. None: where devices reach each other (`reaches_peers` of \ref
+  /// DeviceProperties), unless an iteration takes longer by \ref forecast; without a forecast, no.
+  /// The weights are the same bits in any case.
+  std::optional<bool> peer_boundaries = std::nullopt;
   /// Threads that update parameters. 0: one for each usable core that no issuing thread needs.
   std::size_t optimizer_threads = 0;
   /// Lets the first value stop the pipeline that is NaN or infinite: of a layer's outputs, results,

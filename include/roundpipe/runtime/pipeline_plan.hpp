@@ -86,6 +86,21 @@ void shard_states(ParameterBlocks& blocks,
 /// What \p where, a call or an evaluation, throws when its loss is not finite.
 [[nodiscard]] Error loss_error(PipelinePlan const& plan, std::string const& where);
 
+/// Whether each of the first \p count devices copies to the memory of all others.
+template <DeviceList D>
+[[nodiscard]] bool reach_peers(D& devices, std::size_t count) {
+  if constexpr (Backend<D>) {
+    if constexpr (!CopiesToPeers<typename D::Stream>) {
+      return false;
+    }
+  }
+  bool all = true;
+  for (std::size_t d = 0; d < count; ++d) {
+    all = all && devices.device_properties(DeviceId(d)).reaches_peers;
+  }
+  return all;
+}
+
 /// Plans stages, memory and graphs for a model of known \p costs on \p devices as they are now, for
 /// an \p optimizer of which this is known. \p code_is_loaded: as of \ref
 /// device_budget.
@@ -143,6 +158,7 @@ template <DeviceList D, class Planner>
   sizes.has_room = [&](StagePlan const& plan) {
     return host_bytes(plan) + host_held <= options.host_memory;
   };
+  sizes.reaches_peers = reach_peers(devices, options.devices);
   sizes.device_memory = budget.bytes;
   sizes.held_memory = budget.held;
   if (budget.page_table_share > 0) {

@@ -3,7 +3,8 @@
 #pragma once
 
 /// \file
-/// \brief The copies of a simulation: one engine for each device and direction, on shared links.
+/// \brief The copies of a simulation: one engine for each device and \ref CopyDirection, on shared
+/// links.
 
 #include <roundpipe/config.hpp>
 #include <roundpipe/core/bytes.hpp>
@@ -27,7 +28,7 @@ namespace roundpipe::detail {
 class CopyEngines {
  public:
   CopyEngines(LinkModel const& link, std::size_t devices)
-      : sharing_(link, devices), engines_(2 * devices), flowing_(2 * devices) {}
+      : sharing_(link, devices), engines_(directions * devices), flowing_(directions * devices) {}
 
   /// Adds the copy of \p action on \p lane at \p now_s, no earlier than the last advance.
   void add(std::size_t action, Lane const& lane, Bytes bytes, double now_s);
@@ -44,6 +45,8 @@ class CopyEngines {
   [[nodiscard]] std::span<std::size_t const> advance(double now_s);
 
  private:
+  static constexpr std::size_t directions = 3;
+
   struct Copy {
     std::size_t action;
     double bytes_left;
@@ -72,7 +75,7 @@ class CopyEngines {
   [[nodiscard]] std::vector<double> rates() const;
 
   LinkSharing sharing_;
-  std::vector<Engine> engines_;  // for each device: up, then down
+  std::vector<Engine> engines_;  // for each device: by direction
   int working_ = 0;              // lanes of the host
   std::vector<bool> flowing_;    // by engine: whether a copy moves bytes
   // By what flows, of each engine: its rate. The same engines flow together again and again.

@@ -19,6 +19,7 @@ namespace roundpipe {
 struct LinkModel {
   double upload_bytes_per_second = 0;    ///< Of one device's link, host to device.
   double download_bytes_per_second = 0;  ///< Device to host.
+  double peer_bytes_per_second = 0;      ///< From one device to all others; uses nothing else.
   double latency_s = 0;                  ///< Of a copy: occupies its engine, but not its link.
   /// The shares of a link's rates that remain while the link is used both ways, in (0, 1].
   double upload_share_both_ways = 1;

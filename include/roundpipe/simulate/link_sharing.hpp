@@ -18,7 +18,8 @@
 
 namespace roundpipe {
 
-enum class CopyDirection { up, down };
+/// Between a device and the host, or from a device to another one.
+enum class CopyDirection { up, down, peer };
 
 /// Of the copies on lanes of \p kind; none for lanes that copy nothing.
 [[nodiscard]] constexpr std::optional<CopyDirection> copy_direction(LaneKind kind) noexcept {
@@ -31,6 +32,8 @@ enum class CopyDirection { up, down };
     case LaneKind::gradient_down:
     case LaneKind::save_down:
       return CopyDirection::down;
+    case LaneKind::peer:
+      return CopyDirection::peer;
     default:
       return std::nullopt;
   }
@@ -38,7 +41,7 @@ enum class CopyDirection { up, down };
 
 /// A copy that is moving bytes.
 struct CopyFlow {
-  std::size_t device = 0;
+  std::size_t device = 0;  ///< Of its lane.
   CopyDirection direction = CopyDirection::up;
 };
 
@@ -72,23 +75,34 @@ class LinkSharing {
   };
 
   [[nodiscard]] double rate(CopyDirection direction) const noexcept {
-    return direction == CopyDirection::up ? link_.upload_bytes_per_second
-                                          : link_.download_bytes_per_second;
+    switch (direction) {
+      case CopyDirection::up:
+        return link_.upload_bytes_per_second;
+      case CopyDirection::down:
+        return link_.download_bytes_per_second;
+      case CopyDirection::peer:
+        break;
+    }
+    return link_.peer_bytes_per_second;
   }
 
   [[nodiscard]] double weight(CopyDirection direction) const noexcept {
     return direction == CopyDirection::up ? 1 : link_.host_download_weight;
   }
 
-  [[nodiscard]] std::size_t limits_one_way() const noexcept { return limits_.size() / 2; }
+  [[nodiscard]] std::size_t limits_one_way() const noexcept {
+    return switch_of_.size() + link_.groups.size() + 1;
+  }
+  [[nodiscard]] std::size_t host_limit() const noexcept { return 2 * limits_one_way(); }
 
   /// The numbers of the limits of \p flow: its device's link, its switch or \ref none, the root,
-  /// host memory.
+  /// host memory. A copy to another device has its device's link to others alone.
   [[nodiscard]] std::array<std::size_t, 4> limits_of(CopyFlow const& flow) const noexcept;
 
   LinkModel link_;
   std::vector<std::size_t> switch_of_;  // by device
-  std::vector<Limit> limits_;           // up, then down: links, switches, the root; host memory
+  // Up, then down: links, switches, the root; host memory; by device: the link to other devices.
+  std::vector<Limit> limits_;
 };
 
 }  // namespace roundpipe

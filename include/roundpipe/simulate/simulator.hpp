@@ -22,8 +22,8 @@ namespace roundpipe {
 struct SimulationOptions {
   ComputeCosts compute;
   LinkModel link;
-  /// The time of handing a boundary, or its gradient, to *another* device, besides its copies;
-  /// occupies no lane. For machines of which no more is known.
+  /// The time of handing a boundary, or its gradient, to *another* device through the host, besides
+  /// its copies; occupies no lane. For machines of which no more is known.
   double hand_over_s = 0;
   /// The time that a device's issuing thread takes for one action.
   double dispatch_s = 0;

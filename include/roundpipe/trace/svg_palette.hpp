@@ -45,6 +45,7 @@ struct ActionLook {
     case ActionKind::upload_activation:
     case ActionKind::upload_gradient:
     case ActionKind::download_activation:
+    case ActionKind::send_boundary:
     case ActionKind::upload_save:
     case ActionKind::download_save:
       return activation_copy;

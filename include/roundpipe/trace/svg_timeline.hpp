@@ -46,9 +46,10 @@ class SvgTimelineDrawing {
             Errc::invalid_argument,
             "a picture of a timeline needs a width of 400 to 100000 pixels and rows of 4 to 1000");
     require_known_devices(timeline);
-    offloads_ = std::ranges::any_of(timeline.entries, [](TimelineEntry const& entry) {
-      return carries_saves(entry.lane.kind);
-    });
+    for (auto const& entry : timeline.entries) {
+      offloads_ = offloads_ || carries_saves(entry.lane.kind);
+      sends_ = sends_ || entry.lane.kind == LaneKind::peer;
+    }
     for (auto const& lane : lanes()) {
       auto const name_width = text_width(row_name(lane), row_font_px(lane));
       left_px_ = std::max(left_px_, margin_px + name_width + gap_px);
@@ -110,7 +111,7 @@ class SvgTimelineDrawing {
       std::size_t const count = options_.copy_lanes ? device_lane_count : 1;
       for (std::size_t kind = 0; kind < count; ++kind) {
         Lane const lane{static_cast<LaneKind>(kind), DeviceId(device)};
-        if (offloads_ || !carries_saves(lane.kind)) {
+        if ((offloads_ || !carries_saves(lane.kind)) && (sends_ || lane.kind != LaneKind::peer)) {
           result.push_back(lane);
         }
       }
@@ -232,6 +233,7 @@ class SvgTimelineDrawing {
 
   SvgOptions const& options_;
   bool offloads_ = false;  ///< Whether saves have rows.
+  bool sends_ = false;     // to other devices
   std::size_t devices_;
   double left_px_ = 0;  ///< Where the axis begins.
   double from_s_ = 0;

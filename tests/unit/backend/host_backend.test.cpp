@@ -47,8 +47,11 @@ HostBackendOptions two_devices() {
 TEST_CASE("a host backend has the properties of its options") {
   auto options = two_devices();
   options.device_memory_bytes = 3_MiB;
-  options.link = {.upload_bytes_per_second = 5e9, .download_bytes_per_second = 4e9};
+  options.link = {.upload_bytes_per_second = 5e9,
+                  .download_bytes_per_second = 4e9,
+                  .peer_bytes_per_second = 8e9};
   options.root_bytes_per_second = 6e9;
+  options.reaches_peers = true;
   options.flops_per_second = 7e11;
   HostBackend const backend(options);
   CHECK(backend.device_count() == 2);
@@ -59,6 +62,8 @@ TEST_CASE("a host backend has the properties of its options") {
   CHECK(properties.host_bytes_per_second == 6e9);
   CHECK(properties.upload_bytes_per_second == 5e9);
   CHECK(properties.download_bytes_per_second == 4e9);
+  CHECK(properties.peer_bytes_per_second == 8e9);
+  CHECK(properties.reaches_peers);
 }
 
 TEST_CASE("invalid options are refused") {

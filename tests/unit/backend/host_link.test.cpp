@@ -22,6 +22,7 @@ namespace {
 using namespace roundpipe;
 
 DeviceId const d0{0};
+DeviceId const d1{1};
 
 /// A stream with slabs to copy between, and events before and after its copies.
 struct Lane {
@@ -40,6 +41,11 @@ struct Lane {
   void download() {
     stream.record(before);
     stream.copy(on_host.bytes(), on_device.bytes());
+    stream.record(after);
+  }
+  void send() {  // to the host, whose memory is as good as that of another device
+    stream.record(before);
+    stream.copy_to_peer({on_host.bytes().data(), on_host.bytes().size()}, on_device.bytes());
     stream.record(after);
   }
 
@@ -75,23 +81,32 @@ TEST_CASE("copies move every byte, at any rate and size") {
   for (double const rate : {0.0, 1e9}) {
     for (double const root : {0.0, 5e8}) {
       HostBackendOptions options;
-      options.link = {.upload_bytes_per_second = rate, .download_bytes_per_second = rate};
+      options.devices = 2;
+      options.link = {.upload_bytes_per_second = rate,
+                      .download_bytes_per_second = rate,
+                      .peer_bytes_per_second = rate};
       options.root_bytes_per_second = root;
       HostBackend backend(options);
       auto up = backend.make_stream(d0, LaneKind::activation_up);
-      auto down = backend.make_stream(d0, LaneKind::activation_down);
+      auto peer = backend.make_stream(d0, LaneKind::peer);
+      auto down = backend.make_stream(d1, LaneKind::activation_down);
       auto uploaded = backend.make_event(d0);
+      auto sent = backend.make_event(d0);
       for (Bytes const bytes : {1U, 2U, 3U, 255U, 256U, 100001U}) {
         auto const source = backend.allocate_host(bytes);
         auto const device = backend.allocate_device(d0, bytes);
+        auto const other = backend.allocate_device(d1, bytes);
         auto const target = backend.allocate_host(bytes);
         for (std::size_t i = 0; i < bytes; ++i) {
           source.bytes()[i] = static_cast<std::byte>(i * 7 + 1);
         }
         up.copy(device.bytes(), source.bytes());
         up.record(uploaded);
-        down.wait(uploaded);
-        down.copy(target.bytes(), device.bytes());
+        peer.wait(uploaded);
+        peer.copy_to_peer(other.bytes(), device.bytes());
+        peer.record(sent);
+        down.wait(sent);
+        down.copy(target.bytes(), other.bytes());
         down.synchronize();
         CHECK(std::ranges::equal(source.bytes(), target.bytes()));
       }
@@ -101,15 +116,22 @@ TEST_CASE("copies move every byte, at any rate and size") {
 
 TEST_CASE("a copy takes at least its latency plus its bytes at the link's rate") {
   HostBackendOptions options;
-  options.link = {
-      .upload_bytes_per_second = 1e9, .download_bytes_per_second = 5e8, .latency_seconds = 1e-3};
+  options.link = {.upload_bytes_per_second = 1e9,
+                  .download_bytes_per_second = 5e8,
+                  .peer_bytes_per_second = 4e8,
+                  .latency_seconds = 1e-3};
+  options.root_bytes_per_second = 1e12;  // which copies to other devices do not pass
   HostBackend backend(options);
   Lane up(backend, d0, LaneKind::parameter_up, 2000000);
+  Lane peer(backend, d0, LaneKind::peer, 2000000);
   Lane down(backend, d0, LaneKind::gradient_down, 2000000);
   up.upload();
   down.download();
+  peer.send();
   up.stream.synchronize();
   down.stream.synchronize();
+  peer.stream.synchronize();
+  CHECK(peer.after.seconds_since(peer.before) >= 0.006);
   CHECK(up.after.seconds_since(up.before) >= 0.003);
   CHECK(down.after.seconds_since(down.before) >= 0.005);
 }

@@ -69,6 +69,7 @@ TEST_CASE("transfer rates must be finite and not negative") {
   };
   check_rate([](auto& options) -> double& { return options.link.upload_bytes_per_second; });
   check_rate([](auto& options) -> double& { return options.link.download_bytes_per_second; });
+  check_rate([](auto& options) -> double& { return options.link.peer_bytes_per_second; });
   check_rate([](auto& options) -> double& { return options.root_bytes_per_second; });
 }
 

@@ -74,6 +74,9 @@ TEST_CASE("an inline stream copies, fills and rounds") {
   CHECK(device == host);
   stream.copy(std::as_writable_bytes(std::span(back)), as_device_bytes(device));
   CHECK(back == host);
+  std::array<float, 4> other{};
+  stream.copy_to_peer(as_device_bytes(other), as_device_bytes(device));
+  CHECK(other == host);
 
   std::array<BFloat16, 4> narrow{};
   stream.round(as_device(narrow), as_device(device));
@@ -167,6 +170,8 @@ TEST_CASE("copies and roundings of unequal sizes are refused at the call") {
     auto const code = [](auto&& f) { return error_of(f).code(); };
     CHECK(code([&] { stream->copy(device.bytes(), host.bytes()); }) == Errc::invalid_argument);
     CHECK(code([&] { stream->copy(host.bytes(), device.bytes()); }) == Errc::invalid_argument);
+    CHECK(code([&] { stream->copy_to_peer(device.bytes(), device.bytes().subspan(0, 4)); }) ==
+          Errc::invalid_argument);
     CHECK(code([&] { stream->round(narrow, wide); }) == Errc::invalid_argument);
     CHECK(code([&] { stream->round(half, wide); }) == Errc::invalid_argument);
     stream->synchronize();

@@ -176,6 +176,11 @@ TEST_CASE("every mutant that can change a result or a queue is caught by the rul
           1_KiB;
       some_resident.plan.resident_boundaries = true;
       check(some_resident, round_robin, priority);
+      auto peers = sized(2, 2, 1, {.dense = 1});
+      peers.plan.resident_boundaries = false;
+      peers.plan.reaches_peers = true;
+      peers.plan.peer_boundaries = true;
+      check(peers, round_robin, priority);
       auto ranks = sized(2, 1, 2, {.dense = 1, .tied = true});
       ranks.plan.ranks = 3;
       check(ranks, round_robin, priority);

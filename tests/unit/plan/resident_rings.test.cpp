@@ -19,6 +19,7 @@
 #include <cstddef>
 #include <iterator>
 #include <map>
+#include <optional>
 #include <set>
 #include <utility>
 #include <vector>
@@ -52,7 +53,8 @@ TrainingGraphs plan(PlanOptions const& options, ToyModelOptions const& model = {
                          LayerEventProtocol{},
                          partitioner);
   };
-  return options.devices == 1 ? with(OneLayerStages{}) : with(OneForwardStage{});
+  auto const any_go = options.devices == 1 || options.reaches_peers;
+  return any_go ? with(OneLayerStages{}) : with(OneForwardStage{});
 }
 
 /// All that can stay does.
@@ -75,6 +77,16 @@ std::vector<PlanOptions> kinds_of_plans(std::size_t devices) {
   auto overlapping = saves;
   overlapping.overlaps_rounds = true;
   return {stages, layers, saves, overlapping};
+}
+
+/// Such plans on devices that reach each other, from which nothing need pass through the host.
+std::vector<PlanOptions> kinds_of_peer_plans(std::size_t devices) {
+  auto kinds = kinds_of_plans(devices);
+  for (auto& options : kinds) {
+    options.reaches_peers = true;
+    options.peer_boundaries = true;
+  }
+  return kinds;
 }
 
 HostRings host_rings(TrainingGraphs const& graphs, PlanOptions const& options) {
@@ -133,10 +145,17 @@ std::vector<std::pair<ActionId, ActionId>> lives_in(ActionGraph const& graph, Ri
 
 }  // namespace
 
-TEST_CASE("on one device with room nothing of a boundary is copied, and the host holds none") {
-  for (auto const& options : kinds_of_plans(1)) {
+TEST_CASE("with room nothing of a boundary goes to the host, on one device or between peers") {
+  auto all = kinds_of_plans(1);
+  for (std::size_t const devices : {2U, 3U}) {
+    std::ranges::copy(kinds_of_peer_plans(devices), std::back_inserter(all));
+  }
+  for (auto const& options : all) {
     auto const graphs = plan(options);
+    CHECK(graphs.stages.sent.empty());
     CHECK(count_of(graphs.call, ActionKind::upload_gradient) == 0);
+    CHECK((count_of(graphs.call, ActionKind::send_boundary) == 0) == (options.devices == 1));
+    CHECK((count_of(graphs.evaluation, ActionKind::send_boundary) == 0) == (options.devices == 1));
     for (auto const* graph : {&graphs.call, &graphs.evaluation}) {
       for (auto const& action : graph->actions) {
         if (action.kind == ActionKind::upload_activation) {
@@ -152,14 +171,95 @@ TEST_CASE("on one device with room nothing of a boundary is copied, and the host
     auto const rings = host_rings(graphs, options);
     CHECK(rings.bytes(BufferKind::checkpoint) == 0);
     CHECK(rings.bytes(BufferKind::boundary_gradient) == 0);
+    CHECK(verify(sequence_of(graphs, issue_iterations(4, 1, true))).empty());
+  }
+}
+
+TEST_CASE("a boundary is sent behind the pass that makes it, once to each device that reads it") {
+  for (auto const& options : kinds_of_peer_plans(3)) {
+    auto const graphs = plan(options);
+    auto const& call = graphs.call;
+    auto const any = std::ranges::find_if(call.actions, [](Action const& action) {
+      return action.kind == ActionKind::send_boundary && !is_resident(action.reads.front());
+    });
+    auto early = graphs;
+    std::erase_if(early.call.actions[static_cast<std::size_t>(any - call.actions.begin())].waits,
+                  [&](ActionId wait) {
+                    return call.actions[wait.index()].lane ==
+                           Lane{LaneKind::compute, any->lane.device};
+                  });
+    CHECK_FALSE(verify(sequence_of(early, issue_iterations(2, 1, false)), 1).empty());
+    std::size_t readers = 0;
+    std::set<Buffer> sent;
+    for (auto const& action : call.actions) {
+      if (action.kind == ActionKind::send_boundary) {
+        REQUIRE(action.reads.size() == 1);
+        REQUIRE(action.writes.size() == 1);
+        auto const& to = action.writes.front();
+        CHECK(action.lane.kind == LaneKind::peer);
+        CHECK(to.ring.device != action.lane.device);
+        CHECK(action.reads.front().ring.device == action.lane.device);
+        CHECK(sent.insert(to).second);
+        CHECK(std::ranges::any_of(action.waits, [&](ActionId wait) {
+          auto const& pass = call.actions[wait.index()];
+          return pass.lane == Lane{LaneKind::compute, action.lane.device} &&
+                 pass.layer == action.layer && pass.micro_batch == action.micro_batch;
+        }));
+      }
+      for (auto const& buffer : action.reads) {
+        if (is_resident(buffer) && sent.contains(buffer)) {
+          auto const send = call.rings.at(buffer.ring).users.at(buffer.sequence).front();
+          CHECK(action.lane == Lane{LaneKind::compute, buffer.ring.device});
+          readers += std::ranges::count(action.waits, send);
+        }
+      }
+    }
+    CHECK(readers >= sent.size());  // later passes of a lane need not wait again
+  }
+}
+
+TEST_CASE(
+    "with little room, what the next stage reads comes first, and the host keeps it as well") {
+  auto options = kinds_of_peer_plans(2)[1];  // checkpoints of layers
+  ToyModelOptions const model{.dense = 4};
+  auto const most = plan(options, model).stages.memory.bytes;
+  options.resident_boundaries = false;
+  options.peer_boundaries = false;
+  auto const least = plan(options, model).stages.memory.bytes;
+  options.peer_boundaries = true;
+  auto both = 0;
+  for (auto bytes = least + 256; bytes < most; bytes += 256) {
+    options.device_memory = bytes;
+    auto const graphs = plan(options, model);
+    auto const& stages = graphs.stages;
+    for (auto const& made : stages.sent) {
+      CHECK(made.kind == BufferKind::checkpoint);  // a gradient has one reader
+      CHECK_FALSE(stages.resident.contains(made));
+    }
+    both += stages.sent.empty() ? 0 : 1;
     CHECK(verify(sequence_of(graphs, issue_iterations(3, 1, true))).empty());
   }
+  CHECK(both > 0);
+}
+
+TEST_CASE("devices that reach no peers send nothing, and refuse to") {
+  auto options = everything(2, 2, 1);
+  CHECK(count_of(plan(options).call, ActionKind::send_boundary) == 0);
+  options.peer_boundaries = true;
+  CHECK(error_of([&] { (void)plan(options); }).code() == Errc::unsupported);
+  options.reaches_peers = true;
+  CHECK(count_of(plan(options).call, ActionKind::send_boundary) > 0);
+  options.peer_boundaries.reset();  // without a forecast
+  CHECK(count_of(plan(options).call, ActionKind::send_boundary) == 0);
 }
 
 TEST_CASE("what stays is in the ledger to the byte, within every budget, and more in larger ones") {
   for (std::size_t const devices : {1U, 2U, 3U}) {
-    for (auto options : kinds_of_plans(devices)) {
+    auto kinds = kinds_of_plans(devices);
+    std::ranges::copy(kinds_of_peer_plans(devices), std::back_inserter(kinds));
+    for (auto options : kinds) {
       auto const all = plan(options).stages;
+      auto const peers = std::exchange(options.peer_boundaries, std::nullopt);
       options.resident_boundaries.reset();  // without a forecast, nothing stays
       auto const none = plan(options).stages;
       CHECK(none.resident.empty());
@@ -168,6 +268,7 @@ TEST_CASE("what stays is in the ledger to the byte, within every budget, and mor
                          room.gradients.entry_bytes * room.gradients.count;
       CHECK(all.memory.bytes == none.memory.bytes + added);
       options.resident_boundaries = true;
+      options.peer_boundaries = peers;
       std::size_t most = 0;
       for (auto bytes = none.memory.bytes; bytes <= all.memory.bytes; bytes += 256) {
         options.device_memory = bytes;
@@ -233,12 +334,6 @@ TEST_CASE("what an evaluation reads on another device goes through the host") {
   }
   CHECK(graphs.stages.resident == expected);
   CHECK(verify(sequence_of(graphs, issue_iterations(3, 1, true))).empty());
-
-  auto const slots = order_slots({.forward_stages = 2, .devices = 2},
-                                 RoundRobinSchedule{}.tasks({.forward_stages = 2, .devices = 2}));
-  expected.insert({BufferKind::checkpoint, 2, 0});
-  auto const error = error_of([&] { ResidentRings(graphs.stages.evaluate, slots, 1, expected); });
-  CHECK(error.code() == Errc::unsupported);
 }
 
 TEST_CASE("gradients take turns: one more than there are micro-batches has room for all") {
@@ -278,6 +373,13 @@ TEST_CASE("a forecast that finds copies faster lets nothing stay, and any other 
   CHECK(resident(1) > 0);
   options.resident_boundaries = false;
   CHECK(resident(-1) == 0);
+  options.devices = 2;
+  CHECK(resident(-1) == 0);
+  options.reaches_peers = true;
+  CHECK(resident(-1) > 0);
+  CHECK(resident(1) == 0);
+  options.peer_boundaries = true;
+  CHECK(resident(1) > 0);
 }
 
 TEST_CASE(

@@ -55,6 +55,19 @@ TEST_CASE("a copy slows the other direction of its link also where its own has n
         std::vector<double>{5, LinkSharing::unlimited, 10});
 }
 
+TEST_CASE("copies to other devices share nothing with copies to and from the host") {
+  LinkModel link{10, 20, 30};
+  link.upload_share_both_ways = link.download_share_both_ways = 0.5;
+  link.groups = {{0, 1}};
+  link.root_bytes_per_second = link.host_bytes_per_second = 12;
+  link.host_download_weight = 2;
+  constexpr auto peer = CopyDirection::peer;
+  CHECK(rates_of(link, {{0, peer}, {3, peer}}) == std::vector<double>{30, 30});
+  CHECK(rates_of(link, {{0, up}, {0, peer}, {1, up}}) == std::vector<double>{5, 30, 5});
+  link.peer_bytes_per_second = 0;
+  CHECK(rates_of(link, {{0, peer}, {0, up}}) == std::vector<double>{LinkSharing::unlimited, 10});
+}
+
 TEST_CASE("the link of one device may be slower than the others") {
   LinkModel link{10, 20};
   link.device_factors = {1, 1, 0.5, 1};

@@ -62,6 +62,20 @@ Times times_of(ActionGraph const& graph, SimulationOptions const& options, std::
   return times;
 }
 
+TEST_CASE("copies to other devices run beside those to and from the host, one after another") {
+  auto options = example_options();
+  options.link.peer_bytes_per_second = 5;
+  options.link.upload_share_beside_work = options.link.download_share_beside_work = 0.5;
+  auto const send = [](Bytes bytes, std::size_t device = 0) {
+    return copy(ActionKind::send_boundary, LaneKind::peer, bytes, device);
+  };
+  auto const graph = graph_of(
+      {boundary_up(20), boundary_down(30), send(10), send(5), send(20, 1), compute(1).after({3})},
+      GraphRole::call,
+      2);
+  CHECK(times_of(graph, options) == Times{{0, 2}, {0, 3}, {0, 2}, {2, 3}, {0, 4}, {3, 4}});
+}
+
 TEST_CASE("the seconds of compute end where the timeline says") {
   auto graph = graph_of({chunk_up(20),
                          compute().after({0}),

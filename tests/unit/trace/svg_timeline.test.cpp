@@ -216,6 +216,11 @@ TEST_CASE("Copies have their own rows on request, work of the host has none") {
   auto const all = texts(picture);
   CHECK(std::ranges::count(all, "parameter up") == 2);
   CHECK(std::ranges::count(all, "gradient down") == 2);
+  CHECK(std::ranges::count(all, "save up") == 0);
+  CHECK(std::ranges::count(all, "peer") == 0);
+  timeline.entries.back() = action(ActionKind::send_boundary, 0, 0, 0, 1, 2);
+  timeline.entries.back().lane.kind = LaneKind::peer;
+  CHECK(std::ranges::count(texts(SvgReader(written(timeline, options))), "peer") == 2);
   CHECK_FALSE(shows(picture, "optimizer"));
 }
 

@@ -54,7 +54,9 @@ ROUNDPIPE_INLINE DeviceProperties HostBackend::device_properties(DeviceId device
           .memory_bytes_per_second = options.memory_bytes_per_second,
           .upload_bytes_per_second = options.link.upload_bytes_per_second,
           .download_bytes_per_second = options.link.download_bytes_per_second,
-          .host_bytes_per_second = options.root_bytes_per_second};
+          .host_bytes_per_second = options.root_bytes_per_second,
+          .reaches_peers = options.reaches_peers,
+          .peer_bytes_per_second = options.link.peer_bytes_per_second};
 }
 
 ROUNDPIPE_INLINE HostBackend::Stream HostBackend::make_stream(DeviceId device, LaneKind kind) {

@@ -34,8 +34,11 @@ ROUNDPIPE_INLINE void HostCopyEngine::release() {
 
 ROUNDPIPE_INLINE HostLink::HostLink(std::shared_ptr<HostStatus> const& status,
                                     HostBackendOptions const& options)
-    : options_(options.link), root_(status, options.root_bytes_per_second), pause_(status) {
-  for (std::size_t i = 0; i < 2 * options.devices; ++i) {
+    : options_(options.link),
+      root_(status, options.root_bytes_per_second),
+      peers_(status, 0),
+      pause_(status) {
+  for (std::size_t i = 0; i < directions * options.devices; ++i) {
     engines_.emplace_back(status);
   }
 }
@@ -45,7 +48,7 @@ ROUNDPIPE_INLINE void HostLink::transfer(DeviceId device,
                                          std::byte* to,
                                          std::byte const* from,
                                          Bytes bytes) {
-  auto& engine = engines_[2 * device.index() + static_cast<std::size_t>(direction)];
+  auto& engine = engines_[directions * device.index() + static_cast<std::size_t>(direction)];
   if (!engine.acquire()) {
     return;
   }
@@ -62,9 +65,10 @@ ROUNDPIPE_INLINE void HostLink::carry(HostCopyDirection direction,
       !pause_.sleep_until(HostClock::now() + std::chrono::ceil<HostClock::duration>(latency))) {
     return;
   }
-  auto const rate = direction == HostCopyDirection::up ? options_.upload_bytes_per_second
-                                                       : options_.download_bytes_per_second;
-  HostRoot::Flow flow(root_, bytes, rate > 0 ? rate : HostRoot::unlimited);
+  auto const limit = rate(direction);
+  HostRoot::Flow flow(direction == HostCopyDirection::peer ? peers_ : root_,
+                      bytes,
+                      limit > 0 ? limit : HostRoot::unlimited);
   auto const half = bytes / 2;
   auto const start = HostClock::now();
   copy(to, from, half);
@@ -74,6 +78,18 @@ ROUNDPIPE_INLINE void HostLink::carry(HostCopyDirection direction,
   }
   copy(to + half, from + half, bytes - half);
   flow.wait_until_left(HostClock::duration::zero());
+}
+
+ROUNDPIPE_INLINE double HostLink::rate(HostCopyDirection direction) const noexcept {
+  switch (direction) {
+    case HostCopyDirection::up:
+      return options_.upload_bytes_per_second;
+    case HostCopyDirection::down:
+      return options_.download_bytes_per_second;
+    case HostCopyDirection::peer:
+      break;
+  }
+  return options_.peer_bytes_per_second;
 }
 
 ROUNDPIPE_INLINE void HostLink::copy(std::byte* to, std::byte const* from, Bytes bytes) noexcept {

@@ -16,7 +16,8 @@ ROUNDPIPE_INLINE void check_options(HostBackendOptions const& options) {
   auto const sane = [](double value) { return std::isfinite(value) && value >= 0; };
   require(options.devices > 0, Errc::invalid_argument, "a host backend needs at least one device");
   require(sane(options.link.upload_bytes_per_second) &&
-              sane(options.link.download_bytes_per_second) && sane(options.root_bytes_per_second),
+              sane(options.link.download_bytes_per_second) &&
+              sane(options.link.peer_bytes_per_second) && sane(options.root_bytes_per_second),
           Errc::invalid_argument,
           "a transfer rate is negative or not finite; 0 means unlimited");
   require(sane(options.link.latency_seconds) && options.link.latency_seconds <= 86400,

@@ -81,6 +81,14 @@ ROUNDPIPE_INLINE void HostStream::copy(HostBytes to, DeviceSpan<std::byte const>
   transfer(detail::HostCopyDirection::down, to.data(), from.device_pointer(), from.size());
 }
 
+ROUNDPIPE_INLINE void HostStream::copy_to_peer(DeviceBytes to, DeviceSpan<std::byte const> from) {
+  require(to.size() == from.size(),
+          Errc::invalid_argument,
+          "the source and the destination of a copy must have the same size");
+  transfer(
+      detail::HostCopyDirection::peer, to.device_pointer(), from.device_pointer(), from.size());
+}
+
 ROUNDPIPE_INLINE void HostStream::copy(DeviceTensor const& to, DeviceTensor const& from) {
   require_alike(to, from);
   launch([to, from] {

@@ -11,12 +11,14 @@
 
 #include <map>
 #include <mutex>
+#include <utility>
 #include <vector>
 
 namespace roundpipe::cu {
 
-/// Remembers what \ref measure_link and \ref measure_shared_speed found. A machine's links do not
-/// change while a process runs, and measuring takes over a second. Any thread may call any member.
+/// Remembers what \ref measure_link, \ref measure_peer and \ref measure_shared_speed found. A
+/// machine's links do not change while a process runs, and measuring takes over a second. Any
+/// thread may call any member.
 class KnownSpeeds {
  public:
   /// Of the link of \p device: what `measure(device)` says at the first call. \throws What that
@@ -40,6 +42,12 @@ class KnownSpeeds {
     return shared(devices, [](auto const& measured) { return measure_shared_speed(measured); });
   }
 
+  /// Of copies from \p device to \p peer. \throws As \ref measure_peer.
+  [[nodiscard]] double peer(DeviceId device, DeviceId peer) {
+    auto measure = [](auto const& pair) { return measure_peer(pair.first, pair.second); };
+    return known(peers_, std::pair(device, peer), measure);
+  }
+
  private:
   template <class Key, class Speed, class F>
   [[nodiscard]] Speed known(std::map<Key, Speed>& speeds, Key const& key, F& measure) {
@@ -52,6 +60,7 @@ class KnownSpeeds {
 
   std::mutex mutex_;
   std::map<DeviceId, LinkSpeed> links_;
+  std::map<std::pair<DeviceId, DeviceId>, double> peers_;
   std::map<std::vector<DeviceId>, SharedSpeed> shared_;
 };
 

@@ -3,7 +3,7 @@
 #pragma once
 
 /// \file
-/// \brief Measures the link between the host and a device.
+/// \brief Measures the links of a device: to the host, and to another device.
 
 #include <roundpipe/core/bytes.hpp>
 #include <roundpipe/core/id.hpp>
@@ -49,6 +49,32 @@ struct LinkSpeed {
   auto* const remote = there.bytes().device_pointer();
   return {fastest(remote, here, ::cudaMemcpyHostToDevice),
           fastest(here, remote, ::cudaMemcpyDeviceToHost)};
+}
+
+/// The bytes a second of the fastest of some large copies from \p device to \p peer, whose memory
+/// is open to it; takes a few ms. The calling thread's current device stays. \throws Error when
+/// there is no memory for it.
+[[nodiscard]] inline double measure_peer(DeviceId device,
+                                         DeviceId peer,
+                                         Bytes bytes = Bytes{64} << 20) {
+  constexpr int repetitions = 8;
+  DeviceMemory const there(peer, bytes);
+  CurrentDevice const current(device);
+  DeviceMemory const here(device, bytes);
+  Stream const stream;
+  detail::Stopwatch stopwatch;
+  double best = 0;
+  for (int i = 0; i < repetitions; ++i) {
+    stopwatch.start(stream);
+    check(::cudaMemcpyAsync(there.bytes().device_pointer(),
+                            here.bytes().device_pointer(),
+                            bytes,
+                            ::cudaMemcpyDefault,
+                            stream.get()),
+          "cudaMemcpyAsync");
+    best = std::max(best, static_cast<double>(bytes) / stopwatch.stop(stream));
+  }
+  return best;
 }
 
 }  // namespace roundpipe::cu

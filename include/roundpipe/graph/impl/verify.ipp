@@ -51,6 +51,14 @@ ROUNDPIPE_INLINE bool overlaps(BufferKind kind, Action const& a, Action const& b
       };
       return !(is_gradient(a) && needs_none(b)) && !(is_gradient(b) && needs_none(a));
     }
+    case BufferKind::activations_out: {
+      // What each layer makes has memory of its own; a boundary goes while others are made.
+      auto const are_apart = [](Action const& send, Action const& pass) {
+        return send.kind == ActionKind::send_boundary && pass.lane.kind == LaneKind::compute &&
+               send.layer != pass.layer;
+      };
+      return !are_apart(a, b) && !are_apart(b, a);
+    }
     case BufferKind::landing:
       return !are_chunks;
     default:

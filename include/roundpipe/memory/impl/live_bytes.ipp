@@ -161,6 +161,7 @@ class SlotLife {
       }
       if (place.output.area == Area::activations_out) {
         life.add(micro_batch.down);
+        life.add(times.sent);
       }
       held_.hold(place.output, life);
       hold_carried(micro_batch, i);
@@ -176,7 +177,7 @@ class SlotLife {
       held_.hold(place.input_gradient, {times.backward, micro_batch.layers[i - 1].backward});
       hold_carried_gradients(micro_batch, i);
     } else if (!stays(BufferKind::boundary_gradient, true)) {
-      held_.hold(place.input_gradient, {times.backward, micro_batch.down});
+      held_.hold(place.input_gradient, {times.backward, micro_batch.down, times.sent});
     }
   }
 
@@ -261,7 +262,9 @@ ROUNDPIPE_INLINE std::vector<LiveBytes> live_bytes(Timeline const& timeline,
         }
         auto& held = resident[{entry.graph, buffer}];
         held.life.add(detail::Lifetime(entry));
-        held.device = entry.lane.device.index();
+        if (action.kind != ActionKind::send_boundary) {  // another device holds what that writes
+          held.device = entry.lane.device.index();
+        }
         if (list == &action.writes) {
           auto const& places = stage.layers[action.layer.index() - stage.range.first];
           held.bytes = buffer.ring.kind == BufferKind::checkpoint ? places.output.bytes

@@ -5,9 +5,12 @@
 #include <roundpipe/core/bytes.hpp>
 #include <roundpipe/core/error.hpp>
 #include <roundpipe/core/id.hpp>
+#include <roundpipe/core/lane.hpp>
 #include <roundpipe/graph/action_graph.hpp>
 #include <roundpipe/memory/host_memory_plan.hpp>
+#include <roundpipe/memory/resident_boundaries.hpp>
 #include <roundpipe/memory/stage_layout.hpp>
+#include <roundpipe/model/stage_passes.hpp>
 #include <roundpipe/plan/activation_copies.hpp>
 #include <roundpipe/plan/call_context.hpp>
 
@@ -35,13 +38,13 @@ ROUNDPIPE_INLINE void ActivationCopies::add_down(SlotId id, std::size_t m) {
   action.reads.push_back(work.entries_out[m].value());
   wait_for(action, work.last_compute[m]);
   for (auto const& kept : stage.kept) {
-    if (!call_.is_resident(action, BufferKind::checkpoint, kept.boundary)) {
+    if (call_.way(action, BufferKind::checkpoint, kept.boundary).through_host) {
       call_.write_kept(action, BufferKind::checkpoint, kept.boundary);
       action.bytes += align_up(kept.place.bytes);
     }
   }
   if (stage.layers.front().input_gradient.area == Area::activations_out &&
-      !call_.is_resident(action, BufferKind::boundary_gradient, stage.range.first - 1)) {
+      call_.way(action, BufferKind::boundary_gradient, stage.range.first - 1).through_host) {
     call_.write_kept(action, BufferKind::boundary_gradient, stage.range.first - 1);
     action.bytes += align_up(stage.layers.front().input_gradient.bytes);
   }
@@ -53,10 +56,32 @@ ROUNDPIPE_INLINE void ActivationCopies::add_down(SlotId id, std::size_t m) {
       action.bytes += align_up(stage.results.bytes);
     }
   }
-  auto const writes = action.writes;
-  work.activation_down[m] = call_.graph.add(std::move(action));
-  for (auto const& buffer : writes) {
-    producers_[buffer] = work.activation_down[m];
+  if (!action.writes.empty()) {  // else all of it goes to other devices
+    work.activation_down[m] = call_.graph.add(std::move(action));
+  }
+}
+
+ROUNDPIPE_INLINE void ActivationCopies::add_sent(SlotId id, std::size_t m, Pass const& pass) {
+  auto const& work = call_.work_of(id);
+  for (auto const& access : boundary_accesses(call_.stage_of(id), pass)) {
+    if (!access.writes) {
+      continue;
+    }
+    auto action = call_.make(id, ActionKind::send_boundary, LaneKind::peer, m);
+    action.layer = LayerId(pass.layer);
+    action.bytes = align_up(access.place.bytes);
+    auto const& way = call_.way(action, access.kind, access.layer);
+    for (auto const& ring : way.sent) {
+      auto send = action;
+      if (way.own) {
+        call_.read_kept(send, access.kind, access.layer, way.own);
+      } else {
+        send.reads.push_back(work.entries_out[m].value());
+        wait_for(send, work.last_compute[m]);
+      }
+      call_.write_kept(send, access.kind, access.layer, ring);
+      call_.graph.add(std::move(send));
+    }
   }
 }
 
@@ -73,9 +98,9 @@ ROUNDPIPE_INLINE void ActivationCopies::add_input(SlotId id, std::size_t m) {
     auto const& input = stage.layers[i].input;
     auto const boundary = stage.range.first + i - 1;
     if (input.area == Area::activations_in && input.bytes > 0 &&
-        !call_.is_resident(action, BufferKind::checkpoint, boundary)) {
+        !call_.way(action, BufferKind::checkpoint, boundary).read_by(action.stage)) {
       action.bytes += input.bytes;
-      read_boundary(action, BufferKind::checkpoint, boundary);
+      call_.read_kept(action, BufferKind::checkpoint, boundary);
     }
   }
   if (action.bytes > 0) {
@@ -89,9 +114,9 @@ ROUNDPIPE_INLINE void ActivationCopies::add_gradient(SlotId id, std::size_t m) {
   auto const boundary = stage.range.end() - 1;
   auto action = make_up(id, ActionKind::upload_gradient, m);
   if (gradient.area == Area::activations_in && gradient.bytes > 0 &&
-      !call_.is_resident(action, BufferKind::boundary_gradient, boundary)) {
+      !call_.way(action, BufferKind::boundary_gradient, boundary).read_by(action.stage)) {
     action.bytes = gradient.bytes;
-    read_boundary(action, BufferKind::boundary_gradient, boundary);
+    call_.read_kept(action, BufferKind::boundary_gradient, boundary);
     call_.work_of(id).gradient_up[m] = add_to_entry(std::move(action));
   }
 }
@@ -107,12 +132,6 @@ ROUNDPIPE_INLINE ActionId ActivationCopies::add_to_entry(Action action) {
   action.writes.push_back(call_.acquire_once(
       entry, BufferKind::activations_in, in_flight(), action, call_.ring_index(action.slot)));
   return call_.graph.add(std::move(action));
-}
-
-ROUNDPIPE_INLINE void ActivationCopies::read_boundary(Action& action,
-                                                      BufferKind kind,
-                                                      std::size_t boundary) const {
-  wait_for(action, producers_.at(call_.read_kept(action, kind, boundary)));
 }
 
 }  // namespace detail

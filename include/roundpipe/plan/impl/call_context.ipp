@@ -71,12 +71,13 @@ ROUNDPIPE_INLINE Action CallContext::make_chunk(SlotId id,
   return action;
 }
 
-ROUNDPIPE_INLINE CallContext::KeptRing CallContext::kept_ring(Action const& action,
-                                                              BufferKind kind,
-                                                              std::size_t layer) const {
-  auto const index = resident.ring({kind, layer, action.micro_batch.index()}, action.round);
-  if (index) {
-    return {{kind, action.lane.device, *index}, 1};
+ROUNDPIPE_INLINE CallContext::KeptRing CallContext::kept_ring(
+    Action const& action,
+    BufferKind kind,
+    std::size_t layer,
+    std::optional<Ring> const& ring) const {
+  if (ring) {
+    return {*ring, 1};
   }
   return {input.rings.ring(kind, layer, action.micro_batch, action.round),
           input.rings.entries(kind)};
@@ -84,10 +85,11 @@ ROUNDPIPE_INLINE CallContext::KeptRing CallContext::kept_ring(Action const& acti
 
 ROUNDPIPE_INLINE Buffer CallContext::write_kept(Action& action,
                                                 BufferKind kind,
-                                                std::size_t layer) {
-  auto const [ring, entries] = kept_ring(action, kind, layer);
-  auto const buffer = graph.acquire(ring, entries, action);
-  auto& written = written_[ring];
+                                                std::size_t layer,
+                                                std::optional<Ring> const& ring) {
+  auto const kept = kept_ring(action, kind, layer, ring);
+  auto const buffer = graph.acquire(kept.ring, kept.entries, action);
+  auto& written = written_[kept.ring];
   auto const before = std::find_if(
       written.rbegin(), written.rend(), [&](Written const& each) { return each.layer == layer; });
   if (before != written.rend() && std::pair(before->round, before->micro_batch) >=
@@ -106,13 +108,14 @@ ROUNDPIPE_INLINE Buffer CallContext::write_kept(Action& action,
 
 ROUNDPIPE_INLINE Buffer CallContext::read_kept(Action& action,
                                                BufferKind kind,
-                                               std::size_t layer) const {
-  auto const [ring, entries] = kept_ring(action, kind, layer);
-  auto const& written = written_.at(ring);
+                                               std::size_t layer,
+                                               std::optional<Ring> const& ring) const {
+  auto const kept = kept_ring(action, kind, layer, ring);
+  auto const& written = written_.at(kept.ring);
   auto const found =
       std::find(written.begin(), written.end(), Written{layer, action.round, action.micro_batch});
-  Buffer const buffer{ring, static_cast<std::size_t>(found - written.begin())};
-  auto const overwritten_by = buffer.sequence + entries;
+  Buffer const buffer{kept.ring, static_cast<std::size_t>(found - written.begin())};
+  auto const overwritten_by = buffer.sequence + kept.entries;
   if (overwritten_by < written.size()) {
     throw broken_rule("Schedule::tasks",
                       4,
@@ -122,6 +125,7 @@ ROUNDPIPE_INLINE Buffer CallContext::read_kept(Action& action,
                           " has overwritten it",
                       Errc::unsupported);
   }
+  wait_for(action, graph.users(buffer).front());
   action.reads.push_back(buffer);
   return buffer;
 }

@@ -3,7 +3,6 @@
 #pragma once
 
 #include <roundpipe/core/bytes.hpp>
-#include <roundpipe/core/error.hpp>
 #include <roundpipe/core/id.hpp>
 #include <roundpipe/graph/action_graph.hpp>
 #include <roundpipe/memory/memory_plan.hpp>
@@ -16,18 +15,32 @@
 #include <roundpipe/schedule/slot_order.hpp>
 
 #include <algorithm>
+#include <compare>
 #include <cstddef>
 #include <map>
 #include <optional>
 #include <set>
 #include <span>
-#include <string>
 #include <utility>
 #include <vector>
 
 namespace roundpipe {
 
 namespace detail {
+
+ROUNDPIPE_INLINE bool BoundaryLife::one_device() const {
+  return std::all_of(readers.begin(), readers.end(), [&](BoundaryReader const& reader) {
+    return reader.device == device;
+  });
+}
+
+ROUNDPIPE_INLINE BoundaryReader const& BoundaryLife::next() const {
+  auto const found =
+      std::find_if(readers.begin(), readers.end(), [&](BoundaryReader const& reader) {
+        return reader.stage != stage;
+      });
+  return found == readers.end() ? readers.back() : *found;
+}
 
 ROUNDPIPE_INLINE std::vector<BoundaryLife> boundary_lives(std::span<StageLayout const> stages,
                                                           std::span<Slot const> slots,
@@ -43,18 +56,14 @@ ROUNDPIPE_INLINE std::vector<BoundaryLife> boundary_lives(std::span<StageLayout 
         MadeBoundary const made{access.kind, access.layer, m};
         if (access.writes) {
           known[{made, slot.round}] = lives.size();
-          lives.push_back({.made = made,
-                           .round = slot.round,
-                           .device = slot.device,
-                           .from = now,
-                           .until = now,
-                           .bytes = access.place.bytes});
-        } else {
-          auto& life = lives[known.at({made, slot.round})];
-          life.until = now;
-          life.is_read = true;
-          life.one_device = life.one_device && slot.device == life.device;
+          lives.push_back({made, slot.round, slot.stage, slot.device, now, {}, access.place.bytes});
+          continue;
         }
+        auto& readers = lives[known.at({made, slot.round})].readers;
+        if (readers.empty() || readers.back().stage != slot.stage) {
+          readers.push_back({slot.stage, slot.device, now});
+        }
+        readers.back().until = now;
       }
     }
   };
@@ -72,93 +81,157 @@ ROUNDPIPE_INLINE std::vector<BoundaryLife> boundary_lives(std::span<StageLayout 
 
 }  // namespace detail
 
+ROUNDPIPE_INLINE std::optional<Ring> BoundaryWay::read_by(StageId stage) const {
+  auto const found = reads.find(stage);
+  return found == reads.end() ? std::nullopt : std::optional(found->second);
+}
+
 ROUNDPIPE_INLINE ResidentRings::ResidentRings(std::span<StageLayout const> stages,
                                               std::span<Slot const> slots,
                                               std::size_t micro_batches,
-                                              ResidentBoundaries const& resident) {
-  if (resident.empty()) {
+                                              ResidentBoundaries const& resident,
+                                              ResidentBoundaries const& sent) {
+  if (resident.empty() && sent.empty()) {
     return;
   }
-  struct Pool {
-    std::set<std::size_t> free;
-    std::set<std::pair<std::size_t, std::size_t>> used;  // last reader, ring
-    std::size_t count = 0;
-  };
-  std::map<std::pair<DeviceId, BufferKind>, Pool> pools;
   for (auto const& life : detail::boundary_lives(stages, slots, micro_batches)) {
-    if (!resident.contains(life.made)) {
+    auto const of_all = resident.contains(life.made);
+    if (life.readers.empty() || (!of_all && !sent.contains(life.made))) {
       continue;
     }
-    if (!life.one_device) {
-      throw Error(Errc::unsupported,
-                  "the plan lets the boundary behind layer " + std::to_string(life.made.layer) +
-                      " stay on a device, and the schedule reads it on another one");
+    auto const& next = life.next();
+    if (!of_all && next.device == life.device) {
+      continue;  // the host holds it for that stage, too
     }
-    auto& pool = pools[{life.device, life.made.kind}];
-    while (!pool.used.empty() && pool.used.begin()->first < life.from) {
-      pool.free.insert(pool.used.begin()->second);
-      pool.used.erase(pool.used.begin());
+    auto served = life.readers;
+    if (next.stage != life.stage) {  // the stage that makes it has it anyway
+      std::erase_if(served, [&](auto const& reader) { return reader.stage == life.stage; });
     }
-    if (pool.free.empty()) {
-      pool.free.insert(pool.count++);
+    auto& way = ways_[{life.made, life.round}];
+    way.through_host = !of_all && served.size() > 1;
+    if (!of_all) {
+      served = {next};
     }
-    auto const ring = *pool.free.begin();
-    pool.free.erase(pool.free.begin());
-    pool.used.emplace(life.until, ring);
-    rings_[{life.made, life.round}] = ring;
-    auto& size = sizes_.of(life.made.kind);
-    size.count = std::max(size.count, pool.count);
-    size.entry_bytes = std::max(size.entry_bytes, align_up(life.bytes));
+    std::map<DeviceId, Ring> rings;
+    for (auto const& reader : served) {
+      auto const [ring, is_new] = rings.try_emplace(reader.device);
+      if (is_new) {
+        ring->second = take(life, served, reader.device);
+        if (reader.device == life.device) {
+          way.own = way.reads[life.stage] = ring->second;
+        } else {
+          way.sent.push_back(ring->second);
+        }
+      }
+      way.reads[reader.stage] = ring->second;
+    }
   }
 }
 
-ROUNDPIPE_INLINE std::optional<std::size_t> ResidentRings::ring(MadeBoundary const& made,
-                                                                RoundId round) const {
-  auto const found = rings_.find({made, round});
-  return found == rings_.end() ? std::nullopt : std::optional(found->second);
+ROUNDPIPE_INLINE Ring ResidentRings::take(detail::BoundaryLife const& life,
+                                          std::span<detail::BoundaryReader const> readers,
+                                          DeviceId device) {
+  auto const kind = life.made.kind;
+  auto until = life.from;
+  for (auto const& reader : readers) {
+    until = reader.device == device ? std::max(until, reader.until) : until;
+  }
+  auto& pool = pools_[{device, kind}];
+  while (!pool.used.empty() && pool.used.begin()->first < life.from) {
+    pool.free.insert(pool.used.begin()->second);
+    pool.used.erase(pool.used.begin());
+  }
+  if (pool.free.empty()) {
+    pool.free.insert(pool.count++);
+  }
+  auto const ring = *pool.free.begin();
+  pool.free.erase(pool.free.begin());
+  pool.used.emplace(until, ring);
+  auto& size = sizes_.of(kind);
+  size.count = std::max(size.count, pool.count);
+  size.entry_bytes = std::max(size.entry_bytes, align_up(life.bytes));
+  return {kind, device, ring};
+}
+
+ROUNDPIPE_INLINE BoundaryWay const& ResidentRings::way(MadeBoundary const& made,
+                                                       RoundId round) const {
+  static BoundaryWay const through_host;
+  auto const found = ways_.find({made, round});
+  return found == ways_.end() ? through_host : found->second;
 }
 
 namespace detail {
 
-/// Those of \p lives that can stay in all rounds, by how long they live.
-[[nodiscard]] ROUNDPIPE_INLINE std::map<MadeBoundary, std::size_t> can_stay(
-    std::vector<BoundaryLife> const& lives) {
-  std::map<MadeBoundary, std::size_t> longest;
+/// Which boundaries devices may keep: those that no other device reads, and all others.
+struct ResidencyKinds {
+  bool stay = true;
+  bool go_to_peers = false;
+};
+
+/// A boundary that devices can keep.
+struct KeptCandidate {
+  std::size_t length = 0;  ///< For how many passes at most.
+  MadeBoundary made;
+  bool of_all = true;  ///< For all stages that read it, or for the next one.
+
+  friend constexpr auto operator<=>(KeptCandidate const&, KeptCandidate const&) noexcept = default;
+};
+
+/// For how many passes at most devices would keep boundaries.
+struct KeptLengths {
+  std::map<MadeBoundary, std::size_t> of_all;   ///< For all readers.
+  std::map<MadeBoundary, std::size_t> of_next;  ///< For the next one, on another device, alone.
+};
+
+/// Of those of \p lives that devices can keep in all rounds.
+[[nodiscard]] ROUNDPIPE_INLINE KeptLengths kept_lengths(std::vector<BoundaryLife> const& lives,
+                                                        ResidencyKinds kinds) {
+  KeptLengths lengths;
   std::set<MadeBoundary> leave;
   for (auto const& life : lives) {
-    auto& length = longest[life.made];
-    length = std::max(length, life.until - life.from);
-    if (!life.is_read || !life.one_device || life.bytes == 0) {
+    auto const allowed = life.one_device() ? kinds.stay : kinds.go_to_peers;
+    if (life.readers.empty() || !allowed || life.bytes == 0) {
       leave.insert(life.made);
+      continue;
+    }
+    auto const lengthen = [&](auto& of, BoundaryReader const& last) {
+      auto& length = of[life.made];
+      length = std::max(length, last.until - life.from);
+    };
+    lengthen(lengths.of_all, life.readers.back());
+    if (!life.one_device() && life.next().device != life.device &&
+        life.next().stage != life.readers.back().stage) {
+      lengthen(lengths.of_next, life.next());
     }
   }
   for (auto const& made : leave) {
-    longest.erase(made);
+    lengths.of_all.erase(made);
+    lengths.of_next.erase(made);
   }
-  return longest;
+  return lengths;
 }
 
-/// Boundaries that can stay, first those that are read soonest: the same room serves more of them.
-[[nodiscard]] ROUNDPIPE_INLINE std::vector<MadeBoundary> resident_candidates(
-    std::vector<BoundaryLife> const& training, std::vector<BoundaryLife> const& evaluating) {
-  auto const longest = can_stay(training);
-  auto const in_evaluations = can_stay(evaluating);
+/// What can be kept, first what is read soonest: the same room serves more of it.
+[[nodiscard]] ROUNDPIPE_INLINE std::vector<KeptCandidate> kept_candidates(
+    std::vector<BoundaryLife> const& training,
+    std::vector<BoundaryLife> const& evaluating,
+    ResidencyKinds kinds) {
+  auto const in_training = kept_lengths(training, kinds);
+  auto const in_evaluations = kept_lengths(evaluating, kinds);
   std::set<MadeBoundary> evaluated;
   for (auto const& life : evaluating) {
     evaluated.insert(life.made);
   }
-  std::vector<std::pair<std::size_t, MadeBoundary>> found;
-  for (auto const& [made, length] : longest) {
-    if (in_evaluations.contains(made) || !evaluated.contains(made)) {
-      found.emplace_back(length, made);
+  std::vector<KeptCandidate> found;
+  for (bool const of_all : {false, true}) {
+    for (auto const& [made, length] : of_all ? in_training.of_all : in_training.of_next) {
+      if (!of_all || in_evaluations.of_all.contains(made) || !evaluated.contains(made)) {
+        found.push_back({length, made, of_all});
+      }
     }
   }
   std::sort(found.begin(), found.end());
-  std::vector<MadeBoundary> result;
-  for (auto const& each : found) {
-    result.push_back(each.second);
-  }
-  return result;
+  return found;
 }
 
 ROUNDPIPE_INLINE FoundPlan keep_resident(FoundPlan found,
@@ -166,38 +239,57 @@ ROUNDPIPE_INLINE FoundPlan keep_resident(FoundPlan found,
                                          std::span<Slot const> evaluating,
                                          PlanOptions const& options,
                                          PlanForecast const& forecast) {
-  auto const& plan = found.plan;
+  auto const plan = found.plan;
   auto const micro_batches = options.micro_batches_per_round;
-  auto const candidates =
-      resident_candidates(boundary_lives(plan.train, slots, micro_batches),
-                          boundary_lives(plan.evaluate, evaluating, micro_batches));
-  auto const with = [&](std::size_t count) {
-    auto other = plan;
-    other.resident = {candidates.begin(), candidates.begin() + static_cast<std::ptrdiff_t>(count)};
-    ResidentRings const train(plan.train, slots, micro_batches, other.resident);
-    ResidentRings const evaluate(plan.evaluate, evaluating, micro_batches, other.resident);
-    for (auto const kind : ResidentLayout::kinds) {
-      auto size = train.size(kind);
-      size.count = std::max(size.count, evaluate.size(kind).count);
-      size.entry_bytes = std::max(size.entry_bytes, evaluate.size(kind).entry_bytes);
-      other.memory.add_resident(kind, size);
+  auto const training = boundary_lives(plan.train, slots, micro_batches);
+  auto const evaluated = boundary_lives(plan.evaluate, evaluating, micro_batches);
+  auto const take = [&](ResidencyKinds kinds, bool is_pinned) {
+    auto const candidates = kept_candidates(training, evaluated, kinds);
+    auto const with = [&](std::size_t count) {
+      auto other = plan;
+      for (std::size_t i = 0; i < count; ++i) {
+        auto const& [length, made, of_all] = candidates[i];
+        (of_all ? other.resident : other.sent).insert(made);
+        if (of_all) {
+          other.sent.erase(made);
+        }
+      }
+      ResidentRings const train(plan.train, slots, micro_batches, other.resident, other.sent);
+      ResidentRings const evaluate(
+          plan.evaluate, evaluating, micro_batches, other.resident, other.sent);
+      for (auto const kind : ResidentLayout::kinds) {
+        auto size = train.size(kind);
+        size.count = std::max(size.count, evaluate.size(kind).count);
+        size.entry_bytes = std::max(size.entry_bytes, evaluate.size(kind).entry_bytes);
+        other.memory.add_resident(kind, size);
+      }
+      return other;
+    };
+    // More boundaries take more room, so bisection finds how many of the first there is room for.
+    std::size_t most = 0;
+    for (auto end = candidates.size() + 1; end - most > 1;) {
+      auto const middle = most + (end - most) / 2;
+      auto const other = with(middle);
+      auto const fits = other.memory.bytes + options.held_by(other) <= options.device_memory;
+      (fits ? most : end) = middle;
     }
-    return other;
+    if (most == 0) {
+      return;
+    }
+    FoundPlan kept{with(most), 0};
+    kept.seconds = forecast ? forecast(kept.plan) : 0;
+    if (is_pinned || kept.seconds <= found.seconds) {
+      found = std::move(kept);
+    }
   };
-  // More boundaries take more room, so bisection finds how many of the first there is room for.
-  std::size_t most = 0;
-  for (auto end = candidates.size() + 1; end - most > 1;) {
-    auto const middle = most + (end - most) / 2;
-    auto const other = with(middle);
-    auto const fits = other.memory.bytes + options.held_by(other) <= options.device_memory;
-    (fits ? most : end) = middle;
+  auto const stay = options.lets_stay(static_cast<bool>(forecast));
+  if (stay) {
+    take({.stay = true}, options.resident_boundaries.has_value());
   }
-  if (most == 0) {
-    return found;
+  if (options.sends_to_peers(static_cast<bool>(forecast))) {
+    take({.stay = stay, .go_to_peers = true}, options.peer_boundaries.has_value());
   }
-  FoundPlan kept{with(most), 0};
-  kept.seconds = forecast ? forecast(kept.plan) : 0;
-  return options.resident_boundaries || kept.seconds <= found.seconds ? kept : found;
+  return found;
 }
 
 }  // namespace detail

@@ -73,8 +73,8 @@ ROUNDPIPE_INLINE void SaveCopies::add_down(SlotId id, Save const& save, std::siz
   wait_for(down, save.made);
   wait_for(down, call_.last_down(id, w));
   down.reads.push_back(save.entry);
-  auto const host = call_.write_kept(down, BufferKind::offloaded_saves, save.layer);
-  down_[host] = call_.graph.add(std::move(down));
+  call_.write_kept(down, BufferKind::offloaded_saves, save.layer);
+  call_.graph.add(std::move(down));
 }
 
 ROUNDPIPE_INLINE Action SaveCopies::make(SlotId id,
@@ -95,7 +95,7 @@ ROUNDPIPE_INLINE void SaveCopies::add_up(SlotId id, std::size_t m) {
   }
   auto& save = due_[uploaded_++];
   auto up = make(id, ActionKind::upload_save, LaneKind::save_up, save);
-  wait_for(up, down_.at(call_.read_kept(up, BufferKind::offloaded_saves, save.layer)));
+  call_.read_kept(up, BufferKind::offloaded_saves, save.layer);
   if (m < call_.micro_batches_per_round()) {
     wait_for(up, call_.last_up(id, m + 1));
   }

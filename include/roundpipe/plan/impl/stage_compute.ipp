@@ -36,9 +36,10 @@ ROUNDPIPE_INLINE void StageCompute::add(SlotId id, std::size_t m, AfterPass cons
 ROUNDPIPE_INLINE bool StageCompute::writes_entry(SlotId id, std::size_t m, Pass const& pass) const {
   auto const& stage = call_.stage_of(id);
   auto const accesses = boundary_accesses(stage, pass);
+  auto const round = call_.slot(id).round;
   return (stage.has_loss() && pass.layer + 1 == stage.range.end()) ||
          std::any_of(accesses.begin(), accesses.end(), [&](BoundaryAccess const& access) {
-           return access.writes && !call_.input.resident.contains({access.kind, access.layer, m});
+           return access.writes && !call_.resident.way({access.kind, access.layer, m}, round).own;
          });
 }
 
@@ -106,10 +107,11 @@ ROUNDPIPE_INLINE void StageCompute::use_boundaries(Action& action, Pass const& p
   auto const m = action.micro_batch.index();
   auto reads_in = stage.layers[pass.layer - stage.range.first].side_inputs.bytes > 0;
   auto reads_out = false;
-  std::vector<BoundaryAccess> resident;
+  std::vector<std::pair<BoundaryAccess, Ring>> kept;  // by the device
   for (auto const& access : boundary_accesses(stage, pass)) {
-    if (call_.is_resident(action, access.kind, access.layer)) {
-      resident.push_back(access);
+    auto const& way = call_.way(action, access.kind, access.layer);
+    if (auto const ring = access.writes ? way.own : way.read_by(action.stage)) {
+      kept.emplace_back(access, *ring);
     } else if (!access.writes) {
       (access.place.area == Area::activations_in ? reads_in : reads_out) = true;
     }
@@ -120,9 +122,9 @@ ROUNDPIPE_INLINE void StageCompute::use_boundaries(Action& action, Pass const& p
   if (reads_out) {
     action.reads.push_back(work.entries_out[m].value());
   }
-  for (auto const& access : resident) {
-    access.writes ? call_.write_kept(action, access.kind, access.layer)
-                  : call_.read_kept(action, access.kind, access.layer);
+  for (auto const& [access, ring] : kept) {
+    access.writes ? call_.write_kept(action, access.kind, access.layer, ring)
+                  : call_.read_kept(action, access.kind, access.layer, ring);
   }
 }
 

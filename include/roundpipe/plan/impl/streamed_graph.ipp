@@ -45,6 +45,7 @@ ROUNDPIPE_INLINE ActionGraph build_streamed_graph(StreamedGraphInput const& inpu
         // Copies stand right behind what they wait for: who issues actions in this order may be
         // only so far ahead of compute.
         compute.add(slot, w, [&](Pass const& pass, bool completes_entry) {
+          activations.add_sent(slot, w, pass);
           if (completes_entry) {
             activations.add_down(slot, w);
           }

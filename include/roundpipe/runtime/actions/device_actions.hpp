@@ -8,6 +8,7 @@
 #include <roundpipe/concepts/backend.hpp>
 #include <roundpipe/core/bytes.hpp>
 #include <roundpipe/core/dtype.hpp>
+#include <roundpipe/core/error.hpp>
 #include <roundpipe/core/id.hpp>
 #include <roundpipe/core/layer_context.hpp>
 #include <roundpipe/core/span.hpp>
@@ -101,6 +102,13 @@ class DeviceActions final : public DeviceWork<B> {
     }
     for (auto const& download : list.downloads) {
       stream.copy(download.to, download.from);
+    }
+    for (auto const& send : list.sends) {
+      if constexpr (CopiesToPeers<Stream>) {
+        stream.copy_to_peer(send.to, send.from);
+      } else {
+        throw Error(Errc::unsupported, "the backend's streams cannot copy to other devices");
+      }
     }
   }
 

@@ -3,7 +3,7 @@
 #pragma once
 
 /// \file
-/// \brief Which bytes an upload or a download moves.
+/// \brief Which bytes an upload, a download or a copy to another device moves.
 
 #include <roundpipe/config.hpp>
 #include <roundpipe/core/bytes.hpp>
@@ -31,12 +31,19 @@ struct CopyList {
     DeviceSpan<std::byte const> from;
   };
 
+  struct Send {
+    DeviceBytes to;
+    DeviceSpan<std::byte const> from;
+  };
+
   std::vector<Upload> uploads;
   std::vector<Download> downloads;
+  std::vector<Send> sends;
 
   void clear() noexcept {
     uploads.clear();
     downloads.clear();
+    sends.clear();
   }
 };
 
@@ -49,8 +56,7 @@ class DeviceCopies {
                BoundaryStore const& boundaries)
       : places_(places), parameters_(parameters), boundaries_(boundaries) {}
 
-  /// Replaces \p list by what \p here, an upload or a download, copies.
-  /// \throws Error (unsupported) when it is neither.
+  /// Replaces \p list by what \p here copies. \throws Error (unsupported) when it copies nothing.
   void list(DeviceAction const& here, CopyList& list) const;
 
  private:
@@ -67,6 +73,8 @@ class DeviceCopies {
   void download_save(DeviceAction const& here, CopyList& list) const;
 
   void download_activation(DeviceAction const& here, CopyList& list) const;
+
+  void send_boundary(DeviceAction const& here, CopyList& list) const;
 
   /// The host's entry of a boundary or a save that the action reads or writes.
   [[nodiscard]] HostBytes boundary(DeviceAction const& here, Buffer const& buffer) const {

@@ -67,8 +67,8 @@ class DevicePlaces {
   /// The bytes of \p place for the action; empty where \p place is.
   [[nodiscard]] DeviceBytes at(DeviceAction const& here, Place const& place) const;
 
-  /// The entry of the resident boundary of \p kind among \p buffers, which the action reads or
-  /// writes; empty when there is none.
+  /// The entry of the boundary of \p kind that a device keeps among \p buffers, which the action
+  /// reads or writes, on that device; empty when there is none.
   [[nodiscard]] DeviceBytes resident(DeviceAction const& here,
                                      std::vector<Buffer> const& buffers,
                                      BufferKind kind) const;

@@ -21,8 +21,8 @@ ROUNDPIPE_INLINE void CopyEngines::add(std::size_t action,
                                        Lane const& lane,
                                        Bytes bytes,
                                        double now_s) {
-  auto const down = copy_direction(lane.kind) == CopyDirection::down;
-  auto& engine = engines_[2 * lane.device.index() + (down ? 1 : 0)];
+  auto const direction = copy_direction(lane.kind).value_or(CopyDirection::up);
+  auto& engine = engines_[directions * lane.device.index() + static_cast<std::size_t>(direction)];
   move_to(now_s);
   Copy const copy{action, static_cast<double>(bytes), lane.kind};
   auto const goes_on = sharing_.link().streams_keep_engines && !engine.flows &&
@@ -97,11 +97,12 @@ ROUNDPIPE_INLINE void CopyEngines::share() {
     found->second = rates();
   }
   auto const& link = sharing_.link();
-  auto const upload_share = working_ > 0 ? link.upload_share_beside_work : 1;
-  auto const download_share = working_ > 0 ? link.download_share_beside_work : 1;
+  auto const beside_work = [&](double share) { return working_ > 0 ? share : 1; };
+  double const shares[] = {
+      beside_work(link.upload_share_beside_work), beside_work(link.download_share_beside_work), 1};
   for (std::size_t i = 0; i < engines_.size(); ++i) {
     auto& engine = engines_[i];
-    auto const rate = found->second[i] * (i % 2 == 0 ? upload_share : download_share);
+    auto const rate = found->second[i] * shares[i % directions];
     // Otherwise the end of the copy stays the same.
     if (engine.flows && (engine.rate != rate || engine.event_s <= now_s_)) {
       engine.rate = rate;
@@ -115,7 +116,7 @@ ROUNDPIPE_INLINE std::vector<double> CopyEngines::rates() const {
   std::vector<std::size_t> flowing;
   for (std::size_t i = 0; i < engines_.size(); ++i) {
     if (engines_[i].flows) {
-      flows.push_back({i / 2, i % 2 == 0 ? CopyDirection::up : CopyDirection::down});
+      flows.push_back({i / directions, static_cast<CopyDirection>(i % directions)});
       flowing.push_back(i);
     }
   }

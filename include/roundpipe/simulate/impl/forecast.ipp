@@ -47,6 +47,7 @@ ROUNDPIPE_INLINE SimulationOptions training_machine(CostModel const& costs,
   machine.compute.layers = costs.layers();
   machine.link.upload_bytes_per_second = device.upload_bytes_per_second;
   machine.link.download_bytes_per_second = device.download_bytes_per_second;
+  machine.link.peer_bytes_per_second = device.peer_bytes_per_second;
   machine.link.upload_share_both_ways = device.upload_share_both_ways;
   machine.link.download_share_both_ways = device.download_share_both_ways;
   machine.link.host_bytes_per_second = device.host_bytes_per_second;

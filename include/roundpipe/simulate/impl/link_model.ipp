@@ -15,6 +15,7 @@ namespace roundpipe {
 ROUNDPIPE_INLINE void check(LinkModel const& link, std::size_t devices) {
   for (auto const value : {link.upload_bytes_per_second,
                            link.download_bytes_per_second,
+                           link.peer_bytes_per_second,
                            link.latency_s,
                            link.root_bytes_per_second,
                            link.host_bytes_per_second}) {

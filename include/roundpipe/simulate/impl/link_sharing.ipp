@@ -35,16 +35,22 @@ ROUNDPIPE_INLINE LinkSharing::LinkSharing(LinkModel link, std::size_t devices)
     add(link_.root_bytes_per_second);
   }
   add(link_.host_bytes_per_second);
+  for (std::size_t device = 0; device < devices; ++device) {
+    add(rate(CopyDirection::peer));
+  }
 }
 
 ROUNDPIPE_INLINE std::array<std::size_t, 4> LinkSharing::limits_of(
     CopyFlow const& flow) const noexcept {
+  if (flow.direction == CopyDirection::peer) {
+    return {host_limit() + 1 + flow.device, none, none, none};
+  }
   auto const first = flow.direction == CopyDirection::up ? 0 : limits_one_way();
   auto const group = switch_of_[flow.device];
   return {first + flow.device,
           group == none ? none : first + switch_of_.size() + group,
           first + limits_one_way() - 1,
-          limits_.size() - 1};
+          host_limit()};
 }
 
 ROUNDPIPE_INLINE std::vector<double> LinkSharing::rates(std::span<CopyFlow const> flows) const {

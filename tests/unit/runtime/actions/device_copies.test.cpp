@@ -50,6 +50,28 @@ TEST_CASE("an action copies the bytes that the graph counts, to or from its devi
   CHECK(downloads > 0);
 }
 
+TEST_CASE("a boundary goes from the arena of its device to that of another, without gaps") {
+  PlannedCall test({}, true);
+  DeviceCopies const copies(test.places, test.parameters, test.boundaries);
+  CopyList list;
+  std::size_t sends = 0;
+  test.for_each_device_action([&](DeviceAction const& here) {
+    if (here.action.kind != ActionKind::send_boundary) {
+      return;
+    }
+    copies.list(here, list);
+    REQUIRE(list.sends.size() == 1);
+    auto const& [to, from] = list.sends.front();
+    CHECK(test.in_arena(here.device, {const_cast<std::byte*>(from.device_pointer()), from.size()}));
+    CHECK(test.in_arena(DeviceId(1 - here.device.index()), to));
+    CHECK(to.size() == from.size());
+    CHECK(align_up(to.size()) == here.action.bytes);
+    CHECK((list.uploads.empty() && list.downloads.empty()));
+    ++sends;
+  });
+  CHECK(sends > 0);
+}
+
 TEST_CASE("uploads read the weights of the step that the call names") {
   PlannedCall test;
   DeviceCopies const copies(test.places, test.parameters, test.boundaries);

@@ -62,14 +62,15 @@ TEST_CASE("a ring goes on where it stood when the run began") {
   });
 }
 
-TEST_CASE("a resident boundary lies among those of its kind, where its ring's number says") {
+TEST_CASE("a boundary lies among those of its kind on its device, where its ring's number says") {
   PlannedCall const test;
   auto memory = test.plan.stages.memory;
   memory.add_resident(BufferKind::checkpoint, {0, 512, 3});
   memory.add_resident(BufferKind::boundary_gradient, {0, 256, 2});
   CHECK(memory.bytes == test.plan.stages.memory.bytes + 3 * 512 + 2 * 256);
+  AlignedMemory other(memory.bytes);
   AlignedMemory arena(memory.bytes);
-  DevicePlaces const places(memory, {arena.device_bytes()});
+  DevicePlaces const places(memory, {other.device_bytes(), arena.device_bytes()});
   Action action;
   action.reads = {{{BufferKind::checkpoint, DeviceId(1), 2}, 0},
                   {{BufferKind::boundary_gradient, DeviceId(1), 1}, 5}};

@@ -29,6 +29,8 @@ ROUNDPIPE_INLINE void DeviceCopies::list(DeviceAction const& here, CopyList& lis
       return upload_gradient(here, list);
     case ActionKind::download_activation:
       return download_activation(here, list);
+    case ActionKind::send_boundary:
+      return send_boundary(here, list);
     case ActionKind::upload_save:
       return upload_save(here, list);
     case ActionKind::download_save:
@@ -115,6 +117,19 @@ ROUNDPIPE_INLINE void DeviceCopies::download_save(DeviceAction const& here, Copy
   auto const bytes = here.kept_bytes();
   list.downloads.push_back({boundary(here, here.action.writes.front()).first(bytes),
                             places_.entry(here, BufferKind::saves).subspan(0, bytes)});
+}
+
+ROUNDPIPE_INLINE void DeviceCopies::send_boundary(DeviceAction const& here, CopyList& list) const {
+  auto const kind = here.action.writes.front().ring.kind;
+  auto const& facts = here.facts(here.action.layer.index());
+  auto const of_output = kind == BufferKind::checkpoint;
+  auto const bytes = of_output ? facts.boundary.bytes() : gradient_bytes(facts.input);
+  auto from = places_.resident(here, here.action.reads, kind);
+  if (from.empty()) {
+    from = places_.at(here, of_output ? here.places().output : here.places().input_gradient);
+  }
+  auto const to = places_.resident(here, here.action.writes, kind);
+  list.sends.push_back({to.subspan(0, bytes), from.subspan(0, bytes)});
 }
 
 ROUNDPIPE_INLINE void DeviceCopies::download_activation(DeviceAction const& here,

@@ -43,7 +43,8 @@ ROUNDPIPE_INLINE DeviceBytes DevicePlaces::resident(DeviceAction const& here,
   for (auto const& [ring, sequence] : buffers) {
     if (ring.kind == kind && ring.device.valid()) {
       auto const& room = plan_.resident.of(kind);
-      return arena(here).subspan(room.offset + ring.index * room.entry_bytes, room.entry_bytes);
+      return arenas_[here.run.physical(ring.device).index()].subspan(
+          room.offset + ring.index * room.entry_bytes, room.entry_bytes);
     }
   }
   return {};
