@@ -18,6 +18,7 @@
 #include <cmath>
 #include <cstddef>
 #include <optional>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -285,6 +286,35 @@ TEST_CASE("a policy that yields to the forecast gets stages that share the rings
   limited.has_room = [&](StagePlan const& plan) { return plan.partition.backward.size() <= own; };
   auto const chosen = planner.plan_stages(model, blocks, costs, limited, forecast);
   CHECK(limited.has_room(chosen));
+}
+
+TEST_CASE("where rounds overlap, the forecast decides how long stages are") {
+  auto const model = describe(toy_model({.dense = 10}), {2, 3});
+  auto const blocks = form_blocks(model);
+  CostModel const costs(std::vector<LayerCost>(model.size(), {1e-3, 2e-3}));
+  PlanOptions const options{.micro_batches_per_round = 2,
+                            .rounds = 3,
+                            .device_memory = 64 * model.layers[1].footprint.saved_bytes,
+                            .overlaps_rounds = true};
+  Planner const planner{
+      RoundRobinSchedule{}, PriorityTransferEngine{}, LayerEventProtocol{}, Partitioner{}};
+  auto const longest = [](StagePlan const& plan) {
+    std::size_t most = 0;
+    for (auto const& range : std::span(plan.partition.backward).subspan(1)) {
+      most = std::max(most, range.count);
+    }
+    return static_cast<double>(most);
+  };
+  for (double const wanted : {1.0, 2.0, 3.0}) {
+    CAPTURE(wanted);
+    PlanForecast const forecast = [&](StagePlan const& plan) {
+      auto const fused = static_cast<double>(plan.partition.backward.front().count);
+      return 10 + std::abs(longest(plan) - wanted) + std::abs(fused - 2);
+    };
+    auto const plan = planner.plan_stages(model, blocks, costs, options, forecast);
+    CHECK(longest(plan) == wanted);
+    CHECK(plan.partition.backward.front().count == 2);
+  }
 }
 
 TEST_CASE("the stages of a policy that yields are among those that keep saves") {
