@@ -75,8 +75,8 @@ struct DeviceMemoryPlan {
   Buffering buffering;
   Bytes region_bytes = 0;
   std::vector<RegionPlaces> places;  ///< By stage.
-  /// By BufferKind. Those of parameters and gradients are as large as the largest stage needs, and
-  /// lie in the region: each stage has places of its own there.
+  /// By BufferKind, with entries as large as the largest stage needs. For a ring that lies \ref
+  /// in_region each stage has places of its own there.
   std::array<RingLayout, device_ring_count> rings;
   /// Of forward stages, where they have their own; see \ref StageLayout::has_own_rings.
   std::array<RingLayout, device_ring_count> forward_rings;
@@ -90,6 +90,13 @@ struct DeviceMemoryPlan {
     auto const kind = static_cast<std::size_t>(ring.kind);
     return ring.index == forward_ring && forward_rings.at(kind).count > 0 ? forward_rings[kind]
                                                                           : rings.at(kind);
+  }
+
+  /// Whether the ring of all stages for \p kind lies in the region: one of parameters or gradients,
+  /// of one or two entries. One of more has equal entries outside.
+  [[nodiscard]] bool in_region(BufferKind kind) const {
+    return (kind == BufferKind::parameters || kind == BufferKind::gradients) &&
+           ring(kind).count <= 2;
   }
 
   /// The entry of \p ring that its acquisition number \p acquisition gives to \p stage.

@@ -57,6 +57,30 @@ TEST_CASE("parameters and gradients lie at the two ends of the region in turn, o
   CHECK(plan.entry({BufferKind::gradients, DeviceId(0), 0}, 5, stage).bytes == 256);
 }
 
+TEST_CASE("a ring of three entries lies in a row behind the region") {
+  std::vector<StageLayout> stages(2);
+  stages[0].parameter_bytes = 512;
+  stages[1].parameter_bytes = 256;
+  stages[1].gradient_bytes = 1024;
+  stages[1].scratch_bytes = 2048;
+  auto const offset = [&](DeviceMemoryPlan const& plan, BufferKind kind, std::size_t acquisition) {
+    stages[1].region = plan.places[1];
+    return plan.entry({kind, DeviceId(0), 0}, acquisition, stages[1]).offset;
+  };
+  auto const with_gradients = plan_device_memory(stages, {3, 1, 2});
+  CHECK(with_gradients.region_bytes == 1024 + 2048);
+  CHECK(offset(with_gradients, BufferKind::gradients, 2) == 2048);
+  CHECK(offset(with_gradients, BufferKind::parameters, 5) == 1024 + 2048 + 2 * 512);
+  auto const with_parameters = plan_device_memory(stages, {2, 3, 2});
+  CHECK(with_parameters.region_bytes == 2 * 512 + 2048);
+  CHECK(offset(with_parameters, BufferKind::gradients, 5) == 2 * 512 + 2048 + 2 * 1024);
+  for (auto const& plan : {with_gradients, with_parameters}) {
+    CHECK(plan.bytes ==
+          plan.region_bytes + 3 * (plan.in_region(BufferKind::gradients) ? 512 : 1024));
+    CHECK(total_bytes(plan.ledger(), LedgerLine::Space::device) == plan.bytes);
+  }
+}
+
 TEST_CASE("where rounds overlap, forward stages have rings of their own") {
   std::vector<StageLayout> stages(2);
   stages[0].kind = StageKind::forward;

@@ -13,7 +13,6 @@
 #include <doctest/doctest.h>
 
 #include <algorithm>
-#include <algorithm>
 #include <cstddef>
 #include <span>
 #include <vector>
@@ -33,7 +32,7 @@ ModelDescription some_model() {
 }
 
 /// One device runs all stages in turn.
-std::vector<DeviceTurns> in_turn(Partition const& partition, bool /*overlaps*/) {
+std::vector<DeviceTurns> all_in_turn(Partition const& partition, bool /*overlaps*/) {
   DeviceTurns call;
   for (std::size_t k = 0; k < partition.size(); ++k) {
     call.push_back({k});
@@ -44,6 +43,8 @@ std::vector<DeviceTurns> in_turn(Partition const& partition, bool /*overlaps*/) 
   }
   return {call, evaluation};
 }
+
+detail::TurnFunction const in_turn = all_in_turn;
 
 bool any_host(Partition const& /*partition*/) {
   return true;

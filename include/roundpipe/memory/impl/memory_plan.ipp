@@ -33,10 +33,10 @@ ROUNDPIPE_INLINE ArenaRange DeviceMemoryPlan::entry(Ring const& ring,
   auto const at_end = [&](Bytes size, Bytes bottom, Bytes top) {
     return ArenaRange{position == 0 ? bottom : region_bytes - top - size, size};
   };
-  if (ring.kind == BufferKind::gradients) {
+  if (in_region(ring.kind) && ring.kind == BufferKind::gradients) {
     return at_end(stage.gradient_bytes, stage.region.gradients_bottom, stage.region.gradients_top);
   }
-  if (ring.kind == BufferKind::parameters && !stage.has_own_rings()) {
+  if (in_region(ring.kind) && !stage.has_own_rings()) {
     return at_end(stage.parameter_bytes, 0, 0);
   }
   return {layout.offset + position * layout.entry_bytes, layout.entry_bytes};
@@ -53,18 +53,22 @@ ROUNDPIPE_INLINE std::vector<LedgerLine> DeviceMemoryPlan::ledger() const {
     lines.push_back({LedgerLine::Space::device, std::move(name), size});
   };
   auto const times = [](std::size_t count) { return " x" + std::to_string(count); };
-  add_line("parameters" + times(buffering.parameters) + ", gradients" + times(buffering.gradients) +
-               ", scratch of stages",
+  auto const with = [&](char const* name, BufferKind kind) {
+    return in_region(kind) ? name + times(ring(kind).count) + ", " : std::string();
+  };
+  add_line(with("parameters", BufferKind::parameters) + with("gradients", BufferKind::gradients) +
+               "scratch of stages",
            region_bytes);
-  auto const add = [&](char const* of, auto const& layouts, std::size_t first) {
-    for (auto i = first; i < layouts.size(); ++i) {
-      if (auto const& ring = layouts[i]; ring.count > 0) {
+  auto const add = [&](char const* of, auto const& layouts, bool of_all) {
+    for (std::size_t i = 0; i < layouts.size(); ++i) {
+      auto const& ring = layouts[i];
+      if (ring.count > 0 && !(of_all && in_region(static_cast<BufferKind>(i)))) {
         add_line(std::string(names[i]) + of + times(ring.count), ring.entry_bytes * ring.count);
       }
     }
   };
-  add("", rings, static_cast<std::size_t>(BufferKind::activations_in));
-  add(" of forward stages", forward_rings, 0);
+  add("", rings, true);
+  add(" of forward stages", forward_rings, false);
   for (auto const kind : ResidentLayout::kinds) {
     if (auto const& room = resident.of(kind); room.count > 0) {
       auto const* const name =
@@ -80,16 +84,6 @@ ROUNDPIPE_INLINE DeviceMemoryPlan plan_device_memory(std::span<StageLayout const
                                                      std::span<DeviceTurns const> turns) {
   DeviceMemoryPlan plan;
   plan.buffering = buffering;
-  std::vector<RegionNeeds> needs;
-  for (auto const& stage : stages) {
-    needs.push_back({.parameters = stage.has_own_rings() ? 0 : stage.parameter_bytes,
-                     .gradients = stage.gradient_bytes,
-                     .scratch = stage.scratch_bytes,
-                     .reads_to_the_end = stage.reads_to_the_end});
-  }
-  auto region = lay_out_region(needs, turns, buffering.parameters, buffering.gradients);
-  plan.bytes = plan.region_bytes = region.bytes;
-  plan.places = std::move(region.stages);
   std::size_t const counts[] = {buffering.parameters,
                                 buffering.gradients,
                                 buffering.activations,
@@ -110,15 +104,38 @@ ROUNDPIPE_INLINE DeviceMemoryPlan plan_device_memory(std::span<StageLayout const
       }
       auto const may_be_none = of_forward || i == static_cast<std::size_t>(BufferKind::saves);
       ring.count = may_be_none && ring.entry_bytes == 0 ? 0 : counts[i];
-      auto const in_region =
-          !of_forward && (i == static_cast<std::size_t>(BufferKind::parameters) ||
-                          i == static_cast<std::size_t>(BufferKind::gradients));
-      ring.offset = in_region ? 0 : plan.bytes;
-      plan.bytes += in_region ? 0 : ring.entry_bytes * ring.count;
     }
   };
   add(plan.rings, false);
   add(plan.forward_rings, true);
+
+  auto const has_parameters = plan.in_region(BufferKind::parameters);
+  auto const has_gradients = plan.in_region(BufferKind::gradients);
+  std::vector<RegionNeeds> needs;
+  for (auto const& stage : stages) {
+    auto const shares = has_parameters && !stage.has_own_rings();
+    needs.push_back({.parameters = shares ? stage.parameter_bytes : 0,
+                     .gradients = has_gradients ? stage.gradient_bytes : 0,
+                     .scratch = stage.scratch_bytes,
+                     .reads_to_the_end = stage.reads_to_the_end});
+  }
+  auto region = lay_out_region(needs,
+                               turns,
+                               has_parameters ? buffering.parameters : 1,
+                               has_gradients ? buffering.gradients : 1);
+  plan.bytes = plan.region_bytes = region.bytes;
+  plan.places = std::move(region.stages);
+
+  auto const place = [&](auto& rings, bool of_all) {
+    for (std::size_t i = 0; i < rings.size(); ++i) {
+      if (!(of_all && plan.in_region(static_cast<BufferKind>(i)))) {
+        rings[i].offset = plan.bytes;
+        plan.bytes += rings[i].entry_bytes * rings[i].count;
+      }
+    }
+  };
+  place(plan.rings, true);
+  place(plan.forward_rings, false);
   return plan;
 }
 
