@@ -28,7 +28,7 @@ namespace roundpipe::detail {
 class CopyEngines {
  public:
   CopyEngines(LinkModel const& link, std::size_t devices)
-      : sharing_(link, devices), engines_(directions * devices), flowing_(directions * devices) {}
+      : sharing_(link, devices), engines_(directions_ * devices), flowing_(directions_ * devices) {}
 
   /// Adds the copy of \p action on \p lane at \p now_s, no earlier than the last advance.
   void add(std::size_t action, Lane const& lane, Bytes bytes, double now_s);
@@ -45,8 +45,6 @@ class CopyEngines {
   [[nodiscard]] std::span<std::size_t const> advance(double now_s);
 
  private:
-  static constexpr std::size_t directions = 3;
-
   struct Copy {
     std::size_t action;
     double bytes_left;
@@ -68,6 +66,10 @@ class CopyEngines {
 
   void move_to(double now_s);
 
+  /// Gives each device an engine for peers. Most graphs have no copy for it, and are simulated
+  /// faster without.
+  void add_peers();
+
   /// Sets the rate of every copy in flight.
   void share();
 
@@ -75,6 +77,7 @@ class CopyEngines {
   [[nodiscard]] std::vector<double> rates() const;
 
   LinkSharing sharing_;
+  std::size_t directions_ = 2;   // of copies; 3 with peers
   std::vector<Engine> engines_;  // for each device: by direction
   int working_ = 0;              // lanes of the host
   std::vector<bool> flowing_;    // by engine: whether a copy moves bytes

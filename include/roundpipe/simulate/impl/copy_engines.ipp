@@ -11,6 +11,7 @@
 #include <cstddef>
 #include <optional>
 #include <span>
+#include <utility>
 #include <vector>
 
 namespace roundpipe {
@@ -22,7 +23,10 @@ ROUNDPIPE_INLINE void CopyEngines::add(std::size_t action,
                                        Bytes bytes,
                                        double now_s) {
   auto const direction = copy_direction(lane.kind).value_or(CopyDirection::up);
-  auto& engine = engines_[directions * lane.device.index() + static_cast<std::size_t>(direction)];
+  if (direction == CopyDirection::peer && directions_ == 2) {
+    add_peers();
+  }
+  auto& engine = engines_[directions_ * lane.device.index() + static_cast<std::size_t>(direction)];
   move_to(now_s);
   Copy const copy{action, static_cast<double>(bytes), lane.kind};
   auto const goes_on = sharing_.link().streams_keep_engines && !engine.flows &&
@@ -78,7 +82,22 @@ ROUNDPIPE_INLINE void CopyEngines::add_work(int lanes, double now_s) {
   }
 }
 
+ROUNDPIPE_INLINE void CopyEngines::add_peers() {
+  auto const devices = engines_.size() / directions_;
+  std::vector<Engine> engines(3 * devices);
+  for (std::size_t i = 0; i < engines_.size(); ++i) {
+    engines[3 * (i / directions_) + i % directions_] = std::move(engines_[i]);
+  }
+  directions_ = 3;
+  engines_ = std::move(engines);
+  flowing_.assign(engines_.size(), false);
+  rates_.clear();
+}
+
 ROUNDPIPE_INLINE void CopyEngines::move_to(double now_s) {
+  if (now_s == now_s_) {
+    return;
+  }
   for (auto& engine : engines_) {
     if (engine.flows && engine.rate != LinkSharing::unlimited) {
       auto& left = engine.queue.front().bytes_left;
@@ -102,7 +121,7 @@ ROUNDPIPE_INLINE void CopyEngines::share() {
       beside_work(link.upload_share_beside_work), beside_work(link.download_share_beside_work), 1};
   for (std::size_t i = 0; i < engines_.size(); ++i) {
     auto& engine = engines_[i];
-    auto const rate = found->second[i] * shares[i % directions];
+    auto const rate = found->second[i] * shares[i % directions_];
     // Otherwise the end of the copy stays the same.
     if (engine.flows && (engine.rate != rate || engine.event_s <= now_s_)) {
       engine.rate = rate;
@@ -116,7 +135,7 @@ ROUNDPIPE_INLINE std::vector<double> CopyEngines::rates() const {
   std::vector<std::size_t> flowing;
   for (std::size_t i = 0; i < engines_.size(); ++i) {
     if (engines_[i].flows) {
-      flows.push_back({i / directions, static_cast<CopyDirection>(i % directions)});
+      flows.push_back({i / directions_, static_cast<CopyDirection>(i % directions_)});
       flowing.push_back(i);
     }
   }
