@@ -9,6 +9,7 @@
 
 #include <algorithm>
 #include <cstddef>
+#include <limits>
 #include <optional>
 #include <span>
 #include <utility>
@@ -38,31 +39,31 @@ ROUNDPIPE_INLINE void CopyEngines::add(std::size_t action,
 }
 
 ROUNDPIPE_INLINE std::optional<double> CopyEngines::next_event_s() const {
-  std::optional<double> next;
+  auto next_s = std::numeric_limits<double>::infinity();
   for (auto const& engine : engines_) {
-    if (!engine.queue.empty()) {
-      auto const at_s = engine.event_s;
-      next = std::min(next.value_or(at_s), at_s);
-    }
+    next_s = engine.queue.empty() ? next_s : std::min(next_s, engine.event_s);
   }
-  return next;
+  return next_s < std::numeric_limits<double>::infinity() ? std::optional(next_s) : std::nullopt;
 }
 
 ROUNDPIPE_INLINE std::span<std::size_t const> CopyEngines::advance(double now_s) {
   move_to(now_s);
   ended_.clear();
-  for (auto& engine : engines_) {
+  for (std::size_t i = 0; i < engines_.size(); ++i) {
+    auto& engine = engines_[i];
     if (engine.queue.empty() || engine.event_s > now_s) {
       continue;
     }
     if (!engine.flows && engine.queue.front().bytes_left > 0) {
       engine.flows = true;
+      flowing_[i] = true;
     } else {
       ended_.push_back(engine.queue.front().action);
       engine.ended = engine.queue.front().lane;
       engine.ended_s = now_s;
       engine.queue.pop_front();
       engine.flows = false;
+      flowing_[i] = false;
       if (!engine.queue.empty()) {
         begin(engine);
       }
@@ -90,7 +91,10 @@ ROUNDPIPE_INLINE void CopyEngines::add_peers() {
   }
   directions_ = 3;
   engines_ = std::move(engines);
-  flowing_.assign(engines_.size(), false);
+  flowing_.resize(engines_.size());
+  for (std::size_t i = 0; i < engines_.size(); ++i) {
+    flowing_[i] = engines_[i].flows;
+  }
   rates_.clear();
 }
 
@@ -108,9 +112,6 @@ ROUNDPIPE_INLINE void CopyEngines::move_to(double now_s) {
 }
 
 ROUNDPIPE_INLINE void CopyEngines::share() {
-  for (std::size_t i = 0; i < engines_.size(); ++i) {
-    flowing_[i] = engines_[i].flows;
-  }
   auto const [found, is_new] = rates_.try_emplace(flowing_);
   if (is_new) {
     found->second = rates();
@@ -121,9 +122,12 @@ ROUNDPIPE_INLINE void CopyEngines::share() {
       beside_work(link.upload_share_beside_work), beside_work(link.download_share_beside_work), 1};
   for (std::size_t i = 0; i < engines_.size(); ++i) {
     auto& engine = engines_[i];
+    if (!engine.flows) {
+      continue;
+    }
     auto const rate = found->second[i] * shares[i % directions_];
     // Otherwise the end of the copy stays the same.
-    if (engine.flows && (engine.rate != rate || engine.event_s <= now_s_)) {
+    if (engine.rate != rate || engine.event_s <= now_s_) {
       engine.rate = rate;
       engine.event_s = now_s_ + engine.queue.front().bytes_left / engine.rate;
     }
