@@ -60,9 +60,8 @@ void require_host_room(std::span<HostRoom const> rooms, char const* what_it_keep
 /// An operation of all ranks, which agree on what \p options leave open: on speeds, and on shares
 /// of the states by the host memory, \p plan_bytes, that a plan with certain options takes.
 /// \p names_budget: whether the user has named the host's.
-/// \throws Error (invalid_argument) unless shares and speeds, given or found, are one for each
-/// rank,
-///         finite and positive; (over_budget) on all ranks when one has too little host memory; as
+/// \throws Error (invalid_argument) unless there is a finite and positive share and speed, given or
+///         found, for each rank; (over_budget) on all ranks when one has too little host memory; as
 ///         the group does.
 void agree_on_division(AnyProcessGroup group,
                        PipelineOptions& options,

@@ -242,14 +242,15 @@ void check_live_bytes(ModelDescription const& model) {
     bool resident = false;
     bool peers = false;
   };
-  for (auto const& [partition, set, rounds, resident, peers] : {Case{one_stage, {}, 2},
-                                                         Case{five_stages, {}, 1},
-                                                         Case{five_stages, {}, 2, true},
-                                                         Case{five_stages, spread, 2},
-                                                         Case{five_stages, spread, 2, true},
-                                                         Case{five_stages, overlapping, 3},
-                                                         Case{five_stages, overlapping, 3, true},
-                                                         Case{five_stages, spread, 2, true, true}}) {
+  for (auto const& [partition, set, rounds, resident, peers] :
+       {Case{one_stage, {}, 2},
+        Case{five_stages, {}, 1},
+        Case{five_stages, {}, 2, true},
+        Case{five_stages, spread, 2},
+        Case{five_stages, spread, 2, true},
+        Case{five_stages, overlapping, 3},
+        Case{five_stages, overlapping, 3, true},
+        Case{five_stages, spread, 2, true, true}}) {
     for (std::size_t devices = 1; devices < 3; ++devices) {
       for (auto const buffering : {Buffering{1, 1, 1, 1}, Buffering{2, 1, 2, 3}}) {
         PlanOptions const plan_options{.devices = devices,
