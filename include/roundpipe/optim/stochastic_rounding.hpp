@@ -122,7 +122,8 @@ struct RoundPairs {
     flags = flags | (pairs ^ (pairs + 0x00810081U));
   }
 
-  /// Sets bit 31 of \p flags where \p values are NaN.
+  /// Sets bit 31 of \p flags where \p values are NaN: \ref moderate spoils NaNs that bf16 cannot
+  /// hold.
   [[gnu::always_inline]] static void add_nans(Words& flags, Floats const& values) noexcept {
     Words const size = reinterpret_cast<Words>(values) & 0x7fffffffU;
     flags = flags | ((size + 0x7fffffU) & 0x80000000U);

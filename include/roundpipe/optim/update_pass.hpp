@@ -133,7 +133,8 @@ void update_by_tiles(Update const& update,
 /// Whether \ref update_bfloat16 can update \p arrays.
 [[nodiscard]] bool are_bfloat16(UpdateArrays const& arrays) noexcept;
 
-/// A pass over arrays of bf16 that keeps everything in registers.
+/// A pass over arrays of bf16 that keeps everything in registers. \p Gradient is the type of
+/// gradients: float, or std::uint16_t for bf16.
 template <class Gradient, class Rule>
 void update_bfloat16(Rule const& rule,
                      UpdateArrays const& arrays,
@@ -189,13 +190,13 @@ void update_pass(O const& optimizer,
   };
   if constexpr (detail::HasElementRule<O>) {
     optimizer.with_rule(context, [&](auto const& rule) {
-      if (detail::are_bfloat16(arrays) && arrays.gradient.dtype == DType::bf16) {
-        detail::update_bfloat16<std::uint16_t>(rule, arrays, store, rounding, first_element);
-      } else if (detail::are_bfloat16(arrays)) {
-        detail::update_bfloat16<float>(rule, arrays, store, rounding, first_element);
-      } else {
+      if (!detail::are_bfloat16(arrays)) {
         by_tiles(
             [&](std::size_t, auto const&... floats) { detail::update_floats(rule, floats...); });
+      } else if (arrays.gradient.dtype == DType::bf16) {
+        detail::update_bfloat16<std::uint16_t>(rule, arrays, store, rounding, first_element);
+      } else {
+        detail::update_bfloat16<float>(rule, arrays, store, rounding, first_element);
       }
     });
   } else {
