@@ -63,7 +63,8 @@ struct FloatUpdate {
 };
 
 /// Updates bf16 weights and states from gradients of \p Gradient: float, or std::uint16_t for bf16.
-/// (A branch in the loop took 7 % of the time.) Arrays are numbered as in `stochastic_rounding.hpp`.
+/// (A branch in the loop took 7 % of the time.) Arrays are numbered as in
+/// `stochastic_rounding.hpp`.
 template <class Rule, class Gradient>
 struct BFloat16Update {
   static constexpr std::size_t arrays = 1 + Rule::states;
