@@ -97,9 +97,15 @@ rp::PipelinePlan AdaptivePlanner::make_plan(rp::PipelineOptions const& options) 
       model, devices_, planner, shapes.capacity(), options, rp::needs_of(rp::AdamW{}));
 }
 
-AdaptivePlan AdaptivePlanner::plan(rp::Bytes device_memory) const {
-  auto choice = rp::automatic(
-      model_of(problem_.shape), rp::AdamW{}, devices_, options(device_memory), problem_.batch);
+AdaptivePlan AdaptivePlanner::plan(rp::Bytes device_memory, std::size_t threads) const {
+  auto choice = rp::automatic(model_of(problem_.shape),
+                              rp::AdamW{},
+                              devices_,
+                              options(device_memory),
+                              problem_.batch,
+                              {},
+                              {},
+                              threads);
   auto plan = *std::exchange(choice.plan, {});
   auto const seconds = choice.chosen.seconds;
   return {std::move(choice), std::move(plan), seconds};
@@ -235,7 +241,7 @@ std::vector<AdaptivePlan> frontier(AdaptivePlanner const& planner,
     auto const budget = static_cast<double>(least) * std::pow(factor, double(i) / (points - 1));
     searches.push_back(
         std::async(std::launch::async, [&planner, bytes = static_cast<rp::Bytes>(budget)] {
-          return planner.plan(rp::align_up(bytes, budget_step));
+          return planner.plan(rp::align_up(bytes, budget_step), 1);
         }));
   }
   std::vector<AdaptivePlan> plans;

@@ -18,6 +18,7 @@
 #include <roundpipe/runtime/automatic.hpp>
 #include <roundpipe/runtime/pipeline_options.hpp>
 #include <roundpipe/runtime/pipeline_plan.hpp>
+#include <roundpipe/system/cpu_set.hpp>
 
 #include <cstddef>
 #include <functional>
@@ -100,9 +101,10 @@ class AdaptivePlanner {
   [[nodiscard]] AdaptiveProblem const& problem() const noexcept { return problem_; }
 
   /// What the library chooses when it may hold \p device_memory bytes of each device, as the driver
-  /// counts them.
+  /// counts them. So many \p threads plan at once.
   /// \throws roundpipe::Error (over_budget) when nothing fits.
-  [[nodiscard]] AdaptivePlan plan(roundpipe::Bytes device_memory) const;
+  [[nodiscard]] AdaptivePlan plan(roundpipe::Bytes device_memory,
+                                  std::size_t threads = roundpipe::usable_cpus().threads) const;
 
   /// The seconds of the cut of \p chosen with other options; infinite when that does not fit.
   [[nodiscard]] double seconds_with(AdaptivePlan const& chosen, Change const& change) const;

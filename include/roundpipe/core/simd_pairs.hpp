@@ -36,8 +36,9 @@ struct SimdPairs {
     if (count == elements) {
       std::memcpy(&to, from, sizeof to);
     } else {
-      to = Words{};
-      std::memcpy(reinterpret_cast<std::byte*>(&to) + 2 * skip, from, 2 * count);
+      std::array<std::uint16_t, elements> padded{};
+      std::memcpy(padded.data() + skip, from, 2 * count);
+      std::memcpy(&to, padded.data(), sizeof to);
     }
   }
 
@@ -49,7 +50,9 @@ struct SimdPairs {
     if (count == elements) {
       std::memcpy(to, &from, sizeof from);
     } else {
-      std::memcpy(to, reinterpret_cast<std::byte const*>(&from) + 2 * skip, 2 * count);
+      std::array<std::uint16_t, elements> padded;
+      std::memcpy(padded.data(), &from, sizeof from);
+      std::memcpy(to, padded.data() + skip, 2 * count);
     }
   }
 

@@ -10,6 +10,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <memory>
 #include <utility>
 #include <vector>
 
@@ -40,8 +41,8 @@ class WorkingSet {
   WorkingSet(std::vector<std::vector<Bytes>> level_bytes, std::size_t micro_batches_per_round)
       : checkpoints_(Checkpoints::layers),
         micro_batches_(micro_batches_per_round),
-        level_bytes_(std::move(level_bytes)),
-        levels_(level_bytes_.size() * micro_batches_) {}
+        levels_(level_bytes.size() * micro_batches_),
+        level_bytes_(std::make_shared<LevelBytes const>(std::move(level_bytes))) {}
 
   [[nodiscard]] Checkpoints checkpoints() const noexcept { return checkpoints_; }
   /// The same, but level 0 everywhere.
@@ -84,17 +85,16 @@ class WorkingSet {
 
   /// The save level of a micro-batch of a round.
   [[nodiscard]] std::size_t level(std::size_t layer, std::size_t micro_batch) const noexcept {
-    return layer < level_bytes_.size() ? levels_[layer * micro_batches_ + micro_batch] : 0;
+    return layer < layers() ? levels_[layer * micro_batches_ + micro_batch] : 0;
   }
   /// What it keeps, at capacity.
   [[nodiscard]] Bytes bytes(std::size_t layer, std::size_t micro_batch) const noexcept {
     auto const kept = level(layer, micro_batch);
-    return kept > 0 ? level_bytes_[layer][kept] : 0;
+    return kept > 0 ? (*level_bytes_)[layer][kept] : 0;
   }
   /// Whether the backward stage recomputes the layer for this micro-batch.
   [[nodiscard]] bool recomputes(std::size_t layer, std::size_t micro_batch) const noexcept {
-    return layer >= level_bytes_.size() ||
-           level(layer, micro_batch) + 1 < level_bytes_[layer].size();
+    return layer >= layers() || level(layer, micro_batch) + 1 < (*level_bytes_)[layer].size();
   }
 
   /// Of all micro-batches of a round: how many keep anything of the layer.
@@ -105,11 +105,18 @@ class WorkingSet {
   [[nodiscard]] std::size_t micro_batches_per_round() const noexcept { return micro_batches_; }
 
  private:
+  using LevelBytes = std::vector<std::vector<Bytes>>;  // by layer and level
+
+  /// Those of which it knows the levels: all or none.
+  [[nodiscard]] std::size_t layers() const noexcept {
+    return level_bytes_ ? level_bytes_->size() : 0;
+  }
+
   Checkpoints checkpoints_ = Checkpoints::stages;
   bool overlaps_rounds_ = false;
   std::size_t micro_batches_ = 1;
-  std::vector<std::vector<Bytes>> level_bytes_;             // by layer and level
   std::vector<std::uint8_t> levels_;                        // by layer and micro-batch
+  std::shared_ptr<LevelBytes const> level_bytes_;           // copies share it: searches make many
   std::vector<std::pair<std::size_t, WorkingSet>> rounds_;  // those that differ
 };
 

@@ -70,13 +70,15 @@ struct RoundingStream {
     to = (x ^ (x >> 15)) + second_key;
   }
 
-  /// The bits of the array with \p multiplier: those of a pair's even element in the lower half.
+  /// The bits of the even and the odd elements of pairs in the array with \p multiplier.
   template <class S>
-  [[gnu::always_inline]] static void draw(typename S::Words& bits,
+  [[gnu::always_inline]] static void draw(typename S::Words& even,
+                                          typename S::Words& odd,
                                           typename S::Words const& hashes,
                                           std::uint32_t multiplier) noexcept {
     typename S::Words const x = hashes * multiplier;
-    bits = x ^ (x >> 16);
+    odd = x >> 16;
+    even = (x ^ odd) & 0xffffU;
   }
 };
 
@@ -91,11 +93,12 @@ struct RoundPairs {
   [[gnu::always_inline]] static void all(Words& to,
                                          Floats const& even,
                                          Floats const& odd,
-                                         Words const& random) noexcept {
+                                         Words const& even_bits,
+                                         Words const& odd_bits) noexcept {
     Words low;
     Words high;
-    one(low, even, random & 0xffffU);
-    one(high, odd, random >> 16);
+    one(low, even, even_bits);
+    one(high, odd, odd_bits);
     to = (low >> 16) | (high & 0xffff0000U);
   }
 
@@ -105,9 +108,10 @@ struct RoundPairs {
   [[gnu::always_inline]] static void moderate(Words& to,
                                               Floats const& even,
                                               Floats const& odd,
-                                              Words const& random) noexcept {
-    Words const low = reinterpret_cast<Words>(even) + (random & 0xffffU);
-    Words const high = reinterpret_cast<Words>(odd) + (random >> 16);
+                                              Words const& even_bits,
+                                              Words const& odd_bits) noexcept {
+    Words const low = reinterpret_cast<Words>(even) + even_bits;
+    Words const high = reinterpret_cast<Words>(odd) + odd_bits;
     to = (low >> 16) | (high & 0xffff0000U);
   }
 
@@ -116,6 +120,13 @@ struct RoundPairs {
   [[gnu::always_inline]] static void add_extremes(Words& flags, Words const& pairs) noexcept {
     // 0x7f7f + 0x81 reaches the sign bit, and 0xff7f + 0x81 passes it: other signs stay.
     flags = flags | (pairs ^ (pairs + 0x00810081U));
+  }
+
+  /// Sets bit 31 of \p flags where \p values are NaN: \ref moderate spoils NaNs that bf16 cannot
+  /// hold.
+  [[gnu::always_inline]] static void add_nans(Words& flags, Floats const& values) noexcept {
+    Words const size = reinterpret_cast<Words>(values) & 0x7fffffffU;
+    flags = flags | ((size + 0x7fffffU) & 0x80000000U);
   }
 
  private:
@@ -150,11 +161,12 @@ struct StochasticNarrow {
     typename S::Floats even;
     typename S::Floats odd;
     typename S::Words words;
-    typename S::Words random;
+    typename S::Words even_bits;
+    typename S::Words odd_bits;
     Pairs::load(even, odd, from + i, skip, count);
     stream.hash<S>(words, static_cast<std::uint32_t>((first + i) >> 1U));
-    RoundingStream::draw<S>(random, words, multiplier);
-    RoundPairs<S>::all(words, even, odd, random);
+    RoundingStream::draw<S>(even_bits, odd_bits, words, multiplier);
+    RoundPairs<S>::all(words, even, odd, even_bits, odd_bits);
     if (streams && count == Pairs::elements) {
       S::stream(reinterpret_cast<std::uint32_t*>(to + i), words);
     } else {
@@ -179,7 +191,8 @@ struct StochasticAdd {
     typename S::Floats odd[2];
     typename S::Words words[2];
     typename S::Words hashes;
-    typename S::Words random;
+    typename S::Words even_bits;
+    typename S::Words odd_bits;
     typename S::Words extremes{};
     S::prefetch(sums, i);
     S::prefetch(from, i);
@@ -190,11 +203,11 @@ struct StochasticAdd {
     even[0] = even[0] + even[1];
     odd[0] = odd[0] + odd[1];
     stream.hash<S>(hashes, static_cast<std::uint32_t>((first + i) >> 1U));
-    RoundingStream::draw<S>(random, hashes, rounding_multiplier(0));
-    RoundPairs<S>::moderate(words[0], even[0], odd[0], random);
+    RoundingStream::draw<S>(even_bits, odd_bits, hashes, rounding_multiplier(0));
+    RoundPairs<S>::moderate(words[0], even[0], odd[0], even_bits, odd_bits);
     RoundPairs<S>::add_extremes(extremes, words[0]);
     if (Pairs::any_sign(extremes)) [[unlikely]] {
-      RoundPairs<S>::all(words[0], even[0], odd[0], random);
+      RoundPairs<S>::all(words[0], even[0], odd[0], even_bits, odd_bits);
     }
     Pairs::store(sums + i, words[0], skip, count);
   }

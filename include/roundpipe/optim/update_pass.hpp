@@ -133,8 +133,9 @@ void update_by_tiles(Update const& update,
 /// Whether \ref update_bfloat16 can update \p arrays.
 [[nodiscard]] bool are_bfloat16(UpdateArrays const& arrays) noexcept;
 
-/// A pass over arrays of bf16 that keeps everything in registers.
-template <class Rule>
+/// A pass over arrays of bf16 that keeps everything in registers. \p Gradient is the type of
+/// gradients: float, or std::uint16_t for bf16.
+template <class Gradient, class Rule>
 void update_bfloat16(Rule const& rule,
                      UpdateArrays const& arrays,
                      MasterStore const& store,
@@ -145,7 +146,8 @@ void update_bfloat16(Rule const& rule,
       return reinterpret_cast<std::uint16_t*>(array.part(begin, end).data);
     };
     auto const first = first_element + begin;
-    BFloat16Update<Rule> update{rule, arrays.gradient.part(begin, end), {}, {}, {}, stream, first};
+    auto const* const gradients = reinterpret_cast<Gradient const*>(arrays.gradient.data) + begin;
+    BFloat16Update<Rule, Gradient> update{rule, gradients, {}, {}, {}, stream, first};
     update.from[0] = halves(arrays.weights);
     update.to[0] = halves(store.master);
     update.streams = store.streams && may_stream(update.to[0], first);
@@ -188,11 +190,13 @@ void update_pass(O const& optimizer,
   };
   if constexpr (detail::HasElementRule<O>) {
     optimizer.with_rule(context, [&](auto const& rule) {
-      if (detail::are_bfloat16(arrays)) {
-        detail::update_bfloat16(rule, arrays, store, rounding, first_element);
-      } else {
+      if (!detail::are_bfloat16(arrays)) {
         by_tiles(
             [&](std::size_t, auto const&... floats) { detail::update_floats(rule, floats...); });
+      } else if (arrays.gradient.dtype == DType::bf16) {
+        detail::update_bfloat16<std::uint16_t>(rule, arrays, store, rounding, first_element);
+      } else {
+        detail::update_bfloat16<float>(rule, arrays, store, rounding, first_element);
       }
     });
   } else {

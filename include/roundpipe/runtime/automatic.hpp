@@ -20,8 +20,10 @@
 #include <roundpipe/simulate/forecast.hpp>
 
 #include <algorithm>
+#include <atomic>
 #include <cstddef>
 #include <cstdint>
+#include <future>
 #include <limits>
 #include <optional>
 #include <span>
@@ -94,13 +96,15 @@ class CutSearch {
             OptimizerNeeds optimizer,
             D& devices,
             AnyPlanner const& planner,
-            PipelineOptions const& options)
+            PipelineOptions const& options,
+            std::size_t threads)
       : model_(model),
         optimizer_(std::move(optimizer)),
         devices_(devices),
         planner_(planner),
         options_(complete_options(options, devices)),
-        device_(devices.device_properties(DeviceId(0))) {
+        device_(devices.device_properties(DeviceId(0))),
+        threads_(std::max<std::size_t>(threads, 1)) {
     choice_.options = options;
     choice_.chosen.seconds = std::numeric_limits<double>::infinity();
     options_.known_costs.reset();  // each size has its own
@@ -117,40 +121,34 @@ class CutSearch {
     std::optional<CostModel> costs;
     std::optional<double> best_s;
     int worse = 0;
-    for (auto const& cut : cuts) {
-      options_.micro_batches_per_round = cut.micro_batches_per_round;
-      options_.rounds = cut.rounds;
-      if (options_.offloaded_micro_batches.value_or(0) > cut.micro_batches_per_round) {
-        refusal_ = Error(Errc::invalid_argument,
-                         "no cut of the batch has rounds of as many micro-batches as are to be "
-                         "offloaded");
-        continue;
-      }
-      auto const& levels = options_.save_levels;
-      if (levels && std::any_of(levels->begin(), levels->end(), [&](auto const& of_layer) {
-            return !of_layer.empty() && of_layer.size() != cut.micro_batches_per_round;
-          })) {
-        refusal_ = Error(Errc::invalid_argument,
-                         "no cut of the batch has rounds of as many micro-batches as have save "
-                         "levels");
-        continue;
-      }
-      if (auto const& of_rounds = options_.levels_of_rounds;
-          !of_rounds.empty() && of_rounds.rbegin()->first >= cut.rounds) {
-        refusal_ = Error(Errc::invalid_argument,
-                         "no cut of the batch has as many rounds as have save levels of their own");
+    std::atomic<bool> is_over = false;
+    std::vector<std::future<Trial>> trials(cuts.size());  // of the cuts that have begun
+    std::size_t begun = 0;
+    struct End {  // before the trials, which end early then
+      std::atomic<bool>& is_over;
+      ~End() { is_over = true; }
+    } const end{is_over};
+    for (std::size_t i = 0; i < cuts.size(); ++i) {
+      auto const& cut = cuts[i];
+      if (auto refusal = refusal_of(cut)) {
+        refusal_ = std::move(refusal);
         continue;
       }
       try {
         if (!costs) {
+          options_.micro_batches_per_round = cut.micro_batches_per_round;
+          options_.rounds = cut.rounds;
           costs = costs_of(shapes.capacity());
         }
         if (least_seconds(*costs, batch.rows, cut, options_.devices) >= choice_.chosen.seconds) {
           return false;
         }
-        auto made =
-            assemble_plan(devices_, planner_, shapes.capacity(), *costs, options_, optimizer_);
-        auto const seconds = options_.forecast(made.graph, made.step, *costs, device_);
+        for (begun = std::max(begun, i); begun < std::min(i + threads_, cuts.size()); ++begun) {
+          trials[begun] = std::async(
+              threads_ > 1 ? std::launch::async : std::launch::deferred,
+              [&, at = begun] { return try_cut(cuts[at], shapes.capacity(), *costs, is_over); });
+        }
+        auto [made, seconds] = trials[i].get();
         choice_.tried.push_back({cut, seconds, made.stages.partition.size()});
         auto const has_fewer_rounds = choice_.chosen.cut.rows == cut.rows;
         if (seconds < choice_.chosen.seconds * (has_fewer_rounds ? 1 - least_gain_of_rounds : 1)) {
@@ -189,6 +187,46 @@ class CutSearch {
   }
 
  private:
+  /// A plan, and its seconds by forecast.
+  using Trial = std::pair<PipelinePlan, double>;
+
+  /// Why options do not go with \p cut, if they do not.
+  [[nodiscard]] std::optional<Error> refusal_of(BatchCut const& cut) const {
+    auto const refused = [](char const* text) { return Error(Errc::invalid_argument, text); };
+    if (options_.offloaded_micro_batches.value_or(0) > cut.micro_batches_per_round) {
+      return refused(
+          "no cut of the batch has rounds of as many micro-batches as are to be offloaded");
+    }
+    auto const& levels = options_.save_levels;
+    if (levels && std::any_of(levels->begin(), levels->end(), [&](auto const& of_layer) {
+          return !of_layer.empty() && of_layer.size() != cut.micro_batches_per_round;
+        })) {
+      return refused("no cut of the batch has rounds of as many micro-batches as have save levels");
+    }
+    if (auto const& of_rounds = options_.levels_of_rounds;
+        !of_rounds.empty() && of_rounds.rbegin()->first >= cut.rounds) {
+      return refused("no cut of the batch has as many rounds as have save levels of their own");
+    }
+    return std::nullopt;
+  }
+
+  /// Plans \p cut. \throws Error (aborted) when \p is_over meanwhile; and as planning does.
+  [[nodiscard]] Trial try_cut(BatchCut const& cut,
+                              ShapedModel const& shaped,
+                              CostModel const& costs,
+                              std::atomic<bool> const& is_over) const {
+    auto options = options_;
+    options.micro_batches_per_round = cut.micro_batches_per_round;
+    options.rounds = cut.rounds;
+    options.forecast = [&](auto const&... of_plan) {
+      require(!is_over, Errc::aborted, "another cut has ended the search");
+      return options_.forecast(of_plan...);
+    };
+    auto made = assemble_plan(devices_, planner_, shaped, costs, options, optimizer_);
+    auto const seconds = options.forecast(made.graph, made.step, costs, device_);
+    return {std::move(made), seconds};
+  }
+
   [[nodiscard]] CostModel costs_of(ShapedModel const& shaped) {
     return layer_costs(model_, devices_, planner_, shaped, options_, optimizer_);
   }
@@ -199,6 +237,7 @@ class CutSearch {
   AnyPlanner const& planner_;
   PipelineOptions options_;
   DeviceProperties device_;
+  std::size_t threads_;
   AutomaticChoice choice_;
   int worse_sizes_ = 0;           // since that of the choice
   std::optional<Error> refusal_;  // of the last cut that cannot be
@@ -220,6 +259,9 @@ class CutSearch {
 ///
 /// Where \p options ask for measured costs, the layers run on device 0 at each size. No memory
 /// stays taken.
+///
+/// So many \p threads plan cuts of one size at once. They ask \p devices, \p policies and
+/// `options.forecast` at the same time. The choice and what was tried do not depend on them.
 /// \throws Error (over_budget) when no cut fits the budgets: what the last one lacks;
 ///         (invalid_argument) when nothing divides \p batch as \p wanted asks, or so that a round
 ///         has `options.offloaded_micro_batches`, or as many as `options.save_levels`.
@@ -230,7 +272,8 @@ template <class M, class O, class D>
                                         PipelineOptions const& options,
                                         BatchShape batch,
                                         BatchCut const& wanted = {},
-                                        Policies const& policies = {}) {
+                                        Policies const& policies = {},
+                                        std::size_t threads = 1) {
   static_assert(detail::check_optimizer<O>());
   if constexpr (Backend<D>) {
     static_assert(detail::check_backend<D>() && detail::check_model<M, typename D::Stream>());
@@ -238,7 +281,7 @@ template <class M, class O, class D>
     static_assert(detail::check_devices<D>() && detail::check_model<M>());
   }
   auto const planner = policies.planner();
-  detail::CutSearch search(model, needs_of(optimizer), devices, planner, options);
+  detail::CutSearch search(model, needs_of(optimizer), devices, planner, options, threads);
   for (auto const& cuts : detail::batch_cuts(batch, wanted)) {
     if (!search.try_size(batch, cuts)) {
       break;

@@ -14,8 +14,10 @@
 
 #include <cstddef>
 #include <deque>
+#include <limits>
 #include <optional>
 #include <span>
+#include <string>
 #include <unordered_map>
 #include <utility>
 #include <vector>
@@ -28,7 +30,7 @@ namespace roundpipe::detail {
 class CopyEngines {
  public:
   CopyEngines(LinkModel const& link, std::size_t devices)
-      : sharing_(link, devices), engines_(directions_ * devices), flowing_(directions_ * devices) {}
+      : sharing_(link, devices), engines_(directions_ * devices), flights_(engines_.size()) {}
 
   /// Adds the copy of \p action on \p lane at \p now_s, no earlier than the last advance.
   void add(std::size_t action, Lane const& lane, Bytes bytes, double now_s);
@@ -45,23 +47,34 @@ class CopyEngines {
   [[nodiscard]] std::span<std::size_t const> advance(double now_s);
 
  private:
+  static constexpr double never = std::numeric_limits<double>::infinity();
+
   struct Copy {
     std::size_t action;
-    double bytes_left;
+    Bytes bytes;
     LaneKind lane;
   };
   struct Engine {
     std::deque<Copy> queue;  ///< The first copy is in progress.
-    bool flows = false;      ///< Its latency is over.
-    double rate = 0;         ///< Bytes per second while it flows.
     double ended_s = -1;     ///< When the latest copy ended,
     LaneKind ended{};        ///< and on which lane.
-    double event_s = 0;      ///< When its latency or its bytes end, at the current rate.
+  };
+  /// The copies in progress, by engine. Each event looks at all of them.
+  struct Flights {
+    explicit Flights(std::size_t engines)
+        : flows(engines, '\0'), rates(engines), bytes_left(engines), event_s(engines, never) {}
+
+    std::string flows;               ///< 1 while a copy moves bytes: its latency is over.
+    std::vector<double> rates;       ///< Bytes per second; 0 while it does not flow.
+    std::vector<double> bytes_left;  ///< While it flows.
+    std::vector<double> event_s;     ///< When the latency or the bytes end, at the current rate.
   };
 
-  void begin(Engine& engine) {
-    engine.flows = false;
-    engine.event_s = now_s_ + sharing_.link().latency_s;
+  void begin(std::size_t engine) { flights_.event_s[engine] = now_s_ + sharing_.link().latency_s; }
+  void set_flows(std::size_t engine, bool flows) {
+    flights_.flows[engine] = flows ? '\1' : '\0';
+    flights_.rates[engine] = 0;
+    flowing_together_ = nullptr;
   }
 
   void move_to(double now_s);
@@ -79,11 +92,12 @@ class CopyEngines {
   LinkSharing sharing_;
   std::size_t directions_ = 2;   // of copies; 3 with peers
   std::vector<Engine> engines_;  // for each device: by direction
-  int working_ = 0;              // lanes of the host
-  std::vector<bool> flowing_;    // by engine: whether a copy moves bytes
+  Flights flights_;
+  int working_ = 0;  // lanes of the host
   // By what flows, of each engine: its rate. The same engines flow together again and again.
-  std::unordered_map<std::vector<bool>, std::vector<double>> rates_;
-  std::vector<std::size_t> ended_;  // in the latest advance
+  std::unordered_map<std::string, std::vector<double>> rates_;
+  std::vector<double> const* flowing_together_ = nullptr;  // what rates_ says of what flows now
+  std::vector<std::size_t> ended_;                         // in the latest advance
   double now_s_ = 0;
 };
 

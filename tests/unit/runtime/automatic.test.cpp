@@ -47,11 +47,13 @@ PipelineOptions options(Bytes device_memory) {
   return result;
 }
 
-AutomaticChoice choose(PipelineOptions const& with, BatchCut const& wanted = {}) {
+AutomaticChoice choose(PipelineOptions const& with,
+                       BatchCut const& wanted = {},
+                       std::size_t threads = 1) {
   HostBackendOptions machine;
   machine.devices = 2;
   HostBackend backend(machine);
-  return automatic(toy_model({.dense = 3}), AdamW{}, backend, with, {8, 3}, wanted);
+  return automatic(toy_model({.dense = 3}), AdamW{}, backend, with, {8, 3}, wanted, {}, threads);
 }
 
 }  // namespace
@@ -160,8 +162,9 @@ TEST_CASE("a forecast of the caller's decides") {
 }
 
 TEST_CASE("the search goes on past one cut that is worse, but not past two in a row") {
+  std::size_t threads = 1;
   // Seconds for 1, 2, 4 and 8 micro-batches in a call, or for as many rounds of one size.
-  auto const choice_with = [](std::map<std::size_t, double> const& seconds, bool by_rounds) {
+  auto const choice_with = [&](std::map<std::size_t, double> const& seconds, bool by_rounds) {
     auto with = options(1_MiB);
     with.forecast = [=](ActionGraph const& call, auto const&, auto const&, auto const&) {
       std::size_t micro_batches = 0;
@@ -171,14 +174,16 @@ TEST_CASE("the search goes on past one cut that is worse, but not past two in a 
       auto const rounds = 1 + call.actions.back().round.index();
       return seconds.at(by_rounds ? rounds : rounds * micro_batches);
     };
-    return by_rounds ? choose(with, {.rows = 1}) : choose(with, {.rounds = 1});
+    return choose(with, by_rounds ? BatchCut{.rows = 1} : BatchCut{.rounds = 1}, threads);
   };
-  std::map<std::size_t, double> const one_worse{{1, 2.0}, {2, 2.1}, {4, 1.9}, {8, 2.2}};
-  CHECK(choice_with(one_worse, false).chosen.cut.rows == 2);
-  CHECK(choice_with(one_worse, true).chosen.cut.rounds == 4);
-  std::map<std::size_t, double> const two_worse{{1, 2.0}, {2, 2.1}, {4, 2.1}, {8, 1.9}};
-  CHECK(choice_with(two_worse, false).tried.size() == 3);
-  CHECK(choice_with(two_worse, true).tried.size() == 3);
+  for (; threads < 4; threads += 2) {
+    std::map<std::size_t, double> const one_worse{{1, 2.0}, {2, 2.1}, {4, 1.9}, {8, 2.2}};
+    CHECK(choice_with(one_worse, false).chosen.cut.rows == 2);
+    CHECK(choice_with(one_worse, true).chosen.cut.rounds == 4);
+    std::map<std::size_t, double> const two_worse{{1, 2.0}, {2, 2.1}, {4, 2.1}, {8, 1.9}};
+    CHECK(choice_with(two_worse, false).tried.size() == 3);
+    CHECK(choice_with(two_worse, true).tried.size() == 3);
+  }
 }
 
 TEST_CASE("more rounds of the same micro-batches must be faster by a margin") {

@@ -107,7 +107,8 @@ ROUNDPIPE_INLINE std::vector<UnrolledAction> GraphSequence::unroll(bool with_acc
       unrolled.graph = g;
       unrolled.epoch = epoch;
       unrolled.lane = place.physical(action.lane);
-      unrolled.waits.reserve(action.waits.size());
+      unrolled.waits.reserve(action.waits.size() + action.ring_waits.size() +
+                             action.block_waits.size() + action.lane_waits.size());
       for (auto const wait : action.waits) {
         auto const exists = wait.valid() && wait.index() < graph.actions.size();
         unrolled.waits.push_back(base + (exists ? wait.index() : i));

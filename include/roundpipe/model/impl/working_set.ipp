@@ -16,7 +16,7 @@ namespace roundpipe {
 ROUNDPIPE_INLINE void WorkingSet::set_level(std::size_t layer,
                                             std::size_t micro_batch,
                                             std::size_t level) {
-  auto const levels = layer < level_bytes_.size() ? level_bytes_[layer].size() : 0;
+  auto const levels = layer < layers() ? (*level_bytes_)[layer].size() : 0;
   if (micro_batch >= micro_batches_ || level >= levels) {
     throw Error(Errc::invalid_argument,
                 "save level " + std::to_string(level) + " of layer " + std::to_string(layer) +

@@ -56,6 +56,7 @@ ROUNDPIPE_INLINE std::array<std::size_t, 4> LinkSharing::limits_of(
 ROUNDPIPE_INLINE std::vector<double> LinkSharing::rates(std::span<CopyFlow const> flows) const {
   auto limits = limits_;
   std::vector<std::array<std::size_t, 4>> limits_by_flow;
+  limits_by_flow.reserve(flows.size());
   for (auto const& flow : flows) {
     for (auto const i : limits_by_flow.emplace_back(limits_of(flow))) {
       if (i != none) {
@@ -72,11 +73,17 @@ ROUNDPIPE_INLINE std::vector<double> LinkSharing::rates(std::span<CopyFlow const
       down.left *= link_.download_share_both_ways;
     }
   }
+  std::vector<std::size_t> shared;  // limits of flows, ascending
+  for (std::size_t i = 0; i < limits.size(); ++i) {
+    if (limits[i].flows > 0 && limits[i].left != unlimited) {
+      shared.push_back(i);
+    }
+  }
   std::vector<double> result(flows.size(), unlimited);
   for (;;) {
     auto tightest = none;
     auto share = unlimited;
-    for (std::size_t i = 0; i < limits.size(); ++i) {
+    for (auto const i : shared) {
       if (limits[i].flows > 0 && limits[i].share() < share) {
         tightest = i;
         share = limits[i].share();
