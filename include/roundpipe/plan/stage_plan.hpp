@@ -7,6 +7,7 @@
 
 #include <roundpipe/concepts/partition_policy.hpp>
 #include <roundpipe/config.hpp>
+#include <roundpipe/core/id.hpp>
 #include <roundpipe/memory/memory_plan.hpp>
 #include <roundpipe/memory/resident_boundaries.hpp>
 #include <roundpipe/memory/stage_layout.hpp>
@@ -36,6 +37,12 @@ struct StagePlan {
   ResidentBoundaries sent{};
 };
 
+/// The blocks of which \p plan, whose turns are known, would upload less if devices kept them. Last
+/// those that a device reads in the first turn of a call: they would go up late, when the call
+/// before is done with them. Else first those that spare most uploads.
+[[nodiscard]] std::vector<BlockId> keepable_blocks(StagePlan const& plan,
+                                                   ParameterBlocks const& blocks);
+
 /// Plans the memory of a device that runs the stages of \p plan with other entries.
 [[nodiscard]] DeviceMemoryPlan memory_with(StagePlan const& plan, Buffering buffering);
 
@@ -50,14 +57,16 @@ namespace detail {
 }  // namespace detail
 
 /// Lays out the stages of \p partition, and plans the memory of a device that runs them as \p turns
-/// say, or in any order.
+/// say, or in any order, and keep \p resident blocks; all of them, where there is one stage and one
+/// entry of parameters.
 /// \throws Error (invalid_argument) as \ref lay_out_region.
 [[nodiscard]] StagePlan lay_out_stages(ModelDescription const& model,
                                        ParameterBlocks const& blocks,
                                        Partition partition,
                                        Buffering buffering,
                                        WorkingSet working_set = {},
-                                       std::vector<DeviceTurns> turns = {});
+                                       std::vector<DeviceTurns> turns = {},
+                                       ResidentBlocks resident = {});
 
 }  // namespace roundpipe
 

@@ -28,6 +28,9 @@ ROUNDPIPE_INLINE Bytes total_bytes(std::span<LedgerLine const> ledger, LedgerLin
 ROUNDPIPE_INLINE ArenaRange DeviceMemoryPlan::entry(Ring const& ring,
                                                     std::size_t acquisition,
                                                     StageLayout const& stage) const {
+  if (ring.kind == BufferKind::parameters && resident_block(ring).valid()) {
+    return resident_parameters.at(resident_block(ring));
+  }
   auto const& layout = this->ring(ring);
   auto const position = acquisition % layout.count;
   auto const at_end = [&](Bytes size, Bytes bottom, Bytes top) {
@@ -69,6 +72,13 @@ ROUNDPIPE_INLINE std::vector<LedgerLine> DeviceMemoryPlan::ledger() const {
   };
   add("", rings, true);
   add(" of forward stages", forward_rings, false);
+  if (!resident_parameters.empty()) {
+    Bytes size = 0;
+    for (auto const& [block, place] : resident_parameters) {
+      size += place.bytes;
+    }
+    add_line("resident parameters" + times(resident_parameters.size()), size);
+  }
   for (auto const kind : ResidentLayout::kinds) {
     if (auto const& room = resident.of(kind); room.count > 0) {
       auto const* const name =

@@ -54,7 +54,7 @@ ROUNDPIPE_INLINE std::optional<FoundPlan> faster(std::optional<FoundPlan> a,
 ROUNDPIPE_INLINE std::optional<FoundPlan> StageFinder::find(WorkingSetChoice const& choice,
                                                             Buffering const& buffering) const {
   auto plan = fit(partition_, choice, buffering, options_.device_memory);
-  return plan ? std::optional(with_forecast(*std::move(plan))) : std::nullopt;
+  return plan ? std::optional(keep_parameters(*std::move(plan))) : std::nullopt;
 }
 
 ROUNDPIPE_INLINE std::optional<FoundPlan> StageFinder::refine(
@@ -131,11 +131,7 @@ ROUNDPIPE_INLINE std::optional<FoundPlan> StageFinder::evaluate(WorkingSet const
                                                                 Buffering const& buffering,
                                                                 Partition partition) const {
   auto plan = lay_out(std::move(partition), buffering, set);
-  if (plan.memory.bytes + options_.held_by(plan) > options_.device_memory ||
-      !options_.host_has_room(plan)) {
-    return std::nullopt;
-  }
-  return with_forecast(std::move(plan));
+  return has_room(plan) ? std::optional(keep_parameters(std::move(plan))) : std::nullopt;
 }
 
 ROUNDPIPE_INLINE Bytes StageFinder::held_by_stages(WorkingSetChoice const& choice) const {
@@ -154,12 +150,36 @@ ROUNDPIPE_INLINE Bytes StageFinder::held_by_stages(WorkingSetChoice const& choic
 
 ROUNDPIPE_INLINE StagePlan StageFinder::lay_out(Partition partition,
                                                 Buffering const& buffering,
-                                                WorkingSet const& set) const {
+                                                WorkingSet const& set,
+                                                ResidentBlocks resident) const {
   auto turns = turns_(partition, set.overlaps_rounds());
-  return lay_out_stages(model_, blocks_, std::move(partition), buffering, set, std::move(turns));
+  return lay_out_stages(
+      model_, blocks_, std::move(partition), buffering, set, std::move(turns), std::move(resident));
 }
 
-ROUNDPIPE_INLINE FoundPlan StageFinder::with_forecast(StagePlan plan) const {
+ROUNDPIPE_INLINE FoundPlan StageFinder::keep_parameters(StagePlan plan) const {
+  std::size_t most = 0;
+  if (options_.keeps_parameters(static_cast<bool>(forecast_)) && plan.train.size() > 1) {
+    auto const blocks = keepable_blocks(plan, blocks_);
+    auto const with = [&](std::size_t count) {
+      auto const end = blocks.begin() + static_cast<std::ptrdiff_t>(count);
+      return lay_out(plan.partition,
+                     plan.memory.buffering,
+                     plan.train.front().working_set,
+                     {blocks.begin(), end});
+    };
+    // More blocks take more room, or nearly so.
+    for (auto end = blocks.size() + 1; end - most > 1;) {
+      auto const middle = most + (end - most) / 2;
+      auto kept = with(middle);
+      if (has_room(kept)) {
+        most = middle;
+        plan = std::move(kept);
+      } else {
+        end = middle;
+      }
+    }
+  }
   auto const seconds = forecast_ ? forecast_(plan) : 0;
   return {std::move(plan), seconds};
 }
