@@ -115,10 +115,11 @@ struct Ring {
 [[nodiscard]] constexpr std::size_t resident_ring(BlockId block) noexcept {
   return forward_ring + 1 + block.index();
 }
-/// The block whose place \p ring, of parameters, is; none if stages share the ring.
+/// The block whose place \p ring is; none for all other rings.
 [[nodiscard]] constexpr BlockId resident_block(Ring const& ring) noexcept {
-  return ring.index > forward_ring ? BlockId(ring.index - resident_ring(BlockId(0)))
-                                   : BlockId::none();
+  return ring.kind == BufferKind::parameters && ring.index > forward_ring
+             ? BlockId(ring.index - resident_ring(BlockId(0)))
+             : BlockId::none();
 }
 
 /// One entry of a ring, or (sequence 0) a plain buffer; \c index then is the block or micro-batch.

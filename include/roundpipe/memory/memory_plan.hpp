@@ -120,6 +120,9 @@ struct DeviceMemoryPlan {
     bytes += size.entry_bytes * size.count;
   }
 
+  /// Of all places of resident parameters.
+  [[nodiscard]] Bytes resident_parameter_bytes() const;
+
   /// The device's part of the ledger.
   [[nodiscard]] std::vector<LedgerLine> ledger() const;
 };

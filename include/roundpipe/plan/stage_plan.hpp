@@ -18,6 +18,8 @@
 #include <roundpipe/schedule/slot_order.hpp>
 
 #include <cstddef>
+#include <functional>
+#include <optional>
 #include <span>
 #include <vector>
 
@@ -37,12 +39,6 @@ struct StagePlan {
   ResidentBoundaries sent{};
 };
 
-/// The blocks of which \p plan, whose turns are known, would upload less if devices kept them. Last
-/// those that a device reads in the first turn of a call: they would go up late, when the call
-/// before is done with them. Else first those that spare most uploads.
-[[nodiscard]] std::vector<BlockId> keepable_blocks(StagePlan const& plan,
-                                                   ParameterBlocks const& blocks);
-
 /// Plans the memory of a device that runs the stages of \p plan with other entries.
 [[nodiscard]] DeviceMemoryPlan memory_with(StagePlan const& plan, Buffering buffering);
 
@@ -53,6 +49,20 @@ namespace detail {
 [[nodiscard]] std::vector<DeviceTurns> turns_of(std::span<Slot const> slots,
                                                 std::size_t devices,
                                                 std::size_t first_stage = 0);
+
+/// The blocks of which \p plan, whose turns are known, would upload less if devices kept them. Last
+/// those that a device reads in the first turn of a call: they would go up late, when the call
+/// before is done with them. Else first those that spare most uploads.
+[[nodiscard]] std::vector<BlockId> keepable_blocks(StagePlan const& plan,
+                                                   ParameterBlocks const& blocks);
+
+/// \p plan, or one of the same stages whose devices keep as many of \ref keepable_blocks as there
+/// is room for, the first ones. \p lay_out makes plans that keep given blocks; none: there is no
+/// room.
+[[nodiscard]] StagePlan keep_blocks(
+    StagePlan const& plan,
+    ParameterBlocks const& blocks,
+    std::function<std::optional<StagePlan>(ResidentBlocks)> const& lay_out);
 
 }  // namespace detail
 

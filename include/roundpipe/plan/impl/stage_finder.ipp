@@ -158,27 +158,12 @@ ROUNDPIPE_INLINE StagePlan StageFinder::lay_out(Partition partition,
 }
 
 ROUNDPIPE_INLINE FoundPlan StageFinder::keep_parameters(StagePlan plan) const {
-  std::size_t most = 0;
   if (options_.keeps_parameters(static_cast<bool>(forecast_)) && plan.train.size() > 1) {
-    auto const blocks = keepable_blocks(plan, blocks_);
-    auto const with = [&](std::size_t count) {
-      auto const end = blocks.begin() + static_cast<std::ptrdiff_t>(count);
-      return lay_out(plan.partition,
-                     plan.memory.buffering,
-                     plan.train.front().working_set,
-                     {blocks.begin(), end});
-    };
-    // More blocks take more room, or nearly so.
-    for (auto end = blocks.size() + 1; end - most > 1;) {
-      auto const middle = most + (end - most) / 2;
-      auto kept = with(middle);
-      if (has_room(kept)) {
-        most = middle;
-        plan = std::move(kept);
-      } else {
-        end = middle;
-      }
-    }
+    plan = keep_blocks(plan, blocks_, [&](ResidentBlocks kept) -> std::optional<StagePlan> {
+      auto other = lay_out(
+          plan.partition, plan.memory.buffering, plan.train.front().working_set, std::move(kept));
+      return has_room(other) ? std::optional(std::move(other)) : std::nullopt;
+    });
   }
   auto const seconds = forecast_ ? forecast_(plan) : 0;
   return {std::move(plan), seconds};

@@ -16,6 +16,8 @@
 
 #include <algorithm>
 #include <cstddef>
+#include <functional>
+#include <optional>
 #include <set>
 #include <span>
 #include <utility>
@@ -39,8 +41,6 @@ ROUNDPIPE_INLINE std::vector<DeviceTurns> turns_of(std::span<Slot const> slots,
   }
   return parts;
 }
-
-}  // namespace detail
 
 ROUNDPIPE_INLINE std::vector<BlockId> keepable_blocks(StagePlan const& plan,
                                                       ParameterBlocks const& blocks) {
@@ -80,6 +80,27 @@ ROUNDPIPE_INLINE std::vector<BlockId> keepable_blocks(StagePlan const& plan,
   });
   return found;
 }
+
+ROUNDPIPE_INLINE StagePlan
+keep_blocks(StagePlan const& plan,
+            ParameterBlocks const& blocks,
+            std::function<std::optional<StagePlan>(ResidentBlocks)> const& lay_out) {
+  auto const keepable = keepable_blocks(plan, blocks);
+  auto best = plan;
+  // More blocks take more room, or nearly so, for stages then need less.
+  std::size_t most = 0;
+  for (auto end = keepable.size() + 1, next = end - 1; end - most > 1; next = (most + end) / 2) {
+    auto const last = keepable.begin() + static_cast<std::ptrdiff_t>(next);
+    auto kept = lay_out({keepable.begin(), last});
+    (kept ? most : end) = next;
+    if (kept) {
+      best = *std::move(kept);
+    }
+  }
+  return best;
+}
+
+}  // namespace detail
 
 ROUNDPIPE_INLINE DeviceMemoryPlan memory_with(StagePlan const& plan, Buffering buffering) {
   auto all = plan.train;
