@@ -84,7 +84,6 @@ struct SlotWork {
 /// A block of parameters that stays on a device.
 struct ResidentBlock {
   std::optional<Buffer> place;
-  BlockUseId use;     // for which it goes up
   ActionId uploaded;  // the last chunk with a piece of it
 };
 

@@ -147,7 +147,6 @@ ROUNDPIPE_INLINE void ParameterUploads::add_chunk(SlotId id,
   for (auto const use : chunk.uses) {
     work.uploaded[use.index()] = added;
     if (auto* const resident = held_by_device(use)) {
-      resident->use = use;
       resident->uploaded = added;
     }
   }

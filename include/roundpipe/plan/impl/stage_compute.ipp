@@ -84,12 +84,11 @@ ROUNDPIPE_INLINE void StageCompute::read_parameters(Action& action) {
     if (action.kind == ActionKind::backward && !place.backward_reads) {
       continue;
     }
-    auto const held =
-        place.stays
-            ? call_.resident_block(action.slot, use)
-            : ResidentBlock{work.parameters, place.holder, work.uploaded[place.holder.index()]};
-    if (held.use != use) {
-      action.uses.push_back(held.use);
+    auto const held = place.stays
+                          ? call_.resident_block(action.slot, use)
+                          : ResidentBlock{work.parameters, work.uploaded[place.holder.index()]};
+    if (!place.holds()) {
+      action.uses.push_back(place.holder);
     }
     // A layer whose backward reads none may read them first for a later micro-batch.
     if (action.first || (stage.recomputes_one_by_one() && !place.backward_reads)) {
