@@ -252,13 +252,17 @@ std::string adaws_line(AdaptivePlanner const& planner, AdaptivePlan const& plan)
 }
 
 std::string buffering_line(AdaptivePlan const& plan) {
-  auto const& memory = plan.plan.stages.memory;
+  auto const& stages = plan.plan.stages;
+  auto const& memory = stages.memory;
   auto const& entries = memory.buffering;
   auto widest = entries;
   widest.parameters = widest.gradients = widest.activations = 2;
   auto const budget = plan.choice.options.device_memory;
-  auto const wide = bytes_in(plan, Space::device) - memory.bytes +
-                    rp::memory_with(plan.plan.stages, widest).bytes;
+  auto const wide_memory =
+      stages.train.size() > 1
+          ? rp::memory_with(stages, widest)
+          : rp::lay_out_stages(plan.plan.model, plan.plan.blocks, stages.partition, widest).memory;
+  auto const wide = bytes_in(plan, Space::device) - memory.bytes + wide_memory.bytes;
   auto value = fmt::format("entries of parameters {}, gradients {}, activations {}",
                            entries.parameters,
                            entries.gradients,
