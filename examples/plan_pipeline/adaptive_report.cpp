@@ -205,6 +205,26 @@ std::string resident_line(AdaptivePlanner const& planner, AdaptivePlan const& pl
   return line("boundaries", text, "through the host all " + compared(plan, other_s));
 }
 
+std::string parameters_line(AdaptivePlanner const& planner, AdaptivePlan const& plan) {
+  auto const& stages = plan.plan.stages;
+  auto const& stay = stages.memory.resident_parameters;
+  if (stages.partition.forward.empty()) {
+    return {};
+  }
+  if (stay.empty()) {
+    return line("parameters", "go up for each stage", "there is no room, or nothing gained");
+  }
+  auto const other_s =
+      planner.seconds_with(plan, [](rp::PipelineOptions& o) { o.resident_parameters = false; });
+  return line("parameters",
+              fmt::format("{} of {} blocks stay on the device{} for a call, in {}",
+                          stay.size(),
+                          plan.plan.blocks.blocks.size(),
+                          planner.problem().devices > 1 ? "s" : "",
+                          rp::format_bytes(stages.memory.resident_parameter_bytes())),
+              "with none " + compared(plan, other_s));
+}
+
 std::string overlap_line(AdaptivePlanner const& planner, AdaptivePlan const& plan) {
   if (plan.choice.chosen.cut.rounds == 1 || plan.plan.stages.partition.forward.empty()) {
     return {};
@@ -232,13 +252,17 @@ std::string adaws_line(AdaptivePlanner const& planner, AdaptivePlan const& plan)
 }
 
 std::string buffering_line(AdaptivePlan const& plan) {
-  auto const& memory = plan.plan.stages.memory;
+  auto const& stages = plan.plan.stages;
+  auto const& memory = stages.memory;
   auto const& entries = memory.buffering;
   auto widest = entries;
   widest.parameters = widest.gradients = widest.activations = 2;
   auto const budget = plan.choice.options.device_memory;
-  auto const wide = bytes_in(plan, Space::device) - memory.bytes +
-                    rp::memory_with(plan.plan.stages, widest).bytes;
+  auto const wide_memory =
+      stages.train.size() > 1
+          ? rp::memory_with(stages, widest)
+          : rp::lay_out_stages(plan.plan.model, plan.plan.blocks, stages.partition, widest).memory;
+  auto const wide = bytes_in(plan, Space::device) - memory.bytes + wide_memory.bytes;
   auto value = fmt::format("entries of parameters {}, gradients {}, activations {}",
                            entries.parameters,
                            entries.gradients,
@@ -274,7 +298,8 @@ std::string arena_lines(AdaptivePlanner const& planner, AdaptivePlan const& plan
   auto const gradients = static_cast<std::size_t>(rp::BufferKind::gradients);
   constexpr auto scratch = rp::device_ring_count;
   add("parameters, gradients, scratch",
-      memory.region_bytes + bytes_of(memory.forward_rings[parameters]),
+      memory.region_bytes + bytes_of(memory.forward_rings[parameters]) +
+          memory.resident_parameter_bytes(),
       live.at_fullest[parameters] + live.at_fullest[gradients] + live.at_fullest[scratch]);
   ring_of("activations in", rp::BufferKind::activations_in);
   ring_of("activations out", rp::BufferKind::activations_out);
@@ -334,7 +359,8 @@ std::string adaptive_text(AdaptivePlanner const& planner, AdaptivePlan const& pl
              budget_text(p.host_memory)) +
          "the library chooses\n" + cut_lines(plan, p.batch.length) + stage_lines(plan) +
          working_set_lines(planner, plan) + overlap_line(planner, plan) +
-         resident_line(planner, plan) + buffering_line(plan) + adaws_line(planner, plan) +
+         parameters_line(planner, plan) + resident_line(planner, plan) + buffering_line(plan) +
+         adaws_line(planner, plan) +
          fmt::format(
              "\nforecast: {:.3f} s an iteration, {:.0f} tokens/s, MFU {:.1f} % of {:.0f} "
              "TFLOP/s a device\n"

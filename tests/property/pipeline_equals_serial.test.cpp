@@ -60,6 +60,7 @@ struct Mix {
   bool last_differs = false;   ///< or the last one.
   bool resident = false;       ///< Boundaries stay on devices.
   bool peers = false;          ///< Boundaries go from device to device.
+  bool keeps_blocks = false;   ///< Parameters stay on devices.
   std::size_t evaluated = 0;   ///< Micro-batches in an evaluation after the first step, if any.
   std::size_t optimizer_threads = 1;
   int staleness = 0;
@@ -96,6 +97,7 @@ Mix any_mix() {
   mix.last_differs = mix.levels && any_flag("last round differs");
   mix.resident = any_flag("resident boundaries");
   mix.peers = any_flag("peers");
+  mix.keeps_blocks = any_flag("resident parameters");
   mix.calls = any_number("calls", 1, 2);
   mix.evaluated = any_flag("evaluates") ? any_number("evaluated", 1, 8) : 0;
   mix.optimizer_threads = any_number("optimizer threads", 1, 3);
@@ -230,6 +232,11 @@ Bytes one_stage_bytes(ModelDescription const& model) {
   return plan.memory.bytes;
 }
 
+/// Whether devices keep parameters of several stages.
+bool keeps_some_blocks(StagePlan const& plan) {
+  return plan.train.size() > 1 && !plan.memory.resident_parameters.empty();
+}
+
 /// A save level for each layer and micro-batch of a round.
 std::vector<std::vector<std::size_t>> any_levels(Mix const& mix,
                                                  ModelDescription const& model,
@@ -265,6 +272,7 @@ void check_equal(Mix const& mix, Model const& model, BatchShape capacity) {
   options.overlaps_rounds = mix.overlaps;
   options.resident_boundaries = mix.resident;
   options.peer_boundaries = mix.peers;
+  options.resident_parameters = mix.keeps_blocks;
   options.clip_norm = mix.clips ? 0.5 : 0;
   options.seed = mix.seed;
   options.optimizer_threads = mix.optimizer_threads;
@@ -324,6 +332,7 @@ void check_equal(Mix const& mix, Model const& model, BatchShape capacity) {
              : "save levels",
          mix.overlaps ? "rounds overlap" : "rounds one by one",
          pipeline->plan().stages.resident.empty() ? "nothing stays" : "boundaries stay",
+         keeps_some_blocks(pipeline->plan().stages) ? "parameters stay" : "parameters leave",
          std::ranges::count(
              pipeline->plan().graph.actions, ActionKind::send_boundary, &Action::kind) == 0
              ? "nothing is sent"

@@ -138,6 +138,7 @@ Training any_training() {
   }
   training.plan.overlaps_rounds = any_flag("overlaps");
   training.plan.resident_boundaries = any_flag("resident boundaries");
+  training.plan.resident_parameters = any_flag("resident parameters");
   training.plan.reaches_peers = any_flag("peers");
   training.plan.peer_boundaries = training.plan.reaches_peers;
   training.evaluated = any_number("evaluated", 1, training.plan.micro_batches_per_round);

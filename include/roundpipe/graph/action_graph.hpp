@@ -99,9 +99,9 @@ inline constexpr std::size_t device_ring_count = 5;
 inline constexpr std::size_t forward_ring = 1;
 
 /// A ring of buffers. \c index distinguishes rings of one kind: on a device 0 or \ref forward_ring,
-/// for parameters that keep their places the use, for checkpoints, boundary gradients and
-/// offloaded saves the number that `HostRings` gives them (on a device: `ResidentRings`), for
-/// landings that of `LandingRings`.
+/// for a block of parameters that stays there \ref resident_ring, for checkpoints, boundary
+/// gradients and offloaded saves the number that `HostRings` gives them (on a device:
+/// `ResidentRings`), for landings that of `LandingRings`.
 struct Ring {
   BufferKind kind = BufferKind::parameters;
   DeviceId device;  ///< None for host rings.
@@ -110,6 +110,17 @@ struct Ring {
   friend constexpr auto operator<=>(Ring const&, Ring const&) noexcept = default;
   friend constexpr bool operator==(Ring const&, Ring const&) noexcept = default;
 };
+
+/// The index of the ring of parameters whose one entry is the place of \p block on a device.
+[[nodiscard]] constexpr std::size_t resident_ring(BlockId block) noexcept {
+  return forward_ring + 1 + block.index();
+}
+/// The block whose place \p ring is; none for all other rings.
+[[nodiscard]] constexpr BlockId resident_block(Ring const& ring) noexcept {
+  return ring.kind == BufferKind::parameters && ring.index > forward_ring
+             ? BlockId(ring.index - resident_ring(BlockId(0)))
+             : BlockId::none();
+}
 
 /// One entry of a ring, or (sequence 0) a plain buffer; \c index then is the block or micro-batch.
 /// The iteration decides which copy of a master copy or gradient is meant, see \ref GraphRole.

@@ -60,8 +60,8 @@ struct Violation {
 
 namespace detail {
 
-/// Whether two actions that use one location touch the same bytes of it.
-[[nodiscard]] bool overlaps(BufferKind kind, Action const& a, Action const& b);
+/// Whether two actions that use one location of \p ring touch the same bytes of it.
+[[nodiscard]] bool overlaps(Ring const& ring, Action const& a, Action const& b);
 
 }  // namespace detail
 

@@ -7,12 +7,14 @@
 
 #include <roundpipe/config.hpp>
 #include <roundpipe/core/bytes.hpp>
+#include <roundpipe/core/id.hpp>
 #include <roundpipe/graph/action_graph.hpp>
 #include <roundpipe/memory/stage_layout.hpp>
 #include <roundpipe/memory/stage_region.hpp>
 
 #include <array>
 #include <cstddef>
+#include <map>
 #include <span>
 #include <string>
 #include <vector>
@@ -81,7 +83,8 @@ struct DeviceMemoryPlan {
   /// Of forward stages, where they have their own; see \ref StageLayout::has_own_rings.
   std::array<RingLayout, device_ring_count> forward_rings;
   ResidentLayout resident;
-  Bytes bytes = 0;  ///< Of the whole arena.
+  std::map<BlockId, ArenaRange> resident_parameters;  ///< \ref ResidentBlocks, and their places.
+  Bytes bytes = 0;                                    ///< Of the whole arena.
 
   [[nodiscard]] RingLayout const& ring(BufferKind kind) const {
     return rings.at(static_cast<std::size_t>(kind));
@@ -104,12 +107,21 @@ struct DeviceMemoryPlan {
                                  std::size_t acquisition,
                                  StageLayout const& stage) const;
 
+  /// Adds a place for \p block, whose parameters stay and take \p size.
+  void add_resident(BlockId block, Bytes size) {
+    resident_parameters[block] = {bytes, size};
+    bytes += size;
+  }
+
   /// Adds room for resident boundaries of \p kind, as many and as large as \p size says.
   void add_resident(BufferKind kind, RingLayout size) {
     size.offset = bytes;
     resident.of(kind) = size;
     bytes += size.entry_bytes * size.count;
   }
+
+  /// Of all places of resident parameters.
+  [[nodiscard]] Bytes resident_parameter_bytes() const;
 
   /// The device's part of the ledger.
   [[nodiscard]] std::vector<LedgerLine> ledger() const;

@@ -5,12 +5,14 @@
 /// \file
 /// \brief When the actions of a slot ran, by what they do.
 
+#include <roundpipe/core/bytes.hpp>
 #include <roundpipe/core/id.hpp>
 #include <roundpipe/core/lane.hpp>
 #include <roundpipe/graph/action_graph.hpp>
 #include <roundpipe/graph/held_bytes.hpp>
 #include <roundpipe/graph/timeline.hpp>
 #include <roundpipe/memory/stage_layout.hpp>
+#include <roundpipe/model/parameter_blocks.hpp>
 
 #include <map>
 #include <set>
@@ -105,5 +107,22 @@ struct SlotTimes {
     }
   }
 };
+
+/// What \p action, of \p stage, writes of the resident \p buffer.
+[[nodiscard]] inline Bytes resident_bytes(Action const& action,
+                                          Buffer const& buffer,
+                                          StageLayout const& stage,
+                                          ParameterBlocks const& blocks) {
+  Bytes bytes = 0;
+  if (auto const block = resident_block(buffer.ring); block.valid()) {
+    for (auto const& piece : action.pieces) {
+      bytes += blocks.use(piece.use).block == block ? piece.bytes : 0;
+    }
+    return bytes;
+  }
+  auto const& places = stage.layers[action.layer.index() - stage.range.first];
+  return buffer.ring.kind == BufferKind::checkpoint ? places.output.bytes
+                                                    : places.input_gradient.bytes;
+}
 
 }  // namespace roundpipe::detail

@@ -19,6 +19,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <functional>
+#include <set>
 #include <vector>
 
 namespace roundpipe {
@@ -34,13 +35,19 @@ struct LayerPlaces {
   BoundaryPlace input_gradient;
 };
 
+/// Blocks of parameters that stay on devices: each goes up once a call to a device that reads it,
+/// to a place of its own.
+using ResidentBlocks = std::set<BlockId>;
+
 /// Where a layer's use of a block lies in the stage's parameter and gradient entries.
 struct UsePlace {
   BlockUseId use;
   BlockUseId holder;                        ///< The stage's first use of the block, for which the
                                             ///< block goes up; none where nobody reads it.
   bool backward_reads = true;               ///< Whether the layer's backward reads the parameters.
-  Bytes parameters = 0;                     ///< The block's master table, in the parameter entry.
+  bool stays = false;                       ///< Whether devices keep the block for a whole call.
+  Bytes parameters = 0;                     ///< The block's master table, in the parameter entry;
+                                            ///< of a block that stays, in its own place.
   Bytes gradients = 0;                      ///< The block's gradient table, in the gradient entry.
   Bytes rounded = 0;                        ///< \c rounded_table, in the gradient entry: behind
                                             ///< the sums, or where sums have been.
@@ -49,7 +56,8 @@ struct UsePlace {
   bool trains = true;                       ///< Frozen blocks have no place in the gradient entry.
   static constexpr std::size_t not_rounded = static_cast<std::size_t>(-1);
 
-  /// Whether the block goes up for this use; else the layer reads what went up for another.
+  /// Whether the block goes up for this use; else the layer reads what went up for another. What
+  /// stays goes up with the first stage of a call that holds it on a device.
   [[nodiscard]] bool holds() const noexcept { return holder == use; }
 };
 
@@ -75,7 +83,7 @@ struct StageLayout {
   Bytes out_bytes = 0;
   Bytes scratch_bytes = 0;
   Bytes save_bytes = 0;          ///< The most that the host keeps of a layer and micro-batch.
-  bool reads_to_the_end = true;  ///< Whether its last pass reads parameters.
+  bool reads_to_the_end = true;  ///< Whether its last pass reads parameters of its entry.
   RegionPlaces region;           ///< Where the plan of a device's memory puts it.
 
   /// What the stage runs of a micro-batch of a round, in order.
@@ -102,7 +110,7 @@ struct StageLayout {
 };
 
 /// Lays out a stage of \p kind over \p range. \p is_checkpoint(i) says whether a backward stage
-/// begins behind layer i.
+/// begins behind layer i; \p resident blocks have their places elsewhere.
 ///
 /// Parameters, gradients, saved activations and a backward stage's inner boundaries add up over the
 /// layers, but a block's parameters count once, however many layers use it; workspace takes the
@@ -118,7 +126,8 @@ struct StageLayout {
                                         StageKind kind,
                                         LayerRange range,
                                         std::function<bool(std::size_t)> const& is_checkpoint,
-                                        WorkingSet const& working_set = {});
+                                        WorkingSet const& working_set = {},
+                                        ResidentBlocks const& resident = {});
 
 }  // namespace roundpipe
 

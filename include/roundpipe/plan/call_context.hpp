@@ -28,6 +28,7 @@
 #include <map>
 #include <optional>
 #include <span>
+#include <utility>
 #include <vector>
 
 namespace roundpipe {
@@ -68,7 +69,7 @@ struct SlotWork {
         uploaded(blocks.uses.size()),
         last_backward(blocks.layer_uses.size()) {}
 
-  std::vector<std::optional<Buffer>> parameters;  // by ring
+  std::optional<Buffer> parameters;  // but those that stay
   std::optional<Buffer> gradients;
   std::vector<std::optional<Buffer>> entries_in;
   std::vector<std::optional<Buffer>> entries_out;
@@ -78,6 +79,12 @@ struct SlotWork {
   std::vector<ActionId> activation_down;
   std::vector<ActionId> uploaded;       // by use: the last chunk with a piece of it
   std::vector<ActionId> last_backward;  // by layer, of the last micro-batch
+};
+
+/// A block of parameters that stays on a device.
+struct ResidentBlock {
+  std::optional<Buffer> place;
+  ActionId uploaded;  // the last chunk with a piece of it
 };
 
 /// Makes \p action wait for \p id, if that is any.
@@ -143,7 +150,7 @@ struct CallContext {
   /// Makes \p action wait for what the protocol says of \p event.
   void wait_for_rules(Action& action, BlockEvent event) const;
 
-  /// Whether every block keeps its place on the device: all slots run one stage from one entry.
+  /// Whether all slots run one stage, whose parameters stay.
   [[nodiscard]] bool has_fixed_parameters() const noexcept {
     return input.stages.size() == 1 && input.buffering.parameters == 1;
   }
@@ -153,12 +160,11 @@ struct CallContext {
   }
   /// The last chunk of slot \p id's parameters so far, or none.
   [[nodiscard]] ActionId last_parameters_up(SlotId id) const;
-  /// The rings that hold the parameters of \p uses of slot \p id, by index. Fixed parameters have a
-  /// ring for each use, so that the next slot's go up as soon as this slot is done with them; else
-  /// there is one ring, whose entries hold a whole slot's.
-  [[nodiscard]] std::vector<std::size_t> parameter_rings(SlotId id,
-                                                         std::span<BlockUseId const> uses) const;
-  /// The index of the other rings that slot \p id uses on its device.
+  /// The block of \p use, which stays on the device of slot \p id.
+  [[nodiscard]] ResidentBlock& resident_block(SlotId id, BlockUseId use) {
+    return resident_blocks_[{slot(id).device, input.blocks.use(use).block}];
+  }
+  /// The index of the rings that slot \p id uses on its device.
   [[nodiscard]] std::size_t ring_index(SlotId id) const {
     return stage_of(id).has_own_rings() ? forward_ring : 0;
   }
@@ -238,6 +244,7 @@ struct CallContext {
                                    std::optional<Ring> const& ring) const;
 
   std::map<Ring, std::vector<Written>> written_;  // of such rings, by acquisition
+  std::map<std::pair<DeviceId, BlockId>, ResidentBlock> resident_blocks_;
 };
 
 /// For each stage of \p call: its chunks of those uses that \p wanted(stage, place) takes.

@@ -19,8 +19,8 @@
 namespace roundpipe::detail {
 
 /// Adds the chunks of slots' parameters: with two entries on the device, in the windows of the slot
-/// before on that device; else, and for a device's first slot, when the slot begins. Parameters
-/// that keep their places stay there for the device's later rounds of the call.
+/// before on that device; else, and for a device's first slot, when the slot begins. A block that
+/// stays goes up with the first slot of the device that holds it, for all slots there.
 class ParameterUploads {
  public:
   /// Cuts the stages of \p call, which must outlive this. \throws Error as \ref cut_stage does.
@@ -36,8 +36,19 @@ class ParameterUploads {
   void add_window(SlotId id, std::size_t w);
 
  private:
+  /// Whether the parameters of slot \p id go up in the windows of the slot before.
+  [[nodiscard]] bool has_windows(SlotId id) const {
+    return call_.has_parameter_windows() && call_.slot(id).previous.valid();
+  }
+  /// What goes up for \p stage, \p brought of what stays, \p in_windows or else in order: at best
+  /// that in which layers need it. What stays has no windows then. It goes up as soon as the call
+  /// before is done with it, so it is in the order of a backward, and not in the way of what can
+  /// go up sooner.
+  [[nodiscard]] std::vector<StageChunk> cut(StageLayout const& stage,
+                                            std::vector<BlockUseId> const& brought,
+                                            bool in_windows) const;
   [[nodiscard]] std::vector<StageChunk> const& chunks_of(SlotId id) const {
-    return chunks_[call_.slot(id).stage.index()];
+    return cuts_[cut_of_slot_[id.index()]];
   }
 
   /// How many micro-batches' activations have gone up by the end of window \p w.
@@ -64,10 +75,8 @@ class ParameterUploads {
   [[nodiscard]] std::set<BlockId> trained_blocks_of(StageChunk const& chunk) const;
 
   CallContext& call_;
-  std::vector<std::vector<StageChunk>> chunks_;  // by stage
-  /// The same for slots without windows: in the order in which layers need them or, where they are
-  /// fixed, in which the slot before is done with them.
-  std::vector<std::vector<StageChunk>> ordered_;
+  std::vector<std::vector<StageChunk>> cuts_;
+  std::vector<std::size_t> cut_of_slot_;  // an index of cuts
 };
 
 }  // namespace roundpipe::detail

@@ -49,6 +49,9 @@ struct PlanOptions {
   /// Whether boundaries stay on the devices that make them, as many as there is room for. None:
   /// unless the forecast is worse; without a forecast, no.
   std::optional<bool> resident_boundaries = std::nullopt;
+  /// Whether blocks of parameters that a device reads in several stages of a call stay on devices
+  /// that long, as many as there is room for. None: likewise.
+  std::optional<bool> resident_parameters = std::nullopt;
   bool reaches_peers = false;  ///< Whether each device copies to the memory of all others.
   /// Whether boundaries that another device reads go there past the host, as many as there is room
   /// for. None: likewise. Only where devices reach each other.
@@ -70,6 +73,10 @@ struct PlanOptions {
   /// Whether boundaries may stay on devices; \p otherwise: where that is left open.
   [[nodiscard]] bool lets_stay(bool otherwise) const {
     return resident_boundaries.value_or(otherwise);
+  }
+  /// The same of parameters.
+  [[nodiscard]] bool keeps_parameters(bool otherwise) const {
+    return resident_parameters.value_or(otherwise);
   }
   /// The same of boundaries that go from device to device.
   [[nodiscard]] bool sends_to_peers(bool otherwise) const {

@@ -55,9 +55,9 @@ struct StageChunk {
                                                 ChunkFunction const& chunks,
                                                 std::function<bool(UsePlace const&)> const& wanted);
 
-/// \p chunks of all that goes up for \p stage with the same windows, and the same bytes in each but
-/// for less than 256, in the order in which layers need them: for a slot that begins while its
-/// parameters go up. Chunks that are not all gated stay as they are.
+/// \p chunks of whole blocks that go up for \p stage with the same windows, and the same bytes in
+/// each but for less than 256, in the order in which layers need them: for a slot that begins while
+/// its parameters go up. Chunks that are not all gated stay as they are.
 [[nodiscard]] std::vector<StageChunk> in_layer_order(std::vector<StageChunk> chunks,
                                                      ParameterBlocks const& blocks,
                                                      StageLayout const& stage);

@@ -87,11 +87,25 @@ class StageFinder {
                                                   Buffering const& buffering,
                                                   Partition partition) const;
 
+  /// The plan of \p partition, of which devices keep \p resident blocks.
+  [[nodiscard]] StagePlan lay_out(Partition partition,
+                                  Buffering const& buffering,
+                                  WorkingSet const& set,
+                                  ResidentBlocks resident = {}) const;
+
   /// The error (over_budget) of a search that finds nothing for \p choice.
   [[nodiscard]] Error refusal(WorkingSetChoice const& choice) const;
 
  private:
-  [[nodiscard]] FoundPlan with_forecast(StagePlan plan) const;
+  /// Whether devices and the host have room for \p plan.
+  [[nodiscard]] bool has_room(StagePlan const& plan) const {
+    return plan.memory.bytes + options_.held_by(plan) <= options_.device_memory &&
+           options_.host_has_room(plan);
+  }
+
+  /// \p plan with its forecast. Devices keep as many blocks as there is room for, if they may: so
+  /// whoever compares plans knows what the links have left for saves.
+  [[nodiscard]] FoundPlan keep_parameters(StagePlan plan) const;
 
   /// Replaces \p found by plans whose fused stage, or whose longest stage beside it, has a layer
   /// more or less, as long as they are faster by forecast: \ref StageRefinement ranks by compute
@@ -136,11 +150,6 @@ class StageFinder {
   /// What a device holds besides the memory of a plan, nearly so whatever the stages are: it
   /// follows from the host's memory. Taken from stages of one layer each.
   [[nodiscard]] Bytes held_by_stages(WorkingSetChoice const& choice) const;
-
-  /// The plan of \p partition.
-  [[nodiscard]] StagePlan lay_out(Partition partition,
-                                  Buffering const& buffering,
-                                  WorkingSet const& set) const;
 
   PartitionFunction partition_;
   TurnFunction turns_;

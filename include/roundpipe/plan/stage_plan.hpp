@@ -7,6 +7,7 @@
 
 #include <roundpipe/concepts/partition_policy.hpp>
 #include <roundpipe/config.hpp>
+#include <roundpipe/core/id.hpp>
 #include <roundpipe/memory/memory_plan.hpp>
 #include <roundpipe/memory/resident_boundaries.hpp>
 #include <roundpipe/memory/stage_layout.hpp>
@@ -17,6 +18,8 @@
 #include <roundpipe/schedule/slot_order.hpp>
 
 #include <cstddef>
+#include <functional>
+#include <optional>
 #include <span>
 #include <vector>
 
@@ -47,17 +50,33 @@ namespace detail {
                                                 std::size_t devices,
                                                 std::size_t first_stage = 0);
 
+/// The blocks of which \p plan, whose turns are known, would upload less if devices kept them. Last
+/// those that a device reads in the first turn of a call: they would go up late, when the call
+/// before is done with them. Else first those that spare most uploads.
+[[nodiscard]] std::vector<BlockId> keepable_blocks(StagePlan const& plan,
+                                                   ParameterBlocks const& blocks);
+
+/// \p plan, or one of the same stages whose devices keep as many of \ref keepable_blocks as there
+/// is room for, the first ones. \p lay_out makes plans that keep given blocks; none: there is no
+/// room.
+[[nodiscard]] StagePlan keep_blocks(
+    StagePlan const& plan,
+    ParameterBlocks const& blocks,
+    std::function<std::optional<StagePlan>(ResidentBlocks)> const& lay_out);
+
 }  // namespace detail
 
 /// Lays out the stages of \p partition, and plans the memory of a device that runs them as \p turns
-/// say, or in any order.
+/// say, or in any order, and keep \p resident blocks; all of them, where there is one stage and one
+/// entry of parameters.
 /// \throws Error (invalid_argument) as \ref lay_out_region.
 [[nodiscard]] StagePlan lay_out_stages(ModelDescription const& model,
                                        ParameterBlocks const& blocks,
                                        Partition partition,
                                        Buffering buffering,
                                        WorkingSet working_set = {},
-                                       std::vector<DeviceTurns> turns = {});
+                                       std::vector<DeviceTurns> turns = {},
+                                       ResidentBlocks resident = {});
 
 }  // namespace roundpipe
 

@@ -126,6 +126,10 @@ class StageSearch {
   /// less where copies are late.
   void deepen_saves(FoundPlan& best) const;
 
+  /// \p found, of which boundaries stay on devices where that pays, perhaps in place of blocks of
+  /// parameters.
+  [[nodiscard]] FoundPlan keep_boundaries(FoundPlan const& found) const;
+
   /// The best plan whose rounds overlap, with \p buffering.
   [[nodiscard]] std::optional<FoundPlan> overlap_with(Buffering const& buffering,
                                                       std::size_t first_eighths) const;

@@ -127,6 +127,11 @@ struct PipelineOptions {
   /// takes longer by \ref forecast; without a forecast, no. The weights are the same bits in any
   /// case.
   std::optional<bool> resident_boundaries = std::nullopt;
+  /// Whether blocks of parameters that a device reads in several stages of a call stay on devices
+  /// that long, as many as the plan leaves room for: each goes up once a call in place of once a
+  /// stage. None: unless an iteration takes longer by \ref forecast; without a forecast, no. The
+  /// weights are the same bits in any case.
+  std::optional<bool> resident_parameters = std::nullopt;
   /// Whether boundaries and gradients of boundaries that a stage on another device reads go there
   /// from device to device, as many as the plan leaves room for; with room to spare also what later
   /// stages read again. The host then copies nothing of them, and holds nothing of those that it

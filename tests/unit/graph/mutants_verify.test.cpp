@@ -176,6 +176,17 @@ TEST_CASE("every mutant that can change a result or a queue is caught by the rul
           1_KiB;
       some_resident.plan.resident_boundaries = true;
       check(some_resident, round_robin, priority);
+      auto some_stay = sized(1, 1, 2, {.dense = 1, .tied = true});
+      some_stay.plan.resident_boundaries = false;
+      some_stay.plan.overlaps_rounds = true;
+      some_stay.plan.device_memory =
+          plan_training(some_stay, round_robin, priority, protocol, layers).stages.memory.bytes +
+          256;
+      some_stay.plan.resident_parameters = true;
+      check(some_stay, round_robin, priority);
+      auto all_stay = sized(2, 1, 2, {.dense = 1});
+      all_stay.plan.resident_parameters = true;
+      check(all_stay, round_robin, priority);
       auto peers = sized(2, 2, 1, {.dense = 1});
       peers.plan.resident_boundaries = false;
       peers.plan.reaches_peers = true;

@@ -426,4 +426,16 @@ TEST_CASE("an unsafe sequence is refused, and the error explains the danger") {
   CHECK(error.message().find("optimizer step of block 0") != std::string::npos);
 }
 
+TEST_CASE(
+    "uses of one block overlap where it stays, and have parts of their own in other entries") {
+  Action upload;
+  upload.pieces = {{BlockUseId(0), 0, 0, 4}};
+  Action reader;
+  reader.uses = {BlockUseId(1)};
+  Ring const own{BufferKind::parameters, DeviceId(0), resident_ring(BlockId(0))};
+  CHECK(detail::overlaps(own, upload, reader));
+  CHECK_FALSE(detail::overlaps(own, upload, upload));  // other pieces
+  CHECK_FALSE(detail::overlaps({BufferKind::parameters, DeviceId(0), 0}, upload, reader));
+}
+
 }  // namespace verify_test

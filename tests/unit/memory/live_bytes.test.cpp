@@ -116,6 +116,7 @@ LiveClasses planned_of(StagePlan const& plan) {
     planned[i] = memory.rings[i].entry_bytes * memory.rings[i].count +
                  memory.forward_rings[i].entry_bytes * memory.forward_rings[i].count;
   }
+  planned[static_cast<std::size_t>(BufferKind::parameters)] += memory.resident_parameter_bytes();
   for (auto const& stage : plan.train) {
     planned[device_ring_count] = std::max(planned[device_ring_count], stage.scratch_bytes);
   }
@@ -241,8 +242,10 @@ void check_live_bytes(ModelDescription const& model) {
     std::size_t rounds;
     bool resident = false;
     bool peers = false;
+    ResidentBlocks blocks{};
   };
-  for (auto const& [partition, set, rounds, resident, peers] :
+  ResidentBlocks const some{BlockId(0), BlockId(1)};
+  for (auto const& [partition, set, rounds, resident, peers, kept_blocks] :
        {Case{one_stage, {}, 2},
         Case{five_stages, {}, 1},
         Case{five_stages, {}, 2, true},
@@ -250,7 +253,9 @@ void check_live_bytes(ModelDescription const& model) {
         Case{five_stages, spread, 2, true},
         Case{five_stages, overlapping, 3},
         Case{five_stages, overlapping, 3, true},
-        Case{five_stages, spread, 2, true, true}}) {
+        Case{five_stages, spread, 2, true, true},
+        Case{five_stages, spread, 2, false, false, some},
+        Case{five_stages, overlapping, 3, true, false, some}}) {
     for (std::size_t devices = 1; devices < 3; ++devices) {
       for (auto const buffering : {Buffering{1, 1, 1, 1}, Buffering{2, 1, 2, 3}}) {
         PlanOptions const plan_options{.devices = devices,
@@ -260,7 +265,7 @@ void check_live_bytes(ModelDescription const& model) {
                                        .resident_boundaries = resident,
                                        .reaches_peers = peers,
                                        .peer_boundaries = peers};
-        auto stages = lay_out_stages(model, blocks, partition, buffering, set);
+        auto stages = lay_out_stages(model, blocks, partition, buffering, set, {}, kept_blocks);
         if (resident) {
           stages = detail::keep_resident({stages},
                                          slots_of(stages.train, plan_options),
@@ -289,7 +294,8 @@ void check_live_bytes(ModelDescription const& model) {
           CHECK(live.total() > stages.memory.bytes / 2);
           CHECK(live.at_fullest[parameters] + live.at_fullest[gradients] +
                     live.at_fullest[device_ring_count] <=
-                stages.memory.region_bytes + of_forward.entry_bytes * of_forward.count);
+                stages.memory.region_bytes + of_forward.entry_bytes * of_forward.count +
+                    stages.memory.resident_parameter_bytes());
           CHECK((live.most.back() > 0) == !stages.resident.empty());
           if (resident && devices == 1) {  // all stay, so only losses go down
             auto const out = static_cast<std::size_t>(BufferKind::activations_out);

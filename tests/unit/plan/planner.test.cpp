@@ -180,6 +180,7 @@ TEST_CASE("saves on their way get the entries that the device has room for") {
   PlanOptions options{
       .micro_batches_per_round = 4, .device_memory = 1_GiB, .offloaded_micro_batches = 4};
   options.resident_boundaries = false;  // they take the room that saves leave
+  options.resident_parameters = false;
   auto const plan_in = [&](Bytes budget) {
     options.device_memory = budget;
     return planner.plan_stages(model, blocks, costs, options, [](auto const&) { return 1.0; });
@@ -211,7 +212,8 @@ TEST_CASE("rounds overlap where the forecast says so, and only where there are s
       RoundRobinSchedule{}, PriorityTransferEngine{}, LayerEventProtocol{}, Partitioner{}};
   PlanOptions options{.micro_batches_per_round = 2,
                       .rounds = 3,
-                      .device_memory = 32 * model.layers[1].footprint.saved_bytes};
+                      .device_memory = 32 * model.layers[1].footprint.saved_bytes,
+                      .resident_parameters = false};
   auto const overlaps = [](StagePlan const& plan) {
     return plan.train.front().working_set.overlaps_rounds();
   };

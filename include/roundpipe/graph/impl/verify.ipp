@@ -22,7 +22,7 @@ namespace roundpipe {
 
 namespace detail {
 
-ROUNDPIPE_INLINE bool overlaps(BufferKind kind, Action const& a, Action const& b) {
+ROUNDPIPE_INLINE bool overlaps(Ring const& ring, Action const& a, Action const& b) {
   auto const shares_use = [&] {
     auto const touches = [](Action const& action, BlockUseId use) {
       return std::find(action.uses.begin(), action.uses.end(), use) != action.uses.end() ||
@@ -37,10 +37,11 @@ ROUNDPIPE_INLINE bool overlaps(BufferKind kind, Action const& a, Action const& b
            });
   };
   auto const are_chunks = !a.pieces.empty() && !b.pieces.empty();
-  switch (kind) {
+  switch (ring.kind) {
     case BufferKind::parameters:
     case BufferKind::gradients:
-      return !are_chunks && shares_use();  // chunks of one slot hold different pieces
+      // Chunks of one slot hold different pieces; what stays is one block.
+      return !are_chunks && (resident_block(ring).valid() || shares_use());
     case BufferKind::activations_in: {
       // Inputs and the output gradient have separate memory; recomputation needs only the inputs.
       auto const is_gradient = [](Action const& x) {
@@ -131,14 +132,15 @@ class Verifier {
     if (access.writes) {
       for (auto const& user : state.former) {
         // All users of a ring entry's content share the entry; other buffers keep their layout.
-        if (is_ring(kind) || overlaps(kind, *actions_[user.action].action, action)) {
+        if (is_ring(kind) ||
+            overlaps(access.location.ring, *actions_[user.action].action, action)) {
           check_pair(user, {i, access}, true);
         }
       }
     }
     for (auto const& user : state.users) {
       if ((access.writes || user.access.writes) &&
-          overlaps(kind, *actions_[user.action].action, action)) {
+          overlaps(access.location.ring, *actions_[user.action].action, action)) {
         check_pair(user, {i, access}, false);
       }
     }

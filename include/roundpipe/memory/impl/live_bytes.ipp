@@ -50,8 +50,9 @@ class HeldOfDevice {
     }
   }
   void hold(Place const& place, Lifetime const& time) { hold(place.area, time, place.bytes); }
-  void hold_resident(Lifetime const& time, Bytes bytes) {
-    hold(device_ring_count + 1, time, bytes);
+  void hold_resident(BufferKind kind, Lifetime const& time, Bytes bytes) {
+    kind == BufferKind::parameters ? hold(kind, time, bytes)
+                                   : hold(device_ring_count + 1, time, bytes);
   }
 
   [[nodiscard]] LiveBytes peak() {
@@ -113,7 +114,9 @@ class SlotLife {
     }
     for (auto const& [copy, pieces] : times_.uploads) {
       for (auto const& piece : pieces) {
-        held_.hold(BufferKind::parameters, {copy, readers[piece.use]}, piece.bytes);
+        if (!stage_.place_of(piece.use).stays) {  // else held for the call
+          held_.hold(BufferKind::parameters, {copy, readers[piece.use]}, piece.bytes);
+        }
       }
     }
   }
@@ -237,9 +240,9 @@ ROUNDPIPE_INLINE std::vector<LiveBytes> live_bytes(Timeline const& timeline,
                                                    ParameterBlocks const& blocks,
                                                    std::span<StageLayout const> stages) {
   struct Resident {
-    detail::Lifetime life;
+    std::vector<std::pair<detail::Lifetime, Bytes>> written;
+    detail::Lifetime read;
     std::size_t device = 0;
-    Bytes bytes = 0;
   };
   std::map<std::pair<std::size_t, Buffer>, Resident> resident;        // by graph
   std::map<std::pair<std::size_t, SlotId>, detail::SlotTimes> slots;  // by graph and slot
@@ -255,20 +258,20 @@ ROUNDPIPE_INLINE std::vector<LiveBytes> live_bytes(Timeline const& timeline,
     auto const& action = actions[entry.id.index()];
     auto const& stage = stages[entry.stage.index()];
     slots[{entry.graph, entry.slot}].add(entry, action, stage);
+    detail::Lifetime const time(entry);
     for (auto const* list : {&action.reads, &action.writes}) {
       for (auto const& buffer : *list) {
-        if (!is_resident(buffer)) {
+        if (!is_resident(buffer) && !resident_block(buffer.ring).valid()) {
           continue;
         }
         auto& held = resident[{entry.graph, buffer}];
-        held.life.add(detail::Lifetime(entry));
         if (action.kind != ActionKind::send_boundary) {  // another device holds what that writes
           held.device = entry.lane.device.index();
         }
         if (list == &action.writes) {
-          auto const& places = stage.layers[action.layer.index() - stage.range.first];
-          held.bytes = buffer.ring.kind == BufferKind::checkpoint ? places.output.bytes
-                                                                  : places.input_gradient.bytes;
+          held.written.emplace_back(time, detail::resident_bytes(action, buffer, stage, blocks));
+        } else {
+          held.read.add(time);
         }
       }
     }
@@ -279,7 +282,9 @@ ROUNDPIPE_INLINE std::vector<LiveBytes> live_bytes(Timeline const& timeline,
     detail::SlotLife(held[times.device.index()], times, stage, model, blocks).hold_all();
   }
   for (auto const& [buffer, each] : resident) {
-    held[each.device].hold_resident(each.life, each.bytes);
+    for (auto const& [time, bytes] : each.written) {
+      held[each.device].hold_resident(buffer.second.ring.kind, {time, each.read}, bytes);
+    }
   }
   std::vector<LiveBytes> result;
   for (auto& device : held) {

@@ -28,6 +28,9 @@ ROUNDPIPE_INLINE Bytes total_bytes(std::span<LedgerLine const> ledger, LedgerLin
 ROUNDPIPE_INLINE ArenaRange DeviceMemoryPlan::entry(Ring const& ring,
                                                     std::size_t acquisition,
                                                     StageLayout const& stage) const {
+  if (auto const block = resident_block(ring); block.valid()) {
+    return resident_parameters.at(block);
+  }
   auto const& layout = this->ring(ring);
   auto const position = acquisition % layout.count;
   auto const at_end = [&](Bytes size, Bytes bottom, Bytes top) {
@@ -40,6 +43,14 @@ ROUNDPIPE_INLINE ArenaRange DeviceMemoryPlan::entry(Ring const& ring,
     return at_end(stage.parameter_bytes, 0, 0);
   }
   return {layout.offset + position * layout.entry_bytes, layout.entry_bytes};
+}
+
+ROUNDPIPE_INLINE Bytes DeviceMemoryPlan::resident_parameter_bytes() const {
+  Bytes size = 0;
+  for (auto const& [block, place] : resident_parameters) {
+    size += place.bytes;
+  }
+  return size;
 }
 
 ROUNDPIPE_INLINE std::vector<LedgerLine> DeviceMemoryPlan::ledger() const {
@@ -69,6 +80,9 @@ ROUNDPIPE_INLINE std::vector<LedgerLine> DeviceMemoryPlan::ledger() const {
   };
   add("", rings, true);
   add(" of forward stages", forward_rings, false);
+  if (!resident_parameters.empty()) {
+    add_line("resident parameters" + times(resident_parameters.size()), resident_parameter_bytes());
+  }
   for (auto const kind : ResidentLayout::kinds) {
     if (auto const& room = resident.of(kind); room.count > 0) {
       auto const* const name =

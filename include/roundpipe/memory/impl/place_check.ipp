@@ -87,36 +87,13 @@ class PlaceCheck {
     for (auto const& access : unrolled.accesses) {
       auto const& ring = access.location.ring;
       if (ring.device.valid() && static_cast<std::size_t>(ring.kind) < device_ring_count) {
-        auto range = plan_.entry(ring, access.content, stage);
-        if (ring.kind == BufferKind::parameters && keeps_parameters(*unrolled.source)) {
-          range = part_of(stage, BlockUseId(ring.index), range);
-        }
-        add_use({ring, access.content, {}}, i, range);
+        add_use({ring, access.content, {}}, i, plan_.entry(ring, access.content, stage));
       }
     }
     if (unrolled.lane.kind == LaneKind::compute && stage.scratch_bytes > 0) {
       Key const key{{}, 0, {unrolled.graph, action.slot.index(), action.micro_batch.index()}};
       add_use(key, i, {stage.region.scratch, stage.scratch_bytes});
     }
-  }
-
-  /// Whether each use's parameters have a ring of their own, as where one stage runs from one
-  /// entry.
-  [[nodiscard]] bool keeps_parameters(ActionGraph const& graph) const {
-    return stages_(graph).size() == 1 && plan_.buffering.parameters == 1;
-  }
-  /// What \p use has of the entry \p whole.
-  [[nodiscard]] static ArenaRange part_of(StageLayout const& stage,
-                                          BlockUseId use,
-                                          ArenaRange const& whole) {
-    auto const begin = stage.place_of(use).parameters;
-    auto end = whole.bytes;
-    for (auto const& other : stage.uses) {
-      if (other.holds() && other.parameters > begin) {
-        end = std::min(end, other.parameters);
-      }
-    }
-    return {whole.offset + begin, end - begin};
   }
 
   void add_use(Key const& key, std::size_t i, ArenaRange const& range) {

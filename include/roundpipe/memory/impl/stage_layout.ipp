@@ -60,13 +60,15 @@ ROUNDPIPE_INLINE void place_rounded(StageLayout& layout, ParameterBlocks const& 
 
 ROUNDPIPE_INLINE void place_uses(StageLayout& layout,
                                  ModelDescription const& model,
-                                 ParameterBlocks const& blocks) {
+                                 ParameterBlocks const& blocks,
+                                 ResidentBlocks const& resident) {
   for (std::size_t layer = layout.range.first; layer < layout.range.end(); ++layer) {
     for (auto const use : blocks.layer_uses[layer]) {
       auto const& block = blocks.block_of(use);
       UsePlace place;
       place.use = use;
       place.trains = blocks.trains(use);
+      place.stays = resident.contains(blocks.use(use).block);
       place.backward_reads = model.layers[layer].backward_reads_parameters;
       auto const same =
           std::find_if(layout.uses.begin(), layout.uses.end(), [&](UsePlace const& other) {
@@ -77,8 +79,8 @@ ROUNDPIPE_INLINE void place_uses(StageLayout& layout,
         place.parameters = same->parameters;
       } else if (place.backward_reads || layout.runs_forward(layer)) {
         place.holder = use;
-        place.parameters = layout.parameter_bytes;
-        layout.parameter_bytes += block.master.bytes();
+        place.parameters = place.stays ? 0 : layout.parameter_bytes;
+        layout.parameter_bytes += place.stays ? 0 : block.master.bytes();
       }
       for (auto const& spec : block.master) {
         auto const rounds = spec.dtype != accumulation_type(spec.dtype);
@@ -95,6 +97,30 @@ ROUNDPIPE_INLINE void place_uses(StageLayout& layout,
   if (layout.has_backward()) {
     place_rounded(layout, blocks);
   }
+}
+
+/// What the working set leaves of a layer's saves: the room for it on the device.
+struct SaveRest {
+  Bytes kept_bytes = 0;  ///< The most that the host keeps of a micro-batch.
+  Bytes rest_bytes = 0;  ///< The most that it does not, where the stage has any of it.
+};
+
+/// Of a layer that saves \p saved_bytes. A forward stage saves nothing of level 0, a backward stage
+/// all that it recomputes.
+[[nodiscard]] ROUNDPIPE_INLINE SaveRest save_rest(WorkingSet const& working_set,
+                                                  std::size_t layer,
+                                                  bool is_forward,
+                                                  Bytes saved_bytes) {
+  SaveRest result;
+  working_set.for_each_set([&](WorkingSet const& set) {
+    for (std::size_t m = 0; m < set.micro_batches_per_round(); ++m) {
+      auto const kept = set.bytes(layer, m);
+      result.kept_bytes = std::max(result.kept_bytes, kept);
+      auto const has_rest = is_forward ? set.level(layer, m) > 0 : set.recomputes(layer, m);
+      result.rest_bytes = std::max(result.rest_bytes, has_rest ? saved_bytes - kept : 0);
+    }
+  });
+  return result;
 }
 
 }  // namespace detail
@@ -127,40 +153,13 @@ ROUNDPIPE_INLINE std::size_t StageLayout::last_reader(BlockUseId holder,
   return range.end();
 }
 
-namespace detail {
-
-/// What the working set leaves of a layer's saves: the room for it on the device.
-struct SaveRest {
-  Bytes kept_bytes = 0;  ///< The most that the host keeps of a micro-batch.
-  Bytes rest_bytes = 0;  ///< The most that it does not, where the stage has any of it.
-};
-
-/// Of a layer that saves \p saved_bytes. A forward stage saves nothing of level 0, a backward stage
-/// all that it recomputes.
-[[nodiscard]] ROUNDPIPE_INLINE SaveRest save_rest(WorkingSet const& working_set,
-                                                  std::size_t layer,
-                                                  bool is_forward,
-                                                  Bytes saved_bytes) {
-  SaveRest result;
-  working_set.for_each_set([&](WorkingSet const& set) {
-    for (std::size_t m = 0; m < set.micro_batches_per_round(); ++m) {
-      auto const kept = set.bytes(layer, m);
-      result.kept_bytes = std::max(result.kept_bytes, kept);
-      auto const has_rest = is_forward ? set.level(layer, m) > 0 : set.recomputes(layer, m);
-      result.rest_bytes = std::max(result.rest_bytes, has_rest ? saved_bytes - kept : 0);
-    }
-  });
-  return result;
-}
-
-}  // namespace detail
-
 ROUNDPIPE_INLINE StageLayout lay_out_stage(ModelDescription const& model,
                                            ParameterBlocks const& blocks,
                                            StageKind kind,
                                            LayerRange range,
                                            std::function<bool(std::size_t)> const& is_checkpoint,
-                                           WorkingSet const& working_set) {
+                                           WorkingSet const& working_set,
+                                           ResidentBlocks const& resident) {
   StageLayout layout;
   layout.kind = kind;
   layout.range = range;
@@ -168,11 +167,12 @@ ROUNDPIPE_INLINE StageLayout lay_out_stage(ModelDescription const& model,
   if (kind == StageKind::forward || kind == StageKind::backward) {
     layout.working_set = working_set;
   }
-  detail::place_uses(layout, model, blocks);
+  detail::place_uses(layout, model, blocks, resident);
   auto const ends_with = layout.has_backward() ? range.first : range.end() - 1;
-  layout.reads_to_the_end =
-      !blocks.layer_uses[ends_with].empty() &&
-      (!layout.has_backward() || model.layers[ends_with].backward_reads_parameters);
+  layout.reads_to_the_end = std::ranges::any_of(layout.uses, [&](UsePlace const& place) {
+    return blocks.use(place.use).layer == LayerId(ends_with) && !place.stays &&
+           (place.backward_reads || !layout.has_backward());
+  });
   detail::AreaCursor in(Area::activations_in);
   detail::AreaCursor out(Area::activations_out);
   detail::AreaCursor scratch(Area::scratch);

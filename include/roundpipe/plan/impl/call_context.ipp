@@ -135,18 +135,6 @@ ROUNDPIPE_INLINE void CallContext::wait_for_rules(Action& action, BlockEvent eve
   action.block_waits.insert(action.block_waits.end(), events.begin(), events.end());
 }
 
-ROUNDPIPE_INLINE std::vector<std::size_t> CallContext::parameter_rings(
-    SlotId id, std::span<BlockUseId const> uses) const {
-  std::vector<std::size_t> rings;
-  for (auto const use : uses) {
-    auto const ring = has_fixed_parameters() ? use.index() : ring_index(id);
-    if (rings.empty() || rings.back() != ring) {
-      rings.push_back(ring);
-    }
-  }
-  return rings;
-}
-
 ROUNDPIPE_INLINE Buffer CallContext::acquire_once(std::optional<Buffer>& entry,
                                                   BufferKind kind,
                                                   std::size_t count,

@@ -132,7 +132,8 @@ ROUNDPIPE_INLINE std::vector<StageChunk> in_layer_order(std::vector<StageChunk> 
   auto room = chunks.empty() ? 0 : chunks.front().bytes;
   for (auto const& place : stage.uses) {
     auto const& table = blocks.block_of(place.use).master;
-    for (std::size_t t = 0; place.holds() && t < table.size(); ++t) {
+    auto const goes_up = count_chunks(chunks, place.use) > 0;
+    for (std::size_t t = 0; goes_up && t < table.size(); ++t) {
       for (Bytes at = 0; at < table[t].bytes();) {
         auto const rest = table[t].bytes() - at;
         bool const is_last = c + 1 == chunks.size();

@@ -79,24 +79,24 @@ ROUNDPIPE_INLINE void StageCompute::write_entry(Action& action) {
 ROUNDPIPE_INLINE void StageCompute::read_parameters(Action& action) {
   auto const& stage = call_.stage_of(action.slot);
   auto const& work = call_.work_of(action.slot);
-  std::vector<BlockUseId> holders;
   for (auto const use : call_.input.blocks.layer_uses[action.layer.index()]) {
     auto const& place = stage.place_of(use);
     if (action.kind == ActionKind::backward && !place.backward_reads) {
       continue;
     }
-    holders.push_back(place.holder);
+    auto const held = place.stays
+                          ? call_.resident_block(action.slot, use)
+                          : ResidentBlock{work.parameters, work.uploaded[place.holder.index()]};
     if (!place.holds()) {
       action.uses.push_back(place.holder);
     }
     // A layer whose backward reads none may read them first for a later micro-batch.
     if (action.first || (stage.recomputes_one_by_one() && !place.backward_reads)) {
-      wait_for(action, work.uploaded[place.holder.index()]);
+      wait_for(action, held.uploaded);
     }
-  }
-  for (auto const ring : call_.parameter_rings(action.slot, holders)) {
-    if (ring < work.parameters.size() && work.parameters[ring]) {
-      action.reads.push_back(*work.parameters[ring]);
+    if (held.place &&
+        std::find(action.reads.begin(), action.reads.end(), *held.place) == action.reads.end()) {
+      action.reads.push_back(*held.place);
     }
   }
 }

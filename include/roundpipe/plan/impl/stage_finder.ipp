@@ -54,7 +54,7 @@ ROUNDPIPE_INLINE std::optional<FoundPlan> faster(std::optional<FoundPlan> a,
 ROUNDPIPE_INLINE std::optional<FoundPlan> StageFinder::find(WorkingSetChoice const& choice,
                                                             Buffering const& buffering) const {
   auto plan = fit(partition_, choice, buffering, options_.device_memory);
-  return plan ? std::optional(with_forecast(*std::move(plan))) : std::nullopt;
+  return plan ? std::optional(keep_parameters(*std::move(plan))) : std::nullopt;
 }
 
 ROUNDPIPE_INLINE std::optional<FoundPlan> StageFinder::refine(
@@ -131,11 +131,7 @@ ROUNDPIPE_INLINE std::optional<FoundPlan> StageFinder::evaluate(WorkingSet const
                                                                 Buffering const& buffering,
                                                                 Partition partition) const {
   auto plan = lay_out(std::move(partition), buffering, set);
-  if (plan.memory.bytes + options_.held_by(plan) > options_.device_memory ||
-      !options_.host_has_room(plan)) {
-    return std::nullopt;
-  }
-  return with_forecast(std::move(plan));
+  return has_room(plan) ? std::optional(keep_parameters(std::move(plan))) : std::nullopt;
 }
 
 ROUNDPIPE_INLINE Bytes StageFinder::held_by_stages(WorkingSetChoice const& choice) const {
@@ -154,12 +150,21 @@ ROUNDPIPE_INLINE Bytes StageFinder::held_by_stages(WorkingSetChoice const& choic
 
 ROUNDPIPE_INLINE StagePlan StageFinder::lay_out(Partition partition,
                                                 Buffering const& buffering,
-                                                WorkingSet const& set) const {
+                                                WorkingSet const& set,
+                                                ResidentBlocks resident) const {
   auto turns = turns_(partition, set.overlaps_rounds());
-  return lay_out_stages(model_, blocks_, std::move(partition), buffering, set, std::move(turns));
+  return lay_out_stages(
+      model_, blocks_, std::move(partition), buffering, set, std::move(turns), std::move(resident));
 }
 
-ROUNDPIPE_INLINE FoundPlan StageFinder::with_forecast(StagePlan plan) const {
+ROUNDPIPE_INLINE FoundPlan StageFinder::keep_parameters(StagePlan plan) const {
+  if (options_.keeps_parameters(static_cast<bool>(forecast_)) && plan.train.size() > 1) {
+    plan = keep_blocks(plan, blocks_, [&](ResidentBlocks kept) -> std::optional<StagePlan> {
+      auto other = lay_out(
+          plan.partition, plan.memory.buffering, plan.train.front().working_set, std::move(kept));
+      return has_room(other) ? std::optional(std::move(other)) : std::nullopt;
+    });
+  }
   auto const seconds = forecast_ ? forecast_(plan) : 0;
   return {std::move(plan), seconds};
 }

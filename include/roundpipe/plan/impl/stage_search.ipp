@@ -57,13 +57,13 @@ ROUNDPIPE_INLINE StagePlan StageSearch::run() const {
     }
     auto const shallow = *best;
     deepen_saves(*best);
-    auto deep = keep_resident_(*best);
+    auto deep = keep_boundaries(*best);
     if (best->plan.memory.buffering == shallow.plan.memory.buffering) {
       return std::move(deep.plan);
     }
-    return std::move(faster(std::move(deep), keep_resident_(shallow))->plan);  // it has more room
+    return std::move(faster(std::move(deep), keep_boundaries(shallow))->plan);  // it has more room
   }
-  return keep_resident_(*std::move(best)).plan;
+  return keep_boundaries(*best).plan;
 }
 
 ROUNDPIPE_INLINE std::optional<FoundPlan> StageSearch::choose_buffering(
@@ -157,6 +157,19 @@ ROUNDPIPE_INLINE void StageSearch::deepen_saves(FoundPlan& best) const {
     }
     best = *std::move(deeper);
   }
+}
+
+ROUNDPIPE_INLINE FoundPlan StageSearch::keep_boundaries(FoundPlan const& found) const {
+  auto const& plan = found.plan;
+  auto kept = keep_resident_(found);
+  if (!forecast_ || options_.resident_parameters || plan.train.size() == 1 ||
+      plan.memory.resident_parameters.empty()) {
+    return kept;
+  }
+  FoundPlan other{
+      finder_.lay_out(plan.partition, plan.memory.buffering, plan.train.front().working_set)};
+  other.seconds = forecast_(other.plan);
+  return *faster(std::move(kept), keep_resident_(std::move(other)));
 }
 
 ROUNDPIPE_INLINE std::optional<FoundPlan> StageSearch::overlap_with(

@@ -64,6 +64,10 @@ class DevicePlaces {
   /// The entry of a device's ring that the action uses; empty when it uses none.
   [[nodiscard]] DeviceBytes entry(DeviceAction const& here, BufferKind kind) const;
 
+  /// Where the action has the parameters of \p block, or of the stage that it serves among others;
+  /// empty when it touches none.
+  [[nodiscard]] DeviceBytes parameters(DeviceAction const& here, BlockId block) const;
+
   /// The bytes of \p place for the action; empty where \p place is.
   [[nodiscard]] DeviceBytes at(DeviceAction const& here, Place const& place) const;
 
@@ -77,6 +81,7 @@ class DevicePlaces {
   [[nodiscard]] DeviceBytes arena(DeviceAction const& here) const {
     return arenas_[here.device.index()];
   }
+  [[nodiscard]] DeviceBytes entry(DeviceAction const& here, Buffer const& buffer) const;
   [[nodiscard]] DeviceBytes area(DeviceAction const& here, Area area) const;
 
   DeviceMemoryPlan const& plan_;

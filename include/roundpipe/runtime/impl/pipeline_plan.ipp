@@ -44,6 +44,7 @@ ROUNDPIPE_INLINE PlanOptions plan_options(PipelineOptions const& options) {
           .levels_of_rounds = options.levels_of_rounds,
           .overlaps_rounds = options.overlaps_rounds,
           .resident_boundaries = options.resident_boundaries,
+          .resident_parameters = options.resident_parameters,
           .peer_boundaries = options.peer_boundaries,
           .ranks = options.ranks,
           .rounds_of_ranks = std::move(rounds)};

@@ -87,6 +87,35 @@ TEST_CASE("a boundary lies among those of its kind on its device, where its ring
   CHECK(places.resident(here, action.writes, BufferKind::boundary_gradient).empty());
 }
 
+TEST_CASE("a block that stays lies at its own place, and the others in the stage's entry") {
+  PlannedCall test;
+  auto memory = test.plan.stages.memory;
+  memory.add_resident(BlockId(1), 512);
+  memory.add_resident(BlockId(2), 256);
+  CHECK(memory.resident_parameter_bytes() == 768);
+  AlignedMemory arena(memory.bytes);
+  DevicePlaces const places(memory, {arena.device_bytes()});
+  Action action;
+  action.stage = StageId(0);
+  action.reads = {{{BufferKind::parameters, DeviceId(0), resident_ring(BlockId(1))}, 0},
+                  {{BufferKind::parameters, DeviceId(0), 0}, 0}};
+  action.writes = {{{BufferKind::parameters, DeviceId(0), resident_ring(BlockId(2))}, 0}};
+  for (auto const* list : {&action.reads, &action.writes}) {
+    for (auto const& buffer : *list) {
+      test.run.set_ring_base(buffer.ring, 0);
+    }
+  }
+  DeviceAction const here{test.run, action, DeviceId(0)};
+  auto const begin = arena.device_bytes().device_pointer();
+  CHECK(places.parameters(here, BlockId(0)).device_pointer() == begin);
+  CHECK(places.parameters(here, BlockId(1)).device_pointer() == begin + memory.bytes - 768);
+  CHECK(places.parameters(here, BlockId(1)).size() == 512);
+  CHECK(places.parameters(here, BlockId(2)).device_pointer() == begin + memory.bytes - 256);
+  action.reads.clear();
+  CHECK(places.parameters(here, BlockId(0)).empty());  // a backward that reads none
+  CHECK(places.parameters(here, BlockId(1)).empty());
+}
+
 TEST_CASE("what has no place has no bytes") {
   PlannedCall test;
   test.for_each_device_action([&](DeviceAction const& here) {

@@ -44,14 +44,14 @@ ROUNDPIPE_INLINE void DeviceCopies::list(DeviceAction const& here, CopyList& lis
 
 ROUNDPIPE_INLINE void DeviceCopies::upload_parameters(DeviceAction const& here,
                                                       CopyList& list) const {
-  auto const to = places_.entry(here, BufferKind::parameters);
   for (auto const& piece : here.action.pieces) {
     auto const& block = blocks().block_of(piece.use);
     auto const offset = block.master.offset(piece.tensor) + piece.offset;
     auto const base = here.place_of(piece.use).parameters;
-    auto const master = parameters_.master(blocks().use(piece.use).block, here.call().version);
-    list.uploads.push_back(
-        {to.subspan(base + offset, piece.bytes), source(master, offset, piece.bytes)});
+    auto const id = blocks().use(piece.use).block;
+    auto const master = parameters_.master(id, here.call().version);
+    list.uploads.push_back({places_.parameters(here, id).subspan(base + offset, piece.bytes),
+                            source(master, offset, piece.bytes)});
   }
 }
 

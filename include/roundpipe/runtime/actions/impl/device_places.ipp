@@ -22,12 +22,27 @@ ROUNDPIPE_INLINE UsePlace const& DeviceAction::place_of(BlockUseId use) const {
 
 ROUNDPIPE_INLINE DeviceBytes DevicePlaces::entry(DeviceAction const& here, BufferKind kind) const {
   auto const* const buffer = find_buffer(here.action, kind);
-  if (buffer == nullptr) {
-    return {};
-  }
-  auto const acquisition = here.run.ring_base(buffer->ring) + buffer->sequence;
-  auto const range = plan_.entry(buffer->ring, acquisition, here.stage());
+  return buffer == nullptr ? DeviceBytes{} : entry(here, *buffer);
+}
+
+ROUNDPIPE_INLINE DeviceBytes DevicePlaces::entry(DeviceAction const& here,
+                                                 Buffer const& buffer) const {
+  auto const acquisition = here.run.ring_base(buffer.ring) + buffer.sequence;
+  auto const range = plan_.entry(buffer.ring, acquisition, here.stage());
   return arena(here).subspan(range.offset, range.bytes);
+}
+
+ROUNDPIPE_INLINE DeviceBytes DevicePlaces::parameters(DeviceAction const& here,
+                                                      BlockId block) const {
+  auto const wanted = plan_.resident_parameters.contains(block) ? block : BlockId::none();
+  for (auto const* const list : {&here.action.writes, &here.action.reads}) {
+    for (auto const& buffer : *list) {
+      if (buffer.ring.kind == BufferKind::parameters && resident_block(buffer.ring) == wanted) {
+        return entry(here, buffer);
+      }
+    }
+  }
+  return {};
 }
 
 ROUNDPIPE_INLINE DeviceBytes DevicePlaces::at(DeviceAction const& here, Place const& place) const {

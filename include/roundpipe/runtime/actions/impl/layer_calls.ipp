@@ -148,9 +148,9 @@ ROUNDPIPE_INLINE void LayerCalls::prepare(DeviceAction const& here, PreparedLaye
   layer.rounded.clear();
   auto& tensors = layer.tensors;
   tensors.tables = &facts;
-  auto const parameters = places_.entry(here, BufferKind::parameters);
   tensors.parameters.clear();
   for (auto const& place : blocks_.places[index]) {
+    auto const parameters = places_.parameters(here, blocks_.use(place.use).block);
     tensors.parameters.push_back(parameters.empty()  // a backward that reads none
                                      ? DeviceTensor{}
                                      : tensor(parameters,
