@@ -38,6 +38,7 @@ set(ROUNDPIPE_CORE_HEADERS
   include/roundpipe/concepts/schedule.hpp
   include/roundpipe/concepts/transfer_policy.hpp
   include/roundpipe/hosts/any_process_group.hpp
+  include/roundpipe/hosts/exchange_seconds.hpp
   include/roundpipe/hosts/gather_parts.hpp
   include/roundpipe/hosts/group_checks.hpp
   include/roundpipe/hosts/group_end.hpp
@@ -384,6 +385,16 @@ set(ROUNDPIPE_MPI_HEADERS
   include/roundpipe/mpi/mpi_launch.hpp
   include/roundpipe/mpi/mpi_requests.hpp
   include/roundpipe/mpi/mpi_session.hpp
+)
+
+# nccl/: NCCL's header, and CUDA for g++ with the toolkit's.
+set(ROUNDPIPE_NCCL_HEADERS
+  include/roundpipe/nccl/communicator.hpp
+  include/roundpipe/nccl/faster_from.hpp
+  include/roundpipe/nccl/gpu_staging.hpp
+  include/roundpipe/nccl/nccl_group.hpp
+  include/roundpipe/nccl/staged_exchange.hpp
+  include/roundpipe/nccl/wired_group.hpp
 )
 
 # CUDA for g++ with the toolkit's headers.

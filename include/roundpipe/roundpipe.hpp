@@ -71,6 +71,7 @@
 #include <roundpipe/graph/timeline.hpp>
 #include <roundpipe/graph/verify.hpp>
 #include <roundpipe/hosts/any_process_group.hpp>
+#include <roundpipe/hosts/exchange_seconds.hpp>
 #include <roundpipe/hosts/gather_parts.hpp>
 #include <roundpipe/hosts/group_checks.hpp>
 #include <roundpipe/hosts/group_end.hpp>
