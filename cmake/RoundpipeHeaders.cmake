@@ -249,6 +249,7 @@ set(ROUNDPIPE_CORE_HEADERS
   include/roundpipe/runtime/evaluation_runs.hpp
   include/roundpipe/runtime/host_side.hpp
   include/roundpipe/runtime/loss_scale_control.hpp
+  include/roundpipe/runtime/network_cost.hpp
   include/roundpipe/runtime/pipeline.hpp
   include/roundpipe/runtime/pipeline_arguments.hpp
   include/roundpipe/runtime/pipeline_options.hpp
@@ -639,6 +640,7 @@ set(ROUNDPIPE_DEFINITIONS
   include/roundpipe/runtime/impl/batch_feed.ipp
   include/roundpipe/runtime/impl/evaluation_runs.ipp
   include/roundpipe/runtime/impl/loss_scale_control.ipp
+  include/roundpipe/runtime/impl/network_cost.ipp
   include/roundpipe/runtime/impl/pipeline_plan.ipp
   include/roundpipe/runtime/impl/rank_agreement.ipp
   include/roundpipe/runtime/impl/rank_division.ipp

@@ -200,6 +200,7 @@
 #include <roundpipe/runtime/execute/run_waits.hpp>
 #include <roundpipe/runtime/host_side.hpp>
 #include <roundpipe/runtime/loss_scale_control.hpp>
+#include <roundpipe/runtime/network_cost.hpp>
 #include <roundpipe/runtime/pipeline.hpp>
 #include <roundpipe/runtime/pipeline_arguments.hpp>
 #include <roundpipe/runtime/pipeline_options.hpp>

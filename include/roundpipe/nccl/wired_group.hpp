@@ -154,7 +154,7 @@ class WiredGroup {
     try {
       wire_.exchange(transfers, [this] { group_.rethrow(); });
     } catch (...) {
-      auto const reason = current_error("").message();
+      auto const cause = current_error("").message();
       wire_.abort();
       // An error of the wire may be the echo of another rank's end, whose notice takes a while.
       auto const end = std::chrono::steady_clock::now() + std::chrono::seconds(1);
@@ -162,7 +162,7 @@ class WiredGroup {
         group_.rethrow();
         std::this_thread::sleep_for(std::chrono::milliseconds(1));
       }
-      group_.abort(reason);
+      group_.abort(cause);
       throw;
     }
   }

@@ -164,6 +164,9 @@ TEST_CASE("a wire that breaks on one rank ends the group of all") {
       }
     });
     auto const own = group.rank() == 2;
+    if (own) {
+      CHECK(wire.aborts == 1);
+    }
     CHECK(error.code() == (own ? Errc::device_fault : Errc::aborted));
     CHECK(error.message() ==
           (own ? "" : "rank 2 has ended the group: ") + std::string("a cable breaks"));
