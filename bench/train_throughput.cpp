@@ -7,6 +7,8 @@
 
 #include <common/output_file.hpp>
 #include <common/run_program.hpp>
+#include <roundpipe/core/error.hpp>
+#include <roundpipe/core/id.hpp>
 #include <roundpipe/trace/chrome_trace.hpp>
 #include <throughput/json_output.hpp>
 #include <train_throughput/options.hpp>
@@ -20,6 +22,9 @@
 #  include <roundpipe/mpi/mpi_group.hpp>
 #  include <roundpipe/mpi/mpi_launch.hpp>
 #endif
+#ifdef ROUNDPIPE_HAS_NCCL
+#  include <roundpipe/nccl/nccl_group.hpp>
+#endif
 
 namespace {
 
@@ -31,6 +36,17 @@ void run_and_report(Options o) {
   if (roundpipe::is_under_mpirun()) {
     join(o, ranks.emplace(), roundpipe::local_rank());
   }
+#endif
+#ifdef ROUNDPIPE_HAS_NCCL
+  std::optional<roundpipe::NcclGroup> network;
+  if (o.network == "nccl") {
+    auto const first = roundpipe::DeviceId(static_cast<int>(o.first_device));
+    o.group = network.emplace(o.group, roundpipe::NcclOptions{.device = first});
+  }
+#else
+  roundpipe::require(o.network == "mpi",
+                     roundpipe::Errc::unsupported,
+                     "--network nccl: this program was built without NCCL");
 #endif
   auto const config = config_of(o);
   throughput::JsonOutput json(o.json);

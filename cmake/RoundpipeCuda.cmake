@@ -1,7 +1,8 @@
-# Finds the CUDA Toolkit (headers and runtime) and, separately, the CUDA language (nvcc) and cuDNN.
+# Finds the CUDA Toolkit (headers and runtime) and, separately, the CUDA language (nvcc), cuDNN and NCCL.
 set(ROUNDPIPE_HAS_CUDA_TOOLKIT OFF)
 set(ROUNDPIPE_HAS_NVCC OFF)
 set(ROUNDPIPE_HAS_CUDNN OFF)
+set(ROUNDPIPE_HAS_NCCL OFF)
 if(NOT ROUNDPIPE_ENABLE_CUDA MATCHES "^(AUTO|ON|OFF)$")
   message(FATAL_ERROR "ROUNDPIPE_ENABLE_CUDA is '${ROUNDPIPE_ENABLE_CUDA}': must be AUTO, ON or OFF")
 endif()
@@ -50,6 +51,8 @@ endif()
 if(ROUNDPIPE_HAS_CUDA_TOOLKIT)
   include(${CMAKE_CURRENT_LIST_DIR}/RoundpipeCudnn.cmake)
   roundpipe_find_cudnn(${ROUNDPIPE_ENABLE_CUDNN})
+  include(${CMAKE_CURRENT_LIST_DIR}/RoundpipeNccl.cmake)
+  roundpipe_find_nccl(${ROUNDPIPE_ENABLE_NCCL})
 endif()
 message(STATUS
-  "roundpipe: CUDA toolkit ${ROUNDPIPE_HAS_CUDA_TOOLKIT}, nvcc ${ROUNDPIPE_HAS_NVCC}, cuDNN ${ROUNDPIPE_HAS_CUDNN}")
+  "roundpipe: CUDA toolkit ${ROUNDPIPE_HAS_CUDA_TOOLKIT}, nvcc ${ROUNDPIPE_HAS_NVCC}, cuDNN ${ROUNDPIPE_HAS_CUDNN}, NCCL ${ROUNDPIPE_HAS_NCCL}")

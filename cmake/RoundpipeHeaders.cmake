@@ -38,6 +38,7 @@ set(ROUNDPIPE_CORE_HEADERS
   include/roundpipe/concepts/schedule.hpp
   include/roundpipe/concepts/transfer_policy.hpp
   include/roundpipe/hosts/any_process_group.hpp
+  include/roundpipe/hosts/exchange_seconds.hpp
   include/roundpipe/hosts/gather_parts.hpp
   include/roundpipe/hosts/group_checks.hpp
   include/roundpipe/hosts/group_end.hpp
@@ -248,6 +249,7 @@ set(ROUNDPIPE_CORE_HEADERS
   include/roundpipe/runtime/evaluation_runs.hpp
   include/roundpipe/runtime/host_side.hpp
   include/roundpipe/runtime/loss_scale_control.hpp
+  include/roundpipe/runtime/network_cost.hpp
   include/roundpipe/runtime/pipeline.hpp
   include/roundpipe/runtime/pipeline_arguments.hpp
   include/roundpipe/runtime/pipeline_options.hpp
@@ -384,6 +386,16 @@ set(ROUNDPIPE_MPI_HEADERS
   include/roundpipe/mpi/mpi_launch.hpp
   include/roundpipe/mpi/mpi_requests.hpp
   include/roundpipe/mpi/mpi_session.hpp
+)
+
+# nccl/: NCCL's header, and CUDA for g++ with the toolkit's.
+set(ROUNDPIPE_NCCL_HEADERS
+  include/roundpipe/nccl/communicator.hpp
+  include/roundpipe/nccl/faster_from.hpp
+  include/roundpipe/nccl/gpu_staging.hpp
+  include/roundpipe/nccl/nccl_group.hpp
+  include/roundpipe/nccl/staged_exchange.hpp
+  include/roundpipe/nccl/wired_group.hpp
 )
 
 # CUDA for g++ with the toolkit's headers.
@@ -628,6 +640,7 @@ set(ROUNDPIPE_DEFINITIONS
   include/roundpipe/runtime/impl/batch_feed.ipp
   include/roundpipe/runtime/impl/evaluation_runs.ipp
   include/roundpipe/runtime/impl/loss_scale_control.ipp
+  include/roundpipe/runtime/impl/network_cost.ipp
   include/roundpipe/runtime/impl/pipeline_plan.ipp
   include/roundpipe/runtime/impl/rank_agreement.ipp
   include/roundpipe/runtime/impl/rank_division.ipp

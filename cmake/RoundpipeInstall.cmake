@@ -1,6 +1,6 @@
-# Installs the headers and a package for find_package(roundpipe CONFIG). The CUDA target and the MPI
-# target have export files of their own, so a machine without the CUDA Toolkit or MPI can use the
-# package too. So has the compiled library, which is installed on request.
+# Installs the headers and a package for find_package(roundpipe CONFIG). The CUDA target, the MPI
+# target and the NCCL target have export files of their own, so a machine without the CUDA Toolkit, MPI
+# or NCCL can use the package too. So has the compiled library, which is installed on request.
 include(GNUInstallDirs)
 include(CMakePackageConfigHelpers)
 set(_dir ${CMAKE_INSTALL_LIBDIR}/cmake/roundpipe)
@@ -20,6 +20,10 @@ if(TARGET roundpipe_mpi)
   install(TARGETS roundpipe_mpi EXPORT roundpipeMpiTargets FILE_SET HEADERS)
   install(EXPORT roundpipeMpiTargets NAMESPACE roundpipe:: DESTINATION ${_dir})
 endif()
+if(TARGET roundpipe_nccl)
+  install(TARGETS roundpipe_nccl EXPORT roundpipeNcclTargets FILE_SET HEADERS)
+  install(EXPORT roundpipeNcclTargets NAMESPACE roundpipe:: DESTINATION ${_dir})
+endif()
 
 configure_package_config_file(cmake/roundpipeConfig.cmake.in roundpipeConfig.cmake
   INSTALL_DESTINATION ${_dir})
@@ -35,4 +39,5 @@ install(FILES
     ${CMAKE_CURRENT_BINARY_DIR}/roundpipeConfigVersion.cmake
     cmake/RoundpipeCudnn.cmake
     cmake/RoundpipeMpi.cmake
+    cmake/RoundpipeNccl.cmake
   DESTINATION ${_dir})

@@ -46,6 +46,7 @@ roundpipe_room(cuda/device concepts core system)
 roundpipe_room(cuda/matmul concepts core cuda/device)
 roundpipe_room(cuda/attention concepts core cuda/device)
 roundpipe_room(cuda concepts core cuda/device system)
+roundpipe_room(nccl concepts core cuda/device hosts)
 roundpipe_room(cuda/kernels concepts core cuda/device nn)
 roundpipe_room(cuda/ops concepts core cuda cuda/attention cuda/kernels cuda/matmul nn)
 

@@ -31,6 +31,8 @@ void add_training_options(CLI::App& app, Options& o) {
   add("--rounds",
       o.rounds,
       "Rounds in an iteration; 0: as the forecast chooses, but 1 with --micro-batches");
+  add("--network", o.network, "Under mpirun, what gradients and weights of ranks go by")
+      ->check(CLI::IsMember({"mpi", "nccl"}));
   add("--deal",
       o.deal,
       "Under mpirun, how the rounds of all ranks are dealt to them: equal; speed, by how fast "

@@ -29,6 +29,7 @@ struct Options : throughput::Workload {
   std::size_t first_device = 0;  ///< By CUDA's numbers.
   /// The ranks that mpirun has started, if any; they share \c batch.
   roundpipe::AnyProcessGroup group{};
+  std::string network = "mpi";              ///< What large messages of ranks go by.
   std::string deal = "equal";               ///< How rounds are dealt to ranks.
   std::size_t micro_batches_per_round = 0;  ///< In a round; 0: as the forecast chooses.
   std::size_t rounds = 0;                   ///< 0: as the forecast chooses; 1 with micro-batches.

@@ -97,6 +97,12 @@ void print(std::ostream& out,
                      1e3 * cost.forward_s,
                      1e3 * cost.backward_s));
   }
+  if (o.group.size() > 1) {
+    line("network",
+         fmt::format("{:.2f} GB/s from all other ranks, {:.0f} us an exchange",
+                     1e-9 * outcome.network.bytes_per_second,
+                     1e6 * outcome.network.latency_s));
+  }
   line("set-up", fmt::format("{:.1f} s", outcome.setup_s));
   line("iteration time", throughput::iteration_text(f.speed, outcome.iterations_s.size()));
   auto const forecast = [&](std::string const& name, std::optional<double> seconds) {
@@ -191,6 +197,10 @@ nlohmann::ordered_json to_json(Options const& o,
   auto const or_null = [](std::optional<double> seconds) {
     return seconds ? nlohmann::ordered_json(*seconds) : nlohmann::ordered_json(nullptr);
   };
+  if (o.group.size() > 1) {
+    json["network"] = {{"bytes_per_second", outcome.network.bytes_per_second},
+                       {"latency_s", outcome.network.latency_s}};
+  }
   json["predicted_s"] = or_null(outcome.predicted_s);
   json["predicted_from_warm_up_s"] = or_null(outcome.refitted_s);
   json["busy_percent"] = percent(f.busy_s, f.device_seconds);

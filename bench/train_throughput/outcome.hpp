@@ -12,6 +12,7 @@
 #include <roundpipe/core/bytes.hpp>
 #include <roundpipe/graph/timeline.hpp>
 #include <roundpipe/memory/memory_plan.hpp>
+#include <roundpipe/model/cost_model.hpp>
 #include <roundpipe/nn/transformer_config.hpp>
 #include <throughput/speed.hpp>
 #include <train_throughput/options.hpp>
@@ -56,6 +57,7 @@ struct Outcome {
   PlanShares shares;
   double setup_s = 0;
   std::vector<double> iterations_s;   ///< The measured iterations.
+  roundpipe::NetworkCost network;     ///< As several ranks have measured it.
   std::optional<double> predicted_s;  ///< From the costs measured before step 1.
   std::optional<double> refitted_s;   ///< From the times of layers and steps in the warm-up.
   double loss = 0;                    ///< Of the last iteration.

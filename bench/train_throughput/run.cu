@@ -180,6 +180,7 @@ Outcome run(Options& o, rp::nn::TransformerConfig const& config, Shared const& s
     outcome.device_memory.push_back({peak, peak - std::min(peak, outcome.device_arena_bytes)});
   }
   outcome.calls = o.steps;
+  outcome.network = report.network;
   outcome.device_busy = report.device_busy;
   outcome.training_s = report.training_s;
   outcome.bubbles = report.bubbles;

@@ -71,6 +71,7 @@
 #include <roundpipe/graph/timeline.hpp>
 #include <roundpipe/graph/verify.hpp>
 #include <roundpipe/hosts/any_process_group.hpp>
+#include <roundpipe/hosts/exchange_seconds.hpp>
 #include <roundpipe/hosts/gather_parts.hpp>
 #include <roundpipe/hosts/group_checks.hpp>
 #include <roundpipe/hosts/group_end.hpp>
@@ -199,6 +200,7 @@
 #include <roundpipe/runtime/execute/run_waits.hpp>
 #include <roundpipe/runtime/host_side.hpp>
 #include <roundpipe/runtime/loss_scale_control.hpp>
+#include <roundpipe/runtime/network_cost.hpp>
 #include <roundpipe/runtime/pipeline.hpp>
 #include <roundpipe/runtime/pipeline_arguments.hpp>
 #include <roundpipe/runtime/pipeline_options.hpp>

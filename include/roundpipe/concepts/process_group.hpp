@@ -56,7 +56,7 @@ using ConstHostBytes = HostSpan<std::byte const>;
 /// 10. A group outlives what uses it. Destroying one does not end the others' operations: a rank
 ///     that leaves before the others are done calls `abort`.
 ///
-/// Satisfied by: `SingleProcess`, `LoopbackGroup`, `MpiGroup`, `AnyProcessGroup`.
+/// Satisfied by: `SingleProcess`, `LoopbackGroup`, `MpiGroup`, `NcclGroup`, `AnyProcessGroup`.
 template <class G>
 concept ProcessGroup = requires(G& group,
                                 G const& known,

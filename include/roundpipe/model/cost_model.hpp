@@ -3,7 +3,8 @@
 #pragma once
 
 /// \file
-/// \brief Times of layers: estimated from FLOPs and bytes, or taken from a measurement.
+/// \brief Times of layers, estimated from FLOPs and bytes, or taken from a measurement; and the
+/// network's.
 
 #include <roundpipe/concepts/backend.hpp>
 #include <roundpipe/concepts/partition_policy.hpp>
@@ -16,7 +17,15 @@
 
 namespace roundpipe {
 
-/// The time of every layer for one micro-batch at capacity.
+/// What exchanges of several ranks take, all at once.
+struct NetworkCost {
+  double bytes_per_second = 0;  ///< That a rank receives from all others together; 0: no time.
+  double latency_s = 0;         ///< Of each exchange, besides.
+
+  [[nodiscard]] bool operator==(NetworkCost const&) const = default;
+};
+
+/// The time of every layer for one micro-batch at capacity, and what ranks' exchanges take.
 class CostModel {
  public:
   explicit CostModel(std::vector<LayerCost> layers) : layers_(std::move(layers)) {}
@@ -32,8 +41,13 @@ class CostModel {
   /// One entry a layer.
   [[nodiscard]] std::vector<LayerCost> const& layers() const noexcept { return layers_; }
 
+  /// No time where nobody has set it.
+  [[nodiscard]] NetworkCost network() const noexcept { return network_; }
+  void set_network(NetworkCost network) noexcept { network_ = network; }
+
  private:
   std::vector<LayerCost> layers_;
+  NetworkCost network_;
 };
 
 }  // namespace roundpipe

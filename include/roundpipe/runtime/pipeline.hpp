@@ -174,6 +174,7 @@ class Pipeline {
   [[nodiscard]] Report report() {
     executor_.settle();
     Report report;
+    report.network = plan_.costs.network();
     training_.fill(report);
     host_.fill(report);
     meters_.fill(report);

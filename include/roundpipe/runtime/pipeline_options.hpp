@@ -86,6 +86,7 @@ struct PipelineOptions {
   std::optional<LossScaleOptions> loss_scale{};  ///< For f16; a step that overflows is skipped.
   /// Steps that clip or have a loss scale begin with all blocks in any case.
   StepStart step_start = StepStart::all_blocks;
+  /// Where any of several ranks measures, all measure their network, too, see \ref measure_network.
   CostSource costs = CostSource::estimated;
   /// The costs of the layers at \ref capacity, where they are known already: \ref automatic has
   /// measured them. They replace \ref costs.

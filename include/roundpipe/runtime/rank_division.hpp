@@ -15,10 +15,12 @@
 #include <roundpipe/model/cost_model.hpp>
 #include <roundpipe/model/shape_cache.hpp>
 #include <roundpipe/optim/optimizer_needs.hpp>
+#include <roundpipe/runtime/network_cost.hpp>
 #include <roundpipe/runtime/pipeline_options.hpp>
 #include <roundpipe/runtime/pipeline_plan.hpp>
 #include <roundpipe/runtime/policies.hpp>
 
+#include <algorithm>
 #include <functional>
 #include <optional>
 #include <span>
@@ -59,11 +61,12 @@ void require_host_room(std::span<HostRoom const> rooms, char const* what_it_keep
 
 /// An operation of all ranks, which agree on what \p options leave open: on speeds, and on shares
 /// of the states by the host memory, \p plan_bytes, that a plan with certain options takes.
+/// \returns whether any rank has CostSource::measured; the same on all.
 /// \p names_budget: whether the user has named the host's.
 /// \throws Error (invalid_argument) unless there is a finite and positive share and speed, given or
 ///         found, for each rank; (over_budget) on all ranks when one has too little host memory; as
 ///         the group does.
-void agree_on_division(AnyProcessGroup group,
+bool agree_on_division(AnyProcessGroup group,
                        PipelineOptions& options,
                        CostModel const& costs,
                        std::function<Bytes(PipelineOptions const&)> const& plan_bytes,
@@ -71,10 +74,11 @@ void agree_on_division(AnyProcessGroup group,
 
 /// Plans as \ref make_pipeline_plan does, for one of the ranks of the policies' group, and
 /// completes
-/// \p options by \ref agree_on_division. \p given are the user's.
-template <class Model, DeviceList D, class O>
+/// \p options by \ref agree_on_division. Where a rank measures costs, all measure the network.
+/// \p given are the user's.
+template <class Model, Backend B, class O>
 [[nodiscard]] PipelinePlan plan_rank(Model const& model,
-                                     D& devices,
+                                     B& devices,
                                      ShapedModel const& shaped,
                                      PipelineOptions& options,
                                      PipelineOptions const& given,
@@ -83,14 +87,18 @@ template <class Model, DeviceList D, class O>
   auto const planner = policies.planner();
   auto const needs = needs_of(optimizer);
   // In this order: a budget also holds the code of layers that have run.
-  auto const costs = layer_costs(model, devices, planner, shaped, options, needs);
+  auto costs = layer_costs(model, devices, planner, shaped, options, needs);
   auto const plan = [&](PipelineOptions const& each) {
     return assemble_plan(devices, planner, shaped, costs, each, needs);
   };
   auto const host_bytes = [&](PipelineOptions const& each) {
     return total_bytes(plan(each).ledger, LedgerLine::Space::host);
   };
-  agree_on_division(policies.group, options, costs, host_bytes, given.host_memory > 0);
+  if (agree_on_division(policies.group, options, costs, host_bytes, given.host_memory > 0)) {
+    auto const memory =
+        devices.allocate_host(std::min(network_probe_bytes, options.host_memory / 8));
+    costs.set_network(measure_network(policies.group, memory.bytes()));
+  }
   if (options.ranks == 1) {
     return plan(options);
   }

@@ -9,6 +9,7 @@
 #include <roundpipe/config.hpp>
 #include <roundpipe/core/bytes.hpp>
 #include <roundpipe/graph/timeline.hpp>
+#include <roundpipe/model/cost_model.hpp>
 
 #include <cstddef>
 #include <cstdint>
@@ -27,6 +28,7 @@ struct Report {
   Bubbles bubbles;                  ///< Idle time between the training calls' work, by cause.
   Bytes device_bytes_peak = 0;      ///< Of each device; everything is reserved at the start.
   Bytes host_bytes_peak = 0;        ///< Of the host's arenas.
+  NetworkCost network;              ///< As ranks with measured costs have found it before step 1.
 };
 
 /// Sums up training calls, in the order in which they were run, for a \ref Report.

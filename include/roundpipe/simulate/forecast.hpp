@@ -15,8 +15,8 @@
 
 namespace roundpipe {
 
-/// The machine of a training loop that waits for each loss. Layers take what \p costs says, and
-/// copies and the host's work what \p device says.
+/// The machine of a training loop that waits for each loss. Layers and ranks' exchanges take
+/// what \p costs says, and copies and the host's work what \p device says.
 [[nodiscard]] SimulationOptions training_machine(CostModel const& costs,
                                                  DeviceProperties const& device);
 

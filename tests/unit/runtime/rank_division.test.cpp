@@ -3,14 +3,20 @@
 
 #include <roundpipe/runtime/rank_division.hpp>
 
+#include <roundpipe/backend/host_backend.hpp>
 #include <roundpipe/core/error.hpp>
 #include <roundpipe/hosts/loopback_group.hpp>
 #include <roundpipe/model/cost_model.hpp>
+#include <roundpipe/optim/sgd.hpp>
+#include <roundpipe/runtime/pipeline.hpp>
+#include <roundpipe/simulate/forecast.hpp>
 #include <support/error_of.hpp>
+#include <support/toy_model.hpp>
 
 #include <doctest/doctest.h>
 
 #include <array>
+#include <chrono>
 #include <cstddef>
 #include <string>
 #include <thread>
@@ -66,6 +72,7 @@ namespace {
 struct Agreement {
   std::array<PipelineOptions, 2> options;
   std::array<std::string, 2> errors;
+  std::array<bool, 2> measures{};
 
   explicit Agreement(std::array<PipelineOptions, 2> given) : options(std::move(given)) {
     LoopbackNetwork network(2);
@@ -81,7 +88,7 @@ struct Agreement {
           return Bytes{1000} + static_cast<Bytes>(10000 * part + 0.5);
         };
         try {
-          agree_on_division(group, own, CostModel({{0.5, 1.5}}), bytes, true);
+          measures[r] = agree_on_division(group, own, CostModel({{0.5, 1.5}}), bytes, true);
         } catch (Error const& error) {
           errors[r] = error.message();
         }
@@ -104,6 +111,42 @@ TEST_CASE("ranks agree on shares by their budgets, and on speeds by their device
     CHECK(options.rank_speeds == std::vector{1.5, 0.5});
   }
   CHECK(agreed.errors == std::array<std::string, 2>{});
+  CHECK(agreed.measures == std::array{false, false});
+}
+
+TEST_CASE("ranks measure their network where one of them measures costs, and forecasts know it") {
+  PipelineOptions const estimates{.devices = 1, .host_memory = 9000};
+  PipelineOptions const measures{.devices = 1, .host_memory = 9000, .costs = CostSource::measured};
+  CHECK(Agreement({estimates, measures}).measures == std::array{true, true});
+
+  LoopbackNetwork network(2, {.bytes_per_second = 1e8, .latency = std::chrono::milliseconds(1)});
+  std::array<NetworkCost, 2> costs;
+  std::vector<std::thread> threads;
+  for (std::size_t r = 0; r < 2; ++r) {
+    threads.emplace_back([&, r] {
+      LoopbackGroup group(network, r);
+      HostBackend backend({.devices = 1});
+      PipelineOptions options{.capacity = {2, 3},
+                              .costs = r == 0 ? CostSource::measured : CostSource::estimated};
+      NetworkCost seen;
+      options.forecast = [&](auto const&, auto const&, CostModel const& known, auto const&) {
+        seen = known.network();
+        return 1.0;
+      };
+      Pipeline pipeline{toy_model({}), Sgd{}, backend, options, Policies{.group = group}};
+      costs[r] = pipeline.plan().costs.network();
+      CHECK(seen == costs[r]);
+      CHECK(pipeline.report().network == costs[r]);
+      auto const machine = training_machine(pipeline.plan().costs, DeviceProperties{});
+      CHECK(machine.compute.network_bytes_per_second == costs[r].bytes_per_second);
+      CHECK(machine.compute.network_latency_s == costs[r].latency_s);
+    });
+  }
+  for (auto& thread : threads) {
+    thread.join();
+  }
+  CHECK(costs[0] == costs[1]);
+  CHECK(costs[0].latency_s > 0);
 }
 
 TEST_CASE("shares and speeds of ranks are one for each, and positive") {

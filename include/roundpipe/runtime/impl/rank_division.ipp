@@ -17,7 +17,6 @@
 #include <numeric>
 #include <span>
 #include <string>
-#include <utility>
 #include <vector>
 
 namespace roundpipe {
@@ -86,7 +85,7 @@ ROUNDPIPE_INLINE void require_host_room(std::span<HostRoom const> rooms,
   }
 }
 
-ROUNDPIPE_INLINE void agree_on_division(
+ROUNDPIPE_INLINE bool agree_on_division(
     AnyProcessGroup group,
     PipelineOptions& options,
     CostModel const& costs,
@@ -94,15 +93,24 @@ ROUNDPIPE_INLINE void agree_on_division(
     bool names_budget) {
   detail::require_rank_numbers(options);
   if (group.size() == 1) {
-    return;
+    return false;
   }
   double micro_batch_s = 0;
   for (auto const& layer : costs.layers()) {
     micro_batch_s += layer.forward_s + layer.backward_s;
   }
-  auto speeds = of_all_ranks(group, static_cast<double>(options.devices) / micro_batch_s);
+  struct Said {
+    double speed;
+    bool measures;
+  };
+  auto const said = of_all_ranks(group,
+                                 Said{static_cast<double>(options.devices) / micro_batch_s,
+                                      options.costs == CostSource::measured});
   if (options.measures_rank_speeds) {
-    options.rank_speeds = std::move(speeds);
+    options.rank_speeds.clear();
+    for (auto const& each : said) {
+      options.rank_speeds.push_back(each.speed);
+    }
     detail::require_rank_numbers(options);
   }
   HostRoom room{.budget = options.host_memory, .is_named = names_budget};
@@ -120,6 +128,7 @@ ROUNDPIPE_INLINE void agree_on_division(
   if (divides) {
     options.rank_shares = shares_of(rooms);
   }
+  return std::ranges::any_of(said, &Said::measures);
 }
 
 }  // namespace roundpipe

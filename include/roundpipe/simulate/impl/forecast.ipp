@@ -55,6 +55,8 @@ ROUNDPIPE_INLINE SimulationOptions training_machine(CostModel const& costs,
   machine.link.upload_share_beside_work = device.upload_share_beside_work;
   machine.link.download_share_beside_work = device.download_share_beside_work;
   machine.compute.host_bytes_per_second = device.host_work_bytes_per_second;
+  machine.compute.network_bytes_per_second = costs.network().bytes_per_second;
+  machine.compute.network_latency_s = costs.network().latency_s;
   machine.link.streams_keep_engines = device.streams_keep_engines;
   machine.waits_for_losses = true;
   return machine;
