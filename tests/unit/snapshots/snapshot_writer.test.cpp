@@ -244,10 +244,10 @@ TEST_CASE("the memory for a copy that is too large for it is a buffer") {
   auto const size = StagingMemory::least_bytes + 3 * staging_chunk_bytes;
   std::vector<std::byte> memory(size, std::byte{3});
   auto const readers = std::make_shared<BlockReaders>(size / 4_MiB);
-  TrainingState state{{}, {}, {}, readers};
+  TrainingState state{{}, {}, readers};
   for (std::size_t b = 0; b < readers->blocks(); ++b) {
     HostTensor const weights{HostBytes(memory).subspan(b * 4_MiB, 4_MiB), {1 << 20}, DType::f32};
-    state.parameters.push_back({std::to_string(b), false, weights, {}, weights, BlockId(b)});
+    state.parameters.push_back({std::to_string(b), false, weights, {}, weights, {}, BlockId(b)});
   }
   SnapshotWriter writer(folder.path, with_memory(size - 1));
   CHECK(writer.save(state).mode == SnapshotMode::live);
