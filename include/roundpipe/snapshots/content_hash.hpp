@@ -96,9 +96,9 @@ inline constexpr Bytes hash_part_bytes = 4_MiB;
   auto const size = file.size();
   std::vector<std::byte> part(std::min<Bytes>(size, hash_part_bytes));
   std::string hashes;
-  for (Bytes begin = 0; begin < size; begin += part.size()) {
-    auto const bytes = HostBytes(part).first(std::min<Bytes>(part.size(), size - begin));
-    file.read_at(begin, bytes);
+  for (Bytes at = 0; at < size; at += hash_part_bytes) {
+    auto const bytes = HostBytes(part).first(std::min(hash_part_bytes, size - at));
+    file.read_at(at, bytes);
     hashes += content_hash(bytes);
   }
   return content_hash(std::as_bytes(std::span(hashes)));

@@ -78,7 +78,7 @@ class TensorFile {
   /// Returns once what this rank has written would survive a loss of power, and closes the file.
   /// \returns the sum of what it has staged, see \ref read_back. \throws Error like \ref File.
   std::uint64_t finish() {
-    auto const sum = staged_->sum.load(std::memory_order_relaxed);
+    auto const sum = staged_->sum.load();
     file_.sync();
     staged_.reset();
     file_.close();
