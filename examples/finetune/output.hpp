@@ -57,7 +57,7 @@ void note_plan(roundpipe::PipelinePlan const& plan,
 void prepare_output(Job const& job);
 
 /// A trainer of several ranks as rank 0 reads it, alone: each has a part of the weights, so the
-/// others take part (\ref follow) in what rank 0 asks for, until this goes.
+/// others take part (\ref follow) in what rank 0 asks for, until it has finished.
 template <class Trainer>
 class RankZeroReads {
  public:
