@@ -37,6 +37,7 @@ set(ROUNDPIPE_CORE_HEADERS
   include/roundpipe/concepts/requirements.hpp
   include/roundpipe/concepts/schedule.hpp
   include/roundpipe/concepts/transfer_policy.hpp
+  include/roundpipe/hosts/agree.hpp
   include/roundpipe/hosts/any_process_group.hpp
   include/roundpipe/hosts/exchange_seconds.hpp
   include/roundpipe/hosts/gather_parts.hpp
@@ -320,6 +321,7 @@ set(ROUNDPIPE_EXTRA_HEADERS
   include/roundpipe/data/row_order.hpp
   include/roundpipe/data/token_batch.hpp
   include/roundpipe/data/token_rows.hpp
+  include/roundpipe/snapshots/background_work.hpp
   include/roundpipe/snapshots/content_hash.hpp
   include/roundpipe/snapshots/folder_lock.hpp
   include/roundpipe/snapshots/hash_list.hpp
@@ -327,9 +329,13 @@ set(ROUNDPIPE_EXTRA_HEADERS
   include/roundpipe/snapshots/snapshot.hpp
   include/roundpipe/snapshots/snapshot_folders.hpp
   include/roundpipe/snapshots/snapshot_manifest.hpp
+  include/roundpipe/snapshots/snapshot_options.hpp
   include/roundpipe/snapshots/snapshot_writer.hpp
   include/roundpipe/snapshots/staged_writes.hpp
   include/roundpipe/snapshots/state_copy.hpp
+  include/roundpipe/snapshots/stored_tensors.hpp
+  include/roundpipe/snapshots/tensor_file.hpp
+  include/roundpipe/snapshots/tensor_files.hpp
   include/roundpipe/snapshots/write_snapshot.hpp
   include/roundpipe/nn/carve.hpp
   include/roundpipe/nn/host_attention.hpp
@@ -475,6 +481,7 @@ set(ROUNDPIPE_DEFINITIONS
   include/roundpipe/core/impl/layer_tensors.ipp
   include/roundpipe/core/impl/simd_level.ipp
   include/roundpipe/core/impl/tensor.ipp
+  include/roundpipe/hosts/impl/agree.ipp
   include/roundpipe/hosts/impl/any_process_group.ipp
   include/roundpipe/hosts/impl/group_checks.ipp
   include/roundpipe/hosts/impl/group_end.ipp

@@ -37,7 +37,7 @@ roundpipe_room(runtime/probe bubble concepts core model system)
 roundpipe_room(runtime bubble concepts core graph hosts memory model optim partition plan policies
   runtime/actions runtime/execute runtime/probe runtime/state schedule simulate system)
 roundpipe_room(runtime/serial backend concepts core memory model optim runtime runtime/state system)
-roundpipe_room(snapshots concepts core data io optim runtime/state system)
+roundpipe_room(snapshots concepts core data hosts io model optim runtime/state system)
 roundpipe_room(nn backend concepts core)
 roundpipe_room(architectures core system io nn)
 roundpipe_room(testing concepts core model)

@@ -73,6 +73,7 @@ rp::DataPosition data_position(Job const& job) {
 rp::SnapshotWriterOptions snapshot_options(Options const& o, Job const& job) {
   rp::SnapshotWriterOptions options;
   options.keep = o.keep;
+  options.group = o.group;
   options.format.stores_frozen = false;  // they are in the model's folder
   options.format.tensor_name = [&names = job.names](std::string const& ours) {
     return rp::nn::is_lora_parameter(ours) ? names.peft_name(ours) : names.theirs(ours);
@@ -99,12 +100,6 @@ void note_plan(rp::PipelinePlan const& plan, rp::PipelineOptions const& options,
       outcome.trained_parameters += block.specs[t].tensor.shape.size();
     }
   }
-}
-
-void TrainedWeights::read(rp::ParameterState const& parameter) {
-  auto const& weights = parameter.weights;
-  values_.resize(weights.shape.size());
-  rp::widen(weights.bytes, weights.dtype, values_, false);
 }
 
 void prepare_output(Job const& job) {

@@ -10,6 +10,7 @@
 #include <roundpipe/concepts/process_group.hpp>
 #include <roundpipe/core/span.hpp>
 #include <roundpipe/data/dataset.hpp>
+#include <roundpipe/hosts/any_process_group.hpp>
 #include <roundpipe/runtime/automatic.hpp>
 #include <roundpipe/runtime/pipeline_options.hpp>
 #include <roundpipe/runtime/pipeline_plan.hpp>
@@ -19,6 +20,10 @@
 
 #include <nlohmann/json_fwd.hpp>
 
+#include <algorithm>
+#include <cstdint>
+#include <span>
+#include <string>
 #include <utility>
 #include <vector>
 
@@ -51,28 +56,63 @@ void note_plan(roundpipe::PipelinePlan const& plan,
 /// from the model's.
 void prepare_output(Job const& job);
 
-/// A training's state, read as \ref roundpipe::save_weights reads a trainer: all ranks take part in
-/// gathering the state, and rank 0 alone writes.
-class TrainedWeights {
+/// A trainer of several ranks as rank 0 reads it, alone: each has a part of the weights, so the
+/// others take part (\ref follow) in what rank 0 asks for, until it has finished.
+template <class Trainer>
+class RankZeroReads {
  public:
-  explicit TrainedWeights(roundpipe::TrainingState state) : state_(std::move(state)) {}
+  RankZeroReads(Trainer& trainer, roundpipe::AnyProcessGroup group)
+      : trainer_(trainer), group_(std::move(group)) {}
 
-  [[nodiscard]] roundpipe::TrainingState const& state() const noexcept { return state_; }
-
-  /// As that of a trainer.
+  /// As those of a trainer.
+  [[nodiscard]] roundpipe::TrainingState state() { return trainer_.state(); }
   template <class F>
   void for_each_parameter(F&& f) {
-    for (auto const& parameter : state_.parameters) {
-      read(parameter);
-      f(parameter.name, parameter.weights.shape, roundpipe::HostSpan<float const>(values_));
+    tell(all);
+    trainer_.for_each_parameter(std::forward<F>(f));
+  }
+  void read_parameter(std::string const& name, roundpipe::HostSpan<float> values) {
+    auto const state = trainer_.state();
+    auto const found = std::ranges::find(state.parameters, name, &roundpipe::ParameterState::name);
+    tell(static_cast<std::uint64_t>(found - state.parameters.begin()));
+    trainer_.read_parameter(name, values);
+  }
+
+  /// Rank 0 reads no more.
+  void finish() { tell(end); }
+
+  /// What the other ranks do until rank 0 has called \ref finish. \throws as the group does.
+  void follow() {
+    while (true) {
+      auto const asked = tell(end);
+      if (asked == end) {
+        return;
+      }
+      if (asked == all) {
+        trainer_.for_each_parameter([](auto const&...) {});
+      } else {
+        auto const state = trainer_.state();
+        auto const& parameter = state.parameters[asked];
+        std::vector<float> values(parameter.weights.shape.size());
+        trainer_.read_parameter(parameter.name, values);
+      }
     }
   }
 
  private:
-  void read(roundpipe::ParameterState const& parameter);
+  // What is asked for: a parameter by its number, or
+  static constexpr std::uint64_t all = ~std::uint64_t{0};
+  static constexpr std::uint64_t end = all - 1;
 
-  roundpipe::TrainingState state_;
-  std::vector<float> values_;  // of the last parameter
+  /// \returns what rank 0 asks for.
+  std::uint64_t tell(std::uint64_t asked) {
+    group_.broadcast(
+        roundpipe::GroupChannel::control, 0, std::as_writable_bytes(std::span(&asked, 1)));
+    return asked;
+  }
+
+  Trainer& trainer_;
+  roundpipe::AnyProcessGroup group_;
 };
 
 /// Writes the weights of \p trained, or its adapters, and carries all other files of the model's
@@ -101,11 +141,13 @@ void write_weights(Trainer& trainer,
   if (group.size() == 1) {
     write_output(trainer, o, job, pool);
   } else {
-    TrainedWeights trained(trainer.state());
+    RankZeroReads trained(trainer, group);
     if (group.rank() == 0) {
       write_output(trained, o, job, pool);
+      trained.finish();
+    } else {
+      trained.follow();
     }
-    group.barrier(roundpipe::GroupChannel::control);
   }
   if (job.narrows_weights()) {
     roundpipe::CheckpointFolder const written(job.output);

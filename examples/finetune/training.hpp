@@ -152,15 +152,12 @@ void train(
   std::optional<rp::SnapshotWriter> snapshots;
   auto const writes = o.group.rank() == 0;
   auto const save = [&] {
-    auto const state = trainer.state();  // of all ranks
-    if (!writes) {
-      return;
-    }
     if (!snapshots) {
       snapshots.emplace(job.snapshots(), snapshot_options(o, job));
     }
     snapshots->save(
-        state, {.data = loader.position(), .program = snapshot_note(outcome, trainer.options())});
+        trainer.state(),
+        {.data = loader.position(), .program = snapshot_note(outcome, trainer.options())});
   };
   auto const evaluate_now = [&](std::int64_t step) {
     if (writes) {  // the others wait in their next call

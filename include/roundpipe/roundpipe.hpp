@@ -70,6 +70,7 @@
 #include <roundpipe/graph/sequence_order.hpp>
 #include <roundpipe/graph/timeline.hpp>
 #include <roundpipe/graph/verify.hpp>
+#include <roundpipe/hosts/agree.hpp>
 #include <roundpipe/hosts/any_process_group.hpp>
 #include <roundpipe/hosts/exchange_seconds.hpp>
 #include <roundpipe/hosts/gather_parts.hpp>

@@ -1,7 +1,8 @@
 #!/usr/bin/env bash
 # Kills a random rank of a training, again and again:
 #   tests/crash/kill_a_rank.sh MPI_RANKS MPIRUN [KILLS]
-# A training of 2 to 4 ranks saves snapshots. A random moment after the first one, a rank is killed.
+# A training of 2 to 4 ranks saves snapshots, each rank its share. A random moment after the first one,
+# a rank is killed; that fell inside a save if it left a folder that is not finished.
 # All others must end within 10 s, and one line must name the rank and the signal. Then one rank fewer
 # goes on from the newest snapshot, with the bits of a training that was never interrupted. Prints how
 # long it took until all had ended.
@@ -28,7 +29,7 @@ runs() {
 
 i=0 # for messages
 "$program" kill_a_rank reference "$digests" 150
-times=()
+times=() inside=0
 for ((i = 1; i <= kills; ++i)); do
   rm -rf "$folder"
   ranks=$((2 + RANDOM % 3))
@@ -66,10 +67,11 @@ for ((i = 1; i <= kills; ++i)); do
   grep -q "rank $victim .*signal 9" <<<"$said" && ((lines == 1)) ||
     fail "rank $victim was killed, and the others said: $said"
   times+=("$ms")
+  ! compgen -G "$folder/*.partial" >/dev/null || inside=$((inside + 1))
   said=$("$mpirun" -n $((ranks - 1)) "$program" kill_a_rank train "$digests" "$folder" 8 2>&1) ||
     fail "$((ranks - 1)) ranks do not go on alike: $said"
   ! grep -q 'rank .* 0$' <<<"$said" || fail "no snapshot was found: $said"
 done
 mapfile -t times < <(printf '%s\n' "${times[@]}" | sort -n)
-echo "$kills kills: all others had ended after a median of ${times[kills / 2]} ms and at most" \
+echo "$kills kills, $inside inside a save: all others had ended after a median of ${times[kills / 2]} ms and at most" \
   "${times[kills - 1]} ms, and one rank fewer went on alike"

@@ -101,8 +101,11 @@ int go_on(StepDigests const& digests,
   auto step = restore(pipeline, folder);
   require_digest(digests, step, weights_digest(pipeline));  // after it all have read the snapshot
   std::optional<SnapshotWriter> writer;
-  if (!steps && group.rank() == 0) {
-    writer.emplace(folder);
+  if (!steps) {
+    SnapshotWriterOptions saving;
+    saving.copy_memory = step / steps_per_snapshot % 2 * 1_GiB;  // copied or live
+    saving.group = group;
+    writer.emplace(folder, saving);
   }
   std::printf("rank %zu %jd %ju\n",
               group.rank(),
@@ -116,11 +119,8 @@ int go_on(StepDigests const& digests,
       continue;  // so that the iterations overlap
     }
     require_digest(digests, step, weights_digest(pipeline));
-    if (!steps) {
-      auto const state = pipeline.state();  // of all ranks
-      if (writer) {
-        writer->save(state);
-      }
+    if (writer) {
+      writer->save(pipeline.state());
     }
   }
   while (!steps) {

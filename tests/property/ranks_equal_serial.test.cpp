@@ -7,25 +7,38 @@
 #include <roundpipe/hosts/loopback_group.hpp>
 #include <roundpipe/memory/memory_plan.hpp>
 #include <roundpipe/runtime/serial/serial_trainer.hpp>
+#include <roundpipe/snapshots/snapshot.hpp>
+#include <roundpipe/snapshots/snapshot_folders.hpp>
+#include <roundpipe/snapshots/snapshot_writer.hpp>
+#include <roundpipe/snapshots/state_copy.hpp>
 #include <support/any_optimizer.hpp>
+#include <support/error_of.hpp>
 #include <support/pipeline_runs.hpp>
 #include <support/property.hpp>
 #include <support/rank_trainings.hpp>
+#include <support/stored_files.hpp>
+#include <support/temporary_folder.hpp>
 #include <support/toy_model.hpp>
 
 #include <doctest/doctest.h>
+#include <nlohmann/json.hpp>
 #include <rapidcheck.h>
 
 #include <algorithm>
 #include <atomic>
 #include <chrono>
 #include <cstddef>
+#include <cstdint>
 #include <cstdlib>
 #include <exception>
+#include <filesystem>
 #include <functional>
+#include <map>
+#include <numeric>
 #include <span>
 #include <string>
 #include <thread>
+#include <utility>
 #include <vector>
 
 namespace ranks_equal_serial_test {
@@ -114,47 +127,195 @@ TEST_CASE("ranks train as one process with all their rounds does, bit for bit") 
   check_property([] { check_equal(any_rank_mix(any_number)); }, params);
 }
 
-TEST_CASE("a training goes on from a rank's state with another number of ranks") {
-  RankMix const two{.ranks = 2, .rounds = 3, .clips = true, .adam = true, .tied = true, .seed = 5};
-  auto three = two;
-  three.ranks = 3;
-  three.rounds = 2;
-  SerialTrainer serial{
-      rank_model(two), AnyOptimizer(two.adam), serial_options(rank_options(two), two.staleness)};
-  auto const first = outcome_of(two, serial, 0);
-  auto const then = outcome_of(three, serial, 0);
+namespace {
 
-  std::vector<RankOutcome> outcomes(3);
-  LoopbackNetwork network_of_two(2);
-  auto const errors = on_ranks(network_of_two, [&](LoopbackGroup& group) {
-    HostBackend backend(host_devices(2));
-    RankPipeline pipeline(rank_model(two),
-                          AnyOptimizer(two.adam),
-                          backend,
-                          rank_options(two),
-                          rank_policies(two, group));
-    CHECK(outcome_of(two, pipeline, group.rank()) == first);
-    auto const state = pipeline.state();
-    if (group.rank() > 0) {
-      return;
-    }
-    LoopbackNetwork network_of_three(3);
-    auto const later = on_ranks(network_of_three, [&](LoopbackGroup& next) {
-      HostBackend other(host_devices(1 + next.rank()));
-      RankPipeline resumed(rank_model(three),
-                           AnyOptimizer(three.adam),
-                           other,
-                           rank_options(three),
-                           rank_policies(three, next));
-      resumed.restore(state);
-      outcomes[next.rank()] = outcome_of(three, resumed, next.rank());
-    });
-    CHECK(later == std::vector<std::string>(3));
+constexpr std::size_t rounds_of_all = 12;  // as 1, 2, 3 and 4 ranks can share them
+
+/// On a rank's thread, which RapidCheck does not know.
+void expect(bool holds, char const* what) {
+  require(holds, Errc::invalid_argument, what);
+}
+
+/// The same training with \p ranks ranks.
+RankMix with_ranks(RankMix mix, std::size_t ranks) {
+  mix.ranks = ranks;
+  mix.rounds = rounds_of_all / ranks;
+  mix.shares = mix.shares && ranks > 1;
+  mix.deals = false;
+  return mix;
+}
+
+/// Calls `f(pipeline, group)` on each rank of a fresh training, with the rank's pipeline.
+template <class F>
+void on_pipelines(RankMix const& mix, F const& f) {
+  LoopbackNetwork network(
+      mix.ranks,
+      {.seed = mix.seed, .longest_delay = std::chrono::microseconds(mix.delays ? 400 : 0)});
+  auto const errors = on_ranks(network, [&](LoopbackGroup& loopback) {
+    CountingGroup group(loopback);
+    auto const options = rank_options(mix, group.rank());
+    HostBackend backend(host_devices(options.devices));
+    RankPipeline pipeline(
+        rank_model(mix), AnyOptimizer(mix.adam), backend, options, rank_policies(mix, group));
+    f(pipeline, group);
   });
-  CHECK(errors == std::vector<std::string>(2));
-  for (auto const& outcome : outcomes) {
-    CHECK(outcome == then);
+  RC_ASSERT(errors == std::vector<std::string>(mix.ranks));
+}
+
+/// Trains steps [\p from, \p to). \returns the losses.
+std::vector<double> train(RankPipeline& pipeline,
+                          RankMix const& mix,
+                          std::size_t from,
+                          std::size_t to) {
+  std::vector<double> losses;
+  for (auto step = from; step < to; ++step) {
+    for (std::size_t c = 0; c < mix.calls; ++c) {
+      ToyData const data(
+          mix.micro_batches_per_round * rounds_of_all, {2, 3}, mix.seed + 10 * step + c);
+      losses.push_back(pipeline.forward_backward(data.batch()));
+    }
+    pipeline.step();
   }
+  return losses;
+}
+
+SnapshotWriterOptions saving(AnyProcessGroup group, Bytes copy_memory) {
+  SnapshotWriterOptions options;
+  options.keep = 100;
+  options.copy_memory = copy_memory;
+  options.group = std::move(group);
+  return options;
+}
+
+/// The files of tensors in \p folder, and what the manifest says but where a next call would begin,
+/// which devices and rounds decide.
+std::map<std::string, std::string> contents_of(std::filesystem::path const& folder) {
+  std::map<std::string, std::string> contents;
+  for (auto const& entry : std::filesystem::directory_iterator(folder)) {
+    auto const name = entry.path().filename().string();
+    if (entry.path().extension() == ".safetensors") {
+      contents[name] = content_of(entry.path());
+    } else if (name == "snapshot.json") {
+      auto json = nlohmann::json::parse(content_of(entry.path()));
+      json.at("position").erase("first_device");
+      contents[name] = json.dump();
+    }
+  }
+  return contents;
+}
+
+}  // namespace
+
+TEST_CASE("ranks write the files of one process, byte for byte, and any number goes on from them") {
+  auto params = rc::detail::configuration().testParams;
+  auto const* const cases = std::getenv("ROUNDPIPE_TEST_CASES");
+  params.maxSuccess = cases == nullptr ? 12 : std::atoi(cases);
+  check_property(
+      [] {
+        auto mix = any_rank_mix(any_number);
+        auto const ranks = any_number("saving ranks", 1, 4);
+        auto const others = any_number("other ranks", 1, 4);
+        mix.steps = 3;
+        TemporaryFolder const folder;
+        std::vector<double> losses;
+        std::uint64_t digest = 0;
+        on_pipelines(with_ranks(mix, 1), [&](RankPipeline& pipeline, CountingGroup& group) {
+          SnapshotWriter writer(folder.path / "one", saving(group, 1_GiB));
+          for (std::size_t step = 0; step < mix.steps; ++step) {
+            auto const more = train(pipeline, mix, step, step + 1);
+            losses.insert(losses.end(), more.begin(), more.end());
+            writer.save(pipeline.state());
+          }
+          pipeline.synchronize();
+          digest = weights_digest(pipeline);
+        });
+        auto const copies = mix.seed % 3;  // 1: some ranks do
+        on_pipelines(with_ranks(mix, ranks), [&](RankPipeline& pipeline, CountingGroup& group) {
+          auto const own_copies = copies == 1 ? group.rank() % 2 : copies / 2;
+          SnapshotWriter writer(folder.path / "all", saving(group, own_copies * 1_GiB));
+          for (std::size_t step = 0; step < mix.steps; ++step) {
+            train(pipeline, mix, step, step + 1);  // while the one before is written
+            auto const report = writer.save(pipeline.state());
+            bool const copied = own_copies > 0 || report.state_bytes == 0;
+            expect(report.mode == (copied ? SnapshotMode::copied : SnapshotMode::live),
+                   "the mode is as wanted");
+          }
+          pipeline.synchronize();
+          expect(weights_digest(pipeline) == digest, "saving changes no weights");
+          writer.wait();
+        });
+        auto const places = list_snapshots(folder.path / "all");
+        RC_ASSERT(places.size() == mix.steps);
+        for (auto const& place : places) {
+          RC_ASSERT(contents_of(place.path) ==
+                    contents_of(snapshot_path(folder.path / "one", place.step)));
+        }
+        auto const& from = places[any_number("from", 0, places.size() - 1)];
+        on_pipelines(with_ranks(mix, others), [&](RankPipeline& pipeline, CountingGroup&) {
+          pipeline.restore(Snapshot(from.path).state());
+          auto const rest = train(pipeline, mix, from.step, mix.steps);
+          expect(std::equal(rest.rbegin(), rest.rend(), losses.rbegin()), "losses go on");
+          pipeline.synchronize();
+          expect(weights_digest(pipeline) == digest, "weights go on");
+        });
+        RC_TAG(ranks, others, mix.shards ? "shards" : "whole states");
+      },
+      params);
+}
+
+TEST_CASE("a rank writes its share of a snapshot, and receives nothing of the others'") {
+  RankMix mix{.calls = 1, .steps = 1, .dtype = DType::bf16, .adam = true};
+  mix.layers = 2;
+  mix.width = 256;
+  for (bool const shards : {true, false}) {
+    mix.shards = shards;
+    for (std::size_t const ranks : {1, 2, 4}) {
+      TemporaryFolder const folder;
+      std::vector<Bytes> written(ranks);
+      on_pipelines(with_ranks(mix, ranks), [&](RankPipeline& pipeline, CountingGroup& group) {
+        SnapshotWriter writer(folder.path, saving(group, 1_GiB));
+        train(pipeline, mix, 0, 1);
+        auto const state = pipeline.state();
+        group.barrier(GroupChannel::control);
+        auto const before = group.received.load();
+        auto const report = writer.save(state);
+        writer.wait();
+        CHECK(group.received - before < 10'000);
+        written[group.rank()] = writer.last()->written_bytes;
+        if (!shards && ranks > 1) {  // the copy is of the share, too
+          CHECK(report.state_bytes < StateCopy::bytes_of(state) / ranks * 11 / 10);
+        }
+      });
+      Bytes all = 0;
+      for (auto const& entry : std::filesystem::directory_iterator(*newest_snapshot(folder.path))) {
+        all += entry.file_size();
+      }
+      CHECK(std::accumulate(written.begin(), written.end(), Bytes{0}) == all);
+      CHECK(all > 1_MiB);
+      for (auto const bytes : written) {
+        CHECK(static_cast<double>(bytes * ranks) ==
+              doctest::Approx(static_cast<double>(all)).epsilon(0.05));
+      }
+    }
+  }
+}
+
+TEST_CASE("a state of one of several ranks is refused by name where it is taken for all of it") {
+  RankMix const mix{.ranks = 2, .rounds = 6};
+  on_pipelines(mix, [](RankPipeline& pipeline, CountingGroup& group) {
+    train(pipeline, RankMix{}, 0, 1);
+    auto const state = pipeline.state();
+    group.barrier(GroupChannel::control);
+    CHECK(
+        error_of([&] { pipeline.restore(state); }).message() ==
+        "parameter 0.weight is in the state of one of 2 ranks, which has a part of it; a snapshot "
+        "that all ranks write has all of it");
+    TemporaryFolder const folder;
+    SnapshotWriter alone(folder.path);
+    CHECK(error_of([&] { alone.save(state); }).message() ==
+          "the state is that of one of 2 ranks, but 1 writes the snapshot; "
+          "SnapshotWriterOptions::group is the pipeline's group");
+  });
 }
 
 TEST_CASE("a rank that fails ends the training of all, and names itself and the cause") {

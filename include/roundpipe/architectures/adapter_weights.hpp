@@ -145,12 +145,13 @@ void save_adapter(Trainer& trainer,
           "save_adapter: the model has no low-rank adapters");
   std::vector<TensorInfo> tensors;
   std::vector<TensorWrite> writes;
-  auto const state = trainer.state();
-  for (auto const& parameter : state.parameters) {
+  std::vector<std::vector<float>> values;
+  for (auto const& parameter : trainer.state().parameters) {
     if (nn::is_lora_parameter(parameter.name)) {
-      auto const& weights = parameter.weights;
-      tensors.push_back(tensor_info({names.peft_name(parameter.name), weights.shape, saved.type}));
-      writes.push_back({tensors.back().name, weights.bytes, weights.dtype});
+      auto const& shape = parameter.weights.shape;
+      tensors.push_back(tensor_info({names.peft_name(parameter.name), shape, saved.type}));
+      trainer.read_parameter(parameter.name, values.emplace_back(shape.size()));
+      writes.push_back({tensors.back().name, std::as_bytes(std::span(values.back())), DType::f32});
     }
   }
   std::error_code code;

@@ -5,7 +5,6 @@
 /// \file
 /// \brief Low-rank adapters of a trainer, merged into the weights beside which they stand.
 
-#include <roundpipe/core/convert.hpp>
 #include <roundpipe/core/error.hpp>
 #include <roundpipe/core/span.hpp>
 #include <roundpipe/nn/lora_config.hpp>
@@ -26,7 +25,7 @@ class LoraMerge {
  public:
   /// \param lora of the trainer's model.
   /// \throws Error (invalid_argument) when the trainer's adapters are not of \p lora, and as the
-  ///         trainer's `state` does.
+  ///         trainer's `state` and `read_parameter` do.
   template <class Trainer>
   LoraMerge(Trainer& trainer, nn::LoraConfig const& lora) : lora_(lora) {
     for (auto const& parameter : trainer.state().parameters) {
@@ -43,7 +42,7 @@ class LoraMerge {
         auto& adapter = adapters_[name.substr(0, name.rfind(".lora_")) + ".weight"];
         auto& values = is_a ? adapter.a : adapter.b;
         values.resize(shape.size());
-        widen(parameter.weights.bytes, parameter.weights.dtype, values, false);
+        trainer.read_parameter(name, values);  // of which the state may have a part
       }
     }
   }

@@ -22,9 +22,10 @@ enum class GroupChannel : std::uint8_t {
   gradients,  ///< Of the lane that reduces gradients.
   norms,      ///< Of the optimizer's lane: sums of squares of gradients.
   weights,    ///< Of the lane that gathers updated weights.
+  snapshots,  ///< Of what writes snapshots, beside the training.
 };
 
-inline constexpr std::size_t group_channel_count = 4;
+inline constexpr std::size_t group_channel_count = 5;
 
 /// Memory that an operation reads.
 using ConstHostBytes = HostSpan<std::byte const>;

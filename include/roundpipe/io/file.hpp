@@ -38,6 +38,9 @@ class File {
   /// \throws Error (std::errc::file_exists) when there is such a file, and when creating it fails.
   [[nodiscard]] static File create(std::filesystem::path const& path);
 
+  /// Opens \p path, which is there, for writing and reading. \throws Error when that fails.
+  [[nodiscard]] static File open_to_write(std::filesystem::path const& path);
+
   [[nodiscard]] std::filesystem::path const& path() const noexcept { return path_; }
   [[nodiscard]] int descriptor() const noexcept { return descriptor_; }
   [[nodiscard]] Bytes size() const;

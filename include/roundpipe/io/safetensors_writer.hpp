@@ -55,8 +55,6 @@ class SafetensorsWriter {
   /// The name that the file will have.
   [[nodiscard]] std::filesystem::path const& path() const noexcept { return file_.path(); }
   [[nodiscard]] SafetensorsHeader const& header() const noexcept { return header_; }
-  /// What is written to, until \ref finish.
-  [[nodiscard]] File const& file() const noexcept { return file_.file(); }
 
   /// The tensor \p name as it was announced; lasts as long as the writer.
   /// \throws Error (invalid_argument) when the file has no such tensor.
@@ -69,18 +67,6 @@ class SafetensorsWriter {
   /// \throws Error (invalid_argument) when the file has no such tensor, or the tensor fewer bytes;
   ///         with the system's code when writing fails.
   void write(std::string_view name, Bytes offset, HostSpan<std::byte const> bytes) {
-    write_by(name, offset, bytes, [this](Bytes at, HostSpan<std::byte const> from) {
-      file_.file().write_at(at, from);
-    });
-  }
-
-  /// The same, but `write_at(at, bytes)` writes \p bytes to \ref file from its byte \c at on, now
-  /// or before \ref finish.
-  template <class WriteAt>
-  void write_by(std::string_view name,
-                Bytes offset,
-                HostSpan<std::byte const> bytes,
-                WriteAt&& write_at) {
     auto const i = index_of(name);
     auto const& entry = header_.entries[i];
     auto const size = entry.end - entry.begin;
@@ -91,7 +77,7 @@ class SafetensorsWriter {
                       in_quotes(name) + " of " + path_in_quotes(path()) + ", which has " +
                       std::to_string(size));
     }
-    write_at(header_.data_begin + entry.begin + offset, bytes);
+    file_.file().write_at(header_.data_begin + entry.begin + offset, bytes);
     written_[i].fetch_add(bytes.size(), std::memory_order_relaxed);
   }
 

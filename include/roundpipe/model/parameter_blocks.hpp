@@ -14,7 +14,6 @@
 #include <roundpipe/model/block_shards.hpp>
 #include <roundpipe/model/model_description.hpp>
 
-#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <functional>
@@ -90,10 +89,6 @@ struct ParameterBlocks {
   [[nodiscard]] bool trains(BlockUseId use) const { return !block_of(use).frozen; }
 
   [[nodiscard]] ParameterBlock const& block_of(BlockUseId use) const;
-  /// Whether ranks share any of the blocks.
-  [[nodiscard]] bool are_sharded() const noexcept {
-    return std::ranges::any_of(blocks, &ParameterBlock::is_sharded);
-  }
   /// The number of parameters: elements of all blocks, shared ones counted once.
   [[nodiscard]] std::size_t parameter_count() const;
 

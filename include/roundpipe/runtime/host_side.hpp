@@ -33,7 +33,6 @@
 
 #include <cstddef>
 #include <cstdint>
-#include <memory>
 #include <optional>
 #include <utility>
 #include <vector>
@@ -113,14 +112,11 @@ struct HostSide {
     return [this](std::uint64_t step) { return updater.has_overflowed(step); };
   }
 
-  /// The state at \p position. Where ranks share blocks, a part of it is gathered, and it has no
-  /// readers. Call it and \ref restore while nothing is under way.
+  /// The state at \p position, this rank's part of it where ranks share blocks. Call it and \ref
+  /// restore while nothing is under way.
   [[nodiscard]] TrainingState state(TrainingPosition position) const {
     position.skipped_steps = progress.skipped_steps();
-    auto gathered = std::make_shared<GatheredTensors>();
-    auto views = weights.state(position.visible_step, *gathered);
-    auto readers = parameters.blocks().are_sharded() ? nullptr : parameters.readers();
-    return {position, std::move(views), std::move(gathered), std::move(readers)};
+    return {position, weights.state(position.visible_step), parameters.readers()};
   }
 
   /// Fills in what the host knows. \c steps are those that were posted.

@@ -190,7 +190,8 @@ class Pipeline {
     return meters_.timeline();
   }
 
-  /// All that training continues from, at a step's boundary. Waits for the steps under way and
+  /// All that training continues from, at a step's boundary; where ranks share parameters, this
+  /// rank's parts, which a \ref SnapshotWriter puts together. Waits for the steps under way and
   /// leaves no trace. Its views last until the next call of the pipeline.
   /// \throws Error (invalid_argument) when there were calls since the last step.
   [[nodiscard]] TrainingState state() {
@@ -209,7 +210,7 @@ class Pipeline {
     executor_.settle();
     host_.group.rethrow();
     auto const position = training_.continued(state.position);
-    auto const parameters = match_parameters(host_.weights.own_state(0), state, position);
+    auto const parameters = match_parameters(host_.weights.state(0), state, position);
     executor_.recover();
     training_.restore(position);
     host_.restore(parameters, position);

@@ -62,8 +62,8 @@ struct PipelineOptions {
   std::size_t rank = 0;  ///< Of this process among them. A pipeline takes that of its group.
   /// Whether each of several ranks updates a share of every block alone, and keeps gradient sums,
   /// optimizer copy and states of that alone (ZeRO stage 1); updated weights are gathered. The bits
-  /// are the same. Reading weights and gradients and \c state are then operations of all ranks, and
-  /// after an error throw Errc::aborted.
+  /// are the same. Reading weights and gradients are then operations of all ranks, and after an
+  /// error throw Errc::aborted; \c state has this rank's share.
   bool shard_states = true;
   /// By rank, the same on all: how much of every block it keeps, in proportion. Empty: equal parts,
   /// or, where a rank names \ref host_memory or has no room for an equal one, as much as it has

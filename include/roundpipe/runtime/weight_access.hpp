@@ -33,13 +33,10 @@ struct PendingGradients {
   double loss_scale = 1;  ///< That made them.
 };
 
-/// Memory of tensors that were gathered from all ranks.
-using GatheredTensors = std::vector<std::vector<std::byte>>;
-
 /// The weights that the last finished step left. Call it while no step is under way.
 ///
-/// Where ranks share blocks, each has a part of what is most exact: then \ref for_each, \ref read,
-/// \ref read_gradient and \ref state are operations of all ranks, and throw as the group does.
+/// Where ranks share blocks, each has a part of what is most exact: then \ref for_each, \ref read
+/// and \ref read_gradient are operations of all ranks, and throw as the group does.
 class WeightAccess {
  public:
   /// \p memory and \p progress must outlive this. \p group: of the ranks that share blocks.
@@ -98,12 +95,9 @@ class WeightAccess {
                      PendingGradients gradients,
                      HostSpan<float> values) const;
 
-  /// Views of all parameters; the next call reads the weights of \p visible_step. What other ranks
-  /// have a part of is gathered into \p gathered.
-  [[nodiscard]] std::vector<ParameterState> state(std::uint64_t visible_step,
-                                                  GatheredTensors& gathered) const;
-  /// The same without other ranks: the bytes of weights and states are those of the own part.
-  [[nodiscard]] std::vector<ParameterState> own_state(std::uint64_t visible_step) const;
+  /// Views of all parameters, or of this rank's parts; the next call reads the weights of
+  /// \p visible_step.
+  [[nodiscard]] std::vector<ParameterState> state(std::uint64_t visible_step) const;
 
   /// Copies \p parameters, as \ref match_parameters returns them, to all copies, as of \p position.
   /// They may view what \ref state returned.

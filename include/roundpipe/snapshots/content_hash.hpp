@@ -20,6 +20,7 @@
 #include <algorithm>
 #include <cstddef>
 #include <memory>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -73,6 +74,34 @@ class ContentHash {
     hash.add(bytes);
   }
   return hash.text();
+}
+
+/// The hash of a file in parts is that of the hashes of its parts, as texts, so that several
+/// processes can find it, each a few parts of the file. A part has so many bytes; the last may have
+/// fewer.
+inline constexpr Bytes hash_part_bytes = 4_MiB;
+
+/// The hash in parts of \p bytes.
+[[nodiscard]] inline std::string hash_in_parts(HostSpan<std::byte const> bytes) {
+  std::string hashes;
+  for (; !bytes.empty(); bytes = bytes.subspan(std::min<Bytes>(bytes.size(), hash_part_bytes))) {
+    hashes += content_hash(bytes.first(std::min<Bytes>(bytes.size(), hash_part_bytes)));
+  }
+  return content_hash(std::as_bytes(std::span(hashes)));
+}
+
+/// The same of all of \p file, which is read part by part, not mapped.
+/// \throws Error like \ref File::read_at.
+[[nodiscard]] inline std::string hash_in_parts(File const& file) {
+  auto const size = file.size();
+  std::vector<std::byte> part(std::min<Bytes>(size, hash_part_bytes));
+  std::string hashes;
+  for (Bytes at = 0; at < size; at += hash_part_bytes) {
+    auto const bytes = HostBytes(part).first(std::min(hash_part_bytes, size - at));
+    file.read_at(at, bytes);
+    hashes += content_hash(bytes);
+  }
+  return content_hash(std::as_bytes(std::span(hashes)));
 }
 
 /// Whether \p text is written as a hash.

@@ -27,6 +27,8 @@ inline constexpr std::string_view weights = "model.safetensors";
 inline constexpr std::string_view optimizer = "optimizer.safetensors";
 inline constexpr std::string_view visible = "visible.safetensors";  ///< Where staleness needs it.
 inline constexpr std::string_view hashes = "XXH128SUMS";            ///< Of all files but itself.
+/// The same, but hashes in parts (\ref hash_part_bytes): what several ranks write in its place.
+inline constexpr std::string_view part_hashes = "XXH128PARTS";
 }  // namespace snapshot_files
 
 /// The hash of each file, by name.

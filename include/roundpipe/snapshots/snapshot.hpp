@@ -53,12 +53,13 @@ class Snapshot {
   ///         not belong to the others; with the system's code when one is missing or unreadable.
   explicit Snapshot(std::filesystem::path folder) : path_(std::move(folder)) {
     using namespace snapshot_files;
-    auto const hash_file = path_ / hashes;
+    in_parts_ = std::filesystem::exists(path_ / part_hashes);
+    auto const hash_file = path_ / hash_list_name();
     auto const list =
         parse_hash_list(read_file(hash_file, most_hash_list_bytes), hash_file.string());
     auto const manifest_file = path_ / manifest;
     auto const text = read_file(manifest_file, detail::manifest_limits.bytes);
-    require_hash(manifest, list, content_hash(text));
+    require_hash(manifest, list, in_parts_ ? hash_in_parts(text) : content_hash(text));
     manifest_ = parse_snapshot_manifest(text, manifest_file.string());
     require_files(list);
     for (auto const& [name, bytes] : manifest_.file_bytes) {
@@ -69,7 +70,7 @@ class Snapshot {
                        "has " + std::to_string(size) +
                            " bytes, but the snapshot was written with " + std::to_string(bytes));
       }
-      require_hash(name, list, content_hash(file));
+      require_hash(name, list, in_parts_ ? hash_in_parts(file) : content_hash(file));
     }
     for (auto const& [name, bytes] : manifest_.file_bytes) {
       files_.emplace(name, SafetensorsFile(path_ / name));
@@ -127,13 +128,17 @@ class Snapshot {
  private:
   static constexpr Bytes most_hash_list_bytes = 4_KiB;
 
+  [[nodiscard]] std::string_view hash_list_name() const noexcept {
+    return in_parts_ ? snapshot_files::part_hashes : snapshot_files::hashes;
+  }
+
   void require_hash(std::string_view name, HashList const& list, std::string const& actual) const {
     auto const& wanted = list.find(name)->second;
     if (actual != wanted) {
       throw bad_file((path_ / name).string(),
                      "the content",
-                     "is damaged: its hash is " + actual + ", but " +
-                         in_quotes(snapshot_files::hashes) + " says " + wanted);
+                     "is damaged: its hash is " + actual + ", but " + in_quotes(hash_list_name()) +
+                         " says " + wanted);
     }
   }
 
@@ -145,7 +150,8 @@ class Snapshot {
     };
     for (auto const& [name, bytes] : manifest_.file_bytes) {
       if (name == manifest || !list.contains(name)) {
-        refuse("name " + in_quotes(name) + ", of which " + in_quotes(hashes) + " has no hash");
+        refuse("name " + in_quotes(name) + ", of which " + in_quotes(hash_list_name()) +
+               " has no hash");
       }
     }
     for (auto const& [name, hash] : list) {
@@ -228,6 +234,7 @@ class Snapshot {
   }
 
   std::filesystem::path path_;
+  bool in_parts_ = false;  // the hashes, as several ranks write them
   SnapshotManifest manifest_;
   std::map<std::string, SafetensorsFile, std::less<>> files_;
   TrainingState state_;

@@ -5,24 +5,27 @@
 /// \file
 /// \brief Saves a training again and again, beside the training.
 
+#include <roundpipe/concepts/process_group.hpp>
 #include <roundpipe/core/bytes.hpp>
 #include <roundpipe/core/error.hpp>
+#include <roundpipe/hosts/agree.hpp>
 #include <roundpipe/io/file_error.hpp>
 #include <roundpipe/runtime/state/block_readers.hpp>
 #include <roundpipe/runtime/state/training_state.hpp>
+#include <roundpipe/snapshots/background_work.hpp>
 #include <roundpipe/snapshots/folder_lock.hpp>
 #include <roundpipe/snapshots/snapshot_folders.hpp>
 #include <roundpipe/snapshots/snapshot_manifest.hpp>
+#include <roundpipe/snapshots/snapshot_options.hpp>
 #include <roundpipe/snapshots/staged_writes.hpp>
 #include <roundpipe/snapshots/state_copy.hpp>
+#include <roundpipe/snapshots/stored_tensors.hpp>
 #include <roundpipe/snapshots/write_snapshot.hpp>
 #include <roundpipe/system/host_memory_limit.hpp>
 #include <roundpipe/system/resident_set.hpp>
-#include <roundpipe/system/start_thread.hpp>
 #include <roundpipe/system/worker_pool.hpp>
 
 #include <algorithm>
-#include <atomic>
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
@@ -33,45 +36,9 @@
 #include <optional>
 #include <string>
 #include <system_error>
-#include <thread>
 #include <utility>
 
 namespace roundpipe {
-
-struct SnapshotWriterOptions {
-  std::size_t keep = 2;  ///< The last snapshots, at least 1; older ones are removed.
-  /// Memory for a copy of the state, or for a buffer if the copy has no room: with 0 the state is
-  /// never copied. None: half of what \ref host_memory_limit leaves beside what the process holds.
-  std::optional<Bytes> copy_memory{};
-  std::size_t copy_threads = 4;  ///< They copy, while the training waits.
-  SnapshotFormat format{};
-};
-
-/// What is written, and what the training waits for meanwhile.
-enum class SnapshotMode {
-  copied,   ///< A copy, made while the training waits.
-  live,     ///< The state where it lies, through a buffer: updates wait, each for its block.
-  waiting,  ///< The same, while the training waits.
-};
-
-/// What became of a snapshot.
-struct SnapshotReport {
-  std::uint64_t step = 0;
-  std::filesystem::path path;
-  SnapshotMode mode = SnapshotMode::waiting;
-  Bytes state_bytes = 0;    ///< Of what training changes: what a copy takes.
-  Bytes buffer_bytes = 0;   ///< Of the buffer on the way to the disk; 0 while it is being written.
-  Bytes written_bytes = 0;  ///< Of all files; 0 while they are being written.
-  /// For how long \ref SnapshotWriter::save held up the training: until the snapshot before was on
-  /// the disk, and then for the copy, or in the mode \c waiting for the writing.
-  double wait_seconds = 0;
-  double copy_seconds = 0;   ///< 0 without a copy.
-  double write_seconds = 0;  ///< Until all was on the disk; 0 while it is being written.
-  /// For how long somebody waited for blocks, in the mode \c live mostly updates. The training
-  /// loses no more than that by them; less where it computes meanwhile. 0 while it is being
-  /// written.
-  double update_wait_seconds = 0;
-};
 
 /// \brief Writes the snapshots of a training into a folder, and keeps the last few.
 ///
@@ -90,33 +57,42 @@ struct SnapshotReport {
 /// the state, and a thread writes the copy while the training goes on. Where the copy has no room,
 /// the state goes block by block through a buffer, and whoever is about to overwrite a block that
 /// is not there yet waits for it; such blocks come first. If the state has no \c readers (a
-/// `SerialTrainer`'s, or one whose blocks ranks share), \ref save writes it itself, and the
-/// training waits. A report says which it was.
+/// `SerialTrainer`'s), \ref save writes it itself, and the training waits. A report says which it
+/// was.
+///
+/// With several ranks each has a writer of a folder that all see, and with the pipeline's group.
+/// The constructor and \ref save are operations of all ranks. Each writes its share of the files,
+/// as it can, copied or live; no rank gets the states of others. A snapshot has its name when all
+/// have written, and what fails on one rank is the error of all, with that rank's number. What they
+/// tell each other has a channel of its own, so the training goes on meanwhile.
 ///
 /// Each snapshot appears whole or not at all (see \ref write_snapshot), and older ones are removed
 /// only when a newer one is on the disk. So a crash at any moment leaves at least the newest
 /// complete one. An error leaves the snapshots as they are, and the training may go on: the next
 /// \ref save tries anew.
 ///
-/// A folder is of one training and of one writer, which holds a lock on it. Members are for one
-/// thread at a time. Writer and trainer may be destroyed in any order: a trainer whose state has
-/// readers waits until all that lies in its memory was read, frozen parameters, too. Any other must
-/// outlive the writer, and its frozen parameters, which are not copied, must stay as they are until
+/// A folder is of one training and of one writer (of rank 0), which holds a lock on it. Members are
+/// for one thread at a time. Writer and trainer may be destroyed in any order: a trainer whose
+/// state has readers waits until all that lies in its memory was read, frozen parameters, too. Any
+/// other must outlive the writer, and its frozen parameters, which are not copied, must stay as
+/// they are until
 /// \ref wait has returned.
 class SnapshotWriter {
  public:
-  /// Creates \p folder unless it is there, and locks it.
+  /// Creates \p folder unless it is there, and locks it, both on rank 0.
   /// \throws Error (std::errc::resource_unavailable_try_again) when another writer has it; with the
   ///         system's code when it cannot be created; and as \ref start_thread does.
   explicit SnapshotWriter(std::filesystem::path folder, SnapshotWriterOptions options = {})
-      : folder_(made(std::move(folder))),
-        options_(std::move(options)),
-        lock_(folder_),
-        copiers_(options_.copy_threads) {}
+      : folder_(std::move(folder)), options_(std::move(options)), copiers_(options_.copy_threads) {
+    lead([&] {
+      make_folder();
+      lock_.emplace(folder_);
+    });
+  }
   SnapshotWriter(SnapshotWriter const&) = delete;
   SnapshotWriter& operator=(SnapshotWriter const&) = delete;
   /// Waits for the snapshot that is being written. Drops its error.
-  ~SnapshotWriter() { join(); }
+  ~SnapshotWriter() = default;
 
   [[nodiscard]] std::filesystem::path const& folder() const noexcept { return folder_; }
 
@@ -128,48 +104,48 @@ class SnapshotWriter {
   ///         like \ref write_snapshot. The message names the path.
   SnapshotReport save(TrainingState const& state, SnapshotExtras extras = {}) {
     auto const begin = Clock::now();
-    wait();
     SnapshotReport report{.step = state.position.step,
                           .path = snapshot_path(folder_, state.position.step)};
-    require_latest(report);
-    report.state_bytes = StateCopy::bytes_of(state);
-    auto hold = state.readers ? std::make_shared<BlockHold>(state.readers) : nullptr;
-    auto const copy_begin = Clock::now();
-    auto copy = copy_of(state);
-    if (copy) {
-      report.mode = SnapshotMode::copied;
-      report.copy_seconds = seconds_since(copy_begin);
-      release_trained(state, hold.get());
-    } else if (hold) {
-      report.mode = SnapshotMode::live;
-      staging_.grow(std::min(most_copy_bytes(), report.state_bytes));
-    } else {
-      write(report, state, extras, nullptr);
+    TrainingState share;
+    std::shared_ptr<BlockHold> hold;
+    auto const before = writing_.wait();
+    try {
+      together([&] {
+        rethrow(before);
+        if (options_.group.rank() == 0) {
+          require_latest(report);
+        }
+        share = detail::written_share(
+            state, options_.format, options_.group.rank(), options_.group.size());
+        hold = share.readers ? std::make_shared<BlockHold>(share.readers) : nullptr;
+        keep_moment(share, hold.get(), report);
+      });
+    } catch (...) {
+      rethrow(before);  // as it was
+      throw;
+    }
+    if (report.mode == SnapshotMode::waiting) {
+      write(report, share, extras, nullptr);
       last_->wait_seconds = seconds_since(begin);
       return *last_;
     }
     report.wait_seconds = seconds_since(begin);
-    start([this,
-           report,
-           written = copy ? std::move(*copy) : state,
-           extras = std::move(extras),
-           hold = std::move(hold)]() mutable {
-      auto const held = std::move(hold);  // until it ends here
-      write(report, written, extras, held.get());
-    });
+    try {
+      writing_.start([this, report, share, extras = std::move(extras), hold]() mutable {
+        auto const held = std::move(hold);  // until it ends here
+        write(report, share, extras, held.get());
+      });
+    } catch (...) {
+      together([] { throw; });  // the others wait for this rank
+    }
     return report;
   }
 
   /// Whether a snapshot is being written.
-  [[nodiscard]] bool is_busy() const noexcept { return busy_.load(std::memory_order_acquire); }
+  [[nodiscard]] bool is_busy() const noexcept { return writing_.is_busy(); }
 
   /// Waits until the last snapshot is on the disk. \throws Error of the last snapshot, once.
-  void wait() {
-    join();
-    if (error_) {
-      std::rethrow_exception(std::exchange(error_, nullptr));
-    }
-  }
+  void wait() { rethrow(writing_.wait()); }
 
   /// The same without waiting: tells of the error of a snapshot, if there is one by now.
   /// \throws Error of the last snapshot, once.
@@ -191,38 +167,36 @@ class SnapshotWriter {
     return std::chrono::duration<double>(Clock::now() - begin).count();
   }
 
-  [[nodiscard]] static std::filesystem::path made(std::filesystem::path folder) {
+  static void rethrow(std::exception_ptr const& error) {
+    if (error) {
+      std::rethrow_exception(error);
+    }
+  }
+
+  void make_folder() const {
     std::error_code code;
-    std::filesystem::create_directories(folder, code);
+    std::filesystem::create_directories(folder_, code);
     if (code) {
-      throw file_error("create the folder", folder, code.value());
+      throw file_error("create the folder", folder_, code.value());
     }
-    return folder;
   }
 
-  /// Runs \p f on the thread, and keeps its error.
+  /// An operation of all ranks: each calls \p f. \throws Error on all as \ref agree does.
   template <class F>
-  void start(F f) {
-    busy_.store(true, std::memory_order_relaxed);
-    try {
-      thread_ = start_thread("writing snapshots", [this, f = std::move(f)]() mutable {
-        try {
-          f();
-        } catch (...) {
-          error_ = std::current_exception();
-        }
-        busy_.store(false, std::memory_order_release);
-      });
-    } catch (...) {
-      busy_.store(false, std::memory_order_relaxed);
-      throw;
-    }
+  void together(F&& f) {
+    (void)agree(options_.group, GroupChannel::snapshots, [&] {
+      f();
+      return std::string();
+    });
   }
-
-  void join() noexcept {
-    if (thread_.joinable()) {
-      thread_.join();
-    }
+  /// The same, but rank 0 alone calls \p f.
+  template <class F>
+  void lead(F&& f) {
+    together([&] {
+      if (options_.group.rank() == 0) {
+        f();
+      }
+    });
   }
 
   void require_latest(SnapshotReport const& report) const {
@@ -233,6 +207,21 @@ class SnapshotWriter {
                       path_in_quotes(places.back().path) +
                       ", which is later: a folder is of one training; choose another, or remove "
                       "what you have given up");
+    }
+  }
+
+  /// Replaces \p state by a copy, if there is room; else \p hold, if it is there, keeps its moment.
+  void keep_moment(TrainingState& state, BlockHold* hold, SnapshotReport& report) {
+    report.state_bytes = StateCopy::bytes_of(state);
+    auto const begin = Clock::now();
+    if (auto copy = copy_of(state)) {
+      report.mode = SnapshotMode::copied;
+      report.copy_seconds = seconds_since(begin);
+      release_trained(state, hold);
+      state = *std::move(copy);
+    } else if (hold != nullptr) {
+      report.mode = SnapshotMode::live;
+      staging_.grow(std::min(most_copy_bytes(), report.state_bytes));
     }
   }
 
@@ -272,13 +261,13 @@ class SnapshotWriter {
     auto const begin = Clock::now();
     try {
       report.buffer_bytes = staging_.bytes();
-      remove_partial_snapshots(folder_);
-      report.written_bytes =
-          write_snapshot(report.path, state, extras, options_.format, hold, &staging_);
+      lead([&] { remove_partial_snapshots(folder_); });
+      report.written_bytes = write_snapshot(
+          report.path, state, extras, options_.format, hold, &staging_, options_.group);
       report.write_seconds = seconds_since(begin);
       report.update_wait_seconds = hold != nullptr ? hold->waited_seconds() : 0;
       last_ = report;
-      remove_old_snapshots(folder_, options_.keep);
+      lead([&] { remove_old_snapshots(folder_, options_.keep); });
     } catch (...) {
       throw current_error("snapshot of step " + std::to_string(report.step) + ": ");
     }
@@ -286,15 +275,12 @@ class SnapshotWriter {
 
   std::filesystem::path folder_;
   SnapshotWriterOptions options_;
-  FolderLock lock_;
+  std::optional<FolderLock> lock_;  // of rank 0
   WorkerPool copiers_;
   StateCopy copy_;
   StagingMemory staging_;
-  // Of the thread while busy_, else of the caller.
-  std::optional<SnapshotReport> last_;
-  std::exception_ptr error_;
-  std::atomic<bool> busy_ = false;
-  std::thread thread_;
+  std::optional<SnapshotReport> last_;  // of the thread while it is busy, else of the caller
+  BackgroundWork writing_;              // last: its thread uses all of the above
 };
 
 }  // namespace roundpipe

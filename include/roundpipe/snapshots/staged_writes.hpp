@@ -9,15 +9,12 @@
 #include <roundpipe/core/span.hpp>
 #include <roundpipe/io/direct_file.hpp>
 #include <roundpipe/io/file.hpp>
-#include <roundpipe/io/file_error.hpp>
-#include <roundpipe/io/safetensors_header.hpp>
 #include <roundpipe/snapshots/content_hash.hpp>
 #include <roundpipe/system/first_error.hpp>
 #include <roundpipe/system/start_thread.hpp>
 
 #include <algorithm>
 #include <atomic>
-#include <cerrno>
 #include <condition_variable>
 #include <cstddef>
 #include <cstdint>
@@ -28,7 +25,7 @@
 #include <memory>
 #include <mutex>
 #include <new>
-#include <string>
+#include <span>
 #include <thread>
 #include <utility>
 #include <vector>
@@ -36,7 +33,7 @@
 namespace roundpipe {
 
 /// Files are written and read back in chunks that begin at multiples of this.
-inline constexpr Bytes staging_chunk_bytes = 4_MiB;
+inline constexpr Bytes staging_chunk_bytes = hash_part_bytes;
 /// So many threads write: disks are fast when they have several writes at a time to do.
 inline constexpr std::size_t staging_threads = 4;
 
@@ -114,7 +111,7 @@ struct StagedFile {
   explicit StagedFile(File const& file) : direct(file) {}
 
   DirectFile direct;
-  /// Of the hashes of all that was written, in any order: see \ref hash_read_back.
+  /// Of the hashes of all that was written, in any order: see \ref read_back.
   std::atomic<std::uint64_t> sum = 0;
 };
 
@@ -232,40 +229,48 @@ class StagedWrites {
   std::vector<std::thread> threads_;  // last
 };
 
-/// The hash of a file of tensors that was written by \ref StagedWrites, each tensor at once, read
-/// back from the disk.
-/// \param sum That of its \ref StagedFile: what is read back must be what was written.
-/// \throws Error (std::errc::io_error) when it is not; like \ref File::read_at.
-[[nodiscard]] inline std::string hash_read_back(std::filesystem::path const& path,
-                                                SafetensorsHeader const& header,
-                                                std::uint64_t sum,
-                                                StagingMemory& memory) {
+/// Reads chunks [\p first, \p last) of a file that was written by \ref StagedWrites back from the
+/// disk, and calls \p f with each.
+/// \param size Of the file.
+/// \param cuts Where what was written at once begins and ends, in order, the end of the file last.
+/// \returns the part of all chunks in \c StagedFile::sum: together they have all of it, if what is
+///          read is what was written.
+/// \throws Error like \ref File::read_at.
+template <class F>
+[[nodiscard]] std::uint64_t read_back(std::filesystem::path const& path,
+                                      Bytes size,
+                                      std::span<Bytes const> cuts,
+                                      std::size_t first,
+                                      std::size_t last,
+                                      StagingMemory& memory,
+                                      F&& f) {
   auto const file = File::open(path);
   DirectFile const direct(file);
-  ContentHash hash;
-  auto entry = header.entries.begin();
-  auto const size = header.file_bytes();
-  for (Bytes begin = 0; begin < size; begin += staging_chunk_bytes) {
+  std::uint64_t sum = 0;
+  auto cut = cuts.begin();
+  for (auto begin = first * staging_chunk_bytes; begin < last * staging_chunk_bytes;
+       begin += staging_chunk_bytes) {
     auto const end = std::min(size, begin + staging_chunk_bytes);
     auto const chunk = memory.chunks().front().first(end - begin);
     direct.read_at(begin, chunk);
-    hash.add(chunk);
-    for (; entry != header.entries.end(); ++entry) {  // the parts as they were written
-      auto const low = std::max(begin, header.data_begin + entry->begin);
-      auto const tensor_end = header.data_begin + entry->end;
-      auto const high = std::min(end, tensor_end);
+    f(HostSpan<std::byte const>(chunk));
+    for (; cut + 1 < cuts.end(); ++cut) {  // the parts as they were written
+      auto const low = std::max(begin, cut[0]);
+      auto const high = std::min(end, cut[1]);
       if (low < high) {
-        sum -= detail::part_hash(low, chunk.subspan(low - begin, high - low));
+        sum += detail::part_hash(low, chunk.subspan(low - begin, high - low));
       }
-      if (tensor_end > end) {
+      if (cut[1] > end) {
         break;
       }
     }
   }
-  if (sum != 0) {
-    throw file_error("read back what was written to", path, EIO);
-  }
-  return hash.text();
+  return sum;
+}
+
+/// The number of chunks of a file of \p size bytes.
+[[nodiscard]] constexpr std::size_t staging_chunks(Bytes size) noexcept {
+  return (size + staging_chunk_bytes - 1) / staging_chunk_bytes;
 }
 
 }  // namespace roundpipe

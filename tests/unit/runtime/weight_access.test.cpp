@@ -75,7 +75,7 @@ TEST_CASE("gradients are read in fp32, without their loss scale") {
 std::vector<std::vector<std::byte>> bytes_of(WeightAccess const& weights,
                                              TrainingPosition const& position) {
   std::vector<std::vector<std::byte>> bytes;
-  TrainingState const state{position, weights.own_state(position.visible_step)};
+  TrainingState const state{position, weights.state(position.visible_step)};
   for_each_tensor(state, [&](std::string const&, HostTensor const& tensor) {
     bytes.emplace_back(tensor.bytes.begin(), tensor.bytes.end());
   });
@@ -110,8 +110,8 @@ TEST_CASE("a state restores itself, and other parameters to the same bytes") {
       auto const before = bytes_of(weights, position);
       CHECK(bytes_of(others, position) != before);
       for (auto const* const to : {&weights, &others}) {
-        TrainingState const state{position, weights.own_state(position.visible_step)};
-        to->restore(match_parameters(to->own_state(0), state, position), position);
+        TrainingState const state{position, weights.state(position.visible_step)};
+        to->restore(match_parameters(to->state(0), state, position), position);
         CHECK(bytes_of(*to, position) == before);
       }
       CHECK(host.master(position.visible_step) == other.master(position.visible_step));

@@ -38,6 +38,16 @@ TEST_CASE("a hash is that of xxHash, whatever the pieces, of memory and of a fil
     text[size / 2] ^= 1;
     CHECK(content_hash(bytes_of(text)) != whole);
   }
+  // In parts: the hashes of the parts, hashed.
+  std::string text(hash_part_bytes + 100, 'a');
+  text[hash_part_bytes] = 'b';
+  auto const parts = content_hash(bytes_of(text).first(hash_part_bytes)) +
+                     content_hash(bytes_of(text).subspan(hash_part_bytes));
+  CHECK(hash_in_parts(bytes_of(text)) == content_hash(bytes_of(parts)));
+  for (auto const size : {std::size_t{0}, std::size_t{7}, text.size()}) {
+    auto const file = put_file(folder.path / "file", text.substr(0, size));
+    CHECK(hash_in_parts(File::open(file)) == hash_in_parts(bytes_of(text).first(size)));
+  }
 }
 
 TEST_CASE("a list of hashes is read as it was written, and strictly") {

@@ -4,13 +4,18 @@
 
 #include <roundpipe/core/bytes.hpp>
 #include <roundpipe/core/dtype.hpp>
+#include <roundpipe/core/error.hpp>
 #include <roundpipe/core/host_tensor.hpp>
 #include <roundpipe/core/id.hpp>
 #include <roundpipe/core/span.hpp>
+#include <roundpipe/hosts/loopback_group.hpp>
 #include <roundpipe/runtime/state/block_readers.hpp>
 #include <roundpipe/runtime/state/training_state.hpp>
+#include <roundpipe/snapshots/hash_list.hpp>
 #include <roundpipe/snapshots/snapshot.hpp>
+#include <roundpipe/snapshots/snapshot_manifest.hpp>
 #include <roundpipe/snapshots/staged_writes.hpp>
+#include <roundpipe/snapshots/tensor_files.hpp>
 #include <roundpipe/snapshots/write_snapshot.hpp>
 #include <support/contains.hpp>
 #include <support/error_of.hpp>
@@ -30,6 +35,7 @@
 #include <string>
 #include <sys/resource.h>
 #include <sys/stat.h>
+#include <thread>
 #include <unistd.h>
 #include <utility>
 #include <vector>
@@ -244,10 +250,10 @@ TEST_CASE("the memory for a copy that is too large for it is a buffer") {
   auto const size = StagingMemory::least_bytes + 3 * staging_chunk_bytes;
   std::vector<std::byte> memory(size, std::byte{3});
   auto const readers = std::make_shared<BlockReaders>(size / 4_MiB);
-  TrainingState state{{}, {}, {}, readers};
+  TrainingState state{{}, {}, readers};
   for (std::size_t b = 0; b < readers->blocks(); ++b) {
     HostTensor const weights{HostBytes(memory).subspan(b * 4_MiB, 4_MiB), {1 << 20}, DType::f32};
-    state.parameters.push_back({std::to_string(b), false, weights, {}, weights, BlockId(b)});
+    state.parameters.push_back({std::to_string(b), false, weights, {}, weights, {}, BlockId(b)});
   }
   SnapshotWriter writer(folder.path, with_memory(size - 1));
   CHECK(writer.save(state).mode == SnapshotMode::live);
@@ -391,6 +397,233 @@ TEST_CASE("a full disk is one error, whichever file it meets, and the training g
                         return saves();
                       });
   }
+}
+
+namespace {
+
+/// What rank \p rank of \p ranks has of \p state: unequal parts of its trained parameters.
+TrainingState part_of(TrainingState state, std::size_t rank, std::size_t ranks) {
+  for (auto& parameter : state.parameters) {
+    if (parameter.frozen) {
+      continue;
+    }
+    auto const size = parameter.weights.shape.size();
+    for (std::size_t r = 0; r < ranks; ++r) {
+      parameter.parts.push_back(
+          {size * r * r / (ranks * ranks), size * (r + 1) * (r + 1) / (ranks * ranks)});
+    }
+    auto const [begin, end] = parameter.parts[rank];
+    auto const keep_part = [begin = begin, end = end](HostTensor& tensor) {
+      auto const bytes = size_of(tensor.dtype);
+      tensor.bytes = tensor.bytes.subspan(begin * bytes, (end - begin) * bytes);
+    };
+    keep_part(parameter.weights);
+    std::ranges::for_each(parameter.optimizer, keep_part);
+    keep_part(parameter.visible);
+  }
+  return state;
+}
+
+/// Calls \p f with the group of each rank, on a thread of its own. \returns the errors, by rank.
+template <class F>
+std::vector<Error> errors_on_ranks(std::size_t ranks, F const& f) {
+  LoopbackNetwork network(ranks);
+  std::vector<Error> errors(ranks, Error(Errc::aborted, ""));
+  std::vector<std::thread> threads;
+  for (std::size_t r = 0; r < ranks; ++r) {
+    threads.emplace_back([&, r] {
+      LoopbackGroup group(network, r);
+      errors[r] = error_of([&] { f(group); });
+    });
+  }
+  for (auto& thread : threads) {
+    thread.join();
+  }
+  return errors;
+}
+
+}  // namespace
+
+TEST_CASE("ranks write the tensors and the manifest of one process, byte for byte") {
+  SmallTraining training;
+  training.model.frozen_input = true;
+  auto trainer = small_trainer(training);
+  train_steps(trainer, 0, 3);
+  auto const state = live_state(trainer);
+  for (std::size_t const ranks : {2, 3, 4}) {
+    for (bool const stores_frozen : {true, false}) {
+      CAPTURE(ranks);
+      TemporaryFolder const folder;
+      SnapshotFormat format;
+      format.stores_frozen = stores_frozen;
+      write_snapshot(folder.path / "one", state, {{}, "program"}, format);
+      auto const errors = errors_on_ranks(ranks, [&](LoopbackGroup& group) {
+        SnapshotWriterOptions options;
+        options.format = format;
+        options.copy_memory = group.rank() % 2 * 1_MiB;
+        options.group = group;
+        SnapshotWriter writer(folder.path / "all", options);
+        auto const mode = writer.save(part_of(state, group.rank(), ranks), {{}, "program"}).mode;
+        CHECK(mode == (group.rank() % 2 == 1 ? SnapshotMode::copied : SnapshotMode::live));
+        writer.wait();
+        CHECK(writer.last()->step == 3);
+        throw Error(Errc::aborted, "as wanted");
+      });
+      for (auto const& error : errors) {
+        CHECK(error.message() == "as wanted");
+      }
+      auto const path = folder.path / "all" / "step-000000003";
+      CHECK(names_in(path) == Names{"XXH128PARTS",
+                                    "model.safetensors",
+                                    "optimizer.safetensors",
+                                    "snapshot.json",
+                                    "visible.safetensors"});
+      for (auto const& name : names_in(path)) {
+        if (name != "XXH128PARTS") {
+          CHECK(content_of(path / name) == content_of(folder.path / "one" / name));
+        }
+      }
+      auto resumed = small_trainer(training);
+      resumed.restore(Snapshot(path).state(resumed.state()));
+      CHECK(weights_digest(resumed) == weights_digest(trainer));
+      for (std::string const name : {"optimizer.safetensors", "snapshot.json"}) {
+        auto text = content_of(path / name);
+        auto damaged = text;
+        damaged[damaged.size() / 2] ^= 1;
+        put_file(path / name, damaged);
+        CHECK(contains(error_of([&] { Snapshot const snapshot(path); }).message(),
+                       "but 'XXH128PARTS' says "));
+        put_file(path / name, text);
+      }
+    }
+  }
+}
+
+TEST_CASE("what the disk keeps must be what all ranks have written") {
+  TrainingState const state;
+  for (std::uint64_t const read : {5, 6}) {
+    detail::TensorFiles files("folder", state, {}, {});
+    SnapshotManifest said;
+    HashList list;
+    auto const sums = [](std::string const& what, std::uint64_t sum) {
+      return std::vector{"{\"sums\": {\"model.safetensors\": " + std::to_string(sum) +
+                         "}, \"base\": {}, \"hashes\": {\"model.safetensors\": \"" + what + "\"}}"};
+    };
+    auto const error =
+        error_of([&] { files.describe(sums("", 5), sums("a hash", read), said, list); });
+    if (read == 5) {
+      CHECK(list["model.safetensors"] == "a hash");
+    } else {
+      CHECK(error.code() == std::errc::io_error);
+      CHECK(error.message() == "cannot read back what was written to 'folder/model.safetensors'");
+    }
+  }
+}
+
+TEST_CASE("what fails on one rank is the error of all, with its number, and nobody publishes") {
+  auto trainer = small_trainer();
+  train_steps(trainer, 0, 3);
+  auto const third = live_state(trainer);
+  auto other = small_trainer();
+  train_steps(other, 0, 4);
+  auto const fourth = live_state(other);
+  struct Case {
+    std::string what;   // fails
+    std::size_t rank;   // whose
+    std::string error;  // behind "snapshot of step 4: rank RANK: "
+  };
+  for (auto const& [what, bad, part] :
+       {Case{"a name", 2, "no such name"},
+        Case{"a folder of its own", 1, "cannot open to write '"},
+        Case{"a folder that has gone", 0, "cannot "},
+        Case{"another step", 1, "saves another step or other tensors than rank 0"}}) {
+    CAPTURE(what);
+    TemporaryFolder const folder;
+    auto const path = folder.path / "all";
+    auto const errors = errors_on_ranks(3, [&, what = what, bad = bad](LoopbackGroup& group) {
+      bool const fails = group.rank() == bad;
+      bool broken = false;
+      SnapshotWriterOptions options;
+      options.group = group;
+      options.copy_memory = group.rank() % 2 * 1_MiB;
+      options.format.tensor_name = [&](std::string const& name) {
+        if (broken && fails && what == "a name") {
+          throw Error(Errc::bad_file, "no such name");
+        }
+        return name;
+      };
+      SnapshotWriter writer(fails && what == "a folder of its own" ? folder.path / "own" : path,
+                            options);
+      auto const save = [&](TrainingState const& state) {
+        writer.save(part_of(state, group.rank(), 3));
+        writer.wait();
+      };
+      if (what != "a folder of its own") {
+        save(third);
+      }
+      broken = true;
+      group.barrier(GroupChannel::control);
+      if (what == "a folder that has gone" && fails) {
+        fs::rename(path, folder.path / "away");
+      }
+      group.barrier(GroupChannel::control);
+      auto const error = error_of([&] { save(what == "another step" && fails ? third : fourth); });
+      broken = false;
+      group.barrier(GroupChannel::control);
+      if (what == "a folder that has gone" && fails) {
+        fs::rename(folder.path / "away", path);
+      }
+      group.barrier(GroupChannel::control);
+      if (fails && what != "a folder of its own") {
+        CHECK(names_in(path) == Names{"step-000000003"});
+        (void)Snapshot(path / "step-000000003");
+      }
+      group.barrier(GroupChannel::control);
+      if (what != "a folder of its own") {  // the next one succeeds
+        save(fourth);
+        CHECK(writer.last()->step == 4);
+      }
+      throw error;
+    });
+    for (auto const& error : errors) {
+      CHECK(contains(error.message(), "rank " + std::to_string(bad)));
+      CHECK(contains(error.message(), part));
+      CHECK(error.code() == errors[0].code());
+    }
+    CHECK(names_in(path) ==
+          (what == "a folder of its own" ? Names{} : Names{"step-000000003", "step-000000004"}));
+  }
+  CHECK_FALSE(third.readers->is_held());
+  CHECK_FALSE(fourth.readers->is_held());
+}
+
+TEST_CASE("an error that one rank was told of earlier than another does not part them") {
+  auto trainer = small_trainer();
+  train_steps(trainer, 0, 3);
+  auto const state = trainer.state();
+  TemporaryFolder const folder;
+  errors_on_ranks(2, [&](LoopbackGroup& group) {
+    SnapshotWriterOptions options;
+    options.group = group;
+    bool broken = group.rank() == 1;
+    options.format.tensor_name = [&](std::string const& name) {
+      require(!std::exchange(broken, false), Errc::bad_file, "broken");
+      return name;
+    };
+    SnapshotWriter writer(folder.path, options);
+    auto const part = part_of(state, group.rank(), 2);
+    writer.save(part);
+    if (group.rank() == 0) {
+      CHECK(error_of([&] { writer.wait(); }).message() == "snapshot of step 3: rank 1: broken");
+    }
+    auto const error = error_of([&] { writer.save(part); });
+    CHECK(error.message() == (group.rank() == 0 ? "rank 1: snapshot of step 3: rank 1: broken"
+                                                : "snapshot of step 3: rank 1: broken"));
+    CHECK(error.code() == Errc::bad_file);
+    writer.save(part);
+    writer.wait();
+    CHECK(writer.last()->step == 3);
+  });
 }
 
 TEST_CASE("an error comes with the next save, which saves nothing, or with a check, once") {

@@ -64,6 +64,14 @@ ROUNDPIPE_INLINE File File::create(std::filesystem::path const& path) {
   return {path, descriptor};
 }
 
+ROUNDPIPE_INLINE File File::open_to_write(std::filesystem::path const& path) {
+  int const descriptor = ::open(path.c_str(), O_RDWR | O_CLOEXEC);
+  if (descriptor < 0) {
+    throw file_error("open to write", path, errno);
+  }
+  return {path, descriptor};
+}
+
 ROUNDPIPE_INLINE Bytes File::size() const {
   struct stat status{};
   if (::fstat(descriptor_, &status) != 0) {

@@ -112,32 +112,7 @@ ROUNDPIPE_INLINE std::vector<std::byte> WeightAccess::gather(BlockTensor paramet
   return whole;
 }
 
-ROUNDPIPE_INLINE std::vector<ParameterState> WeightAccess::state(std::uint64_t visible_step,
-                                                                 GatheredTensors& gathered) const {
-  auto result = own_state(visible_step);
-  auto next = result.begin();
-  memory_.blocks().for_each([&](BlockTensor parameter) {
-    auto const [block, t] = parameter;
-    auto& state = *next++;
-    if (!is_sharded(block)) {
-      return;
-    }
-    if (memory_.has_optimizer_copy(block)) {
-      state.weights.bytes =
-          gathered.emplace_back(gather(parameter, memory_.weights(block, t, visible_step)));
-    } else {
-      state.weights.bytes = memory_.master(block, t, progress_.finished_steps()).bytes();
-    }
-    for (std::size_t s = 0; s < state.optimizer.size(); ++s) {
-      state.optimizer[s].bytes =
-          gathered.emplace_back(gather(parameter, memory_.state(block, t, s)));
-    }
-  });
-  return result;
-}
-
-ROUNDPIPE_INLINE std::vector<ParameterState> WeightAccess::own_state(
-    std::uint64_t visible_step) const {
+ROUNDPIPE_INLINE std::vector<ParameterState> WeightAccess::state(std::uint64_t visible_step) const {
   auto const& blocks = memory_.blocks();
   std::vector<ParameterState> result;
   blocks.for_each([&](BlockTensor parameter) {
@@ -152,7 +127,10 @@ ROUNDPIPE_INLINE std::vector<ParameterState> WeightAccess::own_state(
     for (std::size_t s = 0; !state.frozen && s < memory_.state_arrays(); ++s) {
       state.optimizer.push_back(view(memory_.state(block, t, s)));
     }
-    state.visible = view(memory_.master(block, t, visible_step));
+    state.visible = view(memory_.own_master(block, t, visible_step));
+    for (auto const& shard : blocks.blocks[block.index()].shards) {
+      state.parts.push_back(shard.of_tensor(t, size_of_all(parameter)));
+    }
     state.block = block;
   });
   return result;

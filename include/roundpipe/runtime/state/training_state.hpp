@@ -10,6 +10,7 @@
 #include <roundpipe/core/host_tensor.hpp>
 #include <roundpipe/core/id.hpp>
 #include <roundpipe/core/tensor.hpp>
+#include <roundpipe/model/block_shards.hpp>
 #include <roundpipe/optim/loss_scale.hpp>
 #include <roundpipe/runtime/state/block_readers.hpp>
 
@@ -66,16 +67,17 @@ struct ParameterState {
   /// As the next call reads them, in the declared type. Where \c TrainingPosition::is_stale() is
   /// false they are \c weights, rounded, and \c restore does not read them.
   HostTensor visible;
+  /// By rank, where ranks share the parameter: the elements that the tensors above have of their
+  /// shapes. Empty: all of them, on every rank.
+  std::vector<ElementRange> parts{};
   BlockId block{};  ///< Of those that a \ref BlockHold of the state's \c readers holds.
 };
 
-/// All that makes the rest of a training what it is, but for the batches and the options.
+/// All that makes the rest of a training what it is, but for the batches and the options. Where
+/// ranks share parameters, that of one rank has its parts of them; a snapshot puts all together.
 struct TrainingState {
   TrainingPosition position;
   std::vector<ParameterState> parameters;  ///< Shared ones once.
-  /// Keeps what was gathered from other ranks, if anything was, for as long as a copy of this
-  /// lives.
-  std::shared_ptr<void const> gathered{};
   /// Where they are there, whoever takes a \ref BlockHold of them before the trainer's next call
   /// may read each parameter until it releases the block, even if the trainer is destroyed
   /// meanwhile: that waits. Without them the views end with the next call.
@@ -121,8 +123,8 @@ void for_each_tensor(State& state, F&& f) {
 /// The parameters of \p state in the order of \p own, the trainer's. \p position is the continued
 /// one.
 /// \throws Error (invalid_argument) that names the first parameter that is missing, not the
-///         trainer's or there twice, or of another shape, type, size, number of optimizer states,
-///         or frozen in one of the two only.
+///         trainer's or there twice, of which the state has a part alone, or of another shape,
+///         type, size, number of optimizer states, or frozen in one of the two only.
 [[nodiscard]] std::vector<ParameterState const*> match_parameters(
     std::vector<ParameterState> const& own,
     TrainingState const& state,

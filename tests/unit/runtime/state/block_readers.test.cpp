@@ -101,7 +101,7 @@ TEST_CASE("all that overwrites weights and states waits for their readers") {
   std::vector<float> const values(memory.master(BlockId(1), 0, 0).size, 2);
   CHECK(blocks_waited_for(readers, [&] { weights.write({BlockId(1), 0}, values); }) == ids({1}));
   CHECK(blocks_waited_for(readers, [&] { weights.overwrite([](auto const&) {}); }) == ids(all));
-  auto const own = weights.own_state(0);
+  auto const own = weights.state(0);
   std::vector<ParameterState const*> parameters;
   memory.blocks().for_each([&](BlockTensor parameter) {
     parameters.push_back(&own.at(parameters.size()));

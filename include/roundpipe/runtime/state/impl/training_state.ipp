@@ -89,6 +89,13 @@ ROUNDPIPE_INLINE std::vector<ParameterState const*> match_parameters(
       detail::refuse_parameter(name, "is missing from the state");
     }
     auto const& from = *found->second;
+    if (!from.parts.empty()) {
+      detail::refuse_parameter(
+          name,
+          "is in the state of one of " + std::to_string(from.parts.size()) +
+              " ranks, which has a part of it; a snapshot that all ranks write "
+              "has all of it");
+    }
     if (from.frozen != parameter.frozen) {
       detail::refuse_parameter(name,
                                from.frozen ? "is trained, but in the state frozen"
