@@ -27,8 +27,8 @@ using namespace roundpipe;
 
 /// Waits until the last rank ends the group. \returns the exit status.
 int run_into_end(MpiGroup& group, std::string_view how) {
-  group.barrier(GroupChannel::control);
   if (group.rank() + 1 == group.size()) {
+    group.barrier(GroupChannel::control);
     if (how == "kill") {
       std::raise(SIGKILL);
     }
@@ -37,7 +37,13 @@ int run_into_end(MpiGroup& group, std::string_view how) {
     }
     group.abort("no more");
   }
-  auto const end = test::end_of([&] { group.barrier(GroupChannel::gradients); });
+  // The others may still be in the first barrier when the last rank, which has left it, ends all.
+  auto const end = test::end_of([&] {
+    if (group.rank() + 1 < group.size()) {
+      group.barrier(GroupChannel::control);
+    }
+    group.barrier(GroupChannel::gradients);
+  });
   std::printf("rank %zu: %s\n", group.rank(), end.c_str());
   std::fflush(stdout);
   return 3;
