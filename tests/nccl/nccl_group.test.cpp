@@ -135,22 +135,28 @@ TEST_CASE("two channels exchange at the same time") {
   }
   CHECK(on_two_gpus({.staging_bytes = 2_MiB, .smallest_bytes = 1_KiB}, [](NcclGroup& group) {
           constexpr std::size_t most = 1U << 20U;
-          auto const swap = [&](GroupChannel channel, std::size_t bytes) {
-            cu::PinnedMemory const memory(2 * most);
-            bool right = true;
-            for (std::size_t i = 0; i < 100; ++i) {
-              right = right && swaps(group,
-                                     channel,
-                                     i % 3 == 0 ? 10 : bytes + i,
-                                     memory.bytes().first(most),
-                                     memory.bytes().subspan(most));
-            }
-            return right;
-          };
+          // Both ranks are in this process, where taking and freeing pinned memory may wait for all
+          // devices: so nobody does while a kernel of one rank waits for the other rank.
+          std::array<cu::PinnedMemory, 2> const memories{cu::PinnedMemory(2 * most),
+                                                         cu::PinnedMemory(2 * most)};
+          group.barrier(GroupChannel::control);
+          auto const swap =
+              [&](GroupChannel channel, std::size_t bytes, cu::PinnedMemory const& memory) {
+                bool right = true;
+                for (std::size_t i = 0; i < 100; ++i) {
+                  right = right && swaps(group,
+                                         channel,
+                                         i % 3 == 0 ? 10 : bytes + i,
+                                         memory.bytes().first(most),
+                                         memory.bytes().subspan(most));
+                }
+                return right;
+              };
           bool weights = false;
-          std::thread other([&] { weights = swap(GroupChannel::weights, 700'000); });
-          CHECK(swap(GroupChannel::gradients, 200'000));
+          std::thread other([&] { weights = swap(GroupChannel::weights, 700'000, memories[0]); });
+          CHECK(swap(GroupChannel::gradients, 200'000, memories[1]));
           other.join();
+          group.barrier(GroupChannel::control);
           CHECK(weights);
         }) == nothing);
 }
