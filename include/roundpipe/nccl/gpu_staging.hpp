@@ -34,8 +34,9 @@ namespace roundpipe::nccl {
 /// A slot has room for a piece to and a piece from each other rank. What is sent goes up on one
 /// stream, over the wire on a second one, and what is received comes down on a third; events order
 /// the three within a slot, and who reuses a slot waits for it first. Host memory that is not
-/// pinned takes its way through pinned memory of the same size as the slots, which is allocated
-/// when it is first needed.
+/// pinned takes its way through pinned memory of the same size as the slots. All memory is taken at
+/// construction: where two ranks are threads of one process, one that takes pinned memory may wait
+/// for the other's kernel, which waits for this rank.
 ///
 /// The device must be current wherever a member is called.
 class GpuStaging {
@@ -49,7 +50,8 @@ class GpuStaging {
   GpuStaging(DeviceId device, std::size_t ranks, Bytes bytes)
       : others_(ranks - 1),
         piece_(align_down(bytes / (2 * slots * others_))),
-        memory_(device, piece_ == 0 ? 0 : 2 * slots * others_ * piece_),
+        memory_(device, 2 * slots * others_ * piece_),
+        bounce_(2 * slots * others_ * piece_),
         up_(cu::Stream::priority_range().highest),
         wire_(cu::Stream::priority_range().highest),
         down_(cu::Stream::priority_range().highest),
@@ -123,10 +125,7 @@ class GpuStaging {
                                   std::size_t k) const noexcept {
     return memory_.bytes().device_pointer() + place(half, slot, k);
   }
-  [[nodiscard]] HostBytes bounce(std::size_t half, std::size_t slot, std::size_t k) {
-    if (bounce_.bytes().empty()) {
-      bounce_ = cu::PinnedMemory(memory_.bytes().size());
-    }
+  [[nodiscard]] HostBytes bounce(std::size_t half, std::size_t slot, std::size_t k) const noexcept {
     return bounce_.bytes().subspan(place(half, slot, k), piece_);
   }
 
