@@ -49,7 +49,7 @@ using HashList = std::map<std::string, std::string, std::less<>>;
 [[nodiscard]] inline HashList parse_hash_list(HostSpan<std::byte const> text,
                                               std::string const& file) {
   using namespace snapshot_files;
-  HashList hashes;
+  HashList list;
   auto rest = detail::text_of(text);
   for (std::size_t number = 1; !rest.empty(); ++number) {
     auto const end = rest.find('\n');
@@ -63,16 +63,16 @@ using HashList = std::map<std::string, std::string, std::less<>>;
       throw bad_file(
           file, where, "is " + in_quotes(line) + ", not the hash of a file of a snapshot");
     }
-    if (!hashes.emplace(name, line.substr(0, 32)).second) {
+    if (!list.emplace(name, line.substr(0, 32)).second) {
       throw bad_file(file, where, "names " + in_quotes(name) + " a second time");
     }
   }
   for (auto const name : {manifest, weights, optimizer}) {
-    if (!hashes.contains(name)) {
+    if (!list.contains(name)) {
       throw bad_file(file, "the list", "has no hash of " + in_quotes(name));
     }
   }
-  return hashes;
+  return list;
 }
 
 }  // namespace roundpipe
