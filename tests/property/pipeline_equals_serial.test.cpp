@@ -384,6 +384,68 @@ std::size_t any_crosses(Mix const& mix) {
   return any_number("crosses", 0, std::min<std::size_t>(mix.layers, 4));
 }
 
+nn::TransformerConfig transformer_of(Mix const& mix) {
+  nn::TransformerConfig config;
+  config.vocabulary = Text::vocabulary;
+  config.hidden = 8;
+  config.layers = static_cast<std::int64_t>(mix.layers);
+  config.heads = 2;
+  config.kv_heads = 1;
+  config.intermediate = 12;
+  config.dropout = mix.drops ? 0.2 : 0;
+  config.tied = mix.tied;
+  config.storage = mix.dtype;
+  config.parameter = mix.dtype;
+  config.loss_chunk = 4;
+  config.initial_deviation = 0.3;
+  config.frozen_embedding = mix.frozen && mix.seed % 2 == 0;
+  config.frozen_blocks = mix.frozen ? config.layers / 2 : 0;
+  return config;
+}
+
+nn::TransformerConfig any_transformer(Mix const& mix) {
+  auto config = transformer_of(mix);
+  config.query_key_norm = any_flag("query key norm");
+  config.attention_bias = config.mlp_bias = any_flag("biases");
+  config.sliding_window = any_flag("window") ? 2 : 0;
+  config.full_attention_blocks = config.layers / 3;
+  if (any_flag("adapters")) {
+    config.lora = {.rank = 2, .alpha = 8, .dropout = mix.drops ? 0.2 : 0};
+    if (any_flag("of some maps")) {
+      config.lora.targets = {std::to_string(config.layers) + ".mlp.*", "1.*.[qo]_proj"};
+    }
+  } else if (any_flag("frozen by name")) {
+    config.frozen_parameters = {"1.*.q_proj.*", "mlp.up_proj.weight"};
+  }
+  return config;
+}
+
+/// Plans \p mix of \p model under the smallest budget, and under each of the next \p more steps.
+template <class Model>
+void check_budgets(Mix const& mix, Model const& model, BatchShape capacity, Bytes more) {
+  auto const description = describe(model, capacity);
+  auto const blocks = form_blocks(description);
+  auto const costs = CostModel::estimate(description, DeviceProperties{});
+  Planner const planner(
+      RoundRobinSchedule{}, PriorityTransferEngine{}, LayerEventProtocol{}, Partitioner{});
+  PlanOptions options{.devices = mix.devices,
+                      .micro_batches_per_round = mix.micro_batches_per_round,
+                      .rounds = mix.rounds,
+                      .device_memory = 256};
+  options.checkpoints = mix.checkpoints;
+  if (mix.levels) {
+    options.save_levels = any_levels(mix, description, 1);
+  }
+  options.overlaps_rounds = mix.overlaps;
+  auto const smallest =
+      smallest_budget([&] { return planner.plan_stages(description, blocks, costs, options); });
+  for (options.device_memory = smallest; options.device_memory < smallest + more * 256;
+       options.device_memory += 256) {
+    auto const plan = planner.plan_stages(description, blocks, costs, options);
+    RC_ASSERT(plan.memory.bytes <= options.device_memory);
+  }
+}
+
 }  // namespace
 
 TEST_CASE("a pipeline trains toy models as the serial oracle does, bit for bit") {
@@ -397,34 +459,7 @@ TEST_CASE("a pipeline trains toy models as the serial oracle does, bit for bit")
 TEST_CASE("a pipeline trains transformers as the serial oracle does, bit for bit") {
   check_cases([] {
     auto const mix = any_mix();
-    nn::TransformerConfig config;
-    config.vocabulary = Text::vocabulary;
-    config.hidden = 8;
-    config.layers = static_cast<std::int64_t>(mix.layers);
-    config.heads = 2;
-    config.kv_heads = 1;
-    config.intermediate = 12;
-    config.query_key_norm = any_flag("query key norm");
-    config.attention_bias = config.mlp_bias = any_flag("biases");
-    config.sliding_window = any_flag("window") ? 2 : 0;
-    config.full_attention_blocks = config.layers / 3;
-    config.dropout = mix.drops ? 0.2 : 0;
-    config.tied = mix.tied;
-    config.storage = mix.dtype;
-    config.parameter = mix.dtype;
-    config.loss_chunk = 4;
-    config.initial_deviation = 0.3;
-    config.frozen_embedding = mix.frozen && mix.seed % 2 == 0;
-    config.frozen_blocks = mix.frozen ? config.layers / 2 : 0;
-    if (any_flag("adapters")) {
-      config.lora = {.rank = 2, .alpha = 8, .dropout = mix.drops ? 0.2 : 0};
-      if (any_flag("of some maps")) {
-        config.lora.targets = {std::to_string(config.layers) + ".mlp.*", "1.*.[qo]_proj"};
-      }
-    } else if (any_flag("frozen by name")) {
-      config.frozen_parameters = {"1.*.q_proj.*", "mlp.up_proj.weight"};
-    }
-    check_equal<Text>(mix, nn::transformer<nn::HostOps<float>>(config), {2, 5});
+    check_equal<Text>(mix, nn::transformer<nn::HostOps<float>>(any_transformer(mix)), {2, 5});
   });
 }
 
@@ -548,22 +583,19 @@ TEST_CASE("rounds are summed in order, also where the last of them have no later
 TEST_CASE("every budget above the smallest works") {
   check_cases([] {
     auto const mix = any_mix();
-    auto const model = toy_model(toy_options(mix, any_crosses(mix), false));
-    auto const description = describe(model, {2, 3});
-    auto const blocks = form_blocks(description);
-    auto const costs = CostModel::estimate(description, DeviceProperties{});
-    Planner const planner(
-        RoundRobinSchedule{}, PriorityTransferEngine{}, LayerEventProtocol{}, Partitioner{});
-    PlanOptions options{.devices = mix.devices,
-                        .micro_batches_per_round = mix.micro_batches_per_round,
-                        .rounds = mix.rounds,
-                        .device_memory = 256};
-    auto const smallest =
-        smallest_budget([&] { return planner.plan_stages(description, blocks, costs, options); });
-    for (options.device_memory = smallest; options.device_memory < smallest + 40 * 256;
-         options.device_memory += 256) {
-      auto const plan = planner.plan_stages(description, blocks, costs, options);
-      RC_ASSERT(plan.memory.bytes <= options.device_memory);
-    }
+    check_budgets(mix, toy_model(toy_options(mix, any_crosses(mix), false)), {2, 3}, 40);
+  });
+  check_cases([] {
+    auto const mix = any_mix();
+    check_budgets(mix, nn::transformer<nn::HostOps<float>>(any_transformer(mix)), {2, 5}, 80);
+  });
+  check_times(1, [] {  // stages of one layer that fit one by one, and not together
+    Mix mix;
+    mix.devices = 4;
+    mix.layers = 1;
+    mix.rounds = 2;
+    mix.checkpoints = Checkpoints::layers;
+    mix.levels = mix.overlaps = mix.frozen = mix.tied = true;
+    check_budgets(mix, nn::transformer<nn::HostOps<float>>(transformer_of(mix)), {2, 5}, 80);
   });
 }

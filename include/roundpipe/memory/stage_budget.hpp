@@ -85,6 +85,12 @@ struct StageNeeds {
   }
 };
 
+/// The most bytes that a stage of a partition needs, of those of one layer and of several.
+struct LargestStages {
+  Bytes of_one = 0;
+  Bytes of_several = 0;  ///< 0: no stage can be cut.
+};
+
 /// The sizes of all stages that a partition may choose from, each computed when it is first asked
 /// for: with a tight budget, few are. So two threads must not ask one object at a time.
 class StageBudget {
@@ -105,6 +111,10 @@ class StageBudget {
 
   /// The layer that needs the most bytes as a stage of its own, and these bytes.
   [[nodiscard]] std::pair<std::size_t, Bytes> largest_layer(Buffering const& buffering) const;
+
+  /// What the largest stages of \p partition need, as by \ref bytes.
+  [[nodiscard]] LargestStages largest_stages(Partition const& partition,
+                                             Buffering const& buffering) const;
 
   /// What the stage needs of each class.
   [[nodiscard]] StageNeeds const& needs(StageDirection direction, LayerRange range) const;

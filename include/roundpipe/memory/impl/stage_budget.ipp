@@ -15,6 +15,7 @@
 #include <algorithm>
 #include <cstddef>
 #include <utility>
+#include <vector>
 
 namespace roundpipe {
 
@@ -61,6 +62,20 @@ ROUNDPIPE_INLINE std::pair<std::size_t, Bytes> StageBudget::largest_layer(
       largest = {i, needed};
     }
   }
+  return largest;
+}
+
+ROUNDPIPE_INLINE LargestStages StageBudget::largest_stages(Partition const& partition,
+                                                           Buffering const& buffering) const {
+  LargestStages largest;
+  auto const add = [&](StageDirection direction, std::vector<LayerRange> const& ranges) {
+    for (auto const& range : ranges) {
+      auto& most = range.count > 1 ? largest.of_several : largest.of_one;
+      most = std::max(most, bytes(direction, range, buffering));
+    }
+  };
+  add(StageDirection::forward, partition.forward);
+  add(StageDirection::backward, partition.backward);
   return largest;
 }
 

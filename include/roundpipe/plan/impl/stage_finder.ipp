@@ -21,7 +21,6 @@
 #include <limits>
 #include <optional>
 #include <set>
-#include <span>
 #include <string>
 #include <utility>
 
@@ -32,23 +31,6 @@ namespace detail {
 ROUNDPIPE_INLINE std::optional<FoundPlan> faster(std::optional<FoundPlan> a,
                                                  std::optional<FoundPlan> b) {
   return !b || (a && a->seconds <= b->seconds) ? std::move(a) : std::move(b);
-}
-
-/// What the stage of several layers needs that needs most; 0 when there is none.
-[[nodiscard]] ROUNDPIPE_INLINE Bytes largest_stage(WorkingSetChoice const& choice,
-                                                   Partition const& partition,
-                                                   Buffering const& buffering) {
-  Bytes largest = 0;
-  auto const add = [&](StageDirection direction, std::span<LayerRange const> ranges) {
-    for (auto const& range : ranges) {
-      if (range.count > 1) {
-        largest = std::max(largest, choice.sizes.bytes(direction, range, buffering));
-      }
-    }
-  };
-  add(StageDirection::forward, partition.forward);
-  add(StageDirection::backward, partition.backward);
-  return largest;
 }
 
 ROUNDPIPE_INLINE std::optional<FoundPlan> StageFinder::find(WorkingSetChoice const& choice,
@@ -234,21 +216,27 @@ ROUNDPIPE_INLINE std::optional<StagePlan> StageFinder::fit(PartitionFunction con
                                                            Buffering const& buffering,
                                                            Bytes budget) const {
   std::optional<StagePlan> found;
-  auto const most = budget - std::min(budget, options_.held_memory);
+  auto most = budget - std::min(budget, options_.held_memory);
   auto limit = most;
+  Bytes of_one = 0;  // the largest stage of one layer of the partitions that most allows
   auto longest_s = std::numeric_limits<double>::infinity();
   while (auto stages = cut(partition, choice, buffering, most, limit, longest_s)) {
     auto plan = lay_out(*std::move(stages), buffering, choice.set);
     if (plan.memory.bytes + options_.held_by(plan) > budget) {
       // Stages that fit one by one may not fit together: rings of activations are as large as the
       // largest stage needs, and stages that follow each other are live at once. A lower limit for
-      // stages that can be cut gives the next partition to try; none between is left out, so that a
-      // larger budget never fails where a smaller one works.
-      auto const largest = largest_stage(choice, plan.partition, buffering);
-      if (largest == 0 || largest > limit) {
-        break;  // nothing can be cut, or the policy does not heed limits
+      // stages that can be cut gives the next partition to try, and at the end a lower one for
+      // stages of one layer, too; none between is left out, so that a larger budget never fails
+      // where a smaller one works.
+      auto const largest = choice.sizes.largest_stages(plan.partition, buffering);
+      of_one = std::max(of_one, largest.of_one);
+      if (largest.of_several > limit || of_one > most || (largest.of_several == 0 && of_one == 0)) {
+        break;  // the policy does not heed limits, or stages need nothing
       }
-      limit = largest - 1;
+      if (largest.of_several == 0) {
+        most = std::exchange(of_one, 0) - 1;
+      }
+      limit = largest.of_several > 0 ? largest.of_several - 1 : most;
       continue;
     }
     found = std::move(plan);
