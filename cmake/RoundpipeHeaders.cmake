@@ -152,6 +152,7 @@ set(ROUNDPIPE_CORE_HEADERS
   include/roundpipe/plan/gradient_downloads.hpp
   include/roundpipe/plan/gradient_sums.hpp
   include/roundpipe/plan/level_policy.hpp
+  include/roundpipe/plan/overlap_search.hpp
   include/roundpipe/plan/parameter_uploads.hpp
   include/roundpipe/plan/plan_options.hpp
   include/roundpipe/plan/planner.hpp
@@ -568,6 +569,7 @@ set(ROUNDPIPE_DEFINITIONS
   include/roundpipe/plan/impl/gradient_downloads.ipp
   include/roundpipe/plan/impl/gradient_sums.ipp
   include/roundpipe/plan/impl/level_policy.ipp
+  include/roundpipe/plan/impl/overlap_search.ipp
   include/roundpipe/plan/impl/parameter_uploads.ipp
   include/roundpipe/plan/impl/resident_graph.ipp
   include/roundpipe/plan/impl/resident_rings.ipp

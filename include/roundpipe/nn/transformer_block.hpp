@@ -111,7 +111,9 @@ class TransformerBlock {
       }
     }
     if (attends) {
-      ops.attention(saved.attended, saved.lse, m.rotated_q, m.rotated_k, saved.v, c.sliding_window);
+      O(ctx.stream(), m.attention_scratch)
+          .attention(
+              saved.attended, saved.lse, m.rotated_q, m.rotated_k, saved.v, c.sliding_window);
     }
     if (found < detail::keeps_all) {
       maps.project_onto(saved.middle, saved.attended, P::o_proj, x, m.projected);
@@ -168,16 +170,17 @@ class TransformerBlock {
     if (c.query_key_norm) {
       rotate(ops, maps, m.rotated_q, m.rotated_k, saved);
     }
-    ops.attention_backward(m.q,
-                           m.k,
-                           m.v,
-                           m.attended,
-                           m.rotated_q,
-                           m.rotated_k,
-                           saved.v,
-                           saved.attended,
-                           saved.lse,
-                           c.sliding_window);
+    O(ctx.stream(), m.attention_scratch)
+        .attention_backward(m.q,
+                            m.k,
+                            m.v,
+                            m.attended,
+                            m.rotated_q,
+                            m.rotated_k,
+                            saved.v,
+                            saved.attended,
+                            saved.lse,
+                            c.sliding_window);
     auto const unrotate = [&](Parameter p, DeviceTensor const& d, DeviceTensor const& projected) {
       bool const norm = c.query_key_norm;
       ops.rotary_backward(

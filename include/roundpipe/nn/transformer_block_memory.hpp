@@ -60,6 +60,7 @@ struct BlockSaved {
     q = carver.take(s.q, c.storage);
     k = carver.take(s.k, c.storage);
     v = carver.take(s.k, c.storage);
+    behind_attention = carver;
     level_bytes[keeps_queries - 1] = carver.used_bytes();
     gate = carver.take(s.wide, c.storage);
     up = carver.take(s.wide, c.storage);
@@ -76,17 +77,15 @@ struct BlockSaved {
   DeviceTensor gate;
   DeviceTensor up;
   DeviceTensor middle;
+  TensorCarver behind_attention;               ///< What follows is written after the attention.
   std::array<Bytes, keeps_all> level_bytes{};  ///< By level, from 1; counted by a fresh carver.
 };
 
-/// Scratch for all operations of a block.
+/// Scratch for all operations of a block but attention.
 template <Ops O>
 [[nodiscard]] DeviceBytes take_block_scratch(TensorCarver& work,
                                              TransformerConfig const& c,
                                              BatchShape s) {
-  auto const window = c.sliding_window < s.length ? c.sliding_window : 0;
-  AttentionShape const attention{
-      s.rows, s.length, c.heads, c.kv_heads, c.head_dim, c.storage, window};
   auto const bias = [&](bool there, std::int64_t width) {
     return there ? O::bias_scratch_bytes(s.positions(), width) : 0;
   };
@@ -96,8 +95,24 @@ template <Ops O>
                                 bias(c.output_bias || c.mlp_bias, c.hidden),
                                 bias(c.mlp_bias, c.intermediate),
                                 O::norm_scratch_bytes(s.positions(), c.hidden),
-                                O::norm_scratch_bytes(s.positions() * c.heads, c.head_dim),
-                                O::attention_scratch_bytes(attention)}));
+                                O::norm_scratch_bytes(s.positions() * c.heads, c.head_dim)}));
+}
+
+/// Scratch for attention. It may take more than all else, so it lies where the tensors of the
+/// other half of a pass do.
+template <Ops O>
+[[nodiscard]] DeviceBytes take_attention_scratch(TensorCarver& work,
+                                                 TransformerConfig const& c,
+                                                 BatchShape s) {
+  auto const window = c.sliding_window < s.length ? c.sliding_window : 0;
+  return take_scratch(work,
+                      O::attention_scratch_bytes(
+                          {s.rows, s.length, c.heads, c.kv_heads, c.head_dim, c.storage, window}));
+}
+
+/// Of two ways to go on with the same memory, the one that takes more.
+[[nodiscard]] inline TensorCarver const& larger(TensorCarver const& a, TensorCarver const& b) {
+  return a.used_bytes() < b.used_bytes() ? b : a;
 }
 
 /// The workspace of the forward. When nothing is saved, the workspace also holds these tensors.
@@ -116,12 +131,16 @@ struct BlockForward {
     normed = work.take(s.hidden, c.storage);
     rotated_q = c.query_key_norm && saving ? work.take(s.q, c.storage) : saved.q;
     rotated_k = c.query_key_norm && saving ? work.take(s.k, c.storage) : saved.k;
+    auto attention = saving ? work : saved.behind_attention;
+    attention_scratch = take_attention_scratch<O>(attention, c, shape);
     activation = saving ? work.take(s.wide, c.storage) : saved.gate;
+    work = larger(work, attention);
     projected = normed;  // no norm is needed any more when dropout applies to a projection
   }
 
   DeviceBytes scratch;
   AdapterMemory adapter;
+  DeviceBytes attention_scratch;
   DeviceTensor normed;
   DeviceTensor rotated_q;
   DeviceTensor rotated_k;
@@ -157,12 +176,14 @@ struct BlockBackward {
     rotated_k = c.query_key_norm ? attention.take(s.k, c.storage) : saved.k;
     normed = attention.take(s.hidden, c.storage);
     attention_projected = normed;  // the first is done before the second begins
+    attention_scratch = take_attention_scratch<O>(attention, c, shape);
 
-    work = mlp.used_bytes() > attention.used_bytes() ? mlp : attention;
+    work = larger(mlp, attention);
   }
 
   DeviceBytes scratch;
   AdapterMemory adapter;
+  DeviceBytes attention_scratch;
   DeviceTensor middle;  // the norm of middle, its gradient, then the gradient of middle
   DeviceTensor gate;    // gradients from here on, unless noted
   DeviceTensor up;

@@ -82,10 +82,22 @@ class StageFinder {
   [[nodiscard]] std::optional<FoundPlan> best(WorkingSetChoice const& choice,
                                               Buffering const& buffering) const;
 
+  /// The best stages of such lengths, see \ref StageRefinement::partition; nothing where the policy
+  /// does not yield.
+  [[nodiscard]] std::optional<Partition> with_lengths(WorkingSetChoice const& choice,
+                                                      Buffering const& buffering,
+                                                      std::size_t fused,
+                                                      std::size_t longest) const;
+
   /// The plan of given stages, if devices and the host have room for it.
   [[nodiscard]] std::optional<FoundPlan> evaluate(WorkingSet const& set,
                                                   Buffering const& buffering,
                                                   Partition partition) const;
+
+  /// The plan of given stages as it is, without a forecast, likewise.
+  [[nodiscard]] std::optional<StagePlan> plan_of(WorkingSet const& set,
+                                                 Buffering const& buffering,
+                                                 Partition partition) const;
 
   /// The plan of \p partition, of which devices keep \p resident blocks.
   [[nodiscard]] StagePlan lay_out(Partition partition,
@@ -106,14 +118,6 @@ class StageFinder {
   /// \p plan with its forecast. Devices keep as many blocks as there is room for, if they may: so
   /// whoever compares plans knows what the links have left for saves.
   [[nodiscard]] FoundPlan keep_parameters(StagePlan plan) const;
-
-  /// Replaces \p found by plans whose fused stage, or whose longest stage beside it, has a layer
-  /// more or less, as long as they are faster by forecast: \ref StageRefinement ranks by compute
-  /// alone, but where rounds overlap, shorter stages wait less for copies.
-  void vary_lengths(FoundPlan& found,
-                    StageRefinement const& refinement,
-                    WorkingSetChoice const& choice,
-                    Buffering const& buffering) const;
 
   /// The stages of \p partition within \p budget.
   [[nodiscard]] std::optional<StagePlan> fit(PartitionFunction const& partition,

@@ -86,23 +86,23 @@ class StageSearch {
 
   /// Replaces \p best by a plan of which the host keeps saves, if one is faster. A few saves may
   /// not be worth the ring's room while more are, so it climbs from three eighths of what the
-  /// layers before the fused stage save, with the buffering that is best there. Returns the best
-  /// eighths.
-  std::size_t keep_saves(FoundPlan& best) const;
+  /// layers before the fused stage save, with the buffering that is best there.
+  void keep_saves(FoundPlan& best) const;
 
-  /// Replaces \p best by a plan whose rounds overlap, if one is faster. It descends from all saves;
-  /// of the first round, whose forward runs alone, the link carries \p first_eighths. Then it
-  /// lowers those of the last one, whose backward runs alone.
-  void overlap_rounds(FoundPlan& best, std::size_t first_eighths) const;
+  /// Replaces \p best by a plan whose rounds overlap, if one is faster, see \ref OverlapSearch.
+  void overlap_rounds(FoundPlan& best) const;
+
+  /// \p found with what there is room for besides: entries for saves, and boundaries that stay.
+  [[nodiscard]] FoundPlan finish(FoundPlan const& found) const;
 
   /// Replaces \p top, whose working set is `set_of(eighths)`, by plans of the same stages with more
   /// eighths, up to \p most, or else with fewer, as long as they are faster; then by the best
-  /// stages for these eighths. Returns the eighths.
+  /// stages for these eighths.
   template <class F>
-  std::size_t climb(std::optional<FoundPlan>& top,
-                    std::size_t eighths,
-                    std::size_t most,
-                    F const& set_of) const {
+  void climb(std::optional<FoundPlan>& top,
+             std::size_t eighths,
+             std::size_t most,
+             F const& set_of) const {
     auto const buffering = top->plan.memory.buffering;
     auto const go = [&](bool up) {
       auto const begin = eighths;
@@ -119,7 +119,6 @@ class StageSearch {
       auto const choice = choice_of(set_of(eighths));  // may look at top
       top = finder_.refine(choice, buffering, std::move(top));
     }
-    return eighths;
   }
 
   /// Gives \p best more entries for saves on their way, as many as there is room for: compute waits
@@ -129,10 +128,6 @@ class StageSearch {
   /// \p found, of which boundaries stay on devices where that pays, perhaps in place of blocks of
   /// parameters.
   [[nodiscard]] FoundPlan keep_boundaries(FoundPlan const& found) const;
-
-  /// The best plan whose rounds overlap, with \p buffering.
-  [[nodiscard]] std::optional<FoundPlan> overlap_with(Buffering const& buffering,
-                                                      std::size_t first_eighths) const;
 
   StageFinder const& finder_;
   ModelDescription const& model_;

@@ -20,7 +20,6 @@
 #include <cstddef>
 #include <limits>
 #include <optional>
-#include <set>
 #include <string>
 #include <utility>
 
@@ -66,41 +65,18 @@ ROUNDPIPE_INLINE std::optional<FoundPlan> StageFinder::refine(
       has_room = true;
     }
   }
-  if (has_room && choice.set.overlaps_rounds()) {
-    vary_lengths(*found, refinement, choice, buffering);
-  }
   return found;
 }
 
-ROUNDPIPE_INLINE void StageFinder::vary_lengths(FoundPlan& found,
-                                                StageRefinement const& refinement,
-                                                WorkingSetChoice const& choice,
-                                                Buffering const& buffering) const {
-  using Lengths =
-      std::pair<std::size_t, std::size_t>;  // of the fused stage, and the longest beside
-  auto const& stages = found.plan.partition.backward;
-  Lengths at{stages.front().count, 0};
-  for (std::size_t i = 1; i < stages.size(); ++i) {
-    at.second = std::max(at.second, stages[i].count);
+ROUNDPIPE_INLINE std::optional<Partition> StageFinder::with_lengths(WorkingSetChoice const& choice,
+                                                                    Buffering const& buffering,
+                                                                    std::size_t fused,
+                                                                    std::size_t longest) const {
+  if (!yields_to_forecast_) {
+    return std::nullopt;
   }
-  std::set<Lengths> known{at};
-  auto const goes_to = [&](Lengths next) {
-    auto partition =
-        known.insert(next).second ? refinement.partition(next.first, next.second) : std::nullopt;
-    auto other = partition && *partition != found.plan.partition
-                     ? evaluate(choice.set, buffering, *std::move(partition))
-                     : std::nullopt;
-    if (!other || other->seconds >= found.seconds) {
-      return false;
-    }
-    found = *std::move(other);
-    at = next;
-    return true;
-  };
-  while (goes_to({at.first, at.second - 1}) || goes_to({at.first, at.second + 1}) ||
-         goes_to({at.first - 1, at.second + 1}) || goes_to({at.first + 1, at.second - 1}) ||
-         goes_to({at.first - 1, at.second}) || goes_to({at.first + 1, at.second})) {
-  }
+  return StageRefinement(choice, buffering, options_, turns_, held_by_stages(choice))
+      .partition(fused, longest);
 }
 
 ROUNDPIPE_INLINE std::optional<FoundPlan> StageFinder::best(WorkingSetChoice const& choice,
@@ -112,8 +88,15 @@ ROUNDPIPE_INLINE std::optional<FoundPlan> StageFinder::best(WorkingSetChoice con
 ROUNDPIPE_INLINE std::optional<FoundPlan> StageFinder::evaluate(WorkingSet const& set,
                                                                 Buffering const& buffering,
                                                                 Partition partition) const {
+  auto plan = plan_of(set, buffering, std::move(partition));
+  return plan ? std::optional(keep_parameters(*std::move(plan))) : std::nullopt;
+}
+
+ROUNDPIPE_INLINE std::optional<StagePlan> StageFinder::plan_of(WorkingSet const& set,
+                                                               Buffering const& buffering,
+                                                               Partition partition) const {
   auto plan = lay_out(std::move(partition), buffering, set);
-  return has_room(plan) ? std::optional(keep_parameters(std::move(plan))) : std::nullopt;
+  return has_room(plan) ? std::optional(std::move(plan)) : std::nullopt;
 }
 
 ROUNDPIPE_INLINE Bytes StageFinder::held_by_stages(WorkingSetChoice const& choice) const {

@@ -4,6 +4,7 @@
 
 #include <roundpipe/core/error.hpp>
 #include <roundpipe/memory/memory_plan.hpp>
+#include <roundpipe/plan/overlap_search.hpp>
 #include <roundpipe/plan/plan_options.hpp>
 #include <roundpipe/plan/stage_finder.hpp>
 #include <roundpipe/plan/stage_plan.hpp>
@@ -12,6 +13,7 @@
 
 #include <algorithm>
 #include <cstddef>
+#include <limits>
 #include <optional>
 #include <utility>
 
@@ -19,6 +21,7 @@ namespace roundpipe {
 
 namespace detail {
 
+inline constexpr auto no_time = std::numeric_limits<double>::infinity();
 ROUNDPIPE_INLINE StagePlan StageSearch::run() const {
   auto const checkpoints = options_.checkpoints;
   auto const count = options_.offloaded_micro_batches;
@@ -49,19 +52,15 @@ ROUNDPIPE_INLINE StagePlan StageSearch::run() const {
     if (!every && !checkpoints) {
       take_faster(*best, choose_buffering(choice_of(keep_all_of(0))));
     }
-    if (!count && checkpoints != Checkpoints::stages) {
-      auto const eighths = keep_saves(*best);
-      if (options_.overlaps_rounds.value_or(options_.rounds > 1)) {
-        overlap_rounds(*best, eighths);
-      }
+    auto const may_keep = !count && checkpoints != Checkpoints::stages;
+    if (may_keep) {
+      keep_saves(*best);
     }
-    auto const shallow = *best;
-    deepen_saves(*best);
-    auto deep = keep_boundaries(*best);
-    if (best->plan.memory.buffering == shallow.plan.memory.buffering) {
-      return std::move(deep.plan);
+    auto finished = finish(*best);
+    if (may_keep && options_.overlaps_rounds.value_or(options_.rounds > 1)) {
+      overlap_rounds(finished);
     }
-    return std::move(faster(std::move(deep), keep_boundaries(shallow))->plan);  // it has more room
+    return std::move(finished.plan);
   }
   return keep_boundaries(*best).plan;
 }
@@ -91,7 +90,7 @@ ROUNDPIPE_INLINE void StageSearch::take_faster(FoundPlan& best,
   }
 }
 
-ROUNDPIPE_INLINE std::size_t StageSearch::keep_saves(FoundPlan& best) const {
+ROUNDPIPE_INLINE void StageSearch::keep_saves(FoundPlan& best) const {
   constexpr std::size_t most_eighths = 12;  // layers that save much may follow one another
   std::size_t eighths = 3;
   std::optional<FoundPlan> top;
@@ -114,31 +113,39 @@ ROUNDPIPE_INLINE std::size_t StageSearch::keep_saves(FoundPlan& best) const {
   while (!top && eighths > 1) {
     try_all(--eighths);
   }
-  if (!top) {
-    return eighths;
-  }
-  auto const buffering = top->plan.memory.buffering;
-  eighths = climb(top, eighths, most_eighths, [&](std::size_t n) { return set_of(n, buffering); });
-  take_faster(best, std::move(top));
-  return eighths;
-}
-
-ROUNDPIPE_INLINE void StageSearch::overlap_rounds(FoundPlan& best,
-                                                  std::size_t first_eighths) const {
-  std::optional<FoundPlan> top;
-  for (auto const& buffering : finder_.modes()) {
-    if (top && buffering.parameters < top->plan.memory.buffering.parameters) {
-      break;  // as for saves
-    }
-    auto found = overlap_with(buffering, first_eighths);
-    top = faster(std::move(top), std::move(found));
-  }
-  // Where rounds overlap, the link is busy both ways nearly all the time, and forecasts are too
-  // optimistic: on an H200 by 1 to 5 % more than those of other plans.
-  constexpr double least_gain = 0.03;
-  if (top && (options_.overlaps_rounds || top->seconds < (1 - least_gain) * best.seconds)) {
+  if (top) {
+    auto const buffering = top->plan.memory.buffering;
+    climb(top, eighths, most_eighths, [&](std::size_t n) { return set_of(n, buffering); });
     take_faster(best, std::move(top));
   }
+}
+
+ROUNDPIPE_INLINE void StageSearch::overlap_rounds(FoundPlan& best) const {
+  auto const forecast = [&](StagePlan const& plan) {
+    constexpr auto unknown = std::numeric_limits<double>::infinity();
+    auto const kept = keep_resident_({plan, unknown});
+    return kept.seconds < unknown ? kept.seconds : forecast_(plan);
+  };
+  auto top = OverlapSearch(finder_, model_, blocks_, costs_, options_, forecast).run();
+  if (!top) {
+    return;
+  }
+  auto const seconds = forecast_(*top);
+  auto overlapping = finish({*std::move(top), seconds});
+  // Where rounds overlap, the link is busy both ways nearly all the time, and forecasts are too
+  // optimistic: on an H200 by 1 to 5 % more than those of other plans.
+  auto const least_gain = options_.overlaps_rounds ? 0 : 0.03;
+  if (overlapping.seconds < (1 - least_gain) * best.seconds || !options_.host_has_room(best.plan)) {
+    best = std::move(overlapping);
+  }
+}
+
+ROUNDPIPE_INLINE FoundPlan StageSearch::finish(FoundPlan const& found) const {
+  auto deep = found;
+  deepen_saves(deep);
+  auto const is_deeper = !(deep.plan.memory.buffering == found.plan.memory.buffering);
+  auto kept = keep_boundaries(deep);
+  return is_deeper ? *faster(std::move(kept), keep_boundaries(found)) : kept;  // it has more room
 }
 
 ROUNDPIPE_INLINE void StageSearch::deepen_saves(FoundPlan& best) const {
@@ -170,34 +177,6 @@ ROUNDPIPE_INLINE FoundPlan StageSearch::keep_boundaries(FoundPlan const& found) 
       finder_.lay_out(plan.partition, plan.memory.buffering, plan.train.front().working_set)};
   other.seconds = forecast_(other.plan);
   return *faster(std::move(kept), keep_resident_(std::move(other)));
-}
-
-ROUNDPIPE_INLINE std::optional<FoundPlan> StageSearch::overlap_with(
-    Buffering const& buffering, std::size_t first_eighths) const {
-  auto const layers = model_.size() - 1;  // all but the loss
-  auto const entries = std::max<std::size_t>(buffering.saves, 2);
-  auto const set_with = [&](std::size_t eighths, std::size_t last_eighths) {
-    // Behind the saves of a forward stage there is the time of a backward stage.
-    auto set = carry(layers, eighths, 2 * entries);
-    set.set_round(0, carry(layers, std::min(first_eighths, eighths), entries - 1));
-    if (last_eighths < eighths) {
-      set.set_round(options_.rounds - 1, carry(layers, last_eighths, 2 * entries));
-    }
-    set.set_overlaps_rounds(true);
-    return set;
-  };
-  auto const set_of = [&](std::size_t eighths) { return set_with(eighths, eighths); };
-  // The time of a backward is enough for all saves of a forward, or nearly so.
-  std::optional<FoundPlan> top;
-  std::size_t eighths = 8;
-  while (!(top = finder_.best(choice_of(set_of(eighths)), buffering)) && eighths > 1) {
-    --eighths;
-  }
-  if (top) {
-    eighths = climb(top, eighths, eighths, set_of);
-    climb(top, eighths, eighths, [&](std::size_t last) { return set_with(eighths, last); });
-  }
-  return top;
 }
 
 }  // namespace detail

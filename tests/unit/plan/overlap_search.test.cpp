@@ -1,0 +1,171 @@
+// SPDX-FileCopyrightText: 2026 The roundpipe authors
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+
+#include <roundpipe/plan/overlap_search.hpp>
+
+#include <roundpipe/concepts/backend.hpp>
+#include <roundpipe/estimate/model_shape.hpp>
+#include <roundpipe/estimate/shape_costs.hpp>
+#include <roundpipe/model/byte_description.hpp>
+#include <roundpipe/partition/partitioner.hpp>
+#include <roundpipe/plan/planner.hpp>
+#include <roundpipe/policies/layer_event_protocol.hpp>
+#include <roundpipe/policies/priority_transfer_engine.hpp>
+#include <roundpipe/schedule/round_robin_schedule.hpp>
+#include <roundpipe/simulate/forecast.hpp>
+
+#include <doctest/doctest.h>
+
+#include <algorithm>
+#include <cstddef>
+#include <limits>
+#include <optional>
+#include <vector>
+
+namespace overlap_search_test {
+
+using namespace roundpipe;
+
+namespace {
+
+/// Twelve layers of an 8B model on two devices whose links are the limit.
+struct Problem {
+  Problem() {
+    auto shape = model_shape("llama3.1-8b");
+    shape.layers = 12;
+    BatchShape const micro_batch{4, 2048};
+    device.flops_per_second = 640e12;
+    device.memory_bytes_per_second = 4.8e12;
+    device.upload_bytes_per_second = device.download_bytes_per_second = 45e9;
+    device.host_bytes_per_second = 130e9;
+    device.streams_keep_engines = true;
+    model = describe_bytes(layer_bytes(shape, micro_batch));
+    auto each = layer_costs(shape, device, micro_batch);
+    for (std::size_t i = 0; i + 1 < model.size(); ++i) {
+      auto const bytes = model.layers[i].footprint.saved_bytes;
+      model.layers[i].save_levels = {0, bytes / 4, bytes};
+      each[i].replay_s = {0.7 * each[i].forward_s, 0.6 * each[i].forward_s};
+    }
+    costs = CostModel(each);
+    blocks = form_blocks(model, true);
+    step = planner.step_graph(blocks, {});
+  }
+
+  [[nodiscard]] double seconds(StagePlan const& plan) const {
+    return forecast_training_seconds(
+        planner.streamed_graph(blocks, plan, options), step, costs, device);
+  }
+  [[nodiscard]] detail::StageFinder finder(bool yields = true) const {
+    auto const partition = [](PartitionProblem const& problem) {
+      return Partitioner{}.partition(problem);
+    };
+    auto const turns = [](Partition const&, bool) { return std::vector<DeviceTurns>{}; };
+    return {partition, turns, yields, 2, model, blocks, options, forecast};
+  }
+  /// Saves that links carry, in all rounds but the first.
+  [[nodiscard]] WorkingSet set_with(std::size_t eighths, std::size_t saves) const {
+    auto const carried = [&](std::size_t count, std::size_t entries) {
+      return detail::choose_saves(model,
+                                  costs,
+                                  model.size() - 1,
+                                  static_cast<double>(count) / 8,
+                                  entries,
+                                  options.micro_batches_per_round);
+    };
+    auto set = carried(eighths, 2 * saves);
+    set.set_round(0, carried(1, saves - 1));
+    set.set_overlaps_rounds(true);
+    return set;
+  }
+  [[nodiscard]] std::optional<StagePlan> search(detail::StageFinder const& finder) const {
+    return detail::OverlapSearch(finder, model, blocks, costs, options, forecast).run();
+  }
+
+  Planner<RoundRobinSchedule, PriorityTransferEngine, LayerEventProtocol, Partitioner> planner{
+      RoundRobinSchedule{}, PriorityTransferEngine{}, LayerEventProtocol{1}, Partitioner{}};
+  DeviceProperties device;
+  ModelDescription model;
+  CostModel costs{std::vector<LayerCost>{}};
+  ParameterBlocks blocks;
+  ActionGraph step;
+  PlanOptions options{.devices = 2,
+                      .micro_batches_per_round = 4,
+                      .rounds = 4,
+                      .device_memory = 16_GiB,
+                      .resident_parameters = false};
+  PlanForecast forecast = [this](StagePlan const& plan) { return seconds(plan); };
+};
+
+}  // namespace
+
+TEST_CASE("where rounds overlap, no plan of a grid is much faster than the one that is found") {
+  Problem problem;
+  SUBCASE("in little memory") {
+    problem.options.device_memory = 16_GiB;
+  }
+  SUBCASE("in more") {
+    problem.options.device_memory = 24_GiB;
+  }
+  SUBCASE("with faster links") {
+    problem.options.device_memory = 20_GiB;
+    problem.device.upload_bytes_per_second = problem.device.download_bytes_per_second = 100e9;
+    problem.device.host_bytes_per_second = 0;
+  }
+  auto const finder = problem.finder();
+  auto const found = problem.search(finder);
+  REQUIRE(found);
+  CHECK(found->train.front().working_set.overlaps_rounds());
+  CHECK(found->memory.bytes <= problem.options.device_memory);
+  auto const seconds = problem.seconds(*found);
+  auto best = std::numeric_limits<double>::infinity();
+  std::size_t plans = 0;
+  for (std::size_t const saves : {2, 3, 4, 6}) {
+    for (std::size_t const gradients : {1, 2}) {
+      for (std::size_t const eighths : {2, 4, 6, 8}) {
+        auto const set = problem.set_with(eighths, saves);
+        detail::WorkingSetChoice const choice(problem.model, problem.blocks, problem.costs, set);
+        Buffering const buffering{2, gradients, 2, saves};
+        for (std::size_t fused = 1; fused <= 4; ++fused) {
+          for (std::size_t length = 1; length <= 4; ++length) {
+            auto stages = finder.with_lengths(choice, buffering, fused, length);
+            auto plan = stages ? finder.plan_of(set, buffering, *stages) : std::nullopt;
+            if (plan) {
+              best = std::min(best, problem.seconds(*plan));
+              ++plans;
+            }
+          }
+        }
+      }
+    }
+  }
+  CAPTURE(plans);
+  CHECK(plans > 20);
+  CHECK(seconds < 1.02 * best);
+}
+
+TEST_CASE("where rounds overlap, a policy that does not yield keeps its stages") {
+  Problem const problem;
+  auto const finder = problem.finder(false);
+  auto const found = problem.search(finder);
+  REQUIRE(found);
+  bool is_own = false;
+  for (auto const& buffering : finder.modes()) {
+    for (std::size_t eighths = 1; eighths <= 6 && !is_own; ++eighths) {
+      auto const set = problem.set_with(eighths, std::max<std::size_t>(buffering.saves, 2));
+      auto const own = finder.find({problem.model, problem.blocks, problem.costs, set}, buffering);
+      is_own = own && own->plan.partition == found->partition;
+    }
+  }
+  CHECK(is_own);
+}
+
+TEST_CASE("where rounds cannot overlap for want of room, no plan is found") {
+  Problem problem;
+  problem.options.device_memory = 2_GiB;
+  CHECK_FALSE(problem.search(problem.finder()));
+  problem.options.device_memory = 16_GiB;
+  problem.options.has_room = [](StagePlan const&) { return false; };
+  CHECK_FALSE(problem.search(problem.finder()));
+}
+
+}  // namespace overlap_search_test
