@@ -11,6 +11,7 @@
 #include <roundpipe/memory/memory_plan.hpp>
 #include <roundpipe/model/cost_model.hpp>
 #include <roundpipe/optim/adamw.hpp>
+#include <roundpipe/runtime/pipeline.hpp>
 #include <roundpipe/runtime/pipeline_options.hpp>
 #include <roundpipe/runtime/policies.hpp>
 #include <roundpipe/simulate/forecast.hpp>
@@ -406,6 +407,37 @@ TEST_CASE("ranks choose for the same batch") {
   for (auto const& error : found.errors) {
     CHECK(error.message().find("rank 1 chooses a cut for batches of 16 rows") == 0);
   }
+}
+
+TEST_CASE("ranks train with the cut that they have chosen, and plan what they have chosen") {
+  LoopbackNetwork network(2);
+  std::array<double, 2> losses{};
+  std::vector<std::thread> threads;
+  for (std::size_t r = 0; r < 2; ++r) {
+    threads.emplace_back([&, r] {
+      auto const model = wide_model();
+      AdamW const optimizer;
+      HostBackend backend({.devices = 1 + r});
+      auto options = automatic_test::options(1_MiB);
+      options.forecast = forecast_training_seconds;
+      LoopbackGroup group(network, r);
+      // The code of docs/11_several_hosts.md; docs_are_tested.cmake looks for it here.
+      Policies const policies{.group = group};
+      auto const choice = automatic(model, optimizer, backend, options, {24, 3}, {}, policies);
+      Pipeline pipeline{model, optimizer, backend, choice.options, policies};
+      CHECK(pipeline.plan().stages.partition.forward == choice.plan->stages.partition.forward);
+      CHECK(total_bytes(pipeline.plan().ledger, LedgerLine::Space::host) == host_bytes(choice));
+      auto const& cut = choice.chosen.cut;
+      ToyData const data(static_cast<std::size_t>(24 / cut.rows), {cut.rows, 3}, 7);
+      losses[r] = pipeline.forward_backward(data.batch());
+      pipeline.step();
+      pipeline.synchronize();
+    });
+  }
+  for (auto& thread : threads) {
+    thread.join();
+  }
+  CHECK(losses[0] == losses[1]);
 }
 
 TEST_CASE("ranks that measure find their network once, and a pipeline takes it") {
