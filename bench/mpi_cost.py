@@ -3,7 +3,7 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 """Does MPI cost a training anything that one process runs?
 
-    bench/mpi_cost.py FOLDER [--rounds 100] [OPTION...]
+    bench/mpi_cost.py FOLDER [--minutes 15] [OPTION...]
 
 Builds train_text in FOLDER without MPI and with it. Each round runs both, and the second one again
 under mpirun as the only rank, in an order that changes from round to round: the same short training on
@@ -13,7 +13,7 @@ Single runs differ by more than what is looked for, so that runs of one round ar
 median over all rounds of the ratio to the run without MPI, and its 95 % confidence interval (10,000
 bootstrap samples), of the time of CPUs and of the time that passes, both from the first step to the
 end of the last. Needs cmake, ninja and mpirun. Leave the machine alone meanwhile; the time of CPUs
-suffers less from others. A hundred rounds take 15 minutes on two CPUs.
+suffers less from others.
 """
 
 import argparse
@@ -23,6 +23,7 @@ import pathlib
 import random
 import statistics
 import subprocess
+import time
 
 SOURCE = pathlib.Path(__file__).resolve().parent.parent
 TRAINING = "--layers 4 --hidden 128 --context 16 --batch 64 --devices 2 --steps 20 --seconds 0 --quiet"
@@ -46,23 +47,24 @@ def median_and_interval(ratios):
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
     parser.add_argument("folder", type=pathlib.Path)
-    parser.add_argument("--rounds", type=int, default=100)
+    parser.add_argument("--minutes", type=float, default=15)
     o, options = parser.parse_known_args()
-    if o.rounds < 2:
-        parser.error("--rounds must be at least 2")
     without = build(o.folder / "without", "OFF")
     with_mpi = build(o.folder / "with", "ON")
     commands = {"without": [without], "built in": [with_mpi], "mpirun -n 1": [*MPIRUN, with_mpi]}
     report = o.folder / "report.json"
     runs = {name: [] for name in commands}
     orders = list(itertools.permutations(commands))
-    for number in range(o.rounds + 1):  # the first one warms up
+    end = time.monotonic() + 60 * o.minutes
+    for number in itertools.count():  # the first one warms up
+        if number > 2 and time.monotonic() > end:
+            break
         for name in orders[number % len(orders)]:
             words = [*commands[name], *TRAINING.split(), "--data", SOURCE / "docs", "--json", report, *options]
             subprocess.run(words, check=True)
             runs[name].append(json.loads(report.read_text()))
     assert len({run["weights_digest"] for of_name in runs.values() for run in of_name}) == 1, "other weights"
-    print("| MPI | measure | ratio | 95 % | runs alone differ by |\n|---|---|--:|--:|--:|")
+    print(f"{number - 1} rounds\n\n| MPI | measure | ratio | 95 % | runs alone differ by |\n|---|---|--:|--:|--:|")
     for name, key in itertools.product(list(commands)[1:], ("cpu_seconds", "seconds")):
         pairs = [(a[key], b[key]) for a, b in zip(runs["without"][1:], runs[name][1:])]
         ratio, low, high = median_and_interval([b / a for a, b in pairs])
