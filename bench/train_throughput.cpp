@@ -5,9 +5,9 @@
 /// \brief How fast does a transformer train whose state lives in host memory? `train_throughput
 /// --help` lists the options. Under mpirun, ranks share the batch.
 
+#include <common/gpu_network.hpp>
 #include <common/output_file.hpp>
 #include <common/run_program.hpp>
-#include <roundpipe/core/error.hpp>
 #include <roundpipe/core/id.hpp>
 #include <roundpipe/trace/chrome_trace.hpp>
 #include <throughput/json_output.hpp>
@@ -22,9 +22,6 @@
 #  include <roundpipe/mpi/mpi_group.hpp>
 #  include <roundpipe/mpi/mpi_launch.hpp>
 #endif
-#ifdef ROUNDPIPE_HAS_NCCL
-#  include <roundpipe/nccl/nccl_group.hpp>
-#endif
 
 namespace {
 
@@ -37,17 +34,9 @@ void run_and_report(Options o) {
     join(o, ranks.emplace(), roundpipe::local_rank());
   }
 #endif
-#ifdef ROUNDPIPE_HAS_NCCL
-  std::optional<roundpipe::NcclGroup> network;
-  if (o.network == "nccl") {
-    auto const first = roundpipe::DeviceId(static_cast<int>(o.first_device));
-    o.group = network.emplace(o.group, roundpipe::NcclOptions{.device = first});
-  }
-#else
-  roundpipe::require(o.network == "mpi",
-                     roundpipe::Errc::unsupported,
-                     "--network nccl: this program was built without NCCL");
-#endif
+  examples::GpuNetwork const network(
+      o.network, o.group, roundpipe::DeviceId(static_cast<int>(o.first_device)));
+  o.group = network.group();
   auto const config = config_of(o);
   throughput::JsonOutput json(o.json);
   std::optional<examples::OutputFile> trace;

@@ -246,6 +246,7 @@ set(ROUNDPIPE_CORE_HEADERS
   include/roundpipe/runtime/probe/warm_up.hpp
   include/roundpipe/runtime/automatic.hpp
   include/roundpipe/runtime/batch_feed.hpp
+  include/roundpipe/runtime/cut_search.hpp
   include/roundpipe/runtime/device_budget.hpp
   include/roundpipe/runtime/evaluation.hpp
   include/roundpipe/runtime/evaluation_runs.hpp
@@ -647,6 +648,7 @@ set(ROUNDPIPE_DEFINITIONS
   include/roundpipe/runtime/probe/impl/layer_probe.ipp
   include/roundpipe/runtime/impl/automatic.ipp
   include/roundpipe/runtime/impl/batch_feed.ipp
+  include/roundpipe/runtime/impl/cut_search.ipp
   include/roundpipe/runtime/impl/evaluation_runs.ipp
   include/roundpipe/runtime/impl/loss_scale_control.ipp
   include/roundpipe/runtime/impl/network_cost.ipp

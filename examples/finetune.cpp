@@ -6,6 +6,7 @@
 /// `finetune --help` lists the options. Under mpirun, ranks share the batch.
 
 #include <common/output_file.hpp>
+#include <common/rank_options.hpp>
 #include <common/run_program.hpp>
 #include <roundpipe/backend/host_backend.hpp>
 #include <roundpipe/nn/host_ops.hpp>
@@ -31,7 +32,7 @@ namespace {
 using namespace finetune;
 
 /// Trains on emulated devices.
-rp::Timeline run_host(Options const& o, Job const& job, Outcome& outcome) {
+rp::Timeline run_host(Options const& o, Job& job, Outcome& outcome) {
   rp::HostBackendOptions devices;
   devices.devices = o.devices.value_or(1);
   devices.device_memory_bytes = o.device_memory > 0 ? o.device_memory : rp::host_memory_limit();
@@ -51,7 +52,8 @@ void run(Options o) {
   if (o.backend.empty()) {
     o.backend = cuda_devices() > 0 ? "cuda" : "host";
   }
-  auto const job = prepare(o);
+  examples::check_network(o.network, o.backend);
+  auto job = prepare(o);
   std::optional<examples::OutputFile> json;
   std::optional<examples::OutputFile> trace;
   if (!o.json.empty()) {

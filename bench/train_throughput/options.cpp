@@ -4,6 +4,7 @@
 #include <train_throughput/options.hpp>
 
 #include <common/command_line.hpp>
+#include <common/rank_options.hpp>
 #include <common/ranks.hpp>
 
 #include <CLI/CLI.hpp>
@@ -31,13 +32,7 @@ void add_training_options(CLI::App& app, Options& o) {
   add("--rounds",
       o.rounds,
       "Rounds in an iteration; 0: as the forecast chooses, but 1 with --micro-batches");
-  add("--network", o.network, "Under mpirun, what gradients and weights of ranks go by")
-      ->check(CLI::IsMember({"mpi", "nccl"}));
-  add("--deal",
-      o.deal,
-      "Under mpirun, how the rounds of all ranks are dealt to them: equal; speed, by how fast "
-      "their "
-      "layers run; or by a number for each, as 3,1");
+  examples::add_rank_options(app, o.network, o.deal);
   add("--precision", o.precision, "Type of weights, boundaries and products")
       ->check(CLI::IsMember({"bf16", "fp16"}));
   add("--states",
@@ -106,12 +101,6 @@ void join(Options& o, roundpipe::AnyProcessGroup group, std::size_t local_rank) 
     o.json.clear();
     o.trace.clear();
   }
-}
-
-void agree_on_cut(Options& o) {
-  auto const cut = examples::cut_of_rank_0(o.group, {o.micro_batches_per_round, o.rounds});
-  o.micro_batches_per_round = cut[0];
-  o.rounds = cut[1];
 }
 
 roundpipe::nn::TransformerConfig config_of(Options const& o) {

@@ -72,9 +72,6 @@ void add_training_options(CLI::App& app, Options& o);
 ///         that are for one process.
 void join(Options& o, roundpipe::AnyProcessGroup group, std::size_t local_rank);
 
-/// Lets all ranks of \p o cut the batch as rank 0 does.
-void agree_on_cut(Options& o);
-
 /// Checks them, and fills in what follows from them.
 /// \throws roundpipe::Error (invalid_argument) for options that make no training.
 void complete(Options& o);

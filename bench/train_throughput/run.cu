@@ -97,27 +97,25 @@ Outcome run(Options& o, rp::nn::TransformerConfig const& config, Shared const& s
       .check_finite = o.check_finite,
       .timeline_calls = 2 * (o.warmup + o.steps),
   };
+  examples::deal_rounds(o.deal, options);
   auto const policies = policies_of(o);
-  if (o.micro_batches_per_round == 0 && o.group.rank() == 0) {
-    auto const choice =
-        rp::automatic(model,
-                      optimizer,
-                      backend,
-                      options,
-                      {o.batch / static_cast<std::int64_t>(o.group.size()), o.context},
-                      rp::BatchCut{.rounds = o.rounds},
-                      policies);
+  if (o.micro_batches_per_round == 0) {
+    auto const choice = rp::automatic(model,
+                                      optimizer,
+                                      backend,
+                                      options,
+                                      {o.batch, o.context},
+                                      rp::BatchCut{.rounds = o.rounds},
+                                      policies);
     outcome.automatic = to_string(choice);
     options = choice.options;  // with the costs that were measured
     o.micro_batches_per_round = options.micro_batches_per_round;
     o.rounds = options.rounds;
     outcome.automatic_s = seconds_since(begin);
   }
-  agree_on_cut(o);
   options.capacity = {o.rows(), o.context};
   options.micro_batches_per_round = o.micro_batches_per_round;
   options.rounds = o.rounds;
-  examples::deal_rounds(o.deal, options);
   rp::Pipeline pipeline{std::move(model), std::move(optimizer), backend, options, policies};
   auto const& plan = pipeline.plan();
   auto const rounds = rp::plan_options(pipeline.options()).rounds;  // of this rank

@@ -11,11 +11,9 @@
 #include <roundpipe/runtime/pipeline_options.hpp>
 
 #include <algorithm>
-#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <cstdlib>
-#include <span>
 #include <sstream>
 #include <string>
 #include <string_view>
@@ -61,13 +59,6 @@ inline void deal_rounds(std::string const& deal, roundpipe::PipelineOptions& opt
   std::byte said{stops ? std::uint8_t{1} : std::uint8_t{0}};
   group.broadcast(roundpipe::GroupChannel::control, 0, {&said, 1});
   return said == std::byte{1};
-}
-
-/// Micro-batches of a round, and rounds, as rank 0 has them.
-[[nodiscard]] inline std::array<std::size_t, 2> cut_of_rank_0(roundpipe::AnyProcessGroup group,
-                                                              std::array<std::size_t, 2> cut) {
-  group.broadcast(roundpipe::GroupChannel::control, 0, std::as_writable_bytes(std::span(cut)));
-  return cut;
 }
 
 }  // namespace examples

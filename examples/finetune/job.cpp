@@ -173,7 +173,7 @@ Job prepare(Options& o) {
   rp::TensorNames names(model);
   rp::CheckpointFolder checkpoint(o.model);
   check_weights(model, names, checkpoint);
-  auto snapshot = check_output(o);
+  auto const snapshot = check_output(o);
   o.precision = o.wanted_precision == "as-model"
                     ? examples::precision_name(weights_type(checkpoint, names))
                     : o.wanted_precision;
@@ -197,7 +197,7 @@ Job prepare(Options& o) {
           steps,
           o.output,
           output_type,
-          std::move(snapshot)};
+          snapshot ? std::optional<rp::Snapshot>(std::in_place, *snapshot, o.group) : std::nullopt};
 }
 
 }  // namespace finetune

@@ -10,6 +10,7 @@
 #include <roundpipe/core/dtype.hpp>
 #include <roundpipe/data/dataset.hpp>
 #include <roundpipe/io/checkpoint_folder.hpp>
+#include <roundpipe/snapshots/snapshot.hpp>
 
 #include <cstdint>
 #include <filesystem>
@@ -28,15 +29,16 @@ struct Job {
   std::uint64_t evaluated_rows = 0;  ///< Of the held-out rows, or where there are none, of all.
   std::int64_t steps = 0;            ///< Of the whole training.
   std::filesystem::path output;
-  std::optional<roundpipe::DType> output_type;    ///< None: as in the checkpoint.
-  std::optional<std::filesystem::path> snapshot;  ///< To go on from.
+  std::optional<roundpipe::DType> output_type;  ///< None: as in the checkpoint.
+  std::optional<roundpipe::Snapshot> snapshot;  ///< To go on from.
 
   [[nodiscard]] std::filesystem::path snapshots() const { return output / "snapshots"; }
   /// Whether weights as they are written differ from those that the devices have computed with.
   [[nodiscard]] bool narrows_weights() const;
 };
 
-/// Opens all that \p o names. Sets its precision and its context where they are chosen.
+/// Opens all that \p o names; an operation of all ranks with `--resume`. Sets its precision and its
+/// context where they are chosen.
 /// \throws roundpipe::Error for folders and files that are missing, damaged, or of another kind,
 /// for
 ///         tokens that the model does not have, and for options that do not fit the model.

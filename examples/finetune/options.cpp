@@ -4,6 +4,7 @@
 #include "options.hpp"
 
 #include <common/command_line.hpp>
+#include <common/rank_options.hpp>
 
 #include <CLI/CLI.hpp>
 
@@ -193,11 +194,7 @@ std::optional<Options> parse_options(int argc, char const* const* argv) {
          o.micro_batches,
          "Micro-batches in a round (default: chosen, with --rounds, as is fastest by forecast)");
   option(group, "--rounds", o.rounds, "Rounds in a step (default: chosen, or 1)");
-  option(group,
-         "--deal",
-         o.deal,
-         "Under mpirun, how the rounds of all ranks are dealt to them: equal; speed, by how fast "
-         "their layers run; or by a number for each, as 3,1");
+  examples::add_rank_options(app, o.network, o.deal, group);
   option(group, "--lr", o.rate, "Highest learning rate");
   option(group,
          "--schedule",

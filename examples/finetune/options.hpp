@@ -74,6 +74,7 @@ struct Options : examples::PrecisionOptions {
   roundpipe::AnyProcessGroup group{};  ///< The ranks that mpirun has started, if any.
   std::size_t local_rank = 0;          ///< The number of this process on its host,
   std::size_t local_ranks = 1;         ///< and how many there are.
+  std::string network = "mpi";         ///< What large messages of ranks go by.
   std::string deal = "equal";          ///< How rounds are dealt to ranks.
 
   std::string json;   ///< Empty: none.
@@ -81,10 +82,6 @@ struct Options : examples::PrecisionOptions {
   bool quiet = false;
 
   [[nodiscard]] bool has_adapters() const noexcept { return lora_rank > 0 || !adapter.empty(); }
-  /// The rows of a step that a rank trains.
-  [[nodiscard]] std::int64_t batch_of_rank() const noexcept {
-    return batch / static_cast<std::int64_t>(group.size());
-  }
   /// Whether the micro-batches of a round are to be chosen.
   [[nodiscard]] bool chooses_cut() const noexcept { return !micro_batches; }
 };

@@ -33,8 +33,8 @@ rp::BatchCut given_cut(Options const& o, Job const& job) {
   }
   cut.rounds = static_cast<std::size_t>(o.rounds.value_or(0));
   if (job.snapshot && !o.rounds) {
-    auto const file = (*job.snapshot / "snapshot.json").string();
-    auto const note = rp::Snapshot(*job.snapshot).program();
+    auto const file = (job.snapshot->path() / "snapshot.json").string();
+    auto const& note = job.snapshot->program();
     auto const number = [&](char const* name) {
       auto const found = note.find(name);
       if (found == note.end() || !found->is_number_unsigned() || *found == 0) {
@@ -63,9 +63,9 @@ rp::DataPosition data_position(Job const& job) {
   if (!job.snapshot) {
     return job.data.position();
   }
-  auto const position = rp::Snapshot(*job.snapshot).data();
+  auto const& position = job.snapshot->data();
   if (!position) {
-    throw rp::bad_file((*job.snapshot / "snapshot.json").string(), "data", "is missing");
+    throw rp::bad_file((job.snapshot->path() / "snapshot.json").string(), "data", "is missing");
   }
   return *position;
 }

@@ -39,7 +39,7 @@ void print_job(Job const& job, Options const& o) {
              job.evaluated_rows,
              job.data.held_out_rows() > 0 ? "of the latter" : "of the former");
   if (job.snapshot) {
-    fmt::print("resumes     {}\n", job.snapshot->string());
+    fmt::print("resumes     {}\n", job.snapshot->path().string());
   }
 }
 

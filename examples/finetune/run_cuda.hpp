@@ -21,6 +21,6 @@ namespace finetune {
 /// Trains on `o.devices` GPUs, or on all. \returns the timeline of the last iterations.
 /// \throws roundpipe::Error (unsupported) in a build without CUDA; (invalid_argument) if there are
 ///         fewer GPUs; and as \ref run_pipeline does.
-[[nodiscard]] roundpipe::Timeline run_cuda(Options const& o, Job const& job, Outcome& outcome);
+[[nodiscard]] roundpipe::Timeline run_cuda(Options const& o, Job& job, Outcome& outcome);
 
 }  // namespace finetune

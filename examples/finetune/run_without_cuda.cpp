@@ -16,7 +16,7 @@ std::size_t cuda_devices() noexcept {
   return 0;
 }
 
-roundpipe::Timeline run_cuda(Options const& /*o*/, Job const& /*job*/, Outcome& /*outcome*/) {
+roundpipe::Timeline run_cuda(Options const& /*o*/, Job& /*job*/, Outcome& /*outcome*/) {
   throw roundpipe::Error(roundpipe::Errc::unsupported,
                          "--backend cuda: this build of finetune has no CUDA backend; "
                          "--backend host emulates devices on the CPU");

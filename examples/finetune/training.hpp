@@ -18,7 +18,6 @@
 #include <roundpipe/runtime/automatic.hpp>
 #include <roundpipe/runtime/pipeline.hpp>
 #include <roundpipe/simulate/forecast.hpp>
-#include <roundpipe/snapshots/snapshot.hpp>
 #include <roundpipe/snapshots/snapshot_writer.hpp>
 #include <roundpipe/system/cpu_set.hpp>
 #include <roundpipe/system/resident_set.hpp>
@@ -101,24 +100,19 @@ template <class Model, class Backend>
       .forecast = rp::forecast_training_seconds,
       .timeline_calls = o.trace.empty() ? 0 : 2 * traced_steps,
   };
-  auto cut = given_cut(o, job);
-  if (cut.micro_batches_per_round == 0 && o.group.rank() == 0) {
-    auto const choice = rp::automatic(
-        model, optimizer, backend, options, {o.batch_of_rank(), o.context}, cut, policies);
+  examples::deal_rounds(o.deal, options);
+  auto const cut = given_cut(o, job);
+  if (cut.micro_batches_per_round == 0) {
+    auto const choice =
+        rp::automatic(model, optimizer, backend, options, {o.batch, o.context}, cut, policies);
     outcome.automatic = to_string(choice);
-    options = choice.options;
-    cut.micro_batches_per_round = options.micro_batches_per_round;
-    cut.rounds = options.rounds;
+    return choice.options;
   }
-  auto const agreed = examples::cut_of_rank_0(o.group, {cut.micro_batches_per_round, cut.rounds});
-  cut.micro_batches_per_round = agreed[0];
-  cut.rounds = agreed[1];
   options.micro_batches_per_round = cut.micro_batches_per_round;
   options.rounds = cut.rounds;
-  examples::deal_rounds(o.deal, options);
-  options.capacity = {
-      o.batch_of_rank() / static_cast<std::int64_t>(cut.micro_batches_per_round * cut.rounds),
-      o.context};
+  options.capacity = {o.batch / static_cast<std::int64_t>(cut.micro_batches_per_round * cut.rounds *
+                                                          o.group.size()),
+                      o.context};
   return options;
 }
 
@@ -132,10 +126,10 @@ void load(
     rp::load_adapter(trainer, job.names, o.adapter, pool);
   }
   if (job.snapshot) {
-    rp::Snapshot const snapshot(*job.snapshot);
+    auto const& snapshot = *job.snapshot;
     outcome.steps_before = static_cast<std::int64_t>(snapshot.position().step);
     outcome.curve = LossCurve::from(
-        snapshot.program(), outcome.steps_before, (*job.snapshot / "snapshot.json").string());
+        snapshot.program(), outcome.steps_before, (snapshot.path() / "snapshot.json").string());
     trainer.restore(snapshot.state(trainer.state()));
   }
   outcome.load_seconds =
@@ -145,10 +139,14 @@ void load(
 /// Trains until all steps are done, or the user wants to stop. Leaves a snapshot where the options
 /// or the user ask for one.
 template <class Trainer>
-void train(
-    Trainer& trainer, Options const& o, Job const& job, double peak_flops, Outcome& outcome) {
+void train(Trainer& trainer,
+           Options const& o,
+           Job const& job,
+           rp::DataPosition const& position,
+           double peak_flops,
+           Outcome& outcome) {
   auto const cut = rows_of(trainer.options());
-  rp::BatchLoader loader(job.data, cut, data_position(job));
+  rp::BatchLoader loader(job.data, cut, position);
   std::optional<rp::SnapshotWriter> snapshots;
   auto const writes = o.group.rank() == 0;
   auto const save = [&] {
@@ -216,7 +214,7 @@ void train(
 /// a second; 0: not known. \returns the timeline of the last steps.
 template <class Ops, class Backend>
 rp::Timeline run_pipeline(
-    Backend& backend, Options const& o, Job const& job, double peak_flops, Outcome& outcome) {
+    Backend& backend, Options const& o, Job& job, double peak_flops, Outcome& outcome) {
   auto const resident = rp::resident_set_bytes();
   auto const model = rp::nn::transformer<Ops>(job.model.transformer);
   auto const optimizer = optimizer_of(o, job.steps);
@@ -229,10 +227,12 @@ rp::Timeline run_pipeline(
     examples::print_plan(pipeline.plan(), pipeline.options(), outcome.devices, outcome.automatic);
   }
   rp::WorkerPool pool(rp::usable_cpus().threads);
+  auto const position = data_position(job);
   load(pipeline, job, o, pool, outcome);
+  job.snapshot.reset();  // a newer one may replace it
   outcome.resident_growth = std::max(resident, rp::resident_set_bytes()) - resident;
   auto const devices = static_cast<double>(outcome.devices * o.group.size());
-  train(pipeline, o, job, peak_flops * devices, outcome);
+  train(pipeline, o, job, position, peak_flops * devices, outcome);
   auto timeline = pipeline.timeline();
   auto const report = pipeline.report();
   outcome.device_bytes_peak = report.device_bytes_peak;

@@ -4,6 +4,7 @@
 #include "options.hpp"
 
 #include <common/command_line.hpp>
+#include <common/rank_options.hpp>
 
 #include <CLI/CLI.hpp>
 
@@ -91,6 +92,7 @@ void check_options(Options const& o) {
   if (o.serial && (o.automatic || !o.cost_file.empty())) {
     refuse("--auto and --cost-file are for devices, and --serial has none");
   }
+  examples::check_network(o.network, o.backend);
   if (o.backend == "cuda" && o.serial) {
     refuse("--serial trains on the CPU, without --backend cuda");
   }
@@ -166,15 +168,14 @@ std::optional<Options> parse_options(int argc, char const* const* argv) {
            "Micro-batches in a round (default: 4, or as --auto chooses)");
   training(
       "--rounds", o.wanted_rounds, "Rounds in an iteration (default: 1, or as --auto chooses)");
-  training("--deal",
-           o.deal,
-           "Under mpirun, how the rounds of all ranks are dealt to them: equal; speed, by how fast "
-           "their layers run; or by a number for each, as 3,1");
-  flag("Training",
-       "--auto",
-       o.automatic,
-       "Measure the layers, and cut the batch into micro-batches and rounds as is fastest by "
-       "forecast. --micro-batches and --rounds pin their part of the choice");
+  examples::add_rank_options(app, o.network, o.deal, "Training");
+  flag(
+      "Training",
+      "--auto",
+      o.automatic,
+      "Measure the layers and, under mpirun, the network, and cut the batch into micro-batches and "
+      "rounds as is fastest by forecast. --micro-batches and --rounds pin their part of the "
+      "choice");
   training("--steps", o.steps, "Iterations");
   training("--seconds",
            o.seconds,
@@ -262,8 +263,8 @@ void join(Options& o, roundpipe::AnyProcessGroup group) {
   if (o.group.size() == 1) {
     return;
   }
-  if (o.serial || o.automatic || !o.cost_file.empty()) {
-    refuse("--serial, --auto and --cost-file are for one process");
+  if (o.serial || !o.cost_file.empty()) {
+    refuse("--serial and --cost-file are for one process");
   }
   if (auto const parts = o.micro_batches_per_call(); o.batch % parts != 0) {
     refuse("--micro-batches times --rounds times the number of ranks is " + std::to_string(parts) +

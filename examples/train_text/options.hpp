@@ -58,6 +58,7 @@ struct Options : examples::PrecisionOptions {
   roundpipe::AnyProcessGroup group{};  ///< The ranks that mpirun has started, if any.
   std::size_t local_rank = 0;          ///< The number of this process on its host,
   std::size_t local_ranks = 1;         ///< and how many there are.
+  std::string network = "mpi";         ///< What large messages of ranks go by.
   std::string deal = "equal";          ///< How rounds are dealt to ranks.
 
   std::string json;   ///< Empty: none.

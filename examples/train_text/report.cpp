@@ -151,6 +151,7 @@ void write_json(std::ostream& out, Options const& o, Outcome const& outcome) {
                        {"bigram_nats_per_byte", outcome.bigram},
                        {"steps", outcome.losses.size()},
                        {"seconds", outcome.seconds},
+                       {"cpu_seconds", outcome.cpu_seconds},
                        {"tokens_per_second", outcome.tokens_per_second},
                        {"iteration_s", outcome.iteration_s},
                        {"predicted_iteration_s", outcome.predicted_iteration_s},

@@ -33,6 +33,7 @@ struct Outcome {
 
   std::vector<double> losses;  ///< One for each step.
   double seconds = 0;          ///< Of all steps, including the optimizer's last work.
+  double cpu_seconds = 0;      ///< The time of CPUs meanwhile, of all threads.
   double tokens_per_second = 0;
   double iteration_s = 0;  ///< The mean, without the first iterations.
   std::uint64_t weights_digest = 0;

@@ -1,6 +1,7 @@
 // SPDX-FileCopyrightText: 2026 The roundpipe authors
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 
+#include <common/gpu_network.hpp>
 #include <common/rank_devices.hpp>
 #include <roundpipe/cuda/cuda_backend.hpp>
 #include <roundpipe/cuda/ops/cuda_ops.cuh>
@@ -29,11 +30,17 @@ std::int64_t cuda_devices(Options const& o) {
 }
 
 rp::Timeline run_cuda(Options& o, Text const& text, Outcome& outcome) {
+  auto const devices = devices_of(o);
+  auto const ranks = o.group;
+  examples::GpuNetwork const network(o.network, ranks, devices.front());
   rp::cu::CudaBackend backend(rp::cu::CudaBackendOptions{
-      .devices = devices_of(o),
+      .devices = devices,
       .device_memory_bytes = o.device_memory,
   });
-  return run_pipeline<rp::cu::CudaOps>(backend, o, text, outcome);
+  o.group = network.group();
+  auto timeline = run_pipeline<rp::cu::CudaOps>(backend, o, text, outcome);
+  o.group = ranks;
+  return timeline;
 }
 
 }  // namespace train_text

@@ -21,6 +21,7 @@
 #include <cmath>
 #include <cstddef>
 #include <cstdint>
+#include <ctime>
 #include <vector>
 
 #include "chosen_optimizer.hpp"
@@ -69,6 +70,7 @@ void train(Trainer& trainer, Options const& o, Text const& text, Outcome& outcom
                                .tokens_of_step = o.batch * o.context,
                                .quiet = o.quiet});
   auto const begin = std::chrono::steady_clock::now();
+  auto const cpu_begin = std::clock();
   auto const elapsed_s = [&] {
     return std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
   };
@@ -86,6 +88,7 @@ void train(Trainer& trainer, Options const& o, Text const& text, Outcome& outcom
   }
   trainer.synchronize();
   outcome.seconds = elapsed_s();
+  outcome.cpu_seconds = static_cast<double>(std::clock() - cpu_begin) / CLOCKS_PER_SEC;
   auto const warm_up = std::min(warm_up_iterations, losses_s.size() - 1);
   auto const measured = std::max<std::size_t>(1, losses_s.size() - 1 - warm_up);
   outcome.iteration_s = (losses_s.back() - losses_s[warm_up]) / static_cast<double>(measured);
@@ -142,18 +145,15 @@ rp::Timeline run_pipeline(Backend& backend, Options& o, Text const& text, Outcom
       // An iteration is two runs: a call and a step.
       .timeline_calls = 2 * traced_iterations,
   };
+  examples::deal_rounds(o.deal, options);
+  rp::Policies const policies{.protocol = protocol, .group = o.group};
   if (o.automatic) {
     options.forecast = rp::forecast_training_seconds;
     rp::BatchCut const wanted{
         .micro_batches_per_round = static_cast<std::size_t>(o.wanted_micro_batches.value_or(0)),
         .rounds = static_cast<std::size_t>(o.wanted_rounds.value_or(0))};
-    auto const choice = rp::automatic(model,
-                                      optimizer,
-                                      backend,
-                                      options,
-                                      rp::BatchShape{o.batch, o.context},
-                                      wanted,
-                                      rp::Policies{.protocol = protocol});
+    auto const choice = rp::automatic(
+        model, optimizer, backend, options, rp::BatchShape{o.batch, o.context}, wanted, policies);
     options = choice.options;
     o.micro_batches_per_round = static_cast<std::int64_t>(options.micro_batches_per_round);
     o.rounds = static_cast<std::int64_t>(options.rounds);
@@ -162,9 +162,7 @@ rp::Timeline run_pipeline(Backend& backend, Options& o, Text const& text, Outcom
   options.capacity = rp::BatchShape{o.rows(), o.context};
   options.micro_batches_per_round = static_cast<std::size_t>(o.micro_batches_per_round);
   options.rounds = static_cast<std::size_t>(o.rounds);
-  examples::deal_rounds(o.deal, options);
-  rp::Pipeline pipeline{
-      model, optimizer, backend, options, rp::Policies{.protocol = protocol, .group = o.group}};
+  rp::Pipeline pipeline{model, optimizer, backend, options, policies};
   auto const& plan = pipeline.plan();
   outcome.forward_stages = layer_counts(plan.stages.partition.forward);
   outcome.backward_stages = layer_counts(plan.stages.partition.backward);

@@ -178,6 +178,7 @@
 #include <roundpipe/runtime/actions/weight_gatherer.hpp>
 #include <roundpipe/runtime/automatic.hpp>
 #include <roundpipe/runtime/batch_feed.hpp>
+#include <roundpipe/runtime/cut_search.hpp>
 #include <roundpipe/runtime/device_budget.hpp>
 #include <roundpipe/runtime/evaluation.hpp>
 #include <roundpipe/runtime/evaluation_runs.hpp>

@@ -55,4 +55,5 @@ check_page(docs/07_own_backend.md
   tests/examples/docs/docs.test.cpp tests/cuda/docs.test.cpp examples/own_kernel.cu)
 check_page(docs/08_optimizers.md tests/examples/docs/docs_optimizers.test.cpp)
 check_page(docs/10_real_models.md tests/examples/docs/docs_real_models.test.cpp)
-check_page(docs/11_several_hosts.md tests/mpi/ranks_equal_serial.cpp)
+check_page(docs/11_several_hosts.md tests/mpi/ranks_equal_serial.cpp
+  tests/unit/runtime/automatic.test.cpp)

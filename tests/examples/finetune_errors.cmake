@@ -77,6 +77,7 @@ expect_model_refusal(tiny "--master bf16 .*needs --precision bf16, not fp32" --m
 expect_model_refusal(tiny "--lr must be" --lr 0)
 expect_model_refusal(tiny "--schedule.*step" --schedule step)
 expect_model_refusal(tiny "CUDA" --backend cuda --devices 1000)
+expect_model_refusal(tiny "--network nccl is for GPUs" --backend host --network nccl)
 expect_model_refusal(tiny "smallest budget that works" --device-memory 8KiB)
 expect_model_refusal(tiny "cannot write 'missing/report.json'" --json missing/report.json)
 

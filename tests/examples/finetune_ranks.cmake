@@ -41,6 +41,22 @@ if(NOT status EQUAL 0)
 endif()
 compare(alone resumed model.safetensors)
 
+# Without a cut ranks choose one together, and rank 0 reports it.
+run(2 --model ${WORK_DIR}/tiny --data ${WORK_DIR}/docs.tokens --quiet --context 32 --batch 8 --steps 1
+  --backend host --output ${WORK_DIR}/chosen --json ${WORK_DIR}/chosen.json)
+if(NOT status EQUAL 0)
+  message(FATAL_ERROR "2 ranks that choose: ended with ${status}:\n${out}")
+endif()
+file(READ "${WORK_DIR}/chosen.json" report)
+string(JSON chosen GET "${report}" automatic)
+if(NOT chosen MATCHES "^([0-9]+) rounds? of ([0-9]+) micro-batches of ([0-9]+) rows in ")
+  message(SEND_ERROR "2 ranks that choose: ${chosen}")
+endif()
+math(EXPR rows "${CMAKE_MATCH_1} * ${CMAKE_MATCH_2} * ${CMAKE_MATCH_3}")
+if(NOT rows EQUAL 4)
+  message(SEND_ERROR "2 ranks that choose for 8 rows: ${chosen}")
+endif()
+
 # The output is rounded, and the evaluation sees it so.
 train(1 lora_alone --rounds 4 --lora 2 --precision fp32)
 train(2 lora_two --rounds 2 --lora 2 --precision fp32)

@@ -88,6 +88,7 @@ expect_small_refusal("missing/costs cannot be written" --cost-file missing/costs
 expect_small_refusal("CUDA" --backend cuda --devices 1000)
 expect_refusal("--serial trains on the CPU" ${small} --backend cuda --serial)
 expect_small_refusal("--link-gbps is for emulated" --backend cuda --link-gbps 1)
+expect_small_refusal("--network nccl is for GPUs" --network nccl)
 
 # Output
 expect_refusal("cannot write 'missing/report.json'" ${small} --json missing/report.json)

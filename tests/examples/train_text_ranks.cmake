@@ -58,7 +58,15 @@ foreach(mix "--deal;5,1" "--deal;speed")
   expect_alike("${mix}")
 endforeach()
 
-foreach(refused "--rounds;2" "--serial" "--auto")
+# Ranks choose a cut together: that of the batch of all, and the same on each.
+train(2 --auto --rounds 3)
+string(JSON chosen GET "${report}" automatic)
+if(NOT chosen MATCHES "^3 rounds of 2 micro-batches of 1 rows in ")
+  message(SEND_ERROR "2 ranks, --auto: ${chosen}")
+endif()
+expect_alike("--auto, 2 ranks")
+
+foreach(refused "--rounds;2" "--serial" "--cost-file;costs")
   run(2 ${training} ${refused})
   if(status EQUAL 0 OR NOT out MATCHES "--micro-batches times --rounds times the number of ranks|are for one process")
     message(SEND_ERROR "2 ranks, ${refused}: ended with ${status}:\n${out}")

@@ -73,7 +73,7 @@ function(compare layers devices)
     message(SEND_ERROR "${mix}: the stages do not cover the layers:\n${report}")
   endif()
   check_ledger("${mix}")
-  foreach(key tokens_per_second device_bytes_peak host_bytes_peak parameters
+  foreach(key cpu_seconds tokens_per_second device_bytes_peak host_bytes_peak parameters
       state_bytes_per_parameter)
     string(JSON value GET "${report}" ${key})
     if(NOT value GREATER 0)

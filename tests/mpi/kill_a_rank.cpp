@@ -76,14 +76,16 @@ int write_reference(std::filesystem::path const& file, std::uint64_t steps) {
   return 0;
 }
 
-/// Goes on from the newest snapshot in \p folder. \returns its step.
+/// Goes on from the newest snapshot in \p folder, as a rank of \p group. \returns its step.
 template <class Trainer>
-std::uint64_t restore(Trainer& trainer, std::filesystem::path const& folder) {
+std::uint64_t restore(Trainer& trainer,
+                      std::filesystem::path const& folder,
+                      AnyProcessGroup const& group) {
   auto const newest = newest_snapshot(folder);
   if (!newest) {
     return 0;
   }
-  Snapshot const snapshot(*newest);
+  Snapshot const snapshot(*newest, group);
   trainer.restore(snapshot.state());
   return snapshot.position().step;
 }
@@ -98,7 +100,7 @@ int go_on(StepDigests const& digests,
   HostBackend backend(host_devices(options.devices));
   RankPipeline pipeline(
       rank_model(mix), AnyOptimizer(mix.adam), backend, options, rank_policies(mix, group));
-  auto step = restore(pipeline, folder);
+  auto step = restore(pipeline, folder, group);
   require_digest(digests, step, weights_digest(pipeline));  // after it all have read the snapshot
   std::optional<SnapshotWriter> writer;
   if (!steps) {

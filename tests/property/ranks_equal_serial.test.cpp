@@ -251,8 +251,8 @@ TEST_CASE("ranks write the files of one process, byte for byte, and any number g
                     contents_of(snapshot_path(folder.path / "one", place.step)));
         }
         auto const& from = places[any_number("from", 0, places.size() - 1)];
-        on_pipelines(with_ranks(mix, others), [&](RankPipeline& pipeline, CountingGroup&) {
-          pipeline.restore(Snapshot(from.path).state());
+        on_pipelines(with_ranks(mix, others), [&](RankPipeline& pipeline, CountingGroup& group) {
+          pipeline.restore(Snapshot(from.path, group).state());
           auto const rest = train(pipeline, mix, from.step, mix.steps);
           expect(std::equal(rest.rbegin(), rest.rend(), losses.rbegin()), "losses go on");
           pipeline.synchronize();

@@ -86,11 +86,15 @@ struct PipelineOptions {
   std::optional<LossScaleOptions> loss_scale{};  ///< For f16; a step that overflows is skipped.
   /// Steps that clip or have a loss scale begin with all blocks in any case.
   StepStart step_start = StepStart::all_blocks;
-  /// Where any of several ranks measures, all measure their network, too, see \ref measure_network.
+  /// Where any of several ranks measures, and has no \ref network, all measure their network, too,
+  /// see \ref measure_network.
   CostSource costs = CostSource::estimated;
   /// The costs of the layers at \ref capacity, where they are known already: \ref automatic has
   /// measured them. They replace \ref costs.
   std::optional<CostModel> known_costs = std::nullopt;
+  /// What exchanges of several ranks take, where that is known already: \ref automatic has measured
+  /// it. None: as \ref known_costs have it, or as it is measured.
+  std::optional<NetworkCost> network = std::nullopt;
   /// Where measured costs are kept from one process to the next: those that the file has are not
   /// measured again, those that it lacks are added. See \ref cost_key for what they depend on.
   /// Empty: nowhere.

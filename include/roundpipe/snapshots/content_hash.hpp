@@ -19,8 +19,10 @@
 
 #include <algorithm>
 #include <cstddef>
+#include <filesystem>
 #include <memory>
 #include <span>
+#include <sstream>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -90,18 +92,58 @@ inline constexpr Bytes hash_part_bytes = 4_MiB;
   return content_hash(std::as_bytes(std::span(hashes)));
 }
 
-/// The same of all of \p file, which is read part by part, not mapped.
+/// The hashes of an equal share of the parts of \p file, one behind another: of the shares of all
+/// \p ranks, which put together have the hash in parts, that of \p rank. They are read, not mapped.
 /// \throws Error like \ref File::read_at.
-[[nodiscard]] inline std::string hash_in_parts(File const& file) {
+[[nodiscard]] inline std::string hashes_of_parts(File const& file,
+                                                 std::size_t rank = 0,
+                                                 std::size_t ranks = 1) {
   auto const size = file.size();
+  auto const parts = (size + hash_part_bytes - 1) / hash_part_bytes;
   std::vector<std::byte> part(std::min<Bytes>(size, hash_part_bytes));
   std::string hashes;
-  for (Bytes at = 0; at < size; at += hash_part_bytes) {
+  for (auto i = parts * rank / ranks; i < parts * (rank + 1) / ranks; ++i) {
+    auto const at = i * hash_part_bytes;
     auto const bytes = HostBytes(part).first(std::min(hash_part_bytes, size - at));
     file.read_at(at, bytes);
     hashes += content_hash(bytes);
   }
-  return content_hash(std::as_bytes(std::span(hashes)));
+  return hashes;
+}
+
+/// What \p rank of \p ranks ranks reads of \p files for their hashes, or for those in parts: a line
+/// for each. In parts it is an equal share of each file, else some of the files as wholes.
+/// \throws Error like \ref File::open and \ref File::read_at.
+[[nodiscard]] inline std::string hashes_of_share(std::span<std::filesystem::path const> files,
+                                                 bool in_parts,
+                                                 std::size_t rank,
+                                                 std::size_t ranks) {
+  std::string lines;
+  for (std::size_t i = 0; i < files.size(); ++i) {
+    if (in_parts) {
+      lines += hashes_of_parts(File::open(files[i]), rank, ranks);
+    } else if (i % ranks == rank) {
+      lines += content_hash(File::open(files[i]));
+    }
+    lines += '\n';
+  }
+  return lines;
+}
+
+/// The hash of file number \p i by the shares of all ranks, as \ref hashes_of_share returns them.
+[[nodiscard]] inline std::string joined_hash(std::span<std::string const> shares,
+                                             std::size_t i,
+                                             bool in_parts) {
+  std::string hashes;
+  for (auto const& share : shares) {
+    std::istringstream lines(share);
+    std::string line;
+    for (std::size_t l = 0; l <= i; ++l) {
+      std::getline(lines, line);
+    }
+    hashes += line;
+  }
+  return in_parts ? content_hash(std::as_bytes(std::span(hashes))) : hashes;
 }
 
 /// Whether \p text is written as a hash.

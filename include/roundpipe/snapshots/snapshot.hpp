@@ -5,11 +5,14 @@
 /// \file
 /// \brief A snapshot on the disk as a state that a training goes on from.
 
+#include <roundpipe/concepts/process_group.hpp>
 #include <roundpipe/core/bytes.hpp>
 #include <roundpipe/core/error.hpp>
 #include <roundpipe/core/host_tensor.hpp>
 #include <roundpipe/core/tensor.hpp>
 #include <roundpipe/data/dataset.hpp>
+#include <roundpipe/hosts/agree.hpp>
+#include <roundpipe/hosts/any_process_group.hpp>
 #include <roundpipe/io/file.hpp>
 #include <roundpipe/io/file_error.hpp>
 #include <roundpipe/io/safetensors.hpp>
@@ -49,33 +52,46 @@ class Snapshot {
   /// Reads all files of the snapshot \p folder once, and compares their sizes and hashes with those
   /// that were written, before it uses them. Whoever changes the files later gets other tensors, or
   /// a signal (SIGBUS).
+  ///
+  /// With several ranks in \p group it is an operation of all of them, on the channel \c control;
+  /// each needs all of the folder, but reads an equal share of it for the hashes: of the parts of
+  /// files, or whole files of a snapshot that one process has written.
   /// \throws Error (bad_file), whose message names file and field, when a file is damaged or does
-  ///         not belong to the others; with the system's code when one is missing or unreadable.
-  explicit Snapshot(std::filesystem::path folder) : path_(std::move(folder)) {
-    using namespace snapshot_files;
-    in_parts_ = std::filesystem::exists(path_ / part_hashes);
-    auto const hash_file = path_ / hash_list_name();
-    auto const list =
-        parse_hash_list(read_file(hash_file, most_hash_list_bytes), hash_file.string());
-    auto const manifest_file = path_ / manifest;
-    auto const text = read_file(manifest_file, detail::manifest_limits.bytes);
-    require_hash(manifest, list, in_parts_ ? hash_in_parts(text) : content_hash(text));
-    manifest_ = parse_snapshot_manifest(text, manifest_file.string());
-    require_files(list);
-    for (auto const& [name, bytes] : manifest_.file_bytes) {
-      auto const file = File::open(path_ / name);
-      if (auto const size = file.size(); size != bytes) {
-        throw bad_file(file.path().string(),
-                       "the file",
-                       "has " + std::to_string(size) +
-                           " bytes, but the snapshot was written with " + std::to_string(bytes));
+  ///         not belong to the others; with the system's code when one is missing or unreadable;
+  ///         on all ranks what one throws, see \ref agree; (invalid_argument) when ranks load
+  ///         different snapshots.
+  explicit Snapshot(std::filesystem::path folder, AnyProcessGroup group = {})
+      : path_(std::move(folder)) {
+    HashList list;
+    auto const all = [&](auto const& f) { return agree(group, GroupChannel::control, f); };
+    auto const lists = all([&] {
+      list = read_manifest();
+      return hash_list_text(list);
+    });
+    for (std::size_t r = 0; r < lists.size(); ++r) {
+      if (lists[r] != lists[0]) {
+        throw Error(Errc::invalid_argument,
+                    "ranks load different snapshots: rank " + std::to_string(r) +
+                        " another one than rank 0");
       }
-      require_hash(name, list, in_parts_ ? hash_in_parts(file) : content_hash(file));
     }
+    std::vector<std::filesystem::path> paths;
     for (auto const& [name, bytes] : manifest_.file_bytes) {
-      files_.emplace(name, SafetensorsFile(path_ / name));
+      paths.push_back(path_ / name);
     }
-    view_tensors();
+    auto const shares =
+        all([&] { return hashes_of_share(paths, in_parts_, group.rank(), group.size()); });
+    std::size_t number = 0;
+    for (auto const& [name, bytes] : manifest_.file_bytes) {
+      require_hash(name, list, joined_hash(shares, number++, in_parts_));
+    }
+    (void)all([&] {
+      for (auto const& [name, bytes] : manifest_.file_bytes) {
+        files_.emplace(name, SafetensorsFile(path_ / name));
+      }
+      view_tensors();
+      return std::string();
+    });
   }
 
   [[nodiscard]] std::filesystem::path const& path() const noexcept { return path_; }
@@ -130,6 +146,30 @@ class Snapshot {
 
   [[nodiscard]] std::string_view hash_list_name() const noexcept {
     return in_parts_ ? snapshot_files::part_hashes : snapshot_files::hashes;
+  }
+
+  /// Reads the manifest. \returns the hashes of all files, which are there, and as large as it
+  /// says.
+  [[nodiscard]] HashList read_manifest() {
+    using namespace snapshot_files;
+    in_parts_ = std::filesystem::exists(path_ / part_hashes);
+    auto const hash_file = path_ / hash_list_name();
+    auto list = parse_hash_list(read_file(hash_file, most_hash_list_bytes), hash_file.string());
+    auto const manifest_file = path_ / manifest;
+    auto const text = read_file(manifest_file, detail::manifest_limits.bytes);
+    require_hash(manifest, list, in_parts_ ? hash_in_parts(text) : content_hash(text));
+    manifest_ = parse_snapshot_manifest(text, manifest_file.string());
+    require_files(list);
+    for (auto const& [name, bytes] : manifest_.file_bytes) {
+      auto const file = File::open(path_ / name);
+      if (auto const size = file.size(); size != bytes) {
+        throw bad_file(file.path().string(),
+                       "the file",
+                       "has " + std::to_string(size) +
+                           " bytes, but the snapshot was written with " + std::to_string(bytes));
+      }
+    }
+    return list;
   }
 
   void require_hash(std::string_view name, HashList const& list, std::string const& actual) const {

@@ -13,6 +13,7 @@
 
 #include <doctest/doctest.h>
 
+#include <algorithm>
 #include <array>
 #include <atomic>
 #include <chrono>
@@ -85,14 +86,18 @@ TEST_CASE("a loopback with rates brings bytes no sooner than its links can") {
   using Clock = std::chrono::steady_clock;
   using std::chrono::milliseconds;
   // Each rank sends two messages of 3000 bytes and receives two: 6 ms at 1 byte a microsecond.
-  LoopbackNetwork network(3, {.bytes_per_second = 1e6, .latency = milliseconds(2)});
-  auto const begin = Clock::now();
-  on_ranks(network, [](LoopbackGroup& group) {
-    std::vector<std::byte> const mine(3000);
-    std::vector<std::byte> all(9000);
-    group.gather(GroupChannel::weights, mine, all);
-  });
-  CHECK(Clock::now() - begin >= milliseconds(8));
+  auto fastest = Clock::duration::max();  // for a busy machine may take long over anything
+  for (int i = 0; i < 20; ++i) {
+    LoopbackNetwork network(3, {.bytes_per_second = 1e6, .latency = milliseconds(10)});
+    auto const begin = Clock::now();
+    on_ranks(network, [](LoopbackGroup& group) {
+      std::vector<std::byte> const mine(3000);
+      std::vector<std::byte> all(9000);
+      group.gather(GroupChannel::weights, mine, all);
+    });
+    fastest = std::min(fastest, Clock::now() - begin);
+  }
+  CHECK(fastest >= milliseconds(16));
   LoopbackNetwork conforming(3, {.bytes_per_second = 1e9});
   CHECK(faults_of(conforming, 4) == std::vector<std::string>());
 }

@@ -6,19 +6,30 @@
 #include <roundpipe/core/batch_shape.hpp>
 #include <roundpipe/core/bytes.hpp>
 #include <roundpipe/core/error.hpp>
+#include <roundpipe/core/id.hpp>
+#include <roundpipe/hosts/loopback_group.hpp>
+#include <roundpipe/memory/memory_plan.hpp>
+#include <roundpipe/model/cost_model.hpp>
 #include <roundpipe/optim/adamw.hpp>
+#include <roundpipe/runtime/pipeline.hpp>
 #include <roundpipe/runtime/pipeline_options.hpp>
+#include <roundpipe/runtime/policies.hpp>
+#include <roundpipe/simulate/forecast.hpp>
 #include <support/error_of.hpp>
 #include <support/toy_model.hpp>
 
 #include <doctest/doctest.h>
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <cstddef>
 #include <cstdint>
 #include <map>
+#include <mutex>
+#include <optional>
 #include <string>
+#include <thread>
 #include <tuple>
 #include <vector>
 
@@ -204,6 +215,241 @@ TEST_CASE("more rounds of the same micro-batches must be faster by a margin") {
   CHECK(rounds_with(0.006, {.rows = 1}) == 8);
   // Of different sizes, the faster one is taken however little it gains.
   CHECK(rounds_with(0.001, {.micro_batches_per_round = 1}) == 8);
+}
+
+namespace {
+
+constexpr NetworkCost fast{.bytes_per_second = 1e12};
+constexpr NetworkCost slow{.bytes_per_second = 1e7};
+
+/// Matrices that ranks share.
+auto wide_model() {
+  ToyModelOptions model;
+  model.types.width = 96;
+  model.dense = 3;
+  return toy_model(model);
+}
+
+/// What rank 0 of \p ranks chooses, which have eight rows each.
+AutomaticChoice choose_for(std::size_t ranks,
+                           NetworkCost const& network,
+                           BatchCut const& wanted = {},
+                           Bytes host_memory = 64_MiB) {
+  HostBackendOptions machine;
+  machine.devices = 2;
+  machine.link = {.upload_bytes_per_second = 1e9, .download_bytes_per_second = 1e9};
+  HostBackend backend(machine);
+  auto with = options(1_MiB);
+  with.host_memory = host_memory;
+  with.ranks = ranks;
+  with.network = network;
+  return automatic(
+      wide_model(), AdamW{}, backend, with, {static_cast<std::int64_t>(8 * ranks), 3}, wanted);
+}
+
+/// What each of two ranks chooses for 16 rows, or how it refuses.
+struct ChoiceOfRanks {
+  std::array<std::optional<AutomaticChoice>, 2> choices;
+  std::vector<Error> errors;
+
+  explicit ChoiceOfRanks(std::array<PipelineOptions, 2> const& with,
+                         std::array<BatchCut, 2> const& wanted = {},
+                         std::size_t planners = 1) {
+    LoopbackNetwork network(2);
+    std::mutex mutex;
+    std::vector<std::thread> threads;
+    for (std::size_t r = 0; r < 2; ++r) {
+      threads.emplace_back([&, r] {
+        LoopbackGroup group(network, r);
+        HostBackend backend({.devices = 1 + r});
+        try {
+          choices[r] = automatic(wide_model(),
+                                 AdamW{},
+                                 backend,
+                                 with[r],
+                                 {16, 3},
+                                 wanted[r],
+                                 Policies{.group = group},
+                                 planners);
+        } catch (Error const& error) {
+          std::lock_guard const lock(mutex);
+          errors.push_back(error);
+        }
+      });
+    }
+    for (auto& thread : threads) {
+      thread.join();
+    }
+  }
+};
+
+Bytes host_bytes(AutomaticChoice const& choice) {
+  return total_bytes(choice.plan->ledger, LedgerLine::Space::host);
+}
+
+}  // namespace
+
+TEST_CASE("with several ranks the batch is that of all, and rounds are those of one") {
+  auto const choice = choose_for(2, fast);
+  for (auto const& [cut, seconds, stages] : choice.tried) {
+    CHECK(cut.rows * static_cast<std::int64_t>(cut.micro_batches_per_round * cut.rounds) == 8);
+  }
+  CHECK(choice.options.rounds == choice.chosen.cut.rounds);
+  HostBackend backend({.devices = 1});
+  auto with = options(1_MiB);
+  with.ranks = 3;
+  CHECK(error_of([&] {
+          (void)automatic(wide_model(), AdamW{}, backend, with, {16, 3});
+        }).message() == "a batch of 16 rows has no equal parts for 3 ranks");
+}
+
+TEST_CASE("a slow network is part of the forecast, and each round pays for it") {
+  auto const near = choose_for(2, fast);
+  auto const far = choose_for(2, slow);
+  CHECK(near.chosen.cut.rounds > 1);
+  CHECK(far.chosen.cut.rounds == 1);
+  // A rank gets half of the gradients of a round, and half of the weights of a step.
+  auto const bytes = static_cast<double>(sizeof(float) * far.plan->blocks.parameter_count());
+  CHECK(far.chosen.seconds == doctest::Approx(bytes / slow.bytes_per_second).epsilon(0.01));
+  CHECK(near.chosen.seconds < far.chosen.seconds / 10);
+  CHECK(far.plan->costs.network() == slow);
+  CHECK(far.options.known_costs.value().network() == slow);
+  CHECK(far.options.network == slow);
+  CHECK(choose_for(1, slow).chosen.seconds == choose_for(1, fast).chosen.seconds);
+}
+
+TEST_CASE("ranks that share states fit hosts that are too small for all of them") {
+  BatchCut const cut{.rows = 2, .rounds = 2};
+  auto const alone = choose_for(1, fast, cut);
+  auto const shared = choose_for(4, fast, cut);
+  CHECK(host_bytes(shared) < host_bytes(alone));
+  CHECK(choose_for(4, fast, cut, host_bytes(shared)).chosen.cut.rows == 2);
+  CHECK(error_of([&] { (void)choose_for(1, fast, cut, host_bytes(shared)); }).code() ==
+        Errc::over_budget);
+}
+
+TEST_CASE("ranks choose one cut, which fits all, by the slowest of them") {
+  auto large = options(1_MiB);
+  large.network = fast;
+  auto small = large;
+  small.device_memory = 300_KiB;
+  for (std::size_t const planners : {1, 3}) {
+    ChoiceOfRanks const found({large, small}, {}, planners);
+    REQUIRE(found.errors.empty());
+    auto const& [first, second] = found.choices;
+    HostBackend const backend({.devices = 1});
+    auto const emulated = backend.device_properties(DeviceId(0));
+    REQUIRE(first->tried.size() == second->tried.size());
+    for (std::size_t i = 0; i < first->tried.size(); ++i) {
+      CHECK(first->tried[i].cut.rows == second->tried[i].cut.rows);
+      CHECK(first->tried[i].cut.rounds == second->tried[i].cut.rounds);
+      CHECK(first->tried[i].seconds == second->tried[i].seconds);
+    }
+    CHECK(first->chosen.cut.rows == second->chosen.cut.rows);
+    CHECK(first->chosen.cut.rounds == second->chosen.cut.rounds);
+    // Rank 0 has one device, rank 1 two.
+    CHECK(first->chosen.seconds ==
+          forecast_training_seconds(
+              first->plan->graph, first->plan->step, first->plan->costs, emulated));
+    CHECK(first->chosen.seconds >
+          forecast_training_seconds(
+              second->plan->graph, second->plan->step, second->plan->costs, emulated));
+  }
+}
+
+TEST_CASE("a rank with little host memory keeps less of the states while cuts are planned") {
+  BatchCut const cut{.rows = 2, .rounds = 2};
+  auto large = options(1_MiB);
+  large.network = fast;
+  auto small = large;
+  small.host_memory = host_bytes(choose_for(2, fast, cut)) - 64_KiB;  // with an equal part
+  ChoiceOfRanks const found({large, small}, {cut, cut});
+  REQUIRE(found.errors.empty());
+  CHECK(host_bytes(*found.choices[1]) <= small.host_memory);
+  CHECK(host_bytes(*found.choices[1]) < host_bytes(*found.choices[0]));
+  CHECK(found.choices[1]->options.rank_shares.empty());  // a pipeline finds them again
+}
+
+TEST_CASE("the search goes on while the fastest rank might have a faster plan") {
+  auto with = options(1_MiB);
+  with.network = fast;
+  auto const alone = choose_for(1, fast, {.rows = 1});
+  auto const of_two_devices =
+      detail::least_seconds(alone.options.known_costs.value(), 8, {.rows = 1}, 2);
+  with.forecast = [=](auto const&...) { return 1.5 * of_two_devices; };
+  BatchCut const cut{.rows = 1};
+  ChoiceOfRanks const found({with, with}, {cut, cut});
+  REQUIRE(found.errors.empty());
+  CHECK(found.choices[0]->tried.size() == 4);
+}
+
+TEST_CASE("what does not fit one rank is refused on all, with its number") {
+  auto const large = options(1_MiB);
+  auto small = large;
+  small.device_memory = 10_KiB;
+  ChoiceOfRanks const found({large, small});
+  REQUIRE(found.errors.size() == 2);
+  for (auto const& error : found.errors) {
+    CHECK(error.code() == Errc::over_budget);
+    CHECK(error.message().find("rank 1: ") == 0);
+  }
+  auto offloads = large;
+  offloads.offloaded_micro_batches = 9;  // of eight rows
+  ChoiceOfRanks const refused({large, offloads});
+  REQUIRE(refused.errors.size() == 2);
+  CHECK(refused.errors[0].code() == Errc::invalid_argument);
+  CHECK(refused.errors[1].code() == Errc::invalid_argument);
+}
+
+TEST_CASE("ranks choose for the same batch") {
+  ChoiceOfRanks const found({options(1_MiB), options(1_MiB)}, {BatchCut{}, BatchCut{.rounds = 2}});
+  REQUIRE(found.errors.size() == 2);
+  for (auto const& error : found.errors) {
+    CHECK(error.message().find("rank 1 chooses a cut for batches of 16 rows") == 0);
+  }
+}
+
+TEST_CASE("ranks train with the cut that they have chosen, and plan what they have chosen") {
+  LoopbackNetwork network(2);
+  std::array<double, 2> losses{};
+  std::vector<std::thread> threads;
+  for (std::size_t r = 0; r < 2; ++r) {
+    threads.emplace_back([&, r] {
+      auto const model = wide_model();
+      AdamW const optimizer;
+      HostBackend backend({.devices = 1 + r});
+      auto options = automatic_test::options(1_MiB);
+      options.forecast = forecast_training_seconds;
+      LoopbackGroup group(network, r);
+      // The code of docs/11_several_hosts.md; docs_are_tested.cmake looks for it here.
+      Policies const policies{.group = group};
+      auto const choice = automatic(model, optimizer, backend, options, {24, 3}, {}, policies);
+      Pipeline pipeline{model, optimizer, backend, choice.options, policies};
+      CHECK(pipeline.plan().stages.partition.forward == choice.plan->stages.partition.forward);
+      CHECK(total_bytes(pipeline.plan().ledger, LedgerLine::Space::host) == host_bytes(choice));
+      auto const& cut = choice.chosen.cut;
+      ToyData const data(static_cast<std::size_t>(24 / cut.rows), {cut.rows, 3}, 7);
+      losses[r] = pipeline.forward_backward(data.batch());
+      pipeline.step();
+      pipeline.synchronize();
+    });
+  }
+  for (auto& thread : threads) {
+    thread.join();
+  }
+  CHECK(losses[0] == losses[1]);
+}
+
+TEST_CASE("ranks that measure find their network once, and a pipeline takes it") {
+  auto measures = options(1_MiB);
+  measures.costs = CostSource::measured;
+  BatchCut const cut{.rows = 8};
+  ChoiceOfRanks const found({measures, options(1_MiB)}, {cut, cut});
+  REQUIRE(found.errors.empty());
+  REQUIRE(found.choices[0]->options.network.has_value());
+  CHECK(found.choices[0]->options.network->latency_s > 0);
+  CHECK(found.choices[1]->options.network == found.choices[0]->options.network);
+  CHECK(found.choices[1]->plan->costs.network() == found.choices[0]->options.network);
 }
 
 TEST_CASE("cuts that do not fit are left out, and when none fits the error says what is missing") {

@@ -72,7 +72,6 @@ namespace {
 struct Agreement {
   std::array<PipelineOptions, 2> options;
   std::array<std::string, 2> errors;
-  std::array<bool, 2> measures{};
 
   explicit Agreement(std::array<PipelineOptions, 2> given) : options(std::move(given)) {
     LoopbackNetwork network(2);
@@ -88,7 +87,7 @@ struct Agreement {
           return Bytes{1000} + static_cast<Bytes>(10000 * part + 0.5);
         };
         try {
-          measures[r] = agree_on_division(group, own, CostModel({{0.5, 1.5}}), bytes, true);
+          agree_on_division(group, own, CostModel({{0.5, 1.5}}), bytes, true);
         } catch (Error const& error) {
           errors[r] = error.message();
         }
@@ -111,14 +110,9 @@ TEST_CASE("ranks agree on shares by their budgets, and on speeds by their device
     CHECK(options.rank_speeds == std::vector{1.5, 0.5});
   }
   CHECK(agreed.errors == std::array<std::string, 2>{});
-  CHECK(agreed.measures == std::array{false, false});
 }
 
 TEST_CASE("ranks measure their network where one of them measures costs, and forecasts know it") {
-  PipelineOptions const estimates{.devices = 1, .host_memory = 9000};
-  PipelineOptions const measures{.devices = 1, .host_memory = 9000, .costs = CostSource::measured};
-  CHECK(Agreement({estimates, measures}).measures == std::array{true, true});
-
   LoopbackNetwork network(2, {.bytes_per_second = 1e8, .latency = std::chrono::milliseconds(1)});
   std::array<NetworkCost, 2> costs;
   std::vector<std::thread> threads;
@@ -147,6 +141,52 @@ TEST_CASE("ranks measure their network where one of them measures costs, and for
   }
   CHECK(costs[0] == costs[1]);
   CHECK(costs[0].latency_s > 0);
+}
+
+TEST_CASE("a network that ranks know is not measured again, and forecasts know it") {
+  NetworkCost const known{.bytes_per_second = 12345, .latency_s = 0.25};
+  LoopbackNetwork network(2);
+  std::vector<std::thread> threads;
+  for (std::size_t r = 0; r < 2; ++r) {
+    threads.emplace_back([&, r] {
+      LoopbackGroup group(network, r);
+      HostBackend backend({.devices = 1});
+      PipelineOptions options{.capacity = {2, 3},
+                              .costs = r == 0 ? CostSource::measured : CostSource::estimated,
+                              .network = known};
+      Pipeline pipeline{toy_model({}), Sgd{}, backend, options, Policies{.group = group}};
+      CHECK(pipeline.plan().costs.network() == known);
+      CHECK(pipeline.report().network == known);
+    });
+  }
+  for (auto& thread : threads) {
+    thread.join();
+  }
+}
+
+TEST_CASE("what fails on one rank while they agree fails on all, with its number") {
+  LoopbackNetwork network(2);
+  std::array<Error, 2> errors{Error(Errc::aborted, ""), Error(Errc::aborted, "")};
+  std::vector<std::thread> threads;
+  for (std::size_t r = 0; r < 2; ++r) {
+    threads.emplace_back([&, r] {
+      LoopbackGroup group(network, r);
+      auto options = with_ranks({.devices = 1, .host_memory = 9000}, group);
+      auto const bytes = [&](PipelineOptions const&) -> Bytes {
+        require(r == 0, Errc::over_budget, "no device is that small");
+        return 1000;
+      };
+      errors[r] = error_of(
+          [&] { agree_on_division(group, options, CostModel({{0.5, 1.5}}), bytes, true); });
+    });
+  }
+  for (auto& thread : threads) {
+    thread.join();
+  }
+  for (auto const& error : errors) {
+    CHECK(error.code() == Errc::over_budget);
+    CHECK(error.message() == "rank 1: no device is that small");
+  }
 }
 
 TEST_CASE("shares and speeds of ranks are one for each, and positive") {

@@ -11,6 +11,7 @@
 
 #include <cstddef>
 #include <string>
+#include <vector>
 
 namespace hash_list_test {
 
@@ -46,7 +47,22 @@ TEST_CASE("a hash is that of xxHash, whatever the pieces, of memory and of a fil
   CHECK(hash_in_parts(bytes_of(text)) == content_hash(bytes_of(parts)));
   for (auto const size : {std::size_t{0}, std::size_t{7}, text.size()}) {
     auto const file = put_file(folder.path / "file", text.substr(0, size));
-    CHECK(hash_in_parts(File::open(file)) == hash_in_parts(bytes_of(text).first(size)));
+    std::vector const files{file, put_file(folder.path / "other", "other")};
+    for (std::size_t const ranks : {1, 2, 3}) {
+      for (bool const in_parts : {false, true}) {
+        std::vector<std::string> shares;
+        for (std::size_t r = 0; r < ranks; ++r) {
+          shares.push_back(hashes_of_share(files, in_parts, r, ranks));
+          // No rank reads more than its share: two parts, or two files.
+          CHECK(shares.back().size() <= 2 + 32 * (ranks == 1 ? 3 : 2));
+        }
+        auto const of = [&](auto bytes) {
+          return in_parts ? hash_in_parts(bytes) : content_hash(bytes);
+        };
+        CHECK(joined_hash(shares, 0, in_parts) == of(bytes_of(text).first(size)));
+        CHECK(joined_hash(shares, 1, in_parts) == of(bytes_of("other")));
+      }
+    }
   }
 }
 

@@ -2,6 +2,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include <roundpipe/snapshots/snapshot.hpp>
 
+#include <roundpipe/core/error.hpp>
+#include <roundpipe/hosts/loopback_group.hpp>
 #include <roundpipe/io/safetensors.hpp>
 #include <roundpipe/snapshots/write_snapshot.hpp>
 #include <support/contains.hpp>
@@ -12,10 +14,14 @@
 
 #include <doctest/doctest.h>
 
+#include <array>
 #include <cstddef>
 #include <filesystem>
 #include <functional>
+#include <optional>
 #include <string>
+#include <system_error>
+#include <thread>
 #include <vector>
 
 namespace snapshot_test {
@@ -226,6 +232,56 @@ TEST_CASE("a changed byte, a missing one and one too many in any file are found,
                  "optimizer.safetensors': the content is damaged: its hash is "));
   CHECK(error_of([&] { Snapshot const snapshot(folder.path / "none"); }).code() ==
         std::errc::no_such_file_or_directory);
+}
+
+TEST_CASE("ranks load a snapshot together, or refuse it together") {
+  TemporaryFolder const folder;
+  auto const path = folder.path / "saved";
+  save(path);
+  auto const other = folder.path / "other";
+  auto trainer = small_trainer();
+  train_steps(trainer, 0, 4);
+  write_snapshot(other, trainer.state());
+  // What each of two ranks throws that loads its path.
+  auto const errors_of = [](std::array<fs::path, 2> const& paths) {
+    LoopbackNetwork network(2);
+    std::array<std::optional<Error>, 2> errors;
+    std::array<std::thread, 2> threads;
+    for (std::size_t r = 0; r < 2; ++r) {
+      threads[r] = std::thread([&, r] {
+        LoopbackGroup group(network, r);
+        try {
+          Snapshot const snapshot(paths[r], group);
+          CHECK(snapshot.position().step == 3);
+        } catch (Error const& error) {
+          errors[r] = error;
+        }
+      });
+    }
+    for (auto& thread : threads) {
+      thread.join();
+    }
+    CHECK(errors[0].has_value() == errors[1].has_value());
+    return errors;
+  };
+  CHECK(!errors_of({path, path})[0]);
+  for (auto const& error : errors_of({path, folder.path / "none"})) {
+    CHECK(error.value().code() == std::errc::no_such_file_or_directory);
+    CHECK(contains(error->message(), "rank 1: "));
+  }
+  for (auto const& error : errors_of({path, other})) {
+    CHECK(contains(error.value().message(), "rank 1 another one than rank 0"));
+  }
+  for (auto const& file : {"model.safetensors", "optimizer.safetensors", "visible.safetensors"}) {
+    auto const content = content_of(path / file);
+    auto damaged = content;
+    damaged.back() = static_cast<char>(damaged.back() ^ 1);
+    put_file(path / file, damaged);
+    for (auto const& error : errors_of({path, path})) {
+      CHECK(contains(error.value().message(), file + std::string("': the content is damaged")));
+    }
+    put_file(path / file, content);
+  }
 }
 
 TEST_CASE("files that contradict each other are refused, although their hashes fit") {

@@ -486,6 +486,12 @@ TEST_CASE("ranks write the tensors and the manifest of one process, byte for byt
       auto resumed = small_trainer(training);
       resumed.restore(Snapshot(path).state(resumed.state()));
       CHECK(weights_digest(resumed) == weights_digest(trainer));
+      for (auto const& error : errors_on_ranks(3, [&](LoopbackGroup& group) {
+             Snapshot const snapshot(path, group);
+             throw Error(Errc::aborted, "loaded");
+           })) {
+        CHECK(error.message() == "loaded");
+      }
       for (std::string const name : {"optimizer.safetensors", "snapshot.json"}) {
         auto text = content_of(path / name);
         auto damaged = text;
@@ -493,6 +499,10 @@ TEST_CASE("ranks write the tensors and the manifest of one process, byte for byt
         put_file(path / name, damaged);
         CHECK(contains(error_of([&] { Snapshot const snapshot(path); }).message(),
                        "but 'XXH128PARTS' says "));
+        for (auto const& error : errors_on_ranks(
+                 2, [&](LoopbackGroup& group) { Snapshot const snapshot(path, group); })) {
+          CHECK(contains(error.message(), "but 'XXH128PARTS' says "));
+        }
         put_file(path / name, text);
       }
     }

@@ -2,64 +2,11 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 
-#include <roundpipe/core/batch_shape.hpp>
-#include <roundpipe/core/error.hpp>
-#include <roundpipe/model/cost_model.hpp>
 #include <roundpipe/runtime/automatic.hpp>
 
-#include <algorithm>
-#include <cstddef>
-#include <cstdint>
 #include <string>
-#include <utility>
-#include <vector>
 
 namespace roundpipe {
-
-namespace detail {
-
-ROUNDPIPE_INLINE std::vector<std::vector<BatchCut>> batch_cuts(BatchShape batch,
-                                                               BatchCut const& wanted) {
-  auto const most =
-      std::clamp(enough_positions / batch.length, std::int64_t{1}, std::int64_t{batch.rows});
-  std::vector<std::vector<BatchCut>> cuts;
-  for (auto rows = wanted.rows > 0 ? wanted.rows : most; rows > 0; --rows) {
-    if (batch.rows % rows != 0 || (wanted.rows > 0 && wanted.rows != rows)) {
-      continue;
-    }
-    auto const micro_batches = static_cast<std::size_t>(batch.rows / rows);
-    std::vector<BatchCut> of_size;
-    for (std::size_t rounds = 1; rounds <= micro_batches; ++rounds) {
-      auto const in_round = micro_batches / rounds;
-      if (micro_batches % rounds == 0 && (wanted.rounds == 0 || wanted.rounds == rounds) &&
-          (wanted.micro_batches_per_round == 0 || wanted.micro_batches_per_round == in_round)) {
-        of_size.push_back({rows, in_round, rounds});
-      }
-    }
-    if (!of_size.empty()) {
-      cuts.push_back(std::move(of_size));
-    }
-  }
-  if (cuts.empty()) {
-    throw Error(Errc::invalid_argument,
-                "a batch of " + std::to_string(batch.rows) + " rows has no such cut into " +
-                    "equal micro-batches and rounds");
-  }
-  return cuts;
-}
-
-ROUNDPIPE_INLINE double least_seconds(CostModel const& costs,
-                                      std::int64_t rows,
-                                      BatchCut const& cut,
-                                      std::size_t devices) {
-  double micro_batch_s = 0;
-  for (auto const& layer : costs.layers()) {
-    micro_batch_s += layer.forward_s + layer.backward_s;
-  }
-  return micro_batch_s * static_cast<double>(rows / cut.rows) / static_cast<double>(devices);
-}
-
-}  // namespace detail
 
 ROUNDPIPE_INLINE std::string to_string(AutomaticChoice const& choice) {
   auto const text = [](PlannedCut const& planned) {

@@ -85,7 +85,7 @@ ROUNDPIPE_INLINE void require_host_room(std::span<HostRoom const> rooms,
   }
 }
 
-ROUNDPIPE_INLINE bool agree_on_division(
+ROUNDPIPE_INLINE void agree_on_division(
     AnyProcessGroup group,
     PipelineOptions& options,
     CostModel const& costs,
@@ -93,42 +93,36 @@ ROUNDPIPE_INLINE bool agree_on_division(
     bool names_budget) {
   detail::require_rank_numbers(options);
   if (group.size() == 1) {
-    return false;
+    return;
   }
-  double micro_batch_s = 0;
-  for (auto const& layer : costs.layers()) {
-    micro_batch_s += layer.forward_s + layer.backward_s;
-  }
-  struct Said {
-    double speed;
-    bool measures;
-  };
-  auto const said = of_all_ranks(group,
-                                 Said{static_cast<double>(options.devices) / micro_batch_s,
-                                      options.costs == CostSource::measured});
-  if (options.measures_rank_speeds) {
-    options.rank_speeds.clear();
-    for (auto const& each : said) {
-      options.rank_speeds.push_back(each.speed);
+  auto const speeds = of_all_ranks(group, [&] {
+    double micro_batch_s = 0;
+    for (auto const& layer : costs.layers()) {
+      micro_batch_s += layer.forward_s + layer.backward_s;
     }
+    return static_cast<double>(options.devices) / micro_batch_s;
+  });
+  if (options.measures_rank_speeds) {
+    options.rank_speeds = speeds;
     detail::require_rank_numbers(options);
   }
-  HostRoom room{.budget = options.host_memory, .is_named = names_budget};
   bool const divides = options.shard_states && options.rank_shares.empty();
-  if (divides) {
-    auto bounds = quick_options(options);
-    bounds.rank_shares.assign(options.ranks, 1);
-    bounds.rank_shares[options.rank] = 0;
-    room.least = plan_bytes(bounds);
-    bounds.rank_shares.assign(options.ranks, 0);
-    bounds.rank_shares[options.rank] = 1;
-    room.most = plan_bytes(bounds);
-  }
-  auto const rooms = of_all_ranks(group, room);
+  auto const rooms = of_all_ranks(group, [&] {
+    HostRoom room{.budget = options.host_memory, .is_named = names_budget};
+    if (divides) {
+      auto bounds = quick_options(options);
+      bounds.rank_shares.assign(options.ranks, 1);
+      bounds.rank_shares[options.rank] = 0;
+      room.least = plan_bytes(bounds);
+      bounds.rank_shares.assign(options.ranks, 0);
+      bounds.rank_shares[options.rank] = 1;
+      room.most = plan_bytes(bounds);
+    }
+    return room;
+  });
   if (divides) {
     options.rank_shares = shares_of(rooms);
   }
-  return std::ranges::any_of(said, &Said::measures);
 }
 
 }  // namespace roundpipe

@@ -1,0 +1,295 @@
+// SPDX-FileCopyrightText: 2026 The roundpipe authors
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#pragma once
+
+/// \file
+/// \brief The search for the cut of a batch into micro-batches and rounds that is fastest by
+/// forecast.
+
+#include <roundpipe/concepts/backend.hpp>
+#include <roundpipe/concepts/requirements.hpp>
+#include <roundpipe/config.hpp>
+#include <roundpipe/core/batch_shape.hpp>
+#include <roundpipe/core/error.hpp>
+#include <roundpipe/core/id.hpp>
+#include <roundpipe/hosts/any_process_group.hpp>
+#include <roundpipe/model/cost_model.hpp>
+#include <roundpipe/model/shape_cache.hpp>
+#include <roundpipe/optim/optimizer_needs.hpp>
+#include <roundpipe/runtime/pipeline_options.hpp>
+#include <roundpipe/runtime/pipeline_plan.hpp>
+#include <roundpipe/runtime/policies.hpp>
+#include <roundpipe/runtime/rank_division.hpp>
+#include <roundpipe/simulate/forecast.hpp>
+
+#include <algorithm>
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+#include <future>
+#include <limits>
+#include <optional>
+#include <span>
+#include <string>
+#include <utility>
+#include <vector>
+
+namespace roundpipe {
+
+/// How a batch is cut: into rounds of equal micro-batches. A 0 leaves the choice open.
+struct BatchCut {
+  std::int64_t rows = 0;                    ///< Of a micro-batch.
+  std::size_t micro_batches_per_round = 0;  ///< M_R
+  std::size_t rounds = 0;                   ///< R
+};
+
+/// A cut that was planned.
+struct PlannedCut {
+  BatchCut cut;
+  double seconds = 0;      ///< Of an iteration, by forecast.
+  std::size_t stages = 0;  ///< Forward and backward; 1: all is one stage, nothing runs twice.
+};
+
+/// What \ref automatic chose.
+struct AutomaticChoice {
+  PipelineOptions options;           ///< As given, with the cut, its costs and the network.
+  PlannedCut chosen;                 ///< Of \ref tried: as \ref automatic says.
+  std::optional<PipelinePlan> plan;  ///< What a pipeline plans with \ref options; always there.
+  std::vector<PlannedCut> tried;     ///< In the order of trial.
+};
+
+namespace detail {
+
+/// Above this many positions a micro-batch's products become no faster: on an H200 a layer of the
+/// 1.7B shape takes 0.576 us a position with 16,384 of them, and 0.589 with 8,192.
+inline constexpr std::int64_t enough_positions = 32768;
+
+/// By this share a cut must be faster than one of its size with fewer rounds. On an H200 each round
+/// costs the host some 10 ms of dispatch, which forecasts do not know: with rounds of one
+/// micro-batch, 3.1 % of the device's time.
+inline constexpr double least_gain_of_rounds = 0.005;
+
+/// After so many cuts, or sizes, in a row that are no better, the search gives up. One is too few:
+/// cuts divide the batch, so from one to the next much changes at once. For 48 sequences of 8,192
+/// tokens of 8B, 24 GiB, three rows are 6 % worse than four, and one row is 6 % better.
+inline constexpr int patience = 2;
+
+/// The ways to cut \p batch that \p wanted leaves open, by size: micro-batches with more rows
+/// first, up to \ref enough_positions, and of one size those with fewer rounds first.
+/// \throws Error (invalid_argument) when there is none.
+[[nodiscard]] std::vector<std::vector<BatchCut>> batch_cuts(BatchShape batch,
+                                                            BatchCut const& wanted);
+
+/// The least seconds that any plan takes for \p rows rows of a rank in micro-batches of \p cut:
+/// each layer runs forward and backward once, and no device ever waits.
+[[nodiscard]] double least_seconds(CostModel const& costs,
+                                   std::int64_t rows,
+                                   BatchCut const& cut,
+                                   std::size_t devices);
+
+/// The rows of \p batch, which is that of all ranks, that each of \p ranks ranks has.
+/// \throws Error (invalid_argument) when they are not equal.
+[[nodiscard]] BatchShape batch_of_rank(BatchShape batch, std::size_t ranks);
+
+/// An operation of all ranks. \throws Error (invalid_argument) on all where they do not ask for the
+/// same choice.
+void require_same_choice(AnyProcessGroup group,
+                         BatchShape batch,
+                         BatchCut const& wanted,
+                         std::size_t threads);
+
+/// Why \p options do not go with \p cut, if they do not.
+[[nodiscard]] std::optional<Error> refusal_of(PipelineOptions const& options, BatchCut const& cut);
+
+/// The search of \ref automatic, by all ranks of a group: each step that one of them takes, all
+/// take. Its parts of a batch are those of a rank.
+template <class Model, DeviceList D>
+class CutSearch {
+ public:
+  /// The references must outlive this.
+  CutSearch(Model const& model,
+            OptimizerNeeds optimizer,
+            D& devices,
+            Policies const& policies,
+            PipelineOptions const& options,
+            std::size_t threads)
+      : model_(model),
+        optimizer_(std::move(optimizer)),
+        devices_(devices),
+        planner_(policies.planner()),
+        group_(policies.group),
+        options_(
+            complete_options(group_.size() > 1 ? with_ranks(options, group_) : options, devices)),
+        device_(devices.device_properties(DeviceId(0))),
+        threads_(std::max<std::size_t>(threads, 1)) {
+    options_.network = network_of(group_, devices_, options_);
+    choice_.options = options;
+    choice_.options.network = options_.network;
+    choice_.chosen.seconds = std::numeric_limits<double>::infinity();
+    options_.known_costs.reset();  // each size has its own
+    if (!options_.forecast) {
+      options_.forecast = forecast_training_seconds;
+    }
+  }
+
+  [[nodiscard]] std::size_t ranks() const noexcept { return options_.ranks; }
+
+  /// Tries \p cuts of \p batch, which are of one size, until \ref patience of them are worse.
+  /// \returns whether smaller micro-batches may be better.
+  [[nodiscard]] bool try_size(BatchShape batch, std::span<BatchCut const> cuts) {
+    options_.capacity = {cuts.front().rows, batch.length};
+    ShapeCache const shapes(model_, options_.capacity);
+    std::optional<CostModel> costs;
+    std::optional<double> best_s;
+    int worse = 0;
+    std::atomic<bool> is_over = false;
+    std::vector<BegunTrial> trials(cuts.size());
+    std::size_t begun = 0;
+    struct End {  // before the trials, which end early then
+      std::atomic<bool>& is_over;
+      ~End() { is_over = true; }
+    } const end{is_over};
+    for (std::size_t i = 0; i < cuts.size(); ++i) {
+      auto const& cut = cuts[i];
+      try {
+        auto const least_s = of_all_ranks(group_, [&] {
+          if (auto refusal = refusal_of(options_, cut)) {
+            refusal_ = std::move(refusal);
+            return never;
+          }
+          if (!costs) {
+            costs = costs_of(cut, shapes.capacity());
+          }
+          return least_seconds(*costs, batch.rows, cut, options_.devices);
+        });
+        if (std::ranges::max(least_s) == never) {
+          continue;
+        }
+        // As if all ranks were as fast as the fastest: dealt rounds may go there.
+        if (std::ranges::min(least_s) >= choice_.chosen.seconds) {
+          return false;
+        }
+        for (begun = std::max(begun, i); begun < std::min(i + threads_, cuts.size()); ++begun) {
+          trials[begun] = begin_trial(cuts[begun], shapes.capacity(), *costs, is_over);
+        }
+        if (trials[i].refusal) {
+          throw Error(*trials[i].refusal);
+        }
+        std::optional<PipelinePlan> made;
+        auto const seconds = std::ranges::max(of_all_ranks(group_, [&] {
+          auto [plan, own_s] = trials[i].result.get();
+          made = std::move(plan);
+          return own_s;
+        }));
+        choice_.tried.push_back({cut, seconds, made->stages.partition.size()});
+        auto const has_fewer_rounds = choice_.chosen.cut.rows == cut.rows;
+        if (seconds < choice_.chosen.seconds * (has_fewer_rounds ? 1 - least_gain_of_rounds : 1)) {
+          choice_.chosen = choice_.tried.back();
+          choice_.options.known_costs = costs;
+          choice_.plan = std::move(made);
+        }
+        worse = seconds > best_s.value_or(seconds) ? worse + 1 : 0;
+        best_s = std::min(seconds, best_s.value_or(seconds));
+        if (worse == patience) {
+          break;
+        }
+      } catch (Error const& error) {
+        if (error.code() != Errc::over_budget) {
+          throw;
+        }
+        refusal_ = error;
+      }
+    }
+    if (best_s) {
+      worse_sizes_ = choice_.chosen.cut.rows == cuts.front().rows ? 0 : worse_sizes_ + 1;
+    }
+    return worse_sizes_ < patience;
+  }
+
+  /// \throws Error (over_budget) when nothing fits.
+  [[nodiscard]] AutomaticChoice finish(BatchShape batch) && {
+    if (choice_.tried.empty()) {
+      throw refusal_.value_or(
+          Error(Errc::invalid_argument, "the options of another rank go with no cut of the batch"));
+    }
+    auto const& cut = choice_.chosen.cut;
+    choice_.options.capacity = {cut.rows, batch.length};
+    choice_.options.micro_batches_per_round = cut.micro_batches_per_round;
+    choice_.options.rounds = cut.rounds;
+    return std::move(choice_);
+  }
+
+ private:
+  /// A plan, and its seconds by forecast.
+  using Trial = std::pair<PipelinePlan, double>;
+  struct BegunTrial {
+    std::optional<Error> refusal;  ///< Of all ranks; else there is a result.
+    std::future<Trial> result;
+  };
+  static constexpr double never = std::numeric_limits<double>::infinity();
+
+  [[nodiscard]] PipelineOptions options_of(BatchCut const& cut) const {
+    auto options = options_;
+    options.micro_batches_per_round = cut.micro_batches_per_round;
+    options.rounds = cut.rounds;
+    return options;
+  }
+
+  /// Lets ranks agree on their parts of \p cut, and plans it, perhaps on a thread.
+  [[nodiscard]] BegunTrial begin_trial(BatchCut const& cut,
+                                       ShapedModel const& shaped,
+                                       CostModel const& costs,
+                                       std::atomic<bool> const& is_over) const {
+    auto options = options_of(cut);
+    try {
+      auto const host_bytes = host_bytes_of(devices_, planner_, shaped, costs, optimizer_);
+      agree_on_division(group_, options, costs, host_bytes, choice_.options.host_memory > 0);
+    } catch (Error const& error) {
+      return {.refusal = error, .result = {}};
+    }
+    return {
+        .refusal = {},
+        .result = std::async(threads_ > 1 ? std::launch::async : std::launch::deferred,
+                             [&, options] { return try_cut(options, shaped, costs, is_over); })};
+  }
+
+  /// Plans a cut. \throws Error (aborted) when \p is_over meanwhile; and as planning does.
+  [[nodiscard]] Trial try_cut(PipelineOptions options,
+                              ShapedModel const& shaped,
+                              CostModel const& costs,
+                              std::atomic<bool> const& is_over) const {
+    options.forecast = [&](auto const&... of_plan) {
+      require(!is_over, Errc::aborted, "another cut has ended the search");
+      return options_.forecast(of_plan...);
+    };
+    auto made = assemble_plan(devices_, planner_, shaped, costs, options, optimizer_);
+    auto const seconds = options.forecast(made.graph, made.step, costs, device_);
+    return {std::move(made), seconds};
+  }
+
+  [[nodiscard]] CostModel costs_of(BatchCut const& cut, ShapedModel const& shaped) const {
+    auto costs = layer_costs(model_, devices_, planner_, shaped, options_of(cut), optimizer_);
+    costs.set_network(options_.network.value_or(NetworkCost{}));
+    return costs;
+  }
+
+  Model const& model_;
+  OptimizerNeeds optimizer_;
+  D& devices_;
+  AnyPlanner planner_;
+  AnyProcessGroup group_;
+  PipelineOptions options_;
+  DeviceProperties device_;
+  std::size_t threads_;
+  AutomaticChoice choice_;
+  int worse_sizes_ = 0;           // since that of the choice
+  std::optional<Error> refusal_;  // of the last cut that cannot be
+};
+
+}  // namespace detail
+
+}  // namespace roundpipe
+
+#ifndef ROUNDPIPE_COMPILED
+#  include <roundpipe/runtime/impl/cut_search.ipp>
+#endif
