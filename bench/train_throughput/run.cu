@@ -106,7 +106,8 @@ Outcome run(Options& o, rp::nn::TransformerConfig const& config, Shared const& s
                                       options,
                                       {o.batch, o.context},
                                       rp::BatchCut{.rounds = o.rounds},
-                                      policies);
+                                      policies,
+                                      examples::planning_threads(o.group));
     outcome.automatic = to_string(choice);
     options = choice.options;  // with the costs that were measured
     o.micro_batches_per_round = options.micro_batches_per_round;

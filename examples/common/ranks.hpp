@@ -9,6 +9,7 @@
 #include <roundpipe/core/error.hpp>
 #include <roundpipe/hosts/any_process_group.hpp>
 #include <roundpipe/runtime/pipeline_options.hpp>
+#include <roundpipe/system/cpu_set.hpp>
 
 #include <algorithm>
 #include <cstddef>
@@ -34,6 +35,13 @@ namespace examples {
     }
   }
   return local_rank * count;
+}
+
+/// The threads that choose how a batch is cut, see \ref roundpipe::automatic: all CPUs of a process
+/// by itself; of several ranks few, since ranks of one host share its CPUs, and each has as many.
+[[nodiscard]] inline std::size_t planning_threads(roundpipe::AnyProcessGroup const& group) {
+  constexpr std::size_t of_a_rank = 4;
+  return group.size() > 1 ? of_a_rank : roundpipe::usable_cpus().threads;
 }
 
 /// Lets the rounds of all ranks be dealt as \p deal says: "equal", "speed" (what ranks measure), or

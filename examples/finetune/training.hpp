@@ -103,8 +103,14 @@ template <class Model, class Backend>
   examples::deal_rounds(o.deal, options);
   auto const cut = given_cut(o, job);
   if (cut.micro_batches_per_round == 0) {
-    auto const choice =
-        rp::automatic(model, optimizer, backend, options, {o.batch, o.context}, cut, policies);
+    auto const choice = rp::automatic(model,
+                                      optimizer,
+                                      backend,
+                                      options,
+                                      {o.batch, o.context},
+                                      cut,
+                                      policies,
+                                      examples::planning_threads(o.group));
     outcome.automatic = to_string(choice);
     return choice.options;
   }

@@ -152,8 +152,14 @@ rp::Timeline run_pipeline(Backend& backend, Options& o, Text const& text, Outcom
     rp::BatchCut const wanted{
         .micro_batches_per_round = static_cast<std::size_t>(o.wanted_micro_batches.value_or(0)),
         .rounds = static_cast<std::size_t>(o.wanted_rounds.value_or(0))};
-    auto const choice = rp::automatic(
-        model, optimizer, backend, options, rp::BatchShape{o.batch, o.context}, wanted, policies);
+    auto const choice = rp::automatic(model,
+                                      optimizer,
+                                      backend,
+                                      options,
+                                      rp::BatchShape{o.batch, o.context},
+                                      wanted,
+                                      policies,
+                                      examples::planning_threads(o.group));
     options = choice.options;
     o.micro_batches_per_round = static_cast<std::int64_t>(options.micro_batches_per_round);
     o.rounds = static_cast<std::int64_t>(options.rounds);
