@@ -163,7 +163,7 @@ TEST_CASE("where rounds cannot overlap for want of room, no plan is found") {
   Problem problem;
   problem.options.device_memory = 2_GiB;
   CHECK_FALSE(problem.search(problem.finder()));
-  problem.options.device_memory = 16_GiB;
+  problem.options.device_memory = 24_GiB;
   problem.options.has_room = [](StagePlan const&) { return false; };
   CHECK_FALSE(problem.search(problem.finder()));
 }
