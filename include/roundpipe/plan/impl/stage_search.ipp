@@ -130,8 +130,9 @@ ROUNDPIPE_INLINE void StageSearch::overlap_rounds(FoundPlan& best) const {
   if (!top) {
     return;
   }
-  auto const seconds = forecast_(*top);
-  auto overlapping = finish({*std::move(top), seconds});
+  auto found = finder_.evaluate(
+      top->train.front().working_set, top->memory.buffering, std::move(top->partition));
+  auto overlapping = finish(found.value());
   // Where rounds overlap, the link is busy both ways nearly all the time, and forecasts are too
   // optimistic: on an H200 by 1 to 5 % more than those of other plans.
   auto const least_gain = options_.overlaps_rounds ? 0 : 0.03;
