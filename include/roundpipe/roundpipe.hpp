@@ -146,6 +146,7 @@
 #include <roundpipe/plan/gradient_downloads.hpp>
 #include <roundpipe/plan/gradient_sums.hpp>
 #include <roundpipe/plan/level_policy.hpp>
+#include <roundpipe/plan/overlap_search.hpp>
 #include <roundpipe/plan/parameter_uploads.hpp>
 #include <roundpipe/plan/plan_options.hpp>
 #include <roundpipe/plan/planner.hpp>
