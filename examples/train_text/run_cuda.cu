@@ -31,15 +31,16 @@ std::int64_t cuda_devices(Options const& o) {
 
 rp::Timeline run_cuda(Options& o, Text const& text, Outcome& outcome) {
   auto const devices = devices_of(o);
-  auto const ranks = o.group;
-  examples::GpuNetwork const network(o.network, ranks, devices.front());
+  examples::GpuNetwork const network(o.network, o.group, devices.front());
+  auto ranked = o;
+  ranked.group = network.group();
   rp::cu::CudaBackend backend(rp::cu::CudaBackendOptions{
       .devices = devices,
       .device_memory_bytes = o.device_memory,
   });
-  o.group = network.group();
-  auto timeline = run_pipeline<rp::cu::CudaOps>(backend, o, text, outcome);
-  o.group = ranks;
+  auto timeline = run_pipeline<rp::cu::CudaOps>(backend, ranked, text, outcome);
+  ranked.group = o.group;
+  o = ranked;  // with the cut that was chosen
   return timeline;
 }
 

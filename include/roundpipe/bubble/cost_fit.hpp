@@ -35,6 +35,12 @@ namespace detail {
 [[nodiscard]] std::vector<LayerCost> fit_costs(std::span<LayerCost const> known,
                                                Timeline const& timeline);
 
+/// How fast each device of \p timeline was beside the medians of all, which \ref fit_costs gives:
+/// in its passes these medians together, over the medians of its own times. 1 for a device without
+/// passes. Devices of one kind differ by a few percent where a power limit holds their clocks, and
+/// the slowest one tells how long a round takes.
+[[nodiscard]] std::vector<double> fit_device_speeds(Timeline const& timeline);
+
 /// The optimizer-step seconds of each of \p blocks blocks: the median over \p timeline, 0 for
 /// blocks without a step. \throws Error (invalid_argument) when \p timeline updates a block beyond
 /// \p blocks.

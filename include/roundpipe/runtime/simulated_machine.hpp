@@ -19,7 +19,8 @@ namespace roundpipe {
 [[nodiscard]] SimulationOptions simulated_machine(PipelinePlan const& plan,
                                                   DeviceProperties const& device);
 
-/// The same, but layers, steps and copies take what they took in \p timeline, a pipeline's own.
+/// The same, but layers, steps and copies take what they took in \p timeline, a pipeline's own, and
+/// each device has its own speed.
 /// \throws Error (invalid_argument) as \ref fit_costs and \ref fit_step_seconds do.
 [[nodiscard]] SimulationOptions simulated_machine(PipelinePlan const& plan,
                                                   DeviceProperties const& device,

@@ -128,6 +128,34 @@ TEST_CASE("a timeline of another model is refused") {
         }).code() == Errc::invalid_argument);
 }
 
+TEST_CASE("a device's speed is what its passes take beside those of all devices") {
+  Timeline timeline{3, {}, {}};
+  auto const took = [&](std::size_t device, std::size_t layer, ActionKind kind, double seconds) {
+    TimelineEntry entry;
+    entry.layer = LayerId(layer);
+    entry.kind = kind;
+    entry.lane = {LaneKind::compute, DeviceId(device)};
+    entry.end_s = seconds;
+    timeline.entries.push_back(entry);
+  };
+  for (int i = 0; i < 3; ++i) {
+    took(0, 0, ActionKind::forward, 8);
+    took(1, 0, ActionKind::forward, 12);
+    took(0, 0, ActionKind::backward, 22);
+    took(1, 0, ActionKind::backward, 18);
+  }
+  took(0, 0, ActionKind::forward, 900);  // medians: a disturbance does not count
+  took(1, 0, ActionKind::forward, 12);
+  took(1, 1, ActionKind::forward, 50);  // on no other device, and so as usual
+  auto& copy = timeline.entries.emplace_back(timeline.entries.front());
+  copy.lane = {LaneKind::save_up, DeviceId(2)};
+  auto const speeds = fit_device_speeds(timeline);
+  REQUIRE(speeds.size() == 3);
+  CHECK(same(speeds[0], (4 * 12 + 3 * 20.0) / (4 * 8 + 3 * 22)));
+  CHECK(same(speeds[1], (4 * 12 + 3 * 20.0 + 50) / (4 * 12 + 3 * 18 + 50)));
+  CHECK(speeds[2] == 1);
+}
+
 TEST_CASE("the steps of a block have a median, and blocks without steps take no time") {
   Timeline timeline;
   for (auto const& [block, seconds] : {std::pair(1, 3.0), {1, 5.0}, {1, 100.0}, {0, 2.0}}) {

@@ -27,7 +27,9 @@ DeviceProperties linked(double upload, double download) {
 }
 
 /// The facts of a plan of two layers with one block each.
-PipelinePlan two_layers() {
+PipelinePlan two_layers(std::size_t devices = 1) {
+  ActionGraph graph;
+  graph.devices = devices;
   ParameterBlocks blocks;
   blocks.blocks.resize(2);
   return {.model = {},
@@ -36,8 +38,8 @@ PipelinePlan two_layers() {
           .stages = {},
           .host = {},
           .ledger = {},
-          .graph = {},
-          .step = {}};
+          .graph = graph,
+          .step = graph};
 }
 
 TimelineEntry took(ActionKind kind, std::size_t index, double seconds) {
@@ -81,6 +83,17 @@ TEST_CASE("measured times of a timeline replace costs") {
   CHECK(machine.compute.step_s[0] == 0);
   CHECK(machine.compute.step_s[1] == doctest::Approx(0.125));
   CHECK(machine.link.upload_bytes_per_second == 3e9);
+}
+
+TEST_CASE("a device that was slow in a timeline is slow") {
+  Timeline timeline{2, {}};
+  timeline.entries = {took(ActionKind::forward, 0, 0.4), took(ActionKind::forward, 0, 0.8)};
+  timeline.entries[1].lane.device = DeviceId(1);
+  auto const machine = simulated_machine(two_layers(2), linked(3e9, 2e9), timeline);
+  CHECK(machine.compute.layers[0].forward_s == doctest::Approx(0.6));
+  REQUIRE(machine.compute.device_speeds.size() == 2);
+  CHECK(machine.compute.device_speeds[0] == doctest::Approx(1.5));
+  CHECK(machine.compute.device_speeds[1] == doctest::Approx(0.75));
 }
 
 TEST_CASE("links become as slow as they were in a timeline") {

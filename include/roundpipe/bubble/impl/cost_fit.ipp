@@ -10,8 +10,10 @@
 
 #include <algorithm>
 #include <cstddef>
+#include <map>
 #include <optional>
 #include <span>
+#include <tuple>
 #include <vector>
 
 namespace roundpipe {
@@ -114,6 +116,36 @@ ROUNDPIPE_INLINE std::vector<LayerCost> fit_costs(std::span<LayerCost const> kno
     fitted.push_back(detail::refit(known[i], samples[i]));
   }
   return fitted;
+}
+
+ROUNDPIPE_INLINE std::vector<double> fit_device_speeds(Timeline const& timeline) {
+  struct Times {
+    std::vector<double> all;
+    std::map<std::size_t, std::vector<double>> of_device;
+  };
+  std::map<std::tuple<LayerId, ActionKind, bool, std::size_t>, Times> passes;
+  for (auto const& entry : timeline) {
+    if (entry.lane.kind == LaneKind::compute) {
+      auto& pass = passes[{entry.layer, entry.kind, entry.hands_on_output, entry.save_level}];
+      pass.all.push_back(entry.seconds());
+      pass.of_device[entry.lane.device.index()].push_back(entry.seconds());
+    }
+  }
+  std::vector<double> usual_s(timeline.devices);
+  std::vector<double> own_s(timeline.devices);
+  for (auto& [pass, times] : passes) {
+    auto const usual = detail::median(times.all).value();
+    for (auto& [device, own] : times.of_device) {
+      auto const count = static_cast<double>(own.size());
+      usual_s[device] += count * usual;
+      own_s[device] += count * detail::median(own).value();
+    }
+  }
+  std::vector<double> speeds;
+  for (std::size_t device = 0; device < timeline.devices; ++device) {
+    speeds.push_back(own_s[device] > 0 ? usual_s[device] / own_s[device] : 1);
+  }
+  return speeds;
 }
 
 ROUNDPIPE_INLINE std::vector<double> fit_step_seconds(std::size_t blocks,
