@@ -64,7 +64,7 @@ def list_runs(build, work, gpus, torch_bench, python):
         return train("1.7b" + name, "1.7b", n, 64 * n, extra, steps=5)
 
     def large(n, extra="", name="", **more):  # Llama 3.1 8B in fp32
-        return train("8b" + name, "8b", n, max(128, 32 * n), extra, steps=2 if n == 1 else 3,
+        return train("8b" + name, "8b", n, max(128, 32 * n), extra, steps=2 if n == 1 else 4,
                      warmup=1 if n == 1 else 2, host_gib=300, **more)
 
     def declared(n, extra="", name=""):
@@ -112,8 +112,8 @@ def list_runs(build, work, gpus, torch_bench, python):
         for name, extra in ("", ""), ("-stages", STAGES):
             yield train("8b-20-8k" + name, "8b", 1, 24, "--layers 20 --states declared " + extra,
                         context=8192, steps=2, warmup=1, host_gib=120)
-        yield sweep("8b-8k-sweep", "8b", 1, 16, "12GiB,40GiB", 1, "--states declared",
-                    context=8192, host_gib=170)
+        yield sweep("8b-8k-sweep", "8b", 1, 16, "12GiB,16GiB,24GiB,40GiB,unlimited", 1,
+                    "--states declared", context=8192, host_gib=170)
 
     def resident():
         for rows in 16, 8:

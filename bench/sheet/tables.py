@@ -291,8 +291,8 @@ def fill(text, page):
             print(f"tables: the page has no place for the table {name}", file=sys.stderr)
 
     def tables(found):
-        made = [page.table(name) for name in found[2].split()]
-        return found[1] + "".join(f"\n{table}\n" for table in made if table) + found[3]
+        made = [table for name in found[2].split() if (table := page.table(name))]
+        return "\n".join([found[1], *made, found[3]]) if made else found[1] + found[3]
 
     return marker.sub(tables, text)
 

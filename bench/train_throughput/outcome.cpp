@@ -9,6 +9,7 @@
 #include <cstddef>
 #include <optional>
 #include <ostream>
+#include <span>
 #include <string>
 
 namespace train_throughput {
@@ -38,11 +39,17 @@ double percent(double part, double whole) {
 
 }  // namespace
 
+std::span<double const> whole_periods(Outcome const& outcome) {
+  auto const measured = outcome.iterations_s.size();
+  auto const whole = measured - measured % outcome.period;
+  return std::span(outcome.iterations_s).last(whole > 0 ? whole : measured);
+}
+
 throughput::Speed speed_of(Options const& o,
                            roundpipe::nn::TransformerConfig const& config,
                            Outcome const& outcome) {
   return throughput::speed_of(
-      outcome.iterations_s, config, o, o.devices * o.group.size(), outcome.peak);
+      whole_periods(outcome), config, o, o.devices * o.group.size(), outcome.peak);
 }
 
 void print(std::ostream& out,
@@ -104,7 +111,12 @@ void print(std::ostream& out,
                      1e6 * outcome.network.latency_s));
   }
   line("set-up", fmt::format("{:.1f} s", outcome.setup_s));
-  line("iteration time", throughput::iteration_text(f.speed, outcome.iterations_s.size()));
+  auto const counted = whole_periods(outcome).size();
+  line("iteration time",
+       throughput::iteration_text(f.speed, counted) +
+           (outcome.period > counted
+                ? fmt::format("; alike are only every {} of them", outcome.period)
+                : ""));
   auto const forecast = [&](std::string const& name, std::optional<double> seconds) {
     if (seconds) {
       line(name,
@@ -194,6 +206,7 @@ nlohmann::ordered_json to_json(Options const& o,
   json["t_max_ms"] = 1e3 * outcome.t_max_s;
   json["setup_s"] = outcome.setup_s;
   throughput::add_speed(json, outcome.iterations_s, f.speed, outcome.peak);
+  json["period"] = outcome.period;
   auto const or_null = [](std::optional<double> seconds) {
     return seconds ? nlohmann::ordered_json(*seconds) : nlohmann::ordered_json(nullptr);
   };

@@ -24,6 +24,7 @@
 #include <cstdint>
 #include <iosfwd>
 #include <optional>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -57,6 +58,7 @@ struct Outcome {
   PlanShares shares;
   double setup_s = 0;
   std::vector<double> iterations_s;   ///< The measured iterations.
+  std::size_t period = 1;             ///< After so many, stages begin on the same devices again.
   roundpipe::NetworkCost network;     ///< As several ranks have measured it.
   std::optional<double> predicted_s;  ///< From the costs measured before step 1.
   std::optional<double> refitted_s;   ///< From the times of layers and steps in the warm-up.
@@ -76,6 +78,10 @@ struct Outcome {
   std::vector<roundpipe::LedgerLine> ledger;
   roundpipe::Timeline timeline;  ///< Of the last iterations, if a trace is requested.
 };
+
+/// The last whole periods of the measured iterations, which are not alike within one; all of them
+/// where there is no whole one.
+[[nodiscard]] std::span<double const> whole_periods(Outcome const& outcome);
 
 [[nodiscard]] throughput::Speed speed_of(Options const& o,
                                          roundpipe::nn::TransformerConfig const& config,

@@ -22,6 +22,7 @@
 #include <algorithm>
 #include <chrono>
 #include <iterator>
+#include <numeric>
 #include <optional>
 #include <utility>
 #include <vector>
@@ -119,6 +120,7 @@ Outcome run(Options& o, rp::nn::TransformerConfig const& config, Shared const& s
   options.rounds = o.rounds;
   rp::Pipeline pipeline{std::move(model), std::move(optimizer), backend, options, policies};
   auto const& plan = pipeline.plan();
+  outcome.period = o.devices / std::gcd(o.devices, plan.graph.advance);
   auto const rounds = rp::plan_options(pipeline.options()).rounds;  // of this rank
   outcome.parameters = plan.blocks.parameter_count();
   outcome.forward_stages = layer_counts(plan.stages.partition.forward);

@@ -105,7 +105,7 @@ void check_options(Options const& o) {
 
 std::optional<Options> parse_options(int argc, char const* const* argv) {
   Options o;
-  std::string memory = "1GiB";
+  std::string memory = "2GiB";
   std::string host_memory = "unlimited";
   CLI::App app{
       "Trains a byte-level transformer on text: weights, gradients and optimizer states live on "
@@ -214,7 +214,10 @@ std::optional<Options> parse_options(int argc, char const* const* argv) {
   devices("--devices",
           o.wanted_devices,
           "Devices of each rank (default: 4 emulated ones, or all GPUs that other ranks leave)");
-  devices("--device-memory", memory, "Memory budget of each device")->type_name("SIZE");
+  devices("--device-memory",
+          memory,
+          "Memory budget of each device; a GPU's context, libraries and network take their part")
+      ->type_name("SIZE");
   devices("--host-memory", host_memory, "Budget of the host; unlimited: what the process may take")
       ->type_name("SIZE");
   devices("--link-gbps",

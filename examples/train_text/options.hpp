@@ -49,7 +49,7 @@ struct Options : examples::PrecisionOptions {
   std::string backend = "host";
   std::optional<std::int64_t> wanted_devices;  ///< Default: 4 emulated ones, or all GPUs.
   std::int64_t devices = 4;                    ///< The devices in use.
-  Bytes device_memory = 1_GiB;
+  Bytes device_memory = 2_GiB;
   Bytes host_memory = 0;  ///< 0: what the process may take.
   double link_gbps = 0;
   std::int64_t optimizer_threads = 0;

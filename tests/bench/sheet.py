@@ -25,7 +25,7 @@ TRAINING = {
     "protocol": "event", "transfers": "planned", "partition": "bound", "forward_stages": [],
     "backward_stages": [30],
     "costs": [{"first_layer": 0, "forward_ms": 0.1, "backward_ms": 0.2}], "t_max_ms": 170.0,
-    "setup_s": 21.5, "iterations_s": [2.7, 2.5], "iteration_s": 2.6, "median_s": 2.7,
+    "setup_s": 21.5, "iterations_s": [2.7, 2.5], "iteration_s": 2.6, "median_s": 2.7, "period": 1,
     "tokens_per_second": 50000.0, "model_tflops_per_device": 530.0, "peak_tflops": 750.0,
     "peak_source": "a product", "mfu": 0.7, "predicted_s": 2.548,
     "predicted_from_warm_up_s": 2.6026, "busy_percent": 97.0,
