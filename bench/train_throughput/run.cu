@@ -147,7 +147,9 @@ Outcome run(Options& o, rp::nn::TransformerConfig const& config, Shared const& s
   for (auto const& range : plan.stages.partition.forward) {
     outcome.computing_s += rp::stage_seconds(costs, rp::StageDirection::forward, range);
   }
-  outcome.computing_s += rp::stage_seconds(costs, rp::StageDirection::backward, {0, costs.size()});
+  for (auto const& range : plan.stages.partition.backward) {
+    outcome.computing_s += rp::stage_seconds(costs, rp::StageDirection::backward, range);
+  }
   outcome.computing_s *=
       static_cast<double>(o.micro_batches_per_round * rounds) / static_cast<double>(o.devices);
   auto const forecast = [&](rp::SimulationOptions const& machine) {
