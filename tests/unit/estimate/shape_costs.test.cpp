@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include <roundpipe/estimate/shape_costs.hpp>
 
+#include <roundpipe/estimate/roofline.hpp>
 #include <roundpipe/nn/transformer_config.hpp>
 #include <support/error_of.hpp>
 #include <support/shapes.hpp>
