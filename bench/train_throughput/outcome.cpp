@@ -37,13 +37,14 @@ double percent(double part, double whole) {
   return whole > 0 ? 100 * part / whole : 0;
 }
 
-}  // namespace
-
+/// The measured iterations that count.
 std::span<double const> whole_periods(Outcome const& outcome) {
   auto const measured = outcome.iterations_s.size();
   auto const whole = measured - measured % outcome.period;
   return std::span(outcome.iterations_s).last(whole > 0 ? whole : measured);
 }
+
+}  // namespace
 
 throughput::Speed speed_of(Options const& o,
                            roundpipe::nn::TransformerConfig const& config,

@@ -24,7 +24,6 @@
 #include <cstdint>
 #include <iosfwd>
 #include <optional>
-#include <span>
 #include <string>
 #include <vector>
 
@@ -79,10 +78,8 @@ struct Outcome {
   roundpipe::Timeline timeline;  ///< Of the last iterations, if a trace is requested.
 };
 
-/// The last whole periods of the measured iterations, which are not alike within one; all of them
+/// Of the last whole periods, within which iterations are not alike; of all measured iterations
 /// where there is no whole one.
-[[nodiscard]] std::span<double const> whole_periods(Outcome const& outcome);
-
 [[nodiscard]] throughput::Speed speed_of(Options const& o,
                                          roundpipe::nn::TransformerConfig const& config,
                                          Outcome const& outcome);
