@@ -64,6 +64,7 @@
 #include <roundpipe/graph/graph_history.hpp>
 #include <roundpipe/graph/graph_sequence.hpp>
 #include <roundpipe/graph/held_bytes.hpp>
+#include <roundpipe/graph/issuer.hpp>
 #include <roundpipe/graph/pass_actions.hpp>
 #include <roundpipe/graph/protocol_check.hpp>
 #include <roundpipe/graph/recompute_waits.hpp>

@@ -63,7 +63,7 @@ concept DescribedModel = std::move_constructible<M> && Visitable<M, detail::Desc
 ///    the same type for each. Layer numbers go from 0 to `layer_count()` - 1.
 /// 3. Equal ids give the same layer; reason: what a layer says of itself is read once, for a plan.
 /// 4. Both are `const`, and several threads call them at once; reason: each device has its own
-///    issuing thread.
+///    issuing threads.
 ///
 /// Satisfied by: `Sequential`, and a user's own, for example a vector of variants.
 template <class M, class Stream>

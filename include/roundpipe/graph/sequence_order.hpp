@@ -18,9 +18,10 @@ namespace roundpipe {
 /// \brief The happens-before relation of a sequence, as vector clocks over lanes, and whether the
 /// sequence can run at all.
 ///
-/// An action begins after its waits and after the previous action on its lane. The issuing thread
-/// of a device issues the device's actions in issue order. Before it issues an action, it waits
-/// until all device actions that the action waits for are issued; so an issue may wait, too.
+/// An action begins after its waits and after the previous action on its lane. Each \ref Issuer
+/// issues its actions in issue order. Before it issues an action, it waits until all device actions
+/// that the action waits for are issued, and some wait until the host's are done; so an issue may
+/// wait, too.
 class SequenceOrder {
  public:
   /// \p actions must outlive the order.

@@ -133,6 +133,22 @@ TEST_CASE("a cycle is listed action by action, each waiting for the next") {
   CHECK(circle == std::vector<std::size_t>{0, 2});
 }
 
+TEST_CASE("the thread of the parameters waits for the host before it issues") {
+  // The first compute is issued after the parameters, these after the sum, which waits for the
+  // activation that is issued after the compute.
+  auto const sum = Made(ActionKind::accumulate_gradient, LaneKind::accumulate);
+  auto graph = graph_of({on(LaneKind::compute, 0).after({3}),
+                         on(LaneKind::activation_up, 0),
+                         Made(sum).after({1}),
+                         on(LaneKind::parameter_up, 0).after({2})});
+  auto const deadlock = [&] {
+    return SequenceOrder(GraphSequence(2).add(graph).unroll()).deadlock();
+  };
+  CHECK(deadlock().size() == 4);
+  graph.actions[3].waits.clear();
+  CHECK(deadlock().empty());
+}
+
 TEST_CASE("an action that waits for itself is a cycle of one") {
   auto graph = graph_of({on(LaneKind::compute, 0), on(LaneKind::compute, 0)});
   graph.actions[1].waits = {ActionId(1)};

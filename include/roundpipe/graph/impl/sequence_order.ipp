@@ -4,6 +4,7 @@
 
 #include <roundpipe/core/lane.hpp>
 #include <roundpipe/graph/graph_sequence.hpp>
+#include <roundpipe/graph/issuer.hpp>
 #include <roundpipe/graph/sequence_order.hpp>
 
 #include <algorithm>
@@ -50,7 +51,7 @@ ROUNDPIPE_INLINE std::vector<SequenceOrder::PartOrder> SequenceOrder::part_order
       }));
   constexpr auto none = static_cast<std::size_t>(-1);
   std::vector<std::size_t> last_run(lane_count_, none);
-  std::map<std::size_t, std::size_t> last_issue;  // by device
+  std::map<std::size_t, std::size_t> last_issue;  // by issuer
   auto const follow = [&](std::size_t& last, std::size_t part) {
     if (auto const earlier = std::exchange(last, part); earlier != none) {
       orders.push_back({earlier, part});
@@ -62,12 +63,14 @@ ROUNDPIPE_INLINE std::vector<SequenceOrder::PartOrder> SequenceOrder::part_order
     orders.push_back({2 * i, 2 * i + 1});
     follow(last_run[lanes_[i]], 2 * i + 1);
     if (on_device) {
-      follow(last_issue.try_emplace(action.lane.device.index(), none).first->second, 2 * i);
+      follow(last_issue.try_emplace(Issuer::of(action.lane).index(), none).first->second, 2 * i);
     }
     for (auto const wait : action.waits) {
       orders.push_back({2 * wait + 1, 2 * i + 1});
       if (on_device && actions_[wait].lane.device.valid()) {
         orders.push_back({2 * wait, 2 * i});
+      } else if (on_device && Issuer::of(action.lane).waits_for_host()) {
+        orders.push_back({2 * wait + 1, 2 * i});
       }
     }
   }

@@ -102,9 +102,6 @@ ROUNDPIPE_INLINE void StageSearch::keep_saves(FoundPlan& best) const {
   };
   auto const try_all = [&](std::size_t n) {
     for (auto const& buffering : finder_.modes()) {
-      if (top && buffering.parameters < top->plan.memory.buffering.parameters) {
-        break;  // saves leave the link no time for copies that stand exposed
-      }
       auto found = finder_.best(choice_of(set_of(n, buffering)), buffering);
       top = faster(std::move(top), std::move(found));
     }

@@ -7,6 +7,8 @@
 
 #include <roundpipe/concepts/backend.hpp>
 #include <roundpipe/core/id.hpp>
+#include <roundpipe/core/lane.hpp>
+#include <roundpipe/graph/issuer.hpp>
 #include <roundpipe/runtime/execute/device_work.hpp>
 #include <roundpipe/runtime/execute/graph_run.hpp>
 #include <roundpipe/runtime/execute/host_progress.hpp>
@@ -21,7 +23,8 @@
 
 namespace roundpipe {
 
-/// One device's streams, one for each lane, and what is enqueued on them. For one thread.
+/// One device's streams, one for each lane, and what is enqueued on them. For the threads of \ref
+/// Issuer, each with the lanes of its own.
 template <Backend B>
 class DeviceIssuer {
  public:
@@ -38,17 +41,23 @@ class DeviceIssuer {
   [[nodiscard]] Stream& stream(LaneKind kind) { return streams_[static_cast<std::size_t>(kind)]; }
 
   /// Enqueues action \p id of \p run, its events around it, behind all that the action waits for.
-  /// Blocks until the devices' actions among that are issued, and while this device is too far
-  /// behind.
+  /// Blocks until the devices' actions among that are issued, until the host's are done where the
+  /// \ref Issuer waits for them, and while this device is too far behind.
   /// \throws Error with the action's name and the device for what the work throws.
   void issue(GraphRun<B>& run, ActionId id) {
     auto const kind = run.program()[id].lane.kind;
     auto& stream = this->stream(kind);
+    bool const waits_for_host = Issuer::of(run.program()[id].lane).waits_for_host();
     for_each_wait(
         run,
         id,
         [&](auto& event) { stream.wait(event); },
-        [&](LaneKind lane, std::uint64_t sequence) { stream.wait(hosts_.fence(lane), sequence); });
+        [&](LaneKind lane, std::uint64_t sequence) {
+          if (waits_for_host) {
+            hosts_.wait(lane, sequence);
+          }
+          stream.wait(hosts_.fence(lane), sequence);  // in an abort, the wait above may pass early
+        });
     bool const computes = kind == LaneKind::compute;
     if (computes) {
       pace_.before();

@@ -7,9 +7,11 @@
 
 #include <roundpipe/config.hpp>
 #include <roundpipe/graph/action_graph.hpp>
+#include <roundpipe/graph/issuer.hpp>
 
 #include <cstddef>
 #include <functional>
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
@@ -27,10 +29,12 @@ class GraphProgram {
   [[nodiscard]] ActionGraph const& graph() const noexcept { return graph_; }
   [[nodiscard]] Action const& operator[](ActionId id) const { return graph_.actions[id.index()]; }
 
-  /// The actions of a relative device, over all its lanes, in issue order.
-  [[nodiscard]] std::vector<ActionId> const& of_device(std::size_t device) const {
-    return devices_[device];
+  /// The actions that \p issuer, of a relative device, issues, over all its lanes, in issue order.
+  [[nodiscard]] std::vector<ActionId> const& of_issuer(Issuer issuer) const {
+    return issuers_[issuer.index()];
   }
+  /// The first action of a relative device in issue order; none without actions of it.
+  [[nodiscard]] std::optional<ActionId> first_on(DeviceId device) const;
   /// The actions of one of the host's lanes.
   [[nodiscard]] std::span<ActionId const> of_host(LaneKind kind) const;
   /// One more than the highest \ref host_lane_index of an action; 0 without actions of the host.
@@ -52,8 +56,8 @@ class GraphProgram {
   void keep_latest(std::vector<ActionId>& users) const;
 
   ActionGraph graph_;
-  std::vector<std::vector<ActionId>> devices_;
-  std::vector<std::vector<ActionId>> hosts_;  // by host_lane_index
+  std::vector<std::vector<ActionId>> issuers_;  // by index
+  std::vector<std::vector<ActionId>> hosts_;    // by host_lane_index
   std::vector<std::size_t> position_;
   std::vector<ActionId> tails_;
   std::vector<ActionId> losses_;

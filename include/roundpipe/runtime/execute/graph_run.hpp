@@ -7,6 +7,7 @@
 
 #include <roundpipe/concepts/backend.hpp>
 #include <roundpipe/core/id.hpp>
+#include <roundpipe/graph/issuer.hpp>
 #include <roundpipe/runtime/execute/call_data.hpp>
 #include <roundpipe/runtime/execute/graph_program.hpp>
 #include <roundpipe/runtime/execute/run_state.hpp>
@@ -26,14 +27,17 @@ class GraphRun : public RunState {
   /// Makes events for every device that an action can run on. \p program and \p call must outlive
   /// the run.
   GraphRun(B& backend, GraphProgram const& program, CallData& call) : RunState(program, call) {
-    std::size_t most = 0;
-    for (std::size_t d = 0; d < devices(); ++d) {
-      most = std::max(most, program.of_device(d).size());
-    }
-    events_.resize(devices());
-    for (std::size_t d = 0; d < devices(); ++d) {
-      for (std::size_t i = 0; i < 2 * most; ++i) {
-        events_[d].push_back(backend.make_event(DeviceId(d)));
+    for (auto const part : Issuer::parts) {
+      std::size_t most = 0;
+      for (std::size_t d = 0; d < devices(); ++d) {
+        most = std::max(most, program.of_issuer({DeviceId(d), part}).size());
+      }
+      events_.resize(issuers_of(devices()));
+      for (std::size_t d = 0; d < devices(); ++d) {
+        Issuer const issuer{DeviceId(d), part};
+        for (std::size_t i = 0; i < 2 * most; ++i) {
+          events_[issuer.index()].push_back(backend.make_event(issuer.device));
+        }
       }
     }
   }
@@ -44,11 +48,12 @@ class GraphRun : public RunState {
 
  private:
   [[nodiscard]] Event& event(ActionId id, std::size_t which) {
-    auto const device = physical(program()[id].lane.device);
-    return events_[device.index()][2 * program().position(id) + which];
+    auto issuer = Issuer::of(program()[id].lane);
+    issuer.device = physical(issuer.device);
+    return events_[issuer.index()][2 * program().position(id) + which];
   }
 
-  std::vector<std::vector<Event>> events_;  // by physical device: start and end by position
+  std::vector<std::vector<Event>> events_;  // by physical issuer: start and end by position
 };
 
 }  // namespace roundpipe

@@ -8,6 +8,7 @@
 #include <roundpipe/config.hpp>
 #include <roundpipe/core/id.hpp>
 #include <roundpipe/graph/graph_history.hpp>
+#include <roundpipe/graph/issuer.hpp>
 #include <roundpipe/runtime/execute/call_data.hpp>
 #include <roundpipe/runtime/execute/graph_program.hpp>
 
@@ -41,7 +42,7 @@ class RunState {
   RunState(GraphProgram const& program, CallData& call)
       : program_(&program),
         call_(&call),
-        issued_(program.graph().devices),
+        issued_(issuers_of(program.graph().devices)),
         external_(program.graph().actions.size()),
         host_times_(program.graph().actions.size()) {}
 
@@ -67,8 +68,8 @@ class RunState {
   /// Where a ring stood when the run began, to be added to a buffer's sequence.
   [[nodiscard]] std::size_t ring_base(Ring const& ring) const { return ring_bases_.at(ring); }
 
-  /// Says that a device's thread has issued its list up to and with \p position.
-  void set_issued(DeviceId relative, std::size_t position);
+  /// Says that the issuer of \p id has issued its list up to and with that.
+  void set_issued(ActionId id);
   [[nodiscard]] bool is_issued(ActionId id) const;
   /// Blocks until \p id is issued (or the pipeline stops).
   void wait_issued(ActionId id) const;
@@ -127,7 +128,7 @@ class RunState {
 
   GraphProgram const* program_;
   CallData const* call_;
-  std::vector<Issued> issued_;  // by relative device
+  std::vector<Issued> issued_;  // by relative issuer
   std::vector<std::vector<CrossRunWait>> external_;
   std::vector<HostTimes> host_times_;
   std::map<Ring, std::size_t> ring_bases_;

@@ -3,11 +3,12 @@
 #pragma once
 
 /// \file
-/// \brief The threads that run graphs: one that issues for each device, one for each host lane.
+/// \brief The threads that run graphs: two that issue for each device, one for each host lane.
 
 #include <roundpipe/concepts/backend.hpp>
 #include <roundpipe/core/id.hpp>
 #include <roundpipe/core/lane.hpp>
+#include <roundpipe/graph/issuer.hpp>
 #include <roundpipe/runtime/execute/device_issuer.hpp>
 #include <roundpipe/runtime/execute/device_work.hpp>
 #include <roundpipe/runtime/execute/graph_run.hpp>
@@ -59,7 +60,7 @@ class RunThreads {
         cpus_(std::move(cpus)),
         lanes_(traits_of(host_lanes)),
         hosts_(backend, lanes_),
-        device_queues_(devices),
+        issue_queues_(issuers_of(devices)),
         host_queues_(lanes_.size()) {
     make_issuers();
     for (auto* const lane : host_lanes) {
@@ -73,9 +74,13 @@ class RunThreads {
 
   /// \throws Error as \ref start_thread does.
   void start() {
-    for (std::size_t d = 0; d < issuers_.size(); ++d) {
+    for (std::size_t d = 0; d < devices_.size(); ++d) {
+      auto const name = "device " + std::to_string(d);
       threads_.push_back(
-          start_thread("device " + std::to_string(d), [this, d] { issue_all(DeviceId(d)); }));
+          start_thread(name, [this, d] { issue_all({DeviceId(d), Issuer::Part::rest}); }));
+      threads_.push_back(start_thread(name + "'s parameters", [this, d] {
+        issue_all({DeviceId(d), Issuer::Part::parameters});
+      }));
     }
     for (std::size_t k = 0; k < workers_.size(); ++k) {
       threads_.push_back(start_thread(std::string("the host's lane ") + name_of(lanes_[k].kind),
@@ -101,8 +106,10 @@ class RunThreads {
   void hand(GraphRun<B>& run) {
     auto const& program = run.program();
     for (std::size_t d = 0; d < program.graph().devices; ++d) {
-      if (!program.of_device(run.relative(DeviceId(d)).index()).empty()) {
-        device_queues_[d].push(&run);
+      for (auto const part : Issuer::parts) {
+        if (!program.of_issuer({run.relative(DeviceId(d)), part}).empty()) {
+          issue_queues_[Issuer{DeviceId(d), part}.index()].push(&run);
+        }
       }
     }
     // The lane that updates is the last one. What another lane begins of a step, it knows of.
@@ -129,7 +136,7 @@ class RunThreads {
   void restart()
     requires HasResume<B>
   {
-    issuers_.clear();  // streams go first: what is enqueued uses all the rest
+    devices_.clear();  // streams go first: what is enqueued uses all the rest
     backend_.resume();
     hosts_.restart(backend_);
     make_issuers();
@@ -179,9 +186,9 @@ class RunThreads {
 
   [[nodiscard]] std::span<HostLaneTraits const> lanes() const noexcept { return lanes_; }
   [[nodiscard]] HostProgress<B> const& hosts() const noexcept { return hosts_; }
-  [[nodiscard]] std::size_t devices() const noexcept { return issuers_.size(); }
+  [[nodiscard]] std::size_t devices() const noexcept { return devices_.size(); }
   [[nodiscard]] typename B::Stream& stream(DeviceId device, LaneKind kind) {
-    return issuers_[device.index()].stream(kind);
+    return devices_[device.index()].stream(kind);
   }
   /// All slots.
   [[nodiscard]] std::vector<std::unique_ptr<GraphRun<B>>> const& runs() const noexcept {
@@ -199,37 +206,37 @@ class RunThreads {
   }
 
   void make_issuers() {
-    for (std::size_t d = 0; d < device_queues_.size(); ++d) {
-      issuers_.emplace_back(backend_, work_, hosts_, DeviceId(d));
+    for (std::size_t d = 0; d < issue_queues_.size() / issuers_of(1); ++d) {
+      devices_.emplace_back(backend_, work_, hosts_, DeviceId(d));
     }
   }
 
   template <class F>
   void for_each_queue(F&& f) {
-    std::for_each(device_queues_.begin(), device_queues_.end(), f);
+    std::for_each(issue_queues_.begin(), issue_queues_.end(), f);
     std::for_each(host_queues_.begin(), host_queues_.end(), f);
   }
 
-  void issue_all(DeviceId device) {
-    if (device.index() < cpus_.issuing.size()) {
-      pin_this_thread(std::span(&cpus_.issuing[device.index()], 1));
+  void issue_all(Issuer issuer) {
+    auto const device = issuer.device.index();
+    // The thread of the parameters nearly always sleeps.
+    if (issuer.part == Issuer::Part::rest && device < cpus_.issuing.size()) {
+      pin_this_thread(std::span(&cpus_.issuing[device], 1));
     }
-    while (auto const next = device_queues_[device.index()].pop()) {
+    while (auto const next = issue_queues_[issuer.index()].pop()) {
       auto& run = static_cast<GraphRun<B>&>(**next);
-      auto const relative = run.relative(device);
-      auto const& actions = run.program().of_device(relative.index());
-      for (std::size_t i = 0; i < actions.size(); ++i) {
+      for (auto const id : run.program().of_issuer({run.relative(issuer.device), issuer.part})) {
         if (error_.is_set()) {
           return;
         }
         try {
-          issuers_[device.index()].issue(run, actions[i]);
+          devices_[device].issue(run, id);
         } catch (...) {
           wait_for_lanes_before(run);
           fail(std::current_exception());
           return;
         }
-        run.set_issued(relative, i);
+        run.set_issued(id);
       }
     }
   }
@@ -269,12 +276,12 @@ class RunThreads {
   std::vector<HostLaneTraits> lanes_;
   FirstError error_;
   HostProgress<B> hosts_;
-  std::vector<DeviceIssuer<B>> issuers_;    // by device
+  std::vector<DeviceIssuer<B>> devices_;
   std::vector<HostLaneWorker<B>> workers_;  // by host lane
   std::mutex runs_mutex_;                   // fail() may come from any thread
   std::vector<std::unique_ptr<GraphRun<B>>> runs_;
-  std::vector<RunQueue<RunState*>> device_queues_;
-  std::vector<RunQueue<RunState*>> host_queues_;  // by host lane
+  std::vector<RunQueue<RunState*>> issue_queues_;  // by issuer
+  std::vector<RunQueue<RunState*>> host_queues_;   // by host lane
   std::vector<std::thread> threads_;
 };
 

@@ -71,9 +71,8 @@ class RunTimeline {
   template <class F>
   void for_each_device(GraphRun<B>& run, F&& f) {
     for (std::size_t d = 0; d < run.devices(); ++d) {
-      auto const& actions = run.program().of_device(d);
-      if (!actions.empty()) {
-        f(references_[run.physical(DeviceId(d)).index()], run.start_event(actions.front()));
+      if (auto const first = run.program().first_on(DeviceId(d))) {
+        f(references_[run.physical(DeviceId(d)).index()], run.start_event(*first));
       }
     }
   }
@@ -95,8 +94,7 @@ class RunTimeline {
 
   [[nodiscard]] std::pair<double, double> times(GraphRun<B>& run, ActionId id, Lane lane) const {
     if (lane.device.valid()) {
-      auto const& actions = run.program().of_device(run.relative(lane.device).index());
-      auto const& first = run.start_event(actions.front());
+      auto const& first = run.start_event(*run.program().first_on(run.relative(lane.device)));
       auto const zero = references_[lane.device.index()].anchor_s;
       return {zero + run.start_event(id).seconds_since(first),
               zero + run.end_event(id).seconds_since(first)};

@@ -9,8 +9,10 @@
 
 #include <doctest/doctest.h>
 
+#include <atomic>
 #include <cstddef>
 #include <string>
+#include <thread>
 #include <vector>
 
 namespace device_issuer_test {
@@ -20,7 +22,7 @@ using namespace roundpipe::test;
 
 namespace {
 
-/// A sum on the host, then an upload, then a compute action.
+/// A sum on the host, then an upload, then a compute action; and parameters after the sum.
 struct Issuing {
   HostBackend backend;
   LoggedWork work;
@@ -29,7 +31,8 @@ struct Issuing {
   GraphProgram program{
       graph_of({Made(ActionKind::accumulate_gradient, LaneKind::accumulate),
                 Made(ActionKind::upload_activation, LaneKind::activation_up, 0).after({0}),
-                Made(ActionKind::forward, LaneKind::compute, 0).after({1})},
+                Made(ActionKind::forward, LaneKind::compute, 0).after({1}),
+                Made(ActionKind::upload_parameters, LaneKind::parameter_up, 0).after({0})},
                GraphRole::call,
                1)};
   CallData data;
@@ -39,10 +42,10 @@ struct Issuing {
     run.begin(0, {});
     run.set_host_base(LaneKind::accumulate, 0);
   }
-  /// As the device's thread does, in the order of its list.
+  /// As the device's threads do, in the order of their lists.
   void issue(std::size_t action) {
     issuer.issue(run, ActionId(action));
-    run.set_issued(DeviceId(0), program.position(ActionId(action)));
+    run.set_issued(ActionId(action));
   }
 };
 
@@ -57,6 +60,25 @@ TEST_CASE("device work runs after everything that it waits for, on other lanes a
   test.hosts.finish(LaneKind::accumulate, 1);
   test.run.end_event(ActionId(2)).wait();
   CHECK(test.work.done() == std::vector{ActionId(1), ActionId(2)});
+}
+
+TEST_CASE("the thread that issues parameters waits for the host itself") {
+  Issuing test;
+  std::atomic<bool> has_summed = false;
+  bool summed_before = false;
+  test.work.hook = [&](ActionId id) {
+    if (id == ActionId(3)) {
+      summed_before = has_summed;
+    }
+  };
+  std::thread parameters([&] { test.issue(3); });
+  test.issue(1);  // here only the stream waits
+  has_summed = true;
+  test.hosts.finish(LaneKind::accumulate, 1);
+  parameters.join();
+  CHECK(summed_before);
+  test.run.end_event(ActionId(3)).wait();
+  test.run.end_event(ActionId(1)).wait();
 }
 
 TEST_CASE("the events of an action enclose its work") {

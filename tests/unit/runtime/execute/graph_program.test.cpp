@@ -53,7 +53,9 @@ TEST_CASE("a program finds actions by thread, and names them") {
                    on(LaneKind::accumulate, {ActionId(0)}),
                    on(LaneKind::gradient_down, {})};
   GraphProgram const program(graph);
-  CHECK(program.of_device(0) == std::vector{ActionId(0), ActionId(2)});
+  CHECK(program.of_issuer({DeviceId(0), Issuer::Part::rest}) ==
+        std::vector{ActionId(0), ActionId(2)});
+  CHECK(program.of_issuer({DeviceId(0), Issuer::Part::parameters}).empty());
   REQUIRE(program.of_host(LaneKind::accumulate).size() == 1);
   CHECK(program.of_host(LaneKind::accumulate)[0] == ActionId(1));
   CHECK(program.of_host(LaneKind::optimizer).empty());
@@ -61,6 +63,30 @@ TEST_CASE("a program finds actions by thread, and names them") {
   CHECK(program.position(ActionId(2)) == 1);
   CHECK(program.tails() == std::vector{ActionId(1), ActionId(2)});
   CHECK(program.label(ActionId(1)) == "accumulate gradient");
+}
+
+TEST_CASE("one thread issues the parameters that go up to a device, another one the rest") {
+  ActionGraph graph;
+  graph.devices = 3;
+  auto const on_device = [](LaneKind kind, std::size_t device) {
+    auto action = on(kind, {});
+    action.lane.device = DeviceId(device);
+    return action;
+  };
+  graph.actions = {on_device(LaneKind::compute, 1),
+                   on_device(LaneKind::parameter_up, 1),
+                   on_device(LaneKind::save_up, 1),
+                   on_device(LaneKind::parameter_up, 2),
+                   on_device(LaneKind::compute, 2)};
+  GraphProgram const program(graph);
+  CHECK(program.of_issuer({DeviceId(1), Issuer::Part::rest}) ==
+        std::vector{ActionId(0), ActionId(2)});
+  CHECK(program.of_issuer({DeviceId(1), Issuer::Part::parameters}) == std::vector{ActionId(1)});
+  CHECK(program.position(ActionId(1)) == 0);
+  CHECK(program.position(ActionId(2)) == 1);
+  CHECK_FALSE(program.first_on(DeviceId(0)).has_value());
+  CHECK(program.first_on(DeviceId(1)) == ActionId(0));
+  CHECK(program.first_on(DeviceId(2)) == ActionId(3));
 }
 
 TEST_CASE("a program names the actions for whose results the controller waits") {

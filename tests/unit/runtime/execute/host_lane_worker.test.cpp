@@ -50,7 +50,7 @@ TEST_CASE("an action of a host lane waits for a device action") {
   std::thread issuing([&] {
     stream.launch([&] { landed = true; });
     stream.record(test.run.end_event(ActionId(0)));
-    test.run.set_issued(DeviceId(0), 0);
+    test.run.set_issued(ActionId(0));
   });
   test.worker.wait_for_all(test.run, ActionId(2));
   CHECK(landed);

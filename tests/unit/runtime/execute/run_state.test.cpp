@@ -53,10 +53,10 @@ TEST_CASE("actions that an earlier run issued in the slot do not count") {
   OneRun one;
   one.run.begin(0, {.devices = 2});
   CHECK_FALSE(one.run.is_issued(ActionId(0)));
-  one.run.set_issued(DeviceId(1), 0);
+  one.run.set_issued(ActionId(0));
   CHECK(one.run.is_issued(ActionId(0)));
   CHECK_FALSE(one.run.is_issued(ActionId(1)));
-  one.run.set_issued(DeviceId(1), 1);
+  one.run.set_issued(ActionId(1));
   CHECK(one.run.is_issued(ActionId(1)));
   one.run.begin(1, {.devices = 2});
   CHECK_FALSE(one.run.is_issued(ActionId(0)));
@@ -107,7 +107,7 @@ TEST_CASE("a released run lets everybody pass") {
   one.run.release_waiters();
   one.run.wait_issued(ActionId(1));
   one.run.wait_unpinned();
-  one.run.set_issued(DeviceId(1), 0);  // late
+  one.run.set_issued(ActionId(0));  // late
   one.run.wait_issued(ActionId(1));
   CHECK(one.run.is_issued(ActionId(1)));
 }

@@ -9,6 +9,7 @@
 
 #include <doctest/doctest.h>
 
+#include <atomic>
 #include <exception>
 #include <string>
 #include <vector>
@@ -51,6 +52,29 @@ TEST_CASE("threads finish the work that they received before they end") {
   test.threads.join();
   CHECK(test.work.done() == std::vector{ActionId(0), ActionId(1)});
   CHECK(test.threads.hosts().is_done(LaneKind::optimizer, 1));
+  test.threads.rethrow();
+}
+
+TEST_CASE("parameters go up while the thread that issues the rest is held up") {
+  Running test;
+  GraphProgram const program(
+      graph_of({Made(ActionKind::forward, LaneKind::compute, 0),
+                Made(ActionKind::upload_parameters, LaneKind::parameter_up, 0)}));
+  auto& run = test.threads.make_run(program, test.data);
+  std::atomic<bool> copied = false;
+  test.work.hook = [&](ActionId id) {
+    if (id == ActionId(0)) {
+      copied.wait(false);
+    } else {
+      copied = true;
+      copied.notify_all();
+    }
+  };
+  run.begin(0, {.devices = 2});
+  test.threads.hand(run);
+  test.threads.start();
+  test.threads.join();
+  CHECK(test.work.done().size() == 2);
   test.threads.rethrow();
 }
 

@@ -47,8 +47,8 @@ using HostWait = std::pair<LaneKind, std::uint64_t>;
 TEST_CASE(
     "an action waits for actions of its run and of earlier ones, on devices and on the host") {
   ThreeActions three;
-  three.run.set_issued(DeviceId(0), 0);
-  three.earlier.set_issued(DeviceId(0), 1);
+  three.run.set_issued(ActionId(0));
+  three.earlier.set_issued(ActionId(2));
   three.earlier.pin();
   three.run.add_external(ActionId(2), {&three.earlier, ActionId(2), LaneKind::compute, 0});
   three.run.add_external(ActionId(2), {nullptr, ActionId(0), LaneKind::optimizer, 5});
@@ -81,7 +81,7 @@ TEST_CASE("the event of a device is not used before its action is issued") {
           });
     });
     waits.wait(false);
-    three.run.set_issued(DeviceId(0), 0);
+    three.run.set_issued(ActionId(0));
     waiting.join();
     CHECK(issued);
   }

@@ -16,7 +16,7 @@ namespace roundpipe {
 
 ROUNDPIPE_INLINE GraphProgram::GraphProgram(ActionGraph graph, NameOfAction const& name_of)
     : graph_(std::move(graph)) {
-  devices_.resize(graph_.devices);
+  issuers_.resize(issuers_of(graph_.devices));
   position_.resize(graph_.actions.size());
   for (std::size_t i = 0; i < graph_.actions.size(); ++i) {
     auto const& action = graph_.actions[i];
@@ -44,6 +44,16 @@ ROUNDPIPE_INLINE GraphProgram::GraphProgram(ActionGraph graph, NameOfAction cons
   tails_ = latest_of_lanes(graph_.actions, std::move(all));
 }
 
+ROUNDPIPE_INLINE std::optional<ActionId> GraphProgram::first_on(DeviceId device) const {
+  std::optional<ActionId> first;
+  for (auto const part : Issuer::parts) {
+    if (auto const& actions = of_issuer({device, part}); !actions.empty()) {
+      first = first ? std::min(*first, actions.front()) : actions.front();
+    }
+  }
+  return first;
+}
+
 ROUNDPIPE_INLINE std::span<ActionId const> GraphProgram::of_host(LaneKind kind) const {
   auto const index = host_lane_index(kind);
   return index < hosts_.size() ? std::span<ActionId const>(hosts_[index])
@@ -52,7 +62,7 @@ ROUNDPIPE_INLINE std::span<ActionId const> GraphProgram::of_host(LaneKind kind) 
 
 ROUNDPIPE_INLINE std::vector<ActionId>& GraphProgram::list_of(Lane const& lane) {
   if (lane.device.valid()) {
-    return devices_[lane.device.index()];
+    return issuers_[Issuer::of(lane).index()];
   }
   auto const index = host_lane_index(lane.kind);
   hosts_.resize(std::max(hosts_.size(), index + 1));

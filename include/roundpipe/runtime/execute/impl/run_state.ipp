@@ -14,24 +14,25 @@
 
 namespace roundpipe {
 
-ROUNDPIPE_INLINE void RunState::set_issued(DeviceId relative, std::size_t position) {
-  auto& issued = issued_[relative.index()].value;
+ROUNDPIPE_INLINE void RunState::set_issued(ActionId id) {
+  auto& issued = issued_[Issuer::of((*program_)[id].lane).index()].value;
   auto seen = issued.load(std::memory_order_relaxed);
   if (seen != released) {
-    issued.compare_exchange_strong(seen, issue_mark(position), std::memory_order_release);
+    issued.compare_exchange_strong(
+        seen, issue_mark(program_->position(id)), std::memory_order_release);
   }
   issued.notify_all();
 }
 
 ROUNDPIPE_INLINE bool RunState::is_issued(ActionId id) const {
-  auto const device = (*program_)[id].lane.device;
-  return issued_[device.index()].value.load(std::memory_order_acquire) >=
+  auto const issuer = Issuer::of((*program_)[id].lane);
+  return issued_[issuer.index()].value.load(std::memory_order_acquire) >=
          issue_mark(program_->position(id));
 }
 
 ROUNDPIPE_INLINE void RunState::wait_issued(ActionId id) const {
-  auto const device = (*program_)[id].lane.device;
-  auto const& issued = issued_[device.index()].value;
+  auto const issuer = Issuer::of((*program_)[id].lane);
+  auto const& issued = issued_[issuer.index()].value;
   auto const mark = issue_mark(program_->position(id));
   for (auto seen = issued.load(std::memory_order_acquire); seen < mark;
        seen = issued.load(std::memory_order_acquire)) {
