@@ -10,6 +10,7 @@
 #include <doctest/doctest.h>
 
 #include <atomic>
+#include <chrono>
 #include <cstddef>
 #include <string>
 #include <thread>
@@ -73,6 +74,7 @@ TEST_CASE("the thread that issues parameters waits for the host itself") {
   };
   std::thread parameters([&] { test.issue(3); });
   test.issue(1);  // here only the stream waits
+  std::this_thread::sleep_for(std::chrono::milliseconds(20));
   has_summed = true;
   test.hosts.finish(LaneKind::accumulate, 1);
   parameters.join();
