@@ -13,6 +13,7 @@
 #include <roundpipe/core/layer_context.hpp>
 #include <roundpipe/core/span.hpp>
 #include <roundpipe/graph/action_graph.hpp>
+#include <roundpipe/graph/issuer.hpp>
 #include <roundpipe/memory/memory_plan.hpp>
 #include <roundpipe/runtime/actions/device_copies.hpp>
 #include <roundpipe/runtime/actions/device_places.hpp>
@@ -49,7 +50,7 @@ class DeviceActions final : public DeviceWork<B> {
         copies_(places_, parameters, boundaries),
         layers_(places_, parameters.blocks()),
         finite_check_(std::move(finite_check)),
-        scratch_(devices) {}
+        scratch_(issuers_of(devices)) {}
 
   DeviceActions(DeviceActions const&) = delete;
   DeviceActions& operator=(DeviceActions const&) = delete;
@@ -94,8 +95,12 @@ class DeviceActions final : public DeviceWork<B> {
     return result;
   }
 
+  [[nodiscard]] Scratch& scratch_of(DeviceAction const& here) {
+    return scratch_[Issuer::of({here.action.lane.kind, here.device}).index()];
+  }
+
   void copy(DeviceAction const& here, Stream& stream) {
-    auto& list = scratch_[here.device.index()].copies;
+    auto& list = scratch_of(here).copies;
     copies_.list(here, list);
     for (auto const& upload : list.uploads) {
       stream.copy(upload.to, upload.from);
@@ -113,7 +118,7 @@ class DeviceActions final : public DeviceWork<B> {
   }
 
   void forward(DeviceAction const& here, Stream& stream) {
-    auto& layer = scratch_[here.device.index()].layer;
+    auto& layer = scratch_of(here).layer;
     layers_.prepare_forward(here, layer);
     ForwardContext<Stream> context(stream, layer.call, layer.tensors);
     model_.visit(here.action.layer, [&](auto const& l) { l.forward(context); });
@@ -123,7 +128,7 @@ class DeviceActions final : public DeviceWork<B> {
   }
 
   void backward(DeviceAction const& here, Stream& stream) {
-    auto& layer = scratch_[here.device.index()].layer;
+    auto& layer = scratch_of(here).layer;
     layers_.prepare_backward(here, layer);
     for (auto const& gradient : layer.zeroed) {
       stream.fill(gradient, std::byte{0});
@@ -146,7 +151,7 @@ class DeviceActions final : public DeviceWork<B> {
   DeviceCopies copies_;
   LayerCalls layers_;
   FiniteCheck<B> finite_check_;
-  std::vector<Scratch> scratch_;  // by device
+  std::vector<Scratch> scratch_;  // by issuer
 };
 
 }  // namespace roundpipe
