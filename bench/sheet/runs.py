@@ -40,12 +40,13 @@ def layers_factor(options):
 def list_runs(build, work, gpus, torch_bench, python):
     """Each run that \\p gpus GPUs allow. Files that a run makes go to \\p work."""
     bench = build / "bench"
+    costs = ["--cost-file", work / "costs"]  # what one run has measured, the next ones do not
 
     def train(name, shape, n, batch, extra="", *, context=2048, warmup=2, steps=3, **more):
         model, rate, set_up = SHAPES[shape]
         command = [bench / "train_throughput", "--shape", model, "--devices", n, "--batch", batch,
                    "--context", context, "--steps", steps, "--warmup", warmup, *extra.split(),
-                   "--json", "-"]
+                   *costs, "--json", "-"]
         factor = layers_factor(extra)
         seconds = set_up / factor + (steps + warmup) * batch * context / (rate * n * factor)
         return Run(f"{name}-x{n}", n, "train", command, seconds, **more)
@@ -53,8 +54,8 @@ def list_runs(build, work, gpus, torch_bench, python):
     def sweep(name, shape, n, batch, budgets, plans, extra, *, context=2048, **more):
         model, rate, set_up = SHAPES[shape]
         command = [bench / "budget_sweep", "--shape", model, "--devices", n, "--batch", batch,
-                   "--context", context, "--device-memory", budgets, *extra.split(), "--steps", 2,
-                   "--warmup", 1]
+                   "--context", context, "--device-memory", budgets, *extra.split(), *costs,
+                   "--steps", 2, "--warmup", 1]
         factor = layers_factor(extra)
         each = set_up / factor + 3 * batch * context / (rate * n * factor)
         return Run(f"{name}-x{n}", n, "sweep", command,
@@ -83,9 +84,14 @@ def list_runs(build, work, gpus, torch_bench, python):
         one = small(1, "--micro-batches 16 --rounds 1", "-rank")
         all_ = train("1.7b-ranks", "1.7b", 1, 64 * n, "--micro-batches 16 --rounds 1", steps=5)
         mpirun = ["mpirun", "--allow-run-as-root", "--bind-to", "none", "-n", n]
-        yield dataclasses.replace(one, kind="beside", command=[*pin, *one.command])
+
+        def alone(command):  # a file of costs is for one process
+            at = command.index(costs[0])
+            return [*pin, *command[:at], *command[at + len(costs):]]
+
+        yield dataclasses.replace(one, kind="beside", command=alone(one.command))
         yield dataclasses.replace(all_, name=f"1.7b-ranks-x{n}", gpus=n, kind="ranks",
-                                  command=[*mpirun, *pin, *all_.command], seconds=one.seconds + 10,
+                                  command=[*mpirun, *alone(all_.command)], seconds=one.seconds + 10,
                                   lacks="" if shutil.which("mpirun") else "no mpirun")
 
     def sweeps_against(n):
@@ -107,8 +113,8 @@ def list_runs(build, work, gpus, torch_bench, python):
 
     def long_context():  # of one GPU; hosts of 128 GiB have room for 20 layers
         for name, extra in ("", ""), ("-recompute-all", "--partition recompute-all"):
-            yield train("8b-8k" + name, "8b", 1, 16, "--states declared " + extra, context=8192,
-                        steps=2, warmup=1, host_gib=170)
+            yield train("8b-8k" + name, "8b", 1, 36, "--states declared " + extra, context=8192,
+                        steps=2, warmup=1, host_gib=240)
         for name, extra in ("", ""), ("-stages", STAGES):
             yield train("8b-20-8k" + name, "8b", 1, 24, "--layers 20 --states declared " + extra,
                         context=8192, steps=2, warmup=1, host_gib=120)

@@ -179,6 +179,9 @@ def runs_and_their_lines(fake):
     need(line["machine"]["cores"] >= 1 and line["machine"]["memory_gib"] > 0, line)
     need(line["command"].startswith("build/bench/train_throughput --shape qwen3-1.7b --devices 2"),
          line["command"])
+    with_costs = {name for name in lines if "--cost-file" in lines[name]["command"]}
+    need({"1.7b-x2", "1.7b-sweep-24-x2"} <= with_costs, with_costs)
+    need(not {"1.7b-rank-x1", "1.7b-ranks-x2"} & with_costs, with_costs)
     found = line["figures"]
     need(found["exposed_percent"] == 0.25 and found["driver_peak_gib"] == 23
          and abs(found["forecast_percent"] + 2) < 1e-9
