@@ -25,7 +25,7 @@ struct SimulationOptions {
   /// The time of handing a boundary, or its gradient, to *another* device through the host, besides
   /// its copies; occupies no lane. For machines of which no more is known.
   double hand_over_s = 0;
-  /// The time that a device's issuing thread takes for one action.
+  /// The time that an \ref Issuer takes for one action.
   double dispatch_s = 0;
   /// Whether each graph is issued only when the losses of all earlier calls are there, as by a
   /// caller that waits for losses. Otherwise all graphs are issued at the start.

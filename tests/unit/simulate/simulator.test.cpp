@@ -223,11 +223,11 @@ TEST_CASE("each pass has its own time") {
   CHECK(seconds == std::vector<double>{1, 1, 1, 4, 1, 3, 2, 2});
 }
 
-TEST_CASE("the actions of a device are issued one after another, each at a cost") {
+TEST_CASE("each issuer issues one action after another, each at a cost") {
   auto options = example_options();
   options.dispatch_s = 0.75;
   auto const graph = graph_of({chunk_up(0), compute(), compute(), compute(1)});
-  CHECK(times_of(graph, options) == Times{{0.75, 0.75}, {1.5, 2.5}, {2.5, 3.5}, {0.75, 1.75}});
+  CHECK(times_of(graph, options) == Times{{0.75, 0.75}, {0.75, 1.75}, {1.75, 2.75}, {0.75, 1.75}});
 }
 
 TEST_CASE("a caller that waits for losses issues the next graph when the losses arrive") {

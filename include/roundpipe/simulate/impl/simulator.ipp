@@ -6,6 +6,7 @@
 #include <roundpipe/core/id.hpp>
 #include <roundpipe/graph/action_graph.hpp>
 #include <roundpipe/graph/graph_sequence.hpp>
+#include <roundpipe/graph/issuer.hpp>
 #include <roundpipe/graph/timeline.hpp>
 #include <roundpipe/simulate/action_times.hpp>
 #include <roundpipe/simulate/copy_engines.hpp>
@@ -34,7 +35,7 @@ class Simulator {
         engines_(options.link, devices_),
         successors_(actions_),
         states_(actions_.size()),
-        issuing_(devices_) {
+        issuing_(issuers_of(devices_)) {
     require(options.hand_over_s >= 0 && options.dispatch_s >= 0,
             Errc::invalid_argument,
             "the times of a simulation must not be negative");
@@ -95,13 +96,13 @@ class Simulator {
     double at_s;
     std::size_t number;  ///< Among events at the same time, the oldest goes first.
     EventKind kind;
-    std::size_t subject;  ///< The action; for `issued` the device.
+    std::size_t subject;  ///< The action; for `issued` the issuer.
 
     friend bool operator>(Event const& a, Event const& b) noexcept {
       return a.at_s != b.at_s ? a.at_s > b.at_s : a.number > b.number;
     }
   };
-  /// The issuing thread of a device.
+  /// What an issuer does.
   struct Issuing {
     std::vector<std::size_t> actions;
     std::size_t next = 0;
@@ -148,24 +149,24 @@ class Simulator {
       auto const& graph = graphs_[issued_graphs_++];
       losses_before_ += graph.losses;
       for (auto i = graph.first; i < graph.end; ++i) {
-        if (auto const device = actions_[i].lane.device; device.valid()) {
-          issuing_[device.index()].actions.push_back(i);
+        if (auto const& lane = actions_[i].lane; lane.device.valid()) {
+          issuing_[Issuer::of(lane).index()].actions.push_back(i);
         } else {
           satisfy(i, now_s);
         }
       }
     }
-    for (std::size_t device = 0; device < devices_; ++device) {
-      issue_actions(device, now_s);
+    for (std::size_t issuer = 0; issuer < issuing_.size(); ++issuer) {
+      issue_actions(issuer, now_s);
     }
   }
 
-  void issue_actions(std::size_t device, double now_s) {
-    auto& thread = issuing_[device];
+  void issue_actions(std::size_t issuer, double now_s) {
+    auto& thread = issuing_[issuer];
     while (!thread.busy && thread.next < thread.actions.size()) {
       if (options_.dispatch_s > 0) {
         thread.busy = true;
-        push(now_s + options_.dispatch_s, EventKind::issued, device);
+        push(now_s + options_.dispatch_s, EventKind::issued, issuer);
       } else {
         satisfy(thread.actions[thread.next++], now_s);
       }
@@ -269,7 +270,7 @@ class Simulator {
   Successors successors_;
   std::vector<State> states_;  // by action
   std::vector<Graph> graphs_;
-  std::vector<Issuing> issuing_;  // by device
+  std::vector<Issuing> issuing_;  // by issuer
   std::priority_queue<Event, std::vector<Event>, std::greater<>> events_;
   std::size_t event_count_ = 0;
   std::size_t issued_graphs_ = 0;
