@@ -58,7 +58,7 @@ class CudaBackend {
   /// How long a model's layers run to be measured: clocks settle meanwhile. That layers run at all
   /// before step 1 loads their kernels. To load a kernel, at its first launch, the driver may wait
   /// for the whole device, and so also for streams that wait for what the host will do only later.
-  static constexpr double warm_up_seconds = 1.5;
+  static constexpr double warm_up_seconds = 2.5;
 
   /// The queue of a device holds about a thousand launches, and the backward of a layer of Qwen3
   /// takes some 55.

@@ -229,7 +229,7 @@ template <class Model, DeviceList D, class Planner>
       warm_up(model, devices, shaped.model, options.devices);
     }
     if (measures) {
-      costs = measure_costs(model, devices, shaped.model, 3, seconds);
+      costs = measure_costs(model, devices, shaped.model, options.devices, 3, seconds);
       if (has_file) {
         keep_costs(options.cost_file, shaped.model, device, costs);
       }

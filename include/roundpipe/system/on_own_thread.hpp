@@ -7,6 +7,7 @@
 
 #include <roundpipe/config.hpp>
 
+#include <cstddef>
 #include <functional>
 
 namespace roundpipe::detail {
@@ -15,6 +16,11 @@ namespace roundpipe::detail {
 /// such as CUDA's current device; the caller's thread stays as it was.
 /// \throws What \p f throws; as \ref start_thread does.
 void on_own_thread(std::function<void()> const& f);
+
+/// Runs \p f(0), \p f(1), ..., \p f(count - 1) at once, each on a new thread, and waits for all.
+/// \throws What the call with the least number throws, of those that throw; as \ref start_thread
+/// does.
+void on_own_threads(std::size_t count, std::function<void(std::size_t)> const& f);
 
 }  // namespace roundpipe::detail
 

@@ -5,6 +5,9 @@
 
 #include <doctest/doctest.h>
 
+#include <atomic>
+#include <barrier>
+#include <cstddef>
 #include <stdexcept>
 #include <thread>
 
@@ -28,6 +31,23 @@ TEST_CASE("errors come back from the thread, and leave what the work has done") 
                   }),
                   std::out_of_range);
   CHECK(number == 2);
+}
+
+TEST_CASE("several threads work at once, and the first error comes back when all are done") {
+  using roundpipe::detail::on_own_threads;
+  std::barrier all(3);
+  std::atomic<int> sum = 0;
+  CHECK_THROWS_WITH(on_own_threads(3,
+                                   [&](std::size_t i) {
+                                     all.arrive_and_wait();
+                                     sum += static_cast<int>(i);
+                                     if (i > 0) {
+                                       throw std::out_of_range(i == 1 ? "one" : "two");
+                                     }
+                                   }),
+                    "one");
+  CHECK(sum == 3);
+  on_own_threads(0, [](std::size_t) { FAIL("nobody"); });
 }
 
 }  // namespace on_own_thread_test

@@ -5,7 +5,6 @@
 /// \file
 /// \brief Measures what the layers of a model cost.
 
-#include <roundpipe/bubble/cost_fit.hpp>
 #include <roundpipe/concepts/backend.hpp>
 #include <roundpipe/concepts/model.hpp>
 #include <roundpipe/concepts/partition_policy.hpp>
@@ -24,66 +23,154 @@ namespace roundpipe {
 
 namespace detail {
 
-/// The times of \p layer on device 0, as \ref measure_costs takes them.
+/// What the layers of \p model take on one device, as \ref measure_costs says. For one thread.
 template <class Model, Backend B>
-[[nodiscard]] LayerCost measure_cost(Model const& model,
-                                     B& backend,
-                                     ModelDescription const& description,
-                                     LayerId layer,
-                                     RandomOperands<B>& operands,
-                                     std::size_t repetitions,
-                                     double seconds) {
-  using Probe = LayerProbe<Model, B>;
-  DeviceId const device(0);
-  auto const memory =
-      backend.allocate_device(device, Probe::bytes_of(description.layers[layer.index()]));
-  Probe probe(model, backend, device, description, layer, operands, memory.bytes());
-  std::vector<double> forward_s;
-  std::vector<double> backward_s;
-  double sum_s = 0;
-  probe.enqueue_passes();
-  for (bool more = true; more;) {
-    // As in a pipeline, the next pair is enqueued before this one ends: a device that pauses after
-    // each pair is faster than one that does not.
-    more = forward_s.size() < repetitions || sum_s < seconds;
-    if (more) {
-      probe.enqueue_passes();
+class DeviceCosts {
+ public:
+  /// The references must outlive this.
+  DeviceCosts(Model const& model,
+              B& backend,
+              ModelDescription const& description,
+              DeviceId device,
+              std::size_t repetitions)
+      : model_(model),
+        backend_(backend),
+        description_(description),
+        device_(device),
+        repetitions_(repetitions),
+        operands_(backend),
+        runs_(runs_of_equal_layers(model, description.size())),
+        sums_(description.size()) {}
+
+  void measure(double seconds) {
+    take_turn(0);
+    if (seconds == 0) {
+      return;
     }
-    auto const cost = probe.finish_passes();
-    forward_s.push_back(cost.forward_s);
-    backward_s.push_back(cost.backward_s);
-    sum_s += forward_s.size() > 1 ? cost.forward_s + cost.backward_s : 0;
+    std::stable_sort(runs_.begin(), runs_.end(), [&](auto const& a, auto const& b) {
+      return seconds_of(a) > seconds_of(b);
+    });
+    auto const turn_s = seconds / turns;
+    take_turn(turn_s);
+    std::fill(sums_.begin(), sums_.end(), Sum{});
+    for (std::size_t turn = 1; turn < turns; ++turn) {
+      take_turn(turn_s);
+    }
   }
-  auto const settled = [](std::vector<double> const& times) {
-    std::vector<double> latter(times.begin() + static_cast<std::ptrdiff_t>(times.size() / 2),
-                               times.end());
-    return median(latter).value();
+
+  /// Of a micro-batch.
+  [[nodiscard]] double seconds() const {
+    double result = 0;
+    for (auto const& run : runs_) {
+      result += seconds_of(run);
+    }
+    return result;
+  }
+  /// Of each layer.
+  [[nodiscard]] std::vector<LayerCost> costs() const {
+    std::vector<LayerCost> result(description_.size());
+    for (auto const& run : runs_) {
+      std::fill_n(result.begin() + static_cast<std::ptrdiff_t>(run.first),
+                  run.count,
+                  sums_[run.first].mean());
+    }
+    return result;
+  }
+
+ private:
+  static constexpr std::size_t turns = 5;
+
+  /// Of what a layer took, pair of passes by pair, and replay by replay.
+  struct Sum {
+    LayerCost cost;
+    std::size_t passes = 0;
+    std::size_t replays = 0;  // from each level
+
+    [[nodiscard]] LayerCost mean() const {
+      auto const part = [](double sum, std::size_t of) { return sum / static_cast<double>(of); };
+      LayerCost result{part(cost.forward_s, passes), part(cost.backward_s, passes)};
+      for (auto const sum_s : cost.replay_s) {
+        result.replay_s.push_back(part(sum_s, replays));
+      }
+      return result;
+    }
   };
-  LayerCost cost{settled(forward_s), settled(backward_s)};
-  auto const& facts = description.layers[layer.index()];
-  for (std::size_t level = 0; !facts.is_loss && level + 1 < facts.save_levels.size(); ++level) {
-    cost.replay_s.push_back(probe.replay(level, std::max<std::size_t>(repetitions, 1)));
+
+  [[nodiscard]] double seconds_of(LayerRange const& run) const {
+    auto const mean = sums_[run.first].mean();
+    return static_cast<double>(run.count) * (mean.forward_s + mean.backward_s);
   }
-  return cost;
-}
+
+  /// Runs each layer for its share of \p turn_s, of which the sums so far tell.
+  void take_turn(double turn_s) {
+    auto const micro_batch_s = turn_s > 0 ? seconds() : 1;
+    for (auto const& run : runs_) {
+      LayerId const layer(run.first);
+      auto const share = turn_s > 0 ? seconds_of(run) / micro_batch_s : 0;
+      run_probe("measuring", description_, layer, device_, [&] { add(layer, turn_s * share); });
+    }
+  }
+
+  /// Adds \c repetitions_ runs of \p layer, and more until they take \p least_s.
+  void add(LayerId layer, double least_s) {
+    using Probe = LayerProbe<Model, B>;
+    auto const& facts = description_.layers[layer.index()];
+    auto const memory = backend_.allocate_device(device_, Probe::bytes_of(facts));
+    Probe probe(model_, backend_, device_, description_, layer, operands_, memory.bytes());
+    auto& sum = sums_[layer.index()];
+    double taken_s = 0;
+    probe.enqueue_passes();
+    for (std::size_t run = 0; run <= repetitions_ || taken_s < least_s; ++run) {
+      // As in a pipeline, the next pair is enqueued before this one ends: a device that pauses
+      // after each pair is faster than one that does not.
+      probe.enqueue_passes();
+      auto const cost = probe.finish_passes();
+      if (run == 0) {
+        continue;  // the device may have paused before
+      }
+      sum.cost.forward_s += cost.forward_s;
+      sum.cost.backward_s += cost.backward_s;
+      ++sum.passes;
+      taken_s += cost.forward_s + cost.backward_s;
+    }
+    (void)probe.finish_passes();
+    if (facts.is_loss || facts.save_levels.empty()) {
+      return;
+    }
+    sum.cost.replay_s.resize(facts.save_levels.size() - 1);
+    for (std::size_t level = 0; level < sum.cost.replay_s.size(); ++level) {
+      sum.cost.replay_s[level] += probe.replay(level, 1);
+    }
+    ++sum.replays;
+  }
+
+  Model const& model_;
+  B& backend_;
+  ModelDescription const& description_;
+  DeviceId device_;
+  std::size_t repetitions_;
+  RandomOperands<B> operands_;
+  std::vector<LayerRange> runs_;
+  std::vector<Sum> sums_;  // by layer; only the first of each run has one
+};
 
 }  // namespace detail
 
-/// Measures forward and backward of every layer of \p model on device 0, and its recomputation from
-/// each save level. Each layer runs once uncounted and then \p repetitions times, which tells its
-/// share of a micro-batch's time: equal layers count together. Where \p seconds are given, each
-/// then runs once more, for its share of them and at least \p repetitions times, the largest share
-/// first. Returns the medians of the latter half of the last runs; of recomputations the means of
-/// \p repetitions more.
+/// Measures forward and backward of every layer of \p model on \p devices devices at once, and its
+/// recomputation from each save level. Returns what the slowest device takes: a round lasts until
+/// that one is done. Each layer runs \p repetitions times, which tells its share of a micro-batch's
+/// time: equal layers count together. Where \p seconds are given, these runs do not count. The
+/// layers then take turns, the largest share first; in each turn, a layer runs for its share of the
+/// turn's time, at least \p repetitions times. The first turn does not count either. Costs are the
+/// means of all that counts.
 ///
-/// The order matters because a device that begins to work clocks high, slows down until it is
-/// settled, and recovers when it idles. The layer with the largest share lets it settle, in the
-/// half of its runs that does not count, and the others find it settled. Measured on an H200, with
-/// each layer for the same time: after a second, forecasts were 1.6 % too fast; after a quarter of
-/// a second, behind a search of seconds in which the device idled, 2.8 to 3.8 %.
+/// A device that begins to work clocks high for half a second. Then its clock swings for seconds,
+/// because its power swings around the limit: on an H100 a product took 1.55 to 1.9 ms, with a
+/// period of a second, and 1.65 in the end. So neither a short run nor a median tells what training
+/// will take, but a mean over two seconds does.
 ///
-/// Runs only the first of equal layers, calls layers on a thread of its own, allocates memory for
-/// one layer at a time and frees it again.
+/// Runs only the first of equal layers, calls layers on threads of its own, allocates memory for
+/// one layer at a time on each device and frees it again.
 /// \throws Error where a layer or the backend throws; the message names the layer; as \ref
 /// start_thread does.
 template <class M, Backend B>
@@ -91,42 +178,19 @@ template <class M, Backend B>
 [[nodiscard]] CostModel measure_costs(M const& model,
                                       B& backend,
                                       ModelDescription const& description,
+                                      std::size_t devices = 1,
                                       std::size_t repetitions = 3,
                                       double seconds = 0) {
-  detail::RandomOperands<B> operands(backend);
-  std::vector<LayerCost> costs(description.size());
-  auto runs = detail::runs_of_equal_layers(model, description.size());
-  auto const measure = [&](LayerRange const& run, double run_s) {
-    LayerId const layer(run.first);
-    detail::run_probe("measuring", description, layer, DeviceId(0), [&] {
-      costs[run.first] =
-          detail::measure_cost(model, backend, description, layer, operands, repetitions, run_s);
-    });
-  };
-  auto const part_s = [&](LayerRange const& run) {  // of a micro-batch
-    auto const& cost = costs[run.first];
-    return static_cast<double>(run.count) * (cost.forward_s + cost.backward_s);
-  };
-  detail::on_own_thread([&] {
-    double micro_batch_s = 0;
-    for (auto const& run : runs) {
-      measure(run, 0);
-      micro_batch_s += part_s(run);
-    }
-    if (seconds > 0) {
-      std::stable_sort(runs.begin(), runs.end(), [&](auto const& a, auto const& b) {
-        return part_s(a) > part_s(b);
-      });
-      for (auto const& run : runs) {
-        measure(run, seconds * part_s(run) / micro_batch_s);
-      }
-    }
-  });
-  for (auto const& run : runs) {
-    std::fill_n(
-        costs.begin() + static_cast<std::ptrdiff_t>(run.first), run.count, costs[run.first]);
+  std::vector<detail::DeviceCosts<M, B>> measured;
+  measured.reserve(devices);
+  for (std::size_t d = 0; d < devices; ++d) {
+    measured.emplace_back(model, backend, description, DeviceId(d), repetitions);
   }
-  return CostModel(std::move(costs));
+  detail::on_own_threads(devices, [&](std::size_t d) { measured[d].measure(seconds); });
+  return CostModel(
+      std::max_element(measured.begin(), measured.end(), [](auto const& a, auto const& b) {
+        return a.seconds() < b.seconds();
+      })->costs());
 }
 
 }  // namespace roundpipe
