@@ -55,10 +55,10 @@ namespace roundpipe::cu {
 /// on the named devices alone. Destroy what a backend makes before the backend, on any thread.
 class CudaBackend {
  public:
-  /// How long a model's layers run to be measured: clocks settle meanwhile. That layers run at all
+  /// How long a model's layers run to be measured, once clocks have settled. That layers run at all
   /// before step 1 loads their kernels. To load a kernel, at its first launch, the driver may wait
   /// for the whole device, and so also for streams that wait for what the host will do only later.
-  static constexpr double warm_up_seconds = 2.5;
+  static constexpr double warm_up_seconds = 2;
 
   /// The queue of a device holds about a thousand launches, and the backward of a layer of Qwen3
   /// takes some 55.

@@ -159,6 +159,7 @@ class CutSearch {
           }
           if (!costs) {
             costs = costs_of(cut, shapes.capacity());
+            has_measured_ = true;
           }
           return least_seconds(*costs, batch.rows, cut, options_.devices);
         });
@@ -268,7 +269,8 @@ class CutSearch {
   }
 
   [[nodiscard]] CostModel costs_of(BatchCut const& cut, ShapedModel const& shaped) const {
-    auto costs = layer_costs(model_, devices_, planner_, shaped, options_of(cut), optimizer_);
+    auto costs = layer_costs(
+        model_, devices_, planner_, shaped, options_of(cut), optimizer_, !has_measured_);
     costs.set_network(options_.network.value_or(NetworkCost{}));
     return costs;
   }
@@ -282,6 +284,7 @@ class CutSearch {
   DeviceProperties device_;
   std::size_t threads_;
   AutomaticChoice choice_;
+  bool has_measured_ = false;
   int worse_sizes_ = 0;           // since that of the choice
   std::optional<Error> refusal_;  // of the last cut that cannot be
 };

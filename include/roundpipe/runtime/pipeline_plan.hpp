@@ -197,7 +197,8 @@ template <DeviceList D, class Planner>
 
 /// Lets devices see the layers, where a backend wants that, and returns the costs that \p options
 /// know. Where they know none but ask for measured ones, takes those that their file keeps, or
-/// measures and keeps them; else estimates them. No memory stays taken.
+/// measures and keeps them; else estimates them. No memory stays taken. Devices that have idled are
+/// cold, and settle for longer.
 /// \throws Error as the layers and the backend do; (invalid_argument) when \p options ask to
 ///         measure and \p devices are no backend; as \ref find_costs and \ref keep_costs; as \ref
 ///         assemble_plan does, before a layer runs, for what estimated costs give no plan.
@@ -207,7 +208,8 @@ template <class Model, DeviceList D, class Planner>
                                     Planner const& planner,
                                     ShapedModel const& shaped,
                                     PipelineOptions const& options,
-                                    OptimizerNeeds const& optimizer) {
+                                    OptimizerNeeds const& optimizer,
+                                    bool have_idled = true) {
   auto const device = devices.device_properties(DeviceId(0));
   bool const has_file = !options.known_costs && !options.cost_file.empty();
   auto const known =
@@ -229,7 +231,8 @@ template <class Model, DeviceList D, class Planner>
       warm_up(model, devices, shaped.model, options.devices);
     }
     if (measures) {
-      costs = measure_costs(model, devices, shaped.model, options.devices, 3, seconds);
+      auto const settling_s = seconds * (have_idled ? 2 : 0.25);
+      costs = measure_costs(model, devices, shaped.model, options.devices, 3, seconds, settling_s);
       if (has_file) {
         keep_costs(options.cost_file, shaped.model, device, costs);
       }

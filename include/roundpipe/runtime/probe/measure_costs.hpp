@@ -42,7 +42,7 @@ class DeviceCosts {
         runs_(runs_of_equal_layers(model, description.size())),
         sums_(description.size()) {}
 
-  void measure(double seconds) {
+  void measure(double seconds, double settling_s) {
     take_turn(0);
     if (seconds == 0) {
       return;
@@ -50,11 +50,10 @@ class DeviceCosts {
     std::stable_sort(runs_.begin(), runs_.end(), [&](auto const& a, auto const& b) {
       return seconds_of(a) > seconds_of(b);
     });
-    auto const turn_s = seconds / turns;
-    take_turn(turn_s);
+    take_turn(settling_s);
     std::fill(sums_.begin(), sums_.end(), Sum{});
-    for (std::size_t turn = 1; turn < turns; ++turn) {
-      take_turn(turn_s);
+    for (std::size_t turn = 0; turn < turns; ++turn) {
+      take_turn(seconds / turns);
     }
   }
 
@@ -78,7 +77,7 @@ class DeviceCosts {
   }
 
  private:
-  static constexpr std::size_t turns = 5;
+  static constexpr std::size_t turns = 4;
 
   /// Of what a layer took, pair of passes by pair, and replay by replay.
   struct Sum {
@@ -161,13 +160,13 @@ class DeviceCosts {
 /// that one is done. Each layer runs \p repetitions times, which tells its share of a micro-batch's
 /// time: equal layers count together. Where \p seconds are given, these runs do not count. The
 /// layers then take turns, the largest share first; in each turn, a layer runs for its share of the
-/// turn's time, at least \p repetitions times. The first turn does not count either. Costs are the
-/// means of all that counts.
+/// turn's time, at least \p repetitions times. A turn of \p settling_s seconds does not count, the
+/// next ones, of \p seconds together, do. Costs are the means of all that counts.
 ///
-/// A device that begins to work clocks high for half a second. Then its clock swings for seconds,
-/// because its power swings around the limit: on an H100 a product took 1.55 to 1.9 ms, with a
-/// period of a second, and 1.65 in the end. So neither a short run nor a median tells what training
-/// will take, but a mean over two seconds does.
+/// A device that begins to work clocks high for seconds when it is cold, and for half a second when
+/// it has just worked. Then its clock swings, because its power swings around the limit: on an H100
+/// a product took 1.55 to 1.9 ms, with a period of a second, and 1.65 in the end. So neither a
+/// short run nor a median tells what training will take, but a mean over two seconds does.
 ///
 /// Runs only the first of equal layers, calls layers on threads of its own, allocates memory for
 /// one layer at a time on each device and frees it again.
@@ -180,13 +179,14 @@ template <class M, Backend B>
                                       ModelDescription const& description,
                                       std::size_t devices = 1,
                                       std::size_t repetitions = 3,
-                                      double seconds = 0) {
+                                      double seconds = 0,
+                                      double settling_s = 0) {
   std::vector<detail::DeviceCosts<M, B>> measured;
   measured.reserve(devices);
   for (std::size_t d = 0; d < devices; ++d) {
     measured.emplace_back(model, backend, description, DeviceId(d), repetitions);
   }
-  detail::on_own_threads(devices, [&](std::size_t d) { measured[d].measure(seconds); });
+  detail::on_own_threads(devices, [&](std::size_t d) { measured[d].measure(seconds, settling_s); });
   return CostModel(
       std::max_element(measured.begin(), measured.end(), [](auto const& a, auto const& b) {
         return a.seconds() < b.seconds();
