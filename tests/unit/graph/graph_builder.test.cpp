@@ -92,8 +92,8 @@ TEST_CASE("a program lists its actions by thread, and names them") {
   auto const b = builder.add(on(LaneKind::optimizer, -1));
   auto const c = builder.add(on(LaneKind::activation_down, 1));
   GraphProgram const program(std::move(builder).finish(0));
-  CHECK(program.of_device(0).empty());
-  CHECK(program.of_device(1) == std::vector{a, c});
+  CHECK(program.of_issuer({DeviceId(0)}).empty());
+  CHECK(program.of_issuer({DeviceId(1)}) == std::vector{a, c});
   CHECK(std::ranges::equal(program.of_host(LaneKind::optimizer), std::vector{b}));
   CHECK(program.of_host(LaneKind::accumulate).empty());
   CHECK(program.position(c) == 1);
