@@ -16,6 +16,7 @@
 
 #include <algorithm>
 #include <cstddef>
+#include <span>
 #include <utility>
 #include <vector>
 
@@ -43,17 +44,21 @@ class DeviceCosts {
         sums_(description.size()) {}
 
   void measure(double seconds, double settling_s) {
-    take_turn(0);
+    std::vector<double> shares(runs_.size());  // of a micro-batch, by run
+    take_turn(shares, 0);
     if (seconds == 0) {
       return;
     }
     std::stable_sort(runs_.begin(), runs_.end(), [&](auto const& a, auto const& b) {
       return seconds_of(a) > seconds_of(b);
     });
-    take_turn(settling_s);
+    std::transform(runs_.begin(), runs_.end(), shares.begin(), [&](LayerRange const& run) {
+      return seconds_of(run) / this->seconds();
+    });
+    take_turn(shares, settling_s);
     std::fill(sums_.begin(), sums_.end(), Sum{});
     for (std::size_t turn = 0; turn < turns; ++turn) {
-      take_turn(seconds / turns);
+      take_turn(shares, seconds / turns);
     }
   }
 
@@ -100,13 +105,11 @@ class DeviceCosts {
     return static_cast<double>(run.count) * (mean.forward_s + mean.backward_s);
   }
 
-  /// Runs each layer for its share of \p turn_s, of which the sums so far tell.
-  void take_turn(double turn_s) {
-    auto const micro_batch_s = turn_s > 0 ? seconds() : 1;
-    for (auto const& run : runs_) {
-      LayerId const layer(run.first);
-      auto const share = turn_s > 0 ? seconds_of(run) / micro_batch_s : 0;
-      run_probe("measuring", description_, layer, device_, [&] { add(layer, turn_s * share); });
+  /// Runs each layer for its share of \p turn_s.
+  void take_turn(std::span<double const> shares, double turn_s) {
+    for (std::size_t i = 0; i < runs_.size(); ++i) {
+      LayerId const layer(runs_[i].first);
+      run_probe("measuring", description_, layer, device_, [&] { add(layer, turn_s * shares[i]); });
     }
   }
 
