@@ -33,7 +33,7 @@ roundpipe_room(runtime/state concepts core graph memory model optim system)
 roundpipe_room(runtime/execute concepts core graph memory model system)
 roundpipe_room(runtime/actions concepts core graph hosts memory model optim runtime/execute
   runtime/state system)
-roundpipe_room(runtime/probe bubble concepts core model system)
+roundpipe_room(runtime/probe concepts core model system)
 roundpipe_room(runtime bubble concepts core graph hosts memory model optim partition plan policies
   runtime/actions runtime/execute runtime/probe runtime/state schedule simulate system)
 roundpipe_room(runtime/serial backend concepts core memory model optim runtime runtime/state system)

@@ -238,14 +238,10 @@ class Simulator {
     Timeline result{devices_, {}, {}};
     result.entries.reserve(actions_.size());
     for (std::size_t i = 0; i < actions_.size(); ++i) {
-      auto const& action = *actions_[i].action;
-      result.entries.push_back(timeline_entry(action,
-                                              actions_[i].graph,
-                                              actions_[i].id,
-                                              actions_[i].lane,
-                                              states_[i].start_s,
-                                              states_[i].end_s));
-      for (auto const wait : actions_[i].waits) {
+      auto const& done = actions_[i];
+      result.entries.push_back(timeline_entry(
+          *done.action, done.graph, done.id, done.lane, states_[i].start_s, states_[i].end_s));
+      for (auto const wait : done.waits) {
         // A boundary is in transit before all waits of its reader have ended.
         if (states_[wait].end_s <= states_[i].start_s) {
           result.flows.push_back({wait, i});
