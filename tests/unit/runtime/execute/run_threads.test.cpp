@@ -74,6 +74,8 @@ TEST_CASE("parameters go up while the thread that issues the rest is held up") {
   test.threads.hand(run);
   test.threads.start();
   test.threads.join();
+  run.end_event(ActionId(0)).wait();  // all is issued, and devices may still work
+  run.end_event(ActionId(1)).wait();
   CHECK(test.work.done().size() == 2);
   test.threads.rethrow();
 }
