@@ -40,9 +40,10 @@ def layers_factor(options):
 def list_runs(build, work, gpus, torch_bench, python):
     """Each run that \\p gpus GPUs allow. Files that a run makes go to \\p work."""
     bench = build / "bench"
-    costs = ["--cost-file", work / "costs"]  # what one run has measured, the next ones do not
+    shared = ["--cost-file", work / "costs"]  # what one run has measured, the next ones do not
 
-    def train(name, shape, n, batch, extra="", *, context=2048, warmup=2, steps=3, **more):
+    def train(name, shape, n, batch, extra="", *, context=2048, warmup=2, steps=3, costs=shared,
+              **more):
         model, rate, set_up = SHAPES[shape]
         command = [bench / "train_throughput", "--shape", model, "--devices", n, "--batch", batch,
                    "--context", context, "--steps", steps, "--warmup", warmup, *extra.split(),
@@ -54,15 +55,15 @@ def list_runs(build, work, gpus, torch_bench, python):
     def sweep(name, shape, n, batch, budgets, plans, extra, *, context=2048, **more):
         model, rate, set_up = SHAPES[shape]
         command = [bench / "budget_sweep", "--shape", model, "--devices", n, "--batch", batch,
-                   "--context", context, "--device-memory", budgets, *extra.split(), *costs,
+                   "--context", context, "--device-memory", budgets, *extra.split(), *shared,
                    "--steps", 2, "--warmup", 1]
         factor = layers_factor(extra)
         each = set_up / factor + 3 * batch * context / (rate * n * factor)
         return Run(f"{name}-x{n}", n, "sweep", command,
                    each * plans * len(budgets.split(",")), **more)
 
-    def small(n, extra="", name=""):  # Qwen3 1.7B, 64 sequences a GPU
-        return train("1.7b" + name, "1.7b", n, 64 * n, extra, steps=5)
+    def small(n, extra="", name="", **more):  # Qwen3 1.7B, 64 sequences a GPU
+        return train("1.7b" + name, "1.7b", n, 64 * n, extra, steps=5, **more)
 
     def large(n, extra="", name="", **more):  # Llama 3.1 8B in fp32
         return train("8b" + name, "8b", n, max(128, 32 * n), extra, steps=2 if n == 1 else 4,
@@ -81,17 +82,13 @@ def list_runs(build, work, gpus, torch_bench, python):
         cores = len(os.sched_getaffinity(0)) // n
         first = f"{cores} * ${{OMPI_COMM_WORLD_LOCAL_RANK:-0}}"
         pin = ["sh", "-c", f'exec taskset -c $(({first}))-$(({first} + {cores - 1})) "$@"', "sh"]
-        one = small(1, "--micro-batches 16 --rounds 1", "-rank")
-        all_ = train("1.7b-ranks", "1.7b", 1, 64 * n, "--micro-batches 16 --rounds 1", steps=5)
+        cut = "--micro-batches 16 --rounds 1"
+        one = small(1, cut, "-rank", costs=[])  # a file of costs is for one process
+        all_ = train("1.7b-ranks", "1.7b", 1, 64 * n, cut, steps=5, costs=[])
         mpirun = ["mpirun", "--allow-run-as-root", "--bind-to", "none", "-n", n]
-
-        def alone(command):  # a file of costs is for one process
-            at = command.index(costs[0])
-            return [*pin, *command[:at], *command[at + len(costs):]]
-
-        yield dataclasses.replace(one, kind="beside", command=alone(one.command))
+        yield dataclasses.replace(one, kind="beside", command=[*pin, *one.command])
         yield dataclasses.replace(all_, name=f"1.7b-ranks-x{n}", gpus=n, kind="ranks",
-                                  command=[*mpirun, *alone(all_.command)], seconds=one.seconds + 10,
+                                  command=[*mpirun, *pin, *all_.command], seconds=one.seconds + 10,
                                   lacks="" if shutil.which("mpirun") else "no mpirun")
 
     def sweeps_against(n):

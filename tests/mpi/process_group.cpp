@@ -8,17 +8,23 @@
 
 #include <roundpipe/concepts/process_group.hpp>
 
+#include <roundpipe/core/error.hpp>
+#include <roundpipe/mpi/mpi_error.hpp>
 #include <roundpipe/mpi/mpi_group.hpp>
+#include <roundpipe/mpi/mpi_launch.hpp>
 #include <support/group_conformance.hpp>
 
 #include <cerrno>
 #include <csignal>
 #include <cstddef>
 #include <cstdio>
+#include <mpi.h>
 #include <mpi/programs.hpp>
 #include <stdexcept>
 #include <string>
 #include <string_view>
+#include <utility>
+#include <vector>
 
 namespace process_group_test {
 namespace {
@@ -49,12 +55,33 @@ int run_into_end(MpiGroup& group, std::string_view how) {
   return 3;
 }
 
+/// What the launcher says of a rank, where all ranks share a machine, and how MPI's errors read.
+std::vector<std::string> check_surroundings(MpiGroup const& group) {
+  std::vector<std::string> wrong;
+  if (is_under_mpirun() && (local_rank() != group.rank() || local_size() != group.size())) {
+    wrong.emplace_back("the launcher names another rank");
+  }
+  try {
+    mpi::check(MPI_SUCCESS, "MPI_Send");
+    mpi::check(MPI_ERR_RANK, "MPI_Send");
+    wrong.emplace_back("an error of MPI passes");
+  } catch (Error const& error) {
+    if (error.code() != Errc::device_fault || !error.message().starts_with("MPI_Send: ")) {
+      wrong.push_back(error.message());
+    }
+  }
+  return wrong;
+}
+
 int run(std::string_view how) {
   MpiGroup group({.piece_bytes = how.empty() ? 100 : mpi::piece_bytes});
   if (!how.empty()) {
     return run_into_end(group, how);
   }
-  auto const wrong = test::GroupConformance(group).run(6);
+  auto wrong = test::GroupConformance(group).run(6);
+  for (auto& each : check_surroundings(group)) {
+    wrong.push_back(std::move(each));
+  }
   for (auto const& each : wrong) {
     std::printf("%s\n", each.c_str());
   }

@@ -17,7 +17,7 @@ namespace roundpipe {
 struct CpuPlan {
   std::size_t optimizer_threads = 1;
   UsableCpus optimizer;              ///< Spread over by the optimizer's threads.
-  std::vector<std::size_t> issuing;  ///< By device: the CPU of its issuing thread.
+  std::vector<std::size_t> issuing;  ///< By device: the CPU on which its compute is issued.
 };
 
 /// Plans for \p devices issuing threads on \p cpus. With \p optimizer_threads 0, the optimizer gets

@@ -13,9 +13,9 @@
 
 namespace roundpipe {
 
-/// Makes a device's issuing thread sleep while as many compute actions are issued but not done as
-/// the backend's opt-in `compute_actions_ahead` allows. Without the opt-in it does nothing. For one
-/// thread.
+/// Makes the thread that issues what a device computes sleep while as many compute actions are
+/// issued but not done as the backend's opt-in `compute_actions_ahead` allows. Without the opt-in
+/// it does nothing. For one thread.
 ///
 /// The thread waits for what it has issued itself, so that threads which all follow the graphs'
 /// issue order still cannot wait in a circle.

@@ -122,6 +122,9 @@ class RunState {
     std::atomic<std::uint64_t> value{0};
   };
 
+  [[nodiscard]] std::size_t issuer_of(ActionId id) const {
+    return Issuer::of((*program_)[id].lane).index();
+  }
   [[nodiscard]] std::uint64_t issue_mark(std::size_t position) const noexcept {
     return (generation_ << 32U) + position + 1;
   }

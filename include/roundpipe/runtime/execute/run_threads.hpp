@@ -75,12 +75,10 @@ class RunThreads {
   /// \throws Error as \ref start_thread does.
   void start() {
     for (std::size_t d = 0; d < devices_.size(); ++d) {
-      auto const name = "device " + std::to_string(d);
-      threads_.push_back(
-          start_thread(name, [this, d] { issue_all({DeviceId(d), Issuer::Part::rest}); }));
-      threads_.push_back(start_thread(name + "'s parameters", [this, d] {
-        issue_all({DeviceId(d), Issuer::Part::parameters});
-      }));
+      for (auto const part : Issuer::parts) {
+        threads_.push_back(start_thread("device " + std::to_string(d),
+                                        [this, d, part] { issue_all({DeviceId(d), part}); }));
+      }
     }
     for (std::size_t k = 0; k < workers_.size(); ++k) {
       threads_.push_back(start_thread(std::string("the host's lane ") + name_of(lanes_[k].kind),

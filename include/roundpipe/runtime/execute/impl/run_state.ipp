@@ -15,7 +15,7 @@
 namespace roundpipe {
 
 ROUNDPIPE_INLINE void RunState::set_issued(ActionId id) {
-  auto& issued = issued_[Issuer::of((*program_)[id].lane).index()].value;
+  auto& issued = issued_[issuer_of(id)].value;
   auto seen = issued.load(std::memory_order_relaxed);
   if (seen != released) {
     issued.compare_exchange_strong(
@@ -25,14 +25,12 @@ ROUNDPIPE_INLINE void RunState::set_issued(ActionId id) {
 }
 
 ROUNDPIPE_INLINE bool RunState::is_issued(ActionId id) const {
-  auto const issuer = Issuer::of((*program_)[id].lane);
-  return issued_[issuer.index()].value.load(std::memory_order_acquire) >=
+  return issued_[issuer_of(id)].value.load(std::memory_order_acquire) >=
          issue_mark(program_->position(id));
 }
 
 ROUNDPIPE_INLINE void RunState::wait_issued(ActionId id) const {
-  auto const issuer = Issuer::of((*program_)[id].lane);
-  auto const& issued = issued_[issuer.index()].value;
+  auto const& issued = issued_[issuer_of(id)].value;
   auto const mark = issue_mark(program_->position(id));
   for (auto seen = issued.load(std::memory_order_acquire); seen < mark;
        seen = issued.load(std::memory_order_acquire)) {
