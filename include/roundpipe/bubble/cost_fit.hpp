@@ -24,12 +24,13 @@ namespace detail {
 
 }  // namespace detail
 
-/// The costs of all layers, refitted: the median, over devices, calls and micro-batches, of the
-/// times of each layer's forward, recomputation and backward in \p timeline. Unmeasured times stay
-/// as in \p known. Medians, so that a disturbance of a few tasks does not disturb the plan.
+/// The costs of all layers, refitted: what each layer's forward, recomputation and backward take in
+/// \p timeline in the mean over the micro-batches of a round. A round's first micro-batch, its last
+/// one and the others each count with the median over devices and calls: the first clears sums of
+/// gradients, the last one rounds them, and a disturbance of a few tasks must not disturb the plan.
+/// Unmeasured times stay as in \p known.
 /// A layer of the fused stage is not recomputed: its forward is refitted, and recomputation times
-/// in
-/// \p known change by the same factor, as do those of save levels that nobody finds. Updates are
+/// in \p known change by the same factor, as do those of save levels that nobody finds. Updates are
 /// not refitted.
 /// \throws Error (invalid_argument) when \p timeline has a layer that \p known does not have.
 [[nodiscard]] std::vector<LayerCost> fit_costs(std::span<LayerCost const> known,

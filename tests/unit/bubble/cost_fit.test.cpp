@@ -66,6 +66,23 @@ TEST_CASE("costs are medians of the measurements, and unmeasured costs stay the 
   CHECK(same(fitted[2].backward_s, 9));
 }
 
+TEST_CASE("a round's first, last and other micro-batches count with a median each") {
+  Measured measured;
+  for (int round = 0; round < 3; ++round) {
+    auto const disturbed = round == 1 ? 50.0 : 0.0;
+    measured.add(0, ActionKind::backward, {14 + disturbed, 10, 10 + disturbed, 10, 16 + disturbed});
+  }
+  auto timeline = measured.timeline();
+  for (std::size_t i = 0; i < timeline.entries.size(); ++i) {
+    timeline.entries[i].micro_batch = MicroBatchId(i % 5);
+  }
+  CHECK(same(fit_costs(std::vector<LayerCost>{{1, 2}}, timeline)[0].backward_s, 12));
+  for (auto& entry : timeline.entries) {
+    entry.micro_batch = MicroBatchId(0);  // rounds of one
+  }
+  CHECK(same(fit_costs(std::vector<LayerCost>{{1, 2}}, timeline)[0].backward_s, 10));
+}
+
 TEST_CASE("the saving forward of the fused stage is a forward, and recomputation scales with it") {
   std::vector<LayerCost> const known{{1, 2}, {4, 8, 6}};
   Measured measured;

@@ -5,10 +5,12 @@
 #include <roundpipe/bubble/cost_fit.hpp>
 #include <roundpipe/concepts/partition_policy.hpp>
 #include <roundpipe/core/error.hpp>
+#include <roundpipe/core/id.hpp>
 #include <roundpipe/graph/action_graph.hpp>
 #include <roundpipe/graph/timeline.hpp>
 
 #include <algorithm>
+#include <array>
 #include <cstddef>
 #include <map>
 #include <optional>
@@ -32,20 +34,45 @@ ROUNDPIPE_INLINE std::optional<double> median(std::vector<double>& values) {
   return (*middle + *std::max_element(values.begin(), middle)) / 2;
 }
 
+/// The measured times of one pass of a layer: those of a round's first micro-batch, of its last
+/// one, and of the others. The first backward clears sums, the last one rounds them.
+class PassSamples {
+ public:
+  void add(TimelineEntry const& entry, MicroBatchId last) {
+    auto const place = entry.micro_batch == last ? 2U : entry.micro_batch.value() > 0 ? 1U : 0U;
+    seconds_[place].push_back(entry.seconds());
+  }
+
+  /// The mean over the micro-batches, each of which takes the median of its place; none without
+  /// measurements.
+  [[nodiscard]] std::optional<double> usual() {
+    double sum_s = 0;
+    std::size_t count = 0;
+    for (auto& seconds : seconds_) {
+      sum_s += median(seconds).value_or(0) * static_cast<double>(seconds.size());
+      count += seconds.size();
+    }
+    return count > 0 ? std::optional(sum_s / static_cast<double>(count)) : std::nullopt;
+  }
+
+ private:
+  std::array<std::vector<double>, 3> seconds_;
+};
+
 /// The measured times of one layer, by pass.
 struct LayerSamples {
-  std::vector<double> forward_s;
-  std::vector<double> recompute_s;
-  std::vector<std::vector<double>> replay_s;  ///< By save level: recomputations without output.
-  std::vector<double> backward_s;
-  std::vector<double> weight_gradient_s;  ///< Of split backwards; `backward_s` has the other half.
+  PassSamples forward;
+  PassSamples recompute;
+  std::vector<PassSamples> replay;  ///< By save level: recomputations without output.
+  PassSamples backward;
+  PassSamples weight_gradient;  ///< Of split backwards; `backward` has the other half.
 };
 
 /// \p known, with measured times in place of its own.
 [[nodiscard]] ROUNDPIPE_INLINE LayerCost refit(LayerCost const& known, LayerSamples& samples) {
   auto fitted = known;
-  auto const forward_s = median(samples.forward_s);
-  auto const recompute_s = median(samples.recompute_s);
+  auto const forward_s = samples.forward.usual();
+  auto const recompute_s = samples.recompute.usual();
   if (forward_s) {
     fitted.forward_s = *forward_s;
     if (recompute_s) {
@@ -59,18 +86,18 @@ struct LayerSamples {
   if (!(forward_s && recompute_s) && known.recompute_s && known.forward_s > 0) {
     fitted.recompute_s = *known.recompute_s * fitted.forward_s / known.forward_s;
   }
-  fitted.replay_s.resize(std::max(fitted.replay_s.size(), samples.replay_s.size()),
+  fitted.replay_s.resize(std::max(fitted.replay_s.size(), samples.replay.size()),
                          fitted.recomputing_s());
   for (std::size_t level = 0; level < fitted.replay_s.size(); ++level) {
     if (level < known.replay_s.size() && known.forward_s > 0) {
       fitted.replay_s[level] *= fitted.forward_s / known.forward_s;
     }
-    if (level < samples.replay_s.size()) {
-      fitted.replay_s[level] = median(samples.replay_s[level]).value_or(fitted.replay_s[level]);
+    if (level < samples.replay.size()) {
+      fitted.replay_s[level] = samples.replay[level].usual().value_or(fitted.replay_s[level]);
     }
   }
-  if (auto const backward_s = median(samples.backward_s)) {
-    fitted.backward_s = *backward_s + median(samples.weight_gradient_s).value_or(0);
+  if (auto const backward_s = samples.backward.usual()) {
+    fitted.backward_s = *backward_s + samples.weight_gradient.usual().value_or(0);
   }
   return fitted;
 }
@@ -79,9 +106,18 @@ struct LayerSamples {
 
 ROUNDPIPE_INLINE std::vector<LayerCost> fit_costs(std::span<LayerCost const> known,
                                                   Timeline const& timeline) {
+  auto const is_pass = [](TimelineEntry const& entry) {
+    return entry.lane.kind == LaneKind::compute;
+  };
+  MicroBatchId last(0);
+  for (auto const& entry : timeline) {
+    if (is_pass(entry) && entry.micro_batch.valid()) {
+      last = std::max(last, entry.micro_batch);
+    }
+  }
   std::vector<detail::LayerSamples> samples(known.size());
   for (auto const& entry : timeline) {
-    if (entry.lane.kind != LaneKind::compute) {
+    if (!is_pass(entry)) {
       continue;
     }
     require(entry.layer.valid() && entry.layer.index() < known.size(),
@@ -90,22 +126,22 @@ ROUNDPIPE_INLINE std::vector<LayerCost> fit_costs(std::span<LayerCost const> kno
     auto& layer = samples[entry.layer.index()];
     switch (entry.kind) {
       case ActionKind::forward:
-        layer.forward_s.push_back(entry.seconds());
+        layer.forward.add(entry, last);
         break;
       case ActionKind::recompute:
         if (entry.hands_on_output) {
-          layer.recompute_s.push_back(entry.seconds());
+          layer.recompute.add(entry, last);
         } else {
-          layer.replay_s.resize(std::max(layer.replay_s.size(), entry.save_level + 1));
-          layer.replay_s[entry.save_level].push_back(entry.seconds());
+          layer.replay.resize(std::max(layer.replay.size(), entry.save_level + 1));
+          layer.replay[entry.save_level].add(entry, last);
         }
         break;
       case ActionKind::backward:
       case ActionKind::input_gradient:
-        layer.backward_s.push_back(entry.seconds());
+        layer.backward.add(entry, last);
         break;
       case ActionKind::weight_gradient:
-        layer.weight_gradient_s.push_back(entry.seconds());
+        layer.weight_gradient.add(entry, last);
         break;
       default:
         break;

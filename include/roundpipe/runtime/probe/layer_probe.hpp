@@ -14,6 +14,7 @@
 #include <roundpipe/core/error.hpp>
 #include <roundpipe/core/id.hpp>
 #include <roundpipe/core/layer_context.hpp>
+#include <roundpipe/core/parameter.hpp>
 #include <roundpipe/core/random.hpp>
 #include <roundpipe/core/span.hpp>
 #include <roundpipe/core/tensor.hpp>
@@ -32,6 +33,9 @@ namespace roundpipe {
 
 namespace detail {
 
+/// Of what is 0 when training starts, or follows from a loss.
+inline constexpr Initial small_numbers = Initial::normal(0.03F);
+
 /// The tensors of one layer, laid out in one device block.
 class LayerProbeTensors {
  public:
@@ -46,18 +50,26 @@ class LayerProbeTensors {
   /// Those of an evaluation: the layer's results, too.
   [[nodiscard]] LayerTensors evaluation_tensors() const;
 
-  /// Calls \p f with every floating tensor that a layer only reads.
+  /// Calls \p f with every floating tensor that a layer only reads, and with what it is like in
+  /// training: a parameter is as it starts, inputs are about 1, as norms make them, and gradients
+  /// are small.
   template <class F>
   void for_each_operand(F&& f) const {
-    for (auto const* list : {&tensors_.parameters,
-                             &tensors_.inputs,
-                             &tensors_.side_inputs,
-                             &tensors_.output_gradients}) {
-      for (auto const& tensor : *list) {
-        if (tensor.present() && is_floating(tensor.dtype())) {
-          f(tensor);
-        }
+    auto const visit = [&](DeviceTensor const& tensor, Initial like) {
+      if (tensor.present() && is_floating(tensor.dtype())) {
+        f(tensor, like);
       }
+    };
+    for (std::size_t i = 0; i < tensors_.parameters.size(); ++i) {
+      visit(tensors_.parameters[i], tensors_.tables->parameters[i].initial);
+    }
+    for (auto const* list : {&tensors_.inputs, &tensors_.side_inputs}) {
+      for (auto const& tensor : *list) {
+        visit(tensor, Initial::normal(1));
+      }
+    }
+    for (auto const& tensor : tensors_.output_gradients) {
+      visit(tensor, small_numbers);
     }
   }
 
@@ -69,44 +81,55 @@ class LayerProbeTensors {
   Bytes bytes_ = 0;
 };
 
-/// Small normal numbers in pinned memory, one list for each floating type. Zeros, or numbers with
-/// similar exponents, would measure too fast: matrix units draw less power on them and clock higher
-/// than in training.
+/// Random numbers in pinned memory, one list for each floating type and distribution. Numbers that
+/// are alike measure too fast: matrix units draw less power on them and clock higher than in
+/// training. Zeros are so, and so is what follows from them, such as the even attention of small
+/// queries.
 template <Backend B>
 class RandomOperands {
  public:
   /// \p backend must outlive this.
   explicit RandomOperands(B& backend) : backend_(backend) {}
 
-  /// Enqueues copies to all of \p tensor.
-  void fill(typename B::Stream& stream, DeviceTensor const& tensor) {
-    HostSpan<std::byte const> const source = numbers(tensor.dtype());
+  /// Enqueues copies to all of \p tensor: numbers like \p like, but none are only zeros. Each
+  /// tensor begins elsewhere in the list: with equal weights, queries would be keys.
+  void fill(typename B::Stream& stream, DeviceTensor const& tensor, Initial like = small_numbers) {
+    HostSpan<std::byte const> const source = numbers(tensor.dtype(), like);
     DeviceBytes const to{tensor.device_pointer(), tensor.size_bytes()};
-    for (Bytes at = 0; at < to.size(); at += source.size()) {
-      auto const bytes = std::min(source.size(), to.size() - at);
-      stream.copy(to.subspan(at, bytes), source.first(bytes));
+    auto from = ++fills_ * stride % count * size_of(tensor.dtype());
+    for (Bytes at = 0; at < to.size();) {
+      auto const bytes = std::min(source.size() - from, to.size() - at);
+      stream.copy(to.subspan(at, bytes), source.subspan(from, bytes));
+      at += bytes;
+      from = 0;
     }
   }
 
  private:
-  static constexpr std::size_t count = std::size_t{1} << 16;
+  static constexpr std::size_t count = 65'537;  // prime, so that no tensor's rows are equal
+  static constexpr std::size_t stride = 7'919;  // prime, too
 
-  [[nodiscard]] HostBytes numbers(DType type) {
-    if (auto const found = slabs_.find(type); found != slabs_.end()) {
+  [[nodiscard]] HostBytes numbers(DType type, Initial like) {
+    auto const deviation =
+        like.kind == Initial::Kind::zeros ? small_numbers.deviation : like.deviation;
+    std::pair const key(type, like.kind == Initial::Kind::ones ? 0 : deviation);
+    if (auto const found = slabs_.find(key); found != slabs_.end()) {
       return found->second.bytes();
     }
-    auto const made = slabs_.emplace(type, backend_.allocate_host(count * size_of(type))).first;
+    auto const made = slabs_.emplace(key, backend_.allocate_host(count * size_of(type))).first;
     visit_floating(type, [&]<class T>(T) {
       auto* const values = reinterpret_cast<T*>(made->second.bytes().data());
       for (std::size_t i = 0; i < count; ++i) {
-        values[i] = T(0.03F * normal({}, i));
+        values[i] = T(like.kind == Initial::Kind::ones ? 1 : deviation * normal({}, i));
       }
     });
     return made->second.bytes();
   }
 
   B& backend_;
-  std::map<DType, decltype(std::declval<B&>().allocate_host(Bytes{}))> slabs_;
+  std::size_t fills_ = 0;
+  // By type and deviation, which is 0 of ones.
+  std::map<std::pair<DType, float>, decltype(std::declval<B&>().allocate_host(Bytes{}))> slabs_;
 };
 
 /// Whether two layers of \p model are known to be copies of each other.
@@ -119,8 +142,8 @@ template <class Model>
   }
 }
 
-/// One layer on one device, ready to run one micro-batch of the description's shape. Floating
-/// inputs are small random numbers, integers are 0.
+/// One layer on one device, ready to run one micro-batch of the description's shape. What it reads
+/// is random, integers are 0.
 template <class Model, Backend B>
 class LayerProbe {
  public:
@@ -145,7 +168,8 @@ class LayerProbe {
         marks_{Marks(backend, device), Marks(backend, device)},
         tensors_(description.layers[layer.index()], TensorCarver(block)) {
     stream_.fill(block.subspan(0, tensors_.bytes()), std::byte{0});
-    tensors_.for_each_operand([&](DeviceTensor const& tensor) { operands.fill(stream_, tensor); });
+    tensors_.for_each_operand(
+        [&](DeviceTensor const& tensor, Initial like) { operands.fill(stream_, tensor, like); });
     call_.shape = description.capacity;
     call_.random.layer = static_cast<std::uint32_t>(layer.index());
   }
