@@ -244,6 +244,7 @@ set(ROUNDPIPE_CORE_HEADERS
   include/roundpipe/runtime/probe/cost_file.hpp
   include/roundpipe/runtime/probe/layer_probe.hpp
   include/roundpipe/runtime/probe/measure_costs.hpp
+  include/roundpipe/runtime/probe/random_operands.hpp
   include/roundpipe/runtime/probe/warm_up.hpp
   include/roundpipe/runtime/automatic.hpp
   include/roundpipe/runtime/batch_feed.hpp

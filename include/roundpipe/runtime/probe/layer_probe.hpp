@@ -15,26 +15,20 @@
 #include <roundpipe/core/id.hpp>
 #include <roundpipe/core/layer_context.hpp>
 #include <roundpipe/core/parameter.hpp>
-#include <roundpipe/core/random.hpp>
 #include <roundpipe/core/span.hpp>
 #include <roundpipe/core/tensor.hpp>
 #include <roundpipe/model/model_description.hpp>
+#include <roundpipe/runtime/probe/random_operands.hpp>
 
-#include <algorithm>
 #include <array>
 #include <cstddef>
 #include <cstdint>
-#include <map>
 #include <string>
-#include <utility>
 #include <vector>
 
 namespace roundpipe {
 
 namespace detail {
-
-/// Of what is 0 when training starts, or follows from a loss.
-inline constexpr Initial small_numbers = Initial::normal(0.03F);
 
 /// The tensors of one layer, laid out in one device block.
 class LayerProbeTensors {
@@ -79,57 +73,6 @@ class LayerProbeTensors {
   LayerTensors tensors_;
   std::vector<DeviceTensor> results_;
   Bytes bytes_ = 0;
-};
-
-/// Random numbers in pinned memory, one list for each floating type and distribution. Numbers that
-/// are alike measure too fast: matrix units draw less power on them and clock higher than in
-/// training. Zeros are so, and so is what follows from them, such as the even attention of small
-/// queries.
-template <Backend B>
-class RandomOperands {
- public:
-  /// \p backend must outlive this.
-  explicit RandomOperands(B& backend) : backend_(backend) {}
-
-  /// Enqueues copies to all of \p tensor: numbers like \p like, but none are only zeros. Each
-  /// tensor begins elsewhere in the list: with equal weights, queries would be keys.
-  void fill(typename B::Stream& stream, DeviceTensor const& tensor, Initial like = small_numbers) {
-    HostSpan<std::byte const> const source = numbers(tensor.dtype(), like);
-    DeviceBytes const to{tensor.device_pointer(), tensor.size_bytes()};
-    auto from = ++fills_ * stride % count * size_of(tensor.dtype());
-    for (Bytes at = 0; at < to.size();) {
-      auto const bytes = std::min(source.size() - from, to.size() - at);
-      stream.copy(to.subspan(at, bytes), source.subspan(from, bytes));
-      at += bytes;
-      from = 0;
-    }
-  }
-
- private:
-  static constexpr std::size_t count = 65'537;  // prime, so that no tensor's rows are equal
-  static constexpr std::size_t stride = 7'919;  // prime, too
-
-  [[nodiscard]] HostBytes numbers(DType type, Initial like) {
-    auto const deviation =
-        like.kind == Initial::Kind::zeros ? small_numbers.deviation : like.deviation;
-    std::pair const key(type, like.kind == Initial::Kind::ones ? 0 : deviation);
-    if (auto const found = slabs_.find(key); found != slabs_.end()) {
-      return found->second.bytes();
-    }
-    auto const made = slabs_.emplace(key, backend_.allocate_host(count * size_of(type))).first;
-    visit_floating(type, [&]<class T>(T) {
-      auto* const values = reinterpret_cast<T*>(made->second.bytes().data());
-      for (std::size_t i = 0; i < count; ++i) {
-        values[i] = T(like.kind == Initial::Kind::ones ? 1 : deviation * normal({}, i));
-      }
-    });
-    return made->second.bytes();
-  }
-
-  B& backend_;
-  std::size_t fills_ = 0;
-  // By type and deviation, which is 0 of ones.
-  std::map<std::pair<DType, float>, decltype(std::declval<B&>().allocate_host(Bytes{}))> slabs_;
 };
 
 /// Whether two layers of \p model are known to be copies of each other.

@@ -10,10 +10,8 @@
 #include <doctest/doctest.h>
 
 #include <chrono>
-#include <cmath>
-#include <cstddef>
-#include <cstdint>
 #include <thread>
+#include <vector>
 
 namespace layer_probe_test {
 
@@ -85,6 +83,21 @@ TEST_CASE("the time of a replay is the mean of its repetitions") {
   CHECK(seconds < 0.04);  // 40 of them take 80 ms and more
 }
 
+TEST_CASE("a layer reads parameters as they start, inputs of 1 and small gradients") {
+  Sequential const model{ToyInput{}, ToyDense{}, ToyLoss{}};
+  auto const description = describe(model, BatchShape{2, 5});
+  auto const& facts = description.layers[1];
+  HostBackend backend;
+  auto const slab = backend.allocate_device(DeviceId(0), LayerProbeTensors(facts).bytes());
+  LayerProbeTensors const probe(facts, TensorCarver(slab.bytes()));
+  std::vector<float> deviations;
+  probe.for_each_operand([&](DeviceTensor const& tensor, Initial like) {
+    CHECK(tensor.present());
+    deviations.push_back(like.deviation);
+  });
+  CHECK(deviations == std::vector{0.5F, 0.1F, 1.0F, 0.03F});  // weight, bias, input, gradient
+}
+
 TEST_CASE("results exist only in an evaluation") {
   auto const types = ToyTypes{};
   Sequential const model{ToyInput{types}, ToyDense{types}, ToyLoss{types}};
@@ -98,65 +111,6 @@ TEST_CASE("results exist only in an evaluation") {
   auto const results = trial.evaluation_tensors().results;
   REQUIRE(results.size() == facts.results.size());
   CHECK(results[0].present());
-}
-
-namespace {
-
-/// What \ref detail::RandomOperands makes on a device.
-class Operands {
- public:
-  [[nodiscard]] std::vector<double> filled(DType type, std::int64_t count, Initial like) {
-    auto const slab =
-        backend_.allocate_device(DeviceId(0), static_cast<Bytes>(count) * size_of(type));
-    DeviceTensor const tensor(slab.bytes(), {count}, type);
-    operands_.fill(stream_, tensor, like);
-    stream_.record(done_);
-    done_.wait();
-    std::vector<double> values(tensor.size());
-    for (std::size_t i = 0; i < values.size(); ++i) {
-      values[i] = static_cast<double>(load(tensor, i));
-    }
-    return values;
-  }
-
- private:
-  HostBackend backend_;
-  detail::RandomOperands<HostBackend> operands_{backend_};
-  HostBackend::Stream stream_ = backend_.make_stream(DeviceId(0), LaneKind::compute);
-  HostBackend::Event done_ = backend_.make_event(DeviceId(0));
-};
-
-}  // namespace
-
-TEST_CASE("operands are numbers of their type like the initial ones, but not zeros") {
-  Operands operands;
-  for (auto const type : {DType::f32, DType::bf16, DType::f16}) {
-    for (auto const like : {Initial::normal(0.5F), Initial::zeros()}) {
-      constexpr std::int64_t count = (1 << 17) + 1000;  // more than are drawn
-      double sum = 0;
-      double squares = 0;
-      for (auto const x : operands.filled(type, count, like)) {
-        sum += x;
-        squares += x * x;
-      }
-      auto const deviation = like.deviation > 0 ? 0.5 : 0.03;
-      CHECK(std::abs(sum / count) < 5 * deviation / std::sqrt(count / 2));
-      CHECK(std::sqrt(squares / count) == doctest::Approx(deviation).epsilon(0.02));
-    }
-    CHECK(operands.filled(type, 3, Initial::ones()) == std::vector<double>{1, 1, 1});
-  }
-}
-
-TEST_CASE("operands of one distribution are different numbers") {
-  Operands operands;
-  auto const a = operands.filled(DType::f32, 1 << 17, Initial::normal(1));
-  auto const b = operands.filled(DType::f32, 1 << 17, Initial::normal(1));
-  std::size_t equal = 0;
-  for (std::size_t i = 0; i < a.size(); ++i) {
-    equal += a[i] == b[i] ? 1 : 0;
-    equal += i >= 4096 && a[i] == a[i - 4096] ? 1 : 0;  // a matrix has different rows
-  }
-  CHECK(equal < 10);
 }
 
 }  // namespace layer_probe_test
