@@ -158,8 +158,10 @@ def list_runs(build, work, gpus, torch_bench, python):
     yield declared(gpus, "--partition recompute-all", "-recompute-all")
     yield from long_context()
     yield from resident()
-    yield sweep("1.7b-sweep", "1.7b", 1, 64, "8GiB,12GiB,40GiB,80GiB,unlimited", 1, "")
-    yield sweep("1.7b-sweep-16", "1.7b", 1, 64, "16GiB", 3, "--against")
+    yield sweep("1.7b-sweep-lean", "1.7b", 1, 64, "8GiB,12GiB,16GiB", 3, "--against")
+    yield sweep("1.7b-sweep", "1.7b", 1, 64, "40GiB,80GiB,unlimited", 1, "")
+    yield sweep("8b-12-sweep", "8b", 1, 64, "12GiB,80GiB", 3,
+                "--layers 12 --states declared --against", host_gib=100)
     yield google("layers", 1, "bench.layers", ".", 60)
     yield from finetune()
     if gpus > 1:
