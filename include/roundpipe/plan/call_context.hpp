@@ -64,8 +64,10 @@ struct SlotWork {
         entries_out(micro_batches_per_round),
         activation_up(micro_batches_per_round),
         gradient_up(micro_batches_per_round),
+        save_up(micro_batches_per_round),
         last_compute(micro_batches_per_round),
         activation_down(micro_batches_per_round),
+        chunk_down(micro_batches_per_round),
         uploaded(blocks.uses.size()),
         last_backward(blocks.layer_uses.size()) {}
 
@@ -75,8 +77,10 @@ struct SlotWork {
   std::vector<std::optional<Buffer>> entries_out;
   std::vector<ActionId> activation_up;
   std::vector<ActionId> gradient_up;
+  std::vector<ActionId> save_up;
   std::vector<ActionId> last_compute;
   std::vector<ActionId> activation_down;
+  std::vector<ActionId> chunk_down;     // in the windows of the turn that the slot begins
   std::vector<ActionId> uploaded;       // by use: the last chunk with a piece of it
   std::vector<ActionId> last_backward;  // by layer, of the last micro-batch
 };
@@ -211,6 +215,19 @@ struct CallContext {
   [[nodiscard]] ActionId last_up(SlotId id, std::size_t m) const {
     CopiesOfSlot const up[] = {&SlotWork::activation_up, &SlotWork::gradient_up};
     return last_of(id, m, up);
+  }
+
+  /// The last save up so far that these micro-batches need, likewise.
+  [[nodiscard]] ActionId last_save_up(SlotId id, std::size_t m) const {
+    CopiesOfSlot const up[] = {&SlotWork::save_up};
+    return last_of(id, m, up);
+  }
+
+  /// The last chunk down of the first \p w windows of the turn of slot \p id, or of the turns
+  /// before; or none.
+  [[nodiscard]] ActionId last_chunk_down(SlotId id, std::size_t w) const {
+    CopiesOfSlot const down[] = {&SlotWork::chunk_down};
+    return last_of(id, w, down);
   }
 
  private:

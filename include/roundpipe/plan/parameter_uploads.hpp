@@ -32,7 +32,7 @@ class ParameterUploads {
   void add_own(SlotId id);
 
   /// Parameters of the device's next turn, in window \p w of the turn that slot \p id begins:
-  /// behind the activation copies that go up in this window.
+  /// behind the activation copies that go up in this window, and the saves that it needs.
   void add_window(SlotId id, std::size_t w);
 
  private:

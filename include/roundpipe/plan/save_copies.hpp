@@ -21,8 +21,9 @@ namespace roundpipe::detail {
 /// order in which compute needs it, so a save goes up as early as the entries before it are free.
 ///
 /// A save is large, and a link that has begun with one stream's copies may go on with them. So a
-/// save waits for the activations that are due before it, as chunks do; and a slot's first save for
-/// the slot's parameters, without which nobody can use it.
+/// save waits for the activations that are due before it, as chunks do; on its way down for the
+/// chunks of the windows before; and a slot's first save for the slot's parameters, without which
+/// nobody can use it. Chunks of parameters wait for the saves that are due in their window.
 class SaveCopies {
  public:
   /// \p call must outlive this.
@@ -63,7 +64,7 @@ class SaveCopies {
   /// \p m.
   void add_up(SlotId id, std::size_t m);
 
-  /// Adds the download of \p save behind the boundaries that go down before window \p w.
+  /// Adds the download of \p save behind the boundaries and chunks that go down before window \p w.
   void add_down(SlotId id, Save const& save, std::size_t w);
 
   CallContext& call_;

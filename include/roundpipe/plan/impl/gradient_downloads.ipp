@@ -82,6 +82,9 @@ ROUNDPIPE_INLINE void GradientDownloads::add_chunk(SlotId id,
   }
   auto const round = action.round;
   auto const added = call_.graph.add(std::move(action));
+  if (window_slot.valid()) {
+    call_.work_of(window_slot).chunk_down[chunk.window] = added;
+  }
   for (auto const use : chunk.uses) {
     if (blocks.block_of(use).sums_gradient) {
       sums_.landed(use, round, added);

@@ -83,7 +83,8 @@ ROUNDPIPE_INLINE void ParameterUploads::add_own(SlotId id) {
     if (waits_for_own_activation(chunk)) {
       auto const window_slot = call_.first_of_turn(call_.slot(id).previous);
       ActionId const gates[] = {call_.compute_before_window(window_slot, chunk.window),
-                                call_.last_up(id, 1)};
+                                call_.last_up(id, 1),
+                                call_.last_save_up(window_slot, chunk.window + 1)};
       add_chunk(id, chunk, gates, window_slot);
     }
   }
@@ -95,7 +96,8 @@ ROUNDPIPE_INLINE void ParameterUploads::add_window(SlotId id, std::size_t w) {
     return;
   }
   ActionId const gates[] = {call_.compute_before_window(id, w),
-                            call_.last_up(id, uploaded_through(w))};
+                            call_.last_up(id, uploaded_through(w)),
+                            call_.last_save_up(id, w + 1)};
   for (auto const slot : call_.turn_of(next)) {
     for (auto const& chunk : chunks_of(slot)) {
       if (chunk.window == w && !waits_for_own_activation(chunk)) {

@@ -72,6 +72,7 @@ ROUNDPIPE_INLINE void SaveCopies::add_down(SlotId id, Save const& save, std::siz
   auto down = make(id, ActionKind::download_save, LaneKind::save_down, save);
   wait_for(down, save.made);
   wait_for(down, call_.last_down(id, w));
+  wait_for(down, call_.last_chunk_down(id, w));
   down.reads.push_back(save.entry);
   call_.write_kept(down, BufferKind::offloaded_saves, save.layer);
   call_.graph.add(std::move(down));
@@ -106,6 +107,7 @@ ROUNDPIPE_INLINE void SaveCopies::add_up(SlotId id, std::size_t m) {
   save.entry = call_.graph.acquire(ring, call_.input.buffering.saves, up);
   up.writes.push_back(save.entry);
   save.made = call_.graph.add(std::move(up));
+  call_.work_of(id).save_up[save.micro_batch] = save.made;
 }
 
 }  // namespace detail
