@@ -56,9 +56,9 @@ def list_runs(build, work, gpus, torch_bench, python):
         model, rate, set_up = SHAPES[shape]
         command = [bench / "budget_sweep", "--shape", model, "--devices", n, "--batch", batch,
                    "--context", context, "--device-memory", budgets, *extra.split(), *shared,
-                   "--steps", 2, "--warmup", 1]
+                   "--steps", 2, "--warmup", 2]
         factor = layers_factor(extra)
-        each = set_up / factor + 3 * batch * context / (rate * n * factor)
+        each = set_up / factor + 4 * batch * context / (rate * n * factor)
         return Run(f"{name}-x{n}", n, "sweep", command,
                    each * plans * len(budgets.split(",")), **more)
 

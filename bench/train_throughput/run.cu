@@ -5,6 +5,7 @@
 #include <roundpipe/cuda/cuda_backend.hpp>
 #include <roundpipe/cuda/device/device.hpp>
 #include <roundpipe/cuda/ops/cuda_ops.cuh>
+#include <roundpipe/graph/graph_sequence.hpp>
 #include <roundpipe/nn/transformer.hpp>
 #include <roundpipe/optim/adamw.hpp>
 #include <roundpipe/partition/partition_objective.hpp>
@@ -12,6 +13,8 @@
 #include <roundpipe/runtime/pipeline.hpp>
 #include <roundpipe/runtime/simulated_machine.hpp>
 #include <roundpipe/simulate/forecast.hpp>
+#include <roundpipe/simulate/simulated_bubbles.hpp>
+#include <roundpipe/simulate/simulator.hpp>
 #include <throughput/find_peak.cuh>
 #include <throughput/random_batches.hpp>
 #include <train_throughput/memory_peak.hpp>
@@ -144,14 +147,10 @@ Outcome run(Options& o, rp::nn::TransformerConfig const& config, Shared const& s
   outcome.ledger = plan.ledger;
   outcome.device_ledger_bytes = rp::total_bytes(plan.stages.memory.ledger(), Space::device);
   outcome.host_ledger_bytes = rp::total_bytes(plan.ledger, Space::host);
-  for (auto const& range : plan.stages.partition.forward) {
-    outcome.computing_s += rp::stage_seconds(costs, rp::StageDirection::forward, range);
-  }
-  for (auto const& range : plan.stages.partition.backward) {
-    outcome.computing_s += rp::stage_seconds(costs, rp::StageDirection::backward, range);
-  }
-  outcome.computing_s *=
-      static_cast<double>(o.micro_batches_per_round * rounds) / static_cast<double>(o.devices);
+  rp::GraphSequence iteration(o.devices);
+  iteration.add(plan.graph).add(plan.step);
+  auto const planned = rp::simulate(iteration, rp::simulated_machine(plan, outcome.device));
+  outcome.computing_s = rp::account_bubbles(planned).busy_s / static_cast<double>(o.devices);
   auto const forecast = [&](rp::SimulationOptions const& machine) {
     return rp::forecast_iteration_seconds(plan.graph, plan.step, machine);
   };
