@@ -28,7 +28,7 @@ namespace detail {
 /// \p timeline in the mean over the micro-batches of a round. A round's first micro-batch, its last
 /// one and the others each count with the median over devices and calls: the first clears sums of
 /// gradients, the last one rounds them, and a disturbance of a few tasks must not disturb the plan.
-/// Unmeasured times stay as in \p known.
+/// \ref LayerCost::round_s, which backwards contain, and unmeasured times stay as in \p known.
 /// A layer of the fused stage is not recomputed: its forward is refitted, and recomputation times
 /// in \p known change by the same factor, as do those of save levels that nobody finds. Updates are
 /// not refitted.

@@ -35,6 +35,9 @@ struct LayerCost {
   /// By the save level that it finds: the recomputation when nobody reads its output. Where it is
   /// not known, the same as \ref recomputing_s.
   std::vector<double> replay_s = {};
+  /// What a round adds to the backward of its last micro-batch: before the first one, sums of
+  /// gradients are cleared, and behind the last one, they are rounded.
+  double round_s = 0;
 
   [[nodiscard]] double recomputing_s() const noexcept { return recompute_s.value_or(forward_s); }
   [[nodiscard]] double replaying_s(std::size_t level) const noexcept {

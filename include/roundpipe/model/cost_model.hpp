@@ -50,6 +50,13 @@ class CostModel {
   NetworkCost network_;
 };
 
+/// \p costs, with the \ref LayerCost::round_s of devices like \p device: of each trained parameter
+/// the sum of gradients is written once and, where it has another type, read and written again, at
+/// memory bandwidth.
+[[nodiscard]] CostModel with_round_costs(CostModel const& costs,
+                                         ModelDescription const& model,
+                                         DeviceProperties const& device);
+
 }  // namespace roundpipe
 
 #ifndef ROUNDPIPE_COMPILED

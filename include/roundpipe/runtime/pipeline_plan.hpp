@@ -240,7 +240,9 @@ template <class Model, DeviceList D, class Planner>
   } else {
     require(!measures, Errc::invalid_argument, "costs can only be measured on a backend");
   }
-  return costs;
+  return options.costs == CostSource::measured && !options.known_costs
+             ? with_round_costs(costs, shaped.model, device)
+             : costs;
 }
 
 /// Plans all of a pipeline of \p model on \p devices, see \ref layer_costs and \ref assemble_plan.

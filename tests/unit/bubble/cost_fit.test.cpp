@@ -77,6 +77,9 @@ TEST_CASE("a round's first, last and other micro-batches count with a median eac
     timeline.entries[i].micro_batch = MicroBatchId(i % 5);
   }
   CHECK(same(fit_costs(std::vector<LayerCost>{{1, 2}}, timeline)[0].backward_s, 12));
+  LayerCost with_sums{1, 2};
+  with_sums.round_s = 5;
+  CHECK(same(fit_costs(std::vector{with_sums}, timeline)[0].backward_s, 11));
   for (auto& entry : timeline.entries) {
     entry.micro_batch = MicroBatchId(0);  // rounds of one
   }

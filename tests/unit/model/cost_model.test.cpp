@@ -8,6 +8,8 @@
 
 #include <doctest/doctest.h>
 
+#include <vector>
+
 namespace cost_model_test {
 
 using namespace roundpipe;
@@ -33,6 +35,25 @@ TEST_CASE("estimated times are FLOPs over the peak plus bytes over the bandwidth
   auto const input_bytes = static_cast<double>(input.boundary.bytes() + input.side_inputs.bytes() +
                                                input.footprint.saved_bytes + 12 * sizeof(float));
   CHECK(costs[0].forward_s == doctest::Approx(2.0 * 12 * 6 / 100 + input_bytes / 10));
+}
+
+TEST_CASE("a round writes each sum of gradients, and rounds it where that is another type") {
+  DeviceProperties device;
+  device.memory_bytes_per_second = 10;
+  auto const seconds = [&](ToyTypes const& types) {
+    auto const model =
+        describe(Sequential{ToyInput{types}, ToyDense{types}, ToyLoss{types}}, {2, 3});
+    CostModel costs(std::vector<LayerCost>(3, {1, 2}));
+    costs.set_network({3, 4});
+    auto const with = with_round_costs(costs, model, device);
+    CHECK(with.network() == costs.network());
+    CHECK(with.layers()[1].backward_s == 2);
+    return with.layers()[1].round_s;
+  };
+  // A product of 4 by 4, and a bias of 4.
+  CHECK(seconds({}) == doctest::Approx(20 * 4.0 / 10));
+  CHECK(seconds({.parameter = DType::bf16}) == doctest::Approx(20 * (4 + 4 + 2.0) / 10));
+  CHECK(seconds({.frozen = 2}) == doctest::Approx(16 * 4.0 / 10));  // the bias
 }
 
 }  // namespace cost_model_test

@@ -193,6 +193,34 @@ TEST_CASE("a slot's first save goes behind the slot's parameters, which go up be
   }
 }
 
+TEST_CASE("parameters go behind the saves of their window, and saves behind earlier gradients") {
+  SmallCall const small(
+      2, micro_batches, 2, {.parameters = 2, .gradients = 2}, {.dense = 2}, levels(micro_batches));
+  auto const graph = build_streamed_graph(small.input());
+  CHECK(verify(graph).empty());
+  std::size_t parameters = 0;
+  std::size_t saves = 0;
+  for (std::size_t i = 0; i < graph.actions.size(); ++i) {
+    auto const& earlier = graph.actions[i];
+    for (std::size_t j = i + 1; j < graph.actions.size(); ++j) {
+      auto const& later = graph.actions[j];
+      if (earlier.kind == ActionKind::upload_save && later.kind == ActionKind::upload_parameters &&
+          later.window_slot == earlier.slot && earlier.micro_batch <= later.micro_batch) {
+        CHECK(comes_before(graph, ActionId(i), later));
+        ++parameters;
+      }
+      if (earlier.kind == ActionKind::download_gradients &&
+          later.kind == ActionKind::download_save && earlier.window_slot == later.slot &&
+          earlier.micro_batch < later.micro_batch) {
+        CHECK(comes_before(graph, ActionId(i), later));
+        ++saves;
+      }
+    }
+  }
+  CHECK(parameters > 0);
+  CHECK(saves > 0);
+}
+
 TEST_CASE("two rounds of saves at once are refused, because the host holds one") {
   SmallCall const small(1, 1, 2, {}, {.dense = 2}, {{{0}, {2}, {2}}});
   auto input = small.input();

@@ -56,6 +56,22 @@ TEST_CASE("passes take the time of their layer, longer on slow devices") {
   CHECK(seconds_of(graph, costs_of(layers, {1, 0.5})) == std::vector<double>{1, 6, 8, 16, 4, 2});
 }
 
+TEST_CASE("the last backward of a round takes the time of clearing and rounding sums, too") {
+  auto const last = [](ActionKind kind) {
+    auto made = pass(kind, 0);
+    made.action.last = true;
+    return made;
+  };
+  LayerCost cost{1, 2};
+  cost.round_s = 0.5;
+  auto const graph = test::graph_of({pass(ActionKind::backward, 0),
+                                     last(ActionKind::forward),
+                                     last(ActionKind::backward),
+                                     last(ActionKind::input_gradient),
+                                     last(ActionKind::weight_gradient)});
+  CHECK(seconds_of(graph, costs_of({cost})) == std::vector<double>{2, 1, 2.5, 1, 1.5});
+}
+
 TEST_CASE("recomputing takes the time of the forward when no other time is known") {
   auto const graph = test::graph_of({pass(ActionKind::forward, 0), pass(ActionKind::recompute, 0)});
   CHECK(seconds_of(graph, costs_of({{4, 2}})) == std::vector<double>{4, 4});

@@ -69,7 +69,10 @@ struct LayerSamples {
 };
 
 /// \p known, with measured times in place of its own.
-[[nodiscard]] ROUNDPIPE_INLINE LayerCost refit(LayerCost const& known, LayerSamples& samples) {
+/// The rounds have \p micro_batches each.
+[[nodiscard]] ROUNDPIPE_INLINE LayerCost refit(LayerCost const& known,
+                                               LayerSamples& samples,
+                                               std::size_t micro_batches) {
   auto fitted = known;
   auto const forward_s = samples.forward.usual();
   auto const recompute_s = samples.recompute.usual();
@@ -97,7 +100,9 @@ struct LayerSamples {
     }
   }
   if (auto const backward_s = samples.backward.usual()) {
-    fitted.backward_s = *backward_s + samples.weight_gradient.usual().value_or(0);
+    auto const sums_s = known.round_s / static_cast<double>(micro_batches);
+    auto const usual_s = *backward_s + samples.weight_gradient.usual().value_or(0);
+    fitted.backward_s = std::max(usual_s - sums_s, 0.0);
   }
   return fitted;
 }
@@ -149,7 +154,7 @@ ROUNDPIPE_INLINE std::vector<LayerCost> fit_costs(std::span<LayerCost const> kno
   }
   std::vector<LayerCost> fitted;
   for (std::size_t i = 0; i < known.size(); ++i) {
-    fitted.push_back(detail::refit(known[i], samples[i]));
+    fitted.push_back(detail::refit(known[i], samples[i], last.index() + 1));
   }
   return fitted;
 }

@@ -4,6 +4,7 @@
 
 #include <roundpipe/concepts/backend.hpp>
 #include <roundpipe/concepts/partition_policy.hpp>
+#include <roundpipe/core/dtype.hpp>
 #include <roundpipe/core/error.hpp>
 #include <roundpipe/model/cost_model.hpp>
 #include <roundpipe/model/model_description.hpp>
@@ -40,6 +41,25 @@ ROUNDPIPE_INLINE CostModel CostModel::estimate(ModelDescription const& model,
     }
   }
   return CostModel(std::move(costs));
+}
+
+ROUNDPIPE_INLINE CostModel with_round_costs(CostModel const& costs,
+                                            ModelDescription const& model,
+                                            DeviceProperties const& device) {
+  auto layers = costs.layers();
+  for (std::size_t i = 0; i < layers.size(); ++i) {
+    Bytes moved = 0;
+    for (auto const& parameter : model.layers[i].parameters) {
+      auto const type = parameter.tensor.dtype;
+      auto const sum = size_of(accumulation_type(type));
+      auto const each = type == accumulation_type(type) ? sum : 2 * sum + size_of(type);
+      moved += parameter.frozen ? 0 : each * parameter.tensor.shape.size();
+    }
+    layers[i].round_s = static_cast<double>(moved) / device.memory_bytes_per_second;
+  }
+  CostModel result(std::move(layers));
+  result.set_network(costs.network());
+  return result;
 }
 
 }  // namespace roundpipe

@@ -64,7 +64,9 @@ ROUNDPIPE_INLINE double ActionTimes::pass_seconds(UnrolledAction const& unrolled
   auto const kind = pass_kind(action.kind,
                               action.kind == ActionKind::recompute && action.save_level == 0 &&
                                   runs_forward(*unrolled.source, action.layer));
-  return seconds_of(kind, layer);
+  auto const ends_sums = action.last && (action.kind == ActionKind::backward ||
+                                         action.kind == ActionKind::weight_gradient);
+  return seconds_of(kind, layer) + (ends_sums ? layer.round_s : 0);
 }
 
 ROUNDPIPE_INLINE bool ActionTimes::runs_forward(ActionGraph const& graph, LayerId layer) {
