@@ -194,8 +194,9 @@ TEST_CASE("a slot's first save goes behind the slot's parameters, which go up be
 }
 
 TEST_CASE("parameters go behind the saves of their window, and saves behind earlier gradients") {
+  std::vector<std::size_t> const of_layer{1, 2, 2};  // so few that chunks fill the last window
   SmallCall const small(
-      2, micro_batches, 2, {.parameters = 2, .gradients = 2}, {.dense = 2}, levels(micro_batches));
+      2, 3, 2, {.parameters = 2, .gradients = 2}, {.dense = 2}, {{{}, of_layer, of_layer}});
   auto const graph = build_streamed_graph(small.input());
   CHECK(verify(graph).empty());
   std::size_t parameters = 0;

@@ -125,7 +125,9 @@ TEST_CASE("costs in the file of costs are not measured again") {
     CHECK(kept[i].forward_s == measured[i].forward_s);
     CHECK(kept[i].backward_s == measured[i].backward_s);
     CHECK(kept[i].replay_s == measured[i].replay_s);
+    CHECK(kept[i].round_s == measured[i].round_s);
   }
+  CHECK(measured.front().round_s > 0);  // the first layer has parameters
 
   options.capacity = {1, 3};
   (void)costs();

@@ -68,8 +68,7 @@ struct LayerSamples {
   PassSamples weight_gradient;  ///< Of split backwards; `backward` has the other half.
 };
 
-/// \p known, with measured times in place of its own.
-/// The rounds have \p micro_batches each.
+/// \p known, with measured times in place of its own, of rounds of \p micro_batches micro-batches.
 [[nodiscard]] ROUNDPIPE_INLINE LayerCost refit(LayerCost const& known,
                                                LayerSamples& samples,
                                                std::size_t micro_batches) {
