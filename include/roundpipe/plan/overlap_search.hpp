@@ -29,24 +29,29 @@ namespace roundpipe::detail {
 ///
 /// There, links are busy both ways nearly all the time. How many saves they carry, how long stages
 /// are, and how many saves may be on their way depend on each other: longer stages have more
-/// gradients to send at once, and saves that wait for these need more entries. So the search
-/// begins with short stages, steps along one axis or trades one for another, and ends where no
-/// step is faster. Boundaries stay on devices as far as there is room, for then links carry less.
+/// gradients to send at once, and saves that wait for these need more entries. Uneven stages leave
+/// links idle or late. So the search begins with the best of even stages of a few lengths, steps
+/// along one axis or two, and ends where no step is faster. Boundaries stay on devices as far as
+/// there is room, for then links carry less.
 class OverlapSearch {
  public:
   /// The references must outlive this. \p forecast lets boundaries of a plan stay on devices first.
+  /// \param to_beat_s the seconds of the best plan whose rounds do not overlap: infinite where
+  ///        there is none.
   OverlapSearch(StageFinder const& finder,
                 ModelDescription const& model,
                 ParameterBlocks const& blocks,
                 CostModel const& costs,
                 PlanOptions const& options,
-                PlanForecast forecast)
+                PlanForecast forecast,
+                double to_beat_s)
       : finder_(finder),
         model_(model),
         blocks_(blocks),
         costs_(costs),
         options_(options),
-        forecast_(std::move(forecast)) {}
+        forecast_(std::move(forecast)),
+        to_beat_s_(to_beat_s) {}
 
   /// Nothing where no plan fits.
   [[nodiscard]] std::optional<StagePlan> run() const;
@@ -54,7 +59,8 @@ class OverlapSearch {
  private:
   enum Axis : std::size_t {
     fused,      ///< Layers of the fused stage.
-    longest,    ///< Layers of the longest backward stage beside it.
+    forwards,   ///< Forward stages,
+    backwards,  ///< and backward stages beside the fused one.
     eighths,    ///< The link carries so many eighths of what layers save while they run forward;
     first,      ///< of the first round, whose forward runs alone, at most so many,
     less,       ///< and of the last one, whose backward runs alone, so many less.
@@ -74,24 +80,28 @@ class OverlapSearch {
       std::function<std::optional<Partition>(WorkingSetChoice const&, Buffering const&)>;
 
   [[nodiscard]] bool is_allowed(Point const& at) const;
+  [[nodiscard]] std::optional<Partition> even(Point const& at) const {
+    return finder_.even(at[fused], at[forwards], at[backwards]);
+  }
   [[nodiscard]] WorkingSet set_of(Point const& at) const;
   [[nodiscard]] WorkingSetChoice choice_of(Point const& at) const {
     return {model_, blocks_, costs_, set_of(at)};
   }
 
-  /// A place to begin at: short stages, or where there are none, what \ref StageFinder prefers, and
-  /// the most saves that fit, up to \p most_eighths.
-  [[nodiscard]] std::optional<Place> begin(std::size_t most_eighths) const;
+  /// A place to begin at: the fastest of even stages of a few lengths and of \ref begin. Nothing
+  /// where no place leads to a faster plan than the one to beat.
+  [[nodiscard]] std::optional<Place> start() const;
+  /// A place with the stages of the policy: short ones, or where there are none, what \ref
+  /// StageFinder prefers, and the most saves that fit.
+  [[nodiscard]] std::optional<Place> begin() const;
   [[nodiscard]] std::optional<Place> begin(Buffering buffering,
-                                           std::size_t most_eighths,
                                            StagesFunction const& stages_of) const;
-  /// The place at \p at, with the stages of \p from if those have its lengths.
+  /// The place at \p at, with the stages of \p from if there are as many; otherwise even ones.
   [[nodiscard]] std::optional<Place> go(Point const& at, Place const& from) const;
-
-  [[nodiscard]] Place forecast(Point const& at, StagePlan plan) const {
-    auto const seconds = forecast_(plan);
-    return {at, std::move(plan), seconds};
-  }
+  /// The place at \p at with these stages, if there is room.
+  [[nodiscard]] std::optional<Place> place_of(Point const& at,
+                                              Buffering buffering,
+                                              std::optional<Partition> stages) const;
 
   StageFinder const& finder_;
   ModelDescription const& model_;
@@ -99,6 +109,7 @@ class OverlapSearch {
   CostModel const& costs_;
   PlanOptions const& options_;
   PlanForecast forecast_;
+  double to_beat_s_;
 };
 
 }  // namespace roundpipe::detail

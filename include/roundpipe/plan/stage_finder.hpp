@@ -89,6 +89,14 @@ class StageFinder {
                                                       std::size_t fused,
                                                       std::size_t longest) const;
 
+  /// A fused stage of \p fused layers, and as many stages each way as asked for, which share the
+  /// other layers as evenly as can be, stages of earlier layers forward and those that run first
+  /// backward being the shorter ones; nothing where that is not possible or the policy does not
+  /// yield.
+  [[nodiscard]] std::optional<Partition> even(std::size_t fused,
+                                              std::size_t forwards,
+                                              std::size_t backwards) const;
+
   /// The plan of given stages, if devices and the host have room for it.
   [[nodiscard]] std::optional<FoundPlan> evaluate(WorkingSet const& set,
                                                   Buffering const& buffering,

@@ -17,6 +17,7 @@
 #include <doctest/doctest.h>
 
 #include <algorithm>
+#include <array>
 #include <cstddef>
 #include <limits>
 #include <optional>
@@ -77,8 +78,10 @@ struct Problem {
     set.set_overlaps_rounds(true);
     return set;
   }
-  [[nodiscard]] std::optional<StagePlan> search(detail::StageFinder const& finder) const {
-    return detail::OverlapSearch(finder, model, blocks, costs, options, forecast).run();
+  [[nodiscard]] std::optional<StagePlan> search(
+      detail::StageFinder const& finder,
+      double to_beat_s = std::numeric_limits<double>::infinity()) const {
+    return detail::OverlapSearch(finder, model, blocks, costs, options, forecast, to_beat_s).run();
   }
 
   Planner<RoundRobinSchedule, PriorityTransferEngine, LayerEventProtocol, Partitioner> planner{
@@ -125,14 +128,19 @@ TEST_CASE("where rounds overlap, no plan of a grid is much faster than the one t
         auto const set = problem.set_with(eighths, saves);
         detail::WorkingSetChoice const choice(problem.model, problem.blocks, problem.costs, set);
         Buffering const buffering{2, gradients, 2, saves};
-        for (std::size_t fused = 1; fused <= 4; ++fused) {
-          for (std::size_t length = 1; length <= 4; ++length) {
-            auto stages = finder.with_lengths(choice, buffering, fused, length);
-            auto plan = stages ? finder.plan_of(set, buffering, *stages) : std::nullopt;
-            if (plan) {
-              best = std::min(best, problem.seconds(*plan));
-              ++plans;
-            }
+        auto const look = [&](std::optional<Partition> stages) {
+          auto plan = stages ? finder.plan_of(set, buffering, *stages) : std::nullopt;
+          if (plan) {
+            best = std::min(best, problem.seconds(*plan));
+            ++plans;
+          }
+        };
+        for (std::size_t fused = 1; fused <= 3; ++fused) {
+          for (std::size_t length = 2; length <= 4; ++length) {
+            look(finder.with_lengths(choice, buffering, fused, length));
+            auto const stages = (problem.model.size() - fused) / length;
+            look(finder.even(fused, stages, stages));
+            look(finder.even(fused, stages + 1, stages));
           }
         }
       }
@@ -166,6 +174,47 @@ TEST_CASE("where rounds cannot overlap for want of room, no plan is found") {
   problem.options.device_memory = 24_GiB;
   problem.options.has_room = [](StagePlan const&) { return false; };
   CHECK_FALSE(problem.search(problem.finder()));
+}
+
+TEST_CASE("where rounds that overlap are far from the plan to beat, the search ends soon") {
+  Problem problem;
+  std::size_t forecasts = 0;
+  auto const forecast = problem.forecast;
+  problem.forecast = [&](StagePlan const& plan) {
+    ++forecasts;
+    return forecast(plan);
+  };
+  auto const finder = problem.finder();
+  auto const found = problem.search(finder);
+  REQUIRE(found);
+  auto const seconds = forecast(*found);
+  forecasts = 0;
+  CHECK(problem.search(finder, 0.99 * seconds));
+  CHECK(forecasts > 10);
+  forecasts = 0;
+  CHECK_FALSE(problem.search(finder, 0.5 * seconds));
+  CHECK(forecasts <= 4);
+}
+
+TEST_CASE("even stages share the layers beside the fused ones, shorter stages first") {
+  Problem problem;
+  REQUIRE(problem.model.size() == 13);
+  auto const stages = problem.finder().even(2, 4, 3);
+  REQUIRE(stages);
+  CHECK(stages->forward == std::vector<LayerRange>{{0, 2}, {2, 3}, {5, 3}, {8, 3}});
+  CHECK(stages->backward == std::vector<LayerRange>{{11, 2}, {8, 3}, {4, 4}, {0, 4}});
+  CHECK(problem.finder().even(1, 12, 5)->backward ==
+        std::vector<LayerRange>{{12, 1}, {10, 2}, {8, 2}, {6, 2}, {3, 3}, {0, 3}});
+  using Counts = std::array<std::size_t, 3>;
+  for (auto const& [fused, forwards, backwards] :
+       {Counts{0, 1, 1}, {13, 1, 1}, {14, 1, 1}, {2, 0, 1}, {2, 1, 0}, {2, 12, 1}, {2, 1, 12}}) {
+    CHECK_FALSE(problem.finder().even(fused, forwards, backwards));
+  }
+  CHECK_FALSE(problem.finder(false).even(2, 4, 3));
+  problem.options.devices = 32;  // 8 stages in 4 rounds
+  CHECK(problem.finder().even(2, 4, 3));
+  problem.options.devices = 33;
+  CHECK_FALSE(problem.finder().even(2, 4, 3));
 }
 
 }  // namespace overlap_search_test

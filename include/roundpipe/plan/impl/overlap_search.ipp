@@ -25,67 +25,62 @@ ROUNDPIPE_INLINE std::optional<StagePlan> OverlapSearch::run() const {
   struct Step {
     Axis axis;
     int by;
-    Axis other = axes;  // moves by as much the other way
+    Axis other = axes;  // moves, too
+    int other_by = 0;
   };
   constexpr Step steps[] = {{eighths, -1},
                             {eighths, 1},
-                            {longest, -1},
-                            {longest, 1},
+                            {backwards, 1, forwards, 1},
+                            {backwards, -1, forwards, -1},
+                            {backwards, 1},
+                            {backwards, -1},
+                            {forwards, 1},
+                            {forwards, -1},
                             {saves, 1},
                             {saves, -1},
-                            {longest, 1, fused},
-                            {longest, -1, fused},
-                            {longest, 1, saves},
-                            {longest, -1, saves},
                             {fused, -1},
                             {fused, 1},
+                            {backwards, -1, saves, -1},
+                            {backwards, 1, saves, 1},
                             {gradients, -1},
                             {gradients, 1},
-                            {longest, 1, gradients},
                             {first, -1},
                             {first, 1},
                             {less, 1},
                             {less, -1}};
-  std::optional<Place> best;
-  std::set<Point> known;
-  // The time of a backward is enough for most saves of a forward, if the host has room for them.
-  for (std::size_t const most_eighths : {6, 4}) {
-    auto place = begin(most_eighths);
-    if (!place || !known.insert(place->at).second) {
-      continue;
-    }
-    auto const moves = [&](Step const& step) {
-      auto at = place->at;
-      at[step.axis] += step.by;
-      if (step.other != axes) {
-        at[step.other] -= step.by;
-      }
-      at[first] = std::min(at[first], at[eighths]);
-      at[less] = std::min(at[less], at[eighths] - 1);
-      auto next = is_allowed(at) && known.insert(at).second ? go(at, *place) : std::nullopt;
-      if (!next || next->seconds >= place->seconds) {
-        return false;
-      }
-      place = std::move(next);
-      return true;
-    };
-    // The first axes matter most, so each step is tried anew after another one.
-    while (std::any_of(std::begin(steps), std::end(steps), moves)) {
-    }
-    if (!best || place->seconds < best->seconds) {
-      best = std::move(place);
-    }
+  auto place = start();
+  if (!place) {
+    return std::nullopt;
   }
-  return best ? std::optional(std::move(best->plan)) : std::nullopt;
+  std::set<Point> known{place->at};
+  auto const moves = [&](Step const& step) {
+    auto at = place->at;
+    at[step.axis] += step.by;
+    if (step.other != axes) {
+      at[step.other] += step.other_by;
+    }
+    at[first] = std::min(at[first], at[eighths]);
+    at[less] = std::min(at[less], at[eighths] - 1);
+    auto next = is_allowed(at) && known.insert(at).second ? go(at, *place) : std::nullopt;
+    if (!next || next->seconds >= place->seconds) {
+      return false;
+    }
+    place = std::move(next);
+    return true;
+  };
+  // The first axes matter most, so each step is tried anew after another one.
+  while (std::any_of(std::begin(steps), std::end(steps), moves)) {
+  }
+  return std::move(place->plan);
 }
 
 ROUNDPIPE_INLINE bool OverlapSearch::is_allowed(Point const& at) const {
   auto const within = [&](Axis axis, std::size_t least, std::size_t most) {
     return least <= at[axis] && at[axis] <= most;  // below 0 is above all
   };
-  return within(fused, 1, model_.size()) && within(longest, 1, model_.size()) &&
-         within(eighths, 1, 8) && within(first, 1, 8) && within(less, 0, 7) &&
-         within(saves, 2, 8) && within(gradients, 1, 2);
+  return within(fused, 1, model_.size()) && within(forwards, 1, model_.size()) &&
+         within(backwards, 1, model_.size()) && within(eighths, 1, 8) && within(first, 1, 8) &&
+         within(less, 0, 7) && within(saves, 2, 8) && within(gradients, 1, 2);
 }
 
 ROUNDPIPE_INLINE WorkingSet OverlapSearch::set_of(Point const& at) const {
@@ -107,15 +102,55 @@ ROUNDPIPE_INLINE WorkingSet OverlapSearch::set_of(Point const& at) const {
   return set;
 }
 
-ROUNDPIPE_INLINE std::optional<OverlapSearch::Place> OverlapSearch::begin(
-    std::size_t most_eighths) const {
+ROUNDPIPE_INLINE std::optional<OverlapSearch::Place> OverlapSearch::start() const {
+  constexpr auto most_gain = 0.05;  // by steps from a start, or by other stages
+  std::optional<Place> best;
+  auto const take_faster = [&](std::optional<Place> place) {
+    if (place && (!best || place->seconds < best->seconds)) {
+      best = std::move(place);
+    }
+  };
+  std::set<Point> known;
+  auto const look = [&](std::size_t last, std::size_t length, std::size_t sums, std::size_t most) {
+    auto const stages = (model_.size() - std::min(last, model_.size())) / length;
+    Point at{last, stages, stages, most, 1, 0, 4, sums};
+    auto place = std::optional<Place>();
+    while (!place && at[saves] >= 2 && known.insert(at).second) {
+      place = place_of(at, finder_.modes().front(), even(at));
+      --at[saves];
+    }
+    take_faster(std::move(place));
+  };
+  auto const is_within = [&](double gain) {
+    return !best || best->seconds < (1 + gain) * to_beat_s_;
+  };
+  // What links can carry depends little on the stages.
+  for (std::size_t const most : {6, 5, 4, 2}) {
+    look(1, 2, 1, most);
+  }
+  if (!is_within(2 * most_gain)) {
+    return std::nullopt;
+  }
+  auto const carried = best ? best->at[eighths] : 6;
+  for (std::size_t const length : {2, 3, 4, 5}) {
+    for (auto const last : {std::size_t{1}, length}) {
+      for (std::size_t const sums : {2, 1}) {
+        look(last, length, sums, carried);
+      }
+    }
+  }
+  take_faster(begin());
+  return is_within(most_gain) ? std::move(best) : std::nullopt;
+}
+
+ROUNDPIPE_INLINE std::optional<OverlapSearch::Place> OverlapSearch::begin() const {
   auto const short_stages = [&](WorkingSetChoice const& choice, Buffering const& buffering) {
     return finder_.with_lengths(choice, buffering, 1, 2);
   };
   auto buffering = finder_.modes().front();
   for (std::size_t const entries : {4, 3, 2}) {
     buffering.saves = entries;
-    if (auto place = begin(buffering, most_eighths, short_stages)) {
+    if (auto place = begin(buffering, short_stages)) {
       return place;
     }
   }
@@ -124,7 +159,7 @@ ROUNDPIPE_INLINE std::optional<OverlapSearch::Place> OverlapSearch::begin(
     return found ? std::optional(std::move(found->plan.partition)) : std::nullopt;
   };
   for (auto const& each : finder_.modes()) {
-    if (auto place = begin(each, most_eighths, preferred)) {
+    if (auto place = begin(each, preferred)) {
       return place;
     }
   }
@@ -132,23 +167,21 @@ ROUNDPIPE_INLINE std::optional<OverlapSearch::Place> OverlapSearch::begin(
 }
 
 ROUNDPIPE_INLINE std::optional<OverlapSearch::Place> OverlapSearch::begin(
-    Buffering buffering, std::size_t most_eighths, StagesFunction const& stages_of) const {
+    Buffering buffering, StagesFunction const& stages_of) const {
   buffering.saves = std::max<std::size_t>(buffering.saves, 2);
   Point at{};
   at[first] = 1;
   at[saves] = buffering.saves;
   at[gradients] = buffering.gradients;
-  for (at[eighths] = most_eighths; at[eighths] > 0; --at[eighths]) {
-    auto const choice = choice_of(at);
-    auto stages = stages_of(choice, buffering);
-    auto plan = stages ? finder_.plan_of(choice.set, buffering, *std::move(stages)) : std::nullopt;
-    if (plan) {
-      auto const& backward = plan->partition.backward;
-      at[fused] = backward.front().count;
-      for (std::size_t i = 1; i < backward.size(); ++i) {
-        at[longest] = std::max(at[longest], backward[i].count);
-      }
-      return forecast(at, *std::move(plan));
+  for (at[eighths] = 6; at[eighths] > 0; --at[eighths]) {
+    auto stages = stages_of(choice_of(at), buffering);
+    if (stages) {
+      at[fused] = stages->backward.front().count;
+      at[forwards] = stages->forward.size();
+      at[backwards] = stages->backward.size() - 1;
+    }
+    if (auto place = place_of(at, buffering, std::move(stages))) {
+      return place;
     }
   }
   return std::nullopt;
@@ -156,15 +189,22 @@ ROUNDPIPE_INLINE std::optional<OverlapSearch::Place> OverlapSearch::begin(
 
 ROUNDPIPE_INLINE std::optional<OverlapSearch::Place> OverlapSearch::go(Point const& at,
                                                                        Place const& from) const {
-  auto buffering = from.plan.memory.buffering;
+  auto const keeps_stages = from.at[fused] == at[fused] && from.at[forwards] == at[forwards] &&
+                            from.at[backwards] == at[backwards];
+  return place_of(
+      at, from.plan.memory.buffering, keeps_stages ? std::optional(from.plan.partition) : even(at));
+}
+
+ROUNDPIPE_INLINE std::optional<OverlapSearch::Place> OverlapSearch::place_of(
+    Point const& at, Buffering buffering, std::optional<Partition> stages) const {
   buffering.saves = at[saves];
   buffering.gradients = at[gradients];
-  auto const keeps_stages = from.at[fused] == at[fused] && from.at[longest] == at[longest];
-  auto stages = keeps_stages
-                    ? std::optional(from.plan.partition)
-                    : finder_.with_lengths(choice_of(at), buffering, at[fused], at[longest]);
   auto plan = stages ? finder_.plan_of(set_of(at), buffering, *std::move(stages)) : std::nullopt;
-  return plan ? std::optional(forecast(at, *std::move(plan))) : std::nullopt;
+  if (!plan) {
+    return std::nullopt;
+  }
+  auto const seconds = forecast_(*plan);
+  return Place{at, *std::move(plan), seconds};
 }
 
 }  // namespace detail

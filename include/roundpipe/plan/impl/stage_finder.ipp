@@ -79,6 +79,31 @@ ROUNDPIPE_INLINE std::optional<Partition> StageFinder::with_lengths(WorkingSetCh
       .partition(fused, longest);
 }
 
+ROUNDPIPE_INLINE std::optional<Partition> StageFinder::even(std::size_t fused,
+                                                            std::size_t forwards,
+                                                            std::size_t backwards) const {
+  auto const rest = model_.size() - std::min(fused, model_.size());
+  auto const is_possible = [&](std::size_t stages) { return 0 < stages && stages <= rest; };
+  if (!yields_to_forecast_ || fused == 0 || !is_possible(forwards) || !is_possible(backwards) ||
+      (forwards + 1 + backwards) * options_.rounds < options_.devices) {
+    return std::nullopt;
+  }
+  auto const length = [&](std::size_t stage, std::size_t stages) {
+    return rest / stages + (stages - stage <= rest % stages ? 1 : 0);
+  };
+  Partition partition{.forward = {}, .backward = {{rest, fused}}};
+  std::size_t at = 0;
+  for (std::size_t i = 0; i < forwards; ++i) {
+    partition.forward.push_back({at, length(i, forwards)});
+    at += partition.forward.back().count;
+  }
+  for (std::size_t i = 0; i < backwards; ++i) {
+    at -= length(i, backwards);
+    partition.backward.push_back({at, length(i, backwards)});
+  }
+  return partition;
+}
+
 ROUNDPIPE_INLINE std::optional<FoundPlan> StageFinder::best(WorkingSetChoice const& choice,
                                                             Buffering const& buffering) const {
   auto found = refine(choice, buffering, find(choice, buffering));

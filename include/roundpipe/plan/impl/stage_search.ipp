@@ -123,7 +123,8 @@ ROUNDPIPE_INLINE void StageSearch::overlap_rounds(FoundPlan& best) const {
     auto const kept = keep_resident_({plan, unknown});
     return kept.seconds < unknown ? kept.seconds : forecast_(plan);
   };
-  auto top = OverlapSearch(finder_, model_, blocks_, costs_, options_, forecast).run();
+  auto const to_beat_s = options_.overlaps_rounds ? no_time : best.seconds;
+  auto top = OverlapSearch(finder_, model_, blocks_, costs_, options_, forecast, to_beat_s).run();
   if (!top) {
     return;
   }
