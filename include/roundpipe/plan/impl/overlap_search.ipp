@@ -40,6 +40,8 @@ ROUNDPIPE_INLINE std::optional<StagePlan> OverlapSearch::run() const {
                             {saves, -1},
                             {fused, -1},
                             {fused, 1},
+                            {fused, -1, backwards, 1},
+                            {fused, 1, backwards, -1},
                             {backwards, -1, saves, -1},
                             {backwards, 1, saves, 1},
                             {gradients, -1},
@@ -59,6 +61,9 @@ ROUNDPIPE_INLINE std::optional<StagePlan> OverlapSearch::run() const {
     if (step.other != axes) {
       at[step.other] += step.other_by;
     }
+    auto const rest = model_.size() - at[fused];
+    at[forwards] = std::min(at[forwards], rest);
+    at[backwards] = std::min(at[backwards], rest);
     at[first] = std::min(at[first], at[eighths]);
     at[less] = std::min(at[less], at[eighths] - 1);
     auto next = is_allowed(at) && known.insert(at).second ? go(at, *place) : std::nullopt;
@@ -132,7 +137,7 @@ ROUNDPIPE_INLINE std::optional<OverlapSearch::Place> OverlapSearch::start() cons
     return std::nullopt;
   }
   auto const carried = best ? best->at[eighths] : 6;
-  for (std::size_t const length : {2, 3, 4, 5}) {
+  for (std::size_t const length : {1, 2, 3, 4, 5}) {
     for (auto const last : {std::size_t{1}, length}) {
       for (std::size_t const sums : {2, 1}) {
         look(last, length, sums, carried);
