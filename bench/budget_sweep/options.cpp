@@ -36,9 +36,10 @@ std::optional<Options> parse_options(int argc, char const* const* argv) {
       ->capture_default_str();
   app.add_flag("--against",
                o.against,
-               "Run each budget twice more: with full recomputation (checkpoints between stages, "
-               "nothing offloaded; the forecast chooses the rest), and at the chosen micro-batches "
-               "with the saves of as many of them offloaded as the host has room for");
+               "Run each budget three times more: with full recomputation (checkpoints between "
+               "stages, nothing offloaded; the forecast chooses the rest), at the chosen "
+               "micro-batches with the saves of as many of them offloaded as the host has room "
+               "for, and with the chosen plan again");
   app.add_option("--pin",
                  pinned,
                  "Pin this much host memory, which no plan may exceed, once for all runs: shortens "

@@ -111,14 +111,20 @@ char const* name_of(Plan plan) noexcept {
 std::optional<double> ratio_to(BudgetRuns const& runs,
                                Plan plan,
                                roundpipe::nn::TransformerConfig const& config) {
-  auto const other = std::ranges::find(runs, plan, &Run::plan);
-  if (other == runs.end() || !other->outcome || !runs.front().outcome) {
-    return std::nullopt;
-  }
-  auto const rate = [&](Run const& run) {
-    return speed_of(run.options, config, *run.outcome).tokens_per_second;
+  auto const mean_s = [&](Plan of) -> std::optional<double> {
+    double sum_s = 0;
+    int count = 0;
+    for (auto const& run : runs) {
+      if (run.plan == of && run.outcome) {
+        sum_s += speed_of(run.options, config, *run.outcome).iteration_s;
+        ++count;
+      }
+    }
+    return count > 0 ? std::optional(sum_s / count) : std::nullopt;
   };
-  return rate(runs.front()) / rate(*other);
+  auto const chosen_s = mean_s(Plan::chosen);
+  auto const other_s = mean_s(plan);
+  return chosen_s && other_s ? std::optional(*other_s / *chosen_s) : std::nullopt;
 }
 
 std::vector<std::string> faults_of(Run const& run) {

@@ -38,11 +38,11 @@ struct Run {
   std::string refusal;  ///< Where there is no outcome.
 };
 
-/// The runs of one budget; the first is that of the chosen plan.
+/// The runs of one budget; the first is of the chosen plan, and others may be, too.
 using BudgetRuns = std::vector<Run>;
 
-/// How many times as many tokens a second the chosen plan trains as \p plan does; none where either
-/// was refused or not run.
+/// How many times as many tokens a second the chosen plan trains as \p plan does, by the mean time
+/// of the runs of each; none where either was refused or not run.
 [[nodiscard]] std::optional<double> ratio_to(BudgetRuns const& runs,
                                              Plan plan,
                                              roundpipe::nn::TransformerConfig const& config);

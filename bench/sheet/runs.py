@@ -92,8 +92,8 @@ def list_runs(build, work, gpus, torch_bench, python):
                                   lacks="" if shutil.which("mpirun") else "no mpirun")
 
     def sweeps_against(n):
-        yield sweep("1.7b-sweep-24", "1.7b", n, 64 * n, "24GiB", 3, "--against")
-        yield sweep("8b-12-sweep-24", "8b", n, 64 * n, "24GiB", 3,
+        yield sweep("1.7b-sweep-24", "1.7b", n, 64 * n, "24GiB", 4, "--against")
+        yield sweep("8b-12-sweep-24", "8b", n, 64 * n, "24GiB", 4,
                     "--layers 12 --states declared --against", host_gib=100)
 
     def recomputing(n):
@@ -158,9 +158,9 @@ def list_runs(build, work, gpus, torch_bench, python):
     yield declared(gpus, "--partition recompute-all", "-recompute-all")
     yield from long_context()
     yield from resident()
-    yield sweep("1.7b-sweep-lean", "1.7b", 1, 64, "8GiB,12GiB,16GiB", 3, "--against")
+    yield sweep("1.7b-sweep-lean", "1.7b", 1, 64, "8GiB,12GiB,16GiB", 4, "--against")
     yield sweep("1.7b-sweep", "1.7b", 1, 64, "40GiB,80GiB,unlimited", 1, "")
-    yield sweep("8b-12-sweep", "8b", 1, 64, "12GiB,80GiB", 3,
+    yield sweep("8b-12-sweep", "8b", 1, 64, "12GiB,80GiB", 4,
                 "--layers 12 --states declared --against", host_gib=100)
     yield google("layers", 1, "bench.layers", ".", 60)
     yield from finetune()

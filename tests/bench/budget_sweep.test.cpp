@@ -79,6 +79,12 @@ TEST_CASE("ratios compare the chosen plan with the others of its budget") {
   CHECK(!ratio_to(runs, Plan::offloading, config));
   runs.push_back({Plan::offloading, {}, {}, "no room"});
   CHECK(!ratio_to(runs, Plan::offloading, config));
+  runs.push_back(run_of(Plan::chosen, 4));
+  CHECK(ratio_to(runs, Plan::recomputation, config).value() == doctest::Approx(1));
+  runs.front().outcome.reset();
+  CHECK(ratio_to(runs, Plan::recomputation, config).value() == doctest::Approx(0.75));
+  runs.back().outcome.reset();
+  CHECK(!ratio_to(runs, Plan::recomputation, config));
 }
 
 TEST_CASE("a run's JSON has its plan and its ratios, a refusal's has the reason") {

@@ -211,6 +211,11 @@ TEST_CASE("even stages share the layers beside the fused ones, shorter stages fi
     CHECK_FALSE(problem.finder().even(fused, forwards, backwards));
   }
   CHECK_FALSE(problem.finder(false).even(2, 4, 3));
+  detail::WorkingSetChoice const choice(
+      problem.model, problem.blocks, problem.costs, problem.set_with(4, 3));
+  auto const& buffering = problem.finder().modes().front();
+  CHECK(problem.finder().with_lengths(choice, buffering, 1, 2));
+  CHECK_FALSE(problem.finder(false).with_lengths(choice, buffering, 1, 2));
   problem.options.devices = 32;  // 8 stages in 4 rounds
   CHECK(problem.finder().even(2, 4, 3));
   problem.options.devices = 33;
