@@ -198,6 +198,7 @@ TEST_CASE("where rounds that overlap are far from the plan to beat, the search e
 
 TEST_CASE("even stages share the layers beside the fused ones, shorter stages first") {
   Problem problem;
+  problem.options.device_memory = 24_GiB;
   REQUIRE(problem.model.size() == 13);
   auto const stages = problem.finder().even(2, 4, 3);
   REQUIRE(stages);
