@@ -37,7 +37,7 @@ class OverlapSearch {
  public:
   /// The references must outlive this. \p forecast lets boundaries of a plan stay on devices first.
   /// \param to_beat_s the seconds of the best plan whose rounds do not overlap: infinite where
-  ///        there is none.
+  ///        there is none, or no room for it.
   OverlapSearch(StageFinder const& finder,
                 ModelDescription const& model,
                 ParameterBlocks const& blocks,
@@ -53,7 +53,7 @@ class OverlapSearch {
         forecast_(std::move(forecast)),
         to_beat_s_(to_beat_s) {}
 
-  /// Nothing where no plan fits.
+  /// Nothing where no plan fits, or none comes near the one to beat.
   [[nodiscard]] std::optional<StagePlan> run() const;
 
  private:

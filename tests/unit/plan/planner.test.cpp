@@ -319,6 +319,24 @@ TEST_CASE("where rounds overlap, the forecast decides how long stages are") {
   }
 }
 
+TEST_CASE("rounds overlap where the host has room for no other plan, however slow that is") {
+  auto const model = describe(toy_model({.dense = 10}), {2, 3});
+  auto const blocks = form_blocks(model);
+  CostModel const costs(std::vector<LayerCost>(model.size(), {1e-3, 2e-3}));
+  auto const overlaps = [](StagePlan const& plan) {
+    return plan.train.front().working_set.overlaps_rounds();
+  };
+  PlanOptions options{.micro_batches_per_round = 2,
+                      .rounds = 3,
+                      .device_memory = 64 * model.layers[1].footprint.saved_bytes};
+  Planner const planner{
+      RoundRobinSchedule{}, PriorityTransferEngine{}, LayerEventProtocol{}, Partitioner{}};
+  PlanForecast const forecast = [&](StagePlan const& plan) { return overlaps(plan) ? 20 : 10; };
+  CHECK_FALSE(overlaps(planner.plan_stages(model, blocks, costs, options, forecast)));
+  options.has_room = overlaps;
+  CHECK(overlaps(planner.plan_stages(model, blocks, costs, options, forecast)));
+}
+
 TEST_CASE("the stages of a policy that yields are among those that keep saves") {
   /// Cuts as nobody else does: the first two layers in one backward stage, the others each by
   /// itself.

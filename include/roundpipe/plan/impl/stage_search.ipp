@@ -123,7 +123,8 @@ ROUNDPIPE_INLINE void StageSearch::overlap_rounds(FoundPlan& best) const {
     auto const kept = keep_resident_({plan, unknown});
     return kept.seconds < unknown ? kept.seconds : forecast_(plan);
   };
-  auto const to_beat_s = options_.overlaps_rounds ? no_time : best.seconds;
+  auto const has_room = options_.host_has_room(best.plan);
+  auto const to_beat_s = has_room && !options_.overlaps_rounds ? best.seconds : no_time;
   auto top = OverlapSearch(finder_, model_, blocks_, costs_, options_, forecast, to_beat_s).run();
   if (!top) {
     return;
@@ -134,7 +135,7 @@ ROUNDPIPE_INLINE void StageSearch::overlap_rounds(FoundPlan& best) const {
   // Where rounds overlap, the link is busy both ways nearly all the time, and forecasts are too
   // optimistic: on an H200 by 1 to 5 % more than those of other plans.
   auto const least_gain = options_.overlaps_rounds ? 0 : 0.03;
-  if (overlapping.seconds < (1 - least_gain) * best.seconds || !options_.host_has_room(best.plan)) {
+  if (overlapping.seconds < (1 - least_gain) * best.seconds || !has_room) {
     best = std::move(overlapping);
   }
 }
