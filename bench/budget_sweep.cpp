@@ -59,12 +59,10 @@ Run run_recomputation(train_throughput::Options options,
   return run_plan(Plan::recomputation, std::move(options), config, shared);
 }
 
-/// The cut and the costs of \p chosen, which has run, with the saves of as many micro-batches
-/// offloaded as fit.
+/// The cut of \p chosen, which has run, with the saves of as many micro-batches offloaded as fit.
 Run run_offloading(Run const& chosen,
                    roundpipe::nn::TransformerConfig const& config,
-                   Shared shared) {
-  shared.costs = roundpipe::CostModel(chosen.outcome->layer_costs);
+                   Shared const& shared) {
   auto options = chosen.options;
   Run run;
   for (auto n = options.micro_batches_per_round; n > 0 && !run.outcome; --n) {
@@ -72,13 +70,6 @@ Run run_offloading(Run const& chosen,
     run = run_plan(Plan::offloading, options, config, shared);
   }
   return run;
-}
-
-/// \p chosen once more, with its cut and costs: what has changed meanwhile, as a GPU's clock, then
-/// weighs less.
-Run run_again(Run const& chosen, roundpipe::nn::TransformerConfig const& config, Shared shared) {
-  shared.costs = roundpipe::CostModel(chosen.outcome->layer_costs);
-  return run_plan(Plan::chosen, chosen.options, config, shared);
 }
 
 /// Pins \p bytes of host memory through device 0. Before that it asks what other processes hold of
@@ -104,8 +95,11 @@ void sweep(Options const& o) {
     runs.push_back(run_plan(Plan::chosen, options, config, shared));
     if (o.against && runs.front().outcome) {
       runs.push_back(run_recomputation(options, config, shared));
-      runs.push_back(run_offloading(runs.front(), config, shared));
-      runs.push_back(run_again(runs.front(), config, shared));
+      auto with_costs = shared;  // of the chosen cut, which the other two have, too
+      with_costs.costs = roundpipe::CostModel(runs.front().outcome->layer_costs);
+      runs.push_back(run_offloading(runs.front(), config, with_costs));
+      // Once more: what has changed meanwhile, as a GPU's clock, then weighs less.
+      runs.push_back(run_plan(Plan::chosen, runs.front().options, config, with_costs));
     }
     for (std::size_t i = 0; i < runs.size(); ++i) {
       std::cout << to_json(runs, i, config).dump() << std::endl;

@@ -135,8 +135,8 @@ TEST_CASE("where rounds overlap, no plan of a grid is much faster than the one t
             ++plans;
           }
         };
-        for (std::size_t fused = 1; fused <= 3; ++fused) {
-          for (std::size_t length = 2; length <= 4; ++length) {
+        for (std::size_t fused = 1; fused <= 4; ++fused) {
+          for (std::size_t length = 1; length <= 4; ++length) {
             look(finder.with_lengths(choice, buffering, fused, length));
             auto const stages = (problem.model.size() - fused) / length;
             look(finder.even(fused, stages, stages));
