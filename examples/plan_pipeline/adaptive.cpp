@@ -82,7 +82,8 @@ rp::PipelineOptions AdaptivePlanner::options(rp::Bytes device_memory) const {
                           rp::ActionGraph const& step,
                           rp::CostModel const& costs,
                           rp::DeviceProperties const& device) {
-            return rp::forecast_iteration_seconds(call, step, machine_of(costs, device, latency_s));
+            return rp::forecast_iteration_seconds(
+                call, step, rp::with_link_margin(machine_of(costs, device, latency_s)));
           }};
 }
 
@@ -107,7 +108,9 @@ AdaptivePlan AdaptivePlanner::plan(rp::Bytes device_memory, std::size_t threads)
                               {},
                               threads);
   auto plan = *std::exchange(choice.plan, {});
-  auto const seconds = choice.chosen.seconds;
+  auto const machine = machine_of(
+      plan.costs, devices_.device_properties(rp::DeviceId(0)), problem_.hardware.latency_seconds);
+  auto const seconds = rp::forecast_iteration_seconds(plan.graph, plan.step, machine);
   return {std::move(choice), std::move(plan), seconds};
 }
 

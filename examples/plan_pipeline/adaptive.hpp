@@ -71,7 +71,7 @@ class PaperDevices {
 struct AdaptivePlan {
   roundpipe::AutomaticChoice choice;
   roundpipe::PipelinePlan plan;  ///< That of \c choice, which has none any more.
-  double seconds = 0;            ///< Of an iteration, by forecast.
+  double seconds = 0;            ///< Of an iteration, by forecast: links as the hardware has them.
 };
 
 /// The least budget of device memory, to a MiB, and the ledger of a plan that keeps it.
@@ -106,7 +106,8 @@ class AdaptivePlanner {
   [[nodiscard]] AdaptivePlan plan(roundpipe::Bytes device_memory,
                                   std::size_t threads = roundpipe::usable_cpus().threads) const;
 
-  /// The seconds of the cut of \p chosen with other options; infinite when that does not fit.
+  /// The seconds of the cut of \p chosen with other options, to compare with those by which it was
+  /// chosen; infinite when that does not fit.
   [[nodiscard]] double seconds_with(AdaptivePlan const& chosen, Change const& change) const;
 
   /// The seconds of an iteration of one of \p hosts hosts that have \p micro_batches_per_round

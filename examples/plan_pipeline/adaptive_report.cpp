@@ -76,7 +76,7 @@ std::string compared(AdaptivePlan const& plan, double other_s) {
   if (!std::isfinite(other_s)) {
     return "do not fit";
   }
-  auto const percent = 100 * (other_s / plan.seconds - 1);
+  auto const percent = 100 * (other_s / plan.choice.chosen.seconds - 1);
   return fmt::format("would take {:.1f} % {}", std::abs(percent), percent < 0 ? "less" : "longer");
 }
 

@@ -259,6 +259,7 @@
 #include <roundpipe/simulate/action_times.hpp>
 #include <roundpipe/simulate/bound_memory.hpp>
 #include <roundpipe/simulate/copy_engines.hpp>
+#include <roundpipe/simulate/event_queue.hpp>
 #include <roundpipe/simulate/forecast.hpp>
 #include <roundpipe/simulate/link_fit.hpp>
 #include <roundpipe/simulate/link_model.hpp>

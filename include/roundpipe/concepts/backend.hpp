@@ -25,7 +25,8 @@ struct DeviceProperties {
   std::string name;
   Bytes memory_bytes = 0;                 ///< What arenas may use.
   double flops_per_second = 1e12;         ///< A rough peak; only for estimated costs.
-  double memory_bytes_per_second = 1e11;  ///< The peak of its memory; only for estimated costs.
+  double memory_bytes_per_second = 1e11;  ///< The peak of its memory: of estimated costs, and of
+                                          ///< what copies leave to compute.
   double upload_bytes_per_second = 0;     ///< 0: unknown or unlimited.
   double download_bytes_per_second = 0;   ///< 0: unknown or unlimited.
   /// The shares of these rates that remain while copies run both ways; in (0, 1].

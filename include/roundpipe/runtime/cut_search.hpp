@@ -46,7 +46,7 @@ struct BatchCut {
 /// A cut that was planned.
 struct PlannedCut {
   BatchCut cut;
-  double seconds = 0;      ///< Of an iteration, by forecast.
+  double seconds = 0;      ///< Of an iteration, by `options.forecast`.
   std::size_t stages = 0;  ///< Forward and backward; 1: all is one stage, nothing runs twice.
 };
 

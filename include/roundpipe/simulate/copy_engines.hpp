@@ -8,6 +8,7 @@
 
 #include <roundpipe/config.hpp>
 #include <roundpipe/core/bytes.hpp>
+#include <roundpipe/core/id.hpp>
 #include <roundpipe/core/lane.hpp>
 #include <roundpipe/graph/action_graph.hpp>
 #include <roundpipe/simulate/link_sharing.hpp>
@@ -30,7 +31,10 @@ namespace roundpipe::detail {
 class CopyEngines {
  public:
   CopyEngines(LinkModel const& link, std::size_t devices)
-      : sharing_(link, devices), engines_(directions_ * devices), flights_(engines_.size()) {}
+      : sharing_(link, devices),
+        engines_(directions_ * devices),
+        flights_(engines_.size()),
+        copied_bytes_(devices) {}
 
   /// Adds the copy of \p action on \p lane at \p now_s, no earlier than the last advance.
   void add(std::size_t action, Lane const& lane, Bytes bytes, double now_s);
@@ -38,6 +42,10 @@ class CopyEngines {
   /// So many lanes of the host begin to work, or -\p lanes end, at \p now_s, no earlier than the
   /// last advance.
   void add_work(int lanes, double now_s);
+
+  /// The bytes that copies of \p device have moved until \p now_s, no earlier than the last
+  /// advance.
+  [[nodiscard]] double copied_bytes(DeviceId device, double now_s);
 
   /// The end of the next copy's latency or bytes; none when there is no copy.
   [[nodiscard]] std::optional<double> next_event_s() const;
@@ -93,7 +101,8 @@ class CopyEngines {
   std::size_t directions_ = 2;   // of copies; 3 with peers
   std::vector<Engine> engines_;  // for each device: by direction
   Flights flights_;
-  int working_ = 0;  // lanes of the host
+  std::vector<double> copied_bytes_;  // by device
+  int working_ = 0;                   // lanes of the host
   // By what flows, of each engine: its rate. The same engines flow together again and again.
   std::unordered_map<std::string, std::vector<double>> rates_;
   std::vector<double> const* flowing_together_ = nullptr;  // what rates_ says of what flows now

@@ -114,6 +114,12 @@ TEST_CASE("where rounds overlap, no plan of a grid is much faster than the one t
     problem.device.upload_bytes_per_second = problem.device.download_bytes_per_second = 100e9;
     problem.device.host_bytes_per_second = 0;
   }
+  SUBCASE("where other stages than the best to begin with lead to it") {
+    problem.options.device_memory = 24_GiB;
+    problem.options.rounds = 2;
+    problem.device.upload_bytes_per_second = problem.device.download_bytes_per_second = 60e9;
+    problem.device.host_bytes_per_second = 174e9;
+  }
   auto const finder = problem.finder();
   auto const found = problem.search(finder);
   REQUIRE(found);

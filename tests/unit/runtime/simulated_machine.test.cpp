@@ -64,6 +64,8 @@ TEST_CASE("a plan's machine has the plan's costs and the device's links") {
   CHECK(machine.link.upload_bytes_per_second == 3e9);
   CHECK(machine.link.download_bytes_per_second == 2e9);
   CHECK(machine.waits_for_losses);
+  CHECK(machine.compute.device_memory_bytes_per_second ==
+        DeviceProperties{}.memory_bytes_per_second);
   CHECK(machine.compute.step_s.empty());
   REQUIRE(machine.compute.layers.size() == 2);
   CHECK(machine.compute.layers[0].backward_s == 2e-3);
@@ -82,6 +84,7 @@ TEST_CASE("measured times of a timeline replace costs") {
   REQUIRE(machine.compute.step_s.size() == 2);
   CHECK(machine.compute.step_s[0] == 0);
   CHECK(machine.compute.step_s[1] == doctest::Approx(0.125));
+  CHECK(machine.compute.device_memory_bytes_per_second == 0);
   CHECK(machine.link.upload_bytes_per_second == 3e9);
 }
 

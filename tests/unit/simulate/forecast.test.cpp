@@ -194,4 +194,30 @@ TEST_CASE("costs for fewer layers than the graph has are refused") {
         Errc::invalid_argument);
 }
 
+TEST_CASE("plans are compared on links and a host's memory that are slower by a twentieth") {
+  SimulationOptions machine;
+  machine.link.upload_bytes_per_second = 100;
+  machine.link.download_bytes_per_second = 200;
+  machine.link.peer_bytes_per_second = 300;
+  machine.link.host_bytes_per_second = 400;
+  machine.compute.host_bytes_per_second = 500;
+  auto const slower = with_link_margin(machine);
+  CHECK(slower.link.upload_bytes_per_second == doctest::Approx(95));
+  CHECK(slower.link.download_bytes_per_second == doctest::Approx(190));
+  CHECK(slower.link.peer_bytes_per_second == 300);
+  CHECK(slower.link.host_bytes_per_second == doctest::Approx(380));
+  CHECK(slower.compute.host_bytes_per_second == doctest::Approx(475));
+
+  // 190 bytes of chunks in each turn are the limit.
+  auto const call =
+      graph_of({copy_of(LaneKind::parameter_up, 190), compute().after({0})}, GraphRole::call, 1);
+  auto const step = graph_of({}, GraphRole::step, 1);
+  DeviceProperties device;
+  device.upload_bytes_per_second = 100;
+  CostModel const costs({LayerCost{1e-3, 0}});
+  CHECK(forecast_training_seconds(call, step, costs, device) == doctest::Approx(2));
+  CHECK(forecast_iteration_seconds(call, step, training_machine(costs, device)) ==
+        doctest::Approx(1.9));
+}
+
 }  // namespace forecast_test

@@ -273,6 +273,32 @@ TEST_CASE("copies are slower while the host works, each way as its share says") 
   CHECK(slower[3].second == doctest::Approx(8));  // 10 bytes, 20 and 30
 }
 
+TEST_CASE("copies of its device take memory from compute, for what they move meanwhile") {
+  auto options = example_options();
+  options.link.peer_bytes_per_second = 40;
+  options.compute.device_memory_bytes_per_second = 100;
+  auto const graph = graph_of({chunk_up(20),
+                               boundary_down(5),
+                               copy(ActionKind::send_boundary, LaneKind::peer, 10),
+                               compute(),
+                               compute(),
+                               compute(1),
+                               boundary_up(5, 1).after({5}),
+                               compute(1)},
+                              GraphRole::call,
+                              2);
+  auto const times = times_of(graph, options);
+  // In its own second 10 + 5 + 10 bytes move; in that of the next pass the rest of the chunk.
+  Times const expected{
+      {0, 2}, {0, 0.5}, {0, 0.25}, {0, 1.25}, {1.25, 2.325}, {0, 1}, {1, 1.5}, {1, 2.05}};
+  REQUIRE(times.size() == expected.size());
+  for (std::size_t i = 0; i < times.size(); ++i) {
+    CAPTURE(i);
+    CHECK(times[i].first == doctest::Approx(expected[i].first));
+    CHECK(times[i].second == doctest::Approx(expected[i].second));
+  }
+}
+
 TEST_CASE("invalid simulations are refused") {
   auto const code = [](ActionGraph const& graph, SimulationOptions const& options) {
     return test::error_of([&] { (void)times_of(graph, options); }).code();

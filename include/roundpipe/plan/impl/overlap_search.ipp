@@ -16,12 +16,26 @@
 #include <optional>
 #include <set>
 #include <utility>
+#include <vector>
 
 namespace roundpipe {
 
 namespace detail {
 
 ROUNDPIPE_INLINE std::optional<StagePlan> OverlapSearch::run() const {
+  std::optional<Place> best;
+  std::set<Point> known;
+  for (auto& start : starts()) {
+    auto place = descend(std::move(start), known);
+    if (!best || place.seconds < best->seconds) {
+      best = std::move(place);
+    }
+  }
+  return best ? std::optional(std::move(best->plan)) : std::nullopt;
+}
+
+ROUNDPIPE_INLINE OverlapSearch::Place OverlapSearch::descend(Place place,
+                                                             std::set<Point>& known) const {
   struct Step {
     Axis axis;
     int by;
@@ -50,13 +64,9 @@ ROUNDPIPE_INLINE std::optional<StagePlan> OverlapSearch::run() const {
                             {first, 1},
                             {less, 1},
                             {less, -1}};
-  auto place = start();
-  if (!place) {
-    return std::nullopt;
-  }
-  std::set<Point> known{place->at};
+  known.insert(place.at);
   auto const moves = [&](Step const& step) {
-    auto at = place->at;
+    auto at = place.at;
     at[step.axis] += step.by;
     if (step.other != axes) {
       at[step.other] += step.other_by;
@@ -66,17 +76,17 @@ ROUNDPIPE_INLINE std::optional<StagePlan> OverlapSearch::run() const {
     at[backwards] = std::min(at[backwards], rest);
     at[first] = std::min(at[first], at[eighths]);
     at[less] = std::min(at[less], at[eighths] - 1);
-    auto next = is_allowed(at) && known.insert(at).second ? go(at, *place) : std::nullopt;
-    if (!next || next->seconds >= place->seconds) {
+    auto next = is_allowed(at) && known.insert(at).second ? go(at, place) : std::nullopt;
+    if (!next || next->seconds >= place.seconds) {
       return false;
     }
-    place = std::move(next);
+    place = *std::move(next);
     return true;
   };
   // The first axes matter most, so each step is tried anew after another one.
   while (std::any_of(std::begin(steps), std::end(steps), moves)) {
   }
-  return std::move(place->plan);
+  return place;
 }
 
 ROUNDPIPE_INLINE bool OverlapSearch::is_allowed(Point const& at) const {
@@ -107,14 +117,16 @@ ROUNDPIPE_INLINE WorkingSet OverlapSearch::set_of(Point const& at) const {
   return set;
 }
 
-ROUNDPIPE_INLINE std::optional<OverlapSearch::Place> OverlapSearch::start() const {
+ROUNDPIPE_INLINE std::vector<OverlapSearch::Place> OverlapSearch::starts() const {
   constexpr auto most_gain = 0.05;  // by steps from a start, or by other stages
-  std::optional<Place> best;
-  auto const take_faster = [&](std::optional<Place> place) {
-    if (place && (!best || place->seconds < best->seconds)) {
-      best = std::move(place);
+  constexpr auto near = 0.03;       // another start by so much slower may end in a better plan
+  std::vector<Place> places;
+  auto const add = [&](std::optional<Place> place) {
+    if (place) {
+      places.push_back(*std::move(place));
     }
   };
+  auto const fastest = [&] { return std::ranges::min_element(places, {}, &Place::seconds); };
   std::set<Point> known;
   auto const look = [&](std::size_t last, std::size_t length, std::size_t sums, std::size_t most) {
     auto const stages = (model_.size() - std::min(last, model_.size())) / length;
@@ -124,19 +136,19 @@ ROUNDPIPE_INLINE std::optional<OverlapSearch::Place> OverlapSearch::start() cons
       place = place_of(at, finder_.modes().front(), even(at));
       --at[saves];
     }
-    take_faster(std::move(place));
+    add(std::move(place));
   };
   auto const is_within = [&](double gain) {
-    return !best || best->seconds < (1 + gain) * to_beat_s_;
+    return places.empty() || fastest()->seconds < (1 + gain) * to_beat_s_;
   };
   // What links can carry depends little on the stages.
   for (std::size_t const most : {6, 5, 4, 2}) {
     look(1, 2, 1, most);
   }
   if (!is_within(2 * most_gain)) {
-    return std::nullopt;
+    return {};
   }
-  auto const carried = best ? best->at[eighths] : 6;
+  auto const carried = places.empty() ? 6 : fastest()->at[eighths];
   for (std::size_t const length : {1, 2, 3, 4, 5}) {
     for (auto const last : {std::size_t{1}, length}) {
       for (std::size_t const sums : {2, 1}) {
@@ -144,8 +156,20 @@ ROUNDPIPE_INLINE std::optional<OverlapSearch::Place> OverlapSearch::start() cons
       }
     }
   }
-  take_faster(begin());
-  return is_within(most_gain) ? std::move(best) : std::nullopt;
+  add(begin());
+  if (places.empty() || !is_within(most_gain)) {
+    return {};
+  }
+  std::ranges::stable_sort(places, {}, &Place::seconds);
+  auto const most_s = (1 + near) * places.front().seconds;
+  auto const second = std::ranges::find_if(places, [&](Place const& place) {
+    return place.at[forwards] != places.front().at[forwards] && place.seconds < most_s;
+  });
+  std::vector<Place> starts{std::move(places.front())};
+  if (second != places.end()) {
+    starts.push_back(std::move(*second));
+  }
+  return starts;
 }
 
 ROUNDPIPE_INLINE std::optional<OverlapSearch::Place> OverlapSearch::begin() const {

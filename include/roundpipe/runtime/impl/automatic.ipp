@@ -15,7 +15,7 @@ ROUNDPIPE_INLINE std::string to_string(AutomaticChoice const& choice) {
            std::to_string(cut.micro_batches_per_round) + " micro-batches of " +
            std::to_string(cut.rows) + " rows in " + std::to_string(planned.stages) +
            (planned.stages == 1 ? " stage, " : " stages, ") + std::to_string(planned.seconds) +
-           " s by forecast";
+           " s with slower links";
   };
   PlannedCut const* next = nullptr;
   for (auto const& other : choice.tried) {

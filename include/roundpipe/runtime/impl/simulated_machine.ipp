@@ -41,6 +41,7 @@ ROUNDPIPE_INLINE SimulationOptions simulated_machine(PipelinePlan const& plan,
   auto machine = simulated_machine(plan, device);
   machine.compute.layers = fit_costs(machine.compute.layers, timeline);
   machine.compute.device_speeds = fit_device_speeds(timeline);
+  machine.compute.device_memory_bytes_per_second = 0;  // what copies took is in these times
   machine.compute.step_s = fit_step_seconds(plan.blocks.blocks.size(), timeline);
   machine.link = fit_link(machine.link, timeline, detail::simulate_three(plan, machine));
   return machine;

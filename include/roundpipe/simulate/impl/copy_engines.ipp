@@ -3,6 +3,7 @@
 #pragma once
 
 #include <roundpipe/core/bytes.hpp>
+#include <roundpipe/core/id.hpp>
 #include <roundpipe/core/lane.hpp>
 #include <roundpipe/simulate/copy_engines.hpp>
 #include <roundpipe/simulate/link_sharing.hpp>
@@ -83,6 +84,11 @@ ROUNDPIPE_INLINE void CopyEngines::add_work(int lanes, double now_s) {
   }
 }
 
+ROUNDPIPE_INLINE double CopyEngines::copied_bytes(DeviceId device, double now_s) {
+  move_to(now_s);
+  return copied_bytes_[device.index()];
+}
+
 ROUNDPIPE_INLINE void CopyEngines::add_peers() {
   auto const before = std::exchange(directions_, 3);
   auto const devices = engines_.size() / before;
@@ -110,7 +116,9 @@ ROUNDPIPE_INLINE void CopyEngines::move_to(double now_s) {
     auto const rate = flights_.rates[i];
     if (rate > 0 && rate != LinkSharing::unlimited) {
       auto& left = flights_.bytes_left[i];
-      left = std::max(0.0, left - rate * (now_s - now_s_));
+      auto const moved = std::min(left, rate * (now_s - now_s_));
+      left -= moved;
+      copied_bytes_[i / directions_] += moved;
     }
   }
   now_s_ = now_s;

@@ -55,6 +55,7 @@ ROUNDPIPE_INLINE SimulationOptions training_machine(CostModel const& costs,
   machine.link.upload_share_beside_work = device.upload_share_beside_work;
   machine.link.download_share_beside_work = device.download_share_beside_work;
   machine.compute.host_bytes_per_second = device.host_work_bytes_per_second;
+  machine.compute.device_memory_bytes_per_second = device.memory_bytes_per_second;
   machine.compute.network_bytes_per_second = costs.network().bytes_per_second;
   machine.compute.network_latency_s = costs.network().latency_s;
   machine.link.streams_keep_engines = device.streams_keep_engines;
@@ -74,11 +75,21 @@ ROUNDPIPE_INLINE double forecast_iteration_seconds(ActionGraph const& call,
   return detail::steady_seconds({&call, &step}, call.devices, options, warm_up);
 }
 
+ROUNDPIPE_INLINE SimulationOptions with_link_margin(SimulationOptions machine) {
+  for (auto* rate : {&machine.link.upload_bytes_per_second,
+                     &machine.link.download_bytes_per_second,
+                     &machine.link.host_bytes_per_second,
+                     &machine.compute.host_bytes_per_second}) {
+    *rate *= 0.95;
+  }
+  return machine;
+}
+
 ROUNDPIPE_INLINE double forecast_training_seconds(ActionGraph const& call,
                                                   ActionGraph const& step,
                                                   CostModel const& costs,
                                                   DeviceProperties const& device) {
-  return forecast_iteration_seconds(call, step, training_machine(costs, device));
+  return forecast_iteration_seconds(call, step, with_link_margin(training_machine(costs, device)));
 }
 
 }  // namespace roundpipe

@@ -10,13 +10,12 @@
 #include <roundpipe/graph/timeline.hpp>
 #include <roundpipe/simulate/action_times.hpp>
 #include <roundpipe/simulate/copy_engines.hpp>
+#include <roundpipe/simulate/event_queue.hpp>
 #include <roundpipe/simulate/simulator.hpp>
 #include <roundpipe/simulate/successors.hpp>
 
 #include <algorithm>
 #include <cstddef>
-#include <functional>
-#include <queue>
 #include <utility>
 #include <vector>
 
@@ -53,10 +52,8 @@ class Simulator {
     issue_graphs(0);
     while (running_ > 0) {
       auto const copy_end_s = engines_.next_event_s();
-      if (!events_.empty() && (!copy_end_s || events_.top().at_s <= *copy_end_s)) {
-        auto const event = events_.top();
-        events_.pop();
-        handle(event);
+      if (!events_.empty() && (!copy_end_s || events_.next_s() <= *copy_end_s)) {
+        handle(events_.pop());
       } else if (copy_end_s) {
         for (auto const action : engines_.advance(*copy_end_s)) {
           end(action, *copy_end_s);
@@ -88,19 +85,9 @@ class Simulator {
     double ready_s = 0;       ///< The earliest possible start.
     double start_s = 0;
     double end_s = 0;
+    double copied_bytes = 0;  ///< By its device when compute starts.
     bool hands_over = false;  ///< Waits for a boundary from another device.
     bool counts = false;      ///< The run goes on until it is over.
-  };
-  enum class EventKind { ready, end, issued };
-  struct Event {
-    double at_s;
-    std::size_t number;  ///< Among events at the same time, the oldest goes first.
-    EventKind kind;
-    std::size_t subject;  ///< The action; for `issued` the issuer.
-
-    friend bool operator>(Event const& a, Event const& b) noexcept {
-      return a.at_s != b.at_s ? a.at_s > b.at_s : a.number > b.number;
-    }
   };
   /// What an issuer does.
   struct Issuing {
@@ -166,18 +153,14 @@ class Simulator {
     while (!thread.busy && thread.next < thread.actions.size()) {
       if (options_.dispatch_s > 0) {
         thread.busy = true;
-        push(now_s + options_.dispatch_s, EventKind::issued, issuer);
+        events_.push(now_s + options_.dispatch_s, EventKind::issued, issuer);
       } else {
         satisfy(thread.actions[thread.next++], now_s);
       }
     }
   }
 
-  void push(double at_s, EventKind kind, std::size_t subject) {
-    events_.push({at_s, event_count_++, kind, subject});
-  }
-
-  void handle(Event const& event) {
+  void handle(SimulatedEvent const& event) {
     switch (event.kind) {
       case EventKind::issued: {
         auto& thread = issuing_[event.subject];
@@ -187,6 +170,9 @@ class Simulator {
       }
       case EventKind::ready:
         return start(event.subject, event.at_s);
+      case EventKind::computed:
+        return events_.push(
+            event.at_s + copies_take_s(event.subject, event.at_s), EventKind::end, event.subject);
       case EventKind::end:
         return end(event.subject, event.at_s);
     }
@@ -197,7 +183,7 @@ class Simulator {
     auto& state = states_[i];
     state.ready_s = std::max(state.ready_s, now_s);
     if (--state.missing == 0) {
-      push(state.ready_s, EventKind::ready, i);
+      events_.push(state.ready_s, EventKind::ready, i);
     }
   }
 
@@ -210,7 +196,20 @@ class Simulator {
     }
     state.end_s = now_s + times_(actions_[i], now_s);
     engines_.add_work(host_lanes(i), now_s);
-    push(state.end_s, EventKind::end, i);
+    auto const shares_memory =
+        lane.device.valid() && options_.compute.device_memory_bytes_per_second > 0;
+    if (shares_memory) {
+      state.copied_bytes = engines_.copied_bytes(lane.device, now_s);
+    }
+    events_.push(state.end_s, shares_memory ? EventKind::computed : EventKind::end, i);
+  }
+
+  /// What the copies since the start of \p i have taken from compute. Those of that time itself are
+  /// too few to count.
+  [[nodiscard]] double copies_take_s(std::size_t i, double now_s) {
+    auto const bytes =
+        engines_.copied_bytes(actions_[i].lane.device, now_s) - states_[i].copied_bytes;
+    return bytes / options_.compute.device_memory_bytes_per_second;
   }
 
   void end(std::size_t i, double now_s) {
@@ -267,8 +266,7 @@ class Simulator {
   std::vector<State> states_;  // by action
   std::vector<Graph> graphs_;
   std::vector<Issuing> issuing_;  // by issuer
-  std::priority_queue<Event, std::vector<Event>, std::greater<>> events_;
-  std::size_t event_count_ = 0;
+  EventQueue events_;
   std::size_t issued_graphs_ = 0;
   std::size_t losses_before_ = 0;  // losses of issued graphs that are still missing
   std::size_t running_ = 0;        // actions that count and are not over
