@@ -29,7 +29,7 @@ struct ComputeCosts {
   double host_bytes_per_second = 0;  ///< The rate of host lanes; 0: they take no time.
   /// Of a device's memory: its compute waits while copies move their bytes at this rate; 0: it does
   /// not. Copies both ways, 97 GB/s together, slow blocks of Llama 3.1 8B and Qwen3 1.7B on an
-  /// H100, whose memory has 3.35 TB/s, by 2.7 and 2.3 %: by about the share of the memory that they
+  /// H100, whose memory has 3.35 TB/s, by 2.8 and 2.3 %: by about the share of the memory that they
   /// use.
   double device_memory_bytes_per_second = 0;
   /// At which a rank receives from all others together, one action after another, and sends as
