@@ -16,7 +16,8 @@
 namespace roundpipe {
 
 /// The machine of a training loop that waits for each loss. Layers and ranks' exchanges take
-/// what \p costs says, and copies and the host's work what \p device says.
+/// what \p costs says, copies and the host's work what \p device says, and copies take the
+/// device's memory from compute.
 [[nodiscard]] SimulationOptions training_machine(CostModel const& costs,
                                                  DeviceProperties const& device);
 
