@@ -6,8 +6,11 @@
 // shapes of Llama 3.1 8B and Qwen3 1.7B with 16,384 tokens in bf16; and the element-wise operations
 // with a copy. `of_bare` is the time of the bare calls over the layer's time. `of_copy` is the
 // bytes a second that an operation must move, over those of a device's copy. All measurements are
-// medians of one run in which they take turns.
+// medians of one run in which they take turns. How much slower is a block while copies run both
+// ways? `of_alone` is its time alone over that beside copies, and `copies_of_memory` the bytes a
+// second that these move, over the peak of the device's memory.
 
+#include <roundpipe/bubble/cost_fit.hpp>
 #include <roundpipe/cuda/cuda_backend.hpp>
 #include <roundpipe/cuda/ops/cuda_ops.cuh>
 #include <roundpipe/nn/language_model_head.hpp>
@@ -20,6 +23,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <functional>
+#include <utility>
 #include <vector>
 
 namespace {
@@ -207,6 +211,100 @@ void block(benchmark::State& state, nn::TransformerConfig const& given) {
   }
 }
 
+/// Copies up and down, on two streams.
+class CopiesBothWays {
+ public:
+  static constexpr Bytes bytes = Bytes{64} << 20;  ///< Of a copy.
+
+  explicit CopiesBothWays(Bench& bench)
+      : there_(bench.backend().allocate_device(device, 2 * bytes)),
+        here_(bench.backend().allocate_host(2 * bytes)),
+        up_(bench.backend().make_stream(device, LaneKind::save_up)),
+        down_(bench.backend().make_stream(device, LaneKind::save_down)),
+        begin_(bench.backend().make_event(device)),
+        end_(bench.backend().make_event(device)) {}
+
+  /// Enqueues \p count more copies each way.
+  void enqueue(std::size_t count) {
+    if (count_ == 0) {
+      up_.record(begin_);
+    }
+    for (std::size_t i = 0; i < count; ++i) {
+      up_.copy(here_.bytes().subspan(0, bytes), there_.bytes().subspan(0, bytes));
+      down_.copy(there_.bytes().subspan(bytes, bytes), here_.bytes().subspan(bytes, bytes));
+    }
+    count_ += count;
+  }
+  /// Waits for all of them. \returns the bytes a second both ways.
+  double finish() {
+    down_.record(end_);
+    up_.wait(end_);
+    up_.record(end_);
+    end_.wait();
+    auto const moved = static_cast<double>(2 * std::exchange(count_, 0) * bytes);
+    return moved / end_.seconds_since(begin_);
+  }
+
+ private:
+  cu::CudaBackend::DeviceSlab there_;
+  cu::CudaBackend::HostSlab here_;
+  cu::CudaStream up_;
+  cu::CudaStream down_;
+  cu::CudaEvent begin_;
+  cu::CudaEvent end_;
+  std::size_t count_ = 0;  // since the last time that it was finished
+};
+
+void block_beside_copies(benchmark::State& state, nn::TransformerConfig const& given) {
+  Bench bench;
+  nn::TransformerBlock<Ops> const layer(given.resolved());
+  Single<nn::TransformerBlock<Ops>> const model{layer};
+  auto const description = describe_single(layer);
+  using Probe = detail::LayerProbe<Single<nn::TransformerBlock<Ops>>, cu::CudaBackend>;
+  auto const memory =
+      bench.backend().allocate_device(device, Probe::bytes_of(description.layers.front()));
+  Probe probe(
+      model, bench.backend(), device, description, LayerId(0), bench.operands(), memory.bytes());
+  CopiesBothWays copies(bench);
+  // The mean of a forward and a backward: a device's power, and so its clock, swings for a second.
+  auto const mean_seconds = [&](double seconds, std::size_t copies_each) {
+    double sum_s = 0;
+    std::size_t pairs = 0;
+    copies.enqueue(copies_each);
+    probe.enqueue_passes();
+    while (sum_s < seconds) {
+      copies.enqueue(copies_each);
+      probe.enqueue_passes();
+      auto const cost = probe.finish_passes();
+      sum_s += cost.forward_s + cost.backward_s;
+      ++pairs;
+    }
+    (void)probe.finish_passes();
+    return sum_s / static_cast<double>(pairs);
+  };
+  for (auto _ : state) {
+    auto const pair_s = mean_seconds(3, 0);
+    constexpr double usual_rate = 50e9;  // each way; so copies take as long as passes
+    auto const copies_each =
+        static_cast<std::size_t>(pair_s * usual_rate / static_cast<double>(CopiesBothWays::bytes)) +
+        1;
+    std::vector<double> alone_s, beside_s, rates;
+    for (int turn = 0; turn < 3; ++turn) {
+      alone_s.push_back(mean_seconds(1.5, 0));
+      beside_s.push_back(mean_seconds(1.5, copies_each));
+      rates.push_back(copies.finish());
+    }
+    auto const alone = detail::median(alone_s).value();
+    auto const beside = detail::median(beside_s).value();
+    state.SetIterationTime(beside);
+    state.counters["pair_ms"] = 1e3 * beside;
+    state.counters["pair_of_alone"] = alone / beside;
+    state.counters["copies_of_memory"] =
+        detail::median(rates).value() /
+        bench.backend().device_properties(device).memory_bytes_per_second;
+  }
+}
+
 void head(benchmark::State& state, nn::TransformerConfig const& given) {
   auto const config = given.resolved();
   Bench bench;
@@ -305,6 +403,12 @@ void block_8b(benchmark::State& state) {
 void block_1_7b(benchmark::State& state) {
   block(state, qwen_1_7b());
 }
+void block_8b_beside_copies(benchmark::State& state) {
+  block_beside_copies(state, llama_8b());
+}
+void block_1_7b_beside_copies(benchmark::State& state) {
+  block_beside_copies(state, qwen_1_7b());
+}
 void head_8b(benchmark::State& state) {
   head(state, llama_8b());
 }
@@ -314,6 +418,8 @@ void head_1_7b(benchmark::State& state) {
 
 BENCHMARK(block_8b)->UseManualTime()->Iterations(1)->Unit(benchmark::kMillisecond);
 BENCHMARK(block_1_7b)->UseManualTime()->Iterations(1)->Unit(benchmark::kMillisecond);
+BENCHMARK(block_8b_beside_copies)->UseManualTime()->Iterations(1)->Unit(benchmark::kMillisecond);
+BENCHMARK(block_1_7b_beside_copies)->UseManualTime()->Iterations(1)->Unit(benchmark::kMillisecond);
 BENCHMARK(head_8b)->UseManualTime()->Iterations(1)->Unit(benchmark::kMillisecond);
 BENCHMARK(head_1_7b)->UseManualTime()->Iterations(1)->Unit(benchmark::kMillisecond);
 BENCHMARK(elements)->UseManualTime()->Iterations(1)->Unit(benchmark::kMillisecond);

@@ -71,7 +71,8 @@ CAPTIONS = {
     "activation": """What a 16 MiB upload waits for while parameters go up (`bench.transfer`), beside its
         time on an idle link; *kept* is what is left of the link to parameters.""",
     "layers": """Layers against the bare products and attention at their shapes, element-wise operations
-        against a copy (`bench.layers`).""",
+        against a copy, pairs of passes beside copies both ways against pairs alone
+        (`bench.layers`).""",
     "finetune": "A checkpoint of Qwen3 1.7B (`finetune`), beside the same training without files.",
     "tests": "The tests on GPUs (`ctest`).",
 }
@@ -220,13 +221,14 @@ class Page:
         for line in self.of("layers"):
             for name, found in line["figures"].items():
                 for key, share in found.items():
-                    part, of = re.fullmatch(r"(.+?)_(of_bare|of_copy|ms|bare_ms|GB/s)", key).groups()
-                    if of in ("of_bare", "of_copy"):
+                    part, of = re.fullmatch(r"(.+?)_(of_\w+|ms|bare_ms|GB/s)", key).groups()
+                    if of in ("of_bare", "of_copy", "of_alone"):
+                        bare, own = (found.get(f"{part}_{of}") for of in ("bare_ms", "ms"))
                         rows.append([f"{name.split('/')[0]}, {part}",
-                                     f"{found[part + '_bare_ms']:.2f}" if of == "of_bare" else "",
-                                     f"{found[part + '_ms']:.2f}" if of == "of_bare" else "",
+                                     "" if bare is None else f"{bare:.2f}",
+                                     "" if own is None else f"{own:.2f}",
                                      percent(100 * share), self.where(line)])
-        return ["", ":bare ms", ":layer ms", ":of bare, or of a copy", "measured"], rows
+        return ["", ":bare ms", ":layer ms", ":of bare, of a copy, or of alone", "measured"], rows
 
     def finetune(self):
         rows = []

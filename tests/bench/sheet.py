@@ -66,6 +66,8 @@ ACTIVATION = benchmarks([("transfer/activation/arrivals/MiB:8/queued:2/yields:0/
 LAYERS = benchmarks([
     ("block_8b/iterations:1/manual_time",
      {"forward_ms": 11.5, "forward_bare_ms": 10.89, "forward_of_bare": 0.947}),
+    ("block_8b_beside_copies/iterations:1/manual_time",
+     {"pair_ms": 19.18, "pair_of_alone": 0.973, "copies_of_memory": 0.029}),
     ("elements/iterations:1/manual_time", {"copy_GB/s": 4051.0, "swiglu_of_copy": 1.06})])
 TESTS = """Test project build
     Start 1: cuda.pipeline
@@ -271,6 +273,10 @@ def tables(fake):
     need(sync[1:6] == ["57,000", "", "97.0 %", "0.25 %", "drain 1.5 %"], sync)
     sweep = [row for row in rows if row[0] == "`1.7b-sweep-24-x2`"]
     need(len(sweep) == 2 and "1.050" in sweep[0], sweep)
+    layers = [row[:4] for row in rows if row[0].startswith(("block_8b", "elements"))]
+    need(layers == [["block_8b, forward", "10.89", "11.50", "94.7 %"],
+                    ["block_8b_beside_copies, pair", "", "19.18", "97.3 %"],
+                    ["elements, swiglu", "", "", "106.0 %"]], layers)
     need(any(row[:4] == ["`finetune-x1`", "0.174 s", "47,000", "50,000"] for row in rows), rows)
     links = [row[:8] for row in rows if row[1] == "both: down"]
     need(links == [["1 x NVIDIA H200", "both: down", "52.0", "", "", "", "", "52.0"],
