@@ -14,8 +14,8 @@ ROUNDPIPE_INLINE std::string to_string(AutomaticChoice const& choice) {
     return std::to_string(cut.rounds) + (cut.rounds == 1 ? " round of " : " rounds of ") +
            std::to_string(cut.micro_batches_per_round) + " micro-batches of " +
            std::to_string(cut.rows) + " rows in " + std::to_string(planned.stages) +
-           (planned.stages == 1 ? " stage, " : " stages, ") + std::to_string(planned.seconds) +
-           " s with slower links";
+           (planned.stages == 1 ? " stage, " : " stages, ") + "compared at " +
+           std::to_string(planned.seconds) + " s";
   };
   PlannedCut const* next = nullptr;
   for (auto const& other : choice.tried) {
