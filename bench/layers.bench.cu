@@ -133,10 +133,35 @@ struct Single {
   }
 };
 
+/// A layer by itself on the bench's device.
 template <class L>
-ModelDescription describe_single(L const& layer) {
-  return {tokens, {detail::DescribeLayer{tokens}(layer)}};
-}
+class Probed {
+ public:
+  Probed(Bench& bench, L const& layer)
+      : model_{layer},
+        description_{tokens, {detail::DescribeLayer{tokens}(layer)}},
+        memory_(
+            bench.backend().allocate_device(device, Probe::bytes_of(description_.layers.front()))),
+        probe_(model_,
+               bench.backend(),
+               device,
+               description_,
+               LayerId(0),
+               bench.operands(),
+               memory_.bytes()) {}
+  Probed(Probed const&) = delete;  // the probe refers to the rest
+  Probed& operator=(Probed const&) = delete;
+
+  [[nodiscard]] auto* operator->() noexcept { return &probe_; }
+
+ private:
+  using Probe = detail::LayerProbe<Single<L>, cu::CudaBackend>;
+
+  Single<L> model_;
+  ModelDescription description_;
+  cu::CudaBackend::DeviceSlab memory_;
+  Probe probe_;
+};
 
 void report(benchmark::State& state, char const* name, double bare_s, double layer_s) {
   state.counters[std::string(name) + "_ms"] = 1e3 * layer_s;
@@ -147,14 +172,7 @@ void report(benchmark::State& state, char const* name, double bare_s, double lay
 void block(benchmark::State& state, nn::TransformerConfig const& given) {
   auto const config = given.resolved();
   Bench bench;
-  nn::TransformerBlock<Ops> const layer(config);
-  Single<nn::TransformerBlock<Ops>> const model{layer};
-  auto const description = describe_single(layer);
-  using Probe = detail::LayerProbe<Single<nn::TransformerBlock<Ops>>, cu::CudaBackend>;
-  auto const memory =
-      bench.backend().allocate_device(device, Probe::bytes_of(description.layers.front()));
-  Probe probe(
-      model, bench.backend(), device, description, LayerId(0), bench.operands(), memory.bytes());
+  Probed probe(bench, nn::TransformerBlock<Ops>(config));
 
   auto const rows = tokens.positions();
   AttentionShape const shape{
@@ -202,9 +220,9 @@ void block(benchmark::State& state, nn::TransformerConfig const& given) {
   };
   for (auto _ : state) {
     auto const times = medians({[&] { return bench.seconds(bare_forward); },
-                                [&] { return probe.forward(true); },
+                                [&] { return probe->forward(true); },
                                 [&] { return bench.seconds(bare_backward); },
-                                [&] { return probe.backward(); }});
+                                [&] { return probe->backward(); }});
     state.SetIterationTime(times[1] + times[3]);
     report(state, "forward", times[0], times[1]);
     report(state, "backward", times[2], times[3]);
@@ -257,29 +275,22 @@ class CopiesBothWays {
 
 void block_beside_copies(benchmark::State& state, nn::TransformerConfig const& given) {
   Bench bench;
-  nn::TransformerBlock<Ops> const layer(given.resolved());
-  Single<nn::TransformerBlock<Ops>> const model{layer};
-  auto const description = describe_single(layer);
-  using Probe = detail::LayerProbe<Single<nn::TransformerBlock<Ops>>, cu::CudaBackend>;
-  auto const memory =
-      bench.backend().allocate_device(device, Probe::bytes_of(description.layers.front()));
-  Probe probe(
-      model, bench.backend(), device, description, LayerId(0), bench.operands(), memory.bytes());
+  Probed probe(bench, nn::TransformerBlock<Ops>(given.resolved()));
   CopiesBothWays copies(bench);
   // The mean of a forward and a backward: a device's power, and so its clock, swings for a second.
   auto const mean_seconds = [&](double seconds, std::size_t copies_each) {
     double sum_s = 0;
     std::size_t pairs = 0;
     copies.enqueue(copies_each);
-    probe.enqueue_passes();
+    probe->enqueue_passes();
     while (sum_s < seconds) {
       copies.enqueue(copies_each);
-      probe.enqueue_passes();
-      auto const cost = probe.finish_passes();
+      probe->enqueue_passes();
+      auto const cost = probe->finish_passes();
       sum_s += cost.forward_s + cost.backward_s;
       ++pairs;
     }
-    (void)probe.finish_passes();
+    (void)probe->finish_passes();
     return sum_s / static_cast<double>(pairs);
   };
   for (auto _ : state) {
@@ -308,14 +319,7 @@ void block_beside_copies(benchmark::State& state, nn::TransformerConfig const& g
 void head(benchmark::State& state, nn::TransformerConfig const& given) {
   auto const config = given.resolved();
   Bench bench;
-  nn::LanguageModelHead<Ops> const layer(config);
-  Single<nn::LanguageModelHead<Ops>> const model{layer};
-  auto const description = describe_single(layer);
-  using Probe = detail::LayerProbe<Single<nn::LanguageModelHead<Ops>>, cu::CudaBackend>;
-  auto const memory =
-      bench.backend().allocate_device(device, Probe::bytes_of(description.layers.front()));
-  Probe probe(
-      model, bench.backend(), device, description, LayerId(0), bench.operands(), memory.bytes());
+  Probed probe(bench, nn::LanguageModelHead<Ops>(config));
 
   Ops const ops(bench.stream(), bench.scratch(Ops::linear_scratch_bytes()));
   auto const chunk = config.loss_chunk;
@@ -333,7 +337,7 @@ void head(benchmark::State& state, nn::TransformerConfig const& given) {
   };
   for (auto _ : state) {
     auto const times =
-        medians({[&] { return bench.seconds(bare); }, [&] { return probe.backward(); }});
+        medians({[&] { return bench.seconds(bare); }, [&] { return probe->backward(); }});
     state.SetIterationTime(times[1]);
     report(state, "training", times[0], times[1]);
   }

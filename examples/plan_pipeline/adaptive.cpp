@@ -108,9 +108,8 @@ AdaptivePlan AdaptivePlanner::plan(rp::Bytes device_memory, std::size_t threads)
                               {},
                               threads);
   auto plan = *std::exchange(choice.plan, {});
-  auto const machine = machine_of(
-      plan.costs, devices_.device_properties(rp::DeviceId(0)), problem_.hardware.latency_seconds);
-  auto const seconds = rp::forecast_iteration_seconds(plan.graph, plan.step, machine);
+  auto const seconds =
+      rp::forecast_iteration_seconds(plan.graph, plan.step, machine_for(plan.costs));
   return {std::move(choice), std::move(plan), seconds};
 }
 
@@ -152,9 +151,12 @@ double AdaptivePlanner::seconds_on_hosts(AdaptivePlan const& chosen,
 }
 
 rp::LiveBytes AdaptivePlanner::most_live_bytes(AdaptivePlan const& plan) const {
-  auto const device = devices_.device_properties(rp::DeviceId(0));
-  auto const latency_s = problem_.hardware.latency_seconds;
-  return rp::most_live_bytes(plan.plan, machine_of(plan.plan.costs, device, latency_s));
+  return rp::most_live_bytes(plan.plan, machine_for(plan.plan.costs));
+}
+
+rp::SimulationOptions AdaptivePlanner::machine_for(rp::CostModel const& costs) const {
+  return machine_of(
+      costs, devices_.device_properties(rp::DeviceId(0)), problem_.hardware.latency_seconds);
 }
 
 LeastMemory AdaptivePlanner::least_memory() const {

@@ -15,9 +15,11 @@
 #include <roundpipe/memory/host_memory_plan.hpp>
 #include <roundpipe/memory/live_bytes.hpp>
 #include <roundpipe/memory/memory_plan.hpp>
+#include <roundpipe/model/cost_model.hpp>
 #include <roundpipe/runtime/automatic.hpp>
 #include <roundpipe/runtime/pipeline_options.hpp>
 #include <roundpipe/runtime/pipeline_plan.hpp>
+#include <roundpipe/simulate/simulator.hpp>
 #include <roundpipe/system/cpu_set.hpp>
 
 #include <cstddef>
@@ -137,6 +139,8 @@ class AdaptivePlanner {
  private:
   [[nodiscard]] roundpipe::PipelineOptions options(roundpipe::Bytes device_memory) const;
   [[nodiscard]] roundpipe::PipelinePlan make_plan(roundpipe::PipelineOptions const& options) const;
+  /// The hardware as it is, with layers that take \p costs.
+  [[nodiscard]] roundpipe::SimulationOptions machine_for(roundpipe::CostModel const& costs) const;
 
   AdaptiveProblem problem_;
   PaperDevices devices_;
