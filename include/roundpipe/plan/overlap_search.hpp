@@ -35,8 +35,9 @@ namespace roundpipe::detail {
 /// links idle or late. So the search begins with the best of even stages of a few lengths, steps
 /// along one axis or two, and ends where no step is faster. Where other lengths are nearly as good,
 /// it begins again there: from 12 blocks of Llama 3.1 8B on two H100s, the second descent ends in a
-/// plan faster by 3.7 %. Boundaries stay on devices as far as there is room, for then links carry
-/// less.
+/// plan faster by 3.7 %. And it begins with short stages at the end of the backward: the call's
+/// last gradients are fewer then, and the other devices wait less for the first forward stages of
+/// the next call. Boundaries stay on devices as far as there is room, for then links carry less.
 class OverlapSearch {
  public:
   /// The references must outlive this. \p forecast lets boundaries of a plan stay on devices first.
@@ -62,14 +63,15 @@ class OverlapSearch {
 
  private:
   enum Axis : std::size_t {
-    fused,      ///< Layers of the fused stage.
-    forwards,   ///< Forward stages,
-    backwards,  ///< and backward stages beside the fused one.
-    eighths,    ///< The link carries so many eighths of what layers save while they run forward;
-    first,      ///< of the first round, whose forward runs alone, at most so many,
-    less,       ///< and of the last one, whose backward runs alone, so many less.
-    saves,      ///< Entries for saves on their way.
-    gradients,  ///< Entries for gradients.
+    fused,       ///< Layers of the fused stage.
+    forwards,    ///< Forward stages,
+    backwards,   ///< and backward stages beside the fused one.
+    ends_short,  ///< 1 where the backward stages that run last are the shorter ones.
+    sixteenths,  ///< The link carries so many 16ths of what layers save while they run forward;
+    first,       ///< of the first round, whose forward runs alone, at most so many,
+    less,        ///< and of the last one, whose backward runs alone, so many less.
+    saves,       ///< Entries for saves on their way.
+    gradients,   ///< Entries for gradients.
     axes,
   };
   using Point = std::array<std::size_t, axes>;
@@ -85,16 +87,16 @@ class OverlapSearch {
 
   [[nodiscard]] bool is_allowed(Point const& at) const;
   [[nodiscard]] std::optional<Partition> even(Point const& at) const {
-    return finder_.even(at[fused], at[forwards], at[backwards]);
+    return finder_.even(at[fused], at[forwards], at[backwards], at[ends_short] == 1);
   }
   [[nodiscard]] WorkingSet set_of(Point const& at) const;
   [[nodiscard]] WorkingSetChoice choice_of(Point const& at) const {
     return {model_, blocks_, costs_, set_of(at)};
   }
 
-  /// Places to begin at: the fastest of even stages of a few lengths and of \ref begin, then the
-  /// fastest with another number of forward stages, if it is nearly as fast. None where no place
-  /// leads to a faster plan than the one to beat.
+  /// Places to begin at: the fastest of even stages of a few lengths and of \ref begin; the fastest
+  /// with another number of forward stages, if it is nearly as fast; and the first of these with
+  /// stages that end short. None where no place leads to a faster plan than the one to beat.
   [[nodiscard]] std::vector<Place> starts() const;
   /// A place with the stages of the policy: short ones, or where there are none, what \ref
   /// StageFinder prefers, and the most saves that fit.
@@ -102,7 +104,8 @@ class OverlapSearch {
   [[nodiscard]] std::optional<Place> begin(Buffering buffering,
                                            StagesFunction const& stages_of) const;
   /// Where no step from \p place is faster, except to one that is \p known; it adds those it tries.
-  [[nodiscard]] Place descend(Place place, std::set<Point>& known) const;
+  /// Shares go in steps of \p share_step sixteenths.
+  [[nodiscard]] Place descend(Place place, int share_step, std::set<Point>& known) const;
   /// The place at \p at, with the stages of \p from if there are as many; otherwise even ones.
   [[nodiscard]] std::optional<Place> go(Point const& at, Place const& from) const;
   /// The place at \p at with these stages, if there is room.

@@ -90,12 +90,13 @@ class StageFinder {
                                                       std::size_t longest) const;
 
   /// A fused stage of \p fused layers, and as many stages each way as asked for, which share the
-  /// other layers as evenly as can be, stages of earlier layers forward and those that run first
-  /// backward being the shorter ones; nothing where that is not possible or the policy does not
-  /// yield.
+  /// other layers as evenly as can be. Forward stages of earlier layers are the shorter ones, and
+  /// so are the backward stages that run last, if \p ends_short, or else those that run first.
+  /// Nothing where that is not possible or the policy does not yield.
   [[nodiscard]] std::optional<Partition> even(std::size_t fused,
                                               std::size_t forwards,
-                                              std::size_t backwards) const;
+                                              std::size_t backwards,
+                                              bool ends_short = false) const;
 
   /// The plan of given stages, if devices and the host have room for it.
   [[nodiscard]] std::optional<FoundPlan> evaluate(WorkingSet const& set,

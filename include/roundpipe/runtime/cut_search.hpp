@@ -24,6 +24,7 @@
 
 #include <algorithm>
 #include <atomic>
+#include <chrono>
 #include <cstddef>
 #include <cstdint>
 #include <future>
@@ -157,10 +158,7 @@ class CutSearch {
             refusal_ = std::move(refusal);
             return never;
           }
-          if (!costs) {
-            costs = costs_of(cut, shapes.capacity());
-            has_measured_ = true;
-          }
+          costs = costs ? costs : costs_of(cut, shapes.capacity());
           return least_seconds(*costs, batch.rows, cut, options_.devices);
         });
         if (std::ranges::max(least_s) == never) {
@@ -223,11 +221,13 @@ class CutSearch {
  private:
   /// A plan, and its seconds by forecast.
   using Trial = std::pair<PipelinePlan, double>;
+  using Clock = std::chrono::steady_clock;
   struct BegunTrial {
     std::optional<Error> refusal;  ///< Of all ranks; else there is a result.
     std::future<Trial> result;
   };
   static constexpr double never = std::numeric_limits<double>::infinity();
+  static constexpr std::chrono::seconds cold_after{10};  // of rest; shorter ones were measured
 
   [[nodiscard]] PipelineOptions options_of(BatchCut const& cut) const {
     auto options = options_;
@@ -268,9 +268,11 @@ class CutSearch {
     return {std::move(made), seconds};
   }
 
-  [[nodiscard]] CostModel costs_of(BatchCut const& cut, ShapedModel const& shaped) const {
-    auto costs = layer_costs(
-        model_, devices_, planner_, shaped, options_of(cut), optimizer_, !has_measured_);
+  [[nodiscard]] CostModel costs_of(BatchCut const& cut, ShapedModel const& shaped) {
+    auto const have_idled = !measured_ || Clock::now() - *measured_ > cold_after;
+    auto costs =
+        layer_costs(model_, devices_, planner_, shaped, options_of(cut), optimizer_, have_idled);
+    measured_ = Clock::now();
     costs.set_network(options_.network.value_or(NetworkCost{}));
     return costs;
   }
@@ -284,9 +286,9 @@ class CutSearch {
   DeviceProperties device_;
   std::size_t threads_;
   AutomaticChoice choice_;
-  bool has_measured_ = false;
-  int worse_sizes_ = 0;           // since that of the choice
-  std::optional<Error> refusal_;  // of the last cut that cannot be
+  std::optional<Clock::time_point> measured_;  // the last size
+  int worse_sizes_ = 0;                        // since that of the choice
+  std::optional<Error> refusal_;               // of the last cut that cannot be
 };
 
 }  // namespace detail

@@ -120,6 +120,10 @@ TEST_CASE("where rounds overlap, no plan of a grid is much faster than the one t
     problem.device.upload_bytes_per_second = problem.device.download_bytes_per_second = 60e9;
     problem.device.host_bytes_per_second = 174e9;
   }
+  SUBCASE("where the backward stages that run last had better be short") {
+    problem.options.device_memory = 20_GiB;
+    problem.options.rounds = 2;
+  }
   auto const finder = problem.finder();
   auto const found = problem.search(finder);
   REQUIRE(found);
@@ -146,6 +150,7 @@ TEST_CASE("where rounds overlap, no plan of a grid is much faster than the one t
             look(finder.with_lengths(choice, buffering, fused, length));
             auto const stages = (problem.model.size() - fused) / length;
             look(finder.even(fused, stages, stages));
+            look(finder.even(fused, stages, stages, true));
             look(finder.even(fused, stages + 1, stages));
           }
         }
@@ -212,6 +217,11 @@ TEST_CASE("even stages share the layers beside the fused ones, shorter stages fi
   CHECK(stages->backward == std::vector<LayerRange>{{11, 2}, {8, 3}, {4, 4}, {0, 4}});
   CHECK(problem.finder().even(1, 12, 5)->backward ==
         std::vector<LayerRange>{{12, 1}, {10, 2}, {8, 2}, {6, 2}, {3, 3}, {0, 3}});
+  auto const ends_short = problem.finder().even(1, 5, 5, true);
+  REQUIRE(ends_short);
+  CHECK(ends_short->forward == std::vector<LayerRange>{{0, 2}, {2, 2}, {4, 2}, {6, 3}, {9, 3}});
+  CHECK(ends_short->backward ==
+        std::vector<LayerRange>{{12, 1}, {9, 3}, {6, 3}, {4, 2}, {2, 2}, {0, 2}});
   using Counts = std::array<std::size_t, 3>;
   for (auto const& [fused, forwards, backwards] :
        {Counts{0, 1, 1}, {13, 1, 1}, {14, 1, 1}, {2, 0, 1}, {2, 1, 0}, {2, 12, 1}, {2, 1, 12}}) {

@@ -26,15 +26,16 @@ ROUNDPIPE_INLINE std::optional<StagePlan> OverlapSearch::run() const {
   std::optional<Place> best;
   std::set<Point> known;
   for (auto& start : starts()) {
-    auto place = descend(std::move(start), known);
+    auto place = descend(std::move(start), 2, known);
     if (!best || place.seconds < best->seconds) {
       best = std::move(place);
     }
   }
-  return best ? std::optional(std::move(best->plan)) : std::nullopt;
+  return best ? std::optional(descend(*std::move(best), 1, known).plan) : std::nullopt;
 }
 
 ROUNDPIPE_INLINE OverlapSearch::Place OverlapSearch::descend(Place place,
+                                                             int share_step,
                                                              std::set<Point>& known) const {
   struct Step {
     Axis axis;
@@ -42,28 +43,28 @@ ROUNDPIPE_INLINE OverlapSearch::Place OverlapSearch::descend(Place place,
     Axis other = axes;  // moves, too
     int other_by = 0;
   };
-  constexpr Step steps[] = {{eighths, -1},
-                            {eighths, 1},
-                            {backwards, 1, forwards, 1},
-                            {backwards, -1, forwards, -1},
-                            {backwards, 1},
-                            {backwards, -1},
-                            {forwards, 1},
-                            {forwards, -1},
-                            {saves, 1},
-                            {saves, -1},
-                            {fused, -1},
-                            {fused, 1},
-                            {fused, -1, backwards, 1},
-                            {fused, 1, backwards, -1},
-                            {backwards, -1, saves, -1},
-                            {backwards, 1, saves, 1},
-                            {gradients, -1},
-                            {gradients, 1},
-                            {first, -1},
-                            {first, 1},
-                            {less, 1},
-                            {less, -1}};
+  Step const steps[] = {{sixteenths, -share_step},
+                        {sixteenths, share_step},
+                        {backwards, 1, forwards, 1},
+                        {backwards, -1, forwards, -1},
+                        {backwards, 1},
+                        {backwards, -1},
+                        {forwards, 1},
+                        {forwards, -1},
+                        {saves, 1},
+                        {saves, -1},
+                        {fused, -1},
+                        {fused, 1},
+                        {fused, -1, backwards, 1},
+                        {fused, 1, backwards, -1},
+                        {backwards, -1, saves, -1},
+                        {backwards, 1, saves, 1},
+                        {gradients, -1},
+                        {gradients, 1},
+                        {first, -share_step},
+                        {first, share_step},
+                        {less, share_step},
+                        {less, -share_step}};
   known.insert(place.at);
   auto const moves = [&](Step const& step) {
     auto at = place.at;
@@ -74,8 +75,8 @@ ROUNDPIPE_INLINE OverlapSearch::Place OverlapSearch::descend(Place place,
     auto const rest = model_.size() - at[fused];
     at[forwards] = std::min(at[forwards], rest);
     at[backwards] = std::min(at[backwards], rest);
-    at[first] = std::min(at[first], at[eighths]);
-    at[less] = std::min(at[less], at[eighths] - 1);
+    at[first] = std::min(at[first], at[sixteenths]);
+    at[less] = std::min(at[less], at[sixteenths] - 1);
     auto next = is_allowed(at) && known.insert(at).second ? go(at, place) : std::nullopt;
     if (!next || next->seconds >= place.seconds) {
       return false;
@@ -94,8 +95,8 @@ ROUNDPIPE_INLINE bool OverlapSearch::is_allowed(Point const& at) const {
     return least <= at[axis] && at[axis] <= most;  // below 0 is above all
   };
   return within(fused, 1, model_.size()) && within(forwards, 1, model_.size()) &&
-         within(backwards, 1, model_.size()) && within(eighths, 1, 8) && within(first, 1, 8) &&
-         within(less, 0, 7) && within(saves, 2, 8) && within(gradients, 1, 2);
+         within(backwards, 1, model_.size()) && within(sixteenths, 1, 16) && within(first, 1, 16) &&
+         within(less, 0, 15) && within(saves, 2, 8) && within(gradients, 1, 2);
 }
 
 ROUNDPIPE_INLINE WorkingSet OverlapSearch::set_of(Point const& at) const {
@@ -103,22 +104,22 @@ ROUNDPIPE_INLINE WorkingSet OverlapSearch::set_of(Point const& at) const {
     return choose_saves(model_,
                         costs_,
                         model_.size() - 1,  // all but the loss
-                        static_cast<double>(count) / 8,
+                        static_cast<double>(count) / 16,
                         entries,
                         options_.micro_batches_per_round);
   };
   // Behind the saves of a forward stage there is the time of a backward stage.
-  auto set = carried(at[eighths], 2 * at[saves]);
+  auto set = carried(at[sixteenths], 2 * at[saves]);
   set.set_round(0, carried(at[first], at[saves] - 1));
   if (at[less] > 0) {
-    set.set_round(options_.rounds - 1, carried(at[eighths] - at[less], 2 * at[saves]));
+    set.set_round(options_.rounds - 1, carried(at[sixteenths] - at[less], 2 * at[saves]));
   }
   set.set_overlaps_rounds(true);
   return set;
 }
 
 ROUNDPIPE_INLINE std::vector<OverlapSearch::Place> OverlapSearch::starts() const {
-  constexpr auto most_gain = 0.05;  // by steps from a start, or by other stages
+  constexpr auto most_gain = 0.08;  // by steps from a start, or by other stages
   constexpr auto near = 0.03;       // another start by so much slower may end in a better plan
   std::vector<Place> places;
   auto const add = [&](std::optional<Place> place) {
@@ -130,7 +131,7 @@ ROUNDPIPE_INLINE std::vector<OverlapSearch::Place> OverlapSearch::starts() const
   std::set<Point> known;
   auto const look = [&](std::size_t last, std::size_t length, std::size_t sums, std::size_t most) {
     auto const stages = (model_.size() - std::min(last, model_.size())) / length;
-    Point at{last, stages, stages, most, 1, 0, 4, sums};
+    Point at{last, stages, stages, 0, most, 2, 0, 4, sums};
     auto place = std::optional<Place>();
     while (!place && at[saves] >= 2 && known.insert(at).second) {
       place = place_of(at, finder_.modes().front(), even(at));
@@ -138,17 +139,17 @@ ROUNDPIPE_INLINE std::vector<OverlapSearch::Place> OverlapSearch::starts() const
     }
     add(std::move(place));
   };
-  auto const is_within = [&](double gain) {
-    return places.empty() || fastest()->seconds < (1 + gain) * to_beat_s_;
+  auto const comes_near = [&](double seconds, double gain) {
+    return seconds < (1 + gain) * to_beat_s_;
   };
   // What links can carry depends little on the stages.
-  for (std::size_t const most : {6, 5, 4, 2}) {
+  for (std::size_t const most : {12, 10, 8, 4}) {
     look(1, 2, 1, most);
   }
-  if (!is_within(2 * most_gain)) {
+  if (!places.empty() && !comes_near(fastest()->seconds, 2 * most_gain)) {
     return {};
   }
-  auto const carried = places.empty() ? 6 : fastest()->at[eighths];
+  auto const carried = places.empty() ? 12 : fastest()->at[sixteenths];
   for (std::size_t const length : {1, 2, 3, 4, 5}) {
     for (auto const last : {std::size_t{1}, length}) {
       for (std::size_t const sums : {2, 1}) {
@@ -157,7 +158,7 @@ ROUNDPIPE_INLINE std::vector<OverlapSearch::Place> OverlapSearch::starts() const
     }
   }
   add(begin());
-  if (places.empty() || !is_within(most_gain)) {
+  if (places.empty()) {
     return {};
   }
   std::ranges::stable_sort(places, {}, &Place::seconds);
@@ -165,11 +166,18 @@ ROUNDPIPE_INLINE std::vector<OverlapSearch::Place> OverlapSearch::starts() const
   auto const second = std::ranges::find_if(places, [&](Place const& place) {
     return place.at[forwards] != places.front().at[forwards] && place.seconds < most_s;
   });
+  auto turned = places.front().at;
+  turned[ends_short] = 1;
+  auto third = go(turned, places.front());
   std::vector<Place> starts{std::move(places.front())};
   if (second != places.end()) {
     starts.push_back(std::move(*second));
   }
-  return starts;
+  if (third) {
+    starts.push_back(*std::move(third));
+  }
+  auto const seconds = std::ranges::min_element(starts, {}, &Place::seconds)->seconds;
+  return comes_near(seconds, most_gain) ? starts : std::vector<Place>();
 }
 
 ROUNDPIPE_INLINE std::optional<OverlapSearch::Place> OverlapSearch::begin() const {
@@ -199,10 +207,10 @@ ROUNDPIPE_INLINE std::optional<OverlapSearch::Place> OverlapSearch::begin(
     Buffering buffering, StagesFunction const& stages_of) const {
   buffering.saves = std::max<std::size_t>(buffering.saves, 2);
   Point at{};
-  at[first] = 1;
+  at[first] = 2;
   at[saves] = buffering.saves;
   at[gradients] = buffering.gradients;
-  for (at[eighths] = 6; at[eighths] > 0; --at[eighths]) {
+  for (at[sixteenths] = 12; at[sixteenths] > 0; at[sixteenths] -= 2) {
     auto stages = stages_of(choice_of(at), buffering);
     if (stages) {
       at[fused] = stages->backward.front().count;
@@ -219,7 +227,8 @@ ROUNDPIPE_INLINE std::optional<OverlapSearch::Place> OverlapSearch::begin(
 ROUNDPIPE_INLINE std::optional<OverlapSearch::Place> OverlapSearch::go(Point const& at,
                                                                        Place const& from) const {
   auto const keeps_stages = from.at[fused] == at[fused] && from.at[forwards] == at[forwards] &&
-                            from.at[backwards] == at[backwards];
+                            from.at[backwards] == at[backwards] &&
+                            from.at[ends_short] == at[ends_short];
   return place_of(
       at, from.plan.memory.buffering, keeps_stages ? std::optional(from.plan.partition) : even(at));
 }

@@ -81,7 +81,8 @@ ROUNDPIPE_INLINE std::optional<Partition> StageFinder::with_lengths(WorkingSetCh
 
 ROUNDPIPE_INLINE std::optional<Partition> StageFinder::even(std::size_t fused,
                                                             std::size_t forwards,
-                                                            std::size_t backwards) const {
+                                                            std::size_t backwards,
+                                                            bool ends_short) const {
   auto const rest = model_.size() - std::min(fused, model_.size());
   auto const is_possible = [&](std::size_t stages) { return 0 < stages && stages <= rest; };
   if (!yields_to_forecast_ || fused == 0 || !is_possible(forwards) || !is_possible(backwards) ||
@@ -98,8 +99,9 @@ ROUNDPIPE_INLINE std::optional<Partition> StageFinder::even(std::size_t fused,
     at += partition.forward.back().count;
   }
   for (std::size_t i = 0; i < backwards; ++i) {
-    at -= length(i, backwards);
-    partition.backward.push_back({at, length(i, backwards)});
+    auto const count = length(ends_short ? backwards - 1 - i : i, backwards);
+    at -= count;
+    partition.backward.push_back({at, count});
   }
   return partition;
 }
