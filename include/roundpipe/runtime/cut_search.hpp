@@ -227,7 +227,7 @@ class CutSearch {
     std::future<Trial> result;
   };
   static constexpr double never = std::numeric_limits<double>::infinity();
-  static constexpr std::chrono::seconds cold_after{10};  // of rest; shorter ones were measured
+  static constexpr std::chrono::seconds cold_after{10};  // of rest: see docs/numbers.md
 
   [[nodiscard]] PipelineOptions options_of(BatchCut const& cut) const {
     auto options = options_;
