@@ -166,9 +166,9 @@ ROUNDPIPE_INLINE std::vector<OverlapSearch::Place> OverlapSearch::starts() const
   auto const second = std::ranges::find_if(places, [&](Place const& place) {
     return place.at[forwards] != places.front().at[forwards] && place.seconds < most_s;
   });
-  auto turned = places.front().at;
-  turned[ends_short] = 1;
-  auto third = go(turned, places.front());
+  auto short_end = places.front().at;
+  short_end[ends_short] = 1;
+  auto third = go(short_end, places.front());
   std::vector<Place> starts{std::move(places.front())};
   if (second != places.end()) {
     starts.push_back(std::move(*second));
