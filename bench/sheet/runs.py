@@ -69,9 +69,10 @@ def list_runs(build, work, gpus, torch_bench, python):
         return train("8b" + name, "8b", n, max(128, 32 * n), extra, steps=2 if n == 1 else 4,
                      warmup=1 if n == 1 else 2, host_gib=300, **more)
 
-    def declared(n, extra="", name=""):
-        return train("8b-declared" + name, "8b", n, max(128, 32 * n), "--states declared " + extra,
-                     steps=2, warmup=1, host_gib=150)
+    def declared(n):
+        for name, extra in ("", ""), ("-recompute-all", "--partition recompute-all"):
+            yield train("8b-declared" + name, "8b", n, max(128, 32 * n),
+                        "--states declared " + extra, steps=2, warmup=1, host_gib=150)
 
     def google(name, n, program, filter_, seconds):
         command = [bench / program, f"--benchmark_filter={filter_}", "--benchmark_format=json"]
@@ -154,8 +155,7 @@ def list_runs(build, work, gpus, torch_bench, python):
     yield google("link", gpus, "bench.transfer", "transfer/link", 40)
     yield from sweeps_against(gpus)
     yield from recomputing(gpus)
-    yield declared(gpus)
-    yield declared(gpus, "--partition recompute-all", "-recompute-all")
+    yield from declared(gpus)
     yield from long_context()
     yield from resident()
     yield sweep("1.7b-sweep-lean", "1.7b", 1, 64, "8GiB,12GiB,16GiB", 4, "--against")
@@ -174,5 +174,6 @@ def list_runs(build, work, gpus, torch_bench, python):
             yield small(n)
             yield from sweeps_against(n)
             yield from recomputing(n)
+            yield from declared(n)
     yield google("activation", 1, "bench.transfer", "transfer/activation", 150)
     yield train("1.7b-two-rounds", "1.7b", 1, 64, "--micro-batches 8 --rounds 2", steps=3, warmup=1)
