@@ -86,6 +86,10 @@ class OverlapSearch {
       std::function<std::optional<Partition>(WorkingSetChoice const&, Buffering const&)>;
 
   [[nodiscard]] bool is_allowed(Point const& at) const;
+  /// Whether a plan that takes \p seconds would beat the one to beat if it were \p gain faster.
+  [[nodiscard]] bool comes_near(double seconds, double gain) const {
+    return seconds < (1 + gain) * to_beat_s_;
+  }
   [[nodiscard]] std::optional<Partition> even(Point const& at) const {
     return finder_.even(at[fused], at[forwards], at[backwards], at[ends_short] == 1);
   }

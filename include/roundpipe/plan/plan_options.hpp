@@ -12,6 +12,7 @@
 
 #include <cstddef>
 #include <functional>
+#include <limits>
 #include <map>
 #include <optional>
 #include <vector>
@@ -58,6 +59,9 @@ struct PlanOptions {
   std::optional<bool> peer_boundaries = std::nullopt;
   /// Whether the host has room for a plan. Empty: it has.
   std::function<bool(StagePlan const&)> has_room{};
+  /// By forecast, what an iteration takes by another plan. Ways on which no plan comes near it may
+  /// be left early.
+  double seconds_to_beat = std::numeric_limits<double>::infinity();
   std::size_t ranks = 1;  ///< H: processes that train together.
   /// How many rounds of a call each rank has. Empty: \c rounds.
   std::vector<std::size_t> rounds_of_ranks{};

@@ -139,18 +139,18 @@ class CutSearch {
   /// \returns whether smaller micro-batches may be better.
   [[nodiscard]] bool try_size(BatchShape batch, std::span<BatchCut const> cuts) {
     options_.capacity = {cuts.front().rows, batch.length};
+    options_.seconds_to_beat = choice_.chosen.seconds;  // one for all threads
     ShapeCache const shapes(model_, options_.capacity);
     std::optional<CostModel> costs;
     std::optional<double> best_s;
     int worse = 0;
     std::atomic<bool> is_over = false;
     std::vector<BegunTrial> trials(cuts.size());
-    std::size_t begun = 0;
     struct End {  // before the trials, which end early then
       std::atomic<bool>& is_over;
       ~End() { is_over = true; }
     } const end{is_over};
-    for (std::size_t i = 0; i < cuts.size(); ++i) {
+    for (std::size_t i = 0, begun = 0; i < cuts.size(); ++i) {
       auto const& cut = cuts[i];
       try {
         auto const least_s = of_all_ranks(group_, [&] {
@@ -185,6 +185,7 @@ class CutSearch {
         if (seconds < choice_.chosen.seconds * (has_fewer_rounds ? 1 - least_gain_of_rounds : 1)) {
           choice_.chosen = choice_.tried.back();
           choice_.options.known_costs = costs;
+          choice_.options.seconds_to_beat = options_.seconds_to_beat;
           choice_.plan = std::move(made);
         }
         worse = seconds > best_s.value_or(seconds) ? worse + 1 : 0;
@@ -211,10 +212,8 @@ class CutSearch {
       throw refusal_.value_or(
           Error(Errc::invalid_argument, "the options of another rank go with no cut of the batch"));
     }
-    auto const& cut = choice_.chosen.cut;
-    choice_.options.capacity = {cut.rows, batch.length};
-    choice_.options.micro_batches_per_round = cut.micro_batches_per_round;
-    choice_.options.rounds = cut.rounds;
+    choice_.options = with_cut(std::move(choice_.options), choice_.chosen.cut);
+    choice_.options.capacity = {choice_.chosen.cut.rows, batch.length};
     return std::move(choice_);
   }
 
@@ -229,8 +228,7 @@ class CutSearch {
   static constexpr double never = std::numeric_limits<double>::infinity();
   static constexpr std::chrono::seconds cold_after{10};  // of rest: see docs/numbers.md
 
-  [[nodiscard]] PipelineOptions options_of(BatchCut const& cut) const {
-    auto options = options_;
+  [[nodiscard]] static PipelineOptions with_cut(PipelineOptions options, BatchCut const& cut) {
     options.micro_batches_per_round = cut.micro_batches_per_round;
     options.rounds = cut.rounds;
     return options;
@@ -241,7 +239,7 @@ class CutSearch {
                                        ShapedModel const& shaped,
                                        CostModel const& costs,
                                        std::atomic<bool> const& is_over) const {
-    auto options = options_of(cut);
+    auto options = with_cut(options_, cut);
     try {
       auto const host_bytes = host_bytes_of(devices_, planner_, shaped, costs, optimizer_);
       agree_on_division(group_, options, costs, host_bytes, choice_.options.host_memory > 0);
@@ -270,8 +268,8 @@ class CutSearch {
 
   [[nodiscard]] CostModel costs_of(BatchCut const& cut, ShapedModel const& shaped) {
     auto const have_idled = !measured_ || Clock::now() - *measured_ > cold_after;
-    auto costs =
-        layer_costs(model_, devices_, planner_, shaped, options_of(cut), optimizer_, have_idled);
+    auto costs = layer_costs(
+        model_, devices_, planner_, shaped, with_cut(options_, cut), optimizer_, have_idled);
     measured_ = Clock::now();
     costs.set_network(options_.network.value_or(NetworkCost{}));
     return costs;

@@ -23,6 +23,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <functional>
+#include <limits>
 #include <map>
 #include <optional>
 #include <string>
@@ -107,6 +108,10 @@ struct PipelineOptions {
                        CostModel const& costs,
                        DeviceProperties const& device)>
       forecast{};
+  /// By \ref forecast, what an iteration takes with other options. The search for a plan leaves
+  /// ways early on which none comes near it. \ref automatic sets it: plans of the cuts that lose
+  /// are then found sooner.
+  double seconds_to_beat = std::numeric_limits<double>::infinity();
   /// Which boundaries the host saves between forward and backward. None: those that make an
   /// iteration fastest by \ref forecast; without a forecast, those between stages, unless saves are
   /// offloaded.

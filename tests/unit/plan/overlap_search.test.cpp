@@ -21,6 +21,7 @@
 #include <cstddef>
 #include <limits>
 #include <optional>
+#include <utility>
 #include <vector>
 
 namespace overlap_search_test {
@@ -204,12 +205,18 @@ TEST_CASE("where rounds that overlap are far from the plan to beat, the search e
   auto const finder = problem.finder();
   auto const found = problem.search(finder);
   REQUIRE(found);
+  auto const all = std::exchange(forecasts, 0);
   auto const seconds = forecast(*found);
-  forecasts = 0;
   CHECK(problem.search(finder, 0.99 * seconds));
-  CHECK(forecasts > 10);
-  forecasts = 0;
+  CHECK(std::exchange(forecasts, 0) == all);
+  CHECK_FALSE(problem.search(finder, 0.98 * seconds));  // where the first descent ends
+  auto const after_descent = std::exchange(forecasts, 0);
+  CHECK(after_descent < 0.8 * static_cast<double>(all));
+  CHECK_FALSE(problem.search(finder, 0.93 * seconds));  // where it would begin
+  auto const after_starts = std::exchange(forecasts, 0);
+  CHECK(after_starts < after_descent);
   CHECK_FALSE(problem.search(finder, 0.5 * seconds));
+  CHECK(forecasts < after_starts);
   CHECK(forecasts <= 4);
 }
 

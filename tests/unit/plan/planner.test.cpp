@@ -17,9 +17,11 @@
 #include <algorithm>
 #include <cmath>
 #include <cstddef>
+#include <limits>
 #include <optional>
 #include <span>
 #include <string>
+#include <utility>
 #include <vector>
 
 namespace planner_test {
@@ -335,6 +337,39 @@ TEST_CASE("rounds overlap where the host has room for no other plan, however slo
   CHECK_FALSE(overlaps(planner.plan_stages(model, blocks, costs, options, forecast)));
   options.has_room = overlaps;
   CHECK(overlaps(planner.plan_stages(model, blocks, costs, options, forecast)));
+  options.seconds_to_beat = 1;
+  CHECK(overlaps(planner.plan_stages(model, blocks, costs, options, forecast)));
+}
+
+TEST_CASE("overlapping rounds are not searched for where another plan is known to be faster") {
+  auto const model = describe(toy_model({.dense = 10}), {2, 3});
+  auto const blocks = form_blocks(model);
+  CostModel const costs(std::vector<LayerCost>(model.size(), {1e-3, 2e-3}));
+  PlanOptions options{.micro_batches_per_round = 2,
+                      .rounds = 3,
+                      .device_memory = 64 * model.layers[1].footprint.saved_bytes};
+  Planner const planner{
+      RoundRobinSchedule{}, PriorityTransferEngine{}, LayerEventProtocol{}, Partitioner{}};
+  std::size_t overlapping = 0;
+  PlanForecast const forecast = [&](StagePlan const& plan) {
+    auto const overlaps = plan.train.front().working_set.overlaps_rounds();
+    overlapping += overlaps ? 1 : 0;
+    return overlaps ? 9 : 10;
+  };
+  auto const forecasts_with = [&](double seconds_to_beat) {
+    options.seconds_to_beat = seconds_to_beat;
+    overlapping = 0;
+    auto const plan = planner.plan_stages(model, blocks, costs, options, forecast);
+    return std::pair(overlapping, plan.train.front().working_set.overlaps_rounds());
+  };
+  auto const [all, overlaps] = forecasts_with(std::numeric_limits<double>::infinity());
+  CHECK(overlaps);
+  CHECK(forecasts_with(9.1) == std::pair(all, true));
+  auto const [few, still_overlaps] = forecasts_with(7);
+  CHECK_FALSE(still_overlaps);
+  CHECK(few <= 4);
+  options.overlaps_rounds = true;
+  CHECK(forecasts_with(7).second);
 }
 
 TEST_CASE("the stages of a policy that yields are among those that keep saves") {

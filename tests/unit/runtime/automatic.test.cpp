@@ -25,6 +25,7 @@
 #include <cmath>
 #include <cstddef>
 #include <cstdint>
+#include <limits>
 #include <map>
 #include <mutex>
 #include <optional>
@@ -194,6 +195,29 @@ TEST_CASE("the search goes on past one cut that is worse, but not past two in a 
     std::map<std::size_t, double> const two_worse{{1, 2.0}, {2, 2.1}, {4, 2.1}, {8, 1.9}};
     CHECK(choice_with(two_worse, false).tried.size() == 3);
     CHECK(choice_with(two_worse, true).tried.size() == 3);
+  }
+}
+
+TEST_CASE("a plan is made in the knowledge of the best one with larger micro-batches") {
+  for (std::size_t const threads : {1, 3}) {
+    auto with = options(1_MiB);
+    with.forecast = [](ActionGraph const& call, auto const&, auto const&, auto const&) {
+      std::size_t micro_batches = 0;
+      for (auto const& action : call.actions) {
+        micro_batches = std::max(micro_batches, 1 + action.micro_batch.index());
+      }
+      auto const rounds = 1 + call.actions.back().round.index();
+      return 1 / static_cast<double>(micro_batches * rounds);
+    };
+    auto const choice = choose(with, {}, threads);
+    CHECK(choice.chosen.cut.rows == 1);
+    auto best = std::numeric_limits<double>::infinity();
+    for (auto const& other : choice.tried) {
+      best = other.cut.rows > 1 ? std::min(best, other.seconds) : best;
+    }
+    CHECK(choice.options.seconds_to_beat == best);
+    CHECK(choose(with, {.rows = 1}, threads).options.seconds_to_beat ==
+          std::numeric_limits<double>::infinity());
   }
 }
 

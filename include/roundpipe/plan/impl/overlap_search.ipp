@@ -23,12 +23,16 @@ namespace roundpipe {
 namespace detail {
 
 ROUNDPIPE_INLINE std::optional<StagePlan> OverlapSearch::run() const {
+  constexpr auto near = 0.04;  // the end of another descent may be faster by so much
   std::optional<Place> best;
   std::set<Point> known;
   for (auto& start : starts()) {
     auto place = descend(std::move(start), 2, known);
     if (!best || place.seconds < best->seconds) {
       best = std::move(place);
+    }
+    if (!comes_near(best->seconds, near)) {
+      return std::nullopt;
     }
   }
   return best ? std::optional(descend(*std::move(best), 1, known).plan) : std::nullopt;
@@ -138,9 +142,6 @@ ROUNDPIPE_INLINE std::vector<OverlapSearch::Place> OverlapSearch::starts() const
       --at[saves];
     }
     add(std::move(place));
-  };
-  auto const comes_near = [&](double seconds, double gain) {
-    return seconds < (1 + gain) * to_beat_s_;
   };
   // What links can carry depends little on the stages.
   for (std::size_t const most : {12, 10, 8, 4}) {

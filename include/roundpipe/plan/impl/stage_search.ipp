@@ -124,7 +124,8 @@ ROUNDPIPE_INLINE void StageSearch::overlap_rounds(FoundPlan& best) const {
     return kept.seconds < unknown ? kept.seconds : forecast_(plan);
   };
   auto const has_room = options_.host_has_room(best.plan);
-  auto const to_beat_s = has_room && !options_.overlaps_rounds ? best.seconds : no_time;
+  auto const may_lose = has_room && !options_.overlaps_rounds;
+  auto const to_beat_s = may_lose ? std::min(best.seconds, options_.seconds_to_beat) : no_time;
   auto top = OverlapSearch(finder_, model_, blocks_, costs_, options_, forecast, to_beat_s).run();
   if (!top) {
     return;

@@ -46,6 +46,7 @@ ROUNDPIPE_INLINE PlanOptions plan_options(PipelineOptions const& options) {
           .resident_boundaries = options.resident_boundaries,
           .resident_parameters = options.resident_parameters,
           .peer_boundaries = options.peer_boundaries,
+          .seconds_to_beat = options.seconds_to_beat,
           .ranks = options.ranks,
           .rounds_of_ranks = std::move(rounds)};
 }
