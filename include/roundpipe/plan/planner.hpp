@@ -121,7 +121,7 @@ class Planner {
                                      blocks,
                                      options,
                                      forecast);
-    auto const keep_resident = [&](detail::FoundPlan found) {
+    auto const keep_resident = [&](detail::FoundPlan found, detail::ResidencyTrial trial) {
       auto const otherwise = static_cast<bool>(forecast);
       if ((!options.lets_stay(otherwise) && !options.sends_to_peers(otherwise)) ||
           found.plan.train.size() == 1) {
@@ -130,7 +130,8 @@ class Planner {
       auto const training = slots(training_shape(found.plan, options));
       auto const evaluating =
           slots(evaluation_shape(found.plan.partition, options, options.micro_batches_per_round));
-      return detail::keep_resident(std::move(found), training, evaluating, options, forecast);
+      return detail::keep_resident(
+          std::move(found), training, evaluating, options, forecast, trial);
     };
     return detail::StageSearch(finder, model, blocks, costs, options, forecast, keep_resident)
         .run();

@@ -16,6 +16,7 @@
 #include <roundpipe/plan/stage_finder.hpp>
 #include <roundpipe/schedule/slot_order.hpp>
 
+#include <algorithm>
 #include <cstddef>
 #include <map>
 #include <optional>
@@ -46,7 +47,9 @@ struct BoundaryLife {
   Bytes bytes = 0;                      ///< At capacity.
 
   /// Whether all stages that read it run where it was made.
-  [[nodiscard]] bool one_device() const;
+  [[nodiscard]] bool one_device() const {
+    return std::ranges::all_of(readers, [&](auto const& each) { return each.device == device; });
+  }
   /// The first stage that reads it besides the one that makes it; the last reader if there is none.
   [[nodiscard]] BoundaryReader const& next() const;
 };
@@ -88,6 +91,10 @@ class ResidentRings {
                 std::size_t micro_batches,
                 ResidentBoundaries const& resident,
                 ResidentBoundaries const& sent = {});
+  /// The same where the \p lives of the graph's boundaries are known.
+  ResidentRings(std::span<detail::BoundaryLife const> lives,
+                ResidentBoundaries const& resident,
+                ResidentBoundaries const& sent);
 
   /// Where what \p made names of \p round goes.
   [[nodiscard]] BoundaryWay const& way(MadeBoundary const& made, RoundId round) const;
@@ -114,15 +121,23 @@ class ResidentRings {
 
 namespace detail {
 
+/// Which plans \ref keep_resident looks at.
+enum class ResidencyTrial {
+  all,   ///< Boundaries stay on the devices that make them; and go to other ones, too.
+  most,  ///< The one of these that keeps most: a search has half as much to forecast.
+};
+
 /// Lets devices keep boundaries: of those that no other device reads, and where devices reach each
 /// other of all, as many as \p found leaves room for, first those that are read soonest. Where \p
 /// options leave the choice to \p forecast, returns what that finds fastest, which may be \p found
-/// as it is. \p slots run the stages of a training call, and \p evaluating those of an evaluation.
+/// as it is; infinite seconds of \p found say that these are unknown. \p slots run the stages of a
+/// training call, and \p evaluating those of an evaluation.
 [[nodiscard]] FoundPlan keep_resident(FoundPlan found,
                                       std::span<Slot const> slots,
                                       std::span<Slot const> evaluating,
                                       PlanOptions const& options,
-                                      PlanForecast const& forecast);
+                                      PlanForecast const& forecast,
+                                      ResidencyTrial trial = ResidencyTrial::all);
 
 }  // namespace detail
 

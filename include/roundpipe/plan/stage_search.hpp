@@ -13,6 +13,7 @@
 #include <roundpipe/model/parameter_blocks.hpp>
 #include <roundpipe/model/working_set.hpp>
 #include <roundpipe/plan/plan_options.hpp>
+#include <roundpipe/plan/resident_rings.hpp>
 #include <roundpipe/plan/stage_finder.hpp>
 #include <roundpipe/plan/stage_plan.hpp>
 #include <roundpipe/plan/working_set_choice.hpp>
@@ -25,7 +26,7 @@
 namespace roundpipe::detail {
 
 /// Lets boundaries of a plan stay on the devices where that pays, see \ref keep_resident.
-using ResidencyFunction = std::function<FoundPlan(FoundPlan)>;
+using ResidencyFunction = std::function<FoundPlan(FoundPlan, ResidencyTrial)>;
 
 /// One search, see \ref Planner::plan_stages.
 class StageSearch {

@@ -9,6 +9,7 @@
 #include <roundpipe/policies/layer_event_protocol.hpp>
 #include <roundpipe/policies/priority_transfer_engine.hpp>
 #include <roundpipe/schedule/round_robin_schedule.hpp>
+#include <roundpipe/schedule/slot_order.hpp>
 #include <support/error_of.hpp>
 #include <support/own_policies.hpp>
 #include <support/training_graphs.hpp>
@@ -18,6 +19,7 @@
 #include <algorithm>
 #include <cstddef>
 #include <iterator>
+#include <limits>
 #include <map>
 #include <optional>
 #include <set>
@@ -380,6 +382,47 @@ TEST_CASE("a forecast that finds copies faster lets nothing stay, and any other 
   CHECK(resident(1) == 0);
   options.peer_boundaries = true;
   CHECK(resident(1) > 0);
+}
+
+TEST_CASE("of a plan without a forecast, a search looks at what keeps most boundaries alone") {
+  auto const model = describe(toy_model({.dense = 3}), {2, 3});
+  auto const blocks = form_blocks(model);
+  CostModel const costs(std::vector<LayerCost>(model.size(), LayerCost{1, 2}));
+  Planner const planner{
+      RoundRobinSchedule{}, PriorityTransferEngine{}, LayerEventProtocol{}, OneForwardStage{}};
+  PlanOptions const options{.devices = 2,
+                            .micro_batches_per_round = 2,
+                            .device_memory = 1_GiB,
+                            .resident_boundaries = false,
+                            .reaches_peers = true,
+                            .peer_boundaries = false};
+  auto const plan = planner.plan_stages(model, blocks, costs, options);
+  ScheduleShape const shape{.forward_stages = plan.partition.forward.size(),
+                            .backward_stages = plan.partition.backward.size(),
+                            .devices = 2,
+                            .micro_batches_per_round = 2};
+  auto const slots = order_slots(shape, RoundRobinSchedule{}.tasks(shape));
+  std::vector<std::size_t> seen;
+  auto const kept = [&](PlanOptions each, detail::ResidencyTrial trial) {
+    seen.clear();
+    each.resident_boundaries = each.peer_boundaries = std::nullopt;
+    auto const forecast = [&](StagePlan const& with) {
+      seen.push_back(with.resident.size());
+      return 1.0;
+    };
+    auto const unknown = std::numeric_limits<double>::infinity();
+    return detail::keep_resident({plan, unknown}, slots, {}, each, forecast, trial)
+        .plan.resident.size();
+  };
+  auto const all = kept(options, detail::ResidencyTrial::all);
+  REQUIRE(seen.size() == 2);
+  CHECK(seen[0] < seen[1]);
+  CHECK(kept(options, detail::ResidencyTrial::most) == all);
+  CHECK(seen == std::vector<std::size_t>{all});
+  auto alone = options;
+  alone.reaches_peers = false;
+  CHECK(kept(alone, detail::ResidencyTrial::most) > 0);
+  CHECK(seen.size() == 1);
 }
 
 TEST_CASE(

@@ -28,12 +28,6 @@ namespace roundpipe {
 
 namespace detail {
 
-ROUNDPIPE_INLINE bool BoundaryLife::one_device() const {
-  return std::all_of(readers.begin(), readers.end(), [&](BoundaryReader const& reader) {
-    return reader.device == device;
-  });
-}
-
 ROUNDPIPE_INLINE BoundaryReader const& BoundaryLife::next() const {
   auto const found =
       std::find_if(readers.begin(), readers.end(), [&](BoundaryReader const& reader) {
@@ -90,11 +84,17 @@ ROUNDPIPE_INLINE ResidentRings::ResidentRings(std::span<StageLayout const> stage
                                               std::span<Slot const> slots,
                                               std::size_t micro_batches,
                                               ResidentBoundaries const& resident,
+                                              ResidentBoundaries const& sent)
+    : ResidentRings(resident.empty() && sent.empty()
+                        ? std::vector<detail::BoundaryLife>()
+                        : detail::boundary_lives(stages, slots, micro_batches),
+                    resident,
+                    sent) {}
+
+ROUNDPIPE_INLINE ResidentRings::ResidentRings(std::span<detail::BoundaryLife const> lives,
+                                              ResidentBoundaries const& resident,
                                               ResidentBoundaries const& sent) {
-  if (resident.empty() && sent.empty()) {
-    return;
-  }
-  for (auto const& life : detail::boundary_lives(stages, slots, micro_batches)) {
+  for (auto const& life : lives) {
     auto const of_all = resident.contains(life.made);
     if (life.readers.empty() || (!of_all && !sent.contains(life.made))) {
       continue;
@@ -238,11 +238,11 @@ ROUNDPIPE_INLINE FoundPlan keep_resident(FoundPlan found,
                                          std::span<Slot const> slots,
                                          std::span<Slot const> evaluating,
                                          PlanOptions const& options,
-                                         PlanForecast const& forecast) {
+                                         PlanForecast const& forecast,
+                                         ResidencyTrial trial) {
   auto const plan = found.plan;
-  auto const micro_batches = options.micro_batches_per_round;
-  auto const training = boundary_lives(plan.train, slots, micro_batches);
-  auto const evaluated = boundary_lives(plan.evaluate, evaluating, micro_batches);
+  auto const training = boundary_lives(plan.train, slots, options.micro_batches_per_round);
+  auto const evaluated = boundary_lives(plan.evaluate, evaluating, options.micro_batches_per_round);
   auto const take = [&](ResidencyKinds kinds, bool is_pinned) {
     auto const candidates = kept_candidates(training, evaluated, kinds);
     auto const with = [&](std::size_t count) {
@@ -254,9 +254,8 @@ ROUNDPIPE_INLINE FoundPlan keep_resident(FoundPlan found,
           other.sent.erase(made);
         }
       }
-      ResidentRings const train(plan.train, slots, micro_batches, other.resident, other.sent);
-      ResidentRings const evaluate(
-          plan.evaluate, evaluating, micro_batches, other.resident, other.sent);
+      ResidentRings const train(training, other.resident, other.sent);
+      ResidentRings const evaluate(evaluated, other.resident, other.sent);
       for (auto const kind : ResidentLayout::kinds) {
         auto size = train.size(kind);
         size.count = std::max(size.count, evaluate.size(kind).count);
@@ -283,10 +282,11 @@ ROUNDPIPE_INLINE FoundPlan keep_resident(FoundPlan found,
     }
   };
   auto const stay = options.lets_stay(static_cast<bool>(forecast));
-  if (stay) {
+  auto const peers = options.sends_to_peers(static_cast<bool>(forecast));
+  if (stay && !(peers && trial == ResidencyTrial::most)) {
     take({.stay = true}, options.resident_boundaries.has_value());
   }
-  if (options.sends_to_peers(static_cast<bool>(forecast))) {
+  if (peers) {
     take({.stay = stay, .go_to_peers = true}, options.peer_boundaries.has_value());
   }
   return found;

@@ -120,7 +120,7 @@ ROUNDPIPE_INLINE void StageSearch::keep_saves(FoundPlan& best) const {
 ROUNDPIPE_INLINE void StageSearch::overlap_rounds(FoundPlan& best) const {
   auto const forecast = [&](StagePlan const& plan) {
     constexpr auto unknown = std::numeric_limits<double>::infinity();
-    auto const kept = keep_resident_({plan, unknown});
+    auto const kept = keep_resident_({plan, unknown}, ResidencyTrial::most);
     return kept.seconds < unknown ? kept.seconds : forecast_(plan);
   };
   auto const has_room = options_.host_has_room(best.plan);
@@ -170,7 +170,7 @@ ROUNDPIPE_INLINE void StageSearch::deepen_saves(FoundPlan& best) const {
 
 ROUNDPIPE_INLINE FoundPlan StageSearch::keep_boundaries(FoundPlan const& found) const {
   auto const& plan = found.plan;
-  auto kept = keep_resident_(found);
+  auto kept = keep_resident_(found, ResidencyTrial::all);
   if (!forecast_ || options_.resident_parameters || plan.train.size() == 1 ||
       plan.memory.resident_parameters.empty()) {
     return kept;
@@ -178,7 +178,7 @@ ROUNDPIPE_INLINE FoundPlan StageSearch::keep_boundaries(FoundPlan const& found) 
   FoundPlan other{
       finder_.lay_out(plan.partition, plan.memory.buffering, plan.train.front().working_set)};
   other.seconds = forecast_(other.plan);
-  return *faster(std::move(kept), keep_resident_(std::move(other)));
+  return *faster(std::move(kept), keep_resident_(std::move(other), ResidencyTrial::all));
 }
 
 }  // namespace detail
