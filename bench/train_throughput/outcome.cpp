@@ -183,6 +183,7 @@ nlohmann::ordered_json to_json(Options const& o,
   json["micro_batches"] = o.micro_batches_per_round;
   json["rounds"] = o.rounds;
   json["automatic"] = outcome.automatic;
+  json["automatic_s"] = outcome.automatic_s;
   json["checkpoints"] = outcome.checkpoints_of_layers ? "layers" : "stages";
   json["overlaps_rounds"] = outcome.overlaps_rounds;
   json["offloaded_micro_batches"] = outcome.offloaded;
