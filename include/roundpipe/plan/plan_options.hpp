@@ -59,8 +59,8 @@ struct PlanOptions {
   std::optional<bool> peer_boundaries = std::nullopt;
   /// Whether the host has room for a plan. Empty: it has.
   std::function<bool(StagePlan const&)> has_room{};
-  /// By forecast, what an iteration takes by another plan. Ways on which no plan comes near it may
-  /// be left early.
+  /// The seconds of an iteration by another plan, by forecast. The search for rounds that overlap
+  /// ends early where it finds no plan that comes near it.
   double seconds_to_beat = std::numeric_limits<double>::infinity();
   std::size_t ranks = 1;  ///< H: processes that train together.
   /// How many rounds of a call each rank has. Empty: \c rounds.

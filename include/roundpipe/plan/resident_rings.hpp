@@ -123,8 +123,8 @@ namespace detail {
 
 /// Which plans \ref keep_resident looks at.
 enum class ResidencyTrial {
-  all,   ///< Boundaries stay on the devices that make them; and go to other ones, too.
-  most,  ///< The one of these that keeps most: a search has half as much to forecast.
+  all,   ///< That where boundaries stay with their makers, and that where they go to peers, too.
+  most,  ///< The one of these that keeps most alone: a search has half as much to forecast.
 };
 
 /// Lets devices keep boundaries: of those that no other device reads, and where devices reach each

@@ -108,9 +108,9 @@ struct PipelineOptions {
                        CostModel const& costs,
                        DeviceProperties const& device)>
       forecast{};
-  /// By \ref forecast, what an iteration takes with other options. The search for a plan leaves
-  /// ways early on which none comes near it. \ref automatic sets it: plans of the cuts that lose
-  /// are then found sooner.
+  /// The seconds of an iteration with other options, by \ref forecast. The search for rounds that
+  /// overlap ends early where it finds no plan that comes near it. \ref automatic sets it to those
+  /// of the best cut into larger micro-batches, so it is soon done with cuts that lose.
   double seconds_to_beat = std::numeric_limits<double>::infinity();
   /// Which boundaries the host saves between forward and backward. None: those that make an
   /// iteration fastest by \ref forecast; without a forecast, those between stages, unless saves are
