@@ -33,7 +33,10 @@ namespace roundpipe {
 ///
 /// The search goes from large micro-batches to small ones, and for each size from one round to
 /// many. It leaves a size when more rounds have twice been worse than fewer, and ends when two
-/// sizes are no better than a larger one, or even a pipeline that never waits were none.
+/// sizes are no better than a larger one, or even a pipeline that never waits were none. Each plan
+/// is sought in the knowledge of the best one of larger micro-batches (\ref
+/// PipelineOptions::seconds_to_beat), so a cut that is far behind it may have a faster plan than
+/// the one that was tried.
 ///
 /// Where \p options ask for measured costs, the layers run on device 0 at each size. No memory
 /// stays taken.
