@@ -3,7 +3,8 @@
 #pragma once
 
 /// \file
-/// \brief The extents of a micro-batch, from which a layer derives the shapes of its tensors.
+/// \brief The extents of a micro-batch, from which a layer derives the shapes of its tensors, and
+/// how a batch is cut into micro-batches.
 
 #include <compare>
 #include <cstddef>
@@ -31,6 +32,13 @@ struct BatchShape {
   }
   friend constexpr auto operator<=>(BatchShape const&, BatchShape const&) noexcept = default;
   friend constexpr bool operator==(BatchShape const&, BatchShape const&) noexcept = default;
+};
+
+/// How a batch is cut: into rounds of equal micro-batches. A 0 leaves the choice open.
+struct BatchCut {
+  std::int64_t rows = 0;                    ///< Of a micro-batch.
+  std::size_t micro_batches_per_round = 0;  ///< M_R
+  std::size_t rounds = 0;                   ///< R
 };
 
 }  // namespace roundpipe

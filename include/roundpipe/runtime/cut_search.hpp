@@ -24,25 +24,17 @@
 
 #include <algorithm>
 #include <atomic>
-#include <chrono>
 #include <cstddef>
 #include <cstdint>
 #include <future>
 #include <limits>
+#include <map>
 #include <optional>
 #include <span>
-#include <string>
 #include <utility>
 #include <vector>
 
 namespace roundpipe {
-
-/// How a batch is cut: into rounds of equal micro-batches. A 0 leaves the choice open.
-struct BatchCut {
-  std::int64_t rows = 0;                    ///< Of a micro-batch.
-  std::size_t micro_batches_per_round = 0;  ///< M_R
-  std::size_t rounds = 0;                   ///< R
-};
 
 /// A cut that was planned.
 struct PlannedCut {
@@ -61,10 +53,6 @@ struct AutomaticChoice {
 
 namespace detail {
 
-/// Above this many positions a micro-batch's products become no faster: on an H200 a layer of the
-/// 1.7B shape takes 0.576 us a position with 16,384 of them, and 0.589 with 8,192.
-inline constexpr std::int64_t enough_positions = 32768;
-
 /// By this share a cut must be faster than one of its size with fewer rounds. On an H200 each round
 /// costs the host some 10 ms of dispatch, which forecasts do not know: with rounds of one
 /// micro-batch, 3.1 % of the device's time.
@@ -75,11 +63,9 @@ inline constexpr double least_gain_of_rounds = 0.005;
 /// tokens of 8B, 24 GiB, three rows are 6 % worse than four, and one row is 6 % better.
 inline constexpr int patience = 2;
 
-/// The ways to cut \p batch that \p wanted leaves open, by size: micro-batches with more rows
-/// first, up to \ref enough_positions, and of one size those with fewer rounds first.
-/// \throws Error (invalid_argument) when there is none.
-[[nodiscard]] std::vector<std::vector<BatchCut>> batch_cuts(BatchShape batch,
-                                                            BatchCut const& wanted);
+/// So many sizes are measured one right after the other, as many as nearly every search plans for.
+/// Devices that rest meanwhile cool down, and clock higher for a while.
+inline constexpr std::size_t sizes_at_once = patience + 1;
 
 /// The least seconds that any plan takes for \p rows rows of a rank in micro-batches of \p cut:
 /// each layer runs forward and backward once, and no device ever waits.
@@ -87,17 +73,6 @@ inline constexpr int patience = 2;
                                    std::int64_t rows,
                                    BatchCut const& cut,
                                    std::size_t devices);
-
-/// The rows of \p batch, which is that of all ranks, that each of \p ranks ranks has.
-/// \throws Error (invalid_argument) when they are not equal.
-[[nodiscard]] BatchShape batch_of_rank(BatchShape batch, std::size_t ranks);
-
-/// An operation of all ranks. \throws Error (invalid_argument) on all where they do not ask for the
-/// same choice.
-void require_same_choice(AnyProcessGroup group,
-                         BatchShape batch,
-                         BatchCut const& wanted,
-                         std::size_t threads);
 
 /// Why \p options do not go with \p cut, if they do not.
 [[nodiscard]] std::optional<Error> refusal_of(PipelineOptions const& options, BatchCut const& cut);
@@ -135,13 +110,27 @@ class CutSearch {
 
   [[nodiscard]] std::size_t ranks() const noexcept { return options_.ranks; }
 
+  /// Finds what layers take at \p sizes of micro-batches of \p batch, for \ref try_size.
+  void measure(BatchShape batch, std::span<std::vector<BatchCut> const> sizes) {
+    (void)of_all_ranks(group_, [&] {
+      for (auto const& cuts : sizes) {
+        options_.capacity = {cuts.front().rows, batch.length};
+        ShapeCache const shapes(model_, options_.capacity);
+        (void)std::ranges::any_of(cuts, [&](BatchCut const& cut) {
+          return finds_costs(cut, shapes.capacity(), &cuts == &sizes.front());
+        });
+      }
+      return 0.0;
+    });
+  }
+
   /// Tries \p cuts of \p batch, which are of one size, until \ref patience of them are worse.
   /// \returns whether smaller micro-batches may be better.
   [[nodiscard]] bool try_size(BatchShape batch, std::span<BatchCut const> cuts) {
     options_.capacity = {cuts.front().rows, batch.length};
     options_.seconds_to_beat = choice_.chosen.seconds;  // one for all threads
     ShapeCache const shapes(model_, options_.capacity);
-    std::optional<CostModel> costs;
+    auto const costs = costs_.find(cuts.front().rows);
     std::optional<double> best_s;
     int worse = 0;
     std::atomic<bool> is_over = false;
@@ -154,12 +143,11 @@ class CutSearch {
       auto const& cut = cuts[i];
       try {
         auto const least_s = of_all_ranks(group_, [&] {
-          if (auto refusal = refusal_of(options_, cut)) {
-            refusal_ = std::move(refusal);
-            return never;
-          }
-          costs = costs ? costs : costs_of(cut, shapes.capacity());
-          return least_seconds(*costs, batch.rows, cut, options_.devices);
+          auto refusal = refusal_of(options_, cut);
+          refusal_ = refusal ? refusal : refusal_;
+          return refusal || costs == costs_.end()
+                     ? never
+                     : least_seconds(costs->second, batch.rows, cut, options_.devices);
         });
         if (std::ranges::max(least_s) == never) {
           continue;
@@ -169,7 +157,7 @@ class CutSearch {
           return false;
         }
         for (begun = std::max(begun, i); begun < std::min(i + threads_, cuts.size()); ++begun) {
-          trials[begun] = begin_trial(cuts[begun], shapes.capacity(), *costs, is_over);
+          trials[begun] = begin_trial(cuts[begun], shapes.capacity(), costs->second, is_over);
         }
         if (trials[i].refusal) {
           throw Error(*trials[i].refusal);
@@ -184,7 +172,7 @@ class CutSearch {
         auto const has_fewer_rounds = choice_.chosen.cut.rows == cut.rows;
         if (seconds < choice_.chosen.seconds * (has_fewer_rounds ? 1 - least_gain_of_rounds : 1)) {
           choice_.chosen = choice_.tried.back();
-          choice_.options.known_costs = costs;
+          choice_.options.known_costs = costs->second;
           choice_.options.seconds_to_beat = options_.seconds_to_beat;
           choice_.plan = std::move(made);
         }
@@ -220,13 +208,11 @@ class CutSearch {
  private:
   /// A plan, and its seconds by forecast.
   using Trial = std::pair<PipelinePlan, double>;
-  using Clock = std::chrono::steady_clock;
   struct BegunTrial {
     std::optional<Error> refusal;  ///< Of all ranks; else there is a result.
     std::future<Trial> result;
   };
   static constexpr double never = std::numeric_limits<double>::infinity();
-  static constexpr std::chrono::seconds cold_after{10};  // of rest: see docs/numbers.md
 
   [[nodiscard]] static PipelineOptions with_cut(PipelineOptions options, BatchCut const& cut) {
     options.micro_batches_per_round = cut.micro_batches_per_round;
@@ -266,13 +252,24 @@ class CutSearch {
     return {std::move(made), seconds};
   }
 
-  [[nodiscard]] CostModel costs_of(BatchCut const& cut, ShapedModel const& shaped) {
-    auto const have_idled = !measured_ || Clock::now() - *measured_ > cold_after;
-    auto costs = layer_costs(
-        model_, devices_, planner_, shaped, with_cut(options_, cut), optimizer_, have_idled);
-    measured_ = Clock::now();
-    costs.set_network(options_.network.value_or(NetworkCost{}));
-    return costs;
+  /// Whether layers could be measured with \p cut, or what they take is known otherwise.
+  bool finds_costs(BatchCut const& cut, ShapedModel const& shaped, bool have_idled) {
+    if (refusal_of(options_, cut)) {
+      return false;  // as try_size says
+    }
+    try {
+      auto costs = layer_costs(
+          model_, devices_, planner_, shaped, with_cut(options_, cut), optimizer_, have_idled);
+      costs.set_network(options_.network.value_or(NetworkCost{}));
+      costs_.emplace(cut.rows, std::move(costs));
+      return true;
+    } catch (Error const& error) {
+      if (error.code() != Errc::over_budget) {
+        throw;
+      }
+      refusal_ = error;
+      return false;
+    }
   }
 
   Model const& model_;
@@ -284,9 +281,9 @@ class CutSearch {
   DeviceProperties device_;
   std::size_t threads_;
   AutomaticChoice choice_;
-  std::optional<Clock::time_point> measured_;  // the last size
-  int worse_sizes_ = 0;                        // since that of the choice
-  std::optional<Error> refusal_;               // of the last cut that cannot be
+  std::map<std::int64_t, CostModel> costs_;  // by rows of a micro-batch
+  int worse_sizes_ = 0;                      // since that of the choice
+  std::optional<Error> refusal_;             // of the last cut that cannot be
 };
 
 }  // namespace detail

@@ -16,6 +16,7 @@
 #include <roundpipe/runtime/policies.hpp>
 #include <roundpipe/simulate/forecast.hpp>
 #include <support/error_of.hpp>
+#include <support/temporary_folder.hpp>
 #include <support/toy_model.hpp>
 
 #include <doctest/doctest.h>
@@ -196,6 +197,37 @@ TEST_CASE("the search goes on past one cut that is worse, but not past two in a 
     CHECK(choice_with(two_worse, false).tried.size() == 3);
     CHECK(choice_with(two_worse, true).tried.size() == 3);
   }
+}
+
+TEST_CASE("three sizes are measured one right after the other, before any is planned for") {
+  TemporaryFolder const folder;
+  auto with = options(1_MiB);
+  with.costs = CostSource::measured;
+  with.cost_file = folder.path / "costs";
+  HostBackend const backend(HostBackendOptions{.devices = 2});
+  auto const device = backend.device_properties(DeviceId(0));
+  auto const measured_sizes = [&] {
+    std::vector<std::int64_t> rows{8, 4, 2, 1};
+    std::erase_if(rows, [&](auto of_size) {
+      return !find_costs(with.cost_file, describe(toy_model({.dense = 3}), {of_size, 3}), device);
+    });
+    return rows;
+  };
+  std::map<std::size_t, std::vector<std::int64_t>> measured;  // by micro-batches
+  auto sized = with;
+  sized.forecast = [&](ActionGraph const& call, auto const&, auto const&, auto const&) {
+    std::size_t of_round = 0;
+    for (auto const& action : call.actions) {
+      of_round = std::max(of_round, 1 + action.micro_batch.index());
+    }
+    auto const micro_batches = of_round * (1 + call.actions.back().round.index());
+    measured.emplace(micro_batches, measured_sizes());
+    return 1 / static_cast<double>(micro_batches);
+  };
+  CHECK(choose(sized).chosen.cut.rows == 1);
+  using Rows = std::vector<std::int64_t>;
+  CHECK(measured == std::map<std::size_t, Rows>{
+                        {1, {8, 4, 2}}, {2, {8, 4, 2}}, {4, {8, 4, 2}}, {8, {8, 4, 2, 1}}});
 }
 
 TEST_CASE("a plan is made in the knowledge of the best one with larger micro-batches") {
