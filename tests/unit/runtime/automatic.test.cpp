@@ -60,6 +60,15 @@ PipelineOptions options(Bytes device_memory) {
   return result;
 }
 
+/// Of all rounds.
+std::size_t micro_batches_of(ActionGraph const& call) {
+  std::size_t of_round = 0;
+  for (auto const& action : call.actions) {
+    of_round = std::max(of_round, 1 + action.micro_batch.index());
+  }
+  return of_round * (1 + call.actions.back().round.index());
+}
+
 AutomaticChoice choose(PipelineOptions const& with,
                        BatchCut const& wanted = {},
                        std::size_t threads = 1) {
@@ -180,12 +189,7 @@ TEST_CASE("the search goes on past one cut that is worse, but not past two in a 
   auto const choice_with = [&](std::map<std::size_t, double> const& seconds, bool by_rounds) {
     auto with = options(1_MiB);
     with.forecast = [=](ActionGraph const& call, auto const&, auto const&, auto const&) {
-      std::size_t micro_batches = 0;
-      for (auto const& action : call.actions) {
-        micro_batches = std::max(micro_batches, 1 + action.micro_batch.index());
-      }
-      auto const rounds = 1 + call.actions.back().round.index();
-      return seconds.at(by_rounds ? rounds : rounds * micro_batches);
+      return seconds.at(by_rounds ? 1 + call.actions.back().round.index() : micro_batches_of(call));
     };
     return choose(with, by_rounds ? BatchCut{.rows = 1} : BatchCut{.rounds = 1}, threads);
   };
@@ -216,11 +220,7 @@ TEST_CASE("three sizes are measured one right after the other, before any is pla
   std::map<std::size_t, std::vector<std::int64_t>> measured;  // by micro-batches
   auto sized = with;
   sized.forecast = [&](ActionGraph const& call, auto const&, auto const&, auto const&) {
-    std::size_t of_round = 0;
-    for (auto const& action : call.actions) {
-      of_round = std::max(of_round, 1 + action.micro_batch.index());
-    }
-    auto const micro_batches = of_round * (1 + call.actions.back().round.index());
+    auto const micro_batches = micro_batches_of(call);
     measured.emplace(micro_batches, measured_sizes());
     return 1 / static_cast<double>(micro_batches);
   };
@@ -234,12 +234,7 @@ TEST_CASE("a plan is made in the knowledge of the best one with larger micro-bat
   for (std::size_t const threads : {1, 3}) {
     auto with = options(1_MiB);
     with.forecast = [](ActionGraph const& call, auto const&, auto const&, auto const&) {
-      std::size_t micro_batches = 0;
-      for (auto const& action : call.actions) {
-        micro_batches = std::max(micro_batches, 1 + action.micro_batch.index());
-      }
-      auto const rounds = 1 + call.actions.back().round.index();
-      return 1 / static_cast<double>(micro_batches * rounds);
+      return 1 / static_cast<double>(micro_batches_of(call));
     };
     auto const choice = choose(with, {}, threads);
     CHECK(choice.chosen.cut.rows == 1);
