@@ -143,20 +143,25 @@ class Clocks:
 
     def __init__(self):
         self.clocks, self.watts = [], []
+        self.degrees = {}  # by GPU: a hot one is slower, and the others wait for it
 
     def look(self):
-        for found in query("clocks.sm", "power.draw", "utilization.gpu") or []:
-            clock, watts, use = [number(text) for text in found] if len(found) == 3 else 3 * [None]
+        fields = "clocks.sm", "power.draw", "utilization.gpu", "temperature.gpu"
+        for gpu, found in enumerate(query(*fields) or []):
+            clock, watts, use, degrees = (
+                map(number, found) if len(found) == len(fields) else 4 * [None])
             if clock and watts and use and use >= 90:
                 self.clocks.append(clock)
                 self.watts.append(watts)
+                self.degrees.setdefault(gpu, []).append(degrees or 0)
 
     def figures(self):
         if not self.clocks:
             return {}
         return {"clock_mhz": {"median": statistics.median(self.clocks), "least": min(self.clocks),
                               "most": max(self.clocks)},
-                "power_w": statistics.median(self.watts)}
+                "power_w": statistics.median(self.watts),
+                "hottest_c": [max(of) for _, of in sorted(self.degrees.items())]}
 
 
 def execute(command, log, limit, clocks):

@@ -14,6 +14,7 @@ import argparse
 import json
 import pathlib
 import re
+import statistics
 import sys
 import textwrap
 
@@ -60,7 +61,8 @@ CAPTIONS = {
     "training": """Training with 24 GiB a GPU (`train_throughput`). *M_R* is micro-batches of a round;
         *saved* the share of the bytes of saves that the host keeps, *recomputed* that of all FLOPs;
         *exposed* transfer stalls; the forecasts are of the costs measured before step 1 and of the
-        warm-up; *peak* is what the driver counts; MFU is against a product of 8192 x 8192 matrices.
+        warm-up; *peak* is what the driver counts; MFU is against a product of 8192 x 8192 matrices;
+        *slowest GPU* is how much longer one computes than the mean of all, which wait for it.
         Ratios are of runs of one commit on one machine.""",
     "ranks": "Ranks of one GPU each under mpirun, beside one alone with a rank's share of cores.",
     "parts": "What each part is worth: the run above with one thing changed.",
@@ -87,6 +89,12 @@ def plan_cells(found):
             f"{found['tokens_per_second']:,.0f}", percent(found["exposed_percent"], 2),
             forecasts(found), f"{found['driver_peak_gib']:.2f} GiB",
             f"{found['host_ledger_gib']:.1f}, {found['resident_gib']:.1f} GiB"]
+
+
+def slowest(found):
+    """How much longer the slowest of several GPUs computes than their mean."""
+    computing = found.get("computing_s", [])  # lines before 2026-11-27 have none
+    return f"{100 * max(computing) / statistics.mean(computing) - 100:+.1f} %" if computing[1:] else ""
 
 
 # The last words of names of runs that leave one thing out.
@@ -125,8 +133,8 @@ class Page:
     def training(self):
         lines = [line for line in self.of("train") if not PART.fullmatch(line["name"])]
         heads = ["run", "GPUs", "shape, blocks", ":context", ":sequences", "states", *PLAN,
-                 ":s an iteration", "TFLOP/s a GPU, MFU", ":busy", ":of one GPU",
-                 ":of all recomputed", "measured"]
+                 ":s an iteration", "TFLOP/s a GPU, MFU", ":busy", ":slowest GPU",
+                 ":of one GPU", ":of all recomputed", "measured"]
         rows = []
         for line in lines:
             found, stem = line["figures"], line["name"].rsplit("-x", 1)[0]
@@ -138,7 +146,7 @@ class Page:
                 found["states"], *plan_cells(found), f"{found['iteration_s']:.3f}",
                 f"{found['model_tflops_per_device']:.0f}, {percent(100 * found['mfu'])} of "
                 f"{found['peak_tflops']:.0f}",
-                percent(found["busy_percent"]), f"{one:.2f}" if one else "",
+                percent(found["busy_percent"]), slowest(found), f"{one:.2f}" if one else "",
                 f"{all_:.3f}" if all_ else "", self.where(line)])
         return heads, rows
 

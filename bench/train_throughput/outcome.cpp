@@ -4,6 +4,7 @@
 #include <train_throughput/outcome.hpp>
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 #include <nlohmann/json.hpp>
 
 #include <cstddef>
@@ -11,6 +12,7 @@
 #include <ostream>
 #include <span>
 #include <string>
+#include <vector>
 
 namespace train_throughput {
 
@@ -23,14 +25,16 @@ struct Figures {
   Figures(Options const& o, roundpipe::nn::TransformerConfig const& config, Outcome const& outcome)
       : speed(speed_of(o, config, outcome)) {
     for (auto const share : outcome.device_busy) {
+      computing_s.push_back(share * outcome.training_s / static_cast<double>(outcome.calls));
       busy_s += share * outcome.training_s;
     }
     device_seconds = busy_s + outcome.bubbles.total();
   }
 
   throughput::Speed speed;
-  double busy_s = 0;          ///< Of all devices.
-  double device_seconds = 0;  ///< Busy or idle between two pieces of work.
+  std::vector<double> computing_s;  ///< By device, an iteration: a hot one takes longer.
+  double busy_s = 0;                ///< Of all devices.
+  double device_seconds = 0;        ///< Busy or idle between two pieces of work.
 };
 
 double percent(double part, double whole) {
@@ -131,8 +135,9 @@ void print(std::ostream& out,
   line("tokens/s", fmt::format("{:.0f}", f.speed.tokens_per_second));
   line("model TFLOP/s a device", throughput::flops_text(f.speed, outcome.peak));
   line("computing",
-       fmt::format("{:.4f} s an iteration and device, {:.4f} by the costs",
-                   f.busy_s / static_cast<double>(outcome.calls * o.devices),
+       fmt::format("{:.4f} s an iteration{}, {:.4f} by the costs",
+                   fmt::join(f.computing_s, ", "),
+                   o.devices > 1 ? ", by device" : "",
                    outcome.computing_s));
   line("busy", fmt::format("{:.2f} %", percent(f.busy_s, f.device_seconds)));
   for (std::size_t i = 0; i < roundpipe::bubble_cause_count; ++i) {
@@ -218,6 +223,7 @@ nlohmann::ordered_json to_json(Options const& o,
   }
   json["predicted_s"] = or_null(outcome.predicted_s);
   json["predicted_from_warm_up_s"] = or_null(outcome.refitted_s);
+  json["computing_s"] = f.computing_s;
   json["busy_percent"] = percent(f.busy_s, f.device_seconds);
   for (std::size_t i = 0; i < roundpipe::bubble_cause_count; ++i) {
     auto const cause = static_cast<BubbleCause>(i);

@@ -28,7 +28,7 @@ TRAINING = {
     "setup_s": 21.5, "iterations_s": [2.7, 2.5], "iteration_s": 2.6, "median_s": 2.7, "period": 1,
     "tokens_per_second": 50000.0, "model_tflops_per_device": 530.0, "peak_tflops": 750.0,
     "peak_source": "a product", "mfu": 0.7, "predicted_s": 2.548,
-    "predicted_from_warm_up_s": 2.6026, "busy_percent": 97.0,
+    "predicted_from_warm_up_s": 2.6026, "computing_s": [2.4, 2.6], "busy_percent": 97.0,
     "bubble_by_cause_percent": {"drain": 1.5, "imbalance": 0.0, "transfer stall": 0.25},
     "device_budget_bytes": 24 << 30, "device_arena_bytes": 22 << 30,
     "device_ledger_bytes": 22 << 30,
@@ -83,7 +83,7 @@ Total Test time (real) =  47.12 sec
 """
 NVIDIA_SMI = """case "$1" in
 *name*) for i in 1 2; do echo "NVIDIA H200, GPU-$i, 580.65, 143771, 700.00, 1980"; done ;;
-*) for i in 1 2; do echo "1500, 650.0, 99"; done ;;
+*) for i in 1 2; do echo "1500, 650.0, 99, 7$i"; done ;;
 esac"""
 NAMES = ("1.7b-x?,1.7b-recompute-all-x2,1.7b-uniform-x2,1.7b-sync-x2,"
          "*sweep-24-x2,tests-x2,link-x2,plain-16*,torch-16*,8b-x2,finetune-x1,finetune-none-x1,"
@@ -202,7 +202,8 @@ def a_program_that_hangs_ends_and_the_sheet_goes_on(fake):
          {"1.7b-looped-bfs-x2": "timeout", "activation-x1": "ok"}, lines, told)
     clocks = {"median": 1500, "least": 1500, "most": 1500}
     hung = lines["1.7b-looped-bfs-x2"]
-    need(hung["clock_mhz"] == clocks and hung["power_w"] == 650, hung)
+    need(hung["clock_mhz"] == clocks and hung["power_w"] == 650 and hung["hottest_c"] == [71, 72],
+         hung)
     # What it had started is gone, too.
     child = pathlib.Path("/proc") / (fake.folder / "child").read_text().strip() / "stat"
     end = time.monotonic() + 2
@@ -317,7 +318,8 @@ def ratios(fake):
         return next(dict(zip(heads, row)) for row in rows if row[0] == f"`{name}`")
 
     found = row(lines, "training", "1.7b-x2")
-    need(found[":of one GPU"] == "1.90" and found[":of all recomputed"] == "1.188", found)
+    need(found[":of one GPU"] == "1.90" and found[":of all recomputed"] == "1.188"
+         and found[":slowest GPU"] == "+4.0 %", found)
     need(row(lines, "ranks", "1.7b-ranks-x2")[":a rank, of one alone"] == "0.90", lines)
     need(row(lines, "parts", "1.7b-sync-x2")[":of the chosen plan"] == "60.0 %", lines)
     need(row(lines, "resident", "plain-16-x1")[":24 GiB (`1.7b-x1`) has"] == "0.962", lines)
