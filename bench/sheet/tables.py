@@ -268,14 +268,16 @@ class Page:
             of = [line for line in self.lines if line["machine"]["id"] == id_]
             machine, gpu = of[0]["machine"], of[0]["gpu"]
             clocks = [line["clock_mhz"] for line in of if "clock_mhz" in line]
+            degrees = [of_gpu for line in of for of_gpu in line.get("hottest_c", [])]
             rows.append([number, f"{gpu['count']} x {gpu['name']}",
                          f"{machine['cores']} of {machine['cpu']}",
                          f"{machine['memory_gib']:.0f} GiB", gpu["driver"],
                          f"{gpu['power_limit_w']:.0f} W" if gpu["power_limit_w"] else "",
                          f"{min(c['least'] for c in clocks):.0f} to "
-                         f"{max(c['most'] for c in clocks):.0f} MHz" if clocks else ""])
+                         f"{max(c['most'] for c in clocks):.0f} MHz" if clocks else "",
+                         f"{max(degrees):.0f} C" if degrees else ""])
         return [":machine", "GPUs", "cores", ":memory", "driver", ":power limit",
-                "clocks while they compute"], rows
+                "clocks while they compute", ":hottest"], rows
 
     def table(self, name):
         """As Markdown, below what its columns mean; empty if no line is for it."""

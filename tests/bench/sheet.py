@@ -320,6 +320,8 @@ def ratios(fake):
     found = row(lines, "training", "1.7b-x2")
     need(found[":of one GPU"] == "1.90" and found[":of all recomputed"] == "1.188"
          and found[":slowest GPU"] == "+4.0 %", found)
+    _, machines = module.Page([line | {"hottest_c": [65, 71]} for line in lines]).machines()
+    need([row[-1] for row in machines] == ["71 C"], machines)
     need(row(lines, "ranks", "1.7b-ranks-x2")[":a rank, of one alone"] == "0.90", lines)
     need(row(lines, "parts", "1.7b-sync-x2")[":of the chosen plan"] == "60.0 %", lines)
     need(row(lines, "resident", "plain-16-x1")[":24 GiB (`1.7b-x1`) has"] == "0.962", lines)
