@@ -31,7 +31,7 @@ def training(report):
         overlaps_rounds saved_share recomputed_flops_share warmup precision states ranks synchronous
         schedule protocol transfers partition forward_stages backward_stages automatic_s setup_s
         period iteration_s median_s tokens_per_second model_tflops_per_device peak_tflops mfu
-        computing_s busy_percent bubble_by_cause_percent upload_bytes_per_second
+        device_computing_s busy_percent bubble_by_cause_percent upload_bytes_per_second
         download_bytes_per_second host_bytes_per_second host_work_bytes_per_second
         upload_share_beside_work download_share_beside_work loss""".split()
     found = {key: report[key] for key in keys}

@@ -153,7 +153,8 @@ class Clocks:
             if clock and watts and use and use >= 90:
                 self.clocks.append(clock)
                 self.watts.append(watts)
-                self.degrees.setdefault(gpu, []).append(degrees or 0)
+                if degrees is not None:
+                    self.degrees.setdefault(gpu, []).append(degrees)
 
     def figures(self):
         if not self.clocks:

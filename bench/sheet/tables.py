@@ -93,7 +93,7 @@ def plan_cells(found):
 
 def slowest(found):
     """How much longer the slowest of several GPUs computes than their mean."""
-    computing = found.get("computing_s", [])  # lines before 2026-11-27 have none
+    computing = found.get("device_computing_s", [])  # older lines have none
     return f"{100 * max(computing) / statistics.mean(computing) - 100:+.1f} %" if computing[1:] else ""
 
 

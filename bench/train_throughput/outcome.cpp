@@ -25,16 +25,16 @@ struct Figures {
   Figures(Options const& o, roundpipe::nn::TransformerConfig const& config, Outcome const& outcome)
       : speed(speed_of(o, config, outcome)) {
     for (auto const share : outcome.device_busy) {
-      computing_s.push_back(share * outcome.training_s / static_cast<double>(outcome.calls));
+      device_computing_s.push_back(share * outcome.training_s / static_cast<double>(outcome.calls));
       busy_s += share * outcome.training_s;
     }
     device_seconds = busy_s + outcome.bubbles.total();
   }
 
   throughput::Speed speed;
-  std::vector<double> computing_s;  ///< By device, an iteration: a hot one takes longer.
-  double busy_s = 0;                ///< Of all devices.
-  double device_seconds = 0;        ///< Busy or idle between two pieces of work.
+  std::vector<double> device_computing_s;  ///< By device, an iteration: a hot one takes longer.
+  double busy_s = 0;                       ///< Of all devices.
+  double device_seconds = 0;               ///< Busy or idle between two pieces of work.
 };
 
 double percent(double part, double whole) {
@@ -136,7 +136,7 @@ void print(std::ostream& out,
   line("model TFLOP/s a device", throughput::flops_text(f.speed, outcome.peak));
   line("computing",
        fmt::format("{:.4f} s an iteration{}, {:.4f} by the costs",
-                   fmt::join(f.computing_s, ", "),
+                   fmt::join(f.device_computing_s, ", "),
                    o.devices > 1 ? ", by device" : "",
                    outcome.computing_s));
   line("busy", fmt::format("{:.2f} %", percent(f.busy_s, f.device_seconds)));
@@ -223,7 +223,7 @@ nlohmann::ordered_json to_json(Options const& o,
   }
   json["predicted_s"] = or_null(outcome.predicted_s);
   json["predicted_from_warm_up_s"] = or_null(outcome.refitted_s);
-  json["computing_s"] = f.computing_s;
+  json["device_computing_s"] = f.device_computing_s;
   json["busy_percent"] = percent(f.busy_s, f.device_seconds);
   for (std::size_t i = 0; i < roundpipe::bubble_cause_count; ++i) {
     auto const cause = static_cast<BubbleCause>(i);

@@ -28,7 +28,7 @@ TRAINING = {
     "setup_s": 21.5, "iterations_s": [2.7, 2.5], "iteration_s": 2.6, "median_s": 2.7, "period": 1,
     "tokens_per_second": 50000.0, "model_tflops_per_device": 530.0, "peak_tflops": 750.0,
     "peak_source": "a product", "mfu": 0.7, "predicted_s": 2.548,
-    "predicted_from_warm_up_s": 2.6026, "computing_s": [2.4, 2.6], "busy_percent": 97.0,
+    "predicted_from_warm_up_s": 2.6026, "device_computing_s": [2.4, 2.6], "busy_percent": 97.0,
     "bubble_by_cause_percent": {"drain": 1.5, "imbalance": 0.0, "transfer stall": 0.25},
     "device_budget_bytes": 24 << 30, "device_arena_bytes": 22 << 30,
     "device_ledger_bytes": 22 << 30,
