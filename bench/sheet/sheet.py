@@ -1,6 +1,7 @@
 # SPDX-FileCopyrightText: 2026 The roundpipe authors
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""Measures what docs/numbers.md publishes for GPUs, with the GPUs that are there.
+"""Measures what docs/numbers.md publishes for GPUs, with the GPUs that are there, or those of them that
+CUDA_VISIBLE_DEVICES names. What it names must be numbers, in nvidia-smi's order.
 
 Runs what runs.py lists, the most informative first, and appends a line of JSON for each run to
 OUT/sheet.jsonl: commit, date, machine, GPUs with clocks and power limit, command, exit status,
@@ -62,6 +63,12 @@ def git_date(commit):
         int(seconds), datetime.timezone.utc).isoformat(timespec="seconds")
 
 
+def visible(gpus):
+    """Those of \p gpus that CUDA shows."""
+    named = os.environ.get("CUDA_VISIBLE_DEVICES")
+    return gpus if named is None else [gpus[int(word)] for word in named.split(",")]
+
+
 def query(*fields):
     """What nvidia-smi says of each GPU, as lists of texts; None without it."""
     try:
@@ -100,9 +107,9 @@ def describe_machine(gpus):
             "id": hashlib.sha1(ids.encode()).hexdigest()[:8]}
 
 
-def describe_gpus(gpus):
+def describe_gpus(gpus, there):
     first = gpus[0]
-    return {"name": first[0], "count": len(gpus), "driver": first[2],
+    return {"name": first[0], "count": len(gpus), "there": there, "driver": first[2],
             "memory_mib": number(first[3]), "power_limit_w": number(first[4]),
             "max_clock_mhz": number(first[5])}
 
@@ -139,18 +146,23 @@ def stop(process):
 
 
 class Clocks:
-    """Of the GPUs that compute while a run is under way."""
+    """Of the sheet's GPUs that compute while a run is under way; others may, too."""
 
     def __init__(self):
         self.clocks, self.watts = [], []
+        self.others = set()
         self.degrees = {}  # by GPU: a hot one is slower, and the others wait for it
 
     def look(self):
         fields = "clocks.sm", "power.draw", "utilization.gpu", "temperature.gpu"
-        for gpu, found in enumerate(query(*fields) or []):
-            clock, watts, use, degrees = (
-                map(number, found) if len(found) == len(fields) else 4 * [None])
-            if clock and watts and use and use >= 90:
+        found = [list(map(number, of)) for of in query(*fields) or [] if len(of) == len(fields)]
+        ours = visible(range(len(found)))
+        for gpu, (clock, watts, use, degrees) in enumerate(found):
+            if not (clock and watts and use and use >= 90):
+                continue
+            if gpu not in ours:
+                self.others.add(gpu)
+            else:
                 self.clocks.append(clock)
                 self.watts.append(watts)
                 if degrees is not None:
@@ -162,7 +174,8 @@ class Clocks:
         return {"clock_mhz": {"median": statistics.median(self.clocks), "least": min(self.clocks),
                               "most": max(self.clocks)},
                 "power_w": statistics.median(self.watts),
-                "hottest_c": [max(of) for _, of in sorted(self.degrees.items())]}
+                "hottest_c": [max(of) for _, of in sorted(self.degrees.items())],
+                "other_gpus": len(self.others)}
 
 
 def execute(command, log, limit, clocks):
@@ -204,7 +217,8 @@ class Sheet:
                      "clocks.max.sm")
         if not gpus:
             sys.exit("sheet: nvidia-smi finds no GPU")
-        self.gpus, self.machine = describe_gpus(gpus), describe_machine(gpus)
+        there, gpus = len(gpus), visible(gpus)
+        self.gpus, self.machine = describe_gpus(gpus, there), describe_machine(gpus)
         self.commit, self.commit_date = (
             (arguments.commit, git_date(arguments.commit)) if arguments.commit else find_commit())
         self.lines = []

@@ -111,8 +111,11 @@ class Page:
         return [line for line in self.lines if line["kind"] in kinds]
 
     def where(self, line):
-        """Commit, date and machine of a row."""
-        return f"{line['commit']}, {line['date'][:10]}, machine {self.numbers[line['machine']['id']]}"
+        """Commit, date and machine of a row, and whether other GPUs of the host computed then."""
+        others = line.get("other_gpus", 0)
+        beside = f", beside {others} busy GPU{'s' * (others > 1)}" if others else ""
+        machine = self.numbers[line["machine"]["id"]]
+        return f"{line['commit']}, {line['date'][:10]}, machine {machine}{beside}"
 
     def beside(self, line, name):
         """The line of another run of the same commit on the same machine."""
@@ -269,7 +272,8 @@ class Page:
             machine, gpu = of[0]["machine"], of[0]["gpu"]
             clocks = [line["clock_mhz"] for line in of if "clock_mhz" in line]
             degrees = [of_gpu for line in of for of_gpu in line.get("hottest_c", [])]
-            rows.append([number, f"{gpu['count']} x {gpu['name']}",
+            of_more = f" of {gpu['there']}" if gpu.get("there", gpu["count"]) > gpu["count"] else ""
+            rows.append([number, f"{gpu['count']}{of_more} x {gpu['name']}",
                          f"{machine['cores']} of {machine['cpu']}",
                          f"{machine['memory_gib']:.0f} GiB", gpu["driver"],
                          f"{gpu['power_limit_w']:.0f} W" if gpu["power_limit_w"] else "",

@@ -140,18 +140,19 @@ cat {self.text("finetune", FINETUNE)} >"$2" """)
         path.write_text(content if isinstance(content, str) else json.dumps(content, indent=2) + "\n")
         return path
 
-    def environment(self):
-        return os.environ | {"PATH": f"{self.bin}:{os.environ['PATH']}"}
+    def environment(self, **more):
+        return os.environ | {"PATH": f"{self.bin}:{os.environ['PATH']}"} | more
 
     def command(self, commit, only, *more):
         return [SOURCE / "bench/sheet.sh", self.build, self.out, "--commit", commit, "--only", only,
                 *more]
 
-    def sheet(self, commit, only, *more):
+    def sheet(self, commit, only, *more, **environment):
         """Returns the exit status, the lines that this call has written, and what it told."""
         before = len(self.lines())
-        done = subprocess.run(self.command(commit, only, *more), env=self.environment(), text=True,
-                              stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+        done = subprocess.run(self.command(commit, only, *more), text=True,
+                              env=self.environment(**environment), stdout=subprocess.PIPE,
+                              stderr=subprocess.PIPE)
         return done.returncode, {line["name"]: line for line in self.lines()[before:]}, done.stderr
 
     def lines(self):
@@ -176,8 +177,9 @@ def runs_and_their_lines(fake):
     need(failed["exit_status"] == 1 and failed["reason"] == "train_throughput: over the budget", failed)
     need("--torch-bench" in lines["torch-16-x1"]["reason"], lines["torch-16-x1"])
     line = lines["1.7b-x2"]
-    need(line["gpu"] == {"name": "NVIDIA H200", "count": 2, "used": 2, "driver": "580.65",
-                         "memory_mib": 143771, "power_limit_w": 700, "max_clock_mhz": 1980}, line)
+    need(line["gpu"] == {"name": "NVIDIA H200", "count": 2, "there": 2, "used": 2,
+                         "driver": "580.65", "memory_mib": 143771, "power_limit_w": 700,
+                         "max_clock_mhz": 1980}, line)
     need(line["machine"]["cores"] >= 1 and line["machine"]["memory_gib"] > 0, line)
     need(line["command"].startswith("build/bench/train_throughput --shape qwen3-1.7b --devices 2"),
          line["command"])
@@ -202,13 +204,24 @@ def a_program_that_hangs_ends_and_the_sheet_goes_on(fake):
          {"1.7b-looped-bfs-x2": "timeout", "activation-x1": "ok"}, lines, told)
     clocks = {"median": 1500, "least": 1500, "most": 1500}
     hung = lines["1.7b-looped-bfs-x2"]
-    need(hung["clock_mhz"] == clocks and hung["power_w"] == 650 and hung["hottest_c"] == [71, 72],
-         hung)
+    need(hung["clock_mhz"] == clocks and hung["power_w"] == 650 and hung["hottest_c"] == [71, 72]
+         and hung["other_gpus"] == 0, hung)
     # What it had started is gone, too.
     child = pathlib.Path("/proc") / (fake.folder / "child").read_text().strip() / "stat"
     end = time.monotonic() + 2
     while child.exists() and child.read_text().rsplit(")", 1)[1].split()[0] != "Z":
         need(time.monotonic() < end, "the child is alive")
+
+
+def one_of_two_gpus(fake):
+    """That CUDA shows alone: the other one may be busy, too."""
+    code, lines, _ = fake.sheet("5555555", "layers-x1,link-x2", CUDA_VISIBLE_DEVICES="1")
+    line = lines["layers-x1"]
+    need(code == 0 and len(lines) == 1, lines)
+    need(line["gpu"]["count"] == 1 and line["gpu"]["there"] == 2, line)
+    need(line["hottest_c"] == [72] and line["other_gpus"] == 1, line)
+    both = next(line for line in fake.lines() if line["name"] == "1.7b-x2")
+    need(line["machine"]["id"] != both["machine"]["id"], line)
 
 
 def a_sheet_goes_on(fake):
@@ -320,8 +333,11 @@ def ratios(fake):
     found = row(lines, "training", "1.7b-x2")
     need(found[":of one GPU"] == "1.90" and found[":of all recomputed"] == "1.188"
          and found[":slowest GPU"] == "+4.0 %", found)
-    _, machines = module.Page([line | {"hottest_c": [65, 71]} for line in lines]).machines()
-    need([row[-1] for row in machines] == ["71 C"], machines)
+    part = [line | {"hottest_c": [65, 71], "other_gpus": 2, "gpu": line["gpu"] | {"there": 4}}
+            for line in lines]
+    _, machines = module.Page(part).machines()
+    need([(row[1], row[-1]) for row in machines] == [("2 of 4 x NVIDIA H200", "71 C")], machines)
+    need(row(part, "training", "1.7b-x2")["measured"].endswith("machine 1, beside 2 busy GPUs"), part)
     need(row(lines, "ranks", "1.7b-ranks-x2")[":a rank, of one alone"] == "0.90", lines)
     need(row(lines, "parts", "1.7b-sync-x2")[":of the chosen plan"] == "60.0 %", lines)
     need(row(lines, "resident", "plain-16-x1")[":24 GiB (`1.7b-x1`) has"] == "0.962", lines)
@@ -368,6 +384,7 @@ if __name__ == "__main__":
     parser.add_argument("--folder", required=True, type=pathlib.Path)
     arguments = parser.parse_args()
     SOURCE = arguments.source.resolve()
+    os.environ.pop("CUDA_VISIBLE_DEVICES", None)
     made = Fake(arguments.folder.resolve())
     for check in (runs_and_their_lines, a_program_that_hangs_ends_and_the_sheet_goes_on,
                   a_sheet_goes_on, nothing_begins_that_would_not_end,
