@@ -64,7 +64,7 @@ def git_date(commit):
 
 
 def visible(gpus):
-    """Those of \p gpus that CUDA shows."""
+    """Those of these GPUs that CUDA shows."""
     named = os.environ.get("CUDA_VISIBLE_DEVICES")
     return gpus if named is None else [gpus[int(word)] for word in named.split(",")]
 
