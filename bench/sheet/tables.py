@@ -7,7 +7,8 @@
 
 Prints them, or writes those that the page names in <!-- sheet: NAME... --> between that line and
 <!-- end of sheet -->. A figure stands once: of all lines of a run on one kind of GPU that are ok, the
-newest commit's. Ratios are of runs of one commit on one machine.
+newest commit's, and one measured while no other GPU of the host was busy comes first. Ratios are of
+runs of one commit on one machine.
 """
 
 import argparse
@@ -20,7 +21,8 @@ import textwrap
 
 
 def age(line):
-    return line["commit_date"] or line["date"], line["date"]
+    """What orders lines: a run beside busy GPUs counts less than any with the host to itself."""
+    return not line.get("other_gpus"), line["commit_date"] or line["date"], line["date"]
 
 
 def newest(lines):

@@ -338,6 +338,8 @@ def ratios(fake):
     _, machines = module.Page(part).machines()
     need([(row[1], row[-1]) for row in machines] == [("2 of 4 x NVIDIA H200", "71 C")], machines)
     need(row(part, "training", "1.7b-x2")["measured"].endswith("machine 1, beside 2 busy GPUs"), part)
+    later = [line | {"commit": "2222222", "date": "2999"} for line in part]
+    need(row([*lines, *later], "training", "1.7b-x2")["measured"].startswith("1111111"), later)
     need(row(lines, "ranks", "1.7b-ranks-x2")[":a rank, of one alone"] == "0.90", lines)
     need(row(lines, "parts", "1.7b-sync-x2")[":of the chosen plan"] == "60.0 %", lines)
     need(row(lines, "resident", "plain-16-x1")[":24 GiB (`1.7b-x1`) has"] == "0.962", lines)
