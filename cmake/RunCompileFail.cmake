@@ -35,9 +35,13 @@ if(mistakes)
   file(STRINGS "${FILE}" includes REGEX "^#include <")
   list(JOIN includes "\n" includes)
   file(WRITE "${WORK_DIR}/headers.hpp" "${includes}\n")
+  set(once)
+  if(CXX_ID STREQUAL "Clang")
+    set(once -fpch-instantiate-templates) # what the headers instantiate; else each mistake does
+  endif()
   set(precompiled "${WORK_DIR}/headers.hpp.gch")
   execute_process(
-    COMMAND ${command} -x c++-header "${WORK_DIR}/headers.hpp" -o "${precompiled}"
+    COMMAND ${command} ${once} -x c++-header "${WORK_DIR}/headers.hpp" -o "${precompiled}"
     RESULT_VARIABLE status OUTPUT_VARIABLE out ERROR_VARIABLE out)
   if(NOT status EQUAL 0)
     message(FATAL_ERROR "the headers of ${name} do not compile:\n${out}")
