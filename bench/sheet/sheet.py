@@ -66,7 +66,7 @@ def git_date(commit):
 def visible(gpus):
     """Those of these GPUs that CUDA shows."""
     named = os.environ.get("CUDA_VISIBLE_DEVICES")
-    return gpus if named is None else [gpus[int(word)] for word in named.split(",")]
+    return gpus if named is None else [gpus[int(word)] for word in named.split(",") if word]
 
 
 def query(*fields):
@@ -213,12 +213,12 @@ class Sheet:
         self.file = self.out / "sheet.jsonl"
         (self.out / "logs").mkdir(parents=True, exist_ok=True)
         self.begin = time.monotonic()
-        gpus = query("name", "uuid", "driver_version", "memory.total", "power.limit",
-                     "clocks.max.sm")
+        there = query("name", "uuid", "driver_version", "memory.total", "power.limit",
+                      "clocks.max.sm") or []
+        gpus = visible(there)
         if not gpus:
             sys.exit("sheet: nvidia-smi finds no GPU")
-        there, gpus = len(gpus), visible(gpus)
-        self.gpus, self.machine = describe_gpus(gpus, there), describe_machine(gpus)
+        self.gpus, self.machine = describe_gpus(gpus, len(there)), describe_machine(gpus)
         self.commit, self.commit_date = (
             (arguments.commit, git_date(arguments.commit)) if arguments.commit else find_commit())
         self.lines = []
