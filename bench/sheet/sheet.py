@@ -217,7 +217,7 @@ class Sheet:
                       "clocks.max.sm") or []
         gpus = visible(there)
         if not gpus:
-            sys.exit("sheet: nvidia-smi finds no GPU")
+            sys.exit("sheet: nvidia-smi finds no GPU that CUDA shows")
         self.gpus, self.machine = describe_gpus(gpus, len(there)), describe_machine(gpus)
         self.commit, self.commit_date = (
             (arguments.commit, git_date(arguments.commit)) if arguments.commit else find_commit())
