@@ -419,6 +419,7 @@ set(ROUNDPIPE_CUDA_HOST_HEADERS
   include/roundpipe/cuda/device/event.hpp
   include/roundpipe/cuda/device/known_speeds.hpp
   include/roundpipe/cuda/device/link_speed.hpp
+  include/roundpipe/cuda/device/memory_limits.hpp
   include/roundpipe/cuda/device/other_processes.hpp
   include/roundpipe/cuda/device/pinned_memory.hpp
   include/roundpipe/cuda/device/shared_speed.hpp

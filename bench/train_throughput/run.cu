@@ -1,6 +1,7 @@
 // SPDX-FileCopyrightText: 2026 The roundpipe authors
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 
+#include <common/memory_peak.hpp>
 #include <common/ranks.hpp>
 #include <roundpipe/cuda/cuda_backend.hpp>
 #include <roundpipe/cuda/device/device.hpp>
@@ -17,7 +18,6 @@
 #include <roundpipe/simulate/simulator.hpp>
 #include <throughput/find_peak.cuh>
 #include <throughput/random_batches.hpp>
-#include <train_throughput/memory_peak.hpp>
 #include <train_throughput/plan_shares.hpp>
 #include <train_throughput/policies.hpp>
 #include <train_throughput/run.hpp>
@@ -74,7 +74,7 @@ Outcome run(Options& o, rp::nn::TransformerConfig const& config, Shared const& s
   });
   outcome.device = backend.device_properties(rp::DeviceId(0));
   outcome.peak = throughput::find_peak(backend, o, config.storage);
-  MemoryPeak memory_peak(devices);
+  examples::MemoryPeak memory_peak(devices);
 
   std::optional<rp::LossScaleOptions> loss_scale;
   if (o.precision == "fp16") {

@@ -318,6 +318,12 @@ struct Wrong : HostBackend {
   static constexpr std::size_t compute_actions_ahead = 2;
 };
 using Result = Made<Sgd, Wrong&>;
+#elif defined(LIMIT_OF_EACH)
+// expect-error LIMIT_OF_EACH: must be 'void limit_memory\(Bytes\)'
+struct Wrong : HostBackend {
+  void limit_memory(DeviceId, Bytes) {}
+};
+using Result = Made<Sgd, Wrong&>;
 #elif defined(OVERHEAD_OF_ALL)
 // expect-error OVERHEAD_OF_ALL: must be 'Bytes overhead_bytes\(DeviceId\)'
 struct Wrong : HostBackend {

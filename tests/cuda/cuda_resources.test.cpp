@@ -35,6 +35,11 @@ struct Reluctant {
   static inline int attempts = 0;
 };
 
+struct Dependent {
+  explicit Dependent(cu::CudaResources& resources) : other(&resources.get<Counted>()) {}
+  Counted* other;
+};
+
 }  // namespace
 
 TEST_CASE(
@@ -56,6 +61,11 @@ TEST_CASE(
     CHECK(Counted::gone == 0);
   }
   CHECK(Counted::gone == 1);
+}
+
+TEST_CASE("an object may be made from others of the same resources") {
+  cu::CudaResources resources;
+  CHECK(resources.get<Dependent>().other == &resources.get<Counted>());
 }
 
 TEST_CASE("after a failure the next request tries again") {

@@ -1,6 +1,10 @@
 // SPDX-FileCopyrightText: 2026 The roundpipe authors
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 
+#include <common/memory_peak.hpp>
+#include <roundpipe/core/bytes.hpp>
+#include <roundpipe/cuda/device/memory_limits.hpp>
+#include <roundpipe/cuda/device/other_processes.hpp>
 #include <roundpipe/cuda/device/stream.hpp>
 #include <roundpipe/cuda/matmul/matmul.hpp>
 #include <support/cuda_gate.hpp>
@@ -24,6 +28,7 @@
 
 namespace cu = roundpipe::cu;
 using roundpipe::absent;
+using roundpipe::Bytes;
 using roundpipe::DeviceId;
 using roundpipe::DeviceTensor;
 using roundpipe::DType;
@@ -34,6 +39,7 @@ using roundpipe::test::error_of;
 using roundpipe::test::random_values;
 using roundpipe::test::relative_error;
 using roundpipe::test::tolerance;
+using namespace roundpipe::literals;
 
 namespace {
 
@@ -375,6 +381,33 @@ TEST_CASE("a choice among loaded kernels does not wait for the caller's stream")
   CHECK(returned);
   CHECK(blocked);
   CHECK(relative_error(y.values(), o.y(Values(size(72, 88)))) < tolerance(DType::bf16));
+}
+
+TEST_CASE("algorithms are measured within what a limit leaves of a device") {
+  auto const resources = roundpipe::test::make_resources();
+  auto& own = resources->get<cu::MatmulAlgorithms>();
+  own.measure(true);
+  auto const find = [&](std::int64_t k) {
+    (void)own.find(DeviceId(0),
+                   {.m = 2048,
+                    .n = 2048,
+                    .k = k,
+                    .operands = DType::bf16,
+                    .result = DType::bf16,
+                    .transpose_b = true});
+  };
+  find(4096);  // loads what products of this kind need, whatever their size
+  auto& limits = resources->get<cu::MemoryLimits>();
+  auto const before = cu::held_bytes(DeviceId(0));
+  for (Bytes const left : {1_GiB, 512_MiB, 0_MiB}) {  // whole operands would take 1.2 GB and more
+    limits.set(DeviceId(0), before + left);
+    examples::MemoryPeak memory({DeviceId(0)}, std::chrono::milliseconds(1));
+    find(151'936 + static_cast<std::int64_t>(left >> 20) * 256);
+    auto const taken = memory.bytes().front() - before;
+    MESSAGE(taken << " bytes taken of " << left);
+    CHECK(taken <= left + 32_MiB);           // kernels of candidates are loaded, too
+    CHECK((taken > 256_MiB) == (left > 0));  // it measures where it may
+  }
 }
 
 TEST_CASE("threads that use a new shape at once get one choice") {

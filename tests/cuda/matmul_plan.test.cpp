@@ -3,16 +3,21 @@
 
 #include <roundpipe/cuda/matmul/matmul_plan.hpp>
 
+#include <roundpipe/core/bytes.hpp>
 #include <roundpipe/cuda/matmul/blas.hpp>
 #include <support/error_of.hpp>
 
 #include <doctest/doctest.h>
 
+#include <limits>
 #include <sstream>
 #include <system_error>
 
 namespace cu = roundpipe::cu;
+using roundpipe::Bytes;
 using roundpipe::DType;
+using roundpipe::cu::detail::measured_problem;
+using namespace roundpipe::literals;
 
 TEST_CASE("a problem survives writing and reading") {
   cu::MatmulProblem const problem{.m = 5,
@@ -46,17 +51,49 @@ TEST_CASE("a problem with impossible extents or types is refused") {
 }
 
 TEST_CASE("a large product is measured by a part of it with the same edges") {
+  constexpr auto all = std::numeric_limits<Bytes>::max();
   cu::MatmulProblem const small{.m = 32768, .n = 2048, .k = 151936};
-  CHECK(cu::detail::measured_problem(small) == small);
-  auto const part =
-      cu::detail::measured_problem({.m = 151936, .n = 100'001, .k = 2048, .adds = true});
-  CHECK(part.m == 32640);
-  CHECK(part.m % 256 == 151936 % 256);
-  CHECK(part.n > 32768 - 256);
-  CHECK(part.n <= 32768);
-  CHECK(part.n % 256 == 100'001 % 256);
-  CHECK(part.k == 2048);
-  CHECK(part.adds);
+  CHECK(measured_problem(small, all) == small);
+  auto const part = measured_problem({.m = 151936, .n = 100'001, .k = 2048, .adds = true}, all);
+  REQUIRE(part);
+  CHECK(part->m == 32640);
+  CHECK(part->m % 256 == 151936 % 256);
+  CHECK(part->n > 32768 - 256);
+  CHECK(part->n <= 32768);
+  CHECK(part->n % 256 == 100'001 % 256);
+  CHECK(part->k == 2048);
+  CHECK(part->adds);
+}
+
+TEST_CASE("what stands for a product where it is measured fits the memory that is left") {
+  // The gradient of a head's input: 2048 positions, a vocabulary of 151,936.
+  cu::MatmulProblem const problem{
+      .m = 2048, .n = 2048, .k = 151'936, .operands = DType::bf16, .result = DType::bf16};
+  auto const [a, b, d] = cu::detail::matmul_bytes(problem);
+  CHECK(a == 622'329'856);
+  CHECK(b == 622'329'856);
+  CHECK(d == 8_MiB);
+  auto const whole = cu::detail::measuring_bytes(problem);
+  CHECK(whole >= a + b + d + cu::matmul_scratch_bytes());
+  CHECK(whole <= a + b + d + cu::matmul_scratch_bytes() + 4 * 32_MiB);
+  CHECK(measured_problem(problem, whole) == problem);
+
+  auto const halved = measured_problem(problem, whole - 1);
+  REQUIRE(halved);
+  CHECK(cu::detail::measuring_bytes(*halved) < whole);
+  CHECK(halved->m == 2048);
+  CHECK(halved->n == 2048);
+  CHECK(halved->k <= 151'936 / 2);
+  CHECK(halved->k > 151'936 / 2 - 256);
+  CHECK(halved->k % 256 == 151'936 % 256);
+
+  for (Bytes const most : {600_MiB, 300_MiB, 200_MiB}) {
+    auto const smaller = measured_problem(problem, most);
+    REQUIRE(smaller);
+    CHECK(cu::detail::measuring_bytes(*smaller) <= most);
+  }
+  CHECK_FALSE(measured_problem(problem, 0));
+  CHECK_FALSE(measured_problem({.m = 10, .n = 10, .k = 10}, 64_MiB));
 }
 
 TEST_CASE("a cuBLAS status becomes an error in the words of other errors") {

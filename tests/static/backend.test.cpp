@@ -175,6 +175,7 @@ struct BackendWithOptIns : BackendArchetype {
   void before_host_action(LaneKind);
   int host_overhead_bytes();
   int overhead_bytes(DeviceId);
+  void limit_memory(double);
 };
 struct BackendWithOtherOptIns : BackendArchetype {
   double warm_up_seconds = 0;
@@ -186,13 +187,14 @@ struct BackendWithOtherOptIns : BackendArchetype {
   void before_host_action();
   void host_overhead_bytes();
   Bytes overhead_bytes(int);
+  void limit_memory();
 };
 template <class B>
-constexpr int opt_ins =
-    HasWarmUp<B> + HasActionLimit<B> + HasPageTableShare<B> + HasUnloadedCode<B> + HasHeldFence<B> +
-    HasResume<B> + HasHostActionHook<B> + HasHostOverhead<B> + HasDeviceOverhead<B>;
+constexpr int opt_ins = HasWarmUp<B> + HasActionLimit<B> + HasPageTableShare<B> +
+                        HasUnloadedCode<B> + HasHeldFence<B> + HasResume<B> + HasHostActionHook<B> +
+                        HasHostOverhead<B> + HasDeviceOverhead<B> + HasMemoryLimit<B>;
 static_assert(opt_ins<BackendArchetype> == 0);
-static_assert(opt_ins<BackendWithOptIns> == 9);
+static_assert(opt_ins<BackendWithOptIns> == 10);
 static_assert(opt_ins<BackendWithOtherOptIns> == 0);
 
 // The host backend's own promises.

@@ -15,21 +15,23 @@
 
 namespace roundpipe::test {
 
-/// For \ref cu::CudaBackendOptions::resources. Its products follow the variables that
-/// tests/cuda/sanitize.sh sets. Never destroyed: at the program's end the driver may be gone.
+/// For \ref cu::CudaBackendOptions::resources. Their products follow the variables that
+/// tests/cuda/sanitize.sh sets.
+inline std::shared_ptr<cu::CudaResources> make_resources() {
+  auto resources = std::make_shared<cu::CudaResources>();
+  auto& algorithms = resources->get<cu::MatmulAlgorithms>();
+  if (auto const* const bytes = std::getenv("ROUNDPIPE_TEST_MATMUL_ALIGNMENT")) {
+    algorithms.limit_alignment(static_cast<std::uint32_t>(std::strtoul(bytes, nullptr, 10)));
+  }
+  if (std::getenv("ROUNDPIPE_TEST_MATMUL_UNMEASURED") != nullptr) {
+    algorithms.measure(false);
+  }
+  return resources;
+}
+
+/// Those of the whole program. Never destroyed: at its end the driver may be gone.
 inline std::shared_ptr<cu::CudaResources> const& shared_resources() {
-  static auto const& resources = *[] {
-    auto made =
-        std::make_unique<std::shared_ptr<cu::CudaResources>>(std::make_shared<cu::CudaResources>());
-    auto& algorithms = (*made)->get<cu::MatmulAlgorithms>();
-    if (auto const* const bytes = std::getenv("ROUNDPIPE_TEST_MATMUL_ALIGNMENT")) {
-      algorithms.limit_alignment(static_cast<std::uint32_t>(std::strtoul(bytes, nullptr, 10)));
-    }
-    if (std::getenv("ROUNDPIPE_TEST_MATMUL_UNMEASURED") != nullptr) {
-      algorithms.measure(false);
-    }
-    return made.release();
-  }();
+  static auto const& resources = *new std::shared_ptr(make_resources());
   return resources;
 }
 

@@ -141,8 +141,7 @@ concept DeviceList = requires(D& devices, DeviceId device) {
 ///
 /// Opt-ins: `resume` (\ref HasResume), `make_held_fence` (\ref HasHeldFence), `before_host_action`
 /// (\ref HasHostActionHook), `compute_actions_ahead` (\ref HasActionLimit), `warm_up_seconds` (\ref
-/// HasWarmUp), and those of
-/// \ref DeviceList.
+/// HasWarmUp), `limit_memory` (\ref HasMemoryLimit), and those of \ref DeviceList.
 template <class B>
 concept Backend =
     DeviceList<B> && requires(B& backend, DeviceId device, LaneKind kind, Bytes bytes) {
@@ -230,6 +229,12 @@ template <class B>
 concept HasHeldFence = requires(B& backend) {
   { backend.make_held_fence() } -> std::same_as<typename B::Fence>;
 };
+
+/// \brief A backend whose operations keep the process within a budget: `limit_memory(most)` says
+/// how many bytes it may hold of each device, 0: all that there is; reason: a library that tries
+/// variants of an operation when it meets a new shape takes memory of its own for that.
+template <class B>
+concept HasMemoryLimit = requires(B& backend, Bytes most) { backend.limit_memory(most); };
 
 /// \brief A backend that is called on the thread of a host lane before each action of the lane; a
 /// test double may delay the lane there.

@@ -183,6 +183,9 @@ consteval bool check_backend() {
   static_assert(
       HasWarmUp<B> || !requires { &B::warm_up_seconds; },
       "a backend's member 'warm_up_seconds' must be 'static constexpr double', at least 0");
+  static_assert(
+      HasMemoryLimit<B> || !requires { &B::limit_memory; },
+      "a backend's member 'limit_memory' must be 'void limit_memory(Bytes)'");
   if constexpr (Backend<B>) {
     static_assert(check_devices<B>() && check_stream<typename B::Stream>());
   }

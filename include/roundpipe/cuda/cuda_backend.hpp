@@ -21,6 +21,7 @@
 #include <roundpipe/cuda/device/device.hpp>
 #include <roundpipe/cuda/device/device_memory.hpp>
 #include <roundpipe/cuda/device/known_speeds.hpp>
+#include <roundpipe/cuda/device/memory_limits.hpp>
 #include <roundpipe/cuda/device/other_processes.hpp>
 #include <roundpipe/cuda/device/pinned_memory.hpp>
 #include <roundpipe/cuda/device/shared_speed.hpp>
@@ -192,13 +193,20 @@ class CudaBackend {
   /// such device.
   [[nodiscard]] Bytes overhead_bytes(DeviceId device) const {
     auto const cuda = ordinal(device);
-    auto const memory = memory_info(cuda);
-    auto known = other_processes_bytes(cuda);
+    auto const held = held_bytes(cuda);
+    Bytes slabs = 0;
     for (std::size_t d = 0; d < device_count(); ++d) {
-      known += options_.devices[d] == cuda ? used_[d].load() : 0;
+      slabs += options_.devices[d] == cuda ? used_[d].load() : 0;
     }
-    auto const used = memory.total_bytes - memory.free_bytes;
-    return used - std::min(used, known) + 16_MiB;
+    return held - std::min(held, slabs) + 16_MiB;
+  }
+
+  /// Lets operations take no more memory for themselves than the process may hold: \p most bytes of
+  /// each device; 0: all that there is. Backends that share resources share the limits.
+  void limit_memory(Bytes most) {
+    for (auto const device : options_.devices) {
+      resources().get<MemoryLimits>().set(device, most);
+    }
   }
 
   /// What the process holds of the host's memory besides the backend's slabs and the memory that

@@ -9,6 +9,7 @@
 #include <map>
 #include <memory>
 #include <mutex>
+#include <type_traits>
 #include <typeindex>
 #include <typeinfo>
 
@@ -28,14 +29,19 @@ class CudaResources {
   CudaResources(CudaResources const&) = delete;
   CudaResources& operator=(CudaResources const&) = delete;
 
-  /// The object of type \p T. The first call constructs it, without arguments. \throws What the
-  /// constructor throws; the next call tries again then.
+  /// The object of type \p T. The first call constructs it: from these resources where the
+  /// constructor takes them, else without arguments. \throws What the constructor throws; the next
+  /// call tries again then.
   template <class T>
   [[nodiscard]] T& get() {
     auto& slot = slot_of(typeid(T));
     std::lock_guard const lock(slot.making);
     if (slot.object == nullptr) {
-      slot.object = std::make_shared<T>();
+      if constexpr (std::is_constructible_v<T, CudaResources&>) {
+        slot.object = std::make_shared<T>(*this);
+      } else {
+        slot.object = std::make_shared<T>();
+      }
     }
     return *static_cast<T*>(slot.object.get());
   }

@@ -225,6 +225,9 @@ template <class Model, DeviceList D, class Planner>
       (void)assemble_plan(
           devices, planner, shaped, costs, quick_options(options), optimizer, false);
     }
+    if constexpr (HasMemoryLimit<D>) {
+      devices.limit_memory(options.device_memory);
+    }
     double seconds = 0;
     if constexpr (warms_up) {
       seconds = D::warm_up_seconds;

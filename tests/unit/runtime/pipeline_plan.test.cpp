@@ -91,6 +91,41 @@ TEST_CASE("known costs replace measured ones, and must be those of the model's l
   CHECK(error_of([&] { (void)plan(options); }).code() == Errc::invalid_argument);
 }
 
+TEST_CASE("a backend hears the budget before a layer runs, and that the next one has none") {
+  struct Limited : HostBackend {
+    using HostBackend::HostBackend;
+    void limit_memory(Bytes most) { limits.push_back(most); }
+    std::vector<Bytes> limits;
+  };
+  /// Notes what its backend has heard.
+  struct Watching : ToyScale {
+    Limited const* backend = nullptr;
+    std::size_t* heard = nullptr;
+    void forward(ForwardContext<HostStream>& ctx) const {
+      *heard = backend->limits.size();
+      ToyScale::forward(ctx);
+    }
+  };
+  Limited backend(HostBackendOptions{.devices = 2});
+  std::size_t heard = 0;
+  Watching watching;
+  watching.backend = &backend;
+  watching.heard = &heard;
+  Sequential const model{ToyInput{}, repeat(3, watching), ToyLoss{}};
+  Planner const planner{
+      RoundRobinSchedule{}, PriorityTransferEngine{}, LayerEventProtocol(1), Partitioner{}};
+  auto options = small_options();
+  options.costs = CostSource::measured;
+  ShapeCache const shapes(model, options.capacity);
+  for (Bytes const budget : {1_MiB, Bytes{0}}) {
+    options.device_memory = budget;
+    (void)layer_costs(model, backend, planner, shapes.capacity(), options, {2});
+    CHECK(heard == backend.limits.size());
+    CHECK(backend.limits.back() == budget);
+  }
+  CHECK(backend.limits.size() == 2);
+}
+
 TEST_CASE("costs in the file of costs are not measured again") {
   /// Counts its forwards.
   struct Counted : ToyScale {

@@ -3,14 +3,16 @@
 #pragma once
 
 /// \file
-/// \brief How much of a device's memory other processes hold, as NVML tells.
+/// \brief How much of a device's memory other processes hold, as NVML tells, and so this one.
 
 #include <roundpipe/core/bytes.hpp>
 #include <roundpipe/core/id.hpp>
 #include <roundpipe/cuda/device/current_device.hpp>
+#include <roundpipe/cuda/device/device.hpp>
 
 #include <cuda_runtime_api.h>
 
+#include <algorithm>
 #include <array>
 #include <dlfcn.h>
 #include <map>
@@ -78,6 +80,15 @@ class Nvml {
     return found->second;
   }
   return known[device] = has_context(device) ? 0 : nvml.used_bytes(device);
+}
+
+/// The bytes of \p device that this process holds: all that the driver counts as used, but for \ref
+/// other_processes_bytes. What other processes have taken since then counts, too.
+[[nodiscard]] inline Bytes held_bytes(DeviceId device) {
+  auto const others = other_processes_bytes(device);  // before there is a context
+  auto const memory = memory_info(device);
+  auto const used = memory.total_bytes - memory.free_bytes;
+  return used - std::min(used, others);
 }
 
 }  // namespace roundpipe::cu

@@ -11,6 +11,7 @@
 #include <roundpipe/cuda/device/current_device.hpp>
 #include <roundpipe/cuda/device/device.hpp>
 #include <roundpipe/cuda/device/error.hpp>
+#include <roundpipe/cuda/device/memory_limits.hpp>
 #include <roundpipe/cuda/matmul/blas.hpp>
 #include <roundpipe/cuda/matmul/matmul_file.hpp>
 #include <roundpipe/cuda/matmul/matmul_plan.hpp>
@@ -21,6 +22,7 @@
 
 #include <array>
 #include <atomic>
+#include <concepts>
 #include <cstddef>
 #include <cstdint>
 #include <filesystem>
@@ -37,8 +39,9 @@ namespace roundpipe::cu {
 /// \brief A choice of algorithms, for all devices. Any thread may call any member.
 ///
 /// A backend's streams share one: `backend.resources().get<MatmulAlgorithms>()`. The first product
-/// of a shape asks cuBLASLt for candidates and times them on a stream and in memory of its own;
-/// where there is no memory for that, it takes cuBLASLt's first proposal. The choice holds for all
+/// of a shape asks cuBLASLt for candidates and times them on a stream and in memory of its own, as
+/// far as \ref MemoryLimits leave some; where they leave too little even for a small product, it
+/// takes cuBLASLt's first proposal. The choice holds for all
 /// devices of a kind (name, compute capability, multiprocessors), so that a recomputation on
 /// another one gives the same bits. Another backend or process may measure otherwise and choose
 /// another algorithm, whose sums round differently. Backends that share their resources share the
@@ -55,7 +58,15 @@ namespace roundpipe::cu {
 /// pipelines do, or load all kernels when the process starts (`CUDA_MODULE_LOADING=EAGER`).
 class MatmulAlgorithms {
  public:
+  /// Takes what memory there is.
   MatmulAlgorithms() = default;
+  /// Keeps to the limits of \p resources, a \ref CudaResources, which must outlive it.
+  template <class Resources>
+    requires requires(Resources& r) {
+      { r.template get<MemoryLimits>() } -> std::same_as<MemoryLimits&>;
+    }
+  explicit MatmulAlgorithms(Resources& resources)
+      : limits_(&resources.template get<MemoryLimits>()) {}
   MatmulAlgorithms(MatmulAlgorithms const&) = delete;
   MatmulAlgorithms& operator=(MatmulAlgorithms const&) = delete;
 
@@ -206,7 +217,8 @@ class MatmulAlgorithms {
     auto const found = detail::propose(handles_.of(device), plan, problem, most_alignment_);
     plan.algorithm = found.front();
     if (measures_ && found.size() > 1) {
-      plan.algorithm = detail::fastest(handles_.of(device), problem, found);
+      auto const most = limits_ == nullptr ? memory_info(device).free_bytes : limits_->left(device);
+      plan.algorithm = detail::fastest(handles_.of(device), problem, found, most);
     }
     return plan;
   }
@@ -225,6 +237,7 @@ class MatmulAlgorithms {
     return {Key{kind_of(device), choice.problem}, std::make_shared<MatmulPlan const>(plan)};
   }
 
+  MemoryLimits const* limits_ = nullptr;
   BlasHandles handles_;
   std::atomic<bool> measures_ = true;
   std::atomic<std::uint32_t> most_alignment_ = 256;

@@ -17,6 +17,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <istream>
+#include <optional>
 #include <ostream>
 #include <span>
 #include <string>
@@ -176,15 +177,53 @@ struct MatmulPlan {
 
 namespace detail {
 
+/// The bytes of each matrix of a product.
+struct MatmulBytes {
+  Bytes a = 0;
+  Bytes b = 0;
+  Bytes d = 0;  ///< The result.
+};
+
+[[nodiscard]] constexpr MatmulBytes matmul_bytes(MatmulProblem const& p) noexcept {
+  auto const bytes = [](std::int64_t rows, std::int64_t columns, DType type) {
+    return static_cast<Bytes>(rows) * static_cast<Bytes>(columns) * size_of(type);
+  };
+  return {bytes(p.m, p.k, p.operands), bytes(p.k, p.n, p.operands), bytes(p.m, p.n, p.result)};
+}
+
+/// What a pool of memory may take for \p bytes: it grows by whole blocks.
+[[nodiscard]] constexpr Bytes pooled_bytes(Bytes bytes) noexcept {
+  return align_up(bytes + tensor_alignment_bytes, 32_MiB);
+}
+
+/// What measurements of \p problem take of a device.
+[[nodiscard]] constexpr Bytes measuring_bytes(MatmulProblem const& problem) noexcept {
+  auto const [a, b, d] = matmul_bytes(problem);
+  return pooled_bytes(a) + pooled_bytes(b) + pooled_bytes(d) + pooled_bytes(matmul_scratch_bytes());
+}
+
 /// The product that stands for \p problem where algorithms are measured, so that operands of
-/// gigabytes need not be held: the result has at most 2^15 rows and columns. What tiles leave at
-/// the edges stays, and so many tiles run in many waves.
-[[nodiscard]] constexpr MatmulProblem measured_problem(MatmulProblem problem) noexcept {
-  constexpr std::int64_t most = std::int64_t{1} << 15;
+/// gigabytes need not be held: the result has at most 2^15 rows and columns, and all takes at most
+/// \p most bytes. What tiles leave at the edges stays, and so many tiles run in many waves. None
+/// where \p most bytes hold only products of a few tiles.
+[[nodiscard]] constexpr std::optional<MatmulProblem> measured_problem(MatmulProblem problem,
+                                                                      Bytes most) noexcept {
   constexpr std::int64_t tile = 256;  // a multiple of all tiles
-  for (auto* const extent : {&problem.m, &problem.n}) {
-    auto const surplus = std::max<std::int64_t>(0, *extent - most);
-    *extent -= (surplus + tile - 1) / tile * tile;
+  auto const shorten = [](std::int64_t& extent, std::int64_t longest) {
+    auto const surplus = std::max<std::int64_t>(0, extent - longest);
+    extent -= (surplus + tile - 1) / tile * tile;
+  };
+  shorten(problem.m, std::int64_t{1} << 15);
+  shorten(problem.n, std::int64_t{1} << 15);
+  while (measuring_bytes(problem) > most) {
+    auto* longest = &problem.k;
+    for (auto* const extent : {&problem.m, &problem.n}) {
+      longest = *extent > *longest ? extent : longest;
+    }
+    if (*longest <= 8 * tile) {
+      return std::nullopt;
+    }
+    shorten(*longest, *longest / 2);
   }
   return problem;
 }

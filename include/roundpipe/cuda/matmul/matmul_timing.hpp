@@ -99,29 +99,29 @@ inline void fill_random(std::byte* to, Bytes bytes, DType type, Stream const& st
 
 /// The fastest of \p candidates. cuBLASLt expects the first to be the best, so that another must be
 /// two percent faster: noise then decides little. Returns the first where there is no memory to
-/// measure. Large products are measured by \ref measured_problem.
+/// measure: in \p most bytes. Large products are measured by \ref measured_problem.
 ///
 /// The clock of a GPU follows its power: a candidate measured early, on a cool GPU, looks faster.
 /// Hence each runs once, and those near the best then take turns.
 [[nodiscard]] inline MatmulAlgorithm fastest(::cublasLtHandle_t handle,
                                              MatmulProblem const& chosen_for,
-                                             std::vector<MatmulAlgorithm> const& candidates) {
+                                             std::vector<MatmulAlgorithm> const& candidates,
+                                             Bytes most) {
   constexpr int rounds = 6;
   constexpr double turn_s = 1e-3;
   constexpr double margin = 0.98;
   constexpr double near = 1.3;
   constexpr std::ptrdiff_t finalists = 6;
 
-  auto const problem = measured_problem(chosen_for);
+  auto const measured = measured_problem(chosen_for, most);
+  if (!measured) {
+    return candidates.front();
+  }
+  auto const& problem = *measured;
+  auto const [a_bytes, b_bytes, d_bytes] = matmul_bytes(problem);
   auto plan = unchosen_plan(problem);
   Stream const stream;
   TimingMemory memory(stream);
-  auto const bytes = [](std::int64_t rows, std::int64_t columns, DType type) {
-    return static_cast<Bytes>(rows) * static_cast<Bytes>(columns) * size_of(type);
-  };
-  auto const a_bytes = bytes(problem.m, problem.k, problem.operands);
-  auto const b_bytes = bytes(problem.k, problem.n, problem.operands);
-  auto const d_bytes = bytes(problem.m, problem.n, problem.result);
   auto* const a = memory.take(a_bytes, problem.alignments[0]);
   auto* const b = memory.take(b_bytes, problem.alignments[1]);
   auto* const d = memory.take(d_bytes, problem.alignments[3]);

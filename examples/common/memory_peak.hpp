@@ -9,7 +9,6 @@
 #include <roundpipe/core/bytes.hpp>
 #include <roundpipe/core/error.hpp>
 #include <roundpipe/core/id.hpp>
-#include <roundpipe/cuda/device/device.hpp>
 #include <roundpipe/cuda/device/other_processes.hpp>
 
 #include <algorithm>
@@ -22,14 +21,16 @@
 #include <utility>
 #include <vector>
 
-namespace train_throughput {
+namespace examples {
 
 /// Asks the driver in regular intervals, from its construction on, on a thread of its own.
 class MemoryPeak {
  public:
   /// \param devices by CUDA's numbers.
-  explicit MemoryPeak(std::vector<roundpipe::DeviceId> devices)
+  explicit MemoryPeak(std::vector<roundpipe::DeviceId> devices,
+                      std::chrono::milliseconds interval = std::chrono::milliseconds(50))
       : devices_(std::move(devices)),
+        interval_(interval),
         most_(devices_.size()),
         thread_([this](std::stop_token stop) { run(stop); }) {}
 
@@ -42,14 +43,12 @@ class MemoryPeak {
   }
 
  private:
-  static constexpr std::chrono::milliseconds interval{50};
-
   void run(std::stop_token stop) {
     std::unique_lock lock(mutex_);
     try {
       do {
         sample();
-      } while (!wakes_.wait_for(lock, stop, interval, [&] { return stop.stop_requested(); }));
+      } while (!wakes_.wait_for(lock, stop, interval_, [&] { return stop.stop_requested(); }));
     } catch (roundpipe::Error const&) {
       // What the driver says to all calls, bytes() meets too.
     }
@@ -57,18 +56,16 @@ class MemoryPeak {
 
   void sample() {
     for (std::size_t d = 0; d < devices_.size(); ++d) {
-      auto const others = roundpipe::cu::other_processes_bytes(devices_[d]);  // makes no context
-      auto const memory = roundpipe::cu::memory_info(devices_[d]);
-      auto const used = memory.total_bytes - memory.free_bytes;
-      most_[d] = std::max(most_[d], used - std::min(used, others));
+      most_[d] = std::max(most_[d], roundpipe::cu::held_bytes(devices_[d]));
     }
   }
 
   std::vector<roundpipe::DeviceId> devices_;
+  std::chrono::milliseconds interval_;
   std::vector<roundpipe::Bytes> most_;
   std::mutex mutex_;
   std::condition_variable_any wakes_;
   std::jthread thread_;  // last: it uses all of the above
 };
 
-}  // namespace train_throughput
+}  // namespace examples
