@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
 # Runs the GPU tests of a build under the tools of compute-sanitizer: bash tests/cuda/sanitize.sh
 # BUILD [TOOL...]. The default is memcheck, and without cuDNN also racecheck and initcheck. Reports
-# for each program whether it is clean, also in BUILD/sanitize, which holds the logs. JOBS programs
-# run at once, on the devices GPUS in turn.
+# for each program whether it is clean, also in BUILD/sanitize, which holds the logs; for those that
+# take longest, for each of their test cases. JOBS of these run at once, on the devices GPUS in turn.
 #
 # The tools do not follow bulk copies (TMA): initcheck misses their stores, and racecheck misses the
 # waits for them. cuBLASLt's kernels use bulk copies when operands are aligned to 16 bytes, cuDNN's
@@ -34,14 +34,32 @@ left_out() { # TOOL NAME
   esac
 }
 
-check() { # TOOL PROGRAM NUMBER
-  local tool=$1 program=$2 name log left begin=$SECONDS options=() gpus
+cases() { # TOOL PROGRAM: the names of those that run
+  local left
+  left=$(left_out "$1" "$(basename "$2")")
+  "$2" --list-test-cases ${left:+-tce="$left"} | grep -vE "^(\[doctest\]|=+$)"
+}
+
+parts() { # TOOL: each PROGRAM, or, of those that take longest and come first, PROGRAM CASE
+  local program long=(layers pipeline)
+  for program in "${long[@]/#/$build/tests/cuda.}"; do
+    [[ ! -x $program ]] || seq -f "$program %g" "$(cases "$1" "$program" | wc -l)"
+  done
+  for program in "$build"/tests/cuda.*; do
+    [[ -f $program && -x $program ]] || continue
+    [[ " ${long[*]} " == *" ${program##*/cuda.} "* ]] || echo "$program"
+  done
+}
+
+check() { # NUMBER TOOL PROGRAM [CASE], which is a number, too
+  local tool=$2 program=$3 name log left only='' begin=$SECONDS options=() gpus
   name=$(basename "$program")
-  log=$logs/$tool.$name.log
+  log=$logs/$tool.$name${4:+.$4}.log
   if [[ -n ${GPUS:-} ]]; then
     IFS=, read -ra gpus <<<"$GPUS"
-    export CUDA_VISIBLE_DEVICES=${gpus[$3 % ${#gpus[@]}]}
+    export CUDA_VISIBLE_DEVICES=${gpus[$1 % ${#gpus[@]}]}
   fi
+  [[ -z ${4:-} ]] || only=$(cases "$tool" "$program" | sed -n "$4p")
   case $tool in
     memcheck) [[ $name == cuda.error ]] && options=(--report-api-errors no) ;; # it provokes them
     *)
@@ -52,22 +70,22 @@ check() { # TOOL PROGRAM NUMBER
   esac
   left=$(left_out "$tool" "$name")
   timeout "${LIMIT:-3600}" compute-sanitizer --tool "$tool" --error-exitcode 99 "${options[@]}" \
-    "$program" ${left:+-tce="$left"} >"$log" 2>&1
+    "$program" ${left:+-tce="$left"} ${only:+-tc="${only//,/?}"} >"$log" 2>&1
   local code=$? verdict=clean
   [[ $code == 77 ]] && verdict=skipped && code=0 # without a device, or without the cuDNN that it is about
   [[ $code == 0 ]] || verdict="FAILED ($code)"
-  echo "$verdict $tool $name," \
+  echo "$verdict $tool $name${only:+: $only}," \
     "$((SECONDS - begin)) s: $(grep -E "(ERROR|RACECHECK) SUMMARY" "$log" | tail -1)"
   [[ $code == 0 ]]
 }
-export -f check left_out
+export -f cases check left_out
 export logs
 
 number=0
 for tool in "${tools[@]}"; do
-  for program in "$build"/tests/cuda.*; do
-    [[ -f $program && -x $program ]] && echo "$tool $program $((number++))"
-  done
+  while read -r part; do
+    echo "$((number++)) $tool $part"
+  done < <(parts "$tool")
 done | xargs -P "${JOBS:-1}" -L 1 bash -c 'check "$@"' check | tee "$logs/summary"
 status=${PIPESTATUS[1]}
 if ! grep -q "^clean" "$logs/summary"; then
