@@ -96,6 +96,9 @@ def list_runs(build, work, gpus, torch_bench, python):
         yield sweep("1.7b-sweep-24", "1.7b", n, 64 * n, "24GiB", 4, "--against")
         yield sweep("8b-12-sweep-24", "8b", n, 64 * n, "24GiB", 4,
                     "--layers 12 --states declared --against", host_gib=100)
+        if n > 1:  # recomputation between two runs of the chosen plan: GPUs get hotter
+            yield sweep("8b-sweep-24", "8b", n, max(128, 32 * n), "24GiB", 4,
+                        "--states declared --against", host_gib=240)
 
     def recomputing(n):
         yield small(n, "--partition recompute-all", "-recompute-all")

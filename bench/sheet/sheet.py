@@ -295,6 +295,8 @@ class Sheet:
         limit = min(2 * needed + 60, self.arguments.limit)
         cut = limit > self.left()
         log = f"{self.out}/logs/{run.name}.{self.commit}"
+        if self.arguments.traces and run.kind == "train":
+            command += ["--trace", f"{log}.trace.json"]
         clocks, begin = Clocks(), time.monotonic()
         try:
             if run.checkpoint:
@@ -369,6 +371,7 @@ def main():
     parser.add_argument("--only", metavar="NAME,...", help="these runs; names may have * and ?")
     parser.add_argument("--again", action="store_true", help="run again what has failed")
     parser.add_argument("--list", action="store_true", help="print names, seconds and commands")
+    parser.add_argument("--traces", action="store_true", help="keep timelines of training in OUT/logs")
     parser.add_argument("--commit", help="that BUILD is of; else this checkout's")
     parser.add_argument("--torch-bench", type=pathlib.Path, metavar="FILE")
     arguments = parser.parse_args()

@@ -109,6 +109,7 @@ class Fake:
         two = TRAINING | {"devices": 2, "batch": 128, "tokens_per_second": 95000.0}
         self.program(self.build / "bench/train_throughput", f"""case "$*" in
 *uniform*) echo "train_throughput: over the budget" >&2; exit 1 ;;
+*--trace*) for file; do :; done; echo "[]" >"$file"; cat {self.text("traced", TRAINING)} ;;
 *looped-bfs*) sleep 60 & echo $! >{folder}/child; wait ;;
 *recompute-all*) cat {self.text("all", TRAINING | {"tokens_per_second": 80000.0})} ;;
 *"--devices 2"*--sync*) cat {self.text("sync", two | {"tokens_per_second": 57000.0})} ;;
@@ -167,10 +168,11 @@ def runs_and_their_lines(fake):
     need(status["1.7b-uniform-x2"] == "failed", status)
     skipped = {name for name, how in status.items() if how == "skipped"}
     # The file for PyTorch is missing. A host that is large enough runs 8B, too.
-    need("torch-16-x1" in skipped and skipped <= {"torch-16-x1", "8b-x2", "8b-12-sweep-24-x2"},
+    need("torch-16-x1" in skipped and skipped <= {"torch-16-x1", "8b-x2", "8b-sweep-24-x2",
+                                                      "8b-12-sweep-24-x2"},
          status)
     need(all(status[name] == "ok" for name in set(status) - skipped - {"1.7b-uniform-x2"}), lines)
-    need(len(told.splitlines()) == len(lines) == 16, told)
+    need(len(told.splitlines()) == len(lines) == 17, told)
     need("1.7b-x2: ok after" in told and "95,000 tokens/s" in told, told)
 
     failed = lines["1.7b-uniform-x2"]
@@ -215,6 +217,8 @@ def a_program_that_hangs_ends_and_the_sheet_goes_on(fake):
 
 def one_of_two_gpus(fake):
     """That CUDA shows alone: the other one may be busy, too."""
+    text = fake.text("layers", LAYERS)
+    fake.program(fake.build / "bench/bench.layers", f"sleep 1.5; cat {text}")  # it is looked at
     code, lines, _ = fake.sheet("5555555", "layers-x1,link-x2", CUDA_VISIBLE_DEVICES="1")
     line = lines["layers-x1"]
     need(code == 0 and len(lines) == 1, lines)
@@ -222,6 +226,14 @@ def one_of_two_gpus(fake):
     need(line["hottest_c"] == [72] and line["other_gpus"] == 1, line)
     both = next(line for line in fake.lines() if line["name"] == "1.7b-x2")
     need(line["machine"]["id"] != both["machine"]["id"], line)
+
+
+def timelines_are_kept(fake):
+    _, lines, _ = fake.sheet("6666666", "1.7b-x1,plain-8-x1", "--traces")
+    need(all(line["status"] == "ok" and "--trace" not in line["command"]
+             for line in lines.values()) and len(lines) == 2, lines)
+    kept = [path.name for path in (fake.out / "logs").glob("*.trace.json")]
+    need(kept == ["1.7b-x1.6666666.trace.json"], kept)
 
 
 def a_sheet_goes_on(fake):
@@ -389,7 +401,8 @@ if __name__ == "__main__":
     os.environ.pop("CUDA_VISIBLE_DEVICES", None)
     made = Fake(arguments.folder.resolve())
     for check in (runs_and_their_lines, a_program_that_hangs_ends_and_the_sheet_goes_on,
-                  a_sheet_goes_on, nothing_begins_that_would_not_end,
+                  one_of_two_gpus, timelines_are_kept, a_sheet_goes_on,
+                  nothing_begins_that_would_not_end,
                   an_interrupted_sheet_keeps_what_it_has,
                   a_run_that_the_seconds_cut_off_is_not_held, tables, ratios,
                   names_are_those_of_the_sources):
