@@ -444,6 +444,7 @@ set(ROUNDPIPE_CUDA_HOST_HEADERS
   include/roundpipe/cuda/cuda_slab.hpp
   include/roundpipe/cuda/cuda_status.hpp
   include/roundpipe/cuda/cuda_stream.hpp
+  include/roundpipe/cuda/lent_memory.hpp
   include/roundpipe/cuda/peer_access.hpp
   include/roundpipe/cuda/ptx_library.hpp
   include/roundpipe/cuda/rounding.hpp

@@ -27,6 +27,7 @@
 #include <roundpipe/cuda/device/shared_speed.hpp>
 #include <roundpipe/cuda/device/stream.hpp>
 #include <roundpipe/cuda/device/stream_memory_ops.hpp>
+#include <roundpipe/cuda/lent_memory.hpp>
 #include <roundpipe/cuda/peer_access.hpp>
 #include <roundpipe/system/resident_set.hpp>
 
@@ -36,7 +37,6 @@
 #include <atomic>
 #include <cstddef>
 #include <memory>
-#include <mutex>
 #include <string>
 #include <utility>
 #include <vector>
@@ -83,14 +83,13 @@ class CudaBackend {
   ///         CudaBackendOptions::device_reserve_bytes. The message names what was wanted and what
   ///         there is.
   explicit CudaBackend(Options options = {})
-      : options_(std::move(options)), status_(std::make_shared<detail::CudaStatus>()) {
+      : options_(std::move(options)),
+        status_(std::make_shared<detail::CudaStatus>()),
+        lent_(options_.pinned) {
     if (options_.resources == nullptr) {
       options_.resources = std::make_shared<CudaResources>();
     }
     auto const present = cu::device_count();
-    for (auto const& memory : options_.pinned) {
-      borrowed_bytes_ += memory.size();
-    }
     if (options_.devices.empty()) {
       options_.devices = first_devices(present);
     }
@@ -177,7 +176,7 @@ class CudaBackend {
 
   /// A slab of \p bytes of pinned host memory, zeroed. \throws Error as \ref PinnedMemory.
   [[nodiscard]] HostSlab allocate_host(Bytes bytes) {
-    if (auto const part = take_pinned(bytes); part.size() == bytes) {
+    if (auto const part = lent_.take(bytes); part.size() == bytes) {
       std::ranges::fill(part, std::byte{});
       return HostSlab(part);
     }
@@ -202,10 +201,12 @@ class CudaBackend {
   }
 
   /// Lets operations take no more memory for themselves than the process may hold: \p most bytes of
-  /// each device; 0: all that there is. Backends that share resources share the limits.
+  /// each device, for each worker on it; 0: all that there is. Backends that share resources share
+  /// the limits.
   void limit_memory(Bytes most) {
     for (auto const device : options_.devices) {
-      resources().get<MemoryLimits>().set(device, most);
+      auto const workers = static_cast<Bytes>(std::ranges::count(options_.devices, device));
+      resources().get<MemoryLimits>().set(device, workers * most);
     }
   }
 
@@ -213,7 +214,7 @@ class CudaBackend {
   /// the caller has pinned for it: the program, its libraries, its data.
   [[nodiscard]] Bytes host_overhead_bytes() const {
     auto const resident = resident_set_bytes();
-    return resident - std::min(resident, pinned_.load() + borrowed_bytes_);
+    return resident - std::min(resident, pinned_.load() + lent_.bytes());
   }
 
   /// Stops the backend, see above; does not wait for what is enqueued.
@@ -281,26 +282,12 @@ class CudaBackend {
            detail::StreamMemoryOps::instance().supported(device);
   }
 
-  /// \p bytes of the caller's memory, or none.
-  [[nodiscard]] HostBytes take_pinned(Bytes bytes) {
-    std::lock_guard const lock(mutex_);
-    for (auto& rest : options_.pinned) {
-      if (bytes > 0 && rest.size() >= bytes) {
-        auto const part = rest.first(bytes);
-        rest = rest.subspan(std::min(align_up(bytes), rest.size()));
-        return part;
-      }
-    }
-    return {};
-  }
-
   Options options_;
   std::shared_ptr<detail::CudaStatus> status_;
+  detail::LentMemory lent_;
   std::vector<DeviceProperties> properties_;
   std::vector<std::atomic<Bytes>> used_;  // by device
   std::atomic<Bytes> pinned_{0};          // in slabs
-  Bytes borrowed_bytes_ = 0;              // of the caller's pinned memory
-  std::mutex mutex_;
 };
 
 static_assert(Backend<CudaBackend>);
