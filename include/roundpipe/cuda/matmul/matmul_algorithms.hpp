@@ -41,13 +41,12 @@ namespace roundpipe::cu {
 /// A backend's streams share one: `backend.resources().get<MatmulAlgorithms>()`. The first product
 /// of a shape asks cuBLASLt for candidates and times them on a stream and in memory of its own, as
 /// far as \ref MemoryLimits leave some; where they leave too little even for a small product, it
-/// takes cuBLASLt's first proposal. The choice holds for all
-/// devices of a kind (name, compute capability, multiprocessors), so that a recomputation on
-/// another one gives the same bits. Another backend or process may measure otherwise and choose
-/// another algorithm, whose sums round differently. Backends that share their resources share the
-/// choice,
-/// \ref save and \ref load carry it over to other processes, and without measurements (\ref
-/// measure) it depends on cuBLASLt's version alone.
+/// takes cuBLASLt's first proposal. The choice holds for all devices of a kind (name, compute
+/// capability, multiprocessors), so that a recomputation on another one gives the same bits.
+/// Another backend or process may measure otherwise and choose another algorithm, whose sums round
+/// differently. Backends that share their resources share the choice, \ref save and \ref load
+/// carry it over to other processes, and without measurements (\ref measure) it depends on
+/// cuBLASLt's version alone.
 ///
 /// Only algorithms whose sums have a fixed order are candidates; those that split a sum over
 /// blocks do so through a workspace, in fp32.

@@ -98,8 +98,9 @@ inline void fill_random(std::byte* to, Bytes bytes, DType type, Stream const& st
 }
 
 /// The fastest of \p candidates. cuBLASLt expects the first to be the best, so that another must be
-/// two percent faster: noise then decides little. Returns the first where there is no memory to
-/// measure: in \p most bytes. Large products are measured by \ref measured_problem.
+/// two percent faster: noise then decides little. Measurements take at most \p most bytes of
+/// memory, see \ref measured_problem. Returns the first where that is too little, or the device has
+/// less.
 ///
 /// The clock of a GPU follows its power: a candidate measured early, on a cool GPU, looks faster.
 /// Hence each runs once, and those near the best then take turns.
