@@ -4,7 +4,7 @@
 #include <plain_loop/plain_training.hpp>
 #include <plain_loop/run.hpp>
 #include <roundpipe/cuda/cuda_backend.hpp>
-#include <roundpipe/cuda/device/device.hpp>
+#include <roundpipe/cuda/device/other_processes.hpp>
 #include <roundpipe/cuda/ops/cuda_ops.cuh>
 #include <roundpipe/nn/transformer.hpp>
 #include <roundpipe/runtime/probe/warm_up.hpp>
@@ -39,8 +39,7 @@ Outcome run(Options const& o, rp::nn::TransformerConfig const& config) {
   for (std::size_t i = 0; i < o.steps; ++i) {
     outcome.iterations_s.push_back(training.seconds(o.warmup + 1 + i));
   }
-  auto const memory = cu::memory_info(backend.ordinal(device));
-  outcome.device_bytes = memory.total_bytes - memory.free_bytes;
+  outcome.device_bytes = cu::held_bytes(backend.ordinal(device));
   return outcome;
 }
 

@@ -191,7 +191,8 @@ struct MatmulBytes {
   return {bytes(p.m, p.k, p.operands), bytes(p.k, p.n, p.operands), bytes(p.m, p.n, p.result)};
 }
 
-/// What a pool of memory may take for \p bytes: it grows by whole blocks.
+/// What a pool of memory may take for \p bytes. It grows by whole blocks, of 32 MiB at most, as far
+/// as is known.
 [[nodiscard]] constexpr Bytes pooled_bytes(Bytes bytes) noexcept {
   return align_up(bytes + tensor_alignment_bytes, 32_MiB);
 }
