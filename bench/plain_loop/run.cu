@@ -4,6 +4,7 @@
 #include <plain_loop/plain_training.hpp>
 #include <plain_loop/run.hpp>
 #include <roundpipe/cuda/cuda_backend.hpp>
+#include <roundpipe/cuda/device/device.hpp>
 #include <roundpipe/cuda/device/other_processes.hpp>
 #include <roundpipe/cuda/ops/cuda_ops.cuh>
 #include <roundpipe/nn/transformer.hpp>
