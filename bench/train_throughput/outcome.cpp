@@ -176,6 +176,8 @@ nlohmann::ordered_json to_json(Options const& o,
   json["download_bytes_per_second"] = outcome.device.download_bytes_per_second;
   json["upload_share_both_ways"] = outcome.device.upload_share_both_ways;
   json["download_share_both_ways"] = outcome.device.download_share_both_ways;
+  json["host_upload_bytes_per_second"] = outcome.device.host_upload_bytes_per_second;
+  json["host_download_bytes_per_second"] = outcome.device.host_download_bytes_per_second;
   json["host_bytes_per_second"] = outcome.device.host_bytes_per_second;
   json["host_download_weight"] = outcome.device.host_download_weight;
   json["host_work_bytes_per_second"] = outcome.device.host_work_bytes_per_second;

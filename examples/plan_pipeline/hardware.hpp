@@ -13,8 +13,10 @@
 ///   "memory_gib": 24,         // 2^30 bytes
 ///   "memory_gbps": 1008,      // 10^9 bytes/s
 ///   "link": {"up_gbps": 32, "down_gbps": 32, "latency_us": 2.8,
-///            "host_gbps": 158,   // of all devices' copies together; default: unlimited
-///            "peer_gbps": 300},  // from a device to others; default: they reach none
+///            "host_up_gbps": 146,    // of all devices' uploads together; default: unlimited
+///            "host_down_gbps": 107,  // of all downloads
+///            "host_gbps": 158,       // of both; default: unlimited
+///            "peer_gbps": 300},      // from a device to others; default: they reach none
 ///   "source": "where the figures are from"
 /// }
 /// \endcode
@@ -77,7 +79,13 @@ namespace plan_pipeline {
       {"name", "tflops", "sustained_tflops", "memory_gib", "memory_gbps", "link", "source"});
   JsonFields const link(fields.at("link"),
                         where + ": 'link'",
-                        {"up_gbps", "down_gbps", "latency_us", "host_gbps", "peer_gbps"});
+                        {"up_gbps",
+                         "down_gbps",
+                         "latency_us",
+                         "host_up_gbps",
+                         "host_down_gbps",
+                         "host_gbps",
+                         "peer_gbps"});
   roundpipe::Hardware hardware;
   auto& device = hardware.device;
   device.name = fields.text("name");
@@ -87,6 +95,8 @@ namespace plan_pipeline {
   device.memory_bytes_per_second = fields.number("memory_gbps") * 1e9;
   device.upload_bytes_per_second = link.number("up_gbps") * 1e9;
   device.download_bytes_per_second = link.number("down_gbps") * 1e9;
+  device.host_upload_bytes_per_second = link.number_or("host_up_gbps", 0) * 1e9;
+  device.host_download_bytes_per_second = link.number_or("host_down_gbps", 0) * 1e9;
   device.host_bytes_per_second = link.number_or("host_gbps", 0) * 1e9;
   device.reaches_peers = link.has("peer_gbps");
   device.peer_bytes_per_second = device.reaches_peers ? link.number("peer_gbps") * 1e9 : 0;

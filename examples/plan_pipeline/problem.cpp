@@ -67,7 +67,8 @@ rp::LinkModel read_link(nlohmann::json const& json, std::string const& where) {
   link.latency_s = fields.number_or("latency_us", 0) * 1e-6;
   link.upload_share_both_ways = fields.number_or("both_ways_factor", 1);
   link.download_share_both_ways = link.upload_share_both_ways;
-  link.root_bytes_per_second = fields.number_or("root_gbps", 0) * 1e9;
+  link.root_upload_bytes_per_second = fields.number_or("root_gbps", 0) * 1e9;
+  link.root_download_bytes_per_second = link.root_upload_bytes_per_second;
   link.host_bytes_per_second = fields.number_or("host_gbps", 0) * 1e9;
   if (fields.has("device_factors")) {
     for (auto const& factor : fields.list("device_factors")) {

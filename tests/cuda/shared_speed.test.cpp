@@ -17,8 +17,10 @@ TEST_CASE("all devices share one speed, and keep what is their own") {
   devices[0].download_bytes_per_second = 40;  // less than the copies below: noise
   devices[1].upload_bytes_per_second = 56;
   devices[1].download_bytes_per_second = 56;
-  cu::set_shared_speed(devices, {{48, 49}, {32, 48}, 2, 0.75, 0.5, 10});
+  cu::set_shared_speed(devices, {{48, 49}, {32, 48}, 2, {50, 51}, 0.75, 0.5, 10});
   for (auto const& device : devices) {
+    CHECK(device.host_upload_bytes_per_second == 100);
+    CHECK(device.host_download_bytes_per_second == 102);
     CHECK(device.host_bytes_per_second == 160);
     CHECK(device.host_download_weight == 1.5);
     CHECK(device.upload_share_beside_work == 0.75);

@@ -105,10 +105,15 @@ TEST_CASE("a file may say what the host's memory carries, and how fast peers are
     return read_hardware("card", folder.path).device;
   };
   CHECK(device().host_bytes_per_second == 0);  // unknown
+  CHECK(device().host_download_bytes_per_second == 0);
   CHECK_FALSE(device().reaches_peers);
   json["link"]["host_gbps"] = 7;
+  json["link"]["host_up_gbps"] = 6;
+  json["link"]["host_down_gbps"] = 5;
   json["link"]["peer_gbps"] = 8;
   CHECK(device().host_bytes_per_second == doctest::Approx(7e9));
+  CHECK(device().host_upload_bytes_per_second == doctest::Approx(6e9));
+  CHECK(device().host_download_bytes_per_second == doctest::Approx(5e9));
   CHECK(device().peer_bytes_per_second == doctest::Approx(8e9));
   CHECK(device().reaches_peers);
 }

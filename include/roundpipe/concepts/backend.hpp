@@ -32,7 +32,10 @@ struct DeviceProperties {
   /// The shares of these rates that remain while copies run both ways; in (0, 1].
   double upload_share_both_ways = 1;
   double download_share_both_ways = 1;
-  /// Of all devices of the backend at once, up and down together; 0: unknown or unlimited.
+  /// Of all devices of the backend at once, in one direction alone; 0: unknown or unlimited.
+  double host_upload_bytes_per_second = 0;
+  double host_download_bytes_per_second = 0;
+  /// The same, up and down together; 0: unknown or unlimited.
   double host_bytes_per_second = 0;
   /// Of that rate, what a download gets where an upload gets 1.
   double host_download_weight = 1;

@@ -194,17 +194,21 @@ TEST_CASE("costs for fewer layers than the graph has are refused") {
         Errc::invalid_argument);
 }
 
-TEST_CASE("plans are compared on links and a host's memory that are slower by a twentieth") {
+TEST_CASE("plans are compared on links that are slower by a twentieth, or together by a tenth") {
   SimulationOptions machine;
   machine.link.upload_bytes_per_second = 100;
   machine.link.download_bytes_per_second = 200;
   machine.link.peer_bytes_per_second = 300;
+  machine.link.root_upload_bytes_per_second = 110;
+  machine.link.root_download_bytes_per_second = 120;
   machine.link.host_bytes_per_second = 400;
   machine.compute.host_bytes_per_second = 500;
   auto const slower = with_link_margin(machine);
   CHECK(slower.link.upload_bytes_per_second == doctest::Approx(95));
   CHECK(slower.link.download_bytes_per_second == doctest::Approx(190));
   CHECK(slower.link.peer_bytes_per_second == 300);
+  CHECK(slower.link.root_upload_bytes_per_second == doctest::Approx(99));
+  CHECK(slower.link.root_download_bytes_per_second == doctest::Approx(108));
   CHECK(slower.link.host_bytes_per_second == doctest::Approx(380));
   CHECK(slower.compute.host_bytes_per_second == doctest::Approx(475));
 
@@ -218,6 +222,13 @@ TEST_CASE("plans are compared on links and a host's memory that are slower by a 
   CHECK(forecast_training_seconds(call, step, costs, device) == doctest::Approx(2));
   CHECK(forecast_iteration_seconds(call, step, training_machine(costs, device)) ==
         doctest::Approx(1.9));
+
+  // All devices together may reach less than the link of one.
+  device.host_upload_bytes_per_second = 50;
+  CHECK(forecast_training_seconds(call, step, costs, device) == doctest::Approx(190 / 45.));
+  device.host_upload_bytes_per_second = 0;
+  device.host_download_bytes_per_second = 50;
+  CHECK(forecast_training_seconds(call, step, costs, device) == doctest::Approx(2));
 }
 
 }  // namespace forecast_test

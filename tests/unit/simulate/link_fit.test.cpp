@@ -38,11 +38,15 @@ TEST_CASE("rates change by the bytes copied in a second of copying, each directi
   Timeline const simulated{
       2, {copy(LaneKind::save_up, 0, 0, 2.25), copy(LaneKind::save_down, 1, 7, 10)}};
   LinkModel link{40, 20};
+  link.root_upload_bytes_per_second = 80;
+  link.root_download_bytes_per_second = 60;
   link.host_bytes_per_second = 100;
   link.host_download_weight = 3;
   auto const fitted = fit_link(link, measured, simulated);
   CHECK(fitted.upload_bytes_per_second == doctest::Approx(40 * 0.675));
   CHECK(fitted.download_bytes_per_second == doctest::Approx(20 * 1.5));
+  CHECK(fitted.root_upload_bytes_per_second == doctest::Approx(80 * 0.675));
+  CHECK(fitted.root_download_bytes_per_second == doctest::Approx(60 * 1.5));
   CHECK(fitted.host_bytes_per_second == doctest::Approx(25 * 0.675 + 75 * 1.5));
   CHECK(fitted.host_download_weight == doctest::Approx(75 * 1.5 / (25 * 0.675)));
 }

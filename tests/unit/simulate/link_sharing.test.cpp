@@ -59,7 +59,7 @@ TEST_CASE("copies to other devices share nothing with copies to and from the hos
   LinkModel link{10, 20, 30};
   link.upload_share_both_ways = link.download_share_both_ways = 0.5;
   link.groups = {{0, 1}};
-  link.root_bytes_per_second = link.host_bytes_per_second = 12;
+  link.root_upload_bytes_per_second = link.host_bytes_per_second = 12;
   link.host_download_weight = 2;
   constexpr auto peer = CopyDirection::peer;
   CHECK(rates_of(link, {{0, peer}, {3, peer}}) == std::vector<double>{30, 30});
@@ -92,14 +92,17 @@ TEST_CASE("devices behind one switch share a link in each direction") {
 TEST_CASE("other copies get the share that one copy cannot use, also at the root") {
   LinkModel link{10, 10};
   link.groups = {{0, 1}};
-  link.root_bytes_per_second = 18;
+  link.root_upload_bytes_per_second = 18;
   CHECK(rates_of(link, {{0, up}, {1, up}, {2, up}}) == std::vector<double>{5, 5, 8});
 }
 
 TEST_CASE("both directions share host memory; each direction has its own root limit") {
   LinkModel link{10, 10};
-  link.root_bytes_per_second = 12;
+  link.root_upload_bytes_per_second = 12;
   CHECK(rates_of(link, {{0, up}, {1, up}, {2, down}}) == std::vector<double>{6, 6, 10});
+  CHECK(rates_of(link, {{0, down}, {1, down}, {2, up}}) == std::vector<double>{10, 10, 10});
+  link.root_download_bytes_per_second = 8;
+  CHECK(rates_of(link, {{0, down}, {1, down}, {2, up}}) == std::vector<double>{4, 4, 10});
   link.host_bytes_per_second = 15;
   CHECK(rates_of(link, {{0, up}, {1, up}, {2, down}}) == std::vector<double>{5, 5, 5});
 }
@@ -124,7 +127,8 @@ TEST_CASE("no limit is exceeded, and a fully used limit holds back every copy") 
   for (int i = 0; i < 300; ++i) {
     LinkModel link{draw(1, 10), draw(1, 10)};
     link.groups = {{0, 2}};
-    link.root_bytes_per_second = draw(5, 40);
+    link.root_upload_bytes_per_second = draw(5, 40);
+    link.root_download_bytes_per_second = draw(5, 40);
     link.host_bytes_per_second = draw(5, 60);
     link.host_download_weight = draw(0.5, 2);
     std::vector<CopyFlow> flows;
@@ -153,7 +157,10 @@ TEST_CASE("no limit is exceeded, and a fully used limit holds back every copy") 
           flow.direction == up ? link.upload_bytes_per_second : link.download_bytes_per_second;
       auto const same_way = [&](CopyFlow const& x) { return x.direction == flow.direction; };
       auto held = full(rates[f], rate);
-      held = full(sum(same_way), link.root_bytes_per_second) || held;
+      held = full(sum(same_way),
+                  flow.direction == up ? link.root_upload_bytes_per_second
+                                       : link.root_download_bytes_per_second) ||
+             held;
       held = full(sum([](CopyFlow const&) { return true; }), link.host_bytes_per_second) || held;
       if (flow.device % 2 == 0 && flow.device < 3) {
         held =

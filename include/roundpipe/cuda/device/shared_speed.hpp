@@ -38,9 +38,11 @@ namespace roundpipe::cu {
 
 /// What large copies reach while they run both ways, alone and beside the host's work.
 struct SharedSpeed {
-  LinkSpeed of_one;                     ///< Of the first device, while the others rest.
-  LinkSpeed of_each;                    ///< Of each device, on average, while all of them copy.
-  std::size_t devices = 1;              ///< That copied at once.
+  LinkSpeed of_one;         ///< Of the first device, while the others rest.
+  LinkSpeed of_each;        ///< Of each device, on average, while all of them copy.
+  std::size_t devices = 1;  ///< That copied at once.
+  /// Of each device, on average, while all of them copy in one direction alone; 0: not measured.
+  LinkSpeed of_each_one_way;
   double upload_share_beside_work = 1;  ///< Of the rate of all without that work.
   double download_share_beside_work = 1;
   double work_bytes_per_second = 0;  ///< That the host reads and writes meanwhile: it sums.
@@ -48,9 +50,11 @@ struct SharedSpeed {
 
 namespace detail {
 
-/// Copies of several devices, both ways at once.
+/// Copies of several devices at once.
 class LinksAtOnce {
  public:
+  enum class Ways { both, up, down };
+
   /// Of blocks of \p bytes, \p copies of them each way and time. The host's blocks are as many as
   /// no cache holds. \throws Error when there is no memory for it.
   LinksAtOnce(std::span<DeviceId const> devices, Bytes bytes, std::size_t copies)
@@ -61,7 +65,7 @@ class LinksAtOnce {
     }
   }
 
-  void start() {
+  void start(Ways ways = Ways::both) {
     for (auto& link : links_) {
       CurrentDevice const current(link.device);
       auto* const there = link.there.bytes().device_pointer();
@@ -73,15 +77,15 @@ class LinksAtOnce {
           link.down.middle.record(link.down.stream);
         }
         auto* const here = link.host.bytes().data() + 2 * bytes_ * (i % host_blocks);
-        check(
-            ::cudaMemcpyAsync(there, here, bytes_, ::cudaMemcpyHostToDevice, link.up.stream.get()),
-            "cudaMemcpyAsync");
-        check(::cudaMemcpyAsync(here + bytes_,
-                                there + bytes_,
-                                bytes_,
-                                ::cudaMemcpyDeviceToHost,
-                                link.down.stream.get()),
-              "cudaMemcpyAsync");
+        auto const copy = [&](void* to, void const* from, ::cudaMemcpyKind kind, Way const& way) {
+          check(::cudaMemcpyAsync(to, from, bytes_, kind, way.stream.get()), "cudaMemcpyAsync");
+        };
+        if (ways != Ways::down) {
+          copy(there, here, ::cudaMemcpyHostToDevice, link.up);
+        }
+        if (ways != Ways::up) {
+          copy(here + bytes_, there + bytes_, ::cudaMemcpyDeviceToHost, link.down);
+        }
       }
       link.up.end.record(link.up.stream);
       link.down.end.record(link.down.stream);
@@ -106,7 +110,8 @@ class LinksAtOnce {
   }
 
   /// The rates of each device, on average, in the first half of its copies: those of the other
-  /// direction run meanwhile, unless they are more than twice as fast. Only after \ref wait.
+  /// direction run meanwhile, unless they are more than twice as fast. Only after \ref wait; that
+  /// of a direction without copies means nothing.
   [[nodiscard]] LinkSpeed speed() const {
     auto const half =
         static_cast<double>(copies_ / 2 * bytes_) / static_cast<double>(links_.size());
@@ -144,11 +149,12 @@ class LinksAtOnce {
 };
 
 /// The medians of a few times.
-[[nodiscard]] inline LinkSpeed median_speed(LinksAtOnce& links) {
+[[nodiscard]] inline LinkSpeed median_speed(LinksAtOnce& links,
+                                            LinksAtOnce::Ways ways = LinksAtOnce::Ways::both) {
   std::array<double, 5> ups{};
   std::array<double, 5> downs{};
   for (std::size_t r = 0; r < ups.size(); ++r) {
-    links.start();
+    links.start(ways);
     links.wait();
     auto const speed = links.speed();
     ups[r] = speed.upload_bytes_per_second;
@@ -193,9 +199,9 @@ class GradientSum {
 }  // namespace detail
 
 /// Copies blocks of \p bytes both ways, of the first of \p devices and then of all at once, each
-/// counted once, and takes medians; then once more of all, while the host sums gradients. Takes
-/// about a second, most of it for 1.3 GiB of host memory. The calling thread's current device
-/// stays.
+/// counted once, of several also one way, and takes medians; then once more of all, while the host
+/// sums gradients. Takes one to two seconds, much of it for 1.3 GiB of host memory. The calling
+/// thread's current device stays.
 /// \throws Error when there is no memory for it.
 [[nodiscard]] inline SharedSpeed measure_shared_speed(std::span<DeviceId const> devices,
                                                       Bytes bytes = Bytes{64} << 20) {
@@ -206,6 +212,11 @@ class GradientSum {
   speed.of_each = detail::median_speed(links);
   speed.of_one = speed.of_each;
   if (links.devices() > 1) {
+    using Ways = detail::LinksAtOnce::Ways;
+    speed.of_each_one_way = {
+        detail::median_speed(links, Ways::up).upload_bytes_per_second,
+        detail::median_speed(links, Ways::down).download_bytes_per_second,
+    };
     detail::LinksAtOnce first(devices.first(1), bytes, copies);
     speed.of_one = detail::median_speed(first);
   }
@@ -232,12 +243,15 @@ class GradientSum {
 inline void set_shared_speed(std::span<DeviceProperties> properties, SharedSpeed const& speed) {
   auto const up = speed.of_each.upload_bytes_per_second;
   auto const down = speed.of_each.download_bytes_per_second;
+  auto const count = static_cast<double>(speed.devices);
   for (auto& device : properties) {
     device.upload_share_both_ways =
         std::min(1.0, speed.of_one.upload_bytes_per_second / device.upload_bytes_per_second);
     device.download_share_both_ways =
         std::min(1.0, speed.of_one.download_bytes_per_second / device.download_bytes_per_second);
-    device.host_bytes_per_second = static_cast<double>(speed.devices) * (up + down);
+    device.host_upload_bytes_per_second = count * speed.of_each_one_way.upload_bytes_per_second;
+    device.host_download_bytes_per_second = count * speed.of_each_one_way.download_bytes_per_second;
+    device.host_bytes_per_second = count * (up + down);
     device.host_download_weight = down / up;
     device.upload_share_beside_work = speed.upload_share_beside_work;
     device.download_share_beside_work = speed.download_share_beside_work;

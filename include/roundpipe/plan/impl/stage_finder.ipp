@@ -172,6 +172,9 @@ ROUNDPIPE_INLINE Error StageFinder::refusal(WorkingSetChoice const& choice) cons
     smallest = std::max(smallest, smallest_budget(exact, choice, smallest));
   }
   smallest = smallest_budget(partition_, choice, smallest);
+  if (smallest > 0 && held > 0) {
+    smallest += 1_MiB;  // the next process may hold more: 64 KiB, as seen on an H200
+  }
   auto const text =
       "the device budget of " + std::to_string(options_.device_memory) + " bytes is too small: " +
       (held > 0 ? "the process holds " + std::to_string(held) + " there already, "

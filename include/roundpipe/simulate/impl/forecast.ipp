@@ -50,6 +50,8 @@ ROUNDPIPE_INLINE SimulationOptions training_machine(CostModel const& costs,
   machine.link.peer_bytes_per_second = device.peer_bytes_per_second;
   machine.link.upload_share_both_ways = device.upload_share_both_ways;
   machine.link.download_share_both_ways = device.download_share_both_ways;
+  machine.link.root_upload_bytes_per_second = device.host_upload_bytes_per_second;
+  machine.link.root_download_bytes_per_second = device.host_download_bytes_per_second;
   machine.link.host_bytes_per_second = device.host_bytes_per_second;
   machine.link.host_download_weight = device.host_download_weight;
   machine.link.upload_share_beside_work = device.upload_share_beside_work;
@@ -82,6 +84,8 @@ ROUNDPIPE_INLINE SimulationOptions with_link_margin(SimulationOptions machine) {
                      &machine.compute.host_bytes_per_second}) {
     *rate *= 0.95;
   }
+  machine.link.root_upload_bytes_per_second *= 0.9;
+  machine.link.root_download_bytes_per_second *= 0.9;
   return machine;
 }
 

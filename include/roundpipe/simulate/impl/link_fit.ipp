@@ -54,6 +54,8 @@ ROUNDPIPE_INLINE LinkModel fit_link(LinkModel link,
   auto const down = factor(CopyDirection::down);
   link.upload_bytes_per_second *= up;
   link.download_bytes_per_second *= down;
+  link.root_upload_bytes_per_second *= up;
+  link.root_download_bytes_per_second *= down;
   auto const weight = link.host_download_weight;
   link.host_bytes_per_second *= (up + down * weight) / (1 + weight);
   link.host_download_weight *= down / up;

@@ -17,7 +17,8 @@ ROUNDPIPE_INLINE void check(LinkModel const& link, std::size_t devices) {
                            link.download_bytes_per_second,
                            link.peer_bytes_per_second,
                            link.latency_s,
-                           link.root_bytes_per_second,
+                           link.root_upload_bytes_per_second,
+                           link.root_download_bytes_per_second,
                            link.host_bytes_per_second}) {
     require(value >= 0 && std::isfinite(value),
             Errc::invalid_argument,

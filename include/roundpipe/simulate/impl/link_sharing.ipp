@@ -32,7 +32,8 @@ ROUNDPIPE_INLINE LinkSharing::LinkSharing(LinkModel link, std::size_t devices)
     for (std::size_t group = 0; group < link_.groups.size(); ++group) {
       add(rate(direction));
     }
-    add(link_.root_bytes_per_second);
+    add(direction == CopyDirection::up ? link_.root_upload_bytes_per_second
+                                       : link_.root_download_bytes_per_second);
   }
   add(link_.host_bytes_per_second);
   for (std::size_t device = 0; device < devices; ++device) {
