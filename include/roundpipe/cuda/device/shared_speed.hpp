@@ -42,7 +42,7 @@ struct SharedSpeed {
   LinkSpeed of_each;        ///< Of each device, on average, while all of them copy.
   std::size_t devices = 1;  ///< That copied at once.
   /// Of each device, on average, while all of them copy in one direction alone; 0: not measured.
-  LinkSpeed of_each_one_way;
+  LinkSpeed of_each_one_way = {};
   double upload_share_beside_work = 1;  ///< Of the rate of all without that work.
   double download_share_beside_work = 1;
   double work_bytes_per_second = 0;  ///< That the host reads and writes meanwhile: it sums.
