@@ -41,9 +41,9 @@ namespace roundpipe {
 /// loses more there than it gains else. 12 blocks of Llama 3.1 8B on two H100s, simulated: with
 /// links a twentieth slower than planned for, such a plan loses 3.6 % of its speed. Planned with
 /// this margin it loses 0.6 %, and 0.5 % where links are as measured. All of 8B on four H200s,
-/// where a stage that saves downloads 47 GB/s, likewise: where two devices together download 100
-/// GB/s, 90, 85 or 80, plans took 6.05, 6.24, 6.41 and 6.58 s before that was a limit,
-/// and 6.07, 6.09, 6.10 and 6.13 s with the tenth.
+/// likewise simulated, two of which run stages that save, at 47 GB/s each: where all downloads
+/// together have 100 GB/s, 90, 85 or 80, the plan of before that was a limit takes 6.02, 6.15, 6.25
+/// and 6.31 s, the one with the tenth 6.05 to 6.06 s.
 [[nodiscard]] SimulationOptions with_link_margin(SimulationOptions machine);
 
 /// \ref forecast_iteration_seconds on the \ref training_machine of \p costs and \p device, \ref
