@@ -59,8 +59,10 @@ class Planner {
   /// plan with most entries is taken. Where \p options leave it open, \p forecast also chooses the
   /// checkpoints and save levels that the host keeps, and other stages where the policy yields.
   /// \throws Error (over_budget) when nothing fits; the message names the layer that needs most,
-  ///         the bytes, and the smallest budget with which this planner finds a plan, and where the
-  ///         policy answers with a stage that does not fit, that stage and rule 1 of its concept;
+  ///         the bytes, and the smallest budget with which this planner finds a plan, 1 MiB more
+  ///         where a device holds memory besides plans, which differs a little from process to
+  ///         process; and where the policy answers with a stage that does not fit, that stage and
+  ///         rule 1 of its concept;
   ///         (invalid_argument) for options that contradict each other, or that name save levels or
   ///         micro-batches that there are not, and where a policy breaks a rule of its concept; the
   ///         message names the answer and the rule. So do the graphs below.
