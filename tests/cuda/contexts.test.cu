@@ -15,6 +15,7 @@
 #include <roundpipe/cuda/device/stopwatch.hpp>
 #include <roundpipe/cuda/device/stream.hpp>
 #include <roundpipe/cuda/matmul/matmul_algorithms.hpp>
+#include <support/cuda_workers.hpp>
 
 #include <cuda_runtime_api.h>
 #include <doctest/doctest.h>
@@ -34,11 +35,6 @@ using namespace roundpipe;
 
 DeviceId const d0{0};
 DeviceId const d1{1};
-
-bool has_two_devices() {
-  int count = 0;
-  return cudaGetDeviceCount(&count) == cudaSuccess && count > 1;
-}
 
 /// Runs \p f on a thread that has never called CUDA. Values captured by \p f are destroyed before
 /// the thread ends.
@@ -121,7 +117,7 @@ struct Objects {
 }  // namespace
 
 TEST_CASE("no thread makes a context on a device that was not named" *
-          doctest::skip(!has_two_devices())) {
+          doctest::skip(!test::has_two_devices())) {
   REQUIRE_FALSE(cu::has_context(d0));
   std::unique_ptr<cu::CudaBackend> backend;
   on_fresh_thread([&] { backend = std::make_unique<cu::CudaBackend>(second_device()); });
@@ -161,7 +157,7 @@ TEST_CASE("no thread makes a context on a device that was not named" *
   CHECK_FALSE(cu::has_context(d0));
 }
 
-TEST_CASE("enqueueing keeps the current device" * doctest::skip(!has_two_devices())) {
+TEST_CASE("enqueueing keeps the current device" * doctest::skip(!test::has_two_devices())) {
   REQUIRE(cudaSetDevice(0) == cudaSuccess);
   REQUIRE(cudaFree(nullptr) == cudaSuccess);
   REQUIRE(cu::has_context(d0));
@@ -182,7 +178,7 @@ TEST_CASE("enqueueing keeps the current device" * doctest::skip(!has_two_devices
 }
 
 TEST_CASE("a guard restores the previous device, also when an exception passes" *
-          doctest::skip(!has_two_devices())) {
+          doctest::skip(!test::has_two_devices())) {
   REQUIRE(cudaSetDevice(0) == cudaSuccess);
   {
     cu::CurrentDevice const outer(d1);

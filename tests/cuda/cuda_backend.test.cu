@@ -38,6 +38,22 @@ TEST_CASE("a CUDA backend names its devices and their budgets") {
         Errc::invalid_argument);
 }
 
+TEST_CASE("two devices together reach no more in one direction than their links carry" *
+          doctest::skip(!test::has_two_devices())) {
+  auto options = one_worker();
+  options.devices = {d0, d1};
+  cu::CudaBackend backend(options);
+  auto const first = backend.device_properties(d0);
+  auto const second = backend.device_properties(d1);
+  auto const up = first.upload_bytes_per_second + second.upload_bytes_per_second;
+  auto const down = first.download_bytes_per_second + second.download_bytes_per_second;
+  CHECK(first.host_upload_bytes_per_second > 0.3 * up);
+  CHECK(first.host_upload_bytes_per_second < 1.1 * up);
+  CHECK(first.host_download_bytes_per_second > 0.3 * down);
+  CHECK(first.host_download_bytes_per_second < 1.1 * down);
+  CHECK(second.host_download_bytes_per_second == first.host_download_bytes_per_second);
+}
+
 TEST_CASE("unknown devices, and budgets above the free memory, are refused by name") {
   auto const none = error_of([] {
     cu::CudaBackendOptions options;

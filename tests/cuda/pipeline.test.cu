@@ -11,6 +11,7 @@
 #include <roundpipe/runtime/pipeline.hpp>
 #include <roundpipe/runtime/weights_digest.hpp>
 #include <support/cuda_resources.hpp>
+#include <support/cuda_workers.hpp>
 #include <support/error_of.hpp>
 #include <support/own_policies.hpp>
 #include <support/resident_bytes.hpp>
@@ -178,15 +179,10 @@ Run train(Training const& t) {
   return run;
 }
 
-bool has_two_devices() {
-  int count = 0;
-  return cudaGetDeviceCount(&count) == cudaSuccess && count > 1;
-}
-
 }  // namespace
 
 // This test comes first, because other tests use device 0.
-TEST_CASE("a device that is not named gets no context" * doctest::skip(!has_two_devices())) {
+TEST_CASE("a device that is not named gets no context" * doctest::skip(!test::has_two_devices())) {
   REQUIRE_FALSE(cu::has_context(DeviceId(0)));
   Training training;
   training.devices = {DeviceId(1)};

@@ -3,16 +3,25 @@
 #pragma once
 
 /// \file
-/// \brief Small CUDA backends for tests: one or two workers on the first device.
+/// \brief Small CUDA backends for tests: one or two workers on the first device; and whether there
+/// are two.
 
 #include <roundpipe/core/bytes.hpp>
 #include <roundpipe/core/id.hpp>
 #include <roundpipe/cuda/cuda_options.hpp>
 
+#include <cuda_runtime_api.h>
+
 namespace roundpipe::test {
 
 inline constexpr DeviceId d0{0};
 inline constexpr DeviceId d1{1};
+
+/// Creates no context.
+inline bool has_two_devices() {
+  int count = 0;
+  return ::cudaGetDeviceCount(&count) == cudaSuccess && count > 1;
+}
 
 /// Two workers that share the first device: their streams wait for fences on the host.
 inline cu::CudaBackendOptions two_workers() {
