@@ -108,7 +108,7 @@ TEST_CASE("idle time before a run belongs to whom of the earlier runs it waits f
     RunMeters meters(1, 0);
     meters.add(earlier, ran(0, 0, 1), training);
     run.begin(1, {.devices = 1});
-    run.add_external(ActionId(0), {waited_for, ActionId(0)});
+    run.add_external(ActionId(0), {waited_for, 0, ActionId(0)});
     meters.add(run, ran(1, 3, 4), training);
     Report report;
     meters.fill(report);

@@ -81,7 +81,7 @@ class Executor {
     if (run.in_flight()) {
       wait_complete(run);
     }
-    run.wait_unpinned();
+    run.retire();
     rethrow();
     run.begin(posted_++, {first_device_, threads_.devices(), iteration});
   }

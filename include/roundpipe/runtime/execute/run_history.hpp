@@ -26,8 +26,8 @@ class RunHistory {
 
   explicit RunHistory(IsDone is_done) : is_done_(std::move(is_done)) {}
 
-  /// Completes \p run, which has begun: its ring bases and its waits across runs, each of
-  /// which pins the run that it waits for.
+  /// Completes \p run, which has begun: its ring bases and its waits across runs, but for what is
+  /// done already.
   void resolve(RunState& run);
 
   /// Adds what \p run does. Its host bases are set.

@@ -26,10 +26,10 @@ using RunClock = std::chrono::steady_clock;
 
 class RunState;
 
-/// An action of an earlier run that a later one waits for. Until a wait for a device's action is
-/// over, the earlier run is pinned: its events are not recorded anew.
+/// An action of an earlier run that a later one waits for.
 struct CrossRunWait {
-  RunState* run = nullptr;  ///< Null for the host's lanes, whose sequence says all.
+  RunState* run = nullptr;  ///< The slot; null for the host's lanes, whose sequence says all.
+  std::size_t number = 0;   ///< Of the run, which may have left the slot by then.
   ActionId action;
   LaneKind lane = LaneKind::compute;
   std::uint64_t sequence = 0;
@@ -73,7 +73,7 @@ class RunState {
   [[nodiscard]] bool is_issued(ActionId id) const;
   /// Blocks until \p id is issued (or the pipeline stops).
   void wait_issued(ActionId id) const;
-  /// Lets every \ref wait_issued and \ref wait_unpinned pass, until \ref reset.
+  /// Lets every \ref wait_issued and \ref retire pass, until \ref reset.
   void release_waiters();
   /// The run is over, whatever it was, and its waiters are not released any more. Nothing may wait.
   void reset() noexcept;
@@ -92,10 +92,10 @@ class RunState {
     return host_bases_[host_lane_index(kind)];
   }
 
-  void pin() noexcept { pins_.fetch_add(1, std::memory_order_relaxed); }
+  /// Keeps run \p number in the slot until \ref unpin, so that its events are not recorded anew.
+  /// \returns Whether it is there. If not, it has retired, so there is nothing to wait for.
+  [[nodiscard]] bool pin(std::size_t number);
   void unpin();
-  /// Blocks until no later run waits for an action of this one (or the pipeline stops).
-  void wait_unpinned() const;
 
   /// When a host action ran.
   struct HostTimes {
@@ -106,6 +106,10 @@ class RunState {
 
   // What the executor's controller sets when it posts the run.
 
+  /// Lets nothing wait for the slot's run any more, which is complete; blocks while it is pinned
+  /// (unless the pipeline stops).
+  void retire();
+  /// Begins run \p number, after \ref retire.
   void begin(std::size_t number, GraphBinding const& place);
   void set_ring_base(Ring const& ring, std::size_t base) { ring_bases_[ring] = base; }
   /// \p base actions of lane \p kind were posted before.
@@ -117,6 +121,7 @@ class RunState {
  private:
   static constexpr auto released = std::numeric_limits<std::uint64_t>::max();
   static constexpr auto unpinned_for_good = std::numeric_limits<std::int64_t>::min() / 2;
+  static constexpr auto none = std::numeric_limits<std::size_t>::max();
 
   struct Issued {
     std::atomic<std::uint64_t> value{0};
@@ -137,6 +142,7 @@ class RunState {
   std::map<Ring, std::size_t> ring_bases_;
   std::vector<std::uint64_t> host_bases_;
   std::atomic<std::int64_t> pins_{0};
+  std::atomic<std::size_t> waitable_{none};  // the run that may be pinned
   std::uint64_t generation_ = 0;  // counts the runs in this slot; an older one's actions are done
   std::size_t number_ = 0;
   GraphBinding place_;

@@ -11,11 +11,10 @@
 
 namespace roundpipe {
 
-/// Goes through what action \p id of \p run waits for, and unpins the earlier runs among it. For an
+/// Goes through what action \p id of \p run waits for, except in runs that have retired. For an
 /// action of a device, blocks until the action is issued and calls `on_event(event)` with the event
 /// at its end; for an action of the host, calls `on_host(lane, sequence)` with its lane and its
-/// place in the lane's whole history. Call this once for each action of a run; after an exception
-/// no run goes on.
+/// place in the lane's whole history. After an exception no run goes on.
 template <Backend B, class OnEvent, class OnHost>
 void for_each_wait(GraphRun<B>& run, ActionId id, OnEvent&& on_event, OnHost&& on_host) {
   auto const end_of = [](GraphRun<B>& other, ActionId wait) -> typename B::Event& {
@@ -31,11 +30,11 @@ void for_each_wait(GraphRun<B>& run, ActionId id, OnEvent&& on_event, OnHost&& o
     }
   }
   for (auto const& earlier : run.external(id)) {
-    if (earlier.run != nullptr) {
+    if (earlier.run == nullptr) {
+      on_host(earlier.lane, earlier.sequence);
+    } else if (earlier.run->pin(earlier.number)) {
       on_event(end_of(static_cast<GraphRun<B>&>(*earlier.run), earlier.action));
       earlier.run->unpin();
-    } else {
-      on_host(earlier.lane, earlier.sequence);
     }
   }
 }

@@ -9,8 +9,11 @@
 
 #include <doctest/doctest.h>
 
+#include <atomic>
+#include <chrono>
 #include <cstddef>
 #include <exception>
+#include <future>
 #include <stdexcept>
 #include <utility>
 #include <vector>
@@ -82,6 +85,55 @@ TEST_CASE("the actions of one run follow each other") {
   CHECK(test.work.done() == std::vector{ActionId(0), ActionId(1), ActionId(2), ActionId(3)});
   test.executor.synchronize();
   CHECK_FALSE(test.runs[0]->in_flight());
+}
+
+TEST_CASE("a slot is free once its run is complete, whatever a later run has yet to issue") {
+  Ring const ring{BufferKind::checkpoint, DeviceId::none(), 0};
+  auto graph = graph_of({Made(ActionKind::forward, LaneKind::compute, 0).writes({ring, 0}),
+                         Made(ActionKind::upload_activation, LaneKind::activation_up, 1),
+                         Made(ActionKind::forward, LaneKind::compute, 1).after_users({ring, 0})});
+  add_ring(graph, ring, 1, {{ActionId(0)}});
+  HostBackend backend{{.devices = 2}};
+  LoggedWork work;
+  std::atomic<bool> first_computes = true;
+  std::atomic<bool> second_issues = true;
+  work.device_hook = [&](ActionId id) {
+    if (id == ActionId(0)) {
+      first_computes.wait(false);
+    }
+  };
+  work.hook = [&](ActionId id) {
+    if (id == ActionId(1)) {
+      second_issues.wait(false);
+    }
+  };
+  GraphProgram const program(std::move(graph));
+  CallData data;
+  Executor<HostBackend> executor(backend, work, work.host_lanes(), 2);
+  auto& first = executor.make_run(program, data);
+  auto& second = executor.make_run(program, data);
+  executor.begin(second, 1);
+  executor.post(second);
+  executor.synchronize();
+  first_computes = false;
+  executor.begin(first, 2);
+  executor.post(first);
+  executor.wait(first, ActionId(2));
+  second_issues = false;
+  executor.begin(second, 3);
+  executor.post(second);  // it waits for what is not computed yet
+  REQUIRE(second.external(ActionId(2)).size() == 1);
+  CHECK(second.external(ActionId(2)).front().number == first.number());
+  first_computes = true;
+  first_computes.notify_all();
+  auto begun = std::async(std::launch::async, [&] { executor.begin(first, 4); });
+  CHECK(begun.wait_for(std::chrono::seconds(20)) == std::future_status::ready);
+  second_issues = true;
+  second_issues.notify_all();
+  begun.get();
+  executor.post(first);
+  executor.synchronize();
+  CHECK(work.done().size() == 4 * 3);
 }
 
 TEST_CASE("the first error of any action stops everything and is thrown by the next calls") {

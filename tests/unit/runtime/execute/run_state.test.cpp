@@ -76,7 +76,7 @@ TEST_CASE("waits for other runs name one run of the slot") {
   OneRun one;
   OneRun earlier;
   one.run.begin(0, {.devices = 2});
-  one.run.add_external(ActionId(1), {&earlier.run, ActionId(0), LaneKind::activation_up, 0});
+  one.run.add_external(ActionId(1), {&earlier.run, 0, ActionId(0), LaneKind::activation_up, 0});
   CHECK(one.run.external(ActionId(0)).empty());
   REQUIRE(one.run.external(ActionId(1)).size() == 1);
   CHECK(one.run.external(ActionId(1)).front().run == &earlier.run);
@@ -86,8 +86,9 @@ TEST_CASE("waits for other runs name one run of the slot") {
 
 TEST_CASE("a pinned run keeps its slot until the last waiter lets go") {
   OneRun one;
-  one.run.pin();
-  one.run.pin();
+  one.run.begin(3, {.devices = 2});
+  REQUIRE(one.run.pin(3));
+  REQUIRE(one.run.pin(3));
   one.run.unpin();
   std::atomic<bool> unpinned = false;
   std::thread waiter([&] {
@@ -95,18 +96,32 @@ TEST_CASE("a pinned run keeps its slot until the last waiter lets go") {
     unpinned = true;
     one.run.unpin();
   });
-  one.run.wait_unpinned();
+  one.run.retire();
   CHECK(unpinned);
   waiter.join();
+}
+
+TEST_CASE("a run that has retired is not pinned, and the slot's next one is not mistaken for it") {
+  OneRun one;
+  CHECK_FALSE(one.run.pin(0));
+  one.run.begin(3, {.devices = 2});
+  CHECK_FALSE(one.run.pin(2));
+  one.run.retire();
+  CHECK_FALSE(one.run.pin(3));
+  one.run.begin(5, {.devices = 2});
+  CHECK_FALSE(one.run.pin(3));
+  CHECK(one.run.pin(5));
+  one.run.unpin();
+  one.run.retire();  // nobody is left
 }
 
 TEST_CASE("a released run lets everybody pass") {
   OneRun one;
   one.run.begin(0, {.devices = 2});
-  one.run.pin();
+  REQUIRE(one.run.pin(0));
   one.run.release_waiters();
   one.run.wait_issued(ActionId(1));
-  one.run.wait_unpinned();
+  one.run.retire();
   one.run.set_issued(ActionId(0));  // late
   one.run.wait_issued(ActionId(1));
   CHECK(one.run.is_issued(ActionId(1)));

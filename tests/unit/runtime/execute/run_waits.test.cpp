@@ -49,9 +49,8 @@ TEST_CASE(
   ThreeActions three;
   three.run.set_issued(ActionId(0));
   three.earlier.set_issued(ActionId(2));
-  three.earlier.pin();
-  three.run.add_external(ActionId(2), {&three.earlier, ActionId(2), LaneKind::compute, 0});
-  three.run.add_external(ActionId(2), {nullptr, ActionId(0), LaneKind::optimizer, 5});
+  three.run.add_external(ActionId(2), {&three.earlier, 0, ActionId(2), LaneKind::compute, 0});
+  three.run.add_external(ActionId(2), {nullptr, 0, ActionId(0), LaneKind::optimizer, 5});
   std::vector<HostEvent*> events;
   std::vector<HostWait> hosts;
   for_each_wait(
@@ -62,7 +61,22 @@ TEST_CASE(
   CHECK(events ==
         std::vector{&three.run.end_event(ActionId(0)), &three.earlier.end_event(ActionId(2))});
   CHECK(hosts == std::vector<HostWait>{{LaneKind::accumulate, 8}, {LaneKind::optimizer, 5}});
-  three.earlier.wait_unpinned();  // the ticket is given back
+  three.earlier.retire();  // nothing waits for it any more
+}
+
+TEST_CASE("an action does not wait for a run that has left its slot") {
+  ThreeActions three;
+  three.run.add_external(ActionId(0), {&three.earlier, 0, ActionId(2), LaneKind::compute, 0});
+  three.earlier.retire();
+  for (int repeat = 0; repeat < 2; ++repeat) {
+    for_each_wait(
+        three.run,
+        ActionId(0),
+        [](HostEvent&) { FAIL_CHECK("an event"); },
+        [](LaneKind, std::uint64_t) { FAIL_CHECK("a lane of the host"); });
+    three.earlier.begin(2, {});  // the slot's next one
+    three.earlier.set_issued(ActionId(2));
+  }
 }
 
 TEST_CASE("the event of a device is not used before its action is issued") {

@@ -24,13 +24,12 @@ ROUNDPIPE_INLINE void RunHistory::resolve(RunState& run) {
     }
     if (past.lane.device.valid()) {
       if (is_done_(*earlier, past.action)) {
-        return;  // a wait would only keep the run from being used again
+        return;
       }
-      earlier->pin();
-      run.add_external(id, CrossRunWait{earlier, past.action, past.lane.kind, 0});
+      run.add_external(id, CrossRunWait{earlier, past.run, past.action, past.lane.kind, 0});
     } else {
       auto const sequence = earlier->host_sequence(past.action);
-      run.add_external(id, CrossRunWait{nullptr, past.action, past.lane.kind, sequence});
+      run.add_external(id, CrossRunWait{nullptr, past.run, past.action, past.lane.kind, sequence});
     }
   });
 }

@@ -55,14 +55,26 @@ ROUNDPIPE_INLINE void RunState::reset() noexcept {
   in_flight_ = false;
 }
 
+// One thread pins and then looks whether the run retires; the other lets it retire and then looks
+// for pins. In one order of all four steps, at least one of the two sees the other.
+ROUNDPIPE_INLINE bool RunState::pin(std::size_t number) {
+  pins_.fetch_add(1, std::memory_order_seq_cst);
+  if (waitable_.load(std::memory_order_seq_cst) == number) {
+    return true;
+  }
+  unpin();
+  return false;
+}
+
 ROUNDPIPE_INLINE void RunState::unpin() {
   if (pins_.fetch_sub(1, std::memory_order_acq_rel) == 1) {
     pins_.notify_all();
   }
 }
 
-ROUNDPIPE_INLINE void RunState::wait_unpinned() const {
-  for (auto pins = pins_.load(std::memory_order_acquire); pins > 0;
+ROUNDPIPE_INLINE void RunState::retire() {
+  waitable_.store(none, std::memory_order_seq_cst);
+  for (auto pins = pins_.load(std::memory_order_seq_cst); pins > 0;
        pins = pins_.load(std::memory_order_acquire)) {
     pins_.wait(pins, std::memory_order_acquire);
   }
@@ -75,6 +87,7 @@ ROUNDPIPE_INLINE void RunState::begin(std::size_t number, GraphBinding const& pl
   for (auto& cross_run_waits : external_) {
     cross_run_waits.clear();
   }
+  waitable_.store(number, std::memory_order_release);
 }
 
 ROUNDPIPE_INLINE void RunState::set_host_base(LaneKind kind, std::uint64_t base) {
