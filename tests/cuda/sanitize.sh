@@ -28,7 +28,7 @@ mkdir -p "$logs"
 # as the rest.
 left_out() { # TOOL NAME
   case $1.$2 in
-    *.cuda.matmul) echo "*does not wait for the caller*" ;;
+    *.cuda.matmul) echo "*does not wait for the caller*,*what a limit leaves*" ;;
     racecheck.cuda.attention) echo "whatever*,*as exact*,*equal bits*" ;;
     racecheck.cuda.pipeline) echo "*driver's count*,*thousand*,*learns a rule*,*do not depend*" ;;
     *.cuda.pipeline) echo "*driver's count*,*thousand*,*learns a rule*" ;;

@@ -62,6 +62,8 @@ struct LinkSpeed {
   CurrentDevice const current(device);
   DeviceMemory const here(device, bytes);
   Stream const stream;
+  check(::cudaMemsetAsync(here.bytes().device_pointer(), 0, bytes, stream.get()),
+        "cudaMemsetAsync");
   detail::Stopwatch stopwatch;
   double best = 0;
   for (int i = 0; i < repetitions; ++i) {

@@ -132,8 +132,12 @@ class LinksAtOnce {
     Event end{cudaEventDefault};
   };
   struct Link {
+    /// What downloads read is written first, as initcheck demands.
     Link(DeviceId named, Bytes size)
-        : device(named), host(2 * size * host_blocks), there(named, 2 * size) {}
+        : device(named), host(2 * size * host_blocks), there(named, 2 * size) {
+      auto* const read = there.bytes().device_pointer() + size;
+      check(::cudaMemsetAsync(read, 0, size, down.stream.get()), "cudaMemsetAsync");
+    }
     DeviceId device;
     PinnedMemory host;
     DeviceMemory there;
