@@ -41,6 +41,7 @@ TEST_CASE("an issuing thread sleeps while too many issued actions are unfinished
     pace.after(stream);
   }
   std::thread opener([&] {
+    std::this_thread::sleep_for(std::chrono::milliseconds(20));  // who does not wait has gone on
     open = true;
     open.notify_all();
   });

@@ -67,6 +67,7 @@ TEST_CASE(
 TEST_CASE("an action does not wait for a run that has left its slot") {
   ThreeActions three;
   three.run.add_external(ActionId(0), {&three.earlier, 0, ActionId(2), LaneKind::compute, 0});
+  three.earlier.set_issued(ActionId(2));
   three.earlier.retire();
   for (int repeat = 0; repeat < 2; ++repeat) {
     for_each_wait(
