@@ -33,8 +33,8 @@ namespace {
 
 using namespace roundpipe;
 
-DeviceId const d0{0};
-DeviceId const d1{1};
+using test::d0;
+using test::d1;
 
 /// Runs \p f on a thread that has never called CUDA. Values captured by \p f are destroyed before
 /// the thread ends.

@@ -90,6 +90,10 @@ class TensorTable {
   [[nodiscard]] Bytes offset(std::size_t i) const noexcept { return offsets_[i]; }
   /// The bytes of the block, padding included.
   [[nodiscard]] Bytes bytes() const noexcept { return bytes_; }
+  /// The bytes up to the end of the last tensor: nobody writes the padding behind it.
+  [[nodiscard]] Bytes content_bytes() const noexcept {
+    return empty() ? 0 : offsets_.back() + specs_.back().bytes();
+  }
   /// The first \p count tensors. Precondition: the table has so many.
   [[nodiscard]] TensorTable first(std::size_t count) const;
 

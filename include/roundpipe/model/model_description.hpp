@@ -183,7 +183,7 @@ template <DescribedModel M>
 /// The gradients that travel back through \p boundary: one for each floating tensor.
 [[nodiscard]] TensorTable gradient_table(TensorTable const& boundary);
 
-/// The bytes of \ref gradient_table, without making it.
+/// \ref TensorTable::content_bytes of \ref gradient_table, without making it.
 [[nodiscard]] Bytes gradient_bytes(TensorTable const& boundary);
 
 /// Replaces \p list by views of the gradients of \p boundary in \p block, which holds their

@@ -88,6 +88,7 @@ TEST_CASE("the tensors of a table follow each other, each aligned") {
   CHECK(table.offset(3) == 1024);
   CHECK(table.offset(4) == 1024);
   CHECK(table.bytes() == 1280);
+  CHECK(table.content_bytes() == 1024 + 6);
   std::size_t end = 0;
   for (std::size_t i = 0; i < table.size(); ++i) {
     CHECK(table.offset(i) % tensor_alignment_bytes == 0);
@@ -131,6 +132,8 @@ TEST_CASE("tensors without elements take no bytes in a table, at any place") {
 TEST_CASE("a table that holds only empty tensors needs no memory") {
   TensorTable const table{{"a", {0, 4}, DType::f32}, {"b", {2, 0}, DType::bf16}};
   CHECK(table.bytes() == 0);
+  CHECK(table.content_bytes() == 0);
+  CHECK(TensorTable{}.content_bytes() == 0);
   auto const tensors = views(table, DeviceBytes{});
   REQUIRE(tensors.size() == 2);
   CHECK(tensors[0].shape() == Shape{0, 4});

@@ -237,7 +237,10 @@ TEST_CASE("gradients exist for floating tensors only, packed without gaps for th
   CHECK(gradients == TensorTable{{"b", {5}, DType::bf16}, {"d", {7}, DType::f32}});
   CHECK(gradients.offset(1) == 256);
   CHECK(gradient_table(none).bytes() == 0);
-  CHECK(gradient_bytes(boundary) == 2 * 256);  // each is aligned
+  CHECK(gradients.bytes() == 2 * 256);  // each is aligned
+  CHECK(gradient_bytes(boundary) == 256 + 7 * 4);
+  CHECK(gradient_bytes(boundary) == gradients.content_bytes());
+  CHECK(gradient_bytes(none) == 0);
 }
 
 }  // namespace model_description_test

@@ -63,7 +63,7 @@ struct LinkSpeed {
   DeviceMemory const here(device, bytes);
   Stream const stream;
   check(::cudaMemsetAsync(here.bytes().device_pointer(), 0, bytes, stream.get()),
-        "cudaMemsetAsync");
+        "cudaMemsetAsync");  // initcheck demands that what copies read was written
   detail::Stopwatch stopwatch;
   double best = 0;
   for (int i = 0; i < repetitions; ++i) {

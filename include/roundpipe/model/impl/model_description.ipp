@@ -139,7 +139,7 @@ ROUNDPIPE_INLINE TensorTable gradient_table(TensorTable const& boundary) {
 ROUNDPIPE_INLINE Bytes gradient_bytes(TensorTable const& boundary) {
   Bytes bytes = 0;
   for (auto const& spec : boundary) {
-    bytes += is_floating(spec.dtype) ? align_up(spec.bytes()) : 0;
+    bytes = is_floating(spec.dtype) ? align_up(bytes) + spec.bytes() : bytes;
   }
   return bytes;
 }

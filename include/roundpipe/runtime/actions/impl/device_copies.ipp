@@ -78,7 +78,7 @@ ROUNDPIPE_INLINE void DeviceCopies::upload_activation(DeviceAction const& here,
   for (auto const& buffer : here.action.reads) {
     if (buffer.ring.kind == BufferKind::checkpoint) {
       auto const reader = boundaries_.layer_of(buffer.ring, here.action.round) + 1;
-      auto const bytes = here.facts(reader).input.bytes();
+      auto const bytes = here.facts(reader).input.content_bytes();
       auto const& place = stage.layers[reader - stage.range.first].input;
       list.uploads.push_back(
           {places_.at(here, place).subspan(0, bytes), source(boundary(here, buffer), 0, bytes)});
@@ -123,7 +123,7 @@ ROUNDPIPE_INLINE void DeviceCopies::send_boundary(DeviceAction const& here, Copy
   auto const kind = here.action.writes.front().ring.kind;
   auto const& facts = here.facts(here.action.layer.index());
   auto const of_output = kind == BufferKind::checkpoint;
-  auto const bytes = of_output ? facts.boundary.bytes() : gradient_bytes(facts.input);
+  auto const bytes = of_output ? facts.boundary.content_bytes() : gradient_bytes(facts.input);
   auto from = places_.resident(here, here.action.reads, kind);
   if (from.empty()) {
     from = places_.at(here, of_output ? here.places().output : here.places().input_gradient);
@@ -145,7 +145,7 @@ ROUNDPIPE_INLINE void DeviceCopies::download_activation(DeviceAction const& here
       case BufferKind::checkpoint: {
         auto const layer = boundaries_.layer_of(buffer.ring, here.action.round);
         to_host(stage.layers[layer - stage.range.first].output,
-                here.facts(layer).boundary.bytes(),
+                here.facts(layer).boundary.content_bytes(),
                 boundary(here, buffer));
         break;
       }

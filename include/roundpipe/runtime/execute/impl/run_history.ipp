@@ -24,7 +24,7 @@ ROUNDPIPE_INLINE void RunHistory::resolve(RunState& run) {
     }
     if (past.lane.device.valid()) {
       if (is_done_(*earlier, past.action)) {
-        return;
+        return;  // no time that a device idles is due to it
       }
       run.add_external(id, CrossRunWait{earlier, past.run, past.action, past.lane.kind, 0});
     } else {
