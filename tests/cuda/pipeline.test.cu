@@ -23,6 +23,7 @@
 #include <cmath>
 #include <cstddef>
 #include <cstdint>
+#include <cstdlib>
 #include <limits>
 #include <memory>
 #include <optional>
@@ -61,6 +62,13 @@ std::vector<std::int32_t> tokens_of(std::size_t count, std::uint32_t seed) {
   return tokens;
 }
 
+/// How many steps a training has: six, or as many as ROUNDPIPE_TEST_STEPS says, at least two, where
+/// a tool slows each of them down.
+std::size_t steps_of_test() {
+  auto const* const steps = std::getenv("ROUNDPIPE_TEST_STEPS");
+  return steps == nullptr ? 6 : std::max<std::size_t>(2, std::strtoul(steps, nullptr, 10));
+}
+
 struct Run {
   std::vector<double> losses;
   std::uint64_t digest = 0;
@@ -76,7 +84,8 @@ struct Training {
   bool overlaps_rounds = false;
   Checkpoints checkpoints = Checkpoints::stages;
   std::size_t save_level = 0;  ///< Of all blocks, for every second micro-batch.
-  std::size_t steps = 6;
+  std::size_t steps = steps_of_test();
+  bool ahead = false;  ///< Posts a call before it takes the loss of the one before.
   CostSource costs = CostSource::estimated;
   bool check_finite = false;
   bool peers = false;  ///< Whether boundaries go from device to device.
@@ -146,6 +155,12 @@ struct Trainer {
 
   /// One iteration of micro-batches of \p extents; \returns its loss.
   double train(std::size_t step, BatchShape extents = shape) {
+    post(step, extents);
+    return pipeline.take_loss();
+  }
+
+  /// The same without the loss.
+  void post(std::size_t step, BatchShape extents = shape) {
     auto const count = training.micro_batches_per_round * training.rounds;
     auto const tokens = tokens_of(count * static_cast<std::size_t>(extents.positions()),
                                   static_cast<std::uint32_t>(step % 3));
@@ -154,9 +169,8 @@ struct Trainer {
     labels[5] = -100;
     Batch batch(count, extents);
     batch.set("tokens", tokens).set("labels", labels);
-    auto const loss = pipeline.forward_backward(batch);
+    pipeline.post_call(batch);
     pipeline.step();
-    return loss;
   }
 
   static constexpr BatchShape shape{2, 32};
@@ -169,7 +183,13 @@ Run train(Training const& t) {
   Trainer trainer(t);
   Run run;
   for (std::size_t step = 0; step < t.steps; ++step) {
-    run.losses.push_back(trainer.train(step));
+    trainer.post(step);
+    if (!t.ahead || step > 0) {
+      run.losses.push_back(trainer.pipeline.take_loss());
+    }
+  }
+  if (t.ahead) {
+    run.losses.push_back(trainer.pipeline.take_loss());
   }
   run.digest = weights_digest(trainer.pipeline);
   auto const& actions = trainer.pipeline.plan().graph.actions;
@@ -218,6 +238,19 @@ TEST_CASE("training on CUDA learns, and its weights do not depend on how many de
       CHECK(many.losses == one.losses);
       CHECK(many.digest == one.digest);
     }
+  }
+}
+
+TEST_CASE("calls that are posted ahead change no weights on CUDA") {
+  for (std::size_t const workers : {1, 2, 4}) {
+    CAPTURE(workers);
+    Training training;
+    training.workers = workers;
+    auto const one_by_one = train(training);
+    training.ahead = true;
+    auto const ahead = train(training);
+    CHECK(ahead.losses == one_by_one.losses);
+    CHECK(ahead.digest == one_by_one.digest);
   }
 }
 
@@ -323,7 +356,7 @@ TEST_CASE(
     auto const whole = train(training);
     Trainer first(training);
     std::vector<double> losses;
-    for (std::size_t step = 0; step < 3; ++step) {
+    for (std::size_t step = 0; step < training.steps / 2; ++step) {
       losses.push_back(first.train(step));
     }
     training.workers = 3;
@@ -333,13 +366,13 @@ TEST_CASE(
     Trainer second(training);
     CHECK(second.pipeline.plan().stages.partition != first.pipeline.plan().stages.partition);
     second.pipeline.restore(first.pipeline.state());
-    for (std::size_t step = 3; step < training.steps; ++step) {
+    for (std::size_t step = training.steps / 2; step < training.steps; ++step) {
       losses.push_back(second.train(step));
     }
     CHECK(losses == whole.losses);
     CHECK(weights_digest(second.pipeline) == whole.digest);
     // The first pipeline goes on as if nobody had asked for its state.
-    for (std::size_t step = 3; step < training.steps; ++step) {
+    for (std::size_t step = training.steps / 2; step < training.steps; ++step) {
       CHECK(first.train(step) == losses[step]);
     }
     CHECK(weights_digest(first.pipeline) == whole.digest);

@@ -66,6 +66,7 @@ check() { # NUMBER TOOL PROGRAM [CASE], which is a number, too
     memcheck) [[ $name == cuda.error ]] && options=(--report-api-errors no) ;; # it provokes them
     *)
       export ROUNDPIPE_TEST_MATMUL_ALIGNMENT=4
+      export ROUNDPIPE_TEST_STEPS=2 # of a training: the third runs the kernels of the second
       # To time a dozen algorithms of each shape takes minutes there: cuda.matmul does.
       [[ $name == cuda.matmul ]] || export ROUNDPIPE_TEST_MATMUL_UNMEASURED=1
       ;;

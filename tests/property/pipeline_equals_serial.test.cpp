@@ -81,6 +81,7 @@ struct Mix {
   std::optional<LaneKind> slow_lane{};
   bool varied = false;   ///< Micro-batches differ in their extents.
   bool watched = false;  ///< The test reads the weights after each step.
+  bool ahead = false;    ///< Posts a call before it takes the loss of the one before.
   std::uint64_t seed = 0;
 };
 
@@ -118,6 +119,7 @@ Mix any_mix() {
   mix.adam = any_flag("adam");
   mix.varied = any_flag("varied");
   mix.watched = any_flag("watched");
+  mix.ahead = any_flag("posts ahead");
   mix.seed = any_number("seed", 0, 999);
   return mix;
 }
@@ -174,6 +176,9 @@ struct Outcome {
   std::vector<std::uint64_t> result_digests;
 };
 
+template <class Trainer>
+concept PostsAhead = requires(Trainer& trainer) { trainer.take_loss(); };
+
 template <class Data, class Trainer>
 Outcome outcome_of(Mix const& mix, BatchShape capacity, Trainer& trainer) {
   Outcome outcome;
@@ -182,7 +187,14 @@ Outcome outcome_of(Mix const& mix, BatchShape capacity, Trainer& trainer) {
     for (std::size_t c = 0; c < mix.calls; ++c, ++call) {
       auto const count = mix.micro_batches_per_round * mix.rounds;
       Data const data(extents(mix, capacity, count, call), mix.seed + 1000 * call);
-      outcome.losses.push_back(trainer.forward_backward(data.batch()));
+      if constexpr (PostsAhead<Trainer>) {
+        trainer.post_call(data.batch());
+        if (!mix.ahead || call > 0) {
+          outcome.losses.push_back(trainer.take_loss());
+        }
+      } else {
+        outcome.losses.push_back(trainer.forward_backward(data.batch()));
+      }
     }
     trainer.step();
     if (mix.watched) {
@@ -201,6 +213,11 @@ Outcome outcome_of(Mix const& mix, BatchShape capacity, Trainer& trainer) {
         digest.add(std::as_bytes(evaluation.template result<float>(m, 0)));
         outcome.result_digests.push_back(digest.value());
       }
+    }
+  }
+  if constexpr (PostsAhead<Trainer>) {
+    if (mix.ahead) {
+      outcome.losses.push_back(trainer.take_loss());
     }
   }
   trainer.synchronize();

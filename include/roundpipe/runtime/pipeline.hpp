@@ -7,7 +7,6 @@
 
 #include <roundpipe/concepts/backend.hpp>
 #include <roundpipe/concepts/event_protocol.hpp>
-#include <roundpipe/concepts/requirements.hpp>
 #include <roundpipe/core/error.hpp>
 #include <roundpipe/graph/timeline.hpp>
 #include <roundpipe/model/batch.hpp>
@@ -33,7 +32,6 @@
 
 #include <cstddef>
 #include <cstdint>
-#include <string>
 #include <string_view>
 #include <utility>
 
@@ -49,11 +47,7 @@ namespace roundpipe {
 /// \tparam M a \ref Model on the backend's streams.
 template <class M, class O, class B>
 class Pipeline {
-  // Not constraints: sentences say more than failed deductions.
-  static_assert(detail::check_arguments<M>());
-  static_assert(detail::check_optimizer<O>());
-  static_assert(detail::check_backend<B>());
-  static_assert(detail::check_model<M, typename B::Stream>());
+  static_assert(detail::check_pipeline<M, O, B>());
 
  public:
   /// Plans, reserves all memory, and sets first values. \p backend must outlive the pipeline.
@@ -79,11 +73,7 @@ class Pipeline {
         meters_(options_.devices, options_.timeline_calls),
         warm_ups_(model_, backend, feed_, actions_, executor_, options_.devices),
         slots_(executor_, options_, policies.group),
-        training_(slots_,
-                  plan_,
-                  planner_.flush_graph(plan_.blocks),
-                  options_,
-                  planner_.protocol().staleness()),
+        training_(slots_, plan_, planner_, options_),
         evaluations_(slots_,
                      evaluation_call(plan_, options_, feed_.capacity(), host_.arena.taker()),
                      [this](auto micro_batches) { return evaluation(micro_batches); }),
@@ -108,10 +98,20 @@ class Pipeline {
   /// Where a backend wants it (see `warm_up_seconds` of \ref Backend), a new shape drains the
   /// pipeline and runs each layer once; keep the number of distinct shapes small. Do not use a new
   /// shape while a stream waits for the host and the host waits for this call: they deadlock.
-  /// \throws Error (invalid_argument) for a batch that does not fit the options, or for more calls
-  ///         than `options.calls_per_step` without a step, (not_finite) for a loss that is NaN or
-  ///         infinite, which stops the pipeline.
+  /// \throws Error (invalid_argument) for a batch that does not fit the options, for more calls
+  ///         than `options.calls_per_step` without a step, or while earlier losses are not taken,
+  ///         (not_finite) for a loss that is NaN or infinite, which stops the pipeline.
   double forward_backward(Batch const& batch) {
+    executor_.rethrow();
+    training_.require_losses_taken();
+    post_call(batch);
+    return take_loss();
+  }
+
+  /// The same without the loss, which \ref take_loss returns. Post the next call before you take a
+  /// loss, and no device waits for you in between. Waits for the last call but one, as two may be
+  /// under way. \throws Error as \ref forward_backward does, but refuses a third loss only.
+  void post_call(Batch const& batch) {
     executor_.rethrow();
     require_call_size(batch, options_.micro_batches_per_round, options_.rounds * options_.ranks);
     auto const sliced = feed_.slice(batch);
@@ -119,7 +119,13 @@ class Pipeline {
     auto const& slot = training_.begin_call(host_.overflow_test());
     feed_.stage(batch, sliced, 0, slot.data().batch.size(), slot.data());
     training_.post_call(slot, sliced.gradient_scale);
-    return training_.add_loss(slot, "step " + std::to_string(posted().iteration()));
+  }
+
+  /// Waits for the earliest loss that was not taken, and returns it. \throws Error (not_finite) as
+  /// \ref forward_backward, but steps posted by then have run; (invalid_argument) for no call.
+  double take_loss() {
+    executor_.rethrow();
+    return training_.take_loss();
   }
 
   /// Posts an update of the weights by the gradients since the last step; returns at once.
@@ -127,8 +133,8 @@ class Pipeline {
   ///         step, as a learning rate that is not finite does. Both change nothing.
   void step() {
     executor_.rethrow();
-    require(posted().pending_calls > 0, Errc::invalid_argument, "a step follows at least one call");
-    host_.updater.check_step(posted().iteration());
+    training_.require_calls("a step follows at least one call");
+    host_.updater.check_step(training_.posted().iteration());
     training_.post_step();
   }
 
@@ -163,8 +169,8 @@ class Pipeline {
   ///         Executor::recover does.
   std::uint64_t recover() {
     roundpipe::recover(executor_, host_, training_, copies_parameters(planner_.protocol()));
-    meters_.set_counted(posted().calls);
-    return posted().steps;
+    meters_.set_counted(training_.posted().calls);
+    return training_.posted().steps;
   }
 
   [[nodiscard]] PipelinePlan const& plan() const noexcept { return plan_; }
@@ -182,7 +188,7 @@ class Pipeline {
   }
 
   /// Lets the report's figures of time begin with the next training call. Waits for nothing.
-  void restart_report() noexcept { meters_.leave_out(posted().calls); }
+  void restart_report() noexcept { meters_.leave_out(training_.posted().calls); }
 
   /// The measured timeline of the latest `options.timeline_calls` runs. Waits for those under way.
   [[nodiscard]] Timeline timeline() {
@@ -214,7 +220,7 @@ class Pipeline {
     executor_.recover();
     training_.restore(position);
     host_.restore(parameters, position);
-    meters_.restart_at(posted().calls);
+    meters_.restart_at(training_.posted().calls);
   }
 
   /// Waits for the last step and calls \p f(name, shape, values) for every parameter, shared ones
@@ -274,7 +280,6 @@ class Pipeline {
     auto const& flush = training_.flush_program().graph();
     return plan_evaluation(planner_, plan_, flush, options_, micro_batches);
   }
-  [[nodiscard]] PostedWork const& posted() const noexcept { return training_.posted(); }
 
   M model_;
   PipelineOptions options_;
@@ -291,10 +296,5 @@ class Pipeline {
   EvaluationRuns<B> evaluations_;
   Executor<B> executor_;  // last: its threads use all of the above
 };
-
-/// Arguments of which no pipeline can be made: a sentence says so.
-template <class... A>
-  requires(!detail::PipelineArguments<A...>)
-Pipeline(A&&...) -> Pipeline<detail::WrongArguments<A...>, void, void>;
 
 }  // namespace roundpipe

@@ -8,7 +8,7 @@
 #include <roundpipe/concepts/backend.hpp>
 #include <roundpipe/core/bytes.hpp>
 #include <roundpipe/core/error.hpp>
-#include <roundpipe/graph/action_graph.hpp>
+#include <roundpipe/plan/planner.hpp>
 #include <roundpipe/runtime/batch_feed.hpp>
 #include <roundpipe/runtime/execute/graph_program.hpp>
 #include <roundpipe/runtime/loss_scale_control.hpp>
@@ -25,7 +25,6 @@
 #include <cstdint>
 #include <functional>
 #include <string>
-#include <utility>
 #include <vector>
 
 namespace roundpipe {
@@ -34,22 +33,21 @@ namespace roundpipe {
 template <Backend B>
 class TrainingRuns {
  public:
-  /// \p flush is the graph that brings master copies up to date. \p slots and \p plan must outlive
-  /// this, and this the executor.
+  /// \p plan is by \p planner. \p slots and \p plan must outlive this, and this the executor.
+  template <class... P>
   TrainingRuns(RunSlots<B>& slots,
                PipelinePlan const& plan,
-               ActionGraph flush,
-               PipelineOptions const& options,
-               int staleness)
+               Planner<P...> const& planner,
+               PipelineOptions const& options)
       : slots_(slots),
         plan_(plan),
         call_program_(plan.graph, action_names(plan)),
         step_program_(plan.step, action_names(plan)),
-        flush_program_(std::move(flush), action_names(plan)),
-        loss_scale_(options.loss_scale, staleness),
+        flush_program_(planner.flush_graph(plan.blocks), action_names(plan)),
+        loss_scale_(options.loss_scale, planner.protocol().staleness()),
         micro_batches_(options.micro_batches_per_round * plan_options(options).rounds),
         calls_per_step_(options.calls_per_step),
-        staleness_(staleness),
+        staleness_(planner.protocol().staleness()),
         marks_(calls_in_flight + 1, Mark{posted_, loss_scale_}) {}
 
   TrainingRuns(TrainingRuns const&) = delete;
@@ -80,11 +78,15 @@ class TrainingRuns {
 
   /// Begins a training call, whose batch is then staged. \p has_overflowed tells whether the
   /// gradients of a step, which are measured, were not finite.
-  /// \throws Error (invalid_argument) when an iteration has no more calls, and then nothing begins.
+  /// \throws Error (invalid_argument) when an iteration has no more calls, or as many losses wait
+  ///         to be taken as calls may be in flight, and then nothing begins.
   [[nodiscard]] RunSlot<B>& begin_call(std::function<bool(std::uint64_t)> const& has_overflowed) {
     require(posted_.pending_calls < calls_per_step_,
             Errc::invalid_argument,
             "there were as many calls since the last step as calls_per_step allows");
+    require(untaken_losses_ < calls_in_flight,
+            Errc::invalid_argument,
+            "two calls are posted whose losses were not taken: take_loss() comes first");
     if (posted_.pending_calls == 0) {
       stops_behind_steps([&] {
         loss_scale_.adapt(posted_.iteration(), [&](std::uint64_t step) {
@@ -109,6 +111,29 @@ class TrainingRuns {
     slot.data().gradient_scale = gradient_scale * slot.data().loss_scale;
     slots_.post(slot);
     posted_.add_call();
+    ++untaken_losses_;
+  }
+
+  /// \throws Error (invalid_argument) while losses of posted calls are not taken.
+  void require_losses_taken() const {
+    require(untaken_losses_ == 0,
+            Errc::invalid_argument,
+            "take_loss() comes first: calls are posted whose losses were not taken");
+  }
+
+  /// Waits for the loss of the earliest call whose loss was not taken, and takes it.
+  /// \throws Error (invalid_argument) when there is none, and as \ref add_loss does.
+  double take_loss() {
+    require(untaken_losses_ > 0, Errc::invalid_argument, "no call is posted whose loss is untaken");
+    auto const& slot = calls_[(posted_.calls - untaken_losses_) % calls_in_flight];
+    auto const loss = add_loss(slot, "step " + std::to_string(slot.data().iteration));
+    --untaken_losses_;
+    return loss;
+  }
+
+  /// \throws Error (invalid_argument), which says \p why, when no call followed the last step.
+  void require_calls(char const* why) const {
+    require(posted_.pending_calls > 0, Errc::invalid_argument, why);
   }
 
   /// Posts a step with the gradients of the calls since the last one.
@@ -139,10 +164,11 @@ class TrainingRuns {
   }
 
   /// Takes back what was posted after step \p step, one of the last three, which is finished; no
-  /// run is under way.
+  /// run is under way. Losses that were not taken are gone; so it is with \ref restore.
   void go_back_to(std::uint64_t step) {
     auto const& then = marks_[step % marks_.size()];
     posted_ = then.posted;
+    untaken_losses_ = 0;
     loss_scale_.go_back(then.loss_scale, posted_.iteration());
   }
   /// Says that the next call reads the weights of step \p step.
@@ -182,6 +208,7 @@ class TrainingRuns {
     posted_ = {.calls = static_cast<std::size_t>(position.calls),
                .steps = position.step,
                .visible_step = position.visible_step};
+    untaken_losses_ = 0;
     mark() = {posted_, loss_scale_};
     slots_.executor().set_first_device(static_cast<std::size_t>(position.first_device));
   }
@@ -189,9 +216,8 @@ class TrainingRuns {
   /// The gradients of the calls since the last step.
   /// \throws Error (invalid_argument) when there was no such call.
   [[nodiscard]] PendingGradients gradients() const {
-    require(posted_.pending_calls > 0,
-            Errc::invalid_argument,
-            "gradients are there from a call to the step that uses them, and there was no call");
+    require_calls(
+        "gradients are there from a call to the step that uses them, and there was no call");
     return {posted_.iteration(), loss_scale_.value()};
   }
 
@@ -244,7 +270,8 @@ class TrainingRuns {
   std::size_t calls_per_step_;
   int staleness_;
   PostedWork posted_;
-  std::vector<Mark> marks_;  // by step: those that may be under way, and the one before
+  std::size_t untaken_losses_ = 0;  // of the latest calls
+  std::vector<Mark> marks_;         // by step: those that may be under way, and the one before
   std::vector<RunSlot<B>> calls_;
   std::vector<RunSlot<B>> steps_;
   RunSlot<B> flush_;

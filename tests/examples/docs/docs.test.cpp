@@ -607,6 +607,31 @@ TEST_CASE("a pipeline ends with the bits of the serial trainer") {
   CHECK(weights_digest(serial) == weights_digest(pipeline));
 }
 
+TEST_CASE("a loop posts each call before it takes the loss of the one before") {
+  Sequential const model{Lookup{}, repeat(3, Squash{}), Guess{}};
+  HostBackend backend;
+  HostBackend other_backend;
+  PipelineOptions const options{.capacity = {.rows = 2, .length = 3}, .micro_batches_per_round = 4};
+  Pipeline pipeline{model, AdamW(), backend, options};
+  Pipeline other{model, AdamW(), other_backend, options};
+  auto const next_batch = [&](int) { return batch(); };
+
+  pipeline.post_call(next_batch(1));
+  pipeline.step();
+  for (int step = 2; step <= 10; ++step) {
+    pipeline.post_call(next_batch(step));
+    pipeline.step();
+    std::printf("step %2d: loss %.4f\n", step - 1, pipeline.take_loss());
+  }
+  std::printf("step %2d: loss %.4f\n", 10, pipeline.take_loss());
+
+  for (int step = 1; step <= 10; ++step) {
+    other.forward_backward(next_batch(step));
+    other.step();
+  }
+  CHECK(weights_digest(pipeline) == weights_digest(other));
+}
+
 /// Refuses tokens that are not in the table, when it runs.
 struct StrictLookup : Lookup {
   void forward(ForwardContext<HostStream>& ctx) const {

@@ -17,6 +17,8 @@
 
 #include <algorithm>
 #include <cstddef>
+#include <cstdint>
+#include <future>
 #include <limits>
 #include <stdexcept>
 #include <string>
@@ -194,6 +196,75 @@ TEST_CASE("a step made of two calls sums their gradients as the oracle does") {
     CHECK(train(pipeline, data.batch(), 3, 2) ==
           train_serially(model, momentum(), small_options(), staleness, data.batch(), 3, 2));
   }
+}
+
+TEST_CASE("calls posted ahead train as in the oracle, and their losses come in order") {
+  auto const model = toy_model({.dense = 3, .drops = true});
+  std::vector<ToyData> data;
+  for (std::uint64_t step = 0; step < 6; ++step) {
+    data.emplace_back(6, BatchShape{2, 3}, step);
+  }
+  for (int const staleness : {0, 1}) {
+    SerialTrainer<decltype(model), Sgd, HostStream> oracle{
+        model, momentum(), serial_options(small_options(), staleness)};
+    HostBackend backend{host_devices(3)};
+    Pipeline pipeline{model,
+                      momentum(),
+                      backend,
+                      small_options(),
+                      Policies{.protocol = LayerEventProtocol(staleness)}};
+    pipeline.post_call(data[0].batch());
+    pipeline.step();
+    for (std::size_t step = 1; step <= data.size(); ++step) {
+      if (step < data.size()) {
+        pipeline.post_call(data[step].batch());
+        pipeline.step();
+        CHECK(error_of([&] { pipeline.post_call(data[0].batch()); }).code() ==
+              Errc::invalid_argument);
+      }
+      CHECK(error_of([&] { pipeline.forward_backward(data[0].batch()); }).code() ==
+            Errc::invalid_argument);
+      CHECK(pipeline.take_loss() == oracle.forward_backward(data[step - 1].batch()));
+      oracle.step();
+    }
+    CHECK(error_of([&] { pipeline.take_loss(); }).code() == Errc::invalid_argument);
+    CHECK(weights_digest(pipeline) == weights_digest(oracle));
+  }
+}
+
+TEST_CASE("a call is posted while the devices still work on the one before") {
+  std::promise<void> posted;
+  auto const both = posted.get_future().share();
+  auto options = host_devices(2);
+  options.fault = [&](DeviceId device, LaneKind lane, std::uint64_t number) {
+    if (device == DeviceId(0) && lane == LaneKind::compute && number == 0) {
+      both.wait();
+    }
+  };
+  ToyData const data(6, {2, 3}, 4);
+  HostBackend backend{options};
+  Pipeline pipeline{three_layers(), momentum(), backend, small_options()};
+  for (int i = 0; i < 2; ++i) {
+    pipeline.post_call(data.batch());
+    pipeline.step();
+  }
+  posted.set_value();
+  auto const first = pipeline.take_loss();
+  CHECK(pipeline.take_loss() == first);  // a staleness of 1: the weights are the first ones
+}
+
+TEST_CASE("losses that were not taken are gone behind recover and restore") {
+  ToyData const data(6, {2, 3}, 4);
+  HostBackend backend{host_devices(2)};
+  Pipeline pipeline{three_layers(), momentum(), backend, small_options()};
+  pipeline.post_call(data.batch());
+  CHECK(pipeline.recover() == 0);
+  pipeline.forward_backward(data.batch());
+  pipeline.step();
+  pipeline.post_call(data.batch());
+  pipeline.step();
+  pipeline.restore(pipeline.state());
+  pipeline.forward_backward(data.batch());
 }
 
 TEST_CASE("stages balanced by measured costs give the same weights") {

@@ -54,8 +54,7 @@ struct Training {
   PlannedCall planned;
   LoggedWork work;
   RunSlots<HostBackend> slots{executor, PlannedCall::options()};
-  TrainingRuns<HostBackend> runs{
-      slots, planned.plan, planned.planner.flush_graph(planned.plan.blocks), options(), 1};
+  TrainingRuns<HostBackend> runs{slots, planned.plan, planned.planner, options()};
   Executor<HostBackend> executor{
       planned.backend, work, work.host_lanes(), 2};  // its runs outlive it
 };
@@ -69,7 +68,7 @@ TEST_CASE("calls are numbered, and the first of an iteration begins its gradient
     CHECK(slot.data().number == i);
     CHECK(slot.data().begins_gradients == (i % 2 == 0));
     CHECK(slot.data().gradient_scale == 0.5);
-    CHECK(test.runs.add_loss(slot, "a call") == 2);
+    CHECK(test.runs.take_loss() == 2);
     if (i % 2 == 1) {
       test.runs.post_step();
     }
@@ -86,11 +85,13 @@ TEST_CASE("what was posted after a step is taken back, and numbers go on from th
   Training test;
   for (std::size_t step = 0; step < 3; ++step) {
     test.call(1);
+    test.runs.take_loss();
     test.runs.post_step();
   }
   test.call(1);
   test.executor.synchronize();
   test.runs.go_back_to(2);
+  test.runs.require_losses_taken();
   CHECK(test.runs.posted().calls == 2);
   CHECK(test.runs.posted().pending_calls == 0);
   CHECK(test.runs.posted().iteration() == 3);
@@ -109,12 +110,29 @@ TEST_CASE("more calls than an iteration has are refused") {
   test.executor.synchronize();
 }
 
+TEST_CASE("losses are taken in the order of their calls, and no call begins behind two of them") {
+  Training test;
+  CHECK(error_of([&] { test.runs.take_loss(); }).code() == Errc::invalid_argument);
+  test.call(0);
+  test.runs.post_step();
+  for (std::size_t step = 1; step < 6; ++step) {
+    test.call(static_cast<double>(step));
+    test.runs.post_step();
+    CHECK(error_of([&] { test.call(9); }).code() == Errc::invalid_argument);
+    CHECK(error_of([&] { test.runs.require_losses_taken(); }).code() == Errc::invalid_argument);
+    CHECK(test.runs.take_loss() == 2 * static_cast<double>(step - 1));
+  }
+  CHECK(test.runs.take_loss() == 10);
+  test.runs.require_losses_taken();
+  CHECK(error_of([&] { test.runs.take_loss(); }).code() == Errc::invalid_argument);
+}
+
 TEST_CASE("an iteration takes its loss scale when its first call begins") {
   Training test(LossScaleOptions{.initial = 8});
   for (std::size_t step = 1; step < 4; ++step) {
     auto const& slot = test.call(8);
     CHECK(slot.data().gradient_scale == 4);
-    CHECK(test.runs.add_loss(slot, "a call") == 2);
+    CHECK(test.runs.take_loss() == 2);
     test.runs.post_step();
   }
   CHECK(test.asked == std::vector<std::uint64_t>{1});  // with a staleness of 1
@@ -122,18 +140,21 @@ TEST_CASE("an iteration takes its loss scale when its first call begins") {
 
 TEST_CASE("a loss that is not finite stops everything, behind the steps") {
   Training test;
-  test.runs.add_loss(test.call(1), "the first");
+  test.call(1);
   test.runs.post_step();
-  auto const& slot = test.call(std::numeric_limits<double>::quiet_NaN());
-  auto const error = error_of([&] { test.runs.add_loss(slot, "the second"); });
+  test.call(std::numeric_limits<double>::quiet_NaN());
+  test.runs.post_step();
+  CHECK(test.runs.take_loss() == 2);
+  auto const error = error_of([&] { test.runs.take_loss(); });
   CHECK(error.code() == Errc::not_finite);
-  CHECK(error.message().starts_with("the loss of the second is not finite: stage "));
+  CHECK(error.message().starts_with("the loss of step 2 is not finite: stage "));
 }
 
 TEST_CASE("a training goes on from the position of another") {
   Training first(LossScaleOptions{.initial = 8});
   for (std::size_t step = 1; step < 4; ++step) {
-    first.runs.add_loss(first.call(1), "a call");
+    first.call(1);
+    first.runs.take_loss();
     CHECK(error_of([&] { (void)first.runs.position({}); }).code() == Errc::invalid_argument);
     CHECK(first.runs.gradients().iteration == step);
     CHECK(first.runs.gradients().loss_scale == 8);
