@@ -151,7 +151,8 @@ Outcome run(Options& o, rp::nn::TransformerConfig const& config, Shared const& s
   iteration.add(plan.graph).add(plan.step);
   auto const planned = rp::simulate(iteration, rp::simulated_machine(plan, outcome.device));
   outcome.computing_s = rp::account_bubbles(planned).busy_s / static_cast<double>(o.devices);
-  auto const forecast = [&](rp::SimulationOptions const& machine) {
+  auto const forecast = [&](rp::SimulationOptions machine) {
+    machine.waits_for_losses = false;  // calls are posted ahead
     return rp::forecast_iteration_seconds(plan.graph, plan.step, machine);
   };
   if (!o.sync) {  // the optimizer's time is still unknown

@@ -260,26 +260,31 @@ void expect_sound(L const& layer) {
   CHECK_NOTHROW(testing::require_sound(layer, backend, options));
 }
 
-nn::TransformerConfig sound_config(DType type, double dropout) {
-  auto config = small(type);
-  config.loss_chunk = 4;  // does not divide the positions
-  config.dropout = dropout;
-  return config;
+void expect_sound_embedding(nn::TransformerConfig const& config) {
+  expect_sound(nn::TokenEmbedding<Ops>(config));
+}
+void expect_sound_block(nn::TransformerConfig const& config, bool frozen = false) {
+  expect_sound(nn::TransformerBlock<Ops>(config, frozen));
+}
+void expect_sound_head(nn::TransformerConfig const& config) {
+  expect_sound(nn::LanguageModelHead<Ops>(config));
 }
 
-/// The same with adapters.
-nn::TransformerConfig adapted_config(DType type, double dropout) {
-  auto config = sound_config(type, dropout);
-  config.lora = {.rank = 16, .alpha = 8, .dropout = dropout, .targets = {"*"}};
-  return config;
-}
-
-/// A type with a dropout. Only f32 has none, too: passes with workspaces of products take most of
-/// the time.
-template <DType type_, bool drops>
+/// A type, and whether there is dropout. Without, passes with workspaces of products take most of
+/// the time, so only f32 has that.
+template <DType type, bool drops>
 struct Sound {
-  static constexpr auto type = type_;
-  static constexpr auto dropout = drops ? 0.25 : 0.0;
+  [[nodiscard]] static nn::TransformerConfig config() {
+    auto config = small(type);
+    config.loss_chunk = 4;  // does not divide the positions
+    config.dropout = drops ? 0.25 : 0;
+    return config;
+  }
+  [[nodiscard]] static nn::TransformerConfig adapted() {
+    auto adapted = config();
+    adapted.lora = {.rank = 16, .alpha = 8, .dropout = adapted.dropout, .targets = {"*"}};
+    return adapted;
+  }
 };
 #define ROUNDPIPE_TEST_SOUND                                                   \
   Sound<DType::f32, true>, Sound<DType::f32, false>, Sound<DType::bf16, true>, \
@@ -384,25 +389,22 @@ TEST_CASE("a head on the device agrees with the host") {
   }
 }
 
-// Cases of their own, so that tools which are slow can run them side by side.
-TEST_CASE_TEMPLATE("an embedding and a head are sound on the device", T, ROUNDPIPE_TEST_SOUND) {
-  auto const config = sound_config(T::type, T::dropout);
-  expect_sound(nn::TokenEmbedding<Ops>(config));
-  expect_sound(nn::LanguageModelHead<Ops>(config));
+// Cases of their own, so that slow tools can run them side by side.
+TEST_CASE_TEMPLATE("an embedding is sound on the device", T, ROUNDPIPE_TEST_SOUND) {
+  expect_sound_embedding(T::config());
 }
-
 TEST_CASE_TEMPLATE("a block is sound on the device", T, ROUNDPIPE_TEST_SOUND) {
-  expect_sound(nn::TransformerBlock<Ops>(sound_config(T::type, T::dropout)));
+  expect_sound_block(T::config());
 }
-
 TEST_CASE_TEMPLATE("a frozen block is sound on the device", T, ROUNDPIPE_TEST_SOUND) {
-  expect_sound(nn::TransformerBlock<Ops>(sound_config(T::type, T::dropout), true));
+  expect_sound_block(T::config(), true);
 }
-
+TEST_CASE_TEMPLATE("a head is sound on the device", T, ROUNDPIPE_TEST_SOUND) {
+  expect_sound_head(T::config());
+}
 TEST_CASE_TEMPLATE("a block with adapters is sound on the device", T, ROUNDPIPE_TEST_SOUND) {
-  expect_sound(nn::TransformerBlock<Ops>(adapted_config(T::type, T::dropout)));
+  expect_sound_block(T::adapted());
 }
-
 TEST_CASE_TEMPLATE("a head with adapters is sound on the device", T, ROUNDPIPE_TEST_SOUND) {
-  expect_sound(nn::LanguageModelHead<Ops>(adapted_config(T::type, T::dropout)));
+  expect_sound_head(T::adapted());
 }

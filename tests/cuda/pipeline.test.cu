@@ -273,7 +273,7 @@ TEST_CASE(
     Training training;
     training.workers = workers;
     Trainer trainer(training);
-    for (std::size_t step = 0; step < 12; ++step) {
+    for (std::size_t step = 0; step < 2 * training.steps; ++step) {
       BatchShape const extents{step % 4 < 2 ? 2 : 1, 32 - 3 * static_cast<std::int64_t>(step / 2)};
       CHECK(std::isfinite(trainer.train(step, extents)));
     }
