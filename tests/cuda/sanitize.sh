@@ -44,6 +44,7 @@ cases() { # TOOL PROGRAM: the names of those that run
 
 parts() { # TOOL: each PROGRAM, or, of those that take longest and come first, PROGRAM CASE
   local program long=(layers pipeline)
+  [[ -z ${GPUS:-} ]] || export CUDA_VISIBLE_DEVICES=${GPUS%%,*} # as many as each case will see
   for program in "${long[@]/#/$build/tests/cuda.}"; do
     [[ ! -x $program ]] || seq -f "$program %g" "$(cases "$1" "$program" | wc -l)"
   done
@@ -61,7 +62,10 @@ check() { # NUMBER TOOL PROGRAM [CASE], which is a number, too
     IFS=, read -ra gpus <<<"$GPUS"
     export CUDA_VISIBLE_DEVICES=${gpus[$1 % ${#gpus[@]}]}
   fi
-  [[ -z ${4:-} ]] || only=$(cases "$tool" "$program" | sed -n "$4p")
+  if [[ -n ${4:-} ]]; then
+    only=$(cases "$tool" "$program" | sed -n "$4p")
+    [[ -n $only ]] || { echo "FAILED $tool $name: has no case $4" && return 1; }
+  fi
   case $tool in
     memcheck) [[ $name == cuda.error ]] && options=(--report-api-errors no) ;; # it provokes them
     *)

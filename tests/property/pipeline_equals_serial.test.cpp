@@ -13,6 +13,7 @@
 #include <support/any_optimizer.hpp>
 #include <support/own_policies.hpp>
 #include <support/pipeline_runs.hpp>
+#include <support/posted_calls.hpp>
 #include <support/property.hpp>
 #include <support/smallest_budget.hpp>
 #include <support/toy_model.hpp>
@@ -176,25 +177,16 @@ struct Outcome {
   std::vector<std::uint64_t> result_digests;
 };
 
-template <class Trainer>
-concept PostsAhead = requires(Trainer& trainer) { trainer.take_loss(); };
-
 template <class Data, class Trainer>
 Outcome outcome_of(Mix const& mix, BatchShape capacity, Trainer& trainer) {
   Outcome outcome;
+  PostedCalls calls(trainer, mix.ahead);
   std::uint32_t call = 0;
   for (std::size_t step = 0; step < mix.steps; ++step) {
     for (std::size_t c = 0; c < mix.calls; ++c, ++call) {
       auto const count = mix.micro_batches_per_round * mix.rounds;
       Data const data(extents(mix, capacity, count, call), mix.seed + 1000 * call);
-      if constexpr (PostsAhead<Trainer>) {
-        trainer.post_call(data.batch());
-        if (!mix.ahead || call > 0) {
-          outcome.losses.push_back(trainer.take_loss());
-        }
-      } else {
-        outcome.losses.push_back(trainer.forward_backward(data.batch()));
-      }
+      calls.run(data.batch());
     }
     trainer.step();
     if (mix.watched) {
@@ -215,11 +207,7 @@ Outcome outcome_of(Mix const& mix, BatchShape capacity, Trainer& trainer) {
       }
     }
   }
-  if constexpr (PostsAhead<Trainer>) {
-    if (mix.ahead) {
-      outcome.losses.push_back(trainer.take_loss());
-    }
-  }
+  outcome.losses = calls.losses();
   trainer.synchronize();
   outcome.digests.push_back(weights_digest(trainer));
   return outcome;

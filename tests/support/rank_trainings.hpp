@@ -13,6 +13,7 @@
 #include <roundpipe/runtime/weights_digest.hpp>
 #include <support/any_optimizer.hpp>
 #include <support/pipeline_runs.hpp>
+#include <support/posted_calls.hpp>
 #include <support/toy_model.hpp>
 
 #include <array>
@@ -45,6 +46,7 @@ struct RankMix {
   bool frozen = false;
   bool varied = false;
   bool watched = false;
+  bool ahead = false;  ///< Whether a call is posted before the loss of the one before is taken.
   bool delays = false;
   bool shards = true;
   bool shares = false;     ///< Whether ranks keep unequal parts.
@@ -79,6 +81,7 @@ RankMix any_rank_mix(Draw const& draw) {
   mix.frozen = flag("frozen");
   mix.varied = flag("varied");
   mix.watched = flag("watched");
+  mix.ahead = flag("posts ahead");
   mix.delays = flag("delays");
   mix.layers = draw("layers", 1, 6);
   mix.seed = draw("seed", 0, 999);
@@ -169,6 +172,7 @@ struct RankOutcome {
 template <class Trainer>
 RankOutcome outcome_of(RankMix const& mix, Trainer& trainer, std::size_t rank) {
   RankOutcome outcome;
+  PostedCalls calls(trainer, mix.ahead);
   std::uint32_t call = 0;
   for (std::size_t step = 0; step < mix.steps; ++step) {
     for (std::size_t c = 0; c < mix.calls; ++c, ++call) {
@@ -178,7 +182,7 @@ RankOutcome outcome_of(RankMix const& mix, Trainer& trainer, std::size_t rank) {
         shapes[m] = {1 + words[0] % 2, 1 + words[1] % 3};
       }
       ToyData const data(shapes, mix.seed + 1000 * call);
-      outcome.losses.push_back(trainer.forward_backward(data.batch()));
+      calls.run(data.batch());
     }
     trainer.step();
     if (mix.watched) {
@@ -189,6 +193,7 @@ RankOutcome outcome_of(RankMix const& mix, Trainer& trainer, std::size_t rank) {
       (void)trainer.evaluate(data.batch());
     }
   }
+  outcome.losses = calls.losses();
   trainer.synchronize();
   outcome.digests.push_back(weights_digest(trainer));
   outcome.skipped = trainer.state().position.skipped_steps;
