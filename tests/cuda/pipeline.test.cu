@@ -10,6 +10,7 @@
 #include <roundpipe/optim/adamw.hpp>
 #include <roundpipe/runtime/pipeline.hpp>
 #include <roundpipe/runtime/weights_digest.hpp>
+#include <support/brief_test.hpp>
 #include <support/cuda_resources.hpp>
 #include <support/cuda_workers.hpp>
 #include <support/error_of.hpp>
@@ -23,7 +24,6 @@
 #include <cmath>
 #include <cstddef>
 #include <cstdint>
-#include <cstdlib>
 #include <limits>
 #include <memory>
 #include <optional>
@@ -62,13 +62,6 @@ std::vector<std::int32_t> tokens_of(std::size_t count, std::uint32_t seed) {
   return tokens;
 }
 
-/// How many steps a training has: six, or as many as ROUNDPIPE_TEST_STEPS says, at least two, where
-/// a tool slows each of them down.
-std::size_t steps_of_test() {
-  auto const* const steps = std::getenv("ROUNDPIPE_TEST_STEPS");
-  return steps == nullptr ? 6 : std::max<std::size_t>(2, std::strtoul(steps, nullptr, 10));
-}
-
 struct Run {
   std::vector<double> losses;
   std::uint64_t digest = 0;
@@ -84,7 +77,7 @@ struct Training {
   bool overlaps_rounds = false;
   Checkpoints checkpoints = Checkpoints::stages;
   std::size_t save_level = 0;  ///< Of all blocks, for every second micro-batch.
-  std::size_t steps = steps_of_test();
+  std::size_t steps = test::is_brief() ? 2 : 6;
   bool ahead = false;  ///< Posts a call before it takes the loss of the one before.
   CostSource costs = CostSource::estimated;
   bool check_finite = false;
@@ -222,7 +215,7 @@ TEST_CASE("a device that is not named gets no context" * doctest::skip(!test::ha
 }
 
 TEST_CASE("training on CUDA learns, and its weights do not depend on how many devices share it") {
-  for (int const staleness : {0, 1}) {
+  for (int const staleness : test::variants({0, 1})) {
     CAPTURE(staleness);
     Training training;
     training.staleness = staleness;
@@ -231,7 +224,7 @@ TEST_CASE("training on CUDA learns, and its weights do not depend on how many de
       CHECK(std::isfinite(loss));
     }
     CHECK(one.losses.front() > 4);
-    for (std::size_t const workers : {std::size_t{2}, std::size_t{3}, std::size_t{4}}) {
+    for (std::size_t const workers : test::variants<std::size_t>({2, 3, 4})) {
       CAPTURE(workers);
       training.workers = workers;
       auto const many = train(training);
@@ -242,7 +235,7 @@ TEST_CASE("training on CUDA learns, and its weights do not depend on how many de
 }
 
 TEST_CASE("calls that are posted ahead change no weights on CUDA") {
-  for (std::size_t const workers : {1, 2, 4}) {
+  for (std::size_t const workers : test::variants<std::size_t>({1, 2, 4})) {
     CAPTURE(workers);
     Training training;
     training.workers = workers;
@@ -268,7 +261,7 @@ TEST_CASE("measured costs and rounds change times, but not weights") {
 TEST_CASE(
     "new shapes that arrive late stop nothing, and weights still do not depend on the devices") {
   std::vector<std::uint64_t> digests;
-  for (std::size_t const workers : {std::size_t{1}, std::size_t{2}, std::size_t{4}}) {
+  for (std::size_t const workers : test::variants<std::size_t>({1, 2, 4})) {
     CAPTURE(workers);
     Training training;
     training.workers = workers;
@@ -283,14 +276,15 @@ TEST_CASE(
 }
 
 TEST_CASE("save levels change no weights on CUDA") {
-  for (std::size_t const workers : {2, 4}) {  // so that there are forward stages
+  // Several, so that there are forward stages.
+  for (std::size_t const workers : test::variants<std::size_t>({2, 4})) {
     CAPTURE(workers);
     Training training;
     training.workers = workers;
     auto const recomputed = train(training);
     CHECK_FALSE(recomputed.offloads);
     training.checkpoints = Checkpoints::layers;
-    for (std::size_t level = 0; level <= 4; ++level) {
+    for (auto const level : test::variants<std::size_t>({0, 1, 2, 3, 4})) {
       CAPTURE(level);
       training.save_level = level;
       auto const run = train(training);
@@ -303,7 +297,8 @@ TEST_CASE("save levels change no weights on CUDA") {
 
 TEST_CASE("boundaries that go from device to device change no weights on CUDA") {
   std::size_t sent = 0;
-  for (std::size_t const workers : {2, 4}) {  // that share a device, or have one each
+  // They share a device, or have one each.
+  for (std::size_t const workers : test::variants<std::size_t>({2, 4})) {
     CAPTURE(workers);
     Training training;
     training.workers = workers;
@@ -312,7 +307,7 @@ TEST_CASE("boundaries that go from device to device change no weights on CUDA") 
       MESSAGE(workers << " workers do not reach each other: nothing to test");
       continue;
     }
-    for (auto const checkpoints : {Checkpoints::stages, Checkpoints::layers}) {
+    for (auto const checkpoints : test::variants({Checkpoints::stages, Checkpoints::layers})) {
       training.checkpoints = checkpoints;
       training.peers = false;
       auto const through_host = train(training);
@@ -329,7 +324,7 @@ TEST_CASE("boundaries that go from device to device change no weights on CUDA") 
 }
 
 TEST_CASE("rounds that overlap change no weights on CUDA") {
-  for (std::size_t const workers : {1, 2, 4}) {
+  for (std::size_t const workers : test::variants<std::size_t>({1, 2, 4})) {
     CAPTURE(workers);
     Training training;
     training.workers = workers;
@@ -337,7 +332,7 @@ TEST_CASE("rounds that overlap change no weights on CUDA") {
     auto const one_by_one = train(training);
     training.checkpoints = Checkpoints::layers;
     training.overlaps_rounds = true;
-    for (std::size_t level = 0; level <= 4; ++level) {
+    for (auto const level : test::variants<std::size_t>({0, 1, 2, 3, 4})) {
       CAPTURE(level);
       training.save_level = level;
       auto const run = train(training);
@@ -349,7 +344,7 @@ TEST_CASE("rounds that overlap change no weights on CUDA") {
 
 TEST_CASE(
     "a training on CUDA goes on in a pipeline with other devices, stages and budget, bit for bit") {
-  for (int const staleness : {0, 1}) {
+  for (int const staleness : test::variants({0, 1})) {
     CAPTURE(staleness);
     Training training;
     training.staleness = staleness;
