@@ -482,6 +482,25 @@ TEST_CASE("a loss that is NaN stops the pipeline, and the error names step and s
   CHECK(error_of([&] { pipeline.step(); }).code() == Errc::not_finite);
 }
 
+TEST_CASE(
+    "a NaN loss of a call before the last is known when its step has run, which recover keeps") {
+  ToyData bad(6, {2, 3}, 10);
+  bad.targets().front() = std::numeric_limits<float>::quiet_NaN();
+  bad.mask().front() = 1;
+  ToyData const good(6, {2, 3}, 10);
+  HostBackend backend{host_devices(2)};
+  Pipeline pipeline{three_layers(), momentum(), backend, small_options()};
+  pipeline.post_call(bad.batch());
+  pipeline.step();
+  pipeline.post_call(good.batch());
+  auto const error = error_of([&] { pipeline.take_loss(); });
+  CHECK(error.code() == Errc::not_finite);
+  CHECK(error.message().find("step 1") != std::string::npos);
+  CHECK(error_of([&] { pipeline.take_loss(); }).code() == Errc::not_finite);
+  CHECK(pipeline.recover() == 1);
+  CHECK(error_of([&] { pipeline.take_loss(); }).code() == Errc::invalid_argument);
+}
+
 TEST_CASE("a fault names layer, stage and device, and leaves the weights of a finished step") {
   ToyData const data(6, {2, 3}, 11);
   auto const model = toy_model({.dense = 4});
