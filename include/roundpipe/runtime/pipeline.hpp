@@ -5,9 +5,7 @@
 /// \file
 /// \brief Trains a model whose weights, gradients, states and activations live on the host.
 
-#include <roundpipe/concepts/backend.hpp>
-#include <roundpipe/concepts/event_protocol.hpp>
-#include <roundpipe/core/error.hpp>
+#include <roundpipe/concepts/requirements.hpp>
 #include <roundpipe/graph/timeline.hpp>
 #include <roundpipe/model/batch.hpp>
 #include <roundpipe/runtime/actions/device_actions.hpp>
@@ -47,7 +45,11 @@ namespace roundpipe {
 /// \tparam M a \ref Model on the backend's streams.
 template <class M, class O, class B>
 class Pipeline {
-  static_assert(detail::check_pipeline<M, O, B>());
+  // Not constraints: sentences say more than failed deductions.
+  static_assert(detail::check_arguments<M>());
+  static_assert(detail::check_optimizer<O>());
+  static_assert(detail::check_backend<B>());
+  static_assert(detail::check_model<M, typename B::Stream>());
 
  public:
   /// Plans, reserves all memory, and sets first values. \p backend must outlive the pipeline.
@@ -146,29 +148,22 @@ class Pipeline {
     auto const sliced = feed_.slice(batch);
     executor_.synchronize();
     warm_ups_.meet(batch);
-    auto const seen = training_.newest(copies_parameters(planner_.protocol()));
-    return evaluations_.run(feed_, batch, sliced, seen, [this](auto const& slot, double sum) {
-      return training_.add_loss(slot, "an evaluation", sum);
-    });
+    return evaluations_.run(
+        feed_, batch, sliced, training_.newest(), [this](auto const& slot, double sum) {
+          return training_.add_loss(slot, "an evaluation", sum);
+        });
   }
 
   /// Returns when all calls and steps are finished and the master copies hold the newest weights.
   /// The next iteration, too, begins with them.
-  void synchronize() {
-    executor_.synchronize();
-    if (copies_parameters(planner_.protocol())) {
-      training_.post_flush();
-      executor_.synchronize();
-    }
-    training_.set_synchronized();
-  }
+  void synchronize() { training_.synchronize(); }
 
   /// Lets the training go on after an error, or after an exception of the caller's own: drops all
   /// that was posted after the last finished step, as if it had never been, and returns its number.
   /// \throws Error (aborted) when a step is half done or the group has ended, and as \ref
   ///         Executor::recover does.
   std::uint64_t recover() {
-    roundpipe::recover(executor_, host_, training_, copies_parameters(planner_.protocol()));
+    roundpipe::recover(executor_, host_, training_);
     meters_.set_counted(training_.posted().calls);
     return training_.posted().steps;
   }
@@ -296,5 +291,10 @@ class Pipeline {
   EvaluationRuns<B> evaluations_;
   Executor<B> executor_;  // last: its threads use all of the above
 };
+
+/// Arguments of which no pipeline can be made: a sentence says so.
+template <class... A>
+  requires(!detail::PipelineArguments<A...>)
+Pipeline(A&&...) -> Pipeline<detail::WrongArguments<A...>, void, void>;
 
 }  // namespace roundpipe

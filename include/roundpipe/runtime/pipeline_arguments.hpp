@@ -5,7 +5,6 @@
 /// \file
 /// \brief What the compiler says of arguments of which no pipeline can be made.
 
-#include <roundpipe/concepts/requirements.hpp>
 #include <roundpipe/runtime/pipeline_options.hpp>
 #include <roundpipe/runtime/policies.hpp>
 
@@ -53,26 +52,10 @@ struct ArgumentCheck<WrongArguments<A...>> {
   static constexpr bool holds = true;
 };
 
-/// What a pipeline asserts. Not constraints: sentences say more than failed deductions.
-template <class M, class O, class B>
-consteval bool check_pipeline() {
-  static_assert(ArgumentCheck<M>::holds);
-  static_assert(check_optimizer<O>());
-  static_assert(check_backend<B>());
-  static_assert(check_model<M, typename B::Stream>());
-  return true;
+/// What a pipeline of \p M asserts first.
+template <class M>
+consteval bool check_arguments() {
+  return ArgumentCheck<M>::holds;
 }
 
 }  // namespace roundpipe::detail
-
-namespace roundpipe {
-
-template <class M, class O, class B>
-class Pipeline;
-
-/// Arguments of which no pipeline can be made: a sentence says so.
-template <class... A>
-  requires(!detail::PipelineArguments<A...>)
-Pipeline(A&&...) -> Pipeline<detail::WrongArguments<A...>, void, void>;
-
-}  // namespace roundpipe

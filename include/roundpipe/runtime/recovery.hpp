@@ -15,15 +15,11 @@ namespace roundpipe {
 
 /// Waits until nothing is under way, lets \p executor run again where an error has stopped it, and
 /// drops all that was posted after the last finished step: the next call is as it would be if
-/// nothing had been. \p copies_parameters: whether P copies are separate actions.
+/// nothing had been.
 /// \throws Error (aborted) when an error has stopped a step half way, or the group has ended, and
-/// as
-///         \ref Executor::recover does. Then nothing has changed.
+///         as \ref Executor::recover does. Then nothing has changed.
 template <Backend B, Optimizer O>
-void recover(Executor<B>& executor,
-             HostSide<B, O>& host,
-             TrainingRuns<B>& training,
-             bool copies_parameters) {
+void recover(Executor<B>& executor, HostSide<B, O>& host, TrainingRuns<B>& training) {
   executor.settle();
   host.group.rethrow();
   host.weights.require_resumable();
@@ -34,7 +30,7 @@ void recover(Executor<B>& executor,
   } else {  // a step is over when it is posted
     training.go_back_to(training.posted().steps);
   }
-  if (copies_parameters) {
+  if (training.copies_parameters()) {
     training.set_visible(host.progress.copied_step());
   }
 }

@@ -6,6 +6,7 @@
 /// \brief Runs the calls and the steps of a training, each iteration with its loss scale.
 
 #include <roundpipe/concepts/backend.hpp>
+#include <roundpipe/concepts/event_protocol.hpp>
 #include <roundpipe/core/bytes.hpp>
 #include <roundpipe/core/error.hpp>
 #include <roundpipe/plan/planner.hpp>
@@ -48,6 +49,7 @@ class TrainingRuns {
         micro_batches_(options.micro_batches_per_round * plan_options(options).rounds),
         calls_per_step_(options.calls_per_step),
         staleness_(planner.protocol().staleness()),
+        copies_parameters_(roundpipe::copies_parameters(planner.protocol())),
         marks_(calls_in_flight + 1, Mark{posted_, loss_scale_}) {}
 
   TrainingRuns(TrainingRuns const&) = delete;
@@ -146,20 +148,26 @@ class TrainingRuns {
     mark() = {posted_, loss_scale_};
   }
 
-  /// Posts what brings master copies up to date.
-  void post_flush() {
-    slots_.begin(flush_, posted_);
-    slots_.post(flush_);
-  }
+  /// Whether P copies are separate actions.
+  [[nodiscard]] bool copies_parameters() const noexcept { return copies_parameters_; }
 
-  /// Says that all is finished that was posted, and master copies are up to date.
-  void set_synchronized() noexcept { set_visible(posted_.steps); }
+  /// Returns when all that was posted is finished, and master copies hold the newest weights.
+  void synchronize() {
+    auto& executor = slots_.executor();
+    executor.synchronize();
+    if (copies_parameters_) {
+      slots_.begin(flush_, posted_);
+      slots_.post(flush_);
+      executor.synchronize();
+    }
+    set_visible(posted_.steps);
+  }
 
   /// What was posted, for a run that reads the newest weights of a master copy while nothing is
   /// under way.
-  [[nodiscard]] PostedWork newest(bool copies_parameters) const noexcept {
+  [[nodiscard]] PostedWork newest() const noexcept {
     auto posted = posted_;
-    posted.visible_step = copies_parameters ? posted.visible_step : posted.steps;
+    posted.visible_step = copies_parameters_ ? posted.visible_step : posted.steps;
     return posted;
   }
 
@@ -269,6 +277,7 @@ class TrainingRuns {
   std::size_t micro_batches_;  // of a call
   std::size_t calls_per_step_;
   int staleness_;
+  bool copies_parameters_;
   PostedWork posted_;
   std::size_t untaken_losses_ = 0;  // of the latest calls
   std::vector<Mark> marks_;         // by step: those that may be under way, and the one before

@@ -24,7 +24,12 @@ using namespace roundpipe::test;
 namespace {
 
 struct Training {
-  explicit Training(std::optional<LossScaleOptions> scale = {}) : scale_(scale) {
+  explicit Training(std::optional<LossScaleOptions> scale = {}, std::size_t master_copies = 2)
+      : scale_(scale),
+        planner_(RoundRobinSchedule{},
+                 PriorityTransferEngine{},
+                 LayerEventProtocol({.master_copies = master_copies}),
+                 Partitioner{}) {
     runs.make_slots(planned.shapes.capacity().batch.tensors.bytes(), planned.arena.taker());
   }
 
@@ -50,11 +55,12 @@ struct Training {
   }
 
   std::optional<LossScaleOptions> scale_;
+  decltype(PlannedCall::planner) planner_;
   std::vector<std::uint64_t> asked;  // whose overflows
   PlannedCall planned;
   LoggedWork work;
   RunSlots<HostBackend> slots{executor, PlannedCall::options()};
-  TrainingRuns<HostBackend> runs{slots, planned.plan, planned.planner, options()};
+  TrainingRuns<HostBackend> runs{slots, planned.plan, planner_, options()};
   Executor<HostBackend> executor{
       planned.backend, work, work.host_lanes(), 2};  // its runs outlive it
 };
@@ -75,9 +81,7 @@ TEST_CASE("calls are numbered, and the first of an iteration begins its gradient
   }
   CHECK(test.runs.posted().steps == 2);
   CHECK(test.runs.posted().visible_step == 1);
-  test.runs.post_flush();
-  test.executor.synchronize();
-  test.runs.set_synchronized();
+  test.runs.synchronize();
   CHECK(test.runs.posted().visible_step == 2);
 }
 
@@ -96,10 +100,22 @@ TEST_CASE("what was posted after a step is taken back, and numbers go on from th
   CHECK(test.runs.posted().pending_calls == 0);
   CHECK(test.runs.posted().iteration() == 3);
   CHECK(test.runs.posted().visible_step == 1);
-  CHECK(test.runs.newest(true).visible_step == 1);
-  CHECK(test.runs.newest(false).visible_step == 2);
+  CHECK(test.runs.newest().visible_step == 2);
   CHECK(test.call(1).data().begins_gradients);
   test.executor.synchronize();
+}
+
+TEST_CASE("with P copies, the newest weights of a master copy are those that it was brought to") {
+  Training test({}, 1);
+  CHECK(test.runs.copies_parameters());
+  test.call(1);
+  test.runs.post_step();
+  test.executor.synchronize();
+  CHECK(test.runs.newest().visible_step == 0);
+  auto const done = test.work.done().size();
+  test.runs.synchronize();
+  CHECK(test.work.done().size() > done);  // a run of P copies
+  CHECK(test.runs.newest().visible_step == 1);
 }
 
 TEST_CASE("more calls than an iteration has are refused") {
