@@ -15,6 +15,7 @@
 #include <support/cuda_workers.hpp>
 #include <support/error_of.hpp>
 #include <support/own_policies.hpp>
+#include <support/posted_calls.hpp>
 #include <support/resident_bytes.hpp>
 
 #include <doctest/doctest.h>
@@ -148,12 +149,12 @@ struct Trainer {
 
   /// One iteration of micro-batches of \p extents; \returns its loss.
   double train(std::size_t step, BatchShape extents = shape) {
-    post(step, extents);
-    return pipeline.take_loss();
+    post_call(step, extents);
+    return take_loss();
   }
 
   /// The same without the loss.
-  void post(std::size_t step, BatchShape extents = shape) {
+  void post_call(std::size_t step, BatchShape extents = shape) {
     auto const count = training.micro_batches_per_round * training.rounds;
     auto const tokens = tokens_of(count * static_cast<std::size_t>(extents.positions()),
                                   static_cast<std::uint32_t>(step % 3));
@@ -165,6 +166,7 @@ struct Trainer {
     pipeline.post_call(batch);
     pipeline.step();
   }
+  double take_loss() { return pipeline.take_loss(); }
 
   static constexpr BatchShape shape{2, 32};
   Training training;
@@ -174,16 +176,12 @@ struct Trainer {
 
 Run train(Training const& t) {
   Trainer trainer(t);
+  test::PostedCalls calls(trainer, t.ahead);
   Run run;
   for (std::size_t step = 0; step < t.steps; ++step) {
-    trainer.post(step);
-    if (!t.ahead || step > 0) {
-      run.losses.push_back(trainer.pipeline.take_loss());
-    }
+    calls.run(step);
   }
-  if (t.ahead) {
-    run.losses.push_back(trainer.pipeline.take_loss());
-  }
+  run.losses = calls.losses();
   run.digest = weights_digest(trainer.pipeline);
   auto const& actions = trainer.pipeline.plan().graph.actions;
   run.sends = static_cast<std::size_t>(

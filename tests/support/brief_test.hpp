@@ -3,7 +3,7 @@
 #pragma once
 
 /// \file
-/// \brief Less work for tests under tools that slow each kernel down a hundredfold.
+/// \brief Less work for tests under a tool that slows each kernel down a hundredfold.
 
 #include <cstdlib>
 #include <initializer_list>

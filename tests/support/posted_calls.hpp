@@ -5,8 +5,6 @@
 /// \file
 /// \brief Runs the calls of a training one by one, or posts each before the loss of the one before.
 
-#include <roundpipe/model/batch.hpp>
-
 #include <utility>
 #include <vector>
 
@@ -19,7 +17,9 @@ class PostedCalls {
   /// \p ahead: posts each call before it takes the loss of the one before, if the trainer can.
   PostedCalls(Trainer& trainer, bool ahead) : trainer_(trainer), ahead_(ahead) {}
 
-  void run(Batch const& batch) {
+  /// \p batch: a \ref Batch, or what else the trainer's calls take.
+  template <class B>
+  void run(B const& batch) {
     if constexpr (posts) {
       trainer_.post_call(batch);
       if (!ahead_ || std::exchange(waits_, true)) {
