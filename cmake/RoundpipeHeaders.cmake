@@ -137,6 +137,7 @@ set(ROUNDPIPE_CORE_HEADERS
   include/roundpipe/memory/live_bytes.hpp
   include/roundpipe/memory/memory_limit.hpp
   include/roundpipe/memory/memory_plan.hpp
+  include/roundpipe/memory/over_budget.hpp
   include/roundpipe/memory/place_check.hpp
   include/roundpipe/memory/resident_boundaries.hpp
   include/roundpipe/memory/slot_times.hpp
@@ -248,7 +249,9 @@ set(ROUNDPIPE_CORE_HEADERS
   include/roundpipe/runtime/probe/random_operands.hpp
   include/roundpipe/runtime/probe/warm_up.hpp
   include/roundpipe/runtime/automatic.hpp
+  include/roundpipe/runtime/automatic_choice.hpp
   include/roundpipe/runtime/batch_feed.hpp
+  include/roundpipe/runtime/cut_refusals.hpp
   include/roundpipe/runtime/cut_search.hpp
   include/roundpipe/runtime/device_budget.hpp
   include/roundpipe/runtime/evaluation.hpp
@@ -560,6 +563,7 @@ set(ROUNDPIPE_DEFINITIONS
   include/roundpipe/memory/impl/live_bytes.ipp
   include/roundpipe/memory/impl/memory_limit.ipp
   include/roundpipe/memory/impl/memory_plan.ipp
+  include/roundpipe/memory/impl/over_budget.ipp
   include/roundpipe/memory/impl/place_check.ipp
   include/roundpipe/memory/impl/resident_boundaries.ipp
   include/roundpipe/memory/impl/stage_budget.ipp
@@ -652,7 +656,9 @@ set(ROUNDPIPE_DEFINITIONS
   include/roundpipe/runtime/probe/impl/cost_file.ipp
   include/roundpipe/runtime/probe/impl/layer_probe.ipp
   include/roundpipe/runtime/impl/automatic.ipp
+  include/roundpipe/runtime/impl/automatic_choice.ipp
   include/roundpipe/runtime/impl/batch_feed.ipp
+  include/roundpipe/runtime/impl/cut_refusals.ipp
   include/roundpipe/runtime/impl/cut_search.ipp
   include/roundpipe/runtime/impl/evaluation_runs.ipp
   include/roundpipe/runtime/impl/loss_scale_control.ipp

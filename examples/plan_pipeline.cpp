@@ -116,34 +116,24 @@ void run_adaptive(Options const& o) {
   if (!o.scaling.empty()) {
     scaling_picture.emplace(o.scaling);
   }
-  try {
-    auto const plan = planner.plan(device_memory);
-    fmt::print("{}", adaptive_text(planner, plan));
-    if (!o.hosts.empty()) {
-      std::fflush(stdout);
-      auto const scaling =
-          scaling_of(planner, plan, {o.hosts, o.network_gbits, o.network_latency_us * 1e-6});
-      fmt::print("\n{}", scaling_text(scaling));
-      if (scaling_picture) {
-        write_scaling(scaling_picture->stream(), planner, scaling);
-        scaling_picture->commit();
-      }
-    }
-  } catch (roundpipe::Error const& error) {
-    if (error.code() != roundpipe::Errc::over_budget) {
-      throw;
-    }
-    auto const refusal = refusal_of(planner, device_memory);
-    fmt::print("{}", refusal.ledger);
+  auto const plan = planner.plan(device_memory);
+  fmt::print("{}", adaptive_text(planner, plan));
+  if (!o.hosts.empty()) {
     std::fflush(stdout);
-    throw refusal.error;
+    auto const scaling =
+        scaling_of(planner, plan, {o.hosts, o.network_gbits, o.network_latency_us * 1e-6});
+    fmt::print("\n{}", scaling_text(scaling));
+    if (scaling_picture) {
+      write_scaling(scaling_picture->stream(), planner, scaling);
+      scaling_picture->commit();
+    }
   }
   if (picture) {
     std::fflush(stdout);
-    auto const plans = frontier(planner, [](AdaptivePlan const& plan) {
+    auto const plans = frontier(planner, [](AdaptivePlan const& planned) {
       fmt::print(stderr,
                  "plan_pipeline: planned for {}\n",
-                 roundpipe::format_bytes(plan.choice.options.device_memory));
+                 roundpipe::format_bytes(planned.choice.options.device_memory));
     });
     write_frontier(picture->stream(), planner, plans);
     picture->commit();

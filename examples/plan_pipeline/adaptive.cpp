@@ -10,6 +10,7 @@
 #include <roundpipe/core/id.hpp>
 #include <roundpipe/memory/live_bytes.hpp>
 #include <roundpipe/memory/memory_plan.hpp>
+#include <roundpipe/memory/over_budget.hpp>
 #include <roundpipe/model/cost_model.hpp>
 #include <roundpipe/model/shape_cache.hpp>
 #include <roundpipe/nn/transformer.hpp>
@@ -159,64 +160,13 @@ rp::SimulationOptions AdaptivePlanner::machine_for(rp::CostModel const& costs) c
       costs, devices_.device_properties(rp::DeviceId(0)), problem_.hardware.latency_seconds);
 }
 
-LeastMemory AdaptivePlanner::least_memory() const {
-  LeastMemory least;
-  auto options = this->options(0);
-  options.host_memory = no_limit;
-  options.forecast = {};  // whether a plan fits is all that counts
-  options.capacity = {1, problem_.batch.length};
-  auto const micro_batches = static_cast<std::size_t>(problem_.batch.rows);
-  // Page tables map all that the host holds: the checkpoints of a round, or sums of rounds.
-  auto const try_cut = [&](rp::Bytes steps, std::size_t rounds) {
-    options.device_memory = steps * budget_step;
-    options.micro_batches_per_round = micro_batches / rounds;
-    options.rounds = rounds;
-    try {
-      least = {options.device_memory, make_plan(options).ledger};
-      return true;
-    } catch (rp::Error const& error) {
-      if (error.code() != rp::Errc::over_budget) {
-        throw;
-      }
-      return false;
-    }
-  };
-  auto const try_steps = [&](rp::Bytes steps) {
-    return try_cut(steps, 1) || (micro_batches > 1 && try_cut(steps, micro_batches));
-  };
-  rp::Bytes low = 0;
-  rp::Bytes high = 1024;
-  while (!try_steps(high)) {
-    low = std::exchange(high, 2 * high);
+rp::Bytes AdaptivePlanner::least_device_memory() const {
+  try {
+    (void)plan(1);
+  } catch (rp::OverBudget const& lack) {
+    return lack.least();
   }
-  while (high - low > 1) {
-    auto const middle = low + (high - low) / 2;
-    (try_steps(middle) ? high : low) = middle;
-  }
-  return least;  // the last budget that did
-}
-
-rp::Bytes AdaptivePlanner::modest_host_memory(rp::Bytes device_memory) const {
-  auto least = no_limit;
-  for (auto const& of_size : rp::detail::batch_cuts(problem_.batch, {})) {
-    for (auto const& cut : of_size) {
-      auto options = this->options(device_memory);
-      options.host_memory = no_limit;
-      options.forecast = {};
-      options.capacity = {cut.rows, problem_.batch.length};
-      options.micro_batches_per_round = cut.micro_batches_per_round;
-      options.rounds = cut.rounds;
-      try {
-        least = std::min(least,
-                         rp::total_bytes(make_plan(options).ledger, rp::LedgerLine::Space::host));
-      } catch (rp::Error const& error) {
-        if (error.code() != rp::Errc::over_budget) {
-          throw;
-        }
-      }
-    }
-  }
-  return least;
+  return 1;
 }
 
 double AdaptivePlanner::tokens_per_second(AdaptivePlan const& plan) const {
@@ -236,7 +186,7 @@ double AdaptivePlanner::mfu(AdaptivePlan const& plan) const {
 std::vector<AdaptivePlan> frontier(AdaptivePlanner const& planner,
                                    std::function<void(AdaptivePlan const&)> const& is_planned) {
   constexpr int points = 8;
-  auto const least = planner.least_memory().device_memory;
+  auto const least = planner.least_device_memory();
   auto all = planner.plan(no_limit);
   auto const most = rp::total_bytes(all.plan.ledger, rp::LedgerLine::Space::device);
   all.choice.options.device_memory = most;

@@ -76,12 +76,6 @@ struct AdaptivePlan {
   double seconds = 0;            ///< Of an iteration, by forecast: links as the hardware has them.
 };
 
-/// The least budget of device memory, to a MiB, and the ledger of a plan that keeps it.
-struct LeastMemory {
-  roundpipe::Bytes device_memory = 0;
-  std::vector<roundpipe::LedgerLine> ledger;
-};
-
 /// What joins hosts: each has a link, as fast both ways, to a switch that carries what all send at
 /// once. A host sends and receives H - 1 messages for a reduction or a gather.
 struct Network {
@@ -104,7 +98,7 @@ class AdaptivePlanner {
 
   /// What the library chooses when it may hold \p device_memory bytes of each device, as the driver
   /// counts them. So many \p threads plan at once.
-  /// \throws roundpipe::Error (over_budget) when nothing fits.
+  /// \throws roundpipe::OverBudget when nothing fits.
   [[nodiscard]] AdaptivePlan plan(roundpipe::Bytes device_memory,
                                   std::size_t threads = roundpipe::usable_cpus().threads) const;
 
@@ -123,11 +117,7 @@ class AdaptivePlanner {
   [[nodiscard]] roundpipe::LiveBytes most_live_bytes(AdaptivePlan const& plan) const;
 
   /// The least budget of device memory that does, however much of the host its plan takes.
-  [[nodiscard]] LeastMemory least_memory() const;
-
-  /// A budget of the host with which something fits \p device_memory: the least that a cut needs
-  /// before the search looks for anything faster.
-  [[nodiscard]] roundpipe::Bytes modest_host_memory(roundpipe::Bytes device_memory) const;
+  [[nodiscard]] roundpipe::Bytes least_device_memory() const;
 
   [[nodiscard]] double tokens_per_second(AdaptivePlan const& plan) const;
 

@@ -375,31 +375,6 @@ std::string adaptive_text(AdaptivePlanner const& planner, AdaptivePlan const& pl
          arena_lines(planner, plan) + ledger_text(plan.plan.ledger);
 }
 
-Refusal refusal_of(AdaptivePlanner const& planner, rp::Bytes device_memory) {
-  auto const least = planner.least_memory();
-  if (device_memory < least.device_memory) {
-    return {ledger_text(least.ledger),
-            rp::Error(rp::Errc::over_budget,
-                      fmt::format("{} of device memory hold no plan; {} bytes ({}) would do, with "
-                                  "the ledger above",
-                                  rp::format_bytes(device_memory),
-                                  least.device_memory,
-                                  rp::format_bytes(least.device_memory)))};
-  }
-  auto problem = planner.problem();
-  auto const host_memory =
-      std::exchange(problem.host_memory, planner.modest_host_memory(device_memory));
-  auto const needed = problem.host_memory;
-  auto const plan = AdaptivePlanner(std::move(problem)).plan(device_memory);
-  return {ledger_text(plan.plan.ledger),
-          rp::Error(rp::Errc::over_budget,
-                    fmt::format("{} of host memory hold no plan; {} bytes ({}) would do, with the "
-                                "ledger above",
-                                rp::format_bytes(host_memory),
-                                needed,
-                                rp::format_bytes(needed)))};
-}
-
 std::string frontier_text(AdaptivePlanner const& planner, std::span<AdaptivePlan const> plans) {
   auto text = fmt::format("{:>12} {:>9} {:>7} {:>5} {:>5} {:>3} {:>7} {:>7}  {:<12} {:>8} {:>12}\n",
                           "device",

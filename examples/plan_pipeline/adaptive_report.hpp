@@ -5,9 +5,6 @@
 /// \file
 /// \brief Prints what the library chooses and why, its ledger, and the frontier of its plans.
 
-#include <roundpipe/core/bytes.hpp>
-#include <roundpipe/core/error.hpp>
-
 #include <ostream>
 #include <span>
 #include <string>
@@ -19,16 +16,6 @@ namespace plan_pipeline {
 /// Each decision in a line with its reason, the forecast and the ledger. Forecasts the plans that
 /// two decisions went against.
 [[nodiscard]] std::string adaptive_text(AdaptivePlanner const& planner, AdaptivePlan const& plan);
-
-/// Why nothing fits.
-struct Refusal {
-  std::string ledger;      ///< Of a plan that keeps the budget that would do.
-  roundpipe::Error error;  ///< Names the budget that is too small, and one that would do.
-};
-
-/// Of a planner that found nothing for \p device_memory. The device memory that would do is the
-/// least.
-[[nodiscard]] Refusal refusal_of(AdaptivePlanner const& planner, roundpipe::Bytes device_memory);
 
 /// One row for each plan.
 [[nodiscard]] std::string frontier_text(AdaptivePlanner const& planner,

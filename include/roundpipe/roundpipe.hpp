@@ -87,6 +87,7 @@
 #include <roundpipe/memory/live_bytes.hpp>
 #include <roundpipe/memory/memory_limit.hpp>
 #include <roundpipe/memory/memory_plan.hpp>
+#include <roundpipe/memory/over_budget.hpp>
 #include <roundpipe/memory/place_check.hpp>
 #include <roundpipe/memory/resident_boundaries.hpp>
 #include <roundpipe/memory/slot_times.hpp>
@@ -179,7 +180,9 @@
 #include <roundpipe/runtime/actions/parameter_updater.hpp>
 #include <roundpipe/runtime/actions/weight_gatherer.hpp>
 #include <roundpipe/runtime/automatic.hpp>
+#include <roundpipe/runtime/automatic_choice.hpp>
 #include <roundpipe/runtime/batch_feed.hpp>
+#include <roundpipe/runtime/cut_refusals.hpp>
 #include <roundpipe/runtime/cut_search.hpp>
 #include <roundpipe/runtime/device_budget.hpp>
 #include <roundpipe/runtime/evaluation.hpp>

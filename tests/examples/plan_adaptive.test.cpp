@@ -10,6 +10,7 @@
 #include <roundpipe/estimate/model_shape.hpp>
 #include <roundpipe/memory/host_memory_plan.hpp>
 #include <roundpipe/memory/memory_plan.hpp>
+#include <roundpipe/memory/over_budget.hpp>
 #include <roundpipe/runtime/pipeline_options.hpp>
 #include <support/contains.hpp>
 #include <support/error_of.hpp>
@@ -57,6 +58,17 @@ Bytes held(AdaptivePlan const& plan, Space space) {
   return total_bytes(plan.plan.ledger, space);
 }
 
+/// Why nothing fits.
+OverBudget refusal_of(AdaptiveProblem const& problem, Bytes device_memory) {
+  try {
+    (void)AdaptivePlanner(problem).plan(device_memory);
+  } catch (OverBudget const& lack) {
+    return lack;
+  }
+  FAIL("something fits");
+  return {{}, {}, 0, {}};
+}
+
 std::vector<AdaptivePlan> const& small_frontier() {
   static auto const plans = frontier(AdaptivePlanner(small_problem()), [](AdaptivePlan const&) {});
   return plans;
@@ -88,7 +100,8 @@ TEST_CASE("a plan keeps both budgets by its own ledger") {
   }
   auto const& roomy = small_frontier()[2];
   auto const budget = roomy.choice.options.device_memory;
-  problem.host_memory = AdaptivePlanner(problem).modest_host_memory(budget);
+  problem.host_memory = 1_GiB;
+  problem.host_memory = refusal_of(problem, budget).least();
   CHECK(held(roomy, Space::host) > problem.host_memory);  // without that budget
   auto const modest = AdaptivePlanner(problem).plan(budget);
   CHECK(held(modest, Space::device) <= budget);
@@ -118,32 +131,27 @@ TEST_CASE("MFU counts the model's FLOPs, without recomputation, against the peak
   CHECK(AdaptivePlanner(problem).plan(no_limit).seconds < plan.seconds);
 }
 
-TEST_CASE("the least device memory does, and a MiB less does not") {
+TEST_CASE("the least device memory does, and two MiB less do not") {
   AdaptivePlanner const planner(small_problem());
-  auto const least = planner.least_memory();
-  CHECK(total_bytes(least.ledger, Space::device) <= least.device_memory);
-  CHECK_NOTHROW((void)planner.plan(least.device_memory));
-  auto const less = least.device_memory - 1_MiB;
-  CHECK(error_of([&] { (void)planner.plan(less); }).code() == Errc::over_budget);
-  auto const refusal = refusal_of(planner, less);
-  CHECK(refusal.error.code() == Errc::over_budget);
-  CHECK(contains(refusal.error.message(), std::to_string(least.device_memory) + " bytes"));
-  CHECK(contains(refusal.error.message(), "device memory hold no plan"));
-  CHECK(contains(refusal.ledger, "scratch of stages"));
-  CHECK(contains(refusal.ledger, "master copies"));
+  auto const least = planner.least_device_memory();
+  CHECK_NOTHROW((void)planner.plan(least));
+  auto const lack = refusal_of(small_problem(), least - 2_MiB);
+  CHECK(lack.space() == Space::device);
+  CHECK(lack.least() == least);
+  CHECK(total_bytes(lack.ledger(), Space::device) <= least);
+  CHECK(contains(lack.message(), std::to_string(least) + " bytes"));
+  CHECK(contains(lack.message(), "scratch of stages "));
 }
 
 TEST_CASE("the host memory that a refusal names does") {
   auto problem = small_problem();
   auto const device_memory = small_frontier()[1].choice.options.device_memory;
   problem.host_memory = 1_GiB;
-  AdaptivePlanner const planner(problem);
-  CHECK(error_of([&] { (void)planner.plan(device_memory); }).code() == Errc::over_budget);
-  auto const message = refusal_of(planner, device_memory).error.message();
-  CHECK(contains(message, "1.00 GiB of host memory hold no plan"));
-  auto const at = message.find("; ");
-  REQUIRE(at != std::string::npos);
-  problem.host_memory = std::stoull(message.substr(at + 2));
+  auto const lack = refusal_of(problem, device_memory);
+  CHECK(lack.space() == Space::host);
+  CHECK(contains(lack.message(), "the host budget of 1.00 GiB is too small"));
+  CHECK(contains(lack.message(), "master copies "));
+  problem.host_memory = lack.least();
   CHECK_NOTHROW((void)AdaptivePlanner(problem).plan(device_memory));
 }
 
@@ -152,7 +160,7 @@ TEST_CASE("the frontier begins at the least budget, and more memory is never slo
   auto const& plans = small_frontier();
   REQUIRE(plans.size() > 3);
   CHECK(plans.front().choice.options.device_memory ==
-        align_up(planner.least_memory().device_memory, 1_MiB));
+        align_up(planner.least_device_memory(), 1_MiB));
   CHECK(plans.back().plan.stages.partition.size() == 1);
   for (std::size_t i = 1; i < plans.size(); ++i) {
     CHECK(plans[i].choice.options.device_memory > plans[i - 1].choice.options.device_memory);

@@ -17,8 +17,8 @@ function(run bytes)
 endfunction()
 
 run(1GiB)
-if(NOT status EQUAL 2 OR NOT out MATCHES "ledger of each device: .*ledger of the host: "
-    OR NOT err MATCHES "^plan_pipeline: 1.00 GiB of device memory hold no plan; ([0-9]+) bytes [^\n]+\n$")
+if(NOT status EQUAL 2 OR NOT err MATCHES "^plan_pipeline: the device budget of 1073741824 bytes is too \
+small: [^\n]+; the smallest budget that works is ([0-9]+) bytes [^\n]+ scratch of stages [^\n]+\n$")
   message(FATAL_ERROR "1 GiB ended with ${status}:\n${out}${err}")
 endif()
 set(least ${CMAKE_MATCH_1})

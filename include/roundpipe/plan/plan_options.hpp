@@ -57,8 +57,11 @@ struct PlanOptions {
   /// Whether boundaries that another device reads go there past the host, as many as there is room
   /// for. None: likewise. Only where devices reach each other.
   std::optional<bool> peer_boundaries = std::nullopt;
-  /// Whether the host has room for a plan. Empty: it has.
-  std::function<bool(StagePlan const&)> has_room{};
+  Bytes host_memory = std::numeric_limits<Bytes>::max();  ///< Budget of the host.
+  /// What the host holds for a plan, and besides. Empty: nothing.
+  std::function<Bytes(StagePlan const&)> host_bytes{};
+  /// Whether a refusal names the least budget of a device that would do. To find it takes longest.
+  bool names_least_budget = true;
   /// The seconds of an iteration by another plan, by forecast. The search for rounds that overlap
   /// ends early where it finds no plan that comes near it.
   double seconds_to_beat = std::numeric_limits<double>::infinity();
@@ -72,7 +75,7 @@ struct PlanOptions {
   }
   /// Whether the host has room for \p plan.
   [[nodiscard]] bool host_has_room(StagePlan const& plan) const {
-    return !has_room || has_room(plan);
+    return !host_bytes || host_bytes(plan) <= host_memory;
   }
   /// Whether boundaries may stay on devices; \p otherwise: where that is left open.
   [[nodiscard]] bool lets_stay(bool otherwise) const {

@@ -58,11 +58,12 @@ class Planner {
   /// with fewer entries, stages may be larger. \p forecast chooses between them; without it, the
   /// plan with most entries is taken. Where \p options leave it open, \p forecast also chooses the
   /// checkpoints and save levels that the host keeps, and other stages where the policy yields.
-  /// \throws Error (over_budget) when nothing fits; the message names the layer that needs most,
-  ///         the bytes, and the smallest budget with which this planner finds a plan, 1 MiB more
-  ///         where a device holds memory besides plans, which differs a little from process to
-  ///         process; and where the policy answers with a stage that does not fit, that stage and
-  ///         rule 1 of its concept;
+  /// Where the host has room for no plan, returns the one that takes least of those that are tried.
+  /// \throws OverBudget when nothing fits a device; the message names the layer that needs most,
+  ///         the bytes, and, if \p options want that, the smallest budget with which this planner
+  ///         finds a plan and what that holds, 1 MiB more where a device holds memory besides
+  ///         plans, which differs a little from process to process; and where the policy answers
+  ///         with a stage that does not fit, that stage and rule 1 of its concept;
   ///         (invalid_argument) for options that contradict each other, or that name save levels or
   ///         micro-batches that there are not, and where a policy breaks a rule of its concept; the
   ///         message names the answer and the rule. So do the graphs below.
@@ -115,14 +116,6 @@ class Planner {
       }
       return known;
     };
-    detail::StageFinder const finder(partition,
-                                     turns,
-                                     yields_to_forecast(partitioner_),
-                                     activations_in_flight(transfers_),
-                                     model,
-                                     blocks,
-                                     options,
-                                     forecast);
     auto const keep_resident = [&](detail::FoundPlan found, detail::ResidencyTrial trial) {
       auto const otherwise = static_cast<bool>(forecast);
       if ((!options.lets_stay(otherwise) && !options.sends_to_peers(otherwise)) ||
@@ -135,8 +128,43 @@ class Planner {
       return detail::keep_resident(
           std::move(found), training, evaluating, options, forecast, trial);
     };
-    return detail::StageSearch(finder, model, blocks, costs, options, forecast, keep_resident)
-        .run();
+    // What stays on devices takes nothing of the host: one that has room for a plan so has room.
+    auto limits = options;
+    if (options.host_bytes) {
+      limits.host_bytes = [&](StagePlan const& plan) {
+        auto const bytes = options.host_bytes(plan);
+        return bytes <= options.host_memory || !plan.resident.empty() || !plan.sent.empty()
+                   ? bytes
+                   : options.host_bytes(keep_resident({plan}, detail::ResidencyTrial::forced).plan);
+      };
+    }
+    auto const with_search = [&](PlanOptions const& sizes, auto const& use) {
+      detail::StageFinder const finder(partition,
+                                       turns,
+                                       yields_to_forecast(partitioner_),
+                                       activations_in_flight(transfers_),
+                                       model,
+                                       blocks,
+                                       sizes,
+                                       forecast);
+      return use(detail::StageSearch(finder, model, blocks, costs, sizes, forecast, keep_resident));
+    };
+    auto const run = [](detail::StageSearch const& search) { return search.run(); };
+    return with_search(limits, [&](detail::StageSearch const& search) {
+      auto least = search.least_of_host();
+      if (!limits.host_has_room(least)) {
+        return least;
+      }
+      if (forecast && options.host_bytes) {  // a limit must not lose a plan that it has room for
+        auto sizes = options;
+        sizes.host_bytes = {};
+        auto plan = with_search(sizes, run);
+        if (options.host_has_room(plan)) {
+          return plan;
+        }
+      }
+      return search.run();
+    });
   }
 
   /// The graph of a training call.

@@ -123,15 +123,17 @@ namespace detail {
 
 /// Which plans \ref keep_resident looks at.
 enum class ResidencyTrial {
-  all,   ///< That where boundaries stay with their makers, and that where they go to peers, too.
-  most,  ///< The one of these that keeps most alone: a search has half as much to forecast.
+  all,     ///< That where boundaries stay with their makers, and that where they go to peers, too.
+  most,    ///< The one of these that keeps most alone: a search has half as much to forecast.
+  forced,  ///< The same without a forecast: that which takes least of the host.
 };
 
 /// Lets devices keep boundaries: of those that no other device reads, and where devices reach each
 /// other of all, as many as \p found leaves room for, first those that are read soonest. Where \p
 /// options leave the choice to \p forecast, returns what that finds fastest, which may be \p found
-/// as it is; infinite seconds of \p found say that these are unknown. \p slots run the stages of a
-/// training call, and \p evaluating those of an evaluation.
+/// as it is, if the host has room for that; infinite seconds of \p found say that these are
+/// unknown.
+/// \p slots run the stages of a training call, and \p evaluating those of an evaluation.
 [[nodiscard]] FoundPlan keep_resident(FoundPlan found,
                                       std::span<Slot const> slots,
                                       std::span<Slot const> evaluating,

@@ -8,8 +8,8 @@
 #include <roundpipe/concepts/partition_policy.hpp>
 #include <roundpipe/config.hpp>
 #include <roundpipe/core/bytes.hpp>
-#include <roundpipe/core/error.hpp>
 #include <roundpipe/memory/memory_plan.hpp>
+#include <roundpipe/memory/over_budget.hpp>
 #include <roundpipe/model/model_description.hpp>
 #include <roundpipe/model/parameter_blocks.hpp>
 #include <roundpipe/model/working_set.hpp>
@@ -68,9 +68,17 @@ class StageFinder {
   /// The ways of buffering, from the fastest to the most frugal.
   [[nodiscard]] std::vector<Buffering> const& modes() const noexcept { return modes_; }
 
-  /// The policy's stages, within the device budget.
+  /// The policy's stages, within the device budget, without a forecast.
+  [[nodiscard]] std::optional<StagePlan> fitting(WorkingSetChoice const& choice,
+                                                 Buffering const& buffering) const {
+    return fit(partition_, choice, buffering, options_.device_memory);
+  }
+
+  /// The same with its forecast.
   [[nodiscard]] std::optional<FoundPlan> find(WorkingSetChoice const& choice,
-                                              Buffering const& buffering) const;
+                                              Buffering const& buffering) const {
+    return with_forecast(fitting(choice, buffering));
+  }
 
   /// \p found, or the plan of one of the best partitions that \ref StageRefinement finds with \p
   /// buffering, whichever is faster by forecast. Where the policy does not yield: \p found.
@@ -89,10 +97,8 @@ class StageFinder {
                                                       std::size_t fused,
                                                       std::size_t longest) const;
 
-  /// A fused stage of \p fused layers, and as many stages each way as asked for, which share the
-  /// other layers as evenly as can be. Forward stages of earlier layers are the shorter ones, and
-  /// so are the backward stages that run last, if \p ends_short, or else those that run first.
-  /// Nothing where that is not possible or the policy does not yield.
+  /// As \ref even_partition; nothing, too, where the policy does not yield, or a call would have
+  /// fewer slots than devices.
   [[nodiscard]] std::optional<Partition> even(std::size_t fused,
                                               std::size_t forwards,
                                               std::size_t backwards,
@@ -101,7 +107,9 @@ class StageFinder {
   /// The plan of given stages, if devices and the host have room for it.
   [[nodiscard]] std::optional<FoundPlan> evaluate(WorkingSet const& set,
                                                   Buffering const& buffering,
-                                                  Partition partition) const;
+                                                  Partition partition) const {
+    return with_forecast(plan_of(set, buffering, std::move(partition)));
+  }
 
   /// The plan of given stages as it is, without a forecast, likewise.
   [[nodiscard]] std::optional<StagePlan> plan_of(WorkingSet const& set,
@@ -114,8 +122,8 @@ class StageFinder {
                                   WorkingSet const& set,
                                   ResidentBlocks resident = {}) const;
 
-  /// The error (over_budget) of a search that finds nothing for \p choice.
-  [[nodiscard]] Error refusal(WorkingSetChoice const& choice) const;
+  /// The error of a search that finds nothing for \p choice.
+  [[nodiscard]] OverBudget refusal(WorkingSetChoice const& choice) const;
 
  private:
   /// Whether devices and the host have room for \p plan.
@@ -127,6 +135,9 @@ class StageFinder {
   /// \p plan with its forecast. Devices keep as many blocks as there is room for, if they may: so
   /// whoever compares plans knows what the links have left for saves.
   [[nodiscard]] FoundPlan keep_parameters(StagePlan plan) const;
+  [[nodiscard]] std::optional<FoundPlan> with_forecast(std::optional<StagePlan> plan) const {
+    return plan ? std::optional(keep_parameters(*std::move(plan))) : std::nullopt;
+  }
 
   /// The stages of \p partition within \p budget.
   [[nodiscard]] std::optional<StagePlan> fit(PartitionFunction const& partition,
@@ -154,11 +165,17 @@ class StageFinder {
   /// place of an error.
   [[nodiscard]] std::optional<std::string> unfit_answer(WorkingSetChoice const& choice) const;
 
+  /// A budget, and what fits it.
+  struct LeastPlan {
+    Bytes budget = 0;
+    StagePlan plan;
+  };
+
   /// The smallest budget, at least \p least, within which \p partition fits in any mode: by
-  /// bisection. All sizes are multiples of 256 bytes. 0: it fits in none that a device has.
-  [[nodiscard]] Bytes smallest_budget(PartitionFunction const& partition,
-                                      WorkingSetChoice const& choice,
-                                      Bytes least) const;
+  /// bisection. All sizes are multiples of 256 bytes. None: it fits in none that a device has.
+  [[nodiscard]] std::optional<LeastPlan> smallest_budget(PartitionFunction const& partition,
+                                                         WorkingSetChoice const& choice,
+                                                         Bytes least) const;
 
   /// What a device holds besides the memory of a plan, nearly so whatever the stages are: it
   /// follows from the host's memory. Taken from stages of one layer each.

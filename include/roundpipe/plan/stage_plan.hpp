@@ -7,6 +7,7 @@
 
 #include <roundpipe/concepts/partition_policy.hpp>
 #include <roundpipe/config.hpp>
+#include <roundpipe/core/bytes.hpp>
 #include <roundpipe/core/id.hpp>
 #include <roundpipe/memory/memory_plan.hpp>
 #include <roundpipe/memory/resident_boundaries.hpp>
@@ -41,6 +42,9 @@ struct StagePlan {
 
 /// Plans the memory of a device that runs the stages of \p plan with other entries.
 [[nodiscard]] DeviceMemoryPlan memory_with(StagePlan const& plan, Buffering buffering);
+
+/// What each device holds with \p plan: the plan's memory, and \p held bytes besides, if any.
+[[nodiscard]] std::vector<LedgerLine> device_ledger(StagePlan const& plan, Bytes held);
 
 namespace detail {
 

@@ -40,6 +40,16 @@ template <class F>
   }
 }
 
+/// A fused stage of the last \p fused of \p layers layers, and as many stages each way as asked
+/// for, which share the other layers as evenly as can be. Forward stages of earlier layers are the
+/// shorter ones, and so are the backward stages that run last, if \p ends_short, or else those that
+/// run first. Nothing where that is not possible.
+[[nodiscard]] std::optional<Partition> even_partition(std::size_t layers,
+                                                      std::size_t fused,
+                                                      std::size_t forwards,
+                                                      std::size_t backwards,
+                                                      bool ends_short);
+
 /// \brief Stages beside a fused stage of any number of layers.
 ///
 /// Layers of the fused stage run forward once, so memory is best spent on it; other stages should

@@ -48,8 +48,14 @@ class StageSearch {
         forecast_(forecast),
         keep_resident_(std::move(keep_resident)) {}
 
-  /// \throws Error (over_budget) when nothing fits.
+  /// Where the host has room for no plan, the one that takes least of those that were tried.
+  /// \throws OverBudget when nothing fits a device.
   [[nodiscard]] StagePlan run() const;
+
+  /// A plan that the host has room for, or else that which takes least of it, of a few: with the
+  /// fewest and the most entries, with checkpoints of stages and of layers, without saves. All
+  /// boundaries stay that can. \throws as \ref run.
+  [[nodiscard]] StagePlan least_of_host() const;
 
  private:
   /// \p set, with rounds that overlap where the options say so.
@@ -78,12 +84,26 @@ class StageSearch {
                         options_.micro_batches_per_round);
   }
 
+  /// What the options pin, or checkpoints of stages. \throws Error (invalid_argument) for options
+  /// that contradict each other.
+  [[nodiscard]] WorkingSetChoice first_choice() const;
+
+  /// Whether every layer has a checkpoint, as options pin it.
+  [[nodiscard]] bool pins_layers() const {
+    return options_.checkpoints == Checkpoints::layers ||
+           options_.offloaded_micro_batches.value_or(0) > 0 || options_.save_levels;
+  }
+
   /// The plan that the forecast prefers of the first and of those for which the host has room;
   /// without a forecast, the first, if there is any.
   [[nodiscard]] std::optional<FoundPlan> choose_buffering(WorkingSetChoice const& choice) const;
 
-  /// Replaces \p best by \p other if that is faster and the host has room for it.
+  /// Replaces \p best by \p other if the host has room for that, and it is faster or the host has
+  /// none for \p best.
   void take_faster(FoundPlan& best, std::optional<FoundPlan> other) const;
+
+  /// Of two plans that which alone the host has room for, or else the faster; of equals, \p a.
+  [[nodiscard]] FoundPlan better(FoundPlan a, FoundPlan b) const;
 
   /// Replaces \p best by a plan of which the host keeps saves, if one is faster. A few saves may
   /// not be worth the ring's room while more are, so it climbs from three eighths of what the

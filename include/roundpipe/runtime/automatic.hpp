@@ -11,6 +11,7 @@
 #include <roundpipe/core/batch_shape.hpp>
 #include <roundpipe/hosts/any_process_group.hpp>
 #include <roundpipe/optim/optimizer_needs.hpp>
+#include <roundpipe/runtime/automatic_choice.hpp>
 #include <roundpipe/runtime/cut_search.hpp>
 #include <roundpipe/runtime/pipeline_options.hpp>
 #include <roundpipe/runtime/policies.hpp>
@@ -50,9 +51,6 @@ void require_same_choice(AnyProcessGroup group,
 
 }  // namespace detail
 
-/// One line: the cut, its forecast, and what came next.
-[[nodiscard]] std::string to_string(AutomaticChoice const& choice);
-
 /// Chooses micro-batches and rounds for batches of the extents \p batch: those whose plan has the
 /// least seconds by `options.forecast`, or by \ref forecast_training_seconds where it is not set.
 /// Among micro-batches of one size, more rounds must be faster by 0.5 % (\ref
@@ -79,10 +77,12 @@ void require_same_choice(AnyProcessGroup group,
 ///
 /// So many \p threads plan cuts of one size at once. They ask \p devices, \p policies and
 /// `options.forecast` at the same time. The choice and what was tried do not depend on them.
-/// \throws Error (over_budget) when no cut fits the budgets: what the last one lacks;
-///         (invalid_argument) when nothing divides \p batch as \p wanted asks, or so that a round
-///         has `options.offloaded_micro_batches`, or as many as `options.save_levels`; with several
-///         ranks, as \ref agree does.
+/// \throws OverBudget when no cut fits the budgets. It names the least of the host that a cut takes
+///         which fits devices, or else the least of a device with which this finds a cut, if that
+///         is not too much of the host. With several ranks: Error (over_budget), what the last cut
+///         lacks; Error (invalid_argument) when nothing divides \p batch as \p wanted asks, or so
+///         that a round has `options.offloaded_micro_batches`, or as many as `options.save_levels`;
+///         with several ranks, as \ref agree does.
 template <class M, class O, class D>
 [[nodiscard]] AutomaticChoice automatic(M const& model,
                                         O const& optimizer,
@@ -112,7 +112,7 @@ template <class M, class O, class D>
       break;
     }
   }
-  return std::move(search).finish(of_rank);
+  return std::move(search).finish(of_rank, sizes.back());
 }
 
 }  // namespace roundpipe

@@ -16,6 +16,8 @@
 #include <roundpipe/model/cost_model.hpp>
 #include <roundpipe/model/shape_cache.hpp>
 #include <roundpipe/optim/optimizer_needs.hpp>
+#include <roundpipe/runtime/automatic_choice.hpp>
+#include <roundpipe/runtime/cut_refusals.hpp>
 #include <roundpipe/runtime/pipeline_options.hpp>
 #include <roundpipe/runtime/pipeline_plan.hpp>
 #include <roundpipe/runtime/policies.hpp>
@@ -24,6 +26,7 @@
 
 #include <algorithm>
 #include <atomic>
+#include <chrono>
 #include <cstddef>
 #include <cstdint>
 #include <future>
@@ -35,21 +38,6 @@
 #include <vector>
 
 namespace roundpipe {
-
-/// A cut that was planned.
-struct PlannedCut {
-  BatchCut cut;
-  double seconds = 0;      ///< Of an iteration, by `options.forecast`.
-  std::size_t stages = 0;  ///< Forward and backward; 1: all is one stage, nothing runs twice.
-};
-
-/// What \ref automatic chose.
-struct AutomaticChoice {
-  PipelineOptions options;           ///< As given, with the cut, its costs and the network.
-  PlannedCut chosen;                 ///< Of \ref tried: as \ref automatic says.
-  std::optional<PipelinePlan> plan;  ///< What a pipeline plans with \ref options; always there.
-  std::vector<PlannedCut> tried;     ///< In the order of trial.
-};
 
 namespace detail {
 
@@ -73,9 +61,6 @@ inline constexpr std::size_t sizes_at_once = patience + 1;
                                    std::int64_t rows,
                                    BatchCut const& cut,
                                    std::size_t devices);
-
-/// Why \p options do not go with \p cut, if they do not.
-[[nodiscard]] std::optional<Error> refusal_of(PipelineOptions const& options, BatchCut const& cut);
 
 /// The search of \ref automatic, by all ranks of a group: each step that one of them takes, all
 /// take. Its parts of a batch are those of a rank.
@@ -102,7 +87,8 @@ class CutSearch {
     choice_.options = options;
     choice_.options.network = options_.network;
     choice_.chosen.seconds = std::numeric_limits<double>::infinity();
-    options_.known_costs.reset();  // each size has its own
+    options_.known_costs.reset();                     // each size has its own
+    options_.names_least_budget = group_.size() > 1;  // refuse() does otherwise
     if (!options_.forecast) {
       options_.forecast = forecast_training_seconds;
     }
@@ -112,16 +98,21 @@ class CutSearch {
 
   /// Finds what layers take at \p sizes of micro-batches of \p batch, for \ref try_size.
   void measure(BatchShape batch, std::span<std::vector<BatchCut> const> sizes) {
+    using Clock = std::chrono::steady_clock;
+    auto const begin = Clock::now();
+    auto const settling =
+        costs_.empty() ? 1.5 : 0.75;  // devices have rested, or planned for a while
     (void)of_all_ranks(group_, [&] {
       for (auto const& cuts : sizes) {
         options_.capacity = {cuts.front().rows, batch.length};
         ShapeCache const shapes(model_, options_.capacity);
         (void)std::ranges::any_of(cuts, [&](BatchCut const& cut) {
-          return finds_costs(cut, shapes.capacity(), &cuts == &sizes.front());
+          return finds_costs(cut, shapes.capacity(), &cuts == &sizes.front() ? settling : 0.25);
         });
       }
       return 0.0;
     });
+    choice_.measured_s += std::chrono::duration<double>(Clock::now() - begin).count();
   }
 
   /// Tries \p cuts of \p batch, which are of one size, until \ref patience of them are worse.
@@ -143,8 +134,8 @@ class CutSearch {
       auto const& cut = cuts[i];
       try {
         auto const least_s = of_all_ranks(group_, [&] {
-          auto refusal = refusal_of(options_, cut);
-          refusal_ = refusal ? refusal : refusal_;
+          auto const refusal = refusal_of(options_, cut);
+          refusals_.keep(refusal);
           return refusal || costs == costs_.end()
                      ? never
                      : least_seconds(costs->second, batch.rows, cut, options_.devices);
@@ -182,10 +173,7 @@ class CutSearch {
           break;
         }
       } catch (Error const& error) {
-        if (error.code() != Errc::over_budget) {
-          throw;
-        }
-        refusal_ = error;
+        refusals_.note(error);
       }
     }
     if (best_s) {
@@ -194,11 +182,11 @@ class CutSearch {
     return worse_sizes_ < patience;
   }
 
-  /// \throws Error (over_budget) when nothing fits.
-  [[nodiscard]] AutomaticChoice finish(BatchShape batch) && {
+  /// \p smallest are the cuts into the smallest micro-batches. \throws Error as \ref automatic says
+  /// when nothing fits.
+  [[nodiscard]] AutomaticChoice finish(BatchShape batch, std::span<BatchCut const> smallest) && {
     if (choice_.tried.empty()) {
-      throw refusal_.value_or(
-          Error(Errc::invalid_argument, "the options of another rank go with no cut of the batch"));
+      refuse(batch, smallest);
     }
     choice_.options = with_cut(std::move(choice_.options), choice_.chosen.cut);
     choice_.options.capacity = {choice_.chosen.cut.rows, batch.length};
@@ -253,23 +241,40 @@ class CutSearch {
   }
 
   /// Whether layers could be measured with \p cut, or what they take is known otherwise.
-  bool finds_costs(BatchCut const& cut, ShapedModel const& shaped, bool have_idled) {
+  bool finds_costs(BatchCut const& cut, ShapedModel const& shaped, double settling) {
     if (refusal_of(options_, cut)) {
       return false;  // as try_size says
     }
     try {
       auto costs = layer_costs(
-          model_, devices_, planner_, shaped, with_cut(options_, cut), optimizer_, have_idled);
+          model_, devices_, planner_, shaped, with_cut(options_, cut), optimizer_, settling);
       costs.set_network(options_.network.value_or(NetworkCost{}));
       costs_.emplace(cut.rows, std::move(costs));
       return true;
     } catch (Error const& error) {
-      if (error.code() != Errc::over_budget) {
-        throw;
-      }
-      refusal_ = error;
+      refusals_.note(error);
       return false;
     }
+  }
+
+  /// \throws Error why nothing fits. Devices may lack least with the fewest rounds or with the
+  /// most:
+  ///         gradients are sums of rounds, but a round has fewer checkpoints, whose pages they map.
+  [[noreturn]] void refuse(BatchShape batch, std::span<BatchCut const> smallest) {
+    options_.capacity = {smallest.front().rows, batch.length};
+    ShapeCache const shapes(model_, options_.capacity);
+    for (auto const* cut : {&smallest.front(), &smallest.back()}) {
+      if (group_.size() == 1 && !refusal_of(options_, *cut)) {
+        refusals_.note_least([&] {
+          auto options = quick_options(with_cut(options_, *cut));
+          options.names_least_budget = true;
+          auto const costs = CostModel::estimate(shapes.capacity().model, device_);
+          (void)assemble_plan(
+              devices_, planner_, shapes.capacity(), costs, options, optimizer_, false);
+        });
+      }
+    }
+    refusals_.raise();
   }
 
   Model const& model_;
@@ -283,7 +288,7 @@ class CutSearch {
   AutomaticChoice choice_;
   std::map<std::int64_t, CostModel> costs_;  // by rows of a micro-batch
   int worse_sizes_ = 0;                      // since that of the choice
-  std::optional<Error> refusal_;             // of the last cut that cannot be
+  CutRefusals refusals_;
 };
 
 }  // namespace detail

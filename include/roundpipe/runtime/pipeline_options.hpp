@@ -112,6 +112,8 @@ struct PipelineOptions {
   /// overlap ends early where it finds no plan that comes near it. \ref automatic sets it to those
   /// of the best cut into larger micro-batches, so it is soon done with cuts that lose.
   double seconds_to_beat = std::numeric_limits<double>::infinity();
+  /// Whether a refusal names the least budget of a device that would do. To find it takes longest.
+  bool names_least_budget = true;
   /// Which boundaries the host saves between forward and backward. None: those that make an
   /// iteration fastest by \ref forecast; without a forecast, those between stages, unless saves are
   /// offloaded.

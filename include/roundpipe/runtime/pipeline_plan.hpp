@@ -15,6 +15,7 @@
 #include <roundpipe/graph/verify.hpp>
 #include <roundpipe/memory/host_memory_plan.hpp>
 #include <roundpipe/memory/memory_plan.hpp>
+#include <roundpipe/memory/over_budget.hpp>
 #include <roundpipe/memory/place_check.hpp>
 #include <roundpipe/memory/stage_layout.hpp>
 #include <roundpipe/model/cost_model.hpp>
@@ -83,6 +84,13 @@ void shard_states(ParameterBlocks& blocks,
 /// Names the layer or the block of each action, for errors. \p plan must outlive it.
 [[nodiscard]] NameOfAction action_names(PipelinePlan const& plan);
 
+/// The error of a plan that takes \p bytes of the host, as \p ledger says, of which the process \p
+/// held without any plan. Another process may hold more: a sixteenth is allowed for that.
+[[nodiscard]] OverBudget host_refusal(Bytes budget,
+                                      Bytes bytes,
+                                      Bytes held,
+                                      std::vector<LedgerLine> ledger);
+
 /// What \p where, a call or an evaluation, throws when its loss is not finite.
 [[nodiscard]] Error loss_error(PipelinePlan const& plan, std::string const& where);
 
@@ -104,8 +112,8 @@ template <DeviceList D>
 /// Plans stages, memory and graphs for a model of known \p costs on \p devices as they are now, for
 /// an \p optimizer of which this is known. \p code_is_loaded: as of \ref
 /// device_budget.
-/// \throws Error (invalid_argument) for options that do not go together, (over_budget) when the
-///         plan does not fit a device or the host.
+/// \throws Error (invalid_argument) for options that do not go together; OverBudget when no plan
+///         fits a device and the host: it names the least that would do, and its ledger.
 template <DeviceList D, class Planner>
 [[nodiscard]] PipelinePlan assemble_plan(D& devices,
                                          Planner const& planner,
@@ -155,9 +163,8 @@ template <DeviceList D, class Planner>
   if constexpr (HasHostOverhead<D>) {
     host_held = devices.host_overhead_bytes();
   }
-  sizes.has_room = [&](StagePlan const& plan) {
-    return host_bytes(plan) + host_held <= options.host_memory;
-  };
+  sizes.host_memory = options.host_memory;
+  sizes.host_bytes = [&](StagePlan const& plan) { return host_bytes(plan) + host_held; };
   sizes.reaches_peers = reach_peers(devices, options.devices);
   sizes.device_memory = budget.bytes;
   sizes.held_memory = budget.held;
@@ -169,21 +176,14 @@ template <DeviceList D, class Planner>
   auto stages = planner.plan_stages(description, blocks, costs, sizes, forecast);
   auto host = plan_host(stages);
   auto graph = planner.streamed_graph(blocks, stages, sizes);
-  auto ledger = stages.memory.ledger();
-  if (auto const held = sizes.held_by(stages); held > 0) {
-    ledger.push_back({LedgerLine::Space::device, "context, modules, libraries, page tables", held});
-  }
+  auto ledger = device_ledger(stages, sizes.held_by(stages));
   ledger.insert(ledger.end(), host.ledger.begin(), host.ledger.end());
   if (host_held > 0) {
     ledger.push_back({LedgerLine::Space::host, "the program, its libraries and data", host_held});
   }
   if (auto const bytes = total_bytes(ledger, LedgerLine::Space::host);
       bytes > options.host_memory) {
-    throw Error(Errc::over_budget,
-                "the host budget of " + format_bytes(options.host_memory) +
-                    " is too small: the plan holds " + format_bytes(bytes - host_held) + " (" +
-                    std::to_string(bytes - host_held) + " bytes) in host memory" +
-                    (host_held > 0 ? ", the process " + format_bytes(host_held) + " besides" : ""));
+    throw host_refusal(options.host_memory, bytes, host_held, std::move(ledger));
   }
   return {description,
           std::move(blocks),
@@ -197,8 +197,9 @@ template <DeviceList D, class Planner>
 
 /// Lets devices see the layers, where a backend wants that, and returns the costs that \p options
 /// know. Where they know none but ask for measured ones, takes those that their file keeps, or
-/// measures and keeps them; else estimates them. No memory stays taken. Devices that have idled are
-/// cold, and settle for longer.
+/// measures and keeps them; else estimates them. No memory stays taken. Devices that have rested
+/// are cold, so layers run for \p settling times the backend's `warm_up_seconds` before they are
+/// measured.
 /// \throws Error as the layers and the backend do; (invalid_argument) when \p options ask to
 ///         measure and \p devices are no backend; as \ref find_costs and \ref keep_costs; as \ref
 ///         assemble_plan does, before a layer runs, for what estimated costs give no plan.
@@ -209,7 +210,7 @@ template <class Model, DeviceList D, class Planner>
                                     ShapedModel const& shaped,
                                     PipelineOptions const& options,
                                     OptimizerNeeds const& optimizer,
-                                    bool have_idled = true) {
+                                    double settling = 1.5) {
   auto const device = devices.device_properties(DeviceId(0));
   bool const has_file = !options.known_costs && !options.cost_file.empty();
   auto const known =
@@ -234,8 +235,8 @@ template <class Model, DeviceList D, class Planner>
       warm_up(model, devices, shaped.model, options.devices);
     }
     if (measures) {
-      auto const settling_s = seconds * (have_idled ? 2 : 0.25);
-      costs = measure_costs(model, devices, shaped.model, options.devices, 3, seconds, settling_s);
+      costs = measure_costs(
+          model, devices, shaped.model, options.devices, 3, seconds / 2, seconds * settling);
       if (has_file) {
         keep_costs(options.cost_file, shaped.model, device, costs);
       }

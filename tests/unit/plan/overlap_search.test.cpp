@@ -190,7 +190,8 @@ TEST_CASE("where rounds cannot overlap for want of room, no plan is found") {
   problem.options.device_memory = 2_GiB;
   CHECK_FALSE(problem.search(problem.finder()));
   problem.options.device_memory = 24_GiB;
-  problem.options.has_room = [](StagePlan const&) { return false; };
+  problem.options.host_memory = 0;
+  problem.options.host_bytes = [](StagePlan const&) { return 1; };
   CHECK_FALSE(problem.search(problem.finder()));
 }
 

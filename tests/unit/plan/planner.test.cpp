@@ -159,10 +159,11 @@ TEST_CASE("a forecast says how much the host keeps, unless that is given") {
   CHECK(checkpoints(plan(prefers_layers)) == Checkpoints::stages);
   CHECK(kept(plan(best_at(8))) == 0);
   options.checkpoints = std::nullopt;
-  options.has_room = [&](StagePlan const& made) { return kept(made) <= 2.5; };
+  options.host_memory = 2'500;
+  options.host_bytes = [&](StagePlan const& made) { return static_cast<Bytes>(1e3 * kept(made)); };
   CHECK(kept(plan(best_at(8))) <= 2.5);
   CHECK(kept(plan(best_at(8))) > 0);
-  options.has_room = {};
+  options.host_bytes = {};
   options.offloaded_micro_batches = 5;
   CHECK(kept(plan(best_at(0))) == 5);
   CHECK(kept(plan({})) == 5);
@@ -287,9 +288,10 @@ TEST_CASE("a policy that yields to the forecast gets stages that share the rings
   Planner const planner{
       RoundRobinSchedule{}, PriorityTransferEngine{}, LayerEventProtocol{}, Partitioner{}};
   auto const own = planner.plan_stages(model, blocks, costs, limited).partition.backward.size();
-  limited.has_room = [&](StagePlan const& plan) { return plan.partition.backward.size() <= own; };
+  limited.host_memory = own;
+  limited.host_bytes = [](StagePlan const& plan) { return plan.partition.backward.size(); };
   auto const chosen = planner.plan_stages(model, blocks, costs, limited, forecast);
-  CHECK(limited.has_room(chosen));
+  CHECK(limited.host_has_room(chosen));
 }
 
 TEST_CASE("where rounds overlap, the forecast decides how long stages are") {
@@ -335,7 +337,8 @@ TEST_CASE("rounds overlap where the host has room for no other plan, however slo
       RoundRobinSchedule{}, PriorityTransferEngine{}, LayerEventProtocol{}, Partitioner{}};
   PlanForecast const forecast = [&](StagePlan const& plan) { return overlaps(plan) ? 20 : 10; };
   CHECK_FALSE(overlaps(planner.plan_stages(model, blocks, costs, options, forecast)));
-  options.has_room = overlaps;
+  options.host_memory = 0;
+  options.host_bytes = [&](StagePlan const& plan) -> Bytes { return overlaps(plan) ? 0 : 1; };
   CHECK(overlaps(planner.plan_stages(model, blocks, costs, options, forecast)));
   options.seconds_to_beat = 1;
   CHECK(overlaps(planner.plan_stages(model, blocks, costs, options, forecast)));

@@ -9,6 +9,7 @@
 #include <roundpipe/core/id.hpp>
 #include <roundpipe/hosts/loopback_group.hpp>
 #include <roundpipe/memory/memory_plan.hpp>
+#include <roundpipe/memory/over_budget.hpp>
 #include <roundpipe/model/cost_model.hpp>
 #include <roundpipe/optim/adamw.hpp>
 #include <roundpipe/runtime/pipeline.hpp>
@@ -76,6 +77,17 @@ AutomaticChoice choose(PipelineOptions const& with,
   machine.devices = 2;
   HostBackend backend(machine);
   return automatic(toy_model({.dense = 3}), AdamW{}, backend, with, {8, 3}, wanted, {}, threads);
+}
+
+/// Why there is no choice.
+OverBudget least_for(PipelineOptions const& with, BatchCut const& wanted = {}) {
+  try {
+    (void)choose(with, wanted);
+  } catch (OverBudget const& lack) {
+    return lack;
+  }
+  FAIL("there is a choice");
+  return {{}, {}, 0, {}};
 }
 
 }  // namespace
@@ -521,7 +533,30 @@ TEST_CASE("cuts that do not fit are left out, and when none fits the error says 
   }
   CHECK_FALSE(refusal(least, {.rows = 8}).empty());
   CHECK(choose(options(least)).chosen.cut.rows < 8);
-  CHECK(refusal(too_small, {}).find("smallest budget that works") != std::string::npos);
+  // The least that any cut takes is named, and works.
+  for (Bytes const budget : {Bytes{1}, too_small}) {
+    auto small = options(budget);
+    auto const lack = least_for(small);
+    CHECK(lack.space() == LedgerLine::Space::device);
+    CHECK(lack.message().find("smallest budget that works") != std::string::npos);
+    CHECK(lack.least() <= least);
+    small.device_memory = lack.least();
+    CHECK_NOTHROW((void)choose(small));
+    small.device_memory -= tensor_alignment_bytes;
+    CHECK(least_for(small).least() == lack.least());
+  }
+}
+
+TEST_CASE("when the host has room for no cut, the error names the least that one takes") {
+  auto small = options(1_MiB);
+  small.host_memory = 1000;
+  auto const lack = least_for(small);
+  CHECK(lack.space() == LedgerLine::Space::host);
+  for (std::int64_t rows = 1; rows <= 8; rows *= 2) {
+    CHECK(least_for(small, {.rows = rows}).least() >= lack.least());
+  }
+  small.host_memory = lack.least();
+  CHECK(host_bytes(choose(small)) <= lack.least());
 }
 
 }  // namespace automatic_test

@@ -3,11 +3,13 @@
 #include <roundpipe/runtime/pipeline_plan.hpp>
 
 #include <roundpipe/backend/host_backend.hpp>
+#include <roundpipe/memory/over_budget.hpp>
 #include <roundpipe/model/sequential.hpp>
 #include <roundpipe/partition/partitioner.hpp>
 #include <roundpipe/policies/layer_event_protocol.hpp>
 #include <roundpipe/policies/priority_transfer_engine.hpp>
 #include <roundpipe/schedule/round_robin_schedule.hpp>
+#include <roundpipe/simulate/forecast.hpp>
 #include <support/error_of.hpp>
 #include <support/temporary_folder.hpp>
 #include <support/toy_model.hpp>
@@ -61,6 +63,24 @@ struct Crowded : HostBackend {
   using HostBackend::HostBackend;
   [[nodiscard]] Bytes host_overhead_bytes() const { return 5'000; }
 };
+
+/// Why \p options have no plan.
+template <class B = HostBackend>
+OverBudget refusal_of(PipelineOptions const& options) {
+  try {
+    (void)plan<B>(options);
+  } catch (OverBudget const& lack) {
+    return lack;
+  }
+  FAIL("there is a plan");
+  return {{}, {}, 0, {}};
+}
+
+/// The least device budget for \p options.
+Bytes refusal_least(PipelineOptions options) {
+  options.device_memory = 1;
+  return refusal_of(options).least();
+}
 
 }  // namespace
 
@@ -268,9 +288,77 @@ TEST_CASE("the host's budget counts what the process holds besides the plan") {
   CHECK(total_bytes(made.ledger, LedgerLine::Space::host) == bytes + 5'000);
   CHECK(total_bytes(made.host.ledger, LedgerLine::Space::host) == bytes);
   --options.host_memory;
-  auto const error = error_of([&] { (void)plan<Crowded>(options); });
-  CHECK(error.code() == Errc::over_budget);
-  CHECK(error.message().find("besides") != std::string::npos);
+  auto const less = plan<Crowded>(options);
+  CHECK(total_bytes(less.ledger, LedgerLine::Space::host) <= options.host_memory);
+  options.host_memory = 6'000;
+  auto const lack = refusal_of<Crowded>(options);
+  CHECK(lack.space() == LedgerLine::Space::host);
+  CHECK(lack.message().find("besides") != std::string::npos);
+  auto const needed = total_bytes(lack.ledger(), LedgerLine::Space::host);
+  CHECK(lack.least() == needed + 5'000 / 16);  // another process may hold more
+}
+
+TEST_CASE("a plan that a host budget has room for is not lost to it") {
+  auto options = small_options();
+  options.forecast = forecast_training_seconds;
+  options.devices = 1;
+  auto const seconds = [&](PipelinePlan const& made) {
+    return forecast_training_seconds(made.graph, made.step, made.costs, {});
+  };
+  auto const host_bytes = [](PipelinePlan const& made) {
+    return total_bytes(made.ledger, LedgerLine::Space::host);
+  };
+  auto const largest = plan(options).stages.memory.bytes;
+  std::size_t resident = 0;
+  std::size_t refused = 0;
+  for (Bytes device = refusal_least(options); device < largest; device += largest / 16) {
+    options.device_memory = device;
+    options.host_memory = 64_MiB;
+    auto const free = plan(options);
+    resident += free.stages.resident.empty() ? 0 : 1;
+    options.host_memory = host_bytes(free);
+    auto const exact = plan(options);
+    CHECK(host_bytes(exact) <= options.host_memory);
+    CHECK(seconds(exact) <= seconds(free));
+    // With less and less, until nothing fits; then what the refusal names does, with its ledger.
+    for (bool fits = true; fits; options.host_memory -= fits ? host_bytes(free) / 32 : 0) {
+      try {
+        CHECK(host_bytes(plan(options)) <= options.host_memory);
+      } catch (OverBudget const& lack) {
+        fits = false;
+        ++refused;
+        CHECK(lack.space() == LedgerLine::Space::host);
+        CHECK(lack.least() > options.host_memory);
+        CHECK(lack.least() == total_bytes(lack.ledger(), LedgerLine::Space::host));
+        CHECK(lack.message().find(std::to_string(lack.least()) + " bytes") != std::string::npos);
+        CHECK(lack.message().find("master copies ") != std::string::npos);
+        auto named = options;
+        named.host_memory = lack.least();
+        CHECK(host_bytes(plan(named)) == lack.least());
+      }
+    }
+  }
+  CHECK(resident > 0);
+  CHECK(refused > 4);
+}
+
+TEST_CASE(
+    "a device's refusal lists what its least budget holds, and where the host lacks room, too") {
+  auto options = small_options();
+  options.device_memory = 1000;
+  auto const lack = refusal_of<Mapped>(options);
+  CHECK(lack.space() == LedgerLine::Space::device);
+  CHECK(total_bytes(lack.ledger(), LedgerLine::Space::device) <= lack.least());
+  CHECK(lack.message().find("scratch of stages ") != std::string::npos);
+  CHECK(lack.message().find("context, modules, libraries, page tables ") != std::string::npos);
+  CHECK(lack.message().find("of the host") == std::string::npos);
+  options.host_memory = 1000;
+  CHECK(refusal_of<Mapped>(options).message().find(
+            "it takes more of the host than its budget of") != std::string::npos);
+  options.names_least_budget = false;
+  auto const brief = refusal_of<Mapped>(options);
+  CHECK(brief.least() == 0);
+  CHECK(brief.message().find("smallest") == std::string::npos);
 }
 
 TEST_CASE("a plan that does not fit into the host or a device is refused") {

@@ -241,6 +241,7 @@ ROUNDPIPE_INLINE FoundPlan keep_resident(FoundPlan found,
                                          PlanForecast const& forecast,
                                          ResidencyTrial trial) {
   auto const plan = found.plan;
+  auto const is_forced = trial == ResidencyTrial::forced;
   auto const training = boundary_lives(plan.train, slots, options.micro_batches_per_round);
   auto const evaluated = boundary_lives(plan.evaluate, evaluating, options.micro_batches_per_round);
   auto const take = [&](ResidencyKinds kinds, bool is_pinned) {
@@ -276,14 +277,15 @@ ROUNDPIPE_INLINE FoundPlan keep_resident(FoundPlan found,
       return;
     }
     FoundPlan kept{with(most), 0};
-    kept.seconds = forecast ? forecast(kept.plan) : 0;
-    if (is_pinned || kept.seconds <= found.seconds) {
+    kept.seconds = forecast && !is_forced ? forecast(kept.plan) : 0;
+    if (is_pinned || is_forced || kept.seconds <= found.seconds ||
+        !options.host_has_room(found.plan)) {
       found = std::move(kept);
     }
   };
   auto const stay = options.lets_stay(static_cast<bool>(forecast));
   auto const peers = options.sends_to_peers(static_cast<bool>(forecast));
-  if (stay && !(peers && trial == ResidencyTrial::most)) {
+  if (stay && !(peers && trial != ResidencyTrial::all)) {
     take({.stay = true}, options.resident_boundaries.has_value());
   }
   if (peers) {

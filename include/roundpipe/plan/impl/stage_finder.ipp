@@ -6,6 +6,7 @@
 #include <roundpipe/core/bytes.hpp>
 #include <roundpipe/core/error.hpp>
 #include <roundpipe/memory/memory_plan.hpp>
+#include <roundpipe/memory/over_budget.hpp>
 #include <roundpipe/model/working_set.hpp>
 #include <roundpipe/partition/partition_check.hpp>
 #include <roundpipe/partition/partition_objective.hpp>
@@ -20,8 +21,10 @@
 #include <cstddef>
 #include <limits>
 #include <optional>
+#include <span>
 #include <string>
 #include <utility>
+#include <vector>
 
 namespace roundpipe {
 
@@ -30,12 +33,6 @@ namespace detail {
 ROUNDPIPE_INLINE std::optional<FoundPlan> faster(std::optional<FoundPlan> a,
                                                  std::optional<FoundPlan> b) {
   return !b || (a && a->seconds <= b->seconds) ? std::move(a) : std::move(b);
-}
-
-ROUNDPIPE_INLINE std::optional<FoundPlan> StageFinder::find(WorkingSetChoice const& choice,
-                                                            Buffering const& buffering) const {
-  auto plan = fit(partition_, choice, buffering, options_.device_memory);
-  return plan ? std::optional(keep_parameters(*std::move(plan))) : std::nullopt;
 }
 
 ROUNDPIPE_INLINE std::optional<FoundPlan> StageFinder::refine(
@@ -83,40 +80,16 @@ ROUNDPIPE_INLINE std::optional<Partition> StageFinder::even(std::size_t fused,
                                                             std::size_t forwards,
                                                             std::size_t backwards,
                                                             bool ends_short) const {
-  auto const rest = model_.size() - std::min(fused, model_.size());
-  auto const is_possible = [&](std::size_t stages) { return 0 < stages && stages <= rest; };
-  if (!yields_to_forecast_ || fused == 0 || !is_possible(forwards) || !is_possible(backwards) ||
-      (forwards + 1 + backwards) * options_.rounds < options_.devices) {
-    return std::nullopt;
-  }
-  auto const length = [&](std::size_t stage, std::size_t stages) {
-    return rest / stages + (stages - stage <= rest % stages ? 1 : 0);
-  };
-  Partition partition{.forward = {}, .backward = {{rest, fused}}};
-  std::size_t at = 0;
-  for (std::size_t i = 0; i < forwards; ++i) {
-    partition.forward.push_back({at, length(i, forwards)});
-    at += partition.forward.back().count;
-  }
-  for (std::size_t i = 0; i < backwards; ++i) {
-    auto const count = length(ends_short ? backwards - 1 - i : i, backwards);
-    at -= count;
-    partition.backward.push_back({at, count});
-  }
-  return partition;
+  auto const runs_all_devices = (forwards + 1 + backwards) * options_.rounds >= options_.devices;
+  return yields_to_forecast_ && runs_all_devices
+             ? even_partition(model_.size(), fused, forwards, backwards, ends_short)
+             : std::nullopt;
 }
 
 ROUNDPIPE_INLINE std::optional<FoundPlan> StageFinder::best(WorkingSetChoice const& choice,
                                                             Buffering const& buffering) const {
   auto found = refine(choice, buffering, find(choice, buffering));
   return found && options_.host_has_room(found->plan) ? std::move(found) : std::nullopt;
-}
-
-ROUNDPIPE_INLINE std::optional<FoundPlan> StageFinder::evaluate(WorkingSet const& set,
-                                                                Buffering const& buffering,
-                                                                Partition partition) const {
-  auto plan = plan_of(set, buffering, std::move(partition));
-  return plan ? std::optional(keep_parameters(*std::move(plan))) : std::nullopt;
 }
 
 ROUNDPIPE_INLINE std::optional<StagePlan> StageFinder::plan_of(WorkingSet const& set,
@@ -161,34 +134,43 @@ ROUNDPIPE_INLINE FoundPlan StageFinder::keep_parameters(StagePlan plan) const {
   return {std::move(plan), seconds};
 }
 
-ROUNDPIPE_INLINE Error StageFinder::refusal(WorkingSetChoice const& choice) const {
+ROUNDPIPE_INLINE OverBudget StageFinder::refusal(WorkingSetChoice const& choice) const {
   auto const [layer, bytes] = choice.sizes.largest_layer(modes_.back());
   auto const held = options_.held_memory;
-  auto smallest = std::max(options_.device_memory + 1, bytes + held);
-  if (yields_to_forecast_) {  // such a policy finds stages where Partitioner does, but takes longer
-    auto const exact = [](PartitionProblem const& problem) {
-      return Partitioner{}.partition(problem);
-    };
-    smallest = std::max(smallest, smallest_budget(exact, choice, smallest));
+  auto text = "the device budget of " + std::to_string(options_.device_memory) +
+              " bytes is too small: " +
+              (held > 0 ? "the process holds " + std::to_string(held) + " there already, "
+                        : std::string()) +
+              model_.name_of(layer) + " alone needs " + std::to_string(bytes) + " bytes";
+  std::vector<LedgerLine> ledger;
+  Bytes smallest = 0;
+  if (options_.names_least_budget) {
+    auto least = std::max(options_.device_memory + 1, bytes + held);
+    if (yields_to_forecast_) {  // such a policy finds stages where Partitioner does, but takes
+                                // longer
+      auto const exact = [](PartitionProblem const& problem) {
+        return Partitioner{}.partition(problem);
+      };
+      auto const found = smallest_budget(exact, choice, least);
+      least = found ? found->budget : least;
+    }
+    if (auto const found = smallest_budget(partition_, choice, least)) {
+      smallest = found->budget + (held > 0 ? 1_MiB : 0);  // the next process holds more: 64 KiB
+      ledger = device_ledger(found->plan, options_.held_by(found->plan));
+      text += "; the smallest budget that works is " + std::to_string(smallest) + " bytes (" +
+              format_bytes(smallest) + "): " + ledger_list(ledger, LedgerLine::Space::device);
+      if (!options_.host_has_room(found->plan)) {
+        text +=
+            "; it takes more of the host than its budget of " + format_bytes(options_.host_memory);
+      }
+    } else {
+      text += "; the partition policy finds stages for no budget";
+    }
   }
-  smallest = smallest_budget(partition_, choice, smallest);
-  if (smallest > 0 && held > 0) {
-    smallest += 1_MiB;  // the next process may hold more: 64 KiB, as seen on an H200
+  if (auto const unfit = unfit_answer(choice)) {
+    text = broken_rule("PartitionPolicy::partition", 1, *unfit + "; " + text).message();
   }
-  auto const text =
-      "the device budget of " + std::to_string(options_.device_memory) + " bytes is too small: " +
-      (held > 0 ? "the process holds " + std::to_string(held) + " there already, "
-                : std::string()) +
-      model_.name_of(layer) + " alone needs " + std::to_string(bytes) + " bytes; " +
-      (smallest > 0 ? "the smallest budget that works is " + std::to_string(smallest) + " bytes (" +
-                          format_bytes(smallest) + ")"
-                    : std::string("the partition policy finds stages for no budget"));
-  auto const unfit = unfit_answer(choice);
-  return unfit ? broken_rule("PartitionPolicy::partition",
-                             1,
-                             *unfit + "; " + text,
-                             make_error_code(Errc::over_budget))
-               : Error(Errc::over_budget, text);
+  return {std::move(text), LedgerLine::Space::device, smallest, std::move(ledger)};
 }
 
 ROUNDPIPE_INLINE std::optional<std::string> StageFinder::unfit_answer(
@@ -200,28 +182,44 @@ ROUNDPIPE_INLINE std::optional<std::string> StageFinder::unfit_answer(
   return answer ? unfit_stage(problem, *answer) : std::nullopt;
 }
 
-ROUNDPIPE_INLINE Bytes StageFinder::smallest_budget(PartitionFunction const& partition,
-                                                    WorkingSetChoice const& choice,
-                                                    Bytes least) const {
+ROUNDPIPE_INLINE std::optional<StageFinder::LeastPlan> StageFinder::smallest_budget(
+    PartitionFunction const& partition, WorkingSetChoice const& choice, Bytes least) const {
+  std::optional<LeastPlan> smallest;
+  std::span<Buffering const> modes(&modes_.back(), 1);  // the others seldom fit where it does not
   auto const fits = [&](Bytes units) {
-    return std::any_of(modes_.rbegin(), modes_.rend(), [&](Buffering const& buffering) {
-      return fit(partition, choice, buffering, units * tensor_alignment_bytes).has_value();
+    auto const budget = units * tensor_alignment_bytes;
+    return std::ranges::any_of(modes, [&](Buffering const& buffering) {
+      auto plan = fit(partition, choice, buffering, budget);
+      if (plan) {
+        smallest = {budget, *std::move(plan)};
+      }
+      return plan.has_value();
     });
   };
-  auto high = (least + tensor_alignment_bytes - 1) / tensor_alignment_bytes;
+  auto const begin = (least + tensor_alignment_bytes - 1) / tensor_alignment_bytes;
+  auto high = begin;
   auto low = high - 1;
+  auto const bisect = [&] {
+    while (high - low > 1) {
+      auto const middle = low + (high - low) / 2;
+      (fits(middle) ? high : low) = middle;
+    }
+  };
   constexpr Bytes most = (Bytes{1} << 60) / tensor_alignment_bytes;
   while (!fits(high)) {
     if (high > most) {
-      return 0;
+      return std::nullopt;
     }
     low = std::exchange(high, high + std::max(high / 8, 2 * (high - low)));
   }
-  while (high - low > 1) {
-    auto const middle = low + (high - low) / 2;
-    (fits(middle) ? high : low) = middle;
+  bisect();
+  modes = modes_;
+  if (high > begin && fits(high - 1)) {
+    low = begin - 1;
+    --high;
+    bisect();
   }
-  return high * tensor_alignment_bytes;
+  return smallest;  // of the last budget that did
 }
 
 ROUNDPIPE_INLINE std::optional<StagePlan> StageFinder::fit(PartitionFunction const& partition,

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <roundpipe/concepts/partition_policy.hpp>
+#include <roundpipe/core/bytes.hpp>
 #include <roundpipe/core/id.hpp>
 #include <roundpipe/memory/memory_plan.hpp>
 #include <roundpipe/memory/stage_layout.hpp>
@@ -24,6 +25,14 @@
 #include <vector>
 
 namespace roundpipe {
+
+ROUNDPIPE_INLINE std::vector<LedgerLine> device_ledger(StagePlan const& plan, Bytes held) {
+  auto ledger = plan.memory.ledger();
+  if (held > 0) {
+    ledger.push_back({LedgerLine::Space::device, "context, modules, libraries, page tables", held});
+  }
+  return ledger;
+}
 
 namespace detail {
 

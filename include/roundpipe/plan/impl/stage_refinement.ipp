@@ -22,6 +22,33 @@ namespace roundpipe {
 
 namespace detail {
 
+ROUNDPIPE_INLINE std::optional<Partition> even_partition(std::size_t layers,
+                                                         std::size_t fused,
+                                                         std::size_t forwards,
+                                                         std::size_t backwards,
+                                                         bool ends_short) {
+  auto const rest = layers - std::min(fused, layers);
+  auto const is_possible = [&](std::size_t stages) { return 0 < stages && stages <= rest; };
+  if (fused == 0 || !is_possible(forwards) || !is_possible(backwards)) {
+    return std::nullopt;
+  }
+  auto const length = [&](std::size_t stage, std::size_t stages) {
+    return rest / stages + (stages - stage <= rest % stages ? 1 : 0);
+  };
+  Partition partition{.forward = {}, .backward = {{rest, fused}}};
+  std::size_t at = 0;
+  for (std::size_t i = 0; i < forwards; ++i) {
+    partition.forward.push_back({at, length(i, forwards)});
+    at += partition.forward.back().count;
+  }
+  for (std::size_t i = 0; i < backwards; ++i) {
+    auto const count = length(ends_short ? backwards - 1 - i : i, backwards);
+    at -= count;
+    partition.backward.push_back({at, count});
+  }
+  return partition;
+}
+
 ROUNDPIPE_INLINE std::vector<Partition> StageRefinement::partitions(
     std::function<bool(Partition const&)> const& host_has_room) const {
   auto const micro_batches = options_.micro_batches_per_round * options_.rounds;

@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 
+#include <roundpipe/core/bytes.hpp>
 #include <roundpipe/core/error.hpp>
 #include <roundpipe/memory/memory_plan.hpp>
 #include <roundpipe/plan/overlap_search.hpp>
@@ -22,18 +23,16 @@ namespace roundpipe {
 namespace detail {
 
 inline constexpr auto no_time = std::numeric_limits<double>::infinity();
-ROUNDPIPE_INLINE StagePlan StageSearch::run() const {
-  auto const checkpoints = options_.checkpoints;
-  auto const count = options_.offloaded_micro_batches;
+
+ROUNDPIPE_INLINE WorkingSetChoice StageSearch::first_choice() const {
   auto const& levels = options_.save_levels;
-  auto const every = checkpoints == Checkpoints::layers || count.value_or(0) > 0 || levels;
   require(
-      !every || checkpoints != Checkpoints::stages,
+      !pins_layers() || options_.checkpoints != Checkpoints::stages,
       Errc::invalid_argument,
       "offloaded_micro_batches and save_levels need Checkpoints::layers: leave checkpoints unset");
-  auto first_set = levels  ? keep_levels(model_, *levels, options_.micro_batches_per_round)
-                   : every ? keep_all_of(count.value_or(0))
-                           : WorkingSet{};
+  auto set = levels          ? keep_levels(model_, *levels, options_.micro_batches_per_round)
+             : pins_layers() ? keep_all_of(options_.offloaded_micro_batches.value_or(0))
+                             : WorkingSet{};
   require(levels || options_.levels_of_rounds.empty(),
           Errc::invalid_argument,
           "levels_of_rounds need save_levels for the other rounds");
@@ -41,28 +40,61 @@ ROUNDPIPE_INLINE StagePlan StageSearch::run() const {
     require(round < options_.rounds,
             Errc::invalid_argument,
             "levels_of_rounds name a round that a call does not have");
-    first_set.set_round(round, keep_levels(model_, of_round, options_.micro_batches_per_round));
+    set.set_round(round, keep_levels(model_, of_round, options_.micro_batches_per_round));
   }
-  auto const first = choice_of(std::move(first_set));
-  auto best = choose_buffering(first);
+  return choice_of(std::move(set));
+}
+
+ROUNDPIPE_INLINE StagePlan StageSearch::run() const {
+  auto best = choose_buffering(first_choice());
   if (!best) {
-    throw finder_.refusal(first);
+    throw finder_.refusal(first_choice());
   }
-  if (forecast_ && !levels && !best->plan.partition.forward.empty()) {
-    if (!every && !checkpoints) {
+  if (!forecast_ || options_.save_levels || best->plan.partition.forward.empty()) {
+    best = keep_boundaries(*best);
+  } else {
+    if (!pins_layers() && !options_.checkpoints) {
       take_faster(*best, choose_buffering(choice_of(keep_all_of(0))));
     }
-    auto const may_keep = !count && checkpoints != Checkpoints::stages;
+    auto const may_keep =
+        !options_.offloaded_micro_batches && options_.checkpoints != Checkpoints::stages;
     if (may_keep) {
       keep_saves(*best);
     }
-    auto finished = finish(*best);
+    best = finish(*best);
     if (may_keep && options_.overlaps_rounds.value_or(options_.rounds > 1)) {
-      overlap_rounds(finished);
+      overlap_rounds(*best);
     }
-    return std::move(finished.plan);
   }
-  return keep_boundaries(*best).plan;
+  return options_.host_has_room(best->plan) ? std::move(best->plan) : least_of_host();
+}
+
+ROUNDPIPE_INLINE StagePlan StageSearch::least_of_host() const {
+  std::optional<StagePlan> least;
+  Bytes least_bytes = 0;
+  auto const has_room = [&](WorkingSetChoice const& choice) {
+    for (auto const* buffering : {&finder_.modes().back(), &finder_.modes().front()}) {
+      auto plan = finder_.fitting(choice, *buffering);
+      auto const bytes = plan && options_.host_bytes ? options_.host_bytes(*plan) : 0;
+      if (plan && (!least || bytes < least_bytes)) {
+        least = std::move(plan);
+        least_bytes = bytes;
+      }
+    }
+    return least && least_bytes <= options_.host_memory;
+  };
+  auto const found = has_room(first_choice());
+  if (!least) {
+    throw finder_.refusal(first_choice());
+  }
+  if (!found && !pins_layers() && !options_.checkpoints) {
+    auto layers = keep_all_of(0);
+    if (!has_room(choice_of(layers)) && options_.overlaps_rounds.value_or(options_.rounds > 1)) {
+      layers.set_overlaps_rounds(true);
+      (void)has_room(choice_of(layers));
+    }
+  }
+  return keep_resident_({*std::move(least)}, ResidencyTrial::forced).plan;
 }
 
 ROUNDPIPE_INLINE std::optional<FoundPlan> StageSearch::choose_buffering(
@@ -85,9 +117,17 @@ ROUNDPIPE_INLINE std::optional<FoundPlan> StageSearch::choose_buffering(
 
 ROUNDPIPE_INLINE void StageSearch::take_faster(FoundPlan& best,
                                                std::optional<FoundPlan> other) const {
-  if (other && other->seconds < best.seconds && options_.host_has_room(other->plan)) {
+  auto const has_room = [&](FoundPlan const& found) { return options_.host_has_room(found.plan); };
+  if (other && has_room(*other) && (other->seconds < best.seconds || !has_room(best))) {
     best = *std::move(other);
   }
+}
+
+ROUNDPIPE_INLINE FoundPlan StageSearch::better(FoundPlan a, FoundPlan b) const {
+  auto const has_room = options_.host_has_room(a.plan);
+  auto const takes_a =
+      has_room == options_.host_has_room(b.plan) ? a.seconds <= b.seconds : has_room;
+  return takes_a ? std::move(a) : std::move(b);
 }
 
 ROUNDPIPE_INLINE void StageSearch::keep_saves(FoundPlan& best) const {
@@ -147,7 +187,7 @@ ROUNDPIPE_INLINE FoundPlan StageSearch::finish(FoundPlan const& found) const {
   deepen_saves(deep);
   auto const is_deeper = !(deep.plan.memory.buffering == found.plan.memory.buffering);
   auto kept = keep_boundaries(deep);
-  return is_deeper ? *faster(std::move(kept), keep_boundaries(found)) : kept;  // it has more room
+  return is_deeper ? better(std::move(kept), keep_boundaries(found)) : kept;  // it has more room
 }
 
 ROUNDPIPE_INLINE void StageSearch::deepen_saves(FoundPlan& best) const {
@@ -178,7 +218,7 @@ ROUNDPIPE_INLINE FoundPlan StageSearch::keep_boundaries(FoundPlan const& found) 
   FoundPlan other{
       finder_.lay_out(plan.partition, plan.memory.buffering, plan.train.front().working_set)};
   other.seconds = forecast_(other.plan);
-  return *faster(std::move(kept), keep_resident_(std::move(other), ResidencyTrial::all));
+  return better(std::move(kept), keep_resident_(std::move(other), ResidencyTrial::all));
 }
 
 }  // namespace detail

@@ -7,6 +7,8 @@
 #include <roundpipe/core/id.hpp>
 #include <roundpipe/graph/action_graph.hpp>
 #include <roundpipe/memory/host_memory_plan.hpp>
+#include <roundpipe/memory/memory_plan.hpp>
+#include <roundpipe/memory/over_budget.hpp>
 #include <roundpipe/model/dealt_rounds.hpp>
 #include <roundpipe/model/model_description.hpp>
 #include <roundpipe/model/parameter_blocks.hpp>
@@ -46,6 +48,7 @@ ROUNDPIPE_INLINE PlanOptions plan_options(PipelineOptions const& options) {
           .resident_boundaries = options.resident_boundaries,
           .resident_parameters = options.resident_parameters,
           .peer_boundaries = options.peer_boundaries,
+          .names_least_budget = options.names_least_budget,
           .seconds_to_beat = options.seconds_to_beat,
           .ranks = options.ranks,
           .rounds_of_ranks = std::move(rounds)};
@@ -111,6 +114,20 @@ ROUNDPIPE_INLINE NameOfAction action_names(PipelinePlan const& plan) {
     auto const first_use = plan.blocks.blocks[action.block.index()].uses.front();
     return plan.model.name_of(plan.blocks.use(first_use).layer.index());
   };
+}
+
+ROUNDPIPE_INLINE OverBudget host_refusal(Bytes budget,
+                                         Bytes bytes,
+                                         Bytes held,
+                                         std::vector<LedgerLine> ledger) {
+  auto const least = bytes + held / 16;
+  auto text = "the host budget of " + format_bytes(budget) + " is too small: the plan holds " +
+              format_bytes(bytes - held) + " (" + std::to_string(bytes - held) +
+              " bytes) in host memory" +
+              (held > 0 ? ", the process " + format_bytes(held) + " besides" : "") +
+              "; the smallest budget that works is " + std::to_string(least) + " bytes (" +
+              format_bytes(least) + "): " + ledger_list(ledger, LedgerLine::Space::host);
+  return {std::move(text), LedgerLine::Space::host, least, std::move(ledger)};
 }
 
 ROUNDPIPE_INLINE Error loss_error(PipelinePlan const& plan, std::string const& where) {
