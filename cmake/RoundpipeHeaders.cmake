@@ -46,6 +46,7 @@ set(ROUNDPIPE_CORE_HEADERS
   include/roundpipe/hosts/loopback_group.hpp
   include/roundpipe/hosts/single_process.hpp
   include/roundpipe/system/aligned_memory.hpp
+  include/roundpipe/system/control_groups.hpp
   include/roundpipe/system/cpu_plan.hpp
   include/roundpipe/system/cpu_set.hpp
   include/roundpipe/system/first_error.hpp
@@ -497,6 +498,7 @@ set(ROUNDPIPE_DEFINITIONS
   include/roundpipe/hosts/impl/group_end.ipp
   include/roundpipe/hosts/impl/loopback_group.ipp
   include/roundpipe/system/impl/aligned_memory.ipp
+  include/roundpipe/system/impl/control_groups.ipp
   include/roundpipe/system/impl/cpu_plan.ipp
   include/roundpipe/system/impl/cpu_set.ipp
   include/roundpipe/system/impl/first_error.ipp

@@ -272,6 +272,7 @@
 #include <roundpipe/simulate/stage_activity.hpp>
 #include <roundpipe/simulate/successors.hpp>
 #include <roundpipe/system/aligned_memory.hpp>
+#include <roundpipe/system/control_groups.hpp>
 #include <roundpipe/system/cpu_plan.hpp>
 #include <roundpipe/system/cpu_set.hpp>
 #include <roundpipe/system/first_error.hpp>

@@ -6,6 +6,7 @@
 /// \brief A folder for the files of one test case, removed at its end.
 
 #include <filesystem>
+#include <fstream>
 #include <random>
 #include <string>
 #include <system_error>
@@ -24,6 +25,12 @@ class TemporaryFolder {
   ~TemporaryFolder() {
     std::error_code ignored;
     std::filesystem::remove_all(path, ignored);
+  }
+
+  /// Writes \p text, and an end of line, to \p file in the folder, in folders made where they lack.
+  void write(std::string const& file, std::string const& text) const {
+    std::filesystem::create_directories((path / file).parent_path());
+    std::ofstream(path / file) << text << '\n';
   }
 
   std::filesystem::path const path;

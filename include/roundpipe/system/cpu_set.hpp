@@ -44,9 +44,8 @@ inline constexpr double no_quota = std::numeric_limits<double>::infinity();
 /// quota is "max" or negative, or the text is malformed.
 [[nodiscard]] double parse_cpu_quota(std::string const& text);
 
-/// CPUs that control groups leave to a process whose /proc/self/cgroup reads \p membership, with
-/// the groups' file systems at \p root; infinite without a limit. Reads versions 1 and 2. In a
-/// container the process's group may have no folder of its name: the root's is looked at, too.
+/// CPUs that control groups leave to a process: the smallest quota of all \ref group_folders;
+/// infinite without one.
 [[nodiscard]] double cgroup_quota(std::string const& membership, std::string const& root);
 
 /// \p cpus in the order of the NUMA nodes that \p folder (/sys/devices/system/node) lists; those of

@@ -2,13 +2,11 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include <roundpipe/system/cpu_set.hpp>
 
+#include <support/temporary_folder.hpp>
+
 #include <doctest/doctest.h>
 
-#include <algorithm>
 #include <cstddef>
-#include <filesystem>
-#include <fstream>
-#include <functional>
 #include <string>
 #include <thread>
 #include <vector>
@@ -18,32 +16,8 @@ namespace cpu_set_test {
 namespace {
 
 using namespace roundpipe;
-namespace fs = std::filesystem;
+using test::TemporaryFolder;
 using Cpus = std::vector<std::size_t>;
-
-/// A folder that the test removes.
-class Folder {
- public:
-  explicit Folder(std::string const& name)
-      : path_(fs::temp_directory_path() /
-              ("roundpipe_cpu_set_" + name + "_" +
-               std::to_string(std::hash<std::thread::id>{}(std::this_thread::get_id())))) {
-    fs::remove_all(path_);
-    fs::create_directories(path_);
-  }
-  Folder(Folder const&) = delete;
-  Folder& operator=(Folder const&) = delete;
-  ~Folder() { fs::remove_all(path_); }
-
-  void write(std::string const& file, std::string const& text) const {
-    fs::create_directories((path_ / file).parent_path());
-    std::ofstream(path_ / file) << text << '\n';
-  }
-  [[nodiscard]] fs::path const& path() const { return path_; }
-
- private:
-  fs::path path_;
-};
 
 }  // namespace
 
@@ -69,59 +43,59 @@ TEST_CASE("a quota is a number of microseconds in each period") {
 }
 
 TEST_CASE("version 2: the smallest quota between the process's group and the root counts") {
-  Folder const root("v2");
-  CHECK(detail::cgroup_quota("0::/a/b\n", root.path()) == detail::no_quota);
+  TemporaryFolder const root;
+  CHECK(detail::cgroup_quota("0::/a/b\n", root.path) == detail::no_quota);
   root.write("a/cpu.max", "300000 100000");
-  CHECK(detail::cgroup_quota("0::/a/b\n", root.path()) == 3);
+  CHECK(detail::cgroup_quota("0::/a/b\n", root.path) == 3);
   root.write("a/b/cpu.max", "max 100000");
-  CHECK(detail::cgroup_quota("0::/a/b\n", root.path()) == 3);
+  CHECK(detail::cgroup_quota("0::/a/b\n", root.path) == 3);
   root.write("a/b/cpu.max", "50000 100000");
-  CHECK(detail::cgroup_quota("0::/a/b\n", root.path()) == 0.5);
-  CHECK(detail::cgroup_quota("0::/a\n", root.path()) == 3);
+  CHECK(detail::cgroup_quota("0::/a/b\n", root.path) == 0.5);
+  CHECK(detail::cgroup_quota("0::/a\n", root.path) == 3);
   root.write("a/b/cpu.max", "400000 100000");  // the group around it allows less
-  CHECK(detail::cgroup_quota("0::/a/b\n", root.path()) == 3);
-  CHECK(detail::cgroup_quota("0::/other\n", root.path()) == detail::no_quota);
+  CHECK(detail::cgroup_quota("0::/a/b\n", root.path) == 3);
+  CHECK(detail::cgroup_quota("0::/other\n", root.path) == detail::no_quota);
 }
 
 TEST_CASE("version 2: in a container the limit may be at the root") {
-  Folder const root("v2_root");
+  TemporaryFolder const root;
   root.write("cpu.max", "200000 100000");
-  CHECK(detail::cgroup_quota("0::/\n", root.path()) == 2);
-  CHECK(detail::cgroup_quota("0::/host/path/unseen\n", root.path()) == 2);
-  CHECK(detail::cgroup_quota("0::/../..\n", root.path()) == 2);
+  CHECK(detail::cgroup_quota("0::/\n", root.path) == 2);
+  CHECK(detail::cgroup_quota("0::/host/path/unseen\n", root.path) == 2);
+  CHECK(detail::cgroup_quota("0::/../..\n", root.path) == 2);
 }
 
 TEST_CASE("version 1: quota and period have their own files") {
-  Folder const root("v1");
+  TemporaryFolder const root;
   root.write("cpu,cpuacct/job/cpu.cfs_quota_us", "400000");
   root.write("cpu,cpuacct/job/cpu.cfs_period_us", "100000");
   root.write("cpu,cpuacct/cpu.cfs_quota_us", "-1");
   root.write("cpu,cpuacct/cpu.cfs_period_us", "100000");
   auto const membership = "5:memory:/job\n4:cpu,cpuacct:/job/step\n3:cpuset:/\n";
-  CHECK(detail::cgroup_quota(membership, root.path()) == 4);
-  CHECK(detail::cgroup_quota("3:cpuset:/job\n", root.path()) == detail::no_quota);
-  Folder const short_name("v1_short");
+  CHECK(detail::cgroup_quota(membership, root.path) == 4);
+  CHECK(detail::cgroup_quota("3:cpuset:/job\n", root.path) == detail::no_quota);
+  TemporaryFolder const short_name;
   short_name.write("cpu/cpu.cfs_quota_us", "250000");
   short_name.write("cpu/cpu.cfs_period_us", "100000");
-  CHECK(detail::cgroup_quota("4:cpuacct,cpu:/x\n", short_name.path()) == 2.5);
+  CHECK(detail::cgroup_quota("4:cpuacct,cpu:/x\n", short_name.path) == 2.5);
 }
 
 TEST_CASE("malformed memberships limit nothing") {
-  Folder const root("odd");
+  TemporaryFolder const root;
   for (auto const* const text : {"", "\n", "nonsense", "1:cpu", "::", "0::", "0::relative"}) {
-    CHECK(detail::cgroup_quota(text, root.path()) == detail::no_quota);
+    CHECK(detail::cgroup_quota(text, root.path) == detail::no_quota);
   }
 }
 
 TEST_CASE("CPUs are listed node by node") {
-  Folder const nodes("nodes");
+  TemporaryFolder const nodes;
   nodes.write("online", "0-1");
   nodes.write("node0/cpulist", "0,2,4,6");
   nodes.write("node1/cpulist", "1,3,5,7");
-  auto const usable = detail::in_node_order({0, 1, 2, 3, 7, 9}, nodes.path());
+  auto const usable = detail::in_node_order({0, 1, 2, 3, 7, 9}, nodes.path);
   CHECK(usable.cpus == Cpus{0, 2, 1, 3, 7, 9});
   CHECK(usable.nodes == Cpus{0, 0, 1, 1, 1, 0});
-  auto const unknown = detail::in_node_order({3, 4}, nodes.path() / "none");
+  auto const unknown = detail::in_node_order({3, 4}, nodes.path / "none");
   CHECK(unknown.cpus == Cpus{3, 4});
   CHECK(unknown.nodes == Cpus{0, 0});
 }

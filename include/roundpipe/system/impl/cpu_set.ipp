@@ -2,13 +2,12 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 
+#include <roundpipe/system/control_groups.hpp>
 #include <roundpipe/system/cpu_set.hpp>
 
 #include <algorithm>
 #include <charconv>
 #include <cstddef>
-#include <fstream>
-#include <iterator>
 #include <span>
 #include <sstream>
 #include <string>
@@ -20,12 +19,6 @@
 namespace roundpipe {
 
 namespace detail {
-
-/// The text of a file; empty when it cannot be read.
-[[nodiscard]] ROUNDPIPE_INLINE std::string text_of(std::string const& path) {
-  std::ifstream file(path);
-  return {std::istreambuf_iterator<char>(file), std::istreambuf_iterator<char>()};
-}
 
 ROUNDPIPE_INLINE std::vector<std::size_t> parse_cpu_list(std::string_view text) {
   constexpr std::size_t most = std::size_t{1} << 16U;  // of a sane machine
@@ -55,49 +48,16 @@ ROUNDPIPE_INLINE double parse_cpu_quota(std::string const& text) {
   return words >> quota >> period && quota > 0 && period > 0 ? quota / period : no_quota;
 }
 
-/// The smallest quota of the groups from \p group, a path below \p mount, up to the root.
-template <class F>
-[[nodiscard]] double quota_along(std::string const& mount,
-                                 std::string_view group,
-                                 F const& quota_of) {
-  auto quota = no_quota;
-  for (;;) {
-    while (group.ends_with('/')) {
-      group.remove_suffix(1);
-    }
-    quota = std::min(quota, quota_of(mount + "/" + std::string(group)));
-    if (group.empty()) {
-      return quota;
-    }
-    group = group.substr(0, std::min(group.rfind('/'), group.size() - 1));
-  }
-}
-
 ROUNDPIPE_INLINE double cgroup_quota(std::string const& membership, std::string const& root) {
+  auto const folders = group_folders(membership, root, "cpu");
   auto quota = no_quota;
-  std::istringstream lines(membership);
-  for (std::string line; std::getline(lines, line);) {  // number:controllers:group
-    auto const controllers_at = line.find(':') + 1;
-    auto const group_at = line.find(':', controllers_at) + 1;
-    if (controllers_at == 0 || group_at == 0) {
-      continue;
-    }
-    auto const controllers = line.substr(controllers_at, group_at - 1 - controllers_at);
-    auto const group = std::string_view(line).substr(group_at);
-    if (controllers.empty()) {
-      for (auto const& mount : {root, root + "/unified"}) {
-        quota = std::min(quota, quota_along(mount, group, [](std::string const& folder) {
-                           return parse_cpu_quota(text_of(folder + "/cpu.max"));
-                         }));
-      }
-    } else if (("," + controllers + ",").find(",cpu,") != std::string::npos) {
-      for (auto const& mount : {root + "/" + controllers, root + "/cpu"}) {
-        quota = std::min(quota, quota_along(mount, group, [](std::string const& folder) {
-                           return parse_cpu_quota(text_of(folder + "/cpu.cfs_quota_us") + " " +
-                                                  text_of(folder + "/cpu.cfs_period_us"));
-                         }));
-      }
-    }
+  for (auto const& folder : folders.v2) {
+    quota = std::min(quota, parse_cpu_quota(text_of(folder + "/cpu.max")));
+  }
+  for (auto const& folder : folders.v1) {
+    quota = std::min(quota,
+                     parse_cpu_quota(text_of(folder + "/cpu.cfs_quota_us") + " " +
+                                     text_of(folder + "/cpu.cfs_period_us")));
   }
   return quota;
 }
