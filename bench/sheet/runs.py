@@ -40,7 +40,7 @@ def layers_factor(options):
 def list_runs(build, work, gpus, torch_bench, python):
     """Each run that \\p gpus GPUs allow. Files that a run makes go to \\p work."""
     bench = build / "bench"
-    shared = ["--cost-file", work / "costs"]  # what one run has measured, the next ones do not
+    shared = ["--cost-file", work / "costs"]  # what one run measures, later ones need not
 
     def train(name, shape, n, batch, extra="", *, context=2048, warmup=2, steps=3, costs=shared,
               **more):

@@ -213,8 +213,8 @@ template <class Model, DeviceList D, class Planner>
                                     double settling = 1.5) {
   auto const device = devices.device_properties(DeviceId(0));
   bool const has_file = !options.known_costs && !options.cost_file.empty();
-  auto const known =
-      has_file ? find_costs(options.cost_file, shaped.model, device) : options.known_costs;
+  auto const known = has_file ? find_costs(options.cost_file, shaped.model, device, options.devices)
+                              : options.known_costs;
   bool const measures = options.costs == CostSource::measured && !known;
   auto costs = known.value_or(CostModel::estimate(shaped.model, device));
   require(costs.layers().size() == shaped.model.size(),
@@ -238,7 +238,7 @@ template <class Model, DeviceList D, class Planner>
       costs = measure_costs(
           model, devices, shaped.model, options.devices, 3, seconds / 2, seconds * settling);
       if (has_file) {
-        keep_costs(options.cost_file, shaped.model, device, costs);
+        keep_costs(options.cost_file, shaped.model, device, options.devices, costs);
       }
     }
   } else {

@@ -225,7 +225,8 @@ TEST_CASE("three sizes are measured one right after the other, before any is pla
   auto const measured_sizes = [&] {
     std::vector<std::int64_t> rows{8, 4, 2, 1};
     std::erase_if(rows, [&](auto of_size) {
-      return !find_costs(with.cost_file, describe(toy_model({.dense = 3}), {of_size, 3}), device);
+      auto const model = describe(toy_model({.dense = 3}), {of_size, 3});
+      return !find_costs(with.cost_file, model, device, 2);
     });
     return rows;
   };

@@ -190,6 +190,12 @@ TEST_CASE("costs in the file of costs are not measured again") {
   options.capacity = {2, 3};
   (void)costs();
   CHECK(forwards == 0);  // the first one is still there
+  options.devices = 1;
+  (void)costs();
+  CHECK(forwards > 0);  // another number of devices
+  options.devices = 2;
+  (void)costs();
+  CHECK(forwards == 0);
 
   options.known_costs = CostModel(std::vector<LayerCost>(5, LayerCost{3, 4}));
   CHECK(costs()[2].forward_s == 3);  // whatever the file has

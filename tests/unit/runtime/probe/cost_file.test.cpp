@@ -30,6 +30,7 @@ ModelDescription described(std::size_t dense = 3, BatchShape capacity = {2, 3}) 
 }
 
 DeviceProperties const device{.name = "a card"};
+constexpr std::size_t devices = 2;
 
 /// Costs that no short decimal tells.
 CostModel some_costs(std::size_t layers = 5, double forward_s = 0.1) {
@@ -62,36 +63,60 @@ std::string text_of(std::string const& path) {
 TEST_CASE("costs survive writing and reading, to the last bit") {
   TemporaryFolder const folder;
   std::string const path = folder.path / "costs";
-  CHECK_FALSE(find_costs(path, described(), device).has_value());  // there is no file
-  keep_costs(path, described(), device, some_costs());
-  check_equal(find_costs(path, described(), device), some_costs());
+  CHECK_FALSE(find_costs(path, described(), device, devices).has_value());  // there is no file
+  keep_costs(path, described(), device, devices, some_costs());
+  check_equal(find_costs(path, described(), device, devices), some_costs());
 }
 
 TEST_CASE("costs of other models, sizes and devices stay, and new ones replace the old") {
   TemporaryFolder const folder;
   std::string const path = folder.path / "costs";
   DeviceProperties const other{.name = "another card"};
-  keep_costs(path, described(), device, some_costs(5, 1));
-  CHECK_FALSE(find_costs(path, described(4), device).has_value());
-  CHECK_FALSE(find_costs(path, described(3, {1, 6}), device).has_value());
-  CHECK_FALSE(find_costs(path, described(), other).has_value());
-  keep_costs(path, described(4), device, some_costs(6, 2));
-  keep_costs(path, described(3, {1, 6}), device, some_costs(5, 3));
-  keep_costs(path, described(), other, some_costs(5, 4));
-  keep_costs(path, described(), device, some_costs(5, 5));
-  check_equal(find_costs(path, described(4), device), some_costs(6, 2));
-  check_equal(find_costs(path, described(3, {1, 6}), device), some_costs(5, 3));
-  check_equal(find_costs(path, described(), other), some_costs(5, 4));
-  check_equal(find_costs(path, described(), device), some_costs(5, 5));
+  keep_costs(path, described(), device, devices, some_costs(5, 1));
+  CHECK_FALSE(find_costs(path, described(4), device, devices).has_value());
+  CHECK_FALSE(find_costs(path, described(3, {1, 6}), device, devices).has_value());
+  CHECK_FALSE(find_costs(path, described(), other, devices).has_value());
+  keep_costs(path, described(4), device, devices, some_costs(6, 2));
+  keep_costs(path, described(3, {1, 6}), device, devices, some_costs(5, 3));
+  keep_costs(path, described(), other, devices, some_costs(5, 4));
+  keep_costs(path, described(), device, devices, some_costs(5, 5));
+  check_equal(find_costs(path, described(4), device, devices), some_costs(6, 2));
+  check_equal(find_costs(path, described(3, {1, 6}), device, devices), some_costs(5, 3));
+  check_equal(find_costs(path, described(), other, devices), some_costs(5, 4));
+  check_equal(find_costs(path, described(), device, devices), some_costs(5, 5));
+}
+
+TEST_CASE("costs of one number of devices are not taken for those of another") {
+  TemporaryFolder const folder;
+  std::string const path = folder.path / "costs";
+  keep_costs(path, described(), device, 1, some_costs(5, 1));
+  CHECK_FALSE(find_costs(path, described(), device, 4).has_value());
+  keep_costs(path, described(), device, 4, some_costs(5, 2));
+  check_equal(find_costs(path, described(), device, 1), some_costs(5, 1));
+  check_equal(find_costs(path, described(), device, 4), some_costs(5, 2));
+  CHECK(cost_key(described(), device, 4).find(" on 4 x a card, ") != std::string::npos);
+}
+
+TEST_CASE("costs of files that do not tell the number of devices are not found, and stay") {
+  TemporaryFolder const folder;
+  std::string const path = folder.path / "costs";
+  keep_costs(path, described(), device, 1, some_costs());
+  auto text = text_of(path);
+  text.erase(text.find("1 x a card"), 4);
+  std::ofstream(path) << text;
+  CHECK_FALSE(find_costs(path, described(), device, 1).has_value());
+  keep_costs(path, described(), device, 1, some_costs());
+  check_equal(find_costs(path, described(), device, 1), some_costs());
+  CHECK(text_of(path).find(" on a card, ") != std::string::npos);
 }
 
 TEST_CASE("the key tells apart all that layers say of their work") {
-  auto const key = cost_key(described(), device);
-  CHECK(key == cost_key(described(), device));
+  auto const key = cost_key(described(), device, devices);
+  CHECK(key == cost_key(described(), device, devices));
   auto const changed = [&](auto const& change) {
     auto model = described();
     change(model.layers[1]);
-    return cost_key(model, device) != key;
+    return cost_key(model, device, devices) != key;
   };
   CHECK(changed([](LayerFacts& facts) { facts.name += "s"; }));
   CHECK(changed([](LayerFacts& facts) { facts.parameters.at(0).tensor.dtype = DType::bf16; }));
@@ -114,12 +139,12 @@ TEST_CASE("the format of the file has not changed") {
   std::vector<LayerCost> costs(5, LayerCost{0.0029, 0.0064});
   costs[0] = {0.00015, 0.00025};
   costs[1].replay_s = costs[2].replay_s = {0.002, 0.001};
-  keep_costs(path, described(), device, CostModel(costs));
+  keep_costs(path, described(), device, devices, CostModel(costs));
   CHECK(text_of(path) ==
         "roundpipe costs 1\n"
         "# layers: how many equal ones; seconds of their forward, backward, and recomputation from "
         "each save level\n\n" +
-            cost_key(described(), device) +
+            cost_key(described(), device, devices) +
             "\nlayers 1 0.00015 0.00025\nlayers 2 0.0029 0.0064 0.002 0.001\n"
             "layers 2 0.0029 0.0064\n");
 }
@@ -127,11 +152,11 @@ TEST_CASE("the format of the file has not changed") {
 TEST_CASE("a damaged or foreign file is refused by name, and stays as it is") {
   TemporaryFolder const folder;
   std::string const path = folder.path / "costs";
-  keep_costs(path, described(), device, some_costs());
+  keep_costs(path, described(), device, devices, some_costs());
   auto const text = text_of(path);
   auto const refusal = [&](std::string const& content) {
     std::ofstream(path) << content;
-    auto const error = error_of([&] { (void)find_costs(path, described(), device); });
+    auto const error = error_of([&] { (void)find_costs(path, described(), device, devices); });
     CHECK(error.code() == Errc::invalid_argument);
     CHECK(error.message().find(path) != std::string::npos);
     CHECK(text_of(path) == content);
@@ -153,19 +178,20 @@ TEST_CASE("a damaged or foreign file is refused by name, and stays as it is") {
   (void)changed("layers 1 ", "layers 1 -");
   (void)changed("layers 1 ", "layers 1 nan ");
   (void)changed("layers 1 ", "layers 1 1s ");
-  (void)changed(" on a card", " on a card\nlayers 1 2\n");
+  (void)changed(" x a card", " x a card\nlayers 1 2\n");
   CHECK(changed("layers 1 ", "layers 2 ").find("6 layers") != std::string::npos);
   (void)changed("\ncosts of", "\n# costs of");
   for (auto size = text.size() - 1; size > text.find("\ncosts of") + 1; --size) {
     (void)refusal(text.substr(0, size));  // cut off anywhere behind its head
   }
-  auto const late = error_of([&] { keep_costs(path, described(), device, some_costs()); });
+  auto const late = error_of([&] { keep_costs(path, described(), device, devices, some_costs()); });
   CHECK(late.code() == Errc::invalid_argument);
 
-  CHECK(error_of([&] { (void)find_costs(folder.path, described(), device); }).code() ==
+  CHECK(error_of([&] { (void)find_costs(folder.path, described(), device, devices); }).code() ==
         Errc::invalid_argument);
-  auto const nowhere = error_of(
-      [&] { keep_costs(folder.path / "none" / "costs", described(), device, some_costs()); });
+  auto const nowhere = error_of([&] {
+    keep_costs(folder.path / "none" / "costs", described(), device, devices, some_costs());
+  });
   CHECK(nowhere.code() == std::errc::io_error);
   CHECK(nowhere.message().find("none/costs") != std::string::npos);
 }
@@ -173,22 +199,23 @@ TEST_CASE("a damaged or foreign file is refused by name, and stays as it is") {
 TEST_CASE("a file that several threads replace is whole at every moment") {
   TemporaryFolder const folder;
   std::string const path = folder.path / "costs";
-  keep_costs(path, described(), device, some_costs());
+  keep_costs(path, described(), device, devices, some_costs());
   std::vector<std::thread> writers;
   for (std::size_t writer = 0; writer < 3; ++writer) {
     writers.emplace_back([&, writer] {
       for (std::size_t i = 0; i < 20; ++i) {
-        keep_costs(path, described(4, {1, static_cast<int>(writer + 1)}), device, some_costs(6));
+        keep_costs(
+            path, described(4, {1, static_cast<int>(writer + 1)}), device, devices, some_costs(6));
       }
     });
   }
   for (std::size_t i = 0; i < 100; ++i) {
-    check_equal(find_costs(path, described(), device), some_costs());
+    check_equal(find_costs(path, described(), device, devices), some_costs());
   }
   for (auto& writer : writers) {
     writer.join();
   }
-  check_equal(find_costs(path, described(), device), some_costs());
+  check_equal(find_costs(path, described(), device, devices), some_costs());
   std::vector<std::filesystem::path> const left(std::filesystem::directory_iterator(folder.path),
                                                 {});
   CHECK(left == std::vector{std::filesystem::path(path)});

@@ -177,7 +177,8 @@ ROUNDPIPE_INLINE void replace_file(std::string const& path, std::string_view tex
 }  // namespace detail
 
 ROUNDPIPE_INLINE std::string cost_key(ModelDescription const& model,
-                                      DeviceProperties const& device) {
+                                      DeviceProperties const& device,
+                                      std::size_t devices) {
   std::string facts;
   auto const add = [&](auto number) { facts += ' ' + detail::number_text(number); };
   for (auto const& layer : model.layers) {
@@ -200,16 +201,17 @@ ROUNDPIPE_INLINE std::string cost_key(ModelDescription const& model,
   digest.add(std::as_bytes(std::span(facts)));
   return "costs of model " + detail::number_text(digest.value(), 16) + ", " +
          std::to_string(model.size()) + " layers, at " + std::to_string(model.capacity.rows) +
-         " x " + std::to_string(model.capacity.length) + " on " + device.name + ", roundpipe " +
-         std::to_string(ROUNDPIPE_VERSION_MAJOR) + '.' + std::to_string(ROUNDPIPE_VERSION_MINOR) +
-         '.' + std::to_string(ROUNDPIPE_VERSION_PATCH);
+         " x " + std::to_string(model.capacity.length) + " on " + std::to_string(devices) + " x " +
+         device.name + ", roundpipe " + std::to_string(ROUNDPIPE_VERSION_MAJOR) + '.' +
+         std::to_string(ROUNDPIPE_VERSION_MINOR) + '.' + std::to_string(ROUNDPIPE_VERSION_PATCH);
 }
 
 ROUNDPIPE_INLINE std::optional<CostModel> find_costs(std::string const& path,
                                                      ModelDescription const& model,
-                                                     DeviceProperties const& device) {
+                                                     DeviceProperties const& device,
+                                                     std::size_t devices) {
   auto const kept = detail::read_costs(path);
-  auto const found = kept.find(cost_key(model, device));
+  auto const found = kept.find(cost_key(model, device, devices));
   if (found == kept.end()) {
     return std::nullopt;
   }
@@ -224,9 +226,10 @@ ROUNDPIPE_INLINE std::optional<CostModel> find_costs(std::string const& path,
 ROUNDPIPE_INLINE void keep_costs(std::string const& path,
                                  ModelDescription const& model,
                                  DeviceProperties const& device,
+                                 std::size_t devices,
                                  CostModel const& costs) {
   auto kept = detail::read_costs(path);
-  kept[cost_key(model, device)] = costs.layers();
+  kept[cost_key(model, device, devices)] = costs.layers();
   detail::replace_file(path, detail::costs_text(kept));
 }
 
