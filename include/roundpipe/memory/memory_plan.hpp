@@ -102,7 +102,8 @@ struct DeviceMemoryPlan {
            ring(kind).count <= 2;
   }
 
-  /// The entry of \p ring that its acquisition number \p acquisition gives to \p stage.
+  /// The entry of \p ring that its acquisition number \p acquisition gives to \p stage; of a
+  /// resident boundary's ring, its one entry.
   [[nodiscard]] ArenaRange entry(Ring const& ring,
                                  std::size_t acquisition,
                                  StageLayout const& stage) const;

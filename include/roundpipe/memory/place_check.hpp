@@ -27,10 +27,11 @@ using StagesOfGraph = std::function<std::span<StageLayout const>(ActionGraph con
 /// and returns at most \p most violations of \ref Rule::buffer_reuse.
 ///
 /// A content is what an acquisition of a ring holds, or scratch while a stage computes a
-/// micro-batch. Of two contents that share bytes, all users of one must be over when any user of
-/// the other begins, in every timing: `verify` says so of the contents of one entry, this check of
-/// all that lies in a device's arena, from the first byte to the last. \p order is that of \p
-/// actions. It skips what is resident, whose rings have bytes of their own.
+/// micro-batch. It fills its place, lies within the arena, and is on its ring's device, also where
+/// another device writes it. Of two contents that share bytes, all users of one must be over when
+/// any user of the other begins, in every timing: `verify` says so of the contents of one entry,
+/// this check of all that lies in a device's arena, parameters and boundaries that stay as well.
+/// \p order is that of \p actions.
 [[nodiscard]] std::vector<Violation> verify_places(std::span<UnrolledAction const> actions,
                                                    SequenceOrder const& order,
                                                    DeviceMemoryPlan const& plan,

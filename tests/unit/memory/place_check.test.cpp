@@ -8,6 +8,7 @@
 #include <roundpipe/policies/layer_event_protocol.hpp>
 #include <roundpipe/policies/priority_transfer_engine.hpp>
 #include <roundpipe/schedule/round_robin_schedule.hpp>
+#include <support/own_policies.hpp>
 #include <support/training_graphs.hpp>
 
 #include <doctest/doctest.h>
@@ -23,17 +24,22 @@ namespace place_check_test {
 using namespace roundpipe;
 using namespace roundpipe::test;
 
-TrainingGraphs plan(std::size_t devices, Bytes device_memory) {
+Training training_on(std::size_t devices, Bytes device_memory) {
   Training training;
   training.model.dense = 4;
   training.plan.devices = devices;
   training.plan.micro_batches_per_round = 3;
   training.plan.device_memory = device_memory;
-  return plan_training(training,
-                       RoundRobinSchedule{},
-                       PriorityTransferEngine{},
-                       LayerEventProtocol{},
-                       Partitioner{});
+  return training;
+}
+
+template <class Partitioner>
+TrainingGraphs plan(Training const& training, Partitioner const& partitioner) {
+  return plan_training(
+      training, RoundRobinSchedule{}, PriorityTransferEngine{}, LayerEventProtocol{}, partitioner);
+}
+TrainingGraphs plan(std::size_t devices, Bytes device_memory) {
+  return plan(training_on(devices, device_memory), Partitioner{});
 }
 
 std::vector<Violation> violations_of(TrainingGraphs const& graphs) {
@@ -52,6 +58,22 @@ std::vector<TrainingGraphs> plans() {
   Bytes const enough = 1_MiB;
   auto const single = plan(1, enough).stages.memory.bytes;
   return {plan(1, single / 2), plan(2, single / 2)};
+}
+
+/// Of a stage for each layer, and with room for all boundaries on devices: checkpoints of stages
+/// and of layers, and rounds that overlap.
+std::vector<TrainingGraphs> resident_plans(std::size_t devices) {
+  auto training = training_on(devices, 1_GiB);
+  training.plan.rounds = 2;
+  training.plan.resident_boundaries = true;
+  training.plan.reaches_peers = devices > 1;
+  training.plan.peer_boundaries = training.plan.reaches_peers;
+  std::vector<TrainingGraphs> plans{plan(training, OneLayerStages{})};
+  training.plan.checkpoints = Checkpoints::layers;
+  plans.push_back(plan(training, OneLayerStages{}));
+  training.plan.overlaps_rounds = true;
+  plans.push_back(plan(training, OneLayerStages{}));
+  return plans;
 }
 
 TEST_CASE("nothing that a plan's actions use shares bytes while it is live") {
@@ -91,14 +113,17 @@ TEST_CASE("contents of any age are found, where those in between leave their byt
   CHECK_FALSE(violations_of(graphs).empty());
 }
 
-/// Actions on lanes of one device that each use a ring of one entry, without any stage.
+/// Actions on lanes of devices that each use a ring of one entry, without any stage.
 class Uses {
  public:
-  Uses() { graph_.devices = 1; }
+  explicit Uses(std::size_t devices = 1) { graph_.devices = devices; }
   void add(LaneKind lane, BufferKind kind, bool writes, std::vector<ActionId> waits) {
-    Buffer const buffer{{kind, DeviceId(0), 0}, 0};
+    add({lane, DeviceId(0)}, {kind, DeviceId(0), 0}, writes, std::move(waits));
+  }
+  void add(Lane lane, Ring const& ring, bool writes, std::vector<ActionId> waits) {
+    Buffer const buffer{ring, 0};
     auto& action = graph_.actions.emplace_back();
-    action.lane = {lane, DeviceId(0)};
+    action.lane = lane;
     action.stage = StageId(0);
     (writes ? action.writes : action.reads).push_back(buffer);
     action.waits = std::move(waits);
@@ -107,15 +132,16 @@ class Uses {
     use.users.resize(1);
     use.users[0].push_back(ActionId(graph_.actions.size() - 1));
   }
-  /// Where outputs lie in the second half of inputs, and saves in the first.
+  /// Where outputs lie in the second half of inputs, and in the first saves and what stays.
   [[nodiscard]] std::size_t violations() const {
     DeviceMemoryPlan plan;
     plan.bytes = 512;
     plan.rings[static_cast<std::size_t>(BufferKind::activations_in)] = {0, 512, 1};
     plan.rings[static_cast<std::size_t>(BufferKind::activations_out)] = {256, 256, 1};
     plan.rings[static_cast<std::size_t>(BufferKind::saves)] = {0, 256, 1};
+    plan.resident.checkpoints = plan.resident.gradients = {0, 256, 1};
     std::vector<StageLayout> const stages(1);
-    auto const actions = GraphSequence(1).add(graph_).unroll();
+    auto const actions = GraphSequence(graph_.devices).add(graph_).unroll();
     return verify_places(actions,
                          SequenceOrder(actions),
                          plan,
@@ -147,6 +173,65 @@ TEST_CASE("the last user on a lane counts, not the first") {
     uses.add(LaneKind::activation_up, BufferKind::activations_in, false, {});
     uses.add(LaneKind::compute, BufferKind::activations_out, true, {ActionId(waits_for)});
     CHECK(uses.violations() == 1 - waits_for);
+  }
+}
+
+TEST_CASE("a boundary that is sent lies on the device that reads it, and is its sender's as well") {
+  auto const lane = [](LaneKind kind, std::size_t device) { return Lane{kind, DeviceId(device)}; };
+  auto const ring = [](BufferKind kind, std::size_t device) {
+    return Ring{kind, DeviceId(device), 0};
+  };
+  for (std::size_t const device : {0, 1}) {  // who computes beside a copy from 0 to 1
+    Uses uses(2);
+    uses.add(lane(LaneKind::peer, 0), ring(BufferKind::checkpoint, 1), true, {});
+    uses.add(lane(LaneKind::compute, device), ring(BufferKind::saves, device), true, {});
+    CHECK(uses.violations() == device);
+  }
+  for (bool const waits : {false, true}) {  // two devices send to a third one
+    Uses uses(3);
+    uses.add(lane(LaneKind::peer, 0), ring(BufferKind::checkpoint, 2), true, {});
+    uses.add(lane(LaneKind::peer, 1),
+             ring(BufferKind::boundary_gradient, 2),
+             true,
+             waits ? std::vector{ActionId(0)} : std::vector<ActionId>());
+    CHECK(uses.violations() == (waits ? 0 : 1));
+  }
+}
+
+TEST_CASE("boundaries that stay, or come from peers, share no bytes with anything that is live") {
+  for (std::size_t devices = 1; devices <= 3; ++devices) {
+    for (auto const& graphs : resident_plans(devices)) {
+      auto const& memory = graphs.stages.memory;
+      auto const& [checkpoints, gradients] = memory.resident;
+      REQUIRE(checkpoints.count > 1);
+      REQUIRE(gradients.count > 1);
+      CHECK(violations_of(graphs).empty());
+      auto const found_with = [&](auto const& change) {
+        auto other = graphs;
+        change(other.stages.memory);
+        return violations_of(other);
+      };
+      for (auto const kind : ResidentLayout::kinds) {
+        for (auto const shared : {BufferKind::activations_in, BufferKind::activations_out}) {
+          CHECK_FALSE(found_with([&](DeviceMemoryPlan& plan) {
+                        plan.resident.of(kind).offset = plan.ring(shared).offset;
+                      }).empty());
+        }
+        CHECK_FALSE(found_with([&](DeviceMemoryPlan& plan) {
+                      plan.resident.of(kind).offset = 0;  // in the region of stages
+                    }).empty());
+      }
+      CHECK_FALSE(found_with([](DeviceMemoryPlan& plan) {
+                    plan.resident.gradients.offset = plan.resident.checkpoints.offset;
+                  }).empty());
+      // The last checkpoint lies where the first gradient does.
+      CHECK_FALSE(found_with([](DeviceMemoryPlan& plan) {
+                    plan.resident.checkpoints.offset += plan.resident.checkpoints.entry_bytes;
+                  }).empty());
+      auto const behind = found_with([](DeviceMemoryPlan& plan) { --plan.bytes; });
+      REQUIRE_FALSE(behind.empty());
+      CHECK(behind.front().text.find("behind the arena") != std::string::npos);
+    }
   }
 }
 

@@ -31,6 +31,10 @@ ROUNDPIPE_INLINE ArenaRange DeviceMemoryPlan::entry(Ring const& ring,
   if (auto const block = resident_block(ring); block.valid()) {
     return resident_parameters.at(block);
   }
+  if (is_resident({ring, 0})) {
+    auto const& room = resident.of(ring.kind);
+    return {room.offset + ring.index * room.entry_bytes, room.entry_bytes};
+  }
   auto const& layout = this->ring(ring);
   auto const position = acquisition % layout.count;
   auto const at_end = [&](Bytes size, Bytes bottom, Bytes top) {

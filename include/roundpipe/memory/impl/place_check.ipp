@@ -67,7 +67,7 @@ class PlaceCheck {
   struct Content {
     DeviceId device;
     ArenaRange range;
-    std::map<LaneKind, Users> users;
+    std::map<Lane, Users> users;  // a peer's lane, too, which writes a boundary that it sends
   };
 
   /// An acquisition of a ring; or (without a ring's device) scratch of a graph's slot and
@@ -85,27 +85,27 @@ class PlaceCheck {
     auto const& action = *unrolled.action;
     auto const& stage = stages_(*unrolled.source)[action.stage.index()];
     for (auto const& access : unrolled.accesses) {
-      auto const& ring = access.location.ring;
-      if (ring.device.valid() && static_cast<std::size_t>(ring.kind) < device_ring_count) {
-        add_use({ring, access.content, {}}, i, plan_.entry(ring, access.content, stage));
+      if (auto const& ring = access.location.ring; ring.device.valid()) {
+        add_use(
+            {ring, access.content, {}}, i, ring.device, plan_.entry(ring, access.content, stage));
       }
     }
     if (unrolled.lane.kind == LaneKind::compute && stage.scratch_bytes > 0) {
       Key const key{{}, 0, {unrolled.graph, action.slot.index(), action.micro_batch.index()}};
-      add_use(key, i, {stage.region.scratch, stage.scratch_bytes});
+      add_use(key, i, unrolled.lane.device, {stage.region.scratch, stage.scratch_bytes});
     }
   }
 
-  void add_use(Key const& key, std::size_t i, ArenaRange const& range) {
+  void add_use(Key const& key, std::size_t i, DeviceId device, ArenaRange const& range) {
     if (range.bytes == 0) {
       return;
     }
     auto const [known, is_new] = known_.try_emplace(key, contents_.size());
     if (is_new) {
-      contents_.push_back({actions_[i].lane.device, range, {}});
+      contents_.push_back({device, range, {}});
     }
     auto const [users, is_first] =
-        contents_[known->second].users.try_emplace(actions_[i].lane.kind, Users{i, i});
+        contents_[known->second].users.try_emplace(actions_[i].lane, Users{i, i});
     users->second.last = i;
   }
 

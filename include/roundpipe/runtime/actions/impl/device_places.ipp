@@ -57,9 +57,8 @@ ROUNDPIPE_INLINE DeviceBytes DevicePlaces::resident(DeviceAction const& here,
                                                     BufferKind kind) const {
   for (auto const& [ring, sequence] : buffers) {
     if (ring.kind == kind && ring.device.valid()) {
-      auto const& room = plan_.resident.of(kind);
-      return arenas_[here.run.physical(ring.device).index()].subspan(
-          room.offset + ring.index * room.entry_bytes, room.entry_bytes);
+      auto const range = plan_.entry(ring, sequence, here.stage());
+      return arenas_[here.run.physical(ring.device).index()].subspan(range.offset, range.bytes);
     }
   }
   return {};
