@@ -36,7 +36,7 @@ rp::Bytes bytes_in(AdaptivePlan const& plan, Space space) {
   return rp::total_bytes(plan.plan.ledger, space);
 }
 
-/// What the host keeps of the saves before the fused stage.
+/// What the host keeps of a call's saves before the fused stage.
 struct KeptSaves {
   explicit KeptSaves(AdaptivePlan const& plan) {
     auto const& layers = plan.plan.model.layers;
@@ -46,9 +46,12 @@ struct KeptSaves {
       top = std::max(top, layers[layer].save_levels.size() - 1);
       by_level.resize(top + 1);
       if (layers[layer].save_levels.size() > 1) {  // it saves something
-        for (std::size_t m = 0; m < plan.choice.chosen.cut.micro_batches_per_round; ++m) {
-          ++by_level[set.level(layer, m)];
-          ++all;
+        auto const& cut = plan.choice.chosen.cut;
+        for (std::size_t round = 0; round < cut.rounds; ++round) {
+          for (std::size_t m = 0; m < cut.micro_batches_per_round; ++m) {
+            ++by_level[set.of_round(round).level(layer, m)];
+            ++all;
+          }
         }
       }
     }
@@ -68,7 +71,7 @@ struct KeptSaves {
 
   std::size_t top = 0;  ///< The highest level.
   std::vector<std::size_t> by_level;
-  std::size_t all = 0;  ///< Of a round: layers times micro-batches.
+  std::size_t all = 0;  ///< Layers times micro-batches.
 };
 
 /// "1.3 % longer"
@@ -160,12 +163,13 @@ std::string working_set_lines(AdaptivePlanner const& planner, AdaptivePlan const
   }
   auto const recomputing_s =
       planner.seconds_with(plan, [](rp::PipelineOptions& o) { o.offloaded_micro_batches = 0; });
-  return text + line("saves",
-                     fmt::format("of {} before the fused stage the host keeps {}; the rest is "
-                                 "recomputed, those of the fused stage stay on the device",
-                                 saves.all,
-                                 saves.text()),
-                     "recomputing all " + compared(plan, recomputing_s));
+  return text +
+         line("saves",
+              fmt::format("of a call's {} before the fused stage the host keeps {}; the rest is "
+                          "recomputed, those of the fused stage stay on the device",
+                          saves.all,
+                          saves.text()),
+              "recomputing all " + compared(plan, recomputing_s));
 }
 
 std::string resident_line(AdaptivePlanner const& planner, AdaptivePlan const& plan) {

@@ -87,4 +87,23 @@ TEST_CASE("A_save counts bytes of forward stages; the fused stage recomputes not
         Errc::unsupported);
 }
 
+TEST_CASE("A_save is over all rounds of a call, of which some have save levels of their own") {
+  auto const model = describe_bytes(four_layers());
+  auto const all = keep_levels(model, {{1, 1}, {1, 1}, {1, 1}}, 2);
+  auto const none = keep_levels(model, {}, 2);
+  auto const share = [&](WorkingSet const& set, std::size_t rounds) {
+    return adaws_terms(
+               model, planned(model, {}, set), {.micro_batches_per_round = 2, .rounds = rounds})
+        .saved_share;
+  };
+  auto first_keeps = none;
+  first_keeps.set_round(0, all);
+  CHECK(share(first_keeps, 1) == 1);
+  CHECK(share(first_keeps, 4) == 0.25);
+  auto ends_keep_less = all;
+  ends_keep_less.set_round(0, none);
+  ends_keep_less.set_round(3, keep_levels(model, {{1, 1}, {1, 0}, {0, 0}}, 2));
+  CHECK(share(ends_keep_less, 4) == 0.625);  // 0, 1, 1 and a half
+}
+
 }  // namespace adaws_terms_test

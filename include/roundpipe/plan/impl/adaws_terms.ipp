@@ -26,10 +26,13 @@ ROUNDPIPE_INLINE AdawsConfiguration adaws_terms(ModelDescription const& model,
     if (stage.kind != StageKind::forward) {
       continue;
     }
-    for (auto layer = stage.range.first; layer < stage.range.end(); ++layer) {
-      for (std::size_t m = 0; m < options.micro_batches_per_round; ++m) {
-        kept += stage.working_set.bytes(layer, m);
-        all += model.layers[layer].save_levels.back();
+    for (std::size_t round = 0; round < options.rounds; ++round) {
+      auto const& set = stage.working_set.of_round(round);
+      for (auto layer = stage.range.first; layer < stage.range.end(); ++layer) {
+        for (std::size_t m = 0; m < options.micro_batches_per_round; ++m) {
+          kept += set.bytes(layer, m);
+          all += model.layers[layer].save_levels.back();
+        }
       }
     }
   }
