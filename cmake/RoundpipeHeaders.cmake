@@ -211,6 +211,7 @@ set(ROUNDPIPE_CORE_HEADERS
   include/roundpipe/runtime/state/gradient_scaler.hpp
   include/roundpipe/runtime/state/host_arena.hpp
   include/roundpipe/runtime/state/initialize.hpp
+  include/roundpipe/runtime/state/loss_scale_control.hpp
   include/roundpipe/runtime/state/parameter_memory.hpp
   include/roundpipe/runtime/state/rounding_key.hpp
   include/roundpipe/runtime/state/step_progress.hpp
@@ -257,8 +258,8 @@ set(ROUNDPIPE_CORE_HEADERS
   include/roundpipe/runtime/device_budget.hpp
   include/roundpipe/runtime/evaluation.hpp
   include/roundpipe/runtime/evaluation_runs.hpp
+  include/roundpipe/runtime/explain.hpp
   include/roundpipe/runtime/host_side.hpp
-  include/roundpipe/runtime/loss_scale_control.hpp
   include/roundpipe/runtime/network_cost.hpp
   include/roundpipe/runtime/pipeline.hpp
   include/roundpipe/runtime/pipeline_arguments.hpp
@@ -639,6 +640,7 @@ set(ROUNDPIPE_DEFINITIONS
   include/roundpipe/runtime/state/impl/first_values.ipp
   include/roundpipe/runtime/state/impl/gradient_scaler.ipp
   include/roundpipe/runtime/state/impl/initialize.ipp
+  include/roundpipe/runtime/state/impl/loss_scale_control.ipp
   include/roundpipe/runtime/state/impl/parameter_memory.ipp
   include/roundpipe/runtime/state/impl/step_progress.ipp
   include/roundpipe/runtime/state/impl/training_state.ipp
@@ -663,7 +665,7 @@ set(ROUNDPIPE_DEFINITIONS
   include/roundpipe/runtime/impl/cut_refusals.ipp
   include/roundpipe/runtime/impl/cut_search.ipp
   include/roundpipe/runtime/impl/evaluation_runs.ipp
-  include/roundpipe/runtime/impl/loss_scale_control.ipp
+  include/roundpipe/runtime/impl/explain.ipp
   include/roundpipe/runtime/impl/network_cost.ipp
   include/roundpipe/runtime/impl/pipeline_plan.ipp
   include/roundpipe/runtime/impl/rank_agreement.ipp

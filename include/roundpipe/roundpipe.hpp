@@ -205,8 +205,8 @@
 #include <roundpipe/runtime/execute/run_threads.hpp>
 #include <roundpipe/runtime/execute/run_timeline.hpp>
 #include <roundpipe/runtime/execute/run_waits.hpp>
+#include <roundpipe/runtime/explain.hpp>
 #include <roundpipe/runtime/host_side.hpp>
-#include <roundpipe/runtime/loss_scale_control.hpp>
 #include <roundpipe/runtime/network_cost.hpp>
 #include <roundpipe/runtime/pipeline.hpp>
 #include <roundpipe/runtime/pipeline_arguments.hpp>
@@ -238,6 +238,7 @@
 #include <roundpipe/runtime/state/gradient_scaler.hpp>
 #include <roundpipe/runtime/state/host_arena.hpp>
 #include <roundpipe/runtime/state/initialize.hpp>
+#include <roundpipe/runtime/state/loss_scale_control.hpp>
 #include <roundpipe/runtime/state/parameter_memory.hpp>
 #include <roundpipe/runtime/state/rounding_key.hpp>
 #include <roundpipe/runtime/state/step_progress.hpp>

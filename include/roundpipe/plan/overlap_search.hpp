@@ -85,6 +85,14 @@ class OverlapSearch {
   using StagesFunction =
       std::function<std::optional<Partition>(WorkingSetChoice const&, Buffering const&)>;
 
+  /// \p at with the entries that the options pin.
+  [[nodiscard]] Point pinned(Point at) const {
+    if (options_.buffering) {
+      at[saves] = options_.buffering->saves;
+      at[gradients] = options_.buffering->gradients;
+    }
+    return at;
+  }
   [[nodiscard]] bool is_allowed(Point const& at) const;
   /// Whether a plan that takes \p seconds would beat the one to beat if it were \p gain faster.
   [[nodiscard]] bool comes_near(double seconds, double gain) const {

@@ -6,6 +6,7 @@
 /// \brief The size of what is planned, and the budget.
 
 #include <roundpipe/core/bytes.hpp>
+#include <roundpipe/memory/memory_plan.hpp>
 #include <roundpipe/model/dealt_rounds.hpp>
 #include <roundpipe/model/working_set.hpp>
 #include <roundpipe/plan/stage_plan.hpp>
@@ -21,6 +22,9 @@ namespace roundpipe {
 
 /// The seconds of an iteration by a plan.
 using PlanForecast = std::function<double(StagePlan const&)>;
+
+/// More than links could fill.
+inline constexpr std::size_t most_ring_entries = 64;
 
 /// The size of what is planned.
 struct PlanOptions {
@@ -53,6 +57,9 @@ struct PlanOptions {
   /// Whether blocks of parameters that a device reads in several stages of a call stay on devices
   /// that long, as many as there is room for. None: likewise.
   std::optional<bool> resident_parameters = std::nullopt;
+  /// How many entries the rings of devices have, 1 to \ref most_ring_entries each. None: what the
+  /// forecast says; without a forecast, the most with which stages fit.
+  std::optional<Buffering> buffering = std::nullopt;
   bool reaches_peers = false;  ///< Whether each device copies to the memory of all others.
   /// Whether boundaries that another device reads go there past the host, as many as there is room
   /// for. None: likewise. Only where devices reach each other.

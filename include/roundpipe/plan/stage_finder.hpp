@@ -56,16 +56,17 @@ class StageFinder {
       : partition_(std::move(partition)),
         turns_(std::move(turns)),
         yields_to_forecast_(yields_to_forecast),
-        modes_{{2, 2, activations_in_flight, 3},
-               {2, 1, activations_in_flight, 3},
-               {1, 1, activations_in_flight},
-               {1, 1, 1}},
+        modes_(options.buffering ? std::vector{*options.buffering}
+                                 : std::vector<Buffering>{{2, 2, activations_in_flight, 3},
+                                                          {2, 1, activations_in_flight, 3},
+                                                          {1, 1, activations_in_flight},
+                                                          {1, 1, 1}}),
         model_(model),
         blocks_(blocks),
         options_(options),
         forecast_(forecast) {}
 
-  /// The ways of buffering, from the fastest to the most frugal.
+  /// The ways of buffering, from the fastest to the most frugal; one, where the options pin it.
   [[nodiscard]] std::vector<Buffering> const& modes() const noexcept { return modes_; }
 
   /// The policy's stages, within the device budget, without a forecast.

@@ -13,6 +13,7 @@
 #include <roundpipe/graph/action_graph.hpp>
 #include <roundpipe/hosts/any_process_group.hpp>
 #include <roundpipe/memory/host_memory_plan.hpp>
+#include <roundpipe/memory/memory_plan.hpp>
 #include <roundpipe/model/cost_model.hpp>
 #include <roundpipe/model/working_set.hpp>
 #include <roundpipe/optim/loss_scale.hpp>
@@ -151,6 +152,10 @@ struct PipelineOptions {
   /// DeviceProperties), unless an iteration takes longer by \ref forecast; without a forecast, no.
   /// The weights are the same bits in any case.
   std::optional<bool> peer_boundaries = std::nullopt;
+  /// How many entries the rings of devices have: with two, a copy runs beside compute. Each from 1
+  /// to \ref most_ring_entries. None: those that make an iteration fastest by \ref forecast;
+  /// without a forecast, the most with which stages fit. The weights are the same bits in any case.
+  std::optional<Buffering> buffering = std::nullopt;
   /// Threads that update parameters. 0: one for each usable core that no issuing thread needs.
   std::size_t optimizer_threads = 0;
   /// Lets the first value stop the pipeline that is NaN or infinite: of a layer's outputs, results,

@@ -12,12 +12,12 @@
 #include <roundpipe/plan/planner.hpp>
 #include <roundpipe/runtime/batch_feed.hpp>
 #include <roundpipe/runtime/execute/graph_program.hpp>
-#include <roundpipe/runtime/loss_scale_control.hpp>
 #include <roundpipe/runtime/pipeline_options.hpp>
 #include <roundpipe/runtime/pipeline_plan.hpp>
 #include <roundpipe/runtime/report.hpp>
 #include <roundpipe/runtime/run_slots.hpp>
 #include <roundpipe/runtime/state/host_arena.hpp>
+#include <roundpipe/runtime/state/loss_scale_control.hpp>
 #include <roundpipe/runtime/state/training_state.hpp>
 #include <roundpipe/runtime/weight_access.hpp>
 

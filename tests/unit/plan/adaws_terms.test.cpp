@@ -78,6 +78,10 @@ TEST_CASE("A_save counts bytes of forward stages; the fused stage recomputes not
   auto const set = keep_levels(model, {{1, 1}, {1, 0}, {0, 0}}, 2);
   PlanOptions const options{.micro_batches_per_round = 2};
   CHECK(adaws_terms(model, planned(model, {}, set), options).saved_share == 0.5);
+  auto rounds = set;  // the last of three rounds keeps nothing
+  rounds.set_round(2, keep_levels(model, {}, 2));
+  CHECK(adaws_terms(model, planned(model, {}, rounds), {.micro_batches_per_round = 2, .rounds = 3})
+            .saved_share == doctest::Approx(1.0 / 3));
   auto const half =
       lay_out_stages(model, form_blocks(model), {{{0, 1}}, {{1, 3}, {0, 1}}}, {}, set);
   CHECK(adaws_terms(model, half, options).saved_share == 1);

@@ -169,6 +169,20 @@ TEST_CASE("where rounds overlap, no plan of a grid is much faster than the one t
   CHECK(seconds < 1.02 * best);
 }
 
+TEST_CASE("where rounds overlap, entries of rings that are pinned stay") {
+  Problem problem;
+  problem.options.device_memory = 24_GiB;
+  for (auto const& pin : {Buffering{2, 1, 2, 3}, Buffering{2, 2, 2, 6}, Buffering{1, 2, 2, 2}}) {
+    CAPTURE(pin.saves);
+    problem.options.buffering = pin;
+    auto const found = problem.search(problem.finder());
+    REQUIRE(found);
+    CHECK(found->memory.buffering == pin);
+  }
+  problem.options.buffering = Buffering{2, 2, 2, 1};  // the first round needs a spare one
+  CHECK(!problem.search(problem.finder()));
+}
+
 TEST_CASE("where rounds overlap, a policy that does not yield keeps its stages") {
   Problem const problem;
   auto const finder = problem.finder(false);

@@ -207,6 +207,74 @@ TEST_CASE("saves on their way get the entries that the device has room for") {
   CHECK(plan_in(1_GiB).memory.buffering.saves < 4);
 }
 
+TEST_CASE("entries of rings that are pinned stay, whatever else would be faster or have room") {
+  auto const model = describe(toy_model({.dense = 4}), {2, 3});
+  auto const blocks = form_blocks(model);
+  CostModel const costs(std::vector<LayerCost>(model.size(), {1e-3, 2e-3}));
+  Planner const planner{
+      RoundRobinSchedule{}, PriorityTransferEngine{}, LayerEventProtocol{}, OneLayerStages{}};
+  PlanOptions options{.micro_batches_per_round = 4,
+                      .device_memory = 1_GiB,
+                      .offloaded_micro_batches = 4,
+                      .resident_boundaries = false,
+                      .resident_parameters = false};
+  auto const prefers_many = [](StagePlan const& plan) {
+    auto const& entries = plan.memory.buffering;
+    return 1.0 / static_cast<double>(entries.parameters + entries.gradients + entries.saves);
+  };
+  auto const prefers_few = [&](StagePlan const& plan) { return 1 / prefers_many(plan); };
+  for (auto const& pin : {Buffering{1, 1, 1, 1},
+                          Buffering{2, 1, 2, 5},
+                          Buffering{3, 2, 4, 2},
+                          Buffering{2, 3, 1, 9}}) {
+    options.buffering = pin;
+    for (auto const& forecast :
+         {PlanForecast(), PlanForecast(prefers_many), PlanForecast(prefers_few)}) {
+      options.offloaded_micro_batches = forecast ? std::nullopt : std::optional<std::size_t>(4);
+      auto const plan = planner.plan_stages(model, blocks, costs, options, forecast);
+      CHECK(plan.memory.buffering == pin);
+      CHECK(plan.memory.ring(BufferKind::parameters).count == pin.parameters);
+    }
+  }
+  // The frugal ways of buffering are not tried, and the refusal knows that.
+  options.buffering = std::nullopt;
+  options.offloaded_micro_batches = 0;
+  auto const least = [&] {
+    options.device_memory = 256;
+    auto const message =
+        error_of([&] { (void)planner.plan_stages(model, blocks, costs, options); }).message();
+    std::string const words = "the smallest budget that works is ";
+    return std::stoull(message.substr(message.find(words) + words.size()));
+  };
+  auto const frugal = least();
+  options.buffering = Buffering{2, 2, 2, 2};
+  auto const pinned = least();
+  CHECK(frugal < pinned);
+  options.device_memory = pinned;
+  CHECK(planner.plan_stages(model, blocks, costs, options).memory.bytes <= pinned);
+}
+
+TEST_CASE("a ring without entries is refused, and one of more than any link could fill") {
+  auto const model = describe(toy_model({}), {2, 3});
+  auto const blocks = form_blocks(model);
+  CostModel const costs(std::vector<LayerCost>(model.size(), LayerCost{1, 2}));
+  Planner const planner{
+      RoundRobinSchedule{}, PriorityTransferEngine{}, LayerEventProtocol{}, Partitioner{}};
+  PlanOptions options{.device_memory = 1_GiB};
+  for (auto const entries : {&Buffering::parameters,
+                             &Buffering::gradients,
+                             &Buffering::activations,
+                             &Buffering::saves}) {
+    for (std::size_t const wrong : {std::size_t{0}, most_ring_entries + 1}) {
+      options.buffering = Buffering{};
+      (*options.buffering).*entries = wrong;
+      auto const error =
+          error_of([&] { (void)planner.plan_stages(model, blocks, costs, options); });
+      CHECK(error.code() == Errc::invalid_argument);
+    }
+  }
+}
+
 TEST_CASE("rounds overlap where the forecast says so, and only where there are several") {
   auto const model = describe(toy_model({.dense = 4}), {2, 3});
   auto const blocks = form_blocks(model);

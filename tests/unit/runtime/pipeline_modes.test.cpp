@@ -188,6 +188,25 @@ TEST_CASE("frozen parameters keep their bits, and the others train as in the ora
   CHECK(after == before);
 }
 
+TEST_CASE("any entries of rings train the same weights") {
+  ToyData const data(6, {2, 3}, 4);
+  auto const model = toy_model({.dense = 4});
+  auto options = small_options();
+  options.rounds = 2;
+  options.offloaded_micro_batches = 2;
+  auto const expected = train_serially(model, adam(), options, 1, data.batch(), 3);
+  for (auto const& entries : {Buffering{1, 1, 1, 1},
+                              Buffering{2, 1, 1, 4},
+                              Buffering{1, 2, 3, 1},
+                              Buffering{4, 3, 2, 2}}) {
+    options.buffering = entries;
+    HostBackend backend{host_devices(2)};
+    Pipeline pipeline{model, adam(), backend, options};
+    CHECK(pipeline.plan().stages.memory.buffering == entries);
+    CHECK(train(pipeline, data.batch(), 3) == expected);
+  }
+}
+
 TEST_CASE("a parameter without elements trains nothing and breaks nothing") {
   ToyData const data(3, {2, 3}, 4);
   auto const model = toy_model({.dense = 3, .empty_parameters = true});

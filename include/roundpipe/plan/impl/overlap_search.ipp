@@ -100,7 +100,8 @@ ROUNDPIPE_INLINE bool OverlapSearch::is_allowed(Point const& at) const {
   };
   return within(fused, 1, model_.size()) && within(forwards, 1, model_.size()) &&
          within(backwards, 1, model_.size()) && within(sixteenths, 1, 16) && within(first, 1, 16) &&
-         within(less, 0, 15) && within(saves, 2, 8) && within(gradients, 1, 2);
+         within(less, 0, 15) &&
+         (options_.buffering || (within(saves, 2, 8) && within(gradients, 1, 2)));
 }
 
 ROUNDPIPE_INLINE WorkingSet OverlapSearch::set_of(Point const& at) const {
@@ -135,7 +136,7 @@ ROUNDPIPE_INLINE std::vector<OverlapSearch::Place> OverlapSearch::starts() const
   std::set<Point> known;
   auto const look = [&](std::size_t last, std::size_t length, std::size_t sums, std::size_t most) {
     auto const stages = (model_.size() - std::min(last, model_.size())) / length;
-    Point at{last, stages, stages, 0, most, 2, 0, 4, sums};
+    auto at = pinned({last, stages, stages, 0, most, 2, 0, 4, sums});
     auto place = std::optional<Place>();
     while (!place && at[saves] >= 2 && known.insert(at).second) {
       place = place_of(at, finder_.modes().front(), even(at));
@@ -236,6 +237,9 @@ ROUNDPIPE_INLINE std::optional<OverlapSearch::Place> OverlapSearch::go(Point con
 
 ROUNDPIPE_INLINE std::optional<OverlapSearch::Place> OverlapSearch::place_of(
     Point const& at, Buffering buffering, std::optional<Partition> stages) const {
+  if (at[saves] < 2 || at != pinned(at)) {  // one entry is spare in the first round
+    return std::nullopt;
+  }
   buffering.saves = at[saves];
   buffering.gradients = at[gradients];
   auto plan = stages ? finder_.plan_of(set_of(at), buffering, *std::move(stages)) : std::nullopt;

@@ -25,6 +25,14 @@ namespace detail {
 inline constexpr auto no_time = std::numeric_limits<double>::infinity();
 
 ROUNDPIPE_INLINE WorkingSetChoice StageSearch::first_choice() const {
+  if (auto const& pinned = options_.buffering) {
+    for (auto const entries :
+         {pinned->parameters, pinned->gradients, pinned->activations, pinned->saves}) {
+      require(0 < entries && entries <= most_ring_entries,
+              Errc::invalid_argument,
+              "buffering names 0 entries for a ring, or more than most_ring_entries");
+    }
+  }
   auto const& levels = options_.save_levels;
   require(
       !pins_layers() || options_.checkpoints != Checkpoints::stages,
@@ -193,8 +201,9 @@ ROUNDPIPE_INLINE FoundPlan StageSearch::finish(FoundPlan const& found) const {
 ROUNDPIPE_INLINE void StageSearch::deepen_saves(FoundPlan& best) const {
   constexpr std::size_t most_entries = 8;
   auto const& stages = best.plan.train;
-  if (std::none_of(
-          stages.begin(), stages.end(), [](auto const& stage) { return stage.save_bytes > 0; })) {
+  if (options_.buffering || std::none_of(stages.begin(), stages.end(), [](auto const& stage) {
+        return stage.save_bytes > 0;
+      })) {
     return;
   }
   auto buffering = best.plan.memory.buffering;

@@ -47,6 +47,7 @@ ROUNDPIPE_INLINE PlanOptions plan_options(PipelineOptions const& options) {
           .overlaps_rounds = options.overlaps_rounds,
           .resident_boundaries = options.resident_boundaries,
           .resident_parameters = options.resident_parameters,
+          .buffering = options.buffering,
           .peer_boundaries = options.peer_boundaries,
           .names_least_budget = options.names_least_budget,
           .seconds_to_beat = options.seconds_to_beat,

@@ -18,12 +18,12 @@
 #include <roundpipe/model/parameter_blocks.hpp>
 #include <roundpipe/model/shape_cache.hpp>
 #include <roundpipe/runtime/evaluation.hpp>
-#include <roundpipe/runtime/loss_scale_control.hpp>
 #include <roundpipe/runtime/serial/serial_options.hpp>
 #include <roundpipe/runtime/serial/serial_parameters.hpp>
 #include <roundpipe/runtime/serial/serial_passes.hpp>
 #include <roundpipe/runtime/state/batch_staging.hpp>
 #include <roundpipe/runtime/state/gradient_scaler.hpp>
+#include <roundpipe/runtime/state/loss_scale_control.hpp>
 #include <roundpipe/runtime/state/training_state.hpp>
 #include <roundpipe/system/aligned_memory.hpp>
 

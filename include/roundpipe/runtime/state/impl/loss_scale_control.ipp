@@ -4,7 +4,7 @@
 
 #include <roundpipe/core/error.hpp>
 #include <roundpipe/optim/loss_scale.hpp>
-#include <roundpipe/runtime/loss_scale_control.hpp>
+#include <roundpipe/runtime/state/loss_scale_control.hpp>
 
 #include <cstddef>
 #include <cstdint>

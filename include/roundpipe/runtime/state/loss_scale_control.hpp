@@ -46,5 +46,5 @@ class LossScaleControl {
 }  // namespace roundpipe
 
 #ifndef ROUNDPIPE_COMPILED
-#  include <roundpipe/runtime/impl/loss_scale_control.ipp>
+#  include <roundpipe/runtime/state/impl/loss_scale_control.ipp>
 #endif

@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: 2026 The roundpipe authors
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 
-#include <roundpipe/runtime/loss_scale_control.hpp>
+#include <roundpipe/runtime/state/loss_scale_control.hpp>
 
 #include <support/error_of.hpp>
 
