@@ -43,7 +43,12 @@ void run_and_report(Options o) {
   if (!o.trace.empty()) {
     trace.emplace(o.trace);
   }
-  auto const outcome = run(o, config);
+  auto const outcome = run(o, config, {}, [&](Outcome const& planned) {
+    if (o.group.rank() == 0 && !json.to_standard_output()) {
+      print_plan(std::cout, o, config, planned);
+      std::cout << std::flush;
+    }
+  });
   if (o.group.rank() > 0) {
     return;
   }

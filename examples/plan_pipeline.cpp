@@ -100,10 +100,14 @@ std::string path_for(std::string const& path, Outcome const& outcome, std::size_
 /// Lets the library choose.
 void run_adaptive(Options const& o) {
   auto const hardware = hardware_named(o.hardware);
+  roundpipe::BatchCut const wanted{.rows = o.has_micro_batch ? o.micro_batch : 0,
+                                   .micro_batches_per_round = o.micro_batches_per_round.value_or(0),
+                                   .rounds = o.rounds.value_or(0)};
   AdaptivePlanner const planner({.shape = roundpipe::model_shape(o.model_shape),
                                  .hardware = hardware,
                                  .devices = o.devices,
                                  .batch = {*o.global_batch, o.context},
+                                 .wanted = wanted,
                                  .host_memory = o.host_memory.value_or(no_limit),
                                  .states = o.states == "declared" ? roundpipe::StateType::declared
                                                                   : roundpipe::StateType::fp32});

@@ -6,6 +6,8 @@
 #include <common/command_line.hpp>
 #include <common/rank_options.hpp>
 #include <common/ranks.hpp>
+#include <roundpipe/model/working_set.hpp>
+#include <roundpipe/plan/plan_options.hpp>
 
 #include <CLI/CLI.hpp>
 
@@ -15,6 +17,7 @@
 #include <optional>
 #include <string>
 #include <utility>
+#include <vector>
 
 namespace train_throughput {
 
@@ -29,9 +32,7 @@ void add_training_options(CLI::App& app, Options& o) {
   add("--micro-batches",
       o.micro_batches_per_round,
       "Micro-batches in a round; 0: as the forecast chooses");
-  add("--rounds",
-      o.rounds,
-      "Rounds in an iteration; 0: as the forecast chooses, but 1 with --micro-batches");
+  add("--rounds", o.rounds, "Rounds in an iteration; 0: as the forecast chooses");
   examples::add_rank_options(app, o.network, o.deal);
   add("--precision", o.precision, "Type of weights, boundaries and products")
       ->check(CLI::IsMember({"bf16", "fp16"}));
@@ -64,9 +65,6 @@ void complete(Options& o) {
   if (o.devices == 0) {
     refuse("--devices must be at least 1");
   }
-  if (o.micro_batches_per_round > 0 && o.rounds == 0) {
-    o.rounds = 1;
-  }
   if (o.partition == "recompute-all") {
     if (o.checkpoints == "layers" || o.offload.value_or(0) > 0) {
       refuse("--partition recompute-all goes with --checkpoints stages and --offload 0");
@@ -74,7 +72,7 @@ void complete(Options& o) {
     o.checkpoints = "stages";
     o.offload = 0;
   }
-  if (o.offload.value_or(0) > o.micro_batches_per_round) {
+  if (o.micro_batches_per_round > 0 && o.offload.value_or(0) > o.micro_batches_per_round) {
     refuse("--offload must be at most --micro-batches");
   }
   auto const micro_batches =
@@ -103,6 +101,22 @@ void join(Options& o, roundpipe::AnyProcessGroup group, std::size_t local_rank) 
   }
 }
 
+void pin_plan(Options const& o, roundpipe::PipelineOptions& options) {
+  auto const pin = [](std::string const& text) {
+    return text == "auto" ? std::nullopt : std::optional(text == "on");
+  };
+  if (o.checkpoints != "auto") {
+    options.checkpoints =
+        o.checkpoints == "layers" ? roundpipe::Checkpoints::layers : roundpipe::Checkpoints::stages;
+  }
+  options.offloaded_micro_batches = o.offload;
+  options.overlaps_rounds = pin(o.overlap);
+  options.resident_parameters = pin(o.resident_parameters);
+  options.resident_boundaries = pin(o.resident_boundaries);
+  options.peer_boundaries = pin(o.peer_boundaries);
+  options.buffering = o.buffering;
+}
+
 roundpipe::nn::TransformerConfig config_of(Options const& o) {
   return throughput::config_of(
       o, o.precision == "fp16" ? roundpipe::DType::f16 : roundpipe::DType::bf16);
@@ -125,12 +139,39 @@ std::optional<Options> parse_options(int argc, char const* const* argv) {
   auto const add = [&](char const* name, auto& value, char const* help) {
     return app.add_option(name, value, help)->capture_default_str();
   };
+  app.add_flag(
+      "--auto",
+      o.automatic,
+      "Cut the batch into micro-batches and rounds as is fastest by forecast, the default; "
+      "--micro-batches and --rounds pin their part of the choice");
   add("--checkpoints",
       o.checkpoints,
       "Boundaries that the host keeps: between stages, or behind every layer")
       ->check(CLI::IsMember({"auto", "stages", "layers"}));
   add("--overlap", o.overlap, "Whether a round's forward takes turns with the backward before")
       ->check(CLI::IsMember({"auto", "on", "off"}));
+  auto const add_pin = [&](char const* name, std::string& value, char const* help) {
+    add(name, value, help)->check(CLI::IsMember({"auto", "on", "off"}));
+  };
+  add_pin("--resident-parameters",
+          o.resident_parameters,
+          "Whether parameters stay on GPUs for an iteration, as far as there is room");
+  add_pin("--resident-boundaries",
+          o.resident_boundaries,
+          "Whether boundaries stay on the GPUs that make them, as far as there is room");
+  add_pin("--peer-boundaries",
+          o.peer_boundaries,
+          "Whether boundaries go from GPU to GPU, as far as there is room");
+  std::vector<std::size_t> entries;
+  app.add_option(
+         "--ring-entries",
+         entries,
+         "Entries of the rings of parameters, gradients, activations and saves, as 2,2,2,3; "
+         "by default as the forecast chooses")
+      ->delimiter(',')
+      ->expected(4)
+      ->check(CLI::Range(std::size_t{1}, roundpipe::most_ring_entries))
+      ->type_name("P,G,A,S");
   app.add_option("--offload",
                  o.offload,
                  "Micro-batches of a round whose saved activations are offloaded, not recomputed; "
@@ -149,6 +190,9 @@ std::optional<Options> parse_options(int argc, char const* const* argv) {
   }
   o.device_memory = examples::budget_of("--device-memory", device_memory);
   o.host_memory = examples::budget_of("--host-memory", host_memory);
+  if (!entries.empty()) {
+    o.buffering = {entries[0], entries[1], entries[2], entries[3]};
+  }
   complete(o);
   return o;
 }

@@ -7,7 +7,9 @@
 /// \brief The command line of train_throughput.
 
 #include <roundpipe/hosts/any_process_group.hpp>
+#include <roundpipe/memory/memory_plan.hpp>
 #include <roundpipe/nn/transformer_config.hpp>
+#include <roundpipe/runtime/pipeline_options.hpp>
 #include <throughput/workload.hpp>
 
 #include <cstddef>
@@ -32,9 +34,14 @@ struct Options : throughput::Workload {
   std::string network = "mpi";              ///< What large messages of ranks go by.
   std::string deal = "equal";               ///< How rounds are dealt to ranks.
   std::size_t micro_batches_per_round = 0;  ///< In a round; 0: as the forecast chooses.
-  std::size_t rounds = 0;                   ///< 0: as the forecast chooses; 1 with micro-batches.
+  std::size_t rounds = 0;                   ///< 0: likewise.
+  bool automatic = false;                   ///< Lets the forecast choose even where both are given.
   std::string checkpoints = "auto";         ///< "stages", "layers", or as the forecast chooses.
   std::string overlap = "auto";             ///< Of rounds: "on", "off", or as the forecast chooses.
+  std::string resident_parameters = "auto";  ///< Likewise; so are the next two.
+  std::string resident_boundaries = "auto";
+  std::string peer_boundaries = "auto";
+  std::optional<roundpipe::Buffering> buffering;  ///< None: as the forecast chooses.
   /// Micro-batches of a round whose saves are offloaded; none: as the forecast chooses.
   std::optional<std::size_t> offload;
   Bytes device_memory = Bytes{24} << 30;  ///< 0: what the device has.
@@ -51,6 +58,10 @@ struct Options : throughput::Workload {
   std::string json;       ///< Empty: none; "-": standard output.
   std::string trace;      ///< Empty: none.
 
+  /// Whether the forecast chooses micro-batches and rounds, or what of them is not given.
+  [[nodiscard]] bool chooses_cut() const noexcept {
+    return automatic || micro_batches_per_round == 0 || rounds == 0;
+  }
   /// Micro-batches in an iteration, of all ranks, once all is chosen.
   [[nodiscard]] std::size_t micro_batches() const noexcept {
     return micro_batches_per_round * rounds * group.size();
@@ -75,6 +86,9 @@ void join(Options& o, roundpipe::AnyProcessGroup group, std::size_t local_rank);
 /// Checks them, and fills in what follows from them.
 /// \throws roundpipe::Error (invalid_argument) for options that make no training.
 void complete(Options& o);
+
+/// Pins in \p options what \p o pin of a plan, but for micro-batches and rounds.
+void pin_plan(Options const& o, roundpipe::PipelineOptions& options);
 
 /// The constants of the model in the precision that \p o names.
 /// \throws roundpipe::Error (invalid_argument) as \ref throughput::config_of.

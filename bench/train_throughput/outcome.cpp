@@ -3,6 +3,8 @@
 
 #include <train_throughput/outcome.hpp>
 
+#include <common/ledger_text.hpp>
+
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 #include <nlohmann/json.hpp>
@@ -41,6 +43,10 @@ double percent(double part, double whole) {
   return whole > 0 ? 100 * part / whole : 0;
 }
 
+void print_line(std::ostream& out, std::string const& name, std::string const& value) {
+  out << fmt::format("{:<26}{}\n", name, value);
+}
+
 /// The measured iterations that count.
 std::span<double const> whole_periods(Outcome const& outcome) {
   auto const measured = outcome.iterations_s.size();
@@ -57,13 +63,12 @@ throughput::Speed speed_of(Options const& o,
       whole_periods(outcome), config, o, o.devices * o.group.size(), outcome.peak);
 }
 
-void print(std::ostream& out,
-           Options const& o,
-           roundpipe::nn::TransformerConfig const& config,
-           Outcome const& outcome) {
-  Figures const f(o, config, outcome);
-  auto const line = [&](std::string const& name, std::string const& value) {
-    out << fmt::format("{:<26}{}\n", name, value);
+void print_plan(std::ostream& out,
+                Options const& o,
+                roundpipe::nn::TransformerConfig const& config,
+                Outcome const& outcome) {
+  auto const line = [&](char const* name, std::string const& value) {
+    print_line(out, name, value);
   };
   line("model", throughput::model_text(o, config, outcome.parameters));
   auto const ranks = o.group.size();
@@ -79,9 +84,10 @@ void print(std::ostream& out,
                    o.rounds,
                    o.micro_batches_per_round,
                    o.rows()));
-  if (!outcome.automatic.empty()) {
-    line("chosen", fmt::format("{}; in {:.1f} s", outcome.automatic, outcome.automatic_s));
-  }
+  line("cut",
+       outcome.automatic.empty()
+           ? "pinned"
+           : fmt::format("{}; in {:.1f} s", outcome.automatic, outcome.automatic_s));
   line("policies",
        fmt::format("{}, {} states, {}, {} transfers, {} protocol{}, {} partition",
                    o.precision,
@@ -91,12 +97,21 @@ void print(std::ostream& out,
                    o.protocol,
                    o.sync ? ", synchronous" : "",
                    o.partition));
-  line("stages",
-       fmt::format("forward {}, backward {} (layers)",
-                   fmt::join(outcome.forward_stages, " "),
-                   fmt::join(outcome.backward_stages, " ")));
-  line("checkpoints", outcome.checkpoints_of_layers ? "behind every layer" : "between stages");
-  line("rounds", outcome.overlaps_rounds ? "overlap" : "one after another");
+  out << "decisions\n";
+  for (auto const& decision : outcome.decisions) {
+    out << "  " << to_string(decision) << '\n';
+  }
+  out << examples::ledger_text(outcome.ledger);
+}
+
+void print(std::ostream& out,
+           Options const& o,
+           roundpipe::nn::TransformerConfig const& config,
+           Outcome const& outcome) {
+  Figures const f(o, config, outcome);
+  auto const line = [&](std::string const& name, std::string const& value) {
+    print_line(out, name, value);
+  };
   line("offloaded saves",
        fmt::format("of {} of {} micro-batches, {:.1f} % of the bytes",
                    outcome.offloaded,
@@ -191,6 +206,9 @@ nlohmann::ordered_json to_json(Options const& o,
   json["rounds"] = o.rounds;
   json["automatic"] = outcome.automatic;
   json["automatic_s"] = outcome.automatic_s;
+  for (auto const& decision : outcome.decisions) {
+    json["decisions"][decision.name] = {{"value", decision.value}, {"reason", decision.reason}};
+  }
   json["checkpoints"] = outcome.checkpoints_of_layers ? "layers" : "stages";
   json["overlaps_rounds"] = outcome.overlaps_rounds;
   json["offloaded_micro_batches"] = outcome.offloaded;

@@ -14,6 +14,7 @@
 #include <roundpipe/memory/memory_plan.hpp>
 #include <roundpipe/model/cost_model.hpp>
 #include <roundpipe/nn/transformer_config.hpp>
+#include <roundpipe/runtime/explain.hpp>
 #include <throughput/speed.hpp>
 #include <train_throughput/options.hpp>
 #include <train_throughput/plan_shares.hpp>
@@ -48,6 +49,7 @@ struct Outcome {
   };
   std::vector<Cost> costs;
   std::vector<roundpipe::LayerCost> layer_costs;  ///< What the plan was made with.
+  std::vector<roundpipe::Decision> decisions;     ///< Of the plan.
   std::string automatic;   ///< What chose micro-batches and rounds; empty: they were given.
   double t_max_s = 0;      ///< Of the slowest stage, for one micro-batch.
   double automatic_s = 0;  ///< Until that was chosen.
@@ -84,7 +86,13 @@ struct Outcome {
                                          roundpipe::nn::TransformerConfig const& config,
                                          Outcome const& outcome);
 
-/// For people.
+/// What is planned, for people: the cut, each decision with its reason, and the ledger. Needs what
+/// is known before training.
+void print_plan(std::ostream& out,
+                Options const& o,
+                roundpipe::nn::TransformerConfig const& config,
+                Outcome const& outcome);
+/// What was measured, for people.
 void print(std::ostream& out,
            Options const& o,
            roundpipe::nn::TransformerConfig const& config,

@@ -11,6 +11,7 @@
 #include <roundpipe/optim/adamw.hpp>
 #include <roundpipe/partition/partition_objective.hpp>
 #include <roundpipe/runtime/automatic.hpp>
+#include <roundpipe/runtime/explain.hpp>
 #include <roundpipe/runtime/pipeline.hpp>
 #include <roundpipe/runtime/simulated_machine.hpp>
 #include <roundpipe/simulate/forecast.hpp>
@@ -24,6 +25,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <functional>
 #include <iterator>
 #include <numeric>
 #include <optional>
@@ -61,7 +63,10 @@ rp::Timeline runs(rp::Timeline const& timeline, std::size_t first, std::size_t e
 
 }  // namespace
 
-Outcome run(Options& o, rp::nn::TransformerConfig const& config, Shared const& shared) {
+Outcome run(Options& o,
+            rp::nn::TransformerConfig const& config,
+            Shared const& shared,
+            std::function<void(Outcome const&)> const& on_plan) {
   auto const begin = Clock::now();
   Outcome outcome;
 
@@ -92,24 +97,21 @@ Outcome run(Options& o, rp::nn::TransformerConfig const& config, Shared const& s
       .known_costs = shared.costs,
       .cost_file = o.cost_file,
       .forecast = rp::forecast_training_seconds,
-      .checkpoints = o.checkpoints == "auto"
-                         ? std::nullopt
-                         : std::optional(o.checkpoints == "layers" ? rp::Checkpoints::layers
-                                                                   : rp::Checkpoints::stages),
-      .offloaded_micro_batches = o.offload,
-      .overlaps_rounds = o.overlap == "auto" ? std::nullopt : std::optional(o.overlap == "on"),
       .check_finite = o.check_finite,
       .timeline_calls = 2 * (o.warmup + o.steps),
   };
+  pin_plan(o, options);
   examples::deal_rounds(o.deal, options);
   auto const policies = policies_of(o);
-  if (o.micro_batches_per_round == 0) {
+  if (o.chooses_cut()) {
+    rp::BatchCut const wanted{.micro_batches_per_round = o.micro_batches_per_round,
+                              .rounds = o.rounds};
     auto const choice = rp::automatic(model,
                                       optimizer,
                                       backend,
                                       options,
                                       {o.batch, o.context},
-                                      rp::BatchCut{.rounds = o.rounds},
+                                      wanted,
                                       policies,
                                       examples::planning_threads(o.group));
     outcome.automatic = to_string(choice);
@@ -144,6 +146,7 @@ Outcome run(Options& o, rp::nn::TransformerConfig const& config, Shared const& s
     }
   }
   using Space = rp::LedgerLine::Space;
+  outcome.decisions = rp::explain(plan, pipeline.options());
   outcome.ledger = plan.ledger;
   outcome.device_ledger_bytes = rp::total_bytes(plan.stages.memory.ledger(), Space::device);
   outcome.host_ledger_bytes = rp::total_bytes(plan.ledger, Space::host);
@@ -159,6 +162,9 @@ Outcome run(Options& o, rp::nn::TransformerConfig const& config, Shared const& s
     outcome.predicted_s = forecast(rp::simulated_machine(plan, outcome.device));
   }
   throughput::RandomBatches const batches(o.micro_batches(), options.capacity, config.vocabulary);
+  if (on_plan) {
+    on_plan(outcome);
+  }
   outcome.setup_s = seconds_since(begin);
 
   // A loss is there at the same point of every iteration, so the time between two losses is a

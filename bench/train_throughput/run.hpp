@@ -13,6 +13,7 @@
 #include <train_throughput/options.hpp>
 #include <train_throughput/outcome.hpp>
 
+#include <functional>
 #include <memory>
 #include <optional>
 
@@ -27,11 +28,13 @@ struct Shared {
   std::optional<roundpipe::CostModel> costs;
 };
 
-/// Sets micro-batches and rounds of \p o where they are 0.
+/// Sets micro-batches and rounds of \p o where the forecast is to choose them. Calls \p on_plan
+/// with what is planned, before training.
 /// \throws roundpipe::Error as \ref roundpipe::cu::CudaBackend, \ref roundpipe::automatic and \ref
 /// roundpipe::Pipeline.
 [[nodiscard]] Outcome run(Options& o,
                           roundpipe::nn::TransformerConfig const& config,
-                          Shared const& shared = {});
+                          Shared const& shared = {},
+                          std::function<void(Outcome const&)> const& on_plan = {});
 
 }  // namespace train_throughput

@@ -5,6 +5,7 @@
 #include <roundpipe/concepts/partition_policy.hpp>
 #include <roundpipe/memory/memory_plan.hpp>
 #include <roundpipe/model/model_description.hpp>
+#include <roundpipe/runtime/explain.hpp>
 
 #include <fmt/format.h>
 
@@ -61,6 +62,10 @@ void print_plan(roundpipe::PipelinePlan const& plan,
   }
   for (auto const& stage : backward) {
     print_slot(&stage == &backward.front() ? "fused" : "backward", stage);
+  }
+  fmt::print("decisions\n");
+  for (auto const& decision : roundpipe::explain(plan, options)) {
+    fmt::print("  {}\n", to_string(decision));
   }
   using Space = roundpipe::LedgerLine::Space;
   auto const print_ledger = [&](Space space, std::string const& title) {

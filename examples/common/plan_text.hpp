@@ -3,7 +3,8 @@
 #pragma once
 
 /// \file
-/// \brief A pipeline's plan, for people: which layers run where, and the use of memory.
+/// \brief A pipeline's plan, for people: which layers run where, each decision with its
+/// reason, and the use of memory.
 
 #include <roundpipe/core/bytes.hpp>
 #include <roundpipe/runtime/pipeline_options.hpp>

@@ -105,7 +105,7 @@ AdaptivePlan AdaptivePlanner::plan(rp::Bytes device_memory, std::size_t threads)
                               devices_,
                               options(device_memory),
                               problem_.batch,
-                              {},
+                              problem_.wanted,
                               {},
                               threads);
   auto plan = *std::exchange(choice.plan, {});

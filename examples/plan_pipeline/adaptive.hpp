@@ -36,7 +36,8 @@ struct AdaptiveProblem {
   roundpipe::ModelShape shape;
   roundpipe::Hardware hardware;
   std::size_t devices = 1;
-  roundpipe::BatchShape batch;  ///< Of an iteration: sequences, and tokens of each.
+  roundpipe::BatchShape batch;   ///< Of an iteration: sequences, and tokens of each.
+  roundpipe::BatchCut wanted{};  ///< Pins what is not 0.
   roundpipe::Bytes host_memory = no_limit;
   roundpipe::StateType states = roundpipe::StateType::fp32;
 };

@@ -3,12 +3,13 @@
 
 #include "adaptive_report.hpp"
 
+#include <common/ledger_text.hpp>
 #include <roundpipe/core/bytes.hpp>
 #include <roundpipe/core/error.hpp>
 #include <roundpipe/graph/action_graph.hpp>
 #include <roundpipe/model/working_set.hpp>
-#include <roundpipe/plan/adaws_terms.hpp>
-#include <roundpipe/plan/plan_options.hpp>
+#include <roundpipe/runtime/explain.hpp>
+#include <roundpipe/runtime/pipeline_options.hpp>
 #include <roundpipe/trace/svg_canvas.hpp>
 #include <roundpipe/trace/time_axis.hpp>
 
@@ -28,6 +29,7 @@
 namespace plan_pipeline {
 
 namespace rp = roundpipe;
+using examples::ledger_text;
 using Space = rp::LedgerLine::Space;
 
 namespace {
@@ -36,7 +38,7 @@ rp::Bytes bytes_in(AdaptivePlan const& plan, Space space) {
   return rp::total_bytes(plan.plan.ledger, space);
 }
 
-/// What the host keeps of a call's saves before the fused stage.
+/// What the host keeps of the saves before the fused stage.
 struct KeptSaves {
   explicit KeptSaves(AdaptivePlan const& plan) {
     auto const& layers = plan.plan.model.layers;
@@ -46,32 +48,19 @@ struct KeptSaves {
       top = std::max(top, layers[layer].save_levels.size() - 1);
       by_level.resize(top + 1);
       if (layers[layer].save_levels.size() > 1) {  // it saves something
-        auto const& cut = plan.choice.chosen.cut;
-        for (std::size_t round = 0; round < cut.rounds; ++round) {
-          for (std::size_t m = 0; m < cut.micro_batches_per_round; ++m) {
-            ++by_level[set.of_round(round).level(layer, m)];
-            ++all;
-          }
+        for (std::size_t m = 0; m < plan.choice.chosen.cut.micro_batches_per_round; ++m) {
+          ++by_level[set.level(layer, m)];
+          ++all;
         }
       }
     }
   }
 
   [[nodiscard]] std::size_t kept() const { return by_level.empty() ? 0 : all - by_level[0]; }
-  /// "38 at level 3 of 4"
-  [[nodiscard]] std::string text() const {
-    std::vector<std::string> parts;
-    for (std::size_t level = 1; level < by_level.size(); ++level) {
-      if (by_level[level] > 0) {
-        parts.push_back(fmt::format("{} at level {} of {}", by_level[level], level, top));
-      }
-    }
-    return fmt::format("{}", fmt::join(parts, ", "));
-  }
 
   std::size_t top = 0;  ///< The highest level.
   std::vector<std::size_t> by_level;
-  std::size_t all = 0;  ///< Layers times micro-batches.
+  std::size_t all = 0;  ///< Of a round: layers times micro-batches.
 };
 
 /// "1.3 % longer"
@@ -101,7 +90,7 @@ rp::PlannedCut const* next_cut(rp::AutomaticChoice const& choice, Counts const& 
 
 /// A decision and its reason.
 std::string line(char const* name, std::string const& value, std::string const& reason) {
-  return fmt::format("  {:<13}{}; {}\n", name, value, reason);
+  return "  " + to_string(rp::Decision{name, value, reason}) + "\n";
 }
 
 std::string cut_lines(AdaptivePlan const& plan, std::int64_t length) {
@@ -123,164 +112,55 @@ std::string cut_lines(AdaptivePlan const& plan, std::int64_t length) {
               reason(rounds));
 }
 
-std::string stage_lines(AdaptivePlan const& plan) {
-  auto const& [forward, backward] = plan.plan.stages.partition;
-  auto const fused = backward.front().count;
-  if (forward.empty()) {
-    return line("stages",
-                fmt::format("one, of {} layers", fused),
-                "the device has room for all, and nothing runs twice");
-  }
-  return line("stages",
-              fmt::format("forward {}; backward {} layers",
-                          counts_text(layer_counts(forward)),
-                          counts_text(layer_counts(backward))),
-              fmt::format("the first backward stage, the fused one, runs its {} forward once; "
-                          "the others run twice where their saves are not kept",
-                          fused));
-}
-
-std::string working_set_lines(AdaptivePlanner const& planner, AdaptivePlan const& plan) {
-  if (plan.plan.stages.partition.forward.empty()) {
-    return line("checkpoints", "none", "there is one stage") +
-           line("saves", "all stay on the device", "the stage runs backward at once");
-  }
-  auto const of_layers = plan.plan.host.working_set.checkpoints() == rp::Checkpoints::layers;
-  auto const other_s = planner.seconds_with(plan, [&](rp::PipelineOptions& o) {
-    o.checkpoints = of_layers ? rp::Checkpoints::stages : rp::Checkpoints::layers;
-  });
-  auto text = line(
-      "checkpoints",
-      of_layers ? "behind every layer, on the host" : "behind stages, on the host",
-      (of_layers ? "those behind stages " : "those behind every layer ") + compared(plan, other_s));
-  KeptSaves const saves(plan);
-  if (saves.kept() == 0) {
-    return text + line("saves",
-                       "those of the fused stage stay on the device, the others are recomputed",
-                       of_layers
-                           ? "no save level that the link carries and the host holds is faster"
-                           : "save levels need checkpoints behind every layer");
-  }
-  auto const recomputing_s =
-      planner.seconds_with(plan, [](rp::PipelineOptions& o) { o.offloaded_micro_batches = 0; });
-  return text +
-         line("saves",
-              fmt::format("of a call's {} before the fused stage the host keeps {}; the rest is "
-                          "recomputed, those of the fused stage stay on the device",
-                          saves.all,
-                          saves.text()),
-              "recomputing all " + compared(plan, recomputing_s));
-}
-
-std::string resident_line(AdaptivePlanner const& planner, AdaptivePlan const& plan) {
+/// What decided, where that is a comparison by forecast with another plan; else empty.
+std::string compared_reason(AdaptivePlanner const& planner,
+                            AdaptivePlan const& plan,
+                            std::string_view decision) {
   auto const& stages = plan.plan.stages;
+  auto const& set = plan.plan.host.working_set;
   if (stages.partition.forward.empty()) {
     return {};
   }
-  if (stages.resident.empty() && stages.sent.empty()) {
-    return line("boundaries", "all pass through the host", "there is no room, or nothing gained");
-  }
-  auto const& room = stages.memory.resident;
-  auto const count = [&](rp::BufferKind kind) {
-    return std::count_if(stages.resident.begin(),
-                         stages.resident.end(),
-                         [&](rp::MadeBoundary const& made) { return made.kind == kind; });
+  auto const with = [&](char const* other, AdaptivePlanner::Change const& change) {
+    return fmt::format("{} {}", other, compared(plan, planner.seconds_with(plan, change)));
   };
-  auto const other_s = planner.seconds_with(plan, [](rp::PipelineOptions& o) {
-    o.resident_boundaries = false;
-    o.peer_boundaries = false;
-  });
-  auto const sends = std::count_if(
-      plan.plan.graph.actions.begin(), plan.plan.graph.actions.end(), [](rp::Action const& action) {
-        return action.kind == rp::ActionKind::send_boundary;
-      });
-  auto text = fmt::format("of a round {} checkpoints and {} gradients stay on {}, in {}",
-                          count(rp::BufferKind::checkpoint),
-                          count(rp::BufferKind::boundary_gradient),
-                          sends > 0 ? "devices" : "the device",
-                          rp::format_bytes(room.checkpoints.entry_bytes * room.checkpoints.count +
-                                           room.gradients.entry_bytes * room.gradients.count));
-  if (sends > 0) {
-    text +=
-        fmt::format("; of a call {} go from device to device, of a round {} to the host as well",
-                    sends,
-                    stages.sent.size());
+  if (decision == "checkpoints") {
+    auto const of_layers = set.checkpoints() == rp::Checkpoints::layers;
+    return with(of_layers ? "those behind stages" : "those behind every layer",
+                [&](rp::PipelineOptions& o) {
+                  o.checkpoints = of_layers ? rp::Checkpoints::stages : rp::Checkpoints::layers;
+                });
   }
-  return line("boundaries", text, "through the host all " + compared(plan, other_s));
+  if (decision == "saves" && KeptSaves(plan).kept() > 0) {
+    return with("recomputing all", [](rp::PipelineOptions& o) { o.offloaded_micro_batches = 0; });
+  }
+  if (decision == "overlap" && plan.choice.chosen.cut.rounds > 1) {
+    auto const overlaps = set.overlaps_rounds();
+    return with(overlaps ? "rounds one after another" : "rounds that overlap",
+                [&](rp::PipelineOptions& o) { o.overlaps_rounds = !overlaps; });
+  }
+  if (decision == "parameters" && !stages.memory.resident_parameters.empty()) {
+    return with("with none", [](rp::PipelineOptions& o) { o.resident_parameters = false; });
+  }
+  if (decision == "boundaries" && !(stages.resident.empty() && stages.sent.empty())) {
+    return with("through the host all", [](rp::PipelineOptions& o) {
+      o.resident_boundaries = false;
+      o.peer_boundaries = false;
+    });
+  }
+  return {};
 }
 
-std::string parameters_line(AdaptivePlanner const& planner, AdaptivePlan const& plan) {
-  auto const& stages = plan.plan.stages;
-  auto const& stay = stages.memory.resident_parameters;
-  if (stages.partition.forward.empty()) {
-    return {};
+std::string decision_lines(AdaptivePlanner const& planner, AdaptivePlan const& plan) {
+  std::string text;
+  for (auto& decision : rp::explain(plan.plan, plan.choice.options)) {
+    auto reason = compared_reason(planner, plan, decision.name);
+    if (!reason.empty()) {
+      decision.reason = std::move(reason);
+    }
+    text += "  " + to_string(decision) + "\n";
   }
-  if (stay.empty()) {
-    return line("parameters", "go up for each stage", "there is no room, or nothing gained");
-  }
-  auto const other_s =
-      planner.seconds_with(plan, [](rp::PipelineOptions& o) { o.resident_parameters = false; });
-  return line("parameters",
-              fmt::format("{} of {} blocks stay on the device{} for a call, in {}",
-                          stay.size(),
-                          plan.plan.blocks.blocks.size(),
-                          planner.problem().devices > 1 ? "s" : "",
-                          rp::format_bytes(stages.memory.resident_parameter_bytes())),
-              "with none " + compared(plan, other_s));
-}
-
-std::string overlap_line(AdaptivePlanner const& planner, AdaptivePlan const& plan) {
-  if (plan.choice.chosen.cut.rounds == 1 || plan.plan.stages.partition.forward.empty()) {
-    return {};
-  }
-  auto const overlaps = plan.plan.host.working_set.overlaps_rounds();
-  auto const other_s =
-      planner.seconds_with(plan, [&](rp::PipelineOptions& o) { o.overlaps_rounds = !overlaps; });
-  return line(
-      "overlap",
-      overlaps ? "a round's forward takes turns with the backward of the round before"
-               : "rounds run one after another",
-      (overlaps ? "rounds one after another " : "rounds that overlap ") + compared(plan, other_s));
-}
-
-std::string adaws_line(AdaptivePlanner const& planner, AdaptivePlan const& plan) {
-  if (planner.problem().devices != 1) {
-    return {};  // AdaWS has no terms for several
-  }
-  auto const& cut = plan.choice.chosen.cut;
-  rp::PlanOptions const options{.micro_batches_per_round = cut.micro_batches_per_round,
-                                .rounds = cut.rounds};
-  return fmt::format("  {:<13}{}\n",
-                     "as AdaWS",
-                     to_string(rp::adaws_terms(plan.plan.model, plan.plan.stages, options)));
-}
-
-std::string buffering_line(AdaptivePlan const& plan) {
-  auto const& stages = plan.plan.stages;
-  auto const& memory = stages.memory;
-  auto const& entries = memory.buffering;
-  auto widest = entries;
-  widest.parameters = widest.gradients = widest.activations = 2;
-  auto const budget = plan.choice.options.device_memory;
-  auto const wide_memory =
-      stages.train.size() > 1
-          ? rp::memory_with(stages, widest)
-          : rp::lay_out_stages(plan.plan.model, plan.plan.blocks, stages.partition, widest).memory;
-  auto const wide = bytes_in(plan, Space::device) - memory.bytes + wide_memory.bytes;
-  auto value = fmt::format("entries of parameters {}, gradients {}, activations {}",
-                           entries.parameters,
-                           entries.gradients,
-                           entries.activations);
-  if (KeptSaves(plan).kept() > 0) {
-    value += fmt::format(", saves {}", entries.saves);
-  }
-  return line("buffering",
-              value,
-              entries == widest
-                  ? std::string("every copy has room beside compute")
-                  : fmt::format("two of each would take {}{}",
-                                rp::format_bytes(wide),
-                                wide <= budget ? ", and the forecast gains nothing by them" : ""));
+  return text;
 }
 
 /// The plan, what is live of it at the fullest moment, and what is not.
@@ -320,21 +200,6 @@ std::string arena_lines(AdaptivePlanner const& planner, AdaptivePlan const& plan
       parts.empty() ? "none" : fmt::format("{}", fmt::join(parts, ", ")));
 }
 
-std::string ledger_text(std::span<rp::LedgerLine const> ledger) {
-  std::string text;
-  for (auto const& [space, name] :
-       {std::pair(Space::device, "each device"), std::pair(Space::host, "the host")}) {
-    text +=
-        fmt::format("ledger of {}: {}\n", name, rp::format_bytes(rp::total_bytes(ledger, space)));
-    for (auto const& entry : ledger) {
-      if (entry.space == space) {
-        text += fmt::format("  {:<56}{:>12}\n", entry.name, rp::format_bytes(entry.bytes));
-      }
-    }
-  }
-  return text;
-}
-
 std::string title(AdaptivePlanner const& planner) {
   auto const& p = planner.problem();
   return fmt::format("{} on {} x {}: {} sequences of {} tokens an iteration",
@@ -361,10 +226,7 @@ std::string adaptive_text(AdaptivePlanner const& planner, AdaptivePlan const& pl
              1e-9 * static_cast<double>(plan.plan.blocks.parameter_count()),
              budget_text(plan.choice.options.device_memory),
              budget_text(p.host_memory)) +
-         "the library chooses\n" + cut_lines(plan, p.batch.length) + stage_lines(plan) +
-         working_set_lines(planner, plan) + overlap_line(planner, plan) +
-         parameters_line(planner, plan) + resident_line(planner, plan) + buffering_line(plan) +
-         adaws_line(planner, plan) +
+         "the library chooses\n" + cut_lines(plan, p.batch.length) + decision_lines(planner, plan) +
          fmt::format(
              "\nforecast: {:.3f} s an iteration, {:.0f} tokens/s, MFU {:.1f} % of {:.0f} "
              "TFLOP/s a device\n"

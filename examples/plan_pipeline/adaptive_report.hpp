@@ -14,7 +14,7 @@
 namespace plan_pipeline {
 
 /// Each decision in a line with its reason, the forecast and the ledger. Forecasts the plans that
-/// two decisions went against.
+/// decisions went against.
 [[nodiscard]] std::string adaptive_text(AdaptivePlanner const& planner, AdaptivePlan const& plan);
 
 /// One row for each plan.

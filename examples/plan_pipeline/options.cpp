@@ -74,7 +74,8 @@ void check_options(Options const& o) {
                        o.device_speeds.size(),
                        o.devices));
   }
-  if (o.micro_batches_per_round && o.micro_batches_per_call % *o.micro_batches_per_round != 0) {
+  if (!o.global_batch && o.micro_batches_per_round &&
+      o.micro_batches_per_call % *o.micro_batches_per_round != 0) {
     refuse(fmt::format("--micro-batches-per-round, {}, does not divide --micro-batches, {}",
                        *o.micro_batches_per_round,
                        o.micro_batches_per_call));
@@ -138,8 +139,9 @@ std::optional<Options> parse_options(int argc, char const* const* argv) {
   model("--model-shape", o.model_shape, "Shape for estimated costs, for example llama3.1-8b");
   model("--hardware", o.hardware, "JSON file, or a name: rtx4090, rtx5090, a100, h100, h200");
   model("--context", o.context, "Tokens in a sequence, with --model-shape")->capture_default_str();
-  model("--micro-batch", o.micro_batch, "Sequences in a micro-batch, with --model-shape")
-      ->capture_default_str();
+  auto* const micro_batch =
+      model("--micro-batch", o.micro_batch, "Sequences in a micro-batch, with --model-shape")
+          ->capture_default_str();
 
   auto const machine = [&](char const* name, auto& value, char const* text) {
     return app.add_option(name, value, text)->group("Machine");
@@ -189,8 +191,11 @@ std::optional<Options> parse_options(int argc, char const* const* argv) {
   };
   auto* const batch = adaptive("--global-batch",
                                global_batch,
-                               "Sequences in an iteration; chooses all that --micro-batch and the "
-                               "schedule's options name");
+                               "Sequences in an iteration; chooses all that the schedule's options "
+                               "name. --micro-batch, --micro-batches-per-round and --rounds pin "
+                               "their part of the choice");
+  std::string rounds;
+  adaptive("--rounds", rounds, "Rounds in an iteration; default: chosen")->needs(batch);
   adaptive("--host-memory", host_memory, "Budget of the host, as --device-memory; default: none")
       ->needs(batch);
   adaptive("--states", o.states, "What the optimizer keeps: fp32 beside bf16 weights, or no more")
@@ -225,6 +230,9 @@ std::optional<Options> parse_options(int argc, char const* const* argv) {
                                             "--model-shape",
                                             "--hardware",
                                             "--context",
+                                            "--micro-batch",
+                                            "--micro-batches-per-round",
+                                            "--rounds",
                                             "--devices",
                                             "--device-memory",
                                             "--global-batch",
@@ -241,6 +249,10 @@ std::optional<Options> parse_options(int argc, char const* const* argv) {
   }
   if (!examples::parse(app, argc, argv)) {
     return std::nullopt;
+  }
+  o.has_micro_batch = micro_batch->count() > 0;
+  if (!rounds.empty()) {
+    o.rounds = count_of("--rounds", rounds);
   }
   if (!global_batch.empty()) {
     o.global_batch = static_cast<std::int64_t>(count_of("--global-batch", global_batch));

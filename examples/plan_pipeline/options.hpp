@@ -25,6 +25,7 @@ struct Options {
   std::string hardware;
   std::int64_t context = 2048;
   std::int64_t micro_batch = 4;  ///< In sequences.
+  bool has_micro_batch = false;  ///< Whether the user has named it.
 
   std::size_t devices = 4;
   std::vector<double> device_speeds;                   ///< Empty: all 1.
@@ -41,7 +42,8 @@ struct Options {
   bool asynchronous = false;
   bool recompute_waits_for_gradient = false;
 
-  std::optional<std::int64_t> global_batch;     ///< In sequences: the library chooses all but this.
+  std::optional<std::int64_t> global_batch;     ///< In sequences: the library chooses all else.
+  std::optional<std::size_t> rounds;            ///< None: the library chooses.
   std::optional<roundpipe::Bytes> host_memory;  ///< None: no limit.
   std::string states = "fp32";
   std::string frontier;                         ///< A file; empty: none.

@@ -60,6 +60,11 @@ if(NOT status EQUAL 2)
   message(SEND_ERROR "${less} bytes ended with ${status}:\n${out}${err}")
 endif()
 
+run(24GiB --rounds 2)
+if(NOT status EQUAL 0 OR NOT out MATCHES "\n  micro-batch +1 rows[^\n]*\n  rounds +2 of M_R = 1 micro-batches;")
+  message(SEND_ERROR "two rounds of two sequences ended with ${status}:\n${out}${err}")
+endif()
+
 # More than all could use: the frontier ends there.
 run(139GiB --states declared --frontier frontier.svg)
 file(READ "${WORK_DIR}/frontier.svg" picture)

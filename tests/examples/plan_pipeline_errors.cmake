@@ -124,12 +124,17 @@ endforeach()
 expect_refusal("2\\^63" --model-shape qwen3-1.7b --hardware h100 ${outputs}
   --context 1000000000 --micro-batch 1000000000)
 
-# The library chooses: what it chooses cannot be given
+# The library chooses: of the schedule, only the cut of the batch can be given
 set(adaptive --model-shape qwen3-1.7b --hardware h100 --devices 1 --global-batch 4)
-foreach(option micro-batch micro-batches micro-batches-per-round iterations)
+foreach(option micro-batches iterations stages-per-device)
   expect_refusal("--${option}.*--global-batch|--global-batch.*--${option}"
     ${adaptive} --${option} 2)
 endforeach()
+foreach(option micro-batch micro-batches-per-round rounds)
+  expect_refusal("4 rows has no such cut" ${adaptive} --${option} 3)
+  expect_refusal("--${option}" ${adaptive} --${option} 0)
+endforeach()
+expect_refusal("requires --global-batch" --costs in/good --rounds 2)
 expect_refusal("excludes.*schedule|schedule.*excludes" ${adaptive} --schedule gpipe)
 expect_refusal("excludes" ${adaptive} --json out/plan.json)
 expect_refusal("excludes" --costs in/good --global-batch 4)
