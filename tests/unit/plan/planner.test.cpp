@@ -230,10 +230,12 @@ TEST_CASE("entries of rings that are pinned stay, whatever else would be faster 
     options.buffering = pin;
     for (auto const& forecast :
          {PlanForecast(), PlanForecast(prefers_many), PlanForecast(prefers_few)}) {
-      options.offloaded_micro_batches = forecast ? std::nullopt : std::optional<std::size_t>(4);
-      auto const plan = planner.plan_stages(model, blocks, costs, options, forecast);
-      CHECK(plan.memory.buffering == pin);
-      CHECK(plan.memory.ring(BufferKind::parameters).count == pin.parameters);
+      for (auto const& count : {std::optional<std::size_t>(4), std::optional<std::size_t>()}) {
+        options.offloaded_micro_batches = count;
+        auto const plan = planner.plan_stages(model, blocks, costs, options, forecast);
+        CHECK(plan.memory.buffering == pin);
+        CHECK(plan.memory.ring(BufferKind::parameters).count == pin.parameters);
+      }
     }
   }
   // The frugal ways of buffering are not tried, and the refusal knows that.
