@@ -246,6 +246,7 @@ set(ROUNDPIPE_CORE_HEADERS
   include/roundpipe/runtime/actions/parameter_updater.hpp
   include/roundpipe/runtime/actions/weight_gatherer.hpp
   include/roundpipe/runtime/probe/cost_file.hpp
+  include/roundpipe/runtime/probe/device_budget.hpp
   include/roundpipe/runtime/probe/layer_probe.hpp
   include/roundpipe/runtime/probe/measure_costs.hpp
   include/roundpipe/runtime/probe/random_operands.hpp
@@ -253,9 +254,7 @@ set(ROUNDPIPE_CORE_HEADERS
   include/roundpipe/runtime/automatic.hpp
   include/roundpipe/runtime/automatic_choice.hpp
   include/roundpipe/runtime/batch_feed.hpp
-  include/roundpipe/runtime/cut_refusals.hpp
   include/roundpipe/runtime/cut_search.hpp
-  include/roundpipe/runtime/device_budget.hpp
   include/roundpipe/runtime/evaluation.hpp
   include/roundpipe/runtime/evaluation_runs.hpp
   include/roundpipe/runtime/explain.hpp
@@ -662,7 +661,6 @@ set(ROUNDPIPE_DEFINITIONS
   include/roundpipe/runtime/impl/automatic.ipp
   include/roundpipe/runtime/impl/automatic_choice.ipp
   include/roundpipe/runtime/impl/batch_feed.ipp
-  include/roundpipe/runtime/impl/cut_refusals.ipp
   include/roundpipe/runtime/impl/cut_search.ipp
   include/roundpipe/runtime/impl/evaluation_runs.ipp
   include/roundpipe/runtime/impl/explain.ipp

@@ -182,9 +182,7 @@
 #include <roundpipe/runtime/automatic.hpp>
 #include <roundpipe/runtime/automatic_choice.hpp>
 #include <roundpipe/runtime/batch_feed.hpp>
-#include <roundpipe/runtime/cut_refusals.hpp>
 #include <roundpipe/runtime/cut_search.hpp>
-#include <roundpipe/runtime/device_budget.hpp>
 #include <roundpipe/runtime/evaluation.hpp>
 #include <roundpipe/runtime/evaluation_runs.hpp>
 #include <roundpipe/runtime/execute/call_data.hpp>
@@ -214,6 +212,7 @@
 #include <roundpipe/runtime/pipeline_plan.hpp>
 #include <roundpipe/runtime/policies.hpp>
 #include <roundpipe/runtime/probe/cost_file.hpp>
+#include <roundpipe/runtime/probe/device_budget.hpp>
 #include <roundpipe/runtime/probe/layer_probe.hpp>
 #include <roundpipe/runtime/probe/measure_costs.hpp>
 #include <roundpipe/runtime/probe/random_operands.hpp>

@@ -17,7 +17,6 @@
 #include <roundpipe/model/shape_cache.hpp>
 #include <roundpipe/optim/optimizer_needs.hpp>
 #include <roundpipe/runtime/automatic_choice.hpp>
-#include <roundpipe/runtime/cut_refusals.hpp>
 #include <roundpipe/runtime/pipeline_options.hpp>
 #include <roundpipe/runtime/pipeline_plan.hpp>
 #include <roundpipe/runtime/policies.hpp>

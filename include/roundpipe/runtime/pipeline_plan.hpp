@@ -25,10 +25,10 @@
 #include <roundpipe/optim/optimizer_needs.hpp>
 #include <roundpipe/plan/planner.hpp>
 #include <roundpipe/plan/step_graph.hpp>
-#include <roundpipe/runtime/device_budget.hpp>
 #include <roundpipe/runtime/execute/graph_program.hpp>
 #include <roundpipe/runtime/pipeline_options.hpp>
 #include <roundpipe/runtime/probe/cost_file.hpp>
+#include <roundpipe/runtime/probe/device_budget.hpp>
 #include <roundpipe/runtime/probe/measure_costs.hpp>
 #include <roundpipe/runtime/probe/warm_up.hpp>
 #include <roundpipe/runtime/state/finite_values.hpp>

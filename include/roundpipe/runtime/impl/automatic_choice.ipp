@@ -2,8 +2,15 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 
+#include <roundpipe/core/batch_shape.hpp>
+#include <roundpipe/core/error.hpp>
+#include <roundpipe/memory/memory_plan.hpp>
+#include <roundpipe/memory/over_budget.hpp>
 #include <roundpipe/runtime/automatic_choice.hpp>
+#include <roundpipe/runtime/pipeline_options.hpp>
 
+#include <algorithm>
+#include <optional>
 #include <string>
 
 namespace roundpipe {
@@ -28,5 +35,50 @@ ROUNDPIPE_INLINE std::string to_string(AutomaticChoice const& choice) {
   return text(choice.chosen) + "; " + std::to_string(choice.tried.size()) + " tried" +
          (next == nullptr ? std::string() : ", next: " + text(*next));
 }
+
+namespace detail {
+
+ROUNDPIPE_INLINE std::optional<Error> refusal_of(PipelineOptions const& options,
+                                                 BatchCut const& cut) {
+  auto const refused = [](char const* text) { return Error(Errc::invalid_argument, text); };
+  if (options.offloaded_micro_batches.value_or(0) > cut.micro_batches_per_round) {
+    return refused(
+        "no cut of the batch has rounds of as many micro-batches as are to be offloaded");
+  }
+  auto const& levels = options.save_levels;
+  if (levels && std::any_of(levels->begin(), levels->end(), [&](auto const& of_layer) {
+        return !of_layer.empty() && of_layer.size() != cut.micro_batches_per_round;
+      })) {
+    return refused("no cut of the batch has rounds of as many micro-batches as have save levels");
+  }
+  if (auto const& of_rounds = options.levels_of_rounds;
+      !of_rounds.empty() && of_rounds.rbegin()->first >= cut.rounds) {
+    return refused("no cut of the batch has as many rounds as have save levels of their own");
+  }
+  return std::nullopt;
+}
+
+ROUNDPIPE_INLINE void CutRefusals::note(Error const& error) {
+  if (error.code() != Errc::over_budget) {
+    throw;
+  }
+  last_ = error;
+  auto const* const lack = dynamic_cast<OverBudget const*>(&error);
+  if (lack != nullptr && lack->space() == LedgerLine::Space::host) {
+    least_of_host_ = lesser(least_of_host_, *lack);
+  }
+}
+
+ROUNDPIPE_INLINE void CutRefusals::raise() const {
+  for (auto const* least : {&least_of_host_, &least_of_device_}) {
+    if (*least) {
+      throw OverBudget(**least);
+    }
+  }
+  throw last_.value_or(
+      Error(Errc::invalid_argument, "the options of another rank go with no cut of the batch"));
+}
+
+}  // namespace detail
 
 }  // namespace roundpipe

@@ -1,6 +1,6 @@
 // SPDX-FileCopyrightText: 2026 The roundpipe authors
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-#include <roundpipe/runtime/device_budget.hpp>
+#include <roundpipe/runtime/probe/device_budget.hpp>
 
 #include <roundpipe/backend/host_backend.hpp>
 
