@@ -85,9 +85,11 @@ void print_plan(std::ostream& out,
                    o.micro_batches_per_round,
                    o.rows()));
   line("cut",
-       outcome.automatic.empty()
-           ? "pinned"
-           : fmt::format("{}; in {:.1f} s", outcome.automatic, outcome.automatic_s));
+       outcome.automatic.empty() ? "pinned"
+                                 : fmt::format("{}; in {:.1f} s, of which {:.1f} s measured",
+                                               outcome.automatic,
+                                               outcome.automatic_s,
+                                               outcome.measured_s));
   line("policies",
        fmt::format("{}, {} states, {}, {} transfers, {} protocol{}, {} partition",
                    o.precision,
@@ -206,6 +208,7 @@ nlohmann::ordered_json to_json(Options const& o,
   json["rounds"] = o.rounds;
   json["automatic"] = outcome.automatic;
   json["automatic_s"] = outcome.automatic_s;
+  json["measured_s"] = outcome.measured_s;
   for (auto const& decision : outcome.decisions) {
     json["decisions"][decision.name] = {{"value", decision.value}, {"reason", decision.reason}};
   }

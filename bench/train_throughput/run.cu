@@ -119,6 +119,7 @@ Outcome run(Options& o,
     o.micro_batches_per_round = options.micro_batches_per_round;
     o.rounds = options.rounds;
     outcome.automatic_s = seconds_since(begin);
+    outcome.measured_s = choice.measured_s;
   }
   options.capacity = {o.rows(), o.context};
   options.micro_batches_per_round = o.micro_batches_per_round;

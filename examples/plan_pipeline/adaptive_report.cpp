@@ -38,29 +38,28 @@ rp::Bytes bytes_in(AdaptivePlan const& plan, Space space) {
   return rp::total_bytes(plan.plan.ledger, space);
 }
 
-/// What the host keeps of the saves before the fused stage.
+/// Of a call's layers and micro-batches before the fused stage.
 struct KeptSaves {
   explicit KeptSaves(AdaptivePlan const& plan) {
+    auto const& cut = plan.choice.chosen.cut;
     auto const& layers = plan.plan.model.layers;
-    auto const& set = plan.plan.host.working_set;
     for (std::size_t layer = 0; layer < plan.plan.stages.partition.backward.front().first;
          ++layer) {
-      top = std::max(top, layers[layer].save_levels.size() - 1);
-      by_level.resize(top + 1);
-      if (layers[layer].save_levels.size() > 1) {  // it saves something
-        for (std::size_t m = 0; m < plan.choice.chosen.cut.micro_batches_per_round; ++m) {
-          ++by_level[set.level(layer, m)];
+      if (layers[layer].save_levels.size() == 1) {
+        continue;  // it saves nothing
+      }
+      for (std::size_t round = 0; round < cut.rounds; ++round) {
+        auto const& set = plan.plan.host.working_set.of_round(round);
+        for (std::size_t m = 0; m < cut.micro_batches_per_round; ++m) {
+          kept += set.level(layer, m) > 0 ? 1 : 0;
           ++all;
         }
       }
     }
   }
 
-  [[nodiscard]] std::size_t kept() const { return by_level.empty() ? 0 : all - by_level[0]; }
-
-  std::size_t top = 0;  ///< The highest level.
-  std::vector<std::size_t> by_level;
-  std::size_t all = 0;  ///< Of a round: layers times micro-batches.
+  std::size_t kept = 0;  ///< How many of them the host keeps saves of.
+  std::size_t all = 0;   ///< How many save something.
 };
 
 /// "1.3 % longer"
@@ -131,7 +130,7 @@ std::string compared_reason(AdaptivePlanner const& planner,
                   o.checkpoints = of_layers ? rp::Checkpoints::stages : rp::Checkpoints::layers;
                 });
   }
-  if (decision == "saves" && KeptSaves(plan).kept() > 0) {
+  if (decision == "saves" && KeptSaves(plan).kept > 0) {
     return with("recomputing all", [](rp::PipelineOptions& o) { o.offloaded_micro_batches = 0; });
   }
   if (decision == "overlap" && plan.choice.chosen.cut.rounds > 1) {
@@ -258,9 +257,9 @@ std::string frontier_text(AdaptivePlanner const& planner, std::span<AdaptivePlan
     auto const& cut = plan.choice.chosen.cut;
     auto const& partition = plan.plan.stages.partition;
     KeptSaves const saves(plan);
-    auto const kept =
-        saves.all > 0 ? 100.0 * static_cast<double>(saves.kept()) / static_cast<double>(saves.all)
-                      : 0;
+    auto const kept = saves.all > 0
+                          ? 100.0 * static_cast<double>(saves.kept) / static_cast<double>(saves.all)
+                          : 0;
     text += fmt::format(
         "{:>12} {:>9.0f} {:>7.1f} {:>5} {:>5} {:>3} {:>7} {:>7}  {:<12} {:>8.0f} {:>12}\n",
         rp::format_bytes(plan.choice.options.device_memory),

@@ -19,7 +19,7 @@ TRAINING = {
     "host_bytes_per_second": 1.3e11, "host_work_bytes_per_second": 1e11,
     "upload_share_beside_work": 0.7, "download_share_beside_work": 0.8, "devices": 1,
     "context": 2048, "batch": 64, "micro_batches": 16, "rounds": 1, "automatic": "",
-    "automatic_s": 9.5, "checkpoints": "stages", "overlaps_rounds": False,
+    "automatic_s": 9.5, "measured_s": 4.5, "checkpoints": "stages", "overlaps_rounds": False,
     "offloaded_micro_batches": 0, "saved_share": 0.0, "recomputed_flops_share": 0.0, "warmup": 2, "loss_chunk": 2048,
     "precision": "bf16", "states": "fp32", "ranks": 1, "synchronous": False, "schedule": "roundpipe",
     "protocol": "event", "transfers": "planned", "partition": "bound", "forward_stages": [],
