@@ -91,8 +91,12 @@ TEST_CASE("a plan is printed with the cut, its decisions and the ledger") {
   CHECK(contains(text(), "\nledger of each device: 3.00 MiB\n  parameters x2 "));
   CHECK(contains(text(), "\nledger of the host: 1.00 MiB\n  batches "));
   outcome.automatic = "2 rounds, for some reason";
+  outcome.automatic_s = 2;
+  outcome.measured_s = 0.5;
   outcome.iterations_s = {1};
-  CHECK(contains(text(), "\ncut                       2 rounds, for some reason; in 0.0 s\n"));
+  CHECK(contains(text(),
+                 "\ncut                       2 rounds, for some reason; in 2.0 s, of which 0.5 s "
+                 "measured\n"));
   CHECK(to_json(o, config, outcome).at("decisions").at("saves").at("reason") == "pinned");
 }
 

@@ -153,7 +153,7 @@ class Planner {
     return with_search(limits, [&](detail::StageSearch const& search) {
       auto least = search.least_of_host();
       if (!limits.host_has_room(least)) {
-        return least;
+        return keep_resident({std::move(least)}, detail::ResidencyTrial::forced).plan;
       }
       if (forecast && options.host_bytes) {  // a limit must not lose a plan that it has room for
         auto sizes = options;

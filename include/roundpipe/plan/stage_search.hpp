@@ -52,9 +52,9 @@ class StageSearch {
   /// \throws OverBudget when nothing fits a device.
   [[nodiscard]] StagePlan run() const;
 
-  /// A plan that the host has room for, or else that which takes least of it, of a few: with the
-  /// fewest and the most entries, with checkpoints of stages and of layers, without saves. All
-  /// boundaries stay that can. \throws as \ref run.
+  /// A plan that the host has room for, or else that which takes least of it, of those without
+  /// saves, with any entries, with checkpoints of stages or of layers. Boundaries are yet to stay.
+  /// \throws as \ref run.
   [[nodiscard]] StagePlan least_of_host() const;
 
  private:

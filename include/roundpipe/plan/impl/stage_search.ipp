@@ -74,22 +74,25 @@ ROUNDPIPE_INLINE StagePlan StageSearch::run() const {
       overlap_rounds(*best);
     }
   }
-  return options_.host_has_room(best->plan) ? std::move(best->plan) : least_of_host();
+  return options_.host_has_room(best->plan)
+             ? std::move(best->plan)
+             : keep_resident_({least_of_host()}, ResidencyTrial::forced).plan;
 }
 
 ROUNDPIPE_INLINE StagePlan StageSearch::least_of_host() const {
   std::optional<StagePlan> least;
   Bytes least_bytes = 0;
   auto const has_room = [&](WorkingSetChoice const& choice) {
-    for (auto const* buffering : {&finder_.modes().back(), &finder_.modes().front()}) {
-      auto plan = finder_.fitting(choice, *buffering);
+    auto const& modes = finder_.modes();  // the most frugal one is the last
+    return std::any_of(modes.rbegin(), modes.rend(), [&](Buffering const& buffering) {
+      auto plan = finder_.fitting(choice, buffering);
       auto const bytes = plan && options_.host_bytes ? options_.host_bytes(*plan) : 0;
       if (plan && (!least || bytes < least_bytes)) {
         least = std::move(plan);
         least_bytes = bytes;
       }
-    }
-    return least && least_bytes <= options_.host_memory;
+      return least && least_bytes <= options_.host_memory;
+    });
   };
   auto const found = has_room(first_choice());
   if (!least) {
@@ -102,7 +105,7 @@ ROUNDPIPE_INLINE StagePlan StageSearch::least_of_host() const {
       (void)has_room(choice_of(layers));
     }
   }
-  return keep_resident_({*std::move(least)}, ResidencyTrial::forced).plan;
+  return *std::move(least);
 }
 
 ROUNDPIPE_INLINE std::optional<FoundPlan> StageSearch::choose_buffering(
