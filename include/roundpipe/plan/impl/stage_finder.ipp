@@ -146,8 +146,7 @@ ROUNDPIPE_INLINE OverBudget StageFinder::refusal(WorkingSetChoice const& choice)
   Bytes smallest = 0;
   if (options_.names_least_budget) {
     auto least = std::max(options_.device_memory + 1, bytes + held);
-    if (yields_to_forecast_) {  // such a policy finds stages where Partitioner does, but takes
-                                // longer
+    if (yields_to_forecast_) {  // it finds stages where Partitioner does, but takes longer
       auto const exact = [](PartitionProblem const& problem) {
         return Partitioner{}.partition(problem);
       };
