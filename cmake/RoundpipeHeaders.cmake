@@ -60,6 +60,7 @@ set(ROUNDPIPE_CORE_HEADERS
   include/roundpipe/model/block_shards.hpp
   include/roundpipe/model/byte_description.hpp
   include/roundpipe/model/cost_model.hpp
+  include/roundpipe/model/costs_by_rows.hpp
   include/roundpipe/model/dealt_rounds.hpp
   include/roundpipe/model/kept_saves.hpp
   include/roundpipe/model/layer_bytes.hpp
@@ -512,6 +513,7 @@ set(ROUNDPIPE_DEFINITIONS
   include/roundpipe/model/impl/block_shards.ipp
   include/roundpipe/model/impl/byte_description.ipp
   include/roundpipe/model/impl/cost_model.ipp
+  include/roundpipe/model/impl/costs_by_rows.ipp
   include/roundpipe/model/impl/dealt_rounds.ipp
   include/roundpipe/model/impl/kept_saves.ipp
   include/roundpipe/model/impl/model_description.ipp
@@ -661,7 +663,6 @@ set(ROUNDPIPE_DEFINITIONS
   include/roundpipe/runtime/impl/automatic.ipp
   include/roundpipe/runtime/impl/automatic_choice.ipp
   include/roundpipe/runtime/impl/batch_feed.ipp
-  include/roundpipe/runtime/impl/cut_search.ipp
   include/roundpipe/runtime/impl/evaluation_runs.ipp
   include/roundpipe/runtime/impl/explain.ipp
   include/roundpipe/runtime/impl/network_cost.ipp

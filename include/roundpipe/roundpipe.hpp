@@ -100,6 +100,7 @@
 #include <roundpipe/model/block_shards.hpp>
 #include <roundpipe/model/byte_description.hpp>
 #include <roundpipe/model/cost_model.hpp>
+#include <roundpipe/model/costs_by_rows.hpp>
 #include <roundpipe/model/dealt_rounds.hpp>
 #include <roundpipe/model/kept_saves.hpp>
 #include <roundpipe/model/layer_bytes.hpp>

@@ -41,6 +41,9 @@ class CostModel {
   /// One entry a layer.
   [[nodiscard]] std::vector<LayerCost> const& layers() const noexcept { return layers_; }
 
+  /// Forward and backward of all layers.
+  [[nodiscard]] double micro_batch_s() const noexcept;
+
   /// No time where nobody has set it.
   [[nodiscard]] NetworkCost network() const noexcept { return network_; }
   void set_network(NetworkCost network) noexcept { network_ = network; }

@@ -66,8 +66,9 @@ void require_same_choice(AnyProcessGroup group,
 /// PipelineOptions::seconds_to_beat), so a cut that is far behind it may have a faster plan than
 /// the one that was tried.
 ///
-/// Where \p options ask for measured costs, the layers run on all devices at each size, at three
-/// sizes one right after the other before plans are made for these. No memory stays taken.
+/// Where \p options ask for measured costs, the layers run on all devices before plans are made, at
+/// the largest and the smallest size of micro-batches that has a plan. Costs of sizes between are
+/// interpolated (\ref interpolate_costs). No memory stays taken.
 ///
 /// With a group of several ranks in \p policies it is an operation of all of them. \p batch is that
 /// of all; rounds are those of a rank. Each rank plans with its own devices, budgets, costs and
@@ -102,16 +103,9 @@ template <class M, class O, class D>
   detail::CutSearch search(model, needs_of(optimizer), devices, policies, options, threads);
   auto const of_rank = detail::batch_of_rank(batch, search.ranks());
   auto const sizes = detail::batch_cuts(of_rank, wanted);
-  for (std::size_t i = 0; i < sizes.size(); ++i) {
-    if (i % detail::sizes_at_once == 0) {
-      search.measure(
-          of_rank,
-          std::span(sizes).subspan(i).first(std::min(detail::sizes_at_once, sizes.size() - i)));
-    }
-    if (!search.try_size(of_rank, sizes[i])) {
-      break;
-    }
-  }
+  search.find_costs(of_rank, sizes);
+  (void)std::ranges::find_if_not(sizes,
+                                 [&](auto const& cuts) { return search.try_size(of_rank, cuts); });
   return std::move(search).finish(of_rank, sizes.back());
 }
 

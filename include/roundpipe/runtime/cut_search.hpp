@@ -14,6 +14,7 @@
 #include <roundpipe/core/id.hpp>
 #include <roundpipe/hosts/any_process_group.hpp>
 #include <roundpipe/model/cost_model.hpp>
+#include <roundpipe/model/costs_by_rows.hpp>
 #include <roundpipe/model/shape_cache.hpp>
 #include <roundpipe/optim/optimizer_needs.hpp>
 #include <roundpipe/runtime/automatic_choice.hpp>
@@ -30,7 +31,6 @@
 #include <cstdint>
 #include <future>
 #include <limits>
-#include <map>
 #include <optional>
 #include <span>
 #include <utility>
@@ -49,17 +49,6 @@ inline constexpr double least_gain_of_rounds = 0.005;
 /// cuts divide the batch, so from one to the next much changes at once. For 48 sequences of 8,192
 /// tokens of 8B, 24 GiB, three rows are 6 % worse than four, and one row is 6 % better.
 inline constexpr int patience = 2;
-
-/// So many sizes are measured one right after the other, as many as nearly every search plans for.
-/// Devices that rest meanwhile cool down, and clock higher for a while.
-inline constexpr std::size_t sizes_at_once = patience + 1;
-
-/// The least seconds that any plan takes for \p rows rows of a rank in micro-batches of \p cut:
-/// each layer runs forward and backward once, and no device ever waits.
-[[nodiscard]] double least_seconds(CostModel const& costs,
-                                   std::int64_t rows,
-                                   BatchCut const& cut,
-                                   std::size_t devices);
 
 /// The search of \ref automatic, by all ranks of a group: each step that one of them takes, all
 /// take. Its parts of a batch are those of a rank.
@@ -95,23 +84,23 @@ class CutSearch {
 
   [[nodiscard]] std::size_t ranks() const noexcept { return options_.ranks; }
 
-  /// Finds what layers take at \p sizes of micro-batches of \p batch, for \ref try_size.
-  void measure(BatchShape batch, std::span<std::vector<BatchCut> const> sizes) {
+  /// Finds what layers take at \p sizes of micro-batches of \p batch, the largest first, for \ref
+  /// try_size. It measures only at the largest and the smallest size that can be, one right after
+  /// the other: devices that rest meanwhile cool down, and clock higher for a while.
+  void find_costs(BatchShape batch, std::span<std::vector<BatchCut> const> sizes) {
     using Clock = std::chrono::steady_clock;
     auto const begin = Clock::now();
-    auto const settling =
-        costs_.empty() ? 1.5 : 0.75;  // devices have rested, or planned for a while
     (void)of_all_ranks(group_, [&] {
-      for (auto const& cuts : sizes) {
-        options_.capacity = {cuts.front().rows, batch.length};
-        ShapeCache const shapes(model_, options_.capacity);
-        (void)std::ranges::any_of(cuts, [&](BatchCut const& cut) {
-          return finds_costs(cut, shapes.capacity(), &cuts == &sizes.front() ? settling : 0.25);
-        });
+      auto const finds = [&](auto const& cuts) { return finds_costs(batch, cuts); };
+      if (options_.costs == CostSource::measured) {
+        (void)std::ranges::any_of(sizes, finds);
+        (void)std::any_of(sizes.rbegin(), sizes.rend(), finds);
+      } else {
+        std::ranges::for_each(sizes, finds);
       }
       return 0.0;
     });
-    choice_.measured_s += std::chrono::duration<double>(Clock::now() - begin).count();
+    choice_.measured_s = std::chrono::duration<double>(Clock::now() - begin).count();
   }
 
   /// Tries \p cuts of \p batch, which are of one size, until \ref patience of them are worse.
@@ -135,9 +124,7 @@ class CutSearch {
         auto const least_s = of_all_ranks(group_, [&] {
           auto const refusal = refusal_of(options_, cut);
           refusals_.keep(refusal);
-          return refusal || costs == costs_.end()
-                     ? never
-                     : least_seconds(costs->second, batch.rows, cut, options_.devices);
+          return refusal || !costs ? never : least_seconds(*costs, batch.rows / cut.rows);
         });
         if (std::ranges::max(least_s) == never) {
           continue;
@@ -147,7 +134,7 @@ class CutSearch {
           return false;
         }
         for (begun = std::max(begun, i); begun < std::min(i + threads_, cuts.size()); ++begun) {
-          trials[begun] = begin_trial(cuts[begun], shapes.capacity(), costs->second, is_over);
+          trials[begun] = begin_trial(cuts[begun], shapes.capacity(), *costs, is_over);
         }
         if (trials[i].refusal) {
           throw Error(*trials[i].refusal);
@@ -162,7 +149,7 @@ class CutSearch {
         auto const has_fewer_rounds = choice_.chosen.cut.rows == cut.rows;
         if (seconds < choice_.chosen.seconds * (has_fewer_rounds ? 1 - least_gain_of_rounds : 1)) {
           choice_.chosen = choice_.tried.back();
-          choice_.options.known_costs = costs->second;
+          choice_.options.known_costs = *costs;
           choice_.options.seconds_to_beat = options_.seconds_to_beat;
           choice_.plan = std::move(made);
         }
@@ -200,6 +187,12 @@ class CutSearch {
     std::future<Trial> result;
   };
   static constexpr double never = std::numeric_limits<double>::infinity();
+
+  /// What \p micro_batches take when no device ever waits.
+  [[nodiscard]] double least_seconds(CostModel const& costs, std::int64_t micro_batches) const {
+    return costs.micro_batch_s() * static_cast<double>(micro_batches) /
+           static_cast<double>(options_.devices);
+  }
 
   [[nodiscard]] static PipelineOptions with_cut(PipelineOptions options, BatchCut const& cut) {
     options.micro_batches_per_round = cut.micro_batches_per_round;
@@ -239,16 +232,27 @@ class CutSearch {
     return {std::move(made), seconds};
   }
 
-  /// Whether layers could be measured with \p cut, or what they take is known otherwise.
-  bool finds_costs(BatchCut const& cut, ShapedModel const& shaped, double settling) {
+  /// Whether layers could be measured with one of \p cuts of \p batch, which are of one size, or
+  /// what they take is known otherwise.
+  bool finds_costs(BatchShape batch, std::span<BatchCut const> cuts) {
+    if (costs_.has(cuts.front().rows)) {
+      return true;
+    }
+    options_.capacity = {cuts.front().rows, batch.length};
+    ShapeCache const shapes(model_, options_.capacity);
+    return std::ranges::any_of(
+        cuts, [&](BatchCut const& cut) { return finds_costs(cut, shapes.capacity()); });
+  }
+  bool finds_costs(BatchCut const& cut, ShapedModel const& shaped) {
     if (refusal_of(options_, cut)) {
       return false;  // as try_size says
     }
     try {
+      auto const settling = costs_.empty() ? 1.5 : 0.25;  // devices have rested, or just worked
       auto costs = layer_costs(
           model_, devices_, planner_, shaped, with_cut(options_, cut), optimizer_, settling);
       costs.set_network(options_.network.value_or(NetworkCost{}));
-      costs_.emplace(cut.rows, std::move(costs));
+      costs_.add(cut.rows, std::move(costs));
       return true;
     } catch (Error const& error) {
       refusals_.note(error);
@@ -256,8 +260,7 @@ class CutSearch {
     }
   }
 
-  /// \throws Error why nothing fits. Devices may lack least with the fewest rounds or with the
-  /// most:
+  /// \throws Error why nothing fits. Devices may lack least with the fewest rounds or the most:
   ///         gradients are sums of rounds, but a round has fewer checkpoints, whose pages they map.
   [[noreturn]] void refuse(BatchShape batch, std::span<BatchCut const> smallest) {
     options_.capacity = {smallest.front().rows, batch.length};
@@ -285,15 +288,11 @@ class CutSearch {
   DeviceProperties device_;
   std::size_t threads_;
   AutomaticChoice choice_;
-  std::map<std::int64_t, CostModel> costs_;  // by rows of a micro-batch
-  int worse_sizes_ = 0;                      // since that of the choice
+  CostsByRows costs_;
+  int worse_sizes_ = 0;  // since that of the choice
   CutRefusals refusals_;
 };
 
 }  // namespace detail
 
 }  // namespace roundpipe
-
-#ifndef ROUNDPIPE_COMPILED
-#  include <roundpipe/runtime/impl/cut_search.ipp>
-#endif

@@ -215,7 +215,7 @@ TEST_CASE("the search goes on past one cut that is worse, but not past two in a 
   }
 }
 
-TEST_CASE("three sizes are measured one right after the other, before any is planned for") {
+TEST_CASE("the largest and the smallest size are measured, before any is planned for") {
   TemporaryFolder const folder;
   auto with = options(1_MiB);
   with.costs = CostSource::measured;
@@ -239,8 +239,47 @@ TEST_CASE("three sizes are measured one right after the other, before any is pla
   };
   CHECK(choose(sized).chosen.cut.rows == 1);
   using Rows = std::vector<std::int64_t>;
-  CHECK(measured == std::map<std::size_t, Rows>{
-                        {1, {8, 4, 2}}, {2, {8, 4, 2}}, {4, {8, 4, 2}}, {8, {8, 4, 2, 1}}});
+  CHECK(measured ==
+        std::map<std::size_t, Rows>{{1, {8, 1}}, {2, {8, 1}}, {4, {8, 1}}, {8, {8, 1}}});
+}
+
+TEST_CASE("sizes between those that are measured have costs between theirs") {
+  auto with = options(1_MiB);
+  with.costs = CostSource::measured;
+  std::map<std::size_t, double> seconds;  // of a forward of all layers, by micro-batches
+  with.forecast = [&](ActionGraph const& call, auto const&, CostModel const& costs, auto const&) {
+    auto const micro_batches = micro_batches_of(call);
+    seconds.emplace(micro_batches, costs.micro_batch_s());
+    return 1 / static_cast<double>(micro_batches);
+  };
+  auto const choice = choose(with);
+  REQUIRE(seconds.size() == 4);
+  CHECK(choice.options.known_costs.value().micro_batch_s() == seconds.at(8));
+  auto const of_rows = [&](double rows) {
+    return seconds.at(8) + (rows - 1) / 7 * (seconds.at(1) - seconds.at(8));
+  };
+  CHECK(seconds.at(2) == doctest::Approx(of_rows(4)));
+  CHECK(seconds.at(4) == doctest::Approx(of_rows(2)));
+}
+
+TEST_CASE("sizes without a plan are not measured, but those next to them are") {
+  TemporaryFolder const folder;
+  auto with = options(1_MiB);
+  with.costs = CostSource::measured;
+  with.cost_file = folder.path / "costs";
+  with.offloaded_micro_batches = 4;  // of a round, so that eight rows have none
+  auto const choice = choose(with, {.rounds = 1});
+  HostBackend const backend(HostBackendOptions{.devices = 2});
+  auto const device = backend.device_properties(DeviceId(0));
+  auto const is_measured = [&](std::int64_t rows) {
+    auto const model = describe(toy_model({.dense = 3}), {rows, 3});
+    return find_costs(with.cost_file, model, device, 2).has_value();
+  };
+  CHECK_FALSE(is_measured(8));
+  CHECK_FALSE(is_measured(4));
+  CHECK(is_measured(2));
+  CHECK(is_measured(1));
+  CHECK(choice.chosen.cut.rows <= 2);
 }
 
 TEST_CASE("a plan is made in the knowledge of the best one with larger micro-batches") {
@@ -438,8 +477,7 @@ TEST_CASE("the search goes on while the fastest rank might have a faster plan") 
   auto with = options(1_MiB);
   with.network = fast;
   auto const alone = choose_for(1, fast, {.rows = 1});
-  auto const of_two_devices =
-      detail::least_seconds(alone.options.known_costs.value(), 8, {.rows = 1}, 2);
+  auto const of_two_devices = alone.options.known_costs.value().micro_batch_s() * 8 / 2;
   with.forecast = [=](auto const&...) { return 1.5 * of_two_devices; };
   BatchCut const cut{.rows = 1};
   ChoiceOfRanks const found({with, with}, {cut, cut});

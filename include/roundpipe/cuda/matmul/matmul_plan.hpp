@@ -204,7 +204,7 @@ struct MatmulBytes {
 }
 
 /// The product that stands for \p problem where algorithms are measured, so that operands of
-/// gigabytes need not be held: the result has at most 2^15 rows and columns, and all takes at most
+/// gigabytes need not be held: the result has at most 2^14 rows and columns, and all takes at most
 /// \p most bytes. What tiles leave at the edges stays, and so many tiles run in many waves. None
 /// where \p most bytes hold only products of a few tiles.
 [[nodiscard]] constexpr std::optional<MatmulProblem> measured_problem(MatmulProblem problem,
@@ -214,8 +214,8 @@ struct MatmulBytes {
     auto const surplus = std::max<std::int64_t>(0, extent - longest);
     extent -= (surplus + tile - 1) / tile * tile;
   };
-  shorten(problem.m, std::int64_t{1} << 15);
-  shorten(problem.n, std::int64_t{1} << 15);
+  shorten(problem.m, std::int64_t{1} << 14);
+  shorten(problem.n, std::int64_t{1} << 14);
   while (measuring_bytes(problem) > most) {
     auto* longest = &problem.k;
     for (auto* const extent : {&problem.m, &problem.n}) {

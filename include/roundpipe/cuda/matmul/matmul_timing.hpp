@@ -103,15 +103,17 @@ inline void fill_random(std::byte* to, Bytes bytes, DType type, Stream const& st
 /// less.
 ///
 /// The clock of a GPU follows its power: a candidate measured early, on a cool GPU, looks faster.
-/// Hence each runs once, and those near the best then take turns.
+/// Hence each runs once, and those near the best then take turns. Those that fall behind run no
+/// more: with products of 5 ms, time is what a search for micro-batches lacks.
 [[nodiscard]] inline MatmulAlgorithm fastest(::cublasLtHandle_t handle,
                                              MatmulProblem const& chosen_for,
                                              std::vector<MatmulAlgorithm> const& candidates,
                                              Bytes most) {
-  constexpr int rounds = 6;
+  constexpr int rounds = 4;
   constexpr double turn_s = 1e-3;
   constexpr double margin = 0.98;
-  constexpr double near = 1.3;
+  constexpr double near = 1.2;     // as good as the best, for all that one run tells
+  constexpr double behind = 1.05;  // when all have run as often
   constexpr std::ptrdiff_t finalists = 6;
 
   auto const measured = measured_problem(chosen_for, most);
@@ -168,11 +170,14 @@ inline void fill_random(std::byte* to, Bytes bytes, DType type, Stream const& st
     entries.erase(entries.begin() + finalists, entries.end());
   }
   auto const times = static_cast<int>(std::clamp(turn_s / least, 1., 50.));
-  for (int round = 0; round <= rounds; ++round) {
+  for (int round = 0; round <= rounds && entries.size() > 1; ++round) {
+    auto least_sum_s = std::numeric_limits<double>::infinity();
     for (auto& entry : entries) {
       auto const seconds = time_of(entry.algorithm, times);
-      entry.sum_s += round == 0 ? 0 : seconds;  // the first round warms up
+      entry.sum_s = round <= 1 ? seconds : entry.sum_s + seconds;  // the first round warms up
+      least_sum_s = std::min(least_sum_s, entry.sum_s);
     }
+    std::erase_if(entries, [&](Entry const& e) { return e.sum_s > behind * least_sum_s; });
   }
   auto const* best = &entries.front();
   for (auto const& entry : entries) {

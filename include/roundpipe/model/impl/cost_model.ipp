@@ -43,6 +43,14 @@ ROUNDPIPE_INLINE CostModel CostModel::estimate(ModelDescription const& model,
   return CostModel(std::move(costs));
 }
 
+ROUNDPIPE_INLINE double CostModel::micro_batch_s() const noexcept {
+  double seconds = 0;
+  for (auto const& layer : layers_) {
+    seconds += layer.forward_s + layer.backward_s;
+  }
+  return seconds;
+}
+
 ROUNDPIPE_INLINE CostModel with_round_costs(CostModel const& costs,
                                             ModelDescription const& model,
                                             DeviceProperties const& device) {

@@ -95,13 +95,8 @@ ROUNDPIPE_INLINE void agree_on_division(
   if (group.size() == 1) {
     return;
   }
-  auto const speeds = of_all_ranks(group, [&] {
-    double micro_batch_s = 0;
-    for (auto const& layer : costs.layers()) {
-      micro_batch_s += layer.forward_s + layer.backward_s;
-    }
-    return static_cast<double>(options.devices) / micro_batch_s;
-  });
+  auto const speeds = of_all_ranks(
+      group, [&] { return static_cast<double>(options.devices) / costs.micro_batch_s(); });
   if (options.measures_rank_speeds) {
     options.rank_speeds = speeds;
     detail::require_rank_numbers(options);

@@ -106,6 +106,8 @@ class LayerProbe {
              RandomOperands<B>& operands,
              DeviceBytes block)
       : model_(model),
+        backend_(backend),
+        device_(device),
         layer_(layer),
         stream_(backend.make_stream(device, LaneKind::compute)),
         marks_{Marks(backend, device), Marks(backend, device)},
@@ -134,20 +136,27 @@ class LayerProbe {
     return seconds_of([&] { enqueue_backward(); });
   }
 
-  /// The seconds of one recomputation that finds save level \p level, after a saving forward, and
-  /// whose output nobody reads: the mean of \p repetitions of them without a pause.
-  [[nodiscard]] double replay(std::size_t level, std::size_t repetitions) {
+  /// The seconds of one recomputation that finds each of the \p levels lowest save levels, after a
+  /// saving forward, and whose output nobody reads. There is no pause between them.
+  [[nodiscard]] std::vector<double> replays(std::size_t levels) {
     auto call = call_;
     call.saving = true;
     call.wants_output = false;
-    call.found_level = level;
+    std::vector<typename B::Event> marks;
+    auto const mark = [&] { stream_.record(marks.emplace_back(backend_.make_event(device_))); };
     enqueue_forward(call, tensors_.tensors());  // so that the device works already
-    auto const seconds = seconds_of([&] {
-      for (std::size_t i = 0; i < repetitions; ++i) {
-        enqueue_forward(call, tensors_.tensors());
-      }
-    });
-    return seconds / static_cast<double>(repetitions);
+    mark();
+    for (std::size_t level = 0; level < levels; ++level) {
+      call.found_level = level;
+      enqueue_forward(call, tensors_.tensors());
+      mark();
+    }
+    marks.back().wait();
+    std::vector<double> seconds(levels);
+    for (std::size_t level = 0; level < levels; ++level) {
+      seconds[level] = marks[level + 1].seconds_since(marks[level]);
+    }
+    return seconds;
   }
 
   /// Enqueues a saving forward and a backward. At most one earlier pair may still be unfinished.
@@ -202,6 +211,8 @@ class LayerProbe {
   }
 
   Model const& model_;
+  B& backend_;
+  DeviceId device_;
   LayerId layer_;
   Stream stream_;
   std::array<Marks, 2> marks_;

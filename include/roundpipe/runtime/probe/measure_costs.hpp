@@ -18,6 +18,7 @@
 
 #include <algorithm>
 #include <cstddef>
+#include <functional>
 #include <optional>
 #include <span>
 #include <utility>
@@ -47,21 +48,29 @@ class DeviceCosts {
         sums_(description.size()) {}
 
   void measure(double seconds, double settling_s) {
-    std::vector<double> shares(runs_.size());  // of a micro-batch, by run
-    take_turn(shares, 0);
+    for (auto const& run : runs_) {
+      add(run, seconds > 0 ? 1 : repetitions_, 0);
+    }
     if (seconds == 0) {
       return;
     }
     std::stable_sort(runs_.begin(), runs_.end(), [&](auto const& a, auto const& b) {
       return seconds_of(a) > seconds_of(b);
     });
+    std::vector<double> shares(runs_.size());  // of a micro-batch, by run
     std::transform(runs_.begin(), runs_.end(), shares.begin(), [&](LayerRange const& run) {
       return seconds_of(run) / this->seconds();
     });
-    take_turn(shares, settling_s);
+    add(runs_.front(), 1, settling_s);
     std::fill(sums_.begin(), sums_.end(), Sum{});
-    for (std::size_t turn = 0; turn < turns; ++turn) {
-      take_turn(shares, seconds / turns);
+    for (std::size_t turn = 1; turn <= turns; ++turn) {
+      for (std::size_t i = 0; i < runs_.size(); ++i) {
+        auto const due_s = shares[i] * seconds * static_cast<double>(turn) / turns -
+                           seconds_of(sums_[runs_[i].first].cost);
+        if (due_s > 0) {
+          add(runs_[i], 1, due_s);
+        }
+      }
     }
   }
 
@@ -86,12 +95,55 @@ class DeviceCosts {
 
  private:
   static constexpr std::size_t turns = 4;
+  static constexpr double long_s = 0.1;
+
+  [[nodiscard]] static double seconds_of(LayerCost const& pair) {
+    return pair.forward_s + pair.backward_s;
+  }
 
   /// Of what a layer took, pair of passes by pair, and replay by replay.
   struct Sum {
     LayerCost cost;
     std::size_t passes = 0;
     std::size_t replays = 0;  // from each level
+
+    template <class Probe>
+    void add_passes(Probe& probe, std::size_t least, double least_s) {
+      // As in a pipeline, a pair is enqueued before the one ahead of it ends: a device that pauses
+      // after each pair is faster than one that does not.
+      probe.enqueue_passes();
+      probe.enqueue_passes();
+      auto pair = probe.finish_passes();
+      auto const first = passes;
+      double added_s = 0;
+      auto const add = [&] {
+        cost.forward_s += pair.forward_s;
+        cost.backward_s += pair.backward_s;
+        added_s += seconds_of(pair);
+        ++passes;
+      };
+      if (seconds_of(pair) >= long_s) {
+        add();  // of a short one, much may be due to a pause before
+      }
+      while (passes - first + 1 < least || added_s + seconds_of(pair) < least_s) {
+        probe.enqueue_passes();
+        pair = probe.finish_passes();
+        add();
+      }
+      pair = probe.finish_passes();
+      add();
+    }
+    template <class Probe>
+    void add_replays(Probe& probe, std::size_t levels) {
+      auto const seconds = probe.replays(levels);
+      cost.replay_s.resize(levels);
+      std::transform(seconds.begin(),
+                     seconds.end(),
+                     cost.replay_s.begin(),
+                     cost.replay_s.begin(),
+                     std::plus<>());
+      ++replays;
+    }
 
     [[nodiscard]] LayerCost mean() const {
       auto const part = [](double sum, std::size_t of) { return sum / static_cast<double>(of); };
@@ -105,53 +157,27 @@ class DeviceCosts {
 
   [[nodiscard]] double seconds_of(LayerRange const& run) const {
     auto const mean = sums_[run.first].mean();
-    return static_cast<double>(run.count) * (mean.forward_s + mean.backward_s);
+    return static_cast<double>(run.count) * seconds_of(mean);
   }
 
-  /// Runs each layer for its share of \p turn_s.
-  void take_turn(std::span<double const> shares, double turn_s) {
-    for (std::size_t i = 0; i < runs_.size(); ++i) {
-      LayerId const layer(runs_[i].first);
-      run_probe("measuring", description_, layer, device_, [&] { add(layer, turn_s * shares[i]); });
-    }
-  }
-
-  /// Adds \c repetitions_ runs of \p layer, and more until they take \p least_s.
-  void add(LayerId layer, double least_s) {
-    using Probe = LayerProbe<Model, B>;
-    auto const& facts = description_.layers[layer.index()];
-    Probe probe(model_,
-                backend_,
-                device_,
-                description_,
-                layer,
-                operands_,
-                memory_of(Probe::bytes_of(facts)));
-    auto& sum = sums_[layer.index()];
-    double taken_s = 0;
-    probe.enqueue_passes();
-    for (std::size_t run = 0; run <= repetitions_ || taken_s < least_s; ++run) {
-      // As in a pipeline, the next pair is enqueued before this one ends: a device that pauses
-      // after each pair is faster than one that does not.
-      probe.enqueue_passes();
-      auto const cost = probe.finish_passes();
-      if (run == 0) {
-        continue;  // the device may have paused before
+  /// Adds \p least runs of the first layer of \p run, and more until they take \p least_s.
+  void add(LayerRange const& run, std::size_t least, double least_s) {
+    LayerId const layer(run.first);
+    run_probe("measuring", description_, layer, device_, [&] {
+      using Probe = LayerProbe<Model, B>;
+      auto const& facts = description_.layers[layer.index()];
+      Probe probe(model_,
+                  backend_,
+                  device_,
+                  description_,
+                  layer,
+                  operands_,
+                  memory_of(Probe::bytes_of(facts)));
+      sums_[layer.index()].add_passes(probe, least, least_s);
+      if (!facts.is_loss && facts.save_levels.size() > 1) {
+        sums_[layer.index()].add_replays(probe, facts.save_levels.size() - 1);
       }
-      sum.cost.forward_s += cost.forward_s;
-      sum.cost.backward_s += cost.backward_s;
-      ++sum.passes;
-      taken_s += cost.forward_s + cost.backward_s;
-    }
-    (void)probe.finish_passes();
-    if (facts.is_loss || facts.save_levels.empty()) {
-      return;
-    }
-    sum.cost.replay_s.resize(facts.save_levels.size() - 1);
-    for (std::size_t level = 0; level < sum.cost.replay_s.size(); ++level) {
-      sum.cost.replay_s[level] += probe.replay(level, 1);
-    }
-    ++sum.replays;
+    });
   }
 
   /// Stays taken: a device that pauses while memory is freed clocks high again.
@@ -179,10 +205,11 @@ class DeviceCosts {
 /// Measures forward and backward of every layer of \p model on \p devices devices at once, and its
 /// recomputation from each save level. Returns what the slowest device takes: a round lasts until
 /// that one is done. Each layer runs \p repetitions times, which tells its share of a micro-batch's
-/// time: equal layers count together. Where \p seconds are given, these runs do not count. The
-/// layers then take turns, the largest share first; in each turn, a layer runs for its share of the
-/// turn's time, at least \p repetitions times. A turn of \p settling_s seconds does not count, the
-/// next ones, of \p seconds together, do. Costs are the means of all that counts.
+/// time: equal layers count together. Where \p seconds are given, it runs once for that, and these
+/// runs do not count. The layer with the largest share then runs for \p settling_s seconds, which
+/// do not count either. Then layers take turns, the largest share first, for \p seconds together:
+/// in each turn, a layer runs until it has had its share of the time so far. One that has had more,
+/// as it takes long, waits for the next turn.
 ///
 /// A device that begins to work clocks high for seconds when it is cold, and for half a second when
 /// it has just worked. Then its clock swings, because its power swings around the limit: on an H100
