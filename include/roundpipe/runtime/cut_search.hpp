@@ -248,9 +248,8 @@ class CutSearch {
       return false;  // as try_size says
     }
     try {
-      auto const settling = costs_.empty() ? 1.5 : 0.25;  // devices have rested, or just worked
       auto costs = layer_costs(
-          model_, devices_, planner_, shaped, with_cut(options_, cut), optimizer_, settling);
+          model_, devices_, planner_, shaped, with_cut(options_, cut), optimizer_, !costs_.empty());
       costs.set_network(options_.network.value_or(NetworkCost{}));
       costs_.add(cut.rows, std::move(costs));
       return true;
@@ -272,7 +271,7 @@ class CutSearch {
           options.names_least_budget = true;
           auto const costs = CostModel::estimate(shapes.capacity().model, device_);
           (void)assemble_plan(
-              devices_, planner_, shapes.capacity(), costs, options, optimizer_, false);
+              devices_, planner_, shapes.capacity(), costs, options, optimizer_, !costs_.empty());
         });
       }
     }

@@ -197,9 +197,9 @@ template <DeviceList D, class Planner>
 
 /// Lets devices see the layers, where a backend wants that, and returns the costs that \p options
 /// know. Where they know none but ask for measured ones, takes those that their file keeps, or
-/// measures and keeps them; else estimates them. No memory stays taken. Devices that have rested
-/// are cold, so layers run for \p settling times the backend's `warm_up_seconds` before they are
-/// measured.
+/// measures and keeps them; else estimates them. No memory stays taken. With \p have_run, layers
+/// have run a moment ago: their code is loaded, and devices are warm. Others are cold, so layers
+/// run for longer before they are measured.
 /// \throws Error as the layers and the backend do; (invalid_argument) when \p options ask to
 ///         measure and \p devices are no backend; as \ref find_costs and \ref keep_costs; as \ref
 ///         assemble_plan does, before a layer runs, for what estimated costs give no plan.
@@ -210,7 +210,7 @@ template <class Model, DeviceList D, class Planner>
                                     ShapedModel const& shaped,
                                     PipelineOptions const& options,
                                     OptimizerNeeds const& optimizer,
-                                    double settling = 1.5) {
+                                    bool have_run = false) {
   auto const device = devices.device_properties(DeviceId(0));
   bool const has_file = !options.known_costs && !options.cost_file.empty();
   auto const known = has_file ? find_costs(options.cost_file, shaped.model, device, options.devices)
@@ -224,7 +224,7 @@ template <class Model, DeviceList D, class Planner>
     constexpr bool warms_up = HasWarmUp<D>;
     if (warms_up || measures) {
       (void)assemble_plan(
-          devices, planner, shaped, costs, quick_options(options), optimizer, false);
+          devices, planner, shaped, costs, quick_options(options), optimizer, have_run);
     }
     if constexpr (HasMemoryLimit<D>) {
       devices.limit_memory(options.device_memory);
@@ -235,8 +235,9 @@ template <class Model, DeviceList D, class Planner>
       warm_up(model, devices, shaped.model, options.devices);
     }
     if (measures) {
-      costs = measure_costs(
-          model, devices, shaped.model, options.devices, 3, seconds / 2, seconds * settling);
+      auto const settling_s = seconds * (have_run ? 0.25 : 1.5);
+      costs =
+          measure_costs(model, devices, shaped.model, options.devices, 3, seconds / 2, settling_s);
       if (has_file) {
         keep_costs(options.cost_file, shaped.model, device, options.devices, costs);
       }
@@ -258,7 +259,8 @@ template <class Model, DeviceList D, class Planner>
                                               PipelineOptions const& options,
                                               OptimizerNeeds const& optimizer) {
   // In this order: a budget also holds the code of layers that have run.
-  auto const costs = layer_costs(model, devices, planner, shaped, options, optimizer);
+  auto const have_run = options.known_costs.has_value();  // for automatic, for example
+  auto const costs = layer_costs(model, devices, planner, shaped, options, optimizer, have_run);
   return assemble_plan(devices, planner, shaped, costs, options, optimizer);
 }
 

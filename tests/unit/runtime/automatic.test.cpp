@@ -61,6 +61,19 @@ PipelineOptions options(Bytes device_memory) {
   return result;
 }
 
+/// Its layers load code when they first run, though less than is allowed for.
+struct LoadsCode : HostBackend {
+  using HostBackend::HostBackend;
+  static constexpr double warm_up_seconds = 0;
+  static constexpr Bytes unloaded_code_bytes = 64_KiB;
+  [[nodiscard]] HostStream make_stream(DeviceId device, LaneKind kind) {
+    has_run = true;
+    return HostBackend::make_stream(device, kind);
+  }
+  [[nodiscard]] Bytes overhead_bytes(DeviceId) const { return has_run ? 48_KiB : 0; }
+  bool has_run = false;
+};
+
 /// Of all rounds.
 std::size_t micro_batches_of(ActionGraph const& call) {
   std::size_t of_round = 0;
@@ -280,6 +293,25 @@ TEST_CASE("sizes without a plan are not measured, but those next to them are") {
   CHECK(is_measured(2));
   CHECK(is_measured(1));
   CHECK(choice.chosen.cut.rows <= 2);
+}
+
+TEST_CASE("code that layers have loaded is not allowed for again") {
+  auto with = options(1);
+  with.costs = CostSource::measured;
+  auto const choose_on = [&](LoadsCode& backend) {
+    return automatic(toy_model({.dense = 3}), AdamW{}, backend, with, {8, 3});
+  };
+  LoadsCode fresh;
+  try {
+    (void)choose_on(fresh);
+  } catch (OverBudget const& lack) {
+    with.device_memory = lack.least();
+  }
+  CHECK(with.device_memory > 64_KiB);
+  CHECK_FALSE(fresh.has_run);  // it is refused before a layer runs
+  auto const choice = choose_on(fresh);
+  CHECK(fresh.has_run);
+  Pipeline const pipeline(toy_model({.dense = 3}), AdamW{}, fresh, choice.options);
 }
 
 TEST_CASE("a plan is made in the knowledge of the best one with larger micro-batches") {
