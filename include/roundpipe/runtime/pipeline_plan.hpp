@@ -223,8 +223,9 @@ template <class Model, DeviceList D, class Planner>
   if constexpr (Backend<D>) {
     constexpr bool warms_up = HasWarmUp<D>;
     if (warms_up || measures) {
+      auto const code_is_loaded = have_run || options.known_costs.has_value();
       (void)assemble_plan(
-          devices, planner, shaped, costs, quick_options(options), optimizer, have_run);
+          devices, planner, shaped, costs, quick_options(options), optimizer, code_is_loaded);
     }
     if constexpr (HasMemoryLimit<D>) {
       devices.limit_memory(options.device_memory);
@@ -259,8 +260,7 @@ template <class Model, DeviceList D, class Planner>
                                               PipelineOptions const& options,
                                               OptimizerNeeds const& optimizer) {
   // In this order: a budget also holds the code of layers that have run.
-  auto const have_run = options.known_costs.has_value();  // for automatic, for example
-  auto const costs = layer_costs(model, devices, planner, shaped, options, optimizer, have_run);
+  auto const costs = layer_costs(model, devices, planner, shaped, options, optimizer);
   return assemble_plan(devices, planner, shaped, costs, options, optimizer);
 }
 

@@ -65,12 +65,12 @@ PipelineOptions options(Bytes device_memory) {
 struct LoadsCode : HostBackend {
   using HostBackend::HostBackend;
   static constexpr double warm_up_seconds = 0;
-  static constexpr Bytes unloaded_code_bytes = 64_KiB;
+  static constexpr Bytes unloaded_code_bytes = 8_MiB;
   [[nodiscard]] HostStream make_stream(DeviceId device, LaneKind kind) {
     has_run = true;
     return HostBackend::make_stream(device, kind);
   }
-  [[nodiscard]] Bytes overhead_bytes(DeviceId) const { return has_run ? 48_KiB : 0; }
+  [[nodiscard]] Bytes overhead_bytes(DeviceId) const { return has_run ? 6_MiB : 0; }
   bool has_run = false;
 };
 
@@ -307,7 +307,7 @@ TEST_CASE("code that layers have loaded is not allowed for again") {
   } catch (OverBudget const& lack) {
     with.device_memory = lack.least();
   }
-  CHECK(with.device_memory > 64_KiB);
+  CHECK(with.device_memory > 8_MiB);
   CHECK_FALSE(fresh.has_run);  // it is refused before a layer runs
   auto const choice = choose_on(fresh);
   CHECK(fresh.has_run);
