@@ -34,7 +34,7 @@ provides(bit bit_cast bit_width bit_ceil bit_floor countl_zero countr_zero popco
 provides(charconv from_chars to_chars chars_format from_chars_result to_chars_result)
 provides(chrono chrono)
 provides(cmath abs isfinite isnan isinf sqrt pow exp exp2 log log2 log10 sin cos tan tanh ceil floor
-  round lround llround trunc ldexp frexp fma fmod hypot nextafter signbit copysign)
+  round lround llround trunc ldexp frexp fma fmod hypot lerp nextafter signbit copysign)
 provides(compare strong_ordering weak_ordering partial_ordering)
 provides(concepts same_as convertible_to derived_from constructible_from copy_constructible
   move_constructible default_initializable copyable movable regular semiregular equality_comparable

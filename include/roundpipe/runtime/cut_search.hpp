@@ -21,6 +21,7 @@
 #include <roundpipe/runtime/pipeline_options.hpp>
 #include <roundpipe/runtime/pipeline_plan.hpp>
 #include <roundpipe/runtime/policies.hpp>
+#include <roundpipe/runtime/probe/cost_file.hpp>
 #include <roundpipe/runtime/rank_division.hpp>
 #include <roundpipe/simulate/forecast.hpp>
 
@@ -121,10 +122,13 @@ class CutSearch {
     for (std::size_t i = 0, begun = 0; i < cuts.size(); ++i) {
       auto const& cut = cuts[i];
       try {
-        auto const least_s = of_all_ranks(group_, [&] {
+        auto const least_s = of_all_ranks(group_, [&] {  // as if no device ever waited
           auto const refusal = refusal_of(options_, cut);
           refusals_.keep(refusal);
-          return refusal || !costs ? never : least_seconds(*costs, batch.rows / cut.rows);
+          return refusal || !costs
+                     ? never
+                     : costs->micro_batch_s() * static_cast<double>(batch.rows / cut.rows) /
+                           static_cast<double>(options_.devices);
         });
         if (std::ranges::max(least_s) == never) {
           continue;
@@ -175,7 +179,12 @@ class CutSearch {
       refuse(batch, smallest);
     }
     choice_.options = with_cut(std::move(choice_.options), choice_.chosen.cut);
+    auto const& options = choice_.options;
     choice_.options.capacity = {choice_.chosen.cut.rows, batch.length};
+    if (options.costs == CostSource::measured && !options.cost_file.empty()) {  // interpolated ones
+      keep_costs(
+          options.cost_file, choice_.plan->model, device_, options.devices, choice_.plan->costs);
+    }
     return std::move(choice_);
   }
 
@@ -187,12 +196,6 @@ class CutSearch {
     std::future<Trial> result;
   };
   static constexpr double never = std::numeric_limits<double>::infinity();
-
-  /// What \p micro_batches take when no device ever waits.
-  [[nodiscard]] double least_seconds(CostModel const& costs, std::int64_t micro_batches) const {
-    return costs.micro_batch_s() * static_cast<double>(micro_batches) /
-           static_cast<double>(options_.devices);
-  }
 
   [[nodiscard]] static PipelineOptions with_cut(PipelineOptions options, BatchCut const& cut) {
     options.micro_batches_per_round = cut.micro_batches_per_round;
