@@ -32,7 +32,7 @@ struct AutomaticChoice {
   PlannedCut chosen;                 ///< Of \ref tried: as \ref automatic says.
   std::optional<PipelinePlan> plan;  ///< What a pipeline plans with \ref options; always there.
   std::vector<PlannedCut> tried;     ///< In the order of trial.
-  double measured_s = 0;             ///< How long layers were measured; 0 where costs were known.
+  double measured_s = 0;             ///< How long it took to know what layers cost.
 };
 
 /// One line: the cut, its forecast, and what came next.

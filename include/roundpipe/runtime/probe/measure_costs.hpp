@@ -65,9 +65,10 @@ class DeviceCosts {
     std::fill(sums_.begin(), sums_.end(), Sum{});
     for (std::size_t turn = 1; turn <= turns; ++turn) {
       for (std::size_t i = 0; i < runs_.size(); ++i) {
-        auto const due_s = shares[i] * seconds * static_cast<double>(turn) / turns -
-                           seconds_of(sums_[runs_[i].first].cost);
-        if (due_s > 0) {
+        auto const& sum = sums_[runs_[i].first];
+        auto const due_s =
+            shares[i] * seconds * static_cast<double>(turn) / turns - seconds_of(sum.cost);
+        if (due_s > 0 || sum.passes == 0) {
           add(runs_[i], 1, due_s);
         }
       }
