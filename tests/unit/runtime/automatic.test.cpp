@@ -259,7 +259,7 @@ TEST_CASE("the largest and the smallest size are measured, before any is planned
 TEST_CASE("sizes between those that are measured have costs between theirs") {
   auto with = options(1_MiB);
   with.costs = CostSource::measured;
-  std::map<std::size_t, double> seconds;  // of a forward of all layers, by micro-batches
+  std::map<std::size_t, double> seconds;  // of a micro-batch, by their number
   with.forecast = [&](ActionGraph const& call, auto const&, CostModel const& costs, auto const&) {
     auto const micro_batches = micro_batches_of(call);
     seconds.emplace(micro_batches, costs.micro_batch_s());

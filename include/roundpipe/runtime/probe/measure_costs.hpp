@@ -96,7 +96,7 @@ class DeviceCosts {
 
  private:
   static constexpr std::size_t turns = 4;
-  static constexpr double long_s = 0.1;
+  static constexpr double long_s = 0.1;  // a first pair of passes counts that takes as long
 
   [[nodiscard]] static double seconds_of(LayerCost const& pair) {
     return pair.forward_s + pair.backward_s;
