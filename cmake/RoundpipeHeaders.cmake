@@ -186,6 +186,7 @@ set(ROUNDPIPE_CORE_HEADERS
   include/roundpipe/simulate/copy_engines.hpp
   include/roundpipe/simulate/event_queue.hpp
   include/roundpipe/simulate/forecast.hpp
+  include/roundpipe/simulate/least_time.hpp
   include/roundpipe/simulate/link_fit.hpp
   include/roundpipe/simulate/link_model.hpp
   include/roundpipe/simulate/link_sharing.hpp
@@ -609,6 +610,7 @@ set(ROUNDPIPE_DEFINITIONS
   include/roundpipe/simulate/impl/bound_memory.ipp
   include/roundpipe/simulate/impl/copy_engines.ipp
   include/roundpipe/simulate/impl/forecast.ipp
+  include/roundpipe/simulate/impl/least_time.ipp
   include/roundpipe/simulate/impl/link_fit.ipp
   include/roundpipe/simulate/impl/link_model.ipp
   include/roundpipe/simulate/impl/link_sharing.ipp

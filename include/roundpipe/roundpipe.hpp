@@ -265,6 +265,7 @@
 #include <roundpipe/simulate/copy_engines.hpp>
 #include <roundpipe/simulate/event_queue.hpp>
 #include <roundpipe/simulate/forecast.hpp>
+#include <roundpipe/simulate/least_time.hpp>
 #include <roundpipe/simulate/link_fit.hpp>
 #include <roundpipe/simulate/link_model.hpp>
 #include <roundpipe/simulate/link_sharing.hpp>

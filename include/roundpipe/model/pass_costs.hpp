@@ -32,6 +32,13 @@ namespace roundpipe {
   return cost.backward_s / 2;
 }
 
+/// The seconds of \p pass, of a layer of \p cost. A recomputation whose output nobody reads takes
+/// what its save level leaves to do.
+[[nodiscard]] inline double seconds_of(Pass const& pass, LayerCost const& cost) noexcept {
+  return pass.kind == PassKind::recompute && !pass.hands_on_output() ? cost.replaying_s(pass.level)
+                                                                     : seconds_of(pass.kind, cost);
+}
+
 /// The seconds of all \p passes of a layer of \p cost.
 [[nodiscard]] inline double seconds_of(std::span<Pass const> passes,
                                        LayerCost const& cost) noexcept {

@@ -11,17 +11,39 @@
 #include <roundpipe/model/working_set.hpp>
 #include <roundpipe/plan/stage_plan.hpp>
 
+#include <concepts>
 #include <cstddef>
 #include <functional>
 #include <limits>
 #include <map>
 #include <optional>
+#include <utility>
 #include <vector>
 
 namespace roundpipe {
 
 /// The seconds of an iteration by a plan.
-using PlanForecast = std::function<double(StagePlan const&)>;
+class PlanForecast {
+ public:
+  using Seconds = std::function<double(StagePlan const&)>;
+
+  PlanForecast() = default;  ///< None.
+  /// \param seconds what an iteration takes by a plan.
+  /// \param least what it takes at least, which is known much sooner. Empty: nothing is known.
+  template <std::convertible_to<Seconds> F>
+  PlanForecast(F seconds, Seconds least = {})
+      : seconds_(std::move(seconds)), least_(std::move(least)) {}
+
+  [[nodiscard]] explicit operator bool() const noexcept { return static_cast<bool>(seconds_); }
+  [[nodiscard]] double operator()(StagePlan const& plan) const { return seconds_(plan); }
+  [[nodiscard]] double least(StagePlan const& plan) const {
+    return least_ ? least_(plan) : -std::numeric_limits<double>::infinity();
+  }
+
+ private:
+  Seconds seconds_;
+  Seconds least_;
+};
 
 /// More than links could fill.
 inline constexpr std::size_t most_ring_entries = 64;
@@ -69,8 +91,8 @@ struct PlanOptions {
   std::function<Bytes(StagePlan const&)> host_bytes{};
   /// Whether a refusal names the least budget of a device that would do. To find it takes longest.
   bool names_least_budget = true;
-  /// The seconds of an iteration by another plan, by forecast. The search for rounds that overlap
-  /// ends early where it finds no plan that comes near it.
+  /// The seconds of an iteration by another plan, by forecast. Plans that cannot come near it have
+  /// no forecast, and the search for rounds that overlap ends early where it finds none that does.
   double seconds_to_beat = std::numeric_limits<double>::infinity();
   std::size_t ranks = 1;  ///< H: processes that train together.
   /// How many rounds of a call each rank has. Empty: \c rounds.

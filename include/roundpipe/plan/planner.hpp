@@ -116,8 +116,10 @@ class Planner {
       }
       return known;
     };
-    auto const keep_resident = [&](detail::FoundPlan found, detail::ResidencyTrial trial) {
-      auto const otherwise = static_cast<bool>(forecast);
+    auto const keep_resident = [&](PlanForecast const& seconds,
+                                   detail::FoundPlan found,
+                                   detail::ResidencyTrial trial) {
+      auto const otherwise = static_cast<bool>(seconds);
       if ((!options.lets_stay(otherwise) && !options.sends_to_peers(otherwise)) ||
           found.plan.train.size() == 1) {
         return found;
@@ -125,8 +127,10 @@ class Planner {
       auto const training = slots(training_shape(found.plan, options));
       auto const evaluating =
           slots(evaluation_shape(found.plan.partition, options, options.micro_batches_per_round));
-      return detail::keep_resident(
-          std::move(found), training, evaluating, options, forecast, trial);
+      return detail::keep_resident(std::move(found), training, evaluating, options, seconds, trial);
+    };
+    auto const keep_most = [&](StagePlan const& plan) {
+      return keep_resident(forecast, {plan}, detail::ResidencyTrial::forced).plan;
     };
     // What stays on devices takes nothing of the host: one that has room for a plan so has room.
     auto limits = options;
@@ -135,10 +139,12 @@ class Planner {
         auto const bytes = options.host_bytes(plan);
         return bytes <= options.host_memory || !plan.resident.empty() || !plan.sent.empty()
                    ? bytes
-                   : options.host_bytes(keep_resident({plan}, detail::ResidencyTrial::forced).plan);
+                   : options.host_bytes(keep_most(plan));
       };
     }
     auto const with_search = [&](PlanOptions const& sizes, auto const& use) {
+      auto best_s = sizes.seconds_to_beat;
+      auto const seconds = detail::without_losers(forecast, sizes, best_s);
       detail::StageFinder const finder(partition,
                                        turns,
                                        yields_to_forecast(partitioner_),
@@ -146,14 +152,17 @@ class Planner {
                                        model,
                                        blocks,
                                        sizes,
-                                       forecast);
-      return use(detail::StageSearch(finder, model, blocks, costs, sizes, forecast, keep_resident));
+                                       seconds);
+      auto const keep = [&](detail::FoundPlan found, detail::ResidencyTrial trial) {
+        return keep_resident(seconds, std::move(found), trial);
+      };
+      return use(detail::StageSearch(finder, model, blocks, costs, sizes, seconds, keep));
     };
     auto const run = [](detail::StageSearch const& search) { return search.run(); };
     return with_search(limits, [&](detail::StageSearch const& search) {
       auto least = search.least_of_host();
       if (!limits.host_has_room(least)) {
-        return keep_resident({std::move(least)}, detail::ResidencyTrial::forced).plan;
+        return keep_most(least);
       }
       if (forecast && options.host_bytes) {  // a limit must not lose a plan that it has room for
         auto sizes = options;

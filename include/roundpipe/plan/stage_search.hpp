@@ -25,6 +25,16 @@
 
 namespace roundpipe::detail {
 
+/// \brief \p forecast for one search, which asks it for many plans that cannot win.
+///
+/// Of these it gives the bound alone: where layers or links take longer than the best plan so far
+/// by more than could yet change. A plan without overlapping rounds changes little more, since what
+/// is left are boundaries and entries. One with them is where a descent begins (\ref
+/// OverlapSearch). \p best_s is what the best plan takes that the host has room for.
+[[nodiscard]] PlanForecast without_losers(PlanForecast const& forecast,
+                                          PlanOptions const& options,
+                                          double& best_s);
+
 /// Lets boundaries of a plan stay on the devices where that pays, see \ref keep_resident.
 using ResidencyFunction = std::function<FoundPlan(FoundPlan, ResidencyTrial)>;
 

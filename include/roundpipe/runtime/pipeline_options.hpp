@@ -103,15 +103,17 @@ struct PipelineOptions {
   std::string cost_file{};
   /// The seconds of an iteration, which is a call and a step. Where fewer ring entries leave room
   /// for larger stages, the plan with the least seconds is taken; without a forecast, the plan with
-  /// most entries. \ref forecast_training_seconds is one.
+  /// most entries. \ref forecast_training_seconds is one. None is asked about plans that lose
+  /// because their layers or their copies take longer (\ref least_training_seconds).
   std::function<double(ActionGraph const& call,
                        ActionGraph const& step,
                        CostModel const& costs,
                        DeviceProperties const& device)>
       forecast{};
-  /// The seconds of an iteration with other options, by \ref forecast. The search for rounds that
-  /// overlap ends early where it finds no plan that comes near it. \ref automatic sets it to those
-  /// of the best cut into larger micro-batches, so it is soon done with cuts that lose.
+  /// The seconds of an iteration with other options, by \ref forecast. Plans that cannot come near
+  /// it have no forecast, and the search for rounds that overlap ends early where it finds none
+  /// that does. \ref automatic sets it to those of the best cut into larger micro-batches, so it is
+  /// soon done with cuts that lose.
   double seconds_to_beat = std::numeric_limits<double>::infinity();
   /// Whether a refusal names the least budget of a device that would do. To find it takes longest.
   bool names_least_budget = true;

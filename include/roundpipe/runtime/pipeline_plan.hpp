@@ -34,10 +34,10 @@
 #include <roundpipe/runtime/state/finite_values.hpp>
 #include <roundpipe/runtime/state/gradient_scaler.hpp>
 #include <roundpipe/runtime/state/whole_updates.hpp>
+#include <roundpipe/simulate/least_time.hpp>
 
 #include <algorithm>
 #include <cstddef>
-#include <functional>
 #include <span>
 #include <string>
 #include <utility>
@@ -135,11 +135,15 @@ template <DeviceList D, class Planner>
   shard_states(blocks, options, optimizer);
   auto step = planner.step_graph(blocks, step_options(options, optimizer.state_arrays));
   auto sizes = plan_options(options);
-  std::function<double(StagePlan const&)> forecast;
+  PlanForecast forecast;
   if (options.forecast) {
-    forecast = [&](StagePlan const& plan) {
+    auto const seconds = [&](StagePlan const& plan) {
       return options.forecast(planner.streamed_graph(blocks, plan, sizes), step, costs, device);
     };
+    CallSize const size{options.devices, sizes.micro_batches_per_round, sizes.rounds};
+    forecast = {seconds, [&, size](StagePlan const& plan) {
+                  return least_training_seconds(plan.train, blocks, size, costs, device);
+                }};
   }
   HostNeeds const needs{
       .state_arrays = optimizer.state_arrays,

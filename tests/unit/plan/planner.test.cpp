@@ -364,6 +364,60 @@ TEST_CASE("a policy that yields to the forecast gets stages that share the rings
   CHECK(limited.host_has_room(chosen));
 }
 
+TEST_CASE("plans that lose by their bound have no forecast, and others are as if there were none") {
+  auto const model = describe(toy_model({.dense = 10}), {2, 3});
+  auto const blocks = form_blocks(model);
+  CostModel const costs(std::vector<LayerCost>(model.size(), {1e-3, 2e-3}));
+  PlanOptions options{.micro_batches_per_round = 2,
+                      .device_memory = 16 * model.layers[1].footprint.saved_bytes};
+  Planner const planner{
+      RoundRobinSchedule{}, PriorityTransferEngine{}, LayerEventProtocol{}, Partitioner{}};
+  auto const seconds = [](StagePlan const& plan) {
+    return 10 + static_cast<double>(plan.partition.size());
+  };
+  std::size_t forecasts = 0;
+  std::size_t losers = 0;
+  auto const counted = [&](StagePlan const& plan) {
+    ++forecasts;
+    losers += seconds(plan) > 1.05 * 15 ? 1 : 0;
+    return seconds(plan);
+  };
+  options.seconds_to_beat = 15;
+  auto const plain = planner.plan_stages(model, blocks, costs, options, counted);
+  auto const all = std::exchange(forecasts, 0);
+  REQUIRE(losers > 0);
+  losers = 0;
+  auto const bounded =
+      planner.plan_stages(model, blocks, costs, options, PlanForecast(counted, seconds));
+  CHECK(losers == 0);
+  CHECK(forecasts < all);
+  CHECK(bounded.partition == plain.partition);
+  CHECK(bounded.memory.buffering == plain.memory.buffering);
+}
+
+TEST_CASE("a plan that the host has no room for makes no other one lose") {
+  auto const model = describe(toy_model({.dense = 10}), {2, 3});
+  auto const blocks = form_blocks(model);
+  CostModel const costs(std::vector<LayerCost>(model.size(), {1e-3, 2e-3}));
+  auto const has_room = [](StagePlan const& plan) { return plan.partition.size() > 8; };
+  PlanOptions const options{
+      .micro_batches_per_round = 2,
+      .device_memory = 16 * model.layers[1].footprint.saved_bytes,
+      .host_memory = 1,
+      .host_bytes = [&](StagePlan const& plan) { return has_room(plan) ? 1 : 2; }};
+  Planner const planner{
+      RoundRobinSchedule{}, PriorityTransferEngine{}, LayerEventProtocol{}, Partitioner{}};
+  // Without room, a plan would be ten times as fast.
+  PlanForecast::Seconds const seconds = [&](StagePlan const& plan) {
+    return (has_room(plan) ? 10.0 : 1.0) * (10 + static_cast<double>(plan.partition.size()));
+  };
+  auto const unbounded = planner.plan_stages(model, blocks, costs, options, seconds);
+  auto const bounded =
+      planner.plan_stages(model, blocks, costs, options, PlanForecast(seconds, seconds));
+  REQUIRE(has_room(bounded));
+  CHECK(bounded.partition == unbounded.partition);
+}
+
 TEST_CASE("where rounds overlap, the forecast decides how long stages are") {
   auto const model = describe(toy_model({.dense = 10}), {2, 3});
   auto const blocks = form_blocks(model);

@@ -24,6 +24,26 @@ namespace detail {
 
 inline constexpr auto no_time = std::numeric_limits<double>::infinity();
 
+ROUNDPIPE_INLINE PlanForecast without_losers(PlanForecast const& forecast,
+                                             PlanOptions const& options,
+                                             double& best_s) {
+  if (!forecast) {
+    return {};
+  }
+  return [&](StagePlan const& plan) {
+    auto const may_gain = plan.train.front().working_set.overlaps_rounds() ? 0.16 : 0.03;
+    auto const least_s = forecast.least(plan);
+    if (least_s > (1 + may_gain) * best_s) {
+      return least_s;
+    }
+    auto const seconds = forecast(plan);
+    if (seconds < best_s && options.host_has_room(plan)) {
+      best_s = seconds;
+    }
+    return seconds;
+  };
+}
+
 ROUNDPIPE_INLINE WorkingSetChoice StageSearch::first_choice() const {
   if (auto const& pinned = options_.buffering) {
     for (auto const entries :

@@ -1,0 +1,70 @@
+// SPDX-FileCopyrightText: 2026 The roundpipe authors
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#pragma once
+
+#include <roundpipe/concepts/backend.hpp>
+#include <roundpipe/memory/stage_layout.hpp>
+#include <roundpipe/model/cost_model.hpp>
+#include <roundpipe/model/parameter_blocks.hpp>
+#include <roundpipe/model/pass_costs.hpp>
+#include <roundpipe/model/stage_passes.hpp>
+#include <roundpipe/simulate/forecast.hpp>
+#include <roundpipe/simulate/least_time.hpp>
+#include <roundpipe/simulate/simulator.hpp>
+
+#include <algorithm>
+#include <cstddef>
+#include <span>
+
+namespace roundpipe {
+
+ROUNDPIPE_INLINE double least_iteration_seconds(std::span<StageLayout const> stages,
+                                                ParameterBlocks const& blocks,
+                                                CallSize const& size,
+                                                SimulationOptions const& machine) {
+  double compute_s = 0;
+  double up = 0;  // bytes
+  double down = 0;
+  for (auto const& stage : stages) {
+    for (auto const& place : stage.uses) {
+      if (place.holds() && !place.stays) {
+        auto const bytes = blocks.block_of(place.use).master.bytes();
+        up += static_cast<double>(size.rounds * bytes);
+      }
+    }
+    for (std::size_t round = 0; round < size.rounds; ++round) {
+      auto const& set = stage.working_set.of_round(round);
+      for (std::size_t m = 0; m < size.micro_batches_per_round; ++m) {
+        for (auto const& pass : passes_over(stage.kind, stage.range, set, m)) {
+          auto const& cost = machine.compute.layers[pass.layer];
+          compute_s += seconds_of(pass, cost);
+          auto const bytes = static_cast<double>(set.bytes(pass.layer, m));
+          up += pass.kind == PassKind::backward && pass.reads.has(PassData::kept) ? bytes : 0;
+          down += pass.writes.has(PassData::kept) ? bytes : 0;
+        }
+      }
+    }
+  }
+  auto const at_rate = [](double bytes, double bytes_per_second) {
+    return bytes_per_second > 0 ? bytes / bytes_per_second : 0;
+  };
+  auto const devices = static_cast<double>(size.devices);
+  auto const& link = machine.link;
+  return std::max({compute_s / devices,
+                   at_rate(up / devices, link.upload_bytes_per_second),
+                   at_rate(down / devices, link.download_bytes_per_second),
+                   at_rate(up, link.root_upload_bytes_per_second),
+                   at_rate(down, link.root_download_bytes_per_second),
+                   at_rate(up + link.host_download_weight * down, link.host_bytes_per_second)});
+}
+
+ROUNDPIPE_INLINE double least_training_seconds(std::span<StageLayout const> stages,
+                                               ParameterBlocks const& blocks,
+                                               CallSize const& size,
+                                               CostModel const& costs,
+                                               DeviceProperties const& device) {
+  auto const machine = with_link_margin(training_machine(costs, device));
+  return least_iteration_seconds(stages, blocks, size, machine);
+}
+
+}  // namespace roundpipe

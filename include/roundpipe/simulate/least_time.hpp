@@ -1,0 +1,47 @@
+// SPDX-FileCopyrightText: 2026 The roundpipe authors
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#pragma once
+
+/// \file
+/// \brief What an iteration takes at least: a bound of forecasts, known without a simulation.
+
+#include <roundpipe/concepts/backend.hpp>
+#include <roundpipe/config.hpp>
+#include <roundpipe/memory/stage_layout.hpp>
+#include <roundpipe/model/cost_model.hpp>
+#include <roundpipe/model/parameter_blocks.hpp>
+#include <roundpipe/simulate/simulator.hpp>
+
+#include <cstddef>
+#include <span>
+
+namespace roundpipe {
+
+/// What a call consists of.
+struct CallSize {
+  std::size_t devices = 1;                  ///< N
+  std::size_t micro_batches_per_round = 1;  ///< M_R
+  std::size_t rounds = 1;                   ///< R
+};
+
+/// The longest of these: the passes of \p stages, training stages of \p blocks, on devices that
+/// never wait; their saves and parameters on links that never rest, up, down, and both through the
+/// host's memory. The time of \p machine that a simulation of many iterations gives each of them is
+/// no less, but for what the last of them that it counts leave to others.
+[[nodiscard]] double least_iteration_seconds(std::span<StageLayout const> stages,
+                                             ParameterBlocks const& blocks,
+                                             CallSize const& size,
+                                             SimulationOptions const& machine);
+
+/// The bound of \ref forecast_training_seconds, on the same machine.
+[[nodiscard]] double least_training_seconds(std::span<StageLayout const> stages,
+                                            ParameterBlocks const& blocks,
+                                            CallSize const& size,
+                                            CostModel const& costs,
+                                            DeviceProperties const& device);
+
+}  // namespace roundpipe
+
+#ifndef ROUNDPIPE_COMPILED
+#  include <roundpipe/simulate/impl/least_time.ipp>
+#endif

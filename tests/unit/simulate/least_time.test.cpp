@@ -1,0 +1,168 @@
+// SPDX-FileCopyrightText: 2026 The roundpipe authors
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#include <roundpipe/simulate/least_time.hpp>
+
+#include <roundpipe/concepts/backend.hpp>
+#include <roundpipe/core/bytes.hpp>
+#include <roundpipe/graph/action_graph.hpp>
+#include <roundpipe/model/byte_description.hpp>
+#include <roundpipe/model/cost_model.hpp>
+#include <roundpipe/model/kept_saves.hpp>
+#include <roundpipe/model/parameter_blocks.hpp>
+#include <roundpipe/partition/partitioner.hpp>
+#include <roundpipe/plan/planner.hpp>
+#include <roundpipe/policies/layer_event_protocol.hpp>
+#include <roundpipe/policies/priority_transfer_engine.hpp>
+#include <roundpipe/schedule/round_robin_schedule.hpp>
+#include <roundpipe/simulate/action_times.hpp>
+#include <roundpipe/simulate/forecast.hpp>
+
+#include <doctest/doctest.h>
+
+#include <cstddef>
+#include <optional>
+#include <vector>
+
+namespace least_time_test {
+
+namespace {
+
+using namespace roundpipe;
+
+/// Twelve layers that offer three levels, and a loss.
+struct Problem {
+  Problem() {
+    std::vector<LayerBytes> layers(13, {1_MiB, 2_MiB, 64_KiB, 4_MiB, 256_KiB});
+    layers.back() = {1_MiB, 2_MiB, 0, 0, 256_KiB};
+    model = describe_bytes(layers);
+    for (std::size_t i = 0; i + 1 < layers.size(); ++i) {
+      model.layers[i].save_levels = {0, 1_MiB, 4_MiB};
+    }
+    blocks = form_blocks(model, true);
+    step = planner.step_graph(blocks, {});
+    device.streams_keep_engines = true;
+    options.device_memory = 64_MiB;
+  }
+
+  [[nodiscard]] StagePlan plan() const {
+    return planner.plan_stages(model, blocks, costs, options);
+  }
+  [[nodiscard]] CallSize size() const {
+    return {options.devices, options.micro_batches_per_round, options.rounds};
+  }
+  [[nodiscard]] ActionGraph call(StagePlan const& made) const {
+    return planner.streamed_graph(blocks, made, options);
+  }
+  [[nodiscard]] double least(StagePlan const& made) const {
+    return least_training_seconds(made.train, blocks, size(), costs, device);
+  }
+  [[nodiscard]] double forecast(StagePlan const& made) const {
+    return forecast_training_seconds(call(made), step, costs, device);
+  }
+
+  Planner<RoundRobinSchedule, PriorityTransferEngine, LayerEventProtocol, Partitioner> planner{
+      RoundRobinSchedule{}, PriorityTransferEngine{}, LayerEventProtocol{1}, Partitioner{}};
+  DeviceProperties device;
+  ModelDescription model;
+  CostModel costs{std::vector<LayerCost>(
+      13, {.forward_s = 1e-3, .backward_s = 2e-3, .replay_s = {0.9e-3, 0.5e-3}})};
+  ParameterBlocks blocks;
+  ActionGraph step;
+  PlanOptions options{.micro_batches_per_round = 4};
+};
+
+double bytes_of(ActionGraph const& graph, ActionKind kind) {
+  double sum = 0;
+  for (auto const& action : graph.actions) {
+    sum += action.kind == kind ? static_cast<double>(action.bytes) : 0;
+  }
+  return sum;
+}
+
+}  // namespace
+
+TEST_CASE("no forecast is below the bound, whatever limits an iteration") {
+  for (std::size_t const devices : {1, 2, 3}) {
+    for (std::size_t const rounds : {1, 3}) {
+      for (double const rate : {0.2e9, 2e9, 50e9}) {
+        for (double const host_rate : {0.0, 1e9}) {
+          for (std::size_t level = 0; level < 3; ++level) {
+            CAPTURE(devices);
+            CAPTURE(rounds);
+            CAPTURE(rate);
+            CAPTURE(level);
+            Problem problem;
+            problem.options.devices = devices;
+            problem.options.rounds = rounds;
+            problem.options.save_levels.emplace(12, std::vector<std::size_t>(4, level));
+            problem.device.upload_bytes_per_second = rate;
+            problem.device.download_bytes_per_second = rate;
+            problem.device.host_bytes_per_second = host_rate;
+            auto const plan = problem.plan();
+            CHECK(problem.least(plan) <= (1 + 1e-9) * problem.forecast(plan));
+          }
+        }
+      }
+    }
+  }
+}
+
+TEST_CASE("where devices never wait, the bound is the forecast") {
+  Problem problem;
+  problem.options.save_levels.emplace(12, std::vector<std::size_t>(4, 1));
+  problem.device.upload_bytes_per_second = problem.device.download_bytes_per_second = 1e15;
+  problem.device.memory_bytes_per_second = 1e18;
+  auto const plan = problem.plan();
+  auto const fused = plan.partition.backward.front().count;
+  auto const others = static_cast<double>(13 - fused);
+  auto const seconds = 4 * (13 * 3e-3 + others * 0.5e-3);  // M_R micro-batches
+  CHECK(problem.least(plan) == doctest::Approx(seconds));
+  CHECK(problem.forecast(plan) == doctest::Approx(seconds));
+}
+
+TEST_CASE("the bound of links counts saves and parameters, each way and through the host") {
+  Problem problem;
+  problem.options.devices = 2;
+  problem.options.rounds = 2;
+  problem.options.save_levels.emplace(12, std::vector<std::size_t>{2, 1, 0, 2});
+  auto const plan = problem.plan();
+  auto const graph = problem.call(plan);
+  auto const saves = bytes_of(graph, ActionKind::download_save);
+  auto const up = saves + bytes_of(graph, ActionKind::upload_parameters);
+  REQUIRE(saves > 0);
+  REQUIRE(bytes_of(graph, ActionKind::upload_save) == saves);
+  auto const least = [&](auto const& change) {
+    SimulationOptions machine;
+    machine.compute.layers = problem.costs.layers();
+    change(machine.link);
+    return least_iteration_seconds(plan.train, problem.blocks, problem.size(), machine);
+  };
+  using Link = LinkModel;
+  CHECK(least([](Link& link) { link.upload_bytes_per_second = 1e6; }) ==
+        doctest::Approx(up / 2 / 1e6));
+  CHECK(least([](Link& link) { link.download_bytes_per_second = 1e6; }) ==
+        doctest::Approx(saves / 2 / 1e6));
+  CHECK(least([](Link& link) { link.root_upload_bytes_per_second = 1e6; }) ==
+        doctest::Approx(up / 1e6));
+  CHECK(least([](Link& link) { link.root_download_bytes_per_second = 1e6; }) ==
+        doctest::Approx(saves / 1e6));
+  CHECK(least([](Link& link) {
+          link.host_bytes_per_second = 1e6;
+          link.host_download_weight = 1.5;
+        }) == doctest::Approx((up + 1.5 * saves) / 1e6));
+}
+
+TEST_CASE("what stays on devices for a call is not counted") {
+  Problem problem;
+  problem.options.device_memory = 1_GiB;
+  problem.options.buffering = Buffering{1, 1, 1, 1};
+  auto const plan = problem.plan();
+  REQUIRE(plan.train.size() == 1);  // one stage of one entry: all parameters stay
+  SimulationOptions machine;
+  machine.compute.layers = problem.costs.layers();
+  machine.link.upload_bytes_per_second = 1;
+  CHECK(least_iteration_seconds(plan.train, problem.blocks, problem.size(), machine) ==
+        doctest::Approx(4 * 13 * 3e-3));
+}
+
+}  // namespace least_time_test
