@@ -33,6 +33,7 @@
 #include <roundpipe/policies/priority_transfer_engine.hpp>
 #include <roundpipe/schedule/round_robin_schedule.hpp>
 #include <roundpipe/simulate/forecast.hpp>
+#include <roundpipe/simulate/least_time.hpp>
 #include <roundpipe/simulate/simulated_bubbles.hpp>
 #include <roundpipe/simulate/simulator.hpp>
 
@@ -375,11 +376,16 @@ void joint(benchmark::State& state) {
                       .device_memory = Bytes{24} << 30};
   auto const step = planner.step_graph(blocks, {});
   std::size_t forecasts = 0;
-  PlanForecast const forecast = [&](StagePlan const& plan) {
+  auto const simulated_s = [&](StagePlan const& plan) {
     ++forecasts;
     return forecast_training_seconds(
         planner.streamed_graph(blocks, plan, options), step, CostModel(costs), h200);
   };
+  auto const least_s = [&](StagePlan const& plan) {
+    CallSize const size{devices, options.micro_batches_per_round, options.rounds};
+    return least_training_seconds(plan.train, blocks, size, CostModel(costs), h200);
+  };
+  PlanForecast const forecast(simulated_s, least_s);
   double seconds = 0;
   for (auto _ : state) {
     forecasts = 0;

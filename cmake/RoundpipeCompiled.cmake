@@ -10,7 +10,7 @@ target_compile_definitions(roundpipe_compiled PUBLIC ROUNDPIPE_COMPILED)
 
 # Few source files: rooms share most of what they include.
 set(_rooms_of_resources core hosts system model optim backend bubble estimate simulate trace io data testing)
-set(_rooms_of_plans partition schedule policies graph memory plan)
+set(_rooms_of_plans partition schedule policies graph memory plan adaws)
 set(_rooms_of_runtime
   runtime/state runtime/execute runtime/actions runtime/probe runtime runtime/serial snapshots)
 list(TRANSFORM ROUNDPIPE_DEFINITIONS REPLACE "^include/" "" OUTPUT_VARIABLE _definitions)

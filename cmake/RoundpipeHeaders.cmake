@@ -148,10 +148,6 @@ set(ROUNDPIPE_CORE_HEADERS
   include/roundpipe/memory/stage_memory.hpp
   include/roundpipe/memory/stage_region.hpp
   include/roundpipe/plan/activation_copies.hpp
-  include/roundpipe/plan/adaws.hpp
-  include/roundpipe/plan/adaws_problem.hpp
-  include/roundpipe/plan/adaws_terms.hpp
-  include/roundpipe/plan/adaws_walk.hpp
   include/roundpipe/plan/call_context.hpp
   include/roundpipe/plan/gradient_downloads.hpp
   include/roundpipe/plan/gradient_sums.hpp
@@ -172,6 +168,10 @@ set(ROUNDPIPE_CORE_HEADERS
   include/roundpipe/plan/step_graph.hpp
   include/roundpipe/plan/streamed_graph.hpp
   include/roundpipe/plan/working_set_choice.hpp
+  include/roundpipe/adaws/adaws.hpp
+  include/roundpipe/adaws/adaws_problem.hpp
+  include/roundpipe/adaws/adaws_terms.hpp
+  include/roundpipe/adaws/adaws_walk.hpp
   include/roundpipe/bubble/bubble_meter.hpp
   include/roundpipe/bubble/bubble_trace.hpp
   include/roundpipe/bubble/bubbles.hpp
@@ -576,10 +576,6 @@ set(ROUNDPIPE_DEFINITIONS
   include/roundpipe/memory/impl/stage_memory.ipp
   include/roundpipe/memory/impl/stage_region.ipp
   include/roundpipe/plan/impl/activation_copies.ipp
-  include/roundpipe/plan/impl/adaws.ipp
-  include/roundpipe/plan/impl/adaws_problem.ipp
-  include/roundpipe/plan/impl/adaws_terms.ipp
-  include/roundpipe/plan/impl/adaws_walk.ipp
   include/roundpipe/plan/impl/call_context.ipp
   include/roundpipe/plan/impl/gradient_downloads.ipp
   include/roundpipe/plan/impl/gradient_sums.ipp
@@ -598,6 +594,10 @@ set(ROUNDPIPE_DEFINITIONS
   include/roundpipe/plan/impl/step_graph.ipp
   include/roundpipe/plan/impl/streamed_graph.ipp
   include/roundpipe/plan/impl/working_set_choice.ipp
+  include/roundpipe/adaws/impl/adaws.ipp
+  include/roundpipe/adaws/impl/adaws_problem.ipp
+  include/roundpipe/adaws/impl/adaws_terms.ipp
+  include/roundpipe/adaws/impl/adaws_walk.ipp
   include/roundpipe/bubble/impl/bubble_meter.ipp
   include/roundpipe/bubble/impl/bubbles.ipp
   include/roundpipe/bubble/impl/cost_fit.ipp

@@ -21,6 +21,7 @@ roundpipe_room(policies concepts core)
 roundpipe_room(graph concepts core model)
 roundpipe_room(memory concepts core graph model)
 roundpipe_room(plan concepts core graph memory model partition schedule)
+roundpipe_room(adaws concepts core graph model plan)
 roundpipe_room(bubble concepts core graph)
 roundpipe_room(estimate concepts core model)
 roundpipe_room(simulate bubble concepts core graph memory model)
@@ -34,7 +35,7 @@ roundpipe_room(runtime/execute concepts core graph memory model system)
 roundpipe_room(runtime/actions concepts core graph hosts memory model optim runtime/execute
   runtime/state system)
 roundpipe_room(runtime/probe concepts core model system)
-roundpipe_room(runtime bubble concepts core graph hosts memory model optim partition plan policies
+roundpipe_room(runtime adaws bubble concepts core graph hosts memory model optim partition plan policies
   runtime/actions runtime/execute runtime/probe runtime/state schedule simulate system)
 roundpipe_room(runtime/serial backend concepts core memory model optim runtime runtime/state system)
 roundpipe_room(snapshots concepts core data hosts io model optim runtime/state system)

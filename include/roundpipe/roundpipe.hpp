@@ -6,6 +6,10 @@
 /// \brief Everything that needs the standard library alone, in one include: all rooms but
 /// `trace/`, `nn/` and `cuda/`.
 
+#include <roundpipe/adaws/adaws.hpp>
+#include <roundpipe/adaws/adaws_problem.hpp>
+#include <roundpipe/adaws/adaws_terms.hpp>
+#include <roundpipe/adaws/adaws_walk.hpp>
 #include <roundpipe/backend/host_backend.hpp>
 #include <roundpipe/backend/host_event.hpp>
 #include <roundpipe/backend/host_fence.hpp>
@@ -141,10 +145,6 @@
 #include <roundpipe/partition/stage_ticks.hpp>
 #include <roundpipe/partition/uniform_partitioner.hpp>
 #include <roundpipe/plan/activation_copies.hpp>
-#include <roundpipe/plan/adaws.hpp>
-#include <roundpipe/plan/adaws_problem.hpp>
-#include <roundpipe/plan/adaws_terms.hpp>
-#include <roundpipe/plan/adaws_walk.hpp>
 #include <roundpipe/plan/call_context.hpp>
 #include <roundpipe/plan/gradient_downloads.hpp>
 #include <roundpipe/plan/gradient_sums.hpp>

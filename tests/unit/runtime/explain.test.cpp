@@ -2,13 +2,13 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include <roundpipe/runtime/explain.hpp>
 
+#include <roundpipe/adaws/adaws_terms.hpp>
 #include <roundpipe/backend/host_backend.hpp>
 #include <roundpipe/core/bytes.hpp>
 #include <roundpipe/core/error.hpp>
 #include <roundpipe/memory/memory_plan.hpp>
 #include <roundpipe/model/shape_cache.hpp>
 #include <roundpipe/model/working_set.hpp>
-#include <roundpipe/plan/adaws_terms.hpp>
 #include <roundpipe/plan/planner.hpp>
 #include <roundpipe/policies/layer_event_protocol.hpp>
 #include <roundpipe/policies/priority_transfer_engine.hpp>

@@ -2,12 +2,12 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 
+#include <roundpipe/adaws/adaws_terms.hpp>
 #include <roundpipe/concepts/partition_policy.hpp>
 #include <roundpipe/core/bytes.hpp>
 #include <roundpipe/graph/action_graph.hpp>
 #include <roundpipe/memory/memory_plan.hpp>
 #include <roundpipe/model/working_set.hpp>
-#include <roundpipe/plan/adaws_terms.hpp>
 #include <roundpipe/plan/plan_options.hpp>
 #include <roundpipe/plan/stage_plan.hpp>
 #include <roundpipe/runtime/explain.hpp>

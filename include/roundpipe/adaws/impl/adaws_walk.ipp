@@ -2,9 +2,9 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 
+#include <roundpipe/adaws/adaws_problem.hpp>
+#include <roundpipe/adaws/adaws_walk.hpp>
 #include <roundpipe/core/error.hpp>
-#include <roundpipe/plan/adaws_problem.hpp>
-#include <roundpipe/plan/adaws_walk.hpp>
 
 #include <algorithm>
 #include <cstddef>

@@ -5,9 +5,9 @@
 /// \file
 /// \brief Says a plan for one device in the terms of AdaWS.
 
+#include <roundpipe/adaws/adaws_problem.hpp>
 #include <roundpipe/config.hpp>
 #include <roundpipe/model/model_description.hpp>
-#include <roundpipe/plan/adaws_problem.hpp>
 #include <roundpipe/plan/plan_options.hpp>
 #include <roundpipe/plan/stage_plan.hpp>
 
@@ -27,5 +27,5 @@ namespace roundpipe {
 }  // namespace roundpipe
 
 #ifndef ROUNDPIPE_COMPILED
-#  include <roundpipe/plan/impl/adaws_terms.ipp>
+#  include <roundpipe/adaws/impl/adaws_terms.ipp>
 #endif

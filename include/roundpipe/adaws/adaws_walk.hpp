@@ -5,8 +5,8 @@
 /// \file
 /// \brief Walks through the windows of AdaWS with a clock, and finds what stalls.
 
+#include <roundpipe/adaws/adaws_problem.hpp>
 #include <roundpipe/config.hpp>
-#include <roundpipe/plan/adaws_problem.hpp>
 
 namespace roundpipe {
 
@@ -34,5 +34,5 @@ struct AdawsWalk {
 }  // namespace roundpipe
 
 #ifndef ROUNDPIPE_COMPILED
-#  include <roundpipe/plan/impl/adaws_walk.ipp>
+#  include <roundpipe/adaws/impl/adaws_walk.ipp>
 #endif

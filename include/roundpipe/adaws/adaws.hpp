@@ -5,9 +5,9 @@
 /// \file
 /// \brief Solves AdaWS: one device computes layer by layer, and saves what the link can carry.
 
+#include <roundpipe/adaws/adaws_problem.hpp>
 #include <roundpipe/config.hpp>
 #include <roundpipe/core/bytes.hpp>
-#include <roundpipe/plan/adaws_problem.hpp>
 
 #include <array>
 #include <cstddef>
@@ -78,5 +78,5 @@ struct AdawsSolution {
 }  // namespace roundpipe
 
 #ifndef ROUNDPIPE_COMPILED
-#  include <roundpipe/plan/impl/adaws.ipp>
+#  include <roundpipe/adaws/impl/adaws.ipp>
 #endif

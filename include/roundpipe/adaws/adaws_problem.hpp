@@ -106,5 +106,5 @@ struct AdawsWindow {
 }  // namespace roundpipe
 
 #ifndef ROUNDPIPE_COMPILED
-#  include <roundpipe/plan/impl/adaws_problem.ipp>
+#  include <roundpipe/adaws/impl/adaws_problem.ipp>
 #endif

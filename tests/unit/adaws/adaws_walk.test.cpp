@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: 2026 The roundpipe authors
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 
-#include <roundpipe/plan/adaws_walk.hpp>
+#include <roundpipe/adaws/adaws_walk.hpp>
 
 #include <support/error_of.hpp>
 

@@ -2,11 +2,11 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 
+#include <roundpipe/adaws/adaws_problem.hpp>
 #include <roundpipe/concepts/partition_policy.hpp>
 #include <roundpipe/core/bytes.hpp>
 #include <roundpipe/core/error.hpp>
 #include <roundpipe/model/stage_passes.hpp>
-#include <roundpipe/plan/adaws_problem.hpp>
 
 #include <algorithm>
 #include <cmath>

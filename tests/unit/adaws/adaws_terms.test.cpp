@@ -1,12 +1,12 @@
 // SPDX-FileCopyrightText: 2026 The roundpipe authors
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 
-#include <roundpipe/plan/adaws_terms.hpp>
+#include <roundpipe/adaws/adaws_terms.hpp>
 
+#include <roundpipe/adaws/adaws.hpp>
 #include <roundpipe/model/byte_description.hpp>
 #include <roundpipe/model/kept_saves.hpp>
 #include <roundpipe/model/parameter_blocks.hpp>
-#include <roundpipe/plan/adaws.hpp>
 #include <support/error_of.hpp>
 
 #include <doctest/doctest.h>

@@ -2,13 +2,13 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 
+#include <roundpipe/adaws/adaws_problem.hpp>
+#include <roundpipe/adaws/adaws_terms.hpp>
 #include <roundpipe/core/bytes.hpp>
 #include <roundpipe/core/error.hpp>
 #include <roundpipe/graph/action_graph.hpp>
 #include <roundpipe/model/model_description.hpp>
 #include <roundpipe/model/stage_passes.hpp>
-#include <roundpipe/plan/adaws_problem.hpp>
-#include <roundpipe/plan/adaws_terms.hpp>
 #include <roundpipe/plan/plan_options.hpp>
 #include <roundpipe/plan/stage_plan.hpp>
 
