@@ -30,7 +30,8 @@ namespace roundpipe::detail {
 /// Of these it gives the bound alone: where layers or links take longer than the best plan so far
 /// by more than could yet change. A plan without overlapping rounds changes little more, since what
 /// is left are boundaries and entries. One with them is where a descent begins (\ref
-/// OverlapSearch). \p best_s is what the best plan takes that the host has room for.
+/// OverlapSearch). \p best_s is what the best plan takes that the host has room for. The references
+/// must outlive the result.
 [[nodiscard]] PlanForecast without_losers(PlanForecast const& forecast,
                                           PlanOptions const& options,
                                           double& best_s);

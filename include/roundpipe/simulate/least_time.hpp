@@ -26,8 +26,8 @@ struct CallSize {
 
 /// The longest of these: the passes of \p stages, training stages of \p blocks, on devices that
 /// never wait; their saves and parameters on links that never rest, up, down, and both through the
-/// host's memory. The time of \p machine that a simulation of many iterations gives each of them is
-/// no less, but for what the last of them that it counts leave to others.
+/// host's memory. A forecast for \p machine is no less, but for work that its last iterations leave
+/// to those behind them.
 [[nodiscard]] double least_iteration_seconds(std::span<StageLayout const> stages,
                                              ParameterBlocks const& blocks,
                                              CallSize const& size,
