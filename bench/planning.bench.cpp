@@ -382,8 +382,8 @@ void joint(benchmark::State& state) {
         planner.streamed_graph(blocks, plan, options), step, CostModel(costs), h200);
   };
   auto const least_s = [&](StagePlan const& plan) {
-    CallSize const size{devices, options.micro_batches_per_round, options.rounds};
-    return least_training_seconds(plan.train, blocks, size, CostModel(costs), h200);
+    auto const call = planner.training_shape(plan, options);
+    return least_training_seconds(plan.train, blocks, call, CostModel(costs), h200);
   };
   PlanForecast const forecast(simulated_s, least_s);
   double seconds = 0;

@@ -40,6 +40,9 @@ namespace roundpipe::detail {
 /// the next call. Boundaries stay on devices as far as there is room, for then links carry less.
 class OverlapSearch {
  public:
+  /// By this share steps from a start may make a plan faster, and so may other stages.
+  static constexpr double most_gain = 0.08;
+
   /// The references must outlive this. \p forecast lets boundaries of a plan stay on devices first.
   /// \param to_beat_s the seconds of the best plan whose rounds do not overlap: infinite where
   ///        there is none, or no room for it.

@@ -176,6 +176,13 @@ class Planner {
     });
   }
 
+  /// What a training call consists of.
+  [[nodiscard]] static ScheduleShape training_shape(StagePlan const& plan,
+                                                    PlanOptions const& options) {
+    return training_shape(
+        plan.partition, plan.train.front().working_set.overlaps_rounds(), options);
+  }
+
   /// The graph of a training call.
   [[nodiscard]] ActionGraph streamed_graph(ParameterBlocks const& blocks,
                                            StagePlan const& plan,
@@ -204,11 +211,6 @@ class Planner {
   }
 
  private:
-  [[nodiscard]] static ScheduleShape training_shape(StagePlan const& plan,
-                                                    PlanOptions const& options) {
-    return training_shape(
-        plan.partition, plan.train.front().working_set.overlaps_rounds(), options);
-  }
   [[nodiscard]] static ScheduleShape training_shape(Partition const& stages,
                                                     bool overlaps_rounds,
                                                     PlanOptions const& options) {

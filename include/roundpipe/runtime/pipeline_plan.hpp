@@ -140,10 +140,11 @@ template <DeviceList D, class Planner>
     auto const seconds = [&](StagePlan const& plan) {
       return options.forecast(planner.streamed_graph(blocks, plan, sizes), step, costs, device);
     };
-    CallSize const size{options.devices, sizes.micro_batches_per_round, sizes.rounds};
-    forecast = {seconds, [&, size](StagePlan const& plan) {
-                  return least_training_seconds(plan.train, blocks, size, costs, device);
-                }};
+    auto const least = [&](StagePlan const& plan) {
+      auto const shape = planner.training_shape(plan, sizes);
+      return least_training_seconds(plan.train, blocks, shape, costs, device);
+    };
+    forecast = {seconds, least};
   }
   HostNeeds const needs{
       .state_arrays = optimizer.state_arrays,

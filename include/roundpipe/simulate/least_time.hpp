@@ -6,37 +6,30 @@
 /// \brief What an iteration takes at least: a bound of forecasts, known without a simulation.
 
 #include <roundpipe/concepts/backend.hpp>
+#include <roundpipe/concepts/schedule.hpp>
 #include <roundpipe/config.hpp>
 #include <roundpipe/memory/stage_layout.hpp>
 #include <roundpipe/model/cost_model.hpp>
 #include <roundpipe/model/parameter_blocks.hpp>
 #include <roundpipe/simulate/simulator.hpp>
 
-#include <cstddef>
 #include <span>
 
 namespace roundpipe {
 
-/// What a call consists of.
-struct CallSize {
-  std::size_t devices = 1;                  ///< N
-  std::size_t micro_batches_per_round = 1;  ///< M_R
-  std::size_t rounds = 1;                   ///< R
-};
-
 /// The longest of these: the passes of \p stages, training stages of \p blocks, on devices that
 /// never wait; their saves and parameters on links that never rest, up, down, and both through the
-/// host's memory. A forecast for \p machine is no less, but for work that its last iterations leave
-/// to those behind them.
+/// host's memory. \p shape says how many devices, rounds and micro-batches there are. A forecast
+/// for \p machine is no less, but for work that its last iterations leave to those behind them.
 [[nodiscard]] double least_iteration_seconds(std::span<StageLayout const> stages,
                                              ParameterBlocks const& blocks,
-                                             CallSize const& size,
+                                             ScheduleShape const& shape,
                                              SimulationOptions const& machine);
 
 /// The bound of \ref forecast_training_seconds, on the same machine.
 [[nodiscard]] double least_training_seconds(std::span<StageLayout const> stages,
                                             ParameterBlocks const& blocks,
-                                            CallSize const& size,
+                                            ScheduleShape const& shape,
                                             CostModel const& costs,
                                             DeviceProperties const& device);
 

@@ -3,6 +3,7 @@
 #include <roundpipe/simulate/least_time.hpp>
 
 #include <roundpipe/concepts/backend.hpp>
+#include <roundpipe/concepts/schedule.hpp>
 #include <roundpipe/core/bytes.hpp>
 #include <roundpipe/graph/action_graph.hpp>
 #include <roundpipe/model/byte_description.hpp>
@@ -47,14 +48,14 @@ struct Problem {
   [[nodiscard]] StagePlan plan() const {
     return planner.plan_stages(model, blocks, costs, options);
   }
-  [[nodiscard]] CallSize size() const {
-    return {options.devices, options.micro_batches_per_round, options.rounds};
+  [[nodiscard]] ScheduleShape shape(StagePlan const& made) const {
+    return planner.training_shape(made, options);
   }
   [[nodiscard]] ActionGraph call(StagePlan const& made) const {
     return planner.streamed_graph(blocks, made, options);
   }
   [[nodiscard]] double least(StagePlan const& made) const {
-    return least_training_seconds(made.train, blocks, size(), costs, device);
+    return least_training_seconds(made.train, blocks, shape(made), costs, device);
   }
   [[nodiscard]] double forecast(StagePlan const& made) const {
     return forecast_training_seconds(call(made), step, costs, device);
@@ -135,7 +136,7 @@ TEST_CASE("the bound of links counts saves and parameters, each way and through 
     SimulationOptions machine;
     machine.compute.layers = problem.costs.layers();
     change(machine.link);
-    return least_iteration_seconds(plan.train, problem.blocks, problem.size(), machine);
+    return least_iteration_seconds(plan.train, problem.blocks, problem.shape(plan), machine);
   };
   using Link = LinkModel;
   CHECK(least([](Link& link) { link.upload_bytes_per_second = 1e6; }) ==
@@ -161,7 +162,7 @@ TEST_CASE("what stays on devices for a call is not counted") {
   SimulationOptions machine;
   machine.compute.layers = problem.costs.layers();
   machine.link.upload_bytes_per_second = 1;
-  CHECK(least_iteration_seconds(plan.train, problem.blocks, problem.size(), machine) ==
+  CHECK(least_iteration_seconds(plan.train, problem.blocks, problem.shape(plan), machine) ==
         doctest::Approx(4 * 13 * 3e-3));
 }
 

@@ -124,8 +124,7 @@ ROUNDPIPE_INLINE WorkingSet OverlapSearch::set_of(Point const& at) const {
 }
 
 ROUNDPIPE_INLINE std::vector<OverlapSearch::Place> OverlapSearch::starts() const {
-  constexpr auto most_gain = 0.08;  // by steps from a start, or by other stages
-  constexpr auto near = 0.03;       // another start by so much slower may end in a better plan
+  constexpr auto near = 0.03;  // another start by so much slower may end in a better plan
   std::vector<Place> places;
   auto const add = [&](std::optional<Place> place) {
     if (place) {

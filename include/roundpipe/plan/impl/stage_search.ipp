@@ -31,7 +31,8 @@ ROUNDPIPE_INLINE PlanForecast without_losers(PlanForecast const& forecast,
     return {};
   }
   return [&](StagePlan const& plan) {
-    auto const may_gain = plan.train.front().working_set.overlaps_rounds() ? 0.16 : 0.03;
+    auto const overlaps = plan.train.front().working_set.overlaps_rounds();
+    auto const may_gain = overlaps ? 2 * OverlapSearch::most_gain : 0.03;
     auto const least_s = forecast.least(plan);
     if (least_s > (1 + may_gain) * best_s) {
       return least_s;

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <roundpipe/concepts/backend.hpp>
+#include <roundpipe/concepts/schedule.hpp>
 #include <roundpipe/memory/stage_layout.hpp>
 #include <roundpipe/model/cost_model.hpp>
 #include <roundpipe/model/parameter_blocks.hpp>
@@ -20,7 +21,7 @@ namespace roundpipe {
 
 ROUNDPIPE_INLINE double least_iteration_seconds(std::span<StageLayout const> stages,
                                                 ParameterBlocks const& blocks,
-                                                CallSize const& size,
+                                                ScheduleShape const& shape,
                                                 SimulationOptions const& machine) {
   double compute_s = 0;
   double up = 0;  // bytes
@@ -29,12 +30,12 @@ ROUNDPIPE_INLINE double least_iteration_seconds(std::span<StageLayout const> sta
     for (auto const& place : stage.uses) {
       if (place.holds() && !place.stays) {
         auto const bytes = blocks.block_of(place.use).master.bytes();
-        up += static_cast<double>(size.rounds * bytes);
+        up += static_cast<double>(shape.rounds * bytes);
       }
     }
-    for (std::size_t round = 0; round < size.rounds; ++round) {
+    for (std::size_t round = 0; round < shape.rounds; ++round) {
       auto const& set = stage.working_set.of_round(round);
-      for (std::size_t m = 0; m < size.micro_batches_per_round; ++m) {
+      for (std::size_t m = 0; m < shape.micro_batches_per_round; ++m) {
         for (auto const& pass : passes_over(stage.kind, stage.range, set, m)) {
           auto const& cost = machine.compute.layers[pass.layer];
           compute_s += seconds_of(pass, cost);
@@ -48,7 +49,7 @@ ROUNDPIPE_INLINE double least_iteration_seconds(std::span<StageLayout const> sta
   auto const at_rate = [](double bytes, double bytes_per_second) {
     return bytes_per_second > 0 ? bytes / bytes_per_second : 0;
   };
-  auto const devices = static_cast<double>(size.devices);
+  auto const devices = static_cast<double>(shape.devices);
   auto const& link = machine.link;
   return std::max({compute_s / devices,
                    at_rate(up / devices, link.upload_bytes_per_second),
@@ -60,11 +61,11 @@ ROUNDPIPE_INLINE double least_iteration_seconds(std::span<StageLayout const> sta
 
 ROUNDPIPE_INLINE double least_training_seconds(std::span<StageLayout const> stages,
                                                ParameterBlocks const& blocks,
-                                               CallSize const& size,
+                                               ScheduleShape const& shape,
                                                CostModel const& costs,
                                                DeviceProperties const& device) {
   auto const machine = with_link_margin(training_machine(costs, device));
-  return least_iteration_seconds(stages, blocks, size, machine);
+  return least_iteration_seconds(stages, blocks, shape, machine);
 }
 
 }  // namespace roundpipe
