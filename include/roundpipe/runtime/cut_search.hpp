@@ -183,7 +183,7 @@ class CutSearch {
     choice_.options.capacity = {choice_.chosen.cut.rows, batch.length};
     if (options.costs == CostSource::measured && !options.cost_file.empty()) {  // interpolated ones
       keep_costs(
-          options.cost_file, choice_.plan->model, device_, options.devices, choice_.plan->costs);
+          options.cost_file, choice_.plan->model, device_, options_.devices, choice_.plan->costs);
     }
     return std::move(choice_);
   }
