@@ -383,7 +383,8 @@ void joint(benchmark::State& state) {
   };
   auto const least_s = [&](StagePlan const& plan) {
     auto const call = planner.training_shape(plan, options);
-    return least_training_seconds(plan.train, blocks, call, CostModel(costs), h200);
+    auto const is_dealt = deals_round_robin(planner.schedule(), call);
+    return least_training_seconds(plan.train, blocks, call, is_dealt, CostModel(costs), h200);
   };
   PlanForecast const forecast(simulated_s, least_s);
   double seconds = 0;

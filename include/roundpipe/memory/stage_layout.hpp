@@ -42,19 +42,16 @@ using ResidentBlocks = std::set<BlockId>;
 /// Where a layer's use of a block lies in the stage's parameter and gradient entries.
 struct UsePlace {
   BlockUseId use;
-  BlockUseId holder;                        ///< The stage's first use of the block, for which the
-                                            ///< block goes up; none where nobody reads it.
-  bool backward_reads = true;               ///< Whether the layer's backward reads the parameters.
-  bool stays = false;                       ///< Whether devices keep the block for a whole call.
-  Bytes parameters = 0;                     ///< The block's master table, in the parameter entry;
-                                            ///< of a block that stays, in its own place.
-  Bytes gradients = 0;                      ///< The block's gradient table, in the gradient entry.
-  Bytes rounded = 0;                        ///< \c rounded_table, in the gradient entry: behind
-                                            ///< the sums, or where sums have been.
-  TensorTable rounded_table;                ///< The block's bf16 and f16 tensors.
-  std::vector<std::size_t> rounded_tensor;  ///< By tensor of the block: its index there, or none.
-  bool trains = true;                       ///< Frozen blocks have no place in the gradient entry.
-  static constexpr std::size_t not_rounded = static_cast<std::size_t>(-1);
+  BlockUseId holder;           ///< The stage's first use of the block, for which the
+                               ///< block goes up; none where nobody reads it.
+  bool backward_reads = true;  ///< Whether the layer's backward reads the parameters.
+  bool stays = false;          ///< Whether devices keep the block for a whole call.
+  Bytes parameters = 0;        ///< The block's master table, in the parameter entry;
+                               ///< of a block that stays, in its own place.
+  Bytes gradients = 0;         ///< The block's gradient table, in the gradient entry.
+  Bytes rounded = 0;           ///< The block's rounded table, in the gradient entry:
+                               ///< behind the sums, or where sums have been.
+  bool trains = true;          ///< Frozen blocks have no place in the gradient entry.
 
   /// Whether the block goes up for this use; else the layer reads what went up for another. What
   /// stays goes up with the first stage of a call that holds it on a device.

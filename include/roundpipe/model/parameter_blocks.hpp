@@ -17,6 +17,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <functional>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -35,8 +36,11 @@ enum class StateType : std::uint8_t {
 /// Parameters that are uploaded, updated and ordered as one.
 struct ParameterBlock {
   std::vector<ParameterSpec> specs;
-  TensorTable master;            ///< As declared: the master copy, and a slot's rounded gradient.
-  TensorTable gradient;          ///< The same tensors in the accumulation type.
+  TensorTable master;    ///< As declared: the master copy, and a slot's rounded gradient.
+  TensorTable gradient;  ///< The same tensors in the accumulation type.
+  TensorTable rounded;   ///< Those of \c master in another type: gradients are rounded.
+  /// By tensor: its index in \c rounded, if it is there.
+  std::vector<std::optional<std::size_t>> rounded_tensors;
   std::vector<BlockUseId> uses;  ///< In layer order.
   bool frozen = false;           ///< Never updated: no gradient, no optimizer state.
   /// Whether an iteration's gradient is a sum over uses, rounds or calls.

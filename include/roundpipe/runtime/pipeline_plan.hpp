@@ -34,6 +34,7 @@
 #include <roundpipe/runtime/state/finite_values.hpp>
 #include <roundpipe/runtime/state/gradient_scaler.hpp>
 #include <roundpipe/runtime/state/whole_updates.hpp>
+#include <roundpipe/schedule/round_robin_schedule.hpp>
 #include <roundpipe/simulate/least_time.hpp>
 
 #include <algorithm>
@@ -110,8 +111,7 @@ template <DeviceList D>
 }
 
 /// Plans stages, memory and graphs for a model of known \p costs on \p devices as they are now, for
-/// an \p optimizer of which this is known. \p code_is_loaded: as of \ref
-/// device_budget.
+/// an \p optimizer of which this is known. \p code_is_loaded: as of \ref device_budget.
 /// \throws Error (invalid_argument) for options that do not go together; OverBudget when no plan
 ///         fits a device and the host: it names the least that would do, and its ledger.
 template <DeviceList D, class Planner>
@@ -142,7 +142,8 @@ template <DeviceList D, class Planner>
     };
     auto const least = [&](StagePlan const& plan) {
       auto const shape = planner.training_shape(plan, sizes);
-      return least_training_seconds(plan.train, blocks, shape, costs, device);
+      auto const is_dealt = deals_round_robin(planner.schedule(), shape);
+      return least_training_seconds(plan.train, blocks, shape, is_dealt, costs, device);
     };
     forecast = {seconds, least};
   }
@@ -203,8 +204,7 @@ template <DeviceList D, class Planner>
 /// Lets devices see the layers, where a backend wants that, and returns the costs that \p options
 /// know. Where they know none but ask for measured ones, takes those that their file keeps, or
 /// measures and keeps them; else estimates them. No memory stays taken. With \p have_run, layers
-/// have run a moment ago: their code is loaded, and devices are warm. Others are cold, so layers
-/// run for longer before they are measured.
+/// have just run: code is loaded, and devices are warm; they run for less before measurements.
 /// \throws Error as the layers and the backend do; (invalid_argument) when \p options ask to
 ///         measure and \p devices are no backend; as \ref find_costs and \ref keep_costs; as \ref
 ///         assemble_plan does, before a layer runs, for what estimated costs give no plan.

@@ -43,6 +43,15 @@ class RoundRobinSchedule {
 
 static_assert(Schedule<RoundRobinSchedule>);
 
+/// Whether \p schedule deals the slots of \p shape one by one as \ref RoundRobinSchedule does, and
+/// none takes turns.
+template <Schedule S>
+[[nodiscard]] bool deals_round_robin(S const& schedule, ScheduleShape const& shape) {
+  constexpr RoundRobinSchedule deals;
+  return !shape.overlaps_rounds && schedule.advance(shape) == deals.advance(shape) &&
+         schedule.tasks(shape) == deals.tasks(shape);
+}
+
 }  // namespace roundpipe
 
 #ifndef ROUNDPIPE_COMPILED

@@ -568,18 +568,6 @@ TEST_CASE("the parameter entry holds each block once, the gradient entry each us
       } else if (holder.valid()) {
         RC_ASSERT(place.parameters == stage.place_of(holder).parameters);
       }
-      RC_ASSERT(place.rounded_tensor.size() == block.master.size());
-      std::size_t rounded = 0;
-      for (std::size_t t = 0; t < block.master.size(); ++t) {
-        if (block.master[t].dtype == DType::bf16) {
-          RC_ASSERT(place.rounded_tensor[t] == rounded);
-          RC_ASSERT(place.rounded_table[rounded] == block.master[t]);
-          ++rounded;
-        } else {
-          RC_ASSERT(place.rounded_tensor[t] == UsePlace::not_rounded);
-        }
-      }
-      RC_ASSERT(place.rounded_table.size() == rounded);
       if (stage.has_backward()) {
         RC_ASSERT(place.gradients == gradients);
         gradients += block.gradient.bytes();
@@ -610,12 +598,13 @@ TEST_CASE("rounded gradients overwrite no sum before it is rounded, and nothing 
     for (auto const& place : stage.uses) {
       live.push_back(sum_of(place));
       sums += live.back().second - live.back().first;
-      rounded += place.rounded_table.bytes();
+      rounded += c.blocks.block_of(place.use).rounded.bytes();
     }
     for (auto layer = stage.range.end(); layer-- > stage.range.first;) {
       for (auto const use : c.blocks.layer_uses[layer]) {
         auto const& place = *std::ranges::find(stage.uses, use, &UsePlace::use);
-        Extent const here{place.rounded, place.rounded + place.rounded_table.bytes()};
+        auto const& block = c.blocks.block_of(use);
+        Extent const here{place.rounded, place.rounded + block.rounded.bytes()};
         RC_ASSERT(here.first % tensor_alignment_bytes == 0U);
         RC_ASSERT(here.second <= stage.gradient_bytes);
         for (auto const& other : live) {
@@ -623,7 +612,7 @@ TEST_CASE("rounded gradients overwrite no sum before it is rounded, and nothing 
                     here.first == here.second);
         }
         live.push_back(here);
-        if (place.rounded_table.size() == c.blocks.block_of(use).master.size()) {
+        if (block.rounded.size() == block.master.size()) {
           live.erase(std::ranges::find(live, sum_of(place)));
         }
       }

@@ -8,6 +8,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -56,6 +57,8 @@ TEST_CASE("the unshared parameters of a layer form one block") {
   auto const& first = blocks.blocks[0];
   CHECK(first.master == TensorTable{{"a", {3}, DType::f32}, {"b", {100}, DType::bf16}});
   CHECK(first.gradient == TensorTable{{"a", {3}, DType::f32}, {"b", {100}, DType::f32}});
+  CHECK(first.rounded == TensorTable{{"b", {100}, DType::bf16}});
+  CHECK(first.rounded_tensors == std::vector<std::optional<std::size_t>>{std::nullopt, 0});
   CHECK(first.specs.size() == 2);
   CHECK(layers_of(blocks, 0) == std::vector<std::size_t>{0});
   CHECK(layers_of(blocks, 1) == std::vector<std::size_t>{2});

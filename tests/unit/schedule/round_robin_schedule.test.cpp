@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include <roundpipe/schedule/round_robin_schedule.hpp>
 
+#include <roundpipe/schedule/looped_bfs_schedule.hpp>
 #include <support/schedule_refusals.hpp>
 #include <support/task_simulation.hpp>
 
@@ -22,7 +23,9 @@
 namespace round_robin_schedule_test {
 
 namespace views = ranges::views;
+using roundpipe::deals_round_robin;
 using roundpipe::DeviceTasks;
+using roundpipe::LoopedBfsSchedule;
 using roundpipe::MicroBatchId;
 using roundpipe::RoundId;
 using roundpipe::RoundRobinSchedule;
@@ -250,6 +253,21 @@ TEST_CASE("without a fused stage, the first backward stage recomputes like the o
     std::vector<test::StageTimes> const times(shape.stages(), {1, 1, 2});
     REQUIRE(test::run_tasks(shape, RoundRobinSchedule{}.tasks(shape), times, 0.5).complete);
   }
+}
+
+TEST_CASE("who deals slots round robin says so, unless they take turns") {
+  /// As many devices on from call to call whatever the call.
+  struct Fixed : RoundRobinSchedule {
+    static std::size_t advance(ScheduleShape const&) { return 0; }
+  };
+  for (auto shape : shapes()) {
+    CHECK(deals_round_robin(RoundRobinSchedule{}, shape));
+    CHECK(deals_round_robin(Fixed{}, shape) == (RoundRobinSchedule{}.advance(shape) == 0));
+    shape.overlaps_rounds = true;
+    CHECK_FALSE(deals_round_robin(RoundRobinSchedule{}, shape));
+  }
+  CHECK_FALSE(deals_round_robin(LoopedBfsSchedule{},
+                                {.forward_stages = 3, .backward_stages = 5, .devices = 4}));
 }
 
 }  // namespace round_robin_schedule_test

@@ -20,6 +20,7 @@
 
 #include <doctest/doctest.h>
 
+#include <algorithm>
 #include <cstddef>
 #include <optional>
 #include <vector>
@@ -55,7 +56,7 @@ struct Problem {
     return planner.streamed_graph(blocks, made, options);
   }
   [[nodiscard]] double least(StagePlan const& made) const {
-    return least_training_seconds(made.train, blocks, shape(made), costs, device);
+    return least_training_seconds(made.train, blocks, shape(made), false, costs, device);
   }
   [[nodiscard]] double forecast(StagePlan const& made) const {
     return forecast_training_seconds(call(made), step, costs, device);
@@ -119,6 +120,41 @@ TEST_CASE("where devices never wait, the bound is the forecast") {
   auto const seconds = 4 * (13 * 3e-3 + others * 0.5e-3);  // M_R micro-batches
   CHECK(problem.least(plan) == doctest::Approx(seconds));
   CHECK(problem.forecast(plan) == doctest::Approx(seconds));
+}
+
+TEST_CASE("where slots are dealt, devices that wait for each other are in the bound") {
+  std::size_t waiting = 0;
+  for (std::size_t const devices : {1, 2, 3, 5}) {
+    for (std::size_t const rounds : {1, 3}) {
+      for (std::size_t const micro_batches : {1, 2, 4, 8}) {
+        for (std::size_t level = 0; level < 3; ++level) {
+          CAPTURE(devices);
+          CAPTURE(rounds);
+          CAPTURE(micro_batches);
+          CAPTURE(level);
+          Problem problem;
+          problem.options.devices = devices;
+          problem.options.rounds = rounds;
+          problem.options.micro_batches_per_round = micro_batches;
+          problem.options.save_levels.emplace(12, std::vector<std::size_t>(micro_batches, level));
+          problem.device.upload_bytes_per_second = problem.device.download_bytes_per_second = 1e15;
+          problem.device.memory_bytes_per_second = 1e18;
+          auto const plan = problem.plan();
+          auto const shape = problem.shape(plan);
+          auto const slots_s = slot_iteration_seconds(plan.train, shape, problem.costs.layers());
+          auto const forecast_s = problem.forecast(plan);
+          CHECK(slots_s >= (1 - 1e-9) * problem.least(plan));
+          CHECK(slots_s <= 1.03 * forecast_s);
+          CHECK(slots_s >= 0.9 * forecast_s);
+          CHECK(least_training_seconds(
+                    plan.train, problem.blocks, shape, true, problem.costs, problem.device) ==
+                std::max(slots_s, problem.least(plan)));
+          waiting += slots_s > 1.2 * problem.least(plan) ? 1 : 0;
+        }
+      }
+    }
+  }
+  CHECK(waiting > 20);
 }
 
 TEST_CASE("the bound of links counts saves and parameters, each way and through the host") {

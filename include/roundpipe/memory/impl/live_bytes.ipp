@@ -125,9 +125,10 @@ class SlotLife {
     auto const first = times_.micro_batches.begin()->first;
     auto const last = times_.micro_batches.rbegin()->first;
     for (auto const& place : stage_.uses) {
-      auto const& sums = blocks_.block_of(place.use).gradient;
+      auto const& block = blocks_.block_of(place.use);
+      auto const& sums = block.gradient;
       for (std::size_t i = 0; place.trains && i < sums.size(); ++i) {
-        if (place.rounded_tensor[i] != UsePlace::not_rounded) {
+        if (block.rounded_tensors[i]) {
           held_.hold(BufferKind::gradients,
                      {times_of(first, place.use).backward, times_of(last, place.use).backward},
                      sums[i].bytes());
@@ -136,8 +137,7 @@ class SlotLife {
     }
     for (auto const& [copy, pieces] : times_.downloads) {
       for (auto const& piece : pieces) {
-        auto const rounds =
-            stage_.place_of(piece.use).rounded_tensor[piece.tensor] != UsePlace::not_rounded;
+        auto const rounds = blocks_.block_of(piece.use).rounded_tensors[piece.tensor].has_value();
         held_.hold(BufferKind::gradients,
                    {times_of(rounds ? last : first, piece.use).backward, copy},
                    piece.bytes);

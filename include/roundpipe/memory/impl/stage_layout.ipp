@@ -47,11 +47,10 @@ ROUNDPIPE_INLINE void place_rounded(StageLayout& layout, ParameterBlocks const& 
       if (blocks.use(place.use).layer != LayerId(layer) || !place.trains) {
         continue;
       }
-      place.rounded = space.take(place.rounded_table.bytes());
-      if (std::find(place.rounded_tensor.begin(),
-                    place.rounded_tensor.end(),
-                    UsePlace::not_rounded) == place.rounded_tensor.end()) {
-        space.free(place.gradients, blocks.block_of(place.use).gradient.bytes());
+      auto const& block = blocks.block_of(place.use);
+      place.rounded = space.take(block.rounded.bytes());
+      if (block.rounded.size() == block.gradient.size()) {
+        space.free(place.gradients, block.gradient.bytes());
       }
     }
   }
@@ -82,16 +81,11 @@ ROUNDPIPE_INLINE void place_uses(StageLayout& layout,
         place.parameters = place.stays ? 0 : layout.parameter_bytes;
         layout.parameter_bytes += place.stays ? 0 : block.master.bytes();
       }
-      for (auto const& spec : block.master) {
-        auto const rounds = spec.dtype != accumulation_type(spec.dtype);
-        place.rounded_tensor.push_back(rounds ? place.rounded_table.add(spec)
-                                              : UsePlace::not_rounded);
-      }
       if (layout.has_backward() && place.trains) {
         place.gradients = layout.gradient_bytes;
         layout.gradient_bytes += block.gradient.bytes();
       }
-      layout.uses.push_back(std::move(place));
+      layout.uses.push_back(place);
     }
   }
   if (layout.has_backward()) {

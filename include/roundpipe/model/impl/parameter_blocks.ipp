@@ -17,6 +17,7 @@
 #include <functional>
 #include <map>
 #include <numeric>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -117,9 +118,13 @@ ROUNDPIPE_INLINE ParameterBlocks form_blocks(ModelDescription const& model,
       if (is_new_tensor) {
         auto wide = spec.tensor;
         wide.dtype = accumulation_type(wide.dtype);
-        tensor = result.blocks[block].master.add(spec.tensor);
-        result.blocks[block].gradient.add(wide);
-        result.blocks[block].specs.push_back(spec);
+        auto& of_tensor = result.blocks[block];
+        tensor = of_tensor.master.add(spec.tensor);
+        of_tensor.gradient.add(wide);
+        of_tensor.rounded_tensors.push_back(
+            wide.dtype == spec.tensor.dtype ? std::nullopt
+                                            : std::optional(of_tensor.rounded.add(spec.tensor)));
+        of_tensor.specs.push_back(spec);
       }
       auto& uses_of_block = result.blocks[block].uses;
       if (uses_of_block.empty() || result.use(uses_of_block.back()).layer != LayerId(layer)) {

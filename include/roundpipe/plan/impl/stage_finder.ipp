@@ -43,6 +43,7 @@ ROUNDPIPE_INLINE std::optional<FoundPlan> StageFinder::refine(
   if (!forecast_ || !yields_to_forecast_ || (found && found->plan.partition.forward.empty())) {
     return found;  // nothing runs twice
   }
+  auto const known = found ? std::optional(found->plan.partition) : std::nullopt;
   auto has_room = found && options_.host_has_room(found->plan);
   std::size_t worse = 0;
   auto const host_has_room = [&](Partition const& partition) {
@@ -50,8 +51,7 @@ ROUNDPIPE_INLINE std::optional<FoundPlan> StageFinder::refine(
   };
   StageRefinement const refinement(choice, buffering, options_, turns_, held_by_stages(choice));
   for (auto& partition : refinement.partitions(host_has_room)) {
-    // The policy may have found these stages; then they have their forecast.
-    auto const is_known = found && partition == found->plan.partition;
+    auto const is_known = known == partition;  // then it has its forecast
     auto other = is_known ? std::nullopt : evaluate(choice.set, buffering, std::move(partition));
     if (has_room && (is_known || (other && found->seconds <= other->seconds))) {
       if (++worse == most_worse) {

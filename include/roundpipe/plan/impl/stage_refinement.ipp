@@ -70,20 +70,18 @@ ROUNDPIPE_INLINE std::vector<Partition> StageRefinement::partitions(
   };
   std::vector<Found> found;
   for (std::size_t n = 1; n < layers(); ++n) {
-    std::optional<Found> best;
+    std::vector<Found> with_fused;
     for (std::size_t k = 1; n + k <= layers(); ++k) {
-      auto partition = this->partition(n, k);
-      if (!partition) {
-        continue;
-      }
-      auto const found_score = score(*partition);
-      Found each{*std::move(partition), found_score};
-      if ((!best || each < *best) && host_has_room(each.partition)) {
-        best = std::move(each);
+      if (auto partition = this->partition(n, k)) {
+        auto const seconds = score(*partition);
+        with_fused.push_back({*std::move(partition), seconds});
       }
     }
-    if (best) {
-      found.push_back(*std::move(best));
+    std::stable_sort(with_fused.begin(), with_fused.end());
+    auto const best = std::ranges::find_if(
+        with_fused, [&](Found const& each) { return host_has_room(each.partition); });
+    if (best != with_fused.end()) {
+      found.push_back(std::move(*best));
     }
   }
   std::stable_sort(found.begin(), found.end());

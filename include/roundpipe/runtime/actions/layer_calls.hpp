@@ -75,9 +75,9 @@ class LayerCalls {
   /// What the layer saves: what the host keeps of it lies in an entry of its own.
   void prepare_saved(DeviceAction const& here, PreparedLayer& layer) const;
 
-  /// Lists the tensors of one use whose gradients are rounded to their declared types.
+  /// Lists the tensors of one use of \p block whose gradients are rounded to their declared types.
   static void list_rounded(UsePlace const& place,
-                           TensorTable const& wide,
+                           ParameterBlock const& block,
                            DeviceBytes gradients,
                            PreparedLayer& layer);
 

@@ -3,12 +3,15 @@
 #pragma once
 
 #include <roundpipe/concepts/backend.hpp>
+#include <roundpipe/concepts/partition_policy.hpp>
 #include <roundpipe/concepts/schedule.hpp>
 #include <roundpipe/memory/stage_layout.hpp>
 #include <roundpipe/model/cost_model.hpp>
+#include <roundpipe/model/kept_saves.hpp>
 #include <roundpipe/model/parameter_blocks.hpp>
 #include <roundpipe/model/pass_costs.hpp>
 #include <roundpipe/model/stage_passes.hpp>
+#include <roundpipe/partition/slot_simulation.hpp>
 #include <roundpipe/simulate/forecast.hpp>
 #include <roundpipe/simulate/least_time.hpp>
 #include <roundpipe/simulate/simulator.hpp>
@@ -59,13 +62,35 @@ ROUNDPIPE_INLINE double least_iteration_seconds(std::span<StageLayout const> sta
                    at_rate(up + link.host_download_weight * down, link.host_bytes_per_second)});
 }
 
+ROUNDPIPE_INLINE double slot_iteration_seconds(std::span<StageLayout const> stages,
+                                               ScheduleShape const& shape,
+                                               std::span<LayerCost const> costs) {
+  Partition partition;
+  for (auto const& stage : stages) {
+    (stage.has_backward() ? partition.backward : partition.forward).push_back(stage.range);
+  }
+  auto const& set = stages.front().working_set;
+  auto const averages = average_costs(costs, set);
+  auto const in_round = shape.micro_batches_per_round;
+  SlotSimulation simulation(
+      averages,
+      shape.devices,
+      in_round * shape.rounds,
+      {.recompute_waits_for_gradient = set.checkpoints() == Checkpoints::layers});
+  return simulation.simulate(partition, in_round).seconds;
+}
+
 ROUNDPIPE_INLINE double least_training_seconds(std::span<StageLayout const> stages,
                                                ParameterBlocks const& blocks,
                                                ScheduleShape const& shape,
+                                               bool dealt_round_robin,
                                                CostModel const& costs,
                                                DeviceProperties const& device) {
   auto const machine = with_link_margin(training_machine(costs, device));
-  return least_iteration_seconds(stages, blocks, shape, machine);
+  auto const least_s = least_iteration_seconds(stages, blocks, shape, machine);
+  return dealt_round_robin
+             ? std::max(least_s, slot_iteration_seconds(stages, shape, costs.layers()))
+             : least_s;
 }
 
 }  // namespace roundpipe

@@ -61,10 +61,9 @@ ROUNDPIPE_INLINE void DeviceCopies::download_gradients(DeviceAction const& here,
   for (auto const& piece : here.action.pieces) {
     auto const& block = blocks().block_of(piece.use);
     auto const& place = here.place_of(piece.use);
-    auto const rounded = place.rounded_tensor[piece.tensor];
-    auto const base = rounded == UsePlace::not_rounded
-                          ? place.gradients + block.gradient.offset(piece.tensor)
-                          : place.rounded + place.rounded_table.offset(rounded);
+    auto const rounded = block.rounded_tensors[piece.tensor];
+    auto const base = rounded ? place.rounded + block.rounded.offset(*rounded)
+                              : place.gradients + block.gradient.offset(piece.tensor);
     auto const landing = parameters_.landing(piece.use, here.action.round, here.call().iteration);
     list.downloads.push_back(
         {landing.subspan(block.master.offset(piece.tensor) + piece.offset, piece.bytes),

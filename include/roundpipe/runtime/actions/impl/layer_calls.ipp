@@ -69,7 +69,7 @@ ROUNDPIPE_INLINE void LayerCalls::prepare_backward(DeviceAction const& here,
           gradients.subspan(here.place_of(use).gradients, blocks_.block_of(use).gradient.bytes()));
     }
     if (blocks_.trains(use) && here.action.last) {
-      list_rounded(here.place_of(use), blocks_.block_of(use).gradient, gradients, layer);
+      list_rounded(here.place_of(use), blocks_.block_of(use), gradients, layer);
     }
   }
 }
@@ -169,14 +169,13 @@ ROUNDPIPE_INLINE void LayerCalls::prepare(DeviceAction const& here, PreparedLaye
 }
 
 ROUNDPIPE_INLINE void LayerCalls::list_rounded(UsePlace const& place,
-                                               TensorTable const& wide,
+                                               ParameterBlock const& block,
                                                DeviceBytes gradients,
                                                PreparedLayer& layer) {
-  for (std::size_t t = 0; t < wide.size(); ++t) {
-    auto const rounded = place.rounded_tensor[t];
-    if (rounded != UsePlace::not_rounded) {
-      layer.rounded.push_back({tensor(gradients, place.rounded, place.rounded_table, rounded),
-                               tensor(gradients, place.gradients, wide, t).as<float>()});
+  for (std::size_t t = 0; t < block.gradient.size(); ++t) {
+    if (auto const rounded = block.rounded_tensors[t]) {
+      layer.rounded.push_back({tensor(gradients, place.rounded, block.rounded, *rounded),
+                               tensor(gradients, place.gradients, block.gradient, t).as<float>()});
     }
   }
 }
