@@ -69,10 +69,8 @@ TEST_CASE("all stages of each partition fit together, whatever the host keeps") 
             detail::StageRefinement(choice, buffering, options, in_turn, 0).partitions(any_host);
         REQUIRE_FALSE(found.empty());
         std::set<std::size_t> fused;
-        // Layers that are recomputed one by one are so behind the gradient.
-        auto const waits = set.checkpoints() == Checkpoints::layers;
-        SlotSimulation simulation(
-            choice.costs, devices, 4, {.recompute_waits_for_gradient = waits});
+        auto const one_by_one = set.checkpoints() == Checkpoints::layers;
+        SlotSimulation simulation(choice.costs, devices, 4, {.recomputes_one_by_one = one_by_one});
         double before_s = 0;
         for (auto const& partition : found) {
           CHECK(covers(partition, model.size()));

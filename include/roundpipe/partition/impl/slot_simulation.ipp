@@ -88,13 +88,18 @@ ROUNDPIPE_INLINE void SlotSimulation::take_stages(Partition const& partition) {
 }
 
 ROUNDPIPE_INLINE void SlotSimulation::add_stage(StageKind kind, LayerRange range) {
-  StageTime time;
-  for (auto const& pass : layer_passes(kind)) {
-    auto const& sums_s = sums_s_[static_cast<std::size_t>(pass.kind)];
-    time.add(pass, sums_s[range.end()] - sums_s[range.first]);
-  }
-  if (options_.recompute_waits_for_gradient) {
-    time = {0, time.late_s + time.early_s};
+  auto const time_of = [&](LayerRange layers) {
+    StageTime time;
+    for (auto const& pass : layer_passes(kind)) {
+      auto const& sums_s = sums_s_[static_cast<std::size_t>(pass.kind)];
+      time.add(pass, sums_s[layers.end()] - sums_s[layers.first]);
+    }
+    return time;
+  };
+  auto time = time_of(range);
+  if (options_.recomputes_one_by_one) {
+    auto const early_s = time_of({range.end() - 1, 1}).early_s;
+    time = {early_s, time.seconds() - early_s};
   }
   stages_.push_back({range, time});
 }

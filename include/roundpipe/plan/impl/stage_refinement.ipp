@@ -52,10 +52,9 @@ ROUNDPIPE_INLINE std::optional<Partition> even_partition(std::size_t layers,
 ROUNDPIPE_INLINE std::vector<Partition> StageRefinement::partitions(
     std::function<bool(Partition const&)> const& host_has_room) const {
   auto const micro_batches = options_.micro_batches_per_round * options_.rounds;
-  // Layers that are recomputed one by one are so after the gradient has arrived, but for the last.
   auto const one_by_one = choice_.set.checkpoints() == Checkpoints::layers;
   SlotSimulation simulation(
-      choice_.costs, options_.devices, micro_batches, {.recompute_waits_for_gradient = one_by_one});
+      choice_.costs, options_.devices, micro_batches, {.recomputes_one_by_one = one_by_one});
   struct Found {
     Partition partition;
     double score = 0;

@@ -76,7 +76,7 @@ ROUNDPIPE_INLINE double slot_iteration_seconds(std::span<StageLayout const> stag
       averages,
       shape.devices,
       in_round * shape.rounds,
-      {.recompute_waits_for_gradient = set.checkpoints() == Checkpoints::layers});
+      {.recomputes_one_by_one = set.checkpoints() == Checkpoints::layers});
   return simulation.simulate(partition, in_round).seconds;
 }
 
