@@ -42,6 +42,8 @@ class OverlapSearch {
  public:
   /// By this share steps from a start may make a plan faster, and so may other stages.
   static constexpr double most_gain = 0.08;
+  /// A plan that is further behind leads to no faster one.
+  static constexpr double most_behind = 2 * most_gain;
 
   /// The references must outlive this. \p forecast lets boundaries of a plan stay on devices first.
   /// \param to_beat_s the seconds of the best plan whose rounds do not overlap: infinite where

@@ -27,11 +27,11 @@ namespace roundpipe::detail {
 
 /// \brief \p forecast for one search, which asks it for many plans that cannot win.
 ///
-/// Of these it gives the bound alone: where layers or links take longer than the best plan so far
-/// by more than could yet change. A plan without overlapping rounds changes little more, since what
-/// is left are boundaries and entries. One with them is where a descent begins (\ref
-/// OverlapSearch). \p best_s is what the best plan takes that the host has room for. The references
-/// must outlive the result.
+/// Of these it gives the bound alone: where that is behind the best plan so far by more than could
+/// yet change. Of a plan without overlapping rounds, boundaries and entries are all that changes,
+/// which are not in the bound. One with them is where a descent begins (\ref OverlapSearch). \p
+/// best_s is what the best plan takes that the host has room for. The references must outlive the
+/// result.
 [[nodiscard]] PlanForecast without_losers(PlanForecast const& forecast,
                                           PlanOptions const& options,
                                           double& best_s);

@@ -147,7 +147,7 @@ ROUNDPIPE_INLINE std::vector<OverlapSearch::Place> OverlapSearch::starts() const
   for (std::size_t const most : {12, 10, 8, 4}) {
     look(1, 2, 1, most);
   }
-  if (!places.empty() && !comes_near(fastest()->seconds, 2 * most_gain)) {
+  if (!places.empty() && !comes_near(fastest()->seconds, most_behind)) {
     return {};
   }
   auto const carried = places.empty() ? 12 : fastest()->at[sixteenths];

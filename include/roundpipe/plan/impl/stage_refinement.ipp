@@ -70,7 +70,12 @@ ROUNDPIPE_INLINE std::vector<Partition> StageRefinement::partitions(
   std::vector<Found> found;
   for (std::size_t n = 1; n < layers(); ++n) {
     std::vector<Found> with_fused;
-    for (std::size_t k = 1; n + k <= layers(); ++k) {
+    auto const rest = layers() - n;
+    for (std::size_t k = 1; k <= rest; ++k) {
+      auto const stages = (rest + k - 1) / k;
+      if (k > (rest + stages - 1) / stages) {
+        continue;  // a shorter length takes as few stages
+      }
       if (auto partition = this->partition(n, k)) {
         auto const seconds = score(*partition);
         with_fused.push_back({*std::move(partition), seconds});

@@ -24,25 +24,29 @@ namespace detail {
 
 inline constexpr auto no_time = std::numeric_limits<double>::infinity();
 
+/// A plan whose rounds do not overlap, and whose bound is behind the best plan by more, loses.
+inline constexpr double most_behind_bound = 0.01;
+
 ROUNDPIPE_INLINE PlanForecast without_losers(PlanForecast const& forecast,
                                              PlanOptions const& options,
                                              double& best_s) {
   if (!forecast) {
     return {};
   }
-  return [&](StagePlan const& plan) {
+  auto const seconds = [&](StagePlan const& plan) {
     auto const overlaps = plan.train.front().working_set.overlaps_rounds();
-    auto const may_gain = overlaps ? 2 * OverlapSearch::most_gain : 0.03;
+    auto const may_gain = overlaps ? OverlapSearch::most_behind : most_behind_bound;
     auto const least_s = forecast.least(plan);
     if (least_s > (1 + may_gain) * best_s) {
       return least_s;
     }
-    auto const seconds = forecast(plan);
-    if (seconds < best_s && options.host_has_room(plan)) {
-      best_s = seconds;
+    auto const plan_s = forecast(plan);
+    if (plan_s < best_s && options.host_has_room(plan)) {
+      best_s = plan_s;
     }
-    return seconds;
+    return plan_s;
   };
+  return {seconds, [&](StagePlan const& plan) { return forecast.least(plan); }};
 }
 
 ROUNDPIPE_INLINE WorkingSetChoice StageSearch::first_choice() const {
@@ -133,8 +137,7 @@ ROUNDPIPE_INLINE std::optional<FoundPlan> StageSearch::choose_buffering(
     WorkingSetChoice const& choice) const {
   std::optional<FoundPlan> best;
   for (auto const& buffering : finder_.modes()) {
-    auto found = finder_.find(choice, buffering);
-    found = finder_.refine(choice, buffering, std::move(found));
+    auto found = finder_.refine(choice, buffering, finder_.find(choice, buffering));
     if (!best) {
       best = std::move(found);
     } else {
@@ -190,14 +193,18 @@ ROUNDPIPE_INLINE void StageSearch::keep_saves(FoundPlan& best) const {
 }
 
 ROUNDPIPE_INLINE void StageSearch::overlap_rounds(FoundPlan& best) const {
+  auto const has_room = options_.host_has_room(best.plan);
+  auto const may_lose = has_room && !options_.overlaps_rounds;
+  auto const to_beat_s = may_lose ? std::min(best.seconds, options_.seconds_to_beat) : no_time;
   auto const forecast = [&](StagePlan const& plan) {
+    auto const least_s = forecast_.least(plan);  // wherever boundaries are
+    if (least_s > (1 + OverlapSearch::most_behind) * to_beat_s) {
+      return least_s;
+    }
     constexpr auto unknown = std::numeric_limits<double>::infinity();
     auto const kept = keep_resident_({plan, unknown}, ResidencyTrial::most);
     return kept.seconds < unknown ? kept.seconds : forecast_(plan);
   };
-  auto const has_room = options_.host_has_room(best.plan);
-  auto const may_lose = has_room && !options_.overlaps_rounds;
-  auto const to_beat_s = may_lose ? std::min(best.seconds, options_.seconds_to_beat) : no_time;
   auto top = OverlapSearch(finder_, model_, blocks_, costs_, options_, forecast, to_beat_s).run();
   if (!top) {
     return;
