@@ -148,6 +148,7 @@ set(ROUNDPIPE_CORE_HEADERS
   include/roundpipe/memory/stage_memory.hpp
   include/roundpipe/memory/stage_region.hpp
   include/roundpipe/plan/activation_copies.hpp
+  include/roundpipe/plan/boundary_lives.hpp
   include/roundpipe/plan/call_context.hpp
   include/roundpipe/plan/gradient_downloads.hpp
   include/roundpipe/plan/gradient_sums.hpp
@@ -576,6 +577,7 @@ set(ROUNDPIPE_DEFINITIONS
   include/roundpipe/memory/impl/stage_memory.ipp
   include/roundpipe/memory/impl/stage_region.ipp
   include/roundpipe/plan/impl/activation_copies.ipp
+  include/roundpipe/plan/impl/boundary_lives.ipp
   include/roundpipe/plan/impl/call_context.ipp
   include/roundpipe/plan/impl/gradient_downloads.ipp
   include/roundpipe/plan/impl/gradient_sums.ipp

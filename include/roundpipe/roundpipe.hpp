@@ -145,6 +145,7 @@
 #include <roundpipe/partition/stage_ticks.hpp>
 #include <roundpipe/partition/uniform_partitioner.hpp>
 #include <roundpipe/plan/activation_copies.hpp>
+#include <roundpipe/plan/boundary_lives.hpp>
 #include <roundpipe/plan/call_context.hpp>
 #include <roundpipe/plan/gradient_downloads.hpp>
 #include <roundpipe/plan/gradient_sums.hpp>

@@ -10,6 +10,7 @@
 #include <roundpipe/concepts/schedule.hpp>
 #include <roundpipe/concepts/transfer_policy.hpp>
 #include <roundpipe/core/batch_shape.hpp>
+#include <roundpipe/core/bytes.hpp>
 #include <roundpipe/core/error.hpp>
 #include <roundpipe/graph/protocol_check.hpp>
 #include <roundpipe/memory/host_rings.hpp>
@@ -20,6 +21,7 @@
 #include <roundpipe/model/model_description.hpp>
 #include <roundpipe/model/parameter_blocks.hpp>
 #include <roundpipe/partition/partition_check.hpp>
+#include <roundpipe/plan/boundary_lives.hpp>
 #include <roundpipe/plan/plan_options.hpp>
 #include <roundpipe/plan/resident_rings.hpp>
 #include <roundpipe/plan/stage_chunks.hpp>
@@ -181,6 +183,18 @@ class Planner {
                                                     PlanOptions const& options) {
     return training_shape(
         plan.partition, plan.train.front().working_set.overlaps_rounds(), options);
+  }
+
+  /// The bytes that stages of a training call of \p plan hand on to stages on other devices:
+  /// through the host, so that they go down and up, wherever boundaries stay. 0 where devices reach
+  /// each other.
+  [[nodiscard]] Bytes handed_on(StagePlan const& plan, PlanOptions const& options) const {
+    if (options.devices == 1 || options.reaches_peers) {
+      return 0;
+    }
+    auto const shape = training_shape(plan, options);
+    auto const slots = order_slots(shape, schedule_.tasks(shape));
+    return options.micro_batches_per_round * detail::handed_on(plan.train, slots);
   }
 
   /// The graph of a training call.

@@ -39,6 +39,7 @@
 
 #include <algorithm>
 #include <cstddef>
+#include <ranges>
 #include <span>
 #include <string>
 #include <utility>
@@ -103,11 +104,9 @@ template <DeviceList D>
       return false;
     }
   }
-  bool all = true;
-  for (std::size_t d = 0; d < count; ++d) {
-    all = all && devices.device_properties(DeviceId(d)).reaches_peers;
-  }
-  return all;
+  return std::ranges::all_of(std::views::iota(std::size_t{0}, count), [&](std::size_t d) {
+    return devices.device_properties(DeviceId(d)).reaches_peers;
+  });
 }
 
 /// Plans stages, memory and graphs for a model of known \p costs on \p devices as they are now, for
@@ -142,8 +141,9 @@ template <DeviceList D, class Planner>
     };
     auto const least = [&](StagePlan const& plan) {
       auto const shape = planner.training_shape(plan, sizes);
-      auto const is_dealt = deals_round_robin(planner.schedule(), shape);
-      return least_training_seconds(plan.train, blocks, shape, is_dealt, costs, device);
+      CallOutline const call{
+          shape, deals_round_robin(planner.schedule(), shape), planner.handed_on(plan, sizes)};
+      return least_training_seconds(plan.train, blocks, call, costs, device);
     };
     forecast = {seconds, least};
   }

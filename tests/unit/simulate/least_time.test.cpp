@@ -49,14 +49,15 @@ struct Problem {
   [[nodiscard]] StagePlan plan() const {
     return planner.plan_stages(model, blocks, costs, options);
   }
-  [[nodiscard]] ScheduleShape shape(StagePlan const& made) const {
-    return planner.training_shape(made, options);
+  [[nodiscard]] CallOutline outline(StagePlan const& made) const {
+    return {.shape = planner.training_shape(made, options),
+            .handed_on = planner.handed_on(made, options)};
   }
   [[nodiscard]] ActionGraph call(StagePlan const& made) const {
     return planner.streamed_graph(blocks, made, options);
   }
   [[nodiscard]] double least(StagePlan const& made) const {
-    return least_training_seconds(made.train, blocks, shape(made), false, costs, device);
+    return least_training_seconds(made.train, blocks, outline(made), costs, device);
   }
   [[nodiscard]] double forecast(StagePlan const& made) const {
     return forecast_training_seconds(call(made), step, costs, device);
@@ -140,14 +141,16 @@ TEST_CASE("where slots are dealt, devices that wait for each other are in the bo
           problem.device.upload_bytes_per_second = problem.device.download_bytes_per_second = 1e15;
           problem.device.memory_bytes_per_second = 1e18;
           auto const plan = problem.plan();
-          auto const shape = problem.shape(plan);
-          auto const slots_s = slot_iteration_seconds(plan.train, shape, problem.costs.layers());
+          auto call = problem.outline(plan);
+          auto const slots_s =
+              slot_iteration_seconds(plan.train, call.shape, problem.costs.layers());
           auto const forecast_s = problem.forecast(plan);
           CHECK(slots_s >= (1 - 1e-9) * problem.least(plan));
           CHECK(slots_s <= 1.03 * forecast_s);
           CHECK(slots_s >= 0.8 * forecast_s);
+          call.dealt_round_robin = true;
           CHECK(least_training_seconds(
-                    plan.train, problem.blocks, shape, true, problem.costs, problem.device) ==
+                    plan.train, problem.blocks, call, problem.costs, problem.device) ==
                 std::max(slots_s, problem.least(plan)));
           waiting += slots_s > 1.2 * problem.least(plan) ? 1 : 0;
         }
@@ -172,7 +175,7 @@ TEST_CASE("the bound of links counts saves and parameters, each way and through 
     SimulationOptions machine;
     machine.compute.layers = problem.costs.layers();
     change(machine.link);
-    return least_iteration_seconds(plan.train, problem.blocks, problem.shape(plan), machine);
+    return least_iteration_seconds(plan.train, problem.blocks, problem.outline(plan), machine);
   };
   using Link = LinkModel;
   CHECK(least([](Link& link) { link.upload_bytes_per_second = 1e6; }) ==
@@ -198,7 +201,7 @@ TEST_CASE("what stays on devices for a call is not counted") {
   SimulationOptions machine;
   machine.compute.layers = problem.costs.layers();
   machine.link.upload_bytes_per_second = 1;
-  CHECK(least_iteration_seconds(plan.train, problem.blocks, problem.shape(plan), machine) ==
+  CHECK(least_iteration_seconds(plan.train, problem.blocks, problem.outline(plan), machine) ==
         doctest::Approx(4 * 13 * 3e-3));
 }
 

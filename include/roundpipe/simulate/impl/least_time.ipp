@@ -24,11 +24,12 @@ namespace roundpipe {
 
 ROUNDPIPE_INLINE double least_iteration_seconds(std::span<StageLayout const> stages,
                                                 ParameterBlocks const& blocks,
-                                                ScheduleShape const& shape,
+                                                CallOutline const& call,
                                                 SimulationOptions const& machine) {
+  auto const& shape = call.shape;
   double compute_s = 0;
-  double up = 0;  // bytes
-  double down = 0;
+  auto up = static_cast<double>(call.handed_on);  // bytes
+  auto down = up;
   for (auto const& stage : stages) {
     for (auto const& place : stage.uses) {
       if (place.holds() && !place.stays) {
@@ -72,24 +73,22 @@ ROUNDPIPE_INLINE double slot_iteration_seconds(std::span<StageLayout const> stag
   auto const& set = stages.front().working_set;
   auto const averages = average_costs(costs, set);
   auto const in_round = shape.micro_batches_per_round;
-  SlotSimulation simulation(
-      averages,
-      shape.devices,
-      in_round * shape.rounds,
-      {.recomputes_one_by_one = set.checkpoints() == Checkpoints::layers});
+  SlotSimulation simulation(averages,
+                            shape.devices,
+                            in_round * shape.rounds,
+                            {.recomputes_one_by_one = set.checkpoints() == Checkpoints::layers});
   return simulation.simulate(partition, in_round).seconds;
 }
 
 ROUNDPIPE_INLINE double least_training_seconds(std::span<StageLayout const> stages,
                                                ParameterBlocks const& blocks,
-                                               ScheduleShape const& shape,
-                                               bool dealt_round_robin,
+                                               CallOutline const& call,
                                                CostModel const& costs,
                                                DeviceProperties const& device) {
   auto const machine = with_link_margin(training_machine(costs, device));
-  auto const least_s = least_iteration_seconds(stages, blocks, shape, machine);
-  return dealt_round_robin
-             ? std::max(least_s, slot_iteration_seconds(stages, shape, costs.layers()))
+  auto const least_s = least_iteration_seconds(stages, blocks, call, machine);
+  return call.dealt_round_robin
+             ? std::max(least_s, slot_iteration_seconds(stages, call.shape, costs.layers()))
              : least_s;
 }
 
