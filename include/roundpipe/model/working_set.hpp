@@ -41,7 +41,7 @@ class WorkingSet {
   WorkingSet(std::vector<std::vector<Bytes>> level_bytes, std::size_t micro_batches_per_round)
       : checkpoints_(Checkpoints::layers),
         micro_batches_(micro_batches_per_round),
-        levels_(level_bytes.size() * micro_batches_),
+        levels_(std::make_shared<Levels>(level_bytes, micro_batches_)),
         level_bytes_(std::make_shared<LevelBytes const>(std::move(level_bytes))) {}
 
   [[nodiscard]] Checkpoints checkpoints() const noexcept { return checkpoints_; }
@@ -85,20 +85,45 @@ class WorkingSet {
 
   /// The save level of a micro-batch of a round.
   [[nodiscard]] std::size_t level(std::size_t layer, std::size_t micro_batch) const noexcept {
-    return layer < layers() ? levels_[layer * micro_batches_ + micro_batch] : 0;
+    return layer < layers() ? levels_->of[layer * micro_batches_ + micro_batch] : 0;
   }
   /// What it keeps, at capacity.
   [[nodiscard]] Bytes bytes(std::size_t layer, std::size_t micro_batch) const noexcept {
-    auto const kept = level(layer, micro_batch);
-    return kept > 0 ? (*level_bytes_)[layer][kept] : 0;
+    return bytes_of(layer, level(layer, micro_batch));
   }
   /// Whether the backward stage recomputes the layer for this micro-batch.
   [[nodiscard]] bool recomputes(std::size_t layer, std::size_t micro_batch) const noexcept {
-    return layer >= layers() || level(layer, micro_batch) + 1 < (*level_bytes_)[layer].size();
+    return recomputes_from(layer, level(layer, micro_batch));
+  }
+
+  /// What save level \p level keeps of \p layer, at capacity.
+  [[nodiscard]] Bytes bytes_of(std::size_t layer, std::size_t level) const noexcept {
+    return level > 0 ? (*level_bytes_)[layer][level] : 0;
+  }
+  /// Whether something of \p layer is recomputed where \p level is kept.
+  [[nodiscard]] bool recomputes_from(std::size_t layer, std::size_t level) const noexcept {
+    return layer >= layers() || level + 1 < (*level_bytes_)[layer].size();
+  }
+  /// Calls \p f with each save level that micro-batches of a round have of \p layer, once, the
+  /// lowest first. It takes no longer for rounds of many micro-batches.
+  template <class F>
+  void for_each_level(std::size_t layer, F&& f) const {
+    if (layer >= layers()) {
+      f(std::size_t{0});
+      return;
+    }
+    auto const& counts = levels_->counts[layer];
+    for (std::size_t level = 0; level < counts.size(); ++level) {
+      if (counts[level] > 0) {
+        f(level);
+      }
+    }
   }
 
   /// Of all micro-batches of a round: how many keep anything of the layer.
-  [[nodiscard]] std::size_t count(std::size_t layer) const noexcept;
+  [[nodiscard]] std::size_t count(std::size_t layer) const noexcept {
+    return layer < layers() ? micro_batches_ - levels_->counts[layer].front() : 0;
+  }
   /// The most bytes of the layer that a micro-batch keeps, of any round.
   [[nodiscard]] Bytes most_bytes(std::size_t layer) const noexcept;
   /// How many micro-batches there are in a round; 1 where nothing is known of them.
@@ -106,6 +131,12 @@ class WorkingSet {
 
  private:
   using LevelBytes = std::vector<std::vector<Bytes>>;  // by layer and level
+  struct Levels {
+    Levels(LevelBytes const& level_bytes, std::size_t micro_batches);
+
+    std::vector<std::uint8_t> of;                  // by layer and micro-batch
+    std::vector<std::vector<std::size_t>> counts;  // by layer and level: the micro-batches
+  };
 
   /// Those of which it knows the levels: all or none.
   [[nodiscard]] std::size_t layers() const noexcept {
@@ -115,8 +146,8 @@ class WorkingSet {
   Checkpoints checkpoints_ = Checkpoints::stages;
   bool overlaps_rounds_ = false;
   std::size_t micro_batches_ = 1;
-  std::vector<std::uint8_t> levels_;                        // by layer and micro-batch
-  std::shared_ptr<LevelBytes const> level_bytes_;           // copies share it: searches make many
+  std::shared_ptr<Levels> levels_;  // copies share it until one changes: searches make many
+  std::shared_ptr<LevelBytes const> level_bytes_;           // likewise
   std::vector<std::pair<std::size_t, WorkingSet>> rounds_;  // those that differ
 };
 

@@ -9,6 +9,7 @@
 
 #include <array>
 #include <cstddef>
+#include <vector>
 
 namespace working_set_test {
 
@@ -45,6 +46,31 @@ TEST_CASE("a save level is set for a layer and a micro-batch") {
   auto const without = set.without_saves();
   CHECK(without.checkpoints() == Checkpoints::layers);
   CHECK(without.level(1, 2) == 0);
+}
+
+TEST_CASE("the levels of a layer are known at once, and copies have their own") {
+  auto const levels_of = [](WorkingSet const& set) {
+    std::vector<std::size_t> levels;
+    set.for_each_level(1, [&](std::size_t level) { levels.push_back(level); });
+    return levels;
+  };
+  using Levels = std::vector<std::size_t>;
+  CHECK(levels_of(WorkingSet(Checkpoints::layers)) == Levels{0});
+  WorkingSet set({{0}, {0, 256, 1000}}, 2);
+  CHECK(levels_of(set) == Levels{0});
+  set.set_level(1, 0, 2);
+  CHECK(levels_of(set) == Levels{0, 2});
+  auto copy = set;
+  copy.set_level(1, 1, 1);
+  CHECK(levels_of(copy) == Levels{1, 2});
+  CHECK(levels_of(set) == Levels{0, 2});
+  CHECK(set.level(1, 1) == 0);
+  copy.set_level(1, 0, 1);
+  CHECK(levels_of(copy) == Levels{1});
+  CHECK(copy.count(1) == 2);
+  CHECK(copy.bytes_of(1, 2) == 1000);
+  CHECK(copy.recomputes_from(1, 1));
+  CHECK_FALSE(copy.recomputes_from(1, 2));
 }
 
 TEST_CASE("a round may keep something else") {

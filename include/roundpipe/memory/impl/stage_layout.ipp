@@ -107,12 +107,12 @@ struct SaveRest {
                                                   Bytes saved_bytes) {
   SaveRest result;
   working_set.for_each_set([&](WorkingSet const& set) {
-    for (std::size_t m = 0; m < set.micro_batches_per_round(); ++m) {
-      auto const kept = set.bytes(layer, m);
+    set.for_each_level(layer, [&](std::size_t level) {
+      auto const kept = set.bytes_of(layer, level);
       result.kept_bytes = std::max(result.kept_bytes, kept);
-      auto const has_rest = is_forward ? set.level(layer, m) > 0 : set.recomputes(layer, m);
+      auto const has_rest = is_forward ? level > 0 : set.recomputes_from(layer, level);
       result.rest_bytes = std::max(result.rest_bytes, has_rest ? saved_bytes - kept : 0);
-    }
+    });
   });
   return result;
 }
@@ -130,9 +130,9 @@ ROUNDPIPE_INLINE bool StageLayout::runs_forward(std::size_t layer) const {
   }
   bool recomputes = false;
   working_set.for_each_set([&](WorkingSet const& set) {
-    for (std::size_t m = 0; m < set.micro_batches_per_round(); ++m) {
-      recomputes = recomputes || set.recomputes(layer, m);
-    }
+    set.for_each_level(layer, [&](std::size_t level) {
+      recomputes = recomputes || set.recomputes_from(layer, level);
+    });
   });
   return recomputes;
 }

@@ -9,9 +9,18 @@
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
+#include <memory>
 #include <string>
 
 namespace roundpipe {
+
+ROUNDPIPE_INLINE WorkingSet::Levels::Levels(LevelBytes const& level_bytes,
+                                            std::size_t micro_batches)
+    : of(level_bytes.size() * micro_batches) {
+  for (auto const& bytes : level_bytes) {
+    counts.emplace_back(std::max<std::size_t>(bytes.size(), 1)).front() = micro_batches;
+  }
+}
 
 ROUNDPIPE_INLINE void WorkingSet::set_level(std::size_t layer,
                                             std::size_t micro_batch,
@@ -24,23 +33,21 @@ ROUNDPIPE_INLINE void WorkingSet::set_level(std::size_t layer,
                     std::to_string(levels) + " levels, from 0 on, and a round " +
                     std::to_string(micro_batches_) + " micro-batches");
   }
-  levels_[layer * micro_batches_ + micro_batch] = static_cast<std::uint8_t>(level);
-}
-
-ROUNDPIPE_INLINE std::size_t WorkingSet::count(std::size_t layer) const noexcept {
-  std::size_t sum = 0;
-  for (std::size_t m = 0; m < micro_batches_; ++m) {
-    sum += level(layer, m) > 0 ? 1 : 0;
+  if (levels_.use_count() > 1) {
+    levels_ = std::make_shared<Levels>(*levels_);
   }
-  return sum;
+  auto& own = levels_->of[layer * micro_batches_ + micro_batch];
+  auto& counts = levels_->counts[layer];
+  --counts[own];
+  ++counts[level];
+  own = static_cast<std::uint8_t>(level);
 }
 
 ROUNDPIPE_INLINE Bytes WorkingSet::most_bytes(std::size_t layer) const noexcept {
   Bytes most = 0;
   for_each_set([&](WorkingSet const& set) {
-    for (std::size_t m = 0; m < micro_batches_; ++m) {
-      most = std::max(most, set.bytes(layer, m));
-    }
+    set.for_each_level(
+        layer, [&](std::size_t level) { most = std::max(most, set.bytes_of(layer, level)); });
   });
   return most;
 }
