@@ -434,7 +434,7 @@ class MutantLab {
   std::vector<Issue> issues_;
   TrainingGraphs odd_;
   TrainingGraphs even_;
-  std::vector<UnrolledAction> actions_;  // as built
+  UnrolledActions actions_;  // as built
   std::vector<Conflict> conflicts_;
 };
 

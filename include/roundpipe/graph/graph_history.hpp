@@ -62,35 +62,42 @@ class GraphHistory {
   template <class F>
   void resolve(ActionGraph const& graph, GraphBinding const& place, F&& f) const {
     for (std::size_t i = 0; i < graph.actions.size(); ++i) {
-      auto const& action = graph.actions[i];
-      auto const lane = place.physical(action.lane);
-      auto const wait_for = [&](PastAction const& past) {
-        if (past.lane != lane) {
-          f(ActionId(i), past);
-        }
-      };
-      for (auto const& buffer : action.ring_waits) {
-        // The acquisition `count` before this one holds the entry's former content.
-        auto const back = graph.rings.at(buffer.ring).count - buffer.sequence;
-        auto const found = rings_.find(place.physical(buffer.ring));
-        if (found != rings_.end() && back <= found->second.users.size()) {
-          auto const& users = found->second.users;
-          for (auto const& past : users[users.size() - back]) {
-            wait_for(past);
-          }
+      resolve(graph, place, graph.actions[i], [&](auto const& past) { f(ActionId(i), past); });
+    }
+  }
+  /// The same for one \p action of \p graph: `f(past)`.
+  template <class F>
+  void resolve(ActionGraph const& graph,
+               GraphBinding const& place,
+               Action const& action,
+               F&& f) const {
+    auto const lane = place.physical(action.lane);
+    auto const wait_for = [&](PastAction const& past) {
+      if (past.lane != lane) {
+        f(past);
+      }
+    };
+    for (auto const& buffer : action.ring_waits) {
+      // The acquisition `count` before this one holds the entry's former content.
+      auto const back = graph.rings.at(buffer.ring).count - buffer.sequence;
+      auto const found = rings_.find(place.physical(buffer.ring));
+      if (found != rings_.end() && back <= found->second.users.size()) {
+        auto const& users = found->second.users;
+        for (auto const& past : users[users.size() - back]) {
+          wait_for(past);
         }
       }
-      for (auto const& event : action.block_waits) {
-        if (auto const found = events_.find({event.block, event.kind}); found != events_.end()) {
-          for_each_latest(found->second, place.iteration, event.age, wait_for);
-        }
+    }
+    for (auto const& event : action.block_waits) {
+      if (auto const found = events_.find({event.block, event.kind}); found != events_.end()) {
+        for_each_latest(found->second, place.iteration, event.age, wait_for);
       }
-      for (auto const& wait : action.lane_waits) {
-        auto const found = slots_.find({wait.kind, lane.device});
-        auto const* const past = found == slots_.end() ? nullptr : found->second.find(wait.back);
-        if (past != nullptr) {
-          wait_for(*past);
-        }
+    }
+    for (auto const& wait : action.lane_waits) {
+      auto const found = slots_.find({wait.kind, lane.device});
+      auto const* const past = found == slots_.end() ? nullptr : found->second.find(wait.back);
+      if (past != nullptr) {
+        wait_for(*past);
       }
     }
   }

@@ -13,6 +13,7 @@
 #include <compare>
 #include <cstddef>
 #include <cstdint>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -40,12 +41,32 @@ struct Access {
 struct UnrolledAction {
   Action const* action = nullptr;
   ActionGraph const* source = nullptr;
-  ActionId id;                     ///< In \c source.
-  std::size_t graph = 0;           ///< The number of its graph in the sequence.
-  std::size_t epoch = 0;           ///< Every action of an earlier epoch is over.
-  Lane lane;                       ///< With the physical device.
-  std::vector<std::size_t> waits;  ///< Numbers of unrolled actions.
-  std::vector<Access> accesses;    ///< Empty where nobody asked for them.
+  ActionId id;                           ///< In \c source.
+  std::size_t graph = 0;                 ///< The number of its graph in the sequence.
+  std::size_t epoch = 0;                 ///< Every action of an earlier epoch is over.
+  Lane lane;                             ///< With the physical device.
+  std::span<std::size_t const> waits{};  ///< Numbers of unrolled actions.
+  std::vector<Access> accesses{};        ///< Empty where nobody asked for them.
+};
+
+/// The actions of a sequence, in issue order, and what their \c waits point into.
+class UnrolledActions {
+ public:
+  UnrolledActions() = default;
+  UnrolledActions(UnrolledActions&&) noexcept = default;
+  UnrolledActions& operator=(UnrolledActions&&) noexcept = default;
+
+  [[nodiscard]] std::size_t size() const noexcept { return actions_.size(); }
+  [[nodiscard]] UnrolledAction const* data() const noexcept { return actions_.data(); }
+  [[nodiscard]] UnrolledAction const& operator[](std::size_t i) const { return actions_[i]; }
+  [[nodiscard]] auto begin() const noexcept { return actions_.begin(); }
+  [[nodiscard]] auto end() const noexcept { return actions_.end(); }
+
+ private:
+  friend class GraphSequence;
+
+  std::vector<UnrolledAction> actions_;
+  std::vector<std::size_t> waits_;  // of all actions
 };
 
 /// "graph 3: optimizer step of block 2", for messages.
@@ -68,7 +89,7 @@ class GraphSequence {
 
   /// All actions in issue order, their accesses if \p with_accesses. A wait that names no action of
   /// the sequence points to the waiting action itself.
-  [[nodiscard]] std::vector<UnrolledAction> unroll(bool with_accesses = true) const;
+  [[nodiscard]] UnrolledActions unroll(bool with_accesses = true) const;
 
  private:
   struct Entry {

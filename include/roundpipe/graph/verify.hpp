@@ -13,6 +13,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -66,7 +67,7 @@ namespace detail {
 }  // namespace detail
 
 /// Checks an unrolled sequence, whose order is \p order; see below.
-[[nodiscard]] std::vector<Violation> verify(std::vector<UnrolledAction> const& actions,
+[[nodiscard]] std::vector<Violation> verify(std::span<UnrolledAction const> actions,
                                             SequenceOrder const& order,
                                             std::size_t most = 16);
 

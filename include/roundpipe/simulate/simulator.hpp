@@ -34,7 +34,7 @@ struct SimulationOptions {
 
 /// The result of a simulation.
 struct Simulation {
-  std::vector<UnrolledAction> actions;
+  UnrolledActions actions;
   /// One entry for each action, in the same order; `graph` is the number of the action's graph.
   Timeline timeline;
 };

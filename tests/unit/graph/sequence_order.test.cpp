@@ -12,6 +12,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <map>
+#include <span>
 #include <vector>
 
 namespace sequence_order_test {
@@ -26,7 +27,7 @@ Made on(LaneKind lane, std::size_t device) {
 }
 
 /// The relation by definition: everything reachable over waits and lanes.
-std::vector<std::vector<bool>> closure(std::vector<UnrolledAction> const& actions) {
+std::vector<std::vector<bool>> closure(std::span<UnrolledAction const> actions) {
   std::vector<std::vector<bool>> before(actions.size(), std::vector<bool>(actions.size(), false));
   std::map<Lane, std::size_t> latest;
   for (std::size_t b = 0; b < actions.size(); ++b) {

@@ -11,6 +11,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <numeric>
+#include <span>
 #include <string>
 #include <utility>
 #include <vector>
@@ -81,12 +82,16 @@ struct SequencePosition {
 
 }  // namespace detail
 
-ROUNDPIPE_INLINE std::vector<UnrolledAction> GraphSequence::unroll(bool with_accesses) const {
-  std::vector<UnrolledAction> result;
+ROUNDPIPE_INLINE UnrolledActions GraphSequence::unroll(bool with_accesses) const {
+  UnrolledActions unrolled_actions;
+  auto& result = unrolled_actions.actions_;
+  auto& waits = unrolled_actions.waits_;
   result.reserve(std::accumulate(
       entries_.begin(), entries_.end(), std::size_t{0}, [](std::size_t sum, Entry const& entry) {
         return sum + entry.graph->actions.size();
       }));
+  std::vector<std::size_t> begins;  // of the waits of each action
+  begins.reserve(result.capacity() + 1);
   GraphHistory<std::size_t> history;
   std::vector<std::size_t> bases;  // for each graph: the number of its first action
   detail::SequencePosition position;
@@ -107,12 +112,14 @@ ROUNDPIPE_INLINE std::vector<UnrolledAction> GraphSequence::unroll(bool with_acc
       unrolled.graph = g;
       unrolled.epoch = epoch;
       unrolled.lane = place.physical(action.lane);
-      unrolled.waits.reserve(action.waits.size() + action.ring_waits.size() +
-                             action.block_waits.size() + action.lane_waits.size());
+      begins.push_back(waits.size());
       for (auto const wait : action.waits) {
         auto const exists = wait.valid() && wait.index() < graph.actions.size();
-        unrolled.waits.push_back(base + (exists ? wait.index() : i));
+        waits.push_back(base + (exists ? wait.index() : i));
       }
+      history.resolve(graph, place, action, [&](auto const& past) {
+        waits.push_back(bases[past.run] + past.action.index());
+      });
       if (!with_accesses) {
         continue;
       }
@@ -129,9 +136,6 @@ ROUNDPIPE_INLINE std::vector<UnrolledAction> GraphSequence::unroll(bool with_acc
         }
       }
     }
-    history.resolve(graph, place, [&](ActionId id, auto const& past) {
-      result[base + id.index()].waits.push_back(bases[past.run] + past.action.index());
-    });
     history.remember(graph, place, g);
     if (devices_ > 0) {
       first_device = (first_device + graph.advance) % devices_;
@@ -145,7 +149,11 @@ ROUNDPIPE_INLINE std::vector<UnrolledAction> GraphSequence::unroll(bool with_acc
           std::max(position.visible, position.steps - static_cast<std::size_t>(graph.staleness));
     }
   }
-  return result;
+  begins.push_back(waits.size());
+  for (std::size_t i = 0; i < result.size(); ++i) {
+    result[i].waits = std::span(waits).subspan(begins[i], begins[i + 1] - begins[i]);
+  }
+  return unrolled_actions;
 }
 
 ROUNDPIPE_INLINE GraphSequence training_sequence(TrainingSteps const& graphs, std::size_t devices) {

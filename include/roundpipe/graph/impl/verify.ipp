@@ -261,7 +261,7 @@ class Verifier {
 
 }  // namespace detail
 
-ROUNDPIPE_INLINE std::vector<Violation> verify(std::vector<UnrolledAction> const& actions,
+ROUNDPIPE_INLINE std::vector<Violation> verify(std::span<UnrolledAction const> actions,
                                                SequenceOrder const& order,
                                                std::size_t most) {
   return detail::Verifier(actions, order, most).run();

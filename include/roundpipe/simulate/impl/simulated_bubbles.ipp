@@ -12,6 +12,7 @@
 #include <cstddef>
 #include <map>
 #include <optional>
+#include <span>
 #include <utility>
 #include <vector>
 
@@ -39,7 +40,7 @@ class SimulationView {
   }
 
   [[nodiscard]] std::optional<std::size_t> before(std::size_t i) const { return before_[i]; }
-  [[nodiscard]] std::vector<std::size_t> const& waits(std::size_t i) const {
+  [[nodiscard]] std::span<std::size_t const> waits(std::size_t i) const {
     return simulation_.actions[i].waits;
   }
 

@@ -259,7 +259,7 @@ class Simulator {
 
   SimulationOptions const& options_;
   std::size_t devices_;
-  std::vector<UnrolledAction> actions_;
+  UnrolledActions actions_;
   ActionTimes times_;
   CopyEngines engines_;
   Successors successors_;
