@@ -46,6 +46,7 @@ set(ROUNDPIPE_CORE_HEADERS
   include/roundpipe/hosts/loopback_group.hpp
   include/roundpipe/hosts/single_process.hpp
   include/roundpipe/system/aligned_memory.hpp
+  include/roundpipe/system/bounded_async.hpp
   include/roundpipe/system/control_groups.hpp
   include/roundpipe/system/cpu_plan.hpp
   include/roundpipe/system/cpu_set.hpp

@@ -275,6 +275,7 @@
 #include <roundpipe/simulate/stage_activity.hpp>
 #include <roundpipe/simulate/successors.hpp>
 #include <roundpipe/system/aligned_memory.hpp>
+#include <roundpipe/system/bounded_async.hpp>
 #include <roundpipe/system/control_groups.hpp>
 #include <roundpipe/system/cpu_plan.hpp>
 #include <roundpipe/system/cpu_set.hpp>

@@ -104,8 +104,7 @@ template <class M, class O, class D>
   auto const of_rank = detail::batch_of_rank(batch, search.ranks());
   auto const sizes = detail::batch_cuts(of_rank, wanted);
   search.find_costs(of_rank, sizes);
-  (void)std::ranges::find_if_not(sizes,
-                                 [&](auto const& cuts) { return search.try_size(of_rank, cuts); });
+  search.try_cuts(of_rank, sizes);
   return std::move(search).finish(of_rank, sizes.back());
 }
 

@@ -12,9 +12,15 @@
 #include <roundpipe/runtime/pipeline_options.hpp>
 #include <roundpipe/runtime/pipeline_plan.hpp>
 
+#include <algorithm>
 #include <cstddef>
+#include <cstdint>
+#include <future>
+#include <limits>
 #include <optional>
+#include <span>
 #include <string>
+#include <utility>
 #include <vector>
 
 namespace roundpipe {
@@ -40,8 +46,82 @@ struct AutomaticChoice {
 
 namespace detail {
 
+/// \p options with \p cut.
+[[nodiscard]] PipelineOptions with_cut(PipelineOptions options, BatchCut const& cut);
+
 /// Why \p options do not go with \p cut, if they do not.
 [[nodiscard]] std::optional<Error> refusal_of(PipelineOptions const& options, BatchCut const& cut);
+
+/// By this share a cut must be faster than one of its size with fewer rounds. On an H200 each round
+/// costs the host some 10 ms of dispatch, which forecasts do not know: with rounds of one
+/// micro-batch, 3.1 % of the device's time.
+inline constexpr double least_gain_of_rounds = 0.005;
+
+/// After so many cuts, or sizes, in a row that are no better, the search gives up. One is too few:
+/// cuts divide the batch, so from one to the next much changes at once. For 48 sequences of 8,192
+/// tokens of 8B, 24 GiB, three rows are 6 % worse than four, and one row is 6 % better.
+inline constexpr std::size_t patience = 2;
+
+/// A cut of a search, in the order of trial.
+struct CutStep {
+  BatchCut cut;
+  std::size_t end_of_size = 0;  ///< The first step of the next size.
+  /// Its plan is sought in the knowledge of what so many steps, the first ones, have found: all up
+  /// to the first cut of the next larger size, or to that of its own, where there is no larger one.
+  /// So cuts of two sizes are planned side by side.
+  std::size_t knows = 0;
+};
+[[nodiscard]] std::vector<CutStep> cut_steps(std::span<std::vector<BatchCut> const> sizes);
+
+/// A cut that is planned.
+struct CutTrial {
+  static constexpr double never = std::numeric_limits<double>::infinity();
+
+  std::optional<Error> unfit;      ///< Why this rank's options do not go with it.
+  std::optional<CostModel> costs;  ///< Of this rank's layers, if they are known.
+  std::vector<double> least_s{};   ///< By rank: as if no device ever waited.
+  double to_beat_s = never;        ///< What the fastest plan takes of which it knows.
+  std::optional<Error> refusal{};  ///< Of all ranks. Else there is a result:
+  /// This rank's plan, and its seconds by forecast.
+  std::future<std::pair<PipelinePlan, double>> result{};
+
+  [[nodiscard]] bool has_begun() const noexcept { return !least_s.empty(); }
+  /// Whether it goes with the options and costs of all ranks.
+  [[nodiscard]] bool is_possible() const { return std::ranges::max(least_s) < never; }
+};
+
+/// Which of the cuts that were planned is the choice, and when a search has seen enough.
+class CutProgress {
+ public:
+  /// Takes the next cut, in the order of trial. \returns whether it is the choice so far.
+  bool add(PlannedCut const& planned);
+  /// All cuts of the size of the last one are behind.
+  void end_size();
+
+  [[nodiscard]] PlannedCut const& chosen() const noexcept { return chosen_; }
+  [[nodiscard]] std::vector<PlannedCut> const& tried() const noexcept { return tried_; }
+  /// Whether \ref patience cuts of a size have been worse than one with fewer rounds.
+  [[nodiscard]] bool leaves_size() const noexcept { return worse_ >= patience; }
+  /// So many of the next cuts of a size are tried whatever they take, if it has as many,
+  [[nodiscard]] std::size_t sure_cuts() const noexcept {
+    return best_s_ ? patience - worse_ : least_cuts;
+  }
+  /// and so many in all.
+  static constexpr std::size_t least_cuts = patience + 1;
+  /// Whether \ref patience sizes have been no better than a larger one.
+  [[nodiscard]] bool is_over() const noexcept { return worse_sizes_ >= patience; }
+  /// Whether the next size, of \p rows rows, may be the last.
+  [[nodiscard]] bool may_end_with(std::int64_t rows) const noexcept {
+    return worse_sizes_ + 1 >= patience && chosen_.cut.rows != rows;
+  }
+
+ private:
+  PlannedCut chosen_{.cut = {}, .seconds = std::numeric_limits<double>::infinity()};
+  std::vector<PlannedCut> tried_;
+  std::optional<double> best_s_;  // of this size
+  std::size_t worse_ = 0;         // in a row
+  std::size_t worse_sizes_ = 0;   // since that of the choice
+};
 
 /// The refusals of cuts.
 class CutRefusals {

@@ -7,8 +7,6 @@
 /// forecast.
 
 #include <roundpipe/concepts/backend.hpp>
-#include <roundpipe/concepts/requirements.hpp>
-#include <roundpipe/config.hpp>
 #include <roundpipe/core/batch_shape.hpp>
 #include <roundpipe/core/error.hpp>
 #include <roundpipe/core/id.hpp>
@@ -24,14 +22,15 @@
 #include <roundpipe/runtime/probe/cost_file.hpp>
 #include <roundpipe/runtime/rank_division.hpp>
 #include <roundpipe/simulate/forecast.hpp>
+#include <roundpipe/system/bounded_async.hpp>
 
 #include <algorithm>
 #include <atomic>
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
-#include <future>
 #include <limits>
+#include <map>
 #include <optional>
 #include <span>
 #include <utility>
@@ -40,16 +39,6 @@
 namespace roundpipe {
 
 namespace detail {
-
-/// By this share a cut must be faster than one of its size with fewer rounds. On an H200 each round
-/// costs the host some 10 ms of dispatch, which forecasts do not know: with rounds of one
-/// micro-batch, 3.1 % of the device's time.
-inline constexpr double least_gain_of_rounds = 0.005;
-
-/// After so many cuts, or sizes, in a row that are no better, the search gives up. One is too few:
-/// cuts divide the batch, so from one to the next much changes at once. For 48 sequences of 8,192
-/// tokens of 8B, 24 GiB, three rows are 6 % worse than four, and one row is 6 % better.
-inline constexpr int patience = 2;
 
 /// The search of \ref automatic, by all ranks of a group: each step that one of them takes, all
 /// take. Its parts of a batch are those of a rank.
@@ -71,11 +60,10 @@ class CutSearch {
         options_(
             complete_options(group_.size() > 1 ? with_ranks(options, group_) : options, devices)),
         device_(devices.device_properties(DeviceId(0))),
-        threads_(std::max<std::size_t>(threads, 1)) {
+        async_(threads) {
     options_.network = network_of(group_, devices_, options_);
     choice_.options = options;
     choice_.options.network = options_.network;
-    choice_.chosen.seconds = std::numeric_limits<double>::infinity();
     options_.known_costs.reset();                     // each size has its own
     options_.names_least_budget = group_.size() > 1;  // refuse() does otherwise
     if (!options_.forecast) {
@@ -104,77 +92,57 @@ class CutSearch {
     choice_.measured_s = std::chrono::duration<double>(Clock::now() - begin).count();
   }
 
-  /// Tries \p cuts of \p batch, which are of one size, until \ref patience of them are worse.
-  /// \returns whether smaller micro-batches may be better.
-  [[nodiscard]] bool try_size(BatchShape batch, std::span<BatchCut const> cuts) {
-    options_.capacity = {cuts.front().rows, batch.length};
-    options_.seconds_to_beat = choice_.chosen.seconds;  // one for all threads
-    ShapeCache const shapes(model_, options_.capacity);
-    auto const costs = costs_.find(cuts.front().rows);
-    std::optional<double> best_s;
-    int worse = 0;
-    std::atomic<bool> is_over = false;
-    std::vector<BegunTrial> trials(cuts.size());
+  /// Tries the cuts of \p batch of all \p sizes, the largest micro-batches first, until \ref
+  /// CutProgress has seen enough, or no cut that is left can be faster than the choice.
+  void try_cuts(BatchShape batch, std::span<std::vector<BatchCut> const> sizes) {
+    auto const steps = cut_steps(sizes);
+    std::vector<double> best_s{CutTrial::never};  // by the number of steps behind: of the choice
+    std::map<std::int64_t, ShapeCache<Model>> shapes;
+    std::vector<CutTrial> trials(steps.size());
     struct End {  // before the trials, which end early then
-      std::atomic<bool>& is_over;
-      ~End() { is_over = true; }
-    } const end{is_over};
-    for (std::size_t i = 0, begun = 0; i < cuts.size(); ++i) {
-      auto const& cut = cuts[i];
-      try {
-        auto const least_s = of_all_ranks(group_, [&] {  // as if no device ever waited
-          auto const refusal = refusal_of(options_, cut);
-          refusals_.keep(refusal);
-          return refusal || !costs
-                     ? never
-                     : costs->micro_batch_s() * static_cast<double>(batch.rows / cut.rows) /
-                           static_cast<double>(options_.devices);
-        });
-        if (std::ranges::max(least_s) == never) {
-          continue;
+      std::atomic<std::size_t>& first_step;
+      ~End() { first_step = std::numeric_limits<std::size_t>::max(); }
+    } const at_end{first_step_};
+    auto const begin = [&](std::size_t first, std::size_t count) {
+      auto const end = std::min(first + count, steps[first].end_of_size);
+      for (auto j = first; j < end && steps[j].knows < best_s.size(); ++j) {
+        auto const rows = steps[j].cut.rows;
+        auto const found = shapes.try_emplace(rows, model_, BatchShape{rows, batch.length}).first;
+        if (!trials[j].has_begun()) {
+          trials[j].to_beat_s = best_s[steps[j].knows];
+          begin_trial(batch, j, steps[j].cut, found->second.capacity(), trials[j]);
         }
+      }
+    };
+    for (std::size_t i = 0; i < steps.size() && !progress_.is_over();) {
+      auto const& [cut, end, knows] = steps[i];
+      begin(i, async_.runs_aside() ? progress_.sure_cuts() : 1);
+      if (async_.runs_aside() && end < steps.size() && !progress_.may_end_with(cut.rows)) {
+        begin(end, CutProgress::least_cuts);
+      }
+      auto& trial = trials[i];
+      refusals_.keep(trial.unfit);
+      if (trial.is_possible()) {
         // As if all ranks were as fast as the fastest: dealt rounds may go there.
-        if (std::ranges::min(least_s) >= choice_.chosen.seconds) {
-          return false;
+        if (std::ranges::min(trial.least_s) >= progress_.chosen().seconds) {
+          return;
         }
-        for (begun = std::max(begun, i); begun < std::min(i + threads_, cuts.size()); ++begun) {
-          trials[begun] = begin_trial(cuts[begun], shapes.capacity(), *costs, is_over);
-        }
-        if (trials[i].refusal) {
-          throw Error(*trials[i].refusal);
-        }
-        std::optional<PipelinePlan> made;
-        auto const seconds = std::ranges::max(of_all_ranks(group_, [&] {
-          auto [plan, own_s] = trials[i].result.get();
-          made = std::move(plan);
-          return own_s;
-        }));
-        choice_.tried.push_back({cut, seconds, made->stages.partition.size()});
-        auto const has_fewer_rounds = choice_.chosen.cut.rows == cut.rows;
-        if (seconds < choice_.chosen.seconds * (has_fewer_rounds ? 1 - least_gain_of_rounds : 1)) {
-          choice_.chosen = choice_.tried.back();
-          choice_.options.known_costs = *costs;
-          choice_.options.seconds_to_beat = options_.seconds_to_beat;
-          choice_.plan = std::move(made);
-        }
-        worse = seconds > best_s.value_or(seconds) ? worse + 1 : 0;
-        best_s = std::min(seconds, best_s.value_or(seconds));
-        if (worse == patience) {
-          break;
-        }
-      } catch (Error const& error) {
-        refusals_.note(error);
+        take(cut, trial);
+      }
+      i = progress_.leaves_size() ? end : i + 1;
+      best_s.resize(i + 1, progress_.chosen().seconds);
+      if (i == end) {
+        progress_.end_size();
+        first_step_ = end;
       }
     }
-    if (best_s) {
-      worse_sizes_ = choice_.chosen.cut.rows == cuts.front().rows ? 0 : worse_sizes_ + 1;
-    }
-    return worse_sizes_ < patience;
   }
 
   /// \p smallest are the cuts into the smallest micro-batches. \throws Error as \ref automatic says
   /// when nothing fits.
   [[nodiscard]] AutomaticChoice finish(BatchShape batch, std::span<BatchCut const> smallest) && {
+    choice_.chosen = progress_.chosen();
+    choice_.tried = progress_.tried();
     if (choice_.tried.empty()) {
       refuse(batch, smallest);
     }
@@ -189,45 +157,50 @@ class CutSearch {
   }
 
  private:
-  /// A plan, and its seconds by forecast.
-  using Trial = std::pair<PipelinePlan, double>;
-  struct BegunTrial {
-    std::optional<Error> refusal;  ///< Of all ranks; else there is a result.
-    std::future<Trial> result;
-  };
-  static constexpr double never = std::numeric_limits<double>::infinity();
-
-  [[nodiscard]] static PipelineOptions with_cut(PipelineOptions options, BatchCut const& cut) {
-    options.micro_batches_per_round = cut.micro_batches_per_round;
-    options.rounds = cut.rounds;
-    return options;
-  }
-
-  /// Lets ranks agree on their parts of \p cut, and plans it, perhaps on a thread.
-  [[nodiscard]] BegunTrial begin_trial(BatchCut const& cut,
-                                       ShapedModel const& shaped,
-                                       CostModel const& costs,
-                                       std::atomic<bool> const& is_over) const {
-    auto options = with_cut(options_, cut);
-    try {
-      auto const host_bytes = host_bytes_of(devices_, planner_, shaped, costs, optimizer_);
-      agree_on_division(group_, options, costs, host_bytes, choice_.options.host_memory > 0);
-    } catch (Error const& error) {
-      return {.refusal = error, .result = {}};
+  /// Lets ranks agree on their parts of \p cut, step \p number, and plans it, perhaps on a thread.
+  void begin_trial(BatchShape batch,
+                   std::size_t number,
+                   BatchCut const& cut,
+                   ShapedModel const& shaped,
+                   CutTrial& trial) {
+    trial.unfit = refusal_of(options_, cut);
+    trial.costs = costs_.find(cut.rows);
+    trial.least_s = of_all_ranks(group_, [&] {
+      return trial.unfit || !trial.costs
+                 ? CutTrial::never
+                 : trial.costs->micro_batch_s() * static_cast<double>(batch.rows / cut.rows) /
+                       static_cast<double>(options_.devices);
+    });
+    if (!trial.is_possible()) {
+      return;
     }
-    return {
-        .refusal = {},
-        .result = std::async(threads_ > 1 ? std::launch::async : std::launch::deferred,
-                             [&, options] { return try_cut(options, shaped, costs, is_over); })};
+    auto of_cut = with_cut(options_, cut);
+    of_cut.capacity = shaped.model.capacity;
+    of_cut.seconds_to_beat = trial.to_beat_s;
+    try {
+      auto const host_bytes = host_bytes_of(devices_, planner_, shaped, *trial.costs, optimizer_);
+      agree_on_division(group_, of_cut, *trial.costs, host_bytes, choice_.options.host_memory > 0);
+    } catch (Error const& error) {
+      trial.refusal = error;
+      return;
+    }
+    trial.result = async_([this, number, of_cut, &shaped, &costs = *trial.costs] {
+      return plan_cut(number, of_cut, shaped, costs);
+    });
   }
 
-  /// Plans a cut. \throws Error (aborted) when \p is_over meanwhile; and as planning does.
-  [[nodiscard]] Trial try_cut(PipelineOptions options,
-                              ShapedModel const& shaped,
-                              CostModel const& costs,
-                              std::atomic<bool> const& is_over) const {
+  /// Plans the cut of step \p number. \throws as planning; Error (aborted) when it is needed no
+  /// more.
+  [[nodiscard]] std::pair<PipelinePlan, double> plan_cut(std::size_t number,
+                                                         PipelineOptions options,
+                                                         ShapedModel const& shaped,
+                                                         CostModel const& costs) const {
+    auto const is_needed = [&] {
+      require(number >= first_step_, Errc::aborted, "another cut has ended the search");
+    };
+    is_needed();
     options.forecast = [&](auto const&... of_plan) {
-      require(!is_over, Errc::aborted, "another cut has ended the search");
+      is_needed();
       return options_.forecast(of_plan...);
     };
     auto made = assemble_plan(devices_, planner_, shaped, costs, options, optimizer_);
@@ -235,31 +208,57 @@ class CutSearch {
     return {std::move(made), seconds};
   }
 
+  /// Takes what \p trial has planned of \p cut, if it fits, and lets it be the choice, if it is.
+  void take(BatchCut const& cut, CutTrial& trial) {
+    try {
+      if (trial.refusal) {
+        throw Error(*trial.refusal);
+      }
+      std::optional<PipelinePlan> made;
+      auto const seconds = std::ranges::max(of_all_ranks(group_, [&] {
+        auto [plan, own_s] = trial.result.get();
+        made = std::move(plan);
+        return own_s;
+      }));
+      if (progress_.add({cut, seconds, made->stages.partition.size()})) {
+        choice_.options.known_costs = *trial.costs;
+        choice_.options.seconds_to_beat = trial.to_beat_s;
+        choice_.plan = std::move(made);
+      }
+    } catch (Error const& error) {
+      refusals_.note(error);
+    }
+  }
+
   /// Whether layers could be measured with one of \p cuts of \p batch, which are of one size, or
   /// what they take is known otherwise.
   bool finds_costs(BatchShape batch, std::span<BatchCut const> cuts) {
-    if (costs_.has(cuts.front().rows)) {
+    auto const rows = cuts.front().rows;
+    if (costs_.has(rows)) {
       return true;
     }
-    options_.capacity = {cuts.front().rows, batch.length};
+    options_.capacity = {rows, batch.length};
     ShapeCache const shapes(model_, options_.capacity);
-    return std::ranges::any_of(
-        cuts, [&](BatchCut const& cut) { return finds_costs(cut, shapes.capacity()); });
-  }
-  bool finds_costs(BatchCut const& cut, ShapedModel const& shaped) {
-    if (refusal_of(options_, cut)) {
-      return false;  // as try_size says
-    }
-    try {
-      auto costs = layer_costs(
-          model_, devices_, planner_, shaped, with_cut(options_, cut), optimizer_, !costs_.empty());
-      costs.set_network(options_.network.value_or(NetworkCost{}));
-      costs_.add(cut.rows, std::move(costs));
-      return true;
-    } catch (Error const& error) {
-      refusals_.note(error);
-      return false;
-    }
+    return std::ranges::any_of(cuts, [&](BatchCut const& cut) {
+      if (refusal_of(options_, cut)) {
+        return false;  // as try_cuts says
+      }
+      try {
+        auto costs = layer_costs(model_,
+                                 devices_,
+                                 planner_,
+                                 shapes.capacity(),
+                                 with_cut(options_, cut),
+                                 optimizer_,
+                                 !costs_.empty());
+        costs.set_network(options_.network.value_or(NetworkCost{}));
+        costs_.add(rows, std::move(costs));
+        return true;
+      } catch (Error const& error) {
+        refusals_.note(error);
+        return false;
+      }
+    });
   }
 
   /// \throws Error why nothing fits. Devices may lack least with the fewest rounds or the most:
@@ -288,10 +287,11 @@ class CutSearch {
   AnyProcessGroup group_;
   PipelineOptions options_;
   DeviceProperties device_;
-  std::size_t threads_;
+  BoundedAsync async_;
+  std::atomic<std::size_t> first_step_ = 0;  // those before are over, or needed no more
   AutomaticChoice choice_;
   CostsByRows costs_;
-  int worse_sizes_ = 0;  // since that of the choice
+  CutProgress progress_;
   CutRefusals refusals_;
 };
 

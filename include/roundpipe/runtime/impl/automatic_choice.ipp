@@ -10,8 +10,12 @@
 #include <roundpipe/runtime/pipeline_options.hpp>
 
 #include <algorithm>
+#include <cstddef>
 #include <optional>
+#include <span>
 #include <string>
+#include <utility>
+#include <vector>
 
 namespace roundpipe {
 
@@ -38,6 +42,12 @@ ROUNDPIPE_INLINE std::string to_string(AutomaticChoice const& choice) {
 
 namespace detail {
 
+ROUNDPIPE_INLINE PipelineOptions with_cut(PipelineOptions options, BatchCut const& cut) {
+  options.micro_batches_per_round = cut.micro_batches_per_round;
+  options.rounds = cut.rounds;
+  return options;
+}
+
 ROUNDPIPE_INLINE std::optional<Error> refusal_of(PipelineOptions const& options,
                                                  BatchCut const& cut) {
   auto const refused = [](char const* text) { return Error(Errc::invalid_argument, text); };
@@ -56,6 +66,41 @@ ROUNDPIPE_INLINE std::optional<Error> refusal_of(PipelineOptions const& options,
     return refused("no cut of the batch has as many rounds as have save levels of their own");
   }
   return std::nullopt;
+}
+
+ROUNDPIPE_INLINE std::vector<CutStep> cut_steps(std::span<std::vector<BatchCut> const> sizes) {
+  std::vector<CutStep> steps;
+  std::size_t before = 0;  // the first step of the next larger size
+  for (auto const& cuts : sizes) {
+    auto const first = steps.size();
+    for (auto const& cut : cuts) {
+      steps.push_back({cut, first + cuts.size(), steps.empty() ? 0 : before + 1});
+    }
+    before = first;
+  }
+  return steps;
+}
+
+ROUNDPIPE_INLINE bool CutProgress::add(PlannedCut const& planned) {
+  tried_.push_back(planned);
+  auto const seconds = planned.seconds;
+  worse_ = seconds > best_s_.value_or(seconds) ? worse_ + 1 : 0;
+  best_s_ = std::min(seconds, best_s_.value_or(seconds));
+  auto const has_fewer_rounds = chosen_.cut.rows == planned.cut.rows;
+  auto const is_choice =
+      seconds < chosen_.seconds * (has_fewer_rounds ? 1 - least_gain_of_rounds : 1);
+  if (is_choice) {
+    chosen_ = planned;
+  }
+  return is_choice;
+}
+
+ROUNDPIPE_INLINE void CutProgress::end_size() {
+  if (best_s_) {
+    worse_sizes_ = chosen_.cut.rows == tried_.back().cut.rows ? 0 : worse_sizes_ + 1;
+  }
+  best_s_.reset();
+  worse_ = 0;
 }
 
 ROUNDPIPE_INLINE void CutRefusals::note(Error const& error) {
