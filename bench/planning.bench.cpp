@@ -382,9 +382,9 @@ void joint(benchmark::State& state) {
         planner.streamed_graph(blocks, plan, options), step, CostModel(costs), h200);
   };
   auto const least_s = [&](StagePlan const& plan) {
-    auto const shape = planner.training_shape(plan, options);
+    auto const of_call = planner.training_shape(plan, options);
     CallOutline const call{
-        shape, deals_round_robin(planner.schedule(), shape), planner.handed_on(plan, options)};
+        of_call, deals_round_robin(planner.schedule(), of_call), planner.handed_on(plan, options)};
     return least_training_seconds(plan.train, blocks, call, CostModel(costs), h200);
   };
   PlanForecast const forecast(simulated_s, least_s);

@@ -66,6 +66,14 @@ struct StageNeeds {
     needs.parameters = needs.gradients = 0;
     return needs;
   }
+  /// Whether \ref in_region is no more than \p most, which is of a region, too, class by class.
+  [[nodiscard]] bool within_region(StageNeeds const& most,
+                                   Buffering const& buffering) const noexcept {
+    return scratch + parameters * buffering.parameters + gradients <= most.scratch &&
+           in <= most.in && out <= most.out && saves <= most.saves &&
+           forward_parameters <= most.forward_parameters && forward_in <= most.forward_in &&
+           forward_out <= most.forward_out && forward_saves <= most.forward_saves;
+  }
   /// What it needs of the region, by itself.
   [[nodiscard]] RegionNeeds region() const noexcept {
     return {parameters, gradients, scratch, reads_to_the_end};

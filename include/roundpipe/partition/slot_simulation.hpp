@@ -26,8 +26,10 @@ struct SlotSimulationOptions {
   /// Asynchronous: a call begins when the losses of the call before are there, as in `Pipeline`;
   /// else as soon as devices are free.
   bool posts_after_losses = true;
-  /// Layers are recomputed just before their own backward: behind the arrival of the gradient, but
-  /// for the last of the stage. Else the whole stage may be recomputed before it.
+  /// A stage is recomputed when its gradient is there; else it may be before.
+  bool recompute_waits_for_gradient = false;
+  /// Layers are recomputed just before their own backward: behind the gradient, but for the last of
+  /// the stage.
   bool recomputes_one_by_one = false;
   double communication_s = 0;  ///< From the end of a task until another device has its output.
 };
@@ -41,11 +43,12 @@ struct SimulatedCall {
 /// \brief Calls whose slots are dealt round robin, as \ref RoundRobinSchedule does: slot i runs on
 /// device i mod N, counted on across rounds and calls, all its micro-batches in order.
 ///
-/// A device runs its next task when the task's input is there, but for recomputation, which needs no
-/// gradient. Copies of parameters and gradients, and updates, take no time. A stage waits for the
-/// gradients that its layers got in the iteration before last (staleness 1). In the steady state,
-/// `seconds` and `bubble` are means from the third iteration on. The bubble is 1 - (sum of busy
-/// times) / (sum over devices of the time between the ends of the second and the last iteration).
+/// A device runs its next task when the task's input is there, but for recomputation, which needs
+/// no gradient. Copies of parameters and gradients, and updates, take no time. A stage waits for
+/// the gradients that its layers got in the iteration before last (staleness 1). In the steady
+/// state, `seconds` and `bubble` are means from the third iteration on. The bubble is 1 - (sum of
+/// busy times) / (sum over devices of the time between the ends of the second and the last
+/// iteration).
 class SlotSimulation {
  public:
   /// \p costs, one a layer, must outlive it.

@@ -20,6 +20,7 @@
 #include <array>
 #include <cstddef>
 #include <functional>
+#include <map>
 #include <optional>
 #include <set>
 #include <utility>
@@ -137,6 +138,8 @@ class OverlapSearch {
   PlanOptions const& options_;
   PlanForecast forecast_;
   double to_beat_s_;
+  /// What links carry of saves, by 16ths and entries: many points share it.
+  mutable std::map<std::pair<std::size_t, std::size_t>, WorkingSet> carried_;
 };
 
 }  // namespace roundpipe::detail

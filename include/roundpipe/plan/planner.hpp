@@ -93,14 +93,20 @@ class Planner {
       check(stages, problem.costs.size());
       return stages;
     };
-    auto const slots = [&](ScheduleShape const& shape) {
-      return order_slots(shape, schedule_.tasks(shape));
+    std::map<std::tuple<std::size_t, std::size_t, bool>, std::vector<Slot>> known_slots;
+    auto const slots = [&](ScheduleShape const& shape) -> std::vector<Slot> const& {
+      auto& known =
+          known_slots[{shape.forward_stages, shape.backward_stages, shape.overlaps_rounds}];
+      if (known.empty()) {
+        known = order_slots(shape, schedule_.tasks(shape));
+      }
+      return known;
     };
     std::map<std::tuple<std::size_t, std::size_t, bool>, std::vector<DeviceTurns>> known_turns;
     auto const turns_of_graphs = [&](Partition const& stages, bool overlaps) {
       auto parts =
           detail::turns_of(slots(training_shape(stages, overlaps, options)), options.devices);
-      auto const evaluating =
+      auto const& evaluating =
           slots(evaluation_shape(stages, options, options.micro_batches_per_round));
       for (auto& part : detail::turns_of(evaluating, options.devices, stages.size())) {
         parts.push_back(std::move(part));
@@ -126,8 +132,8 @@ class Planner {
           found.plan.train.size() == 1) {
         return found;
       }
-      auto const training = slots(training_shape(found.plan, options));
-      auto const evaluating =
+      auto const& training = slots(training_shape(found.plan, options));
+      auto const& evaluating =
           slots(evaluation_shape(found.plan.partition, options, options.micro_batches_per_round));
       return detail::keep_resident(std::move(found), training, evaluating, options, seconds, trial);
     };

@@ -55,7 +55,7 @@ TEST_CASE("the fastest simulated partition is complete and at least as fast as t
          {SlotSimulationOptions{},
           SlotSimulationOptions{.posts_after_losses = false, .communication_s = 0.2},
           SlotSimulationOptions{.asynchronous = false, .communication_s = 0.1},
-          SlotSimulationOptions{.asynchronous = false, .recomputes_one_by_one = true}}) {
+          SlotSimulationOptions{.asynchronous = false, .recompute_waits_for_gradient = true}}) {
       SlotSimulation simulation(
           problem.costs, problem.devices, problem.micro_batches_per_call, options);
       auto const found = SimulatedPartitioner(options).search(problem);

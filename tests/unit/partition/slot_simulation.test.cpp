@@ -116,8 +116,11 @@ TEST_CASE("by hand: hand-over, and recomputation before or after the gradient") 
   options.communication_s = 0.5;
   // Device 1: 1.5 to 6.5. The gradient arrives at 7; recomputation from 1 to 5, or from 7 to 11.
   CHECK(SlotSimulation(costs, 2, 1, options).simulate(partition, 1).seconds == doctest::Approx(12));
+  options.recompute_waits_for_gradient = true;
+  CHECK(SlotSimulation(costs, 2, 1, options).simulate(partition, 1).seconds == doctest::Approx(16));
   auto const bubble = SlotSimulation(costs, 2, 1, options).simulate(partition, 1).bubble;
-  CHECK(bubble == doctest::Approx(1 - 15.0 / 24));
+  CHECK(bubble == doctest::Approx(1 - 15.0 / 32));
+  options.recompute_waits_for_gradient = false;
   // Of one layer nothing waits. Halves of layer 0: one is recomputed before the gradient, the other
   // from 9.5, behind the backward of the first.
   options.recomputes_one_by_one = true;

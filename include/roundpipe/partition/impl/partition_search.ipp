@@ -95,7 +95,8 @@ ROUNDPIPE_INLINE void PartitionSearch::begin() {
         consider(*found);
       }
     }
-    if (t_max == whole) {
+    // Much longer limits than a cut uses seldom give a better one, and run() looks at them, too.
+    if (t_max == whole || (best_ && t_max / 2 > best_->t_max)) {
       break;
     }
   }

@@ -97,8 +97,9 @@ ROUNDPIPE_INLINE void SlotSimulation::add_stage(StageKind kind, LayerRange range
     return time;
   };
   auto time = time_of(range);
-  if (options_.recomputes_one_by_one) {
-    auto const early_s = time_of({range.end() - 1, 1}).early_s;
+  if (options_.recompute_waits_for_gradient || options_.recomputes_one_by_one) {
+    auto const early_s =
+        options_.recompute_waits_for_gradient ? 0 : time_of({range.end() - 1, 1}).early_s;
     time = {early_s, time.seconds() - early_s};
   }
   stages_.push_back({range, time});

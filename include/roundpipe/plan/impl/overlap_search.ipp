@@ -105,13 +105,17 @@ ROUNDPIPE_INLINE bool OverlapSearch::is_allowed(Point const& at) const {
 }
 
 ROUNDPIPE_INLINE WorkingSet OverlapSearch::set_of(Point const& at) const {
-  auto const carried = [&](std::size_t count, std::size_t entries) {
-    return choose_saves(model_,
-                        costs_,
-                        model_.size() - 1,  // all but the loss
-                        static_cast<double>(count) / 16,
-                        entries,
-                        options_.micro_batches_per_round);
+  auto const carried = [&](std::size_t count, std::size_t entries) -> WorkingSet const& {
+    auto const [known, is_new] = carried_.try_emplace({count, entries});
+    if (is_new) {
+      known->second = choose_saves(model_,
+                                   costs_,
+                                   model_.size() - 1,  // all but the loss
+                                   static_cast<double>(count) / 16,
+                                   entries,
+                                   options_.micro_batches_per_round);
+    }
+    return known->second;
   };
   // Behind the saves of a forward stage there is the time of a backward stage.
   auto set = carried(at[sixteenths], 2 * at[saves]);

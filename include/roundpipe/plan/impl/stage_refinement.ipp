@@ -185,9 +185,10 @@ ROUNDPIPE_INLINE std::optional<Partition> StageRefinement::cut(LayerRange fused,
                           limit_of(StageDirection::backward, backward)};
   auto const is_within = [&](StageDirection direction, LayerRange range) {
     auto const& limit = limits[direction == StageDirection::forward ? 0 : 1];
-    auto const stage = needs(direction, range);
-    return stage.within(limit.most) ||
-           (any != nullptr && range.count <= limit.count && stage.within(*any));
+    auto const& stage = choice_.sizes.needs(direction, range);
+    return (any != nullptr && range.count <= limit.count &&
+            stage.within_region(*any, buffering_)) ||
+           stage.within_region(limit.most, buffering_);
   };
   // To the partitioner, the fused stage is one layer, which no other joins.
   auto const first = choice_.costs.begin();

@@ -30,12 +30,18 @@ ROUNDPIPE_INLINE std::vector<Task> slot_tasks(ScheduleShape const& shape,
 
 ROUNDPIPE_INLINE std::vector<Task> turn_tasks(ScheduleShape const& shape,
                                               std::span<Slot const> slots) {
+  std::vector<Task> of_one;  // micro-batch
+  for (auto const& slot : slots) {
+    for (auto const kind : task_kinds(stage_kind(shape, slot.stage))) {
+      of_one.push_back({slot.stage, kind, slot.round, {}});
+    }
+  }
   std::vector<Task> tasks;
+  tasks.reserve(of_one.size() * shape.micro_batches_per_round);
   for (std::size_t m = 0; m < shape.micro_batches_per_round; ++m) {
-    for (auto const& slot : slots) {
-      for (auto const kind : task_kinds(stage_kind(shape, slot.stage))) {
-        tasks.push_back({slot.stage, kind, slot.round, MicroBatchId(m)});
-      }
+    for (auto task : of_one) {
+      task.micro_batch = MicroBatchId(m);
+      tasks.push_back(task);
     }
   }
   return tasks;
