@@ -5,13 +5,18 @@
 // with memory limits or without), the devices and the micro-batches. The baseline of planning tries
 // every t_max with dynamic programming; its partitions must be as good. The baseline of save levels
 // is a table over every lag of the link; its levels must spare as much. The baseline of simulating
-// knows slots alone; with copies that take no time both must agree.
+// knows slots alone; with copies that take no time both must agree. The choice of `automatic` over
+// all cuts of a batch has none: it must be as fast as any cut that was tried.
 //
 // Times are medians of the repetitions. The last layer is a head, as the names "94 + 1" count it.
 // ROUNDPIPE_BENCH_LARGE=1 asks for all sizes; without it the run is short.
 
+#include <common/described_ops.hpp>
 #include <roundpipe/concepts/backend.hpp>
 #include <roundpipe/core/batch_shape.hpp>
+#include <roundpipe/core/bytes.hpp>
+#include <roundpipe/core/dtype.hpp>
+#include <roundpipe/core/id.hpp>
 #include <roundpipe/core/random.hpp>
 #include <roundpipe/estimate/model_shape.hpp>
 #include <roundpipe/estimate/shape_costs.hpp>
@@ -21,6 +26,8 @@
 #include <roundpipe/model/byte_description.hpp>
 #include <roundpipe/model/cost_model.hpp>
 #include <roundpipe/model/parameter_blocks.hpp>
+#include <roundpipe/nn/transformer.hpp>
+#include <roundpipe/optim/adamw.hpp>
 #include <roundpipe/partition/partition_check.hpp>
 #include <roundpipe/partition/partition_objective.hpp>
 #include <roundpipe/partition/partitioner.hpp>
@@ -31,6 +38,9 @@
 #include <roundpipe/plan/streamed_graph.hpp>
 #include <roundpipe/policies/layer_event_protocol.hpp>
 #include <roundpipe/policies/priority_transfer_engine.hpp>
+#include <roundpipe/runtime/automatic.hpp>
+#include <roundpipe/runtime/automatic_choice.hpp>
+#include <roundpipe/runtime/pipeline_options.hpp>
 #include <roundpipe/schedule/round_robin_schedule.hpp>
 #include <roundpipe/simulate/forecast.hpp>
 #include <roundpipe/simulate/least_time.hpp>
@@ -40,11 +50,13 @@
 #include <benchmark/benchmark.h>
 
 #include <algorithm>
+#include <atomic>
 #include <cmath>
 #include <cstddef>
 #include <cstdint>
 #include <limits>
 #include <span>
+#include <thread>
 #include <utility>
 #include <vector>
 
@@ -404,6 +416,61 @@ void joint(benchmark::State& state) {
   state.counters["speedup"] = of_stages / seconds;
 }
 
+/// The choice of `automatic` for an 8B model: micro-batches, rounds, and for each cut of the batch
+/// all that \ref joint seeks; 32 sequences of 2,048 tokens a device, 24 GiB. On all threads of the
+/// machine; the time is the wall's. It fails where a cut that was tried is faster by a margin.
+void cuts(benchmark::State& state) {
+  struct Devices {
+    DeviceProperties each;
+    std::size_t count;
+
+    [[nodiscard]] std::size_t device_count() const { return count; }
+    [[nodiscard]] DeviceProperties device_properties(DeviceId) const { return each; }
+  } devices{{}, static_cast<std::size_t>(state.range(0))};
+  devices.each.flops_per_second = 640e12;
+  devices.each.memory_bytes_per_second = 3.35e12;
+  devices.each.upload_bytes_per_second = 55e9;
+  devices.each.download_bytes_per_second = 55e9;
+  devices.each.host_bytes_per_second = devices.count > 1 ? 150e9 : 97e9;
+  devices.each.streams_keep_engines = true;
+  devices.each.memory_bytes = 80_GiB;
+  auto const shape = model_shape("llama3.1-8b");
+  auto const model = nn::transformer<examples::DescribedOps>({.vocabulary = shape.vocabulary,
+                                                              .hidden = shape.hidden,
+                                                              .layers = shape.layers,
+                                                              .heads = shape.heads,
+                                                              .kv_heads = shape.kv_heads,
+                                                              .head_dim = shape.head_dim,
+                                                              .intermediate = shape.intermediate,
+                                                              .storage = DType::bf16,
+                                                              .parameter = DType::bf16});
+  PipelineOptions options;
+  options.host_memory = 1024_GiB;
+  options.device_memory = 24_GiB;
+  auto const threads = std::thread::hardware_concurrency();
+  std::atomic<std::size_t> forecasts = 0;
+  options.forecast = [&](auto const&... of_plan) {
+    ++forecasts;
+    return forecast_training_seconds(of_plan...);
+  };
+  AutomaticChoice choice;
+  for (auto _ : state) {
+    forecasts = 0;
+    choice =
+        automatic(model, AdamW{}, devices, options, {32 * state.range(0), 2048}, {}, {}, threads);
+  }
+  for (auto const& other : choice.tried) {
+    if (other.seconds < 0.99 * choice.chosen.seconds) {
+      state.SkipWithError("a cut that was tried is faster");
+    }
+  }
+  state.counters["threads"] = static_cast<double>(threads);
+  state.counters["tried"] = static_cast<double>(choice.tried.size());
+  state.counters["forecasts"] = static_cast<double>(forecasts);
+  state.counters["forecast_s"] = choice.chosen.seconds;
+  state.SetLabel(to_string(choice));
+}
+
 /// The calls of \ref actions, slot by slot.
 void slots(benchmark::State& state) {
   Case const c(state);
@@ -497,6 +564,13 @@ BENCHMARK(joint)
     ->Arg(2)
     ->Arg(8)
     ->Iterations(1)
+    ->Unit(benchmark::kMillisecond);
+BENCHMARK(cuts)
+    ->Name("planning/cuts")
+    ->ArgName("devices")
+    ->Arg(8)
+    ->Iterations(1)
+    ->UseRealTime()
     ->Unit(benchmark::kMillisecond);
 BENCHMARK(slots)
     ->Name("simulation/slots")
