@@ -87,6 +87,7 @@ endforeach()
 provides(ranges ranges::range ranges::input_range ranges::forward_range ranges::random_access_range
   ranges::borrowed_range ranges::contiguous_range ranges::sized_range ranges::view
   ranges::range_value_t ranges::range_reference_t ranges::iterator_t)
+provides(semaphore counting_semaphore binary_semaphore)
 provides(set set multiset)
 provides(shared_mutex shared_mutex shared_lock)
 provides(source_location source_location)

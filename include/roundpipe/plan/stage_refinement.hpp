@@ -18,7 +18,9 @@
 #include <algorithm>
 #include <cstddef>
 #include <functional>
+#include <map>
 #include <optional>
+#include <utility>
 #include <vector>
 
 namespace roundpipe::detail {
@@ -117,11 +119,15 @@ class StageRefinement {
   /// What a device needs for the stages of \p partition.
   [[nodiscard]] Bytes bytes_of(Partition const& partition) const;
 
+  /// What devices run of \p partition: the same for all with as many stages each way.
+  [[nodiscard]] std::vector<DeviceTurns> const& turns_of(Partition const& partition) const;
+
   WorkingSetChoice const& choice_;
   Buffering const& buffering_;
   PlanOptions const& options_;
   TurnFunction const& turns_;
   Bytes budget_;
+  mutable std::map<std::pair<std::size_t, std::size_t>, std::vector<DeviceTurns>> known_turns_;
 };
 
 }  // namespace roundpipe::detail

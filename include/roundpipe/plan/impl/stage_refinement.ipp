@@ -232,12 +232,19 @@ ROUNDPIPE_INLINE Bytes StageRefinement::bytes_of(Partition const& partition) con
   }
   add_forward();  // of an evaluation, as its last stage
   add(StageDirection::forward, partition.backward.front());
-  auto const region = lay_out_region(stages,
-                                     turns_(partition, choice_.set.overlaps_rounds()),
-                                     buffering_.parameters,
-                                     buffering_.gradients);
+  auto const region =
+      lay_out_region(stages, turns_of(partition), buffering_.parameters, buffering_.gradients);
   rings.parameters = rings.gradients = rings.scratch = 0;
   return region.bytes + rings.bytes(buffering_);
+}
+
+ROUNDPIPE_INLINE std::vector<DeviceTurns> const& StageRefinement::turns_of(
+    Partition const& partition) const {
+  auto& known = known_turns_[{partition.forward.size(), partition.backward.size()}];
+  if (known.empty()) {
+    known = turns_(partition, choice_.set.overlaps_rounds());
+  }
+  return known;
 }
 
 }  // namespace detail
