@@ -49,7 +49,8 @@ struct UnrolledAction {
   std::vector<Access> accesses{};        ///< Empty where nobody asked for them.
 };
 
-/// The actions of a sequence, in issue order, and what their \c waits point into.
+/// The actions of a sequence, in issue order, and what their \c waits point into: a copy of an
+/// action must not outlive them.
 class UnrolledActions {
  public:
   UnrolledActions() = default;

@@ -333,6 +333,40 @@ TEST_CASE("a plan is made in the knowledge of the best one with larger micro-bat
   }
 }
 
+TEST_CASE("what a plan knows of others does not depend on threads") {
+  for (std::size_t const threads : {1, 3}) {
+    auto with = options(1_MiB);
+    with.forecast = [](ActionGraph const& call, auto const&, auto const&, auto const&) {
+      static std::map<std::size_t, std::vector<double>> const seconds{// by rounds, 1, 2 and 4
+                                                                      {1, {3}},
+                                                                      {2, {2.5, 2}},
+                                                                      {4, {1.5, 1.6, 1.7}},
+                                                                      {8, {1.8, 1.8, 1.8, 1.8}}};
+      auto const rounds = 1 + call.actions.back().round.index();
+      return seconds.at(micro_batches_of(call)).at(static_cast<std::size_t>(std::log2(rounds)));
+    };
+    auto const choice = choose(with, {}, threads);
+    CHECK(choice.chosen.seconds == 1.5);
+    CHECK(choice.options.seconds_to_beat == 2.5);  // the first cut of the size before, not its best
+  }
+}
+
+TEST_CASE("plans of a cut that lose by their bound to another cut have no forecast") {
+  auto const ideal = choose(options(1_MiB), {.rows = 4}).options.known_costs.value();
+  auto const ideal_s = ideal.micro_batch_s() * 2 / 2;  // of both micro-batches on two devices
+  std::map<std::size_t, int> forecasts;                // by micro-batches
+  auto with = options(1_MiB);
+  with.forecast = [&](ActionGraph const& call, auto const&, auto const&, auto const&) {
+    auto const micro_batches = micro_batches_of(call);
+    ++forecasts[micro_batches];
+    return (micro_batches == 1 ? 1.001 : 2) * ideal_s;
+  };
+  auto const choice = choose(with, {.rounds = 1});
+  CHECK(choice.chosen.cut.rows == 8);
+  CHECK(forecasts.at(1) > 1);
+  CHECK(forecasts.at(2) == 1);  // of the plan that is left
+}
+
 TEST_CASE("more rounds of the same micro-batches must be faster by a margin") {
   // Each doubling of the rounds gains a share.
   auto const rounds_with = [](double gain, BatchCut const& wanted) {
