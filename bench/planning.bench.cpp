@@ -11,11 +11,10 @@
 // Times are medians of the repetitions. The last layer is a head, as the names "94 + 1" count it.
 // ROUNDPIPE_BENCH_LARGE=1 asks for all sizes; without it the run is short.
 
-#include <common/described_ops.hpp>
+#include <common/described_transformer.hpp>
 #include <roundpipe/concepts/backend.hpp>
 #include <roundpipe/core/batch_shape.hpp>
 #include <roundpipe/core/bytes.hpp>
-#include <roundpipe/core/dtype.hpp>
 #include <roundpipe/core/id.hpp>
 #include <roundpipe/core/random.hpp>
 #include <roundpipe/estimate/model_shape.hpp>
@@ -26,7 +25,6 @@
 #include <roundpipe/model/byte_description.hpp>
 #include <roundpipe/model/cost_model.hpp>
 #include <roundpipe/model/parameter_blocks.hpp>
-#include <roundpipe/nn/transformer.hpp>
 #include <roundpipe/optim/adamw.hpp>
 #include <roundpipe/partition/partition_check.hpp>
 #include <roundpipe/partition/partition_objective.hpp>
@@ -434,16 +432,7 @@ void cuts(benchmark::State& state) {
   devices.each.host_bytes_per_second = devices.count > 1 ? 150e9 : 97e9;
   devices.each.streams_keep_engines = true;
   devices.each.memory_bytes = 80_GiB;
-  auto const shape = model_shape("llama3.1-8b");
-  auto const model = nn::transformer<examples::DescribedOps>({.vocabulary = shape.vocabulary,
-                                                              .hidden = shape.hidden,
-                                                              .layers = shape.layers,
-                                                              .heads = shape.heads,
-                                                              .kv_heads = shape.kv_heads,
-                                                              .head_dim = shape.head_dim,
-                                                              .intermediate = shape.intermediate,
-                                                              .storage = DType::bf16,
-                                                              .parameter = DType::bf16});
+  auto const model = examples::described_transformer(model_shape("llama3.1-8b"));
   PipelineOptions options;
   options.host_memory = 1024_GiB;
   options.device_memory = 24_GiB;

@@ -3,9 +3,8 @@
 
 #include "adaptive.hpp"
 
-#include <common/described_ops.hpp>
+#include <common/described_transformer.hpp>
 #include <roundpipe/concepts/backend.hpp>
-#include <roundpipe/core/dtype.hpp>
 #include <roundpipe/core/error.hpp>
 #include <roundpipe/core/id.hpp>
 #include <roundpipe/memory/live_bytes.hpp>
@@ -13,7 +12,6 @@
 #include <roundpipe/memory/over_budget.hpp>
 #include <roundpipe/model/cost_model.hpp>
 #include <roundpipe/model/shape_cache.hpp>
-#include <roundpipe/nn/transformer.hpp>
 #include <roundpipe/optim/adamw.hpp>
 #include <roundpipe/partition/partitioner.hpp>
 #include <roundpipe/plan/planner.hpp>
@@ -36,20 +34,6 @@ namespace plan_pipeline {
 namespace rp = roundpipe;
 
 namespace {
-
-auto model_of(rp::ModelShape const& shape) {
-  return rp::nn::transformer<examples::DescribedOps>({.vocabulary = shape.vocabulary,
-                                                      .hidden = shape.hidden,
-                                                      .layers = shape.layers,
-                                                      .heads = shape.heads,
-                                                      .kv_heads = shape.kv_heads,
-                                                      .head_dim = shape.head_dim,
-                                                      .intermediate = shape.intermediate,
-                                                      .query_key_norm = shape.query_key_norm,
-                                                      .tied = shape.tied,
-                                                      .storage = rp::DType::bf16,
-                                                      .parameter = rp::DType::bf16});
-}
 
 rp::SimulationOptions machine_of(rp::CostModel const& costs,
                                  rp::DeviceProperties const& device,
@@ -89,7 +73,7 @@ rp::PipelineOptions AdaptivePlanner::options(rp::Bytes device_memory) const {
 }
 
 rp::PipelinePlan AdaptivePlanner::make_plan(rp::PipelineOptions const& options) const {
-  auto const model = model_of(problem_.shape);
+  auto const model = examples::described_transformer(problem_.shape);
   rp::ShapeCache const shapes(model, options.capacity);
   rp::Planner const planner(rp::RoundRobinSchedule{},
                             rp::PriorityTransferEngine{},
@@ -100,7 +84,7 @@ rp::PipelinePlan AdaptivePlanner::make_plan(rp::PipelineOptions const& options) 
 }
 
 AdaptivePlan AdaptivePlanner::plan(rp::Bytes device_memory, std::size_t threads) const {
-  auto choice = rp::automatic(model_of(problem_.shape),
+  auto choice = rp::automatic(examples::described_transformer(problem_.shape),
                               rp::AdamW{},
                               devices_,
                               options(device_memory),

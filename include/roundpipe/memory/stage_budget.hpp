@@ -78,12 +78,6 @@ struct StageNeeds {
   [[nodiscard]] RegionNeeds region() const noexcept {
     return {parameters, gradients, scratch, reads_to_the_end};
   }
-  /// Whether this is no more than \p most, class by class.
-  [[nodiscard]] bool within(StageNeeds const& most) const noexcept {
-    auto const sizes = classes();
-    return std::all_of(
-        sizes.begin(), sizes.end(), [&](auto const size) { return this->*size <= most.*size; });
-  }
   /// As large as the larger of both, class by class.
   void include(StageNeeds const& other) noexcept {
     for (auto const size : classes()) {
