@@ -254,6 +254,7 @@ set(ROUNDPIPE_CORE_HEADERS
   include/roundpipe/runtime/probe/layer_probe.hpp
   include/roundpipe/runtime/probe/measure_costs.hpp
   include/roundpipe/runtime/probe/random_operands.hpp
+  include/roundpipe/runtime/probe/reach_peers.hpp
   include/roundpipe/runtime/probe/warm_up.hpp
   include/roundpipe/runtime/automatic.hpp
   include/roundpipe/runtime/automatic_choice.hpp

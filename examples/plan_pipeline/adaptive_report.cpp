@@ -62,13 +62,16 @@ struct KeptSaves {
   std::size_t all = 0;   ///< How many save something.
 };
 
-/// "1.3 % longer"
-std::string compared(AdaptivePlan const& plan, double other_s) {
+/// "would take 1.3 % longer". How much longer may be a bound: \p at_least says so.
+std::string compared(AdaptivePlan const& plan, double other_s, bool at_least = false) {
   if (!std::isfinite(other_s)) {
     return "do not fit";
   }
   auto const percent = 100 * (other_s / plan.choice.chosen.seconds - 1);
-  return fmt::format("would take {:.1f} % {}", std::abs(percent), percent < 0 ? "less" : "longer");
+  return fmt::format("would take {}{:.1f} % {}",
+                     at_least ? "at least " : "",
+                     std::abs(percent),
+                     percent < 0 ? "less" : "longer");
 }
 
 std::string cut_text(rp::BatchCut const& cut) {
@@ -101,7 +104,7 @@ std::string cut_lines(AdaptivePlan const& plan, std::int64_t length) {
   });
   auto const reason = [&](rp::PlannedCut const* other) {
     return other == nullptr ? std::string("no other fits, or none could be faster")
-                            : cut_text(other->cut) + " " + compared(plan, other->seconds);
+                            : cut_text(other->cut) + " " + compared(plan, other->seconds, true);
   };
   return line("micro-batch",
               fmt::format("{} rows, {} tokens", cut.rows, cut.rows * length),

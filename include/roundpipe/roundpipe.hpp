@@ -218,6 +218,7 @@
 #include <roundpipe/runtime/probe/layer_probe.hpp>
 #include <roundpipe/runtime/probe/measure_costs.hpp>
 #include <roundpipe/runtime/probe/random_operands.hpp>
+#include <roundpipe/runtime/probe/reach_peers.hpp>
 #include <roundpipe/runtime/probe/warm_up.hpp>
 #include <roundpipe/runtime/rank_agreement.hpp>
 #include <roundpipe/runtime/rank_division.hpp>

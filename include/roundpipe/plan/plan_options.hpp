@@ -26,23 +26,33 @@ namespace roundpipe {
 class PlanForecast {
  public:
   using Seconds = std::function<double(StagePlan const&)>;
+  using Loses = std::function<bool(double, bool)>;
 
   PlanForecast() = default;  ///< None.
   /// \param seconds what an iteration takes by a plan.
-  /// \param least what it takes at least, which is known much sooner. Empty: nothing is known.
+  /// \param least what it takes at least, which is known much sooner; and whatever it is, no device
+  ///        computes faster than by the costs of the plan. Empty: nothing is known.
+  /// \param loses see \ref loses. Empty: no plan does.
   template <std::convertible_to<Seconds> F>
-  PlanForecast(F seconds, Seconds least = {})
-      : seconds_(std::move(seconds)), least_(std::move(least)) {}
+  PlanForecast(F seconds, Seconds least = {}, Loses loses = {})
+      : seconds_(std::move(seconds)), least_(std::move(least)), loses_(std::move(loses)) {}
 
   [[nodiscard]] explicit operator bool() const noexcept { return static_cast<bool>(seconds_); }
   [[nodiscard]] double operator()(StagePlan const& plan) const { return seconds_(plan); }
   [[nodiscard]] double least(StagePlan const& plan) const {
     return least_ ? least_(plan) : -std::numeric_limits<double>::infinity();
   }
+  [[nodiscard]] bool knows_least() const noexcept { return static_cast<bool>(least_); }
+  /// Whether a plan by which an iteration takes at least \p least_s, with rounds that overlap or
+  /// without, is too far behind another one for a forecast.
+  [[nodiscard]] bool loses(double least_s, bool overlaps_rounds) const {
+    return loses_ && loses_(least_s, overlaps_rounds);
+  }
 
  private:
   Seconds seconds_;
   Seconds least_;
+  Loses loses_;
 };
 
 /// More than links could fill.

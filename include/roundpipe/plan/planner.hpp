@@ -74,6 +74,15 @@ class Planner {
                                       CostModel const& costs,
                                       PlanOptions const& options,
                                       PlanForecast const& forecast = {}) const {
+    return find_stages(model, blocks, costs, options, forecast).plan;
+  }
+
+  /// \ref plan_stages, and what an iteration takes by that plan.
+  [[nodiscard]] FoundPlan find_stages(ModelDescription const& model,
+                                      ParameterBlocks const& blocks,
+                                      CostModel const& costs,
+                                      PlanOptions const& options,
+                                      PlanForecast const& forecast = {}) const {
     require(options.devices > 0 && options.micro_batches_per_round > 0 && options.rounds > 0,
             Errc::invalid_argument,
             "devices, micro-batches and rounds are at least 1");
@@ -125,7 +134,7 @@ class Planner {
       return known;
     };
     auto const keep_resident = [&](PlanForecast const& seconds,
-                                   detail::FoundPlan found,
+                                   FoundPlan found,
                                    detail::ResidencyTrial trial) {
       auto const otherwise = static_cast<bool>(seconds);
       if ((!options.lets_stay(otherwise) && !options.sends_to_peers(otherwise)) ||
@@ -138,7 +147,7 @@ class Planner {
       return detail::keep_resident(std::move(found), training, evaluating, options, seconds, trial);
     };
     auto const keep_most = [&](StagePlan const& plan) {
-      return keep_resident(forecast, {plan}, detail::ResidencyTrial::forced).plan;
+      return keep_resident(forecast, {plan, FoundPlan::unknown}, detail::ResidencyTrial::forced);
     };
     // What stays on devices takes nothing of the host: one that has room for a plan so has room.
     auto limits = options;
@@ -147,7 +156,7 @@ class Planner {
         auto const bytes = options.host_bytes(plan);
         return bytes <= options.host_memory || !plan.resident.empty() || !plan.sent.empty()
                    ? bytes
-                   : options.host_bytes(keep_most(plan));
+                   : options.host_bytes(keep_most(plan).plan);
       };
     }
     auto const with_search = [&](PlanOptions const& sizes, auto const& use) {
@@ -161,7 +170,7 @@ class Planner {
                                        blocks,
                                        sizes,
                                        seconds);
-      auto const keep = [&](detail::FoundPlan found, detail::ResidencyTrial trial) {
+      auto const keep = [&](FoundPlan found, detail::ResidencyTrial trial) {
         return keep_resident(seconds, std::move(found), trial);
       };
       return use(detail::StageSearch(finder, model, blocks, costs, sizes, seconds, keep));
@@ -175,9 +184,9 @@ class Planner {
       if (forecast && options.host_bytes) {  // a limit must not lose a plan that it has room for
         auto sizes = options;
         sizes.host_bytes = {};
-        auto plan = with_search(sizes, run);
-        if (options.host_has_room(plan)) {
-          return plan;
+        auto found = with_search(sizes, run);
+        if (options.host_has_room(found.plan)) {
+          return found;
         }
       }
       return search.run();

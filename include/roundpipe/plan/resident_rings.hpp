@@ -97,8 +97,8 @@ enum class ResidencyTrial {
 /// Lets devices keep boundaries: of those that no other device reads, and where devices reach each
 /// other of all, as many as \p found leaves room for, first those that are read soonest. Where \p
 /// options leave the choice to \p forecast, returns what that finds fastest, which may be \p found
-/// as it is, if the host has room for that; infinite seconds of \p found say that these are
-/// unknown. \p slots run the stages of a training call, and \p evaluating those of an evaluation.
+/// as it is, if the host has room for that. \p slots run the stages of a training call, and \p
+/// evaluating those of an evaluation.
 [[nodiscard]] FoundPlan keep_resident(FoundPlan found,
                                       std::span<Slot const> slots,
                                       std::span<Slot const> evaluating,

@@ -30,12 +30,6 @@ namespace roundpipe::detail {
 /// `PartitionPolicy::partition`.
 using PartitionFunction = std::function<Partition(PartitionProblem const&)>;
 
-/// A plan that fits the devices.
-struct FoundPlan {
-  StagePlan plan;
-  double seconds = 0;  ///< By forecast; 0 without one.
-};
-
 /// The faster of two; of equals, \p a.
 [[nodiscard]] std::optional<FoundPlan> faster(std::optional<FoundPlan> a,
                                               std::optional<FoundPlan> b);

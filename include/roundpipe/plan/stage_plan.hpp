@@ -20,6 +20,7 @@
 
 #include <cstddef>
 #include <functional>
+#include <limits>
 #include <optional>
 #include <span>
 #include <vector>
@@ -38,6 +39,16 @@ struct StagePlan {
   /// Boundaries that the next stage's device gets from the one that makes them, while the host
   /// holds them for other stages.
   ResidentBoundaries sent{};
+};
+
+/// A plan that fits the devices.
+struct FoundPlan {
+  static constexpr double unknown = std::numeric_limits<double>::infinity();
+
+  StagePlan plan;
+  /// Of an iteration, by forecast; 0 without one. A plan that loses may have a bound in its place,
+  /// and take longer.
+  double seconds = 0;
 };
 
 /// Plans the memory of a device that runs the stages of \p plan with other entries.

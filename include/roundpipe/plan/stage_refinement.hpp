@@ -75,9 +75,11 @@ class StageRefinement {
         budget_(options.device_memory - std::min(options.device_memory, held)) {}
 
   /// For each number of layers in the fused stage the best partition for which \p host_has_room,
-  /// the fastest first; of equals, the one with the fewest stages.
+  /// the fastest first; of equals, the one with the fewest stages. None for a number with which a
+  /// call takes so many seconds, if no device ever waits, that it \p loses.
   [[nodiscard]] std::vector<Partition> partitions(
-      std::function<bool(Partition const&)> const& host_has_room) const;
+      std::function<bool(Partition const&)> const& host_has_room,
+      std::function<bool(double)> const& loses) const;
 
   /// A fused stage of \p last layers, and beside it the best stages whose backward has up to \p
   /// longest layers; nothing when there are none.
@@ -85,6 +87,9 @@ class StageRefinement {
 
  private:
   [[nodiscard]] std::size_t layers() const noexcept { return choice_.costs.size(); }
+
+  /// The seconds of a call with \p fused, if no device ever waits.
+  [[nodiscard]] double least_seconds(LayerRange fused) const;
 
   /// What a stage needs whatever runs before and after it.
   [[nodiscard]] StageNeeds needs(StageDirection direction, LayerRange range) const {
@@ -109,11 +114,38 @@ class StageRefinement {
                                              std::size_t backward,
                                              StageNeeds const& most) const;
 
-  /// Stages before \p fused that need no more than the last \p forward or \p backward layers would,
-  /// or than \p any and have as few layers; nothing when there are none.
+  /// How many layers a stage before the fused one has, and what the last so many need.
+  struct Limit {
+    std::size_t count = 0;
+    StageNeeds most;
+  };
+  struct Limits {
+    Limit forward;
+    Limit backward;
+
+    [[nodiscard]] Limit const& of(StageDirection direction) const noexcept {
+      return direction == StageDirection::forward ? forward : backward;
+    }
+  };
+  [[nodiscard]] Limit limit_of(StageDirection direction,
+                               LayerRange fused,
+                               std::size_t count) const {
+    return {count, needs(direction, {fused.first - count, count})};
+  }
+  [[nodiscard]] bool is_within(Limits const& limits,
+                               StageDirection direction,
+                               LayerRange range) const {
+    return choice_.sizes.needs(direction, range)
+        .within_region(limits.of(direction).most, buffering_);
+  }
+
+  /// Whether a stage of \p partition, other than the fused one, needs more than \p limits say.
+  [[nodiscard]] bool has_larger(Partition const& partition, Limits const& limits) const;
+
+  /// Stages before \p fused that need no more than \p limits say, or than \p any and have as few
+  /// layers; nothing when there are none.
   [[nodiscard]] std::optional<Partition> cut(LayerRange fused,
-                                             std::size_t forward,
-                                             std::size_t backward,
+                                             Limits const& limits,
                                              StageNeeds const* any) const;
 
   /// What a device needs for the stages of \p partition.

@@ -28,10 +28,10 @@ namespace roundpipe::detail {
 /// \brief \p forecast for one search, which asks it for many plans that cannot win.
 ///
 /// Of these it gives the bound alone: where that is behind the best plan so far by more than could
-/// yet change. Of a plan without overlapping rounds, boundaries and entries are all that changes,
-/// which are not in the bound. One with them is where a descent begins (\ref OverlapSearch). \p
-/// best_s is what the best plan takes that the host has room for. The references must outlive the
-/// result.
+/// yet change (\ref PlanForecast::loses). Of a plan without overlapping rounds, boundaries and
+/// entries are all that changes, which are not in the bound. One with them is where a descent
+/// begins (\ref OverlapSearch). \p best_s is what the best plan takes that the host has room for.
+/// The references must outlive the result.
 [[nodiscard]] PlanForecast without_losers(PlanForecast const& forecast,
                                           PlanOptions const& options,
                                           double& best_s);
@@ -61,7 +61,7 @@ class StageSearch {
 
   /// Where the host has room for no plan, the one that takes least of those that were tried.
   /// \throws OverBudget when nothing fits a device.
-  [[nodiscard]] StagePlan run() const;
+  [[nodiscard]] FoundPlan run() const;
 
   /// A plan that the host has room for, or else that which takes least of it, of those without
   /// saves, with any entries, with checkpoints of stages or of layers. Boundaries are yet to stay.

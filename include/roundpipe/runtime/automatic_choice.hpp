@@ -20,7 +20,6 @@
 #include <optional>
 #include <span>
 #include <string>
-#include <utility>
 #include <vector>
 
 namespace roundpipe {
@@ -28,7 +27,7 @@ namespace roundpipe {
 /// A cut that was planned.
 struct PlannedCut {
   BatchCut cut;
-  double seconds = 0;      ///< Of an iteration, by `options.forecast`.
+  double seconds = 0;      ///< By `options.forecast`, as of \ref FoundPlan.
   std::size_t stages = 0;  ///< Forward and backward; 1: all is one stage, nothing runs twice.
 };
 
@@ -52,9 +51,10 @@ namespace detail {
 /// Why \p options do not go with \p cut, if they do not.
 [[nodiscard]] std::optional<Error> refusal_of(PipelineOptions const& options, BatchCut const& cut);
 
-/// By this share a cut must be faster than one of its size with fewer rounds. On an H200 each round
-/// costs the host some 10 ms of dispatch, which forecasts do not know: with rounds of one
-/// micro-batch, 3.1 % of the device's time.
+/// By this share a cut must be faster than one of its size with fewer rounds, to be the choice; and
+/// one that is slower than the choice, not to count as worse. On an H200 each round costs the host
+/// some 10 ms of dispatch, which forecasts do not know: with rounds of one micro-batch, 3.1 % of
+/// the device's time.
 inline constexpr double least_gain_of_rounds = 0.005;
 
 /// After so many cuts, or sizes, in a row that are no better, the search gives up. One is too few:
@@ -77,13 +77,12 @@ struct CutStep {
 struct CutTrial {
   static constexpr double never = std::numeric_limits<double>::infinity();
 
-  std::optional<Error> unfit;      ///< Why this rank's options do not go with it.
-  std::optional<CostModel> costs;  ///< Of this rank's layers, if they are known.
-  std::vector<double> least_s{};   ///< By rank: as if no device ever waited.
-  double to_beat_s = never;        ///< What the fastest plan takes of which it knows.
-  std::optional<Error> refusal{};  ///< Of all ranks. Else there is a result:
-  /// This rank's plan, and its seconds by forecast.
-  std::future<std::pair<PipelinePlan, double>> result{};
+  std::optional<Error> unfit;          ///< Why this rank's options do not go with it.
+  std::optional<CostModel> costs;      ///< Of this rank's layers, if they are known.
+  std::vector<double> least_s{};       ///< By rank: as if no device ever waited.
+  double to_beat_s = never;            ///< What the fastest plan takes of which it knows.
+  std::optional<Error> refusal{};      ///< Of all ranks. Else there is a result:
+  std::future<PipelinePlan> result{};  ///< This rank's plan.
 
   [[nodiscard]] bool has_begun() const noexcept { return !least_s.empty(); }
   /// Whether it goes with the options and costs of all ranks.
@@ -118,7 +117,7 @@ class CutProgress {
  private:
   PlannedCut chosen_{.cut = {}, .seconds = std::numeric_limits<double>::infinity()};
   std::vector<PlannedCut> tried_;
-  std::optional<double> best_s_;  // of this size
+  std::optional<double> best_s_;  // of this size; perhaps a bound, if it is no choice
   std::size_t worse_ = 0;         // in a row
   std::size_t worse_sizes_ = 0;   // since that of the choice
 };

@@ -191,10 +191,10 @@ class CutSearch {
 
   /// Plans the cut of step \p number. \throws as planning; Error (aborted) when it is needed no
   /// more.
-  [[nodiscard]] std::pair<PipelinePlan, double> plan_cut(std::size_t number,
-                                                         PipelineOptions options,
-                                                         ShapedModel const& shaped,
-                                                         CostModel const& costs) const {
+  [[nodiscard]] PipelinePlan plan_cut(std::size_t number,
+                                      PipelineOptions options,
+                                      ShapedModel const& shaped,
+                                      CostModel const& costs) const {
     auto const is_needed = [&] {
       require(number >= first_step_, Errc::aborted, "another cut has ended the search");
     };
@@ -203,9 +203,7 @@ class CutSearch {
       is_needed();
       return options_.forecast(of_plan...);
     };
-    auto made = assemble_plan(devices_, planner_, shaped, costs, options, optimizer_);
-    auto const seconds = options.forecast(made.graph, made.step, costs, device_);
-    return {std::move(made), seconds};
+    return assemble_plan(devices_, planner_, shaped, costs, options, optimizer_);
   }
 
   /// Takes what \p trial has planned of \p cut, if it fits, and lets it be the choice, if it is.
@@ -216,9 +214,8 @@ class CutSearch {
       }
       std::optional<PipelinePlan> made;
       auto const seconds = std::ranges::max(of_all_ranks(group_, [&] {
-        auto [plan, own_s] = trial.result.get();
-        made = std::move(plan);
-        return own_s;
+        made = trial.result.get();
+        return made->seconds;
       }));
       if (progress_.add({cut, seconds, made->stages.partition.size()})) {
         choice_.options.known_costs = *trial.costs;

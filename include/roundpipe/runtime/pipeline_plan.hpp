@@ -30,6 +30,7 @@
 #include <roundpipe/runtime/probe/cost_file.hpp>
 #include <roundpipe/runtime/probe/device_budget.hpp>
 #include <roundpipe/runtime/probe/measure_costs.hpp>
+#include <roundpipe/runtime/probe/reach_peers.hpp>
 #include <roundpipe/runtime/probe/warm_up.hpp>
 #include <roundpipe/runtime/state/finite_values.hpp>
 #include <roundpipe/runtime/state/gradient_scaler.hpp>
@@ -39,7 +40,6 @@
 
 #include <algorithm>
 #include <cstddef>
-#include <ranges>
 #include <span>
 #include <string>
 #include <utility>
@@ -53,6 +53,7 @@ struct PipelinePlan {
   ParameterBlocks blocks;
   CostModel costs;
   StagePlan stages;
+  double seconds = 0;  ///< As of \ref FoundPlan.
   HostMemoryPlan host;
   std::vector<LedgerLine> ledger;  ///< The device's and the host's.
   ActionGraph graph;               ///< Of a training call.
@@ -95,19 +96,6 @@ void shard_states(ParameterBlocks& blocks,
 
 /// What \p where, a call or an evaluation, throws when its loss is not finite.
 [[nodiscard]] Error loss_error(PipelinePlan const& plan, std::string const& where);
-
-/// Whether each of the first \p count devices copies to the memory of all others.
-template <DeviceList D>
-[[nodiscard]] bool reach_peers(D& devices, std::size_t count) {
-  if constexpr (Backend<D>) {
-    if constexpr (!CopiesToPeers<typename D::Stream>) {
-      return false;
-    }
-  }
-  return std::ranges::all_of(std::views::iota(std::size_t{0}, count), [&](std::size_t d) {
-    return devices.device_properties(DeviceId(d)).reaches_peers;
-  });
-}
 
 /// Plans stages, memory and graphs for a model of known \p costs on \p devices as they are now, for
 /// an \p optimizer of which this is known. \p code_is_loaded: as of \ref device_budget.
@@ -179,7 +167,7 @@ template <DeviceList D, class Planner>
       return static_cast<Bytes>(budget.page_table_share * static_cast<double>(host_bytes(plan)));
     };
   }
-  auto stages = planner.plan_stages(description, blocks, costs, sizes, forecast);
+  auto [stages, seconds] = planner.find_stages(description, blocks, costs, sizes, forecast);
   auto host = plan_host(stages);
   auto graph = planner.streamed_graph(blocks, stages, sizes);
   auto ledger = device_ledger(stages, sizes.held_by(stages));
@@ -191,10 +179,14 @@ template <DeviceList D, class Planner>
       bytes > options.host_memory) {
     throw host_refusal(options.host_memory, bytes, host_held, std::move(ledger));
   }
+  if (seconds == FoundPlan::unknown && options.forecast) {
+    seconds = options.forecast(graph, step, costs, device);
+  }
   return {description,
           std::move(blocks),
           costs,
           std::move(stages),
+          seconds,
           std::move(host),
           std::move(ledger),
           std::move(graph),

@@ -395,6 +395,36 @@ TEST_CASE("plans that lose by their bound have no forecast, and others are as if
   CHECK(bounded.memory.buffering == plain.memory.buffering);
 }
 
+TEST_CASE("a plan comes with its forecast, or with the bound by which it loses") {
+  auto const model = describe(toy_model({.dense = 10}), {2, 3});
+  auto const blocks = form_blocks(model);
+  CostModel const costs(std::vector<LayerCost>(model.size(), {1e-3, 2e-3}));
+  PlanOptions options{.micro_batches_per_round = 2,
+                      .device_memory = 16 * model.layers[1].footprint.saved_bytes};
+  Planner const planner{
+      RoundRobinSchedule{}, PriorityTransferEngine{}, LayerEventProtocol{}, Partitioner{}};
+  auto const least = [](StagePlan const& plan) {
+    return 10 + static_cast<double>(plan.partition.size());
+  };
+  std::size_t forecasts = 0;
+  auto const seconds = [&](StagePlan const& plan) {
+    ++forecasts;
+    return 2 * least(plan);
+  };
+  PlanForecast const forecast(seconds, least);
+  auto const found = planner.find_stages(model, blocks, costs, options, forecast);
+  CHECK(found.seconds == 2 * least(found.plan));
+  CHECK(std::exchange(forecasts, 0) > 0);
+  options.seconds_to_beat = 5;
+  auto const loser = planner.find_stages(model, blocks, costs, options, forecast);
+  CHECK(loser.seconds == least(loser.plan));
+  CHECK(forecasts == 0);
+  options.host_memory = 1;
+  options.host_bytes = [](StagePlan const&) { return 2; };
+  CHECK(planner.find_stages(model, blocks, costs, options, forecast).seconds == FoundPlan::unknown);
+  CHECK(planner.find_stages(model, blocks, costs, options).plan.train.size() > 1);
+}
+
 TEST_CASE("a plan that the host has no room for makes no other one lose") {
   auto const model = describe(toy_model({.dense = 10}), {2, 3});
   auto const blocks = form_blocks(model);

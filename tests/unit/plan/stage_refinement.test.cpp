@@ -14,6 +14,7 @@
 
 #include <algorithm>
 #include <cstddef>
+#include <iterator>
 #include <span>
 #include <vector>
 
@@ -50,6 +51,10 @@ bool any_host(Partition const& /*partition*/) {
   return true;
 }
 
+bool none_loses(double /*least_s*/) {
+  return false;
+}
+
 }  // namespace
 
 TEST_CASE("all stages of each partition fit together, whatever the host keeps") {
@@ -65,8 +70,8 @@ TEST_CASE("all stages of each partition fit together, whatever the host keeps") 
         Buffering const buffering{2, 1, 2, 2};
         PlanOptions const options{
             .devices = devices, .micro_batches_per_round = 4, .device_memory = budget};
-        auto const found =
-            detail::StageRefinement(choice, buffering, options, in_turn, 0).partitions(any_host);
+        detail::StageRefinement const refinement(choice, buffering, options, in_turn, 0);
+        auto const found = refinement.partitions(any_host, none_loses);
         REQUIRE_FALSE(found.empty());
         std::set<std::size_t> fused;
         auto const one_by_one = set.checkpoints() == Checkpoints::layers;
@@ -96,8 +101,9 @@ TEST_CASE("partitions for which the host has no room leave their place to others
   Buffering const buffering{2, 1, 2, 2};
   PlanOptions const options{.micro_batches_per_round = 4, .device_memory = 48_MiB};
   detail::StageRefinement const refinement(choice, buffering, options, in_turn, 0);
-  auto const best = refinement.partitions(any_host).front();
-  auto const others = refinement.partitions([&](Partition const& p) { return p != best; });
+  auto const best = refinement.partitions(any_host, none_loses).front();
+  auto const is_other = [&](Partition const& p) { return p != best; };
+  auto const others = refinement.partitions(is_other, none_loses);
   auto const of_equal_length = [&](Partition const& p) {
     return p.backward.front() == best.backward.front();
   };
@@ -135,8 +141,40 @@ TEST_CASE("a budget that holds no layer beside the fused stage has no partition"
   detail::WorkingSetChoice const choice(model, blocks, costs, {});
   Buffering const buffering{1, 1, 1};
   PlanOptions const options{.micro_batches_per_round = 4, .device_memory = 4_MiB};
-  CHECK(
-      detail::StageRefinement(choice, buffering, options, in_turn, 0).partitions(any_host).empty());
+  detail::StageRefinement const refinement(choice, buffering, options, in_turn, 0);
+  CHECK(refinement.partitions(any_host, none_loses).empty());
+}
+
+TEST_CASE("no stages are looked for beside a fused stage that loses though no device waits") {
+  auto const model = some_model();
+  auto const blocks = form_blocks(model);
+  CostModel const costs(std::vector<LayerCost>(model.size(), LayerCost{1, 2}));
+  detail::WorkingSetChoice const choice(model, blocks, costs, {});
+  Buffering const buffering{1, 1, 1};
+  PlanOptions const options{
+      .devices = 2, .micro_batches_per_round = 4, .rounds = 3, .device_memory = 80_MiB};
+  detail::StageRefinement const refinement(choice, buffering, options, in_turn, 0);
+  auto const all = refinement.partitions(any_host, none_loses);
+  // Six micro-batches a device: 3 s for each layer of the fused stage, 4 s for others, which run
+  // forward once more.
+  auto const least_s = [&](Partition const& partition) {
+    auto const fused = static_cast<double>(partition.backward.front().count);
+    return 6 * (4 * static_cast<double>(model.size()) - fused);
+  };
+  std::vector<double> asked;
+  auto const most_s = least_s(all.front());
+  auto const fast = refinement.partitions(any_host, [&](double seconds) {
+    asked.push_back(seconds);
+    return seconds > most_s;
+  });
+  CHECK(asked.size() == model.size() - 1);
+  std::vector<Partition> expected;
+  std::copy_if(all.begin(), all.end(), std::back_inserter(expected), [&](Partition const& p) {
+    return least_s(p) <= most_s;
+  });
+  REQUIRE(expected.size() < all.size());
+  CHECK(fast == expected);
+  CHECK(std::find(asked.begin(), asked.end(), most_s) != asked.end());
 }
 
 }  // namespace stage_refinement_test

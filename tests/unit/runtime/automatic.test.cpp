@@ -134,6 +134,7 @@ TEST_CASE("the cut with the least forecast, or nearly so, is chosen, and fills t
   CHECK(cut.rows * static_cast<std::int64_t>(cut.micro_batches_per_round * cut.rounds) == 8);
   CHECK(choice.options.device_memory == 1_MiB);
   REQUIRE(choice.plan.has_value());
+  CHECK(choice.plan->seconds == choice.chosen.seconds);
   CHECK(choice.plan->model.capacity == choice.options.capacity);
   CHECK(choice.plan->stages.partition.size() == choice.chosen.stages);
   REQUIRE(choice.options.known_costs.has_value());
@@ -363,8 +364,8 @@ TEST_CASE("plans of a cut that lose by their bound to another cut have no foreca
   };
   auto const choice = choose(with, {.rounds = 1});
   CHECK(choice.chosen.cut.rows == 8);
-  CHECK(forecasts.at(1) > 1);
-  CHECK(forecasts.at(2) == 1);  // of the plan that is left
+  CHECK(forecasts.at(1) > 0);
+  CHECK_FALSE(forecasts.contains(2));
 }
 
 TEST_CASE("more rounds of the same micro-batches must be faster by a margin") {
@@ -549,7 +550,8 @@ TEST_CASE("the search goes on while the fastest rank might have a faster plan") 
   BatchCut const cut{.rows = 1};
   ChoiceOfRanks const found({with, with}, {cut, cut});
   REQUIRE(found.errors.empty());
-  CHECK(found.choices[0]->tried.size() == 4);
+  // After the first, plans of the slower rank lose by their bounds, and two of them end the search.
+  CHECK(found.choices[0]->tried.size() == 1 + detail::patience);
 }
 
 TEST_CASE("what does not fit one rank is refused on all, with its number") {

@@ -75,6 +75,20 @@ TEST_CASE("a size is left when two cuts in a row are worse than one with fewer r
   CHECK_FALSE(progress.leaves_size());
 }
 
+TEST_CASE("a cut that is slower than the choice counts as worse if it is only a little better") {
+  CutProgress progress;
+  add(progress, 4, {2});
+  progress.end_size();
+  add(progress, 2, {3, 2.99, 2.98});  // half a percent, over two steps
+  CHECK_FALSE(progress.leaves_size());
+  add(progress, 2, {2.975, 2.97});
+  CHECK(progress.leaves_size());
+  progress.end_size();
+  add(progress, 1, {1.99, 1.989, 1.988, 1.987});  // no choice but the first, yet none is slower
+  CHECK_FALSE(progress.leaves_size());
+  CHECK(progress.chosen().seconds == 1.99);
+}
+
 TEST_CASE("the search is over when two sizes in a row are no better than a larger one") {
   CutProgress progress;
   CHECK_FALSE(progress.may_end_with(8));

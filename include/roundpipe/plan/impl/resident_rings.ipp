@@ -228,8 +228,10 @@ ROUNDPIPE_INLINE FoundPlan keep_resident(FoundPlan found,
     if (most == 0) {
       return;
     }
-    FoundPlan kept{with(most), 0};
-    kept.seconds = forecast && !is_forced ? forecast(kept.plan) : 0;
+    FoundPlan kept{with(most), is_forced ? FoundPlan::unknown : 0};
+    if (forecast && !is_forced) {
+      kept.seconds = forecast(kept.plan);
+    }
     if (is_pinned || is_forced || kept.seconds <= found.seconds ||
         !options.host_has_room(found.plan)) {
       found = std::move(kept);

@@ -50,7 +50,10 @@ ROUNDPIPE_INLINE std::optional<FoundPlan> StageFinder::refine(
     return options_.host_has_room(lay_out(partition, buffering, choice.set));
   };
   StageRefinement const refinement(choice, buffering, options_, turns_, held_by_stages(choice));
-  for (auto& partition : refinement.partitions(host_has_room)) {
+  auto const loses = [&](double least_s) {  // without any plan, the slowest will do
+    return found && forecast_.loses(least_s, choice.set.overlaps_rounds());
+  };
+  for (auto& partition : refinement.partitions(host_has_room, loses)) {
     auto const is_known = known == partition;  // then it has its forecast
     auto other = is_known ? std::nullopt : evaluate(choice.set, buffering, std::move(partition));
     if (has_room && (is_known || (other && found->seconds <= other->seconds))) {

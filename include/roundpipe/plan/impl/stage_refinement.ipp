@@ -7,6 +7,7 @@
 #include <roundpipe/memory/stage_budget.hpp>
 #include <roundpipe/memory/stage_region.hpp>
 #include <roundpipe/model/working_set.hpp>
+#include <roundpipe/partition/partition_objective.hpp>
 #include <roundpipe/partition/partitioner.hpp>
 #include <roundpipe/partition/slot_simulation.hpp>
 #include <roundpipe/plan/stage_refinement.hpp>
@@ -15,6 +16,7 @@
 #include <cstddef>
 #include <functional>
 #include <optional>
+#include <span>
 #include <utility>
 #include <vector>
 
@@ -50,7 +52,8 @@ ROUNDPIPE_INLINE std::optional<Partition> even_partition(std::size_t layers,
 }
 
 ROUNDPIPE_INLINE std::vector<Partition> StageRefinement::partitions(
-    std::function<bool(Partition const&)> const& host_has_room) const {
+    std::function<bool(Partition const&)> const& host_has_room,
+    std::function<bool(double)> const& loses) const {
   auto const micro_batches = options_.micro_batches_per_round * options_.rounds;
   auto const one_by_one = choice_.set.checkpoints() == Checkpoints::layers;
   SlotSimulation simulation(
@@ -71,6 +74,9 @@ ROUNDPIPE_INLINE std::vector<Partition> StageRefinement::partitions(
   for (std::size_t n = 1; n < layers(); ++n) {
     std::vector<Found> with_fused;
     auto const rest = layers() - n;
+    if (loses(least_seconds({rest, n}))) {
+      continue;
+    }
     for (std::size_t k = 1; k <= rest; ++k) {
       auto const stages = (rest + k - 1) / k;
       if (k > (rest + stages - 1) / stages) {
@@ -109,6 +115,18 @@ ROUNDPIPE_INLINE std::optional<Partition> StageRefinement::partition(std::size_t
                                                                               : std::nullopt;
 }
 
+ROUNDPIPE_INLINE double StageRefinement::least_seconds(LayerRange fused) const {
+  auto const seconds = [&](StageDirection direction, LayerRange range) {
+    return stage_seconds(choice_.costs, direction, range);
+  };
+  LayerRange const others{0, fused.first};
+  auto const micro_batch_s = seconds(StageDirection::forward, others) +
+                             seconds(StageDirection::backward, others) +
+                             seconds(StageDirection::backward, fused);
+  return micro_batch_s * static_cast<double>(options_.micro_batches_per_round * options_.rounds) /
+         static_cast<double>(options_.devices);
+}
+
 ROUNDPIPE_INLINE StageNeeds StageRefinement::least(LayerRange fused) const {
   auto most = needs(StageDirection::backward, fused);
   for (std::size_t i = 0; i < fused.first; ++i) {
@@ -142,15 +160,17 @@ ROUNDPIPE_INLINE std::optional<Partition> StageRefinement::fit(LayerRange fused,
                                                                std::size_t backward,
                                                                StageNeeds const& most) const {
   auto const fitting = [&](std::size_t forward) {
-    // Shared or special layers, as the first one, may make a stage larger than others of its
-    // length.
-    for (bool const by_length : {true, false}) {
-      auto partition = cut(fused, forward, backward, by_length ? &most : nullptr);
-      if (partition && bytes_of(*partition) <= budget_) {
-        return partition;
-      }
+    Limits const limits{limit_of(StageDirection::forward, fused, forward),
+                        limit_of(StageDirection::backward, fused, backward)};
+    auto const fits = [&](Partition const& partition) { return bytes_of(partition) <= budget_; };
+    auto partition = cut(fused, limits, &most);
+    if (!partition || fits(*partition)) {
+      return partition;
     }
-    return std::optional<Partition>();
+    // Shared or special layers, as the first one, may make a stage larger than others of its
+    // length. Where none is, these stages are the best once more.
+    partition = has_larger(*partition, limits) ? cut(fused, limits, nullptr) : std::nullopt;
+    return partition && fits(*partition) ? partition : std::nullopt;
   };
   if (choice_.set.overlaps_rounds()) {
     return fitting(forward_beside(fused, backward));
@@ -170,25 +190,23 @@ ROUNDPIPE_INLINE std::optional<Partition> StageRefinement::fit(LayerRange fused,
   return best;
 }
 
+ROUNDPIPE_INLINE bool StageRefinement::has_larger(Partition const& partition,
+                                                  Limits const& limits) const {
+  auto const any_larger = [&](StageDirection direction, std::span<LayerRange const> stages) {
+    return std::ranges::any_of(stages, [&](LayerRange range) {
+      return range.count > 1 && !is_within(limits, direction, range);
+    });
+  };
+  return any_larger(StageDirection::forward, partition.forward) ||
+         any_larger(StageDirection::backward, std::span(partition.backward).subspan(1));
+}
+
 ROUNDPIPE_INLINE std::optional<Partition> StageRefinement::cut(LayerRange fused,
-                                                               std::size_t forward,
-                                                               std::size_t backward,
+                                                               Limits const& limits,
                                                                StageNeeds const* any) const {
-  struct Limit {
-    std::size_t count = 0;
-    StageNeeds most;
-  };
-  auto const limit_of = [&](StageDirection direction, std::size_t count) {
-    return Limit{count, needs(direction, {fused.first - count, count})};
-  };
-  Limit const limits[] = {limit_of(StageDirection::forward, forward),
-                          limit_of(StageDirection::backward, backward)};
-  auto const is_within = [&](StageDirection direction, LayerRange range) {
-    auto const& limit = limits[direction == StageDirection::forward ? 0 : 1];
-    auto const& stage = choice_.sizes.needs(direction, range);
-    return (any != nullptr && range.count <= limit.count &&
-            stage.within_region(*any, buffering_)) ||
-           stage.within_region(limit.most, buffering_);
+  auto const is_short = [&](StageDirection direction, LayerRange range) {
+    return any != nullptr && range.count <= limits.of(direction).count &&
+           choice_.sizes.needs(direction, range).within_region(*any, buffering_);
   };
   // To the partitioner, the fused stage is one layer, which no other joins.
   auto const first = choice_.costs.begin();
@@ -198,7 +216,9 @@ ROUNDPIPE_INLINE std::optional<Partition> StageRefinement::cut(LayerRange fused,
       .micro_batches_per_call = options_.micro_batches_per_round * options_.rounds,
       .fits =
           [&](StageDirection direction, LayerRange range) {
-            return range.count == 1 || (range.end() <= fused.first && is_within(direction, range));
+            return range.count == 1 ||
+                   (range.end() <= fused.first &&
+                    (is_short(direction, range) || is_within(limits, direction, range)));
           },
       .micro_batches_per_round = {options_.micro_batches_per_round}};
   auto& last = problem.costs.emplace_back();

@@ -33,11 +33,13 @@ ROUNDPIPE_INLINE PlanForecast without_losers(PlanForecast const& forecast,
   if (!forecast) {
     return {};
   }
-  auto const seconds = [&](StagePlan const& plan) {
-    auto const overlaps = plan.train.front().working_set.overlaps_rounds();
-    auto const may_gain = overlaps ? OverlapSearch::most_behind : most_behind_bound;
+  auto const loses = [&](double least_s, bool overlaps_rounds) {
+    auto const may_gain = overlaps_rounds ? OverlapSearch::most_behind : most_behind_bound;
+    return forecast.knows_least() && least_s > (1 + may_gain) * best_s;
+  };
+  auto const seconds = [&options, &forecast, &best_s, loses](StagePlan const& plan) {
     auto const least_s = forecast.least(plan);
-    if (least_s > (1 + may_gain) * best_s) {
+    if (loses(least_s, plan.train.front().working_set.overlaps_rounds())) {
       return least_s;
     }
     auto const plan_s = forecast(plan);
@@ -46,7 +48,7 @@ ROUNDPIPE_INLINE PlanForecast without_losers(PlanForecast const& forecast,
     }
     return plan_s;
   };
-  return {seconds, [&](StagePlan const& plan) { return forecast.least(plan); }};
+  return {seconds, [&](StagePlan const& plan) { return forecast.least(plan); }, loses};
 }
 
 ROUNDPIPE_INLINE WorkingSetChoice StageSearch::first_choice() const {
@@ -78,7 +80,7 @@ ROUNDPIPE_INLINE WorkingSetChoice StageSearch::first_choice() const {
   return choice_of(std::move(set));
 }
 
-ROUNDPIPE_INLINE StagePlan StageSearch::run() const {
+ROUNDPIPE_INLINE FoundPlan StageSearch::run() const {
   auto best = choose_buffering(first_choice());
   if (!best) {
     throw finder_.refusal(first_choice());
@@ -100,8 +102,8 @@ ROUNDPIPE_INLINE StagePlan StageSearch::run() const {
     }
   }
   return options_.host_has_room(best->plan)
-             ? std::move(best->plan)
-             : keep_resident_({least_of_host()}, ResidencyTrial::forced).plan;
+             ? *std::move(best)
+             : keep_resident_({least_of_host(), FoundPlan::unknown}, ResidencyTrial::forced);
 }
 
 ROUNDPIPE_INLINE StagePlan StageSearch::least_of_host() const {
@@ -201,9 +203,8 @@ ROUNDPIPE_INLINE void StageSearch::overlap_rounds(FoundPlan& best) const {
     if (least_s > (1 + OverlapSearch::most_behind) * to_beat_s) {
       return least_s;
     }
-    constexpr auto unknown = std::numeric_limits<double>::infinity();
-    auto const kept = keep_resident_({plan, unknown}, ResidencyTrial::most);
-    return kept.seconds < unknown ? kept.seconds : forecast_(plan);
+    auto const kept = keep_resident_({plan, FoundPlan::unknown}, ResidencyTrial::most);
+    return kept.seconds == FoundPlan::unknown ? forecast_(plan) : kept.seconds;
   };
   auto top = OverlapSearch(finder_, model_, blocks_, costs_, options_, forecast, to_beat_s).run();
   if (!top) {
