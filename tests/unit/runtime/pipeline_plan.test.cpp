@@ -311,6 +311,11 @@ TEST_CASE("a plan that a host budget has room for is not lost to it") {
   auto const seconds = [&](PipelinePlan const& made) {
     return forecast_training_seconds(made.graph, made.step, made.costs, {});
   };
+  HostBackend const backend(HostBackendOptions{});
+  auto const emulated = backend.device_properties(DeviceId(0));
+  auto const has_forecast = [&](PipelinePlan const& made) {
+    return made.seconds == forecast_training_seconds(made.graph, made.step, made.costs, emulated);
+  };
   auto const host_bytes = [](PipelinePlan const& made) {
     return total_bytes(made.ledger, LedgerLine::Space::host);
   };
@@ -326,6 +331,7 @@ TEST_CASE("a plan that a host budget has room for is not lost to it") {
     auto const exact = plan(options);
     CHECK(host_bytes(exact) <= options.host_memory);
     CHECK(seconds(exact) <= seconds(free));
+    CHECK(has_forecast(exact));
     // With less and less, until nothing fits; then what the refusal names does, with its ledger.
     for (bool fits = true; fits; options.host_memory -= fits ? host_bytes(free) / 32 : 0) {
       try {
@@ -340,7 +346,9 @@ TEST_CASE("a plan that a host budget has room for is not lost to it") {
         CHECK(lack.message().find("master copies ") != std::string::npos);
         auto named = options;
         named.host_memory = lack.least();
-        CHECK(host_bytes(plan(named)) == lack.least());
+        auto const least = plan(named);
+        CHECK(host_bytes(least) == lack.least());
+        CHECK(has_forecast(least));
       }
     }
   }
