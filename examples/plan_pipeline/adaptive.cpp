@@ -102,9 +102,7 @@ double AdaptivePlanner::seconds_with(AdaptivePlan const& chosen, Change const& c
   auto options = chosen.choice.options;
   change(options);
   try {
-    auto const made = make_plan(options);
-    return options.forecast(
-        made.graph, made.step, made.costs, devices_.device_properties(rp::DeviceId(0)));
+    return make_plan(options).seconds;
   } catch (rp::Error const& error) {
     if (error.code() != rp::Errc::over_budget) {
       throw;

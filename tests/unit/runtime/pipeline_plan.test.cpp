@@ -356,6 +356,18 @@ TEST_CASE("a plan that a host budget has room for is not lost to it") {
   CHECK(refused > 4);
 }
 
+TEST_CASE("a plan that beats nothing is as good as one that has nothing to beat") {
+  auto options = small_options();
+  options.forecast = forecast_training_seconds;
+  options.device_memory = 2 * refusal_least(options);
+  auto const best = plan(options);
+  REQUIRE(best.stages.train.size() > 1);
+  options.seconds_to_beat = best.seconds / 2;
+  auto const again = plan(options);
+  CHECK(again.seconds == best.seconds);
+  CHECK(again.stages.partition == best.stages.partition);
+}
+
 TEST_CASE(
     "a device's refusal lists what its least budget holds, and where the host lacks room, too") {
   auto options = small_options();
