@@ -62,16 +62,10 @@ struct KeptSaves {
   std::size_t all = 0;   ///< How many save something.
 };
 
-/// "would take 1.3 % longer". How much longer may be a bound: \p at_least says so.
-std::string compared(AdaptivePlan const& plan, double other_s, bool at_least = false) {
-  if (!std::isfinite(other_s)) {
-    return "do not fit";
-  }
+/// "1.3 % longer"
+std::string difference(AdaptivePlan const& plan, double other_s) {
   auto const percent = 100 * (other_s / plan.choice.chosen.seconds - 1);
-  return fmt::format("would take {}{:.1f} % {}",
-                     at_least ? "at least " : "",
-                     std::abs(percent),
-                     percent < 0 ? "less" : "longer");
+  return fmt::format("{:.1f} % {}", std::abs(percent), percent < 0 ? "less" : "longer");
 }
 
 std::string cut_text(rp::BatchCut const& cut) {
@@ -103,8 +97,9 @@ std::string cut_lines(AdaptivePlan const& plan, std::int64_t length) {
     return c.rows == cut.rows && c.rounds != cut.rounds;
   });
   auto const reason = [&](rp::PlannedCut const* other) {
-    return other == nullptr ? std::string("no other fits, or none could be faster")
-                            : cut_text(other->cut) + " " + compared(plan, other->seconds, true);
+    return other == nullptr
+               ? std::string("no other fits, or none could be faster")
+               : cut_text(other->cut) + " compared at " + difference(plan, other->seconds);
   };
   return line("micro-batch",
               fmt::format("{} rows, {} tokens", cut.rows, cut.rows * length),
@@ -123,8 +118,10 @@ std::string compared_reason(AdaptivePlanner const& planner,
   if (stages.partition.forward.empty()) {
     return {};
   }
-  auto const with = [&](char const* other, AdaptivePlanner::Change const& change) {
-    return fmt::format("{} {}", other, compared(plan, planner.seconds_with(plan, change)));
+  auto const with = [&](std::string const& other, AdaptivePlanner::Change const& change) {
+    auto const other_s = planner.seconds_with(plan, change);
+    return other + (std::isfinite(other_s) ? " would take " + difference(plan, other_s)
+                                           : std::string(" do not fit"));
   };
   if (decision == "checkpoints") {
     auto const of_layers = set.checkpoints() == rp::Checkpoints::layers;

@@ -40,6 +40,10 @@ namespace roundpipe {
 [[nodiscard]] std::vector<LayerCost> average_costs(std::span<LayerCost const> costs,
                                                    WorkingSet const& working_set);
 
+/// The same, of each layer in the round that recomputes least of it.
+[[nodiscard]] std::vector<LayerCost> least_costs(std::span<LayerCost const> costs,
+                                                 WorkingSet const& working_set);
+
 }  // namespace roundpipe
 
 #ifndef ROUNDPIPE_COMPILED

@@ -31,6 +31,9 @@ struct SlotSimulationOptions {
   /// Layers are recomputed just before their own backward: behind the gradient, but for the last of
   /// the stage.
   bool recomputes_one_by_one = false;
+  /// The last layer of a stage, whose output nobody reads, is replayed (\ref
+  /// LayerCost::replaying_s), from its input alone.
+  bool replays_last_layers = false;
   double communication_s = 0;  ///< From the end of a task until another device has its output.
 };
 

@@ -30,8 +30,9 @@ class PlanForecast {
 
   PlanForecast() = default;  ///< None.
   /// \param seconds what an iteration takes by a plan.
-  /// \param least what it takes at least, which is known much sooner; and whatever it is, no device
-  ///        computes faster than by the costs of the plan. Empty: nothing is known.
+  /// \param least what it takes at least, which is known much sooner; nor does it ever take less
+  /// than
+  ///        devices compute by the costs that plans are made with. Empty: nothing is known.
   /// \param loses see \ref loses. Empty: no plan does.
   template <std::convertible_to<Seconds> F>
   PlanForecast(F seconds, Seconds least = {}, Loses loses = {})

@@ -147,7 +147,8 @@ class Planner {
       return detail::keep_resident(std::move(found), training, evaluating, options, seconds, trial);
     };
     auto const keep_most = [&](StagePlan const& plan) {
-      return keep_resident(forecast, {plan, FoundPlan::unknown}, detail::ResidencyTrial::forced);
+      return keep_resident(
+          forecast, {plan, forecast ? FoundPlan::unknown : 0}, detail::ResidencyTrial::forced);
     };
     // What stays on devices takes nothing of the host: one that has room for a plan so has room.
     auto limits = options;

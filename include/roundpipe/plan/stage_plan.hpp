@@ -43,6 +43,7 @@ struct StagePlan {
 
 /// A plan that fits the devices.
 struct FoundPlan {
+  /// Of a plan that was taken because the host has room for it, or lacks least.
   static constexpr double unknown = std::numeric_limits<double>::infinity();
 
   StagePlan plan;

@@ -38,6 +38,7 @@ struct WorkingSetChoice {
   WorkingSet set;
   StageBudget sizes;
   std::vector<LayerCost> costs;  ///< \ref average_costs
+  std::vector<LayerCost> least;  ///< \ref least_costs
 };
 
 }  // namespace roundpipe::detail

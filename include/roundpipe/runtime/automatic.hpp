@@ -60,11 +60,12 @@ void require_same_choice(AnyProcessGroup group,
 /// and \p model need only describe itself.
 ///
 /// The search goes from large micro-batches to small ones, and for each size from one round to
-/// many. It leaves a size when more rounds have twice been worse than fewer, and ends when two
-/// sizes are no better than a larger one, or even a pipeline that never waits were none. Each plan
-/// is sought in the knowledge of the best one of the cuts before, up to the first of the next
-/// larger size (\ref PipelineOptions::seconds_to_beat), so a cut that is far behind it may have a
-/// faster plan than the one that was tried.
+/// many. It leaves a size when more rounds have twice been worse than fewer, or no better by that
+/// share where they are slower than the choice; and ends when two sizes are no better than a larger
+/// one, or even a pipeline that never waits were none. Each plan is sought in the knowledge of the
+/// best one of the cuts before, up to the first of the next larger size (\ref
+/// PipelineOptions::seconds_to_beat), so a cut that is behind it may have a bound in place of
+/// seconds, and a faster plan than the one that was tried.
 ///
 /// Where \p options ask for measured costs, the layers run on all devices before plans are made, at
 /// the largest and the smallest size of micro-batches that has a plan. Costs of sizes between are
@@ -76,8 +77,9 @@ void require_same_choice(AnyProcessGroup group,
 /// the same. Exchanges take what `options.network` says, or what ranks measure. Without a group the
 /// choice is for rank `options.rank` of `options.ranks` ranks that are alike.
 ///
-/// So many \p threads plan cuts at once, those that the search surely comes to. They ask \p devices, \p policies and
-/// `options.forecast` at the same time. The choice and what was tried do not depend on them.
+/// So many \p threads plan cuts at once, those that the search surely comes to. They ask \p
+/// devices, \p policies and `options.forecast` at the same time. The choice and what was tried do
+/// not depend on them.
 /// \throws OverBudget when no cut fits the budgets. It names the least of the host that a cut takes
 ///         which fits devices, or else the least of a device with which this finds a cut, if that
 ///         is not too much of the host. With several ranks: Error (over_budget), what the last cut

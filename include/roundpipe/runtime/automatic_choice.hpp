@@ -99,7 +99,8 @@ class CutProgress {
 
   [[nodiscard]] PlannedCut const& chosen() const noexcept { return chosen_; }
   [[nodiscard]] std::vector<PlannedCut> const& tried() const noexcept { return tried_; }
-  /// Whether \ref patience cuts of a size have been worse than one with fewer rounds.
+  /// Whether \ref patience cuts of a size have been worse than one with fewer rounds, or no better
+  /// by \ref least_gain_of_rounds where they are slower than the choice.
   [[nodiscard]] bool leaves_size() const noexcept { return worse_ >= patience; }
   /// So many of the next cuts of a size are tried whatever they take, if it has as many,
   [[nodiscard]] std::size_t sure_cuts() const noexcept {

@@ -7,6 +7,10 @@
 
 #include <roundpipe/concepts/backend.hpp>
 #include <roundpipe/config.hpp>
+#include <roundpipe/graph/action_graph.hpp>
+#include <roundpipe/graph/verify.hpp>
+#include <roundpipe/memory/place_check.hpp>
+#include <roundpipe/memory/stage_layout.hpp>
 #include <roundpipe/model/batch.hpp>
 #include <roundpipe/model/shape_cache.hpp>
 #include <roundpipe/runtime/batch_feed.hpp>
@@ -23,6 +27,7 @@
 #include <functional>
 #include <map>
 #include <memory>
+#include <span>
 #include <utility>
 
 namespace roundpipe {
@@ -33,6 +38,30 @@ namespace roundpipe {
                                        PipelineOptions const& options,
                                        ShapedModel const& shaped,
                                        TakeHostMemory const& take);
+
+/// The program of an evaluation of \p micro_batches micro-batches, for a pipeline of \p plan whose
+/// master copies \p flush brings up to date.
+/// \throws Error (unsafe_graph) when options want that and a policy leaves an order to chance.
+template <class Planner>
+[[nodiscard]] GraphProgram plan_evaluation(Planner const& planner,
+                                           PipelinePlan const& plan,
+                                           ActionGraph const& flush,
+                                           PipelineOptions const& options,
+                                           std::size_t micro_batches) {
+  auto graph =
+      planner.evaluation_graph(plan.blocks, plan.stages, plan_options(options), micro_batches);
+  if (options.verify) {
+    auto const sequence = training_sequence(
+        {plan.graph, plan.step, flush, graph, std::min<std::size_t>(options.calls_per_step, 2)},
+        options.devices);
+    require_safe(sequence);
+    require_apart(sequence, plan.stages.memory, [&](ActionGraph const& each) {
+      return std::span<StageLayout const>(&each == &graph ? plan.stages.evaluate
+                                                          : plan.stages.train);
+    });
+  }
+  return GraphProgram(std::move(graph), action_names(plan));
+}
 
 /// Evaluates batches of any number of micro-batches. Evaluations do not overlap, so all share one
 /// staging.

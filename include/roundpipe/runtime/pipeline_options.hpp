@@ -113,8 +113,8 @@ struct PipelineOptions {
   /// The seconds of an iteration with other options, by \ref forecast. Plans that cannot come near
   /// it have no forecast, and the search for rounds that overlap ends early where it finds none
   /// that does. \ref automatic sets it to those of the best of the cuts before, so it is soon done
-  /// with cuts that lose. Where nothing comes near it, as with options that have changed since, a
-  /// \ref Pipeline is planned once more without it.
+  /// with cuts that lose. Where nothing beats it, as with options that have changed since, a \ref
+  /// Pipeline is planned once more without it.
   double seconds_to_beat = std::numeric_limits<double>::infinity();
   /// Whether a refusal names the least budget of a device that would do. To find it takes longest.
   bool names_least_budget = true;

@@ -12,12 +12,9 @@
 #include <roundpipe/core/error.hpp>
 #include <roundpipe/core/id.hpp>
 #include <roundpipe/graph/action_graph.hpp>
-#include <roundpipe/graph/verify.hpp>
 #include <roundpipe/memory/host_memory_plan.hpp>
 #include <roundpipe/memory/memory_plan.hpp>
 #include <roundpipe/memory/over_budget.hpp>
-#include <roundpipe/memory/place_check.hpp>
-#include <roundpipe/memory/stage_layout.hpp>
 #include <roundpipe/model/cost_model.hpp>
 #include <roundpipe/model/model_description.hpp>
 #include <roundpipe/model/parameter_blocks.hpp>
@@ -38,9 +35,7 @@
 #include <roundpipe/schedule/round_robin_schedule.hpp>
 #include <roundpipe/simulate/least_time.hpp>
 
-#include <algorithm>
 #include <cstddef>
-#include <span>
 #include <string>
 #include <utility>
 #include <vector>
@@ -193,6 +188,23 @@ template <DeviceList D, class Planner>
           std::move(step)};
 }
 
+/// \ref assemble_plan; once more without `options.seconds_to_beat`, where the plan does not beat
+/// it: one that loses may be any.
+template <DeviceList D, class Planner>
+[[nodiscard]] PipelinePlan assemble_best_plan(D& devices,
+                                              Planner const& planner,
+                                              ShapedModel const& shaped,
+                                              CostModel const& costs,
+                                              PipelineOptions options,
+                                              OptimizerNeeds const& optimizer) {
+  auto plan = assemble_plan(devices, planner, shaped, costs, options, optimizer);
+  if (plan.seconds > options.seconds_to_beat) {
+    options.seconds_to_beat = PipelineOptions{}.seconds_to_beat;
+    plan = assemble_plan(devices, planner, shaped, costs, options, optimizer);
+  }
+  return plan;
+}
+
 /// Lets devices see the layers, where a backend wants that, and returns the costs that \p options
 /// know. Where they know none but ask for measured ones, takes those that their file keeps, or
 /// measures and keeps them; else estimates them. No memory stays taken. With \p have_run, layers
@@ -248,46 +260,18 @@ template <class Model, DeviceList D, class Planner>
              : costs;
 }
 
-/// Plans all of a pipeline of \p model on \p devices, see \ref layer_costs and \ref assemble_plan.
+/// Plans all of a pipeline of \p model on \p devices, see \ref layer_costs and \ref
+/// assemble_best_plan.
 template <class Model, DeviceList D, class Planner>
 [[nodiscard]] PipelinePlan make_pipeline_plan(Model const& model,
                                               D& devices,
                                               Planner const& planner,
                                               ShapedModel const& shaped,
-                                              PipelineOptions options,
+                                              PipelineOptions const& options,
                                               OptimizerNeeds const& optimizer) {
   // In this order: a budget also holds the code of layers that have run.
   auto const costs = layer_costs(model, devices, planner, shaped, options, optimizer);
-  auto const make = [&] {
-    return assemble_plan(devices, planner, shaped, costs, options, optimizer);
-  };
-  auto plan = make();
-  auto const to_beat_s = std::exchange(options.seconds_to_beat, FoundPlan::unknown);
-  return plan.seconds > to_beat_s ? make() : std::move(plan);  // a loser may be any plan
-}
-
-/// The program of an evaluation of \p micro_batches micro-batches, for a pipeline of \p plan whose
-/// master copies \p flush brings up to date.
-/// \throws Error (unsafe_graph) when options want that and a policy leaves an order to chance.
-template <class Planner>
-[[nodiscard]] GraphProgram plan_evaluation(Planner const& planner,
-                                           PipelinePlan const& plan,
-                                           ActionGraph const& flush,
-                                           PipelineOptions const& options,
-                                           std::size_t micro_batches) {
-  auto graph =
-      planner.evaluation_graph(plan.blocks, plan.stages, plan_options(options), micro_batches);
-  if (options.verify) {
-    auto const sequence = training_sequence(
-        {plan.graph, plan.step, flush, graph, std::min<std::size_t>(options.calls_per_step, 2)},
-        options.devices);
-    require_safe(sequence);
-    require_apart(sequence, plan.stages.memory, [&](ActionGraph const& each) {
-      return std::span<StageLayout const>(&each == &graph ? plan.stages.evaluate
-                                                          : plan.stages.train);
-    });
-  }
-  return GraphProgram(std::move(graph), action_names(plan));
+  return assemble_best_plan(devices, planner, shaped, costs, options, optimizer);
 }
 
 }  // namespace roundpipe

@@ -131,7 +131,9 @@ template <class Model, Backend B, class O>
   if (auto const network = network_of(policies.group, devices, options)) {
     costs.set_network(*network);
   }
-  auto const plan = [&] { return assemble_plan(devices, planner, shaped, costs, options, needs); };
+  auto const plan = [&] {
+    return assemble_best_plan(devices, planner, shaped, costs, options, needs);
+  };
   if (options.ranks == 1) {
     return plan();
   }

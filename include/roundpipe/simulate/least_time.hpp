@@ -37,8 +37,9 @@ struct CallOutline {
 
 /// What \p stages take where their slots are dealt round robin and do not overlap, by \ref
 /// SlotSimulation: devices wait for each other, but for no copy. Micro-batches take what they take
-/// on average. \p costs are those of passes, by layer. A forecast of many iterations is no less but
-/// by what varies from one to the next, which has been up to 3 %.
+/// on average, in the round that recomputes least. \p costs are those of passes, by layer. A
+/// forecast of many iterations is no less but by what varies from one to the next, which has been
+/// up to 3 %.
 [[nodiscard]] double slot_iteration_seconds(std::span<StageLayout const> stages,
                                             ScheduleShape const& shape,
                                             std::span<LayerCost const> costs);

@@ -334,6 +334,24 @@ TEST_CASE("a plan is made in the knowledge of the best one with larger micro-bat
   }
 }
 
+TEST_CASE("a pipeline of options that have changed since is planned with nothing to beat") {
+  auto with = choose(options(1_MiB)).options;
+  with.forecast = forecast_training_seconds;
+  with.checkpoints = Checkpoints::stages;
+  with.device_memory /= 4;
+  auto const plan_with = [&](double seconds_to_beat) {
+    with.seconds_to_beat = seconds_to_beat;
+    HostBackend backend({.devices = 2});
+    Pipeline const pipeline(toy_model({.dense = 3}), AdamW{}, backend, with);
+    return pipeline.plan();
+  };
+  auto const best = plan_with(std::numeric_limits<double>::infinity());
+  REQUIRE(best.stages.train.size() > 1);
+  auto const other = plan_with(best.seconds / 2);
+  CHECK(other.seconds == best.seconds);
+  CHECK(other.stages.partition == best.stages.partition);
+}
+
 TEST_CASE("what a plan knows of others does not depend on threads") {
   for (std::size_t const threads : {1, 3}) {
     auto with = options(1_MiB);

@@ -123,6 +123,33 @@ TEST_CASE("where devices never wait, the bound is the forecast") {
   CHECK(problem.forecast(plan) == doctest::Approx(seconds));
 }
 
+TEST_CASE("behind a stage's checkpoint, the output of its last layer is not made once more") {
+  Problem problem;
+  problem.options.device_memory = 32_MiB;
+  problem.device.upload_bytes_per_second = problem.device.download_bytes_per_second = 1e15;
+  problem.device.memory_bytes_per_second = 1e18;
+  auto const plan = problem.plan();
+  REQUIRE(plan.train.front().working_set.checkpoints() == Checkpoints::stages);
+  auto const others = static_cast<double>(13 - plan.partition.backward.front().count);
+  auto const stages = static_cast<double>(plan.partition.backward.size() - 1);
+  REQUIRE(stages > 1);
+  auto const seconds = 4 * (13 * 3e-3 + others * 1e-3 - stages * 0.1e-3);
+  CHECK(problem.least(plan) == doctest::Approx(seconds));
+  CHECK(problem.forecast(plan) == doctest::Approx(seconds));
+  CHECK(slot_iteration_seconds(plan.train, problem.outline(plan).shape, problem.costs.layers()) ==
+        doctest::Approx(seconds));
+}
+
+TEST_CASE("rounds that recompute less than the others are in the bound") {
+  Problem problem;
+  problem.options.rounds = 2;
+  problem.options.save_levels.emplace(12, std::vector<std::size_t>(4, 0));
+  problem.options.levels_of_rounds[1].assign(12, std::vector<std::size_t>(4, 2));
+  auto const plan = problem.plan();
+  CHECK(slot_iteration_seconds(plan.train, problem.outline(plan).shape, problem.costs.layers()) <=
+        (1 + 1e-9) * problem.forecast(plan));
+}
+
 TEST_CASE("where slots are dealt, devices that wait for each other are in the bound") {
   std::size_t waiting = 0;
   for (std::size_t const devices : {1, 2, 3, 5}) {

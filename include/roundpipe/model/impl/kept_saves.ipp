@@ -77,4 +77,17 @@ ROUNDPIPE_INLINE std::vector<LayerCost> average_costs(std::span<LayerCost const>
   return result;
 }
 
+ROUNDPIPE_INLINE std::vector<LayerCost> least_costs(std::span<LayerCost const> costs,
+                                                    WorkingSet const& working_set) {
+  std::vector<LayerCost> least;
+  working_set.for_each_set([&](WorkingSet const& of_round) {
+    auto averages = average_costs(costs, of_round);
+    for (std::size_t i = 0; i < least.size(); ++i) {
+      averages[i].recompute_s = std::min(least[i].recompute_s, averages[i].recompute_s);
+    }
+    least = std::move(averages);
+  });
+  return least;
+}
+
 }  // namespace roundpipe

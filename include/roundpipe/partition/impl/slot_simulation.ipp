@@ -92,7 +92,12 @@ ROUNDPIPE_INLINE void SlotSimulation::add_stage(StageKind kind, LayerRange range
     StageTime time;
     for (auto const& pass : layer_passes(kind)) {
       auto const& sums_s = sums_s_[static_cast<std::size_t>(pass.kind)];
-      time.add(pass, sums_s[layers.end()] - sums_s[layers.first]);
+      auto seconds = sums_s[layers.end()] - sums_s[layers.first];
+      if (pass.kind == PassKind::recompute && options_.replays_last_layers) {
+        auto const& last = costs_[layers.end() - 1];
+        seconds -= last.recomputing_s() - last.replaying_s(0);
+      }
+      time.add(pass, seconds);
     }
     return time;
   };

@@ -228,7 +228,7 @@ ROUNDPIPE_INLINE FoundPlan keep_resident(FoundPlan found,
     if (most == 0) {
       return;
     }
-    FoundPlan kept{with(most), is_forced ? FoundPlan::unknown : 0};
+    FoundPlan kept{with(most), found.seconds};
     if (forecast && !is_forced) {
       kept.seconds = forecast(kept.plan);
     }

@@ -50,8 +50,8 @@ ROUNDPIPE_INLINE std::optional<FoundPlan> StageFinder::refine(
     return options_.host_has_room(lay_out(partition, buffering, choice.set));
   };
   StageRefinement const refinement(choice, buffering, options_, turns_, held_by_stages(choice));
-  auto const loses = [&](double least_s) {  // without any plan, the slowest will do
-    return found && forecast_.loses(least_s, choice.set.overlaps_rounds());
+  auto const loses = [&](double least_s) {  // without a plan that has room, any will do
+    return has_room && forecast_.loses(least_s, choice.set.overlaps_rounds());
   };
   for (auto& partition : refinement.partitions(host_has_room, loses)) {
     auto const is_known = known == partition;  // then it has its forecast

@@ -7,7 +7,6 @@
 #include <roundpipe/memory/stage_budget.hpp>
 #include <roundpipe/memory/stage_region.hpp>
 #include <roundpipe/model/working_set.hpp>
-#include <roundpipe/partition/partition_objective.hpp>
 #include <roundpipe/partition/partitioner.hpp>
 #include <roundpipe/partition/slot_simulation.hpp>
 #include <roundpipe/plan/stage_refinement.hpp>
@@ -116,13 +115,15 @@ ROUNDPIPE_INLINE std::optional<Partition> StageRefinement::partition(std::size_t
 }
 
 ROUNDPIPE_INLINE double StageRefinement::least_seconds(LayerRange fused) const {
-  auto const seconds = [&](StageDirection direction, LayerRange range) {
-    return stage_seconds(choice_.costs, direction, range);
-  };
-  LayerRange const others{0, fused.first};
-  auto const micro_batch_s = seconds(StageDirection::forward, others) +
-                             seconds(StageDirection::backward, others) +
-                             seconds(StageDirection::backward, fused);
+  auto const of_stages = choice_.set.checkpoints() == Checkpoints::stages;
+  double micro_batch_s = 0;
+  for (std::size_t i = 0; i < layers(); ++i) {
+    auto const& cost = choice_.least[i];
+    micro_batch_s += cost.forward_s + cost.backward_s;
+    if (i < fused.first) {  // each may be the last layer of its stage, whose output nobody reads
+      micro_batch_s += of_stages ? cost.replaying_s(0) : cost.recomputing_s();
+    }
+  }
   return micro_batch_s * static_cast<double>(options_.micro_batches_per_round * options_.rounds) /
          static_cast<double>(options_.devices);
 }

@@ -30,12 +30,12 @@ inline constexpr double most_behind_bound = 0.01;
 ROUNDPIPE_INLINE PlanForecast without_losers(PlanForecast const& forecast,
                                              PlanOptions const& options,
                                              double& best_s) {
-  if (!forecast) {
-    return {};
+  if (!forecast.knows_least()) {
+    return forecast;
   }
   auto const loses = [&](double least_s, bool overlaps_rounds) {
     auto const may_gain = overlaps_rounds ? OverlapSearch::most_behind : most_behind_bound;
-    return forecast.knows_least() && least_s > (1 + may_gain) * best_s;
+    return least_s > (1 + may_gain) * best_s;
   };
   auto const seconds = [&options, &forecast, &best_s, loses](StagePlan const& plan) {
     auto const least_s = forecast.least(plan);
@@ -103,7 +103,8 @@ ROUNDPIPE_INLINE FoundPlan StageSearch::run() const {
   }
   return options_.host_has_room(best->plan)
              ? *std::move(best)
-             : keep_resident_({least_of_host(), FoundPlan::unknown}, ResidencyTrial::forced);
+             : keep_resident_({least_of_host(), forecast_ ? FoundPlan::unknown : 0},
+                              ResidencyTrial::forced);
 }
 
 ROUNDPIPE_INLINE StagePlan StageSearch::least_of_host() const {

@@ -70,7 +70,8 @@ ROUNDPIPE_INLINE WorkingSetChoice::WorkingSetChoice(ModelDescription const& mode
                                                     WorkingSet chosen)
     : set(std::move(chosen)),
       sizes(model, blocks, set),
-      costs(average_costs(known.layers(), set)) {}
+      costs(average_costs(known.layers(), set)),
+      least(least_costs(known.layers(), set)) {}
 
 }  // namespace detail
 

@@ -37,7 +37,7 @@ ROUNDPIPE_INLINE std::string to_string(AutomaticChoice const& choice) {
     }
   }
   return text(choice.chosen) + "; " + std::to_string(choice.tried.size()) + " tried" +
-         (next == nullptr ? std::string() : ", next: " + text(*next) + " or more");
+         (next == nullptr ? std::string() : ", next: " + text(*next));
 }
 
 namespace detail {
@@ -84,16 +84,16 @@ ROUNDPIPE_INLINE std::vector<CutStep> cut_steps(std::span<std::vector<BatchCut> 
 ROUNDPIPE_INLINE bool CutProgress::add(PlannedCut const& planned) {
   tried_.push_back(planned);
   auto const seconds = planned.seconds;
-  constexpr auto gained = 1 - least_gain_of_rounds;
+  constexpr auto after_gain = 1 - least_gain_of_rounds;
   auto const is_slower = seconds > chosen_.seconds;
-  if (!best_s_ || seconds <= *best_s_ * (is_slower ? gained : 1)) {
+  if (!best_s_ || seconds <= *best_s_ * (is_slower ? after_gain : 1)) {
     best_s_ = seconds;
     worse_ = 0;
   } else {
     ++worse_;
   }
   auto const has_fewer_rounds = chosen_.cut.rows == planned.cut.rows;
-  auto const is_choice = seconds < chosen_.seconds * (has_fewer_rounds ? gained : 1);
+  auto const is_choice = seconds < chosen_.seconds * (has_fewer_rounds ? after_gain : 1);
   if (is_choice) {
     chosen_ = planned;
   }

@@ -71,12 +71,14 @@ ROUNDPIPE_INLINE double slot_iteration_seconds(std::span<StageLayout const> stag
     (stage.has_backward() ? partition.backward : partition.forward).push_back(stage.range);
   }
   auto const& set = stages.front().working_set;
-  auto const averages = average_costs(costs, set);
+  auto const least = least_costs(costs, set);
   auto const in_round = shape.micro_batches_per_round;
-  SlotSimulation simulation(averages,
-                            shape.devices,
-                            in_round * shape.rounds,
-                            {.recomputes_one_by_one = set.checkpoints() == Checkpoints::layers});
+  auto const of_layers = set.checkpoints() == Checkpoints::layers;
+  SlotSimulation simulation(
+      least,
+      shape.devices,
+      in_round * shape.rounds,
+      {.recomputes_one_by_one = of_layers, .replays_last_layers = !of_layers});
   return simulation.simulate(partition, in_round).seconds;
 }
 
