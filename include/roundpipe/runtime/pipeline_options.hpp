@@ -104,7 +104,8 @@ struct PipelineOptions {
   /// The seconds of an iteration, which is a call and a step. Where fewer ring entries leave room
   /// for larger stages, the plan with the least seconds is taken; without a forecast, the plan with
   /// most entries. \ref forecast_training_seconds is one. None is asked about plans that lose
-  /// because their layers or their copies take longer (\ref least_training_seconds).
+  /// because their layers or their copies take longer (\ref least_training_seconds), so one that
+  /// finds plans faster than that misses some.
   std::function<double(ActionGraph const& call,
                        ActionGraph const& step,
                        CostModel const& costs,
