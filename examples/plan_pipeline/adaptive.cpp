@@ -100,7 +100,7 @@ AdaptivePlan AdaptivePlanner::plan(rp::Bytes device_memory, std::size_t threads)
 
 double AdaptivePlanner::seconds_with(AdaptivePlan const& chosen, Change const& change) const {
   auto options = chosen.choice.options;
-  options.seconds_to_beat = rp::PipelineOptions{}.seconds_to_beat;
+  options.seconds_to_beat = rp::PipelineOptions{}.seconds_to_beat;  // the other may well lose
   change(options);
   try {
     return make_plan(options).seconds;

@@ -364,14 +364,23 @@ TEST_CASE("a policy that yields to the forecast gets stages that share the rings
   CHECK(limited.host_has_room(chosen));
 }
 
-TEST_CASE("plans that lose by their bound have no forecast, and others are as if there were none") {
-  auto const model = describe(toy_model({.dense = 10}), {2, 3});
-  auto const blocks = form_blocks(model);
-  CostModel const costs(std::vector<LayerCost>(model.size(), {1e-3, 2e-3}));
+namespace {
+
+/// Ten layers, and room for some of them on a device.
+struct TenLayers {
+  ModelDescription model = describe(toy_model({.dense = 10}), {2, 3});
+  ParameterBlocks blocks = form_blocks(model);
+  CostModel costs{std::vector<LayerCost>(model.size(), {1e-3, 2e-3})};
   PlanOptions options{.micro_batches_per_round = 2,
                       .device_memory = 16 * model.layers[1].footprint.saved_bytes};
-  Planner const planner{
+  Planner<RoundRobinSchedule, PriorityTransferEngine, LayerEventProtocol, Partitioner> planner{
       RoundRobinSchedule{}, PriorityTransferEngine{}, LayerEventProtocol{}, Partitioner{}};
+};
+
+}  // namespace
+
+TEST_CASE("plans that lose by their bound have no forecast, and others are as if there were none") {
+  auto [model, blocks, costs, options, planner] = TenLayers();
   auto const seconds = [](StagePlan const& plan) {
     return 10 + static_cast<double>(plan.partition.size());
   };
@@ -396,13 +405,7 @@ TEST_CASE("plans that lose by their bound have no forecast, and others are as if
 }
 
 TEST_CASE("a plan comes with its forecast, or with the bound by which it loses") {
-  auto const model = describe(toy_model({.dense = 10}), {2, 3});
-  auto const blocks = form_blocks(model);
-  CostModel const costs(std::vector<LayerCost>(model.size(), {1e-3, 2e-3}));
-  PlanOptions options{.micro_batches_per_round = 2,
-                      .device_memory = 16 * model.layers[1].footprint.saved_bytes};
-  Planner const planner{
-      RoundRobinSchedule{}, PriorityTransferEngine{}, LayerEventProtocol{}, Partitioner{}};
+  auto [model, blocks, costs, options, planner] = TenLayers();
   auto const least = [](StagePlan const& plan) {
     return 10 + static_cast<double>(plan.partition.size());
   };

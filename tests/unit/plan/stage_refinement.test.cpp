@@ -55,6 +55,19 @@ bool none_loses(double /*least_s*/) {
   return false;
 }
 
+/// Stages of that model that keep checkpoints, with one entry of each ring.
+struct Refined {
+  explicit Refined(PlanOptions const& given) : options(given) {}
+
+  ModelDescription model = some_model();
+  ParameterBlocks blocks = form_blocks(model);
+  CostModel costs{std::vector<LayerCost>(model.size(), LayerCost{1, 2})};
+  detail::WorkingSetChoice choice{model, blocks, costs, {}};
+  Buffering buffering{1, 1, 1};
+  PlanOptions options;
+  detail::StageRefinement refinement{choice, buffering, options, in_turn, 0};
+};
+
 }  // namespace
 
 TEST_CASE("all stages of each partition fit together, whatever the host keeps") {
@@ -124,13 +137,9 @@ TEST_CASE("partitions for which the host has no room leave their place to others
 }
 
 TEST_CASE("a partition has a fused stage and others as long as told, or is none") {
-  auto const model = some_model();
-  auto const blocks = form_blocks(model);
-  CostModel const costs(std::vector<LayerCost>(model.size(), LayerCost{1, 2}));
-  detail::WorkingSetChoice const choice(model, blocks, costs, {});
-  Buffering const buffering{1, 1, 1};
-  PlanOptions const options{.micro_batches_per_round = 4, .device_memory = 80_MiB};
-  detail::StageRefinement const refinement(choice, buffering, options, in_turn, 0);
+  Refined const refined({.micro_batches_per_round = 4, .device_memory = 80_MiB});
+  auto const& model = refined.model;
+  auto const& refinement = refined.refinement;
   auto const found = refinement.partition(2, 3);
   REQUIRE(found);
   CHECK(covers(*found, model.size()));
@@ -147,38 +156,22 @@ TEST_CASE("a partition has a fused stage and others as long as told, or is none"
 }
 
 TEST_CASE("where the first layer makes a stage of a length too large, others keep that length") {
-  auto const model = some_model();
-  auto const blocks = form_blocks(model);
-  CostModel const costs(std::vector<LayerCost>(model.size(), LayerCost{1, 2}));
-  detail::WorkingSetChoice const choice(model, blocks, costs, {});
-  Buffering const buffering{1, 1, 1};
-  PlanOptions const options{.micro_batches_per_round = 4, .device_memory = 26_MiB};
-  detail::StageRefinement const refinement(choice, buffering, options, in_turn, 0);
-  auto const found = refinement.partition(3, 3);
+  Refined const refined({.micro_batches_per_round = 4, .device_memory = 26_MiB});
+  auto const found = refined.refinement.partition(3, 3);
   REQUIRE(found);
   CHECK(found->size() == 6);  // 7 where forward stages are a layer shorter
 }
 
 TEST_CASE("a budget that holds no layer beside the fused stage has no partition") {
-  auto const model = some_model();
-  auto const blocks = form_blocks(model);
-  CostModel const costs(std::vector<LayerCost>(model.size(), LayerCost{1, 2}));
-  detail::WorkingSetChoice const choice(model, blocks, costs, {});
-  Buffering const buffering{1, 1, 1};
-  PlanOptions const options{.micro_batches_per_round = 4, .device_memory = 4_MiB};
-  detail::StageRefinement const refinement(choice, buffering, options, in_turn, 0);
-  CHECK(refinement.partitions(any_host, none_loses).empty());
+  Refined const refined({.micro_batches_per_round = 4, .device_memory = 4_MiB});
+  CHECK(refined.refinement.partitions(any_host, none_loses).empty());
 }
 
 TEST_CASE("no stages are looked for beside a fused stage that loses though no device waits") {
-  auto const model = some_model();
-  auto const blocks = form_blocks(model);
-  CostModel const costs(std::vector<LayerCost>(model.size(), LayerCost{1, 2}));
-  detail::WorkingSetChoice const choice(model, blocks, costs, {});
-  Buffering const buffering{1, 1, 1};
-  PlanOptions const options{
-      .devices = 2, .micro_batches_per_round = 4, .rounds = 3, .device_memory = 80_MiB};
-  detail::StageRefinement const refinement(choice, buffering, options, in_turn, 0);
+  Refined const refined(
+      {.devices = 2, .micro_batches_per_round = 4, .rounds = 3, .device_memory = 80_MiB});
+  auto const& model = refined.model;
+  auto const& refinement = refined.refinement;
   auto const all = refinement.partitions(any_host, none_loses);
   // Six micro-batches a device: 3 s for each layer of the fused stage, 4 s for others, which run
   // forward once more.
