@@ -67,8 +67,9 @@ rp::PipelineOptions AdaptivePlanner::options(rp::Bytes device_memory) const {
                           rp::ActionGraph const& step,
                           rp::CostModel const& costs,
                           rp::DeviceProperties const& device) {
+            auto const machine = machine_of(costs, device, latency_s);
             return rp::forecast_iteration_seconds(
-                call, step, rp::with_link_margin(machine_of(costs, device, latency_s)));
+                call, step, rp::with_link_margin(machine, call.devices));
           }};
 }
 

@@ -39,7 +39,7 @@ struct Problem {
     device.flops_per_second = 640e12;
     device.memory_bytes_per_second = 4.8e12;
     device.upload_bytes_per_second = device.download_bytes_per_second = 45e9;
-    device.host_bytes_per_second = 130e9;
+    device.host_bytes_per_second = 145e9;
     device.streams_keep_engines = true;
     model = describe_bytes(layer_bytes(shape, micro_batch));
     auto each = layer_costs(shape, device, micro_batch);

@@ -194,7 +194,7 @@ TEST_CASE("costs for fewer layers than the graph has are refused") {
         Errc::invalid_argument);
 }
 
-TEST_CASE("plans are compared on links that are slower by a twentieth, or together by a tenth") {
+TEST_CASE("plans are compared on links that are slower than measured, and slower yet together") {
   SimulationOptions machine;
   machine.link.upload_bytes_per_second = 100;
   machine.link.download_bytes_per_second = 200;
@@ -203,7 +203,7 @@ TEST_CASE("plans are compared on links that are slower by a twentieth, or togeth
   machine.link.root_download_bytes_per_second = 120;
   machine.link.host_bytes_per_second = 400;
   machine.compute.host_bytes_per_second = 500;
-  auto const slower = with_link_margin(machine);
+  auto const slower = with_link_margin(machine, 1);
   CHECK(slower.link.upload_bytes_per_second == doctest::Approx(95));
   CHECK(slower.link.download_bytes_per_second == doctest::Approx(190));
   CHECK(slower.link.peer_bytes_per_second == 300);
@@ -211,6 +211,11 @@ TEST_CASE("plans are compared on links that are slower by a twentieth, or togeth
   CHECK(slower.link.root_download_bytes_per_second == doctest::Approx(108));
   CHECK(slower.link.host_bytes_per_second == doctest::Approx(380));
   CHECK(slower.compute.host_bytes_per_second == doctest::Approx(475));
+  auto const slower_yet = with_link_margin(machine, 2);
+  CHECK(slower_yet.link.upload_bytes_per_second == doctest::Approx(95));
+  CHECK(slower_yet.link.root_upload_bytes_per_second == doctest::Approx(99));
+  CHECK(slower_yet.link.host_bytes_per_second == doctest::Approx(340));
+  CHECK(slower_yet.compute.host_bytes_per_second == doctest::Approx(425));
 
   // 190 bytes of chunks in each turn are the limit.
   auto const call =
@@ -229,6 +234,15 @@ TEST_CASE("plans are compared on links that are slower by a twentieth, or togeth
   device.host_upload_bytes_per_second = 0;
   device.host_download_bytes_per_second = 50;
   CHECK(forecast_training_seconds(call, step, costs, device) == doctest::Approx(2));
+
+  // Several devices that share the host's memory surely get less of it.
+  device.host_bytes_per_second = 50;
+  CHECK(forecast_training_seconds(call, step, costs, device) == doctest::Approx(190 / 47.5));
+  auto const of_two =
+      graph_of({copy_of(LaneKind::parameter_up, 190), compute().after({0})}, GraphRole::call, 2);
+  auto const step_of_two = graph_of({}, GraphRole::step, 2);
+  CHECK(forecast_training_seconds(of_two, step_of_two, costs, device) ==
+        doctest::Approx(190 / 42.5));
 }
 
 }  // namespace forecast_test

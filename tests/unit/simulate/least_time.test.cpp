@@ -222,6 +222,18 @@ TEST_CASE("the bound of links counts saves, parameters and what is handed on, ea
         }) == doctest::Approx((up + 1.5 * down) / 1e6));
 }
 
+TEST_CASE("the bound of a plan has the margins of its forecast") {
+  Problem problem;
+  problem.device.host_bytes_per_second = 1e6;  // the limit
+  for (std::size_t const devices : {1, 2}) {
+    problem.options.devices = devices;
+    auto const plan = problem.plan();
+    auto const machine = with_link_margin(training_machine(problem.costs, problem.device), devices);
+    CHECK(problem.least(plan) ==
+          least_iteration_seconds(plan.train, problem.blocks, problem.outline(plan), machine));
+  }
+}
+
 TEST_CASE("what stays on devices for a call is not counted") {
   Problem problem;
   problem.options.device_memory = 1_GiB;

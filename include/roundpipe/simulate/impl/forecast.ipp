@@ -77,15 +77,15 @@ ROUNDPIPE_INLINE double forecast_iteration_seconds(ActionGraph const& call,
   return detail::steady_seconds({&call, &step}, call.devices, options, warm_up);
 }
 
-ROUNDPIPE_INLINE SimulationOptions with_link_margin(SimulationOptions machine) {
-  for (auto* rate : {&machine.link.upload_bytes_per_second,
-                     &machine.link.download_bytes_per_second,
-                     &machine.link.host_bytes_per_second,
-                     &machine.compute.host_bytes_per_second}) {
-    *rate *= 0.95;
-  }
+ROUNDPIPE_INLINE SimulationOptions with_link_margin(SimulationOptions machine,
+                                                    std::size_t devices) {
+  machine.link.upload_bytes_per_second *= 0.95;
+  machine.link.download_bytes_per_second *= 0.95;
   machine.link.root_upload_bytes_per_second *= 0.9;
   machine.link.root_download_bytes_per_second *= 0.9;
+  auto const of_host = devices > 1 ? 0.85 : 0.95;  // of one device, the link is its limit
+  machine.link.host_bytes_per_second *= of_host;
+  machine.compute.host_bytes_per_second *= of_host;
   return machine;
 }
 
@@ -93,7 +93,8 @@ ROUNDPIPE_INLINE double forecast_training_seconds(ActionGraph const& call,
                                                   ActionGraph const& step,
                                                   CostModel const& costs,
                                                   DeviceProperties const& device) {
-  return forecast_iteration_seconds(call, step, with_link_margin(training_machine(costs, device)));
+  auto const machine = with_link_margin(training_machine(costs, device), call.devices);
+  return forecast_iteration_seconds(call, step, machine);
 }
 
 }  // namespace roundpipe

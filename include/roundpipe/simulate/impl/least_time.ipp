@@ -87,7 +87,7 @@ ROUNDPIPE_INLINE double least_training_seconds(std::span<StageLayout const> stag
                                                CallOutline const& call,
                                                CostModel const& costs,
                                                DeviceProperties const& device) {
-  auto const machine = with_link_margin(training_machine(costs, device));
+  auto const machine = with_link_margin(training_machine(costs, device), call.shape.devices);
   auto const least_s = least_iteration_seconds(stages, blocks, call, machine);
   return call.dealt_round_robin
              ? std::max(least_s, slot_iteration_seconds(stages, call.shape, costs.layers()))
