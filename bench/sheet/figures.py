@@ -30,9 +30,11 @@ def training(report):
     keys = """shape layers device devices context batch micro_batches rounds checkpoints
         overlaps_rounds saved_share recomputed_flops_share warmup precision states ranks synchronous
         schedule protocol transfers partition forward_stages backward_stages automatic_s measured_s
-        setup_s period iteration_s median_s tokens_per_second model_tflops_per_device peak_tflops mfu
-        device_computing_s busy_percent bubble_by_cause_percent upload_bytes_per_second
-        download_bytes_per_second host_bytes_per_second host_work_bytes_per_second
+        planned_s setup_s period iteration_s median_s tokens_per_second model_tflops_per_device
+        peak_tflops mfu device_computing_s busy_percent bubble_by_cause_percent
+        upload_bytes_per_second download_bytes_per_second upload_share_both_ways
+        download_share_both_ways host_upload_bytes_per_second host_download_bytes_per_second
+        host_bytes_per_second host_download_weight host_work_bytes_per_second
         upload_share_beside_work download_share_beside_work loss""".split()
     found = {key: report[key] for key in keys}
     found["iterations"] = len(report["iterations_s"])

@@ -85,11 +85,13 @@ void print_plan(std::ostream& out,
                    o.micro_batches_per_round,
                    o.rows()));
   line("cut",
-       outcome.automatic.empty() ? "pinned"
-                                 : fmt::format("{}; in {:.1f} s, of which {:.1f} s measured",
-                                               outcome.automatic,
-                                               outcome.automatic_s,
-                                               outcome.measured_s));
+       outcome.automatic.empty()
+           ? "pinned"
+           : fmt::format("{}; in {:.1f} s: {:.1f} s measured, {:.1f} s planned",
+                         outcome.automatic,
+                         outcome.automatic_s,
+                         outcome.measured_s,
+                         outcome.planned_s));
   line("policies",
        fmt::format("{}, {} states, {}, {} transfers, {} protocol{}, {} partition",
                    o.precision,
@@ -209,6 +211,7 @@ nlohmann::ordered_json to_json(Options const& o,
   json["automatic"] = outcome.automatic;
   json["automatic_s"] = outcome.automatic_s;
   json["measured_s"] = outcome.measured_s;
+  json["planned_s"] = outcome.planned_s;
   for (auto const& decision : outcome.decisions) {
     json["decisions"][decision.name] = {{"value", decision.value}, {"reason", decision.reason}};
   }

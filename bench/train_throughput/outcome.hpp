@@ -53,7 +53,8 @@ struct Outcome {
   std::string automatic;   ///< What chose micro-batches and rounds; empty: they were given.
   double t_max_s = 0;      ///< Of the slowest stage, for one micro-batch.
   double automatic_s = 0;  ///< Until that was chosen.
-  double measured_s = 0;   ///< Of that, how long layers were measured.
+  double measured_s = 0;   ///< Of that, how long layers were measured,
+  double planned_s = 0;    ///< and how long plans were made.
   bool checkpoints_of_layers = false;  ///< The host keeps every boundary.
   bool overlaps_rounds = false;        ///< Forward stages take turns with backward stages.
   std::size_t offloaded = 0;           ///< Micro-batches of a round whose saves go to the host.

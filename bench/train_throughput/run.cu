@@ -120,6 +120,7 @@ Outcome run(Options& o,
     o.rounds = options.rounds;
     outcome.automatic_s = seconds_since(begin);
     outcome.measured_s = choice.measured_s;
+    outcome.planned_s = choice.planned_s;
   }
   options.capacity = {o.rows(), o.context};
   options.micro_batches_per_round = o.micro_batches_per_round;

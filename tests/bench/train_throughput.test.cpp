@@ -93,10 +93,11 @@ TEST_CASE("a plan is printed with the cut, its decisions and the ledger") {
   outcome.automatic = "2 rounds, for some reason";
   outcome.automatic_s = 2;
   outcome.measured_s = 0.5;
+  outcome.planned_s = 1;
   outcome.iterations_s = {1};
   CHECK(contains(text(),
-                 "\ncut                       2 rounds, for some reason; in 2.0 s, of which 0.5 s "
-                 "measured\n"));
+                 "\ncut                       2 rounds, for some reason; in 2.0 s: 0.5 s measured, "
+                 "1.0 s planned\n"));
   CHECK(to_json(o, config, outcome).at("decisions").at("saves").at("reason") == "pinned");
 }
 

@@ -17,6 +17,7 @@
 #include <roundpipe/runtime/policies.hpp>
 
 #include <algorithm>
+#include <chrono>
 #include <cstddef>
 #include <cstdint>
 #include <span>
@@ -105,9 +106,16 @@ template <class M, class O, class D>
   detail::CutSearch search(model, needs_of(optimizer), devices, policies, options, threads);
   auto const of_rank = detail::batch_of_rank(batch, search.ranks());
   auto const sizes = detail::batch_cuts(of_rank, wanted);
+  using Clock = std::chrono::steady_clock;
+  using Seconds = std::chrono::duration<double>;
+  auto const begin = Clock::now();
   search.find_costs(of_rank, sizes);
+  auto const costs_known = Clock::now();
   search.try_cuts(of_rank, sizes);
-  return std::move(search).finish(of_rank, sizes.back());
+  auto choice = std::move(search).finish(of_rank, sizes.back());
+  choice.measured_s = Seconds(costs_known - begin).count();
+  choice.planned_s = Seconds(Clock::now() - costs_known).count();
+  return choice;
 }
 
 }  // namespace roundpipe

@@ -37,7 +37,8 @@ struct AutomaticChoice {
   PlannedCut chosen;                 ///< Of \ref tried: as \ref automatic says.
   std::optional<PipelinePlan> plan;  ///< What a pipeline plans with \ref options; always there.
   std::vector<PlannedCut> tried;     ///< In the order of trial.
-  double measured_s = 0;             ///< How long it took to know what layers cost.
+  double measured_s = 0;             ///< How long it took to know what layers cost,
+  double planned_s = 0;              ///< and then to choose.
 };
 
 /// One line: the cut, its forecast, and what came next.

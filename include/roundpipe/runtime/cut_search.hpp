@@ -26,7 +26,6 @@
 
 #include <algorithm>
 #include <atomic>
-#include <chrono>
 #include <cstddef>
 #include <cstdint>
 #include <limits>
@@ -77,8 +76,6 @@ class CutSearch {
   /// try_size. It measures only at the largest and the smallest size that can be, one right after
   /// the other: devices that rest meanwhile cool down, and clock higher for a while.
   void find_costs(BatchShape batch, std::span<std::vector<BatchCut> const> sizes) {
-    using Clock = std::chrono::steady_clock;
-    auto const begin = Clock::now();
     (void)of_all_ranks(group_, [&] {
       auto const finds = [&](auto const& cuts) { return finds_costs(batch, cuts); };
       if (options_.costs == CostSource::measured) {
@@ -89,7 +86,6 @@ class CutSearch {
       }
       return 0.0;
     });
-    choice_.measured_s = std::chrono::duration<double>(Clock::now() - begin).count();
   }
 
   /// Tries the cuts of \p batch of all \p sizes, the largest micro-batches first, until \ref

@@ -24,6 +24,8 @@
 
 #include <algorithm>
 #include <array>
+#include <atomic>
+#include <chrono>
 #include <cmath>
 #include <cstddef>
 #include <cstdint>
@@ -256,6 +258,20 @@ TEST_CASE("the largest and the smallest size are measured, before any is planned
   CHECK(measured ==
         std::map<std::size_t, Rows>{{1, {8, 1}}, {2, {8, 1}}, {4, {8, 1}}, {8, {8, 1}}});
   CHECK(measured_sizes() == Rows{8, 2, 1});  // what was chosen is kept, for a pipeline of it
+}
+
+TEST_CASE("a choice tells how long it took to measure and to plan") {
+  using namespace std::chrono_literals;
+  auto with = options(1_MiB);
+  std::atomic<int> forecasts = 0;
+  with.forecast = [&](auto const&...) {
+    ++forecasts;
+    std::this_thread::sleep_for(2ms);
+    return 1.0;
+  };
+  auto const choice = choose(with);
+  CHECK(choice.planned_s >= 2e-3 * forecasts);
+  CHECK(choice.measured_s > 0);
 }
 
 TEST_CASE("sizes between those that are measured have costs between theirs") {
