@@ -44,10 +44,9 @@ namespace roundpipe {
 /// 0.5 % where links are as measured. All of 8B on four H200s, likewise simulated, two of which run
 /// stages that save, at 47 GB/s each: where all downloads together have 100 GB/s, 90, 85 or 80, the
 /// plan of before that was a limit takes 6.02, 6.15, 6.25 and 6.31 s, the one with the tenth 6.05
-/// to 6.06 s. And on two, where 162 GB/s were measured for all copies together: if they have 162
-/// GB/s, 146, 130 or 114, a plan for a twentieth less takes 11.18, 11.20, 11.90 and 12.99 s, one
-/// for 15 % less 11.36, 11.36, 11.40 and 11.97 s. Two runs of plans for a twentieth less took 2.8
-/// and 4.9 % longer than forecast there.
+/// to 6.06 s. And on two, where all copies together had 162 GB/s by a probe: if they have 162 GB/s,
+/// 146, 130 or 114, a plan for a twentieth less takes 11.18, 11.20, 11.90 and 12.99 s, one for 15 %
+/// less 11.36, 11.36, 11.40 and 11.97 s. Two minutes before, the probe had found 143 GB/s there.
 [[nodiscard]] SimulationOptions with_link_margin(SimulationOptions machine, std::size_t devices);
 
 /// \ref forecast_iteration_seconds on the \ref training_machine of \p costs and \p device, \ref
