@@ -38,15 +38,10 @@ namespace roundpipe {
 /// \p machine with its links and its host's memory slower by a twentieth, by a tenth what all
 /// devices copy together in one direction, and that memory by 15 % where they are several \p
 /// devices, to compare plans. Copies are never as even as those that measured the links, and others
-/// use the host, too. A plan that needs all that links can carry loses more there than it gains
-/// else. 12 blocks of Llama 3.1 8B on two H100s, simulated: with links a twentieth slower than
-/// planned for, such a plan loses 3.6 % of its speed. Planned with this margin it loses 0.6 %, and
-/// 0.5 % where links are as measured. All of 8B on four H200s, likewise simulated, two of which run
-/// stages that save, at 47 GB/s each: where all downloads together have 100 GB/s, 90, 85 or 80, the
-/// plan of before that was a limit takes 6.02, 6.15, 6.25 and 6.31 s, the one with the tenth 6.05
-/// to 6.06 s. And on two, where all copies together had 162 GB/s by a probe: if they have 162 GB/s,
-/// 146, 130 or 114, a plan for a twentieth less takes 11.18, 11.20, 11.90 and 12.99 s, one for 15 %
-/// less 11.36, 11.36, 11.40 and 11.97 s. Two minutes before, the probe had found 143 GB/s there.
+/// use the host, too: on hosts with two H200s a probe found 120 to 173 GB/s for all copies. A plan
+/// that needs all that links can carry loses more there than it gains else, by up to 6 % where the
+/// host has a fifth less; docs/numbers.md, "Rounds that overlap", has what plans lose with and
+/// without these margins.
 [[nodiscard]] SimulationOptions with_link_margin(SimulationOptions machine, std::size_t devices);
 
 /// \ref forecast_iteration_seconds on the \ref training_machine of \p costs and \p device, \ref
