@@ -73,7 +73,7 @@ class CutSearch {
   [[nodiscard]] std::size_t ranks() const noexcept { return options_.ranks; }
 
   /// Finds what layers take at \p sizes of micro-batches of \p batch, the largest first, for \ref
-  /// try_size. It measures only at the largest and the smallest size that can be, one right after
+  /// try_cuts. It measures only at the largest and the smallest size that can be, one right after
   /// the other: devices that rest meanwhile cool down, and clock higher for a while.
   void find_costs(BatchShape batch, std::span<std::vector<BatchCut> const> sizes) {
     (void)of_all_ranks(group_, [&] {

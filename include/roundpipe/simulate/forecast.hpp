@@ -36,12 +36,12 @@ namespace roundpipe {
                                                 std::size_t warm_up = 2);
 
 /// \p machine with its links and its host's memory slower by a twentieth, by a tenth what all
-/// devices copy together in one direction, and that memory by 15 % where they are several \p
-/// devices, to compare plans. Copies are never as even as those that measured the links, and others
+/// devices copy together in one direction, and the host's memory by 15 % where \p devices are
+/// several, to compare plans. Copies are never as even as those that measured the links, and others
 /// use the host, too: on hosts with two H200s a probe found 120 to 173 GB/s for all copies. A plan
-/// that needs all that links can carry loses more there than it gains else, by up to 6 % where the
-/// host has a fifth less; docs/numbers.md, "Rounds that overlap", has what plans lose with and
-/// without these margins.
+/// that needs all that links can carry loses more there than it gains else: one took 6 % longer
+/// with a fifth less of the host's memory. docs/numbers.md, "Rounds that overlap", has what plans
+/// lose with and without these margins.
 [[nodiscard]] SimulationOptions with_link_margin(SimulationOptions machine, std::size_t devices);
 
 /// \ref forecast_iteration_seconds on the \ref training_machine of \p costs and \p device, \ref

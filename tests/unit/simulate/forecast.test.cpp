@@ -235,7 +235,7 @@ TEST_CASE("plans are compared on links that are slower than measured, and slower
   device.host_download_bytes_per_second = 50;
   CHECK(forecast_training_seconds(call, step, costs, device) == doctest::Approx(2));
 
-  // Several devices that share the host's memory surely get less of it.
+  // Plans for several devices, which share the host's memory, count on less of it.
   device.host_bytes_per_second = 50;
   CHECK(forecast_training_seconds(call, step, costs, device) == doctest::Approx(190 / 47.5));
   auto const of_two =
