@@ -69,8 +69,9 @@ void require_same_choice(AnyProcessGroup group,
 /// seconds, and a faster plan than the one that was tried.
 ///
 /// Where \p options ask for measured costs, the layers run on all devices before plans are made, at
-/// the largest and the smallest size of micro-batches that has a plan. Costs of sizes between are
-/// interpolated (\ref interpolate_costs). No memory stays taken.
+/// the largest and the smallest size of micro-batches that has a plan, and at one in the middle
+/// where several are between. Costs of the others are interpolated (\ref CostsByRows). No memory
+/// stays taken.
 ///
 /// With a group of several ranks in \p policies it is an operation of all of them. \p batch is that
 /// of all; rounds are those of a rank. Each rank plans with its own devices, budgets, costs and

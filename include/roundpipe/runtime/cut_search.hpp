@@ -73,14 +73,18 @@ class CutSearch {
   [[nodiscard]] std::size_t ranks() const noexcept { return options_.ranks; }
 
   /// Finds what layers take at \p sizes of micro-batches of \p batch, the largest first, for \ref
-  /// try_cuts. It measures only at the largest and the smallest size that can be, one right after
-  /// the other: devices that rest meanwhile cool down, and clock higher for a while.
+  /// try_cuts. It measures only at the largest and the smallest size that can be, and, where
+  /// several are between, at one in the middle, one right after the other: devices that rest
+  /// meanwhile cool down, and clock higher for a while.
   void find_costs(BatchShape batch, std::span<std::vector<BatchCut> const> sizes) {
     (void)of_all_ranks(group_, [&] {
       auto const finds = [&](auto const& cuts) { return finds_costs(batch, cuts); };
       if (options_.costs == CostSource::measured) {
-        (void)std::ranges::any_of(sizes, finds);
-        (void)std::any_of(sizes.rbegin(), sizes.rend(), finds);
+        auto const largest = std::ranges::find_if(sizes, finds);
+        auto const behind = std::find_if(sizes.rbegin(), sizes.rend(), finds).base();
+        if (auto const count = behind - largest; count > 3) {
+          (void)finds(largest[count / 2]);
+        }
       } else {
         std::ranges::for_each(sizes, finds);
       }

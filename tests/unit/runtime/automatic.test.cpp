@@ -29,6 +29,7 @@
 #include <cmath>
 #include <cstddef>
 #include <cstdint>
+#include <filesystem>
 #include <limits>
 #include <map>
 #include <mutex>
@@ -231,7 +232,7 @@ TEST_CASE("the search goes on past one cut that is worse, but not past two in a 
   }
 }
 
-TEST_CASE("the largest and the smallest size are measured, before any is planned for") {
+TEST_CASE("the largest, the smallest and a middle size are measured before any is planned for") {
   TemporaryFolder const folder;
   auto with = options(1_MiB);
   with.costs = CostSource::measured;
@@ -251,13 +252,20 @@ TEST_CASE("the largest and the smallest size are measured, before any is planned
   sized.forecast = [&](ActionGraph const& call, auto const&, auto const&, auto const&) {
     auto const micro_batches = micro_batches_of(call);
     measured.emplace(micro_batches, measured_sizes());
-    return micro_batches == 8 ? 1 : 1 / static_cast<double>(micro_batches);
+    return micro_batches == 2 ? 1.0 : 2.0;
   };
-  CHECK(choose(sized).chosen.cut.rows == 2);
+  CHECK(choose(sized).chosen.cut.rows == 4);
   using Rows = std::vector<std::int64_t>;
-  CHECK(measured ==
-        std::map<std::size_t, Rows>{{1, {8, 1}}, {2, {8, 1}}, {4, {8, 1}}, {8, {8, 1}}});
-  CHECK(measured_sizes() == Rows{8, 2, 1});  // what was chosen is kept, for a pipeline of it
+  Rows const three{8, 2, 1};
+  CHECK(measured == std::map<std::size_t, Rows>{{1, three}, {2, three}, {4, three}, {8, three}});
+  CHECK(measured_sizes() == Rows{8, 4, 2, 1});  // what was chosen is kept, for a pipeline of it
+
+  std::filesystem::remove(with.cost_file);
+  measured.clear();
+  sized.offloaded_micro_batches = 2;  // of a round, so that eight rows have none
+  CHECK(choose(sized, {.rounds = 1}).chosen.cut.rows == 4);
+  Rows const ends{4, 1};  // one size between is on the line through both
+  CHECK(measured == std::map<std::size_t, Rows>{{2, ends}, {4, ends}, {8, ends}});
 }
 
 TEST_CASE("a choice tells how long it took to measure and to plan") {
@@ -286,11 +294,8 @@ TEST_CASE("sizes between those that are measured have costs between theirs") {
   auto const choice = choose(with);
   REQUIRE(seconds.size() == 4);
   CHECK(choice.options.known_costs.value().micro_batch_s() == seconds.at(8));
-  auto const of_rows = [&](double rows) {
-    return seconds.at(8) + (rows - 1) / 7 * (seconds.at(1) - seconds.at(8));
-  };
-  CHECK(seconds.at(2) == doctest::Approx(of_rows(4)));
-  CHECK(seconds.at(4) == doctest::Approx(of_rows(2)));
+  // Of 8, 4, 2 and 1 rows, 4 are not measured.
+  CHECK(seconds.at(2) == doctest::Approx(seconds.at(4) + (seconds.at(1) - seconds.at(4)) / 3));
 }
 
 TEST_CASE("sizes without a plan are not measured, but those next to them are") {
