@@ -31,6 +31,7 @@
 #include <chrono>
 #include <cstddef>
 #include <deque>
+#include <functional>
 #include <set>
 #include <span>
 
@@ -152,21 +153,35 @@ class LinksAtOnce {
   std::deque<Link> links_;
 };
 
-/// The medians of a few times.
+/// The medians of what some calls of \p measure return: others use the host's memory, too.
+template <std::size_t n>
+[[nodiscard]] std::array<double, n> medians(std::function<std::array<double, n>()> const& measure) {
+  constexpr std::size_t calls = 5;
+  std::array<std::array<double, calls>, n> rates{};
+  for (std::size_t call = 0; call < calls; ++call) {
+    auto const measured = measure();
+    for (std::size_t i = 0; i < n; ++i) {
+      rates[i][call] = measured[i];
+    }
+  }
+  std::array<double, n> result{};
+  for (std::size_t i = 0; i < n; ++i) {
+    std::nth_element(rates[i].begin(), rates[i].begin() + calls / 2, rates[i].end());
+    result[i] = rates[i][calls / 2];
+  }
+  return result;
+}
+
+/// Of \p links without other work.
 [[nodiscard]] inline LinkSpeed median_speed(LinksAtOnce& links,
                                             LinksAtOnce::Ways ways = LinksAtOnce::Ways::both) {
-  std::array<double, 5> ups{};
-  std::array<double, 5> downs{};
-  for (std::size_t r = 0; r < ups.size(); ++r) {
+  auto const [up, down] = medians<2>([&] {
     links.start(ways);
     links.wait();
     auto const speed = links.speed();
-    ups[r] = speed.upload_bytes_per_second;
-    downs[r] = speed.download_bytes_per_second;
-  }
-  std::sort(ups.begin(), ups.end());
-  std::sort(downs.begin(), downs.end());
-  return {ups[ups.size() / 2], downs[downs.size() / 2]};
+    return std::array{speed.upload_bytes_per_second, speed.download_bytes_per_second};
+  });
+  return {up, down};
 }
 
 /// Sums of bf16 gradients, as a pipeline's: by all threads that its optimizer would get.
@@ -203,9 +218,9 @@ class GradientSum {
 }  // namespace detail
 
 /// Copies blocks of \p bytes both ways, of the first of \p devices and then of all at once, each
-/// counted once, of several also one way, and takes medians; then once more of all, while the host
-/// sums gradients. Takes one to two seconds, much of it for 1.3 GiB of host memory. The calling
-/// thread's current device stays.
+/// counted once, of several also one way, and then of all while the host sums gradients. All are
+/// medians. Takes one to two seconds, much of it for 1.3 GiB of host memory. The calling thread's
+/// current device stays.
 /// \throws Error when there is no memory for it.
 [[nodiscard]] inline SharedSpeed measure_shared_speed(std::span<DeviceId const> devices,
                                                       Bytes bytes = Bytes{64} << 20) {
@@ -225,21 +240,24 @@ class GradientSum {
     speed.of_one = detail::median_speed(first);
   }
   detail::GradientSum sum(devices.size());
-  double sums = 0;
-  auto const begin = std::chrono::steady_clock::now();
-  links.start();
-  do {
-    sum.add();
-    ++sums;
-  } while (!links.are_done());
-  std::chrono::duration<double> const took = std::chrono::steady_clock::now() - begin;
-  speed.work_bytes_per_second = sums * detail::GradientSum::bytes() / took.count();
-  links.wait();
-  auto const beside_work = links.speed();
-  speed.upload_share_beside_work =
-      std::min(1.0, beside_work.upload_bytes_per_second / speed.of_each.upload_bytes_per_second);
-  speed.download_share_beside_work = std::min(
-      1.0, beside_work.download_bytes_per_second / speed.of_each.download_bytes_per_second);
+  auto const [up, down, work] = detail::medians<3>([&] {
+    using Clock = std::chrono::steady_clock;
+    double summed = 0;
+    auto const begin = Clock::now();
+    links.start();
+    do {
+      sum.add();
+      summed += detail::GradientSum::bytes();
+    } while (!links.are_done());
+    std::chrono::duration<double> const took = Clock::now() - begin;
+    links.wait();
+    auto const beside = links.speed();
+    return std::array{
+        beside.upload_bytes_per_second, beside.download_bytes_per_second, summed / took.count()};
+  });
+  speed.upload_share_beside_work = std::min(1.0, up / speed.of_each.upload_bytes_per_second);
+  speed.download_share_beside_work = std::min(1.0, down / speed.of_each.download_bytes_per_second);
+  speed.work_bytes_per_second = work;
   return speed;
 }
 
