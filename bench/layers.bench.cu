@@ -10,7 +10,7 @@
 // ways? `of_alone` is its time alone over that beside copies, and `copies_of_memory` the bytes a
 // second that these move, over the peak of the device's memory.
 
-#include <roundpipe/bubble/cost_fit.hpp>
+#include <roundpipe/core/median.hpp>
 #include <roundpipe/cuda/cuda_backend.hpp>
 #include <roundpipe/cuda/ops/cuda_ops.cuh>
 #include <roundpipe/nn/language_model_head.hpp>
@@ -117,8 +117,7 @@ std::vector<double> medians(std::vector<std::function<double()>> const& measurem
   }
   std::vector<double> result;
   for (auto& list : times) {
-    std::ranges::nth_element(list, list.begin() + turns / 2);
-    result.push_back(list[turns / 2]);
+    result.push_back(detail::median(list).value());
   }
   return result;
 }

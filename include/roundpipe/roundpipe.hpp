@@ -50,6 +50,7 @@
 #include <roundpipe/core/lane.hpp>
 #include <roundpipe/core/layer_context.hpp>
 #include <roundpipe/core/layer_tensors.hpp>
+#include <roundpipe/core/median.hpp>
 #include <roundpipe/core/parameter.hpp>
 #include <roundpipe/core/random.hpp>
 #include <roundpipe/core/simd.hpp>

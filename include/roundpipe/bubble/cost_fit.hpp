@@ -17,13 +17,6 @@
 
 namespace roundpipe {
 
-namespace detail {
-
-/// The median of \p values, which are reordered; none when \p values is empty.
-[[nodiscard]] std::optional<double> median(std::vector<double>& values);
-
-}  // namespace detail
-
 /// The costs of all layers, refitted: what each layer's forward, recomputation and backward take in
 /// \p timeline in the mean over the micro-batches of a round. A round's first micro-batch, its last
 /// one and the others each count with the median over devices and calls: the first clears sums of

@@ -6,6 +6,7 @@
 #include <roundpipe/concepts/partition_policy.hpp>
 #include <roundpipe/core/error.hpp>
 #include <roundpipe/core/id.hpp>
+#include <roundpipe/core/median.hpp>
 #include <roundpipe/graph/action_graph.hpp>
 #include <roundpipe/graph/timeline.hpp>
 
@@ -21,18 +22,6 @@
 namespace roundpipe {
 
 namespace detail {
-
-ROUNDPIPE_INLINE std::optional<double> median(std::vector<double>& values) {
-  if (values.empty()) {
-    return std::nullopt;
-  }
-  auto const middle = values.begin() + static_cast<std::ptrdiff_t>(values.size() / 2);
-  std::nth_element(values.begin(), middle, values.end());
-  if (values.size() % 2 == 1) {
-    return *middle;
-  }
-  return (*middle + *std::max_element(values.begin(), middle)) / 2;
-}
 
 /// The measured times of one pass of a layer: those of a round's first micro-batch, of its last
 /// one, and of the others. The first backward clears sums, the last one rounds them.

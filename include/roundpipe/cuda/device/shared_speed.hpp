@@ -11,6 +11,7 @@
 #include <roundpipe/core/convert.hpp>
 #include <roundpipe/core/dtype.hpp>
 #include <roundpipe/core/id.hpp>
+#include <roundpipe/core/median.hpp>
 #include <roundpipe/core/span.hpp>
 #include <roundpipe/cuda/device/current_device.hpp>
 #include <roundpipe/cuda/device/device_memory.hpp>
@@ -34,6 +35,7 @@
 #include <functional>
 #include <set>
 #include <span>
+#include <vector>
 
 namespace roundpipe::cu {
 
@@ -157,17 +159,16 @@ class LinksAtOnce {
 template <std::size_t n>
 [[nodiscard]] std::array<double, n> medians(std::function<std::array<double, n>()> const& measure) {
   constexpr std::size_t calls = 5;
-  std::array<std::array<double, calls>, n> rates{};
+  std::array<std::vector<double>, n> rates;
   for (std::size_t call = 0; call < calls; ++call) {
     auto const measured = measure();
     for (std::size_t i = 0; i < n; ++i) {
-      rates[i][call] = measured[i];
+      rates[i].push_back(measured[i]);
     }
   }
   std::array<double, n> result{};
   for (std::size_t i = 0; i < n; ++i) {
-    std::nth_element(rates[i].begin(), rates[i].begin() + calls / 2, rates[i].end());
-    result[i] = rates[i][calls / 2];
+    result[i] = roundpipe::detail::median(rates[i]).value();
   }
   return result;
 }
