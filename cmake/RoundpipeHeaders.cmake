@@ -159,8 +159,10 @@ set(ROUNDPIPE_CORE_HEADERS
   include/roundpipe/plan/parameter_uploads.hpp
   include/roundpipe/plan/plan_options.hpp
   include/roundpipe/plan/planner.hpp
+  include/roundpipe/plan/residency_choice.hpp
   include/roundpipe/plan/resident_graph.hpp
   include/roundpipe/plan/resident_rings.hpp
+  include/roundpipe/plan/ring_pools.hpp
   include/roundpipe/plan/save_copies.hpp
   include/roundpipe/plan/stage_chunks.hpp
   include/roundpipe/plan/stage_compute.hpp
@@ -587,8 +589,10 @@ set(ROUNDPIPE_DEFINITIONS
   include/roundpipe/plan/impl/level_policy.ipp
   include/roundpipe/plan/impl/overlap_search.ipp
   include/roundpipe/plan/impl/parameter_uploads.ipp
+  include/roundpipe/plan/impl/residency_choice.ipp
   include/roundpipe/plan/impl/resident_graph.ipp
   include/roundpipe/plan/impl/resident_rings.ipp
+  include/roundpipe/plan/impl/ring_pools.ipp
   include/roundpipe/plan/impl/save_copies.ipp
   include/roundpipe/plan/impl/stage_chunks.ipp
   include/roundpipe/plan/impl/stage_compute.ipp

@@ -155,8 +155,10 @@
 #include <roundpipe/plan/parameter_uploads.hpp>
 #include <roundpipe/plan/plan_options.hpp>
 #include <roundpipe/plan/planner.hpp>
+#include <roundpipe/plan/residency_choice.hpp>
 #include <roundpipe/plan/resident_graph.hpp>
 #include <roundpipe/plan/resident_rings.hpp>
+#include <roundpipe/plan/ring_pools.hpp>
 #include <roundpipe/plan/save_copies.hpp>
 #include <roundpipe/plan/stage_chunks.hpp>
 #include <roundpipe/plan/stage_compute.hpp>

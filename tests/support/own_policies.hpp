@@ -48,6 +48,17 @@ class OneLayerStages {
   }
 };
 
+/// One forward stage, and backward stages of a layer each. On two devices the forward stage and
+/// every other backward stage share one.
+class OneForwardStage {
+ public:
+  [[nodiscard]] Partition partition(PartitionProblem const& problem) const {
+    auto partition = OneLayerStages{}.partition(problem);
+    partition.forward = {{0, problem.costs.size() - 1}};
+    return partition;
+  }
+};
+
 /// All layers are one stage.
 class OneStage {
  public:
@@ -57,6 +68,7 @@ class OneStage {
 };
 
 static_assert(PartitionPolicy<OneLayerStages>);
+static_assert(PartitionPolicy<OneForwardStage>);
 static_assert(PartitionPolicy<OneStage>);
 static_assert(TransferPolicy<CopyAtOnce>);
 

@@ -26,6 +26,12 @@ struct BoundaryReader {
   std::size_t until = 0;  ///< Its last pass that reads it, in the order of passes.
 };
 
+/// How long a device keeps a boundary.
+struct BoundaryStay {
+  DeviceId device;
+  std::size_t until = 0;  ///< Its last pass that needs it, in the order of passes.
+};
+
 /// From where a boundary of a round is made to where it is read last, in the order of passes.
 struct BoundaryLife {
   MadeBoundary made;
@@ -42,6 +48,11 @@ struct BoundaryLife {
   }
   /// The first stage that reads it besides the one that makes it; the last reader if there is none.
   [[nodiscard]] BoundaryReader const& next() const;
+  /// The stages that devices keep it for: all that read it (\p of_all), or the next one alone, if
+  /// that is on another device. The stage that makes it has it anyway, unless no other reads it.
+  [[nodiscard]] std::vector<BoundaryReader> kept_for(bool of_all) const;
+  /// Where it is kept for \p kept_for, and how long.
+  [[nodiscard]] std::vector<BoundaryStay> stays(std::span<BoundaryReader const> kept_for) const;
 };
 
 /// The lives of all boundaries of a graph, in the order in which they begin. \p slots run \p stages

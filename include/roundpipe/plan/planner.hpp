@@ -23,7 +23,7 @@
 #include <roundpipe/partition/partition_check.hpp>
 #include <roundpipe/plan/boundary_lives.hpp>
 #include <roundpipe/plan/plan_options.hpp>
-#include <roundpipe/plan/resident_rings.hpp>
+#include <roundpipe/plan/residency_choice.hpp>
 #include <roundpipe/plan/stage_chunks.hpp>
 #include <roundpipe/plan/stage_finder.hpp>
 #include <roundpipe/plan/stage_plan.hpp>

@@ -3,7 +3,7 @@
 #pragma once
 
 /// \file
-/// \brief Where boundaries that devices keep lie there, and which ones they keep.
+/// \brief Where boundaries that devices keep lie there.
 
 #include <roundpipe/config.hpp>
 #include <roundpipe/core/bytes.hpp>
@@ -12,9 +12,6 @@
 #include <roundpipe/memory/memory_plan.hpp>
 #include <roundpipe/memory/resident_boundaries.hpp>
 #include <roundpipe/memory/stage_layout.hpp>
-#include <roundpipe/plan/boundary_lives.hpp>
-#include <roundpipe/plan/plan_options.hpp>
-#include <roundpipe/plan/stage_finder.hpp>
 #include <roundpipe/schedule/slot_order.hpp>
 
 #include <algorithm>
@@ -57,10 +54,6 @@ class ResidentRings {
                 std::size_t micro_batches,
                 ResidentBoundaries const& resident,
                 ResidentBoundaries const& sent = {});
-  /// The same where the \p lives of the graph's boundaries are known.
-  ResidentRings(std::span<detail::BoundaryLife const> lives,
-                ResidentBoundaries const& resident,
-                ResidentBoundaries const& sent);
 
   /// Where what \p made names of \p round goes.
   [[nodiscard]] BoundaryWay const& way(MadeBoundary const& made, RoundId round) const;
@@ -69,44 +62,9 @@ class ResidentRings {
   [[nodiscard]] RingLayout const& size(BufferKind kind) const { return sizes_.of(kind); }
 
  private:
-  struct Pool {
-    std::set<std::size_t> free;
-    std::set<std::pair<std::size_t, std::size_t>> used;  // last reader, ring
-    std::size_t count = 0;
-  };
-
-  /// Gives \p life a place on \p device for those of \p readers that run there.
-  Ring take(detail::BoundaryLife const& life,
-            std::span<detail::BoundaryReader const> readers,
-            DeviceId device);
-
   std::map<std::pair<MadeBoundary, RoundId>, BoundaryWay> ways_;  // but through the host
-  std::map<std::pair<DeviceId, BufferKind>, Pool> pools_;
   ResidentLayout sizes_;
 };
-
-namespace detail {
-
-/// Which plans \ref keep_resident looks at.
-enum class ResidencyTrial {
-  all,     ///< That where boundaries stay with their makers, and that where they go to peers, too.
-  most,    ///< The one of these that keeps most alone: a search has half as much to forecast.
-  forced,  ///< The same without a forecast: that which takes least of the host.
-};
-
-/// Lets devices keep boundaries: of those that no other device reads, and where devices reach each
-/// other of all, as many as \p found leaves room for, first those that are read soonest. Where \p
-/// options leave the choice to \p forecast, returns what that finds fastest, which may be \p found
-/// as it is, if the host has room for that. \p slots run the stages of a training call, and \p
-/// evaluating those of an evaluation.
-[[nodiscard]] FoundPlan keep_resident(FoundPlan found,
-                                      std::span<Slot const> slots,
-                                      std::span<Slot const> evaluating,
-                                      PlanOptions const& options,
-                                      PlanForecast const& forecast,
-                                      ResidencyTrial trial = ResidencyTrial::all);
-
-}  // namespace detail
 
 }  // namespace roundpipe
 

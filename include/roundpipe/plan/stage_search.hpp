@@ -13,7 +13,7 @@
 #include <roundpipe/model/parameter_blocks.hpp>
 #include <roundpipe/model/working_set.hpp>
 #include <roundpipe/plan/plan_options.hpp>
-#include <roundpipe/plan/resident_rings.hpp>
+#include <roundpipe/plan/residency_choice.hpp>
 #include <roundpipe/plan/stage_finder.hpp>
 #include <roundpipe/plan/stage_plan.hpp>
 #include <roundpipe/plan/working_set_choice.hpp>

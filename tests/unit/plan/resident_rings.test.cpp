@@ -33,17 +33,6 @@ using namespace roundpipe::test;
 
 namespace {
 
-/// One forward stage, and backward stages of a layer each. On two devices the forward stage and
-/// every other backward stage share one.
-class OneForwardStage {
- public:
-  [[nodiscard]] Partition partition(PartitionProblem const& problem) const {
-    auto partition = OneLayerStages{}.partition(problem);
-    partition.forward = {{0, problem.costs.size() - 1}};
-    return partition;
-  }
-};
-
 TrainingGraphs plan(PlanOptions const& options, ToyModelOptions const& model = {.dense = 2}) {
   Training training;
   training.model = model;
@@ -104,6 +93,20 @@ std::size_t count_of(ActionGraph const& graph, ActionKind kind) {
 Buffer const* resident_write(Action const& action) {
   auto const found = std::ranges::find_if(action.writes, is_resident);
   return found == action.writes.end() ? nullptr : &*found;
+}
+
+/// The most rings of \p kind on a device where boundaries stay, in a call or an evaluation.
+std::size_t most_rings_of_a_device(TrainingGraphs const& graphs, BufferKind kind) {
+  std::size_t most = 0;
+  for (auto const* graph : {&graphs.call, &graphs.evaluation}) {
+    std::map<DeviceId, std::size_t> count;
+    for (auto const& [ring, use] : graph->rings) {
+      if (ring.kind == kind && is_resident({ring, 0})) {
+        most = std::max(most, ++count[ring.device]);
+      }
+    }
+  }
+  return most;
 }
 
 /// Lets what has ring \p from of \p graph have ring \p to, in the order in which it is written.
@@ -274,8 +277,12 @@ TEST_CASE("what stays is in the ledger to the byte, within every budget, and mor
       std::size_t most = 0;
       for (auto bytes = none.memory.bytes; bytes <= all.memory.bytes; bytes += 256) {
         options.device_memory = bytes;
-        auto const stages = plan(options).stages;
+        auto const graphs = plan(options);
+        auto const& stages = graphs.stages;
         CHECK(stages.memory.bytes <= bytes);
+        for (auto const kind : ResidentLayout::kinds) {
+          CHECK(stages.memory.resident.of(kind).count == most_rings_of_a_device(graphs, kind));
+        }
         CHECK(total_bytes(stages.memory.ledger(), LedgerLine::Space::device) ==
               stages.memory.bytes);
         CHECK(stages.resident.size() >= most);
@@ -348,84 +355,6 @@ TEST_CASE("gradients take turns: one more than there are micro-batches has room 
   auto const kept = plan(few, {.dense = 5}).stages;
   CHECK(std::ranges::count(kept.resident, BufferKind::boundary_gradient, &MadeBoundary::kind) > 0);
   CHECK(kept.resident.size() < stages.resident.size());
-}
-
-TEST_CASE("a forecast that finds copies faster lets nothing stay, and any other as much as can") {
-  auto const model = describe(toy_model({.dense = 3}), {2, 3});
-  auto const blocks = form_blocks(model);
-  CostModel const costs(std::vector<LayerCost>(model.size(), LayerCost{1, 2}));
-  Planner const planner{
-      RoundRobinSchedule{}, PriorityTransferEngine{}, LayerEventProtocol{}, OneLayerStages{}};
-  PlanOptions options{.micro_batches_per_round = 2, .device_memory = 1_GiB};
-  auto const resident = [&](double a_boundary_s) {
-    return planner
-        .plan_stages(model,
-                     blocks,
-                     costs,
-                     options,
-                     [&](StagePlan const& plan) {
-                       return static_cast<double>(plan.resident.size()) * a_boundary_s;
-                     })
-        .resident.size();
-  };
-  CHECK(resident(1) == 0);
-  CHECK(resident(0) > 0);
-  CHECK(resident(-1) > 0);
-  options.resident_boundaries = true;
-  CHECK(resident(1) > 0);
-  options.resident_boundaries = false;
-  CHECK(resident(-1) == 0);
-  options.devices = 2;
-  CHECK(resident(-1) == 0);
-  options.reaches_peers = true;
-  CHECK(resident(-1) > 0);
-  CHECK(resident(1) == 0);
-  options.peer_boundaries = true;
-  CHECK(resident(1) > 0);
-  options = {.micro_batches_per_round = 2, .device_memory = 1_GiB, .host_memory = 1};
-  options.host_bytes = [](StagePlan const& plan) { return plan.resident.empty() ? 2 : 1; };
-  CHECK(resident(1) > 0);  // the host has room for nothing else
-}
-
-TEST_CASE("of a plan without a forecast, a search looks at what keeps most boundaries alone") {
-  auto const model = describe(toy_model({.dense = 3}), {2, 3});
-  auto const blocks = form_blocks(model);
-  CostModel const costs(std::vector<LayerCost>(model.size(), LayerCost{1, 2}));
-  Planner const planner{
-      RoundRobinSchedule{}, PriorityTransferEngine{}, LayerEventProtocol{}, OneForwardStage{}};
-  PlanOptions const options{.devices = 2,
-                            .micro_batches_per_round = 2,
-                            .device_memory = 1_GiB,
-                            .resident_boundaries = false,
-                            .reaches_peers = true,
-                            .peer_boundaries = false};
-  auto const plan = planner.plan_stages(model, blocks, costs, options);
-  ScheduleShape const shape{.forward_stages = plan.partition.forward.size(),
-                            .backward_stages = plan.partition.backward.size(),
-                            .devices = 2,
-                            .micro_batches_per_round = 2};
-  auto const slots = order_slots(shape, RoundRobinSchedule{}.tasks(shape));
-  std::vector<std::size_t> seen;
-  auto const kept = [&](PlanOptions each, detail::ResidencyTrial trial) {
-    seen.clear();
-    each.resident_boundaries = each.peer_boundaries = std::nullopt;
-    auto const forecast = [&](StagePlan const& with) {
-      seen.push_back(with.resident.size());
-      return 1.0;
-    };
-    auto const unknown = std::numeric_limits<double>::infinity();
-    return detail::keep_resident({plan, unknown}, slots, {}, each, forecast, trial)
-        .plan.resident.size();
-  };
-  auto const all = kept(options, detail::ResidencyTrial::all);
-  REQUIRE(seen.size() == 2);
-  CHECK(seen[0] < seen[1]);
-  CHECK(kept(options, detail::ResidencyTrial::most) == all);
-  CHECK(seen == std::vector<std::size_t>{all});
-  auto alone = options;
-  alone.reaches_peers = false;
-  CHECK(kept(alone, detail::ResidencyTrial::most) > 0);
-  CHECK(seen.size() == 1);
 }
 
 TEST_CASE(

@@ -28,6 +28,35 @@ ROUNDPIPE_INLINE BoundaryReader const& BoundaryLife::next() const {
   return found == readers.end() ? readers.back() : *found;
 }
 
+ROUNDPIPE_INLINE std::vector<BoundaryReader> BoundaryLife::kept_for(bool of_all) const {
+  if (readers.empty()) {
+    return {};
+  }
+  auto const& next = this->next();
+  if (!of_all) {
+    return next.device == device ? std::vector<BoundaryReader>() : std::vector{next};
+  }
+  auto kept_for = readers;
+  if (next.stage != stage) {
+    std::erase_if(kept_for, [&](BoundaryReader const& reader) { return reader.stage == stage; });
+  }
+  return kept_for;
+}
+
+ROUNDPIPE_INLINE std::vector<BoundaryStay> BoundaryLife::stays(
+    std::span<BoundaryReader const> kept_for) const {
+  std::vector<BoundaryStay> stays;
+  for (auto const& reader : kept_for) {
+    auto const known = std::ranges::find(stays, reader.device, &BoundaryStay::device);
+    if (known == stays.end()) {
+      stays.push_back({reader.device, std::max(from, reader.until)});
+    } else {
+      known->until = std::max(known->until, reader.until);
+    }
+  }
+  return stays;
+}
+
 ROUNDPIPE_INLINE std::vector<BoundaryLife> boundary_lives(std::span<StageLayout const> stages,
                                                           std::span<Slot const> slots,
                                                           std::size_t micro_batches) {
