@@ -112,9 +112,11 @@ class OverlapSearch {
     return {model_, blocks_, costs_, set_of(at)};
   }
 
-  /// Places to begin at: the fastest of even stages of a few lengths and of \ref begin; the fastest
-  /// with another number of forward stages, if it is nearly as fast; and the first of these with
-  /// stages that end short. None where no place leads to a faster plan than the one to beat.
+  /// Places to begin at: the fastest of even stages of a few lengths, with as many entries for
+  /// saves as fit, and of \ref begin; if they are nearly as fast, the fastest of these with another
+  /// number of forward stages, and the fastest of even stages with two entries, which leave room
+  /// for longer ones; and each of them with stages that end short. None where no place leads to a
+  /// faster plan than the one to beat.
   [[nodiscard]] std::vector<Place> starts() const;
   /// A place with the stages of the policy: short ones, or where there are none, what \ref
   /// StageFinder prefers, and the most saves that fit.

@@ -130,6 +130,13 @@ TEST_CASE("where rounds overlap, no plan of a grid is much faster than the one t
     problem.device.upload_bytes_per_second = problem.device.download_bytes_per_second = 30e9;
     problem.device.host_bytes_per_second = 87e9;
   }
+  SUBCASE("where stages had better be longer, and few saves on their way") {
+    problem.options.device_memory = 18_GiB;
+    problem.options.rounds = 2;
+    problem.options.micro_batches_per_round = 2;
+    problem.device.upload_bytes_per_second = problem.device.download_bytes_per_second = 60e9;
+    problem.device.host_bytes_per_second = 174e9;
+  }
   auto const finder = problem.finder();
   auto const found = problem.search(finder);
   REQUIRE(found);

@@ -130,26 +130,31 @@ ROUNDPIPE_INLINE WorkingSet OverlapSearch::set_of(Point const& at) const {
 ROUNDPIPE_INLINE std::vector<OverlapSearch::Place> OverlapSearch::starts() const {
   constexpr auto near = 0.03;  // another start by so much slower may end in a better plan
   std::vector<Place> places;
-  auto const add = [&](std::optional<Place> place) {
+  std::vector<Place> with_few;  // entries for saves
+  auto const add = [](std::vector<Place>& to, std::optional<Place> place) {
     if (place) {
-      places.push_back(*std::move(place));
+      to.push_back(*std::move(place));
     }
   };
   auto const fastest = [&] { return std::ranges::min_element(places, {}, &Place::seconds); };
   std::set<Point> known;
-  auto const look = [&](std::size_t last, std::size_t length, std::size_t sums, std::size_t most) {
+  auto const look = [&](std::size_t last,
+                        std::size_t length,
+                        std::size_t sums,
+                        std::size_t carried,
+                        std::size_t entries) {
     auto const stages = (model_.size() - std::min(last, model_.size())) / length;
-    auto at = pinned({last, stages, stages, 0, most, 2, 0, 4, sums});
+    auto at = pinned({last, stages, stages, 0, carried, 2, 0, entries, sums});
     auto place = std::optional<Place>();
     while (!place && at[saves] >= 2 && known.insert(at).second) {
       place = place_of(at, finder_.modes().front(), even(at));
       --at[saves];
     }
-    add(std::move(place));
+    return place;
   };
   // What links can carry depends little on the stages.
   for (std::size_t const most : {12, 10, 8, 4}) {
-    look(1, 2, 1, most);
+    add(places, look(1, 2, 1, most, 4));
   }
   if (!places.empty() && !comes_near(fastest()->seconds, most_behind)) {
     return {};
@@ -158,11 +163,12 @@ ROUNDPIPE_INLINE std::vector<OverlapSearch::Place> OverlapSearch::starts() const
   for (std::size_t const length : {1, 2, 3, 4, 5}) {
     for (auto const last : {std::size_t{1}, length}) {
       for (std::size_t const sums : {2, 1}) {
-        look(last, length, sums, carried);
+        add(places, look(last, length, sums, carried, 4));
+        add(with_few, look(last, length, sums, carried, 2));
       }
     }
   }
-  add(begin());
+  add(places, begin());
   if (places.empty()) {
     return {};
   }
@@ -171,15 +177,18 @@ ROUNDPIPE_INLINE std::vector<OverlapSearch::Place> OverlapSearch::starts() const
   auto const second = std::ranges::find_if(places, [&](Place const& place) {
     return place.at[forwards] != places.front().at[forwards] && place.seconds < most_s;
   });
-  auto short_end = places.front().at;
-  short_end[ends_short] = 1;
-  auto third = go(short_end, places.front());
-  std::vector<Place> starts{std::move(places.front())};
+  std::vector<Place> starts{places.front()};
   if (second != places.end()) {
-    starts.push_back(std::move(*second));
+    starts.push_back(*second);
   }
-  if (third) {
-    starts.push_back(*std::move(third));
+  auto const few = std::ranges::min_element(with_few, {}, &Place::seconds);
+  if (few != with_few.end() && few->seconds < most_s) {
+    starts.push_back(*few);
+  }
+  for (std::size_t i = 0, count = starts.size(); i < count; ++i) {
+    auto at = starts[i].at;
+    at[ends_short] = 1;
+    add(starts, go(at, starts[i]));
   }
   auto const seconds = std::ranges::min_element(starts, {}, &Place::seconds)->seconds;
   return comes_near(seconds, most_gain) ? starts : std::vector<Place>();
