@@ -208,7 +208,8 @@ template <DeviceList D, class Planner>
 /// Lets devices see the layers, where a backend wants that, and returns the costs that \p options
 /// know. Where they know none but ask for measured ones, takes those that their file keeps, or
 /// measures and keeps them; else estimates them. No memory stays taken. With \p have_run, layers
-/// have just run: code is loaded, and devices are warm; they run for less before measurements.
+/// have just run, perhaps in another shape: code is loaded, and devices are warm. They are not
+/// shown the layers again, and run for less before measurements.
 /// \throws Error as the layers and the backend do; (invalid_argument) when \p options ask to
 ///         measure and \p devices are no backend; as \ref find_costs and \ref keep_costs; as \ref
 ///         assemble_plan does, before a layer runs, for what estimated costs give no plan.
@@ -242,7 +243,9 @@ template <class Model, DeviceList D, class Planner>
     double seconds = 0;
     if constexpr (warms_up) {
       seconds = D::warm_up_seconds;
-      warm_up(model, devices, shaped.model, options.devices);
+      if (!have_run) {
+        warm_up(model, devices, shaped.model, options.devices);
+      }
     }
     if (measures) {
       auto const settling_s = seconds * (have_run ? 0.25 : 1.5);

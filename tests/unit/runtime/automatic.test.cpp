@@ -32,6 +32,7 @@
 #include <filesystem>
 #include <limits>
 #include <map>
+#include <memory>
 #include <mutex>
 #include <optional>
 #include <string>
@@ -75,6 +76,16 @@ struct LoadsCode : HostBackend {
   }
   [[nodiscard]] Bytes overhead_bytes(DeviceId) const { return has_run ? 6_MiB : 0; }
   bool has_run = false;
+};
+
+/// A dense layer that counts its evaluations.
+struct EvaluatedDense : ToyDense {
+  std::shared_ptr<std::atomic<int>> evaluations = std::make_shared<std::atomic<int>>(0);
+
+  void forward(ForwardContext<HostStream>& ctx) const {
+    *evaluations += ctx.evaluating() ? 1 : 0;
+    ToyDense::forward(ctx);
+  }
 };
 
 /// Of all rounds.
@@ -266,6 +277,18 @@ TEST_CASE("the largest, the smallest and a middle size are measured before any i
   CHECK(choose(sized, {.rounds = 1}).chosen.cut.rows == 4);
   Rows const ends{4, 1};  // one size between is on the line through both
   CHECK(measured == std::map<std::size_t, Rows>{{2, ends}, {4, ends}, {8, ends}});
+}
+
+TEST_CASE("devices see the layers once, however many sizes are measured") {
+  auto with = options(16_MiB);
+  with.costs = CostSource::measured;
+  EvaluatedDense const layer;
+  HostBackendOptions machine;
+  machine.devices = 2;
+  LoadsCode backend(machine);
+  Sequential const model{ToyInput{}, layer, ToyLoss{}};
+  (void)automatic(model, AdamW{}, backend, with, {8, 3});
+  CHECK(*layer.evaluations == 2);  // one on each device
 }
 
 TEST_CASE("a choice tells how long it took to measure and to plan") {
