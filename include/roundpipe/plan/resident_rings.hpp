@@ -6,19 +6,15 @@
 /// \brief Where boundaries that devices keep lie there.
 
 #include <roundpipe/config.hpp>
-#include <roundpipe/core/bytes.hpp>
 #include <roundpipe/core/id.hpp>
 #include <roundpipe/graph/action_graph.hpp>
-#include <roundpipe/memory/memory_plan.hpp>
 #include <roundpipe/memory/resident_boundaries.hpp>
 #include <roundpipe/memory/stage_layout.hpp>
 #include <roundpipe/schedule/slot_order.hpp>
 
-#include <algorithm>
 #include <cstddef>
 #include <map>
 #include <optional>
-#include <set>
 #include <span>
 #include <utility>
 #include <vector>
@@ -58,12 +54,8 @@ class ResidentRings {
   /// Where what \p made names of \p round goes.
   [[nodiscard]] BoundaryWay const& way(MadeBoundary const& made, RoundId round) const;
 
-  /// How many rings of \p kind there are, and the bytes of an entry of one.
-  [[nodiscard]] RingLayout const& size(BufferKind kind) const { return sizes_.of(kind); }
-
  private:
   std::map<std::pair<MadeBoundary, RoundId>, BoundaryWay> ways_;  // but through the host
-  ResidentLayout sizes_;
 };
 
 }  // namespace roundpipe

@@ -56,7 +56,6 @@ ROUNDPIPE_INLINE ResidentRings::ResidentRings(std::span<StageLayout const> stage
       }
     }
   }
-  sizes_ = pools.sizes();
 }
 
 ROUNDPIPE_INLINE BoundaryWay const& ResidentRings::way(MadeBoundary const& made,
