@@ -151,8 +151,12 @@ TEST_CASE("where rounds overlap, no plan of a grid is much faster than the one t
         auto const set = problem.set_with(sixteenths, saves);
         detail::WorkingSetChoice const choice(problem.model, problem.blocks, problem.costs, set);
         Buffering const buffering{2, gradients, 2, saves};
+        std::vector<Partition> seen;
         auto const look = [&](std::optional<Partition> stages) {
-          auto plan = stages ? finder.plan_of(set, buffering, *stages) : std::nullopt;
+          if (!stages || std::ranges::find(seen, *stages) != seen.end()) {
+            return;
+          }
+          auto plan = finder.plan_of(set, buffering, seen.emplace_back(*std::move(stages)));
           if (plan) {
             best = std::min(best, problem.seconds(*plan));
             ++plans;
