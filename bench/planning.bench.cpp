@@ -44,6 +44,7 @@
 #include <roundpipe/simulate/least_time.hpp>
 #include <roundpipe/simulate/simulated_bubbles.hpp>
 #include <roundpipe/simulate/simulator.hpp>
+#include <roundpipe/system/bounded_async.hpp>
 
 #include <benchmark/benchmark.h>
 
@@ -357,7 +358,8 @@ void actions(benchmark::State& state, std::size_t iterations) {
 }
 
 /// The joint search for an 8B model: stages, buffering, checkpoints, save levels, overlapping
-/// rounds. The baseline is the plan with checkpoints of stages.
+/// rounds, on one thread or on all of the machine. The baseline is the plan with checkpoints of
+/// stages.
 void joint(benchmark::State& state) {
   auto const devices = static_cast<std::size_t>(state.range(0));
   BatchShape const micro_batch{4, 2048};
@@ -384,8 +386,11 @@ void joint(benchmark::State& state) {
                       .micro_batches_per_round = 8,
                       .rounds = 2,
                       .device_memory = Bytes{24} << 30};
+  auto const threads = state.range(1) != 0 ? std::thread::hardware_concurrency() : 1;
+  BoundedAsync async(threads);
+  options.aside = &async;
   auto const step = planner.step_graph(blocks, {});
-  std::size_t forecasts = 0;
+  std::atomic<std::size_t> forecasts = 0;
   auto const simulated_s = [&](StagePlan const& plan) {
     ++forecasts;
     return forecast_training_seconds(
@@ -401,8 +406,11 @@ void joint(benchmark::State& state) {
   double seconds = 0;
   for (auto _ : state) {
     forecasts = 0;
-    seconds = forecast(planner.plan_stages(model, blocks, CostModel(costs), options, forecast));
+    auto plan = async(
+        [&] { return planner.plan_stages(model, blocks, CostModel(costs), options, forecast); });
+    seconds = forecast(plan.get());
   }
+  state.counters["threads"] = static_cast<double>(threads);
   state.counters["forecasts"] = static_cast<double>(forecasts - 1);
   state.counters["forecast_s"] = seconds;
   options.checkpoints = Checkpoints::stages;
@@ -548,11 +556,10 @@ BENCHMARK_CAPTURE(actions, steady, 12)
     ->Apply(in_a_row);
 BENCHMARK(joint)
     ->Name("planning/joint")
-    ->ArgName("devices")
-    ->Arg(1)
-    ->Arg(2)
-    ->Arg(8)
+    ->ArgNames({"devices", "all_threads"})
+    ->ArgsProduct({{1, 2, 8}, {0, 1}})
     ->Iterations(1)
+    ->UseRealTime()
     ->Unit(benchmark::kMillisecond);
 BENCHMARK(cuts)
     ->Name("planning/cuts")

@@ -20,6 +20,7 @@ set(ROUNDPIPE_CORE_HEADERS
   include/roundpipe/core/layer_context.hpp
   include/roundpipe/core/layer_tensors.hpp
   include/roundpipe/core/median.hpp
+  include/roundpipe/core/memo.hpp
   include/roundpipe/core/parameter.hpp
   include/roundpipe/core/random.hpp
   include/roundpipe/core/simd.hpp
@@ -53,6 +54,7 @@ set(ROUNDPIPE_CORE_HEADERS
   include/roundpipe/system/cpu_set.hpp
   include/roundpipe/system/first_error.hpp
   include/roundpipe/system/host_memory_limit.hpp
+  include/roundpipe/system/lookahead.hpp
   include/roundpipe/system/on_own_thread.hpp
   include/roundpipe/system/resident_set.hpp
   include/roundpipe/system/start_thread.hpp

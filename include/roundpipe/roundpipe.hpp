@@ -51,6 +51,7 @@
 #include <roundpipe/core/layer_context.hpp>
 #include <roundpipe/core/layer_tensors.hpp>
 #include <roundpipe/core/median.hpp>
+#include <roundpipe/core/memo.hpp>
 #include <roundpipe/core/parameter.hpp>
 #include <roundpipe/core/random.hpp>
 #include <roundpipe/core/simd.hpp>
@@ -285,6 +286,7 @@
 #include <roundpipe/system/cpu_set.hpp>
 #include <roundpipe/system/first_error.hpp>
 #include <roundpipe/system/host_memory_limit.hpp>
+#include <roundpipe/system/lookahead.hpp>
 #include <roundpipe/system/on_own_thread.hpp>
 #include <roundpipe/system/resident_set.hpp>
 #include <roundpipe/system/start_thread.hpp>

@@ -7,6 +7,7 @@
 
 #include <roundpipe/concepts/partition_policy.hpp>
 #include <roundpipe/config.hpp>
+#include <roundpipe/core/memo.hpp>
 #include <roundpipe/memory/memory_plan.hpp>
 #include <roundpipe/model/cost_model.hpp>
 #include <roundpipe/model/model_description.hpp>
@@ -20,13 +21,16 @@
 #include <array>
 #include <cstddef>
 #include <functional>
-#include <map>
+#include <limits>
 #include <optional>
 #include <set>
 #include <utility>
 #include <vector>
 
 namespace roundpipe::detail {
+
+/// Of a plan that is not there.
+inline constexpr auto no_time = std::numeric_limits<double>::infinity();
 
 /// \brief Descends by forecast along all that decides how well copies hide where rounds overlap.
 ///
@@ -126,12 +130,18 @@ class OverlapSearch {
   /// Where no step from \p place is faster, except to one that is \p known; it adds those it tries.
   /// Shares go in steps of \p share_step sixteenths.
   [[nodiscard]] Place descend(Place place, int share_step, std::set<Point>& known) const;
+  /// The first step from \p place that is faster, likewise.
+  [[nodiscard]] std::optional<Place> faster_step(Place const& place,
+                                                 int share_step,
+                                                 std::set<Point>& known) const;
   /// The place at \p at, with the stages of \p from if there are as many; otherwise even ones.
   [[nodiscard]] std::optional<Place> go(Point const& at, Place const& from) const;
-  /// The place at \p at with these stages, if there is room.
-  [[nodiscard]] std::optional<Place> place_of(Point const& at,
-                                              Buffering buffering,
-                                              std::optional<Partition> stages) const;
+  /// The place at \p at with these stages, if there is room, without its seconds.
+  [[nodiscard]] std::optional<Place> fit(Point const& at,
+                                         Buffering buffering,
+                                         std::optional<Partition> stages) const;
+  /// Those of \p plan, or only a bound if it is too far behind the plan to beat or \p beside_s.
+  [[nodiscard]] double seconds_of(StagePlan const& plan, double beside_s) const;
 
   StageFinder const& finder_;
   ModelDescription const& model_;
@@ -141,7 +151,7 @@ class OverlapSearch {
   PlanForecast forecast_;
   double to_beat_s_;
   /// What links carry of saves, by 16ths and entries: many points share it.
-  mutable std::map<std::pair<std::size_t, std::size_t>, WorkingSet> carried_;
+  mutable Memo<std::pair<std::size_t, std::size_t>, WorkingSet> carried_;
 };
 
 }  // namespace roundpipe::detail

@@ -10,6 +10,7 @@
 #include <roundpipe/model/dealt_rounds.hpp>
 #include <roundpipe/model/working_set.hpp>
 #include <roundpipe/plan/stage_plan.hpp>
+#include <roundpipe/system/bounded_async.hpp>
 
 #include <concepts>
 #include <cstddef>
@@ -105,6 +106,10 @@ struct PlanOptions {
   /// The seconds of an iteration by another plan, by forecast. Plans that cannot come near it have
   /// no forecast, and the search for rounds that overlap ends early where it finds none that does.
   double seconds_to_beat = std::numeric_limits<double>::infinity();
+  /// Free threads of it make forecasts ahead of the search, which finds the same. Null: none. It
+  /// must outlive the search; the functions above, the forecast and policies may be asked at the
+  /// same time.
+  BoundedAsync* aside = nullptr;
   std::size_t ranks = 1;  ///< H: processes that train together.
   /// How many rounds of a call each rank has. Empty: \c rounds.
   std::vector<std::size_t> rounds_of_ranks{};

@@ -12,6 +12,7 @@
 #include <roundpipe/core/batch_shape.hpp>
 #include <roundpipe/core/bytes.hpp>
 #include <roundpipe/core/error.hpp>
+#include <roundpipe/core/memo.hpp>
 #include <roundpipe/graph/protocol_check.hpp>
 #include <roundpipe/memory/host_rings.hpp>
 #include <roundpipe/memory/memory_plan.hpp>
@@ -34,7 +35,6 @@
 #include <roundpipe/schedule/slot_order.hpp>
 
 #include <cstddef>
-#include <map>
 #include <span>
 #include <string>
 #include <tuple>
@@ -102,16 +102,13 @@ class Planner {
       check(stages, problem.costs.size());
       return stages;
     };
-    std::map<std::tuple<std::size_t, std::size_t, bool>, std::vector<Slot>> known_slots;
+    using StageCounts = std::tuple<std::size_t, std::size_t, bool>;  // forward, backward; overlaps
+    Memo<StageCounts, std::vector<Slot>> known_slots;
     auto const slots = [&](ScheduleShape const& shape) -> std::vector<Slot> const& {
-      auto& known =
-          known_slots[{shape.forward_stages, shape.backward_stages, shape.overlaps_rounds}];
-      if (known.empty()) {
-        known = order_slots(shape, schedule_.tasks(shape));
-      }
-      return known;
+      return known_slots({shape.forward_stages, shape.backward_stages, shape.overlaps_rounds},
+                         [&] { return order_slots(shape, schedule_.tasks(shape)); });
     };
-    std::map<std::tuple<std::size_t, std::size_t, bool>, std::vector<DeviceTurns>> known_turns;
+    Memo<StageCounts, std::vector<DeviceTurns>> known_turns;
     auto const turns_of_graphs = [&](Partition const& stages, bool overlaps) {
       auto parts =
           detail::turns_of(slots(training_shape(stages, overlaps, options)), options.devices);
@@ -123,15 +120,14 @@ class Planner {
       return parts;
     };
     auto const turns = [&](Partition const& stages, bool overlaps) {
-      auto& known = known_turns[{stages.forward.size(), stages.backward.size(), overlaps}];
-      if (known.empty()) {
+      return known_turns({stages.forward.size(), stages.backward.size(), overlaps}, [&] {
         try {
-          known = turns_of_graphs(stages, overlaps);
+          return turns_of_graphs(stages, overlaps);
         } catch (Error const&) {
           // Who builds the graph hears what is wrong with its tasks. Till then, any order may come.
+          return std::vector<DeviceTurns>();
         }
-      }
-      return known;
+      });
     };
     auto const keep_resident = [&](PlanForecast const& seconds,
                                    FoundPlan found,
@@ -171,10 +167,8 @@ class Planner {
                                        blocks,
                                        sizes,
                                        seconds);
-      auto const keep = [&](FoundPlan found, detail::ResidencyTrial trial) {
-        return keep_resident(seconds, std::move(found), trial);
-      };
-      return use(detail::StageSearch(finder, model, blocks, costs, sizes, seconds, keep));
+      return use(detail::StageSearch(
+          finder, model, blocks, costs, sizes, forecast, seconds, keep_resident));
     };
     auto const run = [](detail::StageSearch const& search) { return search.run(); };
     return with_search(limits, [&](detail::StageSearch const& search) {

@@ -37,18 +37,19 @@ namespace roundpipe::detail {
                                           double& best_s);
 
 /// Lets boundaries of a plan stay on the devices where that pays, see \ref keep_resident.
-using ResidencyFunction = std::function<FoundPlan(FoundPlan, ResidencyTrial)>;
+using ResidencyFunction = std::function<FoundPlan(PlanForecast const&, FoundPlan, ResidencyTrial)>;
 
 /// One search, see \ref Planner::plan_stages.
 class StageSearch {
  public:
   /// The references must outlive this. \p finder finds plans of \p model with \p options and \p
-  /// forecast.
+  /// forecast, which is \p unpruned \ref without_losers.
   StageSearch(StageFinder const& finder,
               ModelDescription const& model,
               ParameterBlocks const& blocks,
               CostModel const& costs,
               PlanOptions const& options,
+              PlanForecast const& unpruned,
               PlanForecast const& forecast,
               ResidencyFunction keep_resident)
       : finder_(finder),
@@ -56,6 +57,7 @@ class StageSearch {
         blocks_(blocks),
         costs_(costs),
         options_(options),
+        unpruned_(unpruned),
         forecast_(forecast),
         keep_resident_(std::move(keep_resident)) {}
 
@@ -166,6 +168,7 @@ class StageSearch {
   ParameterBlocks const& blocks_;
   CostModel const& costs_;
   PlanOptions const& options_;
+  PlanForecast const& unpruned_;
   PlanForecast const& forecast_;
   ResidencyFunction keep_resident_;
 };

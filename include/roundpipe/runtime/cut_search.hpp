@@ -194,7 +194,7 @@ class CutSearch {
   [[nodiscard]] PipelinePlan plan_cut(std::size_t number,
                                       PipelineOptions options,
                                       ShapedModel const& shaped,
-                                      CostModel const& costs) const {
+                                      CostModel const& costs) {
     auto const is_needed = [&] {
       require(number >= first_step_, Errc::aborted, "another cut has ended the search");
     };
@@ -203,7 +203,7 @@ class CutSearch {
       is_needed();
       return options_.forecast(of_plan...);
     };
-    return assemble_plan(devices_, planner_, shaped, costs, options, optimizer_);
+    return assemble_plan(devices_, planner_, shaped, costs, options, optimizer_, true, &async_);
   }
 
   /// Takes what \p trial has planned of \p cut, if it fits, and lets it be the choice, if it is.

@@ -93,7 +93,8 @@ void shard_states(ParameterBlocks& blocks,
 [[nodiscard]] Error loss_error(PipelinePlan const& plan, std::string const& where);
 
 /// Plans stages, memory and graphs for a model of known \p costs on \p devices as they are now, for
-/// an \p optimizer of which this is known. \p code_is_loaded: as of \ref device_budget.
+/// an \p optimizer of which this is known. \p code_is_loaded: as of \ref device_budget. \p aside:
+/// see \ref PlanOptions::aside.
 /// \throws Error (invalid_argument) for options that do not go together; OverBudget when no plan
 ///         fits a device and the host: it names the least that would do, and its ledger.
 template <DeviceList D, class Planner>
@@ -103,7 +104,8 @@ template <DeviceList D, class Planner>
                                          CostModel const& costs,
                                          PipelineOptions const& options,
                                          OptimizerNeeds const& optimizer,
-                                         bool code_is_loaded = true) {
+                                         bool code_is_loaded = true,
+                                         BoundedAsync* aside = nullptr) {
   auto const device = devices.device_properties(DeviceId(0));
   auto const budget =
       device_budget(devices, options.devices, options.device_memory, code_is_loaded);
@@ -117,6 +119,7 @@ template <DeviceList D, class Planner>
   shard_states(blocks, options, optimizer);
   auto step = planner.step_graph(blocks, step_options(options, optimizer.state_arrays));
   auto sizes = plan_options(options);
+  sizes.aside = aside;
   PlanForecast forecast;
   if (options.forecast) {
     auto const seconds = [&](StagePlan const& plan) {

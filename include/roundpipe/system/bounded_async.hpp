@@ -8,7 +8,10 @@
 #include <algorithm>
 #include <cstddef>
 #include <future>
+#include <memory>
+#include <optional>
 #include <semaphore>
+#include <type_traits>
 #include <utility>
 
 namespace roundpipe {
@@ -33,15 +36,32 @@ class BoundedAsync {
     auto const policy = runs_aside_ ? std::launch::async : std::launch::deferred;
     return std::async(policy, [this, f = std::move(f)]() mutable {
       free_.acquire();
-      struct Release {
-        std::counting_semaphore<>& free;
-        ~Release() { free.release(); }
-      } const release{free_};
+      Taken const taken(&free_);
       return f();
     });
   }
 
+  /// The same if a thread is free to run \p f now. Functions that run may call it: it never waits.
+  template <class F>
+  [[nodiscard]] std::optional<std::future<std::invoke_result_t<F&>>> if_free(F f) {
+    if (!runs_aside_ || !free_.try_acquire()) {
+      return std::nullopt;
+    }
+    Taken taken(&free_);
+    auto result = std::async(std::launch::async, [this, f = std::move(f)]() mutable {
+      Taken const by_function(&free_);
+      return f();
+    });
+    (void)taken.release();
+    return result;
+  }
+
  private:
+  struct GiveBack {
+    void operator()(std::counting_semaphore<>* free) const { free->release(); }
+  };
+  using Taken = std::unique_ptr<std::counting_semaphore<>, GiveBack>;  ///< A thread.
+
   bool runs_aside_;
   std::counting_semaphore<> free_;  // threads
 };

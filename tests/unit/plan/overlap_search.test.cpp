@@ -13,11 +13,13 @@
 #include <roundpipe/policies/priority_transfer_engine.hpp>
 #include <roundpipe/schedule/round_robin_schedule.hpp>
 #include <roundpipe/simulate/forecast.hpp>
+#include <roundpipe/system/bounded_async.hpp>
 
 #include <doctest/doctest.h>
 
 #include <algorithm>
 #include <array>
+#include <atomic>
 #include <cstddef>
 #include <limits>
 #include <optional>
@@ -192,6 +194,34 @@ TEST_CASE("a start that is not the fastest may lead to the fastest plan") {
   CHECK(problem.seconds(*found) < 1.01 * known_s);
 }
 
+TEST_CASE("free threads find the same plan") {
+  Problem problem;
+  problem.options.rounds = 2;
+  std::atomic<int> running = 0;
+  std::atomic<int> most = 0;
+  problem.forecast = [&](StagePlan const& plan) {
+    auto const now = ++running;
+    for (auto seen = most.load(); seen < now && !most.compare_exchange_weak(seen, now);) {
+    }
+    auto const seconds = problem.seconds(plan);
+    --running;
+    return seconds;
+  };
+  auto const finder = problem.finder();
+  auto const alone = problem.search(finder);
+  REQUIRE(alone);
+  CHECK(most == 1);
+  BoundedAsync async(3);
+  problem.options.aside = &async;
+  auto const found = problem.search(finder);
+  REQUIRE(found);
+  CHECK(most > 1);
+  CHECK(most <= 4);
+  CHECK(found->partition == alone->partition);
+  CHECK(found->memory.buffering == alone->memory.buffering);
+  CHECK(problem.seconds(*found) == problem.seconds(*alone));
+}
+
 TEST_CASE("where rounds overlap, entries of rings that are pinned stay") {
   Problem problem;
   problem.options.device_memory = 24_GiB;
@@ -229,7 +259,14 @@ TEST_CASE("where rounds overlap, a policy that does not yield keeps its stages")
 TEST_CASE("where rounds cannot overlap for want of room, no plan is found") {
   Problem problem;
   problem.options.device_memory = 2_GiB;
+  std::size_t plans = 0;
+  problem.options.held_for = [&](StagePlan const&) {
+    ++plans;
+    return Bytes{0};
+  };
   CHECK_FALSE(problem.search(problem.finder()));
+  CAPTURE(plans);
+  CHECK(plans < 80);  // longer stages are not looked at
   problem.options.device_memory = 24_GiB;
   problem.options.host_memory = 0;
   problem.options.host_bytes = [](StagePlan const&) { return 1; };
@@ -260,6 +297,30 @@ TEST_CASE("where rounds that overlap are far from the plan to beat, the search e
   CHECK_FALSE(problem.search(finder, 0.5 * seconds));
   CHECK(forecasts < after_starts);
   CHECK(forecasts <= 4);
+}
+
+TEST_CASE("plans whose bound is far behind have no forecast") {
+  Problem problem;
+  std::size_t forecasts = 0;
+  auto const seconds = problem.forecast;
+  auto const counted = [&](StagePlan const& plan) {
+    ++forecasts;
+    return seconds(plan);
+  };
+  problem.forecast = counted;
+  auto const finder = problem.finder();
+  auto const of_all = problem.search(finder);
+  auto const all = std::exchange(forecasts, 0);
+  problem.forecast = {counted, [&](StagePlan const& plan) { return seconds(plan); }};
+  auto const found = problem.search(finder);
+  REQUIRE(of_all);
+  REQUIRE(found);
+  CHECK(found->partition == of_all->partition);
+  CHECK(seconds(*found) == seconds(*of_all));
+  CHECK(forecasts < all);
+  forecasts = 0;
+  CHECK_FALSE(problem.search(finder, 0.5 * seconds(*found)));
+  CHECK(forecasts == 0);
 }
 
 TEST_CASE("even stages share the layers beside the fused ones, shorter stages first") {

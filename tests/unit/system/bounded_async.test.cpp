@@ -8,6 +8,7 @@
 #include <chrono>
 #include <cstddef>
 #include <future>
+#include <optional>
 #include <stdexcept>
 #include <thread>
 #include <vector>
@@ -56,6 +57,28 @@ TEST_CASE("a function that throws makes room for others") {
   }
   CHECK(results[4].get() == 4);
   CHECK(results[5].get() == 5);
+}
+
+TEST_CASE("a function that takes a free thread leaves it free again") {
+  BoundedAsync async(2);
+  CHECK(async.if_free([] { return 1; })->get() == 1);
+  std::optional<std::future<void>> first;
+  std::optional<std::future<void>> third;
+  std::promise<void> end;
+  auto const wait = [ended = end.get_future().share()] { ended.wait(); };
+  first = async.if_free(wait);
+  auto second = async.if_free([]() -> int { throw std::runtime_error("no"); });
+  REQUIRE(first);
+  REQUIRE(second);
+  CHECK_THROWS_AS(second->get(), std::runtime_error);
+  while (!third) {  // the second one may yet be on its way out
+    third = async.if_free(wait);
+  }
+  CHECK_FALSE(async.if_free(wait));
+  end.set_value();
+  first->get();
+  third->get();
+  CHECK_FALSE(BoundedAsync(1).if_free(wait));
 }
 
 TEST_CASE("with one thread a function runs when its result is asked for, if it is") {

@@ -9,6 +9,7 @@
 #include <roundpipe/plan/stage_finder.hpp>
 #include <roundpipe/plan/stage_plan.hpp>
 #include <roundpipe/plan/working_set_choice.hpp>
+#include <roundpipe/system/lookahead.hpp>
 
 #include <algorithm>
 #include <cstddef>
@@ -41,6 +42,15 @@ ROUNDPIPE_INLINE std::optional<StagePlan> OverlapSearch::run() const {
 ROUNDPIPE_INLINE OverlapSearch::Place OverlapSearch::descend(Place place,
                                                              int share_step,
                                                              std::set<Point>& known) const {
+  known.insert(place.at);
+  while (auto next = faster_step(place, share_step, known)) {
+    place = *std::move(next);
+  }
+  return place;
+}
+
+ROUNDPIPE_INLINE std::optional<OverlapSearch::Place> OverlapSearch::faster_step(
+    Place const& place, int share_step, std::set<Point>& known) const {
   struct Step {
     Axis axis;
     int by;
@@ -69,8 +79,8 @@ ROUNDPIPE_INLINE OverlapSearch::Place OverlapSearch::descend(Place place,
                         {first, share_step},
                         {less, share_step},
                         {less, -share_step}};
-  known.insert(place.at);
-  auto const moves = [&](Step const& step) {
+  std::vector<Point> points;
+  for (auto const& step : steps) {
     auto at = place.at;
     at[step.axis] += step.by;
     if (step.other != axes) {
@@ -81,17 +91,21 @@ ROUNDPIPE_INLINE OverlapSearch::Place OverlapSearch::descend(Place place,
     at[backwards] = std::min(at[backwards], rest);
     at[first] = std::min(at[first], at[sixteenths]);
     at[less] = std::min(at[less], at[sixteenths] - 1);
-    auto next = is_allowed(at) && known.insert(at).second ? go(at, place) : std::nullopt;
-    if (!next || next->seconds >= place.seconds) {
-      return false;
+    if (is_allowed(at) && !known.contains(at) && std::ranges::find(points, at) == points.end()) {
+      points.push_back(at);
     }
-    place = *std::move(next);
-    return true;
-  };
-  // The first axes matter most, so each step is tried anew after another one.
-  while (std::any_of(std::begin(steps), std::end(steps), moves)) {
   }
-  return place;
+  Lookahead places(
+      options_.aside, points.size(), [&](std::size_t i) { return go(points[i], place); });
+  // The first axes matter most, so after a step each is tried anew.
+  for (auto const& at : points) {
+    known.insert(at);
+    auto next = places.next();
+    if (next && next->seconds < place.seconds) {
+      return next;
+    }
+  }
+  return std::nullopt;
 }
 
 ROUNDPIPE_INLINE bool OverlapSearch::is_allowed(Point const& at) const {
@@ -106,16 +120,14 @@ ROUNDPIPE_INLINE bool OverlapSearch::is_allowed(Point const& at) const {
 
 ROUNDPIPE_INLINE WorkingSet OverlapSearch::set_of(Point const& at) const {
   auto const carried = [&](std::size_t count, std::size_t entries) -> WorkingSet const& {
-    auto const [known, is_new] = carried_.try_emplace({count, entries});
-    if (is_new) {
-      known->second = choose_saves(model_,
-                                   costs_,
-                                   model_.size() - 1,  // all but the loss
-                                   static_cast<double>(count) / 16,
-                                   entries,
-                                   options_.micro_batches_per_round);
-    }
-    return known->second;
+    return carried_({count, entries}, [&] {
+      return choose_saves(model_,
+                          costs_,
+                          model_.size() - 1,  // all but the loss
+                          static_cast<double>(count) / 16,
+                          entries,
+                          options_.micro_batches_per_round);
+    });
   };
   // Behind the saves of a forward stage there is the time of a backward stage.
   auto set = carried(at[sixteenths], 2 * at[saves]);
@@ -147,27 +159,44 @@ ROUNDPIPE_INLINE std::vector<OverlapSearch::Place> OverlapSearch::starts() const
     auto at = pinned({last, stages, stages, 0, carried, 2, 0, entries, sums});
     auto place = std::optional<Place>();
     while (!place && at[saves] >= 2 && known.insert(at).second) {
-      place = place_of(at, finder_.modes().front(), even(at));
+      place = fit(at, finder_.modes().front(), even(at));
       --at[saves];
     }
     return place;
+  };
+  auto const forecast = [&](std::vector<Place>& looks, double beside_s) {
+    Lookahead seconds(options_.aside, looks.size(), [&](std::size_t i) {
+      return seconds_of(looks[i].plan, beside_s);
+    });
+    for (auto& place : looks) {
+      place.seconds = seconds.next();
+    }
   };
   // What links can carry depends little on the stages.
   for (std::size_t const most : {12, 10, 8, 4}) {
     add(places, look(1, 2, 1, most, 4));
   }
+  forecast(places, no_time);
   if (!places.empty() && !comes_near(fastest()->seconds, most_behind)) {
     return {};
   }
   auto const carried = places.empty() ? 12 : fastest()->at[sixteenths];
+  auto const beside_s = places.empty() ? no_time : fastest()->seconds;
+  std::vector<Place> more;
   for (std::size_t const length : {1, 2, 3, 4, 5}) {
     for (auto const last : {std::size_t{1}, length}) {
       for (std::size_t const sums : {2, 1}) {
-        add(places, look(last, length, sums, carried, 4));
+        add(more, look(last, length, sums, carried, 4));
         add(with_few, look(last, length, sums, carried, 2));
       }
     }
+    if (places.empty() && more.empty() && with_few.empty()) {
+      break;  // longer stages need no less room
+    }
   }
+  forecast(more, beside_s);
+  forecast(with_few, beside_s);
+  std::ranges::move(more, std::back_inserter(places));
   add(places, begin());
   if (places.empty()) {
     return {};
@@ -231,7 +260,8 @@ ROUNDPIPE_INLINE std::optional<OverlapSearch::Place> OverlapSearch::begin(
       at[forwards] = stages->forward.size();
       at[backwards] = stages->backward.size() - 1;
     }
-    if (auto place = place_of(at, buffering, std::move(stages))) {
+    if (auto place = fit(at, buffering, std::move(stages))) {
+      place->seconds = seconds_of(place->plan, no_time);
       return place;
     }
   }
@@ -243,11 +273,15 @@ ROUNDPIPE_INLINE std::optional<OverlapSearch::Place> OverlapSearch::go(Point con
   auto const keeps_stages = from.at[fused] == at[fused] && from.at[forwards] == at[forwards] &&
                             from.at[backwards] == at[backwards] &&
                             from.at[ends_short] == at[ends_short];
-  return place_of(
+  auto place = fit(
       at, from.plan.memory.buffering, keeps_stages ? std::optional(from.plan.partition) : even(at));
+  if (place) {
+    place->seconds = seconds_of(place->plan, from.seconds);
+  }
+  return place;
 }
 
-ROUNDPIPE_INLINE std::optional<OverlapSearch::Place> OverlapSearch::place_of(
+ROUNDPIPE_INLINE std::optional<OverlapSearch::Place> OverlapSearch::fit(
     Point const& at, Buffering buffering, std::optional<Partition> stages) const {
   if (at[saves] < 2 || at != pinned(at)) {  // one entry is spare in the first round
     return std::nullopt;
@@ -255,11 +289,12 @@ ROUNDPIPE_INLINE std::optional<OverlapSearch::Place> OverlapSearch::place_of(
   buffering.saves = at[saves];
   buffering.gradients = at[gradients];
   auto plan = stages ? finder_.plan_of(set_of(at), buffering, *std::move(stages)) : std::nullopt;
-  if (!plan) {
-    return std::nullopt;
-  }
-  auto const seconds = forecast_(*plan);
-  return Place{at, *std::move(plan), seconds};
+  return plan ? std::optional(Place{at, *std::move(plan)}) : std::nullopt;
+}
+
+ROUNDPIPE_INLINE double OverlapSearch::seconds_of(StagePlan const& plan, double beside_s) const {
+  auto const least_s = forecast_.least(plan);
+  return least_s > (1 + most_behind) * std::min(to_beat_s_, beside_s) ? least_s : forecast_(plan);
 }
 
 }  // namespace detail

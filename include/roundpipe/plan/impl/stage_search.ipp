@@ -14,15 +14,12 @@
 
 #include <algorithm>
 #include <cstddef>
-#include <limits>
 #include <optional>
 #include <utility>
 
 namespace roundpipe {
 
 namespace detail {
-
-inline constexpr auto no_time = std::numeric_limits<double>::infinity();
 
 /// A plan whose rounds do not overlap, and whose bound is behind the best plan by more, loses.
 inline constexpr double most_behind_bound = 0.01;
@@ -103,7 +100,8 @@ ROUNDPIPE_INLINE FoundPlan StageSearch::run() const {
   }
   return options_.host_has_room(best->plan)
              ? *std::move(best)
-             : keep_resident_({least_of_host(), forecast_ ? FoundPlan::unknown : 0},
+             : keep_resident_(forecast_,
+                              {least_of_host(), forecast_ ? FoundPlan::unknown : 0},
                               ResidencyTrial::forced);
 }
 
@@ -199,14 +197,15 @@ ROUNDPIPE_INLINE void StageSearch::overlap_rounds(FoundPlan& best) const {
   auto const has_room = options_.host_has_room(best.plan);
   auto const may_lose = has_room && !options_.overlaps_rounds;
   auto const to_beat_s = may_lose ? std::min(best.seconds, options_.seconds_to_beat) : no_time;
-  auto const forecast = [&](StagePlan const& plan) {
-    auto const least_s = forecast_.least(plan);  // wherever boundaries are
-    if (least_s > (1 + OverlapSearch::most_behind) * to_beat_s) {
-      return least_s;
-    }
-    auto const kept = keep_resident_({plan, FoundPlan::unknown}, ResidencyTrial::most);
-    return kept.seconds == FoundPlan::unknown ? forecast_(plan) : kept.seconds;
+  // Threads may ask it at the same time, so it must not know the best plan so far.
+  auto const seconds = [&](StagePlan const& plan) {
+    auto const kept = keep_resident_(unpruned_, {plan, FoundPlan::unknown}, ResidencyTrial::most);
+    return kept.seconds == FoundPlan::unknown ? unpruned_(plan) : kept.seconds;
   };
+  auto const least = [&](StagePlan const& plan) {  // wherever boundaries are
+    return unpruned_.least(plan);
+  };
+  PlanForecast const forecast(seconds, least);
   auto top = OverlapSearch(finder_, model_, blocks_, costs_, options_, forecast, to_beat_s).run();
   if (!top) {
     return;
@@ -252,7 +251,7 @@ ROUNDPIPE_INLINE void StageSearch::deepen_saves(FoundPlan& best) const {
 
 ROUNDPIPE_INLINE FoundPlan StageSearch::keep_boundaries(FoundPlan const& found) const {
   auto const& plan = found.plan;
-  auto kept = keep_resident_(found, ResidencyTrial::all);
+  auto kept = keep_resident_(forecast_, found, ResidencyTrial::all);
   if (!forecast_ || options_.resident_parameters || plan.train.size() == 1 ||
       plan.memory.resident_parameters.empty()) {
     return kept;
@@ -260,7 +259,7 @@ ROUNDPIPE_INLINE FoundPlan StageSearch::keep_boundaries(FoundPlan const& found) 
   FoundPlan other{
       finder_.lay_out(plan.partition, plan.memory.buffering, plan.train.front().working_set)};
   other.seconds = forecast_(other.plan);
-  return better(std::move(kept), keep_resident_(std::move(other), ResidencyTrial::all));
+  return better(std::move(kept), keep_resident_(forecast_, std::move(other), ResidencyTrial::all));
 }
 
 }  // namespace detail
