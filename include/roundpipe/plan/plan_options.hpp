@@ -10,7 +10,6 @@
 #include <roundpipe/model/dealt_rounds.hpp>
 #include <roundpipe/model/working_set.hpp>
 #include <roundpipe/plan/stage_plan.hpp>
-#include <roundpipe/system/bounded_async.hpp>
 
 #include <concepts>
 #include <cstddef>
@@ -22,6 +21,8 @@
 #include <vector>
 
 namespace roundpipe {
+
+class BoundedAsync;  // system/bounded_async.hpp
 
 /// The seconds of an iteration by a plan.
 class PlanForecast {

@@ -79,9 +79,9 @@ void require_same_choice(AnyProcessGroup group,
 /// the same. Exchanges take what `options.network` says, or what ranks measure. Without a group the
 /// choice is for rank `options.rank` of `options.ranks` ranks that are alike.
 ///
-/// So many \p threads plan cuts at once, those that the search surely comes to. They ask \p
-/// devices, \p policies and `options.forecast` at the same time. The choice and what was tried do
-/// not depend on them.
+/// So many \p threads plan cuts at once, those that the search surely comes to; free ones make
+/// forecasts of a cut ahead. They ask \p devices, \p policies and `options.forecast` at the same
+/// time. The choice and what was tried do not depend on them.
 /// \throws OverBudget when no cut fits the budgets. It names the least of the host that a cut takes
 ///         which fits devices, or else the least of a device with which this finds a cut, if that
 ///         is not too much of the host. With several ranks: Error (over_budget), what the last cut

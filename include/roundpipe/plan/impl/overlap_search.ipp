@@ -176,6 +176,12 @@ ROUNDPIPE_INLINE std::vector<OverlapSearch::Place> OverlapSearch::starts() const
   for (std::size_t const most : {12, 10, 8, 4}) {
     add(places, look(1, 2, 1, most, 4));
   }
+  auto const may_start = [&](Place const& place) {
+    return comes_near(forecast_.least(place.plan), most_gain);
+  };
+  if (!places.empty() && std::ranges::none_of(places, may_start)) {
+    return {};
+  }
   forecast(places, no_time);
   if (!places.empty() && !comes_near(fastest()->seconds, most_behind)) {
     return {};
