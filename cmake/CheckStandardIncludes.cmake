@@ -55,7 +55,7 @@ provides(fstream ifstream ofstream fstream)
 provides(functional function hash greater greater_equal less less_equal equal_to not_equal_to plus
   minus multiplies invoke reference_wrapper ref cref bind_front identity ranges::less
   ranges::greater ranges::equal_to)
-provides(future async launch future promise packaged_task shared_future)
+provides(future async launch future future_status promise packaged_task shared_future)
 provides(initializer_list initializer_list)
 provides(iomanip setprecision setw setfill)
 provides(ios ios ios_base fixed scientific hex streamsize)

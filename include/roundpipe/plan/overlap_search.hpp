@@ -18,6 +18,7 @@
 #include <roundpipe/plan/stage_plan.hpp>
 #include <roundpipe/plan/working_set_choice.hpp>
 
+#include <algorithm>
 #include <array>
 #include <cstddef>
 #include <functional>
@@ -129,7 +130,13 @@ class OverlapSearch {
                                            StagesFunction const& stages_of) const;
   /// Where no step from \p place is faster, except to one that is \p known; it adds those it tries.
   /// Shares go in steps of \p share_step sixteenths.
-  [[nodiscard]] Place descend(Place place, int share_step, std::set<Point>& known) const;
+  [[nodiscard]] Place descend(Place place, int share_step, std::set<Point>& known) const {
+    known.insert(place.at);
+    while (auto next = faster_step(place, share_step, known)) {
+      place = *std::move(next);
+    }
+    return place;
+  }
   /// The first step from \p place that is faster, likewise.
   [[nodiscard]] std::optional<Place> faster_step(Place const& place,
                                                  int share_step,
@@ -141,7 +148,10 @@ class OverlapSearch {
                                          Buffering buffering,
                                          std::optional<Partition> stages) const;
   /// Those of \p plan, or only a bound if it is too far behind the plan to beat or \p beside_s.
-  [[nodiscard]] double seconds_of(StagePlan const& plan, double beside_s) const;
+  [[nodiscard]] double seconds_of(StagePlan const& plan, double beside_s) const {
+    auto const least_s = forecast_.least(plan);
+    return least_s > (1 + most_behind) * std::min(to_beat_s_, beside_s) ? least_s : forecast_(plan);
+  }
 
   StageFinder const& finder_;
   ModelDescription const& model_;

@@ -13,7 +13,6 @@
 
 #include <algorithm>
 #include <cstddef>
-#include <iterator>
 #include <optional>
 #include <set>
 #include <utility>
@@ -37,16 +36,6 @@ ROUNDPIPE_INLINE std::optional<StagePlan> OverlapSearch::run() const {
     }
   }
   return best ? std::optional(descend(*std::move(best), 1, known).plan) : std::nullopt;
-}
-
-ROUNDPIPE_INLINE OverlapSearch::Place OverlapSearch::descend(Place place,
-                                                             int share_step,
-                                                             std::set<Point>& known) const {
-  known.insert(place.at);
-  while (auto next = faster_step(place, share_step, known)) {
-    place = *std::move(next);
-  }
-  return place;
 }
 
 ROUNDPIPE_INLINE std::optional<OverlapSearch::Place> OverlapSearch::faster_step(
@@ -202,7 +191,9 @@ ROUNDPIPE_INLINE std::vector<OverlapSearch::Place> OverlapSearch::starts() const
   }
   forecast(more, beside_s);
   forecast(with_few, beside_s);
-  std::ranges::move(more, std::back_inserter(places));
+  for (auto& place : more) {
+    places.push_back(std::move(place));
+  }
   add(places, begin());
   if (places.empty()) {
     return {};
@@ -296,11 +287,6 @@ ROUNDPIPE_INLINE std::optional<OverlapSearch::Place> OverlapSearch::fit(
   buffering.gradients = at[gradients];
   auto plan = stages ? finder_.plan_of(set_of(at), buffering, *std::move(stages)) : std::nullopt;
   return plan ? std::optional(Place{at, *std::move(plan)}) : std::nullopt;
-}
-
-ROUNDPIPE_INLINE double OverlapSearch::seconds_of(StagePlan const& plan, double beside_s) const {
-  auto const least_s = forecast_.least(plan);
-  return least_s > (1 + most_behind) * std::min(to_beat_s_, beside_s) ? least_s : forecast_(plan);
 }
 
 }  // namespace detail
