@@ -18,8 +18,8 @@ namespace roundpipe {
 
 /// \brief What a function returns for 0, 1, 2 and so on, as far as anybody asks.
 ///
-/// Free threads find the next results meanwhile, and so does the one that waits for its result;
-/// nobody may ask for those. Where no thread is free, nothing is found ahead.
+/// Meanwhile free threads find the next results, and so does the thread that waits for one. Results
+/// that nobody comes to ask for are lost. Where no thread is free, nothing is found ahead.
 template <class F>
 class Lookahead {
  public:
