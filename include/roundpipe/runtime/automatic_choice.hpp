@@ -58,9 +58,10 @@ namespace detail {
 /// the device's time.
 inline constexpr double least_gain_of_rounds = 0.005;
 
-/// After so many cuts, or sizes, in a row that are no better, the search gives up. One is too few:
-/// cuts divide the batch, so from one to the next much changes at once. For 48 sequences of 8,192
-/// tokens of 8B, 24 GiB, three rows are 6 % worse than four, and one row is 6 % better.
+/// After so many cuts of a size in a row that are no better, the search leaves the size; after so
+/// many sizes, it looks at later ones only once. One is too few: cuts divide the batch, so from one
+/// to the next much changes at once. For 48 sequences of 8,192 tokens of 8B, 24 GiB, three rows are
+/// 6 % worse than four, and one row is 6 % better.
 inline constexpr std::size_t patience = 2;
 
 /// A cut of a search, in the order of trial.
@@ -101,19 +102,23 @@ class CutProgress {
   [[nodiscard]] PlannedCut const& chosen() const noexcept { return chosen_; }
   [[nodiscard]] std::vector<PlannedCut> const& tried() const noexcept { return tried_; }
   /// Whether \ref patience cuts of a size have been worse than one with fewer rounds, or no better
-  /// by \ref least_gain_of_rounds where they are slower than the choice.
-  [[nodiscard]] bool leaves_size() const noexcept { return worse_ >= patience; }
+  /// by \ref least_gain_of_rounds where they are slower than the choice; or one has been no better
+  /// than the choice, where \ref patience larger sizes were none, either.
+  [[nodiscard]] bool leaves_size() const noexcept {
+    return worse_ >= patience || (best_s_ && worse_sizes_ >= patience);
+  }
   /// So many of the next cuts of a size are tried whatever they take, if it has as many,
   [[nodiscard]] std::size_t sure_cuts() const noexcept {
-    return best_s_ ? patience - worse_ : least_cuts;
+    return best_s_ ? patience - worse_ : least_cuts(worse_sizes_);
   }
-  /// and so many in all.
-  static constexpr std::size_t least_cuts = patience + 1;
-  /// Whether \ref patience sizes have been no better than a larger one.
-  [[nodiscard]] bool is_over() const noexcept { return worse_sizes_ >= patience; }
-  /// Whether the next size, of \p rows rows, may be the last.
-  [[nodiscard]] bool may_end_with(std::int64_t rows) const noexcept {
-    return worse_sizes_ + 1 >= patience && chosen_.cut.rows != rows;
+  /// and so many of the next size, behind one of \p rows rows.
+  [[nodiscard]] std::size_t sure_cuts_behind(std::int64_t rows) const noexcept {
+    return least_cuts(chosen_.cut.rows == rows ? 0 : worse_sizes_ + 1);
+  }
+
+  /// Of a size behind \p worse_sizes that were no better than a larger one.
+  [[nodiscard]] static constexpr std::size_t least_cuts(std::size_t worse_sizes) noexcept {
+    return worse_sizes < patience ? patience + 1 : 1;
   }
 
  private:
@@ -121,7 +126,7 @@ class CutProgress {
   std::vector<PlannedCut> tried_;
   std::optional<double> best_s_;  // of this size; perhaps a bound, if it is no choice
   std::size_t worse_ = 0;         // in a row
-  std::size_t worse_sizes_ = 0;   // since that of the choice
+  std::size_t worse_sizes_ = 0;   // behind that of the choice
 };
 
 /// The refusals of cuts.

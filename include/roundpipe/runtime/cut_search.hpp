@@ -92,8 +92,8 @@ class CutSearch {
     });
   }
 
-  /// Tries the cuts of \p batch of all \p sizes, the largest micro-batches first, until \ref
-  /// CutProgress has seen enough, or no cut that is left can be faster than the choice.
+  /// Tries the cuts of \p batch of all \p sizes, the largest micro-batches first, as far as \ref
+  /// CutProgress says, until no cut that is left can be faster than the choice.
   void try_cuts(BatchShape batch, std::span<std::vector<BatchCut> const> sizes) {
     auto const steps = cut_steps(sizes);
     std::vector<double> best_s{CutTrial::never};  // by the number of steps behind: of the choice
@@ -114,11 +114,11 @@ class CutSearch {
         }
       }
     };
-    for (std::size_t i = 0; i < steps.size() && !progress_.is_over();) {
+    for (std::size_t i = 0; i < steps.size();) {
       auto const& [cut, end, knows] = steps[i];
       begin(i, async_.runs_aside() ? progress_.sure_cuts() : 1);
-      if (async_.runs_aside() && end < steps.size() && !progress_.may_end_with(cut.rows)) {
-        begin(end, CutProgress::least_cuts);
+      if (async_.runs_aside() && end < steps.size()) {
+        begin(end, progress_.sure_cuts_behind(cut.rows));
       }
       auto& trial = trials[i];
       refusals_.keep(trial.unfit);

@@ -223,7 +223,7 @@ TEST_CASE("a forecast of the caller's decides") {
   CHECK(choice.chosen.cut.rows == most->cut.rows);
 }
 
-TEST_CASE("the search goes on past one cut that is worse, but not past two in a row") {
+TEST_CASE("the search goes on past one cut that is worse, and past two only once a size") {
   std::size_t threads = 1;
   // Seconds for 1, 2, 4 and 8 micro-batches in a call, or for as many rounds of one size.
   auto const choice_with = [&](std::map<std::size_t, double> const& seconds, bool by_rounds) {
@@ -238,8 +238,15 @@ TEST_CASE("the search goes on past one cut that is worse, but not past two in a 
     CHECK(choice_with(one_worse, false).chosen.cut.rows == 2);
     CHECK(choice_with(one_worse, true).chosen.cut.rounds == 4);
     std::map<std::size_t, double> const two_worse{{1, 2.0}, {2, 2.1}, {4, 2.1}, {8, 1.9}};
-    CHECK(choice_with(two_worse, false).tried.size() == 3);
+    CHECK(choice_with(two_worse, false).chosen.cut.rows == 1);
     CHECK(choice_with(two_worse, true).tried.size() == 3);
+    auto with = options(1_MiB);
+    with.forecast = [](ActionGraph const& call, auto const&, auto const&, auto const&) {
+      return static_cast<double>(micro_batches_of(call));
+    };
+    auto const falling = choose(with, {}, threads);  // of 8, 4, 2 and 1 rows
+    CHECK(falling.tried.size() == 1 + 2 + 3 + 1);
+    CHECK(falling.tried.back().cut.rows == 1);
   }
 }
 

@@ -60,7 +60,7 @@ TEST_CASE("the fastest cut is the choice; with more rounds it must be faster by 
 
 TEST_CASE("a size is left when two cuts in a row are worse than one with fewer rounds") {
   CutProgress progress;
-  CHECK(progress.sure_cuts() == CutProgress::least_cuts);
+  CHECK(progress.sure_cuts() == 3);
   add(progress, 1, {2, 2.1});
   CHECK(progress.sure_cuts() == 1);
   CHECK_FALSE(progress.leaves_size());
@@ -70,7 +70,7 @@ TEST_CASE("a size is left when two cuts in a row are worse than one with fewer r
   CHECK(progress.leaves_size());
   progress.end_size();
   CHECK_FALSE(progress.leaves_size());
-  CHECK(progress.sure_cuts() == CutProgress::least_cuts);
+  CHECK(progress.sure_cuts() == 3);
   add(progress, 2, {3, 3.1});  // worse than the size before, but only one is than one of this size
   CHECK_FALSE(progress.leaves_size());
 }
@@ -89,27 +89,35 @@ TEST_CASE("a cut that is slower than the choice counts as worse if it is only a 
   CHECK(progress.chosen().seconds == 1.99);
 }
 
-TEST_CASE("the search is over when two sizes in a row are no better than a larger one") {
+TEST_CASE("behind two sizes that are no better than a larger one, one cut of a size is enough") {
   CutProgress progress;
-  CHECK_FALSE(progress.may_end_with(8));
   add(progress, 8, {2});
+  CHECK(progress.sure_cuts_behind(8) == 3);
   progress.end_size();
-  CHECK_FALSE(progress.may_end_with(4));
   add(progress, 4, {2.1});
+  CHECK_FALSE(progress.leaves_size());
+  CHECK(progress.sure_cuts_behind(4) == 3);  // of two rows, which may be as bad
   progress.end_size();
-  CHECK_FALSE(progress.is_over());
-  CHECK(progress.may_end_with(2));
-  add(progress, 2, {1.9});
-  CHECK_FALSE(progress.may_end_with(2));
-  progress.end_size();
-  CHECK_FALSE(progress.may_end_with(1));
   progress.end_size();  // nothing of it was planned
-  CHECK_FALSE(progress.is_over());
-  add(progress, 1, {2});
+  CHECK(progress.sure_cuts() == 3);
+  CHECK(progress.sure_cuts_behind(2) == 1);
+  add(progress, 2, {2.1});
+  CHECK_FALSE(progress.leaves_size());
   progress.end_size();
-  add(progress, 1, {2});
-  progress.end_size();
-  CHECK(progress.is_over());
+  for (int size = 0; size < 2; ++size) {
+    CHECK(progress.sure_cuts() == 1);
+    CHECK(progress.sure_cuts_behind(1) == 1);
+    CHECK_FALSE(progress.leaves_size());
+    add(progress, 1, {2});
+    CHECK(progress.leaves_size());
+    progress.end_size();
+  }
+  add(progress, 1, {1.9});  // the choice, so its size is tried as the first ones
+  CHECK_FALSE(progress.leaves_size());
+  CHECK(progress.sure_cuts() == 2);
+  CHECK(progress.sure_cuts_behind(1) == 3);
+  add(progress, 1, {1.95, 1.95});
+  CHECK(progress.leaves_size());
 }
 
 }  // namespace automatic_choice_test

@@ -96,13 +96,14 @@ ROUNDPIPE_INLINE bool CutProgress::add(PlannedCut const& planned) {
   auto const is_choice = seconds < chosen_.seconds * (has_fewer_rounds ? after_gain : 1);
   if (is_choice) {
     chosen_ = planned;
+    worse_sizes_ = 0;
   }
   return is_choice;
 }
 
 ROUNDPIPE_INLINE void CutProgress::end_size() {
   if (best_s_) {
-    worse_sizes_ = chosen_.cut.rows == tried_.back().cut.rows ? 0 : worse_sizes_ + 1;
+    worse_sizes_ += chosen_.cut.rows == tried_.back().cut.rows ? 0 : 1;
   }
   best_s_.reset();
   worse_ = 0;
