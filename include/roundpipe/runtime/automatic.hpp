@@ -65,10 +65,10 @@ void require_same_choice(AnyProcessGroup group,
 /// share where they are slower than the choice. Behind two sizes that are no better than a larger
 /// one, it tries only the first cut of a size that fits, and more where that is the choice: a whole
 /// model may fit in one stage only with the smallest micro-batches. It ends where even a pipeline
-/// that never waits would be no better. Each plan is sought in the knowledge of the
-/// best one of the cuts before, up to the first of the next larger size (\ref
-/// PipelineOptions::seconds_to_beat), so a cut that is behind it may have a bound in place of
-/// seconds, and a faster plan than the one that was tried.
+/// that never waits would be no better. Each plan is sought in the knowledge of the best one of the
+/// cuts before, up to the first of the next larger size (\ref PipelineOptions::seconds_to_beat), so
+/// a cut that is behind it may have a bound in place of seconds, and a faster plan than the one
+/// that was tried.
 ///
 /// Where \p options ask for measured costs, the layers run on all devices before plans are made, at
 /// the largest and the smallest size of micro-batches that has a plan, and at one in the middle

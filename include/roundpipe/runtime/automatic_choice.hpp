@@ -116,12 +116,12 @@ class CutProgress {
     return least_cuts(chosen_.cut.rows == rows ? 0 : worse_sizes_ + 1);
   }
 
-  /// Of a size behind \p worse_sizes that were no better than a larger one.
+ private:
+  // Of a size behind so many that were no better than a larger one.
   [[nodiscard]] static constexpr std::size_t least_cuts(std::size_t worse_sizes) noexcept {
     return worse_sizes < patience ? patience + 1 : 1;
   }
 
- private:
   PlannedCut chosen_{.cut = {}, .seconds = std::numeric_limits<double>::infinity()};
   std::vector<PlannedCut> tried_;
   std::optional<double> best_s_;  // of this size; perhaps a bound, if it is no choice
