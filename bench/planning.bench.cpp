@@ -4,9 +4,10 @@
 // How long do planning and simulating take? The bench varies the layers (equal or all different,
 // with memory limits or without), the devices and the micro-batches. The baseline of planning tries
 // every t_max with dynamic programming; its partitions must be as good. The baseline of save levels
-// is a table over every lag of the link; its levels must spare as much. The baseline of simulating
-// knows slots alone; with copies that take no time both must agree. The choice of `automatic` over
-// all cuts of a batch has none: it must be as fast as any cut that was tried.
+// is a table over every lag of the link; its levels must spare as much, and in small cases as much
+// as the best of all choices. The baseline of simulating knows slots alone; with copies that take
+// no time both must agree. The choice of `automatic` over all cuts of a batch has none: it must be
+// as fast as any cut that was tried.
 //
 // Times are medians of the repetitions. The last layer is a head, as the names "94 + 1" count it.
 // ROUNDPIPE_BENCH_LARGE=1 asks for all sizes; without it the run is short.
@@ -45,6 +46,7 @@
 #include <roundpipe/simulate/simulated_bubbles.hpp>
 #include <roundpipe/simulate/simulator.hpp>
 #include <roundpipe/system/bounded_async.hpp>
+#include <support/exhaustive_levels.hpp>
 
 #include <benchmark/benchmark.h>
 
@@ -54,6 +56,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <limits>
+#include <random>
 #include <span>
 #include <thread>
 #include <utility>
@@ -268,6 +271,22 @@ void levels(benchmark::State& state) {
   }
   if (spared != most_spared(candidates)) {
     state.SkipWithError("other levels spare more");
+  }
+}
+
+/// Random cases that are small enough to try all choices.
+void small_levels(benchmark::State& state) {
+  std::mt19937 random(20261123);
+  std::vector<std::vector<SaveCandidate>> cases(static_cast<std::size_t>(state.range(0)));
+  std::ranges::generate(cases, [&] { return test::random_candidates(random); });
+  std::vector<std::vector<std::size_t>> chosen(cases.size());
+  for (auto _ : state) {
+    std::ranges::transform(cases, chosen.begin(), choose_levels);
+  }
+  for (std::size_t i = 0; i < cases.size(); ++i) {
+    if (test::spared(cases[i], chosen[i]) != test::best_by_trying(cases[i])) {
+      state.SkipWithError("another choice of levels spares more");
+    }
   }
 }
 
@@ -528,6 +547,12 @@ BENCHMARK(levels)
     ->Name("planning/levels")
     ->ArgNames({"layers", "different"})
     ->ArgsProduct({{64, 512}, {0, 1}})
+    ->Unit(benchmark::kMillisecond)
+    ->Apply(medians);
+BENCHMARK(small_levels)
+    ->Name("planning/small_levels")
+    ->ArgName("cases")
+    ->Arg(500)
     ->Unit(benchmark::kMillisecond)
     ->Apply(medians);
 BENCHMARK(every_lag)
