@@ -63,7 +63,7 @@ void require_same_choice(AnyProcessGroup group,
 /// The search goes from large micro-batches to small ones, and for each size from one round to
 /// many. It leaves a size when more rounds have twice been worse than fewer, or no better by that
 /// share where they are slower than the choice. Behind two sizes that are no better than a larger
-/// one, it tries only the first cut of a size that fits, and more where that is the choice: a whole
+/// one, it tries the first cut that fits of each size, and more where that is the choice: a whole
 /// model may fit in one stage only with the smallest micro-batches. It ends where even a pipeline
 /// that never waits would be no better. Each plan is sought in the knowledge of the best one of the
 /// cuts before, up to the first of the next larger size (\ref PipelineOptions::seconds_to_beat), so
